@@ -1,0 +1,44 @@
+# Compiles the same .cu sources either with nvcc or, as C++, against simt.
+#
+#   distwar_target(<target>)   sets warnings, sanitizers and the kernel compiler for all sources of <target>
+
+if(NOT DISTWAR_BACKEND MATCHES "^(simt|cuda)$")
+  message(FATAL_ERROR "DISTWAR_BACKEND is '${DISTWAR_BACKEND}'; it must be simt or cuda")
+endif()
+
+if(DISTWAR_BACKEND STREQUAL cuda)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 90)
+  endif()
+  enable_language(CUDA)
+  set(CMAKE_CUDA_STANDARD 17)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+  find_package(CUDAToolkit REQUIRED)
+endif()
+
+set(distwar_warnings -Wall -Wextra -Wpedantic -Werror)
+set(distwar_sanitizers)
+if(DISTWAR_SANITIZE)
+  set(distwar_sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+endif()
+
+function(distwar_target target)
+  target_link_libraries(${target} PUBLIC distwar::distwar)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C,CXX>:${distwar_warnings}>
+                                           $<$<COMPILE_LANGUAGE:C,CXX>:${distwar_sanitizers}>)
+  target_link_options(${target} PUBLIC ${distwar_sanitizers})
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cu$")
+  if(DISTWAR_BACKEND STREQUAL simt)
+    if(sources)
+      set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++")
+    endif()
+    target_link_libraries(${target} PUBLIC simt)
+  else()
+    target_compile_options(
+      ${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings -lineinfo
+                        -Xcompiler=-Wall,-Wextra,-Werror>)
+    target_link_libraries(${target} PUBLIC CUDA::cudart_static)
+  endif()
+endfunction()

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// The CUDA runtime for programs: every call checked, with file, line and what was attempted; a failure ends the program.
+// Libraries check and return instead (see gs.h).
+#ifndef COMMON_DEVICE_H
+#define COMMON_DEVICE_H
+
+#include <cuda_runtime.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DEVICE_CHECK(call) device_check((call), #call, __FILE__, __LINE__)
+
+void device_check(cudaError_t status, const char *attempted, const char *file, int line);
+// Never returns NULL, not even for 0 bytes. The bytes are not cleared.
+void *device_allocate(size_t bytes);
+void device_free(void *memory); // NULL is harmless
+void device_upload(void *device, const void *host, size_t bytes);
+void device_download(void *host, const void *device, size_t bytes);
+void device_clear(void *memory, size_t bytes);
+// "NVIDIA H200", or "CPU (simt, N threads)".
+const char *device_name(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

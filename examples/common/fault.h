@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// What went wrong, in words. A function that can fail takes a fault and returns false after filling it.
+#ifndef COMMON_FAULT_H
+#define COMMON_FAULT_H
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct fault {
+    char text[1024];
+} fault;
+
+// Writes the text (cut to fit) and returns false, so that `return fail(why, ...)` reads well.
+bool fail(fault *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#ifdef __cplusplus
+}
+#endif
+#endif

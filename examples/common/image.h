@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// 8-bit images in host memory; PNG and JPEG in, PNG out.
+#ifndef COMMON_IMAGE_H
+#define COMMON_IMAGE_H
+
+#include "fault.h"
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { IMAGE_MAX_SIZE = 16384 }; // both ways
+
+typedef struct image {
+    int width, height, channels; // channels: 3 (RGB) or 4 (RGBA)
+    uint8_t *pixels;             // [height][width][channels], top row first; malloc'ed
+} image;
+
+bool image_allocate(image *out, int width, int height, int channels, fault *why); // all 0
+void image_free(image *picture);                                                // harmless twice
+// PNG or JPEG, told apart by content. Gray and palette become RGB, 16 bits become 8; alpha is kept.
+bool image_read(const char *path, image *out, fault *why);
+bool image_write_png(const char *path, const image *picture, fault *why);
+// Mean over factor x factor blocks; a rest smaller than a block is cut off, but each side stays at least 1.
+bool image_downscale(const image *picture, int factor, image *out, fault *why);
+// Pictures of one height and channel count side by side with a white gap of `gap` pixels.
+bool image_beside(const image *const *pictures, int count, int gap, image *out, fault *why);
+// From planar floats [3][height][width] on the host, rounded to nearest and clamped to 0..255; NaN becomes 0.
+bool image_from_planes(const float *planes, int width, int height, image *out, fault *why);
+// 10 log10(255^2 / mean square error) over all channels; infinite if equal. Sizes must be the same.
+double image_psnr(const image *a, const image *b);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// Gaussians as a PLY file with the usual property names: x y z, nx ny nz, f_dc_*, f_rest_* (channel by channel),
+// opacity (logit), scale_* (logarithm), rot_* (w x y z).
+#ifndef GAUSSIANS_PLY_H
+#define GAUSSIANS_PLY_H
+
+#include "fault.h"
+#include "gs.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Host memory in the shape of gs_gaussians; one malloc, at `mean`. Freed by gaussians_free. All zeros.
+bool gaussians_allocate(gs_gaussians *out, int64_t count, int sh_degree, fault *why);
+void gaussians_free(gs_gaussians *gaussians); // harmless twice
+
+// Binary little-endian, vertex element first; float properties in any order, others skipped by their size. SH degree 0..3
+// from the number of f_rest_* (0, 9, 24, 45). Non-finite values are refused.
+bool ply_read(const char *path, gs_gaussians *out, fault *why);
+bool ply_write(const char *path, const gs_gaussians *gaussians, fault *why);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

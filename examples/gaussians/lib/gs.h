@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+//
+// libgs: 3D Gaussian splatting, forward and backward, one call a stage. C11; needs no CUDA header.
+//
+// Order of a training step:
+//   gs_project -> gs_bin -> gs_render -> gs_loss -> gs_render_backward -> gs_project_backward -> gs_adam
+// A stage reads what earlier stages wrote and writes its own outputs; the formulas are in docs/math.md.
+//
+// Rules that hold for every call:
+// - Pointers inside the structs are device pointers (with the "simt" backend: plain host pointers), owned by the
+//   caller, aligned to 16 bytes unless said otherwise. Structs are passed by host pointer and copied.
+// - Work is queued on `stream` (a cudaStream_t, or NULL) and the call returns at once; gs_bin alone waits for the
+//   stream, once, to read the number of pairs.
+// - Nothing is allocated. Sizes are asked first (gs_*_workspace), the memory comes from the caller.
+// - Outputs are overwritten, never added to.
+// - The return value is GS_OK or says what failed; gs_last_error() then has the text. After a failure outputs are
+//   unspecified, unless the call says otherwise.
+// - Thread-safe as long as outputs and workspaces are not shared.
+#ifndef GS_H
+#define GS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st;
+typedef struct CUstream_st *gs_stream; // the same type as cudaStream_t
+
+typedef enum gs_status {
+    GS_OK = 0,
+    GS_INVALID_ARGUMENT = 1, // nothing was queued
+    GS_PAIRS_DO_NOT_FIT = 2, // gs_bin: the pair list is longer than the capacity; no list was written
+    GS_DEVICE_ERROR = 3      // the runtime or a kernel failed
+} gs_status;
+
+// Text of this thread's last failure, valid until its next failing call; "" before the first.
+const char *gs_last_error(void);
+// "cuda" or "simt".
+const char *gs_backend(void);
+// "major.minor.patch"
+const char *gs_version(void);
+
+enum {
+    GS_TILE_SIZE = 16,      // pixels, both ways
+    GS_MAX_SIZE = 16384,    // of an image, both ways
+    GS_MOMENTS = 9,         // values that gs_render_backward sums for a splat
+    GS_MOMENTS_STRIDE = 12, // floats from one splat's record of moments to the next
+    GS_MAX_SH_DEGREE = 3
+};
+
+// The parameters of `count` Gaussians; also the shape of their gradients and of Adam's two moments.
+typedef struct gs_gaussians {
+    int64_t count;        // 0 <= count < 2^31
+    int32_t sh_degree;    // 0..3: what `sh` has room for
+    float *mean;          // [count][3]   world
+    float *log_scale;     // [count][3]
+    float *quaternion;    // [count][4]   w, x, y, z; need not be normalised
+    float *opacity_logit; // [count]
+    float *sh;            // [count][(sh_degree + 1)^2][3]
+} gs_gaussians;
+
+typedef struct gs_camera {
+    int32_t width, height; // 1..GS_MAX_SIZE
+    float fx, fy, cx, cy;  // pixels; pixel (i, j) has its centre at (i + 0.5, j + 0.5)
+    float rotation[9];     // world to camera, row-major; +x right, +y down, +z forward
+    float translation[3];  // x' = rotation x + translation
+    float near_plane;      // Gaussians with z <= near_plane are culled
+} gs_camera;
+
+// A Gaussian as one camera sees it: what the blend reads. 48 bytes, so 16-byte loads stay aligned.
+typedef struct gs_splat {
+    float mean[2];      // pixels
+    float whiten[3];    // w: the exponent of 2 is -((w0 dx + w1 dy)^2 + (w2 dy)^2), d = pixel - mean
+    float log2_opacity;
+    float color[3];     // >= 0
+    float depth;        // camera z; 0 if culled, else > 0
+    float reserved[2];
+} gs_splat;
+
+// For every tile, its splats in the order (depth, index). Points into gs_bin's workspace.
+typedef struct gs_lists {
+    int32_t tiles_x, tiles_y;
+    int64_t pairs;           // entries of splat_index
+    int64_t *tile_begin;     // [tiles_y * tiles_x + 1]: tile t has the entries tile_begin[t] .. tile_begin[t + 1] - 1
+    uint32_t *splat_index;   // [pairs]
+} gs_lists;
+
+typedef struct gs_image {
+    float *color;         // [3][height][width]
+    float *transmittance; // [height][width]; 1 - alpha
+    uint32_t *consumed;   // [height][width]; entries of the tile's list up to and with the last one that counted
+} gs_image;
+
+typedef enum gs_reduction { GS_ATOMIC = 0, GS_SERIAL = 1, GS_BFLY = 2, GS_REDUCTIONS = 3 } gs_reduction;
+
+// "atomic", "serial", "bfly"; NULL if out of range. And back: -1 if unknown.
+const char *gs_reduction_name(gs_reduction reduction);
+int gs_reduction_from_name(const char *name);
+
+// Writes splats[count] (gs_splat, device). Uses sh degree min(sh_degree_used, gaussians->sh_degree).
+// Cost: one thread a Gaussian; reads 44 + 12 (degree + 1)^2 bytes, writes 48.
+gs_status gs_project(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera, gs_splat *splats,
+                     gs_stream stream);
+
+// Bytes that gs_bin needs for `count` splats, an image of this size and at most pair_capacity pairs.
+gs_status gs_bin_workspace(int64_t count, int32_t width, int32_t height, int64_t pair_capacity, size_t *bytes);
+
+// Sorts splats into tiles. A tile's list holds every splat that reaches alpha >= 1/255 at one of its pixel centres
+// inside the image (and perhaps, by rounding, one that just does not). Always writes *pairs_needed. Waits for the stream.
+// GS_PAIRS_DO_NOT_FIT: *pairs_needed > pair_capacity; ask for a larger workspace and call again.
+gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t height, int64_t pair_capacity,
+                 void *workspace, size_t workspace_bytes, gs_lists *lists, int64_t *pairs_needed, gs_stream stream);
+
+// Blends front to back over `background` (host, 3 values).
+gs_status gs_render(const gs_splat *splats, const gs_lists *lists, int32_t width, int32_t height,
+                    const float background[3], const gs_image *image, gs_stream stream);
+
+// Adjoint of gs_render. color_gradient: [3][height][width]; alpha_gradient: [height][width] or NULL for 0.
+// moments: [count][GS_MOMENTS_STRIDE], 16-byte aligned; the first 9 of a record are the sums over pixels of
+// d/d color[0..2] and h, h e0, h e1, h e0^2, h e0 e1, h e1^2 (docs/math.md section 3, e by gs_splat.whiten); the rest
+// are 0. reduction and balance_threshold (0..33): how a warp's sums reach memory, see distwar/reduce.cuh.
+gs_status gs_render_backward(const gs_splat *splats, int64_t count, const gs_lists *lists, int32_t width,
+                             int32_t height, const float background[3], const gs_image *image,
+                             const float *color_gradient, const float *alpha_gradient, gs_reduction reduction,
+                             int balance_threshold, float *moments, gs_stream stream);
+
+// Adjoint of gs_project. Writes the gradient of every stored parameter (zeros for culled Gaussians and unused SH
+// coefficients) and mean2d_gradient: [count][2], by the mean in units of half the image's width and height.
+gs_status gs_project_backward(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                              const gs_splat *splats, const float *moments, const gs_gaussians *gradients,
+                              float *mean2d_gradient, gs_stream stream);
+
+// Bytes that gs_loss needs for an image of this size.
+gs_status gs_loss_workspace(int32_t width, int32_t height, size_t *bytes);
+
+// 0.8 L1 + 0.2 (1 - SSIM), docs/math.md section 5. color: [3][height][width]; target: [height][width][3], 8 bits a
+// channel, any alignment. result: 3 doubles on the device: loss, mean |c - c*|, mean SSIM. color_gradient:
+// [3][height][width], or NULL if only the value is wanted.
+gs_status gs_loss(const float *color, const uint8_t *target, int32_t width, int32_t height, void *workspace,
+                  size_t workspace_bytes, double *result, float *color_gradient, gs_stream stream);
+
+typedef struct gs_adam_rates {
+    float mean, log_scale, quaternion, opacity_logit, sh_constant, sh_rest;
+} gs_adam_rates;
+
+// One step of Adam on every parameter; step = 1, 2, ... first_moment and second_moment have the shape of gaussians and
+// start as zeros.
+gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients, const gs_gaussians *first_moment,
+                  const gs_gaussians *second_moment, const gs_adam_rates *rates, int64_t step, gs_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+#ifndef DISTWAR_VERSION_H
+#define DISTWAR_VERSION_H
+
+#define DISTWAR_VERSION "0.1.0"
+#define DISTWAR_VERSION_MAJOR 0
+#define DISTWAR_VERSION_MINOR 1
+#define DISTWAR_VERSION_PATCH 0
+
+#endif
