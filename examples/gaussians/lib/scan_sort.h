@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// Scan and sort of device arrays: CUB on a GPU (scan_sort.cu), the standard library on a CPU
+// (scan_sort_host.cpp). Both give the same result, bit for bit. Counts are 64-bit, 0 is no work; 2^31 items
+// and more are fine.
+//
+// The workspace is device memory of at least the bytes asked for beforehand (which may be 0), aligned to 16
+// bytes; its contents do not matter before or after. Pointers may be NULL only if n is 0. Work is queued on
+// `stream`; nothing is allocated. Returns cudaErrorInvalidValue for a bad argument or a workspace that is too
+// small.
+#ifndef GS_SCAN_SORT_H
+#define GS_SCAN_SORT_H
+
+#include <cuda_runtime.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Enough for any scan of at most n items.
+cudaError_t scan_exclusive_bytes(int64_t n, size_t *bytes);
+
+// out[i] = in[0] + ... + in[i - 1], out[0] = 0. For the total as well, scan n + 1 items of which the last is
+// 0. out may be in. Cost: two memory passes.
+cudaError_t scan_exclusive(const int64_t *in, int64_t *out, int64_t n, void *workspace, size_t bytes,
+                           cudaStream_t stream);
+
+// Enough for any sort of at most n items, by whatever bits.
+cudaError_t sort_pairs_bytes(int64_t n, size_t *bytes);
+
+// Sorts keys[0][n] with values[0][n] by bits begin_bit .. end_bit - 1 of the key, ascending; pairs equal in
+// those bits keep their order. The result stands in keys[*selected], values[*selected], *selected known on
+// return; the other two buffers, n items each, are scratch. 0 <= begin_bit <= end_bit <= 64; with no bits
+// nothing moves. Cost: one pass over keys and values per 8 bits or less.
+cudaError_t sort_pairs(uint64_t *const keys[2], uint32_t *const values[2], int *selected, int64_t n,
+                       int begin_bit, int end_bit, void *workspace, size_t bytes, cudaStream_t stream);
+
+#endif

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// The text of the last failure, and what libgs says about itself.
+#include "status.h"
+
+#include <distwar/version.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local char last_error[512];
+
+gs_status libgs_fail(gs_status status, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(last_error, sizeof last_error, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+gs_status libgs_fail_device(cudaError_t error, const char *call, const char *file, int line) {
+    const char *slash = strrchr(file, '/');
+    return libgs_fail(GS_DEVICE_ERROR, "%s:%d: %s: %s", slash ? slash + 1 : file, line,
+                      cudaGetErrorString(error), call);
+}
+
+const char *gs_last_error(void) {
+    return last_error;
+}
+
+const char *gs_backend(void) {
+    return GS_BACKEND;
+}
+
+const char *gs_version(void) {
+    return DISTWAR_VERSION;
+}
+
+static const char *const reduction_names[GS_REDUCTIONS] = {
+    [GS_ATOMIC] = "atomic",
+    [GS_SERIAL] = "serial",
+    [GS_BFLY] = "bfly",
+};
+
+const char *gs_reduction_name(gs_reduction reduction) {
+    return (unsigned)reduction < GS_REDUCTIONS ? reduction_names[reduction] : NULL;
+}
+
+int gs_reduction_from_name(const char *name) {
+    for (int i = 0; name && i < GS_REDUCTIONS; i++)
+        if (strcmp(name, reduction_names[i]) == 0) return i;
+    return -1;
+}

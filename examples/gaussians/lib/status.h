@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// How libgs reports failure: a gs_status to the caller, the text in this thread's gs_last_error().
+// Internal to libgs. Macros return from the enclosing function, which must return gs_status.
+#ifndef GS_STATUS_H
+#define GS_STATUS_H
+
+#include "gs.h"
+#include <cuda_runtime.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Sets this thread's text (cut to fit) and returns `status`.
+gs_status libgs_fail(gs_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// "file:line: what the runtime says: call". Returns GS_DEVICE_ERROR.
+gs_status libgs_fail_device(cudaError_t error, const char *call, const char *file, int line);
+
+#ifdef __cplusplus
+}
+#endif
+
+// Returns GS_DEVICE_ERROR unless the runtime call, or launch(), succeeds.
+#define GS_CUDA(call)                                                                                        \
+    do {                                                                                                     \
+        const cudaError_t gs_error_ = (call);                                                                \
+        if (gs_error_ != cudaSuccess) return libgs_fail_device(gs_error_, #call, __FILE__, __LINE__);        \
+    } while (0)
+
+// Returns GS_INVALID_ARGUMENT with "function: text" unless the condition holds. Write it so that NaN fails.
+#define GS_REQUIRE(condition, text)                                                                          \
+    do {                                                                                                     \
+        if (!(condition)) return libgs_fail(GS_INVALID_ARGUMENT, "%s: %s", __func__, text);                  \
+    } while (0)
+
+#endif
