@@ -7,13 +7,16 @@
 // A stage reads what earlier stages wrote and writes its own outputs; the formulas are in docs/math.md.
 //
 // Rules that hold for every call:
-// - Pointers inside the structs are device pointers (with the "simt" backend: plain host pointers), owned by the
+// - Pointers inside the structs are device pointers (with the "simt" backend: plain host pointers), owned by
+// the
 //   caller, aligned to 16 bytes unless said otherwise. Structs are passed by host pointer and copied.
-// - Work is queued on `stream` (a cudaStream_t, or NULL) and the call returns at once; gs_bin alone waits for the
+// - Work is queued on `stream` (a cudaStream_t, or NULL) and the call returns at once; gs_bin alone waits for
+// the
 //   stream, once, to read the number of pairs.
 // - Nothing is allocated. Sizes are asked first (gs_*_workspace), the memory comes from the caller.
 // - Outputs are overwritten, never added to.
-// - The return value is GS_OK or says what failed; gs_last_error() then has the text. After a failure outputs are
+// - The return value is GS_OK or says what failed; gs_last_error() then has the text. After a failure outputs
+// are
 //   unspecified, unless the call says otherwise.
 // - Thread-safe as long as outputs and workspaces are not shared.
 #ifndef GS_H
@@ -70,28 +73,37 @@ typedef struct gs_camera {
     float near_plane;      // Gaussians with z <= near_plane are culled
 } gs_camera;
 
-// A Gaussian as one camera sees it: what the blend reads. 48 bytes, so 16-byte loads stay aligned.
+#ifdef __cplusplus
+#define GS_ALIGNED_16 alignas(16)
+#else
+#define GS_ALIGNED_16 _Alignas(16)
+#endif
+
+// A Gaussian as one camera sees it: what the blend reads. 48 bytes, aligned so that it is moved 16 bytes at a
+// time.
 typedef struct gs_splat {
-    float mean[2];      // pixels
-    float whiten[3];    // w: the exponent of 2 is -((w0 dx + w1 dy)^2 + (w2 dy)^2), d = pixel - mean
+    GS_ALIGNED_16 float mean[2]; // pixels
+    float whiten[3];             // w: the exponent of 2 is -((w0 dx + w1 dy)^2 + (w2 dy)^2), d = pixel - mean
     float log2_opacity;
-    float color[3];     // >= 0
-    float depth;        // camera z; 0 if culled, else > 0
+    float color[3]; // >= 0
+    float depth;    // camera z; 0 if culled, else > 0
     float reserved[2];
 } gs_splat;
 
 // For every tile, its splats in the order (depth, index). Points into gs_bin's workspace.
 typedef struct gs_lists {
     int32_t tiles_x, tiles_y;
-    int64_t pairs;           // entries of splat_index
-    int64_t *tile_begin;     // [tiles_y * tiles_x + 1]: tile t has the entries tile_begin[t] .. tile_begin[t + 1] - 1
-    uint32_t *splat_index;   // [pairs]
+    int64_t pairs; // entries of splat_index
+    int64_t
+        *tile_begin; // [tiles_y * tiles_x + 1]: tile t has the entries tile_begin[t] .. tile_begin[t + 1] - 1
+    uint32_t *splat_index; // [pairs]
 } gs_lists;
 
 typedef struct gs_image {
     float *color;         // [3][height][width]
     float *transmittance; // [height][width]; 1 - alpha
-    uint32_t *consumed;   // [height][width]; entries of the tile's list up to and with the last one that counted
+    uint32_t
+        *consumed; // [height][width]; entries of the tile's list up to and with the last one that counted
 } gs_image;
 
 typedef enum gs_reduction { GS_ATOMIC = 0, GS_SERIAL = 1, GS_BFLY = 2, GS_REDUCTIONS = 3 } gs_reduction;
@@ -102,17 +114,20 @@ int gs_reduction_from_name(const char *name);
 
 // Writes splats[count] (gs_splat, device). Uses sh degree min(sh_degree_used, gaussians->sh_degree).
 // Cost: one thread a Gaussian; reads 44 + 12 (degree + 1)^2 bytes, writes 48.
-gs_status gs_project(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera, gs_splat *splats,
-                     gs_stream stream);
+gs_status gs_project(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                     gs_splat *splats, gs_stream stream);
 
 // Bytes that gs_bin needs for `count` splats, an image of this size and at most pair_capacity pairs.
-gs_status gs_bin_workspace(int64_t count, int32_t width, int32_t height, int64_t pair_capacity, size_t *bytes);
+gs_status gs_bin_workspace(int64_t count, int32_t width, int32_t height, int64_t pair_capacity,
+                           size_t *bytes);
 
-// Sorts splats into tiles. A tile's list holds every splat that reaches alpha >= 1/255 at one of its pixel centres
-// inside the image (and perhaps, by rounding, one that just does not). Always writes *pairs_needed. Waits for the stream.
-// GS_PAIRS_DO_NOT_FIT: *pairs_needed > pair_capacity; ask for a larger workspace and call again.
+// Sorts splats into tiles. A tile's list holds every splat that reaches alpha >= 1/255 at one of its pixel
+// centres inside the image (and perhaps, by rounding, one that just does not). Always writes *pairs_needed.
+// Waits for the stream. GS_PAIRS_DO_NOT_FIT: *pairs_needed > pair_capacity; ask for a larger workspace and
+// call again.
 gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t height, int64_t pair_capacity,
-                 void *workspace, size_t workspace_bytes, gs_lists *lists, int64_t *pairs_needed, gs_stream stream);
+                 void *workspace, size_t workspace_bytes, gs_lists *lists, int64_t *pairs_needed,
+                 gs_stream stream);
 
 // Blends front to back over `background` (host, 3 values).
 gs_status gs_render(const gs_splat *splats, const gs_lists *lists, int32_t width, int32_t height,
@@ -120,15 +135,17 @@ gs_status gs_render(const gs_splat *splats, const gs_lists *lists, int32_t width
 
 // Adjoint of gs_render. color_gradient: [3][height][width]; alpha_gradient: [height][width] or NULL for 0.
 // moments: [count][GS_MOMENTS_STRIDE], 16-byte aligned; the first 9 of a record are the sums over pixels of
-// d/d color[0..2] and h, h e0, h e1, h e0^2, h e0 e1, h e1^2 (docs/math.md section 3, e by gs_splat.whiten); the rest
-// are 0. reduction and balance_threshold (0..33): how a warp's sums reach memory, see distwar/reduce.cuh.
+// d/d color[0..2] and h, h e0, h e1, h e0^2, h e0 e1, h e1^2 (docs/math.md section 3, e by gs_splat.whiten);
+// the rest are 0. reduction and balance_threshold (0..33): how a warp's sums reach memory, see
+// distwar/reduce.cuh.
 gs_status gs_render_backward(const gs_splat *splats, int64_t count, const gs_lists *lists, int32_t width,
                              int32_t height, const float background[3], const gs_image *image,
                              const float *color_gradient, const float *alpha_gradient, gs_reduction reduction,
                              int balance_threshold, float *moments, gs_stream stream);
 
-// Adjoint of gs_project. Writes the gradient of every stored parameter (zeros for culled Gaussians and unused SH
-// coefficients) and mean2d_gradient: [count][2], by the mean in units of half the image's width and height.
+// Adjoint of gs_project. Writes the gradient of every stored parameter (zeros for culled Gaussians and unused
+// SH coefficients) and mean2d_gradient: [count][2], by the mean in units of half the image's width and
+// height.
 gs_status gs_project_backward(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                               const gs_splat *splats, const float *moments, const gs_gaussians *gradients,
                               float *mean2d_gradient, gs_stream stream);
@@ -136,9 +153,9 @@ gs_status gs_project_backward(const gs_gaussians *gaussians, int sh_degree_used,
 // Bytes that gs_loss needs for an image of this size.
 gs_status gs_loss_workspace(int32_t width, int32_t height, size_t *bytes);
 
-// 0.8 L1 + 0.2 (1 - SSIM), docs/math.md section 5. color: [3][height][width]; target: [height][width][3], 8 bits a
-// channel, any alignment. result: 3 doubles on the device: loss, mean |c - c*|, mean SSIM. color_gradient:
-// [3][height][width], or NULL if only the value is wanted.
+// 0.8 L1 + 0.2 (1 - SSIM), docs/math.md section 5. color: [3][height][width]; target: [height][width][3], 8
+// bits a channel, any alignment. result: 3 doubles on the device: loss, mean |c - c*|, mean SSIM.
+// color_gradient: [3][height][width], or NULL if only the value is wanted.
 gs_status gs_loss(const float *color, const uint8_t *target, int32_t width, int32_t height, void *workspace,
                   size_t workspace_bytes, double *result, float *color_gradient, gs_stream stream);
 
@@ -146,10 +163,11 @@ typedef struct gs_adam_rates {
     float mean, log_scale, quaternion, opacity_logit, sh_constant, sh_rest;
 } gs_adam_rates;
 
-// One step of Adam on every parameter; step = 1, 2, ... first_moment and second_moment have the shape of gaussians and
-// start as zeros.
-gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients, const gs_gaussians *first_moment,
-                  const gs_gaussians *second_moment, const gs_adam_rates *rates, int64_t step, gs_stream stream);
+// One step of Adam on every parameter; step = 1, 2, ... first_moment and second_moment have the shape of
+// gaussians and start as zeros.
+gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
+                  const gs_gaussians *first_moment, const gs_gaussians *second_moment,
+                  const gs_adam_rates *rates, int64_t step, gs_stream stream);
 
 #ifdef __cplusplus
 }

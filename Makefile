@@ -1,0 +1,39 @@
+# The two commands: `make demo` and `make test`. Both install what is missing (Debian), configure, build and run.
+# On a machine with nvcc and an NVIDIA GPU the demo runs on the GPU, else on the CPU.
+
+JOBS ?= $(shell nproc)
+GPU := $(shell command -v nvcc >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo cuda || echo cpu)
+
+.PHONY: demo test sanitize gpu-compile format clean
+
+demo: PRESET ?= $(GPU)
+demo: packages
+	cmake --preset $(PRESET) >build.log 2>&1 || { cat build.log; exit 1; }
+	cmake --build --preset $(PRESET) --target splat -j $(JOBS) >build.log 2>&1 || { cat build.log; exit 1; }
+	@rm build.log
+	build/$(PRESET)/bin/splat demo -o demo
+
+# PRESET=cuda runs the same tests on a GPU.
+test: PRESET ?= cpu
+test: packages
+	cmake --preset $(PRESET)
+	cmake --build --preset $(PRESET) -j $(JOBS)
+	ci/run-tests $(PRESET) $(JOBS)
+
+sanitize:
+	$(MAKE) test PRESET=sanitize
+
+# Compiles every kernel for sm_90 with nvcc; needs no GPU.
+gpu-compile: packages
+	cmake --preset cuda
+	cmake --build --preset cuda -j $(JOBS)
+
+.PHONY: packages
+packages:
+	@ci/install-packages
+
+format:
+	git ls-files '*.c' '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
+
+clean:
+	rm -rf build

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+// Splats into tiles: count, scan, write (tile, depth) keys, sort, find where each tile's list begins.
+#include "gs.h"
+#include "launch.cuh"
+#include "scan_sort.h"
+#include "status.h"
+#include <math.h>
+
+namespace {
+
+constexpr int bin_block = 256;
+
+struct tile_grid {
+    int width, height, tiles_x, tiles_y;
+};
+
+// Half-open ranges of tiles.
+struct tile_box {
+    int x_begin, x_end, y_begin, y_end;
+};
+
+// What decides which tiles a splat belongs to. Counting and writing must agree to the last bit, so the
+// arithmetic of reaches() leaves the compiler nothing to contract.
+struct reach {
+    float mean[2], whiten[3];
+    float limit;   // the exponent may fall by this much before alpha is under 1/255
+    float slope;   // on a vertical line at dx the least exponent is at dy = slope * dx
+    float along_x; // on a horizontal line at dy it is at dx = along_x * dy
+    tile_box box;
+};
+
+__device__ int clamped_tile(float tile, int tiles) {
+    return int(fminf(fmaxf(tile, 0.0f), float(tiles)));
+}
+
+__device__ reach reach_of(const gs_splat &splat, const tile_grid &grid) {
+    reach r;
+    for (int k = 0; k < 2; k++) r.mean[k] = splat.mean[k];
+    for (int k = 0; k < 3; k++) r.whiten[k] = splat.whiten[k];
+    const float w0 = r.whiten[0], w1 = r.whiten[1], w2 = r.whiten[2];
+    constexpr float log2_255 = 7.994353436858858f;
+    r.limit = fmaxf(splat.log2_opacity + log2_255, 0.0f) * (1 + 1e-5f) + 1e-5f;
+    r.slope = -(w0 * w1) / (w1 * w1 + w2 * w2);
+    r.along_x = -w1 / w0;
+
+    // The ellipse's bounding box, a little enlarged; tile t holds the pixel centres 16 t + 0.5 .. 16 t
+    // + 15.5.
+    const float root = sqrtf(r.limit), tilt = w1 / w2;
+    const float half_x = root / w0 * sqrtf(1 + tilt * tilt) * 1.001f + 0.01f,
+                half_y = root / w2 * 1.001f + 0.01f;
+    constexpr float size = GS_TILE_SIZE;
+    r.box.x_begin = clamped_tile(ceilf((r.mean[0] - half_x - (size - 0.5f)) / size), grid.tiles_x);
+    r.box.x_end = clamped_tile(floorf((r.mean[0] + half_x - 0.5f) / size) + 1, grid.tiles_x);
+    r.box.y_begin = clamped_tile(ceilf((r.mean[1] - half_y - (size - 0.5f)) / size), grid.tiles_y);
+    r.box.y_end = clamped_tile(floorf((r.mean[1] + half_y - 0.5f) / size) + 1, grid.tiles_y);
+    return r;
+}
+
+// The exponent at offset (dx, dy), made smaller by more than the blend's rounding can be.
+__device__ float least_exponent(const reach &r, float dx, float dy) {
+    const float a = __fmul_rn(r.whiten[0], dx), b = __fmul_rn(r.whiten[1], dy);
+    const float doubt = __fmul_rn(2e-6f, __fadd_rn(fabsf(a), fabsf(b)));
+    const float e0 = fmaxf(__fsub_rn(fabsf(__fadd_rn(a, b)), doubt), 0.0f);
+    const float e1 = __fmul_rn(__fmul_rn(r.whiten[2], dy), 1 - 2e-6f);
+    return fmaf(e0, e0, __fmul_rn(e1, e1));
+}
+
+// Whether some point in the rectangle of the tile's pixel centres can reach alpha >= 1/255. The exponent is
+// convex: unless the mean is inside, its least value is on one of the (at most two) edges that face the mean.
+__device__ bool reaches(const reach &r, const tile_grid &grid, int tile_x, int tile_y) {
+    const float left = float(tile_x * GS_TILE_SIZE) + 0.5f, top = float(tile_y * GS_TILE_SIZE) + 0.5f;
+    const float right = float(min((tile_x + 1) * GS_TILE_SIZE, grid.width)) - 0.5f;
+    const float bottom = float(min((tile_y + 1) * GS_TILE_SIZE, grid.height)) - 0.5f;
+    // Offsets of the rectangle's sides from the mean, and of its point nearest to the mean.
+    const float x0 = __fsub_rn(left, r.mean[0]), x1 = __fsub_rn(right, r.mean[0]);
+    const float y0 = __fsub_rn(top, r.mean[1]), y1 = __fsub_rn(bottom, r.mean[1]);
+    const float x = fminf(fmaxf(0.0f, x0), x1), y = fminf(fmaxf(0.0f, y0), y1);
+    if (x == 0 && y == 0) return true;
+    const float on_x_edge = least_exponent(r, x, fminf(fmaxf(__fmul_rn(r.slope, x), y0), y1));
+    const float on_y_edge = least_exponent(r, fminf(fmaxf(__fmul_rn(r.along_x, y), x0), x1), y);
+    return (x != 0 && on_x_edge <= r.limit) || (y != 0 && on_y_edge <= r.limit);
+}
+
+__global__ void __launch_bounds__(bin_block)
+    count_kernel(const gs_splat *splats, int64_t count, tile_grid grid, int64_t *tiles_of) {
+    const int64_t i = int64_t(blockIdx.x) * bin_block + threadIdx.x;
+    if (i > count) return;
+    int64_t tiles = 0; // entry `count` stays 0: its scan is the total
+    if (i < count && splats[i].depth > 0) {
+        const reach r = reach_of(splats[i], grid);
+        for (int y = r.box.y_begin; y < r.box.y_end; y++)
+            for (int x = r.box.x_begin; x < r.box.x_end; x++) tiles += reaches(r, grid, x, y);
+    }
+    tiles_of[i] = tiles;
+}
+
+// Key: tile, then depth; the index follows from the sort being stable. Positive floats order as their bits
+// do.
+__global__ void __launch_bounds__(bin_block)
+    write_kernel(const gs_splat *splats, int64_t count, tile_grid grid, const int64_t *begin, uint64_t *keys,
+                 uint32_t *values) {
+    const int64_t i = int64_t(blockIdx.x) * bin_block + threadIdx.x;
+    if (i >= count) return;
+    int64_t at = begin[i];
+    const int64_t end = begin[i + 1];
+    if (at == end) return;
+    const reach r = reach_of(splats[i], grid);
+    const uint32_t depth = __float_as_uint(splats[i].depth);
+    for (int y = r.box.y_begin; y < r.box.y_end; y++)
+        for (int x = r.box.x_begin; x < r.box.x_end; x++)
+            if (reaches(r, grid, x, y) && at < end) {
+                keys[at] = uint64_t(y * grid.tiles_x + x) << 32 | depth;
+                values[at] = uint32_t(i);
+                at++;
+            }
+}
+
+// One thread a boundary between pairs i - 1 and i, the two ends included: tiles after pair i - 1's, up to
+// pair i's, begin here, so that empty tiles are covered too.
+__global__ void __launch_bounds__(bin_block)
+    tile_begin_kernel(const uint64_t *keys, int64_t pairs, int tiles, int64_t *tile_begin) {
+    const int64_t i = int64_t(blockIdx.x) * bin_block + threadIdx.x;
+    if (i > pairs) return;
+    const int before = i == 0 ? -1 : int(keys[i - 1] >> 32), here = i == pairs ? tiles : int(keys[i] >> 32);
+    for (int t = before + 1; t <= here; t++) tile_begin[t] = i;
+}
+
+tile_grid grid_of(int width, int height) {
+    return {width, height, (width + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
+            (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE};
+}
+
+// Where everything lies in the workspace.
+struct bin_layout {
+    size_t tiles_of, begin, tile_begin, keys[2], values[2], temporary, temporary_bytes, total;
+};
+
+constexpr int64_t max_pairs = int64_t(1) << 40;
+
+gs_status check(int64_t count, int width, int height, int64_t pair_capacity) {
+    GS_REQUIRE(count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
+    GS_REQUIRE(width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
+               "width and height must be in 1..16384");
+    GS_REQUIRE(pair_capacity >= 0 && pair_capacity <= max_pairs, "pair_capacity must be in 0..2^40");
+    return GS_OK;
+}
+
+gs_status layout_of(int64_t count, const tile_grid &grid, int64_t pair_capacity, bin_layout *out) {
+    size_t scan_bytes, sort_bytes, end = 0;
+    GS_CUDA(scan_exclusive_bytes(count + 1, &scan_bytes));
+    GS_CUDA(sort_pairs_bytes(pair_capacity, &sort_bytes));
+    const auto place = [&end](size_t bytes) {
+        const size_t at = end;
+        end += (bytes + 255) / 256 * 256;
+        return at;
+    };
+    out->tiles_of = place(size_t(count + 1) * sizeof(int64_t));
+    out->begin = place(size_t(count + 1) * sizeof(int64_t));
+    out->tile_begin = place((size_t(grid.tiles_x) * grid.tiles_y + 1) * sizeof(int64_t));
+    for (size_t &at : out->keys) at = place(size_t(pair_capacity) * sizeof(uint64_t));
+    for (size_t &at : out->values) at = place(size_t(pair_capacity) * sizeof(uint32_t));
+    out->temporary_bytes = scan_bytes > sort_bytes ? scan_bytes : sort_bytes;
+    out->temporary = place(out->temporary_bytes);
+    out->total = end;
+    return GS_OK;
+}
+
+} // namespace
+
+gs_status gs_bin_workspace(int64_t count, int32_t width, int32_t height, int64_t pair_capacity,
+                           size_t *bytes) {
+    const gs_status status = check(count, width, height, pair_capacity);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(bytes, "bytes must be given");
+    bin_layout layout;
+    const gs_status laid_out = layout_of(count, grid_of(width, height), pair_capacity, &layout);
+    if (laid_out == GS_OK) *bytes = layout.total;
+    return laid_out;
+}
+
+gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t height, int64_t pair_capacity,
+                 void *workspace, size_t workspace_bytes, gs_lists *lists, int64_t *pairs_needed,
+                 gs_stream stream) {
+    gs_status status = check(count, width, height, pair_capacity);
+    if (status != GS_OK) return status;
+    GS_REQUIRE((count == 0 || splats) && workspace && lists && pairs_needed,
+               "splats, workspace, lists and pairs_needed must be given");
+    const tile_grid grid = grid_of(width, height);
+    bin_layout layout;
+    status = layout_of(count, grid, pair_capacity, &layout);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(workspace_bytes >= layout.total, "the workspace is smaller than gs_bin_workspace asks for");
+
+    char *base = static_cast<char *>(workspace);
+    int64_t *tiles_of = reinterpret_cast<int64_t *>(base + layout.tiles_of);
+    int64_t *begin = reinterpret_cast<int64_t *>(base + layout.begin);
+    int64_t *tile_begin = reinterpret_cast<int64_t *>(base + layout.tile_begin);
+    uint64_t *keys[2];
+    uint32_t *values[2];
+    for (int k = 0; k < 2; k++) {
+        keys[k] = reinterpret_cast<uint64_t *>(base + layout.keys[k]);
+        values[k] = reinterpret_cast<uint32_t *>(base + layout.values[k]);
+    }
+    void *temporary = base + layout.temporary;
+
+    GS_CUDA(launch(stream, blocks_for(count + 1, bin_block), bin_block, count_kernel, splats, count, grid,
+                   tiles_of));
+    GS_CUDA(scan_exclusive(tiles_of, begin, count + 1, temporary, layout.temporary_bytes, stream));
+    int64_t pairs = 0;
+    GS_CUDA(cudaMemcpyAsync(&pairs, begin + count, sizeof pairs, cudaMemcpyDeviceToHost, stream));
+    GS_CUDA(cudaStreamSynchronize(stream));
+    *pairs_needed = pairs;
+    if (pairs > pair_capacity)
+        return libgs_fail(GS_PAIRS_DO_NOT_FIT, "gs_bin: %lld pairs, room for %lld",
+                          static_cast<long long>(pairs), static_cast<long long>(pair_capacity));
+
+    const int tiles = grid.tiles_x * grid.tiles_y;
+    int tile_bits = 0, selected = 0;
+    while (tiles > 1 << tile_bits) tile_bits++;
+    GS_CUDA(launch(stream, blocks_for(count, bin_block), bin_block, write_kernel, splats, count, grid, begin,
+                   keys[0], values[0]));
+    GS_CUDA(sort_pairs(keys, values, &selected, pairs, 0, 32 + tile_bits, temporary, layout.temporary_bytes,
+                       stream));
+    GS_CUDA(launch(stream, blocks_for(pairs + 1, bin_block), bin_block, tile_begin_kernel, keys[selected],
+                   pairs, tiles, tile_begin));
+    *lists = {grid.tiles_x, grid.tiles_y, pairs, tile_begin, values[selected]};
+    return GS_OK;
+}

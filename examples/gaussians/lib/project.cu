@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: MIT
+// Gaussians to splats: what one camera sees of each Gaussian, and the adjoint. Formulas: docs/math.md,
+// sections 2 to 4.
+#include "gs.h"
+#include "launch.cuh"
+#include "status.h"
+#include <math.h>
+
+namespace {
+
+constexpr int project_block = 128;
+constexpr float low_pass = 0.3f;                     // pixels^2 added to both variances
+constexpr float min_opacity = 1.0f / 255.0f;         // what cannot reach this alpha is never drawn
+constexpr float whiten_scale = 0.84932180028801907f; // sqrt(log2(e) / 2): |w^T d|^2 is an exponent of 2
+constexpr float two_ln2 = 1.3862943611198906f;       // 1 / whiten_scale^2
+
+// a b - c d, correctly rounded but for a last ulp (Kahan's difference of products).
+__device__ float difference_of_products(float a, float b, float c, float d) {
+    const float cd = __fmul_rn(c, d);
+    const float error = fmaf(-c, d, cd);
+    return __fadd_rn(fmaf(a, b, -cd), error);
+}
+
+__device__ float clamp(float x, float low, float high) {
+    return fminf(fmaxf(x, low), high);
+}
+
+__device__ float squared(float x) {
+    return x * x;
+}
+
+// The rotation of a unit quaternion (w, x, y, z), row-major.
+__device__ void rotation_matrix(const float q[4], float out[3][3]) {
+    const float w = q[0], x = q[1], y = q[2], z = q[3];
+    out[0][0] = 1 - 2 * (y * y + z * z), out[0][1] = 2 * (x * y - w * z), out[0][2] = 2 * (x * z + w * y);
+    out[1][0] = 2 * (x * y + w * z), out[1][1] = 1 - 2 * (x * x + z * z), out[1][2] = 2 * (y * z - w * x);
+    out[2][0] = 2 * (x * z - w * y), out[2][1] = 2 * (y * z + w * x), out[2][2] = 1 - 2 * (x * x + y * y);
+}
+
+// Adjoint of rotation_matrix: from the gradient g by the matrix to the gradient by q.
+__device__ void rotation_matrix_adjoint(const float q[4], const float g[3][3], float out[4]) {
+    const float w = q[0], x = q[1], y = q[2], z = q[3];
+    out[0] = 2 * (x * (g[2][1] - g[1][2]) + y * (g[0][2] - g[2][0]) + z * (g[1][0] - g[0][1]));
+    out[1] = 2 * (y * (g[0][1] + g[1][0]) + z * (g[0][2] + g[2][0]) + w * (g[2][1] - g[1][2])) -
+             4 * x * (g[1][1] + g[2][2]);
+    out[2] = 2 * (x * (g[0][1] + g[1][0]) + z * (g[1][2] + g[2][1]) + w * (g[0][2] - g[2][0])) -
+             4 * y * (g[0][0] + g[2][2]);
+    out[3] = 2 * (x * (g[0][2] + g[2][0]) + y * (g[1][2] + g[2][1]) + w * (g[1][0] - g[0][1])) -
+             4 * z * (g[0][0] + g[1][1]);
+}
+
+// The path of a Gaussian's geometry to the image; the adjoint walks it back.
+struct footprint {
+    float p[3];            // mean in camera space
+    float unit[4], length; // quaternion normalised, and its length
+    float scale[3];
+    float axes[3][3];  // V = R Q S: the Gaussian's axes in camera space, one a column
+    float ratio[2];    // x/z and y/z as used in J
+    bool ratio_cut[2]; // the ratio was cut: no gradient through it
+    float map[2][3];   // M = J V
+};
+
+__device__ footprint trace_footprint(const gs_gaussians &gaussians, const gs_camera &camera, int64_t i) {
+    footprint f;
+    const float *m = gaussians.mean + 3 * i, *r = camera.rotation;
+    for (int row = 0; row < 3; row++)
+        f.p[row] = fmaf(r[3 * row], m[0],
+                        fmaf(r[3 * row + 1], m[1], fmaf(r[3 * row + 2], m[2], camera.translation[row])));
+
+    const float4 g = reinterpret_cast<const float4 *>(gaussians.quaternion)[i];
+    f.length = sqrtf(g.x * g.x + g.y * g.y + g.z * g.z + g.w * g.w);
+    f.unit[0] = g.x / f.length, f.unit[1] = g.y / f.length, f.unit[2] = g.z / f.length,
+    f.unit[3] = g.w / f.length;
+    float q[3][3];
+    rotation_matrix(f.unit, q);
+    for (int j = 0; j < 3; j++) {
+        f.scale[j] = expf(gaussians.log_scale[3 * i + j]);
+        for (int row = 0; row < 3; row++)
+            f.axes[row][j] = f.scale[j] * fmaf(r[3 * row], q[0][j],
+                                               fmaf(r[3 * row + 1], q[1][j], r[3 * row + 2] * q[2][j]));
+    }
+
+    const float focal[2] = {camera.fx, camera.fy}, center[2] = {camera.cx, camera.cy};
+    const float size[2] = {float(camera.width), float(camera.height)};
+    for (int k = 0; k < 2; k++) {
+        const float ratio = f.p[k] / f.p[2];
+        f.ratio[k] =
+            clamp(ratio, -(center[k] + 0.15f * size[k]) / focal[k], (1.15f * size[k] - center[k]) / focal[k]);
+        f.ratio_cut[k] = f.ratio[k] != ratio;
+        for (int j = 0; j < 3; j++)
+            f.map[k][j] = focal[k] / f.p[2] * (f.axes[k][j] - f.ratio[k] * f.axes[2][j]);
+    }
+    return f;
+}
+
+__device__ int sh_coefficients(int degree) {
+    return (degree + 1) * (degree + 1);
+}
+
+// The unit vector from the camera's centre to a mean; returns the distance.
+__device__ float view_direction(const float *mean, const gs_camera &camera, float out[3]) {
+    const float *r = camera.rotation, *t = camera.translation;
+    for (int k = 0; k < 3; k++) out[k] = mean[k] + (r[k] * t[0] + r[3 + k] * t[1] + r[6 + k] * t[2]);
+    const float distance = sqrtf(out[0] * out[0] + out[1] * out[1] + out[2] * out[2]);
+    for (int k = 0; k < 3; k++) out[k] /= distance;
+    return distance;
+}
+
+__device__ void sh_basis(int degree, const float r[3], float out[16]) {
+    const float x = r[0], y = r[1], z = r[2];
+    out[0] = 0.28209479177387814f;
+    if (degree < 1) return;
+    out[1] = -0.4886025119029199f * y;
+    out[2] = 0.4886025119029199f * z;
+    out[3] = -0.4886025119029199f * x;
+    if (degree < 2) return;
+    const float xx = x * x, yy = y * y, zz = z * z;
+    out[4] = 1.0925484305920792f * x * y;
+    out[5] = -1.0925484305920792f * y * z;
+    out[6] = 0.31539156525252005f * (2 * zz - xx - yy);
+    out[7] = -1.0925484305920792f * x * z;
+    out[8] = 0.5462742152960396f * (xx - yy);
+    if (degree < 3) return;
+    out[9] = -0.5900435899266435f * y * (3 * xx - yy);
+    out[10] = 2.890611442640554f * x * y * z;
+    out[11] = -0.4570457994644658f * y * (4 * zz - xx - yy);
+    out[12] = 0.3731763325901154f * z * (2 * zz - 3 * xx - 3 * yy);
+    out[13] = -0.4570457994644658f * x * (4 * zz - xx - yy);
+    out[14] = 1.445305721320277f * z * (xx - yy);
+    out[15] = -0.5900435899266435f * x * (xx - 3 * yy);
+}
+
+// Adjoint of sh_basis: from the gradient g by the basis to the gradient by r.
+__device__ void sh_basis_adjoint(int degree, const float r[3], const float g[16], float out[3]) {
+    const float x = r[0], y = r[1], z = r[2];
+    out[0] = out[1] = out[2] = 0;
+    if (degree < 1) return;
+    out[0] += -0.4886025119029199f * g[3];
+    out[1] += -0.4886025119029199f * g[1];
+    out[2] += 0.4886025119029199f * g[2];
+    if (degree < 2) return;
+    const float xx = x * x, yy = y * y, zz = z * z;
+    const float g4 = 1.0925484305920792f * g[4], g5 = -1.0925484305920792f * g[5],
+                g6 = 0.31539156525252005f * g[6];
+    const float g7 = -1.0925484305920792f * g[7], g8 = 0.5462742152960396f * g[8];
+    out[0] += y * g4 - 2 * x * g6 + z * g7 + 2 * x * g8;
+    out[1] += x * g4 + z * g5 - 2 * y * g6 - 2 * y * g8;
+    out[2] += y * g5 + 4 * z * g6 + x * g7;
+    if (degree < 3) return;
+    const float g9 = -0.5900435899266435f * g[9], g10 = 2.890611442640554f * g[10];
+    const float g11 = -0.4570457994644658f * g[11], g12 = 0.3731763325901154f * g[12];
+    const float g13 = -0.4570457994644658f * g[13], g14 = 1.445305721320277f * g[14];
+    const float g15 = -0.5900435899266435f * g[15];
+    out[0] += 6 * x * y * g9 + y * z * g10 - 2 * x * y * g11 - 6 * x * z * g12 +
+              (4 * zz - 3 * xx - yy) * g13 + 2 * x * z * g14 + 3 * (xx - yy) * g15;
+    out[1] += 3 * (xx - yy) * g9 + x * z * g10 + (4 * zz - xx - 3 * yy) * g11 - 6 * y * z * g12 -
+              2 * x * y * g13 - 2 * y * z * g14 - 6 * x * y * g15;
+    out[2] +=
+        x * y * g10 + 8 * y * z * g11 + 3 * (2 * zz - xx - yy) * g12 + 8 * x * z * g13 + (xx - yy) * g14;
+}
+
+__device__ float sigmoid(float x) {
+    return 1 / (1 + expf(-x));
+}
+
+__global__ void __launch_bounds__(project_block)
+    project_kernel(gs_gaussians gaussians, int degree, gs_camera camera, gs_splat *splats) {
+    const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
+    if (i >= gaussians.count) return;
+
+    gs_splat splat = {};
+    const float opacity_logit = gaussians.opacity_logit[i];
+    const footprint f = trace_footprint(gaussians, camera, i);
+    if (f.p[2] > camera.near_plane && sigmoid(opacity_logit) >= min_opacity) {
+        const float(*m)[3] = f.map;
+        const float xx = squared(m[0][0]) + squared(m[0][1]) + squared(m[0][2]);
+        const float xy = m[0][0] * m[1][0] + m[0][1] * m[1][1] + m[0][2] * m[1][2];
+        const float yy = squared(m[1][0]) + squared(m[1][1]) + squared(m[1][2]);
+        // Cauchy-Binet: nothing negative is added, so a thin splat keeps its digits.
+        const float determinant = squared(difference_of_products(m[0][0], m[1][1], m[0][1], m[1][0])) +
+                                  squared(difference_of_products(m[0][0], m[1][2], m[0][2], m[1][0])) +
+                                  squared(difference_of_products(m[0][1], m[1][2], m[0][2], m[1][1])) +
+                                  low_pass * (xx + yy) + low_pass * low_pass;
+        const float variance_y = yy + low_pass, root_y = sqrtf(variance_y), root = sqrtf(determinant);
+        splat.mean[0] = fmaf(camera.fx, f.p[0] / f.p[2], camera.cx);
+        splat.mean[1] = fmaf(camera.fy, f.p[1] / f.p[2], camera.cy);
+        splat.whiten[0] = whiten_scale * (root_y / root);
+        splat.whiten[1] = -whiten_scale * (xy / (root_y * root));
+        splat.whiten[2] = whiten_scale / root_y;
+        splat.log2_opacity = -1.4426950408889634f * log1pf(expf(-opacity_logit));
+
+        float r[3], basis[16];
+        view_direction(gaussians.mean + 3 * i, camera, r);
+        sh_basis(degree, r, basis);
+        const float *sh = gaussians.sh + i * sh_coefficients(gaussians.sh_degree) * 3;
+        float color[3] = {0.5f, 0.5f, 0.5f};
+#pragma unroll
+        for (int k = 0; k < 16; k++) {
+            if (k >= sh_coefficients(degree)) break;
+            for (int c = 0; c < 3; c++) color[c] = fmaf(basis[k], sh[3 * k + c], color[c]);
+        }
+        for (int c = 0; c < 3; c++) splat.color[c] = fmaxf(color[c], 0.0f);
+
+        // A sum is finite only if all its terms are; fmaxf would have hidden a NaN colour.
+        const bool finite = isfinite(splat.mean[0] + splat.mean[1]) && isfinite(xx + yy + determinant) &&
+                            isfinite(splat.whiten[0] + splat.whiten[1] + splat.whiten[2]) &&
+                            isfinite(splat.log2_opacity) && isfinite(color[0] + color[1] + color[2]);
+        if (finite) splat.depth = f.p[2];
+    }
+    splats[i] = splat;
+}
+
+__global__ void __launch_bounds__(project_block)
+    project_backward_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
+                            const float *moments, gs_gaussians gradients, float *mean2d_gradient) {
+    const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
+    if (i >= gaussians.count) return;
+    const int stored = sh_coefficients(gaussians.sh_degree);
+    float *sh_gradient = gradients.sh + i * stored * 3;
+
+    const gs_splat splat = splats[i];
+    if (splat.depth == 0) {
+        for (int k = 0; k < 3; k++) gradients.mean[3 * i + k] = gradients.log_scale[3 * i + k] = 0;
+        for (int k = 0; k < 4; k++) gradients.quaternion[4 * i + k] = 0;
+        gradients.opacity_logit[i] = 0;
+        for (int k = 0; k < stored * 3; k++) sh_gradient[k] = 0;
+        mean2d_gradient[2 * i] = mean2d_gradient[2 * i + 1] = 0;
+        return;
+    }
+
+    const float *sums = moments + i * GS_MOMENTS_STRIDE;
+    const float h = sums[3], h0 = sums[4], h1 = sums[5], h00 = sums[6], h01 = sums[7], h11 = sums[8];
+    const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
+
+    gradients.opacity_logit[i] = h * (1 - sigmoid(gaussians.opacity_logit[i]));
+
+    // By the mean in pixels: L (sum h e).
+    const float mean_x = two_ln2 * (w0 * h0), mean_y = two_ln2 * (w1 * h0 + w2 * h1);
+    mean2d_gradient[2 * i] = mean_x * 0.5f * float(camera.width);
+    mean2d_gradient[2 * i + 1] = mean_y * 0.5f * float(camera.height);
+
+    // By the covariance, times two: L (sum h e e^T) L^T.
+    const float t0 = w1 * h00 + w2 * h01, t1 = w1 * h01 + w2 * h11;
+    const float s = two_ln2 * two_ln2;
+    const float g[2][2] = {{s * w0 * w0 * h00, s * w0 * t0}, {s * w0 * t0, s * (w1 * t0 + w2 * t1)}};
+
+    const footprint f = trace_footprint(gaussians, camera, i);
+    const float focal[2] = {camera.fx, camera.fy}, mean2d[2] = {mean_x, mean_y};
+    const float z = f.p[2];
+    float point[3] = {0, 0, 0}, axes[3][3] = {};
+    for (int k = 0; k < 2; k++) {
+        const float j_diagonal = focal[k] / z, j_depth = -j_diagonal * f.ratio[k];
+        float by_diagonal = 0, by_depth = 0; // gradient by these two entries of J
+        for (int j = 0; j < 3; j++) {
+            const float map = g[k][0] * f.map[0][j] + g[k][1] * f.map[1][j];
+            by_diagonal = fmaf(map, f.axes[k][j], by_diagonal);
+            by_depth = fmaf(map, f.axes[2][j], by_depth);
+            axes[k][j] += j_diagonal * map;
+            axes[2][j] += j_depth * map;
+        }
+        point[2] -= (by_diagonal * j_diagonal + by_depth * j_depth) / z;
+        if (!f.ratio_cut[k]) {
+            const float by_ratio = -by_depth * j_diagonal;
+            point[k] += by_ratio / z;
+            point[2] -= by_ratio * f.ratio[k] / z;
+        }
+        point[k] += mean2d[k] * j_diagonal;
+        point[2] -= mean2d[k] * j_diagonal * (f.p[k] / z);
+    }
+
+    const float *r = camera.rotation;
+    float by_rotation[3][3];
+    for (int j = 0; j < 3; j++) {
+        gradients.log_scale[3 * i + j] =
+            axes[0][j] * f.axes[0][j] + axes[1][j] * f.axes[1][j] + axes[2][j] * f.axes[2][j];
+        for (int row = 0; row < 3; row++)
+            by_rotation[row][j] =
+                f.scale[j] * (r[row] * axes[0][j] + r[3 + row] * axes[1][j] + r[6 + row] * axes[2][j]);
+    }
+    float by_unit[4];
+    rotation_matrix_adjoint(f.unit, by_rotation, by_unit);
+    const float radial =
+        f.unit[0] * by_unit[0] + f.unit[1] * by_unit[1] + f.unit[2] * by_unit[2] + f.unit[3] * by_unit[3];
+    for (int k = 0; k < 4; k++)
+        gradients.quaternion[4 * i + k] = (by_unit[k] - f.unit[k] * radial) / f.length;
+
+    // Colour: a channel that was cut at 0 has no gradient.
+    float color[3], direction[3], basis[16], by_basis[16] = {}, by_direction[3];
+    for (int c = 0; c < 3; c++) color[c] = splat.color[c] > 0 ? sums[c] : 0;
+    const float distance = view_direction(gaussians.mean + 3 * i, camera, direction);
+    sh_basis(degree, direction, basis);
+    const float *sh = gaussians.sh + i * stored * 3;
+#pragma unroll
+    for (int k = 0; k < 16; k++) {
+        if (k >= stored) break;
+        const bool used = k < sh_coefficients(degree);
+        for (int c = 0; c < 3; c++) {
+            sh_gradient[3 * k + c] = used ? basis[k] * color[c] : 0;
+            if (used) by_basis[k] = fmaf(color[c], sh[3 * k + c], by_basis[k]);
+        }
+    }
+    sh_basis_adjoint(degree, direction, by_basis, by_direction);
+    const float along =
+        direction[0] * by_direction[0] + direction[1] * by_direction[1] + direction[2] * by_direction[2];
+    for (int k = 0; k < 3; k++)
+        gradients.mean[3 * i + k] = r[k] * point[0] + r[3 + k] * point[1] + r[6 + k] * point[2] +
+                                    (by_direction[k] - direction[k] * along) / distance;
+}
+
+gs_status check(const gs_gaussians *gaussians, const gs_camera *camera) {
+    GS_REQUIRE(gaussians && camera, "gaussians and camera must be given");
+    GS_REQUIRE(gaussians->count >= 0 && gaussians->count < INT32_MAX, "count must be in 0..2^31 - 2");
+    GS_REQUIRE(gaussians->sh_degree >= 0 && gaussians->sh_degree <= GS_MAX_SH_DEGREE,
+               "sh_degree must be in 0..3");
+    GS_REQUIRE(gaussians->count == 0 || (gaussians->mean && gaussians->log_scale && gaussians->quaternion &&
+                                         gaussians->opacity_logit && gaussians->sh),
+               "every parameter array must be given");
+    GS_REQUIRE(camera->width >= 1 && camera->width <= GS_MAX_SIZE && camera->height >= 1 &&
+                   camera->height <= GS_MAX_SIZE,
+               "width and height must be in 1..16384");
+    GS_REQUIRE(camera->fx > 0 && camera->fy > 0 && camera->near_plane > 0,
+               "fx, fy and near_plane must be positive");
+    return GS_OK;
+}
+
+int used_degree(int wanted, const gs_gaussians *gaussians) {
+    return wanted < gaussians->sh_degree ? wanted : gaussians->sh_degree;
+}
+
+} // namespace
+
+gs_status gs_project(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                     gs_splat *splats, gs_stream stream) {
+    const gs_status status = check(gaussians, camera);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(sh_degree_used >= 0, "sh_degree_used must not be negative");
+    GS_REQUIRE(gaussians->count == 0 || splats, "splats must be given");
+    GS_CUDA(launch(stream, blocks_for(gaussians->count, project_block), project_block, project_kernel,
+                   *gaussians, used_degree(sh_degree_used, gaussians), *camera, splats));
+    return GS_OK;
+}
+
+gs_status gs_project_backward(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                              const gs_splat *splats, const float *moments, const gs_gaussians *gradients,
+                              float *mean2d_gradient, gs_stream stream) {
+    gs_status status = check(gaussians, camera);
+    if (status == GS_OK) status = check(gradients, camera);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(sh_degree_used >= 0, "sh_degree_used must not be negative");
+    GS_REQUIRE(gradients->count == gaussians->count && gradients->sh_degree == gaussians->sh_degree,
+               "gradients must have the shape of gaussians");
+    GS_REQUIRE(gaussians->count == 0 || (splats && moments && mean2d_gradient),
+               "splats, moments and mean2d_gradient must be given");
+    GS_CUDA(launch(stream, blocks_for(gaussians->count, project_block), project_block,
+                   project_backward_kernel, *gaussians, used_degree(sh_degree_used, gaussians), *camera,
+                   splats, moments, *gradients, mean2d_gradient));
+    return GS_OK;
+}
