@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+//
+// distwar: many threads add to few addresses. Instead of one atomic for each thread and value, the lanes of a
+// warp that add to the same place sum their values in registers and one of them commits the sum.
+//
+//     __global__ void backward(const int *primitive_of, int pixels, float *gradient) {
+//         const int pixel = blockIdx.x * blockDim.x + threadIdx.x;
+//         const bool active = pixel < pixels; // no early return: all 32 lanes make the call
+//         const int primitive = active ? primitive_of[pixel] : 0;
+//         float value[9];
+//         if (active) gradient_of(pixel, value);
+//         // for k < 9: gradient[12 * primitive + k] += value[k]
+//         distwar::reduce_serial(distwar::all_lanes, active, primitive, value,
+//                                distwar::record<float>{gradient, 12});
+//     }
+//
+// Every call has this form, and this contract:
+//
+//     reduce_NAME(lanes, active, key, val, sink, balance_threshold = 0)
+//
+// lanes    Mask of the lanes that make this call together. Each of them must be in it, pass the same mask and
+// the same
+//          threshold, and come to this same call; lanes outside it must not. Different branches may make
+//          calls with disjoint masks. Who is converged does not matter.
+// active   Whether this lane has something to add. Inactive lanes take part and add nothing: their key,
+// values and sink
+//          are never used and may hold anything. If no lane is active the call returns after at most one
+//          vote.
+// key      What this lane adds to: any integer of 4 or 8 bytes. Active lanes with equal keys form a group.
+// val      K values, float or double, K a compile-time constant >= 1. Not changed.
+// sink     Where the values go, see sink.cuh: `pointers` (each lane's own K addresses, equal within a group),
+// `record`
+//          (base[key * stride + k]) or `planes` (base[k * stride + key]), or any type with add(key, values).
+//          Commits are made by active lanes alone.
+// balance_threshold
+//          A group of at least this many active lanes is summed in the warp and committed once, by K atomics;
+//          the lanes of a smaller one send K atomics each. This shares the work between the SM and the L2's
+//          atomic units. 0 = sum every group, 33 = none; below and above likewise.
+//
+// Afterwards every active lane's values have been added exactly once, by relaxed atomics of device scope:
+// other threads see them as they would see any atomicAdd. The order of floating-point additions is not
+// defined, except where a call says so.
+//
+//   call           sums in the warp                        for K values of 32 active lanes, n of them in the
+//   largest group reduce_atomic  nothing; the baseline                   no votes or shuffles; 32 K atomics
+//   reduce_serial  any keys, any lanes                     K (n - 1) shuffles, K atomics for each key
+//   reduce_bfly    one key, all 32 lanes; else as atomic   5K + 1 shuffles, K atomics
+//
+// Each call's own header states the full cost. reduce<strategy::NAME>(...) chooses at compile time.
+#ifndef DISTWAR_REDUCE_CUH
+#define DISTWAR_REDUCE_CUH
+
+#include "atomic.cuh"
+#include "butterfly.cuh"
+#include "lanes.cuh"
+#include "serial.cuh"
+#include "sink.cuh"
+#include "version.h"
+
+namespace distwar {
+
+// Every active lane sends its own K atomics. `lanes` and the threshold are not used. Cost: K atomic
+// instructions.
+template <int K, typename T, typename Key, typename Sink>
+__device__ __forceinline__ void reduce_atomic(unsigned /*lanes*/, bool active, Key key, const T (&val)[K],
+                                              const Sink &sink, int /*balance_threshold*/ = 0) {
+    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
+    if (active) sink.add(key, val);
+}
+
+enum class strategy { atomic, serial, bfly };
+
+// The call that is named by S.
+template <strategy S, int K, typename T, typename Key, typename Sink>
+__device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, const T (&val)[K],
+                                       const Sink &sink, int balance_threshold = 0) {
+    if constexpr (S == strategy::atomic)
+        reduce_atomic(lanes, active, key, val, sink, balance_threshold);
+    else if constexpr (S == strategy::serial)
+        reduce_serial(lanes, active, key, val, sink, balance_threshold);
+    else
+        reduce_bfly(lanes, active, key, val, sink, balance_threshold);
+}
+
+} // namespace distwar
+
+#endif
