@@ -18,33 +18,32 @@
 //
 //     reduce_NAME(lanes, active, key, val, sink, balance_threshold = 0)
 //
-// lanes    Mask of the lanes that make this call together. Each of them must be in it, pass the same mask and
-// the same
-//          threshold, and come to this same call; lanes outside it must not. Different branches may make
-//          calls with disjoint masks. Who is converged does not matter.
-// active   Whether this lane has something to add. Inactive lanes take part and add nothing: their key,
-// values and sink
-//          are never used and may hold anything. If no lane is active the call returns after at most one
-//          vote.
-// key      What this lane adds to: any integer of 4 or 8 bytes. Active lanes with equal keys form a group.
-// val      K values, float or double, K a compile-time constant >= 1. Not changed.
-// sink     Where the values go, see sink.cuh: `pointers` (each lane's own K addresses, equal within a group),
-// `record`
-//          (base[key * stride + k]) or `planes` (base[k * stride + key]), or any type with add(key, values).
-//          Commits are made by active lanes alone.
-// balance_threshold
-//          A group of at least this many active lanes is summed in the warp and committed once, by K atomics;
-//          the lanes of a smaller one send K atomics each. This shares the work between the SM and the L2's
-//          atomic units. 0 = sum every group, 33 = none; below and above likewise.
+// lanes:  mask of the lanes that make this call together. Each of them must be in it, pass the same mask and
+//         the same threshold, and come to this same call; lanes outside it must not. Different branches may
+//         make calls with disjoint masks. Who happens to be converged does not matter.
+// active: whether this lane has something to add. Inactive lanes take part and add nothing: their key, values
+//         and sink are never used and may hold anything. If no lane is active, the call returns after at most
+//         one vote.
+// key:    what this lane adds to, any integer of 4 or 8 bytes. Active lanes with equal keys form a group.
+// val:    K values, float or double, K a compile-time constant >= 1. Not changed.
+// sink:   where the values go: `record` (base[key * stride + k]), `planes` (base[k * stride + key]),
+//         `pointers` (each lane's own K addresses, equal within a group), or any type with add(key, values);
+//         see sink.cuh. Commits are made by active lanes alone.
+// balance_threshold:
+//         a group of at least this many active lanes is summed in the warp and committed once, by K atomics;
+//         the lanes of a smaller one send K atomics each. This shares the work between the SM and the L2's
+//         atomic units. 0 = sum every group, 33 = none; beyond them likewise.
 //
-// Afterwards every active lane's values have been added exactly once, by relaxed atomics of device scope:
-// other threads see them as they would see any atomicAdd. The order of floating-point additions is not
-// defined, except where a call says so.
+// Afterwards the values of every active lane have been added exactly once, by relaxed atomics of device
+// scope: other threads see them as they would see any atomicAdd. The order of the floating-point additions is
+// not defined, except where a call says so.
 //
-//   call           sums in the warp                        for K values of 32 active lanes, n of them in the
-//   largest group reduce_atomic  nothing; the baseline                   no votes or shuffles; 32 K atomics
-//   reduce_serial  any keys, any lanes                     K (n - 1) shuffles, K atomics for each key
-//   reduce_bfly    one key, all 32 lanes; else as atomic   5K + 1 shuffles, K atomics
+//     call            sums in the warp            cost, the largest group having n lanes
+//     --------------  --------------------------  ---------------------------------------------
+//     reduce_atomic   nothing; the baseline       K atomics for each active lane
+//     reduce_serial   any keys, any lanes         K (n - 1) shuffles; K atomics for each group
+//     reduce_bfly     one key and all 32 lanes;   5K + 1 shuffles; K atomics
+//                     else as reduce_atomic
 //
 // Each call's own header states the full cost. reduce<strategy::NAME>(...) chooses at compile time.
 #ifndef DISTWAR_REDUCE_CUH

@@ -11,9 +11,9 @@ namespace distwar {
 // so its sum is the same in every run.
 //
 // Groups are summed side by side: at each turn every leader, the lowest lane of its group, reads its next
-// lane, and all of `lanes` take part. Cost: 1 vote, and if any lane is active and threshold can be met 1
-// match, 1 redux (before compute capability 8.0: 6 votes) and K (n - 1) shuffles (of double: twice), n the
-// size of the largest group that is summed; then K atomic instructions.
+// lane, and all of `lanes` take part. Cost: 1 vote; if enough lanes are active 1 match, 1 redux (before
+// compute capability 8.0: 6 votes) and K (n - 1) shuffles (of double: twice), n the size of the largest group
+// that is summed; then K atomic instructions.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_serial(unsigned lanes, bool active, Key key, const T (&val)[K],
                                               const Sink &sink, int balance_threshold = 0) {
