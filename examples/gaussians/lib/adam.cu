@@ -45,7 +45,7 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
 
 #define GROUP(name, row_length, head_length, head_rate, rest_rate)                                           \
     {                                                                                                        \
-        gaussians->name, gradients->name, first_moment->name, second_moment->name, count * row_length,        \
+        gaussians->name, gradients->name, first_moment->name, second_moment->name, count *row_length,        \
             row_length, head_length, head_rate, rest_rate                                                    \
     }
     const int sh_values = 3 * (gaussians->sh_degree + 1) * (gaussians->sh_degree + 1);
