@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// Small seeded random numbers, the same on every machine: SplitMix64 (Steele, Lea, Flood 2014).
+#ifndef COMMON_RANDOM_H
+#define COMMON_RANDOM_H
+
+#include <math.h>
+#include <stdint.h>
+
+typedef struct random_stream {
+    uint64_t state; // the seed; every seed is good
+} random_stream;
+
+static inline uint64_t random_bits(random_stream *stream) {
+    uint64_t z = stream->state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+// 0 <= result < 1
+static inline double random_unit(random_stream *stream) {
+    return (double)(random_bits(stream) >> 11) * 0x1p-53;
+}
+
+// 0 <= result < bound, bound >= 1; the bias is below bound / 2^53.
+static inline uint64_t random_below(random_stream *stream, uint64_t bound) {
+    return (uint64_t)(random_unit(stream) * (double)bound);
+}
+
+// Mean 0, deviation 1 (Box and Muller).
+static inline double random_normal(random_stream *stream) {
+    double radius = sqrt(-2 * log(1 - random_unit(stream)));
+    return radius * cos(6.283185307179586 * random_unit(stream));
+}
+
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#include "command.h"
+#include "output_file.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+int report_failure(const fault *why) {
+    fprintf(stderr, "splat: %s\n", why->text);
+    return EXIT_FAILURE;
+}
+
+int report_usage(const command_spec *command, const fault *why) {
+    fprintf(stderr, "%s: %s\nusage: %s %s\nTry '%s --help'.\n", command->name, why->text, command->name,
+            command->arguments, command->name);
+    return EXIT_USAGE;
+}
+
+bool parse_color(const char *text, float color[3], fault *why) {
+    const char *rest = text;
+    for (int channel = 0; channel < 3; channel++) {
+        char *end;
+        double value = strtod(rest, &end);
+        char expected = channel < 2 ? ',' : '\0';
+        if (end == rest || *end != expected || !(value >= 0 && value <= 1))
+            return fail(why, "'%s' is not a colour; write R,G,B with each from 0 to 1", text);
+        color[channel] = (float)value;
+        rest = end + 1;
+    }
+    return true;
+}
+
+bool output_is_possible(const char *path, fault *why) {
+    output_file file;
+    if (!output_file_open(&file, path, why)) return false;
+    output_file_discard(&file);
+    return true;
+}

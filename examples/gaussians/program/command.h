@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// The commands of `splat`, and what they share on the command line. A command takes argv from its own name on
+// and returns the program's exit code.
+#ifndef SPLAT_COMMAND_H
+#define SPLAT_COMMAND_H
+
+#include "fault.h"
+#include "options.h"
+
+enum { EXIT_USAGE = 2 }; // beside EXIT_SUCCESS and EXIT_FAILURE
+
+int train_command(int argc, char **argv);
+int render_command(int argc, char **argv);
+int demo_command(int argc, char **argv);
+
+// Prints what went wrong on stderr and returns the exit code.
+int report_failure(const fault *why);
+int report_usage(const command_spec *command, const fault *why);
+
+// "R,G,B", each 0..1.
+bool parse_color(const char *text, float color[3], fault *why);
+// Fails unless a file could be put at `path`: asked before long work, so that its result is not lost.
+bool output_is_possible(const char *path, fault *why);
+
+#endif

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+// splat demo: trains the built-in scene from its own pictures, and compares the strategies on it.
+#include "command.h"
+#include "demo_scene.h"
+#include "device.h"
+#include "device_gaussians.h"
+#include "frame.h"
+#include "path.h"
+#include "ply.h"
+#include "quality.h"
+#include "reduction_option.h"
+#include "strategy_table.h"
+#include "trainer.h"
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct demo_options {
+    const char *folder;
+    int64_t iterations, width, seed;
+} demo_options;
+
+typedef struct demo {
+    const demo_options *options;
+    char picture_path[PATH_ROOM], scene_path[PATH_ROOM];
+    int width, height;
+    image pictures[DEMO_VIEWS]; // the targets
+    target_view views[DEMO_VIEWS];
+    image before, after; // view 0
+} demo;
+
+static bool render_view(const gs_gaussians *gaussians, const gs_camera *camera, image *out, fault *why) {
+    frame f = {0};
+    frame_render(&f, gaussians, gaussians->sh_degree, camera, demo_background);
+    bool done = frame_picture(&f, out, why);
+    frame_free(&f);
+    return done;
+}
+
+// Renders the scene as the targets, 8 bits a channel, as photographs would be.
+static bool make_targets(demo *d, const gs_gaussians *gaussians, fault *why) {
+    for (int i = 0; i < DEMO_VIEWS; i++) {
+        gs_camera camera = demo_camera(i, d->width, d->height);
+        if (!render_view(gaussians, &camera, &d->pictures[i], why) ||
+            !target_view_open(&d->views[i], &camera, &d->pictures[i], why))
+            return false;
+    }
+    return true;
+}
+
+// Chosen for a few hundred steps; the published rates are for many thousands.
+static training_settings demo_settings(const demo_options *options) {
+    training_settings settings = {.iterations = options->iterations,
+                                  .seed = (uint64_t)options->seed,
+                                  .reduction = GS_BFLY,
+                                  .threshold = DEFAULT_THRESHOLD,
+                                  .rates = {.mean = 1e-2f,
+                                            .log_scale = 2e-2f,
+                                            .quaternion = 1e-2f,
+                                            .opacity_logit = 1e-1f,
+                                            .sh_constant = 4e-2f,
+                                            .sh_rest = 1e-2f},
+                                  .final_mean_rate = 1e-3f};
+    memcpy(settings.background, demo_background, sizeof settings.background);
+    return settings;
+}
+
+static bool write_pictures(const demo *d, fault *why) {
+    image row;
+    const image *const pictures[] = {&d->pictures[0], &d->before, &d->after};
+    if (!image_beside(pictures, 3, 4, &row, why)) return false;
+    bool done = image_write_png(d->picture_path, &row, why);
+    image_free(&row);
+    return done;
+}
+
+// `host` holds the scene as it should be, and afterwards the trained one.
+static bool train_demo(demo *d, const gs_gaussians *host, gs_gaussians *gaussians, fault *why) {
+    quality before, after;
+    training_report report;
+    training_settings settings = demo_settings(d->options);
+    device_gaussians_upload(gaussians, host);
+    if (!make_targets(d, gaussians, why)) return false;
+
+    demo_disturb(host, (uint64_t)d->options->seed);
+    device_gaussians_upload(gaussians, host);
+    printf("demo       %lld Gaussians, %d views of %d x %d, on %s\n", (long long)host->count, DEMO_VIEWS,
+           d->width, d->height, device_name());
+    fflush(stdout);
+    if (!quality_measure(gaussians, d->views, DEMO_VIEWS, demo_background, &before, why) ||
+        !render_view(gaussians, &d->views[0].camera, &d->before, why) ||
+        !train(gaussians, d->views, DEMO_VIEWS, &settings, &report, why) ||
+        !quality_measure(gaussians, d->views, DEMO_VIEWS, demo_background, &after, why) ||
+        !render_view(gaussians, &d->views[0].camera, &d->after, why))
+        return false;
+    device_gaussians_download(host, gaussians);
+    if (!write_pictures(d, why) || !ply_write(d->scene_path, host, why)) return false;
+    printf("training   %lld iterations in %.1f s, loss %.5f -> %.5f\n", (long long)settings.iterations,
+           report.seconds, report.first_loss, report.last_loss);
+    printf("PSNR       %.2f dB -> %.2f dB\n", before.psnr, after.psnr);
+    printf("SSIM       %.4f -> %.4f\n", before.ssim, after.ssim);
+    printf("picture    %s: target, before, after\n", d->picture_path);
+    printf("scene      %s\n\n", d->scene_path);
+    fflush(stdout);
+    strategy_table_print(gaussians, d->views, DEMO_VIEWS, demo_background);
+    return true;
+}
+
+static bool run_demo(demo *d, fault *why) {
+    const char *folder = d->options->folder;
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return fail(why, "%s: cannot make the folder: %s", folder, strerror(errno));
+    gs_gaussians host;
+    if (!path_join(d->picture_path, folder, "demo.png", why) ||
+        !path_join(d->scene_path, folder, "demo.ply", why) || !output_is_possible(d->picture_path, why) ||
+        !output_is_possible(d->scene_path, why) || !demo_scene(&host, why))
+        return false;
+    gs_gaussians gaussians = device_gaussians_allocate(host.count, host.sh_degree);
+    bool done = train_demo(d, &host, &gaussians, why);
+    device_gaussians_free(&gaussians);
+    gaussians_free(&host);
+    return done;
+}
+
+int demo_command(int argc, char **argv) {
+    bool gpu = strcmp(gs_backend(), "cuda") == 0;
+    demo_options options = {
+        .folder = "splat-demo", .iterations = gpu ? 2000 : 100, .width = gpu ? 1024 : 128, .seed = 1};
+    const option_spec table[] = {
+        {OPTION_TEXT, "output", 'o', &options.folder, 0, 0, NULL,
+         "the folder to write to; made if it is missing"},
+        {OPTION_INT, "iterations", 0, &options.iterations, 1, 1000000, NULL, "training steps, one view each"},
+        {OPTION_INT, "width", 0, &options.width, 16, 4096, NULL,
+         "of a picture in pixels; the height is 3/4 of it"},
+        {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL,
+         "of the disturbed start and the order of views"},
+        {.kind = OPTION_END}};
+    const command_spec command = {
+        "splat demo",
+        "[-o DIR] [options]",
+        "Trains a built-in scene from its own pictures. Writes DIR/demo.png (target, before, after) and "
+        "DIR/demo.ply, and\n"
+        "prints what each strategy of the backward blend costs: times on a GPU, counts on the CPU.",
+        "  splat demo\n"
+        "  splat demo -o demo --iterations 300\n",
+        table,
+        0,
+        0};
+    fault why;
+    int positional;
+    switch (options_parse(&command, argc, argv, NULL, &positional, &why)) {
+    case OPTIONS_HELP:
+        return EXIT_SUCCESS;
+    case OPTIONS_USAGE_ERROR:
+        return report_usage(&command, &why);
+    case OPTIONS_OK:
+        break;
+    }
+    demo d = {.options = &options, .width = (int)options.width, .height = (int)(options.width * 3 / 4)};
+    bool done = run_demo(&d, &why);
+    for (int i = 0; i < DEMO_VIEWS; i++) {
+        target_view_close(&d.views[i]);
+        image_free(&d.pictures[i]);
+    }
+    image_free(&d.before);
+    image_free(&d.after);
+    return done ? EXIT_SUCCESS : report_failure(&why);
+}

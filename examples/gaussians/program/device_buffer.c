@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+#include "device_buffer.h"
+#include "device.h"
+
+void *device_buffer_reserve(device_buffer *buffer, size_t bytes) {
+    if (!buffer->memory || buffer->bytes < bytes) {
+        device_free(buffer->memory);
+        buffer->memory = device_allocate(bytes);
+        buffer->bytes = bytes;
+    }
+    return buffer->memory;
+}
+
+void device_buffer_free(device_buffer *buffer) {
+    device_free(buffer->memory);
+    *buffer = (device_buffer){0};
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// Device memory that grows on demand. Starts as {0}.
+#ifndef SPLAT_DEVICE_BUFFER_H
+#define SPLAT_DEVICE_BUFFER_H
+
+#include <stddef.h>
+
+typedef struct device_buffer {
+    void *memory;
+    size_t bytes;
+} device_buffer;
+
+// At least `bytes` at buffer->memory, which is returned. When it grows, the contents are lost.
+void *device_buffer_reserve(device_buffer *buffer, size_t bytes);
+void device_buffer_free(device_buffer *buffer);
+
+#endif

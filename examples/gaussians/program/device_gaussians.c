@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+#include "device_gaussians.h"
+#include "device.h"
+#include <assert.h>
+
+enum { ARRAYS = 5, ALIGNMENT = 256 };
+
+// The arrays of a gs_gaussians, and how many bytes are in each.
+typedef struct layout {
+    float **array[ARRAYS];
+    size_t bytes[ARRAYS];
+} layout;
+
+static layout layout_of(gs_gaussians *gaussians) {
+    size_t row = (size_t)gaussians->count * sizeof(float);
+    size_t bases = (size_t)(gaussians->sh_degree + 1) * (size_t)(gaussians->sh_degree + 1);
+    return (layout){{&gaussians->mean, &gaussians->log_scale, &gaussians->quaternion,
+                     &gaussians->opacity_logit, &gaussians->sh},
+                    {row * 3, row * 3, row * 4, row, row * 3 * bases}};
+}
+
+gs_gaussians device_gaussians_allocate(int64_t count, int sh_degree) {
+    gs_gaussians out = {.count = count, .sh_degree = sh_degree};
+    layout arrays = layout_of(&out);
+    size_t offset[ARRAYS], total = 0;
+    for (int i = 0; i < ARRAYS; i++) {
+        offset[i] = total;
+        total += (arrays.bytes[i] + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    }
+    char *memory = device_allocate(total);
+    device_clear(memory, total);
+    for (int i = 0; i < ARRAYS; i++) *arrays.array[i] = (float *)(void *)(memory + offset[i]);
+    return out;
+}
+
+void device_gaussians_free(gs_gaussians *device) {
+    device_free(device->mean);
+    *device = (gs_gaussians){0};
+}
+
+void device_gaussians_upload(const gs_gaussians *device, const gs_gaussians *host) {
+    assert(device->count == host->count && device->sh_degree == host->sh_degree);
+    gs_gaussians to = *device, from = *host;
+    layout target = layout_of(&to), source = layout_of(&from);
+    for (int i = 0; i < ARRAYS; i++) device_upload(*target.array[i], *source.array[i], source.bytes[i]);
+}
+
+void device_gaussians_download(const gs_gaussians *host, const gs_gaussians *device) {
+    assert(device->count == host->count && device->sh_degree == host->sh_degree);
+    gs_gaussians to = *host, from = *device;
+    layout target = layout_of(&to), source = layout_of(&from);
+    for (int i = 0; i < ARRAYS; i++) device_download(*target.array[i], *source.array[i], source.bytes[i]);
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// gs_gaussians in device memory.
+#ifndef SPLAT_DEVICE_GAUSSIANS_H
+#define SPLAT_DEVICE_GAUSSIANS_H
+
+#include "gs.h"
+
+// One allocation, at `mean`, of zeros.
+gs_gaussians device_gaussians_allocate(int64_t count, int sh_degree);
+void device_gaussians_free(gs_gaussians *device);
+// Host and device must have the same count and sh_degree.
+void device_gaussians_upload(const gs_gaussians *device, const gs_gaussians *host);
+void device_gaussians_download(const gs_gaussians *host, const gs_gaussians *device);
+
+#endif

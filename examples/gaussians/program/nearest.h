@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// Distances to the nearest neighbours among points, by a k-d tree: n log n for any distribution, duplicates
+// included.
+#ifndef SPLAT_NEAREST_H
+#define SPLAT_NEAREST_H
+
+#include "fault.h"
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// distance[i]: the mean distance of point i to its three nearest other points (to all others if there are
+// fewer; 0 for a lone point). Coordinates must be finite.
+bool nearest_mean_distance(const float (*points)[3], size_t count, double *distance, fault *why);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+// The options --reduce and --threshold: how the backward blend adds a warp's gradients to memory.
+#ifndef SPLAT_REDUCTION_OPTION_H
+#define SPLAT_REDUCTION_OPTION_H
+
+enum { DEFAULT_THRESHOLD = 16 }; // half a warp: plain, not tuned to a GPU or a scene
+
+#define REDUCTION_HELP "how the backward blend adds gradients"
+#define THRESHOLD_HELP "sum in the warp from this many active lanes on, else plain atomics; 33: never"
+
+// NULL-ended, in the order of gs_reduction.
+const char *const *reduction_names(void);
+
+#endif

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// splat render: one view of a scene -> a picture.
+#include "camera.h"
+#include "command.h"
+#include "dataset.h"
+#include "device_gaussians.h"
+#include "frame.h"
+#include "ply.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct render_options {
+    const char *scene, *output, *cameras, *view, *background;
+    int64_t downscale, width, height, sh_degree;
+    bool photo;
+} render_options;
+
+static const dataset_view *find_view(const dataset *data, const char *wanted, fault *why) {
+    for (size_t i = 0; i < data->view_count; i++)
+        if (strcmp(data->views[i].name, wanted) == 0) return &data->views[i];
+    char *end;
+    unsigned long long index = strtoull(wanted, &end, 10);
+    bool number = wanted[0] >= '0' && wanted[0] <= '9' && *end == '\0';
+    if (number && index < data->view_count) return &data->views[index];
+    fail(why, "there is no view '%s'; there are %zu, by name or from 0 on", wanted, data->view_count);
+    return NULL;
+}
+
+static int compare_floats(const void *a, const void *b) {
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+// A camera in front of the scene that looks along +z. What it takes in is where nearly all means are: a few
+// Gaussians far outside, which trained scenes have, must not make the rest a dot.
+static bool camera_before(const gs_gaussians *scene, int width, int height, gs_camera *out, fault *why) {
+    const double angle = 0.8; // radians
+    double center[3] = {0}, radius = 1;
+    if (scene->count > 0) {
+        size_t count = (size_t)scene->count, last = count - 1, trimmed = last / 50;
+        float *sorted = malloc(count * sizeof *sorted);
+        if (!sorted) return fail(why, "no memory for the bounds of %zu Gaussians", count);
+        double square = 0;
+        for (int axis = 0; axis < 3; axis++) {
+            for (size_t i = 0; i < count; i++) sorted[i] = scene->mean[3 * i + axis];
+            qsort(sorted, count, sizeof *sorted, compare_floats);
+            double low = sorted[trimmed], high = sorted[last - trimmed];
+            center[axis] = (low + high) / 2;
+            square += (high - low) * (high - low) / 4;
+        }
+        for (size_t i = 0; i < count; i++) sorted[i] = scene->log_scale[3 * i];
+        qsort(sorted, count, sizeof *sorted, compare_floats);
+        radius = sqrt(square) + 3 * exp(sorted[count / 2]);
+        free(sorted);
+    }
+    double eye[3] = {center[0], center[1], center[2] - radius / sin(angle / 2)};
+    *out = camera_with_view_angle(width, height, angle);
+    out->near_plane = (float)(radius / 100);
+    camera_look_at(out, eye, center, (const double[3]){0, -1, 0});
+    for (int i = 0; i < 3; i++)
+        if (!isfinite(out->translation[i])) return fail(why, "the scene is too large to look at as a whole");
+    return true;
+}
+
+static bool render_picture(const gs_gaussians *scene, int sh_degree, const gs_camera *camera,
+                           const float background[3], image *out, fault *why) {
+    frame f = {0};
+    gs_gaussians gaussians = device_gaussians_allocate(scene->count, scene->sh_degree);
+    device_gaussians_upload(&gaussians, scene);
+    frame_render(&f, &gaussians, sh_degree, camera, background);
+    bool done = frame_picture(&f, out, why);
+    frame_free(&f);
+    device_gaussians_free(&gaussians);
+    return done;
+}
+
+static bool write_beside(const char *path, const image *picture, const image *photo, fault *why) {
+    image both;
+    if (!image_beside((const image *const[]){picture, photo}, 2, 8, &both, why)) return false;
+    bool done = image_write_png(path, &both, why);
+    image_free(&both);
+    return done;
+}
+
+static bool render(const render_options *options, const float background[3], const gs_gaussians *scene,
+                   const dataset *data, fault *why) {
+    const dataset_view *view = NULL;
+    gs_camera camera;
+    if (options->cameras) {
+        view = find_view(data, options->view, why);
+        if (!view) return false;
+        camera = view->camera;
+    } else if (!camera_before(scene, (int)options->width, (int)options->height, &camera, why))
+        return false;
+
+    image picture;
+    if (!render_picture(scene, (int)options->sh_degree, &camera, background, &picture, why)) return false;
+    bool done = options->photo ? write_beside(options->output, &picture, &view->picture, why)
+                               : image_write_png(options->output, &picture, why);
+    if (done) {
+        printf("%s: %lld Gaussians, %d x %d", options->output, (long long)scene->count, picture.width,
+               picture.height);
+        if (view) printf(", view %s", view->name);
+        if (options->photo)
+            printf(", beside its photograph, PSNR %.2f dB", image_psnr(&picture, &view->picture));
+        printf("\n");
+    }
+    image_free(&picture);
+    return done;
+}
+
+int render_command(int argc, char **argv) {
+    render_options options = {.view = "0",
+                              .background = "0,0,0",
+                              .downscale = 1,
+                              .width = 800,
+                              .height = 600,
+                              .sh_degree = GS_MAX_SH_DEGREE};
+    const option_spec table[] = {
+        {OPTION_TEXT, "output", 'o', &options.output, 0, 0, NULL, "the PNG file to write; required"},
+        {OPTION_TEXT, "cameras", 0, &options.cameras, 0, 0, NULL,
+         "take the camera from this COLMAP folder; without it, look at the whole scene along +z"},
+        {OPTION_TEXT, "view", 0, &options.view, 0, 0, NULL,
+         "which of the cameras: an image's name, or its index"},
+        {OPTION_INT, "downscale", 0, &options.downscale, 1, 64, NULL,
+         "divide the camera's picture by this, both ways"},
+        {OPTION_FLAG, "photo", 0, &options.photo, 0, 0, NULL,
+         "put the photograph to the right; needs --cameras"},
+        {OPTION_INT, "width", 0, &options.width, 1, IMAGE_MAX_SIZE, NULL, "pixels, without --cameras"},
+        {OPTION_INT, "height", 0, &options.height, 1, IMAGE_MAX_SIZE, NULL, "pixels, without --cameras"},
+        {OPTION_INT, "sh-degree", 0, &options.sh_degree, 0, GS_MAX_SH_DEGREE, NULL,
+         "highest degree of the colours' spherical harmonics to use"},
+        {OPTION_TEXT, "background", 0, &options.background, 0, 0, NULL, "R,G,B, each 0..1"},
+        {.kind = OPTION_END}};
+    const command_spec command = {
+        "splat render",
+        "SCENE.ply -o OUT.png [options]",
+        "Renders one view of a scene.",
+        "  splat render fern.ply -o fern.png\n"
+        "  splat render fern.ply -o fern.png --cameras data/fern --view 0 --downscale 4 --photo\n",
+        table,
+        1,
+        1};
+    fault why;
+    int positional;
+    switch (options_parse(&command, argc, argv, &options.scene, &positional, &why)) {
+    case OPTIONS_HELP:
+        return EXIT_SUCCESS;
+    case OPTIONS_USAGE_ERROR:
+        return report_usage(&command, &why);
+    case OPTIONS_OK:
+        break;
+    }
+    float background[3];
+    bool usable = parse_color(options.background, background, &why);
+    if (usable && !options.output) usable = fail(&why, "-o is missing: where should the picture go?");
+    if (usable && options.photo && !options.cameras) usable = fail(&why, "--photo needs --cameras");
+    if (!usable) return report_usage(&command, &why);
+
+    gs_gaussians scene = {0};
+    dataset data = {0};
+    bool done = output_is_possible(options.output, &why) && ply_read(options.scene, &scene, &why) &&
+                (!options.cameras || dataset_load(options.cameras, (int)options.downscale, &data, &why)) &&
+                render(&options, background, &scene, &data, &why);
+    dataset_free(&data);
+    gaussians_free(&scene);
+    return done ? EXIT_SUCCESS : report_failure(&why);
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// splat: trains and renders scenes of 3D Gaussians.
+#include "command.h"
+#include "gs.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"train", "photographs with cameras -> a scene of Gaussians", train_command},
+    {"render", "one view of a scene -> a picture", render_command},
+    {"demo", "train a built-in scene; needs no files", demo_command},
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static void print_usage(FILE *stream) {
+    fprintf(stream, "usage: splat COMMAND [arguments]\n\nCommands:\n");
+    for (int i = 0; i < COMMANDS; i++) fprintf(stream, "  %-8s %s\n", commands[i].name, commands[i].summary);
+    fprintf(stream, "\n'splat COMMAND --help' says more; 'splat --version' names version and backend.\n"
+                    "\nExamples:\n"
+                    "  splat demo -o demo\n"
+                    "  splat train data/fern -o fern.ply --downscale 4\n"
+                    "  splat render fern.ply -o fern.png --cameras data/fern --view 0 --photo\n");
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        print_usage(stderr);
+        return EXIT_USAGE;
+    }
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_usage(stdout);
+        return EXIT_SUCCESS;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("splat %s (%s)\n", gs_version(), gs_backend());
+        return EXIT_SUCCESS;
+    }
+    fprintf(stderr, "splat: there is no command '%s'\n\n", argv[1]);
+    print_usage(stderr);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// A camera and the picture that it should show.
+#ifndef SPLAT_TARGET_VIEW_H
+#define SPLAT_TARGET_VIEW_H
+
+#include "image.h"
+#include "gs.h"
+
+typedef struct target_view {
+    gs_camera camera;
+    const image *picture; // RGB, of the camera's size; not owned
+    uint8_t *pixels;      // the same on the device; owned
+} target_view;
+
+// Uploads the picture.
+bool target_view_open(target_view *view, const gs_camera *camera, const image *picture, fault *why);
+void target_view_close(target_view *view); // harmless on {0}
+
+#endif

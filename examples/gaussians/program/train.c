@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+// splat train: photographs with cameras -> a scene of Gaussians.
+#include "command.h"
+#include "dataset.h"
+#include "device.h"
+#include "device_gaussians.h"
+#include "ply.h"
+#include "quality.h"
+#include "reduction_option.h"
+#include "start.h"
+#include "trainer.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct train_options {
+    const char *data, *output, *background;
+    int64_t downscale, iterations, seed, threshold, holdout, sh_degree;
+    int reduction;
+} train_options;
+
+// The pictures of the dataset on the device, those to train on first.
+typedef struct split {
+    target_view *views;
+    size_t training, held_out;
+} split;
+
+static void split_close(split *parts) {
+    for (size_t i = 0; i < parts->training + parts->held_out; i++) target_view_close(&parts->views[i]);
+    free(parts->views);
+}
+
+// Holds out every `holdout`th view from the first on; none if 0.
+static bool split_open(split *parts, const dataset *data, int64_t holdout, fault *why) {
+    *parts = (split){.views = calloc(data->view_count + 1, sizeof *parts->views)};
+    if (!parts->views) return fail(why, "no memory for %zu views", data->view_count);
+    for (int held_out = 0; held_out < 2; held_out++)
+        for (size_t i = 0; i < data->view_count; i++) {
+            if ((holdout > 0 && i % (size_t)holdout == 0) != held_out) continue;
+            const dataset_view *view = &data->views[i];
+            target_view *next = &parts->views[parts->training + parts->held_out];
+            if (!target_view_open(next, &view->camera, &view->picture, why)) return false;
+            (*(held_out ? &parts->held_out : &parts->training))++;
+        }
+    return true;
+}
+
+// The published rates (Kerbl et al. 2023); those of means are for a scene of extent 1.
+static training_settings settings_from(const train_options *options, double extent) {
+    return (training_settings){.iterations = options->iterations,
+                               .seed = (uint64_t)options->seed,
+                               .reduction = (gs_reduction)options->reduction,
+                               .threshold = (int)options->threshold,
+                               .rates = {.mean = (float)(1.6e-4 * extent),
+                                         .log_scale = 5e-3f,
+                                         .quaternion = 1e-3f,
+                                         .opacity_logit = 5e-2f,
+                                         .sh_constant = 2.5e-3f,
+                                         .sh_rest = 2.5e-3f / 20},
+                               .final_mean_rate = (float)(1.6e-6 * extent),
+                               .sh_interval = 1000};
+}
+
+static void print_summary(const train_options *options, const split *parts, const gs_gaussians *gaussians,
+                          const training_report *report, const quality *held_out) {
+    const image *first = parts->views[0].picture;
+    printf("data       %s: %zu views to train on, %zu held out, %d x %d\n", options->data, parts->training,
+           parts->held_out, first->width, first->height);
+    printf("scene      %lld Gaussians, SH degree %d, in %s\n", (long long)gaussians->count,
+           gaussians->sh_degree, options->output);
+    printf("training   %lld iterations in %.1f s on %s, %s at threshold %d, seed %lld\n",
+           (long long)options->iterations, report->seconds, device_name(),
+           gs_reduction_name((gs_reduction)options->reduction), (int)options->threshold,
+           (long long)options->seed);
+    printf("loss       %.5f -> %.5f (means over %lld iterations)\n", report->first_loss, report->last_loss,
+           (long long)report->loss_window);
+    if (parts->held_out) printf("held out   PSNR %.2f dB, SSIM %.4f\n", held_out->psnr, held_out->ssim);
+    if (report->clock.steps == 0) return;
+    printf("GPU        ms an iteration:");
+    for (int i = 0; i < STAGES; i++)
+        printf("%s %s %.4f", i ? "," : "", stage_name((stage)i),
+               report->clock.milliseconds[i] / (double)report->clock.steps);
+    printf("\n");
+}
+
+// From Gaussians in host memory to the file; `host` receives the trained ones.
+static bool train_and_write(const train_options *options, const split *parts, const gs_gaussians *host,
+                            training_settings *settings, fault *why) {
+    training_report report;
+    quality held_out = {0, 0};
+    gs_gaussians gaussians = device_gaussians_allocate(host->count, host->sh_degree);
+    device_gaussians_upload(&gaussians, host);
+    bool done = train(&gaussians, parts->views, parts->training, settings, &report, why);
+    if (done) {
+        device_gaussians_download(host, &gaussians);
+        done = ply_write(options->output, host, why);
+    }
+    if (done && parts->held_out)
+        done = quality_measure(&gaussians, parts->views + parts->training, parts->held_out,
+                               settings->background, &held_out, why);
+    if (done) print_summary(options, parts, host, &report, &held_out);
+    device_gaussians_free(&gaussians);
+    return done;
+}
+
+static bool train_on(const train_options *options, const float background[3], const dataset *data,
+                     fault *why) {
+    if (data->point_count == 0)
+        return fail(why, "%s/sparse/0/points3D.bin: holds no points, and training starts from them",
+                    options->data);
+    split parts;
+    gs_gaussians host = {0};
+    bool done = split_open(&parts, data, options->holdout, why);
+    if (done && parts.training == 0)
+        done = fail(why, "%s: no view is left to train on (%zu in all, --holdout %lld)", options->data,
+                    data->view_count, (long long)options->holdout);
+    if (done) {
+        double extent = scene_extent(parts.views, parts.training);
+        training_settings settings = settings_from(options, extent);
+        for (int i = 0; i < 3; i++) settings.background[i] = background[i];
+        done = gaussians_from_points((const float(*)[3])data->points, (const uint8_t(*)[3])data->colors,
+                                     data->point_count, (int)options->sh_degree, extent, &host, why) &&
+               train_and_write(options, &parts, &host, &settings, why);
+    }
+    gaussians_free(&host);
+    split_close(&parts);
+    return done;
+}
+
+int train_command(int argc, char **argv) {
+    train_options options = {.background = "0,0,0",
+                             .downscale = 1,
+                             .iterations = 7000,
+                             .threshold = DEFAULT_THRESHOLD,
+                             .holdout = 8,
+                             .sh_degree = GS_MAX_SH_DEGREE,
+                             .reduction = GS_BFLY};
+    const option_spec table[] = {
+        {OPTION_TEXT, "output", 'o', &options.output, 0, 0, NULL, "the PLY file to write; required"},
+        {OPTION_INT, "downscale", 0, &options.downscale, 1, 64, NULL, "divide pictures by this, both ways"},
+        {OPTION_INT, "iterations", 0, &options.iterations, 1, 10000000, NULL,
+         "training steps, one view each"},
+        {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL, "of the random order of views"},
+        {OPTION_CHOICE, "reduce", 0, &options.reduction, 0, 0, reduction_names(), REDUCTION_HELP},
+        {OPTION_INT, "threshold", 0, &options.threshold, 0, 33, NULL, THRESHOLD_HELP},
+        {OPTION_INT, "holdout", 0, &options.holdout, 0, INFINITY, NULL,
+         "keep every Nth view, by name, for measuring only; 0 keeps none"},
+        {OPTION_INT, "sh-degree", 0, &options.sh_degree, 0, GS_MAX_SH_DEGREE, NULL,
+         "of the colours' spherical harmonics; in use one more every 1000 iterations"},
+        {OPTION_TEXT, "background", 0, &options.background, 0, 0, NULL, "R,G,B, each 0..1"},
+        {.kind = OPTION_END}};
+    const command_spec command = {
+        "splat train",
+        "DATA -o OUT.ply [options]",
+        "Trains one Gaussian for every point of DATA/sparse/0 (COLMAP, binary, PINHOLE) on the pictures in "
+        "DATA/images.",
+        "  splat train data/fern -o fern.ply --downscale 4\n"
+        "  splat train data/fern -o fern.ply --downscale 8 --iterations 30 --reduce atomic\n",
+        table,
+        1,
+        1};
+    fault why;
+    int positional;
+    switch (options_parse(&command, argc, argv, &options.data, &positional, &why)) {
+    case OPTIONS_HELP:
+        return EXIT_SUCCESS;
+    case OPTIONS_USAGE_ERROR:
+        return report_usage(&command, &why);
+    case OPTIONS_OK:
+        break;
+    }
+    float background[3];
+    if (!options.output) {
+        fail(&why, "-o is missing: where should the scene go?");
+        return report_usage(&command, &why);
+    }
+    if (!parse_color(options.background, background, &why)) return report_usage(&command, &why);
+
+    dataset data = {0};
+    bool done = output_is_possible(options.output, &why) &&
+                dataset_load(options.data, (int)options.downscale, &data, &why) &&
+                train_on(&options, background, &data, &why);
+    dataset_free(&data);
+    return done ? EXIT_SUCCESS : report_failure(&why);
+}
