@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(tile_pixels)
         for (int j = 0; j < size && !done; j++) {
             coverage c;
             if (!covers(batch[j], p, &c)) continue;
-            const float behind = transmittance * (1 - c.alpha);
+            const float behind = __fmul_rn(transmittance, 1 - c.alpha);
             if (behind < min_transmittance) {
                 done = true;
                 break;

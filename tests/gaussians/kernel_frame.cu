@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+#include "kernel_frame.h"
+#include "blend.cuh"
+#include "launch.cuh"
+#include <cmath>
+#include <random>
+
+namespace {
+
+// One thread a pixel, the blend's own order and arithmetic, writing down what it decides.
+__global__ void replay_kernel(const gs_splat *splats, gs_lists lists, int width, int height, uint8_t *tape) {
+    const pixel p = pixel_of_thread(lists.tiles_x, width, height);
+    if (!p.inside) return;
+    const int in_tile = p.y % GS_TILE_SIZE * GS_TILE_SIZE + p.x % GS_TILE_SIZE;
+    float transmittance = 1;
+    for (int64_t i = lists.tile_begin[p.tile]; i < lists.tile_begin[p.tile + 1]; i++) {
+        coverage c;
+        if (!covers(splats[lists.splat_index[i]], p, &c)) continue;
+        const float behind = __fmul_rn(transmittance, 1 - c.alpha);
+        if (behind < min_transmittance) {
+            tape[i * tile_pixels + in_tile] = REFERENCE_STOPPED;
+            return;
+        }
+        transmittance = behind;
+        tape[i * tile_pixels + in_tile] = c.cut ? REFERENCE_CUT : REFERENCE_COUNTED;
+    }
+}
+
+} // namespace
+
+device_gaussians::device_gaussians(int64_t count, int sh_degree) : gaussians{} {
+    gaussians.count = count;
+    gaussians.sh_degree = sh_degree;
+    const auto array = [this](int64_t values) {
+        arrays.push_back(std::make_unique<device_vector<float>>(std::vector<float>(size_t(values))));
+        return arrays.back()->data();
+    };
+    gaussians.mean = array(3 * count);
+    gaussians.log_scale = array(3 * count);
+    gaussians.quaternion = array(4 * count);
+    gaussians.opacity_logit = array(count);
+    gaussians.sh = array(3 * count * (sh_degree + 1) * (sh_degree + 1));
+}
+
+device_gaussians::device_gaussians(const reference_gaussians &values)
+    : device_gaussians(values.count, values.sh_degree) {
+    std::vector<std::vector<float>> host;
+    for (const auto &array : arrays) host.push_back(array->read());
+    const gs_gaussians floats = {values.count,   values.sh_degree, host[0].data(), host[1].data(),
+                                 host[2].data(), host[3].data(),   host[4].data()};
+    reference_gaussians_to_floats(&values, &floats);
+    for (size_t k = 0; k < arrays.size(); k++)
+        device_upload(arrays[k]->data(), host[k].data(), host[k].size() * sizeof(float));
+}
+
+reference_gaussians device_gaussians::read() const {
+    std::vector<std::vector<float>> host;
+    for (const auto &array : arrays) host.push_back(array->read());
+    const gs_gaussians floats = {gaussians.count, gaussians.sh_degree, host[0].data(), host[1].data(),
+                                 host[2].data(),  host[3].data(),      host[4].data()};
+    return reference_gaussians_from_floats(&floats);
+}
+
+kernel_frame::kernel_frame(const scene_choice &choice_)
+    : choice(choice_),
+      scene(reference_scene_create(choice.seed, choice.count, choice.sh_degree, choice.width, choice.height)),
+      camera(reference_camera_to_floats(&scene.camera)), background{float(scene.background[0]),
+                                                                    float(scene.background[1]),
+                                                                    float(scene.background[2])},
+      gaussians(scene.gaussians), splats(size_t(choice.count)), lists{}, color(size_t(3 * pixels())),
+      transmittance(size_t(pixels())),
+      consumed(size_t(pixels())), image{color.data(), transmittance.data(), consumed.data()} {
+    EXPECT_GS_OK(gs_project(gaussians.get(), choice.sh_degree_used, &camera, splats.data(), NULL));
+    int64_t capacity = 0, needed = 0;
+    for (int attempt = 0; attempt < 2; attempt++, capacity = needed) {
+        size_t bytes = 0;
+        EXPECT_GS_OK(gs_bin_workspace(choice.count, choice.width, choice.height, capacity, &bytes));
+        workspace = std::make_unique<device_vector<char>>(bytes);
+        const gs_status status = gs_bin(splats.data(), choice.count, choice.width, choice.height, capacity,
+                                        workspace->data(), bytes, &lists, &needed, NULL);
+        if (status == GS_OK) break;
+        EXPECT_EQ(status, GS_PAIRS_DO_NOT_FIT) << gs_last_error();
+    }
+    EXPECT_GS_OK(gs_render(splats.data(), &lists, choice.width, choice.height, background, &image, NULL));
+}
+
+kernel_frame::~kernel_frame() {
+    reference_scene_destroy(&scene);
+}
+
+std::vector<float> kernel_frame::backward(const std::vector<float> &color_gradient,
+                                          const std::vector<float> &alpha_gradient, gs_reduction reduction,
+                                          int balance_threshold) const {
+    const device_vector<float> by_color(color_gradient), by_alpha(alpha_gradient);
+    const device_vector<float> moments(size_t(choice.count * GS_MOMENTS_STRIDE));
+    EXPECT_GS_OK(gs_render_backward(splats.data(), choice.count, &lists, choice.width, choice.height,
+                                    background, &image, by_color.data(), by_alpha.data(), reduction,
+                                    balance_threshold, moments.data(), NULL));
+    return moments.read();
+}
+
+reference_decisions kernel_frame::decisions() const {
+    reference_decisions taken = {};
+    const std::vector<gs_splat> seen = splats.read();
+    taken.splats =
+        static_cast<reference_splat_decisions *>(calloc(size_t(choice.count) + 1, sizeof *taken.splats));
+    for (int64_t i = 0; i < choice.count; i++) {
+        reference_splat own;
+        reference_project(&scene.gaussians, i, choice.sh_degree_used, &scene.camera, NULL, &own);
+        taken.splats[i] = own.decisions;
+        taken.splats[i].visible = seen[i].depth > 0;
+        for (int c = 0; c < 3; c++) taken.splats[i].color_positive[c] = seen[i].color[c] > 0;
+    }
+
+    const size_t tiles = size_t(lists.tiles_x) * lists.tiles_y;
+    taken.lists = lists;
+    taken.lists.tile_begin = static_cast<int64_t *>(malloc((tiles + 1) * sizeof(int64_t)));
+    taken.lists.splat_index = static_cast<uint32_t *>(malloc(size_t(lists.pairs + 1) * sizeof(uint32_t)));
+    device_download(taken.lists.tile_begin, lists.tile_begin, (tiles + 1) * sizeof(int64_t));
+    device_download(taken.lists.splat_index, lists.splat_index, size_t(lists.pairs) * sizeof(uint32_t));
+
+    const device_vector<uint8_t> tape(
+        std::vector<uint8_t>(size_t(lists.pairs) * tile_pixels, REFERENCE_SKIPPED));
+    DEVICE_CHECK(launch(nullptr, unsigned(tiles), tile_pixels, replay_kernel, splats.data(), lists,
+                        choice.width, choice.height, tape.data()));
+    taken.blend = static_cast<uint8_t *>(malloc(size_t(lists.pairs) * tile_pixels + 1));
+    device_download(taken.blend, tape.data(), size_t(lists.pairs) * tile_pixels);
+
+    const std::vector<float> rendered = color.read();
+    taken.sign = static_cast<signed char *>(malloc(rendered.size()));
+    for (int64_t c = 0; c < 3; c++)
+        for (int64_t i = 0; i < pixels(); i++) {
+            const float difference = rendered[c * pixels() + i] - float(scene.target[3 * i + c]) / 255.0f;
+            taken.sign[c * pixels() + i] = static_cast<signed char>((difference > 0) - (difference < 0));
+        }
+    return taken;
+}
+
+std::vector<reference_splat> kernel_frame::reference_splats(const reference_decisions &held) const {
+    std::vector<reference_splat> out(size_t(choice.count));
+    for (int64_t i = 0; i < choice.count; i++)
+        reference_project(&scene.gaussians, i, choice.sh_degree_used, &scene.camera, &held.splats[i],
+                          &out[i]);
+    return out;
+}
+
+double relative_norm(const std::vector<double> &a, const std::vector<double> &b) {
+    double difference = 0, size = 0;
+    for (size_t i = 0; i < a.size(); i++) {
+        difference += (a[i] - b[i]) * (a[i] - b[i]);
+        size += b[i] * b[i];
+    }
+    if (difference == 0 && size == 0) return 0;
+    return std::isfinite(difference) && std::isfinite(size) ? std::sqrt(difference / size) : NAN;
+}
+
+std::vector<float> random_floats(uint64_t seed, size_t count, float low, float high) {
+    std::mt19937_64 random(seed);
+    std::vector<float> out(count);
+    for (float &value : out) value = low + (high - low) * float(random() >> 40) * 0x1p-24f;
+    return out;
+}
+
+const std::vector<scene_choice> &comparison_scenes() {
+    static const std::vector<scene_choice> scenes = {
+        {1, 96, 0, 0, 64, 48},  {2, 128, 1, 1, 50, 37}, {3, 160, 2, 2, 37, 61},
+        {4, 192, 3, 3, 71, 45}, {5, 64, 3, 1, 17, 90},  {6, 64, 3, 0, 130, 9},
+        {7, 32, 2, 3, 1, 1},    {8, 320, 3, 3, 96, 80}, {9, 600, 1, 1, 33, 33},
+    };
+    return scenes;
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// A random scene taken through the kernels, stage by stage, and what the reference needs to follow their
+// decisions.
+#ifndef TESTS_KERNEL_FRAME_H
+#define TESTS_KERNEL_FRAME_H
+
+#include "device_vector.h"
+#include "gs.h"
+#include "reference.h"
+#include <gtest/gtest.h>
+#include <memory>
+#include <vector>
+
+#define EXPECT_GS_OK(call) EXPECT_EQ(call, GS_OK) << gs_last_error()
+#define ASSERT_GS_OK(call) ASSERT_EQ(call, GS_OK) << gs_last_error()
+
+// gs_gaussians on the device, all zeros at first; and there and back from the reference's.
+class device_gaussians {
+  public:
+    device_gaussians(int64_t count, int sh_degree);
+    explicit device_gaussians(const reference_gaussians &values);
+    const gs_gaussians *get() const { return &gaussians; }
+    reference_gaussians read() const; // the caller destroys it
+
+  private:
+    std::vector<std::unique_ptr<device_vector<float>>> arrays;
+    gs_gaussians gaussians;
+};
+
+struct scene_choice {
+    uint64_t seed;
+    int64_t count;
+    int sh_degree, sh_degree_used, width, height;
+};
+
+// Every stage up to the image has run when the constructor returns.
+class kernel_frame {
+  public:
+    explicit kernel_frame(const scene_choice &choice);
+    ~kernel_frame();
+    kernel_frame(const kernel_frame &) = delete;
+    kernel_frame &operator=(const kernel_frame &) = delete;
+
+    scene_choice choice;
+    reference_scene scene;
+    gs_camera camera;
+    float background[3];
+    device_gaussians gaussians;
+    device_vector<gs_splat> splats;
+    std::unique_ptr<device_vector<char>> workspace;
+    gs_lists lists; // device
+    device_vector<float> color, transmittance;
+    device_vector<uint32_t> consumed;
+    gs_image image;
+
+    int64_t pixels() const { return int64_t(choice.width) * choice.height; }
+    // Moments of all splats under random image gradients.
+    std::vector<float> backward(const std::vector<float> &color_gradient,
+                                const std::vector<float> &alpha_gradient, gs_reduction reduction,
+                                int balance_threshold) const;
+    // What the kernels decided: culling and colour signs from the splats, lists from the workspace, every
+    // pixel's path from a replay of the blend. The clamps of ratios, which the kernels do not report, are the
+    // reference's own.
+    reference_decisions decisions() const;
+    std::vector<reference_splat> reference_splats(const reference_decisions &held) const;
+};
+
+// |a - b| / |b|; NaN if anything is not finite, so that no comparison with it holds. 0 / 0 is 0.
+double relative_norm(const std::vector<double> &a, const std::vector<double> &b);
+
+std::vector<float> random_floats(uint64_t seed, size_t count, float low, float high);
+
+// Scenes of the comparison: all kinds of Gaussians, every SH degree, sizes that are no multiple of a tile.
+const std::vector<scene_choice> &comparison_scenes();
+
+#endif

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// From stored parameters to the loss and back, all stages chained, against the reference with decisions
+// replayed.
+#include "kernel_frame.h"
+
+namespace {
+
+class pipeline : public testing::TestWithParam<scene_choice> {};
+
+TEST_P(pipeline, gradients_agree_with_the_reference) {
+    const kernel_frame frame(GetParam());
+    const int width = frame.choice.width, height = frame.choice.height;
+    const std::vector<float> alpha_weight = random_floats(31, size_t(frame.pixels()), -1e-3f, 1e-3f);
+
+    const device_vector<uint8_t> target(
+        std::vector<uint8_t>(frame.scene.target, frame.scene.target + 3 * frame.pixels()));
+    const device_vector<double> result(3);
+    const device_vector<float> by_color(size_t(3 * frame.pixels())), by_alpha(alpha_weight);
+    const device_vector<float> moments(size_t(frame.choice.count * GS_MOMENTS_STRIDE));
+    const device_vector<float> by_mean2d(size_t(2 * frame.choice.count));
+    const device_gaussians gradients(frame.choice.count, frame.choice.sh_degree);
+    size_t bytes;
+    ASSERT_GS_OK(gs_loss_workspace(width, height, &bytes));
+    const device_vector<char> workspace(bytes);
+    ASSERT_GS_OK(gs_loss(frame.color.data(), target.data(), width, height, workspace.data(), bytes,
+                         result.data(), by_color.data(), NULL));
+    ASSERT_GS_OK(gs_render_backward(frame.splats.data(), frame.choice.count, &frame.lists, width, height,
+                                    frame.background, &frame.image, by_color.data(), by_alpha.data(), GS_BFLY,
+                                    8, moments.data(), NULL));
+    ASSERT_GS_OK(gs_project_backward(frame.gaussians.get(), frame.choice.sh_degree_used, &frame.camera,
+                                     frame.splats.data(), moments.data(), gradients.get(), by_mean2d.data(),
+                                     NULL));
+
+    reference_decisions taken = frame.decisions();
+    const std::vector<double> weight(alpha_weight.begin(), alpha_weight.end());
+    const reference_problem problem = {
+        &frame.scene.gaussians,
+        frame.choice.sh_degree_used,
+        &frame.scene.camera,
+        {frame.scene.background[0], frame.scene.background[1], frame.scene.background[2]},
+        frame.scene.target,
+        weight.data()};
+    reference_outputs expected = {};
+    std::vector<double> expected_mean2d(size_t(2 * frame.choice.count));
+    expected.gradients = reference_gaussians_create(frame.choice.count, frame.choice.sh_degree);
+    expected.mean2d_gradient = expected_mean2d.data();
+    reference_pipeline(&problem, &taken, NULL, &expected);
+
+    const std::vector<double> value = result.read();
+    EXPECT_NEAR(value[0], expected.value.loss, 1e-5 * expected.value.loss);
+    EXPECT_NEAR(value[1], expected.value.l1, 1e-5 * expected.value.l1);
+    EXPECT_NEAR(value[2], expected.value.ssim, 1e-5);
+
+    reference_gaussians got = gradients.read();
+    const auto compare = [&](const char *group, const double *a, const double *b, int64_t values) {
+        const std::vector<double> wanted(b, b + values);
+        EXPECT_LE(relative_norm({a, a + values}, wanted), 1e-4) << group;
+    };
+    const int64_t n = frame.choice.count, rows = (frame.choice.sh_degree + 1) * (frame.choice.sh_degree + 1);
+    compare("mean", got.mean, expected.gradients.mean, 3 * n);
+    compare("log_scale", got.log_scale, expected.gradients.log_scale, 3 * n);
+    compare("quaternion", got.quaternion, expected.gradients.quaternion, 4 * n);
+    compare("opacity_logit", got.opacity_logit, expected.gradients.opacity_logit, n);
+    compare("sh", got.sh, expected.gradients.sh, 3 * rows * n);
+    const std::vector<float> mean2d = by_mean2d.read();
+    EXPECT_LE(relative_norm({mean2d.begin(), mean2d.end()}, expected_mean2d), 1e-4) << "mean2d";
+
+    // Coefficients beyond the degree in use, and everything of culled Gaussians, are exactly 0.
+    const int64_t used = std::min<int64_t>(frame.choice.sh_degree_used + 1, frame.choice.sh_degree + 1);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = taken.splats[i].visible ? used * used : 0; k < rows; k++)
+            for (int c = 0; c < 3; c++) ASSERT_EQ(got.sh[(i * rows + k) * 3 + c], 0);
+    for (int64_t i = 0; i < n; i++)
+        if (!taken.splats[i].visible) ASSERT_EQ(got.opacity_logit[i], 0);
+
+    reference_gaussians_destroy(&got);
+    reference_gaussians_destroy(&expected.gradients);
+    reference_decisions_destroy(&taken);
+}
+
+INSTANTIATE_TEST_SUITE_P(scenes, pipeline, testing::ValuesIn(comparison_scenes()));
+
+} // namespace

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// The blend and its adjoint against the reference, with the kernels' decisions replayed, and the decisions
+// themselves.
+#include "kernel_frame.h"
+#include "blend.cuh"
+#include <cmath>
+
+namespace {
+
+class render : public testing::TestWithParam<scene_choice> {};
+
+TEST_P(render, agrees_with_the_reference_under_its_own_decisions) {
+    const kernel_frame frame(GetParam());
+    reference_decisions taken = frame.decisions();
+    const std::vector<reference_splat> splats = frame.reference_splats(taken);
+    reference_image expected = reference_image_create(frame.choice.width, frame.choice.height);
+    reference_render(splats.data(), &taken.lists, frame.choice.width, frame.choice.height,
+                     frame.scene.background, taken.blend, NULL, &expected);
+    const std::vector<float> color = frame.color.read(), transmittance = frame.transmittance.read();
+    const std::vector<uint32_t> consumed = frame.consumed.read();
+    for (int64_t i = 0; i < frame.pixels(); i++) {
+        for (int c = 0; c < 3; c++)
+            ASSERT_NEAR(color[c * frame.pixels() + i], expected.color[c * frame.pixels() + i], 1e-5)
+                << "pixel " << i;
+        ASSERT_NEAR(transmittance[i], expected.transmittance[i], 1e-5) << "pixel " << i;
+        ASSERT_EQ(consumed[i], expected.consumed[i]) << "pixel " << i;
+    }
+    reference_image_destroy(&expected);
+    reference_decisions_destroy(&taken);
+}
+
+TEST(render_decisions, differ_only_where_they_are_close) {
+    int64_t pixels = 0, differing = 0;
+    for (const scene_choice &choice : comparison_scenes()) {
+        const kernel_frame frame(choice);
+        reference_decisions taken = frame.decisions();
+        const std::vector<reference_splat> splats = frame.reference_splats(taken);
+        reference_image expected = reference_image_create(choice.width, choice.height);
+        std::vector<uint8_t> own(size_t(taken.lists.pairs) * REFERENCE_TILE_PIXELS);
+        reference_render(splats.data(), &taken.lists, choice.width, choice.height, frame.scene.background,
+                         NULL, own.data(), &expected);
+        for (int64_t i = 0; i < frame.pixels(); i++) {
+            const int x = int(i % choice.width), y = int(i / choice.width);
+            const int tile = y / GS_TILE_SIZE * taken.lists.tiles_x + x / GS_TILE_SIZE;
+            const int in_tile = y % GS_TILE_SIZE * GS_TILE_SIZE + x % GS_TILE_SIZE;
+            bool same = true;
+            for (int64_t k = taken.lists.tile_begin[tile]; k < taken.lists.tile_begin[tile + 1]; k++)
+                same = same && own[k * REFERENCE_TILE_PIXELS + in_tile] ==
+                                   taken.blend[k * REFERENCE_TILE_PIXELS + in_tile];
+            pixels++;
+            if (same) continue;
+            differing++;
+            EXPECT_LT(expected.margin[i], 1e-4) << "scene " << choice.seed << " pixel " << x << ", " << y;
+        }
+        reference_image_destroy(&expected);
+        reference_decisions_destroy(&taken);
+    }
+    EXPECT_LE(differing, pixels / 1000);
+    RecordProperty("pixels", int(pixels));
+    RecordProperty("differing", int(differing));
+}
+
+struct way {
+    gs_reduction reduction;
+    int balance_threshold;
+};
+const way ways[] = {{GS_ATOMIC, 0},  {GS_SERIAL, 0}, {GS_SERIAL, 9},
+                    {GS_SERIAL, 33}, {GS_BFLY, 0},   {GS_BFLY, 17}};
+
+TEST_P(render, gives_the_moments_of_the_reference_by_every_reduction) {
+    const kernel_frame frame(GetParam());
+    reference_decisions taken = frame.decisions();
+    const std::vector<reference_splat> splats = frame.reference_splats(taken);
+    const std::vector<float> by_color = random_floats(11, size_t(3 * frame.pixels()), -1, 1);
+    const std::vector<float> by_alpha = random_floats(12, size_t(frame.pixels()), -1, 1);
+    std::vector<reference_splat_gradient> gradients(size_t(frame.choice.count));
+    reference_render_backward(splats.data(), frame.choice.count, &taken.lists, frame.choice.width,
+                              frame.choice.height, frame.scene.background, taken.blend,
+                              std::vector<double>(by_color.begin(), by_color.end()).data(),
+                              std::vector<double>(by_alpha.begin(), by_alpha.end()).data(), gradients.data());
+    for (const way &w : ways) {
+        SCOPED_TRACE(testing::Message() << gs_reduction_name(w.reduction) << " " << w.balance_threshold);
+        const std::vector<float> moments =
+            frame.backward(by_color, by_alpha, w.reduction, w.balance_threshold);
+        for (int k = 0; k < GS_MOMENTS_STRIDE; k++) {
+            std::vector<double> got, wanted;
+            for (int64_t i = 0; i < frame.choice.count; i++) {
+                double expected[GS_MOMENTS] = {};
+                if (splats[i].decisions.visible) reference_moments(&splats[i], &gradients[i], expected);
+                got.push_back(moments[i * GS_MOMENTS_STRIDE + k]);
+                wanted.push_back(k < GS_MOMENTS ? expected[k] : 0);
+            }
+            EXPECT_LE(relative_norm(got, wanted), 1e-4) << "moment " << k;
+        }
+    }
+    reference_decisions_destroy(&taken);
+}
+
+TEST_P(render, does_not_depend_on_the_reduction) {
+    const kernel_frame frame(GetParam());
+    const std::vector<float> by_color = random_floats(21, size_t(3 * frame.pixels()), -1, 1);
+    const std::vector<float> by_alpha = random_floats(22, size_t(frame.pixels()), -1, 1);
+    const std::vector<float> atomic = frame.backward(by_color, by_alpha, GS_ATOMIC, 0);
+    for (const way &w : ways) {
+        const std::vector<float> other = frame.backward(by_color, by_alpha, w.reduction, w.balance_threshold);
+        EXPECT_LE(relative_norm({other.begin(), other.end()}, {atomic.begin(), atomic.end()}), 1e-5)
+            << gs_reduction_name(w.reduction) << " " << w.balance_threshold;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(scenes, render, testing::ValuesIn(comparison_scenes()));
+
+TEST(render_edges, an_empty_scene_is_the_background) {
+    const kernel_frame frame({1, 0, 0, 0, 20, 30});
+    const std::vector<float> color = frame.color.read(), transmittance = frame.transmittance.read();
+    for (int64_t i = 0; i < frame.pixels(); i++) {
+        for (int c = 0; c < 3; c++) ASSERT_EQ(color[c * frame.pixels() + i], frame.background[c]);
+        ASSERT_EQ(transmittance[i], 1);
+    }
+}
+
+TEST(render_edges, a_view_with_nothing_visible_is_the_background) {
+    kernel_frame frame(comparison_scenes()[0]);
+    gs_camera away = frame.camera;
+    away.translation[2] = -1000;
+    ASSERT_GS_OK(gs_project(frame.gaussians.get(), 0, &away, frame.splats.data(), NULL));
+    size_t bytes;
+    int64_t needed;
+    ASSERT_GS_OK(gs_bin_workspace(frame.choice.count, away.width, away.height, 0, &bytes));
+    const device_vector<char> workspace(bytes);
+    ASSERT_GS_OK(gs_bin(frame.splats.data(), frame.choice.count, away.width, away.height, 0, workspace.data(),
+                        bytes, &frame.lists, &needed, NULL));
+    ASSERT_EQ(needed, 0);
+    ASSERT_GS_OK(gs_render(frame.splats.data(), &frame.lists, away.width, away.height, frame.background,
+                           &frame.image, NULL));
+    const std::vector<float> color = frame.color.read();
+    for (int64_t i = 0; i < 3 * frame.pixels(); i++)
+        ASSERT_EQ(color[i], frame.background[i / frame.pixels()]);
+    const std::vector<float> by_color(size_t(3 * frame.pixels()), 1), by_alpha(size_t(frame.pixels()), 1);
+    for (const float moment : frame.backward(by_color, by_alpha, GS_BFLY, 0)) ASSERT_EQ(moment, 0);
+}
+
+TEST(render_edges, bad_arguments_are_named) {
+    const kernel_frame frame(comparison_scenes()[0]);
+    const int width = frame.choice.width, height = frame.choice.height;
+    EXPECT_EQ(gs_render(frame.splats.data(), &frame.lists, width + 64, height, frame.background, &frame.image,
+                        NULL),
+              GS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(gs_last_error()).find("another size"), std::string::npos) << gs_last_error();
+    const device_vector<float> gradient(size_t(3 * frame.pixels())),
+        moments(size_t(frame.choice.count * GS_MOMENTS_STRIDE));
+    for (const int threshold : {-1, 34})
+        EXPECT_EQ(gs_render_backward(frame.splats.data(), frame.choice.count, &frame.lists, width, height,
+                                     frame.background, &frame.image, gradient.data(), NULL, GS_BFLY,
+                                     threshold, moments.data(), NULL),
+                  GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_render_backward(frame.splats.data(), frame.choice.count, &frame.lists, width, height,
+                                 frame.background, &frame.image, gradient.data(), NULL, gs_reduction(17), 0,
+                                 moments.data(), NULL),
+              GS_INVALID_ARGUMENT);
+}
+
+} // namespace
