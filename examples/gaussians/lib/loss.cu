@@ -30,9 +30,12 @@ struct statistics {
     float mean1, mean2, variance1, variance2, covariance;
 };
 
-// Derivatives of a pixel's SSIM by the window's sums of c, of c c, and of c c*: m, p and x of docs/math.md.
+// m and p of docs/math.md and s = 2 p + x: derivatives of a pixel's SSIM by the window's sums. Where images
+// are flat, p and x are near -1/C2 and 2/C2, and G*m + 2 c (G*p) + c* (G*x) cancels. Written with s, which
+// comes from B2 - A2 and is small there, it is G*m + 2 (c - c*) (G*p) + c* (G*s): p meets only differences of
+// the images, in m as well.
 struct derivatives {
-    float by_color, by_square, by_product;
+    float m, p, s;
 };
 
 __device__ float target_at(const images &in, int64_t pixel, int channel) {
@@ -47,9 +50,9 @@ __device__ bool inside(const images &in, int x, int y) {
 __device__ derivatives gather(const derivatives *item, int stride) {
     derivatives sum = {};
     for (int k = 0; k < TAPS; k++) {
-        sum.by_color += window[k] * item[k * stride].by_color;
-        sum.by_square += window[k] * item[k * stride].by_square;
-        sum.by_product += window[k] * item[k * stride].by_product;
+        sum.m += window[k] * item[k * stride].m;
+        sum.p += window[k] * item[k * stride].p;
+        sum.s += window[k] * item[k * stride].s;
     }
     return sum;
 }
@@ -120,11 +123,12 @@ __global__ void __launch_bounds__(TILE *STEP) loss_forward(images in, derivative
         sum[1] += difference;
         sum[2] += ssim;
         if (maps) {
+            const float by_product = 2 * a1 / (b1 * b2); // x of docs/math.md
             derivatives d;
-            d.by_square = -ssim / b2;
-            d.by_product = 2 * a1 / (b1 * b2);
-            d.by_color = 2 * s.mean2 * a2 / (b1 * b2) - 2 * s.mean1 * ssim / b1 - 2 * s.mean1 * d.by_square -
-                         s.mean2 * d.by_product;
+            d.p = -ssim / b2;
+            d.s = by_product * ((s.variance1 + s.variance2 - 2 * s.covariance) / b2);
+            d.m = 2 * s.mean2 * a2 / (b1 * b2) - 2 * s.mean1 * ssim / b1 - 2 * d.p * (s.mean1 - s.mean2) -
+                  d.s * s.mean2;
             maps[channel * plane + int64_t(y) * in.width + x] = d;
         }
     }
@@ -163,7 +167,7 @@ __global__ void __launch_bounds__(TILE *STEP)
         const float c = in.color[channel * plane + pixel], t = target_at(in, pixel, channel);
         const float sign = float(c > t) - float(c < t);
         gradient[channel * plane + pixel] =
-            l1_scale * sign - ssim_scale * (d.by_color + 2 * c * d.by_square + t * d.by_product);
+            l1_scale * sign - ssim_scale * (d.m + 2 * (c - t) * d.p + t * d.s);
     }
 }
 
@@ -179,7 +183,7 @@ gs_status gs_loss_workspace(int32_t width, int32_t height, size_t *bytes) {
 
 gs_status gs_loss(const float *color, const uint8_t *target, int32_t width, int32_t height, void *workspace,
                   size_t workspace_bytes, double *result, float *color_gradient, gs_stream stream) {
-    size_t bytes_needed;
+    size_t bytes_needed = 0;
     const gs_status status = gs_loss_workspace(width, height, &bytes_needed);
     if (status != GS_OK) return status;
     GS_REQUIRE(color && target && result, "color, target or result is NULL");
