@@ -12,6 +12,7 @@
 #include <fstream>
 #include <random>
 #include <sstream>
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,7 +56,8 @@ class program : public testing::Test {
         argv.push_back(nullptr);
         pid_t child = fork();
         if (child == 0) {
-            if (!freopen(out.c_str(), "w", stdout) || !freopen(err.c_str(), "w", stderr)) _exit(126);
+            dup2(creat(out.c_str(), 0600), STDOUT_FILENO);
+            dup2(creat(err.c_str(), 0600), STDERR_FILENO);
             execv(SPLAT_PROGRAM, argv.data());
             _exit(127);
         }

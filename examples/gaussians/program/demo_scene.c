@@ -13,10 +13,10 @@ static const double pi = 3.141592653589793;
 const float demo_background[3] = {0.06f, 0.07f, 0.11f};
 
 gs_camera demo_camera(int view, int width, int height) {
-    double around = 2 * pi * view / DEMO_VIEWS + 0.4, up = view % 2 ? 5.2 : 3.4;
+    double around = 2 * pi * view / DEMO_VIEWS + 0.8, up = view % 2 ? 3.2 : 4.8;
     gs_camera camera = camera_with_view_angle(width, height, 0.8);
-    camera_look_at(&camera, (const double[3]){7.5 * cos(around), 7.5 * sin(around), up},
-                   (const double[3]){0, 0, -0.3}, (const double[3]){0, 0, 1});
+    camera_look_at(&camera, (const double[3]){6.4 * cos(around), 6.4 * sin(around), up},
+                   (const double[3]){0, 0, 0}, (const double[3]){0, 0, 1});
     return camera;
 }
 
@@ -73,7 +73,7 @@ static void add_knot(gs_gaussians *scene, int64_t first) {
         }
         rotation_from_x_to(along, quaternion);
         double step = sqrt(along[0] * along[0] + along[1] * along[1] + along[2] * along[2]);
-        set_gaussian(scene, first + i, mean, (const double[3]){0.6 * step, 0.17, 0.17}, quaternion, 0.93,
+        set_gaussian(scene, first + i, mean, (const double[3]){0.6 * step, 0.19, 0.19}, quaternion, 0.93,
                      color);
         add_sheen(scene, first + i, 0.22, light);
     }
