@@ -19,16 +19,18 @@ typedef struct image {
 
 bool image_allocate(image *out, int width, int height, int channels, fault *why); // all 0
 void image_free(image *picture);                                                // harmless twice
-// PNG or JPEG, told apart by content. Gray and palette become RGB, 16 bits become 8; alpha is kept.
+// PNG or JPEG, told apart by content. Gray and palette become RGB, 16 bits become 8; alpha is kept. The file's own values:
+// no gamma or colour profile is applied, nor the orientation that a camera noted. CMYK is refused.
 bool image_read(const char *path, image *out, fault *why);
 bool image_write_png(const char *path, const image *picture, fault *why);
 // Mean over factor x factor blocks; a rest smaller than a block is cut off, but each side stays at least 1.
 bool image_downscale(const image *picture, int factor, image *out, fault *why);
 // Pictures of one height and channel count side by side with a white gap of `gap` pixels.
 bool image_beside(const image *const *pictures, int count, int gap, image *out, fault *why);
-// From planar floats [3][height][width] on the host, rounded to nearest and clamped to 0..255; NaN becomes 0.
+// From planar floats [3][height][width] on the host, times 255, rounded to nearest and clamped to 0..255; NaN
+// becomes 0.
 bool image_from_planes(const float *planes, int width, int height, image *out, fault *why);
-// 10 log10(255^2 / mean square error) over all channels; infinite if equal. Sizes must be the same.
+// 10 log10(255^2 / mean square error) over all channels; infinite if equal, NaN if sizes differ.
 double image_psnr(const image *a, const image *b);
 
 #ifdef __cplusplus

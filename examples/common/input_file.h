@@ -24,7 +24,7 @@ void input_file_close(input_file *file);
 // Reads exactly `bytes`, or fails: "PATH: truncated at byte N while reading WHAT".
 bool input_file_read(input_file *file, void *destination, size_t bytes, const char *what, fault *why);
 bool input_file_skip(input_file *file, uint64_t bytes, const char *what, fault *why);
-// Fails unless `count` items of at least `bytes_each` can still follow: check a count before allocating by it.
+// Fails unless `count` items of at least `bytes_each` (>= 1) can still follow: check a count before allocating by it.
 bool input_file_expect(input_file *file, uint64_t count, uint64_t bytes_each, const char *what, fault *why);
 
 #ifdef __cplusplus

@@ -9,7 +9,8 @@
 extern "C" {
 #endif
 
-// Fills views (name and full-size camera, no picture yet; sorted by name) and points of *out. On failure *out is empty.
+// Fills views (name and full-size camera with near_plane 0.2, no picture yet; sorted by name) and points of *out. On
+// failure *out is empty.
 // Refused: camera models other than PINHOLE, non-finite numbers, sizes or counts the file cannot hold, duplicate or
 // empty names, names that leave the images folder, views of an unknown camera.
 bool colmap_load(const char *model_folder, dataset *out, fault *why);

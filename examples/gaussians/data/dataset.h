@@ -26,8 +26,9 @@ typedef struct dataset {
     uint8_t (*colors)[3];
 } dataset;
 
-// A folder with images/ and sparse/0/{cameras,images,points3D}.bin (COLMAP). The pictures are loaded and divided by
-// `downscale` both ways, and the cameras with them.
+// A folder with images/ and sparse/0/{cameras,images,points3D}.bin (COLMAP). The pictures are loaded, put on black where
+// they are transparent, and divided by `downscale` (>= 1) both ways as image_downscale does, and the cameras with them.
+// At least one view, or it fails. On failure *out is empty. Decodes on all CPU cores.
 bool dataset_load(const char *folder, int downscale, dataset *out, fault *why);
 void dataset_free(dataset *data); // harmless twice
 

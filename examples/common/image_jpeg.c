@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// JPEG in, by libjpeg. Damage that libjpeg would paint over counts as an error.
+#include "image_codec.h"
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdio.h> // jpeglib.h needs it
+#include <jpeglib.h>
+#include <jerror.h>
+
+typedef struct jpeg_trap {
+    struct jpeg_error_mgr base; // first: libjpeg hands its address back
+    jmp_buf escape;
+    input_file *file;
+    fault *why;
+} jpeg_trap;
+
+static void on_error(j_common_ptr common) {
+    jpeg_trap *trap = (jpeg_trap *)common->err;
+    char message[JMSG_LENGTH_MAX];
+    trap->base.format_message(common, message);
+    // ftello is where libjpeg's buffer ends; the fault lies inside that buffer at the latest.
+    fail(trap->why, "%s: damaged JPEG before byte %" PRId64 ": %s", trap->file->path,
+         (int64_t)ftello(trap->file->stream), message);
+    longjmp(trap->escape, 1);
+}
+
+static void on_message(j_common_ptr common, int level) {
+    if (level >= 0) return; // a trace
+    const int code = common->err->msg_code;
+    if (code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR)
+        return; // harmless
+    on_error(common);
+}
+
+// Apart from its caller, so that nothing the clean-up needs lives in a frame that longjmp returns to.
+static bool decode(struct jpeg_decompress_struct *jpeg, jpeg_trap *trap, image *out) {
+    if (setjmp(trap->escape)) return false;
+    jpeg_create_decompress(jpeg);
+    jpeg_stdio_src(jpeg, trap->file->stream);
+    jpeg_read_header(jpeg, TRUE);
+    if (jpeg->jpeg_color_space == JCS_CMYK || jpeg->jpeg_color_space == JCS_YCCK) {
+        fail(trap->why, "%s: a CMYK picture; only RGB and gray can be read", trap->file->path);
+        return false;
+    }
+    jpeg->out_color_space = JCS_RGB;
+    if (jpeg->image_width > IMAGE_MAX_SIZE || jpeg->image_height > IMAGE_MAX_SIZE) {
+        fail(trap->why, "%s: %u x %u pixels; each side must be 1..%d", trap->file->path, jpeg->image_width,
+             jpeg->image_height, IMAGE_MAX_SIZE);
+        return false;
+    }
+    if (!image_allocate(out, (int)jpeg->image_width, (int)jpeg->image_height, 3, trap->why)) {
+        fail(trap->why, "%s: %s", trap->file->path, trap->why->text);
+        return false;
+    }
+    jpeg_start_decompress(jpeg);
+    while (jpeg->output_scanline < jpeg->output_height) {
+        JSAMPROW row = out->pixels + (size_t)jpeg->output_scanline * (size_t)out->width * 3;
+        jpeg_read_scanlines(jpeg, &row, 1);
+    }
+    jpeg_finish_decompress(jpeg);
+    return true;
+}
+
+bool image_decode_jpeg(input_file *file, image *out, fault *why) {
+    *out = (image){0};
+    jpeg_trap trap = {.file = file, .why = why};
+    struct jpeg_decompress_struct jpeg = {.err = jpeg_std_error(&trap.base)};
+    trap.base.error_exit = on_error;
+    trap.base.emit_message = on_message;
+    const bool ok = decode(&jpeg, &trap, out);
+    jpeg_destroy_decompress(&jpeg);
+    if (!ok) image_free(out);
+    return ok;
+}

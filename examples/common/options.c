@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+// Command lines from a table.
+#include "options.h"
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const option_spec *find_long(const option_spec *options, const char *name, size_t length) {
+    for (const option_spec *o = options; o->kind != OPTION_END; o++)
+        if (strlen(o->name) == length && memcmp(o->name, name, length) == 0) return o;
+    return NULL;
+}
+
+static const option_spec *find_letter(const option_spec *options, char letter) {
+    for (const option_spec *o = options; o->kind != OPTION_END; o++)
+        if (o->letter == letter) return o;
+    return NULL;
+}
+
+// Bounds beyond what a double counts exactly stand for "none".
+static bool is_bound(double value) {
+    return fabs(value) < 9e15;
+}
+
+static void describe_range(const option_spec *option, char *text, size_t room) {
+    if (is_bound(option->minimum) && is_bound(option->maximum))
+        snprintf(text, room, "%.15g..%.15g", option->minimum, option->maximum);
+    else if (is_bound(option->minimum))
+        snprintf(text, room, "at least %.15g", option->minimum);
+    else if (is_bound(option->maximum))
+        snprintf(text, room, "at most %.15g", option->maximum);
+    else
+        snprintf(text, room, "any");
+}
+
+static bool out_of_range(const option_spec *option, const char *text, fault *why) {
+    char range[80];
+    describe_range(option, range, sizeof range);
+    return fail(why, "--%s must be %s, not '%s'", option->name, range, text);
+}
+
+static bool set_int(const option_spec *option, const char *text, fault *why) {
+    char *end;
+    errno = 0;
+    const long long value = strtoll(text, &end, 10);
+    if (end == text || *end != '\0' || isspace((unsigned char)text[0]))
+        return fail(why, "--%s needs a whole number, not '%s'", option->name, text);
+    if (errno == ERANGE || !((double)value >= option->minimum && (double)value <= option->maximum))
+        return out_of_range(option, text, why);
+    *(int64_t *)option->value = value;
+    return true;
+}
+
+static bool set_real(const option_spec *option, const char *text, fault *why) {
+    char *end;
+    const double value = strtod(text, &end);
+    if (end == text || *end != '\0' || isspace((unsigned char)text[0]) || !isfinite(value))
+        return fail(why, "--%s needs a finite number, not '%s'", option->name, text);
+    if (!(value >= option->minimum && value <= option->maximum)) return out_of_range(option, text, why);
+    *(double *)option->value = value;
+    return true;
+}
+
+static bool set_choice(const option_spec *option, const char *text, fault *why) {
+    char list[512] = "";
+    for (int i = 0; option->choices[i]; i++) {
+        if (strcmp(option->choices[i], text) == 0) {
+            *(int *)option->value = i;
+            return true;
+        }
+        const size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", option->choices[i]);
+    }
+    return fail(why, "--%s must be one of %s, not '%s'", option->name, list, text);
+}
+
+static bool set_value(const option_spec *option, const char *text, fault *why) {
+    switch (option->kind) {
+    case OPTION_INT:
+        return set_int(option, text, why);
+    case OPTION_REAL:
+        return set_real(option, text, why);
+    case OPTION_CHOICE:
+        return set_choice(option, text, why);
+    default:
+        *(const char **)option->value = text;
+        return true;
+    }
+}
+
+// "-o, --output TEXT"
+static int describe_option(const option_spec *option, char *text, size_t room) {
+    static const char *const placeholder[] = {"", " N", " X", " TEXT", " NAME"};
+    char letter[8] = "    ";
+    if (option->letter) snprintf(letter, sizeof letter, "-%c, ", option->letter);
+    return snprintf(text, room, "%s--%s%s", letter, option->name, placeholder[option->kind]);
+}
+
+static void print_default(const option_spec *option) {
+    char range[80];
+    describe_range(option, range, sizeof range);
+    switch (option->kind) {
+    case OPTION_INT:
+        printf(" (%s; default %" PRId64 ")", range, *(const int64_t *)option->value);
+        break;
+    case OPTION_REAL:
+        printf(" (%s; default %.15g)", range, *(const double *)option->value);
+        break;
+    case OPTION_TEXT:
+        if (*(const char *const *)option->value) printf(" (default %s)", *(const char *const *)option->value);
+        break;
+    case OPTION_CHOICE:
+        printf(" (");
+        for (int i = 0; option->choices[i]; i++) printf("%s%s", i ? ", " : "", option->choices[i]);
+        printf("; default %s)", option->choices[*(const int *)option->value]);
+        break;
+    default:
+        break;
+    }
+}
+
+static void print_help(const command_spec *command) {
+    printf("usage: %s %s\n\n%s\n\noptions:\n", command->name, command->arguments, command->summary);
+    char text[128];
+    int width = (int)strlen("-h, --help");
+    for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
+        const int length = describe_option(o, text, sizeof text);
+        if (length > width) width = length;
+    }
+    for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
+        describe_option(o, text, sizeof text);
+        printf("  %-*s  %s", width, text, o->help);
+        print_default(o);
+        putchar('\n');
+    }
+    printf("  %-*s  print this and exit\n", width, "-h, --help");
+    if (command->examples) printf("\nexamples:\n%s", command->examples);
+}
+
+// One option, at argv[*at]; moves *at to its last word.
+static bool parse_option(const command_spec *command, int argc, char **argv, int *at, fault *why) {
+    const char *word = argv[*at], *value = NULL;
+    const option_spec *option = NULL;
+    if (word[1] == '-') {
+        const char *equals = strchr(word, '=');
+        option =
+            find_long(command->options, word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2));
+        value = equals ? equals + 1 : NULL;
+    } else if (word[2] == '\0') {
+        option = find_letter(command->options, word[1]);
+    }
+    if (!option) return fail(why, "unknown option '%s'", word);
+    if (option->kind == OPTION_FLAG) {
+        if (value) return fail(why, "--%s takes no value", option->name);
+        *(bool *)option->value = true;
+        return true;
+    }
+    if (!value && *at + 1 < argc) {
+        value = argv[*at + 1];
+        // A number may begin with a dash; a text that does is more likely the next option ("--name=-text" is
+        // open).
+        const bool dash = value[0] == '-' && value[1] != '\0';
+        if (dash && (option->kind == OPTION_TEXT || option->kind == OPTION_CHOICE || value[1] == '-'))
+            value = NULL;
+        if (value) ++*at;
+    }
+    if (!value) return fail(why, "--%s needs a value", option->name);
+    return set_value(option, value, why);
+}
+
+static bool parse(const command_spec *command, int argc, char **argv, const char **positional,
+                  int *positional_count, bool *help, fault *why) {
+    bool options_ended = false;
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        if (options_ended || word[0] != '-' || word[1] == '\0') {
+            if (*positional_count == command->max_positional)
+                return fail(why, "unexpected argument '%s'", word);
+            positional[(*positional_count)++] = word;
+        } else if (strcmp(word, "--") == 0) {
+            options_ended = true;
+        } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+            *help = true;
+            return true;
+        } else if (!parse_option(command, argc, argv, &i, why)) {
+            return false;
+        }
+    }
+    if (*positional_count < command->min_positional)
+        return fail(why, "an argument is missing: %s %s", command->name, command->arguments);
+    return true;
+}
+
+options_result options_parse(const command_spec *command, int argc, char **argv, const char **positional,
+                             int *positional_count, fault *why) {
+    bool help = false;
+    *positional_count = 0;
+    if (!parse(command, argc, argv, positional, positional_count, &help, why)) {
+        fail(why, "%s: %s; see '%s --help'", command->name, why->text, command->name);
+        return OPTIONS_USAGE_ERROR;
+    }
+    if (!help) return OPTIONS_OK;
+    print_help(command);
+    return OPTIONS_HELP;
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// Paths of files in folders.
+#ifndef COMMON_PATH_H
+#define COMMON_PATH_H
+
+#include "fault.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { PATH_ROOM = 4096 }; // bytes, the final zero included
+
+// "folder/name". Fails if it does not fit.
+bool path_join(char out[PATH_ROOM], const char *folder, const char *name, fault *why);
+// Whether `name`, taken from an untrusted file, stays inside the folder it is joined to: not empty, not
+// absolute, no
+// ".." among its parts.
+bool path_stays_inside(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

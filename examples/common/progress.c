@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// One line on stderr for long work.
+#include "progress.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void progress_begin(progress *bar, const char *title, int64_t total) {
+    const double now = seconds_now();
+    *bar = (progress){.title = title, .total = total, .started = now, .last_shown = now};
+}
+
+bool progress_due(progress *bar) {
+    return seconds_now() - bar->last_shown >= 0.1 && isatty(STDERR_FILENO);
+}
+
+void progress_show(progress *bar, int64_t done, double loss) {
+    if (!isatty(STDERR_FILENO)) return;
+    bar->last_shown = seconds_now();
+    bar->shown = true;
+    const double elapsed = bar->last_shown - bar->started;
+    const double rate = elapsed > 0.0 ? (double)done / elapsed : 0.0;
+    fprintf(stderr, "\r\033[K%.30s %" PRId64 "/%" PRId64 "  loss %.5f  %.1f/s", bar->title, done, bar->total,
+            loss, rate);
+    if (rate > 0.0) {
+        const int64_t left = (int64_t)((double)(bar->total - done) / rate + 0.5);
+        fprintf(stderr, "  %" PRId64 ":%02d:%02d left", left / 3600, (int)(left / 60 % 60), (int)(left % 60));
+    }
+    fflush(stderr);
+}
+
+void progress_end(progress *bar) {
+    if (!bar->shown) return;
+    fputs("\r\033[K", stderr);
+    fflush(stderr);
+    bar->shown = false;
+}

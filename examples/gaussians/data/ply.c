@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: MIT
+// Gaussians as a PLY file.
+#include "ply.h"
+#include "input_file.h"
+#include "output_file.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied as the file has them");
+
+enum {
+    MAX_LINE = 1024, // bytes of a header line
+    MAX_PROPERTIES = 1024,
+    BLOCK = 1 << 16, // bytes of vertices read or written at once
+    // Slots: the floats of a vertex in the order this file writes them, without the normal.
+    SLOT_MEAN = 0,
+    SLOT_DC = 3,
+    SLOT_REST = 6,
+    SLOT_OPACITY = 51,
+    SLOT_SCALE = 52,
+    SLOT_ROTATION = 55,
+    SLOTS = 59
+};
+
+static void slot_name(int slot, char name[16]) {
+    if (slot < SLOT_DC)
+        snprintf(name, 16, "%c", "xyz"[slot]);
+    else if (slot < SLOT_REST)
+        snprintf(name, 16, "f_dc_%d", slot - SLOT_DC);
+    else if (slot < SLOT_OPACITY)
+        snprintf(name, 16, "f_rest_%d", slot - SLOT_REST);
+    else if (slot < SLOT_SCALE)
+        snprintf(name, 16, "opacity");
+    else if (slot < SLOT_ROTATION)
+        snprintf(name, 16, "scale_%d", slot - SLOT_SCALE);
+    else
+        snprintf(name, 16, "rot_%d", slot - SLOT_ROTATION);
+}
+
+static int coefficients(int sh_degree) {
+    return (sh_degree + 1) * (sh_degree + 1);
+}
+
+static bool slot_in_use(int slot, int sh_degree) {
+    return slot < SLOT_REST || slot >= SLOT_OPACITY || slot - SLOT_REST < 3 * (coefficients(sh_degree) - 1);
+}
+
+// Where the value of a slot in use stands for Gaussian i.
+static float *slot_value(const gs_gaussians *g, int64_t i, int slot) {
+    const int count = coefficients(g->sh_degree);
+    float *sh = g->sh + i * count * 3;
+    if (slot < SLOT_DC) return g->mean + i * 3 + slot;
+    if (slot < SLOT_REST) return sh + (slot - SLOT_DC);
+    if (slot <
+        SLOT_OPACITY) { // the file has all of red, then green, then blue; `sh` has the three side by side
+        const int rest = slot - SLOT_REST, channel = rest / (count - 1), coefficient = 1 + rest % (count - 1);
+        return sh + coefficient * 3 + channel;
+    }
+    if (slot < SLOT_SCALE) return g->opacity_logit + i;
+    if (slot < SLOT_ROTATION) return g->log_scale + i * 3 + (slot - SLOT_SCALE);
+    return g->quaternion + i * 4 + (slot - SLOT_ROTATION);
+}
+
+bool gaussians_allocate(gs_gaussians *out, int64_t count, int sh_degree, fault *why) {
+    *out = (gs_gaussians){0};
+    if (count < 0 || count > INT32_MAX || sh_degree < 0 || sh_degree > GS_MAX_SH_DEGREE)
+        return fail(why, "%" PRId64 " Gaussians of SH degree %d are out of range", count, sh_degree);
+    // Parts begin at multiples of four floats: gs.h wants 16-byte alignment.
+    const size_t n = (size_t)count, padded = (n + 3) / 4 * 4;
+    const size_t floats = padded * (3 + 3 + 4 + 1 + 3 * (size_t)coefficients(sh_degree));
+    float *memory = calloc(floats ? floats : 1, sizeof *memory);
+    if (!memory) return fail(why, "no memory for %" PRId64 " Gaussians", count);
+    *out = (gs_gaussians){.count = count,
+                          .sh_degree = sh_degree,
+                          .mean = memory,
+                          .log_scale = memory + padded * 3,
+                          .quaternion = memory + padded * 6,
+                          .opacity_logit = memory + padded * 10,
+                          .sh = memory + padded * 11};
+    return true;
+}
+
+void gaussians_free(gs_gaussians *gaussians) {
+    free(gaussians->mean);
+    *gaussians = (gs_gaussians){0};
+}
+
+// What the header says about the vertices.
+typedef struct layout {
+    uint64_t count;
+    size_t stride; // bytes of a vertex
+    int properties;
+    int rest_properties; // those named f_rest_*
+    int sh_degree;
+    int offset[SLOTS]; // of the slot in a vertex; -1: absent
+    bool last;         // no element follows
+} layout;
+
+// A header line without its end; *at is the offset of its first byte.
+static bool read_line(input_file *file, char line[MAX_LINE], uint64_t *at, fault *why) {
+    *at = file->offset;
+    for (int length = 0; length < MAX_LINE; length++) {
+        if (!input_file_read(file, &line[length], 1, "the PLY header", why)) return false;
+        if (line[length] != '\n') continue;
+        if (length > 0 && line[length - 1] == '\r') length--;
+        line[length] = '\0';
+        return true;
+    }
+    return fail(why, "%s: at byte %" PRIu64 ": a header line of more than %d bytes", file->path, *at,
+                MAX_LINE - 1);
+}
+
+static size_t size_of_type(const char *type) {
+    static const struct {
+        const char *name;
+        size_t size;
+    } types[] = {{"char", 1},   {"int8", 1},    {"uchar", 1},  {"uint8", 1},  {"short", 2}, {"int16", 2},
+                 {"ushort", 2}, {"uint16", 2},  {"int", 4},    {"int32", 4},  {"uint", 4},  {"uint32", 4},
+                 {"float", 4},  {"float32", 4}, {"double", 8}, {"float64", 8}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(types[i].name, type) == 0) return types[i].size;
+    return 0;
+}
+
+// "property TYPE NAME" of the vertex element.
+static bool add_property(layout *vertex, const char *type, const char *name, const input_file *file,
+                         uint64_t at, fault *why) {
+    const size_t size = size_of_type(type);
+    if (!size)
+        return fail(why, "%s: at byte %" PRIu64 ": vertex property of type '%.40s': not a PLY number type",
+                    file->path, at, type);
+    if (++vertex->properties > MAX_PROPERTIES)
+        return fail(why, "%s: at byte %" PRIu64 ": more than %d vertex properties", file->path, at,
+                    MAX_PROPERTIES);
+    if (strncmp(name, "f_rest_", strlen("f_rest_")) == 0) vertex->rest_properties++;
+    for (int slot = 0; slot < SLOTS; slot++) {
+        char known[16];
+        slot_name(slot, known);
+        if (strcmp(known, name) != 0) continue;
+        if (vertex->offset[slot] >= 0)
+            return fail(why, "%s: at byte %" PRIu64 ": property '%s' stands there twice", file->path, at,
+                        name);
+        if (strcmp(type, "float") != 0 && strcmp(type, "float32") != 0)
+            return fail(why, "%s: at byte %" PRIu64 ": property '%s' is of type '%s'; it must be float",
+                        file->path, at, name, type);
+        vertex->offset[slot] = (int)vertex->stride;
+    }
+    vertex->stride += size;
+    return true;
+}
+
+// After the last property: are all there that must be, and which SH degree is it?
+static bool check_properties(layout *vertex, const input_file *file, fault *why) {
+    vertex->sh_degree = -1;
+    for (int degree = 0; degree <= GS_MAX_SH_DEGREE; degree++)
+        if (vertex->rest_properties == 3 * (coefficients(degree) - 1)) vertex->sh_degree = degree;
+    if (vertex->sh_degree < 0)
+        return fail(why,
+                    "%s: in the header before byte %" PRIu64
+                    ": %d properties f_rest_*; there must be 0, 9, 24 or 45",
+                    file->path, file->offset, vertex->rest_properties);
+    for (int slot = 0; slot < SLOTS; slot++) {
+        char name[16];
+        slot_name(slot, name);
+        if (slot_in_use(slot, vertex->sh_degree) && vertex->offset[slot] < 0)
+            return fail(why, "%s: in the header before byte %" PRIu64 ": no vertex property '%s'", file->path,
+                        file->offset, name);
+    }
+    return true;
+}
+
+static bool read_header(input_file *file, layout *vertex, fault *why) {
+    *vertex = (layout){.last = true};
+    for (int slot = 0; slot < SLOTS; slot++) vertex->offset[slot] = -1;
+    enum { BEFORE, INSIDE, AFTER } place = BEFORE;
+    bool has_format = false;
+    char line[MAX_LINE];
+    uint64_t at;
+    if (!read_line(file, line, &at, why)) return false;
+    if (strcmp(line, "ply") != 0) return fail(why, "%s: at byte 0: not a PLY file", file->path);
+    for (;;) {
+        if (!read_line(file, line, &at, why)) return false;
+        char *rest, *word[3] = {0};
+        int words = 0;
+        for (char *w = strtok_r(line, " \t", &rest); w; w = strtok_r(NULL, " \t", &rest), words++)
+            if (words < 3) word[words] = w;
+        if (words == 0 || strcmp(word[0], "comment") == 0 || strcmp(word[0], "obj_info") == 0) {
+            continue;
+        } else if (strcmp(word[0], "end_header") == 0 && words == 1) {
+            break;
+        } else if (strcmp(word[0], "format") == 0 && words == 3) {
+            if (strcmp(word[1], "binary_little_endian") != 0 || strcmp(word[2], "1.0") != 0)
+                return fail(why,
+                            "%s: at byte %" PRIu64
+                            ": format '%.40s %.40s'; only 'binary_little_endian 1.0' can be read",
+                            file->path, at, word[1], word[2]);
+            has_format = true;
+        } else if (strcmp(word[0], "element") == 0 && words == 3) {
+            if (place != BEFORE) {
+                place = AFTER;
+                vertex->last = false;
+                continue;
+            }
+            if (strcmp(word[1], "vertex") != 0)
+                return fail(why, "%s: at byte %" PRIu64 ": the first element is '%.40s'; it must be 'vertex'",
+                            file->path, at, word[1]);
+            char *end;
+            errno = 0;
+            vertex->count = strtoull(word[2], &end, 10);
+            if (*end != '\0' || word[2][0] < '0' || word[2][0] > '9' || errno == ERANGE)
+                return fail(why, "%s: at byte %" PRIu64 ": '%.40s' is no number of vertices", file->path, at,
+                            word[2]);
+            place = INSIDE;
+        } else if (strcmp(word[0], "property") == 0 && words >= 3 && place != BEFORE) {
+            if (place == AFTER) continue;
+            if (strcmp(word[1], "list") == 0)
+                return fail(why, "%s: at byte %" PRIu64 ": a vertex property is a list", file->path, at);
+            if (words != 3) return fail(why, "%s: at byte %" PRIu64 ": malformed property", file->path, at);
+            if (!add_property(vertex, word[1], word[2], file, at, why)) return false;
+        } else {
+            return fail(why, "%s: at byte %" PRIu64 ": header line '%.40s ...' makes no sense there",
+                        file->path, at, word[0]);
+        }
+    }
+    if (!has_format || place == BEFORE)
+        return fail(why, "%s: in the header before byte %" PRIu64 ": no '%s' line", file->path, file->offset,
+                    has_format ? "element vertex" : "format");
+    return check_properties(vertex, file, why);
+}
+
+static bool read_vertices(input_file *file, const layout *vertex, gs_gaussians *out, fault *why) {
+    if (!input_file_expect(file, vertex->count, vertex->stride, "vertices", why)) return false;
+    if (vertex->last && file->size - file->offset != vertex->count * vertex->stride)
+        return fail(why, "%s: %" PRIu64 " bytes follow the last vertex, at byte %" PRIu64, file->path,
+                    file->size - file->offset - vertex->count * vertex->stride,
+                    file->offset + vertex->count * vertex->stride);
+    if (vertex->count > INT32_MAX)
+        return fail(why, "%s: %" PRIu64 " vertices are too many", file->path, vertex->count);
+    if (!gaussians_allocate(out, (int64_t)vertex->count, vertex->sh_degree, why))
+        return fail(why, "%s: %s", file->path, why->text);
+    char block[BLOCK];
+    const int64_t at_once = (int64_t)(sizeof block / vertex->stride);
+    for (int64_t first = 0; first < out->count; first += at_once) {
+        const int64_t rows = out->count - first < at_once ? out->count - first : at_once;
+        const uint64_t at = file->offset;
+        if (!input_file_read(file, block, (size_t)rows * vertex->stride, "vertices", why)) return false;
+        for (int64_t row = 0; row < rows; row++) {
+            for (int slot = 0; slot < SLOTS; slot++) {
+                if (vertex->offset[slot] < 0) continue;
+                const size_t from = (size_t)row * vertex->stride + (size_t)vertex->offset[slot];
+                float *value = slot_value(out, first + row, slot);
+                memcpy(value, block + from, sizeof *value);
+                if (isfinite(*value)) continue;
+                char name[16];
+                slot_name(slot, name);
+                return fail(why, "%s: at byte %" PRIu64 ": vertex %" PRId64 " has %s = %f", file->path,
+                            at + from, first + row, name, (double)*value);
+            }
+        }
+    }
+    return true;
+}
+
+bool ply_read(const char *path, gs_gaussians *out, fault *why) {
+    *out = (gs_gaussians){0};
+    input_file file;
+    if (!input_file_open(&file, path, why)) return false;
+    layout vertex;
+    const bool ok = read_header(&file, &vertex, why) && read_vertices(&file, &vertex, out, why);
+    if (!ok) gaussians_free(out);
+    input_file_close(&file);
+    return ok;
+}
+
+// Write errors stay in the stream and are reported by output_file_commit.
+static void write_header(FILE *stream, const gs_gaussians *gaussians) {
+    fprintf(stream, "ply\nformat binary_little_endian 1.0\nelement vertex %" PRId64 "\n", gaussians->count);
+    for (int slot = 0; slot < SLOTS; slot++) {
+        char name[16];
+        slot_name(slot, name);
+        if (slot == SLOT_DC) fputs("property float nx\nproperty float ny\nproperty float nz\n", stream);
+        if (slot_in_use(slot, gaussians->sh_degree)) fprintf(stream, "property float %s\n", name);
+    }
+    fputs("end_header\n", stream);
+}
+
+static bool write_vertices(FILE *stream, const char *path, const gs_gaussians *gaussians, fault *why) {
+    for (int64_t i = 0; i < gaussians->count; i++) {
+        float row[SLOTS + 3];
+        size_t length = 0;
+        for (int slot = 0; slot < SLOTS; slot++) {
+            if (slot == SLOT_DC)
+                for (int axis = 0; axis < 3; axis++) row[length++] = 0.0f; // the normal
+            if (!slot_in_use(slot, gaussians->sh_degree)) continue;
+            const float value = *slot_value(gaussians, i, slot);
+            if (!isfinite(value)) {
+                char name[16];
+                slot_name(slot, name);
+                return fail(why, "%s: not written: Gaussian %" PRId64 " has %s = %f", path, i, name,
+                            (double)value);
+            }
+            row[length++] = value;
+        }
+        if (fwrite(row, sizeof *row, length, stream) != length) break; // the stream remembers
+    }
+    return true;
+}
+
+bool ply_write(const char *path, const gs_gaussians *gaussians, fault *why) {
+    output_file file;
+    if (!output_file_open(&file, path, why)) return false;
+    write_header(file.stream, gaussians);
+    if (write_vertices(file.stream, path, gaussians, why)) return output_file_commit(&file, why);
+    output_file_discard(&file);
+    return false;
+}

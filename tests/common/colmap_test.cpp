@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+#include "colmap.h"
+#include "colmap_model.h"
+#include <cmath>
+#include <limits>
+
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN(),
+                 infinity = std::numeric_limits<double>::infinity();
+
+class Colmap : public testing::Test {
+  protected:
+    void TearDown() override { dataset_free(&got); }
+    void write() {
+        write_bytes(cameras_bin, bytes_of(cameras));
+        write_bytes(images_bin, bytes_of(images));
+        write_bytes(points_bin, bytes_of(points));
+    }
+    bool load(fault *reason) {
+        dataset_free(&got);
+        return colmap_load(folder.path.c_str(), &got, reason);
+    }
+    // What is in the folder is refused, with a text that names `path` and has `part`.
+    void expect_refusal(const std::string &path, const std::string &part) {
+        EXPECT_FALSE(load(&why)) << part;
+        EXPECT_TRUE(contains(why, path + ": ") && contains(why, part)) << part << " | " << why.text;
+        EXPECT_EQ(got.view_count, 0u);
+        EXPECT_EQ(got.views, nullptr);
+        EXPECT_EQ(got.points, nullptr);
+    }
+
+    TemporaryFolder folder;
+    const std::string cameras_bin = folder / "cameras.bin", images_bin = folder / "images.bin",
+                      points_bin = folder / "points3D.bin";
+    std::vector<ColmapCamera> cameras = {{5, 1, 640, 480, {500, 510, 320.5, 240.25}},
+                                         {2, 1, 8, 6, {10, 11, 4, 3}}};
+    std::vector<ColmapImage> images = {{"b.png", 5, {std::sqrt(0.5), 0, 0, std::sqrt(0.5)}, {1, 2, 3}, 2},
+                                       {"a/c.png", 2, {3, 0, 0, 0}, {-1, 0, 0}, 0}};
+    std::vector<ColmapPoint> points = {{{0.5, -1, 2}, {1, 2, 3}, 2}, {{4, 5, 6}, {255, 0, 128}, 0}};
+    dataset got = {};
+    fault why = {};
+};
+
+TEST_F(Colmap, ReadsAModel) {
+    write();
+    ASSERT_TRUE(load(&why)) << why.text;
+    ASSERT_EQ(got.view_count, 2u);
+    EXPECT_STREQ(got.views[0].name, "a/c.png"); // by name
+    EXPECT_STREQ(got.views[1].name, "b.png");
+    const gs_camera &first = got.views[0].camera, &second = got.views[1].camera;
+    EXPECT_EQ(first.width, 8);
+    EXPECT_EQ(first.height, 6);
+    EXPECT_EQ(second.width, 640);
+    EXPECT_EQ(second.height, 480);
+    EXPECT_EQ(second.fx, 500.0f);
+    EXPECT_EQ(second.fy, 510.0f);
+    EXPECT_EQ(second.cx, 320.5f);
+    EXPECT_EQ(second.cy, 240.25f);
+    EXPECT_EQ(second.near_plane, 0.2f);
+    EXPECT_EQ(second.translation[0], 1.0f);
+    EXPECT_EQ(second.translation[1], 2.0f);
+    EXPECT_EQ(second.translation[2], 3.0f);
+    EXPECT_EQ(first.translation[0], -1.0f);
+    EXPECT_EQ(got.views[0].picture.pixels, nullptr);
+    ASSERT_EQ(got.point_count, 2u);
+    EXPECT_EQ(got.points[0][0], 0.5f);
+    EXPECT_EQ(got.points[0][1], -1.0f);
+    EXPECT_EQ(got.points[1][2], 6.0f);
+    EXPECT_EQ(got.colors[0][1], 2);
+    EXPECT_EQ(got.colors[1][0], 255);
+    EXPECT_EQ(got.colors[1][2], 128);
+}
+
+// Rodrigues' formula, which shares nothing with the quaternion's matrix: x cos + (n x x) sin + n (n.x) (1 -
+// cos).
+TEST_F(Colmap, TurnsQuaternionsIntoRotations) {
+    const double length = std::sqrt(14.0), axis[3] = {1 / length, -2 / length, 3 / length}, angle = 0.7;
+    for (const double scale : {1.0, -2.5, 1e-200, 1e200}) {
+        images[0].quaternion = {scale * std::cos(angle / 2), scale * std::sin(angle / 2) * axis[0],
+                                scale * std::sin(angle / 2) * axis[1], scale * std::sin(angle / 2) * axis[2]};
+        write();
+        ASSERT_TRUE(load(&why)) << why.text;
+        for (int column = 0; column < 3; column++) {
+            double x[3] = {}, cross[3];
+            x[column] = 1;
+            for (int i = 0; i < 3; i++)
+                cross[i] = axis[(i + 1) % 3] * x[(i + 2) % 3] - axis[(i + 2) % 3] * x[(i + 1) % 3];
+            for (int i = 0; i < 3; i++) {
+                const double expected = x[i] * std::cos(angle) + cross[i] * std::sin(angle) +
+                                        axis[i] * axis[column] * (1 - std::cos(angle));
+                EXPECT_NEAR(got.views[1].camera.rotation[3 * i + column], expected, 1e-7) << scale;
+            }
+        }
+    }
+}
+
+TEST_F(Colmap, SkipsLongTracks) {
+    images[0].observations = 3000;
+    points[0].track = 5000;
+    write();
+    ASSERT_TRUE(load(&why)) << why.text;
+    EXPECT_EQ(got.views[0].camera.translation[0], -1.0f);
+    EXPECT_EQ(got.points[1][0], 4.0f);
+}
+
+TEST_F(Colmap, ReadsAnEmptyModel) {
+    cameras = {};
+    images = {};
+    points = {};
+    write();
+    ASSERT_TRUE(load(&why)) << why.text;
+    EXPECT_EQ(got.view_count, 0u);
+    EXPECT_EQ(got.point_count, 0u);
+}
+
+TEST_F(Colmap, RefusesEveryBeginning) {
+    write();
+    for (const std::string &path : {cameras_bin, images_bin, points_bin})
+        refuses_every_beginning(path, [&](fault *reason) { return load(reason); });
+}
+
+TEST_F(Colmap, RefusesWhatFollows) {
+    for (const std::string &path : {cameras_bin, images_bin, points_bin}) {
+        write();
+        const std::string bytes = read_bytes(path);
+        write_bytes(path, bytes + "xyz");
+        expect_refusal(path, "3 bytes follow the last record, at byte " + std::to_string(bytes.size()));
+    }
+}
+
+TEST_F(Colmap, SurvivesEveryFlip) {
+    write();
+    for (const std::string &path : {cameras_bin, images_bin, points_bin}) {
+        // A damaged camera id shows in images.bin, so only the folder is sure to be named.
+        const std::string whole = read_bytes(path);
+        for (size_t at = 0; at < whole.size(); at++) {
+            for (const int bits : {0xff, 0x01, 0x80}) {
+                std::string damaged = whole;
+                damaged[at] = char(damaged[at] ^ bits);
+                write_bytes(path, damaged);
+                fault reason = {};
+                if (!load(&reason)) {
+                    ASSERT_TRUE(contains(reason, folder.path)) << at << ": " << reason.text;
+                }
+            }
+        }
+        write_bytes(path, whole);
+    }
+}
+
+TEST_F(Colmap, RefusesAMissingFile) {
+    for (const std::string &path : {cameras_bin, images_bin, points_bin}) {
+        write();
+        std::filesystem::remove(path);
+        expect_refusal(path, "cannot open");
+    }
+}
+
+TEST_F(Colmap, RefusesAbsurdCounts) {
+    const struct {
+        std::string path;
+        size_t at; // of the count in the file
+        std::string what;
+    } counts[] = {{cameras_bin, 0, "cameras"},
+                  {images_bin, 0, "images"},
+                  {images_bin, 8 + 4 + 56 + 4 + strlen("b.png") + 1, "2D points"},
+                  {points_bin, 0, "points"},
+                  {points_bin, 8 + 8 + 24 + 3 + 8, "track entries"}};
+    for (const auto &each : counts) {
+        for (const uint64_t count : {uint64_t(1) << 16, uint64_t(1) << 32, (uint64_t(1) << 32) + 1,
+                                     uint64_t(1) << 61, uint64_t(1) << 63, UINT64_MAX}) {
+            write();
+            std::string bytes = read_bytes(each.path);
+            memcpy(&bytes[each.at], &count, sizeof count);
+            write_bytes(each.path, bytes);
+            expect_refusal(each.path, std::to_string(count) + " " + each.what + " announced");
+            EXPECT_TRUE(contains(why, "follow byte " + std::to_string(each.at + 8))) << why.text;
+        }
+    }
+}
+
+TEST_F(Colmap, RefusesOtherCameraModels) {
+    cameras[1].model = 4;
+    write();
+    expect_refusal(cameras_bin, "at byte 64: camera 2 has model 4 (OPENCV); only PINHOLE");
+    for (const int32_t model : {0, 10, 11, -1, INT32_MAX, INT32_MIN}) {
+        cameras[1].model = model;
+        write();
+        expect_refusal(cameras_bin, "has model " + std::to_string(model));
+    }
+}
+
+TEST_F(Colmap, RefusesBadCameras) {
+    for (const uint64_t size : {uint64_t(0), uint64_t(16385), uint64_t(1) << 32, UINT64_MAX}) {
+        const ColmapCamera good = cameras[0];
+        cameras[0].width = size;
+        write();
+        expect_refusal(cameras_bin,
+                       "at byte 8: camera 5 has images of " + std::to_string(size) + " x 480 pixels");
+        cameras[0] = good;
+        cameras[0].height = size;
+        write();
+        expect_refusal(cameras_bin, "640 x " + std::to_string(size) + " pixels");
+        cameras[0] = good;
+    }
+    for (size_t i = 0; i < 4; i++) {
+        for (const double value : {nan, infinity, -infinity, 1e39, 0.0, -5.0, 1e-60}) {
+            if (i >= 2 && std::abs(value) < 10) continue; // a principal point may be anywhere
+            const ColmapCamera good = cameras[0];
+            cameras[0].parameters[i] = value;
+            write();
+            expect_refusal(cameras_bin, "at byte 8: camera 5 has fx, fy, cx, cy = ");
+            cameras[0] = good;
+        }
+    }
+    cameras[1].id = 5;
+    write();
+    expect_refusal(cameras_bin, "two cameras have the id 5");
+}
+
+TEST_F(Colmap, RefusesBadPoses) {
+    for (const double value : {nan, infinity, -infinity}) {
+        for (size_t i = 0; i < 4; i++) {
+            const ColmapImage good = images[1];
+            images[1].quaternion[i] = value;
+            write();
+            expect_refusal(images_bin, "image 'a/c.png' has the quaternion");
+            images[1] = good;
+        }
+        images[0].translation[1] = value;
+        write();
+        expect_refusal(images_bin, "at byte 8: image 'b.png' has the translation");
+        images[0].translation[1] = 0;
+    }
+    images[0].quaternion = {0, 0, 0, 0};
+    write();
+    expect_refusal(images_bin, "at byte 8: image 'b.png' has the quaternion 0, 0, 0, 0");
+}
+
+TEST_F(Colmap, RefusesBadNames) {
+    for (const char *name : {"", "/etc/passwd", "..", "../a.png", "x/../../a.png"}) {
+        images[0].name = name;
+        write();
+        expect_refusal(images_bin, std::string("at byte 72: image name '") + name + "' is empty or leaves");
+    }
+    images[0].name = std::string(2000, 'x');
+    write();
+    expect_refusal(images_bin, "at byte 72: an image name of more than 1023 bytes");
+    images[0].name = images[1].name;
+    write();
+    expect_refusal(images_bin, "two images are named 'a/c.png'");
+}
+
+TEST_F(Colmap, RefusesAnUnknownCamera) {
+    images[0].camera = 3;
+    write();
+    expect_refusal(images_bin, "at byte 8: image 'b.png' is of camera 3, which cameras.bin does not have");
+}
+
+TEST_F(Colmap, RefusesBadPoints) {
+    for (const double value : {nan, infinity, -infinity, 1e39}) {
+        for (size_t i = 0; i < 3; i++) {
+            const ColmapPoint good = points[0];
+            points[0].position[i] = value;
+            write();
+            expect_refusal(points_bin, "at byte 8: point number 0 is at");
+            points[0] = good;
+        }
+    }
+}
+
+} // namespace

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+#include "colmap_model.h"
+#include "dataset.h"
+
+namespace {
+
+class Dataset : public testing::Test {
+  protected:
+    void TearDown() override { dataset_free(&got); }
+    void write_model() {
+        write_bytes(folder / "sparse/0/cameras.bin", bytes_of(cameras));
+        write_bytes(folder / "sparse/0/images.bin", bytes_of(images));
+        write_bytes(folder / "sparse/0/points3D.bin", bytes_of(points));
+        std::filesystem::create_directories(folder / "images");
+    }
+    // Its pixel (x, y) is (seed + x, 10 y, seed) and, if there are four channels, has alpha 16 (x + y).
+    void write_picture(const std::string &name, int width, int height, int seed, int channels = 3) {
+        image picture;
+        ASSERT_TRUE(image_allocate(&picture, width, height, channels, &why)) << why.text;
+        for (int y = 0; y < height; y++)
+            for (int x = 0; x < width; x++) {
+                uint8_t *pixel = picture.pixels + (y * width + x) * channels;
+                pixel[0] = uint8_t(seed + x);
+                pixel[1] = uint8_t(10 * y);
+                pixel[2] = uint8_t(seed);
+                if (channels == 4) pixel[3] = uint8_t(16 * (x + y));
+            }
+        EXPECT_TRUE(image_write_png((folder / ("images/" + name)).c_str(), &picture, &why)) << why.text;
+        image_free(&picture);
+    }
+    void write_all() {
+        write_model();
+        write_picture("b.png", 8, 6, 20);
+        write_picture("a.png", 7, 5, 40);
+    }
+    bool load(int downscale) {
+        dataset_free(&got);
+        return dataset_load(folder.path.c_str(), downscale, &got, &why);
+    }
+    void expect_refusal(const std::string &path, const std::string &part) {
+        EXPECT_FALSE(load(1)) << part;
+        EXPECT_TRUE(contains(why, path + ": ") && contains(why, part)) << why.text;
+        EXPECT_EQ(got.views, nullptr);
+        EXPECT_EQ(got.points, nullptr);
+    }
+
+    TemporaryFolder folder;
+    std::vector<ColmapCamera> cameras = {{1, 1, 8, 6, {10, 11, 4.5, 3.25}}, {2, 1, 7, 5, {9, 8, 3, 2}}};
+    std::vector<ColmapImage> images = {{"b.png", 1, {1, 0, 0, 0}, {0, 0, 1}, 1},
+                                       {"a.png", 2, {0, 1, 0, 0}, {0, 0, 2}, 0}};
+    std::vector<ColmapPoint> points = {{{1, 2, 3}, {9, 8, 7}, 1}};
+    dataset got = {};
+    fault why = {};
+};
+
+TEST_F(Dataset, LoadsPicturesByName) {
+    write_all();
+    ASSERT_TRUE(load(1)) << why.text;
+    ASSERT_EQ(got.view_count, 2u);
+    const dataset_view &a = got.views[0], &b = got.views[1];
+    EXPECT_STREQ(a.name, "a.png");
+    EXPECT_STREQ(b.name, "b.png");
+    EXPECT_EQ(a.picture.width, 7);
+    EXPECT_EQ(a.picture.height, 5);
+    EXPECT_EQ(a.picture.channels, 3);
+    EXPECT_EQ(a.picture.pixels[0], 40);
+    EXPECT_EQ(b.picture.pixels[3 * (8 * 5 + 7) + 0], 27);
+    EXPECT_EQ(b.picture.pixels[3 * (8 * 5 + 7) + 1], 50);
+    EXPECT_EQ(a.camera.translation[2], 2.0f);
+    EXPECT_EQ(a.camera.width, 7);
+    EXPECT_EQ(a.camera.fx, 9.0f);
+    EXPECT_EQ(got.point_count, 1u);
+    EXPECT_EQ(got.colors[0][0], 9);
+}
+
+TEST_F(Dataset, ScalesCamerasWithPictures) {
+    write_all();
+    ASSERT_TRUE(load(2)) << why.text;
+    const dataset_view &a = got.views[0], &b = got.views[1];
+    EXPECT_EQ(a.picture.width, 3); // 7 x 5: the last column and row are cut off
+    EXPECT_EQ(a.picture.height, 2);
+    EXPECT_EQ(a.camera.width, 3);
+    EXPECT_EQ(a.camera.height, 2);
+    EXPECT_EQ(a.camera.fx, 4.5f);
+    EXPECT_EQ(a.camera.fy, 4.0f);
+    EXPECT_EQ(a.camera.cx, 1.5f);
+    EXPECT_EQ(a.camera.cy, 1.0f);
+    EXPECT_EQ(b.camera.cx, 2.25f);
+    EXPECT_EQ(b.camera.cy, 1.625f);
+    EXPECT_EQ(a.picture.pixels[0], 41); // of 40 and 41, halves upward
+    EXPECT_EQ(a.picture.pixels[1], 5);  // of 0 and 10
+    EXPECT_EQ(a.picture.pixels[3 * (3 * 1 + 2) + 1], 25);
+}
+
+TEST_F(Dataset, ScalesToOnePixelAtLeast) {
+    write_all();
+    ASSERT_TRUE(load(6)) << why.text;
+    const dataset_view &a = got.views[0];
+    EXPECT_EQ(a.picture.width, 1);
+    EXPECT_EQ(a.picture.height, 1); // of 5 rows
+    EXPECT_EQ(a.camera.fx, 9.0f / 6);
+    EXPECT_EQ(a.camera.fy, 8.0f / 5);
+    EXPECT_EQ(a.camera.cy, 2.0f / 5);
+    EXPECT_EQ(a.picture.pixels[1], 20); // of 0, 10, ... 40
+    EXPECT_FALSE(load(0));
+    EXPECT_FALSE(load(-2));
+}
+
+TEST_F(Dataset, PutsTransparentPicturesOnBlack) {
+    write_all();
+    write_picture("a.png", 7, 5, 40, 4);
+    ASSERT_TRUE(load(1)) << why.text;
+    const image &a = got.views[0].picture;
+    ASSERT_EQ(a.channels, 3);
+    EXPECT_EQ(a.pixels[0], 0);
+    EXPECT_EQ(a.pixels[3 * (7 * 4 + 6) + 0], 29); // 46 * 160 / 255 = 28.9
+    EXPECT_EQ(a.pixels[3 * (7 * 4 + 6) + 1], 25); // 40 * 160 / 255 = 25.1
+}
+
+TEST_F(Dataset, LoadsManyPictures) {
+    images.clear();
+    write_model();
+    for (int i = 0; i < 50; i++) {
+        const std::string name = "picture" + std::to_string(100 - i) + ".png";
+        images.push_back({name, 1, {1, 0, 0, 0}, {0, 0, 0}, 0});
+        write_picture(name, 8, 6, 100 - i);
+    }
+    write_model();
+    ASSERT_TRUE(load(1)) << why.text;
+    ASSERT_EQ(got.view_count, 50u);
+    EXPECT_STREQ(got.views[0].name, "picture100.png");
+    for (size_t i = 1; i < 50; i++) EXPECT_EQ(got.views[i].picture.pixels[2], 50 + i) << i;
+}
+
+TEST_F(Dataset, RefusesMissingAndDamagedPictures) {
+    write_all();
+    const std::string a = folder / "images/a.png", b = folder / "images/b.png";
+    std::filesystem::remove(b);
+    expect_refusal(b, "cannot open");
+    write_bytes(a, "not a picture");
+    expect_refusal(a, "neither PNG nor JPEG"); // the first by name, whoever reads first
+    write_picture("a.png", 8, 5, 40);
+    write_picture("b.png", 8, 6, 40);
+    expect_refusal(a, "the picture has 8 x 5 pixels, its camera 7 x 5");
+}
+
+TEST_F(Dataset, RefusesAModelWithoutImages) {
+    images.clear();
+    write_model();
+    expect_refusal(folder / "sparse/0/images.bin", "has no images");
+    EXPECT_FALSE(dataset_load((folder / "none").c_str(), 1, &got, &why));
+    EXPECT_TRUE(contains(why, folder / "none/sparse/0/cameras.bin")) << why.text;
+}
+
+} // namespace

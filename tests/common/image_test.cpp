@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT
+#include "files.h"
+#include "image.h"
+#include <cmath>
+#include <limits>
+#include <random>
+#include <stdio.h>
+#include <vector>
+#include <png.h>
+#include <jpeglib.h>
+#include <zlib.h>
+
+namespace {
+
+image make(int width, int height, int channels) {
+    image picture;
+    fault why;
+    EXPECT_TRUE(image_allocate(&picture, width, height, channels, &why)) << why.text;
+    return picture;
+}
+
+image make_random(int width, int height, int channels, unsigned seed) {
+    image picture = make(width, height, channels);
+    std::mt19937 random(seed);
+    for (int i = 0; i < width * height * channels; i++) picture.pixels[i] = uint8_t(random());
+    return picture;
+}
+
+std::vector<int> values(const image &picture) {
+    return std::vector<int>(picture.pixels,
+                            picture.pixels + picture.width * picture.height * picture.channels);
+}
+
+void append(png_structp png, png_bytep data, png_size_t size) {
+    static_cast<std::string *>(png_get_io_ptr(png))->append(reinterpret_cast<char *>(data), size);
+}
+
+// `rows` as PNG stores them, one after the other.
+std::string encode_png(int width, int height, int color_type, int bit_depth, std::vector<uint8_t> rows,
+                       int interlace = PNG_INTERLACE_NONE, const std::vector<png_color> &palette = {},
+                       const std::vector<uint8_t> &alpha = {}) {
+    std::string bytes;
+    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
+    png_infop info = png_create_info_struct(png);
+    png_set_write_fn(png, &bytes, append, nullptr);
+    png_set_IHDR(png, info, png_uint_32(width), png_uint_32(height), bit_depth, color_type, interlace,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    if (!palette.empty()) png_set_PLTE(png, info, palette.data(), int(palette.size()));
+    if (!alpha.empty()) png_set_tRNS(png, info, alpha.data(), int(alpha.size()), nullptr);
+    png_write_info(png, info);
+    std::vector<png_bytep> pointers;
+    for (int y = 0; y < height; y++)
+        pointers.push_back(rows.data() + size_t(y) * png_get_rowbytes(png, info));
+    png_write_image(png, pointers.data());
+    png_write_end(png, info);
+    png_destroy_write_struct(&png, &info);
+    return bytes;
+}
+
+std::string encode_jpeg(int width, int height, int components, J_COLOR_SPACE space, std::vector<uint8_t> rows,
+                        bool progressive = false) {
+    jpeg_compress_struct jpeg = {};
+    jpeg_error_mgr errors;
+    jpeg.err = jpeg_std_error(&errors);
+    jpeg_create_compress(&jpeg);
+    unsigned char *buffer = nullptr;
+    unsigned long size = 0;
+    jpeg_mem_dest(&jpeg, &buffer, &size);
+    jpeg.image_width = JDIMENSION(width);
+    jpeg.image_height = JDIMENSION(height);
+    jpeg.input_components = components;
+    jpeg.in_color_space = space;
+    jpeg_set_defaults(&jpeg);
+    jpeg_set_quality(&jpeg, 95, TRUE);
+    if (progressive) jpeg_simple_progression(&jpeg);
+    jpeg_start_compress(&jpeg, TRUE);
+    for (int y = 0; y < height; y++) {
+        JSAMPROW row = rows.data() + size_t(y) * size_t(width) * size_t(components);
+        jpeg_write_scanlines(&jpeg, &row, 1);
+    }
+    jpeg_finish_compress(&jpeg);
+    std::string bytes(reinterpret_cast<char *>(buffer), size);
+    jpeg_destroy_compress(&jpeg);
+    free(buffer);
+    return bytes;
+}
+
+class Image : public testing::Test {
+  protected:
+    void TearDown() override { image_free(&picture); }
+    bool read(const std::string &bytes) {
+        image_free(&picture);
+        write_bytes(path, bytes);
+        return image_read(path.c_str(), &picture, &why);
+    }
+    // Reads and lets go, for the tests of damage.
+    bool reads(fault *reason) {
+        image_free(&picture);
+        return image_read(path.c_str(), &picture, reason);
+    }
+
+    TemporaryFolder folder;
+    std::string path = folder / "picture";
+    image picture = {};
+    fault why = {};
+};
+
+TEST_F(Image, RefusesBadShapes) {
+    for (const int size : {0, -1, IMAGE_MAX_SIZE + 1}) {
+        EXPECT_FALSE(image_allocate(&picture, size, 1, 3, &why));
+        EXPECT_FALSE(image_allocate(&picture, 1, size, 3, &why));
+    }
+    EXPECT_FALSE(image_allocate(&picture, 1, 1, 2, &why));
+    EXPECT_EQ(picture.pixels, nullptr);
+    image_free(&picture);
+    image_free(&picture);
+}
+
+TEST_F(Image, WritesWhatItReads) {
+    for (const int channels : {3, 4}) {
+        image sent = make_random(13, 7, channels, 1);
+        ASSERT_TRUE(image_write_png(path.c_str(), &sent, &why)) << why.text;
+        ASSERT_TRUE(image_read(path.c_str(), &picture, &why)) << why.text;
+        EXPECT_EQ(picture.width, 13);
+        EXPECT_EQ(picture.height, 7);
+        EXPECT_EQ(picture.channels, channels);
+        EXPECT_EQ(values(picture), values(sent));
+        image_free(&picture);
+        image_free(&sent);
+    }
+    EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST_F(Image, DoesNotWriteIntoAMissingFolder) {
+    image sent = make(2, 2, 3);
+    const std::string missing = folder / "none/picture.png";
+    EXPECT_FALSE(image_write_png(missing.c_str(), &sent, &why));
+    EXPECT_TRUE(contains(why, missing)) << why.text;
+    image_free(&sent);
+}
+
+TEST_F(Image, ReadsGrayPng) {
+    ASSERT_TRUE(read(encode_png(3, 1, PNG_COLOR_TYPE_GRAY, 8, {0, 100, 255}))) << why.text;
+    EXPECT_EQ(picture.channels, 3);
+    EXPECT_EQ(values(picture), std::vector<int>({0, 0, 0, 100, 100, 100, 255, 255, 255}));
+    ASSERT_TRUE(read(encode_png(4, 1, PNG_COLOR_TYPE_GRAY, 2, {0b00011011}))) << why.text;
+    EXPECT_EQ(values(picture), std::vector<int>({0, 0, 0, 85, 85, 85, 170, 170, 170, 255, 255, 255}));
+    ASSERT_TRUE(read(encode_png(2, 1, PNG_COLOR_TYPE_GRAY_ALPHA, 8, {7, 8, 9, 10}))) << why.text;
+    EXPECT_EQ(picture.channels, 4);
+    EXPECT_EQ(values(picture), std::vector<int>({7, 7, 7, 8, 9, 9, 9, 10}));
+}
+
+TEST_F(Image, ReadsPalettePng) {
+    const std::vector<png_color> palette = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}};
+    ASSERT_TRUE(read(encode_png(3, 1, PNG_COLOR_TYPE_PALETTE, 8, {2, 0, 1}, PNG_INTERLACE_NONE, palette)))
+        << why.text;
+    EXPECT_EQ(picture.channels, 3);
+    EXPECT_EQ(values(picture), std::vector<int>({7, 8, 9, 1, 2, 3, 4, 5, 6}));
+    ASSERT_TRUE(
+        read(encode_png(3, 1, PNG_COLOR_TYPE_PALETTE, 8, {2, 0, 1}, PNG_INTERLACE_NONE, palette, {50})))
+        << why.text;
+    EXPECT_EQ(picture.channels, 4);
+    EXPECT_EQ(values(picture), std::vector<int>({7, 8, 9, 255, 1, 2, 3, 50, 4, 5, 6, 255}));
+}
+
+TEST_F(Image, Reads16BitPngWithoutGamma) {
+    // Big-endian. 0x8080 is exactly 128, 0x80ff rounds to 128, 0x8101 (just over half way from 128 to 129) to
+    // 129.
+    ASSERT_TRUE(read(encode_png(2, 1, PNG_COLOR_TYPE_RGB, 16,
+                                {0x80, 0x80, 0x80, 0xff, 0x81, 0x02, 0xff, 0xff, 0, 0, 0x40, 0x40})))
+        << why.text;
+    EXPECT_EQ(picture.channels, 3);
+    EXPECT_EQ(values(picture), std::vector<int>({128, 128, 129, 255, 0, 64}));
+}
+
+TEST_F(Image, ReadsInterlacedPng) {
+    image sent = make_random(19, 11, 3, 2);
+    ASSERT_TRUE(
+        read(encode_png(19, 11, PNG_COLOR_TYPE_RGB, 8,
+                        std::vector<uint8_t>(sent.pixels, sent.pixels + 19 * 11 * 3), PNG_INTERLACE_ADAM7)))
+        << why.text;
+    EXPECT_EQ(values(picture), values(sent));
+    image_free(&sent);
+}
+
+TEST_F(Image, ReadsJpeg) {
+    for (const bool progressive : {false, true}) {
+        std::vector<uint8_t> pixels;
+        for (int i = 0; i < 20 * 9; i++) pixels.insert(pixels.end(), {200, 100, 50});
+        ASSERT_TRUE(read(encode_jpeg(20, 9, 3, JCS_RGB, pixels, progressive))) << why.text;
+        EXPECT_EQ(picture.width, 20);
+        EXPECT_EQ(picture.height, 9);
+        EXPECT_EQ(picture.channels, 3);
+        const std::vector<int> got = values(picture);
+        for (size_t i = 0; i < got.size(); i++) EXPECT_NEAR(got[i], pixels[i], 3);
+    }
+}
+
+TEST_F(Image, ReadsGrayJpeg) {
+    ASSERT_TRUE(read(encode_jpeg(9, 9, 1, JCS_GRAYSCALE, std::vector<uint8_t>(81, 77)))) << why.text;
+    EXPECT_EQ(picture.channels, 3);
+    EXPECT_EQ(values(picture), std::vector<int>(243, 77));
+}
+
+TEST_F(Image, RefusesCmykJpeg) {
+    EXPECT_FALSE(read(encode_jpeg(8, 8, 4, JCS_CMYK, std::vector<uint8_t>(256, 77))));
+    EXPECT_TRUE(contains(why, path + ": a CMYK picture")) << why.text;
+    EXPECT_EQ(picture.pixels, nullptr);
+}
+
+TEST_F(Image, RefusesHugePictures) {
+    EXPECT_TRUE(
+        read(encode_png(IMAGE_MAX_SIZE, 1, PNG_COLOR_TYPE_GRAY, 8, std::vector<uint8_t>(IMAGE_MAX_SIZE))))
+        << why.text;
+    const int size = IMAGE_MAX_SIZE + 1;
+    const std::vector<uint8_t> rows(3 * size_t(size));
+    for (const std::string &bytes :
+         {encode_png(size, 1, PNG_COLOR_TYPE_GRAY, 8, rows),
+          encode_png(1, size, PNG_COLOR_TYPE_GRAY, 8, rows), encode_jpeg(size, 1, 3, JCS_RGB, rows),
+          encode_jpeg(1, size, 3, JCS_RGB, rows)}) {
+        EXPECT_FALSE(read(bytes));
+        EXPECT_TRUE(contains(why, path)) << why.text;
+        EXPECT_EQ(picture.pixels, nullptr);
+    }
+    // A size no file can hold, in a header that is otherwise right.
+    std::string bytes = encode_png(1, 1, PNG_COLOR_TYPE_GRAY, 8, {0});
+    bytes.replace(16, 8, "\x7f\xff\xff\xff\x7f\xff\xff\xff");
+    const uLong sum = crc32(0, reinterpret_cast<const Bytef *>(bytes.data()) + 12, 17);
+    for (int i = 0; i < 4; i++) bytes[size_t(29 + i)] = char(sum >> (24 - 8 * i));
+    EXPECT_FALSE(read(bytes));
+    EXPECT_TRUE(contains(why, path)) << why.text;
+}
+
+TEST_F(Image, RefusesWhatIsNoPicture) {
+    for (const std::string &bytes :
+         {std::string("GIF89a......"), std::string(100, '\0'), std::string("ply\nformat")}) {
+        EXPECT_FALSE(read(bytes));
+        EXPECT_TRUE(contains(why, path + ": neither PNG nor JPEG")) << why.text;
+    }
+    EXPECT_FALSE(image_read((folder / "none").c_str(), &picture, &why));
+    EXPECT_TRUE(contains(why, folder / "none")) << why.text;
+}
+
+TEST_F(Image, RefusesEveryBeginning) {
+    image sent = make_random(9, 6, 3, 3);
+    const std::vector<uint8_t> pixels(sent.pixels, sent.pixels + 9 * 6 * 3);
+    image_free(&sent);
+    for (const std::string &bytes :
+         {encode_png(9, 6, PNG_COLOR_TYPE_RGB, 8, pixels), encode_jpeg(9, 6, 3, JCS_RGB, pixels),
+          encode_jpeg(9, 6, 3, JCS_RGB, pixels, true)}) {
+        write_bytes(path, bytes);
+        refuses_every_beginning(path, [&](fault *reason) { return reads(reason); });
+    }
+}
+
+TEST_F(Image, SurvivesEveryFlip) {
+    image sent = make_random(9, 6, 3, 4);
+    const std::vector<uint8_t> pixels(sent.pixels, sent.pixels + 9 * 6 * 3);
+    image_free(&sent);
+    for (const std::string &bytes :
+         {encode_png(9, 6, PNG_COLOR_TYPE_RGB, 8, pixels), encode_jpeg(9, 6, 3, JCS_RGB, pixels)}) {
+        write_bytes(path, bytes);
+        testing::internal::CaptureStderr(); // the decoders keep their thoughts to themselves
+        survives_every_flip(
+            path, [&](fault *reason) { return reads(reason); }, [&] { image_free(&picture); });
+        EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    }
+}
+
+TEST_F(Image, DownscalesByBlockMeans) {
+    image big = make(5, 3, 3); // the last column and row are cut off
+    for (int y = 0; y < 3; y++)
+        for (int x = 0; x < 5; x++)
+            for (int c = 0; c < 3; c++) big.pixels[(y * 5 + x) * 3 + c] = uint8_t(100 * c + 10 * y + x * x);
+    ASSERT_TRUE(image_downscale(&big, 2, &picture, &why)) << why.text;
+    EXPECT_EQ(picture.width, 2);
+    EXPECT_EQ(picture.height, 1);
+    // Means of {0, 1, 10, 11} = 5.5 and {4, 9, 14, 19} = 11.5, halves upward.
+    EXPECT_EQ(values(picture), std::vector<int>({6, 106, 206, 12, 112, 212}));
+    image_free(&big);
+}
+
+TEST_F(Image, DownscalesToOnePixelAtLeast) {
+    image big = make(5, 2, 4);
+    for (int i = 0; i < 40; i++) big.pixels[i] = uint8_t(i / 4);
+    ASSERT_TRUE(image_downscale(&big, 4, &picture, &why)) << why.text;
+    EXPECT_EQ(picture.width, 1);
+    EXPECT_EQ(picture.height, 1);
+    EXPECT_EQ(values(picture), std::vector<int>(4, 4)); // of {0 1 2 3, 5 6 7 8}
+    image_free(&picture);
+    ASSERT_TRUE(image_downscale(&big, 1000000000, &picture, &why)) << why.text;
+    EXPECT_EQ(values(picture), std::vector<int>(4, 5)); // of 0..9: 4.5
+    image_free(&picture);
+    ASSERT_TRUE(image_downscale(&big, 1, &picture, &why)) << why.text;
+    EXPECT_EQ(values(picture), values(big));
+    image_free(&picture);
+    EXPECT_FALSE(image_downscale(&big, 0, &picture, &why));
+    image_free(&big);
+}
+
+TEST_F(Image, PutsPicturesBeside) {
+    image left = make(1, 2, 3), right = make(2, 2, 3);
+    for (int i = 0; i < 6; i++) left.pixels[i] = 10;
+    for (int i = 0; i < 12; i++) right.pixels[i] = 20;
+    const image *both[] = {&left, &right};
+    ASSERT_TRUE(image_beside(both, 2, 1, &picture, &why)) << why.text;
+    EXPECT_EQ(picture.width, 4);
+    EXPECT_EQ(picture.height, 2);
+    const std::vector<int> row = {10, 10, 10, 255, 255, 255, 20, 20, 20, 20, 20, 20};
+    std::vector<int> expected = row;
+    expected.insert(expected.end(), row.begin(), row.end());
+    EXPECT_EQ(values(picture), expected);
+    image_free(&picture);
+
+    image high = make(1, 3, 3), clear = make(1, 2, 4), wide = make(IMAGE_MAX_SIZE, 2, 3);
+    for (const image *odd : {&high, &clear, &wide}) {
+        const image *pair[] = {&left, odd};
+        EXPECT_FALSE(image_beside(pair, 2, 0, &picture, &why));
+    }
+    EXPECT_FALSE(image_beside(both, 0, 0, &picture, &why));
+    for (image *each : {&left, &right, &high, &clear, &wide}) image_free(each);
+}
+
+TEST_F(Image, RoundsPlanes) {
+    const float nan = std::nanf(""), infinity = std::numeric_limits<float>::infinity();
+    const float planes[3][4] = {{0.0f, 1.0f, -1.0f, 2.0f},
+                                {nan, infinity, -infinity, 0.5f / 255},
+                                {0.49f / 255, 99.6f / 255, 99.4f / 255, 254.6f / 255}};
+    ASSERT_TRUE(image_from_planes(&planes[0][0], 2, 2, &picture, &why)) << why.text;
+    EXPECT_EQ(values(picture), std::vector<int>({0, 0, 0, 255, 255, 100, 0, 0, 99, 255, 1, 255}));
+}
+
+TEST_F(Image, MeasuresPsnr) {
+    image a = make(4, 2, 3), b = make(4, 2, 3), other = make(2, 4, 3);
+    EXPECT_EQ(image_psnr(&a, &b), std::numeric_limits<double>::infinity());
+    b.pixels[5] = 255;
+    EXPECT_NEAR(image_psnr(&a, &b), 10 * std::log10(24.0), 1e-12);
+    for (int i = 0; i < 24; i++) b.pixels[i] = 255;
+    EXPECT_NEAR(image_psnr(&a, &b), 0.0, 1e-12);
+    EXPECT_TRUE(std::isnan(image_psnr(&a, &other)));
+    for (image *each : {&a, &b, &other}) image_free(each);
+}
+
+} // namespace

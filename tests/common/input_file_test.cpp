@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+#include "files.h"
+#include "input_file.h"
+#include <sys/stat.h>
+
+namespace {
+
+class InputFile : public testing::Test {
+  protected:
+    void open(const std::string &bytes) {
+        write_bytes(path, bytes);
+        ASSERT_TRUE(input_file_open(&file, path.c_str(), &why)) << why.text;
+    }
+    void TearDown() override { input_file_close(&file); }
+
+    TemporaryFolder folder;
+    std::string path = folder / "input";
+    input_file file = {};
+    fault why = {};
+};
+
+TEST_F(InputFile, ReadsAndCounts) {
+    open("abcdefgh");
+    char text[4] = {};
+    EXPECT_EQ(file.size, 8u);
+    ASSERT_TRUE(input_file_read(&file, text, 3, "three", &why));
+    EXPECT_STREQ(text, "abc");
+    EXPECT_EQ(file.offset, 3u);
+    ASSERT_TRUE(input_file_skip(&file, 2, "two", &why));
+    ASSERT_TRUE(input_file_read(&file, text, 3, "three", &why));
+    EXPECT_STREQ(text, "fgh");
+    EXPECT_EQ(file.offset, 8u);
+}
+
+TEST_F(InputFile, SaysWhereItEnds) {
+    open("abcdefgh");
+    char text[6];
+    ASSERT_TRUE(input_file_read(&file, text, 6, "six", &why));
+    EXPECT_FALSE(input_file_read(&file, text, 6, "the rest", &why));
+    EXPECT_STREQ(why.text, (path + ": truncated at byte 8 while reading the rest").c_str());
+}
+
+TEST_F(InputFile, SkipsFar) {
+    std::string bytes(100000, '.');
+    bytes[90001] = '!';
+    open(bytes);
+    char c = 0;
+    ASSERT_TRUE(input_file_read(&file, &c, 1, "a byte", &why));
+    ASSERT_TRUE(input_file_skip(&file, 90000, "much", &why));
+    ASSERT_TRUE(input_file_read(&file, &c, 1, "a byte", &why));
+    EXPECT_EQ(c, '!');
+    EXPECT_EQ(file.offset, 90002u);
+}
+
+TEST_F(InputFile, DoesNotSkipPastTheEnd) {
+    for (const uint64_t bytes : {uint64_t(9), uint64_t(5000), uint64_t(1) << 63, UINT64_MAX}) {
+        open("abcdefgh");
+        EXPECT_FALSE(input_file_skip(&file, bytes, "too much", &why));
+        EXPECT_STREQ(why.text, (path + ": truncated at byte 8 while reading too much").c_str());
+        input_file_close(&file);
+    }
+}
+
+TEST_F(InputFile, ChecksCountsWithoutOverflow) {
+    open("abcdefgh");
+    EXPECT_TRUE(input_file_expect(&file, 8, 1, "bytes", &why));
+    EXPECT_TRUE(input_file_expect(&file, 2, 4, "words", &why));
+    EXPECT_TRUE(input_file_expect(&file, 0, 100, "things", &why));
+    ASSERT_TRUE(input_file_skip(&file, 1, "a byte", &why));
+    EXPECT_FALSE(input_file_expect(&file, 2, 4, "words", &why));
+    EXPECT_TRUE(
+        contains(why, path + ": truncated or damaged: 2 words announced, but only 7 bytes follow byte 1"))
+        << why.text;
+    EXPECT_FALSE(input_file_expect(&file, UINT64_MAX, 1, "bytes", &why));
+    EXPECT_FALSE(input_file_expect(&file, uint64_t(1) << 62, 4, "words", &why));
+    EXPECT_FALSE(input_file_expect(&file, uint64_t(1) << 63, 2, "pairs", &why));
+}
+
+TEST_F(InputFile, OpensOnlyRegularFiles) {
+    EXPECT_FALSE(input_file_open(&file, path.c_str(), &why));
+    EXPECT_TRUE(contains(why, path + ": cannot open: No such file")) << why.text;
+    EXPECT_FALSE(input_file_open(&file, folder.path.c_str(), &why));
+    EXPECT_TRUE(contains(why, folder.path + ": not a regular file")) << why.text;
+    EXPECT_FALSE(input_file_open(&file, "/dev/null", &why));
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    EXPECT_FALSE(input_file_open(&file, path.c_str(), &why)); // and does not wait for a writer
+    EXPECT_TRUE(contains(why, path + ": not a regular file")) << why.text;
+}
+
+} // namespace

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+#include "options.h"
+#include <gtest/gtest.h>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace {
+
+const char *const reductions[] = {"atomic", "serial", "bfly", nullptr};
+
+class Options : public testing::Test {
+  protected:
+    options_result parse(std::vector<std::string> words) {
+        words.insert(words.begin(), "program");
+        storage = words;
+        std::vector<char *> argv;
+        for (std::string &word : storage) argv.push_back(word.data());
+        argv.push_back(nullptr);
+        return options_parse(&command, int(words.size()), argv.data(), positional, &positional_count, &why);
+    }
+    void expect_error(const std::vector<std::string> &words, const std::string &text) {
+        EXPECT_EQ(parse(words), OPTIONS_USAGE_ERROR);
+        EXPECT_EQ(std::string(why.text), "splat train: " + text + "; see 'splat train --help'");
+    }
+
+    bool quiet = false;
+    int64_t iterations = 7000;
+    double rate = 0.5, offset = 0;
+    const char *output = nullptr;
+    int reduction = 2;
+    std::vector<std::string> storage;
+    const double infinity = std::numeric_limits<double>::infinity();
+    const option_spec options[7] = {
+        {OPTION_TEXT, "output", 'o', &output, 0, 0, nullptr, "where the scene goes"},
+        {OPTION_INT, "iterations", 'n', &iterations, 1, 1000000, nullptr, "training steps"},
+        {OPTION_REAL, "rate", 0, &rate, 0, 1, nullptr, "learning rate"},
+        {OPTION_REAL, "offset", 0, &offset, -infinity, infinity, nullptr, "any number"},
+        {OPTION_CHOICE, "reduce", 0, &reduction, 0, 0, reductions, "how warps add"},
+        {OPTION_FLAG, "quiet", 'q', &quiet, 0, 0, nullptr, "say nothing"},
+        {OPTION_END, nullptr, 0, nullptr, 0, 0, nullptr, nullptr}};
+    const command_spec command = {"splat train",
+                                  "DATA -o OUT.ply [options]",
+                                  "Trains a scene.",
+                                  "  splat train fern -o fern.ply\n",
+                                  options,
+                                  1,
+                                  2};
+    const char *positional[2] = {};
+    int positional_count = -1;
+    fault why = {};
+};
+
+TEST_F(Options, KeepsDefaults) {
+    ASSERT_EQ(parse({"fern"}), OPTIONS_OK) << why.text;
+    EXPECT_EQ(positional_count, 1);
+    EXPECT_STREQ(positional[0], "fern");
+    EXPECT_FALSE(quiet);
+    EXPECT_EQ(iterations, 7000);
+    EXPECT_EQ(rate, 0.5);
+    EXPECT_EQ(output, nullptr);
+    EXPECT_EQ(reduction, 2);
+}
+
+TEST_F(Options, ReadsEveryForm) {
+    ASSERT_EQ(parse({"--iterations", "12", "fern", "--rate=0.25", "-o", "x.ply", "--reduce", "serial", "-q",
+                     "more", "--offset", "-1e-3"}),
+              OPTIONS_OK)
+        << why.text;
+    EXPECT_EQ(iterations, 12);
+    EXPECT_EQ(rate, 0.25);
+    EXPECT_EQ(offset, -1e-3);
+    EXPECT_STREQ(output, "x.ply");
+    EXPECT_EQ(reduction, 1);
+    EXPECT_TRUE(quiet);
+    EXPECT_EQ(positional_count, 2);
+    EXPECT_STREQ(positional[1], "more");
+}
+
+TEST_F(Options, TakesTheLastOfTwo) {
+    ASSERT_EQ(parse({"fern", "-n", "3", "--iterations=4"}), OPTIONS_OK) << why.text;
+    EXPECT_EQ(iterations, 4);
+}
+
+TEST_F(Options, EndsAtTwoDashes) {
+    ASSERT_EQ(parse({"--", "--quiet", "--help"}), OPTIONS_OK) << why.text;
+    EXPECT_EQ(positional_count, 2);
+    EXPECT_STREQ(positional[0], "--quiet");
+    EXPECT_FALSE(quiet);
+}
+
+TEST_F(Options, TakesADashAsAnArgument) {
+    ASSERT_EQ(parse({"-", "-o", "-"}), OPTIONS_OK) << why.text;
+    EXPECT_STREQ(positional[0], "-");
+    EXPECT_STREQ(output, "-");
+    ASSERT_EQ(parse({"fern", "--output=--odd"}), OPTIONS_OK) << why.text;
+    EXPECT_STREQ(output, "--odd");
+    ASSERT_EQ(parse({"fern", "--output="}), OPTIONS_OK) << why.text;
+    EXPECT_STREQ(output, "");
+}
+
+TEST_F(Options, ReachesItsBounds) {
+    for (const char *text : {"1", "1000000", "+5"})
+        EXPECT_EQ(parse({"fern", "--iterations", text}), OPTIONS_OK) << why.text;
+    for (const char *text : {"0", "1", "1e-30"})
+        EXPECT_EQ(parse({"fern", "--rate", text}), OPTIONS_OK) << why.text;
+}
+
+TEST_F(Options, RefusesBadNumbers) {
+    for (const char *text : {"", "x", "12x", "1.5", "1e3", " 5", "5 ", "0x10", "--5"})
+        EXPECT_EQ(parse({"fern", std::string("--iterations=") + text}), OPTIONS_USAGE_ERROR) << text;
+    expect_error({"fern", "--iterations", "12x"}, "--iterations needs a whole number, not '12x'");
+    for (const char *text :
+         {"0", "-1", "1000001", "99999999999999999999999999", "-99999999999999999999999999"})
+        expect_error({"fern", "--iterations", text},
+                     std::string("--iterations must be 1..1000000, not '") + text + "'");
+    for (const char *text : {"", "x", "0.5x", "nan", "inf", "-inf", "1e999", " 1"})
+        expect_error({"fern", std::string("--rate=") + text},
+                     std::string("--rate needs a finite number, not '") + text + "'");
+    for (const char *text : {"1.0001", "-1e-9"})
+        expect_error({"fern", "--rate", text}, std::string("--rate must be 0..1, not '") + text + "'");
+    EXPECT_EQ(iterations, 7000);
+    EXPECT_EQ(rate, 0.5);
+}
+
+TEST_F(Options, RefusesWhatItDoesNotKnow) {
+    expect_error({"fern", "--itrations", "5"}, "unknown option '--itrations'");
+    expect_error({"fern", "--iteration=5"}, "unknown option '--iteration=5'");
+    expect_error({"fern", "--iterationss", "5"}, "unknown option '--iterationss'");
+    expect_error({"fern", "-x"}, "unknown option '-x'");
+    expect_error({"fern", "-qn"}, "unknown option '-qn'");
+    expect_error({"fern", "--reduce", "butterfly"},
+                 "--reduce must be one of atomic, serial, bfly, not 'butterfly'");
+    expect_error({"fern", "--reduce="}, "--reduce must be one of atomic, serial, bfly, not ''");
+}
+
+TEST_F(Options, RefusesMissingAndNeedlessValues) {
+    expect_error({"fern", "--iterations"}, "--iterations needs a value");
+    expect_error({"fern", "-o"}, "--output needs a value");
+    expect_error({"fern", "--output", "--quiet"}, "--output needs a value");
+    expect_error({"fern", "--iterations", "--quiet"}, "--iterations needs a value");
+    expect_error({"fern", "--quiet=yes"}, "--quiet takes no value");
+}
+
+TEST_F(Options, CountsArguments) {
+    expect_error({}, "an argument is missing: splat train DATA -o OUT.ply [options]");
+    expect_error({"a", "b", "c"}, "unexpected argument 'c'");
+}
+
+TEST_F(Options, PrintsHelp) {
+    for (const char *flag : {"--help", "-h"}) {
+        testing::internal::CaptureStdout();
+        EXPECT_EQ(parse({flag, "--nonsense"}), OPTIONS_HELP);
+        const std::string text = testing::internal::GetCapturedStdout();
+        EXPECT_EQ(text, "usage: splat train DATA -o OUT.ply [options]\n\n"
+                        "Trains a scene.\n\n"
+                        "options:\n"
+                        "  -o, --output TEXT   where the scene goes\n"
+                        "  -n, --iterations N  training steps (1..1000000; default 7000)\n"
+                        "      --rate X        learning rate (0..1; default 0.5)\n"
+                        "      --offset X      any number (any; default 0)\n"
+                        "      --reduce NAME   how warps add (atomic, serial, bfly; default bfly)\n"
+                        "  -q, --quiet         say nothing\n"
+                        "  -h, --help          print this and exit\n\n"
+                        "examples:\n"
+                        "  splat train fern -o fern.ply\n");
+    }
+}
+
+} // namespace

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#include "files.h"
+#include "output_file.h"
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace {
+
+// While it lives no file can grow past `bytes`: a disk that is full.
+class SmallDisk {
+  public:
+    explicit SmallDisk(rlim_t bytes) {
+        old_handler = signal(SIGXFSZ, SIG_IGN);
+        getrlimit(RLIMIT_FSIZE, &old_limit);
+        const rlimit limit = {bytes, old_limit.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    ~SmallDisk() {
+        setrlimit(RLIMIT_FSIZE, &old_limit);
+        signal(SIGXFSZ, old_handler);
+    }
+    SmallDisk(const SmallDisk &) = delete;
+    SmallDisk &operator=(const SmallDisk &) = delete;
+
+  private:
+    rlimit old_limit;
+    void (*old_handler)(int);
+};
+
+class OutputFile : public testing::Test {
+  protected:
+    TemporaryFolder folder;
+    std::string path = folder / "output";
+    output_file file = {};
+    fault why = {};
+};
+
+TEST_F(OutputFile, AppearsAtCommit) {
+    write_bytes(path, "old");
+    ASSERT_TRUE(output_file_open(&file, path.c_str(), &why)) << why.text;
+    fputs("new text", file.stream);
+    fflush(file.stream);
+    EXPECT_EQ(read_bytes(path), "old");
+    ASSERT_TRUE(output_file_commit(&file, &why)) << why.text;
+    EXPECT_EQ(read_bytes(path), "new text");
+    EXPECT_EQ(folder.entries(), 1u);
+    output_file_discard(&file); // harmless now
+    EXPECT_EQ(read_bytes(path), "new text");
+}
+
+TEST_F(OutputFile, LeavesNothingWhenDiscarded) {
+    write_bytes(path, "old");
+    ASSERT_TRUE(output_file_open(&file, path.c_str(), &why)) << why.text;
+    fputs("new", file.stream);
+    EXPECT_EQ(folder.entries(), 2u);
+    output_file_discard(&file);
+    output_file_discard(&file);
+    EXPECT_EQ(read_bytes(path), "old");
+    EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST_F(OutputFile, ObeysTheUmask) {
+    const mode_t old = umask(027);
+    const bool opened = output_file_open(&file, path.c_str(), &why);
+    umask(old);
+    ASSERT_TRUE(opened) << why.text;
+    ASSERT_TRUE(output_file_commit(&file, &why)) << why.text;
+    struct stat status;
+    ASSERT_EQ(stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0640u);
+}
+
+TEST_F(OutputFile, TwoAtOnceDoNotMeet) {
+    output_file other;
+    ASSERT_TRUE(output_file_open(&file, path.c_str(), &why)) << why.text;
+    ASSERT_TRUE(output_file_open(&other, path.c_str(), &why)) << why.text;
+    fputs("first", file.stream);
+    fputs("second", other.stream);
+    ASSERT_TRUE(output_file_commit(&file, &why)) << why.text;
+    EXPECT_EQ(read_bytes(path), "first");
+    ASSERT_TRUE(output_file_commit(&other, &why)) << why.text;
+    EXPECT_EQ(read_bytes(path), "second");
+    EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST_F(OutputFile, WritesThroughALink) {
+    write_bytes(folder / "real/target", "old");
+    ASSERT_EQ(symlink("real/target", path.c_str()), 0);
+    ASSERT_TRUE(output_file_open(&file, path.c_str(), &why)) << why.text;
+    fputs("new", file.stream);
+    ASSERT_TRUE(output_file_commit(&file, &why)) << why.text;
+    EXPECT_TRUE(std::filesystem::is_symlink(path));
+    EXPECT_EQ(read_bytes(folder / "real/target"), "new");
+}
+
+TEST_F(OutputFile, RefusesAMissingFolder) {
+    const std::string missing = folder / "no/such/output";
+    EXPECT_FALSE(output_file_open(&file, missing.c_str(), &why));
+    EXPECT_TRUE(contains(why, missing + ": cannot write: No such file")) << why.text;
+    output_file_discard(&file);
+    EXPECT_EQ(folder.entries(), 0u);
+}
+
+TEST_F(OutputFile, ReplacesNothingButRegularFiles) {
+    EXPECT_FALSE(output_file_open(&file, folder.path.c_str(), &why));
+    EXPECT_TRUE(contains(why, folder.path + ": cannot write: exists and is not a regular file")) << why.text;
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    EXPECT_FALSE(output_file_open(&file, path.c_str(), &why));
+    EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST_F(OutputFile, RefusesAFolderItMayNotWrite) {
+    ASSERT_EQ(chmod(folder.path.c_str(), 0555), 0);
+    const bool is_root = geteuid() == 0; // who may write everywhere
+    if (is_root && seteuid(65534) != 0) GTEST_SKIP() << "cannot give up root's rights";
+    const bool opened = output_file_open(&file, path.c_str(), &why);
+    if (is_root) {
+        ASSERT_EQ(seteuid(0), 0);
+    }
+    EXPECT_FALSE(opened);
+    EXPECT_TRUE(contains(why, path + ": cannot write: Permission denied")) << why.text;
+    ASSERT_EQ(chmod(folder.path.c_str(), 0755), 0);
+    EXPECT_EQ(folder.entries(), 0u);
+}
+
+TEST_F(OutputFile, KeepsTheOldFileWhenTheDiskIsFull) {
+    write_bytes(path, "old");
+    for (const size_t size : {size_t(100), size_t(1) << 20}) { // the last flush fails, or an early write
+        bool committed;
+        {
+            SmallDisk disk(50);
+            ASSERT_TRUE(output_file_open(&file, path.c_str(), &why)) << why.text;
+            fwrite(std::string(size, 'x').data(), 1, size, file.stream);
+            committed = output_file_commit(&file, &why);
+        }
+        EXPECT_FALSE(committed);
+        EXPECT_TRUE(contains(why, path + ": cannot write: ")) << why.text;
+        EXPECT_EQ(read_bytes(path), "old");
+        EXPECT_EQ(folder.entries(), 1u);
+    }
+}
+
+} // namespace

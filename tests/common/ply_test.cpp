@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT
+#include "files.h"
+#include "ply.h"
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+// Every value another one, by array, Gaussian and component.
+gs_gaussians make(int64_t count, int sh_degree) {
+    gs_gaussians g;
+    fault why;
+    EXPECT_TRUE(gaussians_allocate(&g, count, sh_degree, &why)) << why.text;
+    const int64_t coefficients = (sh_degree + 1) * (sh_degree + 1);
+    for (int64_t i = 0; i < 3 * count; i++) g.mean[i] = 1000.0f + float(i);
+    for (int64_t i = 0; i < 3 * count; i++) g.log_scale[i] = -2000.0f - float(i);
+    for (int64_t i = 0; i < 4 * count; i++) g.quaternion[i] = 3000.0f + float(i);
+    for (int64_t i = 0; i < count; i++) g.opacity_logit[i] = -4000.0f - float(i);
+    for (int64_t i = 0; i < 3 * coefficients * count; i++) g.sh[i] = 0.25f * float(i);
+    return g;
+}
+
+void expect_equal(const gs_gaussians &a, const gs_gaussians &b) {
+    ASSERT_EQ(a.count, b.count);
+    ASSERT_EQ(a.sh_degree, b.sh_degree);
+    const size_t n = size_t(a.count), sh = size_t(a.sh_degree + 1) * size_t(a.sh_degree + 1) * 3;
+    EXPECT_EQ(memcmp(a.mean, b.mean, n * 12), 0);
+    EXPECT_EQ(memcmp(a.log_scale, b.log_scale, n * 12), 0);
+    EXPECT_EQ(memcmp(a.quaternion, b.quaternion, n * 16), 0);
+    EXPECT_EQ(memcmp(a.opacity_logit, b.opacity_logit, n * 4), 0);
+    EXPECT_EQ(memcmp(a.sh, b.sh, n * sh * 4), 0);
+}
+
+// The properties of a file of SH degree 0 that must be there.
+const std::vector<std::string> needed = {"x",      "y",       "z",       "f_dc_0",  "f_dc_1",
+                                         "f_dc_2", "opacity", "scale_0", "scale_1", "scale_2",
+                                         "rot_0",  "rot_1",   "rot_2",   "rot_3"};
+
+std::string header(const std::string &count, const std::vector<std::string> &names) {
+    std::string text = "ply\nformat binary_little_endian 1.0\nelement vertex " + count + "\n";
+    for (const std::string &name : names) text += "property float " + name + "\n";
+    return text + "end_header\n";
+}
+
+class Ply : public testing::Test {
+  protected:
+    void TearDown() override { gaussians_free(&got); }
+    bool read(const std::string &bytes) {
+        write_bytes(path, bytes);
+        gaussians_free(&got);
+        return ply_read(path.c_str(), &got, &why);
+    }
+    // Refused, with a text that names the file and has `part`.
+    void expect_refusal(const std::string &bytes, const std::string &part) {
+        EXPECT_FALSE(read(bytes)) << part;
+        EXPECT_TRUE(contains(why, path + ": ") && contains(why, part)) << why.text;
+        EXPECT_EQ(got.mean, nullptr);
+    }
+
+    TemporaryFolder folder;
+    std::string path = folder / "scene.ply";
+    gs_gaussians got = {};
+    fault why = {};
+};
+
+TEST_F(Ply, AllocatesAlignedZeros) {
+    for (const int64_t count : {0, 1, 2, 3, 5}) {
+        for (int degree = 0; degree <= 3; degree++) {
+            gs_gaussians g;
+            ASSERT_TRUE(gaussians_allocate(&g, count, degree, &why)) << why.text;
+            for (const float *part : {g.mean, g.log_scale, g.quaternion, g.opacity_logit, g.sh}) {
+                ASSERT_NE(part, nullptr);
+                EXPECT_EQ(reinterpret_cast<uintptr_t>(part) % 16, 0u);
+            }
+            for (int64_t i = 0; i < count * 3 * (degree + 1) * (degree + 1); i++) EXPECT_EQ(g.sh[i], 0.0f);
+            gaussians_free(&g);
+            gaussians_free(&g);
+        }
+    }
+    gs_gaussians g;
+    EXPECT_FALSE(gaussians_allocate(&g, -1, 0, &why));
+    EXPECT_FALSE(gaussians_allocate(&g, int64_t(1) << 31, 0, &why));
+    EXPECT_FALSE(gaussians_allocate(&g, 1, 4, &why));
+    EXPECT_FALSE(gaussians_allocate(&g, 1, -1, &why));
+}
+
+TEST_F(Ply, WritesWhatItReads) {
+    for (const int64_t count : {0, 1, 3, 700}) { // 700 of degree 3: more than the reader takes at once
+        for (int degree = 0; degree <= 3; degree++) {
+            gs_gaussians sent = make(count, degree);
+            ASSERT_TRUE(ply_write(path.c_str(), &sent, &why)) << why.text;
+            ASSERT_TRUE(ply_read(path.c_str(), &got, &why)) << why.text;
+            expect_equal(sent, got);
+            gaussians_free(&sent);
+            gaussians_free(&got);
+        }
+    }
+    EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST_F(Ply, WritesTheUsualLayout) {
+    gs_gaussians sent = make(2, 1);
+    ASSERT_TRUE(ply_write(path.c_str(), &sent, &why)) << why.text;
+    Bytes expected;
+    expected.put(
+        header("2", {"x",        "y",        "z",        "nx",       "ny",       "nz",       "f_dc_0",
+                     "f_dc_1",   "f_dc_2",   "f_rest_0", "f_rest_1", "f_rest_2", "f_rest_3", "f_rest_4",
+                     "f_rest_5", "f_rest_6", "f_rest_7", "f_rest_8", "opacity",  "scale_0",  "scale_1",
+                     "scale_2",  "rot_0",    "rot_1",    "rot_2",    "rot_3"}));
+    for (int i = 0; i < 2; i++) {
+        for (int k = 0; k < 3; k++) expected.put(sent.mean[3 * i + k]);
+        for (int k = 0; k < 3; k++) expected.put(0.0f);
+        const float *sh = sent.sh + 12 * i;
+        for (int k = 0; k < 3; k++) expected.put(sh[k]);
+        for (const int k : {3, 6, 9, 4, 7, 10, 5, 8, 11}) expected.put(sh[k]); // red's three, green's, blue's
+        expected.put(sent.opacity_logit[i]);
+        for (int k = 0; k < 3; k++) expected.put(sent.log_scale[3 * i + k]);
+        for (int k = 0; k < 4; k++) expected.put(sent.quaternion[4 * i + k]);
+    }
+    EXPECT_EQ(read_bytes(path), expected.text);
+    gaussians_free(&sent);
+}
+
+TEST_F(Ply, ReadsAnyOrderAmongOthers) {
+    // Backwards, with properties of every size between, lines that end in CR LF, comments, and a list after
+    // it all.
+    Bytes file;
+    file.put(std::string("ply\r\nformat binary_little_endian 1.0\r\ncomment element face 3\nobj_info x\n\n"
+                         "element vertex 2\n"));
+    const char *const types[] = {"char", "int8",  "uchar", "uint8",  "short", "int16",   "ushort", "uint16",
+                                 "int",  "int32", "uint",  "uint32", "float", "float32", "double", "float64"};
+    const size_t sizes[] = {1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4, 4, 4, 8, 8};
+    std::vector<std::string> names(needed.rbegin(), needed.rend());
+    for (size_t i = 0; i < 16; i++) {
+        file.put(std::string("property ") + types[i] + " other_" + std::to_string(i) + "\n");
+        if (i < names.size()) file.put("property\tfloat32  " + names[i] + "\n");
+    }
+    file.put(std::string("element face 1\nproperty list uchar int vertex_index\nend_header\n"));
+    for (int vertex = 0; vertex < 2; vertex++)
+        for (size_t i = 0; i < 16; i++) {
+            file.put(std::string(sizes[i], '\xff'));
+            if (i < names.size()) file.put(float(100 * vertex) + float(names.size() - 1 - i));
+        }
+    file.put(uint8_t(1)).put(int32_t(0));
+    ASSERT_TRUE(read(file.text)) << why.text;
+    ASSERT_EQ(got.count, 2);
+    EXPECT_EQ(got.sh_degree, 0);
+    for (int i = 0; i < 2; i++) {
+        const float base = 100.0f * float(i);
+        for (int k = 0; k < 3; k++) EXPECT_EQ(got.mean[3 * i + k], base + float(k));
+        for (int k = 0; k < 3; k++) EXPECT_EQ(got.sh[3 * i + k], base + 3 + float(k));
+        EXPECT_EQ(got.opacity_logit[i], base + 6);
+        for (int k = 0; k < 3; k++) EXPECT_EQ(got.log_scale[3 * i + k], base + 7 + float(k));
+        for (int k = 0; k < 4; k++) EXPECT_EQ(got.quaternion[4 * i + k], base + 10 + float(k));
+    }
+}
+
+TEST_F(Ply, RefusesEveryBeginning) {
+    for (const int degree : {0, 1}) {
+        gs_gaussians sent = make(2, degree);
+        ASSERT_TRUE(ply_write(path.c_str(), &sent, &why)) << why.text;
+        gaussians_free(&sent);
+        refuses_every_beginning(path, [&](fault *reason) {
+            gaussians_free(&got);
+            return ply_read(path.c_str(), &got, reason);
+        });
+    }
+}
+
+TEST_F(Ply, SurvivesEveryFlip) {
+    gs_gaussians sent = make(2, 1);
+    ASSERT_TRUE(ply_write(path.c_str(), &sent, &why)) << why.text;
+    gaussians_free(&sent);
+    survives_every_flip(
+        path, [&](fault *reason) { return ply_read(path.c_str(), &got, reason); },
+        [&] { gaussians_free(&got); });
+}
+
+TEST_F(Ply, RefusesOtherFormats) {
+    const std::string rest = header("0", needed).substr(strlen("ply\nformat binary_little_endian 1.0\n"));
+    ASSERT_TRUE(read("ply\nformat binary_little_endian 1.0\n" + rest)) << why.text;
+    expect_refusal("ply\nformat ascii 1.0\n" + rest, "at byte 4: format 'ascii 1.0'");
+    expect_refusal("ply\nformat binary_big_endian 1.0\n" + rest, "format 'binary_big_endian 1.0'");
+    expect_refusal("ply\nformat binary_little_endian 2.0\n" + rest, "format 'binary_little_endian 2.0'");
+    expect_refusal("ply\n" + rest, "no 'format' line");
+    expect_refusal("plyx\n" + rest, "not a PLY file");
+    expect_refusal("\n", "not a PLY file");
+    expect_refusal(std::string(5000, 'x'), "at byte 0: a header line of more than");
+    expect_refusal("ply\ncomment " + std::string(5000, 'x'), "at byte 4: a header line of more than");
+    expect_refusal("ply\nformat binary_little_endian 1.0\nend_header\n", "no 'element vertex' line");
+    expect_refusal("ply\nformat binary_little_endian 1.0\nelement face 1\n", "the first element is 'face'");
+    expect_refusal("ply\nformat binary_little_endian 1.0\nproperty float x\n", "header line 'property ...'");
+    expect_refusal("ply\nnonsense\n", "at byte 4: header line 'nonsense ...'");
+}
+
+TEST_F(Ply, RefusesBadProperties) {
+    for (size_t i = 0; i < needed.size(); i++) {
+        std::vector<std::string> names = needed;
+        names.erase(names.begin() + ptrdiff_t(i));
+        expect_refusal(header("0", names), "no vertex property '" + needed[i] + "'");
+        names = needed;
+        names.push_back(needed[i]);
+        expect_refusal(header("0", names), "property '" + needed[i] + "' stands there twice");
+    }
+    std::string text = header("0", needed);
+    expect_refusal(text.replace(text.find("float opacity"), 5, "double"),
+                   "property 'opacity' is of type 'double'");
+    text = header("0", needed);
+    expect_refusal(text.replace(text.find("float opacity"), 5, "flaot"), "'flaot': not a PLY number type");
+    text = header("0", needed);
+    expect_refusal(text.replace(text.find("float opacity"), 5, "list uchar int"),
+                   "a vertex property is a list");
+    text = header("0", needed);
+    expect_refusal(text.replace(text.find("opacity"), 7, "opacity value"), "malformed property");
+    std::vector<std::string> many = needed;
+    for (int i = 0; i < 2000; i++) many.push_back("p" + std::to_string(i));
+    expect_refusal(header("0", many), "more than 1024 vertex properties");
+}
+
+TEST_F(Ply, KnowsTheDegreeByTheCount) {
+    for (int count = 0; count <= 72; count++) {
+        std::vector<std::string> names = needed;
+        for (int i = 0; i < count; i++) names.push_back("f_rest_" + std::to_string(i));
+        const bool good = count == 0 || count == 9 || count == 24 || count == 45;
+        if (good) {
+            ASSERT_TRUE(read(header("0", names))) << why.text;
+            EXPECT_EQ(3 * ((got.sh_degree + 1) * (got.sh_degree + 1) - 1), count);
+            if (count == 0) continue;
+            names.back() = "f_rest_44x"; // the right number, but one is missing
+            expect_refusal(header("0", names),
+                           "no vertex property 'f_rest_" + std::to_string(count - 1) + "'");
+        } else {
+            expect_refusal(header("0", names), std::to_string(count) + " properties f_rest_*");
+        }
+    }
+}
+
+TEST_F(Ply, RefusesAbsurdCounts) {
+    for (const char *count :
+         {"-1", "x", "1x", "1.0", "1e3", "+1", "99999999999999999999999", "18446744073709551616"})
+        expect_refusal(header(count, needed) + std::string(56, '\0'),
+                       std::string("'") + count + "' is no number");
+    for (const char *count :
+         {"2", "2147483648", "4294967296", "4294967297", "9223372036854775808", "18446744073709551615",
+          "329406144173384851"}) // the last times 56 bytes overflows to 40
+        expect_refusal(header(count, needed) + std::string(56, '\0'),
+                       std::string(count) + " vertices announced");
+    expect_refusal(header("1", needed) + std::string(57, '\0'), "1 bytes follow the last vertex, at byte");
+    EXPECT_TRUE(read(header("1", needed) + std::string(56, '\0'))) << why.text;
+}
+
+TEST_F(Ply, RefusesNonFiniteValues) {
+    for (size_t i = 0; i < needed.size(); i++) {
+        for (const float value : {std::nanf(""), infinity, -infinity}) {
+            std::vector<float> rows(3 * needed.size(), 1.0f);
+            rows[needed.size() + i] = value;
+            Bytes file;
+            file.put(header("3", needed));
+            const size_t at = file.text.size() + 4 * (needed.size() + i);
+            for (const float each : rows) file.put(each);
+            expect_refusal(file.text,
+                           "at byte " + std::to_string(at) + ": vertex 1 has " + needed[i] + " = ");
+        }
+    }
+}
+
+TEST_F(Ply, WritesNoFileThatItWouldRefuse) {
+    gs_gaussians sent = make(3, 2);
+    ASSERT_TRUE(ply_write(path.c_str(), &sent, &why)) << why.text;
+    const std::string old = read_bytes(path);
+    sent.sh[27 + 3 * 5 + 1] = std::nanf("");
+    EXPECT_FALSE(ply_write(path.c_str(), &sent, &why));
+    EXPECT_TRUE(contains(why, path + ": not written: Gaussian 1 has f_rest_12 = "))
+        << why.text; // green's fifth
+    EXPECT_EQ(read_bytes(path), old);
+    EXPECT_EQ(folder.entries(), 1u);
+    gaussians_free(&sent);
+}
+
+TEST_F(Ply, DoesNotWriteIntoAMissingFolder) {
+    gs_gaussians sent = make(1, 0);
+    const std::string missing = folder / "none/scene.ply";
+    EXPECT_FALSE(ply_write(missing.c_str(), &sent, &why));
+    EXPECT_TRUE(contains(why, missing)) << why.text;
+    gaussians_free(&sent);
+}
+
+} // namespace
