@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// Sets of lanes and collectives in words.
+#ifndef SIMT_LANE_TEXT_H
+#define SIMT_LANE_TEXT_H
+
+#include <string>
+#include "simt/lanes.h"
+
+namespace simt {
+
+std::string lanes_text(unsigned mask); // "lane 3", "lanes 0-3, 8, 30-31"
+std::string hex_text(unsigned mask);   // "0x0000ffff"
+std::string kind_text(Kind kind);      // "__shfl_down_sync(float)"
+
+} // namespace simt
+
+#endif

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// The calling thread's last CUDA error.
+#ifndef SIMT_LAST_ERROR_H
+#define SIMT_LAST_ERROR_H
+
+#include "simt/runtime_api.h"
+
+namespace simt {
+
+inline thread_local cudaError_t last_error = cudaSuccess;
+
+// Notes an error, leaves the last one alone on success. Returns its argument.
+inline cudaError_t note(cudaError_t error) {
+    if (error != cudaSuccess) last_error = error;
+    return error;
+}
+
+} // namespace simt
+
+#endif
