@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+//
+// Which splats each tile needs, and in which order, by asking every pixel.
+#include "reference.h"
+
+#include "conic.h"
+#include "memory.h"
+
+static int smaller(int a, int b) {
+    return a < b ? a : b;
+}
+
+static double reach(const reference_splat *splat, const conic *k, int width, int height, int tile_x,
+                    int tile_y) {
+    const int right = smaller(width, (tile_x + 1) * GS_TILE_SIZE),
+              bottom = smaller(height, (tile_y + 1) * GS_TILE_SIZE);
+    double nearest = INFINITY;
+    for (int y = tile_y * GS_TILE_SIZE; y < bottom; y++)
+        for (int x = tile_x * GS_TILE_SIZE; x < right; x++)
+            nearest = fmin(nearest, half_square(k, x + 0.5 - splat->mean[0], y + 0.5 - splat->mean[1]));
+    return splat->opacity * exp(-nearest);
+}
+
+double reference_reach(const reference_splat *splat, int width, int height, int tile_x, int tile_y) {
+    if (!splat->decisions.visible) return 0;
+    const conic k = conic_of(splat);
+    return reach(splat, &k, width, height, tile_x, tile_y);
+}
+
+typedef struct ranked {
+    double depth;
+    uint32_t index;
+} ranked;
+
+static int by_depth_then_index(const void *left, const void *right) {
+    const ranked *a = left, *b = right;
+    if (a->depth != b->depth) return a->depth < b->depth ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+gs_lists reference_bin(const reference_splat *splats, int64_t count, int width, int height) {
+    ranked *order = allocate(count, sizeof(ranked));
+    conic *conics = allocate(count, sizeof(conic));
+    int64_t visible = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (!splats[i].decisions.visible) continue;
+        conics[i] = conic_of(&splats[i]);
+        order[visible++] = (ranked){splats[i].depth, (uint32_t)i};
+    }
+    qsort(order, (size_t)visible, sizeof(ranked), by_depth_then_index);
+
+    gs_lists lists = {.tiles_x = (width + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
+                      .tiles_y = (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE};
+    const int64_t tiles = (int64_t)lists.tiles_x * lists.tiles_y;
+    lists.tile_begin = allocate(tiles + 1, sizeof(int64_t));
+    lists.splat_index = allocate(tiles * visible, sizeof(uint32_t));
+    for (int64_t tile = 0; tile < tiles; tile++) {
+        const int tile_x = (int)(tile % lists.tiles_x), tile_y = (int)(tile / lists.tiles_x);
+        for (int64_t r = 0; r < visible; r++) {
+            const uint32_t i = order[r].index;
+            if (reach(&splats[i], &conics[i], width, height, tile_x, tile_y) >= 1.0 / 255)
+                lists.splat_index[lists.pairs++] = i;
+        }
+        lists.tile_begin[tile + 1] = lists.pairs;
+    }
+    free(conics);
+    free(order);
+    return lists;
+}
+
+void reference_lists_destroy(gs_lists *lists) {
+    free(lists->tile_begin);
+    free(lists->splat_index);
+    *lists = (gs_lists){0};
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+//
+// The reference's scene, and its way from and to floats.
+#include "reference.h"
+
+#include "memory.h"
+
+static int64_t sh_values(int sh_degree) {
+    return 3 * (int64_t)(sh_degree + 1) * (sh_degree + 1);
+}
+
+int64_t reference_gaussians_values(const reference_gaussians *gaussians) {
+    return gaussians->count * (11 + sh_values(gaussians->sh_degree));
+}
+
+reference_gaussians reference_gaussians_create(int64_t count, int sh_degree) {
+    reference_gaussians gaussians = {.count = count, .sh_degree = sh_degree};
+    gaussians.mean = allocate(reference_gaussians_values(&gaussians), sizeof(double));
+    gaussians.log_scale = gaussians.mean + 3 * count;
+    gaussians.quaternion = gaussians.log_scale + 3 * count;
+    gaussians.opacity_logit = gaussians.quaternion + 4 * count;
+    gaussians.sh = gaussians.opacity_logit + count;
+    return gaussians;
+}
+
+void reference_gaussians_destroy(reference_gaussians *gaussians) {
+    free(gaussians->mean);
+    *gaussians = (reference_gaussians){0};
+}
+
+static void widen(double *to, const float *from, int64_t n) {
+    for (int64_t i = 0; i < n; i++) to[i] = from[i];
+}
+
+static void narrow(float *to, const double *from, int64_t n) {
+    for (int64_t i = 0; i < n; i++) to[i] = (float)from[i];
+}
+
+reference_gaussians reference_gaussians_from_floats(const gs_gaussians *floats) {
+    reference_gaussians gaussians = reference_gaussians_create(floats->count, floats->sh_degree);
+    widen(gaussians.mean, floats->mean, 3 * floats->count);
+    widen(gaussians.log_scale, floats->log_scale, 3 * floats->count);
+    widen(gaussians.quaternion, floats->quaternion, 4 * floats->count);
+    widen(gaussians.opacity_logit, floats->opacity_logit, floats->count);
+    widen(gaussians.sh, floats->sh, sh_values(floats->sh_degree) * floats->count);
+    return gaussians;
+}
+
+void reference_gaussians_to_floats(const reference_gaussians *gaussians, const gs_gaussians *floats) {
+    narrow(floats->mean, gaussians->mean, 3 * gaussians->count);
+    narrow(floats->log_scale, gaussians->log_scale, 3 * gaussians->count);
+    narrow(floats->quaternion, gaussians->quaternion, 4 * gaussians->count);
+    narrow(floats->opacity_logit, gaussians->opacity_logit, gaussians->count);
+    narrow(floats->sh, gaussians->sh, sh_values(gaussians->sh_degree) * gaussians->count);
+}
+
+reference_camera reference_camera_from_floats(const gs_camera *floats) {
+    reference_camera camera = {.width = floats->width,
+                               .height = floats->height,
+                               .fx = floats->fx,
+                               .fy = floats->fy,
+                               .cx = floats->cx,
+                               .cy = floats->cy,
+                               .near_plane = floats->near_plane};
+    widen(camera.rotation, floats->rotation, 9);
+    widen(camera.translation, floats->translation, 3);
+    return camera;
+}
+
+gs_camera reference_camera_to_floats(const reference_camera *camera) {
+    gs_camera floats = {.width = camera->width,
+                        .height = camera->height,
+                        .fx = (float)camera->fx,
+                        .fy = (float)camera->fy,
+                        .cx = (float)camera->cx,
+                        .cy = (float)camera->cy,
+                        .near_plane = (float)camera->near_plane};
+    narrow(floats.rotation, camera->rotation, 9);
+    narrow(floats.translation, camera->translation, 3);
+    return floats;
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+//
+// The reference's loss against its definition, and its gradient against finite differences.
+#include "finite_difference.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+struct Pictures {
+    std::vector<double> color;   // [3][height][width]
+    std::vector<uint8_t> target; // [height][width][3]
+};
+
+// Colours around the target, some outside 0..1.
+Pictures random_pictures(int width, int height, unsigned seed) {
+    const size_t pixels = static_cast<size_t>(width) * static_cast<size_t>(height);
+    Pictures p{random_weights(3 * pixels, seed), std::vector<uint8_t>(3 * pixels)};
+    const std::vector<double> values = random_weights(3 * pixels, seed + 1);
+    for (size_t k = 0; k < 3 * pixels; k++) p.target[k] = static_cast<uint8_t>(127.5 + 127.4 * values[k]);
+    for (size_t k = 0; k < pixels; k++)
+        for (size_t c = 0; c < 3; c++)
+            p.color[c * pixels + k] = 0.3 * p.color[c * pixels + k] + p.target[3 * k + c] / 255.0;
+    return p;
+}
+
+TEST(Loss, IsWhatItsDefinitionSays) {
+    constexpr int width = 17, height = 13, pixels = width * height;
+    const Pictures p = random_pictures(width, height, 41);
+    auto target = [&](int c, int k) { return p.target[static_cast<size_t>(3 * k + c)] / 255.0; };
+    auto color = [&](int c, int k) { return p.color[static_cast<size_t>(c * pixels + k)]; };
+    double window[11][11], sum = 0;
+    for (int i = 0; i < 11; i++)
+        for (int j = 0; j < 11; j++)
+            sum += window[i][j] = std::exp(-((i - 5) * (i - 5) + (j - 5) * (j - 5)) / (2 * 1.5 * 1.5));
+    double l1 = 0, ssim = 0;
+    for (int c = 0; c < 3; c++)
+        for (int y = 0; y < height; y++)
+            for (int x = 0; x < width; x++) {
+                l1 += std::abs(color(c, y * width + x) - target(c, y * width + x)) / (3 * pixels);
+                double m[5] = {};
+                for (int i = 0; i < 11; i++)
+                    for (int j = 0; j < 11; j++) {
+                        const int row = y + i - 5, column = x + j - 5;
+                        if (row < 0 || row >= height || column < 0 || column >= width) continue;
+                        const double w = window[i][j] / sum, a = color(c, row * width + column),
+                                     b = target(c, row * width + column);
+                        m[0] += w * a;
+                        m[1] += w * b;
+                        m[2] += w * a * a;
+                        m[3] += w * b * b;
+                        m[4] += w * a * b;
+                    }
+                ssim +=
+                    (2 * m[0] * m[1] + 1e-4) * (2 * (m[4] - m[0] * m[1]) + 9e-4) /
+                    ((m[0] * m[0] + m[1] * m[1] + 1e-4) * (m[2] - m[0] * m[0] + m[3] - m[1] * m[1] + 9e-4)) /
+                    (3 * pixels);
+            }
+    reference_loss_value value;
+    reference_loss(p.color.data(), p.target.data(), width, height, nullptr, nullptr, &value, nullptr);
+    EXPECT_NEAR(value.l1, l1, 1e-14);
+    EXPECT_NEAR(value.ssim, ssim, 1e-13);
+    EXPECT_NEAR(value.loss, 0.8 * l1 + 0.2 * (1 - ssim), 1e-13);
+}
+
+TEST(Loss, OfTheTargetItselfIsNothing) {
+    constexpr int width = 9, height = 14, pixels = width * height;
+    Pictures p = random_pictures(width, height, 42);
+    for (size_t k = 0; k < pixels; k++)
+        for (size_t c = 0; c < 3; c++) p.color[c * pixels + k] = p.target[3 * k + c] / 255.0;
+    reference_loss_value value;
+    std::vector<double> gradient(3 * pixels);
+    std::vector<signed char> sign(3 * pixels, 9);
+    reference_loss(p.color.data(), p.target.data(), width, height, nullptr, sign.data(), &value,
+                   gradient.data());
+    EXPECT_NEAR(value.loss, 0, 1e-14);
+    EXPECT_NEAR(value.ssim, 1, 1e-14);
+    for (size_t k = 0; k < gradient.size(); k++) {
+        EXPECT_EQ(sign[k], 0);
+        EXPECT_NEAR(gradient[k], 0, 1e-14);
+    }
+}
+
+TEST(Loss, GradientMatchesFiniteDifferences) {
+    const int sizes[][2] = {{1, 1}, {3, 7}, {16, 16}, {23, 14}};
+    for (const auto &[width, height] : sizes) {
+        Pictures p = random_pictures(width, height, 43);
+        p.color[0] = p.target[0] / 255.0; // no slope of L1 here
+        std::vector<double> gradient(p.color.size());
+        std::vector<signed char> sign(p.color.size());
+        reference_loss_value value;
+        reference_loss(p.color.data(), p.target.data(), width, height, nullptr, sign.data(), &value,
+                       gradient.data());
+        GroupError error;
+        for (size_t k = 0; k < p.color.size(); k++)
+            error.add(gradient[k], derivative(
+                                       [&] {
+                                           reference_loss(p.color.data(), p.target.data(), width, height,
+                                                          sign.data(), nullptr, &value, nullptr);
+                                           return value.loss;
+                                       },
+                                       p.color[k], 1e-3));
+        EXPECT_LE(error.relative(), max_gradient_error) << width << " x " << height;
+    }
+}
+
+} // namespace

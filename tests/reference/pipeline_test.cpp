@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+//
+// All stages of the reference together: the gradient of every stored parameter against finite differences of
+// the loss, with every decision held.
+#include "finite_difference.h"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+struct Case {
+    uint64_t seed;
+    int64_t count;
+    int stored, used, width, height;
+};
+
+// One evaluation at the base point, with its decisions.
+class Base {
+  public:
+    explicit Base(const Case &c)
+        : scene(reference_scene_create(c.seed, c.count, c.stored, c.width, c.height)),
+          alpha_weight(random_weights(static_cast<size_t>(c.width * c.height), 7)),
+          mean2d_gradient(static_cast<size_t>(2 * c.count)) {
+        for (double &w : alpha_weight) w /= c.width * c.height;
+        problem = {&scene.gaussians, c.used, &scene.camera, {}, scene.target, alpha_weight.data()};
+        std::copy_n(scene.background, 3, problem.background);
+        outputs.image = reference_image_create(c.width, c.height);
+        outputs.gradients = reference_gaussians_create(c.count, c.stored);
+        outputs.mean2d_gradient = mean2d_gradient.data();
+        reference_pipeline(&problem, nullptr, &decisions, &outputs);
+    }
+    ~Base() {
+        reference_decisions_destroy(&decisions);
+        reference_image_destroy(&outputs.image);
+        reference_gaussians_destroy(&outputs.gradients);
+        reference_scene_destroy(&scene);
+    }
+    Base(const Base &) = delete;
+    Base &operator=(const Base &) = delete;
+
+    // The objective at the scene's present values, with the base point's decisions.
+    double held_objective() const {
+        reference_outputs value{};
+        reference_pipeline(&problem, &decisions, nullptr, &value);
+        return value.objective;
+    }
+
+    reference_scene scene;
+    std::vector<double> alpha_weight, mean2d_gradient;
+    reference_problem problem{};
+    reference_decisions decisions{};
+    reference_outputs outputs{};
+};
+
+class PipelineAdjoint : public testing::TestWithParam<Case> {};
+
+TEST_P(PipelineAdjoint, MatchesFiniteDifferences) {
+    Base base(GetParam());
+    reference_gaussians &gaussians = base.scene.gaussians;
+    GroupError errors[GROUPS];
+    int clamped = 0;
+    for (int64_t i = 0; i < gaussians.count; i++) {
+        const reference_splat_decisions &decisions = base.decisions.splats[i];
+        if (!decisions.visible) continue;
+        reference_splat splat;
+        reference_project(&gaussians, i, base.problem.sh_degree_used, &base.scene.camera, nullptr, &splat);
+        clamped += (decisions.ratio_clamped[0] || decisions.ratio_clamped[1]) &&
+                   base.outputs.gradients.opacity_logit[i] != 0;
+        for (int group = 0; group < GROUPS; group++) {
+            const GroupRange range = group_of(gaussians, i, group);
+            const double step = step_of(base.scene, splat, i, group);
+            for (int64_t k = range.begin; k < range.begin + range.size; k++)
+                errors[group].add(base.outputs.gradients.mean[k],
+                                  derivative([&] { return base.held_objective(); }, gaussians.mean[k], step));
+        }
+    }
+    for (int group = 0; group < GROUPS; group++)
+        EXPECT_LE(errors[group].relative(), max_gradient_error) << group_name[group];
+
+    int decisions[4] = {};
+    for (int64_t k = 0; k < base.decisions.lists.pairs * REFERENCE_TILE_PIXELS; k++)
+        decisions[base.decisions.blend[k]]++;
+    EXPECT_GT(clamped, 0);
+    EXPECT_GT(decisions[REFERENCE_COUNTED], 1000);
+    EXPECT_GT(decisions[REFERENCE_CUT], 5);
+    EXPECT_GT(decisions[REFERENCE_STOPPED], 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenes, PipelineAdjoint,
+                         testing::Values(Case{12, REFERENCE_KIND_CYCLE, 0, 0, 37, 21},
+                                         Case{164, REFERENCE_KIND_CYCLE, 1, 1, 21, 37},
+                                         Case{53, REFERENCE_KIND_CYCLE, 2, 2, 33, 18},
+                                         Case{87, REFERENCE_KIND_CYCLE, 3, 3, 19, 17},
+                                         Case{194, REFERENCE_KIND_CYCLE, 2, 1, 18, 33}),
+                         [](const auto &info) {
+                             return "Stored" + std::to_string(info.param.stored) + "Used" +
+                                    std::to_string(info.param.used);
+                         });
+
+TEST(Pipeline, HeldDecisionsGiveTheFreeResultAtTheBasePoint) {
+    const Base base({56, 3 * REFERENCE_KIND_CYCLE, 3, 3, 50, 35});
+    reference_outputs held{};
+    std::vector<double> mean2d_gradient(base.mean2d_gradient.size());
+    held.image = reference_image_create(50, 35);
+    held.gradients = reference_gaussians_create(base.scene.gaussians.count, 3);
+    held.mean2d_gradient = mean2d_gradient.data();
+    reference_pipeline(&base.problem, &base.decisions, nullptr, &held);
+    EXPECT_EQ(held.objective, base.outputs.objective);
+    EXPECT_EQ(held.value.loss, base.outputs.value.loss);
+    EXPECT_TRUE(std::equal(held.image.color, held.image.color + 3 * 50 * 35, base.outputs.image.color));
+    EXPECT_TRUE(std::equal(held.gradients.mean,
+                           held.gradients.mean + reference_gaussians_values(&held.gradients),
+                           base.outputs.gradients.mean));
+    EXPECT_EQ(mean2d_gradient, base.mean2d_gradient);
+    reference_image_destroy(&held.image);
+    reference_gaussians_destroy(&held.gradients);
+}
+
+// Moving the principal point moves every splat's mean alike, and nothing else as long as no ratio is held at
+// a bound.
+TEST(Pipeline, MeanGradientIsInUnitsOfHalfTheImage) {
+    Base base({57, REFERENCE_KIND_CYCLE, 1, 1, 34, 22});
+    for (int64_t i = 0; i < base.scene.gaussians.count; i++)
+        for (signed char &clamped : base.decisions.splats[i].ratio_clamped) clamped = 0;
+    reference_outputs value{};
+    value.mean2d_gradient = base.mean2d_gradient.data();
+    reference_pipeline(&base.problem, &base.decisions, nullptr, &value);
+    double sum[2] = {0, 0};
+    for (size_t k = 0; k < base.mean2d_gradient.size(); k++) sum[k % 2] += base.mean2d_gradient[k];
+    const double by_cx = derivative([&] { return base.held_objective(); }, base.scene.camera.cx, 0.005);
+    const double by_cy = derivative([&] { return base.held_objective(); }, base.scene.camera.cy, 0.005);
+    EXPECT_NEAR(sum[0] / (by_cx * 34 / 2), 1, max_gradient_error);
+    EXPECT_NEAR(sum[1] / (by_cy * 22 / 2), 1, max_gradient_error);
+}
+
+TEST(Pipeline, WithoutGaussiansShowsTheBackground) {
+    const Base base({58, 0, 0, 0, 20, 9});
+    for (int k = 0; k < 20 * 9; k++)
+        for (int c = 0; c < 3; c++)
+            EXPECT_EQ(base.outputs.image.color[c * 20 * 9 + k], base.scene.background[c]);
+}
+
+} // namespace

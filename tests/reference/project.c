@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+//
+// A Gaussian as a camera sees it, by the 3D covariance of Zwicker et al. 2002, and the adjoint of that.
+#include "reference.h"
+
+#include <math.h>
+#include <string.h>
+
+// A term of a basis function: basis[k] += factor x^power[0] y^power[1] z^power[2].
+static const struct {
+    int k;
+    double factor;
+    int power[3];
+} sh_terms[] = {
+    {0, 0.28209479177387814, {0, 0, 0}},      {1, -0.4886025119029199, {0, 1, 0}},
+    {2, 0.4886025119029199, {0, 0, 1}},       {3, -0.4886025119029199, {1, 0, 0}},
+    {4, 1.0925484305920792, {1, 1, 0}},       {5, -1.0925484305920792, {0, 1, 1}},
+    {6, 2 * 0.31539156525252005, {0, 0, 2}},  {6, -0.31539156525252005, {2, 0, 0}},
+    {6, -0.31539156525252005, {0, 2, 0}},     {7, -1.0925484305920792, {1, 0, 1}},
+    {8, 0.5462742152960396, {2, 0, 0}},       {8, -0.5462742152960396, {0, 2, 0}},
+    {9, 3 * -0.5900435899266435, {2, 1, 0}},  {9, 0.5900435899266435, {0, 3, 0}},
+    {10, 2.890611442640554, {1, 1, 1}},       {11, 4 * -0.4570457994644658, {0, 1, 2}},
+    {11, 0.4570457994644658, {2, 1, 0}},      {11, 0.4570457994644658, {0, 3, 0}},
+    {12, 2 * 0.3731763325901154, {0, 0, 3}},  {12, -3 * 0.3731763325901154, {2, 0, 1}},
+    {12, -3 * 0.3731763325901154, {0, 2, 1}}, {13, 4 * -0.4570457994644658, {1, 0, 2}},
+    {13, 0.4570457994644658, {3, 0, 0}},      {13, 0.4570457994644658, {1, 2, 0}},
+    {14, 1.445305721320277, {2, 0, 1}},       {14, -1.445305721320277, {0, 2, 1}},
+    {15, -0.5900435899266435, {3, 0, 0}},     {15, 3 * 0.5900435899266435, {1, 2, 0}},
+};
+
+void reference_sh_basis(const double direction[3], double basis[16], double gradient[16][3]) {
+    double power[3][4]; // power[i][n] = direction[i]^n
+    for (int i = 0; i < 3; i++) {
+        power[i][0] = 1;
+        for (int n = 1; n < 4; n++) power[i][n] = power[i][n - 1] * direction[i];
+    }
+    memset(basis, 0, 16 * sizeof(double));
+    if (gradient) memset(gradient, 0, 16 * sizeof(gradient[0]));
+    for (size_t t = 0; t < sizeof sh_terms / sizeof sh_terms[0]; t++) {
+        const int *n = sh_terms[t].power;
+        basis[sh_terms[t].k] += sh_terms[t].factor * power[0][n[0]] * power[1][n[1]] * power[2][n[2]];
+        for (int i = 0; gradient && i < 3; i++) {
+            if (n[i] == 0) continue;
+            int j = (i + 1) % 3, k = (i + 2) % 3;
+            gradient[sh_terms[t].k][i] +=
+                sh_terms[t].factor * n[i] * power[i][n[i] - 1] * power[j][n[j]] * power[k][n[k]];
+        }
+    }
+}
+
+// What the projection and its adjoint share.
+typedef struct view {
+    double point[3];         // in the camera's frame
+    double ratio[2];         // x/z and y/z, clamped
+    int clamped[2];          // -1, 0, 1
+    double ratio_margin;     // see reference_splat
+    double norm;             // of the quaternion
+    double unit[4];          // quaternion
+    double scale[3];         // exp(log_scale)
+    double axes[3][3];       // rotation Q times scales: column j is axis j
+    double rotation[3][3];   // Q
+    double covariance[3][3]; // Q S S Q^T, in the world's frame
+    double jacobian[2][3];   // J
+    double screen[2][3];     // J R
+    double direction[3];     // from the camera's centre to the mean
+    double distance;
+    double basis[16], basis_gradient[16][3];
+    int coefficients; // in use
+} view;
+
+static void look(const reference_gaussians *gaussians, int64_t i, int sh_degree_used,
+                 const reference_camera *camera, const reference_splat_decisions *held, view *v) {
+    const double *mean = gaussians->mean + 3 * i;
+    const double *R = camera->rotation;
+    for (int r = 0; r < 3; r++)
+        v->point[r] =
+            R[3 * r] * mean[0] + R[3 * r + 1] * mean[1] + R[3 * r + 2] * mean[2] + camera->translation[r];
+
+    const double focal[2] = {camera->fx, camera->fy}, center[2] = {camera->cx, camera->cy};
+    const double size[2] = {camera->width, camera->height};
+    const double z = v->point[2];
+    v->ratio_margin = INFINITY;
+    memset(v->jacobian, 0, sizeof v->jacobian);
+    for (int k = 0; k < 2; k++) {
+        const double low = -(center[k] + 0.15 * size[k]) / focal[k];
+        const double high = (1.15 * size[k] - center[k]) / focal[k];
+        double ratio = v->point[k] / z;
+        v->ratio_margin = fmin(v->ratio_margin, fmin(fabs(ratio - low), fabs(ratio - high)) / (high - low));
+        v->clamped[k] = held ? held->ratio_clamped[k] : ratio < low ? -1 : ratio > high ? 1 : 0;
+        v->ratio[k] = v->clamped[k] < 0 ? low : v->clamped[k] > 0 ? high : ratio;
+        v->jacobian[k][k] = focal[k] / z;
+        v->jacobian[k][2] = -focal[k] * v->ratio[k] / z;
+    }
+    for (int k = 0; k < 2; k++)
+        for (int c = 0; c < 3; c++) {
+            v->screen[k][c] = 0;
+            for (int r = 0; r < 3; r++) v->screen[k][c] += v->jacobian[k][r] * R[3 * r + c];
+        }
+
+    const double *g = gaussians->quaternion + 4 * i;
+    v->norm = sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2] + g[3] * g[3]);
+    for (int k = 0; k < 4; k++) v->unit[k] = g[k] / v->norm;
+    const double qw = v->unit[0], qx = v->unit[1], qy = v->unit[2], qz = v->unit[3];
+    const double Q[3][3] = {
+        {1 - 2 * (qy * qy + qz * qz), 2 * (qx * qy - qw * qz), 2 * (qx * qz + qw * qy)},
+        {2 * (qx * qy + qw * qz), 1 - 2 * (qx * qx + qz * qz), 2 * (qy * qz - qw * qx)},
+        {2 * (qx * qz - qw * qy), 2 * (qy * qz + qw * qx), 1 - 2 * (qx * qx + qy * qy)},
+    };
+    memcpy(v->rotation, Q, sizeof Q);
+    for (int j = 0; j < 3; j++) {
+        v->scale[j] = exp(gaussians->log_scale[3 * i + j]);
+        for (int r = 0; r < 3; r++) v->axes[r][j] = Q[r][j] * v->scale[j];
+    }
+    for (int r = 0; r < 3; r++)
+        for (int c = 0; c < 3; c++) {
+            v->covariance[r][c] = 0;
+            for (int j = 0; j < 3; j++) v->covariance[r][c] += v->axes[r][j] * v->axes[c][j];
+        }
+
+    for (int c = 0; c < 3; c++) {
+        double camera_center = 0;
+        for (int r = 0; r < 3; r++) camera_center -= R[3 * r + c] * camera->translation[r];
+        v->direction[c] = mean[c] - camera_center;
+    }
+    const double *d = v->direction;
+    v->distance = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
+    for (int c = 0; c < 3; c++) v->direction[c] /= v->distance;
+    reference_sh_basis(v->direction, v->basis, v->basis_gradient);
+    const int degree = sh_degree_used < gaussians->sh_degree ? sh_degree_used : gaussians->sh_degree;
+    v->coefficients = (degree + 1) * (degree + 1);
+}
+
+static const double *sh_of(const reference_gaussians *gaussians, int64_t i) {
+    return gaussians->sh + 3 * i * (gaussians->sh_degree + 1) * (gaussians->sh_degree + 1);
+}
+
+static double opacity_of(const reference_gaussians *gaussians, int64_t i) {
+    return 1 / (1 + exp(-gaussians->opacity_logit[i]));
+}
+
+void reference_project(const reference_gaussians *gaussians, int64_t i, int sh_degree_used,
+                       const reference_camera *camera, const reference_splat_decisions *held,
+                       reference_splat *splat) {
+    view v;
+    look(gaussians, i, sh_degree_used, camera, held, &v);
+    *splat = (reference_splat){.depth = v.point[2], .opacity = opacity_of(gaussians, i)};
+    splat->mean[0] = camera->fx * v.point[0] / v.point[2] + camera->cx;
+    splat->mean[1] = camera->fy * v.point[1] / v.point[2] + camera->cy;
+
+    double covariance[2][2];
+    for (int k = 0; k < 2; k++)
+        for (int l = 0; l < 2; l++) {
+            covariance[k][l] = k == l ? 0.3 : 0;
+            for (int r = 0; r < 3; r++)
+                for (int c = 0; c < 3; c++)
+                    covariance[k][l] += v.screen[k][r] * v.covariance[r][c] * v.screen[l][c];
+        }
+    splat->covariance[0] = covariance[0][0];
+    splat->covariance[1] = covariance[0][1];
+    splat->covariance[2] = covariance[1][1];
+    const double determinant = covariance[0][0] * covariance[1][1] - covariance[0][1] * covariance[0][1];
+
+    const double *sh = sh_of(gaussians, i);
+    splat->color_margin = INFINITY;
+    int finite = isfinite(splat->mean[0]) && isfinite(splat->mean[1]) && isfinite(splat->opacity) &&
+                 isfinite(covariance[0][0]) && isfinite(covariance[0][1]) && isfinite(covariance[1][1]);
+    for (int channel = 0; channel < 3; channel++) {
+        double color = 0.5;
+        for (int k = 0; k < v.coefficients; k++) color += v.basis[k] * sh[3 * k + channel];
+        finite = finite && isfinite(color);
+        splat->color_margin = fmin(splat->color_margin, fabs(color));
+        const int positive = held ? held->color_positive[channel] : color > 0;
+        splat->decisions.color_positive[channel] = (signed char)positive;
+        splat->color[channel] = positive ? color : 0;
+    }
+    splat->near_margin = fabs(splat->depth / camera->near_plane - 1);
+    splat->opacity_margin = fabs(255 * splat->opacity - 1);
+    splat->ratio_margin = v.ratio_margin;
+    for (int k = 0; k < 2; k++) splat->decisions.ratio_clamped[k] = (signed char)v.clamped[k];
+    const int visible =
+        finite && splat->depth > camera->near_plane && determinant > 0 && splat->opacity >= 1.0 / 255;
+    splat->decisions.visible = held ? held->visible : (signed char)visible;
+}
+
+void reference_project_backward(const reference_gaussians *gaussians, int64_t i, int sh_degree_used,
+                                const reference_camera *camera, const reference_splat_decisions *decisions,
+                                const reference_splat_gradient *splat_gradient,
+                                const reference_gaussians *gradients) {
+    double *mean_gradient = gradients->mean + 3 * i, *scale_gradient = gradients->log_scale + 3 * i;
+    double *quaternion_gradient = gradients->quaternion + 4 * i;
+    const int stored = 3 * (gradients->sh_degree + 1) * (gradients->sh_degree + 1);
+    double *sh_gradient = gradients->sh + stored * i;
+    memset(mean_gradient, 0, 3 * sizeof(double));
+    memset(scale_gradient, 0, 3 * sizeof(double));
+    memset(quaternion_gradient, 0, 4 * sizeof(double));
+    memset(sh_gradient, 0, (size_t)stored * sizeof(double));
+    gradients->opacity_logit[i] = 0;
+    if (!decisions->visible) return;
+
+    view v;
+    look(gaussians, i, sh_degree_used, camera, decisions, &v);
+    gradients->opacity_logit[i] = (1 - opacity_of(gaussians, i)) * splat_gradient->log_opacity;
+
+    // 2D covariance = P C P^T + 0.3 I with P = J R: by C it is P^T G P, by P it is 2 G P C, for the symmetric
+    // G.
+    const double *by_abc = splat_gradient->covariance;
+    const double G[2][2] = {{by_abc[0], by_abc[1] / 2}, {by_abc[1] / 2, by_abc[2]}};
+    double by_screen[2][3], by_covariance[3][3];
+    for (int k = 0; k < 2; k++)
+        for (int c = 0; c < 3; c++) {
+            by_screen[k][c] = 0;
+            for (int l = 0; l < 2; l++)
+                for (int r = 0; r < 3; r++)
+                    by_screen[k][c] += 2 * G[k][l] * v.screen[l][r] * v.covariance[r][c];
+        }
+    for (int r = 0; r < 3; r++)
+        for (int c = 0; c < 3; c++) {
+            by_covariance[r][c] = 0;
+            for (int k = 0; k < 2; k++)
+                for (int l = 0; l < 2; l++) by_covariance[r][c] += v.screen[k][r] * G[k][l] * v.screen[l][c];
+        }
+
+    // C = A A^T with the axes A = Q S.
+    double by_rotation[3][3];
+    for (int j = 0; j < 3; j++)
+        for (int r = 0; r < 3; r++) {
+            double by_axis = 0;
+            for (int c = 0; c < 3; c++) by_axis += 2 * by_covariance[r][c] * v.axes[c][j];
+            scale_gradient[j] += by_axis * v.axes[r][j];
+            by_rotation[r][j] = by_axis * v.scale[j];
+        }
+    const double w = v.unit[0], x = v.unit[1], y = v.unit[2], z = v.unit[3];
+    const double(*B)[3] = (const double(*)[3])by_rotation;
+    const double by_unit[4] = {
+        2 * (x * (B[2][1] - B[1][2]) + y * (B[0][2] - B[2][0]) + z * (B[1][0] - B[0][1])),
+        2 * (y * (B[0][1] + B[1][0]) + z * (B[0][2] + B[2][0]) + w * (B[2][1] - B[1][2])) -
+            4 * x * (B[1][1] + B[2][2]),
+        2 * (x * (B[0][1] + B[1][0]) + z * (B[1][2] + B[2][1]) + w * (B[0][2] - B[2][0])) -
+            4 * y * (B[0][0] + B[2][2]),
+        2 * (x * (B[0][2] + B[2][0]) + y * (B[1][2] + B[2][1]) + w * (B[1][0] - B[0][1])) -
+            4 * z * (B[0][0] + B[1][1]),
+    };
+    double along = 0;
+    for (int k = 0; k < 4; k++) along += v.unit[k] * by_unit[k];
+    for (int k = 0; k < 4; k++) quaternion_gradient[k] = (by_unit[k] - v.unit[k] * along) / v.norm;
+
+    // P = J R, J and the 2D mean are functions of the point in the camera's frame.
+    const double focal[2] = {camera->fx, camera->fy};
+    const double depth = v.point[2];
+    double by_point[3] = {0, 0, 0};
+    for (int k = 0; k < 2; k++) {
+        double by_diagonal = 0, by_last = 0; // J[k][k] = f / z, J[k][2] = -f ratio / z
+        for (int c = 0; c < 3; c++) {
+            by_diagonal += by_screen[k][c] * camera->rotation[3 * k + c];
+            by_last += by_screen[k][c] * camera->rotation[6 + c];
+        }
+        by_point[2] += (by_last * v.ratio[k] - by_diagonal) * focal[k] / (depth * depth);
+        if (v.clamped[k] == 0) {
+            const double by_ratio = -by_last * focal[k] / depth;
+            by_point[k] += by_ratio / depth;
+            by_point[2] -= by_ratio * v.point[k] / (depth * depth);
+        }
+        by_point[k] += splat_gradient->mean[k] * focal[k] / depth;
+        by_point[2] -= splat_gradient->mean[k] * focal[k] * v.point[k] / (depth * depth);
+    }
+    for (int c = 0; c < 3; c++)
+        for (int r = 0; r < 3; r++) mean_gradient[c] += camera->rotation[3 * r + c] * by_point[r];
+
+    // The colour, by its coefficients and by the direction it is seen from.
+    const double *sh = sh_of(gaussians, i);
+    double by_direction[3] = {0, 0, 0};
+    for (int channel = 0; channel < 3; channel++) {
+        if (!decisions->color_positive[channel]) continue;
+        const double by_color = splat_gradient->color[channel];
+        for (int k = 0; k < v.coefficients; k++) {
+            sh_gradient[3 * k + channel] = v.basis[k] * by_color;
+            for (int c = 0; c < 3; c++)
+                by_direction[c] += by_color * sh[3 * k + channel] * v.basis_gradient[k][c];
+        }
+    }
+    along = 0;
+    for (int c = 0; c < 3; c++) along += v.direction[c] * by_direction[c];
+    for (int c = 0; c < 3; c++) mean_gradient[c] += (by_direction[c] - v.direction[c] * along) / v.distance;
+}

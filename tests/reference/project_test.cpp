@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+//
+// The reference's projection against what defines it, and its adjoint against finite differences.
+#include "finite_difference.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <limits>
+
+namespace {
+
+bool is_always_culled(reference_kind kind) {
+    return kind == REFERENCE_TRANSPARENT || kind == REFERENCE_BEHIND || kind == REFERENCE_ZERO_QUATERNION;
+}
+
+struct Degrees {
+    int stored, used;
+};
+
+class ProjectAdjoint : public testing::TestWithParam<Degrees> {};
+
+// A weighted sum of a splat's values, each divided by its size at the base point.
+class Objective {
+  public:
+    Objective(const reference_splat &base, unsigned seed) : weights_(random_weights(9, seed)) {
+        const double spread = base.covariance[0] + base.covariance[2];
+        weights_[0] /= std::sqrt(spread);
+        weights_[1] /= std::sqrt(spread);
+        for (int k = 2; k < 5; k++) weights_[k] /= spread;
+    }
+    double operator()(const reference_splat &s) const {
+        const double values[9] = {s.mean[0],       s.mean[1],       s.covariance[0],
+                                  s.covariance[1], s.covariance[2], std::log(s.opacity),
+                                  s.color[0],      s.color[1],      s.color[2]};
+        double sum = 0;
+        for (int k = 0; k < 9; k++) sum += weights_[k] * values[k];
+        return sum;
+    }
+    reference_splat_gradient gradient() const {
+        const std::vector<double> &w = weights_;
+        return {{w[0], w[1]}, {w[2], w[3], w[4]}, w[5], {w[6], w[7], w[8]}};
+    }
+
+  private:
+    std::vector<double> weights_;
+};
+
+TEST_P(ProjectAdjoint, MatchesFiniteDifferences) {
+    const auto [stored, used] = GetParam();
+    reference_scene scene = reference_scene_create(11, 3 * REFERENCE_KIND_CYCLE, stored, 60, 40);
+    reference_gaussians &gaussians = scene.gaussians;
+    reference_gaussians gradients = reference_gaussians_create(gaussians.count, stored);
+    GroupError errors[REFERENCE_KINDS][GROUPS];
+    int clamped = 0, dark = 0;
+    for (int64_t i = 0; i < gaussians.count; i++) {
+        const reference_kind kind = reference_kind_of(i);
+        if (is_always_culled(kind)) continue;
+        reference_splat base;
+        reference_project(&gaussians, i, used, &scene.camera, nullptr, &base);
+        ASSERT_TRUE(base.decisions.visible);
+        clamped += base.decisions.ratio_clamped[0] != 0 || base.decisions.ratio_clamped[1] != 0;
+        for (int channel = 0; channel < 3; channel++) dark += !base.decisions.color_positive[channel];
+        const Objective objective(base, static_cast<unsigned>(i));
+        const reference_splat_gradient by_splat = objective.gradient();
+        reference_project_backward(&gaussians, i, used, &scene.camera, &base.decisions, &by_splat,
+                                   &gradients);
+        for (int group = 0; group < GROUPS; group++) {
+            const GroupRange range = group_of(gaussians, i, group);
+            for (int64_t k = range.begin; k < range.begin + range.size; k++) {
+                auto value = [&] {
+                    reference_splat splat;
+                    reference_project(&gaussians, i, used, &scene.camera, &base.decisions, &splat);
+                    return objective(splat);
+                };
+                const double expected = derivative(value, gaussians.mean[k], step_of(scene, base, i, group));
+                errors[kind][group].add(gradients.mean[k], expected);
+            }
+        }
+    }
+    EXPECT_GT(clamped, 3);
+    EXPECT_GT(dark, 3);
+    for (int kind = 0; kind < REFERENCE_KINDS; kind++)
+        for (int group = 0; group < GROUPS; group++)
+            if (!is_always_culled(static_cast<reference_kind>(kind))) {
+                EXPECT_LE(errors[kind][group].relative(), max_gradient_error)
+                    << group_name[group] << " of kind " << kind;
+            }
+    reference_gaussians_destroy(&gradients);
+    reference_scene_destroy(&scene);
+}
+
+INSTANTIATE_TEST_SUITE_P(Degrees, ProjectAdjoint,
+                         testing::Values(Degrees{0, 0}, Degrees{1, 1}, Degrees{2, 2}, Degrees{3, 3},
+                                         Degrees{3, 1}, Degrees{2, 0}, Degrees{1, 3}),
+                         [](const auto &info) {
+                             return "Stored" + std::to_string(info.param.stored) + "Used" +
+                                    std::to_string(info.param.used);
+                         });
+
+TEST(Project, CullsWhatItMustAndGivesItNoGradient) {
+    reference_scene scene = reference_scene_create(12, 4 * REFERENCE_KIND_CYCLE, 2, 60, 40);
+    reference_gaussians gradients = reference_gaussians_create(scene.gaussians.count, 2);
+    const int64_t values = reference_gaussians_values(&gradients);
+    std::fill(gradients.mean, gradients.mean + values, std::numeric_limits<double>::quiet_NaN());
+    const reference_splat_gradient ones = {{1, 1}, {1, 1, 1}, 1, {1, 1, 1}};
+    for (int64_t i = 0; i < scene.gaussians.count; i++) {
+        reference_splat splat;
+        reference_project(&scene.gaussians, i, 2, &scene.camera, nullptr, &splat);
+        ASSERT_EQ(!splat.decisions.visible, is_always_culled(reference_kind_of(i))) << i;
+        reference_project_backward(&scene.gaussians, i, 2, &scene.camera, &splat.decisions, &ones,
+                                   &gradients);
+        for (int group = 0; group < GROUPS; group++) {
+            const GroupRange range = group_of(gradients, i, group);
+            for (int64_t k = range.begin; k < range.begin + range.size; k++) {
+                if (splat.decisions.visible)
+                    ASSERT_TRUE(std::isfinite(gradients.mean[k])) << i << group_name[group];
+                else
+                    ASSERT_EQ(gradients.mean[k], 0) << i << " " << group_name[group];
+            }
+        }
+    }
+    reference_gaussians_destroy(&gradients);
+    reference_scene_destroy(&scene);
+}
+
+TEST(Project, CullsWhatIsNotFinite) {
+    reference_scene scene = reference_scene_create(13, 1, 3, 60, 40);
+    const int64_t values = reference_gaussians_values(&scene.gaussians);
+    reference_splat splat;
+    reference_project(&scene.gaussians, 0, 3, &scene.camera, nullptr, &splat);
+    ASSERT_TRUE(splat.decisions.visible);
+    for (int64_t k = 0; k < values; k++) {
+        double &value = scene.gaussians.mean[k];
+        const double kept = value;
+        value = std::numeric_limits<double>::quiet_NaN();
+        reference_project(&scene.gaussians, 0, 3, &scene.camera, nullptr, &splat);
+        EXPECT_FALSE(splat.decisions.visible) << "NaN in value " << k;
+        value = std::numeric_limits<double>::infinity();
+        reference_project(&scene.gaussians, 0, 3, &scene.camera, nullptr, &splat);
+        EXPECT_EQ(splat.decisions.visible, k == group_of(scene.gaussians, 0, OPACITY_LOGIT).begin)
+            << "infinity in value " << k;
+        value = kept;
+    }
+    reference_scene_destroy(&scene);
+}
+
+// v turned by the unit quaternion of q, by the quaternion product q v q*.
+std::array<double, 3> turn(const double *q, std::array<double, 3> v) {
+    const double norm = std::sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+    const double w = q[0] / norm, u[3] = {q[1] / norm, q[2] / norm, q[3] / norm};
+    const double t[3] = {2 * (u[1] * v[2] - u[2] * v[1]), 2 * (u[2] * v[0] - u[0] * v[2]),
+                         2 * (u[0] * v[1] - u[1] * v[0])};
+    return {v[0] + w * t[0] + u[1] * t[2] - u[2] * t[1], v[1] + w * t[1] + u[2] * t[0] - u[0] * t[2],
+            v[2] + w * t[2] + u[0] * t[1] - u[1] * t[0]};
+}
+
+TEST(Project, CovarianceIsTheAxesThroughTheLinearisedCamera) {
+    reference_scene scene = reference_scene_create(14, 2 * REFERENCE_KIND_CYCLE, 0, 60, 40);
+    const reference_camera &camera = scene.camera;
+    int checked = 0;
+    for (int64_t i = 0; i < scene.gaussians.count; i++) {
+        reference_splat splat;
+        reference_project(&scene.gaussians, i, 0, &camera, nullptr, &splat);
+        if (!splat.decisions.visible || splat.decisions.ratio_clamped[0] || splat.decisions.ratio_clamped[1])
+            continue;
+        std::array<double, 3> at;
+        std::copy_n(scene.gaussians.mean + 3 * i, 3, at.begin());
+        auto pixel = [&](int k) {
+            double point[3];
+            for (int r = 0; r < 3; r++) {
+                point[r] = camera.translation[r];
+                for (int c = 0; c < 3; c++)
+                    point[r] += camera.rotation[3 * r + c] * at[static_cast<size_t>(c)];
+            }
+            return k == 0 ? camera.fx * point[0] / point[2] + camera.cx
+                          : camera.fy * point[1] / point[2] + camera.cy;
+        };
+        double covariance[3] = {0.3, 0, 0.3};
+        for (int j = 0; j < 3; j++) {
+            std::array<double, 3> axis = {0, 0, 0};
+            axis[static_cast<size_t>(j)] = std::exp(scene.gaussians.log_scale[3 * i + j]);
+            axis = turn(scene.gaussians.quaternion + 4 * i, axis);
+            double moved[2] = {0, 0}; // the axis on the screen
+            for (int k = 0; k < 2; k++)
+                for (size_t c = 0; c < 3; c++)
+                    moved[k] += derivative([&] { return pixel(k); }, at[c], 1e-3 * splat.depth) * axis[c];
+            covariance[0] += moved[0] * moved[0];
+            covariance[1] += moved[0] * moved[1];
+            covariance[2] += moved[1] * moved[1];
+        }
+        EXPECT_NEAR(splat.mean[0], pixel(0), 1e-10 * (1 + std::abs(pixel(0))));
+        EXPECT_NEAR(splat.mean[1], pixel(1), 1e-10 * (1 + std::abs(pixel(1))));
+        for (int k = 0; k < 3; k++)
+            EXPECT_NEAR(splat.covariance[k], covariance[k], 1e-9 * (covariance[0] + covariance[2]));
+        checked++;
+    }
+    EXPECT_GT(checked, 30);
+    reference_scene_destroy(&scene);
+}
+
+TEST(Project, MarginsAndClampsFollowTheirThresholds) {
+    reference_scene scene = reference_scene_create(15, 8 * REFERENCE_KIND_CYCLE, 1, 60, 40);
+    const reference_camera &camera = scene.camera;
+    for (int64_t i = 0; i < scene.gaussians.count; i++) {
+        reference_splat splat;
+        reference_project(&scene.gaussians, i, 1, &camera, nullptr, &splat);
+        if (reference_kind_of(i) == REFERENCE_ZERO_QUATERNION) continue;
+        const double column = (splat.mean[0] + 0.15 * camera.width) / (1.3 * camera.width); // 0..1: free
+        const double row = (splat.mean[1] + 0.15 * camera.height) / (1.3 * camera.height);
+        EXPECT_EQ(splat.decisions.ratio_clamped[0], column < 0 ? -1 : column > 1);
+        EXPECT_EQ(splat.decisions.ratio_clamped[1], row < 0 ? -1 : row > 1);
+        const double nearest =
+            std::min({std::abs(column), std::abs(column - 1), std::abs(row), std::abs(row - 1)});
+        EXPECT_NEAR(splat.ratio_margin, nearest, 1e-9 * (1 + nearest));
+        EXPECT_NEAR(splat.near_margin, std::abs(splat.depth - camera.near_plane) / camera.near_plane, 1e-12);
+        const double logit = scene.gaussians.opacity_logit[i];
+        EXPECT_NEAR(splat.opacity_margin, std::abs(255 / (1 + std::exp(-logit)) - 1), 1e-9);
+        for (int channel = 0; channel < 3; channel++)
+            EXPECT_EQ(splat.decisions.color_positive[channel] != 0, splat.color[channel] > 0);
+    }
+    reference_scene_destroy(&scene);
+}
+
+TEST(SphericalHarmonics, AreOrthonormal) {
+    // The midpoint rule in the height and in the angle; the latter is exact for these degrees.
+    constexpr int heights = 400, angles = 16;
+    double product[16][16] = {};
+    for (int h = 0; h < heights; h++)
+        for (int a = 0; a < angles; a++) {
+            const double z = -1 + (h + 0.5) * 2 / heights, angle = 2 * M_PI * a / angles,
+                         radius = std::sqrt(1 - z * z);
+            const double direction[3] = {radius * std::cos(angle), radius * std::sin(angle), z};
+            double basis[16];
+            reference_sh_basis(direction, basis, nullptr);
+            for (int j = 0; j < 16; j++)
+                for (int k = 0; k < 16; k++)
+                    product[j][k] += basis[j] * basis[k] * 4 * M_PI / (heights * angles);
+        }
+    for (int j = 0; j < 16; j++)
+        for (int k = 0; k < 16; k++) EXPECT_NEAR(product[j][k], j == k, 1e-4) << j << " " << k;
+}
+
+TEST(SphericalHarmonics, GradientMatchesFiniteDifferences) {
+    double direction[3] = {0.3, -0.7, 0.6}, basis[16], gradient[16][3];
+    reference_sh_basis(direction, basis, gradient);
+    for (int k = 0; k < 16; k++)
+        for (int c = 0; c < 3; c++) {
+            auto value = [&] {
+                reference_sh_basis(direction, basis, nullptr);
+                return basis[k];
+            };
+            EXPECT_NEAR(gradient[k][c], derivative(value, direction[c], 0.01), 1e-11) << k << " " << c;
+        }
+}
+
+} // namespace

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+//
+// Scenes with everything in them that a rasteriser must survive. Only + - * / and sqrt, which round alike
+// everywhere.
+#include "reference.h"
+
+#include "memory.h"
+
+#include <math.h>
+
+// SplitMix64 (Steele, Lea and Flood 2014).
+static uint64_t next(uint64_t *state) {
+    uint64_t z = *state += 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+// volatile, because gcc 12 at -O3 loses the rounding where it vectorises around it.
+static double as_float(double value) {
+    volatile float rounded = (float)value;
+    return rounded;
+}
+
+// A float in [low, high].
+static double uniform(uint64_t *state, double low, double high) {
+    return as_float(low + (high - low) * ((double)(next(state) >> 11) * 0x1p-53));
+}
+
+static void random_quaternion(uint64_t *state, double q[4]) {
+    double square;
+    do {
+        square = 0;
+        for (int k = 0; k < 4; k++) {
+            q[k] = uniform(state, -1, 1);
+            square += q[k] * q[k];
+        }
+    } while (square < 0.1);
+}
+
+static reference_camera random_camera(uint64_t *state, int width, int height) {
+    reference_camera camera = {.width = width, .height = height, .near_plane = as_float(0.2)};
+    camera.fx = as_float(width * uniform(state, 0.8, 1.2));
+    camera.fy = as_float(camera.fx * uniform(state, 0.9, 1.1));
+    camera.cx = as_float(width * uniform(state, 0.35, 0.65));
+    camera.cy = as_float(height * uniform(state, 0.35, 0.65));
+    double q[4];
+    random_quaternion(state, q);
+    const double norm = sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+    const double w = q[0] / norm, x = q[1] / norm, y = q[2] / norm, z = q[3] / norm;
+    const double rotation[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - w * z),     2 * (x * z + w * y),
+                                2 * (x * y + w * z),     1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
+                                2 * (x * z - w * y),     2 * (y * z + w * x),     1 - 2 * (x * x + y * y)};
+    for (int k = 0; k < 9; k++) camera.rotation[k] = as_float(rotation[k]);
+    for (int k = 0; k < 3; k++) camera.translation[k] = uniform(state, -3, 3);
+    return camera;
+}
+
+reference_kind reference_kind_of(int64_t i) {
+    static const reference_kind odd[REFERENCE_KIND_CYCLE / 2] = {
+        REFERENCE_OPAQUE,      REFERENCE_CLAMPED, REFERENCE_NEEDLE,     REFERENCE_HUGE,
+        REFERENCE_OPAQUE,      REFERENCE_TINY,    REFERENCE_FLAT,       REFERENCE_CLOSE,
+        REFERENCE_OPAQUE,      REFERENCE_FAINT,   REFERENCE_BEHIND,     REFERENCE_CLAMPED,
+        REFERENCE_TRANSPARENT, REFERENCE_OPAQUE,  REFERENCE_OFF_SCREEN, REFERENCE_ZERO_QUATERNION,
+    };
+    return i % 2 == 0 ? REFERENCE_ORDINARY : odd[i / 2 % (REFERENCE_KIND_CYCLE / 2)];
+}
+
+static void random_gaussian(uint64_t *state, const reference_camera *camera,
+                            const reference_gaussians *gaussians, int64_t i) {
+    // The camera's frame: depth, and pixel in widths and heights of the image. A log-scale of -3 .. -0.7 at
+    // depth 4 is about 1% to 10% of the image's width.
+    double depth = uniform(state, 2, 6), column = uniform(state, 0, 1), row = uniform(state, 0, 1);
+    double low = -3, high = -0.7, logit = uniform(state, -2, 4);
+    int flat_axes = 0, zero_quaternion = 0;
+    switch (reference_kind_of(i)) {
+    case REFERENCE_OPAQUE:
+        column = uniform(state, 0.3, 0.7);
+        row = uniform(state, 0.3, 0.7);
+        low = -1;
+        high = 0.3;
+        logit = uniform(state, 4.5, 9);
+        break;
+    case REFERENCE_CLAMPED:
+        column = next(state) % 2 ? uniform(state, 1.2, 1.5) : uniform(state, -0.5, -0.2);
+        if (next(state) % 2) row = next(state) % 2 ? uniform(state, 1.2, 1.5) : uniform(state, -0.5, -0.2);
+        low = 0;
+        high = 1;
+        break;
+    case REFERENCE_NEEDLE:
+        flat_axes = 2;
+        low = -0.5;
+        high = 1;
+        break;
+    case REFERENCE_FLAT:
+        flat_axes = 1;
+        break;
+    case REFERENCE_HUGE:
+        depth = uniform(state, 5, 9);
+        low = 0.5;
+        high = 2;
+        break;
+    case REFERENCE_TINY:
+        low = -9;
+        high = -6;
+        break;
+    case REFERENCE_CLOSE:
+        depth = uniform(state, 0.25, 0.6);
+        low = -4;
+        high = -2;
+        break;
+    case REFERENCE_FAINT:
+        logit = uniform(state, -5.3, -4.5);
+        break;
+    case REFERENCE_TRANSPARENT:
+        logit = uniform(state, -8, -5.6);
+        break;
+    case REFERENCE_BEHIND:
+        depth = uniform(state, -2, 0.19);
+        break;
+    case REFERENCE_OFF_SCREEN:
+        column = uniform(state, 2, 4);
+        break;
+    case REFERENCE_ZERO_QUATERNION:
+        zero_quaternion = 1;
+        break;
+    default:
+        break;
+    }
+
+    const double from_camera[3] = {
+        (column * camera->width - camera->cx) / camera->fx * depth - camera->translation[0],
+        (row * camera->height - camera->cy) / camera->fy * depth - camera->translation[1],
+        depth - camera->translation[2],
+    };
+    for (int c = 0; c < 3; c++) {
+        double mean = 0;
+        for (int r = 0; r < 3; r++) mean += camera->rotation[3 * r + c] * from_camera[r];
+        gaussians->mean[3 * i + c] = as_float(mean);
+        gaussians->log_scale[3 * i + c] = c < flat_axes ? -12 : uniform(state, low, high);
+    }
+    double q[4];
+    random_quaternion(state, q);
+    const double length = zero_quaternion ? 0 : uniform(state, 0.3, 3);
+    for (int k = 0; k < 4; k++) gaussians->quaternion[4 * i + k] = as_float(length * q[k]);
+    gaussians->opacity_logit[i] = logit;
+    const int stored = 3 * (gaussians->sh_degree + 1) * (gaussians->sh_degree + 1);
+    for (int k = 0; k < stored; k++)
+        gaussians->sh[stored * i + k] = k < 3 ? uniform(state, -3, 3) : uniform(state, -0.5, 0.5);
+}
+
+reference_scene reference_scene_create(uint64_t seed, int64_t count, int sh_degree, int width, int height) {
+    uint64_t state = seed;
+    reference_scene scene = {.gaussians = reference_gaussians_create(count, sh_degree),
+                             .camera = random_camera(&state, width, height),
+                             .target = allocate(3 * (int64_t)width * height, 1)};
+    for (int c = 0; c < 3; c++) scene.background[c] = uniform(&state, 0.1, 0.9);
+    for (int64_t i = 0; i < count; i++) random_gaussian(&state, &scene.camera, &scene.gaussians, i);
+
+    // Blocks of 4 by 4 pixels, and a little noise on them.
+    const int blocks = width / 4 + 1;
+    uint8_t *block = allocate(3 * (int64_t)blocks * (height / 4 + 1), 1);
+    for (int64_t k = 0; k < 3 * (int64_t)blocks * (height / 4 + 1); k++)
+        block[k] = (uint8_t)(next(&state) % 240);
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++)
+            for (int c = 0; c < 3; c++)
+                scene.target[3 * ((int64_t)y * width + x) + c] =
+                    (uint8_t)(block[3 * ((int64_t)(y / 4) * blocks + x / 4) + c] + next(&state) % 16);
+    free(block);
+    return scene;
+}
+
+void reference_scene_destroy(reference_scene *scene) {
+    reference_gaussians_destroy(&scene->gaussians);
+    free(scene->target);
+    *scene = (reference_scene){0};
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+//
+// Every stage of examples/gaussians once more, on the CPU, in double precision and in the textbook's form:
+// covariances and their inverses where the kernels use whitened offsets, gradients by the covariance where
+// they use moments. It is what the kernels are compared with; it is itself checked by finite differences.
+//
+// Discrete choices (culled, clamped, counted, cut, stopped, signs) are decisions. A stage makes its own, or
+// is handed somebody else's and holds them: a kernel's, so that a comparison sees rounding only, or those of
+// a base point, so that finite differences see a smooth function. A margin says how close a decision was.
+//
+// Pointers are host pointers, outputs are overwritten, formulas are in docs/math.md. What a _create or
+// reference_bin allocates, the matching _destroy frees. Out of memory ends the program.
+#ifndef REFERENCE_H
+#define REFERENCE_H
+
+#include "gs.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- the scene ----
+
+// As gs_gaussians; all values lie in one block that begins at `mean`, in the order of the members.
+typedef struct reference_gaussians {
+    int64_t count;
+    int32_t sh_degree;     // 0..3
+    double *mean;          // [count][3]
+    double *log_scale;     // [count][3]
+    double *quaternion;    // [count][4]
+    double *opacity_logit; // [count]
+    double *sh;            // [count][(sh_degree + 1)^2][3]
+} reference_gaussians;
+
+// As gs_camera.
+typedef struct reference_camera {
+    int32_t width, height;
+    double fx, fy, cx, cy;
+    double rotation[9];
+    double translation[3];
+    double near_plane;
+} reference_camera;
+
+reference_gaussians reference_gaussians_create(int64_t count, int sh_degree); // zeros
+void reference_gaussians_destroy(reference_gaussians *gaussians);
+int64_t reference_gaussians_values(const reference_gaussians *gaussians); // in the block
+// From host floats, and to host floats of the same count and degree (rounded).
+reference_gaussians reference_gaussians_from_floats(const gs_gaussians *gaussians);
+void reference_gaussians_to_floats(const reference_gaussians *gaussians, const gs_gaussians *floats);
+reference_camera reference_camera_from_floats(const gs_camera *camera);
+gs_camera reference_camera_to_floats(const reference_camera *camera);
+
+// ---- project ----
+
+typedef struct reference_splat_decisions {
+    signed char visible;           // 0: culled
+    signed char ratio_clamped[2];  // x/z and y/z: -1 at the lower bound, 1 at the upper, 0 free
+    signed char color_positive[3]; // 0: the channel was cut at zero
+} reference_splat_decisions;
+
+typedef struct reference_splat {
+    double mean[2];       // pixels
+    double covariance[3]; // a, b, c, with the 0.3 on the diagonal
+    double opacity;
+    double color[3];
+    double depth; // camera z, also if culled
+    reference_splat_decisions decisions;
+    // How close the decisions were:
+    double near_margin;    // |z / near - 1|
+    double opacity_margin; // |255 opacity - 1|
+    double ratio_margin;   // nearest bound of x/z or y/z, in widths of the free interval
+    double color_margin;   // smallest |0.5 + SH| of the three channels
+} reference_splat;
+
+// Gradients by a splat's values. covariance[1] is by the one number b that stands in two places of the
+// matrix.
+typedef struct reference_splat_gradient {
+    double mean[2];
+    double covariance[3];
+    double log_opacity;
+    double color[3];
+} reference_splat_gradient;
+
+// Gaussian i as the camera sees it. held: NULL, or the decisions to hold. A culled splat's values may be
+// anything, NaN included; no other stage reads them.
+void reference_project(const reference_gaussians *gaussians, int64_t i, int sh_degree_used,
+                       const reference_camera *camera, const reference_splat_decisions *held,
+                       reference_splat *splat);
+
+// Adjoint: writes the gradients of Gaussian i, zeros if it is culled.
+void reference_project_backward(const reference_gaussians *gaussians, int64_t i, int sh_degree_used,
+                                const reference_camera *camera, const reference_splat_decisions *decisions,
+                                const reference_splat_gradient *splat_gradient,
+                                const reference_gaussians *gradients);
+
+// The basis Y_k of docs/math.md and its derivatives by (x, y, z), each as a polynomial in the three.
+// direction need not have length one. gradient may be NULL.
+void reference_sh_basis(const double direction[3], double basis[16], double gradient[16][3]);
+
+// ---- bin ----
+
+// The largest opacity exp(-q) (not cut at 0.99) that a splat reaches at a pixel centre of the tile inside the
+// image; 0 if it is culled. The tile's list must hold the splat if this is >= 1/255.
+double reference_reach(const reference_splat *splat, int width, int height, int tile_x, int tile_y);
+
+// The exact lists, by brute force, each in the order (depth, index). Cost: every pixel by every splat.
+gs_lists reference_bin(const reference_splat *splats, int64_t count, int width, int height);
+void reference_lists_destroy(gs_lists *lists);
+
+// ---- render ----
+
+enum { REFERENCE_TILE_PIXELS = GS_TILE_SIZE * GS_TILE_SIZE };
+
+// What happened to one list entry at one pixel. A tape holds one for each entry of splat_index and each pixel
+// of its tile, row by row, pixels outside the image included (0 there): [pairs][REFERENCE_TILE_PIXELS].
+enum {
+    REFERENCE_SKIPPED = 0, // alpha < 1/255, or the pixel had stopped
+    REFERENCE_COUNTED = 1,
+    REFERENCE_CUT = 2,    // counted, alpha cut at 0.99
+    REFERENCE_STOPPED = 3 // the pixel stopped before this entry
+};
+
+typedef struct reference_image {
+    double *color;         // [3][height][width]
+    double *transmittance; // [height][width]
+    uint32_t *consumed;    // [height][width], as in gs_image
+    double *margin; // [height][width]: of the closest decision among |255 alpha - 1|, |alpha / 0.99 - 1| and
+                    // |T (1 - alpha) / 1e-4 - 1|; infinite where there was none
+} reference_image;
+
+reference_image reference_image_create(int width, int height);
+void reference_image_destroy(reference_image *image);
+
+// held: NULL, or the tape to replay. taken: NULL, or the tape to write.
+void reference_render(const reference_splat *splats, const gs_lists *lists, int width, int height,
+                      const double background[3], const uint8_t *held, uint8_t *taken,
+                      const reference_image *image);
+
+// Adjoint. color_gradient: [3][height][width]; alpha_gradient: [height][width] or NULL for 0; gradients:
+// [count].
+void reference_render_backward(const reference_splat *splats, int64_t count, const gs_lists *lists, int width,
+                               int height, const double background[3], const uint8_t *held,
+                               const double *color_gradient, const double *alpha_gradient,
+                               reference_splat_gradient *gradients);
+
+// The nine sums that gs_render_backward should have for a visible splat whose gradient is this.
+void reference_moments(const reference_splat *splat, const reference_splat_gradient *gradient,
+                       double moments[GS_MOMENTS]);
+
+// ---- loss ----
+
+typedef struct reference_loss_value {
+    double loss;
+    double l1;   // mean |c - c*|
+    double ssim; // mean
+} reference_loss_value;
+
+// color: [3][height][width]; target: [height][width][3]. held, taken: NULL, or the sign of c - c* of every
+// value, [3][height][width]. gradient: [3][height][width] or NULL.
+void reference_loss(const double *color, const uint8_t *target, int width, int height,
+                    const signed char *held, signed char *taken, reference_loss_value *value,
+                    double *gradient);
+
+// ---- Adam ----
+
+// As gs_adam.
+void reference_adam(const reference_gaussians *gaussians, const reference_gaussians *gradients,
+                    const reference_gaussians *first_moment, const reference_gaussians *second_moment,
+                    const gs_adam_rates *rates, int64_t step);
+
+// ---- all of it ----
+
+typedef struct reference_decisions {
+    reference_splat_decisions *splats; // [count]
+    gs_lists lists;
+    uint8_t *blend;    // the tape, [pairs][REFERENCE_TILE_PIXELS]
+    signed char *sign; // [3][height][width]
+} reference_decisions;
+
+void reference_decisions_destroy(reference_decisions *decisions);
+
+typedef struct reference_problem {
+    const reference_gaussians *gaussians;
+    int sh_degree_used;
+    const reference_camera *camera;
+    double background[3];
+    const uint8_t *target;      // [height][width][3]
+    const double *alpha_weight; // [height][width], or NULL for 0
+} reference_problem;
+
+typedef struct reference_outputs {
+    reference_loss_value value;
+    double objective; // loss + sum of alpha_weight times alpha
+    // The caller's memory, or NULL pointers where not wanted:
+    reference_image image;
+    reference_gaussians gradients;
+    double *mean2d_gradient; // [count][2], in units of half the image's width and height
+} reference_outputs;
+
+// project, bin, render, loss and back. Either held (the decisions to hold) or taken (where to leave the
+// decisions made, allocated here) may be given, not both; else NULL.
+void reference_pipeline(const reference_problem *problem, const reference_decisions *held,
+                        reference_decisions *taken, reference_outputs *outputs);
+
+// ---- random scenes ----
+
+// What the Gaussians of a random scene are like. Even indices are ordinary, odd ones go through the others in
+// turn, so REFERENCE_KIND_CYCLE consecutive Gaussians have every kind.
+typedef enum reference_kind {
+    REFERENCE_ORDINARY,
+    REFERENCE_OPAQUE,          // some pixels are cut at 0.99; several stop a pixel
+    REFERENCE_CLAMPED,         // x/z or y/z out of bounds, yet large enough to be seen
+    REFERENCE_NEEDLE,          // two scales extremely small
+    REFERENCE_FLAT,            // one scale extremely small
+    REFERENCE_HUGE,            // larger than the image
+    REFERENCE_TINY,            // far smaller than a pixel
+    REFERENCE_CLOSE,           // just behind the near plane
+    REFERENCE_FAINT,           // opacity just above 1/255
+    REFERENCE_TRANSPARENT,     // opacity below 1/255: culled
+    REFERENCE_BEHIND,          // behind the camera, or before the near plane: culled
+    REFERENCE_OFF_SCREEN,      // visible, but no pixel sees it
+    REFERENCE_ZERO_QUATERNION, // culled
+    REFERENCE_KINDS
+} reference_kind;
+
+enum { REFERENCE_KIND_CYCLE = 32 };
+
+reference_kind reference_kind_of(int64_t i);
+
+// Everything in it is exactly representable in float, so kernels and reference get the same input.
+typedef struct reference_scene {
+    reference_gaussians gaussians;
+    reference_camera camera; // any pose, principal point off centre, fx != fy
+    double background[3];    // not 0
+    uint8_t *target;         // [height][width][3]
+} reference_scene;
+
+// The same scene for the same arguments on every machine. width, height >= 1.
+reference_scene reference_scene_create(uint64_t seed, int64_t count, int sh_degree, int width, int height);
+void reference_scene_destroy(reference_scene *scene);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT
+//
+// The reference's lists and blending by hand-made cases, its adjoint against finite differences.
+#include "finite_difference.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace {
+
+// A scene projected and binned, with room for an image.
+class Projected {
+  public:
+    Projected(uint64_t seed, int64_t count, int width, int height)
+        : scene(reference_scene_create(seed, count, 1, width, height)), splats(static_cast<size_t>(count)),
+          image(reference_image_create(width, height)), width(width), height(height) {
+        for (int64_t i = 0; i < count; i++)
+            reference_project(&scene.gaussians, i, 1, &scene.camera, nullptr,
+                              &splats[static_cast<size_t>(i)]);
+        lists = reference_bin(splats.data(), count, width, height);
+        tape.resize(static_cast<size_t>(lists.pairs) * REFERENCE_TILE_PIXELS);
+    }
+    ~Projected() {
+        reference_lists_destroy(&lists);
+        reference_image_destroy(&image);
+        reference_scene_destroy(&scene);
+    }
+    Projected(const Projected &) = delete;
+    Projected &operator=(const Projected &) = delete;
+
+    size_t pixels() const { return static_cast<size_t>(width) * static_cast<size_t>(height); }
+    void render(const uint8_t *held, uint8_t *taken) {
+        reference_render(splats.data(), &lists, width, height, scene.background, held, taken, &image);
+    }
+
+    reference_scene scene;
+    std::vector<reference_splat> splats;
+    gs_lists lists{};
+    reference_image image;
+    std::vector<uint8_t> tape;
+    int width, height;
+};
+
+bool same_image(const reference_image &a, const reference_image &b, size_t pixels) {
+    return std::equal(a.color, a.color + 3 * pixels, b.color) &&
+           std::equal(a.transmittance, a.transmittance + pixels, b.transmittance);
+}
+
+TEST(Bin, TileListsGiveWhatOneListOfAllSplatsGives) {
+    Projected p(21, 4 * REFERENCE_KIND_CYCLE, 70, 41);
+    p.render(nullptr, nullptr);
+    // Every tile has every visible splat, in the order (depth, index).
+    std::vector<uint32_t> order;
+    for (uint32_t i = 0; i < p.splats.size(); i++)
+        if (p.splats[i].decisions.visible) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return p.splats[a].depth < p.splats[b].depth; });
+    const int tiles = p.lists.tiles_x * p.lists.tiles_y;
+    std::vector<int64_t> begin;
+    std::vector<uint32_t> index;
+    for (int t = 0; t < tiles; t++) {
+        begin.push_back(static_cast<int64_t>(index.size()));
+        index.insert(index.end(), order.begin(), order.end());
+    }
+    begin.push_back(static_cast<int64_t>(index.size()));
+    const gs_lists all = {p.lists.tiles_x, p.lists.tiles_y, begin.back(), begin.data(), index.data()};
+    ASSERT_LT(p.lists.pairs, all.pairs);
+    reference_image image = reference_image_create(p.width, p.height);
+    reference_render(p.splats.data(), &all, p.width, p.height, p.scene.background, nullptr, nullptr, &image);
+    EXPECT_TRUE(same_image(p.image, image, p.pixels()));
+    reference_image_destroy(&image);
+}
+
+TEST(Bin, ListsAreExact) {
+    Projected p(22, 2 * REFERENCE_KIND_CYCLE, 70, 41);
+    std::vector<uint8_t> seen_somewhere(p.splats.size());
+    for (int tile = 0; tile < p.lists.tiles_x * p.lists.tiles_y; tile++) {
+        std::vector<uint8_t> listed(p.splats.size());
+        for (int64_t k = p.lists.tile_begin[tile]; k < p.lists.tile_begin[tile + 1]; k++)
+            listed[p.lists.splat_index[k]] = seen_somewhere[p.lists.splat_index[k]] = 1;
+        for (size_t i = 0; i < p.splats.size(); i++) {
+            const double reach = reference_reach(&p.splats[i], p.width, p.height, tile % p.lists.tiles_x,
+                                                 tile / p.lists.tiles_x);
+            EXPECT_EQ(listed[i], reach >= 1.0 / 255) << "splat " << i << " in tile " << tile;
+        }
+    }
+    for (size_t i = 0; i < p.splats.size(); i++)
+        if (reference_kind_of(static_cast<int64_t>(i)) == REFERENCE_OFF_SCREEN) {
+            EXPECT_TRUE(p.splats[i].decisions.visible);
+            EXPECT_FALSE(seen_somewhere[i]);
+        }
+}
+
+TEST(Bin, EqualDepthsStandInTheOrderOfTheIndex) {
+    std::vector<reference_splat> splats(5);
+    for (size_t i = 0; i < splats.size(); i++) {
+        splats[i].mean[0] = splats[i].mean[1] = 2;
+        splats[i].covariance[0] = splats[i].covariance[2] = 4;
+        splats[i].opacity = 0.5;
+        splats[i].depth = i == 3 ? 1 : 2;
+        splats[i].decisions.visible = i != 1;
+    }
+    gs_lists lists = reference_bin(splats.data(), 5, 4, 4);
+    const std::vector<uint32_t> expected = {3, 0, 2, 4};
+    EXPECT_EQ(std::vector<uint32_t>(lists.splat_index, lists.splat_index + lists.pairs), expected);
+    reference_lists_destroy(&lists);
+}
+
+// Splats centred on the only pixel of an image of 1 by 1, one behind the other.
+class Stack {
+  public:
+    explicit Stack(const std::vector<double> &opacities)
+        : splats(opacities.size()), image(reference_image_create(1, 1)) {
+        for (size_t i = 0; i < splats.size(); i++) {
+            splats[i].mean[0] = splats[i].mean[1] = 0.5;
+            splats[i].covariance[0] = splats[i].covariance[2] = 2;
+            splats[i].covariance[1] = 1;
+            splats[i].opacity = opacities[i];
+            for (int c = 0; c < 3; c++) splats[i].color[c] = 0.1 * static_cast<double>(i + 1) + 0.01 * c;
+            splats[i].depth = 1;
+            splats[i].decisions.visible = 1;
+            index.push_back(static_cast<uint32_t>(i));
+        }
+        begin[1] = static_cast<int64_t>(splats.size());
+        tape.resize(splats.size() * REFERENCE_TILE_PIXELS);
+        const gs_lists lists = {1, 1, begin[1], begin, index.data()};
+        const double background[3] = {0.7, 0.8, 0.9};
+        reference_render(splats.data(), &lists, 1, 1, background, nullptr, tape.data(), &image);
+    }
+    ~Stack() { reference_image_destroy(&image); }
+    Stack(const Stack &) = delete;
+    Stack &operator=(const Stack &) = delete;
+    int decision(size_t k) const { return tape[k * REFERENCE_TILE_PIXELS]; }
+
+    std::vector<reference_splat> splats;
+    std::vector<uint32_t> index;
+    int64_t begin[2] = {0, 0};
+    std::vector<uint8_t> tape;
+    reference_image image;
+};
+
+TEST(Render, BlendsFrontToBackOverTheBackground) {
+    const Stack s({0.5, 0.25, 0.003, 0.2});
+    EXPECT_EQ(s.decision(2), REFERENCE_SKIPPED);
+    EXPECT_EQ(s.decision(3), REFERENCE_COUNTED);
+    const double left = 0.5 * 0.75 * 0.8;
+    for (int c = 0; c < 3; c++)
+        EXPECT_NEAR(s.image.color[c],
+                    0.5 * (0.1 + 0.01 * c) + 0.5 * 0.25 * (0.2 + 0.01 * c) + 0.375 * 0.2 * (0.4 + 0.01 * c) +
+                        left * (0.7 + 0.1 * c),
+                    1e-15);
+    EXPECT_NEAR(s.image.transmittance[0], left, 1e-15);
+    EXPECT_EQ(s.image.consumed[0], 4u);
+    EXPECT_NEAR(s.image.margin[0], 1 - 0.003 * 255, 1e-12);
+}
+
+TEST(Render, CutsAndStops) {
+    const Stack s({0.9999, 0.985, 0.5, 0.002});
+    EXPECT_EQ(s.decision(0), REFERENCE_CUT);
+    EXPECT_EQ(s.decision(1), REFERENCE_COUNTED);
+    EXPECT_EQ(s.decision(2), REFERENCE_STOPPED);
+    EXPECT_EQ(s.decision(3), REFERENCE_SKIPPED);
+    EXPECT_NEAR(s.image.transmittance[0], 0.01 * 0.015, 1e-15);
+    EXPECT_EQ(s.image.consumed[0], 2u);
+    EXPECT_NEAR(s.image.margin[0], 1 - 0.985 / 0.99, 1e-12);
+}
+
+TEST(Render, WithoutSplatsShowsTheBackground) {
+    const Stack s({});
+    EXPECT_EQ(s.image.color[1], 0.8);
+    EXPECT_EQ(s.image.transmittance[0], 1);
+    EXPECT_EQ(s.image.consumed[0], 0u);
+    EXPECT_EQ(s.image.margin[0], std::numeric_limits<double>::infinity());
+}
+
+TEST(Render, ReplayOfItsOwnTapeIsTheSameImage) {
+    Projected p(23, 4 * REFERENCE_KIND_CYCLE, 37, 53);
+    p.render(nullptr, p.tape.data());
+    reference_image replayed = reference_image_create(p.width, p.height);
+    std::vector<uint8_t> again(p.tape.size(), 255);
+    reference_render(p.splats.data(), &p.lists, p.width, p.height, p.scene.background, p.tape.data(),
+                     again.data(), &replayed);
+    EXPECT_TRUE(same_image(p.image, replayed, p.pixels()));
+    EXPECT_TRUE(std::equal(p.image.consumed, p.image.consumed + p.pixels(), replayed.consumed));
+    EXPECT_EQ(p.tape, again);
+    reference_image_destroy(&replayed);
+}
+
+TEST(Render, ReplayObeysTheTape) {
+    Projected p(24, 2 * REFERENCE_KIND_CYCLE, 20, 20);
+    p.render(nullptr, p.tape.data());
+    // The first pixel that counted something now skips its first splat.
+    size_t at = 0;
+    while (at < p.tape.size() && p.tape[at] != REFERENCE_COUNTED) at++;
+    ASSERT_LT(at, p.tape.size());
+    p.tape[at] = REFERENCE_SKIPPED;
+    reference_image replayed = reference_image_create(p.width, p.height);
+    reference_render(p.splats.data(), &p.lists, p.width, p.height, p.scene.background, p.tape.data(), nullptr,
+                     &replayed);
+    size_t different = 0;
+    for (size_t k = 0; k < p.pixels(); k++)
+        different += p.image.transmittance[k] != replayed.transmittance[k];
+    EXPECT_EQ(different, 1u);
+    reference_image_destroy(&replayed);
+}
+
+TEST(Render, AdjointMatchesFiniteDifferences) {
+    int decisions[4] = {};
+    GroupError errors[REFERENCE_KINDS][4]; // mean, covariance, log opacity, colour
+    const char *const name[4] = {"mean", "covariance", "log opacity", "color"};
+    for (const uint64_t seed : {6, 12}) {
+        Projected p(seed, REFERENCE_KIND_CYCLE, 37, 21);
+        p.render(nullptr, p.tape.data());
+        for (const uint8_t decision : p.tape) decisions[decision]++;
+        const std::vector<double> weights = random_weights(4 * p.pixels(), 5);
+        auto objective = [&] {
+            p.render(p.tape.data(), nullptr);
+            double sum = 0;
+            for (size_t k = 0; k < 3 * p.pixels(); k++) sum += weights[k] * p.image.color[k];
+            for (size_t k = 0; k < p.pixels(); k++)
+                sum += weights[3 * p.pixels() + k] * (1 - p.image.transmittance[k]);
+            return sum;
+        };
+        std::vector<reference_splat_gradient> gradients(p.splats.size());
+        reference_render_backward(p.splats.data(), static_cast<int64_t>(p.splats.size()), &p.lists, p.width,
+                                  p.height, p.scene.background, p.tape.data(), weights.data(),
+                                  weights.data() + 3 * p.pixels(), gradients.data());
+        std::vector<uint8_t> listed(p.splats.size());
+        for (int64_t k = 0; k < p.lists.pairs; k++) listed[p.lists.splat_index[k]] = 1;
+        for (size_t i = 0; i < p.splats.size(); i++) {
+            reference_splat &splat = p.splats[i];
+            const reference_splat_gradient &g = gradients[i];
+            if (!listed[i]) {
+                for (const double value :
+                     {g.mean[0], g.mean[1], g.covariance[0], g.covariance[1], g.covariance[2], g.log_opacity,
+                      g.color[0], g.color[1], g.color[2]})
+                    EXPECT_EQ(value, 0) << i;
+                continue;
+            }
+            GroupError *const error = errors[reference_kind_of(static_cast<int64_t>(i))];
+            const double a = splat.covariance[0], b = splat.covariance[1], c = splat.covariance[2];
+            const double determinant = a * c - b * b;
+            const double covariance_step[3] = {
+                0.003 * determinant / c, 0.003 * determinant / std::sqrt(a * c), 0.003 * determinant / a};
+            for (int k = 0; k < 2; k++)
+                error[0].add(g.mean[k], derivative(objective, splat.mean[k],
+                                                   0.003 * std::sqrt(determinant / (k == 0 ? c : a))));
+            for (int k = 0; k < 3; k++)
+                error[1].add(g.covariance[k], derivative(objective, splat.covariance[k], covariance_step[k]));
+            error[2].add(g.log_opacity,
+                         splat.opacity * derivative(objective, splat.opacity, 0.003 * splat.opacity));
+            for (int k = 0; k < 3; k++) error[3].add(g.color[k], derivative(objective, splat.color[k], 0.01));
+        }
+    }
+    EXPECT_GT(decisions[REFERENCE_COUNTED], 1000);
+    EXPECT_GT(decisions[REFERENCE_CUT], 10);
+    EXPECT_GT(decisions[REFERENCE_STOPPED], 30);
+    for (int kind = 0; kind <= REFERENCE_FAINT; kind++) // the kinds after it are not seen
+        for (int group = 0; group < 4; group++)
+            EXPECT_LE(errors[kind][group].relative(), max_gradient_error)
+                << name[group] << " of kind " << kind;
+}
+
+TEST(Render, MomentsAreTheSumsOverPixelsOfWhitenedOffsets) {
+    constexpr int width = 12, height = 9, pixels = width * height;
+    reference_splat splat{};
+    splat.mean[0] = 5.3;
+    splat.mean[1] = 4.1;
+    splat.covariance[0] = 7;
+    splat.covariance[1] = -3;
+    splat.covariance[2] = 4;
+    splat.opacity = 0.8;
+    const double color[3] = {0.2, 0.6, 0.9}, background[3] = {0.5, 0.1, 0.4};
+    std::copy_n(color, 3, splat.color);
+    splat.depth = 1;
+    splat.decisions.visible = 1;
+    gs_lists lists = reference_bin(&splat, 1, width, height);
+    const std::vector<double> weights = random_weights(4 * pixels, 6);
+    reference_splat_gradient gradient;
+    reference_render_backward(&splat, 1, &lists, width, height, background, nullptr, weights.data(),
+                              weights.data() + 3 * pixels, &gradient);
+    double moments[GS_MOMENTS];
+    reference_moments(&splat, &gradient, moments);
+
+    // L = chol(inverse covariance), scaled so that alpha = opacity 2^-|e|^2.
+    const double determinant = 7 * 4 - 3 * 3, xx = 4 / determinant, xy = 3 / determinant,
+                 yy = 7 / determinant;
+    const double unit = std::sqrt(1 / std::log(2.0) / 2), l0 = std::sqrt(xx), l1 = xy / l0,
+                 l2 = std::sqrt(yy - l1 * l1);
+    double expected[GS_MOMENTS] = {};
+    for (int k = 0; k < pixels; k++) {
+        const double dx = k % width + 0.5 - 5.3, dy = k / width + 0.5 - 4.1;
+        const double e[2] = {unit * (l0 * dx + l1 * dy), unit * l2 * dy};
+        const double alpha = 0.8 * std::exp2(-e[0] * e[0] - e[1] * e[1]);
+        if (alpha < 1.0 / 255) continue;
+        double h = weights[static_cast<size_t>(3 * pixels + k)];
+        for (int c = 0; c < 3; c++) {
+            const double w = weights[static_cast<size_t>(c * pixels + k)];
+            h += w * (color[c] - background[c]);
+            expected[c] += alpha * w;
+        }
+        h *= alpha;
+        const double terms[6] = {h, h * e[0], h * e[1], h * e[0] * e[0], h * e[0] * e[1], h * e[1] * e[1]};
+        for (int m = 0; m < 6; m++) expected[3 + m] += terms[m];
+    }
+    for (int m = 0; m < GS_MOMENTS; m++) EXPECT_NEAR(moments[m], expected[m], 1e-12) << m;
+    reference_lists_destroy(&lists);
+}
+
+} // namespace
