@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+// gs_adam against the double-precision reference, and what must hold without one.
+#include "kernel_frame.h"
+
+#include <algorithm>
+#include <limits>
+#include <math.h>
+#include <random>
+#include <string>
+
+namespace {
+
+const gs_adam_rates rates = {1.6e-4f, 5e-3f, 1e-3f, 5e-2f, 2.5e-3f, 1.25e-4f}; // all different
+
+// A reference_gaussians that frees itself, as one array of values.
+class block {
+  public:
+    block(int64_t count, int sh_degree, double value = 0)
+        : gaussians(reference_gaussians_create(count, sh_degree)) {
+        std::fill(begin(), end(), value);
+    }
+    explicit block(const device_gaussians &device) : gaussians(device.read()) {}
+    ~block() { reference_gaussians_destroy(&gaussians); }
+    block(const block &) = delete;
+    block &operator=(const block &) = delete;
+
+    reference_gaussians *get() { return &gaussians; }
+    double *begin() { return gaussians.mean; }
+    double *end() { return begin() + size(); }
+    int64_t size() const { return reference_gaussians_values(&gaussians); }
+    double &operator[](int64_t i) { return gaussians.mean[i]; }
+
+    // At which rate value i learns.
+    float rate(int64_t i) const {
+        const int64_t n = gaussians.count;
+        if (i < 3 * n) return rates.mean;
+        if (i < 6 * n) return rates.log_scale;
+        if (i < 10 * n) return rates.quaternion;
+        if (i < 11 * n) return rates.opacity_logit;
+        const int row = 3 * (gaussians.sh_degree + 1) * (gaussians.sh_degree + 1);
+        return (i - 11 * n) % row < 3 ? rates.sh_constant : rates.sh_rest;
+    }
+
+  private:
+    reference_gaussians gaussians;
+};
+
+// Either sign, magnitudes from 1e-8 to 1, some zeros; float values.
+void fill_gradient(block &gradient, std::mt19937 &random) {
+    for (double &g : gradient) {
+        const float magnitude = float(pow(10, -8.0 * random() / 4294967296.0));
+        g = random() % 10 == 0 ? 0 : random() % 2 ? magnitude : -magnitude;
+    }
+}
+
+// Relative error in norm, of the values that learn at one rate: each rate by itself. Values that are sums of
+// steps may come out near zero; `floor` is what they count as at least, in rates.
+void expect_close(block &values, block &exact, double floor, const char *what) {
+    for (const float rate : {rates.mean, rates.log_scale, rates.quaternion, rates.opacity_logit,
+                             rates.sh_constant, rates.sh_rest}) {
+        double difference = 0, norm = 0;
+        for (int64_t i = 0; i < exact.size(); i++) {
+            if (exact.rate(i) != rate) continue;
+            difference += pow(values[i] - exact[i], 2);
+            norm += std::max(pow(exact[i], 2), pow(floor * rate, 2));
+        }
+        EXPECT_LE(sqrt(difference), 1e-6 * sqrt(norm)) << what << ", rate " << rate;
+    }
+}
+
+TEST(Adam, AgreesWithTheReference) {
+    std::mt19937 random(1);
+    const int shapes[][2] = {{1, 0}, {1, 3}, {100, 0}, {257, 1}, {1000, 2}, {343, 3}};
+    for (const auto &[count, degree] : shapes) {
+        SCOPED_TRACE(std::to_string(count) + " Gaussians of degree " + std::to_string(degree));
+        // From zero, so that the values are nothing but the sum of the steps.
+        block exact(count, degree), exact_first(count, degree), exact_second(count, degree),
+            gradient(count, degree);
+        const device_gaussians values(count, degree), first(count, degree), second(count, degree);
+        for (int64_t step = 1; step <= 10; step++) {
+            fill_gradient(gradient, random);
+            const device_gaussians gradients(*gradient.get());
+            ASSERT_GS_OK(
+                gs_adam(values.get(), gradients.get(), first.get(), second.get(), &rates, step, nullptr));
+            reference_adam(exact.get(), gradient.get(), exact_first.get(), exact_second.get(), &rates, step);
+        }
+        block got(values), got_first(first), got_second(second);
+        expect_close(got, exact, 1, "values");
+        expect_close(got_first, exact_first, 0, "first moment");
+        expect_close(got_second, exact_second, 0, "second moment");
+    }
+}
+
+// The first step's corrections cancel the moments' weights: it goes by the rate, whatever the gradient's
+// size.
+TEST(Adam, FirstStepIsTheRate) {
+    const int count = 50, degree = 3;
+    std::mt19937 random(2);
+    block gradient(count, degree);
+    fill_gradient(gradient, random);
+    const device_gaussians values(count, degree), gradients(*gradient.get()), first(count, degree),
+        second(count, degree);
+    ASSERT_GS_OK(gs_adam(values.get(), gradients.get(), first.get(), second.get(), &rates, 1, nullptr));
+    block moved(values);
+    for (int64_t i = 0; i < moved.size(); i++) {
+        const double sign = (gradient[i] > 0) - (gradient[i] < 0);
+        ASSERT_NEAR(moved[i], -moved.rate(i) * sign, 1e-6 * moved.rate(i)) << i << ": " << gradient[i];
+    }
+}
+
+// Late, the corrections are 1: a steady gradient is its own first moment, and its square the second.
+TEST(Adam, LateStepsNeedNoCorrection) {
+    const int count = 10, degree = 1;
+    block steady(count, degree, -0.25), square(count, degree, 0.0625);
+    const device_gaussians values(count, degree), gradients(*steady.get()), first(*steady.get()),
+        second(*square.get());
+    const int64_t step = std::numeric_limits<int64_t>::max();
+    ASSERT_GS_OK(gs_adam(values.get(), gradients.get(), first.get(), second.get(), &rates, step, nullptr));
+    block moved(values);
+    for (int64_t i = 0; i < moved.size(); i++)
+        ASSERT_NEAR(moved[i], moved.rate(i), 1e-6 * moved.rate(i)) << i;
+}
+
+TEST(Adam, NaNStaysInItsValue) {
+    const int count = 20, degree = 3;
+    block start(count, degree, 1.5), gradient(count, degree);
+    const int64_t poisoned = 700;
+    gradient[poisoned] = NAN;
+    const device_gaussians values(*start.get()), gradients(*gradient.get()), first(count, degree),
+        second(count, degree);
+    ASSERT_GS_OK(gs_adam(values.get(), gradients.get(), first.get(), second.get(), &rates, 1, nullptr));
+    block after(values);
+    for (int64_t i = 0; i < after.size(); i++) {
+        if (i == poisoned)
+            EXPECT_TRUE(isnan(after[i]));
+        else
+            EXPECT_EQ(after[i], 1.5) << i; // a zero gradient moves nothing
+    }
+}
+
+TEST(Adam, TakesNoGaussians) {
+    const gs_gaussians none = {0, 3, nullptr, nullptr, nullptr, nullptr, nullptr};
+    EXPECT_GS_OK(gs_adam(&none, &none, &none, &none, &rates, 1, nullptr));
+}
+
+TEST(Adam, RefusesBadArguments) {
+    const device_gaussians values(4, 1), gradients(4, 1), first(4, 1), second(4, 1);
+    const gs_gaussians good = *gradients.get();
+    const auto adam = [&](const gs_gaussians *g, const gs_adam_rates *r, int64_t step) {
+        return gs_adam(values.get(), g, first.get(), second.get(), r, step, nullptr);
+    };
+    EXPECT_GS_OK(adam(&good, &rates, 1));
+    EXPECT_EQ(adam(nullptr, &rates, 1), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(adam(&good, nullptr, 1), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(adam(&good, &rates, 0), GS_INVALID_ARGUMENT);
+    gs_gaussians bad = good;
+    bad.count = 3;
+    EXPECT_EQ(adam(&bad, &rates, 1), GS_INVALID_ARGUMENT);
+    bad = good;
+    bad.sh_degree = 2;
+    EXPECT_EQ(adam(&bad, &rates, 1), GS_INVALID_ARGUMENT);
+    bad = good;
+    bad.sh = nullptr;
+    EXPECT_EQ(adam(&bad, &rates, 1), GS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(gs_last_error()).find("gs_adam"), std::string::npos) << gs_last_error();
+    for (const float rate : {-1.0f, NAN, INFINITY}) {
+        gs_adam_rates wrong = rates;
+        wrong.quaternion = rate;
+        EXPECT_EQ(adam(&good, &wrong, 1), GS_INVALID_ARGUMENT) << rate;
+    }
+    const auto refused = [](int64_t count, int32_t sh_degree) {
+        const gs_gaussians wrong = {count, sh_degree, nullptr, nullptr, nullptr, nullptr, nullptr};
+        return gs_adam(&wrong, &wrong, &wrong, &wrong, &rates, 1, nullptr) == GS_INVALID_ARGUMENT;
+    };
+    EXPECT_TRUE(refused(int64_t(1) << 31, 0));
+    EXPECT_TRUE(refused(-1, 0));
+    EXPECT_TRUE(refused(0, 4));
+    EXPECT_TRUE(refused(0, -1));
+}
+
+} // namespace

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// Device memory for tests, filled from and read back into a std::vector.
+#ifndef TESTS_DEVICE_VECTOR_H
+#define TESTS_DEVICE_VECTOR_H
+
+#include <device.h>
+#include <vector>
+
+template <typename T>
+class device_vector {
+  public:
+    explicit device_vector(size_t size)
+        : memory(static_cast<T *>(device_allocate(size * sizeof(T)))), size(size) {}
+    explicit device_vector(const std::vector<T> &values) : device_vector(values.size()) {
+        device_upload(memory, values.data(), size * sizeof(T));
+    }
+    ~device_vector() { device_free(memory); }
+    device_vector(const device_vector &) = delete;
+    device_vector &operator=(const device_vector &) = delete;
+
+    T *data() const { return memory; }
+    // Waits for all work.
+    std::vector<T> read() const {
+        std::vector<T> values(size);
+        device_download(values.data(), memory, size * sizeof(T));
+        return values;
+    }
+
+  private:
+    T *memory;
+    size_t size;
+};
+
+#endif

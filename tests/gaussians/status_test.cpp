@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+#include "status.h"
+
+#include <distwar/version.h>
+#include <gtest/gtest.h>
+#include <math.h>
+#include <string>
+#include <thread>
+
+namespace {
+
+gs_status require_positive(float x) {
+    GS_REQUIRE(x > 0, "x must be positive");
+    return GS_OK;
+}
+
+gs_status check(cudaError_t outcome) {
+    GS_CUDA(outcome);
+    return GS_OK;
+}
+
+TEST(Status, SaysWhatItIs) {
+    EXPECT_STREQ(gs_version(), DISTWAR_VERSION);
+    const std::string backend = gs_backend();
+    EXPECT_TRUE(backend == "simt" || backend == "cuda") << backend;
+}
+
+TEST(Status, ReductionNamesGoBothWays) {
+    for (int i = 0; i < GS_REDUCTIONS; i++) {
+        const char *name = gs_reduction_name(gs_reduction(i));
+        ASSERT_NE(name, nullptr) << i;
+        EXPECT_EQ(gs_reduction_from_name(name), i);
+    }
+    EXPECT_EQ(gs_reduction_from_name("atomic"), GS_ATOMIC);
+    EXPECT_EQ(gs_reduction_from_name("serial"), GS_SERIAL);
+    EXPECT_EQ(gs_reduction_from_name("bfly"), GS_BFLY);
+    EXPECT_EQ(gs_reduction_name(GS_REDUCTIONS), nullptr);
+    for (const char *unknown : {"", "Atomic", "atomic ", "bfl", "tree"})
+        EXPECT_EQ(gs_reduction_from_name(unknown), -1) << unknown;
+    EXPECT_EQ(gs_reduction_from_name(nullptr), -1);
+}
+
+TEST(Status, TextBelongsToTheThread) {
+    libgs_fail(GS_INVALID_ARGUMENT, "here");
+    std::string before, after;
+    std::thread([&] {
+        before = gs_last_error();
+        libgs_fail(GS_INVALID_ARGUMENT, "there");
+        after = gs_last_error();
+    }).join();
+    EXPECT_EQ(before, "");
+    EXPECT_EQ(after, "there");
+    EXPECT_STREQ(gs_last_error(), "here");
+}
+
+TEST(Status, LongTextIsCut) {
+    const std::string text(100000, 'x');
+    EXPECT_EQ(libgs_fail(GS_PAIRS_DO_NOT_FIT, "%s", text.c_str()), GS_PAIRS_DO_NOT_FIT);
+    const std::string kept = gs_last_error();
+    EXPECT_GT(kept.size(), 100u);
+    EXPECT_EQ(text.compare(0, kept.size(), kept), 0);
+}
+
+TEST(Status, RequireNamesTheFunctionAndRefusesNaN) {
+    libgs_fail(GS_INVALID_ARGUMENT, "earlier");
+    EXPECT_EQ(require_positive(1), GS_OK);
+    EXPECT_STREQ(gs_last_error(), "earlier");
+    EXPECT_EQ(require_positive(NAN), GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "require_positive: x must be positive");
+}
+
+TEST(Status, DeviceErrorsNameCallAndPlace) {
+    EXPECT_EQ(check(cudaSuccess), GS_OK);
+    EXPECT_EQ(check(cudaErrorInvalidValue), GS_DEVICE_ERROR);
+    const std::string text = gs_last_error();
+    EXPECT_EQ(text.rfind("status_test.cpp:", 0), 0u) << text;
+    EXPECT_NE(text.find(cudaGetErrorString(cudaErrorInvalidValue)), std::string::npos) << text;
+    EXPECT_NE(text.find("outcome"), std::string::npos) << text;
+}
+
+} // namespace
