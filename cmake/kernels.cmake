@@ -34,6 +34,8 @@ function(distwar_target target)
     if(sources)
       set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++")
     endif()
+    # Pragmas that unroll loops are for nvcc.
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas>)
     target_link_libraries(${target} PUBLIC simt)
   else()
     target_compile_options(
