@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+// Atomic updates lose nothing when many blocks meet, and treat zero, -0.0 and NaN as atomic.cuh says.
+
+#include "device_test.cuh"
+#include <distwar/atomic.cuh>
+#include <gtest/gtest.h>
+#include <algorithm>
+#include <limits>
+#include <math.h>
+
+namespace {
+
+enum { BLOCKS = 40, BLOCK = 96, THREADS = BLOCKS * BLOCK, TARGETS = 3 };
+
+// Thread t applies op with values[t] to target t % TARGETS and keeps what was there before.
+template <typename T, typename Op>
+__global__ void update(const T *values, T *targets, T *before) {
+    const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+    before[thread] = distwar::atomic_update(targets + thread % TARGETS, values[thread], Op{});
+}
+
+// The values found before are what a row of updates, one after another, would have found, whatever their
+// order: for each update that changed something the next one finds the result.
+template <typename T, typename Op>
+void check_contention(const std::vector<T> &values, T initial, std::vector<T> expected) {
+    for (int schedule = 0; schedule < 5; ++schedule) {
+        const device_array<T> device_values(values), targets(std::vector<T>(TARGETS, initial));
+        const device_array<T> before(std::vector<T>(THREADS, T(0)));
+        set_schedule(schedule);
+        run(BLOCKS, BLOCK, update<T, Op>, device_values.get(), targets.get(), before.get());
+        EXPECT_EQ(targets.download(), expected);
+
+        const std::vector<T> found = before.download();
+        for (int target = 0; target < TARGETS; ++target) {
+            std::vector<T> reached = {initial}, replaced = {expected[target]};
+            for (int thread = target; thread < THREADS; thread += TARGETS) {
+                const T after = Op{}(found[thread], values[thread]);
+                if (after == found[thread]) continue;
+                replaced.push_back(found[thread]);
+                reached.push_back(after);
+            }
+            std::sort(reached.begin(), reached.end());
+            std::sort(replaced.begin(), replaced.end());
+            EXPECT_EQ(reached, replaced);
+        }
+    }
+}
+
+template <typename T>
+class AtomicUpdate : public testing::Test {
+  protected:
+    std::vector<T> values;
+    std::vector<T> sum = std::vector<T>(TARGETS, T(1)), least = std::vector<T>(TARGETS, T(5000)),
+                   most = std::vector<T>(TARGETS, T(0));
+    void SetUp() override {
+        draw random(3);
+        for (int thread = 0; thread < THREADS; ++thread) {
+            const T value = T(random.below(4000)); // sums stay below 2^24; now and then zero
+            T &s = sum[thread % TARGETS], &l = least[thread % TARGETS], &m = most[thread % TARGETS];
+            values.push_back(value);
+            s = T(s + value), l = std::min(l, value), m = std::max(m, value);
+        }
+    }
+};
+using types = testing::Types<float, double, int, unsigned, long long, unsigned long long>;
+TYPED_TEST_SUITE(AtomicUpdate, types);
+
+TYPED_TEST(AtomicUpdate, AddLosesNothing) {
+    check_contention<TypeParam, distwar::add>(this->values, TypeParam(1), this->sum);
+}
+TYPED_TEST(AtomicUpdate, MinimumIsExact) {
+    check_contention<TypeParam, distwar::minimum>(this->values, TypeParam(5000), this->least);
+}
+TYPED_TEST(AtomicUpdate, MaximumIsExact) {
+    check_contention<TypeParam, distwar::maximum>(this->values, TypeParam(0), this->most);
+}
+
+// A structure of two halves, each with its own rule.
+struct alignas(8) range {
+    float least, most;
+};
+struct widen {
+    __device__ range operator()(range old, range value) const {
+        return {value.least < old.least ? value.least : old.least,
+                old.most < value.most ? value.most : old.most};
+    }
+};
+__global__ void widen_by_thread(range *target) {
+    const float thread = float(blockIdx.x * blockDim.x + threadIdx.x);
+    distwar::atomic_update(target, range{-thread, thread}, widen{});
+}
+
+TEST(AtomicUpdateOf, AStructure) {
+    const device_array<range> target(std::vector<range>(1, range{0, 0}));
+    run(BLOCKS, BLOCK, widen_by_thread, target.get());
+    EXPECT_EQ(target.download()[0].least, float(1 - THREADS));
+    EXPECT_EQ(target.download()[0].most, float(THREADS - 1));
+}
+
+// One update by one thread: what it returns and what it leaves, to the bit.
+template <typename T>
+struct outcome {
+    T before, after;
+};
+template <typename T, typename Op>
+__global__ void update_once(T *target, T value, outcome<T> *result) {
+    result->before = distwar::atomic_update(target, value, Op{});
+    result->after = *target;
+}
+template <typename T, typename Op>
+void expect_outcome(T memory, T value, T after) {
+    const device_array<T> target(std::vector<T>(1, memory));
+    const device_array<outcome<T>> result(std::vector<outcome<T>>(1, outcome<T>{}));
+    run(1, 1, update_once<T, Op>, target.get(), value, result.get());
+    const outcome<T> found = result.download()[0];
+    EXPECT_TRUE(same_bits(found.before, memory)) << found.before << " is not " << memory;
+    if (isnan(after) && !isnan(memory)) // which NaN an addition gives is the machine's choice
+        EXPECT_TRUE(isnan(found.after)) << memory << " and " << value << " gave " << found.after;
+    else
+        EXPECT_TRUE(same_bits(found.after, after)) << memory << " and " << value << " gave " << found.after;
+}
+
+template <typename T>
+void check_zero_and_nan() {
+    const T nan = std::numeric_limits<T>::quiet_NaN(), zero = 0, minus_zero = -zero, one = 1;
+    using distwar::add;
+    using distwar::maximum;
+    using distwar::minimum;
+    expect_outcome<T, add>(one, one, T(2));
+    expect_outcome<T, add>(minus_zero, zero, minus_zero); // skipped; an addition would give +0.0
+    expect_outcome<T, add>(minus_zero, minus_zero, minus_zero);
+    expect_outcome<T, add>(nan, zero, nan);
+    expect_outcome<T, add>(one, nan, nan);
+    expect_outcome<T, add>(nan, one, nan);
+    expect_outcome<T, add>(one, -one, zero);
+    expect_outcome<T, minimum>(one, nan, one);
+    expect_outcome<T, minimum>(nan, one, nan);
+    expect_outcome<T, minimum>(zero, minus_zero, zero);
+    expect_outcome<T, minimum>(minus_zero, zero, minus_zero);
+    expect_outcome<T, maximum>(one, nan, one);
+    expect_outcome<T, maximum>(nan, one, nan);
+    expect_outcome<T, maximum>(zero, minus_zero, zero);
+    expect_outcome<T, maximum>(minus_zero, zero, minus_zero);
+}
+
+TEST(AtomicUpdateOf, ZeroAndNanInFloat) {
+    check_zero_and_nan<float>();
+}
+TEST(AtomicUpdateOf, ZeroAndNanInDouble) {
+    check_zero_and_nan<double>();
+}
+
+} // namespace

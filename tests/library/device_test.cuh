@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// What the tests of the library share: device arrays, checked launches, schedules, and a draw of numbers that
+// is the same everywhere.
+#ifndef DEVICE_TEST_CUH
+#define DEVICE_TEST_CUH
+
+#include "launch.cuh"
+#include <random>
+#include <stdexcept>
+#include <string.h>
+#include <string>
+#include <vector>
+#ifndef __CUDACC__
+#include "simt.h"
+#endif
+
+// A failure fails the test that caused it.
+inline void check(cudaError_t status, const char *attempted) {
+    if (status != cudaSuccess)
+        throw std::runtime_error(std::string(attempted) + ": " + cudaGetErrorString(status));
+}
+#define CHECK(call) check((call), #call)
+
+template <typename T>
+class device_array {
+    T *memory = nullptr;
+    size_t count = 0;
+
+  public:
+    explicit device_array(const std::vector<T> &content) : count(content.size()) {
+        CHECK(cudaMalloc(reinterpret_cast<void **>(&memory), count * sizeof(T)));
+        upload(content);
+    }
+    device_array(const device_array &) = delete;
+    device_array &operator=(const device_array &) = delete;
+    ~device_array() { cudaFree(memory); }
+    T *get() const { return memory; }
+    void upload(const std::vector<T> &content) {
+        CHECK(cudaMemcpy(memory, content.data(), count * sizeof(T), cudaMemcpyHostToDevice));
+    }
+    std::vector<T> download() const {
+        std::vector<T> content(count);
+        CHECK(cudaMemcpy(content.data(), memory, count * sizeof(T), cudaMemcpyDeviceToHost));
+        return content;
+    }
+};
+
+// Launches and waits.
+template <typename... Parameters, typename... Arguments>
+void run(dim3 grid, dim3 block, void (*kernel)(Parameters...), Arguments... arguments) {
+    CHECK(launch(cudaStream_t(0), grid, block, kernel, arguments...));
+    CHECK(cudaGetLastError());
+    CHECK(cudaDeviceSynchronize());
+}
+
+// The order in which the lanes of the next launches run. A GPU chooses its own: there it is one more
+// repetition.
+inline void set_schedule(unsigned seed) {
+#ifdef __CUDACC__
+    (void)seed;
+#else
+    simt_set_seed(seed);
+#endif
+}
+
+class draw {
+    std::mt19937 state;
+
+  public:
+    explicit draw(unsigned seed) : state(seed) {}
+    unsigned bits() { return unsigned(state()); }
+    unsigned below(unsigned count) { return bits() % count; } // 0..count-1
+    unsigned bits_or_one() {
+        const unsigned drawn = bits();
+        return drawn ? drawn : 1;
+    }
+};
+
+template <typename T>
+bool same_bits(T a, T b) {
+    return memcmp(&a, &b, sizeof(T)) == 0;
+}
+
+#endif

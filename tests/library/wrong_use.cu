@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// Uses that must not compile, one for each value of WRONG_USE, and with 0 the right use beside them, which
+// must.
+
+#include <distwar/reduce.cuh>
+
+struct three_bytes {
+    char bytes[3];
+};
+struct loose {
+    float x, y; // 8 bytes, aligned to 4
+};
+struct not_trivial {
+    int value;
+    __device__ not_trivial(const not_trivial &other) : value(other.value) {}
+};
+struct replace {
+    template <typename T>
+    __device__ T operator()(T, T value) const {
+        return value;
+    }
+};
+
+__global__ void use(float *base, double *base_of_doubles, three_bytes *a, loose *b, not_trivial *c) {
+    const float val[2] = {1, 2};
+    const float *const one = val;
+    (void)base, (void)base_of_doubles, (void)a, (void)b, (void)c, (void)one;
+    using namespace distwar;
+#if WRONG_USE == 0
+    reduce_serial(all_lanes, true, 0, val, record<float>{base, 2});
+    reduce_bfly(all_lanes, true, 0ull, val, pointers{base, base + 1});
+    reduce_atomic(all_lanes, true, 0l, val, planes<float>{base, 1});
+    atomic_update(base_of_doubles, 1.0, replace{});
+#elif WRONG_USE == 1
+    reduce_serial(all_lanes, true, 0.5f, val, record<float>{base, 2});
+#elif WRONG_USE == 2
+    reduce_bfly(all_lanes, true, short(1), val, record<float>{base, 2});
+#elif WRONG_USE == 3
+    reduce_atomic(all_lanes, true, true, val, record<float>{base, 2});
+#elif WRONG_USE == 4
+    reduce_serial(all_lanes, true, 0, val, record<double>{base_of_doubles, 2});
+#elif WRONG_USE == 5
+    reduce_bfly(all_lanes, true, 0, val, planes<double>{base_of_doubles, 2});
+#elif WRONG_USE == 6
+    reduce_serial(all_lanes, true, 0, val, pointers{base});
+#elif WRONG_USE == 7
+    reduce_serial(all_lanes, true, 0, val, pointers{base_of_doubles, base_of_doubles});
+#elif WRONG_USE == 8
+    pointers<0, float> none;
+    (void)none;
+#elif WRONG_USE == 9
+    reduce_serial(all_lanes, true, 0, val, record<int>{nullptr, 2});
+#elif WRONG_USE == 10
+    atomic_update(a, three_bytes{}, replace{});
+#elif WRONG_USE == 11
+    atomic_update(b, loose{}, replace{});
+#elif WRONG_USE == 12
+    atomic_update(c, *c, replace{});
+#endif
+}
