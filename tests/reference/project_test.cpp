@@ -145,6 +145,41 @@ TEST(Project, CullsWhatIsNotFinite) {
     reference_scene_destroy(&scene);
 }
 
+TEST(Project, CullsUpToAndWithTheNearPlane) {
+    reference_scene scene = reference_scene_create(16, 1, 0, 60, 40);
+    reference_camera &camera = scene.camera;
+    reference_splat splat;
+    reference_project(&scene.gaussians, 0, 0, &camera, nullptr, &splat);
+    const double depth = splat.depth;
+    for (const double near : {depth * (1 - 1e-12), depth, depth * (1 + 1e-12)}) {
+        camera.near_plane = near;
+        reference_project(&scene.gaussians, 0, 0, &camera, nullptr, &splat);
+        EXPECT_EQ(splat.decisions.visible, near < depth);
+    }
+    reference_scene_destroy(&scene);
+}
+
+TEST(Project, UsesOnlyTheCoefficientsOfTheDegreeInUse) {
+    reference_scene scene = reference_scene_create(17, 1, 3, 60, 40);
+    reference_gaussians gradients = reference_gaussians_create(1, 3);
+    const reference_splat_gradient ones = {{1, 1}, {1, 1, 1}, 1, {1, 1, 1}};
+    for (int used = 3; used >= 0; used--) {
+        reference_splat all, zeroed;
+        reference_project(&scene.gaussians, 0, used, &scene.camera, nullptr, &all);
+        const int values = 3 * (used + 1) * (used + 1);
+        std::fill(scene.gaussians.sh + values, scene.gaussians.sh + 48, 0);
+        reference_project(&scene.gaussians, 0, 3, &scene.camera, nullptr, &zeroed);
+        for (int channel = 0; channel < 3; channel++)
+            EXPECT_EQ(all.color[channel], zeroed.color[channel]) << used;
+        reference_splat_decisions bright = all.decisions;
+        for (signed char &positive : bright.color_positive) positive = 1;
+        reference_project_backward(&scene.gaussians, 0, used, &scene.camera, &bright, &ones, &gradients);
+        for (int k = 0; k < 48; k++) EXPECT_EQ(gradients.sh[k] != 0, k < values) << used << " " << k;
+    }
+    reference_gaussians_destroy(&gradients);
+    reference_scene_destroy(&scene);
+}
+
 // v turned by the unit quaternion of q, by the quaternion product q v q*.
 std::array<double, 3> turn(const double *q, std::array<double, 3> v) {
     const double norm = std::sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
