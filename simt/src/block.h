@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT
 // A block: its lanes and warps, who runs next, where lanes wait.
 //
-// One block runs on one OS thread at a time. A lane runs until it must wait (or a seeded schedule switches it
-// out), then goes directly to the next ready lane. A fiber whose lane has ended takes a lane that has not
-// begun, so kernels whose lanes never wait run as a plain loop on one stack.
+// One block runs on one OS thread at a time. A lane runs until it must wait (or
+// a seeded schedule switches it out), then goes directly to the next ready
+// lane. A fiber whose lane has ended takes a lane that has not begun, so
+// kernels whose lanes never wait run as a plain loop on one stack.
 #ifndef SIMT_BLOCK_H
 #define SIMT_BLOCK_H
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
 #include "counting.h"
 #include "fiber.h"
 #include "launch_state.h"
 #include "simt/kernel.h"
 #include "simt/lanes.h"
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
 
 namespace simt {
 
@@ -26,108 +27,114 @@ constexpr unsigned max_warps = max_threads / lanes_per_warp;
 struct Warp;
 class Block;
 
-struct Lane {
-    uint3 thread;
-    Context context; // while it does not run
-    Warp *warp;
-    unsigned index; // in the warp
-    unsigned bit;   // 1 << index
+struct Lane : Lane_result {
+  uint3 thread;
+  Context context; // while it does not run
+  Warp *warp;
+  unsigned index; // in the warp
+  unsigned bit;   // 1 << index
 };
 
-// The lane that this OS thread runs; null outside kernels.
-extern __thread Lane *current __attribute__((tls_model("initial-exec")));
+// The lane that this OS thread runs.
+inline Lane &running() { return *static_cast<Lane *>(current); }
 
 // Lanes that wait for each other.
 struct Group {
-    Kind kind;
-    unsigned mask, arrived;
+  Kind kind;
+  unsigned mask, arrived;
 };
 
 struct Warp {
-    Block *block;
-    unsigned index;
-    unsigned existing; // lanes that the block's size gives it
-    unsigned ready;    // lanes that can run, the running one included
-    unsigned exited;
-    unsigned at_barrier;
-    unsigned groups; // each holds at least one lane, so 32 are enough
-    Group group[lanes_per_warp];
-    // of the collective each lane waits at
-    std::uint64_t value[lanes_per_warp];
-    std::uint64_t operand[lanes_per_warp];
-    std::uint64_t result[lanes_per_warp];
-    // where each lane was last seen, and for what
-    Kind kind[lanes_per_warp];
-    Place place[lanes_per_warp];
-    Instruction_count instructions;
+  Block *block;
+  unsigned index;
+  unsigned existing; // lanes that the block's size gives it
+  unsigned ready;    // lanes that can run, the running one included
+  unsigned exited;
+  unsigned at_barrier;
+  unsigned groups; // each holds at least one lane, so 32 are enough
+  Group group[lanes_per_warp];
+  // of the collective each lane waits at
+  std::uint64_t value[lanes_per_warp];
+  std::uint64_t operand[lanes_per_warp];
+  // where each lane was last seen, and for what
+  Kind kind[lanes_per_warp];
+  Place place[lanes_per_warp];
+  Instruction_count instructions;
 };
 
 class Block {
-  public:
-    Block();
-    // Runs blocks of the launch on the calling OS thread until none is left. Throws std::bad_alloc.
-    void run(Launch &launch);
+public:
+  Block();
+  // Runs blocks of the launch on the calling OS thread until none is left.
+  // Throws std::bad_alloc.
+  void run(Launch &launch);
 
-    // What lanes call. All may return much later; each is a step.
-    std::uint64_t meet(Lane &lane, Kind kind, unsigned mask, std::uint64_t value, std::uint64_t operand,
-                       Place place);
-    int barrier(Lane &lane, Collective collective, bool predicate, Place place);
-    void yield(Lane &lane, Place place);
-    bool begin_atomic(Lane &lane, const void *address, std::size_t bytes, Place place);
-    [[noreturn]] void trap(const Lane &lane, Place place);
+  // What lanes call. All may return much later; each is a step.
+  Lane &meet(Lane &lane, Kind kind, unsigned mask, std::uint64_t value,
+             std::uint64_t operand, Place place);
+  Lane &barrier(Lane &lane, Collective collective, bool predicate, Place place);
+  void yield(Lane &lane, Place place);
+  bool begin_atomic(Lane &lane, const void *address, std::size_t bytes,
+                    Place place);
+  [[noreturn]] void trap(const Lane &lane, Place place);
 
-  private:
-    static void lane_main();
-    void set_up(Launch &launch);
-    void start(std::uint64_t index);
-    // A ready lane other than `from` if there is one; null if none is ready.
-    Lane *next(const Lane &from);
-    Lane *next_in_order(const Lane &from, bool stay_in_warp);
-    Lane *draw();
-    void wait(Lane &lane);
-    void go_on(Lane &from, Lane &to);
-    void step(Lane &lane);
-    void complete(Lane &lane, const Group &group);
-    void set_ready(Warp &warp, unsigned lanes);
-    std::uint32_t random(std::uint32_t bound);
+  // Goes on with `to`; the result must be passed to result_after().
+  static Switched go_on(Lane &from, Lane &to);
 
-    // Refusals: report, then abandon. Two steps, since nothing that owns memory may stand on a stack that is
-    // abandoned. The message says what `reason` says, and what all lanes of the warp, or of the block, were
-    // doing.
-    enum class Scope { warp, block };
-    void report(const Lane &lane, const std::string &reason, Scope scope);
-    bool valid(const Lane &lane, Kind kind, unsigned mask, std::uint64_t width);
-    void report_sources(const Lane &lane, const Group &group);
-    // Looks for the reason why lanes wait in vain; if there is none but waiting, it is `otherwise`.
-    void report_stuck(const Lane &lane, const std::string &otherwise);
-    [[noreturn]] void abandon();
-    std::string describe_lanes(const Lane &caller, Scope scope) const;
-    std::string describe_lane(const Lane &caller, const Lane &lane) const;
+private:
+  static void lane_main();
+  void set_up(Launch &launch);
+  void start(std::uint64_t index);
+  // A ready lane other than `from` if there is one; null if none is ready.
+  Lane *next(const Lane &from);
+  Lane *next_in_order(const Lane &from, bool stay_in_warp);
+  Lane *draw();
+  Lane &wait(Lane &lane);
 
-    Launch *launch_ = nullptr;
-    std::uint64_t index_ = 0;
-    unsigned threads_ = 0, warps_ = 0;
-    unsigned live_ = 0;
-    unsigned ready_warps_ = 0; // those with a ready lane
-    std::uint64_t steps_left_ = 0;
-    unsigned atomics_in_a_row_ = 0;
-    std::uint64_t random_ = 0; // 0: run in order
-    bool refused_ = false;
-    struct {
-        unsigned arrived, sum;
-        int result;
-    } barrier_[4] = {};
-    simt_counters counters_ = {};
-    uint3 block_ = {0, 0, 0}; // its index in the grid
-    Context os_thread_;
-    Stack_pool stacks_;
-    struct Free {
-        void operator()(void *memory) const;
-    };
-    std::unique_ptr<void, Free> dynamic_shared_;
-    std::size_t dynamic_shared_bytes_ = 0;
-    Warp warp_[max_warps];
-    Lane lane_[max_threads];
+  void step(const Lane &lane);
+  void complete(Lane &lane, const Group &group);
+  void set_ready(Warp &warp, unsigned lanes);
+  std::uint32_t random(std::uint32_t bound);
+
+  // Refusals: report, then abandon. Two steps, since nothing that owns memory
+  // may stand on a stack that is abandoned. The message says what `reason`
+  // says, and what all lanes of the warp, or of the block, were doing.
+  enum class Scope { warp, block };
+  void report(const Lane &lane, const std::string &reason, Scope scope);
+  bool valid(const Lane &lane, Kind kind, unsigned mask, std::uint64_t width);
+  void report_sources(const Lane &lane, const Group &group);
+  // Looks for the reason why lanes wait in vain; if there is none but waiting,
+  // it is `otherwise`.
+  void report_stuck(const Lane &lane, const std::string &otherwise);
+  [[noreturn]] void refuse_waiting(const Lane &lane);
+  [[noreturn]] void refuse_steps(const Lane &lane);
+  [[noreturn]] void abandon();
+  std::string describe_lanes(const Lane &caller, Scope scope) const;
+  std::string describe_lane(const Lane &caller, const Lane &lane) const;
+
+  Launch *launch_ = nullptr;
+  std::uint64_t index_ = 0;
+  unsigned threads_ = 0, warps_ = 0;
+  unsigned live_ = 0;
+  unsigned ready_warps_ = 0; // those with a ready lane
+  std::uint64_t steps_left_ = 0;
+  unsigned atomics_in_a_row_ = 0;
+  std::uint64_t random_ = 0; // 0: run in order
+  bool refused_ = false;
+  struct {
+    unsigned arrived, sum;
+  } barrier_[4] = {};
+  simt_counters counters_ = {};
+  uint3 block_ = {0, 0, 0}; // its index in the grid
+  Context os_thread_;
+  Stack_pool stacks_;
+  struct Free {
+    void operator()(void *memory) const;
+  };
+  std::unique_ptr<void, Free> dynamic_shared_;
+  std::size_t dynamic_shared_bytes_ = 0;
+  Warp warp_[max_warps];
+  Lane lane_[max_threads];
 };
 
 } // namespace simt

@@ -3,8 +3,8 @@
 #ifndef SIMT_LANE_TEXT_H
 #define SIMT_LANE_TEXT_H
 
-#include <string>
 #include "simt/lanes.h"
+#include <string>
 
 namespace simt {
 

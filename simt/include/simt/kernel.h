@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a kernel knows of itself: where it is in the grid, and its block's dynamic shared memory.
+// What a kernel knows of itself: where it is in the grid, and its block's
+// dynamic shared memory.
 #ifndef SIMT_KERNEL_H
 #define SIMT_KERNEL_H
 
@@ -9,8 +10,8 @@ namespace simt {
 
 // A line of source: of a call, through default arguments.
 struct Place {
-    const char *file;
-    int line;
+  const char *file;
+  int line;
 };
 #define SIMT_HERE simt::Place place = {__builtin_FILE(), __builtin_LINE()}
 
@@ -19,8 +20,9 @@ extern __thread void *dynamic_shared;
 
 } // namespace simt
 
-// Of the lane that this OS thread runs just now. The TLS model saves a call for each access from a shared
-// library, and costs the program a few dozen bytes of its static TLS.
+// Of the lane that this OS thread runs just now. The TLS model saves a call for
+// each access from a shared library, and costs the program a few dozen bytes of
+// its static TLS.
 #define SIMT_OF_LANE extern __thread __attribute__((tls_model("initial-exec")))
 SIMT_OF_LANE uint3 threadIdx, blockIdx;
 SIMT_OF_LANE dim3 blockDim, gridDim;
@@ -28,10 +30,9 @@ SIMT_OF_LANE dim3 blockDim, gridDim;
 
 constexpr int warpSize = 32;
 
-// The block's dynamic shared memory (cudaLaunchConfig_t::dynamicSmemBytes), aligned to 256 bytes and filled
-// with 0xFF bytes when the block begins; null if the launch asked for none.
-inline void *simt_dynamic_shared() {
-    return simt::dynamic_shared;
-}
+// The block's dynamic shared memory (cudaLaunchConfig_t::dynamicSmemBytes),
+// aligned to 256 bytes and filled with 0xFF bytes when the block begins; null
+// if the launch asked for none.
+inline void *simt_dynamic_shared() { return simt::dynamic_shared; }
 
 #endif

@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: MIT
-// The part of the CUDA runtime API that this project uses, with C linkage. Each function keeps CUDA's
-// contract; work is done when the call returns. Names, values of enumerators and signatures are CUDA's.
+// The part of the CUDA runtime API that this project uses, with C linkage. Each
+// function keeps CUDA's contract; work is done when the call returns. Names,
+// values of enumerators and signatures are CUDA's.
 #ifndef SIMT_RUNTIME_API_H
 #define SIMT_RUNTIME_API_H
 
-#include <stddef.h>
 #include "vector_types.h"
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef enum cudaError {
-    cudaSuccess = 0,
-    cudaErrorInvalidValue = 1,
-    cudaErrorMemoryAllocation = 2,
-    cudaErrorInitializationError = 3,
-    cudaErrorInvalidConfiguration = 9,
-    cudaErrorInvalidMemcpyDirection = 21,
-    cudaErrorInvalidDeviceFunction = 98,
-    cudaErrorNoDevice = 100,
-    cudaErrorInvalidDevice = 101,
-    cudaErrorInvalidResourceHandle = 400,
-    cudaErrorNotReady = 600,
-    cudaErrorIllegalAddress = 700,
-    cudaErrorLaunchOutOfResources = 701,
-    cudaErrorLaunchTimeout = 702,
-    cudaErrorAssert = 710,
-    cudaErrorLaunchFailure = 719,
-    cudaErrorNotSupported = 801,
-    cudaErrorUnknown = 999
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInitializationError = 3,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorInvalidMemcpyDirection = 21,
+  cudaErrorInvalidDeviceFunction = 98,
+  cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorInvalidResourceHandle = 400,
+  cudaErrorNotReady = 600,
+  cudaErrorIllegalAddress = 700,
+  cudaErrorLaunchOutOfResources = 701,
+  cudaErrorLaunchTimeout = 702,
+  cudaErrorAssert = 710,
+  cudaErrorLaunchFailure = 719,
+  cudaErrorNotSupported = 801,
+  cudaErrorUnknown = 999
 } cudaError_t;
 
 const char *cudaGetErrorName(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error);
-// The calling thread's last error; Get also forgets it. A failed launch shows in every synchronizing call of
-// the thread until it is forgotten.
+// The calling thread's last error; Get also forgets it. A failed launch shows
+// in every synchronizing call of the thread until it is forgotten.
 cudaError_t cudaGetLastError(void);
 cudaError_t cudaPeekAtLastError(void);
 
@@ -43,17 +44,17 @@ cudaError_t cudaPeekAtLastError(void);
 
 // Of NVIDIA's fields, those that mean something here.
 typedef struct cudaDeviceProp {
-    char name[256]; // "CPU (simt, N threads)"
-    size_t totalGlobalMem;
-    size_t sharedMemPerBlock;
-    size_t sharedMemPerBlockOptin;
-    int warpSize;
-    int maxThreadsPerBlock;
-    int maxThreadsDim[3];
-    int maxGridSize[3];
-    int major, minor;        // of the architecture whose limits are kept
-    int multiProcessorCount; // OS threads that run blocks
-    int l2CacheSize;
+  char name[256]; // "CPU (simt, N threads)"
+  size_t totalGlobalMem;
+  size_t sharedMemPerBlock;
+  size_t sharedMemPerBlockOptin;
+  int warpSize;
+  int maxThreadsPerBlock;
+  int maxThreadsDim[3];
+  int maxGridSize[3];
+  int major, minor;        // of the architecture whose limits are kept
+  int multiProcessorCount; // OS threads that run blocks
+  int l2CacheSize;
 } cudaDeviceProp;
 
 cudaError_t cudaGetDeviceCount(int *count);
@@ -79,10 +80,12 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
 #ifdef __cplusplus
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
+                                unsigned flags = 0);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = 0);
 #else
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
+                                unsigned flags);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 #endif
 cudaError_t cudaEventCreate(cudaEvent_t *event);
@@ -90,16 +93,17 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
-cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end);
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start,
+                                 cudaEvent_t end);
 
 // ---- memory
 
 enum cudaMemcpyKind {
-    cudaMemcpyHostToHost = 0,
-    cudaMemcpyHostToDevice = 1,
-    cudaMemcpyDeviceToHost = 2,
-    cudaMemcpyDeviceToDevice = 3,
-    cudaMemcpyDefault = 4
+  cudaMemcpyHostToHost = 0,
+  cudaMemcpyHostToDevice = 1,
+  cudaMemcpyDeviceToHost = 2,
+  cudaMemcpyDeviceToDevice = 3,
+  cudaMemcpyDefault = 4
 };
 
 #define cudaHostAllocDefault 0x00
@@ -107,9 +111,9 @@ enum cudaMemcpyKind {
 #define cudaHostAllocMapped 0x02
 #define cudaHostAllocWriteCombined 0x04
 
-// Fresh device memory is filled with 0xFF bytes (NaN, -1), so that use of unset memory shows. Aligned to 256
-// bytes, and no longer than asked for, so that AddressSanitizer sees overruns. More than the machine has free
-// is refused.
+// Fresh device memory is filled with 0xFF bytes (NaN, -1), so that use of unset
+// memory shows. Aligned to 256 bytes, and no longer than asked for, so that
+// AddressSanitizer sees overruns. More than the machine has free is refused.
 cudaError_t cudaMalloc(void **memory, size_t bytes);
 cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream);
 cudaError_t cudaFree(void *memory);
@@ -118,69 +122,77 @@ cudaError_t cudaMallocHost(void **memory, size_t bytes);
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *memory);
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes,
+                       enum cudaMemcpyKind kind);
 cudaError_t cudaMemset(void *memory, int value, size_t bytes);
 #ifdef __cplusplus
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
+                            enum cudaMemcpyKind kind, cudaStream_t stream = 0);
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes,
                             cudaStream_t stream = 0);
-cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream = 0);
 #else
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
+                            enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes,
                             cudaStream_t stream);
-cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream);
 #endif
 
 // ---- launches (cudaLaunchKernelEx itself is a template: launch.h)
 
 typedef enum cudaFuncAttribute {
-    cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
-    cudaFuncAttributePreferredSharedMemoryCarveout = 9
+  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+  cudaFuncAttributePreferredSharedMemoryCarveout = 9
 } cudaFuncAttribute;
 
-// Dynamic shared memory above 48 KiB must be asked for here before the launch, 227 KiB at most, as on sm_90.
-cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value);
+// Dynamic shared memory above 48 KiB must be asked for here before the launch,
+// 227 KiB at most, as on sm_90.
+cudaError_t cudaFuncSetAttribute(const void *kernel,
+                                 cudaFuncAttribute attribute, int value);
 
-// No attribute is supported; a launch with numAttrs > 0 fails with cudaErrorNotSupported.
+// No attribute is supported; a launch with numAttrs > 0 fails with
+// cudaErrorNotSupported.
 typedef struct cudaLaunchAttribute cudaLaunchAttribute;
 
 typedef struct cudaLaunchConfig_st {
-    dim3 gridDim;
-    dim3 blockDim;
-    size_t dynamicSmemBytes;
-    cudaStream_t stream;
-    cudaLaunchAttribute *attrs;
-    unsigned numAttrs;
+  dim3 gridDim;
+  dim3 blockDim;
+  size_t dynamicSmemBytes;
+  cudaStream_t stream;
+  cudaLaunchAttribute *attrs;
+  unsigned numAttrs;
 } cudaLaunchConfig_t;
 
 #ifdef __cplusplus
 }
 
-template <typename T>
-cudaError_t cudaMalloc(T **memory, size_t bytes) {
-    return cudaMalloc(reinterpret_cast<void **>(memory), bytes);
+template <typename T> cudaError_t cudaMalloc(T **memory, size_t bytes) {
+  return cudaMalloc(reinterpret_cast<void **>(memory), bytes);
 }
 template <typename T>
 cudaError_t cudaMallocAsync(T **memory, size_t bytes, cudaStream_t stream) {
-    return cudaMallocAsync(reinterpret_cast<void **>(memory), bytes, stream);
+  return cudaMallocAsync(reinterpret_cast<void **>(memory), bytes, stream);
 }
-template <typename T>
-cudaError_t cudaMallocHost(T **memory, size_t bytes) {
-    return cudaMallocHost(reinterpret_cast<void **>(memory), bytes);
+template <typename T> cudaError_t cudaMallocHost(T **memory, size_t bytes) {
+  return cudaMallocHost(reinterpret_cast<void **>(memory), bytes);
 }
 template <typename T>
 cudaError_t cudaHostAlloc(T **memory, size_t bytes, unsigned flags) {
-    return cudaHostAlloc(reinterpret_cast<void **>(memory), bytes, flags);
+  return cudaHostAlloc(reinterpret_cast<void **>(memory), bytes, flags);
 }
 // For __constant__ and __device__ variables, which are plain globals here.
 template <typename T>
-cudaError_t cudaMemcpyToSymbol(T &symbol, const void *from, size_t bytes, size_t offset = 0,
+cudaError_t cudaMemcpyToSymbol(T &symbol, const void *from, size_t bytes,
+                               size_t offset = 0,
                                cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
-    return cudaMemcpy(reinterpret_cast<char *>(&symbol) + offset, from, bytes, kind);
+  return cudaMemcpy(reinterpret_cast<char *>(&symbol) + offset, from, bytes,
+                    kind);
 }
 template <typename T>
-cudaError_t cudaMemcpyFromSymbol(void *to, const T &symbol, size_t bytes, size_t offset = 0,
+cudaError_t cudaMemcpyFromSymbol(void *to, const T &symbol, size_t bytes,
+                                 size_t offset = 0,
                                  cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
-    return cudaMemcpy(to, reinterpret_cast<const char *>(&symbol) + offset, bytes, kind);
+  return cudaMemcpy(to, reinterpret_cast<const char *>(&symbol) + offset, bytes,
+                    kind);
 }
 #endif
 
