@@ -28,113 +28,113 @@ struct Warp;
 class Block;
 
 struct Lane : Lane_result {
-  uint3 thread;
-  Context context; // while it does not run
-  Warp *warp;
-  unsigned index; // in the warp
-  unsigned bit;   // 1 << index
+    uint3 thread;
+    Context context; // while it does not run
+    Warp *warp;
+    unsigned index; // in the warp
+    unsigned bit;   // 1 << index
 };
 
 // The lane that this OS thread runs.
-inline Lane &running() { return *static_cast<Lane *>(current); }
+inline Lane &running() {
+    return *static_cast<Lane *>(current);
+}
 
 // Lanes that wait for each other.
 struct Group {
-  Kind kind;
-  unsigned mask, arrived;
+    Kind kind;
+    unsigned mask, arrived;
 };
 
 struct Warp {
-  Block *block;
-  unsigned index;
-  unsigned existing; // lanes that the block's size gives it
-  unsigned ready;    // lanes that can run, the running one included
-  unsigned exited;
-  unsigned at_barrier;
-  unsigned groups; // each holds at least one lane, so 32 are enough
-  Group group[lanes_per_warp];
-  // of the collective each lane waits at
-  std::uint64_t value[lanes_per_warp];
-  std::uint64_t operand[lanes_per_warp];
-  // where each lane was last seen, and for what
-  Kind kind[lanes_per_warp];
-  Place place[lanes_per_warp];
-  Instruction_count instructions;
+    Block *block;
+    unsigned index;
+    unsigned existing; // lanes that the block's size gives it
+    unsigned ready;    // lanes that can run, the running one included
+    unsigned exited;
+    unsigned at_barrier;
+    unsigned groups; // each holds at least one lane, so 32 are enough
+    Group group[lanes_per_warp];
+    // of the collective each lane waits at
+    std::uint64_t value[lanes_per_warp];
+    std::uint64_t operand[lanes_per_warp];
+    // where each lane was last seen, and for what
+    Kind kind[lanes_per_warp];
+    Place place[lanes_per_warp];
+    Instruction_count instructions;
 };
 
 class Block {
-public:
-  Block();
-  // Runs blocks of the launch on the calling OS thread until none is left.
-  // Throws std::bad_alloc.
-  void run(Launch &launch);
+  public:
+    Block();
+    // Runs blocks of the launch on the calling OS thread until none is left.
+    // Throws std::bad_alloc.
+    void run(Launch &launch);
 
-  // What lanes call. All may return much later; each is a step.
-  Lane &meet(Lane &lane, Kind kind, unsigned mask, std::uint64_t value,
-             std::uint64_t operand, Place place);
-  Lane &barrier(Lane &lane, Collective collective, bool predicate, Place place);
-  void yield(Lane &lane, Place place);
-  bool begin_atomic(Lane &lane, const void *address, std::size_t bytes,
-                    Place place);
-  [[noreturn]] void trap(const Lane &lane, Place place);
+    // What lanes call. All may return much later; each is a step.
+    Lane &meet(Lane &lane, Kind kind, unsigned mask, std::uint64_t value, std::uint64_t operand, Place place);
+    Lane &barrier(Lane &lane, Collective collective, bool predicate, Place place);
+    void yield(Lane &lane, Place place);
+    bool begin_atomic(Lane &lane, const void *address, std::size_t bytes, Place place);
+    [[noreturn]] void trap(const Lane &lane, Place place);
 
-  // Goes on with `to`; the result must be passed to result_after().
-  static Switched go_on(Lane &from, Lane &to);
+    // Goes on with `to`; the result must be passed to result_after().
+    static Switched go_on(Lane &from, Lane &to);
 
-private:
-  static void lane_main();
-  void set_up(Launch &launch);
-  void start(std::uint64_t index);
-  // A ready lane other than `from` if there is one; null if none is ready.
-  Lane *next(const Lane &from);
-  Lane *next_in_order(const Lane &from, bool stay_in_warp);
-  Lane *draw();
-  Lane &wait(Lane &lane);
+  private:
+    static void lane_main();
+    void set_up(Launch &launch);
+    void start(std::uint64_t index);
+    // A ready lane other than `from` if there is one; null if none is ready.
+    Lane *next(const Lane &from);
+    Lane *next_in_order(const Lane &from, bool stay_in_warp);
+    Lane *draw();
+    Lane &wait(Lane &lane);
 
-  void step(const Lane &lane);
-  void complete(Lane &lane, const Group &group);
-  void set_ready(Warp &warp, unsigned lanes);
-  std::uint32_t random(std::uint32_t bound);
+    void step(const Lane &lane);
+    void complete(Lane &lane, const Group &group);
+    void set_ready(Warp &warp, unsigned lanes);
+    std::uint32_t random(std::uint32_t bound);
 
-  // Refusals: report, then abandon. Two steps, since nothing that owns memory
-  // may stand on a stack that is abandoned. The message says what `reason`
-  // says, and what all lanes of the warp, or of the block, were doing.
-  enum class Scope { warp, block };
-  void report(const Lane &lane, const std::string &reason, Scope scope);
-  bool valid(const Lane &lane, Kind kind, unsigned mask, std::uint64_t width);
-  void report_sources(const Lane &lane, const Group &group);
-  // Looks for the reason why lanes wait in vain; if there is none but waiting,
-  // it is `otherwise`.
-  void report_stuck(const Lane &lane, const std::string &otherwise);
-  [[noreturn]] void refuse_waiting(const Lane &lane);
-  [[noreturn]] void refuse_steps(const Lane &lane);
-  [[noreturn]] void abandon();
-  std::string describe_lanes(const Lane &caller, Scope scope) const;
-  std::string describe_lane(const Lane &caller, const Lane &lane) const;
+    // Refusals: report, then abandon. Two steps, since nothing that owns memory
+    // may stand on a stack that is abandoned. The message says what `reason`
+    // says, and what all lanes of the warp, or of the block, were doing.
+    enum class Scope { warp, block };
+    void report(const Lane &lane, const std::string &reason, Scope scope);
+    bool valid(const Lane &lane, Kind kind, unsigned mask, std::uint64_t width);
+    void report_sources(const Lane &lane, const Group &group);
+    // Looks for the reason why lanes wait in vain; if there is none but waiting,
+    // it is `otherwise`.
+    void report_stuck(const Lane &lane, const std::string &otherwise);
+    [[noreturn]] void refuse_waiting(const Lane &lane);
+    [[noreturn]] void refuse_steps(const Lane &lane);
+    [[noreturn]] void abandon();
+    std::string describe_lanes(const Lane &caller, Scope scope) const;
+    std::string describe_lane(const Lane &caller, const Lane &lane) const;
 
-  Launch *launch_ = nullptr;
-  std::uint64_t index_ = 0;
-  unsigned threads_ = 0, warps_ = 0;
-  unsigned live_ = 0;
-  unsigned ready_warps_ = 0; // those with a ready lane
-  std::uint64_t steps_left_ = 0;
-  unsigned atomics_in_a_row_ = 0;
-  std::uint64_t random_ = 0; // 0: run in order
-  bool refused_ = false;
-  struct {
-    unsigned arrived, sum;
-  } barrier_[4] = {};
-  simt_counters counters_ = {};
-  uint3 block_ = {0, 0, 0}; // its index in the grid
-  Context os_thread_;
-  Stack_pool stacks_;
-  struct Free {
-    void operator()(void *memory) const;
-  };
-  std::unique_ptr<void, Free> dynamic_shared_;
-  std::size_t dynamic_shared_bytes_ = 0;
-  Warp warp_[max_warps];
-  Lane lane_[max_threads];
+    Launch *launch_ = nullptr;
+    std::uint64_t index_ = 0;
+    unsigned threads_ = 0, warps_ = 0;
+    unsigned live_ = 0;
+    unsigned ready_warps_ = 0; // those with a ready lane
+    std::uint64_t steps_left_ = 0;
+    unsigned atomics_in_a_row_ = 0;
+    std::uint64_t random_ = 0; // 0: run in order
+    bool refused_ = false;
+    struct {
+        unsigned arrived, sum;
+    } barrier_[4] = {};
+    simt_counters counters_ = {};
+    uint3 block_ = {0, 0, 0}; // its index in the grid
+    Context os_thread_;
+    Stack_pool stacks_;
+    struct Free {
+        void operator()(void *memory) const;
+    };
+    std::unique_ptr<void, Free> dynamic_shared_;
+    std::size_t dynamic_shared_bytes_ = 0;
+    Warp warp_[max_warps];
+    Lane lane_[max_threads];
 };
 
 } // namespace simt

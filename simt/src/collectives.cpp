@@ -5,262 +5,235 @@
 
 namespace simt {
 
-template <typename Each> static void for_lanes(unsigned mask, Each each) {
-  for (; mask; mask &= mask - 1)
-    each(unsigned(__builtin_ctz(mask)));
+template <typename Each>
+static void for_lanes(unsigned mask, Each each) {
+    for (; mask; mask &= mask - 1) each(unsigned(__builtin_ctz(mask)));
 }
 
 // The lane that `lane` reads, as PTX defines shfl.sync.
-static unsigned source(Collective collective, unsigned lane, unsigned operand,
-                       unsigned width) {
-  const unsigned first = lane & ~(width - 1), last = first + width - 1;
-  switch (collective) {
-  case Collective::shfl:
-    return first | (operand & (width - 1));
-  case Collective::shfl_up:
-    return operand <= lane - first ? lane - operand : lane;
-  case Collective::shfl_down:
-    return lane + operand <= last ? lane + operand : lane;
-  default:
-    return (lane ^ operand) <= last ? lane ^ operand : lane;
-  }
+static unsigned source(Collective collective, unsigned lane, unsigned operand, unsigned width) {
+    const unsigned first = lane & ~(width - 1), last = first + width - 1;
+    switch (collective) {
+    case Collective::shfl:
+        return first | (operand & (width - 1));
+    case Collective::shfl_up:
+        return operand <= lane - first ? lane - operand : lane;
+    case Collective::shfl_down:
+        return lane + operand <= last ? lane + operand : lane;
+    default:
+        return (lane ^ operand) <= last ? lane ^ operand : lane;
+    }
 }
 
 static void reduce(const Warp &warp, Lane *lanes, Kind kind, unsigned mask) {
-  unsigned sum = unsigned(warp.value[__builtin_ctz(mask)]);
-  for_lanes(mask & (mask - 1), [&](unsigned lane) {
-    const unsigned v = unsigned(warp.value[lane]);
-    const bool less = kind.type == Type::i32 ? int(v) < int(sum) : v < sum;
-    switch (kind.collective) {
-    case Collective::reduce_add:
-      sum += v;
-      break;
-    case Collective::reduce_min:
-      sum = less ? v : sum;
-      break;
-    case Collective::reduce_max:
-      sum = less ? sum : v;
-      break;
-    case Collective::reduce_and:
-      sum &= v;
-      break;
-    case Collective::reduce_or:
-      sum |= v;
-      break;
-    default:
-      sum ^= v;
-      break;
-    }
-  });
-  for_lanes(mask, [&](unsigned lane) { lanes[lane].result = sum; });
+    unsigned sum = unsigned(warp.value[__builtin_ctz(mask)]);
+    for_lanes(mask & (mask - 1), [&](unsigned lane) {
+        const unsigned v = unsigned(warp.value[lane]);
+        const bool less = kind.type == Type::i32 ? int(v) < int(sum) : v < sum;
+        switch (kind.collective) {
+        case Collective::reduce_add:
+            sum += v;
+            break;
+        case Collective::reduce_min:
+            sum = less ? v : sum;
+            break;
+        case Collective::reduce_max:
+            sum = less ? sum : v;
+            break;
+        case Collective::reduce_and:
+            sum &= v;
+            break;
+        case Collective::reduce_or:
+            sum |= v;
+            break;
+        default:
+            sum ^= v;
+            break;
+        }
+    });
+    for_lanes(mask, [&](unsigned lane) { lanes[lane].result = sum; });
 }
 
 // The last lane has come: all get their results. The group is still there, so
 // that a refusal can name it.
 void Block::complete(Lane &lane, const Group &group) {
-  const Warp &warp = *lane.warp;
-  Lane *const lanes = &lane_[warp.index * lanes_per_warp];
-  const unsigned mask = group.mask;
-  const auto give = [&](std::uint64_t result) {
-    for_lanes(mask, [&](unsigned l) { lanes[l].result = result; });
-  };
-  unsigned ballot = 0;
-  switch (group.kind.collective) {
-  case Collective::syncwarp:
-    counters_.warp_syncs++;
-    break;
-  case Collective::shfl:
-  case Collective::shfl_up:
-  case Collective::shfl_down:
-  case Collective::shfl_xor: {
-    const unsigned width = unsigned(warp.operand[lane.index] >> 32);
-    unsigned sources = 0;
-    bool widths_differ = false;
-    for_lanes(mask, [&](unsigned l) {
-      const unsigned from =
-          source(group.kind.collective, l, unsigned(warp.operand[l]), width);
-      widths_differ |= warp.operand[l] >> 32 != width;
-      sources |= 1u << from;
-      lanes[l].result = warp.value[from];
-    });
-    if (widths_differ) {
-      report(lane, "lanes of one shuffle with different widths", Scope::warp);
-      abandon();
+    const Warp &warp = *lane.warp;
+    Lane *const lanes = &lane_[warp.index * lanes_per_warp];
+    const unsigned mask = group.mask;
+    const auto give = [&](std::uint64_t result) {
+        for_lanes(mask, [&](unsigned l) { lanes[l].result = result; });
+    };
+    unsigned ballot = 0;
+    switch (group.kind.collective) {
+    case Collective::syncwarp:
+        counters_.warp_syncs++;
+        break;
+    case Collective::shfl:
+    case Collective::shfl_up:
+    case Collective::shfl_down:
+    case Collective::shfl_xor: {
+        const unsigned width = unsigned(warp.operand[lane.index] >> 32);
+        unsigned sources = 0;
+        bool widths_differ = false;
+        for_lanes(mask, [&](unsigned l) {
+            const unsigned from = source(group.kind.collective, l, unsigned(warp.operand[l]), width);
+            widths_differ |= warp.operand[l] >> 32 != width;
+            sources |= 1u << from;
+            lanes[l].result = warp.value[from];
+        });
+        if (widths_differ) {
+            report(lane, "lanes of one shuffle with different widths", Scope::warp);
+            abandon();
+        }
+        if (sources & ~mask) {
+            report_sources(lane, group);
+            abandon();
+        }
+        counters_.shuffles++;
+        break;
     }
-    if (sources & ~mask) {
-      report_sources(lane, group);
-      abandon();
+    case Collective::all:
+    case Collective::any:
+    case Collective::ballot:
+        for_lanes(mask, [&](unsigned l) { ballot |= unsigned(warp.value[l]) << l; });
+        give(group.kind.collective == Collective::ballot ? ballot
+             : group.kind.collective == Collective::any  ? ballot != 0
+                                                         : ballot == mask);
+        counters_.votes++;
+        break;
+    case Collective::match_any:
+        for (unsigned rest = mask; rest;) {
+            const std::uint64_t value = warp.value[__builtin_ctz(rest)];
+            unsigned same = 0;
+            for_lanes(rest, [&](unsigned l) { same |= unsigned(warp.value[l] == value) << l; });
+            for_lanes(same, [&](unsigned l) { lanes[l].result = same; });
+            rest &= ~same;
+        }
+        counters_.votes++;
+        counters_.matches++;
+        break;
+    case Collective::match_all: {
+        bool same = true;
+        for_lanes(mask, [&](unsigned l) { same &= warp.value[l] == warp.value[lane.index]; });
+        give(same ? mask : 0);
+        counters_.votes++;
+        counters_.matches++;
+        break;
     }
-    counters_.shuffles++;
-    break;
-  }
-  case Collective::all:
-  case Collective::any:
-  case Collective::ballot:
-    for_lanes(mask,
-              [&](unsigned l) { ballot |= unsigned(warp.value[l]) << l; });
-    give(group.kind.collective == Collective::ballot ? ballot
-         : group.kind.collective == Collective::any  ? ballot != 0
-                                                     : ballot == mask);
-    counters_.votes++;
-    break;
-  case Collective::match_any:
-    for (unsigned rest = mask; rest;) {
-      const std::uint64_t value = warp.value[__builtin_ctz(rest)];
-      unsigned same = 0;
-      for_lanes(rest, [&](unsigned l) {
-        same |= unsigned(warp.value[l] == value) << l;
-      });
-      for_lanes(same, [&](unsigned l) { lanes[l].result = same; });
-      rest &= ~same;
+    default:
+        reduce(warp, lanes, group.kind, mask);
+        counters_.votes++;
+        counters_.reductions++;
+        break;
     }
-    counters_.votes++;
-    counters_.matches++;
-    break;
-  case Collective::match_all: {
-    bool same = true;
-    for_lanes(mask, [&](unsigned l) {
-      same &= warp.value[l] == warp.value[lane.index];
-    });
-    give(same ? mask : 0);
-    counters_.votes++;
-    counters_.matches++;
-    break;
-  }
-  default:
-    reduce(warp, lanes, group.kind, mask);
-    counters_.votes++;
-    counters_.reductions++;
-    break;
-  }
 }
 
 // What a shuffle names wrongly: the readers, and what they would read.
 void Block::report_sources(const Lane &lane, const Group &group) {
-  const Warp &warp = *lane.warp;
-  unsigned readers = 0, absent = 0;
-  for_lanes(group.mask, [&](unsigned l) {
-    const unsigned from =
-        1u << source(group.kind.collective, l, unsigned(warp.operand[l]),
-                     unsigned(warp.operand[l] >> 32));
-    if (from & group.mask)
-      return;
-    readers |= 1u << l;
-    absent |= from;
-  });
-  report(lane,
-         "a shuffle from an absent lane: " + lanes_text(readers) +
-             " would read " + lanes_text(absent) +
-             (absent & ~warp.existing ? ", beyond the block's last thread"
-                                      : ", outside the mask"),
-         Scope::warp);
+    const Warp &warp = *lane.warp;
+    unsigned readers = 0, absent = 0;
+    for_lanes(group.mask, [&](unsigned l) {
+        const unsigned from = 1u << source(group.kind.collective, l, unsigned(warp.operand[l]),
+                                           unsigned(warp.operand[l] >> 32));
+        if (from & group.mask) return;
+        readers |= 1u << l;
+        absent |= from;
+    });
+    report(lane,
+           "a shuffle from an absent lane: " + lanes_text(readers) + " would read " + lanes_text(absent) +
+               (absent & ~warp.existing ? ", beyond the block's last thread" : ", outside the mask"),
+           Scope::warp);
 }
 
 // What one lane's call shows on its own. If wrong it has been reported.
-bool Block::valid(const Lane &lane, Kind kind, unsigned mask,
-                  std::uint64_t width) {
-  const unsigned existing = lane.warp->existing;
-  const bool shuffles = kind.collective >= Collective::shfl &&
-                        kind.collective <= Collective::shfl_xor;
-  if ((mask & lane.bit) && !(mask & ~existing) &&
-      (!shuffles ||
-       (width && width <= lanes_per_warp && !(width & (width - 1)))))
-    return true;
-  const std::string call = lanes_text(lane.bit) + " calls " + kind_text(kind) +
-                           " with mask " + hex_text(mask);
-  if (!(mask & lane.bit))
-    report(lane, "a lane outside its own mask: " + call, Scope::warp);
-  else if (mask & ~existing)
-    report(lane,
-           "a mask that names lanes beyond the block's last thread: " + call +
-               ", but there is no " + lanes_text(mask & ~existing),
-           Scope::warp);
-  else
-    report(lane,
-           call + " and width " + std::to_string(int(width)) +
-               ", which is no power of two up to 32",
-           Scope::warp);
-  return false;
+bool Block::valid(const Lane &lane, Kind kind, unsigned mask, std::uint64_t width) {
+    const unsigned existing = lane.warp->existing;
+    const bool shuffles = kind.collective >= Collective::shfl && kind.collective <= Collective::shfl_xor;
+    if ((mask & lane.bit) && !(mask & ~existing) &&
+        (!shuffles || (width && width <= lanes_per_warp && !(width & (width - 1)))))
+        return true;
+    const std::string call =
+        lanes_text(lane.bit) + " calls " + kind_text(kind) + " with mask " + hex_text(mask);
+    if (!(mask & lane.bit))
+        report(lane, "a lane outside its own mask: " + call, Scope::warp);
+    else if (mask & ~existing)
+        report(lane,
+               "a mask that names lanes beyond the block's last thread: " + call + ", but there is no " +
+                   lanes_text(mask & ~existing),
+               Scope::warp);
+    else
+        report(lane,
+               call + " and width " + std::to_string(int(width)) + ", which is no power of two up to 32",
+               Scope::warp);
+    return false;
 }
 
-SIMT_INLINE Lane &Block::meet(Lane &lane, Kind kind, unsigned mask,
-                              std::uint64_t value, std::uint64_t operand,
-                              Place place) {
-  Warp &warp = *lane.warp;
-  warp.kind[lane.index] = kind;
-  warp.place[lane.index] = place;
-  step(lane);
-  if (!valid(lane, kind, mask, operand >> 32))
-    abandon();
-  warp.value[lane.index] = value;
-  warp.operand[lane.index] = operand;
+SIMT_INLINE Lane &Block::meet(Lane &lane, Kind kind, unsigned mask, std::uint64_t value,
+                              std::uint64_t operand, Place place) {
+    Warp &warp = *lane.warp;
+    warp.kind[lane.index] = kind;
+    warp.place[lane.index] = place;
+    step(lane);
+    if (!valid(lane, kind, mask, operand >> 32)) abandon();
+    warp.value[lane.index] = value;
+    warp.operand[lane.index] = operand;
 
-  Group *group = warp.group;
-  Group *const end = warp.group + warp.groups;
-  while (group != end && (group->mask != mask || group->kind != kind))
-    group++;
-  if (group == end) {
-    *group = {kind, mask, 0};
-    warp.groups++;
-  }
-  group->arrived |= lane.bit;
-  if (group->arrived != mask)
-    return wait(lane);
-  complete(lane, *group);
-  *group = warp.group[--warp.groups];
-  if (launch_->settings.counting)
-    warp.instructions.meet(mask);
-  set_ready(warp, mask);
-  return random_ ? *draw() : lane;
+    Group *group = warp.group;
+    Group *const end = warp.group + warp.groups;
+    while (group != end && (group->mask != mask || group->kind != kind)) group++;
+    if (group == end) {
+        *group = {kind, mask, 0};
+        warp.groups++;
+    }
+    group->arrived |= lane.bit;
+    if (group->arrived != mask) return wait(lane);
+    complete(lane, *group);
+    *group = warp.group[--warp.groups];
+    if (launch_->settings.counting) warp.instructions.meet(mask);
+    set_ready(warp, mask);
+    return random_ ? *draw() : lane;
 }
 
 // Lanes of another kind of barrier wait on: that they wait in vain shows when
 // nobody is left to run.
-SIMT_INLINE Lane &Block::barrier(Lane &lane, Collective collective,
-                                 bool predicate, Place place) {
-  Warp &warp = *lane.warp;
-  warp.kind[lane.index] = {collective, Type::none};
-  warp.place[lane.index] = place;
-  step(lane);
-  auto &here =
-      barrier_[unsigned(collective) - unsigned(Collective::syncthreads)];
-  here.sum += predicate;
-  warp.at_barrier |= lane.bit;
-  if (++here.arrived != threads_)
-    return wait(lane);
-  const int result = collective == Collective::syncthreads_count ? int(here.sum)
-                     : collective == Collective::syncthreads_and
-                         ? here.sum == threads_
-                         : here.sum != 0;
-  if (collective != Collective::syncthreads)
-    for (unsigned t = 0; t < threads_; t++)
-      lane_[t].result = std::uint64_t(result);
-  here.arrived = here.sum = 0;
-  counters_.barriers++;
-  for (unsigned w = 0; w < warps_; w++) {
-    warp_[w].at_barrier = 0;
-    if (launch_->settings.counting)
-      warp_[w].instructions.meet(~0u);
-    set_ready(warp_[w], warp_[w].existing);
-  }
-  return random_ ? *draw() : lane;
+SIMT_INLINE Lane &Block::barrier(Lane &lane, Collective collective, bool predicate, Place place) {
+    Warp &warp = *lane.warp;
+    warp.kind[lane.index] = {collective, Type::none};
+    warp.place[lane.index] = place;
+    step(lane);
+    auto &here = barrier_[unsigned(collective) - unsigned(Collective::syncthreads)];
+    here.sum += predicate;
+    warp.at_barrier |= lane.bit;
+    if (++here.arrived != threads_) return wait(lane);
+    const int result = collective == Collective::syncthreads_count ? int(here.sum)
+                       : collective == Collective::syncthreads_and ? here.sum == threads_
+                                                                   : here.sum != 0;
+    if (collective != Collective::syncthreads)
+        for (unsigned t = 0; t < threads_; t++) lane_[t].result = std::uint64_t(result);
+    here.arrived = here.sum = 0;
+    counters_.barriers++;
+    for (unsigned w = 0; w < warps_; w++) {
+        warp_[w].at_barrier = 0;
+        if (launch_->settings.counting) warp_[w].instructions.meet(~0u);
+        set_ready(warp_[w], warp_[w].existing);
+    }
+    return random_ ? *draw() : lane;
 }
 
 // ---- what kernels call
 
-Switched enter_collective(Kind kind, unsigned mask, std::uint64_t value,
-                          std::uint64_t operand, Place place) {
-  Lane &lane = running();
-  return Block::go_on(
-      lane, lane.warp->block->meet(lane, kind, mask, value, operand, place));
+Switched enter_collective(Kind kind, unsigned mask, std::uint64_t value, std::uint64_t operand, Place place) {
+    Lane &lane = running();
+    return Block::go_on(lane, lane.warp->block->meet(lane, kind, mask, value, operand, place));
 }
 
 Switched enter_barrier(Collective collective, bool predicate, Place place) {
-  Lane &lane = running();
-  return Block::go_on(
-      lane, lane.warp->block->barrier(lane, collective, predicate, place));
+    Lane &lane = running();
+    return Block::go_on(lane, lane.warp->block->barrier(lane, collective, predicate, place));
 }
 
 } // namespace simt
 
-unsigned __activemask() { return simt::running().bit; }
+unsigned __activemask() {
+    return simt::running().bit;
+}

@@ -18,52 +18,46 @@ static constexpr std::size_t stacks_per_region = 32;
 static constexpr std::size_t stagger = 128;
 
 void Stack_pool::provide(std::size_t count, std::size_t bytes) {
-  if (bytes != stack_bytes_) {
-    release();
-    stack_bytes_ = bytes;
-  }
-  while (all_.size() < count)
-    grow();
-  free_.reserve(all_.size());
+    if (bytes != stack_bytes_) {
+        release();
+        stack_bytes_ = bytes;
+    }
+    while (all_.size() < count) grow();
+    free_.reserve(all_.size());
 }
 
 void Stack_pool::grow() {
-  const std::size_t page = std::size_t(sysconf(_SC_PAGESIZE));
-  const std::size_t usable =
-      (stack_bytes_ + stagger * stacks_per_region + page - 1) / page * page;
-  const std::size_t slot = page + usable;
-  const std::size_t bytes = stacks_per_region * slot;
-  void *start = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (start == MAP_FAILED)
-    throw std::bad_alloc();
-  regions_.push_back({start, bytes});
-  for (std::size_t i = stacks_per_region; i-- > 0;) {
-    char *guard = static_cast<char *>(start) + i * slot;
-    // Fails only if the process has too many mappings.
-    if (mprotect(guard, page, PROT_NONE) != 0)
-      throw std::bad_alloc();
-    const Stack stack = {guard + page, usable - i * stagger};
-    all_.push_back(stack);
-    free_.push_back(stack);
-  }
+    const std::size_t page = std::size_t(sysconf(_SC_PAGESIZE));
+    const std::size_t usable = (stack_bytes_ + stagger * stacks_per_region + page - 1) / page * page;
+    const std::size_t slot = page + usable;
+    const std::size_t bytes = stacks_per_region * slot;
+    void *start =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED) throw std::bad_alloc();
+    regions_.push_back({start, bytes});
+    for (std::size_t i = stacks_per_region; i-- > 0;) {
+        char *guard = static_cast<char *>(start) + i * slot;
+        // Fails only if the process has too many mappings.
+        if (mprotect(guard, page, PROT_NONE) != 0) throw std::bad_alloc();
+        const Stack stack = {guard + page, usable - i * stagger};
+        all_.push_back(stack);
+        free_.push_back(stack);
+    }
 }
 
 void Stack_pool::release() {
-  for (Stack stack : all_)
-    unpoison(stack);
-  for (Region region : regions_)
-    munmap(region.start, region.bytes);
-  regions_.clear();
-  all_.clear();
-  free_.clear();
+    for (Stack stack : all_) unpoison(stack);
+    for (Region region : regions_) munmap(region.start, region.bytes);
+    regions_.clear();
+    all_.clear();
+    free_.clear();
 }
 
 // A lane that was given up, or that left its stack from deep inside, leaves
 // AddressSanitizer's red zones behind.
 void Stack_pool::unpoison([[maybe_unused]] Stack stack) {
 #ifdef __SANITIZE_ADDRESS__
-  __asan_unpoison_memory_region(stack.bottom, stack.bytes);
+    __asan_unpoison_memory_region(stack.bottom, stack.bytes);
 #endif
 }
 

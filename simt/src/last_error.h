@@ -11,9 +11,8 @@ inline thread_local cudaError_t last_error = cudaSuccess;
 
 // Notes an error, leaves the last one alone on success. Returns its argument.
 inline cudaError_t note(cudaError_t error) {
-  if (error != cudaSuccess)
-    last_error = error;
-  return error;
+    if (error != cudaSuccess) last_error = error;
+    return error;
 }
 
 } // namespace simt

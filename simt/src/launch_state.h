@@ -16,57 +16,54 @@
 namespace simt {
 
 struct Settings {
-  std::uint64_t seed;
-  int threads;
-  std::uint64_t step_limit;
-  std::size_t stack_bytes;
-  bool counting;
+    std::uint64_t seed;
+    int threads;
+    std::uint64_t step_limit;
+    std::size_t stack_bytes;
+    bool counting;
 };
 
 struct Launch {
-  const cudaLaunchConfig_t &config;
-  const void *const kernel;
-  void (*const call)(const void *);
-  const void *const arguments;
-  const Settings settings;
-  const std::uint64_t blocks;
+    const cudaLaunchConfig_t &config;
+    const void *const kernel;
+    void (*const call)(const void *);
+    const void *const arguments;
+    const Settings settings;
+    const std::uint64_t blocks;
 
-  // Blocks are handed out in order, and those before a refused one are let
-  // finish. So the refusal that is reported, the one of the lowest block, does
-  // not depend on the number of threads.
-  std::atomic<std::uint64_t> next_block{0};
-  std::atomic<std::uint64_t> refused_block{
-      std::numeric_limits<std::uint64_t>::max()};
+    // Blocks are handed out in order, and those before a refused one are let
+    // finish. So the refusal that is reported, the one of the lowest block, does
+    // not depend on the number of threads.
+    std::atomic<std::uint64_t> next_block{0};
+    std::atomic<std::uint64_t> refused_block{std::numeric_limits<std::uint64_t>::max()};
 
-  std::mutex mutex; // guards the rest while OS threads run
-  std::string refusal;
-  cudaError_t error = cudaSuccess;
-  simt_counters counters = {};
+    std::mutex mutex; // guards the rest while OS threads run
+    std::string refusal;
+    cudaError_t error = cudaSuccess;
+    simt_counters counters = {};
 
-  Launch(const cudaLaunchConfig_t &config_, const void *kernel_,
-         void (*call_)(const void *), const void *arguments_,
-         const Settings &settings_, std::uint64_t blocks_)
-      : config(config_), kernel(kernel_), call(call_), arguments(arguments_),
-        settings(settings_), blocks(blocks_) {}
+    Launch(const cudaLaunchConfig_t &config_, const void *kernel_, void (*call_)(const void *),
+           const void *arguments_, const Settings &settings_, std::uint64_t blocks_)
+        : config(config_), kernel(kernel_), call(call_), arguments(arguments_), settings(settings_),
+          blocks(blocks_) {}
 
-  void refuse(std::uint64_t block, std::string message) {
-    std::lock_guard<std::mutex> lock(mutex);
-    if (block >= refused_block)
-      return;
-    refused_block = block;
-    refusal = std::move(message);
-    error = cudaErrorLaunchFailure;
-  }
-  // No OS thread begins another block.
-  void fail(cudaError_t why) {
-    std::lock_guard<std::mutex> lock(mutex);
-    refused_block = 0;
-    error = why;
-  }
-  void count(const simt_counters &c) {
-    std::lock_guard<std::mutex> lock(mutex);
-    add(counters, c);
-  }
+    void refuse(std::uint64_t block, std::string message) {
+        std::lock_guard<std::mutex> lock(mutex);
+        if (block >= refused_block) return;
+        refused_block = block;
+        refusal = std::move(message);
+        error = cudaErrorLaunchFailure;
+    }
+    // No OS thread begins another block.
+    void fail(cudaError_t why) {
+        std::lock_guard<std::mutex> lock(mutex);
+        refused_block = 0;
+        error = why;
+    }
+    void count(const simt_counters &c) {
+        std::lock_guard<std::mutex> lock(mutex);
+        add(counters, c);
+    }
 };
 
 } // namespace simt

@@ -17,89 +17,76 @@ static constexpr int unset = 0xff;
 static constexpr std::size_t large = std::size_t(64) << 20;
 
 static std::size_t free_memory() {
-  std::size_t kilobytes = 0;
-  if (std::FILE *file = std::fopen("/proc/meminfo", "r")) {
-    char line[128];
-    while (std::fgets(line, sizeof line, file))
-      if (std::sscanf(line, "MemAvailable: %zu kB", &kilobytes) == 1)
-        break;
-    std::fclose(file);
-  }
-  return kilobytes ? kilobytes * 1024
-                   : std::size_t(sysconf(_SC_AVPHYS_PAGES)) *
-                         std::size_t(sysconf(_SC_PAGESIZE));
+    std::size_t kilobytes = 0;
+    if (std::FILE *file = std::fopen("/proc/meminfo", "r")) {
+        char line[128];
+        while (std::fgets(line, sizeof line, file))
+            if (std::sscanf(line, "MemAvailable: %zu kB", &kilobytes) == 1) break;
+        std::fclose(file);
+    }
+    return kilobytes ? kilobytes * 1024
+                     : std::size_t(sysconf(_SC_AVPHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
 }
 
 static cudaError_t allocate(void **memory, std::size_t bytes) {
-  if (!memory)
-    return note(cudaErrorInvalidValue);
-  *memory = nullptr;
-  if (bytes == 0)
+    if (!memory) return note(cudaErrorInvalidValue);
+    *memory = nullptr;
+    if (bytes == 0) return cudaSuccess;
+    void *start = nullptr;
+    if ((bytes > large && bytes > free_memory()) || posix_memalign(&start, alignment, bytes) != 0)
+        return note(cudaErrorMemoryAllocation);
+    std::memset(start, unset, bytes);
+    *memory = start;
     return cudaSuccess;
-  void *start = nullptr;
-  if ((bytes > large && bytes > free_memory()) ||
-      posix_memalign(&start, alignment, bytes) != 0)
-    return note(cudaErrorMemoryAllocation);
-  std::memset(start, unset, bytes);
-  *memory = start;
-  return cudaSuccess;
 }
 
 cudaError_t cudaMalloc(void **memory, size_t bytes) {
-  return allocate(memory, bytes);
+    return allocate(memory, bytes);
 }
 cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t) {
-  return allocate(memory, bytes);
+    return allocate(memory, bytes);
 }
 cudaError_t cudaMallocHost(void **memory, size_t bytes) {
-  return allocate(memory, bytes);
+    return allocate(memory, bytes);
 }
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned) {
-  return allocate(memory, bytes);
+    return allocate(memory, bytes);
 }
 
 cudaError_t cudaFree(void *memory) {
-  std::free(memory);
-  return cudaSuccess;
+    std::free(memory);
+    return cudaSuccess;
 }
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t) {
-  return cudaFree(memory);
+    return cudaFree(memory);
 }
-cudaError_t cudaFreeHost(void *memory) { return cudaFree(memory); }
+cudaError_t cudaFreeHost(void *memory) {
+    return cudaFree(memory);
+}
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
-  if (!free_bytes || !total_bytes)
-    return note(cudaErrorInvalidValue);
-  *free_bytes = free_memory();
-  *total_bytes =
-      std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
-  return cudaSuccess;
+    if (!free_bytes || !total_bytes) return note(cudaErrorInvalidValue);
+    *free_bytes = free_memory();
+    *total_bytes = std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
+    return cudaSuccess;
 }
 
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes,
-                       cudaMemcpyKind kind) {
-  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
-    return note(cudaErrorInvalidMemcpyDirection);
-  if (bytes == 0)
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
+    if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return note(cudaErrorInvalidMemcpyDirection);
+    if (bytes == 0) return cudaSuccess;
+    if (!to || !from) return note(cudaErrorInvalidValue);
+    std::memmove(to, from, bytes);
     return cudaSuccess;
-  if (!to || !from)
-    return note(cudaErrorInvalidValue);
-  std::memmove(to, from, bytes);
-  return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
-                            cudaMemcpyKind kind, cudaStream_t) {
-  return cudaMemcpy(to, from, bytes, kind);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+    return cudaMemcpy(to, from, bytes, kind);
 }
 cudaError_t cudaMemset(void *memory, int value, size_t bytes) {
-  if (bytes == 0)
+    if (bytes == 0) return cudaSuccess;
+    if (!memory) return note(cudaErrorInvalidValue);
+    std::memset(memory, value, bytes);
     return cudaSuccess;
-  if (!memory)
-    return note(cudaErrorInvalidValue);
-  std::memset(memory, value, bytes);
-  return cudaSuccess;
 }
-cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes,
-                            cudaStream_t) {
-  return cudaMemset(memory, value, bytes);
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t) {
+    return cudaMemset(memory, value, bytes);
 }

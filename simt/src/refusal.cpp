@@ -11,158 +11,141 @@
 namespace simt {
 
 static std::string triple(uint3 v) {
-  return "(" + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " +
-         std::to_string(v.z) + ")";
+    return "(" + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
 }
 
 std::string Block::describe_lane(const Lane &caller, const Lane &lane) const {
-  const Warp &warp = *lane.warp;
-  const Place place = warp.place[lane.index];
-  std::string text;
-  if (warp.exited & lane.bit) {
-    text = "exited";
-  } else if (warp.at_barrier & lane.bit) {
-    text = "waits at " + kind_text(warp.kind[lane.index]);
-  } else {
-    for (unsigned g = 0; g < warp.groups; g++)
-      if (warp.group[g].arrived & lane.bit)
-        text = "waits at " + kind_text(warp.group[g].kind) + " with mask " +
-               hex_text(warp.group[g].mask);
-    if (text.empty())
-      text = &lane == &caller                   ? "called"
-             : place.file || lane.context.point ? "could go on"
-                                                : "not begun";
-  }
-  if (!place.file)
-    return text;
-  const bool waits = text.compare(0, 5, "waits") == 0 || &lane == &caller;
-  return text +
-         (waits && !(warp.exited & lane.bit) ? ", " : ", last seen at ") +
-         place.file + ":" + std::to_string(place.line);
+    const Warp &warp = *lane.warp;
+    const Place place = warp.place[lane.index];
+    std::string text;
+    if (warp.exited & lane.bit) {
+        text = "exited";
+    } else if (warp.at_barrier & lane.bit) {
+        text = "waits at " + kind_text(warp.kind[lane.index]);
+    } else {
+        for (unsigned g = 0; g < warp.groups; g++)
+            if (warp.group[g].arrived & lane.bit)
+                text = "waits at " + kind_text(warp.group[g].kind) + " with mask " +
+                       hex_text(warp.group[g].mask);
+        if (text.empty())
+            text = &lane == &caller                   ? "called"
+                   : place.file || lane.context.point ? "could go on"
+                                                      : "not begun";
+    }
+    if (!place.file) return text;
+    const bool waits = text.compare(0, 5, "waits") == 0 || &lane == &caller;
+    return text + (waits && !(warp.exited & lane.bit) ? ", " : ", last seen at ") + place.file + ":" +
+           std::to_string(place.line);
 }
 
 // One line for the lanes of a warp that do the same, and one for all warps
 // alike.
 std::string Block::describe_lanes(const Lane &caller, Scope scope) const {
-  struct Entry {
+    struct Entry {
+        std::string text;
+        unsigned lanes, warps;
+    };
+    std::vector<Entry> entries;
+    for (unsigned w = 0; w < warps_; w++) {
+        if (scope == Scope::warp && w != caller.warp->index) continue;
+        std::vector<Entry> own;
+        for (unsigned l = 0; l < lanes_per_warp; l++) {
+            const Lane &lane = lane_[w * lanes_per_warp + l];
+            if (!(lane.warp->existing & lane.bit)) break;
+            const std::string text = describe_lane(caller, lane);
+            Entry *same = nullptr;
+            for (Entry &e : own)
+                if (e.text == text) same = &e;
+            if (same)
+                same->lanes |= lane.bit;
+            else
+                own.push_back({text, lane.bit, 1u << w});
+        }
+        for (Entry &o : own) {
+            Entry *same = nullptr;
+            for (Entry &e : entries)
+                if (e.text == o.text && e.lanes == o.lanes) same = &e;
+            if (same)
+                same->warps |= o.warps;
+            else
+                entries.push_back(std::move(o));
+        }
+    }
     std::string text;
-    unsigned lanes, warps;
-  };
-  std::vector<Entry> entries;
-  for (unsigned w = 0; w < warps_; w++) {
-    if (scope == Scope::warp && w != caller.warp->index)
-      continue;
-    std::vector<Entry> own;
-    for (unsigned l = 0; l < lanes_per_warp; l++) {
-      const Lane &lane = lane_[w * lanes_per_warp + l];
-      if (!(lane.warp->existing & lane.bit))
-        break;
-      const std::string text = describe_lane(caller, lane);
-      Entry *same = nullptr;
-      for (Entry &e : own)
-        if (e.text == text)
-          same = &e;
-      if (same)
-        same->lanes |= lane.bit;
-      else
-        own.push_back({text, lane.bit, 1u << w});
+    for (const Entry &e : entries) {
+        std::string warps = lanes_text(e.warps);
+        warps.replace(0, 4,
+                      "warp"); // "lane 0" -> "warp 0", "lanes 0-3" -> "warps 0-3"
+        text += "  " + warps + ", " + lanes_text(e.lanes) + ": " + e.text + "\n";
     }
-    for (Entry &o : own) {
-      Entry *same = nullptr;
-      for (Entry &e : entries)
-        if (e.text == o.text && e.lanes == o.lanes)
-          same = &e;
-      if (same)
-        same->warps |= o.warps;
-      else
-        entries.push_back(std::move(o));
-    }
-  }
-  std::string text;
-  for (const Entry &e : entries) {
-    std::string warps = lanes_text(e.warps);
-    warps.replace(0, 4,
-                  "warp"); // "lane 0" -> "warp 0", "lanes 0-3" -> "warps 0-3"
-    text += "  " + warps + ", " + lanes_text(e.lanes) + ": " + e.text + "\n";
-  }
-  return text;
+    return text;
 }
 
 void Block::abandon() {
-  refused_ = true;
-  leave_to(os_thread_);
+    refused_ = true;
+    leave_to(os_thread_);
 }
 
 void Block::report(const Lane &lane, const std::string &reason, Scope scope) {
-  launch_->refuse(index_, "simt: refused: " + reason + "\n  kernel " +
-                              symbol_name(launch_->kernel) + "\n  block " +
-                              triple(block_) + " of grid " +
-                              triple(launch_->config.gridDim) + ", " +
-                              triple(launch_->config.blockDim) + " threads\n" +
-                              describe_lanes(lane, scope));
+    launch_->refuse(index_, "simt: refused: " + reason + "\n  kernel " + symbol_name(launch_->kernel) +
+                                "\n  block " + triple(block_) + " of grid " +
+                                triple(launch_->config.gridDim) + ", " + triple(launch_->config.blockDim) +
+                                " threads\n" + describe_lanes(lane, scope));
 }
 
 // Two groups whose lanes wait for each other can never complete, nor can one
 // that waits for an exited lane.
 void Block::report_stuck(const Lane &lane, const std::string &otherwise) {
-  unsigned at_barrier = 0, exited = 0, kinds = 0;
-  for (unsigned w = 0; w < warps_; w++) {
-    const Warp &warp = warp_[w];
-    const Lane &first = lane_[w * lanes_per_warp];
-    for (unsigned g = 0; g < warp.groups; g++) {
-      const Group &a = warp.group[g];
-      for (unsigned h = 0; h < g; h++) {
-        const Group &b = warp.group[h];
-        if (!(a.arrived & b.mask) || !(b.arrived & a.mask))
-          continue;
-        const std::string who = "warp " + std::to_string(w) + ", " +
-                                lanes_text(b.arrived) + " and " +
-                                lanes_text(a.arrived);
-        if (a.mask != b.mask)
-          report(first,
-                 "lanes that wait for each other name different masks: " + who,
-                 Scope::warp);
-        else
-          report(first, "lanes of one mask meet different collectives: " + who,
-                 Scope::warp);
-        return;
-      }
+    unsigned at_barrier = 0, exited = 0, kinds = 0;
+    for (unsigned w = 0; w < warps_; w++) {
+        const Warp &warp = warp_[w];
+        const Lane &first = lane_[w * lanes_per_warp];
+        for (unsigned g = 0; g < warp.groups; g++) {
+            const Group &a = warp.group[g];
+            for (unsigned h = 0; h < g; h++) {
+                const Group &b = warp.group[h];
+                if (!(a.arrived & b.mask) || !(b.arrived & a.mask)) continue;
+                const std::string who = "warp " + std::to_string(w) + ", " + lanes_text(b.arrived) + " and " +
+                                        lanes_text(a.arrived);
+                if (a.mask != b.mask)
+                    report(first, "lanes that wait for each other name different masks: " + who, Scope::warp);
+                else
+                    report(first, "lanes of one mask meet different collectives: " + who, Scope::warp);
+                return;
+            }
+        }
+        for (unsigned g = 0; g < warp.groups; g++) {
+            const Group &group = warp.group[g];
+            if (!(group.mask & warp.exited)) continue;
+            report(first,
+                   "a mask that names exited lanes: in warp " + std::to_string(w) + " " +
+                       lanes_text(group.arrived) + " waits at " + kind_text(group.kind) + " for " +
+                       lanes_text(group.mask & warp.exited),
+                   Scope::warp);
+            return;
+        }
+        for (unsigned l = 0; l < lanes_per_warp; l++)
+            if (warp.at_barrier >> l & 1) kinds |= 1u << unsigned(warp.kind[l].collective);
+        at_barrier |= warp.at_barrier;
+        exited |= warp.exited;
     }
-    for (unsigned g = 0; g < warp.groups; g++) {
-      const Group &group = warp.group[g];
-      if (!(group.mask & warp.exited))
-        continue;
-      report(first,
-             "a mask that names exited lanes: in warp " + std::to_string(w) +
-                 " " + lanes_text(group.arrived) + " waits at " +
-                 kind_text(group.kind) + " for " +
-                 lanes_text(group.mask & warp.exited),
-             Scope::warp);
-      return;
-    }
-    for (unsigned l = 0; l < lanes_per_warp; l++)
-      if (warp.at_barrier >> l & 1)
-        kinds |= 1u << unsigned(warp.kind[l].collective);
-    at_barrier |= warp.at_barrier;
-    exited |= warp.exited;
-  }
-  if (kinds & (kinds - 1))
-    report(lane,
-           "a divergent barrier: lanes of the block wait at different kinds of "
-           "barrier",
-           Scope::block);
-  else if (at_barrier && exited)
-    report(lane,
-           "a divergent barrier: some lanes of the block wait at it, others "
-           "have exited",
-           Scope::block);
-  else if (at_barrier)
-    report(lane,
-           "a divergent barrier: some lanes of the block wait at it, others "
-           "elsewhere",
-           Scope::block);
-  else
-    report(lane, otherwise, Scope::block);
+    if (kinds & (kinds - 1))
+        report(lane,
+               "a divergent barrier: lanes of the block wait at different kinds of "
+               "barrier",
+               Scope::block);
+    else if (at_barrier && exited)
+        report(lane,
+               "a divergent barrier: some lanes of the block wait at it, others "
+               "have exited",
+               Scope::block);
+    else if (at_barrier)
+        report(lane,
+               "a divergent barrier: some lanes of the block wait at it, others "
+               "elsewhere",
+               Scope::block);
+    else
+        report(lane, otherwise, Scope::block);
 }
 
 } // namespace simt

@@ -11,44 +11,37 @@
 namespace simt {
 
 SIMT_INLINE Lane *Block::next_in_order(const Lane &from, bool stay_in_warp) {
-  const Warp &warp = *from.warp;
-  const unsigned later = warp.ready & ~(from.bit | (from.bit - 1));
-  const unsigned in_warp = later ? later : stay_in_warp ? warp.ready : 0;
-  if (in_warp)
-    return &lane_[warp.index * lanes_per_warp +
-                  unsigned(__builtin_ctz(in_warp))];
-  if (!ready_warps_)
-    return nullptr;
-  const unsigned this_and_before = (2u << warp.index) - 1;
-  const unsigned later_warps = ready_warps_ & ~this_and_before;
-  const unsigned w =
-      unsigned(__builtin_ctz(later_warps ? later_warps : ready_warps_));
-  return &lane_[w * lanes_per_warp + unsigned(__builtin_ctz(warp_[w].ready))];
+    const Warp &warp = *from.warp;
+    const unsigned later = warp.ready & ~(from.bit | (from.bit - 1));
+    const unsigned in_warp = later ? later : stay_in_warp ? warp.ready : 0;
+    if (in_warp) return &lane_[warp.index * lanes_per_warp + unsigned(__builtin_ctz(in_warp))];
+    if (!ready_warps_) return nullptr;
+    const unsigned this_and_before = (2u << warp.index) - 1;
+    const unsigned later_warps = ready_warps_ & ~this_and_before;
+    const unsigned w = unsigned(__builtin_ctz(later_warps ? later_warps : ready_warps_));
+    return &lane_[w * lanes_per_warp + unsigned(__builtin_ctz(warp_[w].ready))];
 }
 
 SIMT_INLINE Lane *Block::next(const Lane &from) {
-  return random_ ? draw() : next_in_order(from, true);
+    return random_ ? draw() : next_in_order(from, true);
 }
 
 SIMT_INLINE Lane &Block::wait(Lane &lane) {
-  Warp &warp = *lane.warp;
-  warp.ready &= ~lane.bit;
-  if (!warp.ready)
-    ready_warps_ &= ~(1u << warp.index);
-  Lane *to = next(lane);
-  if (!to)
-    refuse_waiting(lane);
-  return *to;
+    Warp &warp = *lane.warp;
+    warp.ready &= ~lane.bit;
+    if (!warp.ready) ready_warps_ &= ~(1u << warp.index);
+    Lane *to = next(lane);
+    if (!to) refuse_waiting(lane);
+    return *to;
 }
 
 SIMT_INLINE void Block::set_ready(Warp &warp, unsigned lanes) {
-  warp.ready |= lanes;
-  ready_warps_ |= 1u << warp.index;
+    warp.ready |= lanes;
+    ready_warps_ |= 1u << warp.index;
 }
 
 SIMT_INLINE void Block::step(const Lane &lane) {
-  if (--steps_left_ == 0)
-    refuse_steps(lane);
+    if (--steps_left_ == 0) refuse_steps(lane);
 }
 
 } // namespace simt

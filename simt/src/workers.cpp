@@ -10,61 +10,55 @@
 namespace simt {
 
 static void run_blocks(Launch &launch) {
-  static thread_local std::unique_ptr<Block> block;
-  try {
-    if (!block)
-      block = std::make_unique<Block>();
-    block->run(launch);
-  } catch (const std::bad_alloc &) {
-    launch.fail(cudaErrorMemoryAllocation);
-  }
+    static thread_local std::unique_ptr<Block> block;
+    try {
+        if (!block) block = std::make_unique<Block>();
+        block->run(launch);
+    } catch (const std::bad_alloc &) {
+        launch.fail(cudaErrorMemoryAllocation);
+    }
 }
 
 Workers::~Workers() {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    quit_ = true;
-  }
-  wake_.notify_all();
-  for (std::thread &t : threads_)
-    t.join();
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        quit_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread &t : threads_) t.join();
 }
 
 void Workers::run(Launch &launch, unsigned helpers) {
-  try {
-    while (threads_.size() < helpers)
-      threads_.emplace_back([this] { work(); });
-  } catch (const std::system_error &) {
-    helpers = unsigned(threads_.size());
-  }
-  if (helpers) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    launch_ = &launch;
-    wanted_ = helpers;
-  }
-  for (unsigned i = 0; i < helpers; i++)
-    wake_.notify_one();
-  run_blocks(launch);
-  std::unique_lock<std::mutex> lock(mutex_);
-  wanted_ = 0; // who has not come yet is not needed
-  done_.wait(lock, [this] { return busy_ == 0; });
+    try {
+        while (threads_.size() < helpers) threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error &) {
+        helpers = unsigned(threads_.size());
+    }
+    if (helpers) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        launch_ = &launch;
+        wanted_ = helpers;
+    }
+    for (unsigned i = 0; i < helpers; i++) wake_.notify_one();
+    run_blocks(launch);
+    std::unique_lock<std::mutex> lock(mutex_);
+    wanted_ = 0; // who has not come yet is not needed
+    done_.wait(lock, [this] { return busy_ == 0; });
 }
 
 void Workers::work() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  for (;;) {
-    wake_.wait(lock, [this] { return quit_ || wanted_ > 0; });
-    if (quit_)
-      return;
-    wanted_--;
-    busy_++;
-    Launch &launch = *launch_;
-    lock.unlock();
-    run_blocks(launch);
-    lock.lock();
-    if (--busy_ == 0)
-      done_.notify_one();
-  }
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+        wake_.wait(lock, [this] { return quit_ || wanted_ > 0; });
+        if (quit_) return;
+        wanted_--;
+        busy_++;
+        Launch &launch = *launch_;
+        lock.unlock();
+        run_blocks(launch);
+        lock.lock();
+        if (--busy_ == 0) done_.notify_one();
+    }
 }
 
 } // namespace simt

@@ -14,54 +14,71 @@ namespace simt {
 // misaligned address. Returns whether others shall run after it as well.
 bool begin_atomic(const void *address, std::size_t bytes, Place place);
 
-template <typename T> struct Bits;
-template <> struct Bits<float> { using type = std::uint32_t; };
-template <> struct Bits<double> { using type = std::uint64_t; };
-template <> struct Bits<std::uint16_t> { using type = std::uint16_t; };
-template <> struct Bits<int> { using type = std::uint32_t; };
-template <> struct Bits<unsigned> { using type = std::uint32_t; };
-template <> struct Bits<long long> { using type = unsigned long long; };
-template <> struct Bits<unsigned long long> {
-  using type = unsigned long long;
+template <typename T>
+struct Bits;
+template <>
+struct Bits<float> {
+    using type = std::uint32_t;
+};
+template <>
+struct Bits<double> {
+    using type = std::uint64_t;
+};
+template <>
+struct Bits<std::uint16_t> {
+    using type = std::uint16_t;
+};
+template <>
+struct Bits<int> {
+    using type = std::uint32_t;
+};
+template <>
+struct Bits<unsigned> {
+    using type = std::uint32_t;
+};
+template <>
+struct Bits<long long> {
+    using type = unsigned long long;
+};
+template <>
+struct Bits<unsigned long long> {
+    using type = unsigned long long;
 };
 
 // *address = change(*address); returns what was there.
 template <typename T, typename Change>
 T update(T *address, Place place, Change change) {
-  using Word = typename Bits<T>::type;
-  static_assert(sizeof(Word) == sizeof(T), "a word of the same size");
-  const bool yields = begin_atomic(address, sizeof(T), place);
-  // may_alias: the words of a float array are read as integers.
-  typedef Word __attribute__((may_alias)) Cell;
-  Cell *cell = reinterpret_cast<Cell *>(address);
-  Word old = __atomic_load_n(cell, __ATOMIC_RELAXED);
-  T value;
-  Word changed;
-  do {
-    std::memcpy(&value, &old, sizeof value);
-    const T next = change(value);
-    std::memcpy(&changed, &next, sizeof next);
-  } while (!__atomic_compare_exchange_n(cell, &old, changed, true,
-                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-  if (yields)
-    yield(place);
-  return value;
+    using Word = typename Bits<T>::type;
+    static_assert(sizeof(Word) == sizeof(T), "a word of the same size");
+    const bool yields = begin_atomic(address, sizeof(T), place);
+    // may_alias: the words of a float array are read as integers.
+    typedef Word __attribute__((may_alias)) Cell;
+    Cell *cell = reinterpret_cast<Cell *>(address);
+    Word old = __atomic_load_n(cell, __ATOMIC_RELAXED);
+    T value;
+    Word changed;
+    do {
+        std::memcpy(&value, &old, sizeof value);
+        const T next = change(value);
+        std::memcpy(&changed, &next, sizeof next);
+    } while (!__atomic_compare_exchange_n(cell, &old, changed, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    if (yields) yield(place);
+    return value;
 }
 
 } // namespace simt
 
 // Sums of signed integers wrap, as on a GPU.
-#define SIMT_ATOMIC(name, T, changed)                                          \
-  inline T name(T *address, T value, SIMT_HERE) {                              \
-    return simt::update(address, place,                                        \
-                        [value](T old) -> T { return changed; });              \
-  }                                                                            \
-  inline T name##_block(T *address, T value, SIMT_HERE) {                      \
-    return name(address, value, place);                                        \
-  }                                                                            \
-  inline T name##_system(T *address, T value, SIMT_HERE) {                     \
-    return name(address, value, place);                                        \
-  }
+#define SIMT_ATOMIC(name, T, changed)                                                                        \
+    inline T name(T *address, T value, SIMT_HERE) {                                                          \
+        return simt::update(address, place, [value](T old) -> T { return changed; });                        \
+    }                                                                                                        \
+    inline T name##_block(T *address, T value, SIMT_HERE) {                                                  \
+        return name(address, value, place);                                                                  \
+    }                                                                                                        \
+    inline T name##_system(T *address, T value, SIMT_HERE) {                                                 \
+        return name(address, value, place);                                                                  \
+    }
 
 SIMT_ATOMIC(atomicAdd, int, int(unsigned(old) + unsigned(value)))
 SIMT_ATOMIC(atomicAdd, unsigned, old + value)
@@ -95,17 +112,16 @@ SIMT_ATOMIC(atomicInc, unsigned, old >= value ? 0 : old + 1)
 SIMT_ATOMIC(atomicDec, unsigned, old == 0 || old > value ? value : old - 1)
 #undef SIMT_ATOMIC
 
-#define SIMT_ATOMIC_CAS(T)                                                     \
-  inline T atomicCAS(T *address, T expected, T value, SIMT_HERE) {             \
-    return simt::update(address, place,                                        \
-                        [=](T old) { return old == expected ? value : old; }); \
-  }                                                                            \
-  inline T atomicCAS_block(T *address, T expected, T value, SIMT_HERE) {       \
-    return atomicCAS(address, expected, value, place);                         \
-  }                                                                            \
-  inline T atomicCAS_system(T *address, T expected, T value, SIMT_HERE) {      \
-    return atomicCAS(address, expected, value, place);                         \
-  }
+#define SIMT_ATOMIC_CAS(T)                                                                                   \
+    inline T atomicCAS(T *address, T expected, T value, SIMT_HERE) {                                         \
+        return simt::update(address, place, [=](T old) { return old == expected ? value : old; });           \
+    }                                                                                                        \
+    inline T atomicCAS_block(T *address, T expected, T value, SIMT_HERE) {                                   \
+        return atomicCAS(address, expected, value, place);                                                   \
+    }                                                                                                        \
+    inline T atomicCAS_system(T *address, T expected, T value, SIMT_HERE) {                                  \
+        return atomicCAS(address, expected, value, place);                                                   \
+    }
 SIMT_ATOMIC_CAS(int)
 SIMT_ATOMIC_CAS(unsigned)
 SIMT_ATOMIC_CAS(unsigned long long)

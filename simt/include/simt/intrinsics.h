@@ -16,67 +16,113 @@
 
 // ---- bits
 
-inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
-inline int __ffs(int x) { return __builtin_ffs(x); }
-inline int __ffsll(long long x) { return __builtin_ffsll(x); }
-inline int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
+inline int __popc(unsigned x) {
+    return __builtin_popcount(x);
+}
+inline int __popcll(unsigned long long x) {
+    return __builtin_popcountll(x);
+}
+inline int __ffs(int x) {
+    return __builtin_ffs(x);
+}
+inline int __ffsll(long long x) {
+    return __builtin_ffsll(x);
+}
+inline int __clz(int x) {
+    return x ? __builtin_clz(unsigned(x)) : 32;
+}
 inline int __clzll(long long x) {
-  return x ? __builtin_clzll((unsigned long long)x) : 64;
+    return x ? __builtin_clzll((unsigned long long)x) : 64;
 }
 inline unsigned __brev(unsigned x) {
-  x = (x >> 1 & 0x55555555) | (x & 0x55555555) << 1;
-  x = (x >> 2 & 0x33333333) | (x & 0x33333333) << 2;
-  x = (x >> 4 & 0x0f0f0f0f) | (x & 0x0f0f0f0f) << 4;
-  return __builtin_bswap32(x);
+    x = (x >> 1 & 0x55555555) | (x & 0x55555555) << 1;
+    x = (x >> 2 & 0x33333333) | (x & 0x33333333) << 2;
+    x = (x >> 4 & 0x0f0f0f0f) | (x & 0x0f0f0f0f) << 4;
+    return __builtin_bswap32(x);
 }
 inline unsigned long long __brevll(unsigned long long x) {
-  return (unsigned long long)__brev(unsigned(x)) << 32 |
-         __brev(unsigned(x >> 32));
+    return (unsigned long long)__brev(unsigned(x)) << 32 | __brev(unsigned(x >> 32));
 }
 
 namespace simt {
-template <typename To, typename From> To bit_cast(From from) {
-  static_assert(sizeof(To) == sizeof(From), "the same size");
-  To to;
-  std::memcpy(&to, &from, sizeof to);
-  return to;
+template <typename To, typename From>
+To bit_cast(From from) {
+    static_assert(sizeof(To) == sizeof(From), "the same size");
+    To to;
+    std::memcpy(&to, &from, sizeof to);
+    return to;
 }
 } // namespace simt
 
-inline unsigned __float_as_uint(float x) { return simt::bit_cast<unsigned>(x); }
-inline int __float_as_int(float x) { return simt::bit_cast<int>(x); }
-inline float __uint_as_float(unsigned x) { return simt::bit_cast<float>(x); }
-inline float __int_as_float(int x) { return simt::bit_cast<float>(x); }
+inline unsigned __float_as_uint(float x) {
+    return simt::bit_cast<unsigned>(x);
+}
+inline int __float_as_int(float x) {
+    return simt::bit_cast<int>(x);
+}
+inline float __uint_as_float(unsigned x) {
+    return simt::bit_cast<float>(x);
+}
+inline float __int_as_float(int x) {
+    return simt::bit_cast<float>(x);
+}
 inline long long __double_as_longlong(double x) {
-  return simt::bit_cast<long long>(x);
+    return simt::bit_cast<long long>(x);
 }
 inline double __longlong_as_double(long long x) {
-  return simt::bit_cast<double>(x);
+    return simt::bit_cast<double>(x);
 }
 
 // ---- arithmetic
 
-inline float __fadd_rn(float x, float y) { return x + y; }
-inline float __fsub_rn(float x, float y) { return x - y; }
-inline float __fmul_rn(float x, float y) { return x * y; }
-inline float __fdiv_rn(float x, float y) { return x / y; }
-inline float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }
-inline float __frcp_rn(float x) { return 1 / x; }
-inline float __fsqrt_rn(float x) { return std::sqrt(x); }
-inline double __dadd_rn(double x, double y) { return x + y; }
-inline double __dsub_rn(double x, double y) { return x - y; }
-inline double __dmul_rn(double x, double y) { return x * y; }
-inline double __fma_rn(double x, double y, double z) {
-  return std::fma(x, y, z);
+inline float __fadd_rn(float x, float y) {
+    return x + y;
 }
-inline float __fdividef(float x, float y) { return x / y; }
-inline float fdividef(float x, float y) { return x / y; }
+inline float __fsub_rn(float x, float y) {
+    return x - y;
+}
+inline float __fmul_rn(float x, float y) {
+    return x * y;
+}
+inline float __fdiv_rn(float x, float y) {
+    return x / y;
+}
+inline float __fmaf_rn(float x, float y, float z) {
+    return std::fma(x, y, z);
+}
+inline float __frcp_rn(float x) {
+    return 1 / x;
+}
+inline float __fsqrt_rn(float x) {
+    return std::sqrt(x);
+}
+inline double __dadd_rn(double x, double y) {
+    return x + y;
+}
+inline double __dsub_rn(double x, double y) {
+    return x - y;
+}
+inline double __dmul_rn(double x, double y) {
+    return x * y;
+}
+inline double __fma_rn(double x, double y, double z) {
+    return std::fma(x, y, z);
+}
+inline float __fdividef(float x, float y) {
+    return x / y;
+}
+inline float fdividef(float x, float y) {
+    return x / y;
+}
 inline float __saturatef(float x) {
-  return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f;
+    return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f;
 } // NaN gives 0
-inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
-inline double rsqrt(double x) { return 1 / std::sqrt(x); }
+inline float rsqrtf(float x) {
+    return 1 / std::sqrt(x);
+}
+inline double rsqrt(double x) {
+    return 1 / std::sqrt(x);
+}
 
 // glibc declares these names for itself, so they are macros.
 #define __expf(x) (std::exp(static_cast<float>(x)))
@@ -93,51 +139,69 @@ inline double rsqrt(double x) { return 1 / std::sqrt(x); }
 
 namespace simt {
 inline int to_int(double x) {
-  if (!(x == x))
-    return 0;
-  return x >= 2147483647.0    ? 2147483647
-         : x <= -2147483648.0 ? -2147483647 - 1
-                              : int(x);
+    if (!(x == x)) return 0;
+    return x >= 2147483647.0 ? 2147483647 : x <= -2147483648.0 ? -2147483647 - 1 : int(x);
 }
 inline unsigned to_unsigned(double x) {
-  return !(x > 0) ? 0 : x >= 4294967295.0 ? 4294967295u : unsigned(x);
+    return !(x > 0) ? 0 : x >= 4294967295.0 ? 4294967295u : unsigned(x);
 }
 } // namespace simt
 
-inline int __float2int_rn(float x) { return simt::to_int(std::nearbyint(x)); }
-inline int __float2int_rz(float x) { return simt::to_int(std::trunc(x)); }
-inline int __float2int_rd(float x) { return simt::to_int(std::floor(x)); }
-inline int __float2int_ru(float x) { return simt::to_int(std::ceil(x)); }
+inline int __float2int_rn(float x) {
+    return simt::to_int(std::nearbyint(x));
+}
+inline int __float2int_rz(float x) {
+    return simt::to_int(std::trunc(x));
+}
+inline int __float2int_rd(float x) {
+    return simt::to_int(std::floor(x));
+}
+inline int __float2int_ru(float x) {
+    return simt::to_int(std::ceil(x));
+}
 inline unsigned __float2uint_rn(float x) {
-  return simt::to_unsigned(std::nearbyint(x));
+    return simt::to_unsigned(std::nearbyint(x));
 }
 inline unsigned __float2uint_rz(float x) {
-  return simt::to_unsigned(std::trunc(x));
+    return simt::to_unsigned(std::trunc(x));
 }
-inline float __int2float_rn(int x) { return float(x); }
-inline float __uint2float_rn(unsigned x) { return float(x); }
+inline float __int2float_rn(int x) {
+    return float(x);
+}
+inline float __uint2float_rn(unsigned x) {
+    return float(x);
+}
 
 // ---- loads and stores with a cache hint
 
-#define SIMT_LOAD(name)                                                        \
-  template <typename T> inline T name(const T *address) { return *address; }
+#define SIMT_LOAD(name)                                                                                      \
+    template <typename T>                                                                                    \
+    inline T name(const T *address) {                                                                        \
+        return *address;                                                                                     \
+    }
 SIMT_LOAD(__ldg)
 SIMT_LOAD(__ldca)
 SIMT_LOAD(__ldcg)
 SIMT_LOAD(__ldcs)
 #undef SIMT_LOAD
-template <typename T> inline void __stcg(T *address, T value) {
-  *address = value;
+template <typename T>
+inline void __stcg(T *address, T value) {
+    *address = value;
 }
-template <typename T> inline void __stcs(T *address, T value) {
-  *address = value;
+template <typename T>
+inline void __stcs(T *address, T value) {
+    *address = value;
 }
 
 // ---- min and max
 
-#define SIMT_MIN_MAX(T)                                                        \
-  constexpr T min(T a, T b) { return b < a ? b : a; }                          \
-  constexpr T max(T a, T b) { return a < b ? b : a; }
+#define SIMT_MIN_MAX(T)                                                                                      \
+    constexpr T min(T a, T b) {                                                                              \
+        return b < a ? b : a;                                                                                \
+    }                                                                                                        \
+    constexpr T max(T a, T b) {                                                                              \
+        return a < b ? b : a;                                                                                \
+    }
 SIMT_MIN_MAX(int)
 SIMT_MIN_MAX(unsigned)
 SIMT_MIN_MAX(long)
@@ -146,16 +210,24 @@ SIMT_MIN_MAX(long long)
 SIMT_MIN_MAX(unsigned long long)
 #undef SIMT_MIN_MAX
 // of one number and one NaN: the number
-#define SIMT_MIN_MAX(T)                                                        \
-  constexpr T min(T a, T b) { return b < a || a != a ? b : a; }                \
-  constexpr T max(T a, T b) { return a < b || a != a ? b : a; }
+#define SIMT_MIN_MAX(T)                                                                                      \
+    constexpr T min(T a, T b) {                                                                              \
+        return b < a || a != a ? b : a;                                                                      \
+    }                                                                                                        \
+    constexpr T max(T a, T b) {                                                                              \
+        return a < b || a != a ? b : a;                                                                      \
+    }
 SIMT_MIN_MAX(float)
 SIMT_MIN_MAX(double)
 #undef SIMT_MIN_MAX
 // mixed operands, as CUDA has them
-#define SIMT_MIN_MAX(A, B, T)                                                  \
-  constexpr T min(A a, B b) { return min(T(a), T(b)); }                        \
-  constexpr T max(A a, B b) { return max(T(a), T(b)); }
+#define SIMT_MIN_MAX(A, B, T)                                                                                \
+    constexpr T min(A a, B b) {                                                                              \
+        return min(T(a), T(b));                                                                              \
+    }                                                                                                        \
+    constexpr T max(A a, B b) {                                                                              \
+        return max(T(a), T(b));                                                                              \
+    }
 SIMT_MIN_MAX(int, unsigned, unsigned)
 SIMT_MIN_MAX(unsigned, int, unsigned)
 SIMT_MIN_MAX(float, double, double)

@@ -10,8 +10,8 @@ namespace simt {
 
 // A line of source: of a call, through default arguments.
 struct Place {
-  const char *file;
-  int line;
+    const char *file;
+    int line;
 };
 #define SIMT_HERE simt::Place place = {__builtin_FILE(), __builtin_LINE()}
 
@@ -33,6 +33,8 @@ constexpr int warpSize = 32;
 // The block's dynamic shared memory (cudaLaunchConfig_t::dynamicSmemBytes),
 // aligned to 256 bytes and filled with 0xFF bytes when the block begins; null
 // if the launch asked for none.
-inline void *simt_dynamic_shared() { return simt::dynamic_shared; }
+inline void *simt_dynamic_shared() {
+    return simt::dynamic_shared;
+}
 
 #endif

@@ -15,55 +15,50 @@
 namespace simt {
 
 enum class Collective : std::uint8_t {
-  syncwarp,
-  shfl,
-  shfl_up,
-  shfl_down,
-  shfl_xor,
-  all,
-  any,
-  ballot,
-  match_any,
-  match_all,
-  reduce_add,
-  reduce_min,
-  reduce_max,
-  reduce_and,
-  reduce_or,
-  reduce_xor,
-  syncthreads,
-  syncthreads_count,
-  syncthreads_and,
-  syncthreads_or
+    syncwarp,
+    shfl,
+    shfl_up,
+    shfl_down,
+    shfl_xor,
+    all,
+    any,
+    ballot,
+    match_any,
+    match_all,
+    reduce_add,
+    reduce_min,
+    reduce_max,
+    reduce_and,
+    reduce_or,
+    reduce_xor,
+    syncthreads,
+    syncthreads_count,
+    syncthreads_and,
+    syncthreads_or
 };
 enum class Type : std::uint8_t { none, i32, u32, i64, u64, f32, f64 };
 
 // CUDA's instruction sees only the size, but different overloads are different
 // intrinsics, which must not meet.
-template <typename T> constexpr Type type_of() {
-  static_assert(std::is_arithmetic<T>::value &&
-                    (sizeof(T) == 4 || sizeof(T) == 8),
-                "no such overload");
-  if (std::is_floating_point<T>::value)
-    return sizeof(T) == 4 ? Type::f32 : Type::f64;
-  if (std::is_signed<T>::value)
-    return sizeof(T) == 4 ? Type::i32 : Type::i64;
-  return sizeof(T) == 4 ? Type::u32 : Type::u64;
+template <typename T>
+constexpr Type type_of() {
+    static_assert(std::is_arithmetic<T>::value && (sizeof(T) == 4 || sizeof(T) == 8), "no such overload");
+    if (std::is_floating_point<T>::value) return sizeof(T) == 4 ? Type::f32 : Type::f64;
+    if (std::is_signed<T>::value) return sizeof(T) == 4 ? Type::i32 : Type::i64;
+    return sizeof(T) == 4 ? Type::u32 : Type::u64;
 }
 
 // What meets: the intrinsic and its overload.
 struct Kind {
-  Collective collective;
-  Type type;
-  friend bool operator==(Kind a, Kind b) {
-    return a.collective == b.collective && a.type == b.type;
-  }
-  friend bool operator!=(Kind a, Kind b) { return !(a == b); }
+    Collective collective;
+    Type type;
+    friend bool operator==(Kind a, Kind b) { return a.collective == b.collective && a.type == b.type; }
+    friend bool operator!=(Kind a, Kind b) { return !(a == b); }
 };
 
 // What every lane shows to the code it runs; null outside kernels.
 struct Lane_result {
-  std::uint64_t result; // of its last collective
+    std::uint64_t result; // of its last collective
 };
 extern __thread Lane_result *current __attribute__((tls_model("initial-exec")));
 
@@ -73,120 +68,102 @@ extern __thread Lane_result *current __attribute__((tls_model("initial-exec")));
 // much as the jump. So what is left to do after the jump is done here: to keep
 // where the lane that was left goes on.
 struct Switched {
-  void *point;
-  void *left; // where `point` belongs; null: there was no switch
+    void *point;
+    void *left; // where `point` belongs; null: there was no switch
 };
 inline std::uint64_t result_after(Switched switched) {
-  if (switched.left)
-    *static_cast<void **>(switched.left) = switched.point;
-  return current->result;
+    if (switched.left) *static_cast<void **>(switched.left) = switched.point;
+    return current->result;
 }
 
-Switched enter_collective(Kind kind, unsigned mask, std::uint64_t value,
-                          std::uint64_t operand, Place place);
+Switched enter_collective(Kind kind, unsigned mask, std::uint64_t value, std::uint64_t operand, Place place);
 Switched enter_barrier(Collective collective, bool predicate, Place place);
 
 // Returns, in each lane of `mask`, that lane's result once all of them have
 // called it with the same kind and mask. `operand` of a shuffle: bits 0-4 the
 // source lane, distance or lane mask, bits 32-63 the width; else 0.
-inline std::uint64_t meet(Kind kind, unsigned mask, std::uint64_t value,
-                          std::uint64_t operand, Place place) {
-  return result_after(enter_collective(kind, mask, value, operand, place));
+inline std::uint64_t meet(Kind kind, unsigned mask, std::uint64_t value, std::uint64_t operand, Place place) {
+    return result_after(enter_collective(kind, mask, value, operand, place));
 }
 // Returns the barrier's result once every thread of the block has called it
 // with the same collective.
 inline int barrier(Collective collective, bool predicate, Place place) {
-  return int(result_after(enter_barrier(collective, predicate, place)));
+    return int(result_after(enter_barrier(collective, predicate, place)));
 }
 // Lets other lanes run before the caller goes on.
 void yield(Place place);
 [[noreturn]] void trap(Place place);
 
-template <typename T> std::uint64_t to_bits(T value) {
-  std::uint64_t bits = 0;
-  std::memcpy(&bits, &value, sizeof value);
-  return bits;
+template <typename T>
+std::uint64_t to_bits(T value) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof value);
+    return bits;
 }
-template <typename T> T from_bits(std::uint64_t bits) {
-  T value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
+template <typename T>
+T from_bits(std::uint64_t bits) {
+    T value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
 }
 
 template <typename T>
-T shuffle(Collective collective, unsigned mask, T value, unsigned operand,
-          int width, Place place) {
-  return from_bits<T>(
-      meet({collective, type_of<T>()}, mask, to_bits(value),
-           (operand & 31) | std::uint64_t(unsigned(width)) << 32, place));
+T shuffle(Collective collective, unsigned mask, T value, unsigned operand, int width, Place place) {
+    return from_bits<T>(meet({collective, type_of<T>()}, mask, to_bits(value),
+                             (operand & 31) | std::uint64_t(unsigned(width)) << 32, place));
 }
-inline unsigned vote(Collective collective, unsigned mask, bool predicate,
-                     Place place) {
-  return unsigned(meet({collective, Type::none}, mask, predicate, 0, place));
+inline unsigned vote(Collective collective, unsigned mask, bool predicate, Place place) {
+    return unsigned(meet({collective, Type::none}, mask, predicate, 0, place));
 }
 template <typename T>
 T reduce(Collective collective, unsigned mask, T value, Place place) {
-  return from_bits<T>(
-      meet({collective, type_of<T>()}, mask, to_bits(value), 0, place));
+    return from_bits<T>(meet({collective, type_of<T>()}, mask, to_bits(value), 0, place));
 }
 
 } // namespace simt
 
 inline void __syncthreads(SIMT_HERE) {
-  simt::barrier(simt::Collective::syncthreads, false, place);
+    simt::barrier(simt::Collective::syncthreads, false, place);
 }
 inline int __syncthreads_count(int predicate, SIMT_HERE) {
-  return simt::barrier(simt::Collective::syncthreads_count, predicate != 0,
-                       place);
+    return simt::barrier(simt::Collective::syncthreads_count, predicate != 0, place);
 }
 inline int __syncthreads_and(int predicate, SIMT_HERE) {
-  return simt::barrier(simt::Collective::syncthreads_and, predicate != 0,
-                       place);
+    return simt::barrier(simt::Collective::syncthreads_and, predicate != 0, place);
 }
 inline int __syncthreads_or(int predicate, SIMT_HERE) {
-  return simt::barrier(simt::Collective::syncthreads_or, predicate != 0, place);
+    return simt::barrier(simt::Collective::syncthreads_or, predicate != 0, place);
 }
 inline void __syncwarp(unsigned mask = 0xffffffff, SIMT_HERE) {
-  simt::meet({simt::Collective::syncwarp, simt::Type::none}, mask, 0, 0, place);
+    simt::meet({simt::Collective::syncwarp, simt::Type::none}, mask, 0, 0, place);
 }
 // Only the caller: CUDA promises no more. See simt/src/collectives.cpp.
 unsigned __activemask();
 
-#define SIMT_SHUFFLES(T)                                                       \
-  inline T __shfl_sync(unsigned mask, T value, int lane, int width = warpSize, \
-                       SIMT_HERE) {                                            \
-    return simt::shuffle(simt::Collective::shfl, mask, value, unsigned(lane),  \
-                         width, place);                                        \
-  }                                                                            \
-  inline T __shfl_up_sync(unsigned mask, T value, unsigned delta,              \
-                          int width = warpSize, SIMT_HERE) {                   \
-    return simt::shuffle(simt::Collective::shfl_up, mask, value, delta, width, \
-                         place);                                               \
-  }                                                                            \
-  inline T __shfl_down_sync(unsigned mask, T value, unsigned delta,            \
-                            int width = warpSize, SIMT_HERE) {                 \
-    return simt::shuffle(simt::Collective::shfl_down, mask, value, delta,      \
-                         width, place);                                        \
-  }                                                                            \
-  inline T __shfl_xor_sync(unsigned mask, T value, int lane_mask,              \
-                           int width = warpSize, SIMT_HERE) {                  \
-    return simt::shuffle(simt::Collective::shfl_xor, mask, value,              \
-                         unsigned(lane_mask), width, place);                   \
-  }
-#define SIMT_MATCHES(T)                                                        \
-  inline unsigned __match_any_sync(unsigned mask, T value, SIMT_HERE) {        \
-    return unsigned(                                                           \
-        simt::meet({simt::Collective::match_any, simt::type_of<T>()}, mask,    \
-                   simt::to_bits(value), 0, place));                           \
-  }                                                                            \
-  inline unsigned __match_all_sync(unsigned mask, T value, int *predicate,     \
-                                   SIMT_HERE) {                                \
-    const unsigned lanes =                                                     \
-        unsigned(simt::meet({simt::Collective::match_all, simt::type_of<T>()}, \
-                            mask, simt::to_bits(value), 0, place));            \
-    *predicate = lanes != 0;                                                   \
-    return lanes;                                                              \
-  }
+#define SIMT_SHUFFLES(T)                                                                                     \
+    inline T __shfl_sync(unsigned mask, T value, int lane, int width = warpSize, SIMT_HERE) {                \
+        return simt::shuffle(simt::Collective::shfl, mask, value, unsigned(lane), width, place);             \
+    }                                                                                                        \
+    inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = warpSize, SIMT_HERE) {       \
+        return simt::shuffle(simt::Collective::shfl_up, mask, value, delta, width, place);                   \
+    }                                                                                                        \
+    inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = warpSize, SIMT_HERE) {     \
+        return simt::shuffle(simt::Collective::shfl_down, mask, value, delta, width, place);                 \
+    }                                                                                                        \
+    inline T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = warpSize, SIMT_HERE) {       \
+        return simt::shuffle(simt::Collective::shfl_xor, mask, value, unsigned(lane_mask), width, place);    \
+    }
+#define SIMT_MATCHES(T)                                                                                      \
+    inline unsigned __match_any_sync(unsigned mask, T value, SIMT_HERE) {                                    \
+        return unsigned(simt::meet({simt::Collective::match_any, simt::type_of<T>()}, mask,                  \
+                                   simt::to_bits(value), 0, place));                                         \
+    }                                                                                                        \
+    inline unsigned __match_all_sync(unsigned mask, T value, int *predicate, SIMT_HERE) {                    \
+        const unsigned lanes = unsigned(simt::meet({simt::Collective::match_all, simt::type_of<T>()}, mask,  \
+                                                   simt::to_bits(value), 0, place));                         \
+        *predicate = lanes != 0;                                                                             \
+        return lanes;                                                                                        \
+    }
 #define SIMT_EACH(T) SIMT_SHUFFLES(T) SIMT_MATCHES(T)
 SIMT_EACH(int)
 SIMT_EACH(unsigned)
@@ -201,19 +178,19 @@ SIMT_EACH(double)
 #undef SIMT_SHUFFLES
 
 inline int __all_sync(unsigned mask, int predicate, SIMT_HERE) {
-  return int(simt::vote(simt::Collective::all, mask, predicate != 0, place));
+    return int(simt::vote(simt::Collective::all, mask, predicate != 0, place));
 }
 inline int __any_sync(unsigned mask, int predicate, SIMT_HERE) {
-  return int(simt::vote(simt::Collective::any, mask, predicate != 0, place));
+    return int(simt::vote(simt::Collective::any, mask, predicate != 0, place));
 }
 inline unsigned __ballot_sync(unsigned mask, int predicate, SIMT_HERE) {
-  return simt::vote(simt::Collective::ballot, mask, predicate != 0, place);
+    return simt::vote(simt::Collective::ballot, mask, predicate != 0, place);
 }
 
-#define SIMT_REDUCE(name, T)                                                   \
-  inline T __reduce_##name##_sync(unsigned mask, T value, SIMT_HERE) {         \
-    return simt::reduce(simt::Collective::reduce_##name, mask, value, place);  \
-  }
+#define SIMT_REDUCE(name, T)                                                                                 \
+    inline T __reduce_##name##_sync(unsigned mask, T value, SIMT_HERE) {                                     \
+        return simt::reduce(simt::Collective::reduce_##name, mask, value, place);                            \
+    }
 SIMT_REDUCE(add, unsigned)
 SIMT_REDUCE(add, int)
 SIMT_REDUCE(min, unsigned)
@@ -225,10 +202,20 @@ SIMT_REDUCE(or, unsigned)
 SIMT_REDUCE(xor, unsigned)
 #undef SIMT_REDUCE
 
-inline void __threadfence(SIMT_HERE) { simt::yield(place); }
-inline void __threadfence_block(SIMT_HERE) { simt::yield(place); }
-inline void __threadfence_system(SIMT_HERE) { simt::yield(place); }
-inline void __nanosleep(unsigned, SIMT_HERE) { simt::yield(place); }
-inline void __trap(SIMT_HERE) { simt::trap(place); }
+inline void __threadfence(SIMT_HERE) {
+    simt::yield(place);
+}
+inline void __threadfence_block(SIMT_HERE) {
+    simt::yield(place);
+}
+inline void __threadfence_system(SIMT_HERE) {
+    simt::yield(place);
+}
+inline void __nanosleep(unsigned, SIMT_HERE) {
+    simt::yield(place);
+}
+inline void __trap(SIMT_HERE) {
+    simt::trap(place);
+}
 
 #endif

@@ -9,8 +9,8 @@
 namespace simt {
 
 // Runs call(arguments) in every thread of the grid; `kernel` only names it.
-cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
-                   void (*call)(const void *), const void *arguments);
+cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel, void (*call)(const void *),
+                   const void *arguments);
 
 } // namespace simt
 
@@ -18,29 +18,25 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel,
 // or too large grid or block), cudaErrorInvalidValue (too much shared memory),
 // cudaErrorLaunchFailure (refused; simt_refusal() says why).
 template <typename... Parameters, typename... Arguments>
-cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config,
-                               void (*kernel)(Parameters...),
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
                                Arguments &&...arguments) {
-  struct Call {
-    void (*kernel)(Parameters...);
-    std::tuple<Parameters...> arguments;
-  };
-  const Call call = {
-      kernel, std::tuple<Parameters...>(static_cast<Parameters>(arguments)...)};
-  return simt::launch(
-      *config, reinterpret_cast<const void *>(kernel),
-      [](const void *p) {
-        const Call &c = *static_cast<const Call *>(p);
-        std::apply(c.kernel, c.arguments);
-      },
-      &call);
+    struct Call {
+        void (*kernel)(Parameters...);
+        std::tuple<Parameters...> arguments;
+    };
+    const Call call = {kernel, std::tuple<Parameters...>(static_cast<Parameters>(arguments)...)};
+    return simt::launch(
+        *config, reinterpret_cast<const void *>(kernel),
+        [](const void *p) {
+            const Call &c = *static_cast<const Call *>(p);
+            std::apply(c.kernel, c.arguments);
+        },
+        &call);
 }
 
 template <typename... Parameters>
-cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...),
-                                 cudaFuncAttribute attribute, int value) {
-  return cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel), attribute,
-                              value);
+cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute, int value) {
+    return cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel), attribute, value);
 }
 
 #endif

@@ -13,24 +13,24 @@ extern "C" {
 #endif
 
 typedef enum cudaError {
-  cudaSuccess = 0,
-  cudaErrorInvalidValue = 1,
-  cudaErrorMemoryAllocation = 2,
-  cudaErrorInitializationError = 3,
-  cudaErrorInvalidConfiguration = 9,
-  cudaErrorInvalidMemcpyDirection = 21,
-  cudaErrorInvalidDeviceFunction = 98,
-  cudaErrorNoDevice = 100,
-  cudaErrorInvalidDevice = 101,
-  cudaErrorInvalidResourceHandle = 400,
-  cudaErrorNotReady = 600,
-  cudaErrorIllegalAddress = 700,
-  cudaErrorLaunchOutOfResources = 701,
-  cudaErrorLaunchTimeout = 702,
-  cudaErrorAssert = 710,
-  cudaErrorLaunchFailure = 719,
-  cudaErrorNotSupported = 801,
-  cudaErrorUnknown = 999
+    cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorInitializationError = 3,
+    cudaErrorInvalidConfiguration = 9,
+    cudaErrorInvalidMemcpyDirection = 21,
+    cudaErrorInvalidDeviceFunction = 98,
+    cudaErrorNoDevice = 100,
+    cudaErrorInvalidDevice = 101,
+    cudaErrorInvalidResourceHandle = 400,
+    cudaErrorNotReady = 600,
+    cudaErrorIllegalAddress = 700,
+    cudaErrorLaunchOutOfResources = 701,
+    cudaErrorLaunchTimeout = 702,
+    cudaErrorAssert = 710,
+    cudaErrorLaunchFailure = 719,
+    cudaErrorNotSupported = 801,
+    cudaErrorUnknown = 999
 } cudaError_t;
 
 const char *cudaGetErrorName(cudaError_t error);
@@ -44,17 +44,17 @@ cudaError_t cudaPeekAtLastError(void);
 
 // Of NVIDIA's fields, those that mean something here.
 typedef struct cudaDeviceProp {
-  char name[256]; // "CPU (simt, N threads)"
-  size_t totalGlobalMem;
-  size_t sharedMemPerBlock;
-  size_t sharedMemPerBlockOptin;
-  int warpSize;
-  int maxThreadsPerBlock;
-  int maxThreadsDim[3];
-  int maxGridSize[3];
-  int major, minor;        // of the architecture whose limits are kept
-  int multiProcessorCount; // OS threads that run blocks
-  int l2CacheSize;
+    char name[256]; // "CPU (simt, N threads)"
+    size_t totalGlobalMem;
+    size_t sharedMemPerBlock;
+    size_t sharedMemPerBlockOptin;
+    int warpSize;
+    int maxThreadsPerBlock;
+    int maxThreadsDim[3];
+    int maxGridSize[3];
+    int major, minor;        // of the architecture whose limits are kept
+    int multiProcessorCount; // OS threads that run blocks
+    int l2CacheSize;
 } cudaDeviceProp;
 
 cudaError_t cudaGetDeviceCount(int *count);
@@ -80,12 +80,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
 #ifdef __cplusplus
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
-                                unsigned flags = 0);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = 0);
 #else
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
-                                unsigned flags);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 #endif
 cudaError_t cudaEventCreate(cudaEvent_t *event);
@@ -93,17 +91,16 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
-cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start,
-                                 cudaEvent_t end);
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end);
 
 // ---- memory
 
 enum cudaMemcpyKind {
-  cudaMemcpyHostToHost = 0,
-  cudaMemcpyHostToDevice = 1,
-  cudaMemcpyDeviceToHost = 2,
-  cudaMemcpyDeviceToDevice = 3,
-  cudaMemcpyDefault = 4
+    cudaMemcpyHostToHost = 0,
+    cudaMemcpyHostToDevice = 1,
+    cudaMemcpyDeviceToHost = 2,
+    cudaMemcpyDeviceToDevice = 3,
+    cudaMemcpyDefault = 4
 };
 
 #define cudaHostAllocDefault 0x00
@@ -122,77 +119,71 @@ cudaError_t cudaMallocHost(void **memory, size_t bytes);
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *memory);
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes,
-                       enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
 cudaError_t cudaMemset(void *memory, int value, size_t bytes);
 #ifdef __cplusplus
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
-                            enum cudaMemcpyKind kind, cudaStream_t stream = 0);
-cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes,
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream = 0);
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream = 0);
 #else
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
-                            enum cudaMemcpyKind kind, cudaStream_t stream);
-cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes,
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream);
 #endif
 
 // ---- launches (cudaLaunchKernelEx itself is a template: launch.h)
 
 typedef enum cudaFuncAttribute {
-  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
-  cudaFuncAttributePreferredSharedMemoryCarveout = 9
+    cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+    cudaFuncAttributePreferredSharedMemoryCarveout = 9
 } cudaFuncAttribute;
 
 // Dynamic shared memory above 48 KiB must be asked for here before the launch,
 // 227 KiB at most, as on sm_90.
-cudaError_t cudaFuncSetAttribute(const void *kernel,
-                                 cudaFuncAttribute attribute, int value);
+cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value);
 
 // No attribute is supported; a launch with numAttrs > 0 fails with
 // cudaErrorNotSupported.
 typedef struct cudaLaunchAttribute cudaLaunchAttribute;
 
 typedef struct cudaLaunchConfig_st {
-  dim3 gridDim;
-  dim3 blockDim;
-  size_t dynamicSmemBytes;
-  cudaStream_t stream;
-  cudaLaunchAttribute *attrs;
-  unsigned numAttrs;
+    dim3 gridDim;
+    dim3 blockDim;
+    size_t dynamicSmemBytes;
+    cudaStream_t stream;
+    cudaLaunchAttribute *attrs;
+    unsigned numAttrs;
 } cudaLaunchConfig_t;
 
 #ifdef __cplusplus
 }
 
-template <typename T> cudaError_t cudaMalloc(T **memory, size_t bytes) {
-  return cudaMalloc(reinterpret_cast<void **>(memory), bytes);
+template <typename T>
+cudaError_t cudaMalloc(T **memory, size_t bytes) {
+    return cudaMalloc(reinterpret_cast<void **>(memory), bytes);
 }
 template <typename T>
 cudaError_t cudaMallocAsync(T **memory, size_t bytes, cudaStream_t stream) {
-  return cudaMallocAsync(reinterpret_cast<void **>(memory), bytes, stream);
+    return cudaMallocAsync(reinterpret_cast<void **>(memory), bytes, stream);
 }
-template <typename T> cudaError_t cudaMallocHost(T **memory, size_t bytes) {
-  return cudaMallocHost(reinterpret_cast<void **>(memory), bytes);
+template <typename T>
+cudaError_t cudaMallocHost(T **memory, size_t bytes) {
+    return cudaMallocHost(reinterpret_cast<void **>(memory), bytes);
 }
 template <typename T>
 cudaError_t cudaHostAlloc(T **memory, size_t bytes, unsigned flags) {
-  return cudaHostAlloc(reinterpret_cast<void **>(memory), bytes, flags);
+    return cudaHostAlloc(reinterpret_cast<void **>(memory), bytes, flags);
 }
 // For __constant__ and __device__ variables, which are plain globals here.
 template <typename T>
-cudaError_t cudaMemcpyToSymbol(T &symbol, const void *from, size_t bytes,
-                               size_t offset = 0,
+cudaError_t cudaMemcpyToSymbol(T &symbol, const void *from, size_t bytes, size_t offset = 0,
                                cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
-  return cudaMemcpy(reinterpret_cast<char *>(&symbol) + offset, from, bytes,
-                    kind);
+    return cudaMemcpy(reinterpret_cast<char *>(&symbol) + offset, from, bytes, kind);
 }
 template <typename T>
-cudaError_t cudaMemcpyFromSymbol(void *to, const T &symbol, size_t bytes,
-                                 size_t offset = 0,
+cudaError_t cudaMemcpyFromSymbol(void *to, const T &symbol, size_t bytes, size_t offset = 0,
                                  cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
-  return cudaMemcpy(to, reinterpret_cast<const char *>(&symbol) + offset, bytes,
-                    kind);
+    return cudaMemcpy(to, reinterpret_cast<const char *>(&symbol) + offset, bytes, kind);
 }
 #endif
 

@@ -29,12 +29,13 @@ SIMT_VECTOR(double, double, 16, 16)
 // clang-format on
 
 typedef struct dim3 {
-  unsigned x, y, z;
+    unsigned x, y, z;
 #ifdef __cplusplus
-  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1)
-      : x(x_), y(y_), z(z_) {}
-  constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
-  constexpr operator uint3() const { return uint3{x, y, z}; }
+    constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+    constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+    constexpr operator uint3() const {
+        return uint3{x, y, z};
+    }
 #endif
 } dim3;
 
