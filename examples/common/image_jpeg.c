@@ -43,11 +43,6 @@ static bool decode(struct jpeg_decompress_struct *jpeg, jpeg_trap *trap, image *
         return false;
     }
     jpeg->out_color_space = JCS_RGB;
-    if (jpeg->image_width > IMAGE_MAX_SIZE || jpeg->image_height > IMAGE_MAX_SIZE) {
-        fail(trap->why, "%s: %u x %u pixels; each side must be 1..%d", trap->file->path, jpeg->image_width,
-             jpeg->image_height, IMAGE_MAX_SIZE);
-        return false;
-    }
     if (!image_allocate(out, (int)jpeg->image_width, (int)jpeg->image_height, 3, trap->why)) {
         fail(trap->why, "%s: %s", trap->file->path, trap->why->text);
         return false;

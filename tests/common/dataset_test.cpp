@@ -142,6 +142,16 @@ TEST_F(Dataset, RefusesMissingAndDamagedPictures) {
     write_picture("a.png", 8, 5, 40);
     write_picture("b.png", 8, 6, 40);
     expect_refusal(a, "the picture has 8 x 5 pixels, its camera 7 x 5");
+    write_picture("a.png", 7, 6, 40);
+    expect_refusal(a, "the picture has 7 x 6 pixels, its camera 7 x 5");
+}
+
+// Both pictures have a wrong size; two threads read them, and the first by name fails first by time.
+TEST_F(Dataset, NamesTheFirstOfTwoBadPictures) {
+    write_all();
+    write_picture("a.png", 700, 700, 40);
+    write_picture("b.png", 2000, 2000, 40);
+    expect_refusal(folder / "images/a.png", "the picture has 700 x 700 pixels");
 }
 
 TEST_F(Dataset, RefusesAModelWithoutImages) {

@@ -38,7 +38,7 @@ void append(png_structp png, png_bytep data, png_size_t size) {
 // `rows` as PNG stores them, one after the other.
 std::string encode_png(int width, int height, int color_type, int bit_depth, std::vector<uint8_t> rows,
                        int interlace = PNG_INTERLACE_NONE, const std::vector<png_color> &palette = {},
-                       const std::vector<uint8_t> &alpha = {}) {
+                       const std::vector<uint8_t> &alpha = {}, const png_color_16 *key = nullptr) {
     std::string bytes;
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
     png_infop info = png_create_info_struct(png);
@@ -47,6 +47,7 @@ std::string encode_png(int width, int height, int color_type, int bit_depth, std
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     if (!palette.empty()) png_set_PLTE(png, info, palette.data(), int(palette.size()));
     if (!alpha.empty()) png_set_tRNS(png, info, alpha.data(), int(alpha.size()), nullptr);
+    if (key) png_set_tRNS(png, info, nullptr, 0, key);
     png_write_info(png, info);
     std::vector<png_bytep> pointers;
     for (int y = 0; y < height; y++)
@@ -163,14 +164,25 @@ TEST_F(Image, ReadsPalettePng) {
     EXPECT_EQ(values(picture), std::vector<int>({7, 8, 9, 255, 1, 2, 3, 50, 4, 5, 6, 255}));
 }
 
+TEST_F(Image, ReadsATransparentColor) {
+    const png_color_16 gray = {0, 0, 0, 0, 7}, color = {0, 1, 2, 3, 0};
+    ASSERT_TRUE(read(encode_png(2, 1, PNG_COLOR_TYPE_GRAY, 8, {7, 8}, PNG_INTERLACE_NONE, {}, {}, &gray)))
+        << why.text;
+    EXPECT_EQ(picture.channels, 4);
+    EXPECT_EQ(values(picture), std::vector<int>({7, 7, 7, 0, 8, 8, 8, 255}));
+    ASSERT_TRUE(
+        read(encode_png(2, 1, PNG_COLOR_TYPE_RGB, 8, {1, 2, 3, 3, 2, 1}, PNG_INTERLACE_NONE, {}, {}, &color)))
+        << why.text;
+    EXPECT_EQ(values(picture), std::vector<int>({1, 2, 3, 0, 3, 2, 1, 255}));
+}
+
 TEST_F(Image, Reads16BitPngWithoutGamma) {
-    // Big-endian. 0x8080 is exactly 128, 0x80ff rounds to 128, 0x8101 (just over half way from 128 to 129) to
-    // 129.
+    // Big-endian. 257 times the value, rounded to nearest: where cutting off the low byte would do otherwise.
     ASSERT_TRUE(read(encode_png(2, 1, PNG_COLOR_TYPE_RGB, 16,
-                                {0x80, 0x80, 0x80, 0xff, 0x81, 0x02, 0xff, 0xff, 0, 0, 0x40, 0x40})))
+                                {0x80, 0x80, 0x00, 0x80, 0x00, 0x81, 0xff, 0x7e, 0xff, 0x7f, 0xff, 0xff})))
         << why.text;
     EXPECT_EQ(picture.channels, 3);
-    EXPECT_EQ(values(picture), std::vector<int>({128, 128, 129, 255, 0, 64}));
+    EXPECT_EQ(values(picture), std::vector<int>({128, 0, 1, 254, 255, 255}));
 }
 
 TEST_F(Image, ReadsInterlacedPng) {

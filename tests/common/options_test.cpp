@@ -25,15 +25,16 @@ class Options : public testing::Test {
     }
 
     bool quiet = false;
-    int64_t iterations = 7000;
+    int64_t iterations = 7000, seed = 1;
     double rate = 0.5, offset = 0;
     const char *output = nullptr;
     int reduction = 2;
     std::vector<std::string> storage;
     const double infinity = std::numeric_limits<double>::infinity();
-    const option_spec options[7] = {
+    const option_spec options[8] = {
         {OPTION_TEXT, "output", 'o', &output, 0, 0, nullptr, "where the scene goes"},
         {OPTION_INT, "iterations", 'n', &iterations, 1, 1000000, nullptr, "training steps"},
+        {OPTION_INT, "seed", 0, &seed, 0, infinity, nullptr, "chooses the random numbers"},
         {OPTION_REAL, "rate", 0, &rate, 0, 1, nullptr, "learning rate"},
         {OPTION_REAL, "offset", 0, &offset, -infinity, infinity, nullptr, "any number"},
         {OPTION_CHOICE, "reduce", 0, &reduction, 0, 0, reductions, "how warps add"},
@@ -102,6 +103,8 @@ TEST_F(Options, TakesADashAsAnArgument) {
 TEST_F(Options, ReachesItsBounds) {
     for (const char *text : {"1", "1000000", "+5"})
         EXPECT_EQ(parse({"fern", "--iterations", text}), OPTIONS_OK) << why.text;
+    EXPECT_EQ(parse({"fern", "--seed", "9223372036854775807"}), OPTIONS_OK) << why.text;
+    EXPECT_EQ(seed, INT64_MAX);
     for (const char *text : {"0", "1", "1e-30"})
         EXPECT_EQ(parse({"fern", "--rate", text}), OPTIONS_OK) << why.text;
 }
@@ -114,6 +117,8 @@ TEST_F(Options, RefusesBadNumbers) {
          {"0", "-1", "1000001", "99999999999999999999999999", "-99999999999999999999999999"})
         expect_error({"fern", "--iterations", text},
                      std::string("--iterations must be 1..1000000, not '") + text + "'");
+    for (const char *text : {"-1", "9223372036854775808"})
+        expect_error({"fern", "--seed", text}, std::string("--seed must be at least 0, not '") + text + "'");
     for (const char *text : {"", "x", "0.5x", "nan", "inf", "-inf", "1e999", " 1"})
         expect_error({"fern", std::string("--rate=") + text},
                      std::string("--rate needs a finite number, not '") + text + "'");
@@ -157,6 +162,7 @@ TEST_F(Options, PrintsHelp) {
                         "options:\n"
                         "  -o, --output TEXT   where the scene goes\n"
                         "  -n, --iterations N  training steps (1..1000000; default 7000)\n"
+                        "      --seed N        chooses the random numbers (at least 0; default 1)\n"
                         "      --rate X        learning rate (0..1; default 0.5)\n"
                         "      --offset X      any number (any; default 0)\n"
                         "      --reduce NAME   how warps add (atomic, serial, bfly; default bfly)\n"
