@@ -2,6 +2,7 @@
 // What training starts from: nearest neighbours against a search of all pairs, Gaussians from points, the
 // order of views.
 #include "camera.h"
+#include "finite.h"
 #include "nearest.h"
 #include "ply.h"
 #include "random.h"
@@ -100,6 +101,33 @@ TEST(start, equal_points_have_a_size) {
     fault why;
     ASSERT_TRUE(gaussians_from_points(points, colors, 4, 0, 10, &made, &why)) << why.text;
     for (int i = 0; i < 12; i++) EXPECT_NEAR(made.log_scale[i], std::log(1e-3), 1e-5);
+    gaussians_free(&made);
+}
+
+TEST(finite, drops_what_is_not_and_keeps_the_order) {
+    gs_gaussians made;
+    fault why;
+    ASSERT_TRUE(gaussians_allocate(&made, 8, 1, &why)) << why.text;
+    for (int i = 0; i < 8; i++)
+        made.mean[3 * i] = made.log_scale[3 * i + 2] = made.quaternion[4 * i + 3] = made.opacity_logit[i] =
+            made.sh[12 * i + 11] = float(i);
+    made.mean[3 * 0 + 1] = NAN;
+    made.log_scale[3 * 2] = INFINITY;
+    made.quaternion[4 * 3 + 2] = -INFINITY;
+    made.opacity_logit[5] = NAN;
+    made.sh[12 * 7 + 4] = NAN;
+    EXPECT_EQ(gaussians_keep_finite(&made), 5);
+    ASSERT_EQ(made.count, 3);
+    const float left[] = {1, 4, 6};
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(made.mean[3 * i], left[i]);
+        EXPECT_EQ(made.log_scale[3 * i + 2], left[i]);
+        EXPECT_EQ(made.quaternion[4 * i + 3], left[i]);
+        EXPECT_EQ(made.opacity_logit[i], left[i]);
+        EXPECT_EQ(made.sh[12 * i + 11], left[i]);
+        EXPECT_EQ(made.sh[12 * i + 4], 0);
+    }
+    EXPECT_EQ(gaussians_keep_finite(&made), 0);
     gaussians_free(&made);
 }
 

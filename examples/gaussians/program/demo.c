@@ -128,7 +128,7 @@ static bool run_demo(demo *d, fault *why) {
 int demo_command(int argc, char **argv) {
     bool gpu = strcmp(gs_backend(), "cuda") == 0;
     demo_options options = {
-        .folder = "splat-demo", .iterations = gpu ? 2000 : 100, .width = gpu ? 1024 : 128, .seed = 1};
+        .folder = "splat-demo", .iterations = gpu ? 2000 : 100, .width = gpu ? 1024 : 160, .seed = 1};
     const option_spec table[] = {
         {OPTION_TEXT, "output", 'o', &options.folder, 0, 0, NULL,
          "the folder to write to; made if it is missing"},

@@ -3,7 +3,7 @@
 #include "device.h"
 #include "frame.h"
 #include "kernel_counts.h"
-#include <math.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -46,53 +46,51 @@ static float median_milliseconds(frame *f, const strategy *s) {
     return times[REPEATS / 2];
 }
 
-static void add_counts(frame *f, const strategy *s, kernel_counts *sum) {
-    kernel_counts before, after;
-    kernel_counts_now(&before);
-    frame_render_backward(f, s->reduction, s->threshold);
-    kernel_counts_now(&after);
-    sum->shuffles += after.shuffles - before.shuffles;
-    sum->votes += after.votes - before.votes;
-    sum->atomic_instructions += after.atomic_instructions - before.atomic_instructions;
-    sum->atomic_requests += after.atomic_requests - before.atomic_requests;
+// Renders a view and leaves the gradient that a backward blend starts from.
+static void prepare(frame *f, const gs_gaussians *gaussians, const target_view *view,
+                    const float background[3], double *result) {
+    frame_render(f, gaussians, gaussians->sh_degree, &view->camera, background);
+    frame_loss(f, view->pixels, result, true);
+}
+
+static void print_counts(frame *f) {
+    printf("The backward blend of one view, counted; shuffles, votes and instructions are those of warps:\n"
+           "strategy threshold  atomic adds  instructions     shuffles        votes\n");
+    for (int s = 0; s < STRATEGIES; s++) {
+        kernel_counts before, after;
+        kernel_counts_now(&before);
+        frame_render_backward(f, strategies[s].reduction, strategies[s].threshold);
+        kernel_counts_now(&after);
+        print_strategy(&strategies[s]);
+        printf(" %12" PRIu64 " %13" PRIu64 " %12" PRIu64 " %12" PRIu64 "\n",
+               after.atomic_requests - before.atomic_requests,
+               after.atomic_instructions - before.atomic_instructions, after.shuffles - before.shuffles,
+               after.votes - before.votes);
+    }
 }
 
 void strategy_table_print(const gs_gaussians *gaussians, const target_view *views, size_t count,
                           const float background[3]) {
-    kernel_counts sums[STRATEGIES] = {{0}};
-    double milliseconds[STRATEGIES] = {0};
-    const bool counted = kernel_counts_now(&sums[0]);
-    sums[0] = (kernel_counts){0};
-
     frame f = {0};
     double *result = device_allocate(3 * sizeof *result);
-    for (size_t v = 0; v < count; v++) {
-        frame_render(&f, gaussians, gaussians->sh_degree, &views[v].camera, background);
-        frame_loss(&f, views[v].pixels, result, true);
+    kernel_counts unused;
+    if (kernel_counts_now(&unused)) {
+        prepare(&f, gaussians, &views[0], background, result);
+        print_counts(&f);
+    } else {
+        double milliseconds[STRATEGIES] = {0};
+        for (size_t v = 0; v < count; v++) {
+            prepare(&f, gaussians, &views[v], background, result);
+            for (int s = 0; s < STRATEGIES; s++) milliseconds[s] += median_milliseconds(&f, &strategies[s]);
+        }
+        printf("The backward blend of one view, median of %d, mean over %zu views:\n"
+               "strategy threshold       ms\n",
+               REPEATS, count);
         for (int s = 0; s < STRATEGIES; s++) {
-            if (counted)
-                add_counts(&f, &strategies[s], &sums[s]);
-            else
-                milliseconds[s] += median_milliseconds(&f, &strategies[s]);
+            print_strategy(&strategies[s]);
+            printf(" %8.4f\n", milliseconds[s] / (double)count);
         }
     }
     device_free(result);
     frame_free(&f);
-
-    if (counted)
-        printf("strategy threshold     shuffles        votes      atomics   (lanes)   one backward blend, "
-               "mean of %zu views\n",
-               count);
-    else
-        printf("strategy threshold   ms   one backward blend, mean of %zu views' medians of %d\n", count,
-               REPEATS);
-    for (int s = 0; s < STRATEGIES; s++) {
-        print_strategy(&strategies[s]);
-        if (counted)
-            printf(" %12.0f %12.0f %12.0f %12.0f\n", (double)sums[s].shuffles / (double)count,
-                   (double)sums[s].votes / (double)count, (double)sums[s].atomic_instructions / (double)count,
-                   (double)sums[s].atomic_requests / (double)count);
-        else
-            printf(" %8.4f\n", milliseconds[s] / (double)count);
-    }
 }

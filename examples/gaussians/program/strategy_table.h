@@ -7,8 +7,8 @@
 #include "target_view.h"
 #include <stddef.h>
 
-// Prints the table on stdout. gaussians: device; count >= 1 views. The figures are of one backward blend: the
-// median over repeats and views, or the mean over views.
+// Prints the table on stdout. gaussians: device; count >= 1 views. Times are over all views; counts, which do
+// not vary as times do, are of the first.
 void strategy_table_print(const gs_gaussians *gaussians, const target_view *views, size_t count,
                           const float background[3]);
 

@@ -4,6 +4,7 @@
 #include "dataset.h"
 #include "device.h"
 #include "device_gaussians.h"
+#include "finite.h"
 #include "ply.h"
 #include "quality.h"
 #include "reduction_option.h"
@@ -84,7 +85,7 @@ static void print_summary(const train_options *options, const split *parts, cons
 }
 
 // From Gaussians in host memory to the file; `host` receives the trained ones.
-static bool train_and_write(const train_options *options, const split *parts, const gs_gaussians *host,
+static bool train_and_write(const train_options *options, const split *parts, gs_gaussians *host,
                             training_settings *settings, fault *why) {
     training_report report;
     quality held_out = {0, 0};
@@ -93,6 +94,10 @@ static bool train_and_write(const train_options *options, const split *parts, co
     bool done = train(&gaussians, parts->views, parts->training, settings, &report, why);
     if (done) {
         device_gaussians_download(host, &gaussians);
+        int64_t dropped = gaussians_keep_finite(host);
+        if (dropped > 0)
+            fprintf(stderr, "splat: dropped %lld Gaussians whose parameters overflowed\n",
+                    (long long)dropped);
         done = ply_write(options->output, host, why);
     }
     if (done && parts->held_out)
