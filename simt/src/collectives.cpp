@@ -158,7 +158,7 @@ bool Block::valid(const Lane &lane, Kind kind, unsigned mask, std::uint64_t widt
         report(lane, "a lane outside its own mask: " + call, Scope::warp);
     else if (mask & ~existing)
         report(lane,
-               "a mask that names lanes beyond the block's last thread: " + call + ", but there is no " +
+               "a mask that names lanes beyond the block's last thread: " + call + ", of which the warp lacks " +
                    lanes_text(mask & ~existing),
                Scope::warp);
     else

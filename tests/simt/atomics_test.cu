@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+// Atomics: what each does and returns, and that none is lost, within a block and between blocks.
+#include "device_array.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace {
+
+class Atomics : public Simt {};
+
+template <typename T>
+__global__ void apply(T *cells, T *old, T value) {
+    int i = 0;
+    old[i] = atomicAdd(&cells[i], value), i++;
+    old[i] = atomicExch(&cells[i], value), i++;
+    old[i] = atomicCAS(&cells[i], cells[i], value), i++;
+    old[i] = atomicCAS(&cells[i], T(cells[i] + 1), value), i++;
+    old[i] = atomicMin(&cells[i], value), i++;
+    old[i] = atomicMax(&cells[i], value), i++;
+    old[i] = atomicAnd(&cells[i], value), i++;
+    old[i] = atomicOr(&cells[i], value), i++;
+    old[i] = atomicXor(&cells[i], value), i++;
+    old[i] = atomicAdd_block(&cells[i], value), i++;
+    old[i] = atomicAdd_system(&cells[i], value), i++;
+    old[i] = atomicCAS_block(&cells[i], cells[i], value), i++;
+    old[i] = atomicCAS_system(&cells[i], cells[i], value), i++;
+}
+
+template <typename T>
+void check_integer() {
+    const T big = std::numeric_limits<T>::max(), small = std::numeric_limits<T>::min();
+    for (T a : {T(0), T(6), big, small})
+        for (T b : {T(1), T(12), big, small}) {
+            Device_array<T> cells(13, a), old(13);
+            ASSERT_EQ(run(1, 1, apply<T>, cells, old, b), cudaSuccess);
+            const T sum = T((unsigned long long)a + (unsigned long long)b);
+            const T expected[] = {
+                sum, b, b, a, std::min(a, b), std::max(a, b), T(a & b), T(a | b), T(a ^ b), sum, sum, b, b};
+            for (int i = 0; i < 13; i++) {
+                ASSERT_EQ(cells[i], expected[i]) << i;
+                ASSERT_EQ(old[i], a) << i;
+            }
+        }
+}
+
+TEST_F(Atomics, Unsigned) {
+    check_integer<unsigned>();
+}
+TEST_F(Atomics, UnsignedLongLong) {
+    check_integer<unsigned long long>();
+}
+
+__global__ void apply_int(int *cells, int *old, int value) {
+    old[0] = atomicAdd(&cells[0], value);
+    old[1] = atomicSub(&cells[1], value);
+    old[2] = atomicMin(&cells[2], value);
+    old[3] = atomicMax(&cells[3], value);
+    old[4] = atomicCAS(&cells[4], -5, value);
+    old[5] = atomicExch(&cells[5], value);
+}
+
+TEST_F(Atomics, Int) {
+    Device_array<int> cells(6, -5), old(6);
+    ASSERT_EQ(run(1, 1, apply_int, cells, old, 3), cudaSuccess);
+    const int expected[] = {-2, -8, -5, 3, 3, 3};
+    for (int i = 0; i < 6; i++) {
+        EXPECT_EQ(cells[i], expected[i]);
+        EXPECT_EQ(old[i], -5);
+    }
+    cells[0] = std::numeric_limits<int>::max(); // wraps
+    ASSERT_EQ(run(1, 1, apply_int, cells, old, 1), cudaSuccess);
+    EXPECT_EQ(cells[0], std::numeric_limits<int>::min());
+}
+
+__global__ void wrap(unsigned *cells, unsigned limit) {
+    atomicInc(&cells[0], limit);
+    atomicDec(&cells[1], limit);
+}
+
+TEST_F(Atomics, IncAndDecWrapAtTheLimit) {
+    Device_array<unsigned> cells(2, 0u);
+    ASSERT_EQ(run(1, 10, wrap, cells, 3), cudaSuccess);
+    EXPECT_EQ(cells[0], 10u % 4);
+    EXPECT_EQ(cells[1], (40u - 10) % 4);
+}
+
+template <typename T>
+__global__ void sum(T *cells, int n) {
+    const unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int i = 0; i < 20; i++) atomicAdd(&cells[(t + unsigned(i)) % unsigned(n)], T(1));
+}
+
+template <typename T>
+void check_sum() {
+    for (std::uint64_t seed : {0, 1, 2})
+        for (int threads : {1, 4}) {
+            simt_set_seed(seed);
+            simt_set_threads(threads);
+            Device_array<T> cells(7, T(0));
+            ASSERT_EQ(run(50, 96, sum<T>, cells, 7), cudaSuccess);
+            T total = 0;
+            for (int i = 0; i < 7; i++) total += cells[i];
+            ASSERT_EQ(total, T(50 * 96 * 20));
+        }
+}
+
+TEST_F(Atomics, NoneIsLostInt) {
+    check_sum<int>();
+}
+TEST_F(Atomics, NoneIsLostUnsigned) {
+    check_sum<unsigned>();
+}
+TEST_F(Atomics, NoneIsLostUnsignedLongLong) {
+    check_sum<unsigned long long>();
+}
+TEST_F(Atomics, NoneIsLostFloat) {
+    check_sum<float>();
+}
+TEST_F(Atomics, NoneIsLostDouble) {
+    check_sum<double>();
+}
+
+// A sum through compare-and-swap, on 2-byte cells side by side in one word.
+__global__ void cas_sum(unsigned short *cells) {
+    unsigned short *cell = &cells[threadIdx.x % 2];
+    unsigned short seen = *static_cast<volatile unsigned short *>(cell), before;
+    do {
+        before = seen;
+        seen = atomicCAS(cell, before, static_cast<unsigned short>(before + 1));
+    } while (seen != before);
+}
+
+TEST_F(Atomics, TwoByteCompareAndSwap) {
+    for (std::uint64_t seed = 0; seed < 10; seed++) {
+        simt_set_seed(seed);
+        Device_array<unsigned short> cells(3);
+        cells[0] = cells[1] = 0;
+        cells[2] = 9;
+        ASSERT_EQ(run(40, 64, cas_sum, cells), cudaSuccess);
+        EXPECT_EQ(cells[0], 40 * 32);
+        EXPECT_EQ(cells[1], 40 * 32);
+        EXPECT_EQ(cells[2], 9);
+    }
+}
+
+__global__ void exchange_float(float *cell, float *old) {
+    *old = atomicExch(cell, 2.5f);
+}
+
+TEST_F(Atomics, ExchangeFloat) {
+    Device_array<float> cells(2, 1.5f);
+    ASSERT_EQ(run(1, 1, exchange_float, cells, cells + 1), cudaSuccess);
+    EXPECT_EQ(cells[0], 2.5f);
+    EXPECT_EQ(cells[1], 1.5f);
+}
+
+// Blocks that wait for each other through atomics: earlier ones have begun, so they come to an end.
+__global__ void chain(int *turn, int *order) {
+    while (atomicAdd(turn, 0) != int(blockIdx.x)) {
+    }
+    order[blockIdx.x] = int(blockIdx.x);
+    __threadfence();
+    atomicAdd(turn, 1);
+}
+
+TEST_F(Atomics, BlocksMayWaitForEarlierOnes) {
+    for (int threads : {1, 4}) {
+        simt_set_threads(threads);
+        Device_array<int> turn(1), order(64, -1);
+        ASSERT_EQ(run(64, 1, chain, turn, order), cudaSuccess);
+        for (int b = 0; b < 64; b++) EXPECT_EQ(order[b], b);
+    }
+}
+
+} // namespace

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: MIT
+// What each collective returns, against plain loops over the lanes of the mask.
+#include "device_array.h"
+
+#include <cstdint>
+#include <cstring>
+
+namespace {
+
+const unsigned masks[] = {0xffffffff, 0x0000ffff, 0xffff0000, 0x00000001, 0x80000000,
+                          0x80000001, 0x55555555, 0xa5a51234, 0x7ffffffe};
+
+class Collectives : public Simt {};
+
+// ---- shuffles
+
+enum Mode { idx, up, down, bfly };
+
+template <typename T>
+__global__ void shuffle(T *out, const T *in, const int *operand, unsigned mask, Mode mode, int width) {
+    const unsigned lane = threadIdx.x;
+    if (!(mask >> lane & 1)) return;
+    T value = in[lane];
+    switch (mode) {
+    case idx:
+        value = __shfl_sync(mask, value, operand[lane], width);
+        break;
+    case up:
+        value = __shfl_up_sync(mask, value, unsigned(operand[lane]), width);
+        break;
+    case down:
+        value = __shfl_down_sync(mask, value, unsigned(operand[lane]), width);
+        break;
+    case bfly:
+        value = __shfl_xor_sync(mask, value, operand[lane], width);
+        break;
+    }
+    out[lane] = value;
+}
+
+// As the programming guide tells it: the warp is cut into segments of `width` lanes.
+int source(Mode mode, int lane, int operand, int width) {
+    const int segment = lane / width * width;
+    int from = lane;
+    switch (mode) {
+    case idx:
+        return segment + (operand % width + width) % width;
+    case up:
+        from = lane - operand;
+        return from < segment ? lane : from;
+    case down:
+        from = lane + operand;
+        return from >= segment + width ? lane : from;
+    case bfly:
+        from = lane ^ operand;
+        return from >= segment + width ? lane : from;
+    }
+    return from;
+}
+
+template <typename T>
+std::vector<T> values() {
+    std::vector<T> v;
+    for (int lane = 0; lane < 32; lane++) v.push_back(T(T(lane * 3) / T(2) - T(11)));
+    return v;
+}
+
+template <typename T>
+void check_shuffles() {
+    const std::vector<T> in = values<T>();
+    Device_array<T> device_in(in);
+    int checked = 0, partial = 0;
+    for (unsigned mask : masks)
+        for (Mode mode : {idx, up, down, bfly})
+            for (int width : {1, 2, 4, 8, 16, 32})
+                for (int step = 0; step < 32; step += step < 4 ? 1 : 7) {
+                    std::vector<int> operand(32, step);
+                    if (mode == idx) // each lane reads one of its own
+                        for (int lane = 0; lane < 32; lane++) operand[lane] = (lane * step + 5) - 40;
+                    bool legal = true;
+                    for (int lane = 0; lane < 32; lane++)
+                        if (mask >> lane & 1) legal &= mask >> source(mode, lane, operand[lane], width) & 1;
+                    if (!legal) continue;
+                    Device_array<int> device_operand(operand);
+                    Device_array<T> out(32, T(77));
+                    ASSERT_EQ(run(1, 32, shuffle<T>, out, device_in, device_operand, mask, mode, width),
+                              cudaSuccess);
+                    for (int lane = 0; lane < 32; lane++)
+                        ASSERT_EQ(out[lane],
+                                  mask >> lane & 1 ? in[source(mode, lane, operand[lane], width)] : T(77))
+                            << "mask " << mask << " mode " << mode << " width " << width << " step " << step
+                            << " lane " << lane;
+                    checked++;
+                    partial += mask != 0xffffffff;
+                }
+    EXPECT_GT(checked, 400);
+    EXPECT_GT(partial, 200);
+}
+
+TEST_F(Collectives, ShuffleInt) {
+    check_shuffles<int>();
+}
+TEST_F(Collectives, ShuffleUnsigned) {
+    check_shuffles<unsigned>();
+}
+TEST_F(Collectives, ShuffleLong) {
+    check_shuffles<long>();
+}
+TEST_F(Collectives, ShuffleUnsignedLong) {
+    check_shuffles<unsigned long>();
+}
+TEST_F(Collectives, ShuffleLongLong) {
+    check_shuffles<long long>();
+}
+TEST_F(Collectives, ShuffleUnsignedLongLong) {
+    check_shuffles<unsigned long long>();
+}
+TEST_F(Collectives, ShuffleFloat) {
+    check_shuffles<float>();
+}
+TEST_F(Collectives, ShuffleDouble) {
+    check_shuffles<double>();
+}
+TEST_F(Collectives, ShuffleUnderASeed) {
+    simt_set_seed(7);
+    check_shuffles<float>();
+}
+
+// ---- votes
+
+__global__ void votes(unsigned *out, unsigned mask, unsigned set) {
+    const unsigned lane = threadIdx.x;
+    if (!(mask >> lane & 1)) return;
+    // any non-zero value is true
+    const int predicate = set >> lane & 1 ? 256 : 0;
+    out[lane] = unsigned(__all_sync(mask, predicate));
+    out[32 + lane] = unsigned(__any_sync(mask, predicate));
+    out[64 + lane] = __ballot_sync(mask, predicate);
+}
+
+TEST_F(Collectives, Votes) {
+    for (unsigned mask : masks)
+        for (unsigned set : {0u, 0xffffffffu, mask, ~mask, 0x00010000u, 0x12345678u}) {
+            Device_array<unsigned> out(96, 77u);
+            ASSERT_EQ(run(1, 32, votes, out, mask, set), cudaSuccess);
+            for (int lane = 0; lane < 32; lane++) {
+                const bool in = mask >> lane & 1;
+                ASSERT_EQ(out[lane], in ? unsigned((mask & ~set) == 0) : 77);
+                ASSERT_EQ(out[32 + lane], in ? unsigned((mask & set) != 0) : 77);
+                ASSERT_EQ(out[64 + lane], in ? (mask & set) : 77);
+            }
+        }
+}
+
+// ---- matches
+
+template <typename T>
+__global__ void matches(unsigned *out, int *predicate, const T *in, unsigned mask) {
+    const unsigned lane = threadIdx.x;
+    if (!(mask >> lane & 1)) return;
+    out[lane] = __match_any_sync(mask, in[lane]);
+    out[32 + lane] = __match_all_sync(mask, in[lane], predicate + lane);
+}
+
+template <typename T>
+void check_matches() {
+    for (unsigned mask : masks)
+        for (int distinct : {1, 2, 5, 32}) {
+            std::vector<T> in;
+            for (int lane = 0; lane < 32; lane++) in.push_back(T(lane * 7 % distinct) - T(2));
+            Device_array<T> device_in(in);
+            Device_array<unsigned> out(64, 0u);
+            Device_array<int> predicate(32, 77);
+            ASSERT_EQ(run(1, 32, matches<T>, out, predicate, device_in, mask), cudaSuccess);
+            bool all = true;
+            for (int lane = 0; lane < 32; lane++) {
+                unsigned same = 0;
+                for (int other = 0; other < 32; other++)
+                    if (mask >> other & 1 && in[other] == in[lane]) same |= 1u << other;
+                if (!(mask >> lane & 1)) continue;
+                ASSERT_EQ(out[lane], same);
+                all &= same == mask;
+            }
+            for (int lane = 0; lane < 32; lane++) {
+                ASSERT_EQ(out[32 + lane], mask >> lane & 1 && all ? mask : 0);
+                ASSERT_EQ(predicate[lane], mask >> lane & 1 ? int(all) : 77);
+            }
+        }
+}
+
+TEST_F(Collectives, MatchInt) {
+    check_matches<int>();
+}
+TEST_F(Collectives, MatchUnsigned) {
+    check_matches<unsigned>();
+}
+TEST_F(Collectives, MatchLongLong) {
+    check_matches<long long>();
+}
+TEST_F(Collectives, MatchUnsignedLongLong) {
+    check_matches<unsigned long long>();
+}
+TEST_F(Collectives, MatchFloat) {
+    check_matches<float>();
+}
+TEST_F(Collectives, MatchDouble) {
+    check_matches<double>();
+}
+
+__global__ void match_bits(unsigned *out, const float *in) {
+    out[threadIdx.x] = __match_any_sync(0xffffffff, in[threadIdx.x]);
+}
+
+TEST_F(Collectives, MatchComparesBits) {
+    Device_array<float> in(32, 0.0f);
+    in[3] = -0.0f;
+    in[4] = in[5] = std::nanf("");
+    Device_array<unsigned> out(32);
+    ASSERT_EQ(run(1, 32, match_bits, out, in), cudaSuccess);
+    EXPECT_EQ(out[0], 0xffffffff & ~0x38u);
+    EXPECT_EQ(out[3], 0x08u);
+    EXPECT_EQ(out[4], 0x30u);
+}
+
+// ---- reductions
+
+__global__ void reductions(unsigned *out, const unsigned *in, unsigned mask) {
+    const unsigned lane = threadIdx.x;
+    if (!(mask >> lane & 1)) return;
+    const unsigned u = in[lane];
+    const int i = int(u);
+    out += lane;
+    out[0 * 32] = __reduce_add_sync(mask, u);
+    out[1 * 32] = unsigned(__reduce_add_sync(mask, i));
+    out[2 * 32] = __reduce_min_sync(mask, u);
+    out[3 * 32] = unsigned(__reduce_min_sync(mask, i));
+    out[4 * 32] = __reduce_max_sync(mask, u);
+    out[5 * 32] = unsigned(__reduce_max_sync(mask, i));
+    out[6 * 32] = __reduce_and_sync(mask, u);
+    out[7 * 32] = __reduce_or_sync(mask, u);
+    out[8 * 32] = __reduce_xor_sync(mask, u);
+}
+
+TEST_F(Collectives, Reductions) {
+    std::vector<unsigned> in;
+    for (unsigned lane = 0; lane < 32; lane++) in.push_back(0x9e3779b9u * (lane + 1) | 0x10);
+    Device_array<unsigned> device_in(in);
+    for (unsigned mask : masks) {
+        std::vector<unsigned> expected;
+        for (unsigned lane = 0; lane < 32; lane++) {
+            const unsigned u = in[lane];
+            if (!(mask >> lane & 1)) continue;
+            if (expected.empty()) {
+                expected.assign(9, u);
+                continue;
+            }
+            expected[0] += u;
+            expected[1] += u;
+            expected[2] = std::min(expected[2], u);
+            expected[3] = unsigned(std::min(int(expected[3]), int(u)));
+            expected[4] = std::max(expected[4], u);
+            expected[5] = unsigned(std::max(int(expected[5]), int(u)));
+            expected[6] &= u;
+            expected[7] |= u;
+            expected[8] ^= u;
+        }
+        Device_array<unsigned> out(9 * 32, 77u);
+        ASSERT_EQ(run(1, 32, reductions, out, device_in, mask), cudaSuccess);
+        for (unsigned k = 0; k < 9; k++)
+            for (unsigned lane = 0; lane < 32; lane++)
+                ASSERT_EQ(out[k * 32 + lane], mask >> lane & 1 ? expected[k] : 77) << k << " lane " << lane;
+    }
+}
+
+// ---- who meets whom
+
+// Two halves of a warp, each in a loop of its own with collectives of its own, then all together.
+__global__ void halves(int *out) {
+    const int lane = int(threadIdx.x);
+    int sum = 0;
+    if (lane < 16) {
+        for (int i = 0; i < 10; i++) sum += __shfl_xor_sync(0x0000ffff, lane, i);
+    } else {
+        for (int i = 0; i < 23; i++) sum += __popc(__ballot_sync(0xffff0000, lane >= i));
+    }
+    __syncwarp();
+    out[lane] = sum + 1000 * __shfl_sync(0xffffffff, sum, 31 - lane);
+}
+
+TEST_F(Collectives, DivergentHalvesRunSideBySide) {
+    int expected[32] = {};
+    for (int lane = 0; lane < 16; lane++)
+        for (int i = 0; i < 10; i++) expected[lane] += lane ^ i;
+    for (int lane = 16; lane < 32; lane++)
+        for (int i = 0; i < 23; i++) expected[lane] += i <= 16 ? 16 : 32 - i;
+    for (std::uint64_t seed = 0; seed < 50; seed++) {
+        simt_set_seed(seed);
+        Device_array<int> out(32);
+        ASSERT_EQ(run(1, 32, halves, out), cudaSuccess);
+        for (int lane = 0; lane < 32; lane++)
+            ASSERT_EQ(out[lane], expected[lane] + 1000 * expected[31 - lane]) << "seed " << seed;
+    }
+}
+
+// Groups by key, each with a mask of its own and a different number of turns.
+__global__ void groups(unsigned *out, const int *key) {
+    const unsigned lane = threadIdx.x & 31;
+    const unsigned group = __match_any_sync(0xffffffff, key[threadIdx.x]);
+    unsigned sum = 0;
+    for (int i = 0; i <= key[threadIdx.x]; i++) sum += __reduce_add_sync(group, lane + unsigned(i));
+    out[threadIdx.x] = sum;
+}
+
+TEST_F(Collectives, GroupsWithMasksOfTheirOwn) {
+    std::vector<int> key;
+    for (int t = 0; t < 96; t++) key.push_back(t * t % 11);
+    Device_array<int> device_key(key);
+    for (std::uint64_t seed = 0; seed < 20; seed++) {
+        simt_set_seed(seed);
+        Device_array<unsigned> out(96);
+        ASSERT_EQ(run(1, 96, groups, out, device_key), cudaSuccess);
+        for (int t = 0; t < 96; t++) {
+            unsigned sum = 0;
+            for (int o = t / 32 * 32; o < t / 32 * 32 + 32; o++)
+                if (key[o] == key[t])
+                    for (int i = 0; i <= key[t]; i++) sum += unsigned(o % 32 + i);
+            ASSERT_EQ(out[t], sum) << "thread " << t << " seed " << seed;
+        }
+    }
+}
+
+// The source lanes run ahead while the readers have not yet picked up what they read.
+__global__ void run_ahead(int *out) {
+    const int lane = int(threadIdx.x);
+    const int first = __shfl_sync(0xffffffff, lane + 100, 3);
+    if (lane == 3) __shfl_sync(0x8, 999, 3);
+    out[lane] = first;
+}
+
+TEST_F(Collectives, ResultsOutliveTheNextCollective) {
+    for (std::uint64_t seed = 0; seed < 50; seed++) {
+        simt_set_seed(seed);
+        Device_array<int> out(32);
+        ASSERT_EQ(run(1, 32, run_ahead, out), cudaSuccess);
+        for (int lane = 0; lane < 32; lane++) ASSERT_EQ(out[lane], 103);
+    }
+}
+
+// "Lines do not matter": both branches call the same kind with the same mask.
+__global__ void two_lines(int *out) {
+    const int lane = int(threadIdx.x);
+    if (lane & 1)
+        out[lane] = __shfl_xor_sync(0xffffffff, lane, 1);
+    else
+        out[lane] = __shfl_xor_sync(0xffffffff, lane, 1);
+}
+
+TEST_F(Collectives, MeetByKindAndMaskNotByLine) {
+    Device_array<int> out(32);
+    ASSERT_EQ(run(1, 32, two_lines, out), cudaSuccess);
+    for (int lane = 0; lane < 32; lane++) EXPECT_EQ(out[lane], lane ^ 1);
+}
+
+__global__ void active(unsigned *out) {
+    __syncwarp();
+    out[threadIdx.x] = __activemask();
+}
+
+TEST_F(Collectives, ActivemaskIsTheCaller) {
+    Device_array<unsigned> out(32);
+    ASSERT_EQ(run(1, 32, active, out), cudaSuccess);
+    for (int lane = 0; lane < 32; lane++) EXPECT_EQ(out[lane], 1u << lane);
+}
+
+// ---- barriers
+
+__global__ void barriers(int *out, const int *predicate) {
+    const unsigned t = threadIdx.x;
+    out[0 * blockDim.x + t] = __syncthreads_count(predicate[t]);
+    out[1 * blockDim.x + t] = __syncthreads_and(predicate[t]);
+    out[2 * blockDim.x + t] = __syncthreads_or(predicate[t]);
+    __syncthreads();
+    out[3 * blockDim.x + t] = __syncthreads_count(!predicate[t]);
+}
+
+TEST_F(Collectives, BarriersThatCount) {
+    for (int threads : {1, 31, 32, 33, 100, 1024})
+        for (int set : {0, 1, threads / 2, threads})
+            for (std::uint64_t seed : {0, 5}) {
+                simt_set_seed(seed);
+                std::vector<int> predicate(std::size_t(threads), 0);
+                for (int i = 0; i < set; i++) predicate[std::size_t(i)] = 1 << (i % 20);
+                Device_array<int> device_predicate(predicate), out(std::size_t(4 * threads));
+                ASSERT_EQ(run(1, unsigned(threads), barriers, out, device_predicate), cudaSuccess);
+                for (int t = 0; t < threads; t++) {
+                    ASSERT_EQ(out[t], set);
+                    ASSERT_EQ(out[threads + t], set == threads);
+                    ASSERT_EQ(out[2 * threads + t], set > 0);
+                    ASSERT_EQ(out[3 * threads + t], threads - set);
+                }
+            }
+}
+
+} // namespace

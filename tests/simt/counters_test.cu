@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+// Counters, on kernels small enough to count by hand; the same for all seeds and numbers of threads.
+#include "device_array.h"
+
+namespace {
+
+class Counters : public Simt {};
+
+template <typename Run>
+void check(Run launch, simt_counters expected) {
+    for (std::uint64_t seed : {0, 1, 2, 3, 4, 5})
+        for (int threads : {1, 3}) {
+            simt_set_seed(seed);
+            simt_set_threads(threads);
+            simt_counters_reset();
+            ASSERT_EQ(launch(), cudaSuccess);
+            const simt_counters c = simt_counters_read();
+            SCOPED_TRACE(seed);
+            ASSERT_EQ(c.shuffles, expected.shuffles);
+            ASSERT_EQ(c.votes, expected.votes);
+            ASSERT_EQ(c.matches, expected.matches);
+            ASSERT_EQ(c.reductions, expected.reductions);
+            ASSERT_EQ(c.warp_syncs, expected.warp_syncs);
+            ASSERT_EQ(c.barriers, expected.barriers);
+            ASSERT_EQ(c.atomic_requests, expected.atomic_requests);
+            ASSERT_EQ(c.atomic_instructions, expected.atomic_instructions);
+            ASSERT_EQ(c.atomic_bytes, expected.atomic_bytes);
+        }
+}
+
+__global__ void one_of_each(int *out) {
+    const unsigned mask = threadIdx.x < 64 ? 0xffffffff : 0xff; // 72 threads: three warps
+    const int v = int(threadIdx.x);
+    int sum = __shfl_sync(mask, v, 0) + __shfl_xor_sync(mask, v, 1);
+    sum += __all_sync(mask, v) + __any_sync(mask, v) + int(__ballot_sync(mask, v));
+    int same;
+    sum += int(__match_any_sync(mask, v) + __match_all_sync(mask, v, &same));
+    sum += __reduce_add_sync(mask, v);
+    __syncwarp(mask);
+    __syncthreads();
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum + __syncthreads_count(v);
+}
+
+TEST_F(Counters, CollectivesCountOnceAWarp) {
+    Device_array<int> out(5 * 72);
+    simt_counters expected = {};
+    expected.shuffles = 5 * 3 * 2;
+    expected.votes = 5 * 3 * 6;
+    expected.matches = 5 * 3 * 2;
+    expected.reductions = 5 * 3;
+    expected.warp_syncs = 5 * 3;
+    expected.barriers = 5 * 2;
+    check([&] { return run(5, 72, one_of_each, out); }, expected);
+}
+
+__global__ void two_masks(int *out) {
+    const int lane = int(threadIdx.x);
+    if (lane < 8)
+        out[lane] = __shfl_xor_sync(0xff, lane, 1);
+    else
+        for (int i = 0; i < 3; i++) out[lane] = __shfl_xor_sync(0xffffff00, lane, 2);
+}
+
+TEST_F(Counters, MasksCountApart) {
+    Device_array<int> out(32);
+    simt_counters expected = {};
+    expected.shuffles = 1 + 3;
+    check([&] { return run(1, 32, two_masks, out); }, expected);
+}
+
+__global__ void adds(float *f, double *d) {
+    const unsigned lane = threadIdx.x % 32;
+    atomicAdd(&f[lane], 1.0f);                                 // one instruction a warp
+    if (lane < 5) atomicAdd(&f[0], 1.0f);                      // one, for five lanes
+    for (unsigned i = 0; i < lane % 4; i++) atomicAdd(d, 1.0); // three: the longest loop
+}
+
+TEST_F(Counters, AtomicsOfAWarpAreOneInstruction) {
+    Device_array<float> f(32, 0.0f);
+    Device_array<double> d(1, 0.0);
+    simt_counters expected = {};
+    const std::uint64_t warps = 2 * 2;
+    expected.atomic_requests = warps * (32 + 5 + 48);
+    expected.atomic_instructions = warps * (1 + 1 + 3);
+    expected.atomic_bytes = warps * (4 * 37 + 8 * 48);
+    check([&] { return run(2, 64, adds, f, d); }, expected);
+}
+
+// The n-th time is counted anew after each meeting.
+__global__ void between_meetings(float *f) {
+    const int lane = int(threadIdx.x);
+    for (int i = 0; i < 4; i++) {
+        if (lane % 4 == i) atomicAdd(f, 1.0f);
+        __syncwarp();
+    }
+    for (int i = 0; i < 4; i++) {
+        if (lane % 4 == i) atomicAdd(f, 1.0f);
+        __syncthreads();
+    }
+    for (int i = 0; i < 4; i++)
+        if (lane % 4 == i) atomicAdd(f, 1.0f); // nobody meets: each lane's first
+}
+
+TEST_F(Counters, MeetingsSeparateInstructions) {
+    Device_array<float> f(1, 0.0f);
+    simt_counters expected = {};
+    expected.warp_syncs = 4;
+    expected.barriers = 4;
+    expected.atomic_requests = 3 * 32;
+    expected.atomic_instructions = 4 + 4 + 1;
+    expected.atomic_bytes = 4 * 3 * 32;
+    check([&] { return run(1, 32, between_meetings, f); }, expected);
+}
+
+// Lanes that last met apart are apart, until they meet again; some exit on the way.
+__global__ void apart(float *f) {
+    const int lane = int(threadIdx.x);
+    if (lane < 16) __syncwarp(0x0000ffff);
+    if (lane >= 16) {
+        __syncwarp(0xffff0000);
+        __syncwarp(0xffff0000);
+    }
+    atomicAdd(f, 1.0f); // two
+    __syncwarp();
+    atomicAdd(f, 1.0f); // one
+    if (lane >= 16) return;
+    __syncwarp(0x0000ffff);
+    atomicAdd(f, 1.0f); // one
+}
+
+TEST_F(Counters, LanesThatMetApart) {
+    Device_array<float> f(1, 0.0f);
+    simt_counters expected = {};
+    expected.warp_syncs = 5;
+    expected.atomic_requests = 32 + 32 + 16;
+    expected.atomic_instructions = 2 + 1 + 1;
+    expected.atomic_bytes = 4 * 80;
+    check([&] { return run(1, 32, apart, f); }, expected);
+}
+
+TEST_F(Counters, AddUpUntilReset) {
+    Device_array<int> out(32);
+    for (std::uint64_t n = 1; n <= 3; n++) {
+        ASSERT_EQ(run(1, 32, two_masks, out), cudaSuccess);
+        EXPECT_EQ(simt_counters_read().shuffles, 4 * n);
+    }
+    simt_set_counting(false);
+    ASSERT_EQ(run(1, 32, two_masks, out), cudaSuccess);
+    EXPECT_EQ(simt_counters_read().shuffles, 12u);
+    simt_counters_reset();
+    EXPECT_EQ(simt_counters_read().shuffles, 0u);
+}
+
+} // namespace

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// Launches and device arrays, short; and simt's settings put back after each test.
+#ifndef SIMT_DEVICE_ARRAY_H
+#define SIMT_DEVICE_ARRAY_H
+
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+#include <simt.h>
+#include <string>
+#include <vector>
+
+template <typename... Parameters, typename... Arguments>
+cudaError_t run(dim3 grid, dim3 block, void (*kernel)(Parameters...), Arguments &&...arguments) {
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = block;
+    return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+}
+
+// Device memory is the host's under simt, so the host reads and writes it by index.
+template <typename T>
+class Device_array {
+  public:
+    explicit Device_array(std::size_t size, T value = T()) {
+        if (cudaMalloc(&data_, size * sizeof(T)) != cudaSuccess) throw std::bad_alloc();
+        for (std::size_t i = 0; i < size; i++) data_[i] = value;
+    }
+    explicit Device_array(const std::vector<T> &values) : Device_array(values.size()) {
+        for (std::size_t i = 0; i < values.size(); i++) data_[i] = values[i];
+    }
+    Device_array(const Device_array &) = delete;
+    Device_array &operator=(const Device_array &) = delete;
+    ~Device_array() { cudaFree(data_); }
+    operator T *() { return data_; }
+
+  private:
+    T *data_ = nullptr;
+};
+
+class Simt : public testing::Test {
+  protected:
+    Simt() { restore(); }
+    ~Simt() override { restore(); }
+
+  private:
+    static void restore() {
+        simt_set_seed(0);
+        simt_set_threads(0);
+        simt_set_step_limit(std::uint64_t(1) << 32);
+        simt_set_stack_size(0);
+        simt_set_counting(true);
+        simt_counters_reset();
+        simt_refusal_clear();
+        cudaGetLastError();
+    }
+};
+
+#endif

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT
+// Refusals: each is provoked, its message read, and the process goes on.
+#include "device_array.h"
+
+#include <atomic>
+#include <cstring>
+
+// The line of a call, for the test to know.
+static std::atomic<int> line[4];
+#define AT(n, call) (line[n] = __LINE__, call)
+
+// Outside the anonymous namespace, so that the kernels' names are short.
+namespace wrong {
+
+template <typename T>
+__global__ void outside_own_mask(T *) {
+    if (blockIdx.x == 2 && blockIdx.y == 1 && threadIdx.x == 40 && threadIdx.y == 0)
+        AT(0, __syncwarp(0x00000001));
+}
+__global__ void empty_mask() {
+    AT(0, __any_sync(0, 1));
+}
+__global__ void beyond_the_block() {
+    AT(0, __ballot_sync(0xffffffff, 1));
+}
+__global__ void different_masks() {
+    if (threadIdx.x < 4)
+        AT(0, __any_sync(0x000000ff, 1));
+    else
+        AT(1, __any_sync(0xffffffff, 1));
+}
+__global__ void different_collectives() {
+    if (threadIdx.x % 2)
+        AT(0, __shfl_xor_sync(0xffffffff, 1.0f, 1));
+    else
+        AT(1, __shfl_down_sync(0xffffffff, 1.0f, 1));
+}
+__global__ void different_types() {
+    if (threadIdx.x % 2)
+        AT(0, __shfl_sync(0xffffffff, 1.0f, 1));
+    else
+        AT(1, __shfl_sync(0xffffffff, 1, 1));
+}
+__global__ void absent_source() {
+    if (threadIdx.x < 16) AT(0, __shfl_down_sync(0x0000ffff, 1, 4));
+}
+__global__ void source_beyond_the_block() {
+    AT(0, __shfl_xor_sync(0x0000ffff, 1, 16));
+}
+__global__ void exited_lanes() {
+    if (threadIdx.x >= 60) return;
+    AT(0, __syncwarp(0xffffffff));
+}
+__global__ void exited_source() {
+    if (threadIdx.x == 5) return;
+    AT(0, __shfl_sync(0xffffffdf, 1, 5));
+}
+__global__ void odd_width(int width) {
+    AT(0, __shfl_sync(0xffffffff, 1, 0, width));
+}
+__global__ void different_widths() {
+    AT(0, __shfl_sync(0xffffffff, 1, 0, threadIdx.x < 3 ? 8 : 16));
+}
+__global__ void barrier_after_exit() {
+    if (threadIdx.x < 33) return;
+    AT(0, __syncthreads());
+}
+__global__ void barrier_in_a_branch() {
+    if (threadIdx.x < 32)
+        AT(0, __syncthreads());
+    else
+        AT(1, __syncthreads_or(1));
+}
+__global__ void barrier_and_elsewhere() {
+    if (threadIdx.x < 20)
+        AT(0, __syncthreads());
+    else
+        AT(1, __syncwarp());
+}
+// Lane i waits for lane i + 1, round and round: no two wait for each other.
+__global__ void ring() {
+    const unsigned lane = threadIdx.x;
+    if (lane < 3) AT(0, __syncwarp(1u << lane | 1u << (lane + 1) % 3));
+}
+__global__ void spin(int *cell) {
+    if (threadIdx.x == 7)
+        while (AT(0, atomicAdd(cell, 0)) == 0) {
+        }
+    AT(1, __syncwarp());
+}
+__global__ void trap() {
+    __syncwarp();
+    if (threadIdx.x == 9) AT(0, __trap());
+}
+__global__ void misaligned(char *bytes) {
+    if (threadIdx.x == 2) AT(0, atomicAdd(reinterpret_cast<float *>(bytes + 2), 1.0f));
+}
+__global__ void in_some_blocks() {
+    if (blockIdx.x == 11 || blockIdx.x >= 20)
+        if (threadIdx.x == 3) __syncwarp(1);
+    __syncthreads();
+}
+// Block 1 waits for block 0, which is refused.
+__global__ void waits_for_block_0(int *cell) {
+    if (blockIdx.x == 0) __syncwarp(2);
+    while (atomicAdd(cell, 0) == 0) {
+    }
+}
+static __global__ void unexported(int *) {
+    __syncwarp(0);
+}
+
+} // namespace wrong
+
+namespace {
+
+__global__ void right(int *out) {
+    __syncthreads();
+    out[blockIdx.x * blockDim.x + threadIdx.x] = __shfl_xor_sync(0xffffffff, int(threadIdx.x), 1);
+}
+
+class Refusal : public Simt {
+  protected:
+    // Launches a kernel that must be refused, under several schedules; returns the message.
+    template <typename... Parameters, typename... Arguments>
+    std::string refused(dim3 grid, dim3 block, void (*kernel)(Parameters...), Arguments &&...arguments) {
+        std::string message;
+        for (std::uint64_t seed : {3, 2, 1, 0}) {
+            simt_set_seed(seed);
+            simt_refusal_clear();
+            testing::internal::CaptureStderr();
+            EXPECT_EQ(run(grid, block, kernel, arguments...), cudaErrorLaunchFailure);
+            message = simt_refusal();
+            EXPECT_EQ(testing::internal::GetCapturedStderr(), message);
+            EXPECT_EQ(simt_refusals(), 1);
+            // It shows until it is read, and then all goes on.
+            EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
+            EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure);
+            EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+            Device_array<int> out(4 * 96, -1);
+            EXPECT_EQ(run(4, 96, right, out), cudaSuccess);
+            for (int t = 0; t < 4 * 96; t++) EXPECT_EQ(out[t], t % 96 ^ 1);
+            EXPECT_STREQ(simt_refusal(), message.c_str());
+        }
+        return message;
+    }
+};
+
+std::string at(int n) {
+    return std::string(__FILE__) + ":" + std::to_string(line[n]) + "\n";
+}
+
+#define EXPECT_SAYS(message, text)                                                                           \
+    EXPECT_NE((message).find(text), std::string::npos) << "looked for: " << (text) << "\nin: " << (message)
+
+TEST_F(Refusal, LaneOutsideItsOwnMask) {
+    const std::string m = refused({3, 2, 1}, {48, 2, 1}, wrong::outside_own_mask<float>, nullptr);
+    EXPECT_SAYS(m,
+                "simt: refused: a lane outside its own mask: lane 8 calls __syncwarp with mask 0x00000001\n");
+    EXPECT_SAYS(m, "kernel void wrong::outside_own_mask<float>(float*)\n");
+    EXPECT_SAYS(m, "block (2, 1, 0) of grid (3, 2, 1), (48, 2, 1) threads\n");
+    EXPECT_SAYS(m, "warp 1, lane 8: called, " + at(0));
+    EXPECT_SAYS(m, "warp 1, lanes 9-31: not begun\n");
+}
+TEST_F(Refusal, EmptyMask) {
+    const std::string m = refused(1, 32, wrong::empty_mask);
+    EXPECT_SAYS(m, "a lane outside its own mask: lane 0 calls __any_sync with mask 0x00000000\n");
+    EXPECT_SAYS(m, "kernel wrong::empty_mask()\n");
+    EXPECT_SAYS(m, "warp 0, lane 0: called, " + at(0));
+}
+TEST_F(Refusal, MaskBeyondTheBlock) {
+    const std::string m = refused(1, 41, wrong::beyond_the_block);
+    EXPECT_SAYS(
+        m, "a mask that names lanes beyond the block's last thread: lane 0 calls __ballot_sync with mask "
+           "0xffffffff, of which the warp lacks lanes 9-31\n");
+    EXPECT_SAYS(m, "warp 1, lane 0: called, " + at(0));
+}
+TEST_F(Refusal, DifferentMasks) {
+    const std::string m = refused(1, 32, wrong::different_masks);
+    EXPECT_SAYS(m, "lanes that wait for each other name different masks: warp 0, lanes 0-3 and lanes 4-31\n");
+    EXPECT_SAYS(m, "warp 0, lanes 0-3: waits at __any_sync with mask 0x000000ff, " + at(0));
+    EXPECT_SAYS(m, "warp 0, lanes 4-31: waits at __any_sync with mask 0xffffffff, " + at(1));
+}
+TEST_F(Refusal, DifferentCollectives) {
+    const std::string m = refused(1, 4 * 32, wrong::different_collectives);
+    EXPECT_SAYS(m, "lanes of one mask meet different collectives: warp 0, ");
+    EXPECT_SAYS(m, "warp 0, lanes 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31: "
+                   "waits at __shfl_xor_sync(float) with mask 0xffffffff, " +
+                       at(0));
+    EXPECT_SAYS(m, "30: waits at __shfl_down_sync(float) with mask 0xffffffff, " + at(1));
+}
+TEST_F(Refusal, DifferentTypes) {
+    const std::string m = refused(1, 32, wrong::different_types);
+    EXPECT_SAYS(m, "lanes of one mask meet different collectives: warp 0, ");
+    EXPECT_SAYS(m, "waits at __shfl_sync(float) with mask 0xffffffff, " + at(0));
+    EXPECT_SAYS(m, "waits at __shfl_sync(int) with mask 0xffffffff, " + at(1));
+}
+TEST_F(Refusal, ShuffleFromAnAbsentLane) {
+    const std::string m = refused(1, 32, wrong::absent_source);
+    EXPECT_SAYS(m, "a shuffle from an absent lane: lanes 12-15 would read lanes 16-19, outside the mask\n");
+    EXPECT_SAYS(m, "warp 0, lanes 0-15: waits at __shfl_down_sync(int) with mask 0x0000ffff, " + at(0));
+    EXPECT_SAYS(m, "warp 0, lanes 16-31: not begun\n");
+}
+TEST_F(Refusal, ShuffleFromBeyondTheBlock) {
+    const std::string m = refused(1, 16, wrong::source_beyond_the_block);
+    EXPECT_SAYS(
+        m,
+        "a shuffle from an absent lane: lanes 0-15 would read lanes 16-31, beyond the block's last thread\n");
+    EXPECT_SAYS(m, at(0));
+}
+TEST_F(Refusal, ShuffleFromAnExitedLane) {
+    const std::string m = refused(1, 32, wrong::exited_source);
+    EXPECT_SAYS(m, "a shuffle from an absent lane: lanes 0-4, 6-31 would read lane 5, outside the mask\n");
+    EXPECT_SAYS(m, "warp 0, lane 5: exited\n");
+    EXPECT_SAYS(m, "warp 0, lanes 0-4, 6-31: waits at __shfl_sync(int) with mask 0xffffffdf, " + at(0));
+}
+TEST_F(Refusal, MaskNamesExitedLanes) {
+    const std::string m = refused(1, 64, wrong::exited_lanes);
+    EXPECT_SAYS(m,
+                "a mask that names exited lanes: in warp 1 lanes 0-27 waits at __syncwarp for lanes 28-31\n");
+    EXPECT_SAYS(m, "warp 1, lanes 0-27: waits at __syncwarp with mask 0xffffffff, " + at(0));
+    EXPECT_SAYS(m, "warp 1, lanes 28-31: exited\n");
+}
+TEST_F(Refusal, WidthThatIsNoPowerOfTwo) {
+    for (int width : {0, 3, 33, 64, -1}) {
+        const std::string m = refused(1, 32, wrong::odd_width, width);
+        EXPECT_SAYS(m, "lane 0 calls __shfl_sync(int) with mask 0xffffffff and width " +
+                           std::to_string(width) + ", which is no power of two up to 32\n");
+        EXPECT_SAYS(m, "warp 0, lane 0: called, " + at(0));
+    }
+}
+TEST_F(Refusal, DifferentWidths) {
+    const std::string m = refused(1, 32, wrong::different_widths);
+    EXPECT_SAYS(m, "lanes of one shuffle with different widths\n");
+    EXPECT_SAYS(m, "warp 0, lanes 0-31: waits at __shfl_sync(int) with mask 0xffffffff, " + at(0));
+}
+TEST_F(Refusal, BarrierAfterExit) {
+    const std::string m = refused(1, 96, wrong::barrier_after_exit);
+    EXPECT_SAYS(m, "a divergent barrier: some lanes of the block wait at it, others have exited\n");
+    EXPECT_SAYS(m, "warp 0, lanes 0-31: exited\n");
+    EXPECT_SAYS(m, "warp 1, lane 0: exited\n");
+    EXPECT_SAYS(m, "warp 1, lanes 1-31: waits at __syncthreads, " + at(0));
+    EXPECT_SAYS(m, "warp 2, lanes 0-31: waits at __syncthreads, " + at(0));
+}
+TEST_F(Refusal, DifferentBarriers) {
+    const std::string m = refused(1, 160, wrong::barrier_in_a_branch);
+    EXPECT_SAYS(m, "a divergent barrier: lanes of the block wait at different kinds of barrier\n");
+    EXPECT_SAYS(m, "warp 0, lanes 0-31: waits at __syncthreads, " + at(0));
+    EXPECT_SAYS(m, "warps 1-4, lanes 0-31: waits at __syncthreads_or, " + at(1));
+}
+TEST_F(Refusal, BarrierThatOthersMissElsewhere) {
+    const std::string m = refused(1, 32, wrong::barrier_and_elsewhere);
+    EXPECT_SAYS(m, "a divergent barrier: some lanes of the block wait at it, others elsewhere\n");
+    EXPECT_SAYS(m, "warp 0, lanes 0-19: waits at __syncthreads, " + at(0));
+    EXPECT_SAYS(m, "warp 0, lanes 20-31: waits at __syncwarp with mask 0xffffffff, " + at(1));
+}
+TEST_F(Refusal, Deadlock) {
+    const std::string m = refused(1, 32, wrong::ring);
+    EXPECT_SAYS(m, "a deadlock: every lane waits for another\n");
+    EXPECT_SAYS(m, "warp 0, lane 0: waits at __syncwarp with mask 0x00000003, " + at(0));
+    EXPECT_SAYS(m, "warp 0, lane 1: waits at __syncwarp with mask 0x00000006, " + at(0));
+    EXPECT_SAYS(m, "warp 0, lane 2: waits at __syncwarp with mask 0x00000005, " + at(0));
+    EXPECT_SAYS(m, "warp 0, lanes 3-31: exited\n");
+}
+TEST_F(Refusal, Livelock) {
+    simt_set_step_limit(20000);
+    Device_array<int> cell(1);
+    const std::string m = refused(1, 32, wrong::spin, static_cast<int *>(cell));
+    EXPECT_SAYS(m, "a livelock: the block has passed its limit of 20000 steps\n");
+    EXPECT_SAYS(m, "warp 0, lane 7: called, " + at(0));
+    EXPECT_SAYS(m, "warp 0, lanes 0-6, 8-31: waits at __syncwarp with mask 0xffffffff, " + at(1));
+}
+TEST_F(Refusal, Trap) {
+    const std::string m = refused(1, 32, wrong::trap);
+    EXPECT_SAYS(m, "__trap() was called\n");
+    EXPECT_SAYS(m, "warp 0, lane 9: called, " + at(0));
+}
+TEST_F(Refusal, MisalignedAtomic) {
+    Device_array<char> bytes(8);
+    const std::string m = refused(1, 32, wrong::misaligned, static_cast<char *>(bytes));
+    EXPECT_SAYS(m, "an atomic on a misaligned address\n");
+    EXPECT_SAYS(m, "warp 0, lane 2: called, " + at(0));
+}
+TEST_F(Refusal, OfTheFirstBlockWhateverTheThreads) {
+    for (int threads : {1, 2, 7}) {
+        simt_set_threads(threads);
+        const std::string m = refused(50, 64, wrong::in_some_blocks);
+        EXPECT_SAYS(m, "block (11, 0, 0) of grid (50, 1, 1)");
+    }
+}
+TEST_F(Refusal, EndsBlocksThatWaitForTheRefusedOne) {
+    simt_set_threads(2);
+    Device_array<int> cell(1);
+    const std::string m = refused(2, 1, wrong::waits_for_block_0, static_cast<int *>(cell));
+    EXPECT_SAYS(m, "block (0, 0, 0) of grid (2, 1, 1)");
+}
+TEST_F(Refusal, NamesStaticKernels) {
+    const std::string m = refused(1, 1, wrong::unexported, nullptr);
+    EXPECT_SAYS(m, "kernel wrong::unexported(int*)\n");
+}
+TEST_F(Refusal, CountsAndClears) {
+    testing::internal::CaptureStderr();
+    for (int i = 0; i < 3; i++) EXPECT_EQ(run(1, 1, wrong::empty_mask), cudaErrorLaunchFailure);
+    EXPECT_EQ(simt_refusals(), 3);
+    simt_refusal_clear();
+    EXPECT_EQ(simt_refusals(), 0);
+    EXPECT_STREQ(simt_refusal(), "");
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+    testing::internal::GetCapturedStderr();
+}
+
+} // namespace
