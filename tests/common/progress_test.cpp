@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+#include "progress.h"
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string>
+#include <unistd.h>
+
+namespace {
+
+// While it lives, stderr is a terminal whose text can be read.
+class Terminal {
+  public:
+    Terminal() {
+        leader = posix_openpt(O_RDWR | O_NOCTTY);
+        if (leader < 0 || grantpt(leader) != 0 || unlockpt(leader) != 0) return;
+        const int follower = open(ptsname(leader), O_RDWR | O_NOCTTY);
+        if (follower < 0) return;
+        fflush(stderr);
+        saved = dup(STDERR_FILENO);
+        dup2(follower, STDERR_FILENO);
+        close(follower);
+    }
+    ~Terminal() {
+        if (saved >= 0) {
+            dup2(saved, STDERR_FILENO);
+            close(saved);
+        }
+        if (leader >= 0) close(leader);
+    }
+    Terminal(const Terminal &) = delete;
+    Terminal &operator=(const Terminal &) = delete;
+    bool works() const { return saved >= 0; }
+    std::string text() {
+        char buffer[1024];
+        const ssize_t size = read(leader, buffer, sizeof buffer);
+        return std::string(buffer, size > 0 ? size_t(size) : 0);
+    }
+
+  private:
+    int leader = -1, saved = -1;
+};
+
+TEST(Progress, IsSilentWhereNobodyLooks) {
+    testing::internal::CaptureStderr();
+    progress bar;
+    progress_begin(&bar, "train", 10);
+    bar.started -= 10;
+    bar.last_shown -= 10;
+    EXPECT_FALSE(progress_due(&bar));
+    progress_show(&bar, 5, 0.5);
+    progress_end(&bar);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(Progress, ShowsALineOnATerminal) {
+    Terminal terminal;
+    if (!terminal.works()) GTEST_SKIP() << "no pseudo-terminal to be had";
+    progress bar;
+    progress_begin(&bar, "train", 3000);
+    EXPECT_FALSE(progress_due(&bar)); // too early
+    bar.started -= 10;
+    bar.last_shown -= 10;
+    EXPECT_TRUE(progress_due(&bar));
+    progress_show(&bar, 20, 0.125);
+    EXPECT_FALSE(progress_due(&bar));
+    EXPECT_EQ(terminal.text(), "\r\033[Ktrain 20/3000  loss 0.12500  2.0/s  0:24:50 left");
+    progress_end(&bar);
+    EXPECT_EQ(terminal.text(), "\r\033[K");
+    progress_end(&bar);
+}
+
+TEST(Progress, SaysNothingBeforeTheFirstStep) {
+    Terminal terminal;
+    if (!terminal.works()) GTEST_SKIP() << "no pseudo-terminal to be had";
+    progress bar;
+    progress_begin(&bar, "train", 10);
+    progress_end(&bar);
+    progress_begin(&bar, "train", 10);
+    bar.started -= 10;
+    progress_show(&bar, 0, 0.0); // no rate yet, so no time left either
+    EXPECT_EQ(terminal.text(), "\r\033[Ktrain 0/10  loss 0.00000  0.0/s");
+    progress_end(&bar);
+}
+
+} // namespace
