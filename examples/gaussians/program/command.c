@@ -9,9 +9,13 @@ int report_failure(const fault *why) {
     return EXIT_FAILURE;
 }
 
-int report_usage(const command_spec *command, const fault *why) {
-    fprintf(stderr, "%s: %s\nusage: %s %s\nTry '%s --help'.\n", command->name, why->text, command->name,
-            command->arguments, command->name);
+int report_usage_error(const fault *why) {
+    fprintf(stderr, "%s\n", why->text);
+    return EXIT_USAGE;
+}
+
+int report_misuse(const command_spec *command, const fault *why) {
+    fprintf(stderr, "%s: %s; see '%s --help'\n", command->name, why->text, command->name);
     return EXIT_USAGE;
 }
 

@@ -13,9 +13,11 @@ int train_command(int argc, char **argv);
 int render_command(int argc, char **argv);
 int demo_command(int argc, char **argv);
 
-// Prints what went wrong on stderr and returns the exit code.
+// Print what went wrong on stderr and return the exit code: of a failure, of a command line that
+// options_parse refused, and of one that the command itself refused.
 int report_failure(const fault *why);
-int report_usage(const command_spec *command, const fault *why);
+int report_usage_error(const fault *why);
+int report_misuse(const command_spec *command, const fault *why);
 
 // "R,G,B", each 0..1.
 bool parse_color(const char *text, float color[3], fault *why);

@@ -155,7 +155,7 @@ int demo_command(int argc, char **argv) {
     case OPTIONS_HELP:
         return EXIT_SUCCESS;
     case OPTIONS_USAGE_ERROR:
-        return report_usage(&command, &why);
+        return report_usage_error(&why);
     case OPTIONS_OK:
         break;
     }

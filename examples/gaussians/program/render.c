@@ -149,15 +149,15 @@ int render_command(int argc, char **argv) {
     case OPTIONS_HELP:
         return EXIT_SUCCESS;
     case OPTIONS_USAGE_ERROR:
-        return report_usage(&command, &why);
+        return report_usage_error(&why);
     case OPTIONS_OK:
         break;
     }
     float background[3];
     bool usable = parse_color(options.background, background, &why);
-    if (usable && !options.output) usable = fail(&why, "-o is missing: where should the picture go?");
+    if (usable && !options.output) usable = fail(&why, "-o is missing, the picture to write");
     if (usable && options.photo && !options.cameras) usable = fail(&why, "--photo needs --cameras");
-    if (!usable) return report_usage(&command, &why);
+    if (!usable) return report_misuse(&command, &why);
 
     gs_gaussians scene = {0};
     dataset data = {0};

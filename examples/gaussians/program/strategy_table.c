@@ -54,8 +54,8 @@ static void prepare(frame *f, const gs_gaussians *gaussians, const target_view *
 }
 
 static void print_counts(frame *f) {
-    printf("The backward blend of one view, counted; shuffles, votes and instructions are those of warps:\n"
-           "strategy threshold  atomic adds  instructions     shuffles        votes\n");
+    printf("The backward blend of one view, counted; instructions, shuffles and votes are of warps:\n"
+           "strategy threshold  atomic adds atomic instrs     shuffles        votes\n");
     for (int s = 0; s < STRATEGIES; s++) {
         kernel_counts before, after;
         kernel_counts_now(&before);

@@ -170,16 +170,16 @@ int train_command(int argc, char **argv) {
     case OPTIONS_HELP:
         return EXIT_SUCCESS;
     case OPTIONS_USAGE_ERROR:
-        return report_usage(&command, &why);
+        return report_usage_error(&why);
     case OPTIONS_OK:
         break;
     }
     float background[3];
     if (!options.output) {
-        fail(&why, "-o is missing: where should the scene go?");
-        return report_usage(&command, &why);
+        fail(&why, "-o is missing, the scene to write");
+        return report_misuse(&command, &why);
     }
-    if (!parse_color(options.background, background, &why)) return report_usage(&command, &why);
+    if (!parse_color(options.background, background, &why)) return report_misuse(&command, &why);
 
     dataset data = {0};
     bool done = output_is_possible(options.output, &why) &&
