@@ -27,10 +27,7 @@ static bool fetch_losses(double *history, const double (*results)[3], int64_t st
         int64_t of_step = step - count + i;
         history[of_step] = batch[i][0];
         if (!isfinite(batch[i][0]))
-            return fail(
-                why,
-                "the loss is not finite at iteration %lld; lower learning rates or a cleaner scene may help",
-                (long long)of_step + 1);
+            return fail(why, "the loss is not finite at iteration %lld", (long long)of_step + 1);
     }
     return true;
 }
