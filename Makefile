@@ -1,6 +1,7 @@
 # The two commands: `make demo` and `make test`. Both install what is missing (Debian), configure, build and run.
 # On a machine with nvcc and an NVIDIA GPU the demo runs on the GPU, else on the CPU.
 
+MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc)
 GPU := $(shell command -v nvcc >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo cuda || echo cpu)
 
