@@ -4,8 +4,7 @@
 
 namespace simt {
 
-// In the fixed order a lane is switched out only now and then: so that what it
-// spins on can change.
+// In the fixed order a lane is switched out only now and then: so that what it spins on can change.
 static constexpr unsigned atomics_in_order = 256;
 
 SIMT_INLINE void Block::yield(Lane &lane, Place place) {

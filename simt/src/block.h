@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A block: its lanes and warps, who runs next, where lanes wait.
 //
-// One block runs on one OS thread at a time. A lane runs until it must wait (or
-// a seeded schedule switches it out), then goes directly to the next ready
-// lane. A fiber whose lane has ended takes a lane that has not begun, so
-// kernels whose lanes never wait run as a plain loop on one stack.
+// One block runs on one OS thread at a time. A lane runs until it must wait (or a seeded schedule switches it
+// out), then goes directly to the next ready lane. A fiber whose lane has ended takes a lane that has not
+// begun, so kernels whose lanes never wait run as a plain loop on one stack.
 #ifndef SIMT_BLOCK_H
 #define SIMT_BLOCK_H
 
@@ -67,8 +66,7 @@ struct Warp {
 class Block {
   public:
     Block();
-    // Runs blocks of the launch on the calling OS thread until none is left.
-    // Throws std::bad_alloc.
+    // Runs blocks of the launch on the calling OS thread until none is left. Throws std::bad_alloc.
     void run(Launch &launch);
 
     // What lanes call. All may return much later; each is a step.
@@ -96,15 +94,14 @@ class Block {
     void set_ready(Warp &warp, unsigned lanes);
     std::uint32_t random(std::uint32_t bound);
 
-    // Refusals: report, then abandon. Two steps, since nothing that owns memory
-    // may stand on a stack that is abandoned. The message says what `reason`
-    // says, and what all lanes of the warp, or of the block, were doing.
+    // Refusals: report, then abandon. Two steps, since nothing that owns memory may stand on a stack that is
+    // abandoned. The message says what `reason` says, and what all lanes of the warp, or of the block, were
+    // doing.
     enum class Scope { warp, block };
     void report(const Lane &lane, const std::string &reason, Scope scope);
-    bool valid(const Lane &lane, Kind kind, unsigned mask, std::uint64_t width);
+    void report_mask(const Lane &lane, Kind kind, unsigned mask);
     void report_sources(const Lane &lane, const Group &group);
-    // Looks for the reason why lanes wait in vain; if there is none but waiting,
-    // it is `otherwise`.
+    // Looks for the reason why lanes wait in vain; if there is none but waiting, it is `otherwise`.
     void report_stuck(const Lane &lane, const std::string &otherwise);
     [[noreturn]] void refuse_waiting(const Lane &lane);
     [[noreturn]] void refuse_steps(const Lane &lane);

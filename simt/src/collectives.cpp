@@ -11,7 +11,7 @@ static void for_lanes(unsigned mask, Each each) {
 }
 
 // The lane that `lane` reads, as PTX defines shfl.sync.
-static unsigned source(Collective collective, unsigned lane, unsigned operand, unsigned width) {
+SIMT_INLINE unsigned source(Collective collective, unsigned lane, unsigned operand, unsigned width) {
     const unsigned first = lane & ~(width - 1), last = first + width - 1;
     switch (collective) {
     case Collective::shfl:
@@ -23,6 +23,18 @@ static unsigned source(Collective collective, unsigned lane, unsigned operand, u
     default:
         return (lane ^ operand) <= last ? lane ^ operand : lane;
     }
+}
+
+// Hands out values; returns the lanes that were read.
+template <Collective collective>
+static unsigned shuffle(const Warp &warp, Lane *lanes, unsigned mask, unsigned width) {
+    unsigned sources = 0;
+    for_lanes(mask, [&](unsigned lane) {
+        const unsigned from = source(collective, lane, unsigned(warp.operand[lane]), width);
+        sources |= 1u << from;
+        lanes[lane].result = warp.value[from];
+    });
+    return sources;
 }
 
 static void reduce(const Warp &warp, Lane *lanes, Kind kind, unsigned mask) {
@@ -54,8 +66,7 @@ static void reduce(const Warp &warp, Lane *lanes, Kind kind, unsigned mask) {
     for_lanes(mask, [&](unsigned lane) { lanes[lane].result = sum; });
 }
 
-// The last lane has come: all get their results. The group is still there, so
-// that a refusal can name it.
+// The last lane has come: all get their results. The group is still there, so that a refusal can name it.
 void Block::complete(Lane &lane, const Group &group) {
     const Warp &warp = *lane.warp;
     Lane *const lanes = &lane_[warp.index * lanes_per_warp];
@@ -72,20 +83,25 @@ void Block::complete(Lane &lane, const Group &group) {
     case Collective::shfl_up:
     case Collective::shfl_down:
     case Collective::shfl_xor: {
-        const unsigned width = unsigned(warp.operand[lane.index] >> 32);
-        unsigned sources = 0;
+        const std::uint64_t width = warp.operand[lane.index] >> 32;
         bool widths_differ = false;
-        for_lanes(mask, [&](unsigned l) {
-            const unsigned from = source(group.kind.collective, l, unsigned(warp.operand[l]), width);
-            widths_differ |= warp.operand[l] >> 32 != width;
-            sources |= 1u << from;
-            lanes[l].result = warp.value[from];
-        });
+        for_lanes(mask, [&](unsigned l) { widths_differ |= warp.operand[l] >> 32 != width; });
         if (widths_differ) {
             report(lane, "lanes of one shuffle with different widths", Scope::warp);
             abandon();
         }
-        if (sources & ~mask) {
+        if (width == 0 || width > lanes_per_warp || (width & (width - 1)) != 0) {
+            report(lane,
+                   "a shuffle of width " + std::to_string(int(width)) + ", which is no power of two up to 32",
+                   Scope::warp);
+            abandon();
+        }
+        const auto hand_out = group.kind.collective == Collective::shfl      ? shuffle<Collective::shfl>
+                              : group.kind.collective == Collective::shfl_up ? shuffle<Collective::shfl_up>
+                              : group.kind.collective == Collective::shfl_down
+                                  ? shuffle<Collective::shfl_down>
+                                  : shuffle<Collective::shfl_xor>;
+        if (hand_out(warp, lanes, mask, unsigned(width)) & ~mask) {
             report_sources(lane, group);
             abandon();
         }
@@ -145,27 +161,18 @@ void Block::report_sources(const Lane &lane, const Group &group) {
            Scope::warp);
 }
 
-// What one lane's call shows on its own. If wrong it has been reported.
-bool Block::valid(const Lane &lane, Kind kind, unsigned mask, std::uint64_t width) {
-    const unsigned existing = lane.warp->existing;
-    const bool shuffles = kind.collective >= Collective::shfl && kind.collective <= Collective::shfl_xor;
-    if ((mask & lane.bit) && !(mask & ~existing) &&
-        (!shuffles || (width && width <= lanes_per_warp && !(width & (width - 1)))))
-        return true;
+// What is wrong with a mask on its own.
+void Block::report_mask(const Lane &lane, Kind kind, unsigned mask) {
+    const unsigned lacking = mask & ~lane.warp->existing;
     const std::string call =
         lanes_text(lane.bit) + " calls " + kind_text(kind) + " with mask " + hex_text(mask);
     if (!(mask & lane.bit))
         report(lane, "a lane outside its own mask: " + call, Scope::warp);
-    else if (mask & ~existing)
-        report(lane,
-               "a mask that names lanes beyond the block's last thread: " + call + ", of which the warp lacks " +
-                   lanes_text(mask & ~existing),
-               Scope::warp);
     else
         report(lane,
-               call + " and width " + std::to_string(int(width)) + ", which is no power of two up to 32",
+               "a mask that names lanes beyond the block's last thread: " + call +
+                   ", of which the warp lacks " + lanes_text(lacking),
                Scope::warp);
-    return false;
 }
 
 SIMT_INLINE Lane &Block::meet(Lane &lane, Kind kind, unsigned mask, std::uint64_t value,
@@ -174,7 +181,10 @@ SIMT_INLINE Lane &Block::meet(Lane &lane, Kind kind, unsigned mask, std::uint64_
     warp.kind[lane.index] = kind;
     warp.place[lane.index] = place;
     step(lane);
-    if (!valid(lane, kind, mask, operand >> 32)) abandon();
+    if (!(mask & lane.bit) || (mask & ~warp.existing)) {
+        report_mask(lane, kind, mask);
+        abandon();
+    }
     warp.value[lane.index] = value;
     warp.operand[lane.index] = operand;
 
@@ -194,8 +204,7 @@ SIMT_INLINE Lane &Block::meet(Lane &lane, Kind kind, unsigned mask, std::uint64_
     return random_ ? *draw() : lane;
 }
 
-// Lanes of another kind of barrier wait on: that they wait in vain shows when
-// nobody is left to run.
+// Lanes of another kind of barrier wait on: that they wait in vain shows when nobody is left to run.
 SIMT_INLINE Lane &Block::barrier(Lane &lane, Collective collective, bool predicate, Place place) {
     Warp &warp = *lane.warp;
     warp.kind[lane.index] = {collective, Type::none};

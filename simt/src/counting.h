@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Sums of counters; and the count of atomic instructions a warp issues.
 //
-// Lanes that last met in the same collective, at one source line, each for the
-// n-th time since, are one instruction. So the instructions of a line between
-// two meetings are the most often that any single lane passes it. Nothing here
-// depends on the order in which lanes run.
+// Lanes that last met in the same collective, at one source line, each for the n-th time since, are one
+// instruction. So the instructions of a line between two meetings are the most often that any single lane
+// passes it. Nothing here depends on the order in which lanes run.
 #ifndef SIMT_COUNTING_H
 #define SIMT_COUNTING_H
 
@@ -24,8 +23,7 @@ class Instruction_count {
         lines_.clear();
         meet(~0u);
     }
-    // `lane` issues an atomic at `place`; true if that is an instruction of its
-    // own.
+    // `lane` issues an atomic at `place`; true if that is an instruction of its own.
     bool issue(unsigned lane, Place place) {
         Line &line = find(meeting_[lane], place);
         const unsigned times = ++line.times[lane];

@@ -11,9 +11,8 @@
 
 namespace simt {
 
-// Stacks come 32 at a time. All pages alike, their tops would fall into the
-// same few sets of the first-level cache, so each begins a little lower than
-// the one before.
+// Stacks come 32 at a time. All pages alike, their tops would fall into the same few sets of the first-level
+// cache, so each begins a little lower than the one before.
 static constexpr std::size_t stacks_per_region = 32;
 static constexpr std::size_t stagger = 128;
 
@@ -53,8 +52,8 @@ void Stack_pool::release() {
     free_.clear();
 }
 
-// A lane that was given up, or that left its stack from deep inside, leaves
-// AddressSanitizer's red zones behind.
+// A lane that was given up, or that left its stack from deep inside, leaves AddressSanitizer's red zones
+// behind.
 void Stack_pool::unpoison([[maybe_unused]] Stack stack) {
 #ifdef __SANITIZE_ADDRESS__
     __asan_unpoison_memory_region(stack.bottom, stack.bytes);

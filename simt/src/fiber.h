@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Flows of control on stacks of their own, and a pool of such stacks.
 //
-// Boost.Context's fiber class unwinds a fiber that is given up by throwing
-// through it. Lanes of a refused launch are to vanish like threads of a dead
-// kernel, wherever they wait, so this sits on the layer below it: a suspended
-// context is one pointer, and forgetting it is all there is to giving it up.
+// Boost.Context's fiber class unwinds a fiber that is given up by throwing through it. Lanes of a refused
+// launch are to vanish like threads of a dead kernel, wherever they wait, so this sits on the layer below it:
+// a suspended context is one pointer, and forgetting it is all there is to giving it up.
 #ifndef SIMT_FIBER_H
 #define SIMT_FIBER_H
 
@@ -34,15 +33,14 @@ struct Context {
 static_assert(std::is_standard_layout<Context>::value, "a Context is where its point is");
 
 namespace detail {
-// What boost returns from a switch, and hands to a fiber that begins. `data` is
-// the Context that was left, null if it will not be come back to.
+// What boost returns from a switch, and hands to a fiber that begins. `data` is the Context that was left,
+// null if it will not be come back to.
 inline Switched switched(boost::context::detail::transfer_t t) {
     return {t.fctx, t.data};
 }
 
 #ifdef __SANITIZE_ADDRESS__
-// AddressSanitizer is told of the arrival at once, so nothing is left to the
-// caller.
+// AddressSanitizer is told of the arrival at once, so nothing is left to the caller.
 inline Switched arrive(boost::context::detail::transfer_t t, void *fake_stack) {
     const void *bottom;
     std::size_t bytes;
@@ -57,24 +55,22 @@ inline Switched arrive(boost::context::detail::transfer_t t, void *fake_stack) {
 #endif
 } // namespace detail
 
-// Goes on at `to`; returns when someone goes on at `from`. The result must be
-// passed to result_after().
+// Goes on at `to`; returns when someone goes on at `from`. The result must be passed to result_after().
 inline Switched switch_to(Context &from, const Context &to) {
 #ifdef __SANITIZE_ADDRESS__
     void *fake_stack = nullptr;
     __sanitizer_start_switch_fiber(&fake_stack, to.stack.bottom, to.stack.bytes);
     return detail::arrive(boost::context::detail::jump_fcontext(to.point, &from), fake_stack);
 #else
-    // Through its own type: a conversion of what it returns would keep the
-    // compiler from a tail call.
+    // Through its own type: a conversion of what it returns would keep the compiler from a tail call.
     using Jump = Switched (*)(void *, void *);
     const auto jump = reinterpret_cast<void (*)()>(boost::context::detail::jump_fcontext);
     return reinterpret_cast<Jump>(jump)(to.point, &from);
 #endif
 }
 
-// Goes on at `to` and never comes back: the caller's stack is free, what stands
-// on it is forgotten without destructors.
+// Goes on at `to` and never comes back: the caller's stack is free, what stands on it is forgotten without
+// destructors.
 [[noreturn]] inline void leave_to(const Context &to) {
 #ifdef __SANITIZE_ADDRESS__
     __sanitizer_start_switch_fiber(nullptr, to.stack.bottom, to.stack.bytes);
@@ -91,8 +87,7 @@ class Stack_pool {
     Stack_pool &operator=(const Stack_pool &) = delete;
     ~Stack_pool() { release(); }
 
-    // Makes sure of `count` free stacks of that size; none may be in use. Throws
-    // std::bad_alloc.
+    // Makes sure of `count` free stacks of that size; none may be in use. Throws std::bad_alloc.
     void provide(std::size_t count, std::size_t bytes);
     // A context that begins at main() on a free stack; main() must not return.
     template <void (*main)()>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launches: checks them as CUDA does, hands them to the workers, keeps what
-// comes of them.
+// Launches: checks them as CUDA does, hands them to the workers, keeps what comes of them.
 #include <algorithm>
 #include <cstdio>
 #include <map>

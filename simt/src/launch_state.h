@@ -31,9 +31,8 @@ struct Launch {
     const Settings settings;
     const std::uint64_t blocks;
 
-    // Blocks are handed out in order, and those before a refused one are let
-    // finish. So the refusal that is reported, the one of the lowest block, does
-    // not depend on the number of threads.
+    // Blocks are handed out in order, and those before a refused one are let finish. So the refusal that is
+    // reported, the one of the lowest block, does not depend on the number of threads.
     std::atomic<std::uint64_t> next_block{0};
     std::atomic<std::uint64_t> refused_block{std::numeric_limits<std::uint64_t>::max()};
 

@@ -12,8 +12,8 @@ using simt::note;
 
 static constexpr std::size_t alignment = 256;
 static constexpr int unset = 0xff;
-// Linux promises memory it does not have, and kills who then uses it. So large
-// requests are held against what is free.
+// Linux promises memory it does not have, and kills who then uses it. So large requests are held against what
+// is free.
 static constexpr std::size_t large = std::size_t(64) << 20;
 
 static std::size_t free_memory() {

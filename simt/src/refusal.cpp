@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Refusals: finds out why lanes wait in vain, and says what every lane
-// concerned was doing.
+// Refusals: finds out why lanes wait in vain, and says what every lane concerned was doing.
 #include "block.h"
 
 #include "lane_text.h"
@@ -38,8 +37,7 @@ std::string Block::describe_lane(const Lane &caller, const Lane &lane) const {
            std::to_string(place.line);
 }
 
-// One line for the lanes of a warp that do the same, and one for all warps
-// alike.
+// One line for the lanes of a warp that do the same, and one for all warps alike.
 std::string Block::describe_lanes(const Lane &caller, Scope scope) const {
     struct Entry {
         std::string text;
@@ -93,8 +91,7 @@ void Block::report(const Lane &lane, const std::string &reason, Scope scope) {
                                 " threads\n" + describe_lanes(lane, scope));
 }
 
-// Two groups whose lanes wait for each other can never complete, nor can one
-// that waits for an exited lane.
+// Two groups whose lanes wait for each other can never complete, nor can one that waits for an exited lane.
 void Block::report_stuck(const Lane &lane, const std::string &otherwise) {
     unsigned at_barrier = 0, exited = 0, kinds = 0;
     for (unsigned w = 0; w < warps_; w++) {

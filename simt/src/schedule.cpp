@@ -20,8 +20,7 @@ static inline void enter(Lane &lane) {
     threadIdx = lane.thread;
 }
 
-// Not inlined, so that callers end in a jump to it, and it in a jump to the
-// switch (see Switched).
+// Not inlined, so that callers end in a jump to it, and it in a jump to the switch (see Switched).
 __attribute__((noinline)) Switched Block::go_on(Lane &from, Lane &to) {
     if (&from == &to) return {nullptr, nullptr};
     enter(to);
@@ -132,8 +131,8 @@ void Block::run(Launch &launch) {
     counters_ = {};
 }
 
-// A fiber's life: lanes that have not begun, one after the other, until the
-// next lane to run stands on another stack.
+// A fiber's life: lanes that have not begun, one after the other, until the next lane to run stands on
+// another stack.
 void Block::lane_main() {
     for (;;) {
         Lane *lane = &running();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The way from one lane to the next, inline: it has to end in a tail call to
-// the switch (see Switched).
+// The way from one lane to the next, inline: it has to end in a tail call to the switch (see Switched).
 #ifndef SIMT_SCHEDULE_H
 #define SIMT_SCHEDULE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// dladdr() knows exported functions only, kernels are mostly not exported: this
-// reads the symbol table of the program or library that holds the function.
+// dladdr() knows exported functions only, kernels are mostly not exported: this reads the symbol table of the
+// program or library that holds the function.
 #include "symbol.h"
 
 #include <cstdio>

@@ -11,13 +11,11 @@
 
 namespace simt {
 
-// They are started when first needed and then wait for launches. The thread
-// that launches works as well.
+// They are started when first needed and then wait for launches. The thread that launches works as well.
 class Workers {
   public:
     ~Workers();
-    // Runs the launch to its end, one launch at a time. If the system gives fewer
-    // threads, fewer work.
+    // Runs the launch to its end, one launch at a time. If the system gives fewer threads, fewer work.
     void run(Launch &launch, unsigned helpers);
 
   private:

@@ -224,9 +224,9 @@ TEST_F(Refusal, MaskNamesExitedLanes) {
 TEST_F(Refusal, WidthThatIsNoPowerOfTwo) {
     for (int width : {0, 3, 33, 64, -1}) {
         const std::string m = refused(1, 32, wrong::odd_width, width);
-        EXPECT_SAYS(m, "lane 0 calls __shfl_sync(int) with mask 0xffffffff and width " +
-                           std::to_string(width) + ", which is no power of two up to 32\n");
-        EXPECT_SAYS(m, "warp 0, lane 0: called, " + at(0));
+        EXPECT_SAYS(m,
+                    "a shuffle of width " + std::to_string(width) + ", which is no power of two up to 32\n");
+        EXPECT_SAYS(m, "warp 0, lanes 0-31: waits at __shfl_sync(int) with mask 0xffffffff, " + at(0));
     }
 }
 TEST_F(Refusal, DifferentWidths) {

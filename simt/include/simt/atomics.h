@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// CUDA's atomics, at all scopes: relaxed, on naturally aligned addresses. Each
-// is a point where other lanes may run.
+// CUDA's atomics, at all scopes: relaxed, on naturally aligned addresses. Each is a point where other lanes
+// may run.
 #ifndef SIMT_ATOMICS_H
 #define SIMT_ATOMICS_H
 
@@ -10,8 +10,8 @@
 
 namespace simt {
 
-// Every atomic passes here first: counts it, lets others run, refuses a
-// misaligned address. Returns whether others shall run after it as well.
+// Every atomic passes here first: counts it, lets others run, refuses a misaligned address. Returns whether
+// others shall run after it as well.
 bool begin_atomic(const void *address, std::size_t bytes, Place place);
 
 template <typename T>
@@ -45,12 +45,11 @@ struct Bits<unsigned long long> {
     using type = unsigned long long;
 };
 
-// *address = change(*address); returns what was there.
+// *address = change(*address), indivisibly; returns what was there.
 template <typename T, typename Change>
-T update(T *address, Place place, Change change) {
+T exchange(T *address, Change change) {
     using Word = typename Bits<T>::type;
     static_assert(sizeof(Word) == sizeof(T), "a word of the same size");
-    const bool yields = begin_atomic(address, sizeof(T), place);
     // may_alias: the words of a float array are read as integers.
     typedef Word __attribute__((may_alias)) Cell;
     Cell *cell = reinterpret_cast<Cell *>(address);
@@ -62,8 +61,32 @@ T update(T *address, Place place, Change change) {
         const T next = change(value);
         std::memcpy(&changed, &next, sizeof next);
     } while (!__atomic_compare_exchange_n(cell, &old, changed, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return value;
+}
+
+// The same as one atomic of the kernel.
+template <typename T, typename Change>
+T update(T *address, Place place, Change change) {
+    const bool yields = begin_atomic(address, sizeof(T), place);
+    const T value = exchange(address, change);
     if (yields) yield(place);
     return value;
+}
+
+// One atomic of the kernel that adds N values side by side, each indivisibly.
+template <int N, typename Vector, typename T>
+Vector add_each(Vector *address, T Vector::*, const Vector &value, Place place) {
+    static_assert(sizeof(Vector) == N * sizeof(T), "values side by side");
+    const bool yields = begin_atomic(address, sizeof(Vector), place);
+    T values[N];
+    std::memcpy(values, &value, sizeof value);
+    for (int i = 0; i < N; i++)
+        values[i] = exchange(reinterpret_cast<T *>(address) + i,
+                             [more = values[i]](T old) -> T { return old + more; });
+    if (yields) yield(place);
+    Vector old;
+    std::memcpy(&old, values, sizeof old);
+    return old;
 }
 
 } // namespace simt
@@ -111,6 +134,20 @@ SIMT_ATOMIC(atomicXor, unsigned long long, old ^ value)
 SIMT_ATOMIC(atomicInc, unsigned, old >= value ? 0 : old + 1)
 SIMT_ATOMIC(atomicDec, unsigned, old == 0 || old > value ? value : old - 1)
 #undef SIMT_ATOMIC
+
+#define SIMT_ATOMIC_ADD_EACH(Vector, N)                                                                      \
+    inline Vector atomicAdd(Vector *address, Vector value, SIMT_HERE) {                                      \
+        return simt::add_each<N>(address, &Vector::x, value, place);                                         \
+    }                                                                                                        \
+    inline Vector atomicAdd_block(Vector *address, Vector value, SIMT_HERE) {                                \
+        return atomicAdd(address, value, place);                                                             \
+    }                                                                                                        \
+    inline Vector atomicAdd_system(Vector *address, Vector value, SIMT_HERE) {                               \
+        return atomicAdd(address, value, place);                                                             \
+    }
+SIMT_ATOMIC_ADD_EACH(float2, 2)
+SIMT_ATOMIC_ADD_EACH(float4, 4)
+#undef SIMT_ATOMIC_ADD_EACH
 
 #define SIMT_ATOMIC_CAS(T)                                                                                   \
     inline T atomicCAS(T *address, T expected, T value, SIMT_HERE) {                                         \

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// CUDA's arithmetic intrinsics. The _rn forms round once and are never
-// contracted with a neighbour: the simt target compiles kernels with
-// -ffp-contract=off. The fast forms (__expf, ...) are exact here, not
+// CUDA's arithmetic intrinsics. The _rn forms round once and are never contracted with a neighbour: the simt
+// target compiles kernels with -ffp-contract=off. The fast forms (__expf, ...) are exact here, not
 // approximate.
 #ifndef SIMT_INTRINSICS_H
 #define SIMT_INTRINSICS_H

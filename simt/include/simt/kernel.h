@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a kernel knows of itself: where it is in the grid, and its block's
-// dynamic shared memory.
+// What a kernel knows of itself: where it is in the grid, and its block's dynamic shared memory.
 #ifndef SIMT_KERNEL_H
 #define SIMT_KERNEL_H
 
@@ -20,9 +19,8 @@ extern __thread void *dynamic_shared;
 
 } // namespace simt
 
-// Of the lane that this OS thread runs just now. The TLS model saves a call for
-// each access from a shared library, and costs the program a few dozen bytes of
-// its static TLS.
+// Of the lane that this OS thread runs just now. The TLS model saves a call for each access from a shared
+// library, and costs the program a few dozen bytes of its static TLS.
 #define SIMT_OF_LANE extern __thread __attribute__((tls_model("initial-exec")))
 SIMT_OF_LANE uint3 threadIdx, blockIdx;
 SIMT_OF_LANE dim3 blockDim, gridDim;
@@ -30,9 +28,8 @@ SIMT_OF_LANE dim3 blockDim, gridDim;
 
 constexpr int warpSize = 32;
 
-// The block's dynamic shared memory (cudaLaunchConfig_t::dynamicSmemBytes),
-// aligned to 256 bytes and filled with 0xFF bytes when the block begins; null
-// if the launch asked for none.
+// The block's dynamic shared memory (cudaLaunchConfig_t::dynamicSmemBytes), aligned to 256 bytes and filled
+// with 0xFF bytes when the block begins; null if the launch asked for none.
 inline void *simt_dynamic_shared() {
     return simt::dynamic_shared;
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Where lanes meet: barriers, shuffles, votes, matches and reductions over the
-// lanes of a warp.
+// Where lanes meet: barriers, shuffles, votes, matches and reductions over the lanes of a warp.
 //
-// Lanes meet by kind and mask, not by source line. Every `place` is filled in
-// by the compiler with the caller's line.
+// Lanes meet by kind and mask, not by source line. Every `place` is filled in by the compiler with the
+// caller's line.
 #ifndef SIMT_LANES_H
 #define SIMT_LANES_H
 
@@ -38,8 +37,8 @@ enum class Collective : std::uint8_t {
 };
 enum class Type : std::uint8_t { none, i32, u32, i64, u64, f32, f64 };
 
-// CUDA's instruction sees only the size, but different overloads are different
-// intrinsics, which must not meet.
+// CUDA's instruction sees only the size, but different overloads are different intrinsics, which must not
+// meet.
 template <typename T>
 constexpr Type type_of() {
     static_assert(std::is_arithmetic<T>::value && (sizeof(T) == 4 || sizeof(T) == 8), "no such overload");
@@ -62,11 +61,10 @@ struct Lane_result {
 };
 extern __thread Lane_result *current __attribute__((tls_model("initial-exec")));
 
-// The library's part of a collective ends with a jump to another lane, which
-// goes on in the kernel, right behind its own call. The processor predicts
-// that; a return on a stack it was not called on it does not, and each costs as
-// much as the jump. So what is left to do after the jump is done here: to keep
-// where the lane that was left goes on.
+// The library's part of a collective ends with a jump to another lane, which goes on in the kernel, right
+// behind its own call. The processor predicts that; a return on a stack it was not called on it does not, and
+// each costs as much as the jump. So what is left to do after the jump is done here: to keep where the lane
+// that was left goes on.
 struct Switched {
     void *point;
     void *left; // where `point` belongs; null: there was no switch
@@ -79,14 +77,13 @@ inline std::uint64_t result_after(Switched switched) {
 Switched enter_collective(Kind kind, unsigned mask, std::uint64_t value, std::uint64_t operand, Place place);
 Switched enter_barrier(Collective collective, bool predicate, Place place);
 
-// Returns, in each lane of `mask`, that lane's result once all of them have
-// called it with the same kind and mask. `operand` of a shuffle: bits 0-4 the
-// source lane, distance or lane mask, bits 32-63 the width; else 0.
+// Returns, in each lane of `mask`, that lane's result once all of them have called it with the same kind and
+// mask. `operand` of a shuffle: bits 0-4 the source lane, distance or lane mask, bits 32-63 the width; else
+// 0.
 inline std::uint64_t meet(Kind kind, unsigned mask, std::uint64_t value, std::uint64_t operand, Place place) {
     return result_after(enter_collective(kind, mask, value, operand, place));
 }
-// Returns the barrier's result once every thread of the block has called it
-// with the same collective.
+// Returns the barrier's result once every thread of the block has called it with the same collective.
 inline int barrier(Collective collective, bool predicate, Place place) {
     return int(result_after(enter_barrier(collective, predicate, place)));
 }

@@ -14,9 +14,8 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel, void (*
 
 } // namespace simt
 
-// Runs the kernel to its end. Errors: cudaErrorInvalidConfiguration (an empty
-// or too large grid or block), cudaErrorInvalidValue (too much shared memory),
-// cudaErrorLaunchFailure (refused; simt_refusal() says why).
+// Runs the kernel to its end. Errors: cudaErrorInvalidConfiguration (an empty or too large grid or block),
+// cudaErrorInvalidValue (too much shared memory), cudaErrorLaunchFailure (refused; simt_refusal() says why).
 template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
                                Arguments &&...arguments) {

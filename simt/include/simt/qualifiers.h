@@ -12,9 +12,8 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 
-// An OS thread runs one block at a time and a lane never leaves its OS thread,
-// so what belongs to the thread belongs to the block. As on a GPU nobody clears
-// it between blocks.
+// An OS thread runs one block at a time and a lane never leaves its OS thread, so what belongs to the thread
+// belongs to the block. As on a GPU nobody clears it between blocks.
 #define __shared__ static thread_local
 
 #endif

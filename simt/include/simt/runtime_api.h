@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The part of the CUDA runtime API that this project uses, with C linkage. Each
-// function keeps CUDA's contract; work is done when the call returns. Names,
-// values of enumerators and signatures are CUDA's.
+// The part of the CUDA runtime API that this project uses, with C linkage. Each function keeps CUDA's
+// contract; work is done when the call returns. Names, values of enumerators and signatures are CUDA's.
 #ifndef SIMT_RUNTIME_API_H
 #define SIMT_RUNTIME_API_H
 
@@ -35,8 +34,8 @@ typedef enum cudaError {
 
 const char *cudaGetErrorName(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error);
-// The calling thread's last error; Get also forgets it. A failed launch shows
-// in every synchronizing call of the thread until it is forgotten.
+// The calling thread's last error; Get also forgets it. A failed launch shows in every synchronizing call of
+// the thread until it is forgotten.
 cudaError_t cudaGetLastError(void);
 cudaError_t cudaPeekAtLastError(void);
 
@@ -108,9 +107,9 @@ enum cudaMemcpyKind {
 #define cudaHostAllocMapped 0x02
 #define cudaHostAllocWriteCombined 0x04
 
-// Fresh device memory is filled with 0xFF bytes (NaN, -1), so that use of unset
-// memory shows. Aligned to 256 bytes, and no longer than asked for, so that
-// AddressSanitizer sees overruns. More than the machine has free is refused.
+// Fresh device memory is filled with 0xFF bytes (NaN, -1), so that use of unset memory shows. Aligned to 256
+// bytes, and no longer than asked for, so that AddressSanitizer sees overruns. More than the machine has free
+// is refused.
 cudaError_t cudaMalloc(void **memory, size_t bytes);
 cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream);
 cudaError_t cudaFree(void *memory);
@@ -138,12 +137,10 @@ typedef enum cudaFuncAttribute {
     cudaFuncAttributePreferredSharedMemoryCarveout = 9
 } cudaFuncAttribute;
 
-// Dynamic shared memory above 48 KiB must be asked for here before the launch,
-// 227 KiB at most, as on sm_90.
+// Dynamic shared memory above 48 KiB must be asked for here before the launch, 227 KiB at most, as on sm_90.
 cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value);
 
-// No attribute is supported; a launch with numAttrs > 0 fails with
-// cudaErrorNotSupported.
+// No attribute is supported; a launch with numAttrs > 0 fails with cudaErrorNotSupported.
 typedef struct cudaLaunchAttribute cudaLaunchAttribute;
 
 typedef struct cudaLaunchConfig_st {
