@@ -9,7 +9,7 @@
 //   - lanes that wait for each other with different masks or at different collectives;
 //   - a collective whose mask names a lane that has exited;
 //   - a shuffle that reads a lane outside the mask, a width that is no power of two, lanes of one shuffle
-//   that differ in width;
+//     that differ in width;
 //   - a barrier that some lanes of the block never reach, or reach as another kind of barrier;
 //   - a deadlock, and a block that passes its step limit (a livelock);
 //   - an atomic on a misaligned address, and __trap().
@@ -54,8 +54,8 @@ typedef struct simt_counters {
     uint64_t warp_syncs;
     uint64_t barriers;            // one for a whole block
     uint64_t atomic_requests;     // by single lanes
-    uint64_t atomic_instructions; // lanes of a warp at one source line, each for the n-th time since their
-                                  // last collective or barrier, are one instruction
+    uint64_t atomic_instructions; // lanes of a warp that last met at the same collective or barrier, at one
+                                  // source line, each for the n-th time since, are one instruction
     uint64_t atomic_bytes;        // operand bytes of the requests
 } simt_counters;
 

@@ -69,14 +69,14 @@ class Block {
     // Runs blocks of the launch on the calling OS thread until none is left. Throws std::bad_alloc.
     void run(Launch &launch);
 
-    // What lanes call. All may return much later; each is a step.
+    // What lanes call; each call is a step. The first two return the lane to go on with.
     Lane &meet(Lane &lane, Kind kind, unsigned mask, std::uint64_t value, std::uint64_t operand, Place place);
     Lane &barrier(Lane &lane, Collective collective, bool predicate, Place place);
     void yield(Lane &lane, Place place);
     bool begin_atomic(Lane &lane, const void *address, std::size_t bytes, Place place);
     [[noreturn]] void trap(const Lane &lane, Place place);
-
-    // Goes on with `to`; the result must be passed to result_after().
+    // Goes on with `to`, and comes back when someone goes on with `from`. The result must be passed to
+    // result_after().
     static Switched go_on(Lane &from, Lane &to);
 
   private:

@@ -33,34 +33,29 @@ struct Context {
 static_assert(std::is_standard_layout<Context>::value, "a Context is where its point is");
 
 namespace detail {
-// What boost returns from a switch, and hands to a fiber that begins. `data` is the Context that was left,
-// null if it will not be come back to.
-inline Switched switched(boost::context::detail::transfer_t t) {
-    return {t.fctx, t.data};
-}
-
+// The first thing done after a switch. `t.data` is the Context that was left, null if it will not be come
+// back to.
+inline void arrive(boost::context::detail::transfer_t t, [[maybe_unused]] void *fake_stack) {
+    Context *left = static_cast<Context *>(t.data);
 #ifdef __SANITIZE_ADDRESS__
-// AddressSanitizer is told of the arrival at once, so nothing is left to the caller.
-inline Switched arrive(boost::context::detail::transfer_t t, void *fake_stack) {
     const void *bottom;
     std::size_t bytes;
     __sanitizer_finish_switch_fiber(fake_stack, &bottom, &bytes);
-    if (Context *left = static_cast<Context *>(t.data)) {
-        left->point = t.fctx;
-        // The OS thread's own stack becomes known here.
-        left->stack = {static_cast<char *>(const_cast<void *>(bottom)), bytes};
-    }
-    return {nullptr, nullptr};
-}
+    // The OS thread's own stack becomes known here.
+    if (left) left->stack = {static_cast<char *>(const_cast<void *>(bottom)), bytes};
 #endif
+    if (left) left->point = t.fctx;
+}
 } // namespace detail
 
 // Goes on at `to`; returns when someone goes on at `from`. The result must be passed to result_after().
 inline Switched switch_to(Context &from, const Context &to) {
 #ifdef __SANITIZE_ADDRESS__
+    // It must be told of the arrival at once, so nothing is left to the caller.
     void *fake_stack = nullptr;
     __sanitizer_start_switch_fiber(&fake_stack, to.stack.bottom, to.stack.bytes);
-    return detail::arrive(boost::context::detail::jump_fcontext(to.point, &from), fake_stack);
+    detail::arrive(boost::context::detail::jump_fcontext(to.point, &from), fake_stack);
+    return {nullptr, nullptr};
 #else
     // Through its own type: a conversion of what it returns would keep the compiler from a tail call.
     using Jump = Switched (*)(void *, void *);
@@ -96,27 +91,20 @@ class Stack_pool {
         context.stack = free_.back();
         free_.pop_back();
         unpoison(context.stack);
-        context.point = boost::context::detail::make_fcontext(context.stack.bottom + context.stack.bytes,
-                                                              context.stack.bytes,
-                                                              [](boost::context::detail::transfer_t t) {
-#ifdef __SANITIZE_ADDRESS__
-                                                                  detail::arrive(t, nullptr);
-#else
-          result_after(detail::switched(t));
-#endif
-                                                                  main();
-                                                              });
+        char *top = context.stack.bottom + context.stack.bytes;
+        context.point = boost::context::detail::make_fcontext(top, context.stack.bytes, enter<main>);
         return context;
     }
-    void give_back(Stack stack) {
-        free_.push_back(stack);
-    }
+    void give_back(Stack stack) { free_.push_back(stack); }
     // Takes all stacks back, whoever stood on them.
-    void reclaim() {
-        free_ = all_;
-    }
+    void reclaim() { free_ = all_; }
 
   private:
+    template <void (*main)()>
+    static void enter(boost::context::detail::transfer_t t) {
+        detail::arrive(t, nullptr);
+        main();
+    }
     void grow();
     void release();
     static void unpoison(Stack stack);

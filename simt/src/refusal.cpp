@@ -16,25 +16,17 @@ static std::string triple(uint3 v) {
 std::string Block::describe_lane(const Lane &caller, const Lane &lane) const {
     const Warp &warp = *lane.warp;
     const Place place = warp.place[lane.index];
-    std::string text;
-    if (warp.exited & lane.bit) {
-        text = "exited";
-    } else if (warp.at_barrier & lane.bit) {
-        text = "waits at " + kind_text(warp.kind[lane.index]);
-    } else {
-        for (unsigned g = 0; g < warp.groups; g++)
-            if (warp.group[g].arrived & lane.bit)
-                text = "waits at " + kind_text(warp.group[g].kind) + " with mask " +
-                       hex_text(warp.group[g].mask);
-        if (text.empty())
-            text = &lane == &caller                   ? "called"
-                   : place.file || lane.context.point ? "could go on"
-                                                      : "not begun";
+    const std::string where = place.file ? place.file + (":" + std::to_string(place.line)) : "";
+    if (warp.exited & lane.bit) return where.empty() ? "exited" : "exited, last seen at " + where;
+    if (warp.at_barrier & lane.bit) return "waits at " + kind_text(warp.kind[lane.index]) + ", " + where;
+    for (unsigned g = 0; g < warp.groups; g++) {
+        const Group &group = warp.group[g];
+        if (group.arrived & lane.bit)
+            return "waits at " + kind_text(group.kind) + " with mask " + hex_text(group.mask) + ", " + where;
     }
-    if (!place.file) return text;
-    const bool waits = text.compare(0, 5, "waits") == 0 || &lane == &caller;
-    return text + (waits && !(warp.exited & lane.bit) ? ", " : ", last seen at ") + place.file + ":" +
-           std::to_string(place.line);
+    if (&lane == &caller) return "called, " + where;
+    if (!where.empty()) return "could go on, last seen at " + where;
+    return lane.context.point ? "could go on" : "not begun";
 }
 
 // One line for the lanes of a warp that do the same, and one for all warps alike.
@@ -72,8 +64,7 @@ std::string Block::describe_lanes(const Lane &caller, Scope scope) const {
     std::string text;
     for (const Entry &e : entries) {
         std::string warps = lanes_text(e.warps);
-        warps.replace(0, 4,
-                      "warp"); // "lane 0" -> "warp 0", "lanes 0-3" -> "warps 0-3"
+        warps.replace(0, 4, "warp"); // "lanes 0-3" -> "warps 0-3"
         text += "  " + warps + ", " + lanes_text(e.lanes) + ": " + e.text + "\n";
     }
     return text;
@@ -116,7 +107,7 @@ void Block::report_stuck(const Lane &lane, const std::string &otherwise) {
             if (!(group.mask & warp.exited)) continue;
             report(first,
                    "a mask that names exited lanes: in warp " + std::to_string(w) + " " +
-                       lanes_text(group.arrived) + " waits at " + kind_text(group.kind) + " for " +
+                       lanes_text(group.arrived) + " at " + kind_text(group.kind) + " would wait for " +
                        lanes_text(group.mask & warp.exited),
                    Scope::warp);
             return;
@@ -126,21 +117,13 @@ void Block::report_stuck(const Lane &lane, const std::string &otherwise) {
         at_barrier |= warp.at_barrier;
         exited |= warp.exited;
     }
+    const std::string divergent = "a divergent barrier: ";
     if (kinds & (kinds - 1))
-        report(lane,
-               "a divergent barrier: lanes of the block wait at different kinds of "
-               "barrier",
-               Scope::block);
+        report(lane, divergent + "lanes of the block wait at different kinds of barrier", Scope::block);
     else if (at_barrier && exited)
-        report(lane,
-               "a divergent barrier: some lanes of the block wait at it, others "
-               "have exited",
-               Scope::block);
+        report(lane, divergent + "some lanes of the block wait at it, others have exited", Scope::block);
     else if (at_barrier)
-        report(lane,
-               "a divergent barrier: some lanes of the block wait at it, others "
-               "elsewhere",
-               Scope::block);
+        report(lane, divergent + "some lanes of the block wait at it, others elsewhere", Scope::block);
     else
         report(lane, otherwise, Scope::block);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The way from one lane to the next, inline: it has to end in a tail call to the switch (see Switched).
+// Who runs next, inline: every lane passes here at every collective.
 #ifndef SIMT_SCHEDULE_H
 #define SIMT_SCHEDULE_H
 

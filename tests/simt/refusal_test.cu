@@ -216,8 +216,8 @@ TEST_F(Refusal, ShuffleFromAnExitedLane) {
 }
 TEST_F(Refusal, MaskNamesExitedLanes) {
     const std::string m = refused(1, 64, wrong::exited_lanes);
-    EXPECT_SAYS(m,
-                "a mask that names exited lanes: in warp 1 lanes 0-27 waits at __syncwarp for lanes 28-31\n");
+    EXPECT_SAYS(
+        m, "a mask that names exited lanes: in warp 1 lanes 0-27 at __syncwarp would wait for lanes 28-31\n");
     EXPECT_SAYS(m, "warp 1, lanes 0-27: waits at __syncwarp with mask 0xffffffff, " + at(0));
     EXPECT_SAYS(m, "warp 1, lanes 28-31: exited\n");
 }

@@ -19,8 +19,8 @@ extern __thread void *dynamic_shared;
 
 } // namespace simt
 
-// Of the lane that this OS thread runs just now. The TLS model saves a call for each access from a shared
-// library, and costs the program a few dozen bytes of its static TLS.
+// Of the lane that this OS thread runs just now. This TLS model saves a call at each access from a shared
+// library, for a few dozen bytes of the program's static TLS.
 #define SIMT_OF_LANE extern __thread __attribute__((tls_model("initial-exec")))
 SIMT_OF_LANE uint3 threadIdx, blockIdx;
 SIMT_OF_LANE dim3 blockDim, gridDim;

@@ -134,7 +134,7 @@ inline int __syncthreads_or(int predicate, SIMT_HERE) {
 inline void __syncwarp(unsigned mask = 0xffffffff, SIMT_HERE) {
     simt::meet({simt::Collective::syncwarp, simt::Type::none}, mask, 0, 0, place);
 }
-// Only the caller: CUDA promises no more. See simt/src/collectives.cpp.
+// Only the caller: CUDA promises no more.
 unsigned __activemask();
 
 #define SIMT_SHUFFLES(T)                                                                                     \
