@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Atomic updates of one value in memory: the GPU's own add, and any operator by compare-and-swap.
+// Atomic updates of one value in memory: the GPU's own add, and any operator by compare-and-swap. What the
+// architectures differ in is here, and nowhere else.
 //
-// All are relaxed and of device scope: each update is indivisible among the threads of one GPU, and orders
-// nothing else.
+// All are relaxed: each update is indivisible among the threads of its scope, and orders nothing else. Every
+// address is aligned to its type, in global or shared memory.
 #ifndef DISTWAR_ATOMIC_CUH
 #define DISTWAR_ATOMIC_CUH
 
@@ -12,17 +13,106 @@
 
 namespace distwar {
 
-// *address += value by the native instruction; nothing is returned, so the GPU need not answer. address is
-// aligned to its type, in global or shared memory. The float add on global memory takes subnormal inputs and
-// results as zero.
-__device__ __forceinline__ void atomic_add(float *address, float value) {
-    atomicAdd(address, value);
-}
-__device__ __forceinline__ void atomic_add(double *address, double value) {
-    atomicAdd(address, value);
+// Among whom an update is indivisible: the threads of a block, of the GPU, or of all GPUs and the CPU. Each
+// includes those before it. All calls take it as their first template argument: atomic_add<scope::block>(...)
+enum class scope { block, device, system };
+
+namespace detail {
+
+template <typename A, typename B>
+inline constexpr bool is_same = false;
+template <typename A>
+inline constexpr bool is_same<A, A> = true;
+
+// What atomic_add can add to: `value` is the type that is added to a T in memory, and
+// add<scope>(address, value) does it. `void` stands for nothing. half.cuh adds more.
+template <typename T>
+struct destination {
+    using value = void;
+};
+
+template <typename T>
+struct native_destination {
+    using value = T;
+    template <scope S>
+    static __device__ __forceinline__ void add(T *address, T value) {
+        if constexpr (S == scope::block)
+            atomicAdd_block(address, value);
+        else if constexpr (S == scope::device)
+            atomicAdd(address, value);
+        else
+            atomicAdd_system(address, value);
+    }
+};
+template <>
+struct destination<float> : native_destination<float> {};
+template <>
+struct destination<double> : native_destination<double> {};
+template <>
+struct destination<unsigned long long> : native_destination<unsigned long long> {};
+template <>
+struct destination<long long> {
+    using value = long long;
+    template <scope S>
+    static __device__ __forceinline__ void add(long long *address, long long value) {
+        destination<unsigned long long>::add<S>(reinterpret_cast<unsigned long long *>(address),
+                                                static_cast<unsigned long long>(value));
+    }
+};
+
+template <typename T>
+using value_of = typename destination<T>::value;
+template <typename T>
+inline constexpr bool is_destination = !is_same<value_of<T>, void>;
+
+} // namespace detail
+
+// *address += value by the native instruction; nothing is returned, so the GPU need not answer. T is float,
+// double, long long or unsigned long long (integers wrap), and with half.cuh more. The float add on global
+// memory takes subnormal inputs and results as zero. Cost: one atomic.
+template <scope S = scope::device, typename T>
+__device__ __forceinline__ void atomic_add(T *address, detail::value_of<T> value) {
+    detail::destination<T>::template add<S>(address, value);
 }
 
-// Operators for atomic_update: (value in memory, value given) -> new value.
+// The same for two and four floats side by side, aligned to 8 and 16 bytes. Each float is added indivisibly,
+// the vector as a whole is not. Cost: one atomic in global memory from compute capability 9.0 on; elsewhere
+// one for each float.
+template <scope S = scope::device>
+__device__ __forceinline__ void atomic_add(float2 *address, float2 value) {
+#if defined(__SIMT__)
+    detail::native_destination<float2>::add<S>(address, value);
+#else
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    if (__isGlobal(address)) {
+        detail::native_destination<float2>::add<S>(address, value);
+        return;
+    }
+#endif
+    atomic_add<S>(&address->x, value.x);
+    atomic_add<S>(&address->y, value.y);
+#endif
+}
+template <scope S = scope::device>
+__device__ __forceinline__ void atomic_add(float4 *address, float4 value) {
+#if defined(__SIMT__)
+    detail::native_destination<float4>::add<S>(address, value);
+#else
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    if (__isGlobal(address)) {
+        detail::native_destination<float4>::add<S>(address, value);
+        return;
+    }
+#endif
+    atomic_add<S>(&address->x, value.x);
+    atomic_add<S>(&address->y, value.y);
+    atomic_add<S>(&address->z, value.z);
+    atomic_add<S>(&address->w, value.w);
+#endif
+}
+
+// Operators for atomic_update: (value in memory, value given) -> new value. A NaN on either side of add or
+// multiply gives NaN.
 //
 // minimum and maximum replace what is in memory only if the given value is strictly smaller (larger). So a
 // NaN that is given changes nothing, a NaN in memory stays, and a zero does not replace a zero of the other
@@ -31,6 +121,12 @@ struct add {
     template <typename T>
     __device__ __forceinline__ T operator()(T old, T value) const {
         return old + value;
+    }
+};
+struct multiply {
+    template <typename T>
+    __device__ __forceinline__ T operator()(T old, T value) const {
+        return old * value;
     }
 };
 struct minimum {
@@ -51,6 +147,10 @@ namespace detail {
 template <int Size>
 struct word; // the unsigned integer that compare-and-swap takes
 template <>
+struct word<2> {
+    using type = unsigned short;
+};
+template <>
 struct word<4> {
     using type = unsigned;
 };
@@ -62,11 +162,12 @@ struct word<8> {
 // A value that can be swapped as a word, and the same bits as either.
 template <typename T>
 struct swappable {
-    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "distwar: atomic_update needs a type of 4 or 8 bytes");
+    static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,
+                  "distwar: atomic_update needs a type of 2, 4 or 8 bytes");
     static_assert(alignof(T) == sizeof(T),
                   "distwar: atomic_update needs a type aligned to its size (alignas)");
     static_assert(__is_trivially_copyable(T), "distwar: atomic_update needs a trivially copyable type");
-    using word = typename word<sizeof(T) == 8 ? 8 : 4>::type;
+    using word = typename word<sizeof(T) == 2 || sizeof(T) == 8 ? int(sizeof(T)) : 4>::type;
 
     static __device__ __forceinline__ T value(word bits) {
         T result;
@@ -84,35 +185,55 @@ struct swappable {
     }
 };
 
+template <scope S, typename Word>
+__device__ __forceinline__ Word compare_and_swap(Word *address, Word expected, Word wanted) {
+    if constexpr (S == scope::block)
+        return atomicCAS_block(address, expected, wanted);
+    else if constexpr (S == scope::device)
+        return atomicCAS(address, expected, wanted);
+    else
+        return atomicCAS_system(address, expected, wanted);
+}
+// CUDA has the 2-byte form at device scope alone, which includes the block's.
+template <scope S>
+__device__ __forceinline__ unsigned short compare_and_swap(unsigned short *address, unsigned short expected,
+                                                           unsigned short wanted) {
+#if defined(__CUDACC__)
+    if constexpr (S == scope::system) {
+        unsigned short found;
+        asm volatile("atom.relaxed.sys.cas.b16 %0, [%1], %2, %3;"
+                     : "=h"(found)
+                     : "l"(address), "h"(expected), "h"(wanted)
+                     : "memory");
+        return found;
+    }
+#endif
+    return atomicCAS(address, expected, wanted);
+}
+
 } // namespace detail
 
 // *address = op(*address, value), indivisibly; returns what was there before. T is any trivially copyable
-// type of 4 or 8 bytes aligned to its size. op is called as op(T, T) -> T, perhaps several times with
+// type of 2, 4 or 8 bytes aligned to its size. op is called as op(T, T) -> T, perhaps several times with
 // different old values, and must have no side effects. If it leaves the bits as they are, nothing is written.
-// NaN is like any other value: values are compared by their bits. Cost: one read, and one compare-and-swap
-// for every attempt.
-template <typename T, typename Op>
+// NaN is like any other value: values are compared by their bits. With `add` a zero of either sign is
+// skipped: memory is read and not written, so even -0.0 stays as it is. Cost: one read, and one
+// compare-and-swap for every attempt.
+template <scope S = scope::device, typename T, typename Op>
 __device__ __forceinline__ T atomic_update(T *address, T value, Op op) {
     using as = detail::swappable<T>;
     typename as::word *const word = reinterpret_cast<typename as::word *>(address);
     typename as::word seen = as::load(address);
+    if constexpr (detail::is_same<Op, add>)
+        if (value == T(0)) return as::value(seen);
     for (;;) {
         const T old = as::value(seen);
         const typename as::word wanted = as::bits(op(old, value));
         if (wanted == seen) return old;
-        const typename as::word found = atomicCAS(word, seen, wanted);
+        const typename as::word found = detail::compare_and_swap<S>(word, seen, wanted);
         if (found == seen) return old;
         seen = found;
     }
-}
-
-// The same for add, which skips a zero of either sign: memory is read and not written, so even -0.0 stays as
-// it is. A NaN on either side gives NaN.
-template <typename T>
-__device__ __forceinline__ T atomic_update(T *address, T value, add) {
-    using as = detail::swappable<T>;
-    if (value == T(0)) return as::value(as::load(address));
-    return atomic_update(address, value, [](T old, T more) { return old + more; });
 }
 
 } // namespace distwar
