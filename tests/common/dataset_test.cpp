@@ -33,9 +33,10 @@ class Dataset : public testing::Test {
         write_picture("b.png", 8, 6, 20);
         write_picture("a.png", 7, 5, 40);
     }
-    bool load(int downscale) {
+    bool load(int downscale, std::array<float, 3> background = {0, 0, 0}) {
         dataset_free(&got);
-        return dataset_load(folder.path.c_str(), downscale, &got, &why);
+        const dataset_options options = {downscale, {background[0], background[1], background[2]}};
+        return dataset_load(folder.path.c_str(), &options, &got, &why);
     }
     void expect_refusal(const std::string &path, const std::string &part) {
         EXPECT_FALSE(load(1)) << part;
@@ -106,15 +107,33 @@ TEST_F(Dataset, ScalesToOnePixelAtLeast) {
     EXPECT_FALSE(load(-2));
 }
 
-TEST_F(Dataset, PutsTransparentPicturesOnBlack) {
+TEST_F(Dataset, PutsTransparentPicturesOnABackground) {
     write_all();
     write_picture("a.png", 7, 5, 40, 4);
     ASSERT_TRUE(load(1)) << why.text;
-    const image &a = got.views[0].picture;
+    image a = got.views[0].picture;
     ASSERT_EQ(a.channels, 3);
     EXPECT_EQ(a.pixels[0], 0);
     EXPECT_EQ(a.pixels[3 * (7 * 4 + 6) + 0], 29); // 46 * 160 / 255 = 28.9
     EXPECT_EQ(a.pixels[3 * (7 * 4 + 6) + 1], 25); // 40 * 160 / 255 = 25.1
+    ASSERT_TRUE(load(1, {1, 0.5f, 0})) << why.text;
+    a = got.views[0].picture;
+    EXPECT_EQ(a.pixels[0], 255);
+    EXPECT_EQ(a.pixels[1], 128);
+    EXPECT_EQ(a.pixels[2], 0);
+    EXPECT_EQ(a.pixels[3 * (7 * 4 + 6) + 0], 124); // 28.9 + 255 * 95 / 255
+    EXPECT_EQ(a.pixels[3 * (7 * 4 + 6) + 1], 73);  // 25.1 + 127.5 * 95 / 255 = 72.6
+}
+
+TEST_F(Dataset, HoldsOutEveryNthView) {
+    write_all();
+    ASSERT_TRUE(load(1)) << why.text;
+    dataset_hold_out(&got, 0);
+    EXPECT_FALSE(got.views[0].held_out || got.views[1].held_out);
+    dataset_hold_out(&got, 2);
+    EXPECT_TRUE(got.views[0].held_out && !got.views[1].held_out);
+    dataset_hold_out(&got, 1); // is the data's own choice by now
+    EXPECT_FALSE(got.views[1].held_out);
 }
 
 TEST_F(Dataset, LoadsManyPictures) {
@@ -158,7 +177,8 @@ TEST_F(Dataset, RefusesAModelWithoutImages) {
     images.clear();
     write_model();
     expect_refusal(folder / "sparse/0/images.bin", "has no images");
-    EXPECT_FALSE(dataset_load((folder / "none").c_str(), 1, &got, &why));
+    const dataset_options options = {1, {0, 0, 0}};
+    EXPECT_FALSE(dataset_load((folder / "none").c_str(), &options, &got, &why));
     EXPECT_TRUE(contains(why, folder / "none/sparse/0/cameras.bin")) << why.text;
 }
 

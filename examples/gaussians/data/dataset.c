@@ -20,13 +20,21 @@ void dataset_free(dataset *data) {
     *data = (dataset){0};
 }
 
-// RGBA to RGB, in place.
-static void put_on_black(image *picture) {
+void dataset_hold_out(dataset *data, size_t every) {
+    for (size_t i = 0; i < data->view_count; i++)
+        if (data->views[i].held_out) return;
+    for (size_t i = 0; every > 0 && i < data->view_count; i += every) data->views[i].held_out = true;
+}
+
+// RGBA to RGB, in place. Alpha is straight, as PNG has it.
+static void put_on(const float background[3], image *picture) {
     const size_t pixels = (size_t)picture->width * (size_t)picture->height;
-    for (size_t i = 0; i < pixels; i++)
+    for (size_t i = 0; i < pixels; i++) {
+        const float alpha = picture->pixels[4 * i + 3] / 255.0f;
         for (size_t c = 0; c < 3; c++)
-            picture->pixels[3 * i + c] =
-                (uint8_t)((picture->pixels[4 * i + c] * picture->pixels[4 * i + 3] + 127) / 255);
+            picture->pixels[3 * i + c] = (uint8_t)(picture->pixels[4 * i + c] * alpha +
+                                                   255.0f * background[c] * (1.0f - alpha) + 0.5f);
+    }
     picture->channels = 3;
 }
 
@@ -48,20 +56,21 @@ static bool downscale_view(dataset_view *view, int factor, fault *why) {
     return true;
 }
 
-static bool load_picture(const char *folder, int downscale, dataset_view *view, fault *why) {
+static bool load_picture(const char *folder, const dataset_options *options, dataset_view *view, fault *why) {
     char path[PATH_ROOM];
     if (!path_join(path, folder, view->name, why) || !image_read(path, &view->picture, why)) return false;
     if (view->picture.width != view->camera.width || view->picture.height != view->camera.height)
         return fail(why, "%s: the picture has %d x %d pixels, its camera %d x %d", path, view->picture.width,
                     view->picture.height, view->camera.width, view->camera.height);
-    if (view->picture.channels == 4) put_on_black(&view->picture);
-    if (downscale > 1 && !downscale_view(view, downscale, why)) return fail(why, "%s: %s", path, why->text);
+    if (view->picture.channels == 4) put_on(options->background, &view->picture);
+    if (options->downscale > 1 && !downscale_view(view, options->downscale, why))
+        return fail(why, "%s: %s", path, why->text);
     return true;
 }
 
 typedef struct loading {
     const char *folder;
-    int downscale;
+    const dataset_options *options;
     dataset *data;
     atomic_size_t next; // view to take
     pthread_mutex_t lock;
@@ -74,7 +83,7 @@ static void *load_pictures(void *argument) {
     const size_t count = work->data->view_count;
     for (size_t i; (i = atomic_fetch_add(&work->next, 1)) < count;) {
         fault why;
-        if (load_picture(work->folder, work->downscale, &work->data->views[i], &why)) continue;
+        if (load_picture(work->folder, work->options, &work->data->views[i], &why)) continue;
         atomic_store(&work->next, count); // views before this one are all taken and will be finished
         pthread_mutex_lock(&work->lock);
         if (i < work->failed) {
@@ -86,15 +95,16 @@ static void *load_pictures(void *argument) {
     return NULL;
 }
 
-bool dataset_load(const char *folder, int downscale, dataset *out, fault *why) {
+bool dataset_load(const char *folder, const dataset_options *options, dataset *out, fault *why) {
     *out = (dataset){0};
     char model[PATH_ROOM], images[PATH_ROOM];
-    if (downscale < 1) return fail(why, "cannot divide the pictures' size by %d", downscale);
+    if (options->downscale < 1)
+        return fail(why, "cannot divide the pictures' size by %d", options->downscale);
     if (!path_join(model, folder, "sparse/0", why) || !path_join(images, folder, "images", why) ||
         !colmap_load(model, out, why))
         return false;
     loading work = {.folder = images,
-                    .downscale = downscale,
+                    .options = options,
                     .data = out,
                     .lock = PTHREAD_MUTEX_INITIALIZER,
                     .failed = out->view_count};

@@ -161,8 +161,9 @@ int render_command(int argc, char **argv) {
 
     gs_gaussians scene = {0};
     dataset data = {0};
+    const dataset_options loading = {(int)options.downscale, {background[0], background[1], background[2]}};
     bool done = output_is_possible(options.output, &why) && ply_read(options.scene, &scene, &why) &&
-                (!options.cameras || dataset_load(options.cameras, (int)options.downscale, &data, &why)) &&
+                (!options.cameras || dataset_load(options.cameras, &loading, &data, &why)) &&
                 render(&options, background, &scene, &data, &why);
     dataset_free(&data);
     gaussians_free(&scene);

@@ -31,14 +31,13 @@ static void split_close(split *parts) {
     free(parts->views);
 }
 
-// Holds out every `holdout`th view from the first on; none if 0.
-static bool split_open(split *parts, const dataset *data, int64_t holdout, fault *why) {
+static bool split_open(split *parts, const dataset *data, fault *why) {
     *parts = (split){.views = calloc(data->view_count + 1, sizeof *parts->views)};
     if (!parts->views) return fail(why, "no memory for %zu views", data->view_count);
     for (int held_out = 0; held_out < 2; held_out++)
         for (size_t i = 0; i < data->view_count; i++) {
-            if ((holdout > 0 && i % (size_t)holdout == 0) != held_out) continue;
             const dataset_view *view = &data->views[i];
+            if (view->held_out != held_out) continue;
             target_view *next = &parts->views[parts->training + parts->held_out];
             if (!target_view_open(next, &view->camera, &view->picture, why)) return false;
             (*(held_out ? &parts->held_out : &parts->training))++;
@@ -115,7 +114,7 @@ static bool train_on(const train_options *options, const float background[3], co
                     options->data);
     split parts;
     gs_gaussians host = {0};
-    bool done = split_open(&parts, data, options->holdout, why);
+    bool done = split_open(&parts, data, why);
     if (done && parts.training == 0)
         done = fail(why, "%s: no view is left to train on (%zu in all, --holdout %lld)", options->data,
                     data->view_count, (long long)options->holdout);
@@ -182,9 +181,12 @@ int train_command(int argc, char **argv) {
     if (!parse_color(options.background, background, &why)) return report_misuse(&command, &why);
 
     dataset data = {0};
-    bool done = output_is_possible(options.output, &why) &&
-                dataset_load(options.data, (int)options.downscale, &data, &why) &&
-                train_on(&options, background, &data, &why);
+    const dataset_options loading = {(int)options.downscale, {background[0], background[1], background[2]}};
+    bool done = output_is_possible(options.output, &why) && dataset_load(options.data, &loading, &data, &why);
+    if (done) {
+        dataset_hold_out(&data, (size_t)options.holdout);
+        done = train_on(&options, background, &data, &why);
+    }
     dataset_free(&data);
     return done ? EXIT_SUCCESS : report_failure(&why);
 }
