@@ -100,10 +100,15 @@ __global__ void in_some_blocks() {
         if (threadIdx.x == 3) __syncwarp(1);
     __syncthreads();
 }
-// Block 1 waits for block 0, which is refused.
-__global__ void waits_for_block_0(int *cell) {
-    if (blockIdx.x == 0) __syncwarp(2);
-    while (atomicAdd(cell, 0) == 0) {
+// Block 1 waits for block 0, which is refused while it does.
+__global__ void waits_for_block_0(int *begun, int *never) {
+    if (blockIdx.x == 0) {
+        while (atomicAdd(begun, 0) == 0) {
+        }
+        __syncwarp(2);
+    }
+    atomicExch(begun, 1);
+    while (atomicAdd(never, 0) == 0) {
     }
 }
 static __global__ void unexported(int *) {
@@ -290,8 +295,13 @@ TEST_F(Refusal, OfTheFirstBlockWhateverTheThreads) {
 }
 TEST_F(Refusal, EndsBlocksThatWaitForTheRefusedOne) {
     simt_set_threads(2);
-    Device_array<int> cell(1);
-    const std::string m = refused(2, 1, wrong::waits_for_block_0, static_cast<int *>(cell));
+    for (int i = 0; i < 3; i++) {
+        Device_array<int> begun(1, 0), never(1, 0);
+        testing::internal::CaptureStderr();
+        EXPECT_EQ(run(2, 1, wrong::waits_for_block_0, begun, never), cudaErrorLaunchFailure);
+        EXPECT_EQ(testing::internal::GetCapturedStderr(), simt_refusal());
+    }
+    const std::string m = simt_refusal();
     EXPECT_SAYS(m, "block (0, 0, 0) of grid (2, 1, 1)");
 }
 TEST_F(Refusal, NamesStaticKernels) {
