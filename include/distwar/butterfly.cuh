@@ -12,20 +12,20 @@ namespace distwar {
 //
 // The K atomics are made by the lowest active lane, not by lane 0: lane 0 may be inactive, and then its key
 // and its addresses mean nothing. Cost: 1 vote, and if any lane is active and the threshold is met 1 shuffle
-// of the key (of 8 bytes: two) and 1 vote; with one key 5K shuffles (of double: twice) and K atomic
-// instructions, each of one lane. With a partial mask no votes.
+// of the key (of 8 bytes: two) and 1 vote, both saved by a uniform_key; with one key 5K shuffles (of double:
+// twice) and K atomic instructions, each of one lane. With a partial mask no votes.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_bfly(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
     if (lanes != all_lanes) {
-        if (active) sink.add(key, val);
+        if (active) sink.add(plain_key(key), val);
         return;
     }
     const unsigned active_lanes = __ballot_sync(all_lanes, active);
     if (active_lanes == 0) return;
     if (count_lanes(active_lanes) < balance_threshold || !share_one_key(all_lanes, active_lanes, key)) {
-        if (active) sink.add(key, val);
+        if (active) sink.add(plain_key(key), val);
         return;
     }
 
@@ -37,7 +37,7 @@ __device__ __forceinline__ void reduce_bfly(unsigned lanes, bool active, Key key
         for (int distance = 16; distance > 0; distance /= 2)
             sum[k] += __shfl_xor_sync(all_lanes, sum[k], distance);
     }
-    if (lane_id() == lowest_lane(active_lanes)) sink.add(key, sum);
+    if (lane_id() == lowest_lane(active_lanes)) sink.add(plain_key(key), sum);
 }
 
 } // namespace distwar

@@ -10,8 +10,8 @@
 //         float value[9];
 //         if (active) gradient_of(pixel, value);
 //         // for k < 9: gradient[12 * primitive + k] += value[k]
-//         distwar::reduce_serial(distwar::all_lanes, active, primitive, value,
-//                                distwar::record<float>{gradient, 12});
+//         distwar::reduce_tree(distwar::all_lanes, active, primitive, value,
+//                              distwar::record<float>{gradient, 12});
 //     }
 //
 // Every call has this form, and this contract:
@@ -22,13 +22,16 @@
 //         the same threshold, and come to this same call; lanes outside it must not. Different branches may
 //         make calls with disjoint masks. Who happens to be converged does not matter.
 // active: whether this lane has something to add. Inactive lanes take part and add nothing: their key, values
-//         and sink are never used and may hold anything. If no lane is active, the call returns after at most
-//         one vote.
-// key:    what this lane adds to, any integer of 4 or 8 bytes. Active lanes with equal keys form a group.
-// val:    K values, float or double, K a compile-time constant >= 1. Not changed.
-// sink:   where the values go: `record` (base[key * stride + k]), `planes` (base[k * stride + key]),
-//         `pointers` (each lane's own K addresses, equal within a group), or any type with add(key, values);
-//         see sink.cuh. Commits are made by active lanes alone.
+//         and addresses are never used and may hold anything. If no lane is active, the call returns after at
+//         most one vote.
+// key:    what this lane adds to, any integer of 4 or 8 bytes. Active lanes with equal keys form a group. If
+//         all lanes, inactive ones too, are known to hold one key, uniform_key{key} saves looking.
+// val:    K values, float or double, K a compile-time constant >= 1 (reduce_tree: at most 64). Not changed.
+// sink:   where the values go: `record` (base[key * stride + k]) or `planes` (base[k * stride + key]), the
+// same
+//         in all lanes, inactive ones too; `pointers` (each lane's own K addresses, equal within a group and
+//         used by active lanes alone); or any type with add(key, values). In global or shared memory. See
+//         sink.cuh.
 // balance_threshold:
 //         a group of at least this many active lanes is summed in the warp and committed once, by K atomics;
 //         the lanes of a smaller one send K atomics each. This shares the work between the SM and the L2's
@@ -44,16 +47,23 @@
 //     reduce_serial   any keys, any lanes         K (n - 1) shuffles; K atomics for each group
 //     reduce_bfly     one key and all 32 lanes;   5K + 1 shuffles; K atomics
 //                     else as reduce_atomic
+//     reduce_tree     any keys, any lanes;        about K + 5 shuffles (12 + 1 for K = 9), and one atomic
+//                     best for one key and all    instruction for all K values; else a tree for each group,
+//                     32 lanes                    or about K log2(n) shuffles
 //
-// Each call's own header states the full cost. reduce<strategy::NAME>(...) chooses at compile time.
+// Each call's own header states the full cost. reduce<strategy::NAME>(...) chooses at compile time,
+// with_strategy at run time (policy.cuh). tree_total (tree.cuh) is the tree without the commit, also for
+// minima and maxima.
 #ifndef DISTWAR_REDUCE_CUH
 #define DISTWAR_REDUCE_CUH
 
 #include "atomic.cuh"
 #include "butterfly.cuh"
 #include "lanes.cuh"
+#include "policy.cuh"
 #include "serial.cuh"
 #include "sink.cuh"
+#include "tree.cuh"
 #include "version.h"
 
 namespace distwar {
@@ -64,10 +74,8 @@ template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_atomic(unsigned /*lanes*/, bool active, Key key, const T (&val)[K],
                                               const Sink &sink, int /*balance_threshold*/ = 0) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
-    if (active) sink.add(key, val);
+    if (active) sink.add(plain_key(key), val);
 }
-
-enum class strategy { atomic, serial, bfly };
 
 // The call that is named by S.
 template <strategy S, int K, typename T, typename Key, typename Sink>
@@ -77,8 +85,10 @@ __device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, con
         reduce_atomic(lanes, active, key, val, sink, balance_threshold);
     else if constexpr (S == strategy::serial)
         reduce_serial(lanes, active, key, val, sink, balance_threshold);
-    else
+    else if constexpr (S == strategy::bfly)
         reduce_bfly(lanes, active, key, val, sink, balance_threshold);
+    else
+        reduce_tree(lanes, active, key, val, sink, balance_threshold);
 }
 
 } // namespace distwar

@@ -13,7 +13,7 @@ namespace distwar {
 // Groups are summed side by side: at each turn every leader, the lowest lane of its group, reads its next
 // lane, and all of `lanes` take part. Cost: 1 vote; if enough lanes are active 1 match, 1 redux (before
 // compute capability 8.0: 6 votes) and K (n - 1) shuffles (of double: twice), n the size of the largest group
-// that is summed; then K atomic instructions.
+// that is summed; then K atomic instructions. A uniform_key saves the match.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_serial(unsigned lanes, bool active, Key key, const T (&val)[K],
                                               const Sink &sink, int balance_threshold = 0) {
@@ -21,7 +21,7 @@ __device__ __forceinline__ void reduce_serial(unsigned lanes, bool active, Key k
     const unsigned active_lanes = __ballot_sync(lanes, active);
     if (active_lanes == 0) return;
     if (count_lanes(active_lanes) < balance_threshold) {
-        if (active) sink.add(key, val);
+        if (active) sink.add(plain_key(key), val);
         return;
     }
 
@@ -46,7 +46,7 @@ __device__ __forceinline__ void reduce_serial(unsigned lanes, bool active, Key k
         }
         rest &= rest - 1;
     }
-    if (leads || (active && !summed)) sink.add(key, sum);
+    if (leads || (active && !summed)) sink.add(plain_key(key), sum);
 }
 
 } // namespace distwar

@@ -17,5 +17,6 @@ float LINKED_AS() {
     run(1, 32, sum_of_lanes<distwar::strategy::atomic>, target.get());
     run(1, 32, sum_of_lanes<distwar::strategy::serial>, target.get());
     run(1, 32, sum_of_lanes<distwar::strategy::bfly>, target.get());
+    run(1, 32, sum_of_lanes<distwar::strategy::tree>, target.get());
     return target.download()[0];
 }

@@ -15,12 +15,12 @@ using distwar::strategy;
 namespace {
 
 enum sink_kind { POINTERS, RECORD, PLANES, SINKS };
-enum { MAX_VALUES = 16, THRESHOLDS = 34, STRATEGIES = 3, SCHEDULES = 20 };
+enum { MAX_VALUES = 16, THRESHOLDS = 34, STRATEGIES = 4, SCHEDULES = 20 };
 enum {
     SLOTS = 40,
     PADDING = 2
 }; // targets of a warp: more than its 32 lanes can use; records with a gap between
-const char *const strategy_name[STRATEGIES] = {"atomic", "serial", "bfly"};
+const char *const strategy_name[STRATEGIES] = {"atomic", "serial", "bfly", "tree"};
 const char *const sink_name[SINKS] = {"pointers", "record", "planes"};
 
 enum mask_class { MASK_FULL, MASK_RANDOM, MASK_HALF, MASK_SINGLE, MASKS };
@@ -47,7 +47,7 @@ int target_of(sink_kind sink, int values, int slot, int k) {
 }
 
 // Warp w makes the call cases[w], adding values[w][lane][K] to its own targets; inactive lanes hold garbage
-// sinks.
+// addresses.
 template <strategy S, sink_kind Kind, int K, typename T, typename Key>
 __global__ void reduce_cases(const warp_case *cases, const T *values, T *targets, unsigned *changed) {
     const unsigned warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
@@ -56,7 +56,7 @@ __global__ void reduce_cases(const warp_case *cases, const T *values, T *targets
     const bool active = mine.active >> lane & 1;
     const Key key = Key(mine.slot[lane]);
     const T *const source = values + (warp * 32 + lane) * K;
-    T *const base = active ? targets + warp * targets_a_warp(K) : nullptr;
+    T *const base = targets + warp * targets_a_warp(K);
     T val[K];
     for (int k = 0; k < K; ++k) val[k] = source[k];
 
@@ -255,6 +255,9 @@ TEST(Reduction, SerialAddsEachLaneOnce) {
 TEST(Reduction, BflyAddsEachLaneOnce) {
     check_all_floats<strategy::bfly>();
 }
+TEST(Reduction, TreeAddsEachLaneOnce) {
+    check_all_floats<strategy::tree>();
+}
 TEST(Reduction, AtomicAddsEachLaneOnceInDouble) {
     check_doubles<strategy::atomic>();
 }
@@ -263,6 +266,9 @@ TEST(Reduction, SerialAddsEachLaneOnceInDouble) {
 }
 TEST(Reduction, BflyAddsEachLaneOnceInDouble) {
     check_doubles<strategy::bfly>();
+}
+TEST(Reduction, TreeAddsEachLaneOnceInDouble) {
+    check_doubles<strategy::tree>();
 }
 
 // Two branches of one warp make calls of their own, and not equally many.
@@ -307,6 +313,9 @@ TEST(Reduction, BranchesOfAWarpCallSeparately) {
     check_branches<strategy::bfly, strategy::serial>();
     check_branches<strategy::bfly, strategy::bfly>();
     check_branches<strategy::atomic, strategy::serial>();
+    check_branches<strategy::tree, strategy::tree>();
+    check_branches<strategy::tree, strategy::bfly>();
+    check_branches<strategy::serial, strategy::tree>();
 }
 
 // Many warps and blocks add to the same few targets; the last block is cut short, and so is its last warp.
@@ -345,6 +354,9 @@ TEST(Reduction, SerialOfManyWarpsAndBlocks) {
 TEST(Reduction, BflyOfManyWarpsAndBlocks) {
     check_crowd<strategy::bfly>();
 }
+TEST(Reduction, TreeOfManyWarpsAndBlocks) {
+    check_crowd<strategy::tree>();
+}
 
 // Keys that differ in their upper half only are different keys.
 template <strategy S>
@@ -358,7 +370,8 @@ __global__ void reduce_by_upper_half(float *targets) {
 TEST(Reduction, KeysOf8BytesAreComparedWhole) {
     std::vector<float> expected(4, 0.0f);
     for (int lane = 0; lane < 32; ++lane) expected[lane % 4] += float(1 + lane);
-    for (const auto kernel : {reduce_by_upper_half<strategy::serial>, reduce_by_upper_half<strategy::bfly>}) {
+    for (const auto kernel : {reduce_by_upper_half<strategy::serial>, reduce_by_upper_half<strategy::bfly>,
+                              reduce_by_upper_half<strategy::tree>}) {
         const device_array<float> targets(std::vector<float>(4, 0.0f));
         run(1, 32, kernel, targets.get());
         EXPECT_EQ(targets.download(), expected);

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// The choice of a reduction as a value: a kernel takes its strategy as a template argument, the host chooses
+// it while the program runs.
+//
+//     distwar::policy chosen = {distwar::strategy::tree, 8};
+//     distwar::with_strategy(chosen.reduction, [&](auto strategy) {
+//         backward<strategy><<<grid, block>>>(..., chosen.balance_threshold);
+//     });
+#ifndef DISTWAR_POLICY_CUH
+#define DISTWAR_POLICY_CUH
+
+namespace distwar {
+
+enum class strategy { atomic, serial, bfly, tree };
+
+struct policy {
+    strategy reduction;
+    int balance_threshold; // see reduce.cuh
+};
+
+// A strategy known at compile time: converts to it, also as a template argument.
+template <strategy S>
+struct strategy_constant {
+    constexpr operator strategy() const { return S; }
+};
+
+// Host: returns body(strategy_constant<chosen>). Body returns one type for all; it is compiled for each. A
+// value that names no strategy counts as tree.
+template <typename Body>
+auto with_strategy(strategy chosen, Body &&body) {
+    switch (chosen) {
+    case strategy::atomic:
+        return body(strategy_constant<strategy::atomic>{});
+    case strategy::serial:
+        return body(strategy_constant<strategy::serial>{});
+    case strategy::bfly:
+        return body(strategy_constant<strategy::bfly>{});
+    default:
+        return body(strategy_constant<strategy::tree>{});
+    }
+}
+
+} // namespace distwar
+
+#endif
