@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// Half and bfloat16 in memory: what the warp sums in float is rounded once and added. Opt-in, because
+// cuda_fp16.h and cuda_bf16.h take longer to compile than all of distwar.
+//
+// With this header atomic_add and the sinks `pointers`, `record` and `planes` take __half and __nv_bfloat16
+// too. The values stay float, in every reduce_*:
+//
+//     distwar::reduce_tree(lanes, active, key, val, distwar::record<__half>{gradient, 12}); // float val[9]
+//
+// A value is rounded to nearest even when it is committed, and so is the sum in memory at every commit: few
+// large commits lose less than many small ones. What overflows becomes infinite; NaN stays NaN. Native adds
+// from compute capability 7.0 (half) and 9.0 (bfloat16) on; else, and at scope::system, compare-and-swap.
+#ifndef DISTWAR_HALF_CUH
+#define DISTWAR_HALF_CUH
+
+#include "atomic.cuh"
+#include "lanes.cuh"
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+namespace distwar {
+
+namespace detail {
+
+// CUDA's 16-bit adds are of device scope, which includes the block's. Not operator+, which may be switched
+// off
+// (__CUDA_NO_HALF_OPERATORS__).
+template <scope S, typename T>
+__device__ __forceinline__ void add_rounded(T *address, T value) {
+    if constexpr (S == scope::system)
+        atomic_update<S>(address, value, [](T a, T b) { return __hadd(a, b); });
+    else
+        atomicAdd(address, value);
+}
+
+template <>
+struct destination<__half> {
+    using value = float;
+    template <scope S>
+    static __device__ __forceinline__ void add(__half *address, float value) {
+        add_rounded<S>(address, __float2half_rn(value));
+    }
+};
+template <>
+struct destination<__nv_bfloat16> {
+    using value = float;
+    template <scope S>
+    static __device__ __forceinline__ void add(__nv_bfloat16 *address, float value) {
+        add_rounded<S>(address, __float2bfloat16_rn(value));
+    }
+};
+
+template <typename Pair>
+struct pair_of; // the type of which a pair has two, and a pair of two rounded floats
+template <>
+struct pair_of<__half2> {
+    using half = __half;
+    static __device__ __forceinline__ __half2 rounded(float2 value) {
+        return __floats2half2_rn(value.x, value.y);
+    }
+};
+template <>
+struct pair_of<__nv_bfloat162> {
+    using half = __nv_bfloat16;
+    static __device__ __forceinline__ __nv_bfloat162 rounded(float2 value) {
+        return __floats2bfloat162_rn(value.x, value.y);
+    }
+};
+
+} // namespace detail
+
+// Two at once, aligned to 4 bytes: Pair is __half2 or __nv_bfloat162. Each of the two is added indivisibly,
+// the pair as a whole need not be. Cost: one atomic; at scope::system two.
+template <scope S = scope::device, typename Pair, typename Half = typename detail::pair_of<Pair>::half>
+__device__ __forceinline__ void atomic_add(Pair *address, float2 value) {
+    if constexpr (S == scope::system) {
+        atomic_add<S>(reinterpret_cast<Half *>(address), value.x);
+        atomic_add<S>(reinterpret_cast<Half *>(address) + 1, value.y);
+    } else {
+        atomicAdd(address, detail::pair_of<Pair>::rounded(value));
+    }
+}
+
+// A sink of records made of pairs (__half2, __nv_bfloat162): values 2i and 2i + 1 of a key lie in
+// base[key * stride + i]. The same base and stride in all lanes, stride >= K / 2 pairs, key >= 0; of an odd K
+// the last pair's second half is not touched. add, by one lane, costs ceil(K / 2) atomics in place of K.
+template <typename Pair>
+struct record_of_pairs {
+    Pair *base;
+    size_t stride;
+
+    template <typename Key, int K>
+    __device__ __forceinline__ void add(Key key, const float (&values)[K]) const {
+        Pair *const first = base + size_t(key) * stride;
+        DISTWAR_UNROLL
+        for (int i = 0; i < K / 2; ++i) atomic_add(first + i, float2{values[2 * i], values[2 * i + 1]});
+        if constexpr (K % 2 == 1) add_one(key, K - 1, values[K - 1]);
+    }
+    template <typename Key>
+    __device__ __forceinline__ void add_one(Key key, int k, float value) const {
+        atomic_add(reinterpret_cast<typename detail::pair_of<Pair>::half *>(base + size_t(key) * stride) + k,
+                   value);
+    }
+};
+template <typename Pair>
+record_of_pairs(Pair *, size_t) -> record_of_pairs<Pair>;
+
+} // namespace distwar
+
+#endif

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// Stands in for NVIDIA's header of the same name: the part that this project uses.
+#ifndef SIMT_CUDA_BF16_H
+#define SIMT_CUDA_BF16_H
+
+#include "simt/small_floats.h"
+
+SIMT_SMALL_FLOAT(__nv_bfloat16, __nv_bfloat162, bfloat16_bits, bfloat16_value)
+
+inline __nv_bfloat16 __float2bfloat16_rn(float x) {
+    return __nv_bfloat16(x);
+}
+inline float __bfloat162float(__nv_bfloat16 x) {
+    return float(x);
+}
+inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y) {
+    return {__nv_bfloat16(x), __nv_bfloat16(y)};
+}
+inline float2 __bfloat1622float2(__nv_bfloat162 x) {
+    return {float(x.x), float(x.y)};
+}
+
+#endif
