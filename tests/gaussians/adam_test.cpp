@@ -139,7 +139,8 @@ TEST(Adam, NaNStaysInItsValue) {
 }
 
 TEST(Adam, TakesNoGaussians) {
-    const gs_gaussians none = {0, 3, nullptr, nullptr, nullptr, nullptr, nullptr};
+    gs_gaussians none = {};
+    none.sh_degree = 3;
     EXPECT_GS_OK(gs_adam(&none, &none, &none, &none, &rates, 1, nullptr));
 }
 
@@ -169,7 +170,9 @@ TEST(Adam, RefusesBadArguments) {
         EXPECT_EQ(adam(&good, &wrong, 1), GS_INVALID_ARGUMENT) << rate;
     }
     const auto refused = [](int64_t count, int32_t sh_degree) {
-        const gs_gaussians wrong = {count, sh_degree, nullptr, nullptr, nullptr, nullptr, nullptr};
+        gs_gaussians wrong = {};
+        wrong.count = count;
+        wrong.sh_degree = sh_degree;
         return gs_adam(&wrong, &wrong, &wrong, &wrong, &rates, 1, nullptr) == GS_INVALID_ARGUMENT;
     };
     EXPECT_TRUE(refused(int64_t(1) << 31, 0));

@@ -26,44 +26,60 @@ __global__ void replay_kernel(const gs_splat *splats, gs_lists lists, int width,
     }
 }
 
+reference_scene scene_of(const scene_choice &choice) {
+    reference_scene scene =
+        reference_scene_create(choice.seed, choice.count, choice.sh_degree, choice.width, choice.height);
+    scene.gaussians.scale_modifier = choice.scale_modifier;
+    reference_scene_precompute(&scene, choice.color, choice.covariance);
+    return scene;
+}
+
 } // namespace
 
-device_gaussians::device_gaussians(int64_t count, int sh_degree) : gaussians{} {
+device_gaussians::device_gaussians(int64_t count, int sh_degree, bool color, bool covariance) : gaussians{} {
     gaussians.count = count;
     gaussians.sh_degree = sh_degree;
-    const auto array = [this](int64_t values) {
-        arrays.push_back(std::make_unique<device_vector<float>>(std::vector<float>(size_t(values))));
-        return arrays.back()->data();
+    const auto array = [&](float *gs_gaussians::*member, int64_t values) {
+        members.push_back(member);
+        arrays.push_back(std::make_unique<device_vector<float>>(std::vector<float>(size_t(count * values))));
+        gaussians.*member = arrays.back()->data();
     };
-    gaussians.mean = array(3 * count);
-    gaussians.log_scale = array(3 * count);
-    gaussians.quaternion = array(4 * count);
-    gaussians.opacity_logit = array(count);
-    gaussians.sh = array(3 * count * (sh_degree + 1) * (sh_degree + 1));
+    array(&gs_gaussians::mean, 3);
+    array(&gs_gaussians::opacity_logit, 1);
+    if (color)
+        array(&gs_gaussians::color, 3);
+    else
+        array(&gs_gaussians::sh, 3 * (sh_degree + 1) * (sh_degree + 1));
+    if (covariance) {
+        array(&gs_gaussians::covariance, 6);
+    } else {
+        array(&gs_gaussians::log_scale, 3);
+        array(&gs_gaussians::quaternion, 4);
+    }
 }
 
 device_gaussians::device_gaussians(const reference_gaussians &values)
-    : device_gaussians(values.count, values.sh_degree) {
+    : device_gaussians(values.count, values.sh_degree, values.color, values.covariance) {
+    gaussians.scale_modifier = float(values.scale_modifier);
     std::vector<std::vector<float>> host;
+    gs_gaussians floats = gaussians;
     for (const auto &array : arrays) host.push_back(array->read());
-    const gs_gaussians floats = {values.count,   values.sh_degree, host[0].data(), host[1].data(),
-                                 host[2].data(), host[3].data(),   host[4].data()};
+    for (size_t k = 0; k < host.size(); k++) floats.*members[k] = host[k].data();
     reference_gaussians_to_floats(&values, &floats);
-    for (size_t k = 0; k < arrays.size(); k++)
+    for (size_t k = 0; k < host.size(); k++)
         device_upload(arrays[k]->data(), host[k].data(), host[k].size() * sizeof(float));
 }
 
 reference_gaussians device_gaussians::read() const {
     std::vector<std::vector<float>> host;
+    gs_gaussians floats = gaussians;
     for (const auto &array : arrays) host.push_back(array->read());
-    const gs_gaussians floats = {gaussians.count, gaussians.sh_degree, host[0].data(), host[1].data(),
-                                 host[2].data(),  host[3].data(),      host[4].data()};
+    for (size_t k = 0; k < host.size(); k++) floats.*members[k] = host[k].data();
     return reference_gaussians_from_floats(&floats);
 }
 
 kernel_frame::kernel_frame(const scene_choice &choice_)
-    : choice(choice_),
-      scene(reference_scene_create(choice.seed, choice.count, choice.sh_degree, choice.width, choice.height)),
+    : choice(choice_), scene(scene_of(choice)),
       camera(reference_camera_to_floats(&scene.camera)), background{float(scene.background[0]),
                                                                     float(scene.background[1]),
                                                                     float(scene.background[2])},
@@ -109,7 +125,7 @@ reference_decisions kernel_frame::decisions() const {
         reference_project(&scene.gaussians, i, choice.sh_degree_used, &scene.camera, NULL, &own);
         taken.splats[i] = own.decisions;
         taken.splats[i].visible = seen[i].depth > 0;
-        for (int c = 0; c < 3; c++) taken.splats[i].color_positive[c] = seen[i].color[c] > 0;
+        for (int c = 0; c < 3; c++) taken.splats[i].color_positive[c] = choice.color || seen[i].color[c] > 0;
     }
 
     const size_t tiles = size_t(lists.tiles_x) * lists.tiles_y;
@@ -166,6 +182,16 @@ const std::vector<scene_choice> &comparison_scenes() {
         {1, 96, 0, 0, 64, 48},  {2, 128, 1, 1, 50, 37}, {3, 160, 2, 2, 37, 61},
         {4, 192, 3, 3, 71, 45}, {5, 64, 3, 1, 17, 90},  {6, 64, 3, 0, 130, 9},
         {7, 32, 2, 3, 1, 1},    {8, 320, 3, 3, 96, 80}, {9, 600, 1, 1, 33, 33},
+    };
+    return scenes;
+}
+
+const std::vector<scene_choice> &scenes_with_given_inputs() {
+    static const std::vector<scene_choice> scenes = {
+        {10, 128, 1, 1, 40, 56, true, false},
+        {11, 128, 2, 1, 56, 40, false, true},
+        {12, 192, 0, 0, 48, 48, true, true},
+        {13, 96, 1, 1, 40, 40, false, false, 0.5f},
     };
     return scenes;
 }

@@ -14,15 +14,17 @@
 #define EXPECT_GS_OK(call) EXPECT_EQ(call, GS_OK) << gs_last_error()
 #define ASSERT_GS_OK(call) ASSERT_EQ(call, GS_OK) << gs_last_error()
 
-// gs_gaussians on the device, all zeros at first; and there and back from the reference's.
+// gs_gaussians on the device, all zeros at first; and there and back from the reference's. With colours or
+// covariances, the arrays that these replace are NULL, and read back as zeros.
 class device_gaussians {
   public:
-    device_gaussians(int64_t count, int sh_degree);
+    device_gaussians(int64_t count, int sh_degree, bool color = false, bool covariance = false);
     explicit device_gaussians(const reference_gaussians &values);
     const gs_gaussians *get() const { return &gaussians; }
     reference_gaussians read() const; // the caller destroys it
 
   private:
+    std::vector<float * gs_gaussians::*> members; // those that are not NULL, in the order of the arrays
     std::vector<std::unique_ptr<device_vector<float>>> arrays;
     gs_gaussians gaussians;
 };
@@ -31,6 +33,8 @@ struct scene_choice {
     uint64_t seed;
     int64_t count;
     int sh_degree, sh_degree_used, width, height;
+    bool color = false, covariance = false; // given instead of SH, instead of scale and quaternion
+    float scale_modifier = 0;
 };
 
 // Every stage up to the image has run when the constructor returns.
@@ -72,5 +76,7 @@ std::vector<float> random_floats(uint64_t seed, size_t count, float low, float h
 
 // Scenes of the comparison: all kinds of Gaussians, every SH degree, sizes that are no multiple of a tile.
 const std::vector<scene_choice> &comparison_scenes();
+// Scenes with colours, covariances and a scale modifier.
+const std::vector<scene_choice> &scenes_with_given_inputs();
 
 #endif

@@ -18,7 +18,8 @@ TEST_P(pipeline, gradients_agree_with_the_reference) {
     const device_vector<float> by_color(size_t(3 * frame.pixels())), by_alpha(alpha_weight);
     const device_vector<float> moments(size_t(frame.choice.count * GS_MOMENTS_STRIDE));
     const device_vector<float> by_mean2d(size_t(2 * frame.choice.count));
-    const device_gaussians gradients(frame.choice.count, frame.choice.sh_degree);
+    const device_gaussians gradients(frame.choice.count, frame.choice.sh_degree, frame.choice.color,
+                                     frame.choice.covariance);
     size_t bytes;
     ASSERT_GS_OK(gs_loss_workspace(width, height, &bytes));
     const device_vector<char> workspace(bytes);
@@ -43,6 +44,7 @@ TEST_P(pipeline, gradients_agree_with_the_reference) {
     reference_outputs expected = {};
     std::vector<double> expected_mean2d(size_t(2 * frame.choice.count));
     expected.gradients = reference_gaussians_create(frame.choice.count, frame.choice.sh_degree);
+    reference_gaussians_extend(&expected.gradients, frame.choice.color, frame.choice.covariance);
     expected.mean2d_gradient = expected_mean2d.data();
     reference_pipeline(&problem, &taken, NULL, &expected);
 
@@ -62,6 +64,8 @@ TEST_P(pipeline, gradients_agree_with_the_reference) {
     compare("quaternion", got.quaternion, expected.gradients.quaternion, 4 * n);
     compare("opacity_logit", got.opacity_logit, expected.gradients.opacity_logit, n);
     compare("sh", got.sh, expected.gradients.sh, 3 * rows * n);
+    if (frame.choice.color) compare("color", got.color, expected.gradients.color, 3 * n);
+    if (frame.choice.covariance) compare("covariance", got.covariance, expected.gradients.covariance, 6 * n);
     const std::vector<float> mean2d = by_mean2d.read();
     EXPECT_LE(relative_norm({mean2d.begin(), mean2d.end()}, expected_mean2d), 1e-4) << "mean2d";
 
@@ -70,8 +74,7 @@ TEST_P(pipeline, gradients_agree_with_the_reference) {
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = taken.splats[i].visible ? used * used : 0; k < rows; k++)
             for (int c = 0; c < 3; c++) ASSERT_EQ(got.sh[(i * rows + k) * 3 + c], 0);
-    for (int64_t i = 0; i < n; i++)
-        ASSERT_TRUE(taken.splats[i].visible || got.opacity_logit[i] == 0);
+    for (int64_t i = 0; i < n; i++) ASSERT_TRUE(taken.splats[i].visible || got.opacity_logit[i] == 0);
 
     reference_gaussians_destroy(&got);
     reference_gaussians_destroy(&expected.gradients);
@@ -79,5 +82,6 @@ TEST_P(pipeline, gradients_agree_with_the_reference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(scenes, pipeline, testing::ValuesIn(comparison_scenes()));
+INSTANTIATE_TEST_SUITE_P(given, pipeline, testing::ValuesIn(scenes_with_given_inputs()));
 
 } // namespace

@@ -44,8 +44,27 @@ class GroupError {
 
 constexpr double max_gradient_error = 1e-6;
 
-enum { MEAN, LOG_SCALE, QUATERNION, OPACITY_LOGIT, SH, GROUPS };
-inline const char *const group_name[GROUPS] = {"mean", "log_scale", "quaternion", "opacity_logit", "sh"};
+// The first GROUPS are the stored parameters; the others are there only if they were given.
+enum { MEAN, LOG_SCALE, QUATERNION, OPACITY_LOGIT, SH, GROUPS, COLOR = GROUPS, COVARIANCE, ALL_GROUPS };
+inline const char *const group_name[ALL_GROUPS] = {"mean", "log_scale", "quaternion", "opacity_logit",
+                                                   "sh",   "color",     "covariance"};
+
+// Whether the Gaussians' picture depends on a group.
+inline bool is_read(const reference_gaussians &gaussians, int group) {
+    switch (group) {
+    case LOG_SCALE:
+    case QUATERNION:
+        return !gaussians.covariance;
+    case SH:
+        return !gaussians.color;
+    case COLOR:
+        return gaussians.color;
+    case COVARIANCE:
+        return gaussians.covariance;
+    default:
+        return true;
+    }
+}
 
 // One group of one Gaussian within the block of parameters.
 struct GroupRange {
@@ -63,6 +82,10 @@ inline GroupRange group_of(const reference_gaussians &gaussians, int64_t i, int 
         return {6 * n + 4 * i, 4};
     case OPACITY_LOGIT:
         return {10 * n + i, 1};
+    case COLOR:
+        return {gaussians.color - gaussians.mean + 3 * i, 3};
+    case COVARIANCE:
+        return {gaussians.covariance - gaussians.mean + 6 * i, 6};
     default:
         return {11 * n + stored * i, stored};
     }
@@ -82,6 +105,10 @@ inline double step_of(const reference_scene &scene, const reference_splat &splat
     case QUATERNION: {
         const double *q = scene.gaussians.quaternion + 4 * i;
         return 0.003 * thin * std::sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+    }
+    case COVARIANCE: {
+        const double focal = std::max(scene.camera.fx, scene.camera.fy);
+        return 0.003 * narrow * (splat.depth / focal) * (splat.depth / focal);
     }
     default:
         return 0.003;

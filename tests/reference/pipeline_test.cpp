@@ -12,6 +12,7 @@ struct Case {
     uint64_t seed;
     int64_t count;
     int stored, used, width, height;
+    bool color = false, covariance = false;
 };
 
 // One evaluation at the base point, with its decisions.
@@ -22,10 +23,12 @@ class Base {
           alpha_weight(random_weights(static_cast<size_t>(c.width * c.height), 7)),
           mean2d_gradient(static_cast<size_t>(2 * c.count)) {
         for (double &w : alpha_weight) w /= c.width * c.height;
+        reference_scene_precompute(&scene, c.color, c.covariance);
         problem = {&scene.gaussians, c.used, &scene.camera, {}, scene.target, alpha_weight.data()};
         std::copy_n(scene.background, 3, problem.background);
         outputs.image = reference_image_create(c.width, c.height);
         outputs.gradients = reference_gaussians_create(c.count, c.stored);
+        reference_gaussians_extend(&outputs.gradients, c.color, c.covariance);
         outputs.mean2d_gradient = mean2d_gradient.data();
         reference_pipeline(&problem, nullptr, &decisions, &outputs);
     }
@@ -57,7 +60,7 @@ class PipelineAdjoint : public testing::TestWithParam<Case> {};
 TEST_P(PipelineAdjoint, MatchesFiniteDifferences) {
     Base base(GetParam());
     reference_gaussians &gaussians = base.scene.gaussians;
-    GroupError errors[GROUPS];
+    GroupError errors[ALL_GROUPS];
     int clamped = 0;
     for (int64_t i = 0; i < gaussians.count; i++) {
         const reference_splat_decisions &decisions = base.decisions.splats[i];
@@ -66,7 +69,8 @@ TEST_P(PipelineAdjoint, MatchesFiniteDifferences) {
         reference_project(&gaussians, i, base.problem.sh_degree_used, &base.scene.camera, nullptr, &splat);
         clamped += (decisions.ratio_clamped[0] || decisions.ratio_clamped[1]) &&
                    base.outputs.gradients.opacity_logit[i] != 0;
-        for (int group = 0; group < GROUPS; group++) {
+        for (int group = 0; group < ALL_GROUPS; group++) {
+            if (!is_read(gaussians, group)) continue;
             const GroupRange range = group_of(gaussians, i, group);
             const double step = step_of(base.scene, splat, i, group);
             for (int64_t k = range.begin; k < range.begin + range.size; k++)
@@ -74,8 +78,10 @@ TEST_P(PipelineAdjoint, MatchesFiniteDifferences) {
                                   derivative([&] { return base.held_objective(); }, gaussians.mean[k], step));
         }
     }
-    for (int group = 0; group < GROUPS; group++)
-        EXPECT_LE(errors[group].relative(), max_gradient_error) << group_name[group];
+    for (int group = 0; group < ALL_GROUPS; group++)
+        if (is_read(gaussians, group)) {
+            EXPECT_LE(errors[group].relative(), max_gradient_error) << group_name[group];
+        }
 
     int decisions[4] = {};
     for (int64_t k = 0; k < base.decisions.lists.pairs * REFERENCE_TILE_PIXELS; k++)
@@ -91,10 +97,13 @@ INSTANTIATE_TEST_SUITE_P(Scenes, PipelineAdjoint,
                                          Case{164, REFERENCE_KIND_CYCLE, 1, 1, 21, 37},
                                          Case{53, REFERENCE_KIND_CYCLE, 2, 2, 33, 18},
                                          Case{87, REFERENCE_KIND_CYCLE, 3, 3, 19, 17},
-                                         Case{194, REFERENCE_KIND_CYCLE, 2, 1, 18, 33}),
+                                         Case{194, REFERENCE_KIND_CYCLE, 2, 1, 18, 33},
+                                         Case{12, REFERENCE_KIND_CYCLE, 0, 0, 37, 21, true, true},
+                                         Case{164, REFERENCE_KIND_CYCLE, 1, 1, 21, 37, false, true}),
                          [](const auto &info) {
                              return "Stored" + std::to_string(info.param.stored) + "Used" +
-                                    std::to_string(info.param.used);
+                                    std::to_string(info.param.used) + (info.param.color ? "Color" : "") +
+                                    (info.param.covariance ? "Covariance" : "");
                          });
 
 TEST(Pipeline, HeldDecisionsGiveTheFreeResultAtTheBasePoint) {

@@ -48,6 +48,9 @@ void reference_sh_basis(const double direction[3], double basis[16], double grad
     }
 }
 
+// Where the six numbers of a given covariance stand.
+static const int upper_row[6] = {0, 0, 0, 1, 1, 2}, upper_column[6] = {0, 1, 2, 1, 2, 2};
+
 // What the projection and its adjoint share.
 typedef struct view {
     double point[3];         // in the camera's frame
@@ -59,7 +62,7 @@ typedef struct view {
     double scale[3];         // exp(log_scale)
     double axes[3][3];       // rotation Q times scales: column j is axis j
     double rotation[3][3];   // Q
-    double covariance[3][3]; // Q S S Q^T, in the world's frame
+    double covariance[3][3]; // Q S S Q^T or as given, in the world's frame
     double jacobian[2][3];   // J
     double screen[2][3];     // J R
     double direction[3];     // from the camera's centre to the mean
@@ -67,6 +70,40 @@ typedef struct view {
     double basis[16], basis_gradient[16][3];
     int coefficients; // in use
 } view;
+
+// The members of the view that no camera takes part in.
+static void shape(const reference_gaussians *gaussians, int64_t i, view *v) {
+    const double *g = gaussians->quaternion + 4 * i;
+    v->norm = sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2] + g[3] * g[3]);
+    for (int k = 0; k < 4; k++) v->unit[k] = g[k] / v->norm;
+    const double qw = v->unit[0], qx = v->unit[1], qy = v->unit[2], qz = v->unit[3];
+    const double Q[3][3] = {
+        {1 - 2 * (qy * qy + qz * qz), 2 * (qx * qy - qw * qz), 2 * (qx * qz + qw * qy)},
+        {2 * (qx * qy + qw * qz), 1 - 2 * (qx * qx + qz * qz), 2 * (qy * qz - qw * qx)},
+        {2 * (qx * qz - qw * qy), 2 * (qy * qz + qw * qx), 1 - 2 * (qx * qx + qy * qy)},
+    };
+    memcpy(v->rotation, Q, sizeof Q);
+    for (int j = 0; j < 3; j++) {
+        v->scale[j] = exp(gaussians->log_scale[3 * i + j]);
+        if (gaussians->scale_modifier != 0) v->scale[j] *= gaussians->scale_modifier;
+        for (int r = 0; r < 3; r++) v->axes[r][j] = Q[r][j] * v->scale[j];
+    }
+    for (int r = 0; r < 3; r++)
+        for (int c = 0; c < 3; c++) {
+            v->covariance[r][c] = 0;
+            for (int j = 0; j < 3; j++) v->covariance[r][c] += v->axes[r][j] * v->axes[c][j];
+        }
+    for (int k = 0; gaussians->covariance && k < 6; k++) {
+        const int r = upper_row[k], c = upper_column[k];
+        v->covariance[r][c] = v->covariance[c][r] = gaussians->covariance[6 * i + k];
+    }
+}
+
+void reference_covariance(const reference_gaussians *gaussians, int64_t i, double upper[6]) {
+    view v;
+    shape(gaussians, i, &v);
+    for (int k = 0; k < 6; k++) upper[k] = v.covariance[upper_row[k]][upper_column[k]];
+}
 
 static void look(const reference_gaussians *gaussians, int64_t i, int sh_degree_used,
                  const reference_camera *camera, const reference_splat_decisions *held, view *v) {
@@ -97,25 +134,7 @@ static void look(const reference_gaussians *gaussians, int64_t i, int sh_degree_
             for (int r = 0; r < 3; r++) v->screen[k][c] += v->jacobian[k][r] * R[3 * r + c];
         }
 
-    const double *g = gaussians->quaternion + 4 * i;
-    v->norm = sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2] + g[3] * g[3]);
-    for (int k = 0; k < 4; k++) v->unit[k] = g[k] / v->norm;
-    const double qw = v->unit[0], qx = v->unit[1], qy = v->unit[2], qz = v->unit[3];
-    const double Q[3][3] = {
-        {1 - 2 * (qy * qy + qz * qz), 2 * (qx * qy - qw * qz), 2 * (qx * qz + qw * qy)},
-        {2 * (qx * qy + qw * qz), 1 - 2 * (qx * qx + qz * qz), 2 * (qy * qz - qw * qx)},
-        {2 * (qx * qz - qw * qy), 2 * (qy * qz + qw * qx), 1 - 2 * (qx * qx + qy * qy)},
-    };
-    memcpy(v->rotation, Q, sizeof Q);
-    for (int j = 0; j < 3; j++) {
-        v->scale[j] = exp(gaussians->log_scale[3 * i + j]);
-        for (int r = 0; r < 3; r++) v->axes[r][j] = Q[r][j] * v->scale[j];
-    }
-    for (int r = 0; r < 3; r++)
-        for (int c = 0; c < 3; c++) {
-            v->covariance[r][c] = 0;
-            for (int j = 0; j < 3; j++) v->covariance[r][c] += v->axes[r][j] * v->axes[c][j];
-        }
+    shape(gaussians, i, v);
 
     for (int c = 0; c < 3; c++) {
         double camera_center = 0;
@@ -167,9 +186,11 @@ void reference_project(const reference_gaussians *gaussians, int64_t i, int sh_d
     for (int channel = 0; channel < 3; channel++) {
         double color = 0.5;
         for (int k = 0; k < v.coefficients; k++) color += v.basis[k] * sh[3 * k + channel];
+        const double *given = gaussians->color;
+        if (given) color = given[3 * i + channel];
         finite = finite && isfinite(color);
-        splat->color_margin = fmin(splat->color_margin, fabs(color));
-        const int positive = held ? held->color_positive[channel] : color > 0;
+        if (!given) splat->color_margin = fmin(splat->color_margin, fabs(color));
+        const int positive = given || (held ? held->color_positive[channel] : color > 0);
         splat->decisions.color_positive[channel] = (signed char)positive;
         splat->color[channel] = positive ? color : 0;
     }
@@ -177,9 +198,36 @@ void reference_project(const reference_gaussians *gaussians, int64_t i, int sh_d
     splat->opacity_margin = fabs(255 * splat->opacity - 1);
     splat->ratio_margin = v.ratio_margin;
     for (int k = 0; k < 2; k++) splat->decisions.ratio_clamped[k] = (signed char)v.clamped[k];
-    const int visible =
-        finite && splat->depth > camera->near_plane && determinant > 0 && splat->opacity >= 1.0 / 255;
+    const int visible = finite && splat->depth > camera->near_plane && determinant > 0 &&
+                        covariance[0][0] > 0 && splat->opacity >= 1.0 / 255;
     splat->decisions.visible = held ? held->visible : (signed char)visible;
+}
+
+// C = A A^T with the axes A = Q S.
+static void axes_adjoint(const view *v, const double by_covariance[3][3], double scale_gradient[3],
+                         double quaternion_gradient[4]) {
+    double by_rotation[3][3];
+    for (int j = 0; j < 3; j++)
+        for (int r = 0; r < 3; r++) {
+            double by_axis = 0;
+            for (int c = 0; c < 3; c++) by_axis += 2 * by_covariance[r][c] * v->axes[c][j];
+            scale_gradient[j] += by_axis * v->axes[r][j];
+            by_rotation[r][j] = by_axis * v->scale[j];
+        }
+    const double w = v->unit[0], x = v->unit[1], y = v->unit[2], z = v->unit[3];
+    const double(*B)[3] = (const double(*)[3])by_rotation;
+    const double by_unit[4] = {
+        2 * (x * (B[2][1] - B[1][2]) + y * (B[0][2] - B[2][0]) + z * (B[1][0] - B[0][1])),
+        2 * (y * (B[0][1] + B[1][0]) + z * (B[0][2] + B[2][0]) + w * (B[2][1] - B[1][2])) -
+            4 * x * (B[1][1] + B[2][2]),
+        2 * (x * (B[0][1] + B[1][0]) + z * (B[1][2] + B[2][1]) + w * (B[0][2] - B[2][0])) -
+            4 * y * (B[0][0] + B[2][2]),
+        2 * (x * (B[0][2] + B[2][0]) + y * (B[1][2] + B[2][1]) + w * (B[1][0] - B[0][1])) -
+            4 * z * (B[0][0] + B[1][1]),
+    };
+    double along = 0;
+    for (int k = 0; k < 4; k++) along += v->unit[k] * by_unit[k];
+    for (int k = 0; k < 4; k++) quaternion_gradient[k] = (by_unit[k] - v->unit[k] * along) / v->norm;
 }
 
 void reference_project_backward(const reference_gaussians *gaussians, int64_t i, int sh_degree_used,
@@ -194,6 +242,8 @@ void reference_project_backward(const reference_gaussians *gaussians, int64_t i,
     memset(scale_gradient, 0, 3 * sizeof(double));
     memset(quaternion_gradient, 0, 4 * sizeof(double));
     memset(sh_gradient, 0, (size_t)stored * sizeof(double));
+    if (gaussians->color) memset(gradients->color + 3 * i, 0, 3 * sizeof(double));
+    if (gaussians->covariance) memset(gradients->covariance + 6 * i, 0, 6 * sizeof(double));
     gradients->opacity_logit[i] = 0;
     if (!decisions->visible) return;
 
@@ -220,29 +270,12 @@ void reference_project_backward(const reference_gaussians *gaussians, int64_t i,
                 for (int l = 0; l < 2; l++) by_covariance[r][c] += v.screen[k][r] * G[k][l] * v.screen[l][c];
         }
 
-    // C = A A^T with the axes A = Q S.
-    double by_rotation[3][3];
-    for (int j = 0; j < 3; j++)
-        for (int r = 0; r < 3; r++) {
-            double by_axis = 0;
-            for (int c = 0; c < 3; c++) by_axis += 2 * by_covariance[r][c] * v.axes[c][j];
-            scale_gradient[j] += by_axis * v.axes[r][j];
-            by_rotation[r][j] = by_axis * v.scale[j];
-        }
-    const double w = v.unit[0], x = v.unit[1], y = v.unit[2], z = v.unit[3];
-    const double(*B)[3] = (const double(*)[3])by_rotation;
-    const double by_unit[4] = {
-        2 * (x * (B[2][1] - B[1][2]) + y * (B[0][2] - B[2][0]) + z * (B[1][0] - B[0][1])),
-        2 * (y * (B[0][1] + B[1][0]) + z * (B[0][2] + B[2][0]) + w * (B[2][1] - B[1][2])) -
-            4 * x * (B[1][1] + B[2][2]),
-        2 * (x * (B[0][1] + B[1][0]) + z * (B[1][2] + B[2][1]) + w * (B[0][2] - B[2][0])) -
-            4 * y * (B[0][0] + B[2][2]),
-        2 * (x * (B[0][2] + B[2][0]) + y * (B[1][2] + B[2][1]) + w * (B[1][0] - B[0][1])) -
-            4 * z * (B[0][0] + B[1][1]),
-    };
-    double along = 0;
-    for (int k = 0; k < 4; k++) along += v.unit[k] * by_unit[k];
-    for (int k = 0; k < 4; k++) quaternion_gradient[k] = (by_unit[k] - v.unit[k] * along) / v.norm;
+    for (int k = 0; gaussians->covariance && k < 6; k++) {
+        const int r = upper_row[k], c = upper_column[k];
+        gradients->covariance[6 * i + k] = by_covariance[r][c] + (r == c ? 0 : by_covariance[c][r]);
+    }
+    if (!gaussians->covariance)
+        axes_adjoint(&v, (const double(*)[3])by_covariance, scale_gradient, quaternion_gradient);
 
     // P = J R, J and the 2D mean are functions of the point in the camera's frame.
     const double focal[2] = {camera->fx, camera->fy};
@@ -266,19 +299,23 @@ void reference_project_backward(const reference_gaussians *gaussians, int64_t i,
     for (int c = 0; c < 3; c++)
         for (int r = 0; r < 3; r++) mean_gradient[c] += camera->rotation[3 * r + c] * by_point[r];
 
-    // The colour, by its coefficients and by the direction it is seen from.
+    // The colour, by its coefficients and by the direction it is seen from, or as given.
     const double *sh = sh_of(gaussians, i);
     double by_direction[3] = {0, 0, 0};
     for (int channel = 0; channel < 3; channel++) {
-        if (!decisions->color_positive[channel]) continue;
         const double by_color = splat_gradient->color[channel];
+        if (gaussians->color) {
+            gradients->color[3 * i + channel] = by_color;
+            continue;
+        }
+        if (!decisions->color_positive[channel]) continue;
         for (int k = 0; k < v.coefficients; k++) {
             sh_gradient[3 * k + channel] = v.basis[k] * by_color;
             for (int c = 0; c < 3; c++)
                 by_direction[c] += by_color * sh[3 * k + channel] * v.basis_gradient[k][c];
         }
     }
-    along = 0;
+    double along = 0;
     for (int c = 0; c < 3; c++) along += v.direction[c] * by_direction[c];
     for (int c = 0; c < 3; c++) mean_gradient[c] += (by_direction[c] - v.direction[c] * along) / v.distance;
 }

@@ -7,6 +7,7 @@
 #include "memory.h"
 
 #include <math.h>
+#include <string.h>
 
 // SplitMix64 (Steele, Lea and Flood 2014).
 static uint64_t next(uint64_t *state) {
@@ -169,6 +170,28 @@ reference_scene reference_scene_create(uint64_t seed, int64_t count, int sh_degr
                     (uint8_t)(block[3 * ((int64_t)(y / 4) * blocks + x / 4) + c] + next(&state) % 16);
     free(block);
     return scene;
+}
+
+void reference_scene_precompute(reference_scene *scene, int color, int covariance) {
+    reference_gaussians *g = &scene->gaussians;
+    reference_gaussians plain = *g;
+    const int64_t count = g->count;
+    reference_gaussians given = reference_gaussians_create(count, g->sh_degree);
+    given.scale_modifier = g->scale_modifier;
+    reference_gaussians_extend(&given, color, covariance);
+    memcpy(given.mean, plain.mean, (size_t)reference_gaussians_values(&plain) * sizeof(double));
+    // Colours without the cut: held decisions that say every channel is above it.
+    const reference_splat_decisions uncut = {.visible = 1, .color_positive = {1, 1, 1}};
+    for (int64_t i = 0; i < count; i++) {
+        reference_splat splat;
+        reference_project(&plain, i, plain.sh_degree, &scene->camera, &uncut, &splat);
+        for (int c = 0; color && c < 3; c++) given.color[3 * i + c] = as_float(splat.color[c]);
+        double upper[6];
+        reference_covariance(&plain, i, upper);
+        for (int k = 0; covariance && k < 6; k++) given.covariance[6 * i + k] = as_float(upper[k]);
+    }
+    reference_gaussians_destroy(g);
+    *g = given;
 }
 
 void reference_scene_destroy(reference_scene *scene) {

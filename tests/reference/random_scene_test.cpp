@@ -10,15 +10,23 @@
 namespace {
 
 TEST(RandomScene, IsExactInFloatAndSurvivesTheWayThroughFloats) {
-    reference_scene scene = reference_scene_create(61, REFERENCE_KIND_CYCLE, 3, 41, 23);
+    reference_scene scene = reference_scene_create(61, REFERENCE_KIND_CYCLE - 1, 3, 41, 23); // all finite
+    scene.gaussians.scale_modifier = 0.75;
+    reference_scene_precompute(&scene, 1, 1);
     const reference_gaussians &g = scene.gaussians;
     const auto n = static_cast<size_t>(g.count);
-    std::vector<float> mean(3 * n), log_scale(3 * n), quaternion(4 * n), opacity_logit(n), sh(48 * n);
-    const gs_gaussians floats = {
-        g.count, 3, mean.data(), log_scale.data(), quaternion.data(), opacity_logit.data(), sh.data()};
+    std::vector<float> mean(3 * n), log_scale(3 * n), quaternion(4 * n), opacity_logit(n), sh(48 * n),
+        color(3 * n), covariance(6 * n);
+    const gs_gaussians floats = {g.count,           3,
+                                 mean.data(),       log_scale.data(),
+                                 quaternion.data(), opacity_logit.data(),
+                                 sh.data(),         color.data(),
+                                 covariance.data(), 0.75f};
     reference_gaussians_to_floats(&g, &floats);
     reference_gaussians back = reference_gaussians_from_floats(&floats);
+    EXPECT_EQ(reference_gaussians_values(&back), (11 + 48 + 9) * g.count);
     EXPECT_TRUE(std::equal(g.mean, g.mean + reference_gaussians_values(&g), back.mean));
+    EXPECT_EQ(back.scale_modifier, 0.75);
     const gs_camera camera = reference_camera_to_floats(&scene.camera);
     const reference_camera camera_back = reference_camera_from_floats(&camera);
     EXPECT_EQ(camera_back.width, 41);

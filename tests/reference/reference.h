@@ -21,7 +21,8 @@ extern "C" {
 
 // ---- the scene ----
 
-// As gs_gaussians; all values lie in one block that begins at `mean`, in the order of the members.
+// As gs_gaussians; all values lie in one block that begins at `mean`, in the order of the members. color and
+// covariance are NULL, and have no values, unless reference_gaussians_extend gave them some.
 typedef struct reference_gaussians {
     int64_t count;
     int32_t sh_degree;     // 0..3
@@ -30,6 +31,9 @@ typedef struct reference_gaussians {
     double *quaternion;    // [count][4]
     double *opacity_logit; // [count]
     double *sh;            // [count][(sh_degree + 1)^2][3]
+    double *color;         // [count][3]
+    double *covariance;    // [count][6]
+    double scale_modifier; // 0 counts as 1
 } reference_gaussians;
 
 // As gs_camera.
@@ -42,9 +46,12 @@ typedef struct reference_camera {
 } reference_camera;
 
 reference_gaussians reference_gaussians_create(int64_t count, int sh_degree); // zeros
+// Adds colours, covariances or both, zeros. Moves the block.
+void reference_gaussians_extend(reference_gaussians *gaussians, int with_color, int with_covariance);
 void reference_gaussians_destroy(reference_gaussians *gaussians);
 int64_t reference_gaussians_values(const reference_gaussians *gaussians); // in the block
-// From host floats, and to host floats of the same count and degree (rounded).
+// From host floats, and to host floats of the same count and degree (rounded). Arrays that are NULL among the
+// floats are zeros here, or missing if they may be, and are not written there.
 reference_gaussians reference_gaussians_from_floats(const gs_gaussians *gaussians);
 void reference_gaussians_to_floats(const reference_gaussians *gaussians, const gs_gaussians *floats);
 reference_camera reference_camera_from_floats(const gs_camera *camera);
@@ -55,7 +62,7 @@ gs_camera reference_camera_to_floats(const reference_camera *camera);
 typedef struct reference_splat_decisions {
     signed char visible;           // 0: culled
     signed char ratio_clamped[2];  // x/z and y/z: -1 at the lower bound, 1 at the upper, 0 free
-    signed char color_positive[3]; // 0: the channel was cut at zero
+    signed char color_positive[3]; // 0: the channel was cut at zero; always 1 for a given colour
 } reference_splat_decisions;
 
 typedef struct reference_splat {
@@ -69,7 +76,7 @@ typedef struct reference_splat {
     double near_margin;    // |z / near - 1|
     double opacity_margin; // |255 opacity - 1|
     double ratio_margin;   // nearest bound of x/z or y/z, in widths of the free interval
-    double color_margin;   // smallest |0.5 + SH| of the three channels
+    double color_margin;   // smallest |0.5 + SH| of the three channels; infinite for a given colour
 } reference_splat;
 
 // Gradients by a splat's values. covariance[1] is by the one number b that stands in two places of the
@@ -92,6 +99,9 @@ void reference_project_backward(const reference_gaussians *gaussians, int64_t i,
                                 const reference_camera *camera, const reference_splat_decisions *decisions,
                                 const reference_splat_gradient *splat_gradient,
                                 const reference_gaussians *gradients);
+
+// The upper triangle of Gaussian i's covariance in the world's frame: xx, xy, xz, yy, yz, zz.
+void reference_covariance(const reference_gaussians *gaussians, int64_t i, double upper[6]);
 
 // The basis Y_k of docs/math.md and its derivatives by (x, y, z), each as a polynomial in the three.
 // direction need not have length one. gradient may be NULL.
@@ -237,6 +247,9 @@ typedef struct reference_scene {
 
 // The same scene for the same arguments on every machine. width, height >= 1.
 reference_scene reference_scene_create(uint64_t seed, int64_t count, int sh_degree, int width, int height);
+// Gives the scene's Gaussians colours (0.5 + SH as the camera sees it, not cut at 0), covariances (of scale,
+// modifier and quaternion) or both, rounded to float.
+void reference_scene_precompute(reference_scene *scene, int color, int covariance);
 void reference_scene_destroy(reference_scene *scene);
 
 #ifdef __cplusplus

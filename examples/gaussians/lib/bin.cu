@@ -137,11 +137,12 @@ struct bin_layout {
 
 constexpr int64_t max_pairs = int64_t(1) << 40;
 
-gs_status check(int64_t count, int width, int height, int64_t pair_capacity) {
-    GS_REQUIRE(count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
-    GS_REQUIRE(width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
-               "width and height must be in 1..16384");
-    GS_REQUIRE(pair_capacity >= 0 && pair_capacity <= max_pairs, "pair_capacity must be in 0..2^40");
+gs_status check(const char *function, int64_t count, int width, int height, int64_t pair_capacity) {
+    GS_REQUIRE_OF(function, count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
+    GS_REQUIRE_OF(function, width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
+                  "width and height must be in 1..16384");
+    GS_REQUIRE_OF(function, pair_capacity >= 0 && pair_capacity <= max_pairs,
+                  "pair_capacity must be in 0..2^40");
     return GS_OK;
 }
 
@@ -169,7 +170,7 @@ gs_status layout_of(int64_t count, const tile_grid &grid, int64_t pair_capacity,
 
 gs_status gs_bin_workspace(int64_t count, int32_t width, int32_t height, int64_t pair_capacity,
                            size_t *bytes) {
-    const gs_status status = check(count, width, height, pair_capacity);
+    const gs_status status = check(__func__, count, width, height, pair_capacity);
     if (status != GS_OK) return status;
     GS_REQUIRE(bytes, "bytes must be given");
     bin_layout layout;
@@ -181,7 +182,7 @@ gs_status gs_bin_workspace(int64_t count, int32_t width, int32_t height, int64_t
 gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t height, int64_t pair_capacity,
                  void *workspace, size_t workspace_bytes, gs_lists *lists, int64_t *pairs_needed,
                  gs_stream stream) {
-    gs_status status = check(count, width, height, pair_capacity);
+    gs_status status = check(__func__, count, width, height, pair_capacity);
     if (status != GS_OK) return status;
     GS_REQUIRE((count == 0 || splats) && workspace && lists && pairs_needed,
                "splats, workspace, lists and pairs_needed must be given");

@@ -2,22 +2,23 @@
 //
 // libgs: 3D Gaussian splatting, forward and backward, one call a stage. C11; needs no CUDA header.
 //
-// Order of a training step:
+// A training step, whole:
+//   gs_forward -> gs_loss -> gs_backward -> gs_adam
+// or stage by stage:
 //   gs_project -> gs_bin -> gs_render -> gs_loss -> gs_render_backward -> gs_project_backward -> gs_adam
-// A stage reads what earlier stages wrote and writes its own outputs; the formulas are in docs/math.md.
+// A stage reads what earlier stages wrote and writes its own outputs. The formulas are in docs/math.md, two
+// programs that use all this, in C and in Python, in docs/interface.md.
 //
 // Rules that hold for every call:
 // - Pointers inside the structs are device pointers (with the "simt" backend: plain host pointers), owned by
-// the
-//   caller, aligned to 16 bytes unless said otherwise. Structs are passed by host pointer and copied.
-// - Work is queued on `stream` (a cudaStream_t, or NULL) and the call returns at once; gs_bin alone waits for
-// the
-//   stream, once, to read the number of pairs.
+//   the caller, aligned to 16 bytes unless said otherwise. Structs are passed by host pointer and copied.
+// - Work is queued on `stream` (a cudaStream_t, or NULL) and the call returns at once; gs_bin, and so
+//   gs_forward, alone waits for the stream, once, to read the number of pairs.
 // - Nothing is allocated. Sizes are asked first (gs_*_workspace), the memory comes from the caller.
 // - Outputs are overwritten, never added to.
 // - The return value is GS_OK or says what failed; gs_last_error() then has the text. After a failure outputs
-// are
-//   unspecified, unless the call says otherwise.
+//   are unspecified, unless the call says otherwise.
+// - Structs may grow at their end: begin them as {0}, so that what you do not know of is not asked for.
 // - Thread-safe as long as outputs and workspaces are not shared.
 #ifndef GS_H
 #define GS_H
@@ -35,7 +36,7 @@ typedef struct CUstream_st *gs_stream; // the same type as cudaStream_t
 typedef enum gs_status {
     GS_OK = 0,
     GS_INVALID_ARGUMENT = 1, // nothing was queued
-    GS_PAIRS_DO_NOT_FIT = 2, // gs_bin: the pair list is longer than the capacity; no list was written
+    GS_PAIRS_DO_NOT_FIT = 2, // the pair list is longer than the capacity; no list, no image was written
     GS_DEVICE_ERROR = 3      // the runtime or a kernel failed
 } gs_status;
 
@@ -54,7 +55,8 @@ enum {
     GS_MAX_SH_DEGREE = 3
 };
 
-// The parameters of `count` Gaussians; also the shape of their gradients and of Adam's two moments.
+// The parameters of `count` Gaussians; also the shape of their gradients and of Adam's two moments. Arrays
+// that a view does not read may be NULL, and so may the same arrays of its gradients, which stay unwritten.
 typedef struct gs_gaussians {
     int64_t count;        // 0 <= count < 2^31
     int32_t sh_degree;    // 0..3: what `sh` has room for
@@ -63,6 +65,10 @@ typedef struct gs_gaussians {
     float *quaternion;    // [count][4]   w, x, y, z; need not be normalised
     float *opacity_logit; // [count]
     float *sh;            // [count][(sh_degree + 1)^2][3]
+    // Read instead of others unless NULL; stages that store or step parameters (gs_adam) ignore them.
+    float *color;         // [count][3]; instead of sh, used as it is: not cut at 0
+    float *covariance;    // [count][6]   world: xx, xy, xz, yy, yz, zz; instead of log_scale and quaternion
+    float scale_modifier; // multiplies exp(log_scale), not `covariance`; 0 counts as 1; unused in gradients
 } gs_gaussians;
 
 typedef struct gs_camera {
@@ -79,13 +85,12 @@ typedef struct gs_camera {
 #define GS_ALIGNED_16 _Alignas(16)
 #endif
 
-// A Gaussian as one camera sees it: what the blend reads. 48 bytes, aligned so that it is moved 16 bytes at a
-// time.
+// A Gaussian as one camera sees it: what the blend reads. 48 bytes, aligned to be moved 16 bytes at a time.
 typedef struct gs_splat {
     GS_ALIGNED_16 float mean[2]; // pixels
     float whiten[3];             // w: the exponent of 2 is -((w0 dx + w1 dy)^2 + (w2 dy)^2), d = pixel - mean
     float log2_opacity;
-    float color[3]; // >= 0
+    float color[3]; // >= 0, or as given
     float depth;    // camera z; 0 if culled, else > 0
     float reserved[2];
 } gs_splat;
@@ -93,18 +98,33 @@ typedef struct gs_splat {
 // For every tile, its splats in the order (depth, index). Points into gs_bin's workspace.
 typedef struct gs_lists {
     int32_t tiles_x, tiles_y;
-    int64_t pairs; // entries of splat_index
-    int64_t
-        *tile_begin; // [tiles_y * tiles_x + 1]: tile t has the entries tile_begin[t] .. tile_begin[t + 1] - 1
+    int64_t pairs;       // entries of splat_index
+    int64_t *tile_begin; // [tiles_y * tiles_x + 1]: tile t has entries tile_begin[t] .. tile_begin[t + 1] - 1
     uint32_t *splat_index; // [pairs]
 } gs_lists;
 
 typedef struct gs_image {
     float *color;         // [3][height][width]
     float *transmittance; // [height][width]; 1 - alpha
-    uint32_t
-        *consumed; // [height][width]; entries of the tile's list up to and with the last one that counted
+    uint32_t *consumed;   // [height][width]; entries of the tile's list up to and with the last that counted
 } gs_image;
+
+// One camera's view, from the parameters to the picture: what gs_forward reads and leaves for gs_backward.
+typedef struct gs_frame {
+    // From the caller:
+    gs_gaussians gaussians;
+    int32_t sh_degree_used; // min(sh_degree_used, gaussians.sh_degree) counts
+    gs_camera camera;
+    float background[3];
+    gs_image image;        // the memory for gs_forward's picture
+    int64_t pair_capacity; // most entries of the lists: begin with some 10 a Gaussian, grow to pairs_needed
+    void *workspace;       // device, of gs_frame_workspace's bytes
+    size_t workspace_bytes;
+    // From gs_forward, all in the workspace:
+    int64_t pairs_needed;
+    gs_splat *splats; // [count]
+    gs_lists lists;
+} gs_frame;
 
 typedef enum gs_reduction { GS_ATOMIC = 0, GS_SERIAL = 1, GS_BFLY = 2, GS_REDUCTIONS = 3 } gs_reduction;
 
@@ -112,10 +132,38 @@ typedef enum gs_reduction { GS_ATOMIC = 0, GS_SERIAL = 1, GS_BFLY = 2, GS_REDUCT
 const char *gs_reduction_name(gs_reduction reduction);
 int gs_reduction_from_name(const char *name);
 
+// Bytes of workspace for a frame of its Gaussians' count, its camera's size and its pair_capacity; the rest
+// of it is not read. Enough for gs_forward and the gs_backward after it.
+gs_status gs_frame_workspace(const gs_frame *frame, size_t *bytes);
+
+// gs_project, gs_bin and gs_render. Writes frame->image and the frame's last members. GS_PAIRS_DO_NOT_FIT:
+// frame->pairs_needed is written, the image and the other members are as before; set pair_capacity to it or
+// more, give a workspace of the new size and call again.
+gs_status gs_forward(gs_frame *frame, gs_stream stream);
+
+// gs_render_backward and gs_project_backward of the frame that gs_forward left, with the arguments of those.
+// mean2d_gradient may be NULL.
+gs_status gs_backward(const gs_frame *frame, const float *color_gradient, const float *alpha_gradient,
+                      gs_reduction reduction, int balance_threshold, const gs_gaussians *gradients,
+                      float *mean2d_gradient, gs_stream stream);
+
 // Writes splats[count] (gs_splat, device). Uses sh degree min(sh_degree_used, gaussians->sh_degree).
-// Cost: one thread a Gaussian; reads 44 + 12 (degree + 1)^2 bytes, writes 48.
+// Cost: one thread a Gaussian; reads 44 + 12 (degree + 1)^2 bytes, writes 48. A given covariance, which need
+// not be positive definite as long as what is seen of it is, takes some 60 operations in double precision.
 gs_status gs_project(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                      gs_splat *splats, gs_stream stream);
+
+// radii[count] (device): ceil(3 sigma) in pixels, sigma^2 the larger eigenvalue of a splat's 2D covariance;
+// at most 2^30. 0 if the splat was culled, or if the square of twice this side around its mean misses the
+// image. (It may still be drawn a little farther out: gs_bin goes by alpha, not by the radius.)
+gs_status gs_radii(const gs_splat *splats, int64_t count, int32_t width, int32_t height, int32_t *radii,
+                   gs_stream stream);
+
+// visible[count] (device, any alignment): 1 if the mean's camera z is finite and > near_plane, else 0.
+// Whoever has a 0 is culled by gs_project; a 1 promises nothing more. Reads the means only; the other arrays
+// may be NULL.
+gs_status gs_mark_visible(const gs_gaussians *gaussians, const gs_camera *camera, uint8_t *visible,
+                          gs_stream stream);
 
 // Bytes that gs_bin needs for `count` splats, an image of this size and at most pair_capacity pairs.
 gs_status gs_bin_workspace(int64_t count, int32_t width, int32_t height, int64_t pair_capacity,
@@ -143,9 +191,9 @@ gs_status gs_render_backward(const gs_splat *splats, int64_t count, const gs_lis
                              const float *color_gradient, const float *alpha_gradient, gs_reduction reduction,
                              int balance_threshold, float *moments, gs_stream stream);
 
-// Adjoint of gs_project. Writes the gradient of every stored parameter (zeros for culled Gaussians and unused
-// SH coefficients) and mean2d_gradient: [count][2], by the mean in units of half the image's width and
-// height.
+// Adjoint of gs_project. Writes the gradient of every array that gs_project read (zeros for culled Gaussians
+// and unused SH coefficients; an off-diagonal covariance counts as the one number it is stored as), and
+// mean2d_gradient, NULL or [count][2]: by the mean in units of half the image's width and height.
 gs_status gs_project_backward(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                               const gs_splat *splats, const float *moments, const gs_gaussians *gradients,
                               float *mean2d_gradient, gs_stream stream);
@@ -163,8 +211,8 @@ typedef struct gs_adam_rates {
     float mean, log_scale, quaternion, opacity_logit, sh_constant, sh_rest;
 } gs_adam_rates;
 
-// One step of Adam on every parameter; step = 1, 2, ... first_moment and second_moment have the shape of
-// gaussians and start as zeros.
+// One step of Adam on every stored parameter; step = 1, 2, ... first_moment and second_moment have the shape
+// of gaussians and start as zeros.
 gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
                   const gs_gaussians *first_moment, const gs_gaussians *second_moment,
                   const gs_adam_rates *rates, int64_t step, gs_stream stream);

@@ -49,24 +49,45 @@ __device__ void rotation_matrix_adjoint(const float q[4], const float g[3][3], f
              4 * z * (g[0][0] + g[1][1]);
 }
 
-// The path of a Gaussian's geometry to the image; the adjoint walks it back.
-struct footprint {
-    float p[3];            // mean in camera space
-    float unit[4], length; // quaternion normalised, and its length
-    float scale[3];
-    float axes[3][3];  // V = R Q S: the Gaussian's axes in camera space, one a column
+// Row `row` of R m + t. Row 2 alone decides what is behind the near plane.
+__device__ float camera_space(const gs_camera &camera, const float *m, int row) {
+    const float *r = camera.rotation + 3 * row;
+    return fmaf(r[0], m[0], fmaf(r[1], m[1], fmaf(r[2], m[2], camera.translation[row])));
+}
+
+// How the camera sees a neighbourhood of a mean.
+struct linear_view {
+    float p[3];        // mean in camera space
     float ratio[2];    // x/z and y/z as used in J
     bool ratio_cut[2]; // the ratio was cut: no gradient through it
-    float map[2][3];   // M = J V
 };
 
-__device__ footprint trace_footprint(const gs_gaussians &gaussians, const gs_camera &camera, int64_t i) {
-    footprint f;
-    const float *m = gaussians.mean + 3 * i, *r = camera.rotation;
-    for (int row = 0; row < 3; row++)
-        f.p[row] = fmaf(r[3 * row], m[0],
-                        fmaf(r[3 * row + 1], m[1], fmaf(r[3 * row + 2], m[2], camera.translation[row])));
+__device__ linear_view view_of(const gs_gaussians &gaussians, const gs_camera &camera, int64_t i) {
+    linear_view v;
+    for (int row = 0; row < 3; row++) v.p[row] = camera_space(camera, gaussians.mean + 3 * i, row);
+    const float focal[2] = {camera.fx, camera.fy}, center[2] = {camera.cx, camera.cy};
+    const float size[2] = {float(camera.width), float(camera.height)};
+    for (int k = 0; k < 2; k++) {
+        const float ratio = v.p[k] / v.p[2];
+        v.ratio[k] =
+            clamp(ratio, -(center[k] + 0.15f * size[k]) / focal[k], (1.15f * size[k] - center[k]) / focal[k]);
+        v.ratio_cut[k] = v.ratio[k] != ratio;
+    }
+    return v;
+}
 
+// The path of scale and quaternion to the image; the adjoint walks it back.
+struct footprint {
+    float unit[4], length; // quaternion normalised, and its length
+    float scale[3];
+    float axes[3][3]; // V = R Q S: the Gaussian's axes in camera space, one a column
+    float map[2][3];  // M = J V
+};
+
+__device__ footprint trace_footprint(const gs_gaussians &gaussians, const gs_camera &camera,
+                                     const linear_view &v, int64_t i) {
+    footprint f;
+    const float *r = camera.rotation;
     const float4 g = reinterpret_cast<const float4 *>(gaussians.quaternion)[i];
     f.length = sqrtf(g.x * g.x + g.y * g.y + g.z * g.z + g.w * g.w);
     f.unit[0] = g.x / f.length, f.unit[1] = g.y / f.length, f.unit[2] = g.z / f.length,
@@ -74,23 +95,67 @@ __device__ footprint trace_footprint(const gs_gaussians &gaussians, const gs_cam
     float q[3][3];
     rotation_matrix(f.unit, q);
     for (int j = 0; j < 3; j++) {
-        f.scale[j] = expf(gaussians.log_scale[3 * i + j]);
+        f.scale[j] = gaussians.scale_modifier * expf(gaussians.log_scale[3 * i + j]);
         for (int row = 0; row < 3; row++)
             f.axes[row][j] = f.scale[j] * fmaf(r[3 * row], q[0][j],
                                                fmaf(r[3 * row + 1], q[1][j], r[3 * row + 2] * q[2][j]));
     }
-
-    const float focal[2] = {camera.fx, camera.fy}, center[2] = {camera.cx, camera.cy};
-    const float size[2] = {float(camera.width), float(camera.height)};
-    for (int k = 0; k < 2; k++) {
-        const float ratio = f.p[k] / f.p[2];
-        f.ratio[k] =
-            clamp(ratio, -(center[k] + 0.15f * size[k]) / focal[k], (1.15f * size[k] - center[k]) / focal[k]);
-        f.ratio_cut[k] = f.ratio[k] != ratio;
+    const float focal[2] = {camera.fx, camera.fy};
+    for (int k = 0; k < 2; k++)
         for (int j = 0; j < 3; j++)
-            f.map[k][j] = focal[k] / f.p[2] * (f.axes[k][j] - f.ratio[k] * f.axes[2][j]);
-    }
+            f.map[k][j] = focal[k] / v.p[2] * (f.axes[k][j] - v.ratio[k] * f.axes[2][j]);
     return f;
+}
+
+// P = J R, which takes a covariance of the world to the image.
+__device__ void screen_map(const gs_camera &camera, const linear_view &v, float out[2][3]) {
+    const float focal[2] = {camera.fx, camera.fy}, *r = camera.rotation;
+    for (int k = 0; k < 2; k++)
+        for (int c = 0; c < 3; c++) out[k][c] = focal[k] / v.p[2] * (r[3 * k + c] - v.ratio[k] * r[6 + c]);
+}
+
+// Row `row` of the symmetric matrix whose upper triangle is xx, xy, xz, yy, yz, zz.
+__device__ void symmetric_row(const float *upper, int row, float out[3]) {
+    out[0] = upper[row];
+    out[1] = upper[row == 0 ? 1 : row + 2];
+    out[2] = upper[row == 0 ? 2 : row + 3];
+}
+
+// The covariance of a splat, 0.3 on the diagonal included, and its determinant.
+struct covariance2d {
+    float xx, xy, yy, determinant;
+};
+
+__device__ covariance2d covariance_from_axes(const float m[2][3]) {
+    covariance2d s;
+    s.xx = squared(m[0][0]) + squared(m[0][1]) + squared(m[0][2]);
+    s.xy = m[0][0] * m[1][0] + m[0][1] * m[1][1] + m[0][2] * m[1][2];
+    s.yy = squared(m[1][0]) + squared(m[1][1]) + squared(m[1][2]);
+    // Cauchy-Binet: nothing negative is added, so a thin splat keeps its digits.
+    s.determinant = squared(difference_of_products(m[0][0], m[1][1], m[0][1], m[1][0])) +
+                    squared(difference_of_products(m[0][0], m[1][2], m[0][2], m[1][0])) +
+                    squared(difference_of_products(m[0][1], m[1][2], m[0][2], m[1][1])) +
+                    low_pass * (s.xx + s.yy) + low_pass * low_pass;
+    s.xx += low_pass;
+    s.yy += low_pass;
+    return s;
+}
+
+// A given covariance has no factor whose squares could be summed, and rounding P C P^T to floats can cost a
+// long splat more than the 0.3: so this is done in double.
+__device__ covariance2d covariance_from_given(const float *given, const float p[2][3]) {
+    double by_row[2][3], s[2][2];
+    for (int k = 0; k < 2; k++)
+        for (int row = 0; row < 3; row++) {
+            float c[3];
+            symmetric_row(given, row, c);
+            by_row[k][row] = double(p[k][0]) * c[0] + double(p[k][1]) * c[1] + double(p[k][2]) * c[2];
+        }
+    for (int k = 0; k < 2; k++)
+        for (int l = 0; l < 2; l++)
+            s[k][l] = (k == l ? double(low_pass) : 0) + by_row[k][0] * p[l][0] + by_row[k][1] * p[l][1] +
+                      by_row[k][2] * p[l][2];
+    return {float(s[0][0]), float(s[0][1]), float(s[1][1]), float(s[0][0] * s[1][1] - s[0][1] * s[0][1])};
 }
 
 __device__ int sh_coefficients(int degree) {
@@ -159,6 +224,21 @@ __device__ void sh_basis_adjoint(int degree, const float r[3], const float g[16]
         x * y * g10 + 8 * y * z * g11 + 3 * (2 * zz - xx - yy) * g12 + 8 * x * z * g13 + (xx - yy) * g14;
 }
 
+// 0.5 + SH, not cut at 0.
+__device__ void color_from_sh(const gs_gaussians &gaussians, int degree, const gs_camera &camera, int64_t i,
+                              float out[3]) {
+    float r[3], basis[16];
+    view_direction(gaussians.mean + 3 * i, camera, r);
+    sh_basis(degree, r, basis);
+    const float *sh = gaussians.sh + i * sh_coefficients(gaussians.sh_degree) * 3;
+    for (int c = 0; c < 3; c++) out[c] = 0.5f;
+#pragma unroll
+    for (int k = 0; k < 16; k++) {
+        if (k >= sh_coefficients(degree)) break;
+        for (int c = 0; c < 3; c++) out[c] = fmaf(basis[k], sh[3 * k + c], out[c]);
+    }
+}
+
 __device__ float sigmoid(float x) {
     return 1 / (1 + expf(-x));
 }
@@ -170,123 +250,49 @@ __global__ void __launch_bounds__(project_block)
 
     gs_splat splat = {};
     const float opacity_logit = gaussians.opacity_logit[i];
-    const footprint f = trace_footprint(gaussians, camera, i);
-    if (f.p[2] > camera.near_plane && sigmoid(opacity_logit) >= min_opacity) {
-        const float(*m)[3] = f.map;
-        const float xx = squared(m[0][0]) + squared(m[0][1]) + squared(m[0][2]);
-        const float xy = m[0][0] * m[1][0] + m[0][1] * m[1][1] + m[0][2] * m[1][2];
-        const float yy = squared(m[1][0]) + squared(m[1][1]) + squared(m[1][2]);
-        // Cauchy-Binet: nothing negative is added, so a thin splat keeps its digits.
-        const float determinant = squared(difference_of_products(m[0][0], m[1][1], m[0][1], m[1][0])) +
-                                  squared(difference_of_products(m[0][0], m[1][2], m[0][2], m[1][0])) +
-                                  squared(difference_of_products(m[0][1], m[1][2], m[0][2], m[1][1])) +
-                                  low_pass * (xx + yy) + low_pass * low_pass;
-        const float variance_y = yy + low_pass, root_y = sqrtf(variance_y), root = sqrtf(determinant);
-        splat.mean[0] = fmaf(camera.fx, f.p[0] / f.p[2], camera.cx);
-        splat.mean[1] = fmaf(camera.fy, f.p[1] / f.p[2], camera.cy);
+    const linear_view v = view_of(gaussians, camera, i);
+    if (v.p[2] > camera.near_plane && sigmoid(opacity_logit) >= min_opacity) {
+        covariance2d s;
+        if (gaussians.covariance) {
+            float p[2][3];
+            screen_map(camera, v, p);
+            s = covariance_from_given(gaussians.covariance + 6 * i, p);
+        } else {
+            s = covariance_from_axes(trace_footprint(gaussians, camera, v, i).map);
+        }
+        // Roots of what is not positive definite are NaN or divide by zero: not finite, so culled.
+        const float root_y = sqrtf(s.yy), root = sqrtf(s.determinant);
+        splat.mean[0] = fmaf(camera.fx, v.p[0] / v.p[2], camera.cx);
+        splat.mean[1] = fmaf(camera.fy, v.p[1] / v.p[2], camera.cy);
         splat.whiten[0] = whiten_scale * (root_y / root);
-        splat.whiten[1] = -whiten_scale * (xy / (root_y * root));
+        splat.whiten[1] = -whiten_scale * (s.xy / (root_y * root));
         splat.whiten[2] = whiten_scale / root_y;
         splat.log2_opacity = -1.4426950408889634f * log1pf(expf(-opacity_logit));
 
-        float r[3], basis[16];
-        view_direction(gaussians.mean + 3 * i, camera, r);
-        sh_basis(degree, r, basis);
-        const float *sh = gaussians.sh + i * sh_coefficients(gaussians.sh_degree) * 3;
-        float color[3] = {0.5f, 0.5f, 0.5f};
-#pragma unroll
-        for (int k = 0; k < 16; k++) {
-            if (k >= sh_coefficients(degree)) break;
-            for (int c = 0; c < 3; c++) color[c] = fmaf(basis[k], sh[3 * k + c], color[c]);
+        float color[3];
+        if (gaussians.color) {
+            for (int c = 0; c < 3; c++) splat.color[c] = color[c] = gaussians.color[3 * i + c];
+        } else {
+            color_from_sh(gaussians, degree, camera, i, color);
+            for (int c = 0; c < 3; c++) splat.color[c] = fmaxf(color[c], 0.0f);
         }
-        for (int c = 0; c < 3; c++) splat.color[c] = fmaxf(color[c], 0.0f);
 
         // A sum is finite only if all its terms are; fmaxf would have hidden a NaN colour.
-        const bool finite = isfinite(splat.mean[0] + splat.mean[1]) && isfinite(xx + yy + determinant) &&
+        const bool finite = isfinite(splat.mean[0] + splat.mean[1]) &&
+                            isfinite(s.xx + s.yy + s.determinant) &&
                             isfinite(splat.whiten[0] + splat.whiten[1] + splat.whiten[2]) &&
                             isfinite(splat.log2_opacity) && isfinite(color[0] + color[1] + color[2]);
-        if (finite) splat.depth = f.p[2];
+        if (finite) splat.depth = v.p[2];
     }
     splats[i] = splat;
 }
 
-__global__ void __launch_bounds__(project_block)
-    project_backward_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
-                            const float *moments, gs_gaussians gradients, float *mean2d_gradient) {
-    const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
-    if (i >= gaussians.count) return;
+// Adjoint of color_from_sh: writes the gradient of Gaussian i's coefficients and returns, in by_mean, that of
+// its mean.
+__device__ void color_from_sh_adjoint(const gs_gaussians &gaussians, int degree, const gs_camera &camera,
+                                      int64_t i, const float color[3], float *sh_gradient, float by_mean[3]) {
     const int stored = sh_coefficients(gaussians.sh_degree);
-    float *sh_gradient = gradients.sh + i * stored * 3;
-
-    const gs_splat splat = splats[i];
-    if (splat.depth == 0) {
-        for (int k = 0; k < 3; k++) gradients.mean[3 * i + k] = gradients.log_scale[3 * i + k] = 0;
-        for (int k = 0; k < 4; k++) gradients.quaternion[4 * i + k] = 0;
-        gradients.opacity_logit[i] = 0;
-        for (int k = 0; k < stored * 3; k++) sh_gradient[k] = 0;
-        mean2d_gradient[2 * i] = mean2d_gradient[2 * i + 1] = 0;
-        return;
-    }
-
-    const float *sums = moments + i * GS_MOMENTS_STRIDE;
-    const float h = sums[3], h0 = sums[4], h1 = sums[5], h00 = sums[6], h01 = sums[7], h11 = sums[8];
-    const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
-
-    gradients.opacity_logit[i] = h * (1 - sigmoid(gaussians.opacity_logit[i]));
-
-    // By the mean in pixels: L (sum h e).
-    const float mean_x = two_ln2 * (w0 * h0), mean_y = two_ln2 * (w1 * h0 + w2 * h1);
-    mean2d_gradient[2 * i] = mean_x * 0.5f * float(camera.width);
-    mean2d_gradient[2 * i + 1] = mean_y * 0.5f * float(camera.height);
-
-    // By the covariance, times two: L (sum h e e^T) L^T.
-    const float t0 = w1 * h00 + w2 * h01, t1 = w1 * h01 + w2 * h11;
-    const float s = two_ln2 * two_ln2;
-    const float g[2][2] = {{s * w0 * w0 * h00, s * w0 * t0}, {s * w0 * t0, s * (w1 * t0 + w2 * t1)}};
-
-    const footprint f = trace_footprint(gaussians, camera, i);
-    const float focal[2] = {camera.fx, camera.fy}, mean2d[2] = {mean_x, mean_y};
-    const float z = f.p[2];
-    float point[3] = {0, 0, 0}, axes[3][3] = {};
-    for (int k = 0; k < 2; k++) {
-        const float j_diagonal = focal[k] / z, j_depth = -j_diagonal * f.ratio[k];
-        float by_diagonal = 0, by_depth = 0; // gradient by these two entries of J
-        for (int j = 0; j < 3; j++) {
-            const float map = g[k][0] * f.map[0][j] + g[k][1] * f.map[1][j];
-            by_diagonal = fmaf(map, f.axes[k][j], by_diagonal);
-            by_depth = fmaf(map, f.axes[2][j], by_depth);
-            axes[k][j] += j_diagonal * map;
-            axes[2][j] += j_depth * map;
-        }
-        point[2] -= (by_diagonal * j_diagonal + by_depth * j_depth) / z;
-        if (!f.ratio_cut[k]) {
-            const float by_ratio = -by_depth * j_diagonal;
-            point[k] += by_ratio / z;
-            point[2] -= by_ratio * f.ratio[k] / z;
-        }
-        point[k] += mean2d[k] * j_diagonal;
-        point[2] -= mean2d[k] * j_diagonal * (f.p[k] / z);
-    }
-
-    const float *r = camera.rotation;
-    float by_rotation[3][3];
-    for (int j = 0; j < 3; j++) {
-        gradients.log_scale[3 * i + j] =
-            axes[0][j] * f.axes[0][j] + axes[1][j] * f.axes[1][j] + axes[2][j] * f.axes[2][j];
-        for (int row = 0; row < 3; row++)
-            by_rotation[row][j] =
-                f.scale[j] * (r[row] * axes[0][j] + r[3 + row] * axes[1][j] + r[6 + row] * axes[2][j]);
-    }
-    float by_unit[4];
-    rotation_matrix_adjoint(f.unit, by_rotation, by_unit);
-    const float radial =
-        f.unit[0] * by_unit[0] + f.unit[1] * by_unit[1] + f.unit[2] * by_unit[2] + f.unit[3] * by_unit[3];
-    for (int k = 0; k < 4; k++)
-        gradients.quaternion[4 * i + k] = (by_unit[k] - f.unit[k] * radial) / f.length;
-
-    // Colour: a channel that was cut at 0 has no gradient.
-    float color[3], direction[3], basis[16], by_basis[16] = {}, by_direction[3];
-    for (int c = 0; c < 3; c++) color[c] = splat.color[c] > 0 ? sums[c] : 0;
+    float direction[3], basis[16], by_basis[16] = {}, by_direction[3];
     const float distance = view_direction(gaussians.mean + 3 * i, camera, direction);
     sh_basis(degree, direction, basis);
     const float *sh = gaussians.sh + i * stored * 3;
@@ -302,24 +308,228 @@ __global__ void __launch_bounds__(project_block)
     sh_basis_adjoint(degree, direction, by_basis, by_direction);
     const float along =
         direction[0] * by_direction[0] + direction[1] * by_direction[1] + direction[2] * by_direction[2];
-    for (int k = 0; k < 3; k++)
-        gradients.mean[3 * i + k] = r[k] * point[0] + r[3 + k] * point[1] + r[6 + k] * point[2] +
-                                    (by_direction[k] - direction[k] * along) / distance;
+    for (int k = 0; k < 3; k++) by_mean[k] = (by_direction[k] - direction[k] * along) / distance;
 }
 
-gs_status check(const gs_gaussians *gaussians, const gs_camera *camera) {
-    GS_REQUIRE(gaussians && camera, "gaussians and camera must be given");
-    GS_REQUIRE(gaussians->count >= 0 && gaussians->count < INT32_MAX, "count must be in 0..2^31 - 2");
-    GS_REQUIRE(gaussians->sh_degree >= 0 && gaussians->sh_degree <= GS_MAX_SH_DEGREE,
-               "sh_degree must be in 0..3");
-    GS_REQUIRE(gaussians->count == 0 || (gaussians->mean && gaussians->log_scale && gaussians->quaternion &&
-                                         gaussians->opacity_logit && gaussians->sh),
-               "every parameter array must be given");
-    GS_REQUIRE(camera->width >= 1 && camera->width <= GS_MAX_SIZE && camera->height >= 1 &&
-                   camera->height <= GS_MAX_SIZE,
-               "width and height must be in 1..16384");
-    GS_REQUIRE(camera->fx > 0 && camera->fy > 0 && camera->near_plane > 0,
-               "fx, fy and near_plane must be positive");
+// Adjoint of covariance_from_axes and trace_footprint. g: twice the gradient by the splat's covariance.
+// Writes the gradients of scale and quaternion; returns M V^T, of which J's gradient is g times.
+__device__ void footprint_adjoint(const gs_gaussians &gaussians, const gs_camera &camera,
+                                  const linear_view &v, int64_t i, const float g[2][2],
+                                  const gs_gaussians &gradients, float map_axes[2][3]) {
+    const footprint f = trace_footprint(gaussians, camera, v, i);
+    const float focal[2] = {camera.fx, camera.fy}, *r = camera.rotation;
+    float axes[3][3] = {};
+    for (int k = 0; k < 2; k++) {
+        const float j_diagonal = focal[k] / v.p[2], j_depth = -j_diagonal * v.ratio[k];
+        for (int j = 0; j < 3; j++) {
+            const float map = g[k][0] * f.map[0][j] + g[k][1] * f.map[1][j];
+            axes[k][j] += j_diagonal * map;
+            axes[2][j] += j_depth * map;
+        }
+        for (int row = 0; row < 3; row++)
+            map_axes[k][row] =
+                f.map[k][0] * f.axes[row][0] + f.map[k][1] * f.axes[row][1] + f.map[k][2] * f.axes[row][2];
+    }
+    float by_rotation[3][3];
+    for (int j = 0; j < 3; j++) {
+        gradients.log_scale[3 * i + j] =
+            axes[0][j] * f.axes[0][j] + axes[1][j] * f.axes[1][j] + axes[2][j] * f.axes[2][j];
+        for (int row = 0; row < 3; row++)
+            by_rotation[row][j] =
+                f.scale[j] * (r[row] * axes[0][j] + r[3 + row] * axes[1][j] + r[6 + row] * axes[2][j]);
+    }
+    float by_unit[4];
+    rotation_matrix_adjoint(f.unit, by_rotation, by_unit);
+    const float radial =
+        f.unit[0] * by_unit[0] + f.unit[1] * by_unit[1] + f.unit[2] * by_unit[2] + f.unit[3] * by_unit[3];
+    for (int k = 0; k < 4; k++)
+        gradients.quaternion[4 * i + k] = (by_unit[k] - f.unit[k] * radial) / f.length;
+}
+
+// Adjoint of covariance_from_given: writes the gradient P^T (g / 2) P; returns P C R^T, which is J times the
+// covariance in camera space, as M V^T is.
+__device__ void given_covariance_adjoint(const float *given, const gs_camera &camera, const linear_view &v,
+                                         const float g[2][2], float *gradient, float map_axes[2][3]) {
+    float p[2][3], by_row[2][3], right[2][3];
+    screen_map(camera, v, p);
+    for (int row = 0; row < 3; row++) {
+        float c[3];
+        symmetric_row(given, row, c);
+        for (int k = 0; k < 2; k++) {
+            by_row[k][row] = p[k][0] * c[0] + p[k][1] * c[1] + p[k][2] * c[2];
+            right[k][row] = g[k][0] * p[0][row] + g[k][1] * p[1][row];
+        }
+    }
+    const float *r = camera.rotation;
+    for (int k = 0; k < 2; k++)
+        for (int row = 0; row < 3; row++)
+            map_axes[k][row] =
+                by_row[k][0] * r[3 * row] + by_row[k][1] * r[3 * row + 1] + by_row[k][2] * r[3 * row + 2];
+    for (int row = 0, at = 0; row < 3; row++)
+        for (int column = row; column < 3; column++, at++)
+            gradient[at] =
+                (row == column ? 0.5f : 1.0f) * (p[0][row] * right[0][column] + p[1][row] * right[1][column]);
+}
+
+__device__ void zero(float *array, int64_t i, int values) {
+    for (int k = 0; array && k < values; k++) array[i * values + k] = 0;
+}
+
+// The members of `gradients` that are not wanted are NULL.
+__global__ void __launch_bounds__(project_block)
+    project_backward_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
+                            const float *moments, gs_gaussians gradients, float *mean2d_gradient) {
+    const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
+    if (i >= gaussians.count) return;
+    const int sh_values = 3 * sh_coefficients(gaussians.sh_degree);
+
+    const gs_splat splat = splats[i];
+    if (splat.depth == 0) {
+        zero(gradients.mean, i, 3);
+        zero(gradients.log_scale, i, 3);
+        zero(gradients.quaternion, i, 4);
+        zero(gradients.opacity_logit, i, 1);
+        zero(gradients.sh, i, sh_values);
+        zero(gradients.color, i, 3);
+        zero(gradients.covariance, i, 6);
+        zero(mean2d_gradient, i, 2);
+        return;
+    }
+
+    const float *sums = moments + i * GS_MOMENTS_STRIDE;
+    const float h = sums[3], h0 = sums[4], h1 = sums[5], h00 = sums[6], h01 = sums[7], h11 = sums[8];
+    const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
+
+    gradients.opacity_logit[i] = h * (1 - sigmoid(gaussians.opacity_logit[i]));
+
+    // By the mean in pixels: L (sum h e).
+    const float mean2d[2] = {two_ln2 * (w0 * h0), two_ln2 * (w1 * h0 + w2 * h1)};
+    if (mean2d_gradient) {
+        mean2d_gradient[2 * i] = mean2d[0] * 0.5f * float(camera.width);
+        mean2d_gradient[2 * i + 1] = mean2d[1] * 0.5f * float(camera.height);
+    }
+
+    // By the covariance, times two: L (sum h e e^T) L^T.
+    const float t0 = w1 * h00 + w2 * h01, t1 = w1 * h01 + w2 * h11;
+    const float s = two_ln2 * two_ln2;
+    const float g[2][2] = {{s * w0 * w0 * h00, s * w0 * t0}, {s * w0 * t0, s * (w1 * t0 + w2 * t1)}};
+
+    const linear_view v = view_of(gaussians, camera, i);
+    float map_axes[2][3]; // M V^T
+    if (gaussians.covariance)
+        given_covariance_adjoint(gaussians.covariance + 6 * i, camera, v, g, gradients.covariance + 6 * i,
+                                 map_axes);
+    else
+        footprint_adjoint(gaussians, camera, v, i, g, gradients, map_axes);
+
+    const float focal[2] = {camera.fx, camera.fy}, z = v.p[2];
+    float point[3] = {0, 0, 0};
+    for (int k = 0; k < 2; k++) {
+        const float j_diagonal = focal[k] / z;
+        // Gradient by two entries of J: [k][k] and [k][2].
+        const float by_diagonal = g[k][0] * map_axes[0][k] + g[k][1] * map_axes[1][k];
+        const float by_depth = g[k][0] * map_axes[0][2] + g[k][1] * map_axes[1][2];
+        point[2] -= (by_diagonal * j_diagonal - by_depth * j_diagonal * v.ratio[k]) / z;
+        if (!v.ratio_cut[k]) {
+            const float by_ratio = -by_depth * j_diagonal;
+            point[k] += by_ratio / z;
+            point[2] -= by_ratio * v.ratio[k] / z;
+        }
+        point[k] += mean2d[k] * j_diagonal;
+        point[2] -= mean2d[k] * j_diagonal * (v.p[k] / z);
+    }
+
+    float by_mean[3] = {0, 0, 0};
+    if (gaussians.color) {
+        for (int c = 0; c < 3; c++) gradients.color[3 * i + c] = sums[c];
+    } else {
+        float color[3]; // a channel that was cut at 0 has no gradient
+        for (int c = 0; c < 3; c++) color[c] = splat.color[c] > 0 ? sums[c] : 0;
+        color_from_sh_adjoint(gaussians, degree, camera, i, color, gradients.sh + i * sh_values, by_mean);
+    }
+    const float *r = camera.rotation;
+    for (int k = 0; k < 3; k++)
+        gradients.mean[3 * i + k] = r[k] * point[0] + r[3 + k] * point[1] + r[6 + k] * point[2] + by_mean[k];
+}
+
+__global__ void __launch_bounds__(project_block)
+    radii_kernel(const gs_splat *splats, int64_t count, int width, int height, int32_t *radii) {
+    const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
+    if (i >= count) return;
+    const gs_splat splat = splats[i];
+    int32_t radius = 0;
+    if (splat.depth > 0) {
+        const float l0 = splat.whiten[0] / whiten_scale, l2 = splat.whiten[2] / whiten_scale;
+        const float slope = splat.whiten[1] / splat.whiten[0]; // the covariance's -b / c
+        const float yy = 1 / (l2 * l2), xy = -slope * yy, xx = 1 / (l0 * l0) + slope * slope * yy;
+        const float variance = 0.5f * (xx + yy) + hypotf(0.5f * (xx - yy), xy);
+        const float half = fminf(ceilf(3 * sqrtf(variance)), 0x1p30f);
+        if (splat.mean[0] + half > 0 && splat.mean[0] - half < float(width) && splat.mean[1] + half > 0 &&
+            splat.mean[1] - half < float(height))
+            radius = int32_t(half);
+    }
+    radii[i] = radius;
+}
+
+__global__ void __launch_bounds__(project_block)
+    mark_visible_kernel(gs_gaussians gaussians, gs_camera camera, uint8_t *visible) {
+    const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
+    if (i >= gaussians.count) return;
+    const float z = camera_space(camera, gaussians.mean + 3 * i, 2);
+    visible[i] = z > camera.near_plane && isfinite(z);
+}
+
+gs_status check_camera(const char *function, const gs_camera *camera) {
+    GS_REQUIRE_OF(function, camera, "camera must be given");
+    GS_REQUIRE_OF(function,
+                  camera->width >= 1 && camera->width <= GS_MAX_SIZE && camera->height >= 1 &&
+                      camera->height <= GS_MAX_SIZE,
+                  "width and height must be in 1..16384");
+    GS_REQUIRE_OF(function, camera->fx > 0 && camera->fy > 0 && camera->near_plane > 0,
+                  "fx, fy and near_plane must be positive");
+    return GS_OK;
+}
+
+gs_status check_count(const char *function, const gs_gaussians *gaussians) {
+    GS_REQUIRE_OF(function, gaussians, "gaussians must be given");
+    GS_REQUIRE_OF(function, gaussians->count >= 0 && gaussians->count < INT32_MAX,
+                  "count must be in 0..2^31 - 2");
+    return GS_OK;
+}
+
+// Makes *out what the kernels read or write: arrays that this view of `view` does not read become NULL.
+gs_status complete(const char *function, const gs_gaussians *in, const gs_gaussians *view,
+                   gs_gaussians *out) {
+    GS_REQUIRE_OF(function, in && in->sh_degree >= 0 && in->sh_degree <= GS_MAX_SH_DEGREE,
+                  "sh_degree must be in 0..3");
+    *out = *in;
+    if (view->color)
+        out->sh = nullptr;
+    else
+        out->color = nullptr;
+    if (view->covariance)
+        out->log_scale = out->quaternion = nullptr;
+    else
+        out->covariance = nullptr;
+    if (in->count == 0) return GS_OK;
+    GS_REQUIRE_OF(function, out->mean && out->opacity_logit, "mean and opacity_logit must be given");
+    GS_REQUIRE_OF(function, view->color ? out->color : out->sh,
+                  "sh, or color, must be given, in gradients the same");
+    GS_REQUIRE_OF(function, view->covariance ? out->covariance != nullptr : out->log_scale && out->quaternion,
+                  "log_scale and quaternion, or covariance, must be given, in gradients the same");
+    return GS_OK;
+}
+
+gs_status check(const char *function, const gs_gaussians *gaussians, int sh_degree_used,
+                const gs_camera *camera, gs_gaussians *out) {
+    gs_status status = check_count(function, gaussians);
+    if (status == GS_OK) status = check_camera(function, camera);
+    if (status == GS_OK) status = complete(function, gaussians, gaussians, out);
+    if (status != GS_OK) return status;
+    GS_REQUIRE_OF(function, gaussians->scale_modifier >= 0 && isfinite(gaussians->scale_modifier),
+                  "scale_modifier must be finite and not negative");
+    if (out->scale_modifier == 0) out->scale_modifier = 1;
+    GS_REQUIRE_OF(function, sh_degree_used >= 0, "sh_degree_used must not be negative");
     return GS_OK;
 }
 
@@ -331,28 +541,50 @@ int used_degree(int wanted, const gs_gaussians *gaussians) {
 
 gs_status gs_project(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                      gs_splat *splats, gs_stream stream) {
-    const gs_status status = check(gaussians, camera);
+    gs_gaussians in;
+    const gs_status status = check(__func__, gaussians, sh_degree_used, camera, &in);
     if (status != GS_OK) return status;
-    GS_REQUIRE(sh_degree_used >= 0, "sh_degree_used must not be negative");
-    GS_REQUIRE(gaussians->count == 0 || splats, "splats must be given");
-    GS_CUDA(launch(stream, blocks_for(gaussians->count, project_block), project_block, project_kernel,
-                   *gaussians, used_degree(sh_degree_used, gaussians), *camera, splats));
+    GS_REQUIRE(in.count == 0 || splats, "splats must be given");
+    GS_CUDA(launch(stream, blocks_for(in.count, project_block), project_block, project_kernel, in,
+                   used_degree(sh_degree_used, &in), *camera, splats));
     return GS_OK;
 }
 
 gs_status gs_project_backward(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                               const gs_splat *splats, const float *moments, const gs_gaussians *gradients,
                               float *mean2d_gradient, gs_stream stream) {
-    gs_status status = check(gaussians, camera);
-    if (status == GS_OK) status = check(gradients, camera);
+    gs_gaussians in, out;
+    gs_status status = check(__func__, gaussians, sh_degree_used, camera, &in);
     if (status != GS_OK) return status;
-    GS_REQUIRE(sh_degree_used >= 0, "sh_degree_used must not be negative");
-    GS_REQUIRE(gradients->count == gaussians->count && gradients->sh_degree == gaussians->sh_degree,
+    GS_REQUIRE(gradients && gradients->count == in.count &&
+                   (in.color || gradients->sh_degree == in.sh_degree),
                "gradients must have the shape of gaussians");
-    GS_REQUIRE(gaussians->count == 0 || (splats && moments && mean2d_gradient),
-               "splats, moments and mean2d_gradient must be given");
-    GS_CUDA(launch(stream, blocks_for(gaussians->count, project_block), project_block,
-                   project_backward_kernel, *gaussians, used_degree(sh_degree_used, gaussians), *camera,
-                   splats, moments, *gradients, mean2d_gradient));
+    status = complete(__func__, gradients, gaussians, &out);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(in.count == 0 || (splats && moments), "splats and moments must be given");
+    GS_CUDA(launch(stream, blocks_for(in.count, project_block), project_block, project_backward_kernel, in,
+                   used_degree(sh_degree_used, &in), *camera, splats, moments, out, mean2d_gradient));
+    return GS_OK;
+}
+
+gs_status gs_radii(const gs_splat *splats, int64_t count, int32_t width, int32_t height, int32_t *radii,
+                   gs_stream stream) {
+    GS_REQUIRE(count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
+    GS_REQUIRE(width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
+               "width and height must be in 1..16384");
+    GS_REQUIRE(count == 0 || (splats && radii), "splats and radii must be given");
+    GS_CUDA(launch(stream, blocks_for(count, project_block), project_block, radii_kernel, splats, count,
+                   width, height, radii));
+    return GS_OK;
+}
+
+gs_status gs_mark_visible(const gs_gaussians *gaussians, const gs_camera *camera, uint8_t *visible,
+                          gs_stream stream) {
+    gs_status status = check_count(__func__, gaussians);
+    if (status == GS_OK) status = check_camera(__func__, camera);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(gaussians->count == 0 || (gaussians->mean && visible), "mean and visible must be given");
+    GS_CUDA(launch(stream, blocks_for(gaussians->count, project_block), project_block, mark_visible_kernel,
+                   *gaussians, *camera, visible));
     return GS_OK;
 }

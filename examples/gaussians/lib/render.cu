@@ -124,18 +124,19 @@ __global__ void __launch_bounds__(tile_pixels)
     }
 }
 
-gs_status check(const gs_splat *splats, const gs_lists *lists, int width, int height, const float *background,
-                const gs_image *image) {
-    GS_REQUIRE(lists && background && image, "lists, background and image must be given");
-    GS_REQUIRE(width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
-               "width and height must be in 1..16384");
-    GS_REQUIRE(lists->tiles_x == (width + GS_TILE_SIZE - 1) / GS_TILE_SIZE &&
-                   lists->tiles_y == (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
-               "the lists are of an image of another size");
-    GS_REQUIRE(lists->tile_begin && (lists->pairs == 0 || (lists->splat_index && splats)),
-               "the lists and their splats must be given");
-    GS_REQUIRE(image->color && image->transmittance && image->consumed,
-               "every plane of the image must be given");
+gs_status check(const char *function, const gs_splat *splats, const gs_lists *lists, int width, int height,
+                const float *background, const gs_image *image) {
+    GS_REQUIRE_OF(function, lists && background && image, "lists, background and image must be given");
+    GS_REQUIRE_OF(function, width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
+                  "width and height must be in 1..16384");
+    GS_REQUIRE_OF(function,
+                  lists->tiles_x == (width + GS_TILE_SIZE - 1) / GS_TILE_SIZE &&
+                      lists->tiles_y == (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
+                  "the lists are of an image of another size");
+    GS_REQUIRE_OF(function, lists->tile_begin && (lists->pairs == 0 || (lists->splat_index && splats)),
+                  "the lists and their splats must be given");
+    GS_REQUIRE_OF(function, image->color && image->transmittance && image->consumed,
+                  "every plane of the image must be given");
     return GS_OK;
 }
 
@@ -143,7 +144,7 @@ gs_status check(const gs_splat *splats, const gs_lists *lists, int width, int he
 
 gs_status gs_render(const gs_splat *splats, const gs_lists *lists, int32_t width, int32_t height,
                     const float background[3], const gs_image *image, gs_stream stream) {
-    const gs_status status = check(splats, lists, width, height, background, image);
+    const gs_status status = check(__func__, splats, lists, width, height, background, image);
     if (status != GS_OK) return status;
     GS_CUDA(launch(stream, lists->tiles_x * lists->tiles_y, tile_pixels, render_kernel, splats, *lists, width,
                    height, color3{background[0], background[1], background[2]}, *image));
@@ -154,7 +155,7 @@ gs_status gs_render_backward(const gs_splat *splats, int64_t count, const gs_lis
                              int32_t height, const float background[3], const gs_image *image,
                              const float *color_gradient, const float *alpha_gradient, gs_reduction reduction,
                              int balance_threshold, float *moments, gs_stream stream) {
-    const gs_status status = check(splats, lists, width, height, background, image);
+    const gs_status status = check(__func__, splats, lists, width, height, background, image);
     if (status != GS_OK) return status;
     GS_REQUIRE(count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
     GS_REQUIRE(color_gradient && (count == 0 || moments), "color_gradient and moments must be given");

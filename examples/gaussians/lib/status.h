@@ -28,9 +28,11 @@ gs_status libgs_fail_device(cudaError_t error, const char *call, const char *fil
     } while (0)
 
 // Returns GS_INVALID_ARGUMENT with "function: text" unless the condition holds. Write it so that NaN fails.
-#define GS_REQUIRE(condition, text)                                                                          \
+#define GS_REQUIRE(condition, text) GS_REQUIRE_OF(__func__, condition, text)
+// The same where `function` was called to check the arguments of another, whose name it was given.
+#define GS_REQUIRE_OF(function, condition, text)                                                             \
     do {                                                                                                     \
-        if (!(condition)) return libgs_fail(GS_INVALID_ARGUMENT, "%s: %s", __func__, text);                  \
+        if (!(condition)) return libgs_fail(GS_INVALID_ARGUMENT, "%s: %s", function, text);                  \
     } while (0)
 
 #endif
