@@ -6,6 +6,7 @@
 #define SIMT_INTRINSICS_H
 
 #include <cassert>
+#include <climits>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -163,6 +164,20 @@ inline unsigned __float2uint_rn(float x) {
 }
 inline unsigned __float2uint_rz(float x) {
     return simt::to_unsigned(std::trunc(x));
+}
+inline long long __double2ll_rn(double x) {
+    if (!(x == x)) return LLONG_MIN; // as a GPU has it, unlike the others
+    x = std::nearbyint(x);
+    return x >= 0x1p63 ? LLONG_MAX : x <= -0x1p63 ? LLONG_MIN : (long long)x;
+}
+inline long long __float2ll_rn(float x) {
+    return __double2ll_rn(double(x));
+}
+inline float __ll2float_rn(long long x) {
+    return float(x);
+}
+inline double __ll2double_rn(long long x) {
+    return double(x);
 }
 inline float __int2float_rn(int x) {
     return float(x);
