@@ -119,25 +119,25 @@ __device__ __forceinline__ void atomic_add(float4 *address, float4 value) {
 // sign.
 struct add {
     template <typename T>
-    __device__ __forceinline__ T operator()(T old, T value) const {
+    __host__ __device__ __forceinline__ T operator()(T old, T value) const {
         return old + value;
     }
 };
 struct multiply {
     template <typename T>
-    __device__ __forceinline__ T operator()(T old, T value) const {
+    __host__ __device__ __forceinline__ T operator()(T old, T value) const {
         return old * value;
     }
 };
 struct minimum {
     template <typename T>
-    __device__ __forceinline__ T operator()(T old, T value) const {
+    __host__ __device__ __forceinline__ T operator()(T old, T value) const {
         return value < old ? value : old;
     }
 };
 struct maximum {
     template <typename T>
-    __device__ __forceinline__ T operator()(T old, T value) const {
+    __host__ __device__ __forceinline__ T operator()(T old, T value) const {
         return old < value ? value : old;
     }
 };
