@@ -34,6 +34,7 @@ TEST(Status, ReductionNamesGoBothWays) {
     EXPECT_EQ(gs_reduction_from_name("atomic"), GS_ATOMIC);
     EXPECT_EQ(gs_reduction_from_name("serial"), GS_SERIAL);
     EXPECT_EQ(gs_reduction_from_name("bfly"), GS_BFLY);
+    EXPECT_EQ(gs_reduction_from_name("block"), GS_BLOCK);
     EXPECT_EQ(gs_reduction_name(GS_REDUCTIONS), nullptr);
     for (const char *unknown : {"", "Atomic", "atomic ", "bfl", "tree"})
         EXPECT_EQ(gs_reduction_from_name(unknown), -1) << unknown;

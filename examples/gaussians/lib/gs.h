@@ -126,9 +126,15 @@ typedef struct gs_frame {
     gs_lists lists;
 } gs_frame;
 
-typedef enum gs_reduction { GS_ATOMIC = 0, GS_SERIAL = 1, GS_BFLY = 2, GS_REDUCTIONS = 3 } gs_reduction;
+typedef enum gs_reduction {
+    GS_ATOMIC,
+    GS_SERIAL,
+    GS_BFLY,
+    GS_BLOCK, // a tree over the whole tile in shared memory, one compare-and-swap a sum; no balance_threshold
+    GS_REDUCTIONS
+} gs_reduction;
 
-// "atomic", "serial", "bfly"; NULL if out of range. And back: -1 if unknown.
+// "atomic", "serial", "bfly", "block"; NULL if out of range. And back: -1 if unknown.
 const char *gs_reduction_name(gs_reduction reduction);
 int gs_reduction_from_name(const char *name);
 

@@ -2,14 +2,12 @@
 // Blending, forward and backward: a block a tile, a thread a pixel, a warp an 8x4 patch. Formulas:
 // docs/math.md, section 3.
 #include "blend.cuh"
+#include "blend_commit.cuh"
 #include "launch.cuh"
 #include "status.h"
-#include <distwar/reduce.cuh>
 #include <math.h>
 
 namespace {
-
-constexpr unsigned full_warp = 0xffffffffu;
 
 struct color3 {
     float r, g, b;
@@ -56,8 +54,8 @@ __global__ void __launch_bounds__(tile_pixels)
     image.consumed[p.index] = consumed;
 }
 
-// One body for every strategy. All 32 lanes stay in the loop, so that `reduce` always has a full warp.
-template <distwar::strategy Strategy>
+// One body for every reduction. All threads of the tile stay in the loop and come to `commit` together.
+template <gs_reduction Reduction>
 __global__ void __launch_bounds__(tile_pixels)
     render_backward_kernel(const gs_splat *splats, gs_lists lists, int width, int height, color3 background,
                            gs_image image, const float *color_gradient, const float *alpha_gradient,
@@ -65,6 +63,7 @@ __global__ void __launch_bounds__(tile_pixels)
     __shared__ gs_splat batch[tile_pixels];
     __shared__ uint32_t batch_index[tile_pixels];
     __shared__ uint32_t tile_consumed;
+    __shared__ commit_memory<Reduction> memory;
     const pixel p = pixel_of_thread(lists.tiles_x, width, height);
     const int64_t begin = lists.tile_begin[p.tile];
 
@@ -118,8 +117,7 @@ __global__ void __launch_bounds__(tile_pixels)
                 value[7] = h * c.e0 * c.e1;
                 value[8] = h * c.e1 * c.e1;
             }
-            distwar::reduce<Strategy>(full_warp, active, batch_index[j], value,
-                                      distwar::record<float>{moments, GS_MOMENTS_STRIDE}, balance_threshold);
+            commit(active, batch_index[j], value, moments, balance_threshold, memory);
         }
     }
 }
@@ -162,9 +160,9 @@ gs_status gs_render_backward(const gs_splat *splats, int64_t count, const gs_lis
     GS_REQUIRE(balance_threshold >= 0 && balance_threshold <= 33, "balance_threshold must be in 0..33");
     using kernel = void (*)(const gs_splat *, gs_lists, int, int, color3, gs_image, const float *,
                             const float *, int, float *);
-    static const kernel kernels[GS_REDUCTIONS] = {render_backward_kernel<distwar::strategy::atomic>,
-                                                  render_backward_kernel<distwar::strategy::serial>,
-                                                  render_backward_kernel<distwar::strategy::bfly>};
+    static const kernel kernels[GS_REDUCTIONS] = {
+        render_backward_kernel<GS_ATOMIC>, render_backward_kernel<GS_SERIAL>, render_backward_kernel<GS_BFLY>,
+        render_backward_kernel<GS_BLOCK>};
     GS_REQUIRE(reduction >= 0 && reduction < GS_REDUCTIONS, "unknown reduction");
     if (count > 0)
         GS_CUDA(cudaMemsetAsync(moments, 0, size_t(count) * GS_MOMENTS_STRIDE * sizeof(float), stream));
