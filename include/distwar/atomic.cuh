@@ -7,6 +7,7 @@
 #ifndef DISTWAR_ATOMIC_CUH
 #define DISTWAR_ATOMIC_CUH
 
+#include "version.h"
 #ifndef __CUDACC_RTC__
 #include <cuda_runtime.h>
 #endif

@@ -6,6 +6,7 @@
 #ifndef DISTWAR_LANES_CUH
 #define DISTWAR_LANES_CUH
 
+#include "version.h"
 #ifndef __CUDACC_RTC__
 #include <cuda_runtime.h>
 #endif

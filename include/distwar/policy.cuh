@@ -18,6 +18,7 @@ struct policy {
     int balance_threshold; // see reduce.cuh
 };
 
+#ifndef __CUDACC_RTC__
 // A strategy known at compile time: converts to it, also as a template argument.
 template <strategy S>
 struct strategy_constant {
@@ -39,6 +40,7 @@ auto with_strategy(strategy chosen, Body &&body) {
         return body(strategy_constant<strategy::tree>{});
     }
 }
+#endif
 
 } // namespace distwar
 

@@ -1,0 +1,13 @@
+# Installs BUILD into PREFIX, which must then hold every header of SOURCE and nothing but what is listed here.
+file(REMOVE_RECURSE ${PREFIX})
+execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${PREFIX} COMMAND_ERROR_IS_FATAL ANY)
+file(GLOB_RECURSE installed RELATIVE ${PREFIX} ${PREFIX}/*)
+file(GLOB_RECURSE expected RELATIVE ${SOURCE} ${SOURCE}/include/distwar/*)
+foreach(name Config ConfigVersion Targets)
+  list(APPEND expected share/cmake/distwar/distwar${name}.cmake)
+endforeach()
+list(SORT installed)
+list(SORT expected)
+if(NOT installed STREQUAL expected)
+  message(FATAL_ERROR "installed: ${installed}\nexpected: ${expected}")
+endif()
