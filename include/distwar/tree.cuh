@@ -210,12 +210,12 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
         const unsigned leaders = __ballot_sync(all_lanes, leads);
         if (count_lanes(leaders) * detail::group_shuffles<Sink, plain, T>(K) <=
             detail::doubling_shuffles(K, size_of_largest)) {
+            if (active && !summed) sink.add(plain_key(key), val);
             for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
                 const unsigned leader = lowest_lane(rest);
                 const plain its_key = __shfl_sync(all_lanes, plain_key(key), int(leader));
                 detail::commit_tree(summed && plain_key(key) == its_key, leader, its_key, val, sink);
             }
-            if (active && !summed) sink.add(plain_key(key), val);
             return;
         }
     }

@@ -74,6 +74,7 @@ TEST(ReductionCost, OfNoActiveLaneIsAtMostOneVote) {
         for (const unsigned lanes : {all_lanes, 0x00ff0f01u, 1u}) {
             SCOPED_TRACE(lanes);
             expect_cost(cost_of<strategy::serial, k>(lanes, 0, one_key, 0), 0, 1, 0, 0, 0, 0);
+            expect_cost(cost_of<strategy::tree, k>(lanes, 0, one_key, 0), 0, 1, 0, 0, 0, 0);
             expect_cost(cost_of<strategy::atomic, k>(lanes, 0, one_key, 0), 0, 0, 0, 0, 0, 0);
             const uint64_t votes = lanes == all_lanes;
             expect_cost(cost_of<strategy::bfly, k>(lanes, 0, one_key, 0), 0, votes, 0, 0, 0, 0);
@@ -149,6 +150,127 @@ TEST(ReductionCost, OfSerialIsThatOfItsLargestSummedGroup) {
             expect_cost(found, K * (largest - 1), 1, looks, looks, K, requests);
         }
     }
+}
+
+TEST(ReductionCost, OfTreeOf9ValuesIs12ShufflesAnd1AtomicInstruction) {
+    static_assert(distwar::tree_shuffles(9) == 12);
+    for (const unsigned active : {all_lanes, 0xffff0000u, 0x00100400u, 1u}) {
+        const cost found = cost_of<strategy::tree, 9>(all_lanes, active, one_key, 0);
+        expect_cost(found, 1 + 12, 2, 0, 0, 1, 9); // 1 for the key
+    }
+}
+
+TEST(ReductionCost, OfTreeIsHalfOfTheValuesAtEachStep) {
+    const int shuffles[] = {5, 5, 6, 6, 8}; // of K = 1..5, by hand
+    EXPECT_EQ((cost_of<strategy::tree, 1>(all_lanes, all_lanes, one_key, 0).shuffles), 1u + shuffles[0]);
+    EXPECT_EQ((cost_of<strategy::tree, 2>(all_lanes, all_lanes, one_key, 0).shuffles), 1u + shuffles[1]);
+    EXPECT_EQ((cost_of<strategy::tree, 3>(all_lanes, all_lanes, one_key, 0).shuffles), 1u + shuffles[2]);
+    EXPECT_EQ((cost_of<strategy::tree, 4>(all_lanes, all_lanes, one_key, 0).shuffles), 1u + shuffles[3]);
+    EXPECT_EQ((cost_of<strategy::tree, 5>(all_lanes, all_lanes, one_key, 0).shuffles), 1u + shuffles[4]);
+    expect_cost(cost_of<strategy::tree, 32>(all_lanes, 7, one_key, 0), 1 + 31, 2, 0, 0, 1, 32);
+    expect_cost(cost_of<strategy::tree, 33>(all_lanes, 7, one_key, 0), 1 + 17 + 9 + 5 + 3 + 2, 2, 0, 0, 2,
+                33);
+    expect_cost(cost_of<strategy::tree, 64>(all_lanes, 7, one_key, 0), 1 + 62, 2, 0, 0, 2, 64);
+}
+
+TEST(ReductionCost, OfTreeChangesExactlyAtTheThreshold) {
+    for (int n = 1; n <= 32; ++n)
+        for (int threshold = 0; threshold <= 33; ++threshold) {
+            SCOPED_TRACE(testing::Message() << n << " lanes, threshold " << threshold);
+            const cost found = cost_of<strategy::tree, 3>(all_lanes, lowest(n), one_key, threshold);
+            if (n >= threshold)
+                expect_cost(found, 1 + 6, 2, 0, 0, 1, 3);
+            else
+                expect_cost(found, 0, 1, 0, 0, 3, 3 * n);
+        }
+}
+
+// Keys of 32 lanes: the first sizes[0] lanes hold 0, and so on; what is left holds a key for each lane.
+std::vector<int> groups_of(const std::vector<int> &sizes) {
+    std::vector<int> keys;
+    for (const int size : sizes) keys.insert(keys.end(), size_t(size), int(keys.size()));
+    while (keys.size() < 32) keys.push_back(int(keys.size()));
+    return keys;
+}
+
+TEST(ReductionCost, OfTreeWithSeveralKeysIsThatOfTheCheaperForm) {
+    enum { K = 9, LOOKS = 1, VOTES = 3 }; // a shuffle for the first key; all, ballot twice
+    struct {
+        std::vector<int> sizes;
+        int threshold;
+        uint64_t shuffles, atomic_instructions, atomic_requests;
+    } const cases[] = {
+        {{16, 16}, 0, 2 * 13, 2, 2 * K},        // a tree each, not 39
+        {{30, 2}, 0, 2 * 13, 2, 2 * K},         //
+        {{30, 2}, 3, 13, 1 + K, 3 * K},         // the small group by plain atomics
+        {{31}, 0, 13, 1 + K, 2 * K},            // so goes a lane alone
+        {{11, 11, 10}, 0, 3 * 13, 3, 3 * K},    // 39 either way
+        {{8, 8, 8, 8}, 0, 3 * K + 2, K, 4 * K}, // side by side, not 52
+        {{8, 8, 8, 8}, 9, 0, K, 32 * K},        // none is summed
+        {{2, 2, 2}, 0, K, K, 29 * K},           //
+        {{3, 2, 2}, 0, 2 * K + 1, K, 28 * K},   //
+        {{}, 0, 0, K, 32 * K},                  // 32 keys
+    };
+    for (const auto &c : cases) {
+        SCOPED_TRACE(testing::PrintToString(c.sizes));
+        const cost found = cost_of<strategy::tree, K>(all_lanes, all_lanes, groups_of(c.sizes), c.threshold);
+        expect_cost(found, LOOKS + c.shuffles, VOTES, 1, 1, c.atomic_instructions, c.atomic_requests);
+    }
+}
+
+TEST(ReductionCost, OfTreeOnPartOfTheWarpIsLogarithmic) {
+    const unsigned lanes = 0x7ffffffe;
+    for_each_k([&](auto k) {
+        uint64_t turns = 0;
+        for (int n = 1; n <= 30; ++n) {
+            if (n > 1 << turns) ++turns;
+            const cost found = cost_of<strategy::tree, k>(lanes, lowest(n) << 1, one_key, 0);
+            expect_cost(found, turns ? turns * (k + 1) - 1 : 0, 1, 1, 1, k, k);
+        }
+    });
+}
+
+// A key known to be one, and a sink of pointers.
+template <strategy S, int K>
+__global__ void reduce_uniform(unsigned active, float *targets) {
+    float val[K];
+    for (int k = 0; k < K; ++k) val[k] = 1;
+    distwar::reduce<S>(all_lanes, active >> threadIdx.x & 1, distwar::uniform_key{2}, val,
+                       distwar::record<float>{targets, K});
+}
+__global__ void reduce_to_pointers(float *targets) {
+    const float val[3] = {1, 2, 3};
+    distwar::reduce_tree(all_lanes, true, 0, val, distwar::pointers{targets, targets + 1, targets + 2});
+}
+template <typename... Parameters>
+simt_counters count(void (*kernel)(Parameters...), Parameters... arguments) {
+    simt_counters_reset();
+    run(1, 32, kernel, arguments...);
+    return simt_counters_read();
+}
+
+TEST(ReductionCost, OfAUniformKeyIsNothing) {
+    const device_array<float> targets(std::vector<float>(32, 0.0f));
+    for (const unsigned active : {all_lanes, 0x00f0ff00u}) {
+        const simt_counters tree = count(reduce_uniform<strategy::tree, 9>, active, targets.get());
+        EXPECT_EQ(tree.shuffles, 12u);
+        EXPECT_EQ(tree.votes, 1u);
+        EXPECT_EQ(tree.atomic_instructions, 1u);
+        const simt_counters bfly = count(reduce_uniform<strategy::bfly, 9>, active, targets.get());
+        EXPECT_EQ(bfly.shuffles, 45u);
+        EXPECT_EQ(bfly.votes, 1u);
+        EXPECT_EQ(count(reduce_uniform<strategy::serial, 9>, active, targets.get()).matches, 0u);
+    }
+}
+
+TEST(ReductionCost, OfTreeToPointersIsKMoreShufflesAndKAtomics) {
+    const device_array<float> targets(std::vector<float>(3, 0.0f));
+    const simt_counters found = count(reduce_to_pointers, targets.get());
+    EXPECT_EQ(found.shuffles, 1u + 6 + 3);
+    EXPECT_EQ(found.votes, 2u);
+    EXPECT_EQ(found.atomic_instructions, 3u);
+    EXPECT_EQ(found.atomic_requests, 3u);
+    EXPECT_EQ(targets.download(), (std::vector<float>{32, 64, 96}));
 }
 
 // Atomics that atomic_update sends.

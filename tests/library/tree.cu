@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+// The tree: whose lane holds which total, minima and maxima, other sinks than the library's own, keys known
+// to be one, and the choice of a strategy at run time. That reduce_tree adds each lane once is in
+// reduction.cu.
+
+#include "device_test.cuh"
+#include <cmath>
+#include <distwar/reduce.cuh>
+#include <gtest/gtest.h>
+#include <limits>
+#include <utility>
+
+using distwar::all_lanes;
+using distwar::strategy;
+
+namespace {
+
+const float infinity = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+
+// totals[lane][place] of one warp.
+template <int K, typename T, typename Op>
+__global__ void total_of(unsigned active, const T *values, T *totals) {
+    const unsigned lane = threadIdx.x;
+    enum { PLACES = distwar::tree_places(K) };
+    T val[K], total[PLACES];
+    for (int k = 0; k < K; ++k) val[k] = values[lane * K + k];
+    distwar::tree_total(active >> lane & 1, val, total, Op{});
+    for (int place = 0; place < PLACES; ++place) totals[lane * PLACES + place] = total[place];
+}
+
+template <int K, typename T, typename Op>
+std::vector<T> totals_of(unsigned active, const std::vector<T> &values) {
+    const device_array<T> device_values(values), totals(std::vector<T>(32 * distwar::tree_places(K), T(77)));
+    run(1, 32, total_of<K, T, Op>, active, device_values.get(), totals.get());
+    std::vector<T> found, all = totals.download();
+    for (int k = 0; k < K; ++k)
+        found.push_back(all[distwar::tree_owner(k) * distwar::tree_places(K) + distwar::tree_place(k)]);
+    return found;
+}
+
+template <int K, typename T>
+void check_totals(draw &random) {
+    SCOPED_TRACE(K);
+    for (unsigned round = 0; round < 6; ++round) {
+        const unsigned active = round == 0 ? all_lanes : round == 1 ? 0 : random.bits();
+        std::vector<T> values(32 * K), sum(K, T(0)), least(K, T(infinity)), most(K, T(-infinity));
+        for (int lane = 0; lane < 32; ++lane)
+            for (int k = 0; k < K; ++k) {
+                T &value = values[lane * K + k];
+                value = T(random.below(1 << 16)) - 30000;
+                if (active >> lane & 1) {
+                    sum[k] += value;
+                    least[k] = std::min(least[k], value);
+                    most[k] = std::max(most[k], value);
+                } else if (round % 2) {
+                    value = T(nan);
+                }
+            }
+        set_schedule(round);
+        EXPECT_EQ((totals_of<K, T, distwar::add>(active, values)), sum);
+        EXPECT_EQ((totals_of<K, T, distwar::minimum>(active, values)), least);
+        EXPECT_EQ((totals_of<K, T, distwar::maximum>(active, values)), most);
+    }
+}
+
+template <int... K>
+void check_all_totals(std::integer_sequence<int, K...>) {
+    draw random(3);
+    (check_totals<K + 1, float>(random), ...);
+    check_totals<9, double>(random);
+    check_totals<64, double>(random);
+}
+
+TEST(Tree, TotalsAreInTheLanesThatOwnThem) {
+    check_all_totals(std::make_integer_sequence<int, 64>());
+}
+
+TEST(Tree, TotalsOfIntegersAreExact) {
+    draw random(4);
+    std::vector<long long> values(32), sum(1, 0);
+    for (long long &value : values) sum[0] += value = (long long)(random.bits()) << 25;
+    EXPECT_EQ((totals_of<1, long long, distwar::add>(all_lanes, values)), sum);
+}
+
+TEST(Tree, MinimaAndMaximaIgnoreNaNAndSumsKeepIt) {
+    std::vector<float> values(32, nan);
+    values[5] = 3;
+    values[20] = -infinity;
+    EXPECT_EQ((totals_of<1, float, distwar::minimum>(all_lanes, values)[0]), -infinity);
+    EXPECT_EQ((totals_of<1, float, distwar::maximum>(all_lanes, values)[0]), 3);
+    EXPECT_EQ((totals_of<1, float, distwar::maximum>(1u << 4, values)[0]), -infinity);
+    EXPECT_TRUE(std::isnan(totals_of<1, float, distwar::add>(all_lanes, values)[0]));
+    EXPECT_EQ((totals_of<1, float, distwar::add>(1u << 5, values)[0]), 3);
+}
+
+// The library knows no more of this sink than add.
+struct doubled {
+    float *base;
+    template <int K>
+    __device__ void add(int key, const float (&values)[K]) const {
+        for (int k = 0; k < K; ++k) distwar::atomic_add(base + key * K + k, 2 * values[k]);
+    }
+};
+// And of this one, that it is addressed by key.
+struct doubled_by_key : doubled {
+    int count;
+    __device__ void add_one(int key, int k, float value) const {
+        distwar::atomic_add(base + key * count + k, 2 * value);
+    }
+};
+static_assert(!distwar::is_addressed_by_key<doubled, int, float>);
+static_assert(distwar::is_addressed_by_key<doubled_by_key, int, float>);
+static_assert(distwar::is_addressed_by_key<distwar::record<float>, int, float>);
+static_assert(distwar::is_addressed_by_key<distwar::planes<double>, unsigned long long, double>);
+static_assert(!distwar::is_addressed_by_key<distwar::pointers<3, float>, int, float>);
+
+enum { KEYS = 5, VALUES = 3 };
+
+template <typename Sink>
+__global__ void reduce_to(Sink sink, int keys, unsigned active) {
+    const int lane = int(threadIdx.x);
+    const float val[VALUES] = {float(1 + lane), float(100 + lane), float(1000 * lane)};
+    distwar::reduce_tree(all_lanes, active >> lane & 1, lane % keys, val, sink);
+}
+
+std::vector<float> sums_of(int keys, unsigned active) {
+    std::vector<float> sums(KEYS * VALUES, 0.0f);
+    for (int lane = 0; lane < 32; ++lane) {
+        if (!(active >> lane & 1)) continue;
+        const float val[VALUES] = {float(1 + lane), float(100 + lane), float(1000 * lane)};
+        for (int k = 0; k < VALUES; ++k) sums[lane % keys * VALUES + k] += val[k];
+    }
+    return sums;
+}
+
+TEST(Tree, TakesSinksOfTheCaller) {
+    for (int keys = 1; keys <= KEYS; ++keys)
+        for (const unsigned active : {all_lanes, 0xfffffff0u, 0x00008000u, 0x13579bdfu}) {
+            std::vector<float> expected = sums_of(keys, active);
+            for (float &sum : expected) sum *= 2;
+            const device_array<float> one(std::vector<float>(KEYS * VALUES, 0.0f)),
+                other(std::vector<float>(KEYS * VALUES, 0.0f));
+            run(1, 32, reduce_to<doubled>, doubled{one.get()}, keys, active);
+            run(1, 32, reduce_to<doubled_by_key>, doubled_by_key{{other.get()}, VALUES}, keys, active);
+            EXPECT_EQ(one.download(), expected) << keys << " keys";
+            EXPECT_EQ(other.download(), expected) << keys << " keys";
+        }
+}
+
+// Several warps add to shared memory through each kind of sink.
+template <strategy S>
+__global__ void reduce_to_shared(int keys, unsigned active, float *result) {
+    __shared__ float records[KEYS * VALUES], in_planes[KEYS * VALUES], pointed[KEYS * VALUES];
+    if (threadIdx.x < KEYS * VALUES) records[threadIdx.x] = in_planes[threadIdx.x] = pointed[threadIdx.x] = 0;
+    __syncthreads();
+    const int lane = int(threadIdx.x % 32), key = lane % keys;
+    const bool adds = active >> lane & 1;
+    const float val[VALUES] = {float(1 + lane), float(100 + lane), float(1000 * lane)};
+    float *const mine = pointed + key * VALUES;
+    distwar::reduce<S>(all_lanes, adds, key, val, distwar::record<float>{records, VALUES}, 2);
+    distwar::reduce<S>(all_lanes, adds, key, val, distwar::planes<float>{in_planes, KEYS}, 2);
+    distwar::reduce<S>(all_lanes, adds, key, val, distwar::pointers{mine, mine + 1, mine + 2}, 2);
+    __syncthreads();
+    if (threadIdx.x < KEYS * VALUES) {
+        const int k = int(threadIdx.x) / KEYS, of = int(threadIdx.x) % KEYS;
+        result[threadIdx.x] = records[threadIdx.x];
+        result[KEYS * VALUES + of * VALUES + k] = in_planes[threadIdx.x];
+        result[2 * KEYS * VALUES + threadIdx.x] = pointed[threadIdx.x];
+    }
+}
+
+template <strategy S>
+void check_shared() {
+    enum { WARPS = 4 };
+    for (int keys = 1; keys <= KEYS; ++keys)
+        for (const unsigned active : {all_lanes, 0x00ff00f0u, 0x80000000u}) {
+            const device_array<float> result(std::vector<float>(3 * KEYS * VALUES, -1.0f));
+            set_schedule(unsigned(keys));
+            run(1, 32 * WARPS, reduce_to_shared<S>, keys, active, result.get());
+            const std::vector<float> found = result.download(), sums = sums_of(keys, active);
+            for (int i = 0; i < 3 * KEYS * VALUES; ++i)
+                ASSERT_EQ(found[i], WARPS * sums[i % (KEYS * VALUES)])
+                    << "strategy " << int(S) << ", " << keys << " keys, value " << i;
+        }
+}
+
+TEST(Sinks, MayBeInSharedMemory) {
+    check_shared<strategy::atomic>();
+    check_shared<strategy::serial>();
+    check_shared<strategy::bfly>();
+    check_shared<strategy::tree>();
+}
+
+// A key known to be one, in whole warps and in parts.
+template <strategy S>
+__global__ void reduce_uniform(unsigned lanes, unsigned active, int threshold, float *targets) {
+    const unsigned lane = threadIdx.x;
+    if (!(lanes >> lane & 1)) return;
+    const float val[2] = {float(1 + lane), float(1000 * lane)};
+    distwar::reduce<S>(lanes, active >> lane & 1, distwar::uniform_key{3ull}, val,
+                       distwar::planes<float>{targets, 4}, threshold);
+}
+
+template <strategy S>
+void check_uniform() {
+    for (const unsigned lanes : {all_lanes, 0x0ff0000fu, 0x80000000u})
+        for (const unsigned bits : {all_lanes, 0x88888888u, 0u})
+            for (const int threshold : {0, 4, 33}) {
+                const unsigned active = lanes & bits;
+                std::vector<float> expected(8, 0.0f);
+                for (int lane = 0; lane < 32; ++lane)
+                    if (active >> lane & 1) {
+                        expected[3] += float(1 + lane);
+                        expected[7] += float(1000 * lane);
+                    }
+                const device_array<float> targets(std::vector<float>(8, 0.0f));
+                run(1, 32, reduce_uniform<S>, lanes, active, threshold, targets.get());
+                EXPECT_EQ(targets.download(), expected)
+                    << "strategy " << int(S) << std::hex << ", lanes " << lanes << ", active " << active;
+            }
+}
+
+TEST(UniformKey, IsTakenByEveryStrategy) {
+    check_uniform<strategy::atomic>();
+    check_uniform<strategy::serial>();
+    check_uniform<strategy::bfly>();
+    check_uniform<strategy::tree>();
+}
+
+template <strategy S>
+__global__ void name_strategy(int *name) {
+    if (threadIdx.x == 0) *name = int(S);
+}
+
+TEST(Policy, BecomesATemplateArgument) {
+    for (const strategy chosen : {strategy::atomic, strategy::serial, strategy::bfly, strategy::tree}) {
+        const distwar::policy policy = {chosen, 8};
+        const device_array<int> name(std::vector<int>(1, -1));
+        const int returned = distwar::with_strategy(policy.reduction, [&](auto constant) {
+            run(1, 32, name_strategy<constant>, name.get());
+            return 10 + int(strategy(constant));
+        });
+        EXPECT_EQ(returned, 10 + int(chosen));
+        EXPECT_EQ(name.download()[0], int(chosen));
+    }
+}
+
+} // namespace
