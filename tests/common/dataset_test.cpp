@@ -176,10 +176,10 @@ TEST_F(Dataset, NamesTheFirstOfTwoBadPictures) {
 TEST_F(Dataset, RefusesAModelWithoutImages) {
     images.clear();
     write_model();
-    expect_refusal(folder / "sparse/0/images.bin", "has no images");
+    expect_refusal(folder / "sparse/0/images.bin", "holds no images");
     const dataset_options options = {1, {0, 0, 0}};
     EXPECT_FALSE(dataset_load((folder / "none").c_str(), &options, &got, &why));
-    EXPECT_TRUE(contains(why, folder / "none/sparse/0/cameras.bin")) << why.text;
+    EXPECT_TRUE(contains(why, folder / "none: cannot open")) << why.text;
 }
 
 } // namespace

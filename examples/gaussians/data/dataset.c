@@ -3,10 +3,13 @@
 #include "dataset.h"
 #include "colmap.h"
 #include "path.h"
+#include "transforms.h"
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void dataset_free(dataset *data) {
@@ -38,6 +41,11 @@ static void put_on(const float background[3], image *picture) {
     picture->channels = 3;
 }
 
+static void replace(image *picture, const image *by) {
+    image_free(picture);
+    *picture = *by;
+}
+
 static bool downscale_view(dataset_view *view, int factor, fault *why) {
     image small;
     if (!image_downscale(&view->picture, factor, &small, why)) return false;
@@ -51,39 +59,60 @@ static bool downscale_view(dataset_view *view, int factor, fault *why) {
     camera->cy /= block_y;
     camera->width = small.width;
     camera->height = small.height;
-    image_free(&view->picture);
-    view->picture = small;
+    replace(&view->picture, &small);
     return true;
 }
 
-static bool load_picture(const char *folder, const dataset_options *options, dataset_view *view, fault *why) {
-    char path[PATH_ROOM];
-    if (!path_join(path, folder, view->name, why) || !image_read(path, &view->picture, why)) return false;
-    if (view->picture.width != view->camera.width || view->picture.height != view->camera.height)
-        return fail(why, "%s: the picture has %d x %d pixels, its camera %d x %d", path, view->picture.width,
-                    view->picture.height, view->camera.width, view->camera.height);
-    if (view->picture.channels == 4) put_on(options->background, &view->picture);
-    if (options->downscale > 1 && !downscale_view(view, options->downscale, why))
-        return fail(why, "%s: %s", path, why->text);
+// The camera that took the picture, as an ideal pinhole, and its picture as that would have taken it.
+static bool idealise(const reconstruction_view *source, dataset_view *view, fault *why) {
+    lens optics = source->optics;
+    lens_complete(&optics, view->picture.width, view->picture.height);
+    if (!lens_check(&optics, why)) return fail(why, "the camera has %s", why->text);
+    if (view->picture.width != optics.width || view->picture.height != optics.height)
+        return fail(why, "the picture has %d x %d pixels, its camera %d x %d", view->picture.width,
+                    view->picture.height, optics.width, optics.height);
+    view->camera = lens_pinhole(&optics);
+    memcpy(view->camera.rotation, source->rotation, sizeof source->rotation);
+    memcpy(view->camera.translation, source->translation, sizeof source->translation);
+    if (lens_is_ideal(&optics)) return true;
+    image straight;
+    if (!lens_undistort(&optics, &view->picture, &straight, why)) return false;
+    replace(&view->picture, &straight);
     return true;
 }
 
 typedef struct loading {
-    const char *folder;
+    const char *folder; // of the pictures
     const dataset_options *options;
+    const reconstruction_view *sources;
     dataset *data;
-    atomic_size_t next; // view to take
+    atomic_size_t next;       // view to take
+    atomic_size_t with_alpha; // pictures
     pthread_mutex_t lock;
     size_t failed; // the first view that failed, by order of views; view_count: none
     fault why;
 } loading;
+
+static bool load_picture(loading *work, size_t i, fault *why) {
+    dataset_view *view = &work->data->views[i];
+    char path[PATH_ROOM];
+    if (!path_join(path, work->folder, view->name, why) || !image_read(path, &view->picture, why))
+        return false;
+    if (view->picture.channels == 4) {
+        atomic_fetch_add(&work->with_alpha, 1);
+        put_on(work->options->background, &view->picture);
+    }
+    const int factor = work->options->downscale;
+    return (idealise(&work->sources[i], view, why) && (factor == 1 || downscale_view(view, factor, why))) ||
+           fail(why, "%s: %s", path, why->text);
+}
 
 static void *load_pictures(void *argument) {
     loading *work = argument;
     const size_t count = work->data->view_count;
     for (size_t i; (i = atomic_fetch_add(&work->next, 1)) < count;) {
         fault why;
-        if (load_picture(work->folder, work->options, &work->data->views[i], &why)) continue;
+        if (load_picture(work, i, &why)) continue;
         atomic_store(&work->next, count); // views before this one are all taken and will be finished
         pthread_mutex_lock(&work->lock);
         if (i < work->failed) {
@@ -95,35 +124,77 @@ static void *load_pictures(void *argument) {
     return NULL;
 }
 
-bool dataset_load(const char *folder, const dataset_options *options, dataset *out, fault *why) {
-    *out = (dataset){0};
-    char model[PATH_ROOM], images[PATH_ROOM];
-    if (options->downscale < 1)
-        return fail(why, "cannot divide the pictures' size by %d", options->downscale);
-    if (!path_join(model, folder, "sparse/0", why) || !path_join(images, folder, "images", why) ||
-        !colmap_load(model, out, why))
-        return false;
-    loading work = {.folder = images,
-                    .options = options,
-                    .data = out,
-                    .lock = PTHREAD_MUTEX_INITIALIZER,
-                    .failed = out->view_count};
-    enum { MAX_HELPERS = 15 };
+// On all CPU cores.
+static bool load_all_pictures(loading *work, fault *why) {
+    enum { MAX_HELPERS = 63 };
     pthread_t helpers[MAX_HELPERS];
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     int started = 0;
-    while (started < MAX_HELPERS && started + 1 < cores && (size_t)started + 1 < out->view_count &&
-           pthread_create(&helpers[started], NULL, load_pictures, &work) == 0)
+    while (started < MAX_HELPERS && started + 1 < cores && (size_t)started + 1 < work->data->view_count &&
+           pthread_create(&helpers[started], NULL, load_pictures, work) == 0)
         started++;
-    load_pictures(&work); // this thread too, so it also works where no other can be started
+    load_pictures(work); // this thread too, so it also works where no other can be started
     for (int i = 0; i < started; i++) pthread_join(helpers[i], NULL);
-    if (out->view_count == 0) {
-        fail(why, "%s/images.bin: has no images", model);
-    } else if (work.failed == out->view_count) {
-        return true;
-    } else {
-        *why = work.why;
+    if (work->failed < work->data->view_count) *why = work->why;
+    return work->failed == work->data->view_count;
+}
+
+// Hands names and points over.
+static bool take_over(reconstruction *source, dataset *out, fault *why) {
+    out->views = calloc(source->view_count, sizeof *out->views);
+    if (!out->views) return fail(why, "no memory for %zu views", source->view_count);
+    out->view_count = source->view_count;
+    for (size_t i = 0; i < out->view_count; i++) {
+        out->views[i] = (dataset_view){.name = source->views[i].name, .held_out = source->views[i].held_out};
+        source->views[i].name = NULL;
     }
-    dataset_free(out);
-    return false;
+    out->point_count = source->point_count;
+    out->points = source->points;
+    out->colors = source->colors;
+    source->points = NULL;
+    source->colors = NULL;
+    return true;
+}
+
+// The folder of the pictures goes to `pictures`.
+static bool find_and_read(const char *folder, char pictures[PATH_ROOM], reconstruction *out, fault *why) {
+    char model[PATH_ROOM];
+    struct stat status;
+    *out = (reconstruction){0};
+    if (stat(folder, &status) != 0) return fail(why, "%s: cannot open: %s", folder, strerror(errno));
+    if (!S_ISDIR(status.st_mode)) return fail(why, "%s: not a folder", folder);
+    if (colmap_find(folder, model))
+        return path_join(pictures, folder, "images", why) && colmap_load(model, out, why);
+    if (transforms_are_in(folder)) { // no longer than a path may be, or nothing was found in it
+        strcpy(pictures, folder);
+        return transforms_load(folder, out, why);
+    }
+    return fail(
+        why,
+        "%s: has neither a COLMAP model (cameras.bin or cameras.txt, in sparse/0, sparse or the folder "
+        "itself) nor transforms_train.json nor transforms.json",
+        folder);
+}
+
+bool dataset_load(const char *folder, const dataset_options *options, dataset *out, fault *why) {
+    *out = (dataset){0};
+    char pictures[PATH_ROOM];
+    reconstruction source;
+    if (options->downscale < 1)
+        return fail(why, "cannot divide the pictures' size by %d", options->downscale);
+    if (!find_and_read(folder, pictures, &source, why)) return false;
+    bool loaded = take_over(&source, out, why);
+    if (loaded) {
+        loading work = {.folder = pictures,
+                        .options = options,
+                        .sources = source.views,
+                        .data = out,
+                        .lock = PTHREAD_MUTEX_INITIALIZER,
+                        .failed = out->view_count};
+        loaded = load_all_pictures(&work, why);
+        out->cut_out = work.with_alpha == out->view_count;
+    }
+    reconstruction_free(&source);
+    if (!loaded) dataset_free(out);
+    return loaded;
 }

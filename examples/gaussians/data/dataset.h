@@ -14,8 +14,8 @@ extern "C" {
 #endif
 
 typedef struct dataset_view {
-    char *name;       // the image's file name
-    gs_camera camera; // of the image as loaded, after downscaling
+    char *name;       // the picture's path inside its folder
+    gs_camera camera; // of the picture as loaded: an ideal pinhole; views may differ in size and all else
     image picture;    // RGB
     bool held_out;    // for measuring only, never for training
 } dataset_view;
@@ -23,9 +23,10 @@ typedef struct dataset_view {
 typedef struct dataset {
     size_t view_count;
     dataset_view *views; // sorted by name
-    size_t point_count;
-    float (*points)[3]; // world
+    size_t point_count;  // 0: the data has none
+    float (*points)[3];  // world
     uint8_t (*colors)[3];
+    bool cut_out; // every picture has an alpha channel: an object, with nothing around it
 } dataset;
 
 typedef struct dataset_options {
@@ -33,8 +34,14 @@ typedef struct dataset_options {
     float background[3]; // 0..1: what transparent pictures are put on
 } dataset_options;
 
-// A folder with images/ and sparse/0/{cameras,images,points3D}.bin (COLMAP). At least one view, or it fails.
-// On failure *out is empty. Decodes on all CPU cores.
+// Takes the first of these that it finds:
+// 1. a COLMAP model in FOLDER/sparse/0, FOLDER/sparse or FOLDER itself (see colmap.h), with pictures in
+// FOLDER/images;
+// 2. FOLDER/transforms_train.json and FOLDER/transforms_test.json, then FOLDER/transforms.json (see
+// transforms.h). Pictures are read in parallel, once each: decoded, put on the background, undistorted at
+// full size (see lens.h), downscaled. A camera's fx, cx are divided by the factor exactly, fy, cy likewise;
+// rows and columns that do not fill a block are cut off at the bottom and the right. At least one view, or it
+// fails. On failure *out is empty.
 bool dataset_load(const char *folder, const dataset_options *options, dataset *out, fault *why);
 // Marks every `every`th view as held out, from the first; none if 0. Does nothing if the data itself names
 // its held-out views.

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// COLMAP's binary model. Layout: github.com/colmap/colmap, doc/format.rst; all numbers little-endian, no
+// padding.
+#include "colmap_model.h"
+#include "input_file.h"
+#include "path.h"
+#include <inttypes.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied as the file has them");
+
+enum {
+    MAX_NAME = 1024,   // bytes of an image name, the zero included
+    CAMERA_BYTES = 24, // the least a record can take
+    IMAGE_BYTES = 73,
+    POINT_BYTES = 51
+};
+
+// Each file begins with the number of its records.
+static bool begin(input_file *file, uint64_t least_bytes, const char *what, uint64_t *count, fault *why) {
+    return input_file_read(file, count, sizeof *count, "the number of records", why) &&
+           input_file_expect(file, *count, least_bytes, what, why);
+}
+
+static bool end(const input_file *file, fault *why) {
+    if (file->offset == file->size) return true;
+    return fail(why, "%s: %" PRIu64 " bytes follow the last record, at byte %" PRIu64, file->path,
+                file->size - file->offset, file->offset);
+}
+
+static record_place here(const input_file *file) {
+    return (record_place){file->path, "byte", file->offset};
+}
+
+static bool read_camera(input_file *file, colmap_model *model, fault *why) {
+    const record_place place = here(file);
+    int32_t id, camera_model;
+    uint64_t size[2];
+    double parameters[COLMAP_MAX_PARAMETERS];
+    if (!input_file_read(file, &id, 4, "a camera's id", why) ||
+        !input_file_read(file, &camera_model, 4, "a camera's model", why))
+        return false;
+    const int count = colmap_parameter_count(&place, id, camera_model, why);
+    return count > 0 && input_file_read(file, size, sizeof size, "a camera's image size", why) &&
+           input_file_read(file, parameters, (size_t)count * sizeof *parameters, "a camera's parameters",
+                           why) &&
+           colmap_add_camera(model, &place, id, camera_model, size, parameters, why);
+}
+
+static bool read_name(input_file *file, char name[MAX_NAME], fault *why) {
+    const uint64_t at = file->offset;
+    for (size_t length = 0; length < MAX_NAME; length++) {
+        if (!input_file_read(file, &name[length], 1, "an image's name", why)) return false;
+        if (!name[length]) return true;
+    }
+    return fail(why, "%s: at byte %" PRIu64 ": an image name of more than %d bytes", file->path, at,
+                MAX_NAME - 1);
+}
+
+static bool read_image(input_file *file, colmap_model *model, fault *why) {
+    const record_place place = here(file);
+    int32_t id, camera;
+    double quaternion[4], translation[3];
+    char name[MAX_NAME];
+    uint64_t observations;
+    return input_file_read(file, &id, 4, "an image's id", why) &&
+           input_file_read(file, quaternion, sizeof quaternion, "an image's rotation", why) &&
+           input_file_read(file, translation, sizeof translation, "an image's translation", why) &&
+           input_file_read(file, &camera, 4, "an image's camera id", why) && read_name(file, name, why) &&
+           input_file_read(file, &observations, 8, "an image's number of 2D points", why) &&
+           input_file_expect(file, observations, 24, "2D points", why) &&
+           input_file_skip(file, observations * 24, "2D points", why) &&
+           colmap_add_view(model, &place, quaternion, translation, camera, name, why);
+}
+
+static bool read_point(input_file *file, colmap_model *model, fault *why) {
+    const record_place place = here(file);
+    double position[3];
+    uint8_t color[3];
+    uint64_t track;
+    return input_file_skip(file, 8, "a point's id", why) &&
+           input_file_read(file, position, sizeof position, "a point's position", why) &&
+           input_file_read(file, color, sizeof color, "a point's colour", why) &&
+           input_file_skip(file, 8, "a point's error", why) &&
+           input_file_read(file, &track, 8, "the length of a point's track", why) &&
+           input_file_expect(file, track, 8, "track entries", why) &&
+           input_file_skip(file, track * 8, "a point's track", why) &&
+           colmap_add_point(model, &place, position, color, why);
+}
+
+static bool read_records(input_file *file, uint64_t least_bytes, const char *what,
+                         bool (*read_one)(input_file *, colmap_model *, fault *), colmap_model *model,
+                         fault *why) {
+    uint64_t count;
+    if (!begin(file, least_bytes, what, &count, why)) return false;
+    for (uint64_t i = 0; i < count; i++)
+        if (!read_one(file, model, why)) return false;
+    return end(file, why);
+}
+
+static bool open_in(const char *folder, const char *name, input_file *file, fault *why) {
+    char path[PATH_ROOM];
+    *file = (input_file){0};
+    return path_join(path, folder, name, why) && input_file_open(file, path, why);
+}
+
+bool colmap_read_binary(const char *folder, bool has_points, colmap_model *model, fault *why) {
+    input_file file;
+    bool ok = open_in(folder, "cameras.bin", &file, why) &&
+              read_records(&file, CAMERA_BYTES, "cameras", read_camera, model, why) &&
+              colmap_end_cameras(model, file.path, why);
+    input_file_close(&file);
+    if (!ok) return false;
+    ok = open_in(folder, "images.bin", &file, why) &&
+         read_records(&file, IMAGE_BYTES, "images", read_image, model, why) &&
+         reconstruction_sort(model->scene, file.path, why);
+    input_file_close(&file);
+    if (!ok || !has_points) return ok;
+    ok = open_in(folder, "points3D.bin", &file, why) &&
+         read_records(&file, POINT_BYTES, "points", read_point, model, why);
+    input_file_close(&file);
+    return ok;
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+// COLMAP's text model. Layout: github.com/colmap/colmap, doc/format.rst.
+#include "colmap_model.h"
+#include "path.h"
+#include "text_file.h"
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// The rest of a line.
+typedef struct cursor {
+    const text_file *text;
+    char *at;
+} cursor;
+
+static bool refuse_word(const cursor *rest, const char *what, fault *why) {
+    const char *word = rest->at + strspn(rest->at, " \t");
+    return fail(why, "%s: at line %" PRIu64 ": %s must be there, not '%.40s'", rest->text->file.path,
+                rest->text->number, what, word);
+}
+
+static bool ends_word(const char *end) {
+    return *end == '\0' || isspace((unsigned char)*end);
+}
+
+static bool read_real(cursor *rest, const char *what, double *out, fault *why) {
+    char *end;
+    *out = strtod(rest->at, &end);
+    if (end == rest->at || !ends_word(end)) return refuse_word(rest, what, why);
+    rest->at = end;
+    return true;
+}
+
+static bool read_reals(cursor *rest, const char *what, double *out, int count, fault *why) {
+    for (int i = 0; i < count; i++)
+        if (!read_real(rest, what, &out[i], why)) return false;
+    return true;
+}
+
+static bool read_whole(cursor *rest, const char *what, int64_t least, int64_t most, int64_t *out,
+                       fault *why) {
+    char *end;
+    errno = 0;
+    *out = strtoll(rest->at, &end, 10);
+    if (end == rest->at || !ends_word(end) || errno != 0 || *out < least || *out > most)
+        return refuse_word(rest, what, why);
+    rest->at = end;
+    return true;
+}
+
+// Moves to the next line that is neither blank nor a comment. COLMAP notes the number of records in a
+// comment: "# Number of cameras: 3"; it goes to *announced.
+static bool next_record(text_file *text, const char *what, int64_t *announced, fault *why) {
+    char note[40];
+    snprintf(note, sizeof note, "Number of %s:", what);
+    while (text_file_next(text, why)) {
+        if (!text->line) return true;
+        const char *begin = text->line + strspn(text->line, " \t");
+        if (*begin != '\0' && *begin != '#') return true;
+        const char *number = strstr(begin, note);
+        if (number) *announced = strtoll(number + strlen(note), NULL, 10);
+    }
+    return false;
+}
+
+static record_place here(const text_file *text) {
+    return (record_place){text->file.path, "line", text->number};
+}
+
+static bool read_camera(text_file *text, colmap_model *model, fault *why) {
+    const record_place place = here(text);
+    cursor rest = {text, text->line};
+    int64_t id, side[2];
+    char name[32] = "";
+    int length = 0;
+    double parameters[COLMAP_MAX_PARAMETERS];
+    if (!read_whole(&rest, "a camera's id", INT32_MIN, INT32_MAX, &id, why)) return false;
+    sscanf(rest.at, " %31s%n", name, &length);
+    const int32_t camera_model = colmap_model_number(name);
+    if (camera_model < 0) return refuse_word(&rest, "the name of a camera model", why);
+    rest.at += length;
+    const int count = colmap_parameter_count(&place, (int32_t)id, camera_model, why);
+    if (count == 0 || !read_whole(&rest, "a camera's image width", 0, INT64_MAX, &side[0], why) ||
+        !read_whole(&rest, "a camera's image height", 0, INT64_MAX, &side[1], why) ||
+        !read_reals(&rest, "a camera's parameter", parameters, count, why))
+        return false;
+    if (rest.at[strspn(rest.at, " \t")] != '\0') return refuse_word(&rest, "the end of the line", why);
+    const uint64_t size[2] = {(uint64_t)side[0], (uint64_t)side[1]};
+    return colmap_add_camera(model, &place, (int32_t)id, camera_model, size, parameters, why);
+}
+
+// The line after an image's, "X Y POINT3D_ID ..." or empty, is counted and not used.
+static bool skip_observations(text_file *text, fault *why) {
+    if (!text_file_next(text, why)) return false;
+    if (!text->line)
+        return fail(why, "%s: truncated after line %" PRIu64 ": the line of the image's 2D points is missing",
+                    text->file.path, text->number);
+    size_t words = 0;
+    for (const char *at = text->line; *(at += strspn(at, " \t")) != '\0'; at += strcspn(at, " \t")) words++;
+    if (words % 3 == 0) return true;
+    return fail(why,
+                "%s: at line %" PRIu64 ": %zu words where an image's 2D points must be, three words each",
+                text->file.path, text->number, words);
+}
+
+static bool read_image(text_file *text, colmap_model *model, fault *why) {
+    const record_place place = here(text);
+    cursor rest = {text, text->line};
+    int64_t id, camera;
+    double quaternion[4], translation[3];
+    if (!read_whole(&rest, "an image's id", INT32_MIN, INT32_MAX, &id, why) ||
+        !read_reals(&rest, "an image's rotation", quaternion, 4, why) ||
+        !read_reals(&rest, "an image's translation", translation, 3, why) ||
+        !read_whole(&rest, "an image's camera id", INT32_MIN, INT32_MAX, &camera, why))
+        return false;
+    char *name = rest.at + strspn(rest.at, " \t"); // to the end of the line, so it may hold spaces
+    for (size_t length = strlen(name); length > 0 && isspace((unsigned char)name[length - 1]); length--)
+        name[length - 1] = '\0';
+    return colmap_add_view(model, &place, quaternion, translation, (int32_t)camera, name, why) &&
+           skip_observations(text, why);
+}
+
+static bool read_point(text_file *text, colmap_model *model, fault *why) {
+    const record_place place = here(text);
+    cursor rest = {text, text->line};
+    int64_t id, value;
+    double position[3], error;
+    uint8_t color[3];
+    if (!read_whole(&rest, "a point's id", INT64_MIN, INT64_MAX, &id, why) ||
+        !read_reals(&rest, "a point's position", position, 3, why))
+        return false;
+    for (int i = 0; i < 3; i++) {
+        if (!read_whole(&rest, "a point's colour (0..255)", 0, 255, &value, why)) return false;
+        color[i] = (uint8_t)value;
+    }
+    return read_real(&rest, "a point's error", &error, why) &&
+           colmap_add_point(model, &place, position, color, why);
+}
+
+static bool read_records(text_file *text, const char *what,
+                         bool (*read_one)(text_file *, colmap_model *, fault *), colmap_model *model,
+                         fault *why) {
+    int64_t announced = -1, count = 0;
+    for (;; count++) {
+        if (!next_record(text, what, &announced, why)) return false;
+        if (!text->line) break;
+        if (!read_one(text, model, why)) return false;
+    }
+    return announced < 0 || count == announced ||
+           fail(why,
+                "%s: truncated or damaged: a comment announces %" PRId64 " %s, but %" PRId64
+                " stand before its end, line %" PRIu64,
+                text->file.path, announced, what, count, text->number);
+}
+
+static bool open_in(const char *folder, const char *name, text_file *text, fault *why) {
+    char path[PATH_ROOM];
+    *text = (text_file){0};
+    return path_join(path, folder, name, why) && text_file_open(text, path, why);
+}
+
+bool colmap_read_text(const char *folder, bool has_points, colmap_model *model, fault *why) {
+    text_file text;
+    bool ok = open_in(folder, "cameras.txt", &text, why) &&
+              read_records(&text, "cameras", read_camera, model, why) &&
+              colmap_end_cameras(model, text.file.path, why);
+    text_file_close(&text);
+    if (!ok) return false;
+    ok = open_in(folder, "images.txt", &text, why) && read_records(&text, "images", read_image, model, why) &&
+         reconstruction_sort(model->scene, text.file.path, why);
+    text_file_close(&text);
+    if (!ok || !has_points) return ok;
+    ok = open_in(folder, "points3D.txt", &text, why) && read_records(&text, "points", read_point, model, why);
+    text_file_close(&text);
+    return ok;
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+// transforms.json.
+#include "transforms.h"
+#include "json_field.h"
+#include "path.h"
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// Frames whose picture does not exist.
+typedef struct skipped {
+    size_t frames, of; // of: all
+    char first[200];
+} skipped;
+
+static bool exists(const char *folder, const char *name) {
+    char path[PATH_ROOM];
+    fault ignored;
+    struct stat status;
+    if (!path_join(path, folder, name, &ignored)) return false;
+    // What cannot be examined is there, and reading it will say why not.
+    return stat(path, &status) == 0 ? !S_ISDIR(status.st_mode) : errno != ENOENT && errno != ENOTDIR;
+}
+
+static bool read_focal(const json_place *place, const char *pixels, const char *angle, double *focal,
+                       double *view_angle, fault *why) {
+    double of_this[2] = {0, 0};
+    const bool has_pixels = json_object_get(place->object, pixels) != NULL;
+    const bool has_angle = json_object_get(place->object, angle) != NULL;
+    if (!json_get_real(place, pixels, &of_this[0], why) || !json_get_real(place, angle, &of_this[1], why))
+        return false;
+    if (has_pixels && !(of_this[0] > 0))
+        return fail(why, "%s: %s%s: %g; must be above 0", place->path, place->field, pixels, of_this[0]);
+    if (!has_pixels && has_angle && !(of_this[1] > 0))
+        return fail(why, "%s: %s%s: %g; must be above 0", place->path, place->field, angle, of_this[1]);
+    if (has_pixels || has_angle) *focal = of_this[0], *view_angle = of_this[1];
+    return true;
+}
+
+static bool read_side(const json_place *place, const char *key, int32_t *out, fault *why) {
+    double value = *out;
+    if (!json_object_get(place->object, key)) return true;
+    if (!json_get_real(place, key, &value, why)) return false;
+    if (!(value >= 1 && value <= GS_MAX_SIZE && value == floor(value)))
+        return fail(why, "%s: %s%s: %g; must be a whole number, 1..%d", place->path, place->field, key, value,
+                    GS_MAX_SIZE);
+    *out = (int32_t)value;
+    return true;
+}
+
+static bool is_supported(const json_place *place, fault *why) {
+    static const char *const models[] = {"SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV"};
+    static const char *const higher[] = {"k3", "k4", "k5", "k6"};
+    const char *model = models[0];
+    if (!json_get_text(place, "camera_model", &model, why)) return false;
+    bool known = false;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) known |= strcmp(models[i], model) == 0;
+    if (!known)
+        return fail(why, "%s: %scamera_model: '%.40s' cannot be read", place->path, place->field, model);
+    if (json_is_true(json_object_get(place->object, "is_fisheye")))
+        return fail(why, "%s: %sis_fisheye: fisheye lenses cannot be read", place->path, place->field);
+    for (size_t i = 0; i < sizeof higher / sizeof *higher; i++) {
+        double value = 0;
+        if (!json_get_real(place, higher[i], &value, why)) return false;
+        if (value != 0)
+            return fail(why, "%s: %s%s: %g; of distortion only k1, k2, p1, p2 can be read", place->path,
+                        place->field, higher[i], value);
+    }
+    return true;
+}
+
+// What the object says about the lens replaces what was said before.
+static bool read_lens(const json_place *place, lens *optics, fault *why) {
+    const struct {
+        const char *key;
+        double *value;
+    } numbers[] = {{"cx", &optics->cx}, {"cy", &optics->cy}, {"k1", &optics->k1},
+                   {"k2", &optics->k2}, {"p1", &optics->p1}, {"p2", &optics->p2}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!json_get_real(place, numbers[i].key, numbers[i].value, why)) return false;
+    return is_supported(place, why) && read_side(place, "w", &optics->width, why) &&
+           read_side(place, "h", &optics->height, why) &&
+           read_focal(place, "fl_x", "camera_angle_x", &optics->fx, &optics->angle_x, why) &&
+           read_focal(place, "fl_y", "camera_angle_y", &optics->fy, &optics->angle_y, why);
+}
+
+// The largest entry of M^T M - 1, or infinity.
+static double skewness(const double m[9]) {
+    double largest = 0;
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            const double entry = m[i] * m[j] + m[3 + i] * m[3 + j] + m[6 + i] * m[6 + j] - (i == j);
+            if (!(fabs(entry) <= largest)) largest = isfinite(entry) ? fabs(entry) : INFINITY;
+        }
+    return largest;
+}
+
+static double cofactor(const double m[9], int row, int column) {
+    const int r1 = (row + 1) % 3, r2 = (row + 2) % 3, c1 = (column + 1) % 3, c2 = (column + 2) % 3;
+    return m[3 * r1 + c1] * m[3 * r2 + c2] - m[3 * r1 + c2] * m[3 * r2 + c1];
+}
+
+static double determinant(const double m[9]) {
+    return m[0] * cofactor(m, 0, 0) + m[1] * cofactor(m, 0, 1) + m[2] * cofactor(m, 0, 2);
+}
+
+// The nearest rotation (the polar factor), by Newton's iteration M <- (M + M^-T) / 2, which squares the
+// skewness.
+static void orthonormalise(double m[9]) {
+    for (int step = 0; step < 4; step++) {
+        const double scale = 1 / determinant(m);
+        double next[9];
+        for (int row = 0; row < 3; row++)
+            for (int column = 0; column < 3; column++)
+                next[3 * row + column] =
+                    0.5 * (m[3 * row + column] + scale * cofactor(m, row, column)); // M^-T: cofactors / det
+        memcpy(m, next, sizeof next);
+    }
+}
+
+static bool read_pose(const json_place *place, reconstruction_view *view, fault *why) {
+    const double tolerance = 5e-3;
+    double m[16], turn[9];
+    if (!json_get_matrix(place, "transform_matrix", 4, 4, m, why)) return false;
+    for (int i = 0; i < 4; i++)
+        if (!(fabs(m[12 + i] - (i == 3)) <= 1e-6))
+            return fail(why, "%s: %stransform_matrix: the last row is %g %g %g %g; it must be 0 0 0 1",
+                        place->path, place->field, m[12], m[13], m[14], m[15]);
+    for (int i = 0; i < 9; i++) turn[i] = m[i / 3 * 4 + i % 3];
+    const double skew = skewness(turn);
+    if (!(skew <= tolerance) || !(determinant(turn) > 0))
+        return fail(why,
+                    "%s: %stransform_matrix: is no rotation: M^T M differs from 1 by up to %g (%g is "
+                    "forgiven), and its determinant is %g",
+                    place->path, place->field, skew, tolerance, determinant(turn));
+    orthonormalise(turn);
+    const double flip[3] = {1, -1, -1}; // y up and z backward become y down and z forward
+    for (int row = 0; row < 3; row++) {
+        double translation = 0;
+        for (int axis = 0; axis < 3; axis++) {
+            const double entry = flip[row] * turn[3 * axis + row]; // the inverse is the transpose
+            view->rotation[3 * row + axis] = (float)entry;
+            translation -= entry * m[4 * axis + 3];
+        }
+        view->translation[row] = (float)translation;
+        if (!isfinite(view->translation[row]))
+            return fail(why, "%s: %stransform_matrix: the camera is at %g %g %g", place->path, place->field,
+                        m[3], m[7], m[11]);
+    }
+    return true;
+}
+
+static bool read_frame(const json_place *place, const char *folder, const lens *common, bool held_out,
+                       reconstruction *out, skipped *missing, fault *why) {
+    reconstruction_view view = {.optics = *common, .held_out = held_out};
+    const char *name = NULL;
+    if (!json_is_object(place->object))
+        return fail(why, "%s: %.*s: must be an object", place->path, (int)strlen(place->field) - 1,
+                    place->field);
+    if (!json_get_text(place, "file_path", &name, why)) return false;
+    if (!name) return fail(why, "%s: %sfile_path: is missing", place->path, place->field);
+    while (strncmp(name, "./", 2) == 0) name += 2;
+    if (!path_stays_inside(name))
+        return fail(why, "%s: %sfile_path: '%.200s' is empty or leaves the folder", place->path, place->field,
+                    name);
+    if (!read_lens(place, &view.optics, why) || !read_pose(place, &view, why)) return false;
+    if (view.optics.fx == 0 && view.optics.angle_x == 0)
+        return fail(why, "%s: %sfl_x: is missing, and so is camera_angle_x", place->path, place->field);
+    fault reason;
+    if (!lens_check(&view.optics, &reason))
+        return fail(why, "%s: %sfile_path: the camera has %s", place->path, place->field, reason.text);
+    missing->of++;
+    char with_suffix[PATH_ROOM];
+    if (!exists(folder, name)) {
+        if (snprintf(with_suffix, sizeof with_suffix, "%s.png", name) >= (int)sizeof with_suffix ||
+            !exists(folder, with_suffix)) {
+            if (missing->frames++ == 0) snprintf(missing->first, sizeof missing->first, "%s", name);
+            return true;
+        }
+        name = with_suffix;
+    }
+    return reconstruction_add_view(out, name, &view, why) ||
+           fail(why, "%s: %sfile_path: %s", place->path, place->field, why->text);
+}
+
+static bool read_document(const char *path, const char *folder, const json_t *document, bool held_out,
+                          reconstruction *out, skipped *missing, fault *why) {
+    json_place place = {.path = path, .object = document};
+    lens common = {.cx = NAN, .cy = NAN};
+    if (!read_lens(&place, &common, why)) return false;
+    const json_t *frames = json_object_get(document, "frames");
+    if (!json_is_array(frames)) return fail(why, "%s: frames: must be there, an array", path);
+    for (size_t i = 0; i < json_array_size(frames); i++) {
+        place.object = json_array_get(frames, i);
+        snprintf(place.field, sizeof place.field, "frames[%zu].", i);
+        if (!read_frame(&place, folder, &common, held_out, out, missing, why)) return false;
+    }
+    return true;
+}
+
+static bool read_file(const char *folder, const char *name, bool held_out, reconstruction *out,
+                      skipped *missing, fault *why) {
+    char path[PATH_ROOM];
+    if (!path_join(path, folder, name, why)) return false;
+    json_t *document = json_read(path, why);
+    if (!document) return false;
+    const bool read = read_document(path, folder, document, held_out, out, missing, why);
+    json_decref(document);
+    return read;
+}
+
+bool transforms_are_in(const char *folder) {
+    return exists(folder, "transforms_train.json") || exists(folder, "transforms.json");
+}
+
+bool transforms_load(const char *folder, reconstruction *out, fault *why) {
+    *out = (reconstruction){0};
+    skipped missing = {0};
+    const bool split = exists(folder, "transforms_train.json");
+    const char *name = split ? "transforms_train.json" : "transforms.json";
+    char path[PATH_ROOM];
+    bool read = path_join(path, folder, name, why) && read_file(folder, name, false, out, &missing, why);
+    if (read && split && exists(folder, "transforms_test.json"))
+        read = read_file(folder, "transforms_test.json", true, out, &missing, why);
+    if (read && missing.of > 0 && missing.frames == missing.of)
+        read = fail(why, "%s: none of the %zu frames has its picture, not even the first: '%s'", path,
+                    missing.of, missing.first);
+    read = read && reconstruction_sort(out, path, why);
+    if (!read)
+        reconstruction_free(out);
+    else if (missing.frames > 0)
+        fprintf(stderr, "splat: %s: %zu of %zu frames have no picture and are skipped (the first: '%s')\n",
+                path, missing.frames, missing.of, missing.first);
+    return read;
+}
