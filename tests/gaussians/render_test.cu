@@ -64,8 +64,8 @@ struct way {
     gs_reduction reduction;
     int balance_threshold;
 };
-const way ways[] = {{GS_ATOMIC, 0}, {GS_SERIAL, 0}, {GS_SERIAL, 9}, {GS_SERIAL, 33},
-                    {GS_BFLY, 0},   {GS_BFLY, 17},  {GS_BLOCK, 0}};
+const way ways[] = {{GS_ATOMIC, 0}, {GS_SERIAL, 0}, {GS_SERIAL, 9}, {GS_SERIAL, 33}, {GS_BFLY, 0},
+                    {GS_BFLY, 17},  {GS_TREE, 0},   {GS_TREE, 17},  {GS_BLOCK, 0}};
 
 TEST_P(render, gives_the_moments_of_the_reference_by_every_reduction) {
     const kernel_frame frame(GetParam());

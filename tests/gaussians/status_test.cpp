@@ -34,9 +34,10 @@ TEST(Status, ReductionNamesGoBothWays) {
     EXPECT_EQ(gs_reduction_from_name("atomic"), GS_ATOMIC);
     EXPECT_EQ(gs_reduction_from_name("serial"), GS_SERIAL);
     EXPECT_EQ(gs_reduction_from_name("bfly"), GS_BFLY);
+    EXPECT_EQ(gs_reduction_from_name("tree"), GS_TREE);
     EXPECT_EQ(gs_reduction_from_name("block"), GS_BLOCK);
     EXPECT_EQ(gs_reduction_name(GS_REDUCTIONS), nullptr);
-    for (const char *unknown : {"", "Atomic", "atomic ", "bfl", "tree"})
+    for (const char *unknown : {"", "Atomic", "atomic ", "bfl", "trees"})
         EXPECT_EQ(gs_reduction_from_name(unknown), -1) << unknown;
     EXPECT_EQ(gs_reduction_from_name(nullptr), -1);
 }

@@ -18,7 +18,8 @@
 template <gs_reduction Reduction>
 constexpr distwar::strategy strategy_of = Reduction == GS_ATOMIC   ? distwar::strategy::atomic
                                           : Reduction == GS_SERIAL ? distwar::strategy::serial
-                                                                   : distwar::strategy::bfly;
+                                          : Reduction == GS_BFLY   ? distwar::strategy::bfly
+                                                                   : distwar::strategy::tree;
 
 // The shared memory that a tile needs for it.
 template <gs_reduction Reduction>
@@ -44,8 +45,8 @@ __device__ __forceinline__ void commit(bool active, uint32_t index, const float 
             distwar::atomic_update(&moments[size_t(index) * GS_MOMENTS_STRIDE + k], sum[k], distwar::add{});
     } else {
         (void)memory;
-        distwar::reduce<strategy_of<Reduction>>(distwar::all_lanes, active, index, value,
-                                                distwar::record<float>{moments, GS_MOMENTS_STRIDE},
+        distwar::reduce<strategy_of<Reduction>>(distwar::all_lanes, active, distwar::uniform_key{index},
+                                                value, distwar::record<float>{moments, GS_MOMENTS_STRIDE},
                                                 balance_threshold);
     }
 }

@@ -130,11 +130,12 @@ typedef enum gs_reduction {
     GS_ATOMIC,
     GS_SERIAL,
     GS_BFLY,
+    GS_TREE,
     GS_BLOCK, // a tree over the whole tile in shared memory, one compare-and-swap a sum; no balance_threshold
     GS_REDUCTIONS
 } gs_reduction;
 
-// "atomic", "serial", "bfly", "block"; NULL if out of range. And back: -1 if unknown.
+// "atomic", "serial", "bfly", "tree", "block"; NULL if out of range. And back: -1 if unknown.
 const char *gs_reduction_name(gs_reduction reduction);
 int gs_reduction_from_name(const char *name);
 

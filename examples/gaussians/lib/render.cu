@@ -162,7 +162,7 @@ gs_status gs_render_backward(const gs_splat *splats, int64_t count, const gs_lis
                             const float *, int, float *);
     static const kernel kernels[GS_REDUCTIONS] = {
         render_backward_kernel<GS_ATOMIC>, render_backward_kernel<GS_SERIAL>, render_backward_kernel<GS_BFLY>,
-        render_backward_kernel<GS_BLOCK>};
+        render_backward_kernel<GS_TREE>, render_backward_kernel<GS_BLOCK>};
     GS_REQUIRE(reduction >= 0 && reduction < GS_REDUCTIONS, "unknown reduction");
     if (count > 0)
         GS_CUDA(cudaMemsetAsync(moments, 0, size_t(count) * GS_MOMENTS_STRIDE * sizeof(float), stream));
