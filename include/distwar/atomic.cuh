@@ -76,40 +76,79 @@ __device__ __forceinline__ void atomic_add(T *address, detail::value_of<T> value
     detail::destination<T>::template add<S>(address, value);
 }
 
+namespace detail {
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// `address` in global memory. As PTX, because nvcc warns of atomicAdd(float2 *) wherever a call is inlined
+// with an address in shared memory, even if it is not reached.
+template <scope S>
+__device__ __forceinline__ void add_to_global(float2 *address, float2 value) {
+    const size_t global = __cvta_generic_to_global(address);
+#define DISTWAR_ADD_AT(scope)                                                                                \
+    asm volatile("red.relaxed." scope ".global.add.v2.f32 [%0], {%1, %2};"                                   \
+                 :                                                                                           \
+                 : "l"(global), "f"(value.x), "f"(value.y)                                                   \
+                 : "memory")
+    if constexpr (S == scope::block)
+        DISTWAR_ADD_AT("cta");
+    else if constexpr (S == scope::device)
+        DISTWAR_ADD_AT("gpu");
+    else
+        DISTWAR_ADD_AT("sys");
+#undef DISTWAR_ADD_AT
+}
+template <scope S>
+__device__ __forceinline__ void add_to_global(float4 *address, float4 value) {
+    const size_t global = __cvta_generic_to_global(address);
+#define DISTWAR_ADD_AT(scope)                                                                                \
+    asm volatile("red.relaxed." scope ".global.add.v4.f32 [%0], {%1, %2, %3, %4};"                           \
+                 :                                                                                           \
+                 : "l"(global), "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w)                       \
+                 : "memory")
+    if constexpr (S == scope::block)
+        DISTWAR_ADD_AT("cta");
+    else if constexpr (S == scope::device)
+        DISTWAR_ADD_AT("gpu");
+    else
+        DISTWAR_ADD_AT("sys");
+#undef DISTWAR_ADD_AT
+}
+#endif
+
+// Adds by one instruction, or returns false: not on this architecture, not in shared memory.
+template <scope S, typename Vector>
+__device__ __forceinline__ bool add_vector(Vector *address, Vector value) {
+#if defined(__SIMT__)
+    native_destination<Vector>::template add<S>(address, value);
+    return true;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    if (!__isGlobal(address)) return false;
+    add_to_global<S>(address, value);
+    return true;
+#else
+    (void)address, (void)value;
+    return false;
+#endif
+}
+
+} // namespace detail
+
 // The same for two and four floats side by side, aligned to 8 and 16 bytes. Each float is added indivisibly,
 // the vector as a whole is not. Cost: one atomic in global memory from compute capability 9.0 on; elsewhere
 // one for each float.
 template <scope S = scope::device>
 __device__ __forceinline__ void atomic_add(float2 *address, float2 value) {
-#if defined(__SIMT__)
-    detail::native_destination<float2>::add<S>(address, value);
-#else
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    if (__isGlobal(address)) {
-        detail::native_destination<float2>::add<S>(address, value);
-        return;
-    }
-#endif
+    if (detail::add_vector<S>(address, value)) return;
     atomic_add<S>(&address->x, value.x);
     atomic_add<S>(&address->y, value.y);
-#endif
 }
 template <scope S = scope::device>
 __device__ __forceinline__ void atomic_add(float4 *address, float4 value) {
-#if defined(__SIMT__)
-    detail::native_destination<float4>::add<S>(address, value);
-#else
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    if (__isGlobal(address)) {
-        detail::native_destination<float4>::add<S>(address, value);
-        return;
-    }
-#endif
+    if (detail::add_vector<S>(address, value)) return;
     atomic_add<S>(&address->x, value.x);
     atomic_add<S>(&address->y, value.y);
     atomic_add<S>(&address->z, value.z);
     atomic_add<S>(&address->w, value.w);
-#endif
 }
 
 // Operators for atomic_update: (value in memory, value given) -> new value. A NaN on either side of add or

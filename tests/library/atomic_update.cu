@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 #include <math.h>
 
 namespace {
@@ -62,7 +63,8 @@ class AtomicUpdate : public testing::Test {
         }
     }
 };
-using types = testing::Types<float, double, int, unsigned, long long, unsigned long long>;
+using types =
+    testing::Types<short, unsigned short, float, double, int, unsigned, long long, unsigned long long>;
 TYPED_TEST_SUITE(AtomicUpdate, types);
 
 TYPED_TEST(AtomicUpdate, AddLosesNothing) {
@@ -73,6 +75,21 @@ TYPED_TEST(AtomicUpdate, MinimumIsExact) {
 }
 TYPED_TEST(AtomicUpdate, MaximumIsExact) {
     check_contention<TypeParam, distwar::maximum>(this->values, TypeParam(0), this->most);
+}
+
+// Factors whose product is exact in any order: of an unsigned type any, since it wraps.
+TYPED_TEST(AtomicUpdate, MultiplyLosesNothing) {
+    using T = TypeParam;
+    constexpr bool real = std::is_floating_point_v<T>, wraps = std::is_unsigned_v<T> && sizeof(T) >= 4;
+    const T choice[] = {T(-1), T(1), T(real ? 2 : 1), T(real ? 0.5 : 1)};
+    std::vector<T> factors, product(TARGETS, T(1));
+    draw random(4);
+    for (int thread = 0; thread < THREADS; ++thread) {
+        factors.push_back(wraps ? T(random.bits() | 1) : choice[random.below(4)]);
+        T &p = product[thread % TARGETS];
+        p = T(p * factors.back());
+    }
+    check_contention<T, distwar::multiply>(factors, T(1), product);
 }
 
 // A structure of two halves, each with its own rule.
@@ -126,6 +143,7 @@ void check_zero_and_nan() {
     using distwar::add;
     using distwar::maximum;
     using distwar::minimum;
+    using distwar::multiply;
     expect_outcome<T, add>(one, one, T(2));
     expect_outcome<T, add>(minus_zero, zero, minus_zero); // skipped; an addition would give +0.0
     expect_outcome<T, add>(minus_zero, minus_zero, minus_zero);
@@ -133,6 +151,10 @@ void check_zero_and_nan() {
     expect_outcome<T, add>(one, nan, nan);
     expect_outcome<T, add>(nan, one, nan);
     expect_outcome<T, add>(one, -one, zero);
+    expect_outcome<T, multiply>(T(3), T(-2), T(-6));
+    expect_outcome<T, multiply>(zero, -one, minus_zero);
+    expect_outcome<T, multiply>(nan, zero, nan);
+    expect_outcome<T, multiply>(one, nan, nan);
     expect_outcome<T, minimum>(one, nan, one);
     expect_outcome<T, minimum>(nan, one, nan);
     expect_outcome<T, minimum>(zero, minus_zero, zero);
