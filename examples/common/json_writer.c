@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+#include "json_writer.h"
+#include "output_file.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+// Bytes of the UTF-8 character at `text`; 0 if there is none.
+static int utf8_length(const unsigned char *text) {
+    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000}; // by length: no longer form than needed
+    if (text[0] < 0x80) return 1;
+    const int length = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
+    if (text[0] < 0xc0 || text[0] >= 0xf8) return 0;
+    uint32_t code = text[0] & (0x7fu >> length);
+    for (int i = 1; i < length; i++) {
+        if ((text[i] & 0xc0) != 0x80) return 0; // also stops at the final zero
+        code = code << 6 | (text[i] & 0x3fu);
+    }
+    return code >= smallest[length] && code <= 0x10ffff && !(code >= 0xd800 && code < 0xe000) ? length : 0;
+}
+
+static void put_string(FILE *stream, const char *text) {
+    putc('"', stream);
+    for (const unsigned char *c = (const unsigned char *)text; *c;) {
+        const int length = utf8_length(c);
+        if (length == 0)
+            fputs("\\ufffd", stream);
+        else if (*c < 0x20 || *c == 0x7f)
+            fprintf(stream, "\\u%04x", *c);
+        else {
+            if (*c == '"' || *c == '\\') putc('\\', stream);
+            fwrite(c, 1, (size_t)length, stream);
+        }
+        c += length ? length : 1;
+    }
+    putc('"', stream);
+}
+
+static void new_line(const json_writer *json) {
+    fprintf(json->stream, "\n%*s", 2 * json->depth, "");
+}
+
+// What stands before a value.
+static void begin(json_writer *json, const char *key) {
+    if (!json->first) putc(',', json->stream);
+    if (json->depth > 0) new_line(json);
+    json->first = false;
+    if (!key) return;
+    put_string(json->stream, key);
+    fputs(": ", json->stream);
+}
+
+void json_open(json_writer *json, const char *key, char bracket) {
+    begin(json, key);
+    putc(bracket, json->stream);
+    json->depth++;
+    json->first = true;
+}
+
+void json_close(json_writer *json, char bracket) {
+    json->depth--;
+    if (!json->first) new_line(json);
+    json->first = false;
+    putc(bracket, json->stream);
+}
+
+void json_text(json_writer *json, const char *key, const char *text) {
+    begin(json, key);
+    if (text)
+        put_string(json->stream, text);
+    else
+        fputs("null", json->stream);
+}
+
+void json_integer(json_writer *json, const char *key, int64_t value) {
+    begin(json, key);
+    fprintf(json->stream, "%" PRId64, value);
+}
+
+void json_number(json_writer *json, const char *key, double value) {
+    begin(json, key);
+    if (isfinite(value))
+        fprintf(json->stream, "%.15g", value);
+    else
+        fputs("null", json->stream);
+}
+
+void json_boolean(json_writer *json, const char *key, bool value) {
+    begin(json, key);
+    fputs(value ? "true" : "false", json->stream);
+}
+
+static void write_to(FILE *stream, void (*describe)(json_writer *json, const void *subject),
+                     const void *subject) {
+    json_writer json = {.stream = stream, .first = true};
+    describe(&json, subject);
+    putc('\n', stream);
+}
+
+bool json_save(const char *path, void (*describe)(json_writer *json, const void *subject),
+               const void *subject, fault *why) {
+    if (strcmp(path, "-") == 0) {
+        write_to(stdout, describe, subject);
+        if (fflush(stdout) != 0 || ferror(stdout))
+            return fail(why, "cannot write to standard output: %s", strerror(errno));
+        return true;
+    }
+    output_file file;
+    if (!output_file_open(&file, path, why)) return false;
+    write_to(file.stream, describe, subject);
+    return output_file_commit(&file, why);
+}

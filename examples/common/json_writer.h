@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// Writes one JSON value, indented, to a file. A key is NULL inside an array and for the outermost value.
+// Write errors stay in the stream.
+#ifndef COMMON_JSON_WRITER_H
+#define COMMON_JSON_WRITER_H
+
+#include "fault.h"
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct json_writer {
+    FILE *stream;
+    int depth;  // open objects and arrays
+    bool first; // nothing stands yet in the innermost one
+} json_writer;
+
+void json_open(json_writer *json, const char *key, char bracket); // '{' or '['
+void json_close(json_writer *json, char bracket);                 // '}' or ']'
+// Bytes that are not UTF-8 become U+FFFD. NULL is written as null.
+void json_text(json_writer *json, const char *key, const char *text);
+void json_integer(json_writer *json, const char *key, int64_t value);
+void json_number(json_writer *json, const char *key, double value); // null unless finite
+void json_boolean(json_writer *json, const char *key, bool value);
+
+// Writes what `describe` writes of `subject` to a file that appears whole or not at all, or, if `path` is
+// "-", to stdout.
+bool json_save(const char *path, void (*describe)(json_writer *json, const void *subject),
+               const void *subject, fault *why);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
