@@ -19,12 +19,11 @@ extern __thread void *dynamic_shared;
 
 } // namespace simt
 
-// Of the lane that this OS thread runs just now. This TLS model saves a call at each access from a shared
-// library, for a few dozen bytes of the program's static TLS.
-#define SIMT_OF_LANE extern __thread __attribute__((tls_model("initial-exec")))
-SIMT_OF_LANE uint3 threadIdx, blockIdx;
-SIMT_OF_LANE dim3 blockDim, gridDim;
-#undef SIMT_OF_LANE
+// Of the lane that this OS thread runs just now. Not in the initial-exec TLS model, which would save a shared
+// library a call at each access: all its thread-local memory, every __shared__ array included, would then have
+// to fit into what a running program has left, and dlopen would refuse it.
+extern __thread uint3 threadIdx, blockIdx;
+extern __thread dim3 blockDim, gridDim;
 
 constexpr int warpSize = 32;
 

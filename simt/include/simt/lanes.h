@@ -59,7 +59,7 @@ struct Kind {
 struct Lane_result {
     std::uint64_t result; // of its last collective
 };
-extern __thread Lane_result *current __attribute__((tls_model("initial-exec")));
+extern __thread Lane_result *current;
 
 // The library's part of a collective ends with a jump to another lane, which goes on in the kernel, right
 // behind its own call. The processor predicts that; a return on a stack it was not called on it does not, and

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+// libgs from C: fits 64 Gaussians to a picture, with nothing but gs.h and a way to allocate device memory.
+// With the CPU library device memory is plain memory; build with -DUSE_CUDA for the CUDA one.
+#include "gs.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#ifdef USE_CUDA
+#include <cuda_runtime_api.h>
+#endif
+
+enum { SIDE = 8, COUNT = SIDE * SIDE, SIZE = 48, PIXELS = SIZE * SIZE, STEPS = 80 };
+
+static void stop_if(int failed, const char *what, const char *why) {
+    if (!failed) return;
+    fprintf(stderr, "fit: %s: %s\n", what, why);
+    exit(1);
+}
+
+#define GS(call) stop_if((call) != GS_OK, #call, gs_last_error())
+
+// ---- device memory, zeroed ----
+
+#ifdef USE_CUDA
+static void cuda(cudaError_t error, const char *what) {
+    stop_if(error != cudaSuccess, what, cudaGetErrorString(error));
+}
+static void *device_new(size_t bytes) {
+    void *memory = NULL;
+    cuda(cudaMalloc(&memory, bytes), "cudaMalloc");
+    cuda(cudaMemset(memory, 0, bytes), "cudaMemset");
+    return memory;
+}
+static void device_delete(void *memory) {
+    cuda(cudaFree(memory), "cudaFree");
+}
+static void upload(void *device, const void *host, size_t bytes) {
+    cuda(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice), "upload");
+}
+static void download(void *host, const void *device, size_t bytes) { // waits for all work
+    cuda(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost), "download");
+}
+#else
+static void *device_new(size_t bytes) {
+    void *memory = calloc(1, bytes); // aligned to 16 bytes, as gs.h asks
+    stop_if(!memory, "calloc", "out of memory");
+    return memory;
+}
+static void device_delete(void *memory) {
+    free(memory);
+}
+static void upload(void *device, const void *host, size_t bytes) {
+    memcpy(device, host, bytes);
+}
+static void download(void *host, const void *device, size_t bytes) {
+    memcpy(host, device, bytes);
+}
+#endif
+
+// ---- the problem ----
+
+enum { VALUES = 14 * COUNT }; // floats of all parameters
+
+// Gaussians, gradients or moments of SH degree 0 in one block. COUNT is a multiple of 4, so every array in it
+// is aligned to 16 bytes.
+static gs_gaussians gaussians_in(float *block) {
+    return (gs_gaussians){.count = COUNT,
+                          .sh_degree = 0,
+                          .mean = block,
+                          .log_scale = block + 3 * COUNT,
+                          .quaternion = block + 6 * COUNT,
+                          .opacity_logit = block + 10 * COUNT,
+                          .sh = block + 11 * COUNT};
+}
+
+// A grid of round grey Gaussians that fills the picture of a camera four units away.
+static void set_start(float *block) {
+    const gs_gaussians g = gaussians_in(block);
+    for (int i = 0; i < COUNT; i++) {
+        g.mean[3 * i] = ((float)(i % SIDE) + 0.5f) * 4 / SIDE - 2;
+        g.mean[3 * i + 1] = ((float)(i / SIDE) + 0.5f) * 4 / SIDE - 2;
+        g.mean[3 * i + 2] = 0.01f * (float)i;
+        for (int k = 0; k < 3; k++) g.log_scale[3 * i + k] = logf(0.2f);
+        g.quaternion[4 * i] = 1;
+    }
+}
+
+// A sunset, 8 bits a channel.
+static void set_target(uint8_t *target) {
+    for (int y = 0; y < SIZE; y++)
+        for (int x = 0; x < SIZE; x++, target += 3) {
+            const int sun = (x - 30) * (x - 30) + (y - 19) * (y - 19)<60, sea = y> 30;
+            target[0] = (uint8_t)(sun ? 250 : sea ? 30 : 230 - 3 * y);
+            target[1] = (uint8_t)(sun ? 220 : sea ? 60 + x : 90 + y);
+            target[2] = (uint8_t)(sun ? 120 : sea ? 110 : 60 + 3 * y);
+        }
+}
+
+static double seconds(void) {
+    struct timespec now;
+    timespec_get(&now, TIME_UTC);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+int main(void) {
+    float start[VALUES] = {0};
+    uint8_t target[3 * PIXELS];
+    set_start(start);
+    set_target(target);
+
+    // Parameters, gradients and Adam's two moments have one shape.
+    float *blocks[4];
+    gs_gaussians shape[4];
+    for (int k = 0; k < 4; k++) {
+        blocks[k] = device_new(VALUES * sizeof(float));
+        shape[k] = gaussians_in(blocks[k]);
+    }
+    upload(blocks[0], start, sizeof start);
+    uint8_t *device_target = device_new(sizeof target);
+    upload(device_target, target, sizeof target);
+    float *color_gradient = device_new(3 * PIXELS * sizeof(float));
+    double *result = device_new(3 * sizeof(double));
+    size_t loss_bytes;
+    GS(gs_loss_workspace(SIZE, SIZE, &loss_bytes));
+    void *loss_workspace = device_new(loss_bytes);
+
+    gs_frame frame = {
+        .gaussians = shape[0],
+        .camera = {.width = SIZE,
+                   .height = SIZE,
+                   .fx = SIZE,
+                   .fy = SIZE,
+                   .cx = SIZE / 2.0f,
+                   .cy = SIZE / 2.0f,
+                   .rotation = {1, 0, 0, 0, 1, 0, 0, 0, 1},
+                   .translation = {0, 0, 4},
+                   .near_plane = 0.2f},
+        .image = {.color = device_new(3 * PIXELS * sizeof(float)),
+                  .transmittance = device_new(PIXELS * sizeof(float)),
+                  .consumed = device_new(PIXELS * sizeof(uint32_t))},
+    };
+    const gs_adam_rates rates = {.mean = 0.02f,
+                                 .log_scale = 0.04f,
+                                 .quaternion = 0.02f,
+                                 .opacity_logit = 0.1f,
+                                 .sh_constant = 0.1f,
+                                 .sh_rest = 0};
+
+    double before[3], after[3];
+    const double begin = seconds();
+    for (int step = 1; step <= STEPS; step++) {
+        // The lists' length is known only now: room for what was needed, and some to spare.
+        gs_status status = frame.workspace ? gs_forward(&frame, NULL) : GS_PAIRS_DO_NOT_FIT;
+        while (status == GS_PAIRS_DO_NOT_FIT) {
+            frame.pair_capacity = 10 * COUNT + 2 * frame.pairs_needed;
+            GS(gs_frame_workspace(&frame, &frame.workspace_bytes));
+            device_delete(frame.workspace);
+            frame.workspace = device_new(frame.workspace_bytes);
+            status = gs_forward(&frame, NULL);
+        }
+        GS(status);
+        GS(gs_loss(frame.image.color, device_target, SIZE, SIZE, loss_workspace, loss_bytes, result,
+                   color_gradient, NULL));
+        if (step == 1) download(before, result, sizeof before);
+        GS(gs_backward(&frame, color_gradient, NULL, GS_BFLY, 0, &shape[1], NULL, NULL));
+        GS(gs_adam(&shape[0], &shape[1], &shape[2], &shape[3], &rates, step, NULL));
+    }
+    download(after, result, sizeof after);
+
+    printf("libgs %s, %s: %d Gaussians, %d x %d pixels, %d steps in %.2f s\n", gs_version(), gs_backend(),
+           COUNT, SIZE, SIZE, STEPS, seconds() - begin);
+    printf("loss %.4f -> %.4f, mean error %.4f -> %.4f, SSIM %.3f -> %.3f\n", before[0], after[0], before[1],
+           after[1], before[2], after[2]);
+
+    for (int k = 0; k < 4; k++) device_delete(blocks[k]);
+    device_delete(device_target);
+    device_delete(color_gradient);
+    device_delete(result);
+    device_delete(loss_workspace);
+    device_delete(frame.workspace);
+    device_delete(frame.image.color);
+    device_delete(frame.image.transmittance);
+    device_delete(frame.image.consumed);
+    stop_if(!(after[0] < before[0] / 4), "the loss", "did not fall to a quarter");
+    return 0;
+}
