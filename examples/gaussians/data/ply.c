@@ -231,7 +231,8 @@ static bool read_header(input_file *file, layout *vertex, fault *why) {
     return check_properties(vertex, file, why);
 }
 
-static bool read_vertices(input_file *file, const layout *vertex, gs_gaussians *out, fault *why) {
+static bool read_vertices(input_file *file, const layout *vertex, bool finite, gs_gaussians *out,
+                          fault *why) {
     if (!input_file_expect(file, vertex->count, vertex->stride, "vertices", why)) return false;
     if (vertex->last && file->size - file->offset != vertex->count * vertex->stride)
         return fail(why, "%s: %" PRIu64 " bytes follow the last vertex, at byte %" PRIu64, file->path,
@@ -253,7 +254,7 @@ static bool read_vertices(input_file *file, const layout *vertex, gs_gaussians *
                 const size_t from = (size_t)row * vertex->stride + (size_t)vertex->offset[slot];
                 float *value = slot_value(out, first + row, slot);
                 memcpy(value, block + from, sizeof *value);
-                if (isfinite(*value)) continue;
+                if (!finite || isfinite(*value)) continue;
                 char name[16];
                 slot_name(slot, name);
                 return fail(why, "%s: at byte %" PRIu64 ": vertex %" PRId64 " has %s = %f", file->path,
@@ -264,15 +265,23 @@ static bool read_vertices(input_file *file, const layout *vertex, gs_gaussians *
     return true;
 }
 
-bool ply_read(const char *path, gs_gaussians *out, fault *why) {
+static bool read_ply(const char *path, bool finite, gs_gaussians *out, fault *why) {
     *out = (gs_gaussians){0};
     input_file file;
     if (!input_file_open(&file, path, why)) return false;
     layout vertex;
-    const bool ok = read_header(&file, &vertex, why) && read_vertices(&file, &vertex, out, why);
+    const bool ok = read_header(&file, &vertex, why) && read_vertices(&file, &vertex, finite, out, why);
     if (!ok) gaussians_free(out);
     input_file_close(&file);
     return ok;
+}
+
+bool ply_read(const char *path, gs_gaussians *out, fault *why) {
+    return read_ply(path, true, out, why);
+}
+
+bool ply_read_any(const char *path, gs_gaussians *out, fault *why) {
+    return read_ply(path, false, out, why);
 }
 
 // Write errors stay in the stream and are reported by output_file_commit.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "command.h"
 #include "output_file.h"
+#include "ply.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int report_failure(const fault *why) {
     fprintf(stderr, "splat: %s\n", why->text);
@@ -38,4 +40,19 @@ bool output_is_possible(const char *path, fault *why) {
     if (!output_file_open(&file, path, why)) return false;
     output_file_discard(&file);
     return true;
+}
+
+bool json_is_stdout(const char *path) {
+    return path && strcmp(path, "-") == 0;
+}
+
+bool json_is_possible(const char *path, fault *why) {
+    return !path || json_is_stdout(path) || output_is_possible(path, why);
+}
+
+bool read_scene_to_measure(const char *path, gs_gaussians *out, fault *why) {
+    if (!ply_read(path, out, why)) return false;
+    if (out->count > 0) return true;
+    gaussians_free(out);
+    return fail(why, "%s: holds no Gaussians, so there is nothing to measure", path);
 }

@@ -5,6 +5,7 @@
 #define SPLAT_COMMAND_H
 
 #include "fault.h"
+#include "gs.h"
 #include "options.h"
 
 enum { EXIT_USAGE = 2 }; // beside EXIT_SUCCESS and EXIT_FAILURE
@@ -12,6 +13,9 @@ enum { EXIT_USAGE = 2 }; // beside EXIT_SUCCESS and EXIT_FAILURE
 int train_command(int argc, char **argv);
 int render_command(int argc, char **argv);
 int demo_command(int argc, char **argv);
+int eval_command(int argc, char **argv);
+int bench_command(int argc, char **argv);
+int info_command(int argc, char **argv);
 
 // Print what went wrong on stderr and return the exit code: of a failure, of a command line that
 // options_parse refused, and of one that the command itself refused.
@@ -23,5 +27,13 @@ int report_misuse(const command_spec *command, const fault *why);
 bool parse_color(const char *text, float color[3], fault *why);
 // Fails unless a file could be put at `path`: asked before long work, so that its result is not lost.
 bool output_is_possible(const char *path, fault *why);
+
+// The option --json: a path, "-" for stdout, or NULL.
+#define JSON_HELP "write the numbers to this file as JSON; -: to stdout, instead of the table"
+bool json_is_stdout(const char *path);
+bool json_is_possible(const char *path, fault *why); // as output_is_possible; NULL and "-" are
+
+// ply_read that also refuses a scene without Gaussians.
+bool read_scene_to_measure(const char *path, gs_gaussians *out, fault *why);
 
 #endif

@@ -77,6 +77,27 @@ static bool write_pictures(const demo *d, fault *why) {
     return done;
 }
 
+// Times are of all views; counts, which do not vary as times do, of the first.
+static bool compare_strategies(const demo *d, const gs_gaussians *gaussians, fault *why) {
+    const int thresholds[] = {0, 8, 16, 24};
+    strategy_table table;
+    bool done = strategy_table_open(&table, GS_REDUCTIONS, thresholds, 4, DEMO_VIEWS, why);
+    if (done) {
+        frame f = {0};
+        double *result = device_allocate(3 * sizeof *result);
+        for (size_t i = 0; i < (table.counts ? 1 : DEMO_VIEWS); i++) {
+            frame_render(&f, gaussians, gaussians->sh_degree, &d->views[i].camera, demo_background);
+            frame_loss(&f, d->views[i].pixels, result, true);
+            strategy_table_measure(&table, &f, 11);
+        }
+        strategy_table_print(&table, 0);
+        device_free(result);
+        frame_free(&f);
+    }
+    strategy_table_close(&table);
+    return done;
+}
+
 // `host` holds the scene as it should be, and afterwards the trained one.
 static bool train_demo(demo *d, const gs_gaussians *host, gs_gaussians *gaussians, fault *why) {
     quality before, after;
@@ -90,10 +111,10 @@ static bool train_demo(demo *d, const gs_gaussians *host, gs_gaussians *gaussian
     printf("demo       %lld Gaussians, %d views of %d x %d, on %s\n", (long long)host->count, DEMO_VIEWS,
            d->width, d->height, device_name());
     fflush(stdout);
-    if (!quality_measure(gaussians, d->views, DEMO_VIEWS, demo_background, &before, why) ||
+    if (!quality_measure(gaussians, d->views, DEMO_VIEWS, demo_background, &before, NULL, why) ||
         !render_view(gaussians, &d->views[0].camera, &d->before, why) ||
         !train(gaussians, d->views, DEMO_VIEWS, &settings, &report, why) ||
-        !quality_measure(gaussians, d->views, DEMO_VIEWS, demo_background, &after, why) ||
+        !quality_measure(gaussians, d->views, DEMO_VIEWS, demo_background, &after, NULL, why) ||
         !render_view(gaussians, &d->views[0].camera, &d->after, why))
         return false;
     device_gaussians_download(host, gaussians);
@@ -105,8 +126,7 @@ static bool train_demo(demo *d, const gs_gaussians *host, gs_gaussians *gaussian
     printf("picture    %s: target, before, after\n", d->picture_path);
     printf("scene      %s\n\n", d->scene_path);
     fflush(stdout);
-    strategy_table_print(gaussians, d->views, DEMO_VIEWS, demo_background);
-    return true;
+    return compare_strategies(d, gaussians, why);
 }
 
 static bool run_demo(demo *d, fault *why) {

@@ -19,14 +19,27 @@ static layout layout_of(gs_gaussians *gaussians) {
                     {row * 3, row * 3, row * 4, row, row * 3 * bases}};
 }
 
+// Where the arrays begin, in bytes; [ARRAYS]: where they end.
+static void place(const layout *arrays, size_t offset[ARRAYS + 1]) {
+    offset[0] = 0;
+    for (int i = 0; i < ARRAYS; i++)
+        offset[i + 1] = offset[i] + (arrays->bytes[i] + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+size_t device_gaussians_bytes(int64_t count, int sh_degree) {
+    gs_gaussians shape = {.count = count, .sh_degree = sh_degree};
+    layout arrays = layout_of(&shape);
+    size_t offset[ARRAYS + 1];
+    place(&arrays, offset);
+    return offset[ARRAYS];
+}
+
 gs_gaussians device_gaussians_allocate(int64_t count, int sh_degree) {
     gs_gaussians out = {.count = count, .sh_degree = sh_degree};
     layout arrays = layout_of(&out);
-    size_t offset[ARRAYS], total = 0;
-    for (int i = 0; i < ARRAYS; i++) {
-        offset[i] = total;
-        total += (arrays.bytes[i] + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    }
+    size_t offset[ARRAYS + 1];
+    place(&arrays, offset);
+    const size_t total = offset[ARRAYS];
     char *memory = device_allocate(total);
     device_clear(memory, total);
     for (int i = 0; i < ARRAYS; i++) *arrays.array[i] = (float *)(void *)(memory + offset[i]);

@@ -4,9 +4,11 @@
 #define SPLAT_DEVICE_GAUSSIANS_H
 
 #include "gs.h"
+#include <stddef.h>
 
 // One allocation, at `mean`, of zeros.
 gs_gaussians device_gaussians_allocate(int64_t count, int sh_degree);
+size_t device_gaussians_bytes(int64_t count, int sh_degree); // of that allocation
 void device_gaussians_free(gs_gaussians *device);
 // Host and device must have the same count and sh_degree.
 void device_gaussians_upload(const gs_gaussians *device, const gs_gaussians *host);

@@ -65,6 +65,11 @@ void frame_loss(frame *f, const uint8_t *target, double *result, bool with_gradi
     stage_clock_mark(f->clock, STAGE_LOSS);
 }
 
+void frame_set_gradient(frame *f, const float *gradient) {
+    size_t bytes = 3 * pixels_of(&f->camera) * sizeof(float);
+    device_upload(device_buffer_reserve(&f->color_gradient, bytes), gradient, bytes);
+}
+
 void frame_render_backward(frame *f, gs_reduction reduction, int balance_threshold) {
     size_t count = (size_t)f->gaussians.count;
     float *moments = device_buffer_reserve(&f->moments, count * GS_MOMENTS_STRIDE * sizeof(float));
@@ -90,4 +95,23 @@ bool frame_picture(const frame *f, image *out, fault *why) {
     bool done = image_from_planes(planes, f->camera.width, f->camera.height, out, why);
     free(planes);
     return done;
+}
+
+size_t frame_bytes(const frame *f, stage which) {
+    switch (which) {
+    case STAGE_PROJECT:
+        return f->splats.bytes;
+    case STAGE_BIN:
+        return f->bin.bytes;
+    case STAGE_RENDER:
+        return f->color.bytes + f->transmittance.bytes + f->consumed.bytes;
+    case STAGE_LOSS:
+        return f->loss.bytes + f->color_gradient.bytes;
+    case STAGE_RENDER_BACKWARD:
+        return f->moments.bytes;
+    case STAGE_PROJECT_BACKWARD:
+        return f->mean2d_gradient.bytes;
+    default: // Adam writes where the Gaussians are
+        return 0;
+    }
 }

@@ -29,11 +29,15 @@ void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, c
                   const float background[3]);
 // Compares with target (device, [height][width][3]); result: 3 doubles on the device, see gs_loss.
 void frame_loss(frame *f, const uint8_t *target, double *result, bool with_gradient);
-// The backward blend, from the gradient that frame_loss left.
+// Instead of a loss: gradient (host, [3][height][width]) becomes the one that the backward blend starts from.
+void frame_set_gradient(frame *f, const float *gradient);
+// The backward blend, from the gradient that one of the two calls above left.
 void frame_render_backward(frame *f, gs_reduction reduction, int balance_threshold);
 // gradients: device, in the shape of the Gaussians.
 void frame_project_backward(frame *f, const gs_gaussians *gradients);
 // Copies the picture to the host as 8 bits a channel. Any time after frame_render; waits for the device.
 bool frame_picture(const frame *f, image *out, fault *why);
+// Device memory that the frame holds for a stage to write to, with its workspace.
+size_t frame_bytes(const frame *f, stage which);
 
 #endif

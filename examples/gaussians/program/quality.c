@@ -3,29 +3,32 @@
 #include "device.h"
 #include "frame.h"
 
-static bool measure_one(frame *f, const target_view *view, double *device_result, quality *sum, fault *why) {
+static bool measure_one(frame *f, const target_view *view, double *device_result, quality *out, fault *why) {
     frame_loss(f, view->pixels, device_result, false);
     double result[3]; // loss, mean absolute difference, SSIM
     device_download(result, device_result, sizeof result);
     image picture;
     if (!frame_picture(f, &picture, why)) return false;
-    sum->psnr += image_psnr(&picture, view->picture);
-    sum->ssim += result[2];
+    *out = (quality){image_psnr(&picture, view->picture), result[2]};
     image_free(&picture);
     return true;
 }
 
 bool quality_measure(const gs_gaussians *gaussians, const target_view *views, size_t count,
-                     const float background[3], quality *out, fault *why) {
+                     const float background[3], quality *mean, quality *each, fault *why) {
     quality sum = {0, 0};
     frame f = {0};
     double *device_result = device_allocate(3 * sizeof(double));
     bool done = true;
     for (size_t i = 0; i < count && done; i++) {
         frame_render(&f, gaussians, gaussians->sh_degree, &views[i].camera, background);
-        done = measure_one(&f, &views[i], device_result, &sum, why);
+        quality one = {0, 0};
+        done = measure_one(&f, &views[i], device_result, &one, why);
+        if (each) each[i] = one;
+        sum.psnr += one.psnr;
+        sum.ssim += one.ssim;
     }
-    *out = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
+    *mean = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
     device_free(device_result);
     frame_free(&f);
     return done;

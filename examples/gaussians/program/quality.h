@@ -7,12 +7,12 @@
 #include <stddef.h>
 
 typedef struct quality {
-    double psnr; // dB, of pictures rounded to 8 bits; mean over the views
-    double ssim; // of the pictures before rounding, docs/math.md section 5; mean over the views
+    double psnr; // dB, of pictures rounded to 8 bits; infinite if equal
+    double ssim; // of the pictures before rounding, docs/math.md section 5
 } quality;
 
-// count >= 1; gaussians: device.
+// count >= 1; gaussians: device. mean: over the views. each: [count], or NULL.
 bool quality_measure(const gs_gaussians *gaussians, const target_view *views, size_t count,
-                     const float background[3], quality *out, fault *why);
+                     const float background[3], quality *mean, quality *each, fault *why);
 
 #endif

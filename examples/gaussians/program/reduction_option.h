@@ -3,6 +3,9 @@
 #ifndef SPLAT_REDUCTION_OPTION_H
 #define SPLAT_REDUCTION_OPTION_H
 
+#include "gs.h"
+#include <stdbool.h>
+
 enum { DEFAULT_THRESHOLD = 16 }; // half a warp: plain, not tuned to a GPU or a scene
 
 #define REDUCTION_HELP "how the backward blend adds gradients"
@@ -10,5 +13,9 @@ enum { DEFAULT_THRESHOLD = 16 }; // half a warp: plain, not tuned to a GPU or a 
 
 // NULL-ended, in the order of gs_reduction.
 const char *const *reduction_names(void);
+// The same and "all", which is GS_REDUCTIONS.
+const char *const *reduction_names_and_all(void);
+// Whether a threshold changes what it does.
+bool reduction_has_threshold(gs_reduction reduction);
 
 #endif

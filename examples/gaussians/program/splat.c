@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// splat: trains and renders scenes of 3D Gaussians.
+// splat: trains, renders and measures scenes of 3D Gaussians.
 #include "command.h"
 #include "gs.h"
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,9 @@ static const struct {
 } commands[] = {
     {"train", "photographs with cameras -> a scene of Gaussians", train_command},
     {"render", "one view of a scene -> a picture", render_command},
+    {"eval", "how close a scene comes to photographs: PSNR, SSIM", eval_command},
+    {"bench", "what each stage costs on a scene, with every strategy", bench_command},
+    {"info", "what is in a scene's file", info_command},
     {"demo", "train a built-in scene; needs no files", demo_command},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -23,7 +27,18 @@ static void print_usage(FILE *stream) {
                     "\nExamples:\n"
                     "  splat demo -o demo\n"
                     "  splat train data/fern -o fern.ply --downscale 4\n"
-                    "  splat render fern.ply -o fern.png --cameras data/fern --view 0 --photo\n");
+                    "  splat render fern.ply -o fern.png --cameras data/fern --view 0 --photo\n"
+                    "  splat eval fern.ply --cameras data/fern --downscale 4\n"
+                    "  splat bench fern.ply --cameras data/fern --downscale 4 --json fern-bench.json\n"
+                    "  splat info fern.ply\n");
+}
+
+static int run_command(int argc, char **argv) {
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(argv[0], commands[i].name) == 0) return commands[i].run(argc, argv);
+    fprintf(stderr, "splat: there is no command '%s'\n\n", argv[0]);
+    print_usage(stderr);
+    return EXIT_USAGE;
 }
 
 int main(int argc, char **argv) {
@@ -31,9 +46,9 @@ int main(int argc, char **argv) {
         print_usage(stderr);
         return EXIT_USAGE;
     }
-    for (int i = 0; i < COMMANDS; i++)
-        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+    bool help = strcmp(argv[1], "help") == 0;
+    if (help && argc == 3) return run_command(2, (char *[]){argv[2], "--help"});
+    if (help || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_usage(stdout);
         return EXIT_SUCCESS;
     }
@@ -41,7 +56,5 @@ int main(int argc, char **argv) {
         printf("splat %s (%s)\n", gs_version(), gs_backend());
         return EXIT_SUCCESS;
     }
-    fprintf(stderr, "splat: there is no command '%s'\n\n", argv[1]);
-    print_usage(stderr);
-    return EXIT_USAGE;
+    return run_command(argc - 1, argv + 1);
 }

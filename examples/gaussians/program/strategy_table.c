@@ -1,96 +1,117 @@
 // SPDX-License-Identifier: MIT
 #include "strategy_table.h"
-#include "device.h"
-#include "frame.h"
-#include "kernel_counts.h"
+#include "gpu_timer.h"
+#include "reduction_option.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef struct strategy {
-    gs_reduction reduction;
-    int threshold;
-} strategy;
+bool strategy_table_open(strategy_table *table, gs_reduction reduction, const int *thresholds,
+                         size_t threshold_count, size_t view_room, fault *why) {
+    kernel_counts unused;
+    *table = (strategy_table){.counts = kernel_counts_now(&unused), .view_room = view_room};
+    table->rows = calloc(GS_REDUCTIONS * (threshold_count + 1), sizeof *table->rows);
+    bool done = table->rows;
+    for (int r = 0; done && r < GS_REDUCTIONS; r++) {
+        if (reduction != GS_REDUCTIONS && (int)reduction != r) continue;
+        bool has_threshold = reduction_has_threshold((gs_reduction)r);
+        for (size_t t = 0; done && t < (has_threshold ? threshold_count : 1); t++) {
+            strategy_row *row = &table->rows[table->row_count++];
+            row->strategy = (strategy){(gs_reduction)r, has_threshold ? thresholds[t] : 0};
+            row->times = calloc(view_room, sizeof *row->times);
+            row->counts = calloc(view_room, sizeof *row->counts);
+            done = row->times && row->counts;
+        }
+    }
+    return done || fail(why, "no memory for the strategies' costs in %zu views", view_room);
+}
 
-static const strategy strategies[] = {{GS_ATOMIC, 0},  {GS_SERIAL, 0},  {GS_SERIAL, 8},
-                                      {GS_SERIAL, 16}, {GS_SERIAL, 24}, {GS_BFLY, 0},
-                                      {GS_BFLY, 8},    {GS_BFLY, 16},   {GS_BFLY, 24}};
-enum { STRATEGIES = sizeof strategies / sizeof *strategies, WARM_UPS = 3, REPEATS = 11 };
+void strategy_table_close(strategy_table *table) {
+    for (size_t r = 0; r < table->row_count; r++) {
+        free(table->rows[r].times);
+        free(table->rows[r].counts);
+    }
+    free(table->rows);
+    *table = (strategy_table){0};
+}
+
+static timing time_blend(frame *f, const strategy *s, gpu_timer *timer, double *times, int runs) {
+    frame_render_backward(f, s->reduction, s->threshold);
+    for (int i = 0; i < runs; i++) {
+        gpu_timer_start(timer);
+        frame_render_backward(f, s->reduction, s->threshold);
+        times[i] = gpu_timer_stop(timer);
+    }
+    return timing_of_runs(times, (size_t)runs);
+}
+
+static kernel_counts count_blend(frame *f, const strategy *s) {
+    kernel_counts before, after;
+    kernel_counts_now(&before);
+    frame_render_backward(f, s->reduction, s->threshold);
+    kernel_counts_now(&after);
+    return kernel_counts_between(&before, &after);
+}
+
+void strategy_table_measure(strategy_table *table, frame *f, int runs) {
+    stage_clock *clock = f->clock;
+    f->clock = NULL;
+    size_t view = table->view_count++;
+    if (table->counts) {
+        for (size_t r = 0; r < table->row_count; r++)
+            table->rows[r].counts[view] = count_blend(f, &table->rows[r].strategy);
+    } else {
+        gpu_timer timer;
+        double times[MAX_RUNS];
+        gpu_timer_open(&timer);
+        for (size_t r = 0; r < table->row_count; r++)
+            table->rows[r].times[view] = time_blend(f, &table->rows[r].strategy, &timer, times, runs);
+        gpu_timer_close(&timer);
+    }
+    f->clock = clock;
+}
+
+timing_summary strategy_row_time(const strategy_table *table, size_t row) {
+    return timing_over_views(table->rows[row].times, table->view_count);
+}
+
+kernel_counts strategy_row_counts(const strategy_table *table, size_t row) {
+    return kernel_counts_mean(table->rows[row].counts, table->view_count);
+}
 
 static void print_strategy(const strategy *s) {
-    char threshold[8] = "-"; // atomic has none
-    if (s->reduction != GS_ATOMIC) snprintf(threshold, sizeof threshold, "%d", s->threshold);
+    char threshold[8] = "-";
+    if (reduction_has_threshold(s->reduction)) snprintf(threshold, sizeof threshold, "%d", s->threshold);
     printf("%-8s %9s", gs_reduction_name(s->reduction), threshold);
 }
 
-static int compare_floats(const void *a, const void *b) {
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
-static float median_milliseconds(frame *f, const strategy *s) {
-    float times[REPEATS];
-    cudaEvent_t begin, end;
-    DEVICE_CHECK(cudaEventCreate(&begin));
-    DEVICE_CHECK(cudaEventCreate(&end));
-    for (int i = -WARM_UPS; i < REPEATS; i++) {
-        DEVICE_CHECK(cudaEventRecord(begin, NULL));
-        frame_render_backward(f, s->reduction, s->threshold);
-        DEVICE_CHECK(cudaEventRecord(end, NULL));
-        DEVICE_CHECK(cudaEventSynchronize(end));
-        if (i >= 0) DEVICE_CHECK(cudaEventElapsedTime(&times[i], begin, end));
-    }
-    DEVICE_CHECK(cudaEventDestroy(begin));
-    DEVICE_CHECK(cudaEventDestroy(end));
-    qsort(times, REPEATS, sizeof *times, compare_floats);
-    return times[REPEATS / 2];
-}
-
-// Renders a view and leaves the gradient that a backward blend starts from.
-static void prepare(frame *f, const gs_gaussians *gaussians, const target_view *view,
-                    const float background[3], double *result) {
-    frame_render(f, gaussians, gaussians->sh_degree, &view->camera, background);
-    frame_loss(f, view->pixels, result, true);
-}
-
-static void print_counts(frame *f) {
+static void print_counts(const strategy_table *table) {
     printf("The backward blend of one view, counted; instructions, shuffles and votes are of warps:\n"
-           "strategy threshold  atomic adds atomic instrs     shuffles        votes\n");
-    for (int s = 0; s < STRATEGIES; s++) {
-        kernel_counts before, after;
-        kernel_counts_now(&before);
-        frame_render_backward(f, strategies[s].reduction, strategies[s].threshold);
-        kernel_counts_now(&after);
-        print_strategy(&strategies[s]);
-        printf(" %12" PRIu64 " %13" PRIu64 " %12" PRIu64 " %12" PRIu64 "\n",
-               after.atomic_requests - before.atomic_requests,
-               after.atomic_instructions - before.atomic_instructions, after.shuffles - before.shuffles,
-               after.votes - before.votes);
+           "strategy threshold  atomic adds   add bytes atomic instrs     shuffles        votes\n");
+    for (size_t r = 0; r < table->row_count; r++) {
+        kernel_counts counts = strategy_row_counts(table, r);
+        print_strategy(&table->rows[r].strategy);
+        printf(" %12" PRIu64 " %11" PRIu64 " %13" PRIu64 " %12" PRIu64 " %12" PRIu64 "\n",
+               counts.atomic_requests, counts.atomic_bytes, counts.atomic_instructions, counts.shuffles,
+               counts.votes);
     }
 }
 
-void strategy_table_print(const gs_gaussians *gaussians, const target_view *views, size_t count,
-                          const float background[3]) {
-    frame f = {0};
-    double *result = device_allocate(3 * sizeof *result);
-    kernel_counts unused;
-    if (kernel_counts_now(&unused)) {
-        prepare(&f, gaussians, &views[0], background, result);
-        print_counts(&f);
-    } else {
-        double milliseconds[STRATEGIES] = {0};
-        for (size_t v = 0; v < count; v++) {
-            prepare(&f, gaussians, &views[v], background, result);
-            for (int s = 0; s < STRATEGIES; s++) milliseconds[s] += median_milliseconds(&f, &strategies[s]);
-        }
-        printf("The backward blend of one view, median of %d, mean over %zu views:\n"
-               "strategy threshold       ms\n",
-               REPEATS, count);
-        for (int s = 0; s < STRATEGIES; s++) {
-            print_strategy(&strategies[s]);
-            printf(" %8.4f\n", milliseconds[s] / (double)count);
-        }
+void strategy_table_print(const strategy_table *table, double other_kernels) {
+    if (table->counts) {
+        print_counts(table);
+        return;
     }
-    device_free(result);
-    frame_free(&f);
+    printf(
+        "The backward blend of one view, ms: means over %zu views of the median run; least and most are of "
+        "views,\nnoise is how far the runs of a view lie apart, at worst:\n"
+        "strategy threshold     mean    least     most  noise%s\n",
+        table->view_count, other_kernels > 0 ? "  all kernels" : "");
+    for (size_t r = 0; r < table->row_count; r++) {
+        timing_summary time = strategy_row_time(table, r);
+        print_strategy(&table->rows[r].strategy);
+        printf(" %8.4f %8.4f %8.4f %5.1f%%", time.mean, time.minimum, time.maximum, 100 * time.spread);
+        if (other_kernels > 0) printf(" %12.4f", other_kernels + time.mean);
+        printf("\n");
+    }
 }

@@ -17,6 +17,7 @@
 typedef struct train_options {
     const char *data, *output, *background;
     int64_t downscale, iterations, seed, threshold, holdout, sh_degree;
+    double seconds;
     int reduction;
 } train_options;
 
@@ -48,6 +49,7 @@ static bool split_open(split *parts, const dataset *data, fault *why) {
 // The published rates (Kerbl et al. 2023); those of means are for a scene of extent 1.
 static training_settings settings_from(const train_options *options, double extent) {
     return (training_settings){.iterations = options->iterations,
+                               .seconds = options->seconds,
                                .seed = (uint64_t)options->seed,
                                .reduction = (gs_reduction)options->reduction,
                                .threshold = (int)options->threshold,
@@ -69,7 +71,7 @@ static void print_summary(const train_options *options, const split *parts, cons
     printf("scene      %lld Gaussians, SH degree %d, in %s\n", (long long)gaussians->count,
            gaussians->sh_degree, options->output);
     printf("training   %lld iterations in %.1f s on %s, %s at threshold %d, seed %lld\n",
-           (long long)options->iterations, report->seconds, device_name(),
+           (long long)report->iterations, report->seconds, device_name(),
            gs_reduction_name((gs_reduction)options->reduction), (int)options->threshold,
            (long long)options->seed);
     printf("loss       %.5f -> %.5f (means over %lld iterations)\n", report->first_loss, report->last_loss,
@@ -101,7 +103,7 @@ static bool train_and_write(const train_options *options, const split *parts, gs
     }
     if (done && parts->held_out)
         done = quality_measure(&gaussians, parts->views + parts->training, parts->held_out,
-                               settings->background, &held_out, why);
+                               settings->background, &held_out, NULL, why);
     if (done) print_summary(options, parts, host, &report, &held_out);
     device_gaussians_free(&gaussians);
     return done;
@@ -144,6 +146,8 @@ int train_command(int argc, char **argv) {
         {OPTION_INT, "downscale", 0, &options.downscale, 1, 64, NULL, "divide pictures by this, both ways"},
         {OPTION_INT, "iterations", 0, &options.iterations, 1, 10000000, NULL,
          "training steps, one view each"},
+        {OPTION_REAL, "seconds", 0, &options.seconds, 0, 1e9, NULL,
+         "stop after so much training, on the learning rates of all the iterations; 0: never"},
         {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL, "of the random order of views"},
         {OPTION_CHOICE, "reduce", 0, &options.reduction, 0, 0, reduction_names(), REDUCTION_HELP},
         {OPTION_INT, "threshold", 0, &options.threshold, 0, 33, NULL, THRESHOLD_HELP},

@@ -85,21 +85,25 @@ static void train_step(trainer *t, const gs_gaussians *gaussians, const target_v
     stage_clock_mark(&t->clock, STAGE_ADAM);
 }
 
+// *done: the steps that were.
 static bool train_all(trainer *t, const gs_gaussians *gaussians, const target_view *views,
-                      const training_settings *settings, fault *why) {
+                      const training_settings *settings, int64_t *done, fault *why) {
     progress bar;
     progress_begin(&bar, "training", settings->iterations);
-    bool finite = true;
-    for (int64_t step = 1; step <= settings->iterations && finite; step++) {
+    bool finite = true, last = false;
+    for (int64_t step = 1; !last && finite; step++) {
         train_step(t, gaussians, &views[view_order_next(&t->order)], step, settings);
+        last = step == settings->iterations ||
+               (settings->seconds > 0 && seconds_now() - bar.started >= settings->seconds);
         int64_t batched = (step - 1) % BATCH + 1;
-        if (batched == BATCH || step == settings->iterations)
+        if (batched == BATCH || last)
             finite = fetch_losses(t->history, (const double(*)[3])t->results, step, batched, why);
         if (progress_due(&bar)) {
             double loss;
             device_download(&loss, t->results[batched - 1], sizeof loss);
             progress_show(&bar, step, loss);
         }
+        *done = step;
     }
     DEVICE_CHECK(cudaDeviceSynchronize());
     progress_end(&bar);
@@ -110,15 +114,17 @@ bool train(const gs_gaussians *gaussians, const target_view *views, size_t view_
            const training_settings *settings, training_report *report, fault *why) {
     trainer t;
     double started = seconds_now();
+    int64_t steps = 0;
     bool done = trainer_open(&t, gaussians, view_count, settings, why) &&
-                train_all(&t, gaussians, views, settings, why);
+                train_all(&t, gaussians, views, settings, &steps, why);
     stage_clock_close(&t.clock);
     if (done) {
-        int64_t window = settings->iterations / 10 + 1;
+        int64_t window = steps / 10 + 1;
         if (window > 100) window = 100;
-        *report = (training_report){.loss_window = window,
+        *report = (training_report){.iterations = steps,
+                                    .loss_window = window,
                                     .first_loss = mean(t.history, window),
-                                    .last_loss = mean(t.history + settings->iterations - window, window),
+                                    .last_loss = mean(t.history + steps - window, window),
                                     .seconds = seconds_now() - started,
                                     .clock = t.clock};
     }

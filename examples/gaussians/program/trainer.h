@@ -7,7 +7,8 @@
 #include "target_view.h"
 
 typedef struct training_settings {
-    int64_t iterations; // >= 1
+    int64_t iterations; // >= 1; learning rates follow it
+    double seconds;     // stop after the step during which so many have passed; 0: never
     uint64_t seed;      // of the order of the views
     gs_reduction reduction;
     int threshold; // 0..33, gs_render_backward's balance_threshold
@@ -18,6 +19,7 @@ typedef struct training_settings {
 } training_settings;
 
 typedef struct training_report {
+    int64_t iterations;  // done
     int64_t loss_window; // steps in each of the two means below: min(100, iterations / 10 + 1)
     double first_loss, last_loss;
     double seconds;

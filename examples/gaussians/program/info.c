@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+// splat info: what is in a scene's file.
+#include "command.h"
+#include "json_writer.h"
+#include "ply.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+enum { QUANTITIES = 6, LEVELS = 7 };
+
+// In percent of the Gaussians; the first is the least, the last the greatest.
+static const double levels[LEVELS] = {0, 1, 25, 50, 75, 99, 100};
+
+static const struct {
+    const char *name, *key;
+} quantities[QUANTITIES] = {{"mean, x", "x"},
+                            {"mean, y", "y"},
+                            {"mean, z", "z"},
+                            {"shortest axis", "shortest_axis"},
+                            {"longest axis", "longest_axis"},
+                            {"opacity", "opacity"}};
+
+typedef struct scene_info {
+    const char *path;
+    int64_t bytes, count;
+    int sh_degree;
+    int64_t values_not_finite, gaussians_not_finite;
+    double percentile[QUANTITIES][LEVELS]; // of the finite values; NaN if there are none
+} scene_info;
+
+static double quantity(const gs_gaussians *g, int64_t i, int which) {
+    const float *scale = g->log_scale + 3 * i;
+    if ((which == 3 || which == 4) && !isfinite(scale[0] + scale[1] + scale[2])) return NAN;
+    switch (which) {
+    case 3: // standard deviations, in units of the world
+        return exp(fmin(fmin(scale[0], scale[1]), scale[2]));
+    case 4:
+        return exp(fmax(fmax(scale[0], scale[1]), scale[2]));
+    case 5:
+        return 1 / (1 + exp(-(double)g->opacity_logit[i]));
+    default:
+        return g->mean[3 * i + which];
+    }
+}
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// `room`: a double for every Gaussian. Percentiles by rank: each is a value that occurs.
+static void find_percentiles(const gs_gaussians *scene, int which, double *room, double out[LEVELS]) {
+    size_t count = 0;
+    for (int64_t i = 0; i < scene->count; i++) {
+        const double value = quantity(scene, i, which);
+        if (isfinite(value)) room[count++] = value;
+    }
+    qsort(room, count, sizeof *room, compare);
+    for (int l = 0; l < LEVELS; l++)
+        out[l] = count ? room[(size_t)lround(levels[l] / 100 * (double)(count - 1))] : NAN;
+}
+
+static void count_not_finite(const gs_gaussians *scene, scene_info *info) {
+    const int bases = (scene->sh_degree + 1) * (scene->sh_degree + 1);
+    const float *const arrays[] = {scene->mean, scene->log_scale, scene->quaternion, scene->opacity_logit,
+                                   scene->sh};
+    const int widths[] = {3, 3, 4, 1, 3 * bases};
+    for (int64_t i = 0; i < scene->count; i++) {
+        int64_t found = 0;
+        for (int a = 0; a < 5; a++)
+            for (int k = 0; k < widths[a]; k++) found += !isfinite(arrays[a][i * widths[a] + k]);
+        info->values_not_finite += found;
+        info->gaussians_not_finite += found > 0;
+    }
+}
+
+static bool gather(const char *path, scene_info *info, fault *why) {
+    gs_gaussians scene;
+    struct stat status;
+    if (!ply_read_any(path, &scene, why)) return false;
+    *info = (scene_info){.path = path,
+                         .bytes = stat(path, &status) == 0 ? (int64_t)status.st_size : 0,
+                         .count = scene.count,
+                         .sh_degree = scene.sh_degree};
+    count_not_finite(&scene, info);
+    double *room = calloc((size_t)scene.count + 1, sizeof *room); // + 1, as calloc(0) may return NULL
+    for (int q = 0; q < QUANTITIES && room; q++) find_percentiles(&scene, q, room, info->percentile[q]);
+    free(room);
+    gaussians_free(&scene);
+    return room || fail(why, "%s: no memory for %" PRId64 " values", path, info->count);
+}
+
+static void print_table(const scene_info *info) {
+    printf("file         %s, %" PRId64 " bytes\n", info->path, info->bytes);
+    printf("Gaussians    %" PRId64 ", SH degree %d\n", info->count, info->sh_degree);
+    if (info->values_not_finite > 0)
+        printf("not finite   %" PRId64 " values in %" PRId64
+               " Gaussians: other commands refuse this file; below is the rest\n",
+               info->values_not_finite, info->gaussians_not_finite);
+    else
+        printf("not finite   none\n");
+    printf("\n%-13s %11s", "", "least");
+    for (int l = 1; l < LEVELS - 1; l++) printf(" %10g%%", levels[l]);
+    printf(" %11s\n", "most");
+    for (int q = 0; q < QUANTITIES; q++) {
+        printf("%-13s", quantities[q].name);
+        for (int l = 0; l < LEVELS; l++)
+            if (isnan(info->percentile[q][l]))
+                printf(" %11s", "-");
+            else
+                printf(" %11.4g", info->percentile[q][l]);
+        printf("\n");
+    }
+}
+
+static void describe(json_writer *json, const void *subject) {
+    const scene_info *info = subject;
+    json_open(json, NULL, '{');
+    json_text(json, "scene", info->path);
+    json_integer(json, "bytes", info->bytes);
+    json_integer(json, "gaussians", info->count);
+    json_integer(json, "sh_degree", info->sh_degree);
+    json_integer(json, "values_not_finite", info->values_not_finite);
+    json_integer(json, "gaussians_not_finite", info->gaussians_not_finite);
+    json_open(json, "percents", '[');
+    for (int l = 0; l < LEVELS; l++) json_number(json, NULL, levels[l]);
+    json_close(json, ']');
+    json_open(json, "percentiles", '{');
+    for (int q = 0; q < QUANTITIES; q++) {
+        json_open(json, quantities[q].key, '[');
+        for (int l = 0; l < LEVELS; l++) json_number(json, NULL, info->percentile[q][l]);
+        json_close(json, ']');
+    }
+    json_close(json, '}');
+    json_close(json, '}');
+}
+
+int info_command(int argc, char **argv) {
+    const char *path, *json = NULL;
+    const option_spec table[] = {{OPTION_TEXT, "json", 0, &json, 0, 0, NULL, JSON_HELP},
+                                 {.kind = OPTION_END}};
+    const command_spec command = {
+        "splat info",
+        "SCENE.ply [options]",
+        "Says what is in a scene's file: size, number of Gaussians, SH degree, values that are not finite "
+        "(which "
+        "other\n"
+        "commands refuse), and percentiles of the means, of the shortest and longest axis (one standard "
+        "deviation, in\n"
+        "units of the world) and of the opacity.",
+        "  splat info fern.ply\n"
+        "  splat info fern.ply --json -\n",
+        table,
+        1,
+        1};
+    fault why;
+    int positional;
+    switch (options_parse(&command, argc, argv, &path, &positional, &why)) {
+    case OPTIONS_HELP:
+        return EXIT_SUCCESS;
+    case OPTIONS_USAGE_ERROR:
+        return report_usage_error(&why);
+    case OPTIONS_OK:
+        break;
+    }
+    scene_info info;
+    if (!json_is_possible(json, &why) || !gather(path, &info, &why)) return report_failure(&why);
+    if (!json_is_stdout(json)) print_table(&info);
+    if (json && !json_save(json, describe, &info, &why)) return report_failure(&why);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// Times of repeated runs, in milliseconds: of one view over its runs, and of a scene over its views.
+#ifndef SPLAT_TIMING_H
+#define SPLAT_TIMING_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct timing {
+    double median, minimum, maximum; // over runs
+} timing;
+
+// count >= 1; sorts them.
+timing timing_of_runs(double *milliseconds, size_t count);
+
+typedef struct timing_summary {
+    double mean, minimum, maximum; // of the medians, over views
+    double spread;                 // of runs: the largest (maximum - minimum) / median of a view
+} timing_summary;
+
+timing_summary timing_over_views(const timing *views, size_t count); // count >= 1
+
+#ifdef __cplusplus
+}
+#endif
+#endif
