@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Compiles kernels.cu for every architecture, without a GPU, and counts what the library promises: the warp
+instructions of each call in PTX, and that ptxas needs no stack, spills nothing and stays within a budget of
+registers.
+
+    codegen.py --nvcc NVCC --include DIR [--sass]
+
+--sass counts shuffles and atomics in the machine code as well, where the toolkit's cuobjdump is in the PATH. Ends
+with 0, or 1 and what differs, or a line that begins with 'skipped:'.
+"""
+
+import argparse
+import collections
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
+
+# Instructions of warps in the text of a kernel, and its registers at most. `redux` is as from compute capability
+# 8.0 on; before, it is six votes. The shuffles of reduce_serial are those of one turn, which nvcc may unroll.
+Promise = collections.namedtuple("Promise", "shuffles votes matches redux atomics registers")
+PROMISES = {
+    # one key, known, in a whole warp; threshold 0
+    "atomic_9_float": Promise(0, 0, 0, 0, 9, 32),
+    "serial_9_float": Promise(9, 1, 0, 1, 9, 40),
+    "bfly_9_float": Promise(45, 1, 0, 0, 9, 32),
+    "bfly_9_double": Promise(90, 1, 0, 0, 9, 48),
+    "tree_1_float": Promise(5, 1, 0, 0, 1, 24),
+    "tree_4_float": Promise(2 + 1 + 1 + 1 + 1, 1, 0, 0, 1, 24),
+    "tree_9_float": Promise(5 + 3 + 2 + 1 + 1, 1, 0, 0, 1, 32),
+    "tree_9_double": Promise(24, 1, 0, 0, 1, 40),
+    "tree_16_float": Promise(8 + 4 + 2 + 1 + 1, 1, 0, 0, 1, 40),
+    "tree_32_float": Promise(16 + 8 + 4 + 2 + 1, 1, 0, 0, 1, 56),
+    "tree_33_float": Promise(17 + 9 + 5 + 3 + 2, 1, 0, 0, 2, 56),
+    "tree_64_float": Promise(32 + 16 + 8 + 4 + 2, 1, 0, 0, 2, 80),
+    "tree_64_double": Promise(2 * 62, 1, 0, 0, 2, 160),
+    "tree_9_planes": Promise(12, 1, 0, 0, 1, 32),
+    "tree_9_pointers": Promise(12 + 9, 1, 0, 0, 9, 32),
+    "tree_9_shared": Promise(12, 1, 0, 0, 1, 40),
+    "total_9_minimum": Promise(12, 0, 0, 0, 0, 32),
+    # any keys and lanes: all forms, and plain atomics
+    "serial_9_any": Promise(9, 1, 1, 1, 9 + 9, 40),
+    "bfly_9_any": Promise(1 + 45, 2, 0, 0, 9 + 9 + 9, 40),
+    "tree_9_any": Promise(1 + 12 + 1 + 12 + 1 + 9, 3, 1, 1, 9 + 1 + 9 + 1 + 9, 40),
+    "tree_64_any": Promise(1 + 62 + 1 + 62 + 1 + 64, 3, 1, 1, 64 + 2 + 64 + 2 + 64, 160),
+}
+# Those whose machine code has the same shuffles and atomics: without loops, and in global memory.
+STRAIGHT = [name for name in PROMISES if not re.search("serial|any|shared", name)]
+
+PTX = {
+    "shuffles": r"\bshfl\.sync",
+    "votes": r"\bvote\.sync",
+    "matches": r"\bmatch\.(any|all)\.sync",
+    "redux": r"\bredux\.sync",
+    "atomics": r"\b(red|atom)\.",
+}
+
+
+def skip(why):
+    print("skipped:", why)
+    sys.exit(0)
+
+
+def count_ptx(text):
+    """{kernel: {instruction: count}} of a PTX file."""
+    found = {}
+    for name, body in re.findall(r"\.entry (\w+)\((.*?)\n\}", text, re.S):
+        found[name] = {what: len(re.findall(pattern, body)) for what, pattern in PTX.items()}
+    return found
+
+
+def read_ptxas(log):
+    """{(architecture, kernel): (registers, stack and spill bytes)} of what ptxas -v says."""
+    found = {}
+    kernel = None
+    for line in log.splitlines():
+        entry = re.search(r"Compiling entry function '(\w+)' for 'sm_(\d+)'", line)
+        frame = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", line)
+        used = re.search(r"Used (\d+) registers", line)
+        if entry:
+            kernel, memory = (int(entry[2]), entry[1]), None
+        elif frame and kernel:
+            memory = sum(map(int, frame.groups()))
+        elif used and kernel and memory is not None:
+            found[kernel] = (int(used[1]), memory)
+            kernel = None
+    return found
+
+
+def count_sass(cuobjdump, binary, architecture):
+    """{kernel: (shuffles, atomics)} of the machine code of an architecture."""
+    text = subprocess.run(
+        [cuobjdump, "-sass", "-arch", f"sm_{architecture}", binary], check=True, capture_output=True, text=True
+    ).stdout
+    found = {}
+    for part in text.split("Function : ")[1:]:
+        found[part.split()[0]] = (
+            len(re.findall(r"\bSHFL\.", part)),
+            len(re.findall(r"\b(?:RED|REDG|REDS|ATOM|ATOMG|ATOMS)\.", part)),
+        )
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nvcc", required=True)
+    parser.add_argument("--include", required=True)
+    parser.add_argument("--sass", action="store_true")
+    options = parser.parse_args()
+    nvcc = shutil.which(options.nvcc)
+    if not nvcc:
+        skip("no nvcc here")
+    listed = subprocess.run([nvcc, "--list-gpu-code"], check=True, capture_output=True, text=True).stdout.split()
+    architectures = [a for a in ARCHITECTURES if f"sm_{a}" in listed]
+    if not architectures:
+        skip("this nvcc knows none of the architectures")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels.cu")
+    with tempfile.TemporaryDirectory() as folder:
+        binary = os.path.join(folder, "kernels.fatbin")
+        command = [nvcc, "-std=c++17", "-Werror", "all-warnings", "-I" + os.path.abspath(options.include), "-Xptxas", "-v"]
+        command += ["--threads", "0", "--keep", "--keep-dir", folder, "-fatbin", source, "-o", binary]
+        for a in architectures:
+            command += ["-gencode", f"arch=compute_{a},code=[compute_{a},sm_{a}]"]
+        compiled = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+        if compiled.returncode != 0:
+            sys.exit(compiled.stdout + compiled.stderr)
+        ptx = {}
+        for file in os.listdir(folder):
+            if file.endswith(".ptx"):
+                with open(os.path.join(folder, file)) as opened:
+                    text = opened.read()
+                ptx[int(re.search(r"\.target sm_(\d+)", text)[1])] = count_ptx(text)
+        cuobjdump = options.sass and shutil.which("cuobjdump")
+        sass = {a: count_sass(cuobjdump, binary, a) for a in architectures} if cuobjdump else {}
+    assembled = read_ptxas(compiled.stdout + compiled.stderr)
+
+    wrong = []
+    print("kernel            sm shuffles votes matches redux atomics registers")
+    for kernel, promised in PROMISES.items():
+        for a in architectures:
+            if kernel not in ptx.get(a, {}) or (a, kernel) not in assembled:
+                wrong.append(f"{kernel}, sm_{a}: not found")
+                continue
+            registers, memory = assembled[a, kernel]
+            found = Promise(**ptx[a][kernel], registers=registers)
+            wanted = promised
+            if a < 80:
+                wanted = promised._replace(votes=promised.votes + 6 * promised.redux, redux=0)
+            print("%-16s %3d %8d %5d %7d %5d %7d %9d" % (kernel, a, *found))
+            if kernel.startswith("serial") and found.shuffles % promised.shuffles == 0 < found.shuffles:
+                wanted = wanted._replace(shuffles=found.shuffles)
+            for what in PTX:
+                if getattr(found, what) != getattr(wanted, what):
+                    wrong.append(f"{kernel}, sm_{a}: {getattr(found, what)} {what}, not {getattr(wanted, what)}")
+            if registers > promised.registers:
+                wrong.append(f"{kernel}, sm_{a}: {registers} registers, more than {promised.registers}")
+            if memory != 0:
+                wrong.append(f"{kernel}, sm_{a}: {memory} bytes of stack and spills")
+            if sass and kernel in STRAIGHT and sass[a].get(kernel) != (promised.shuffles, promised.atomics):
+                wrong.append(f"{kernel}, sm_{a}: machine code has (shuffles, atomics) {sass[a].get(kernel)}")
+    extra = {kernel for counted in ptx.values() for kernel in counted} - set(PROMISES)
+    wrong += [f"{kernel}: nothing is promised of it" for kernel in sorted(extra)]
+    if options.sass:
+        print("machine code:", "counted" if sass else "not counted, no cuobjdump in the PATH")
+    if wrong:
+        sys.exit("\n".join(wrong))
+
+
+main()

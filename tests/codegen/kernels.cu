@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// The calls of the library, each alone in a kernel, as codegen.py counts their instructions. A kernel's name
+// is CALL_K, then what is special.
+
+#include <distwar/reduce.cuh>
+
+using namespace distwar;
+
+namespace {
+
+template <int K, typename T>
+struct values {
+    T of[K];
+    __device__ __forceinline__ explicit values(const T *from) {
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k) of[k] = from[32 * k + threadIdx.x];
+    }
+};
+
+} // namespace
+
+// A whole warp whose lanes are known to share one key, threshold 0, K values into a record.
+#define ONE_KEY(call, K, T)                                                                                  \
+    extern "C" __global__ void call##_##K##_##T(const T *from, unsigned active, int key, T *to) {            \
+        const values<K, T> val(from);                                                                        \
+        reduce_##call(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, record<T>{to, K});     \
+    }
+ONE_KEY(atomic, 9, float)
+ONE_KEY(serial, 9, float)
+ONE_KEY(bfly, 9, float)
+ONE_KEY(bfly, 9, double)
+ONE_KEY(tree, 1, float)
+ONE_KEY(tree, 4, float)
+ONE_KEY(tree, 9, float)
+ONE_KEY(tree, 9, double)
+ONE_KEY(tree, 16, float)
+ONE_KEY(tree, 32, float)
+ONE_KEY(tree, 33, float)
+ONE_KEY(tree, 64, float)
+ONE_KEY(tree, 64, double)
+
+// Any keys, lanes and threshold.
+#define ANY_KEYS(call, K)                                                                                    \
+    extern "C" __global__ void call##_##K##_any(const float *from, unsigned lanes, unsigned active,          \
+                                                const int *keys, int threshold, float *to) {                 \
+        if (!(lanes >> threadIdx.x & 1)) return;                                                             \
+        const values<K, float> val(from);                                                                    \
+        reduce_##call(lanes, active >> threadIdx.x & 1, keys[threadIdx.x], val.of, record<float>{to, K},     \
+                      threshold);                                                                            \
+    }
+ANY_KEYS(serial, 9)
+ANY_KEYS(bfly, 9)
+ANY_KEYS(tree, 9)
+ANY_KEYS(tree, 64)
+
+// The other sinks.
+extern "C" __global__ void tree_9_planes(const float *from, unsigned active, int key, float *to) {
+    const values<9, float> val(from);
+    reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, planes<float>{to, 1000});
+}
+extern "C" __global__ void tree_9_pointers(const float *from, unsigned active, float *to) {
+    const values<9, float> val(from);
+    const pointers sink{to, to + 100, to + 200, to + 300, to + 400, to + 500, to + 600, to + 700, to + 800};
+    reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{0}, val.of, sink);
+}
+extern "C" __global__ void tree_9_shared(const float *from, unsigned active, int key, float *to) {
+    __shared__ float sums[90];
+    for (int i = threadIdx.x; i < 90; i += 32) sums[i] = 0;
+    __syncthreads();
+    const values<9, float> val(from);
+    reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, record<float>{sums, 9});
+    __syncthreads();
+    for (int i = threadIdx.x; i < 90; i += 32) to[i] = sums[i];
+}
+
+// The tree without a commit.
+extern "C" __global__ void total_9_minimum(const float *from, unsigned active, float *to) {
+    const values<9, float> val(from);
+    float total[tree_places(9)];
+    tree_total(active >> threadIdx.x & 1, val.of, total, minimum{});
+    to[threadIdx.x] = total[0];
+}
