@@ -42,7 +42,7 @@ static void new_line(const json_writer *json) {
 }
 
 // What stands before a value.
-static void begin(json_writer *json, const char *key) {
+static void begin_value(json_writer *json, const char *key) {
     if (!json->first) putc(',', json->stream);
     if (json->depth > 0) new_line(json);
     json->first = false;
@@ -51,43 +51,43 @@ static void begin(json_writer *json, const char *key) {
     fputs(": ", json->stream);
 }
 
-void json_open(json_writer *json, const char *key, char bracket) {
-    begin(json, key);
+void json_begin(json_writer *json, const char *key, char bracket) {
+    begin_value(json, key);
     putc(bracket, json->stream);
     json->depth++;
     json->first = true;
 }
 
-void json_close(json_writer *json, char bracket) {
+void json_end(json_writer *json, char bracket) {
     json->depth--;
     if (!json->first) new_line(json);
     json->first = false;
     putc(bracket, json->stream);
 }
 
-void json_text(json_writer *json, const char *key, const char *text) {
-    begin(json, key);
+void json_put_text(json_writer *json, const char *key, const char *text) {
+    begin_value(json, key);
     if (text)
         put_string(json->stream, text);
     else
         fputs("null", json->stream);
 }
 
-void json_integer(json_writer *json, const char *key, int64_t value) {
-    begin(json, key);
+void json_put_integer(json_writer *json, const char *key, int64_t value) {
+    begin_value(json, key);
     fprintf(json->stream, "%" PRId64, value);
 }
 
-void json_number(json_writer *json, const char *key, double value) {
-    begin(json, key);
+void json_put_number(json_writer *json, const char *key, double value) {
+    begin_value(json, key);
     if (isfinite(value))
         fprintf(json->stream, "%.15g", value);
     else
         fputs("null", json->stream);
 }
 
-void json_boolean(json_writer *json, const char *key, bool value) {
-    begin(json, key);
+void json_put_boolean(json_writer *json, const char *key, bool value) {
+    begin_value(json, key);
     fputs(value ? "true" : "false", json->stream);
 }
 

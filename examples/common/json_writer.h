@@ -18,13 +18,13 @@ typedef struct json_writer {
     bool first; // nothing stands yet in the innermost one
 } json_writer;
 
-void json_open(json_writer *json, const char *key, char bracket); // '{' or '['
-void json_close(json_writer *json, char bracket);                 // '}' or ']'
+void json_begin(json_writer *json, const char *key, char bracket); // '{' or '['
+void json_end(json_writer *json, char bracket);                    // '}' or ']'
 // Bytes that are not UTF-8 become U+FFFD. NULL is written as null.
-void json_text(json_writer *json, const char *key, const char *text);
-void json_integer(json_writer *json, const char *key, int64_t value);
-void json_number(json_writer *json, const char *key, double value); // null unless finite
-void json_boolean(json_writer *json, const char *key, bool value);
+void json_put_text(json_writer *json, const char *key, const char *text);
+void json_put_integer(json_writer *json, const char *key, int64_t value);
+void json_put_number(json_writer *json, const char *key, double value); // null unless finite
+void json_put_boolean(json_writer *json, const char *key, bool value);
 
 // Writes what `describe` writes of `subject` to a file that appears whole or not at all, or, if `path` is
 // "-", to stdout.

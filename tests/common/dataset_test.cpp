@@ -35,7 +35,8 @@ class Dataset : public testing::Test {
     }
     bool load(int downscale, std::array<float, 3> background = {0, 0, 0}) {
         dataset_free(&got);
-        const dataset_options options = {downscale, {background[0], background[1], background[2]}};
+        const dataset_options options = {
+            downscale, {background[0], background[1], background[2]}, nullptr, nullptr};
         return dataset_load(folder.path.c_str(), &options, &got, &why);
     }
     void expect_refusal(const std::string &path, const std::string &part) {
@@ -177,7 +178,7 @@ TEST_F(Dataset, RefusesAModelWithoutImages) {
     images.clear();
     write_model();
     expect_refusal(folder / "sparse/0/images.bin", "holds no images");
-    const dataset_options options = {1, {0, 0, 0}};
+    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr};
     EXPECT_FALSE(dataset_load((folder / "none").c_str(), &options, &got, &why));
     EXPECT_TRUE(contains(why, folder / "none: cannot open")) << why.text;
 }

@@ -46,10 +46,12 @@ static void replace(image *picture, const image *by) {
     *picture = *by;
 }
 
-static bool downscale_view(dataset_view *view, int factor, fault *why) {
-    image small;
-    if (!image_downscale(&view->picture, factor, &small, why)) return false;
-    gs_camera *camera = &view->camera;
+bool dataset_no_picture(size_t index, const char *name, const void *context) {
+    (void)index, (void)name, (void)context;
+    return false;
+}
+
+static void downscale_camera(gs_camera *camera, int factor) {
     // A pixel is now a block; what was cut off at the right and below moves nothing.
     const float block_x = (float)(factor < camera->width ? factor : camera->width);
     const float block_y = (float)(factor < camera->height ? factor : camera->height);
@@ -57,23 +59,37 @@ static bool downscale_view(dataset_view *view, int factor, fault *why) {
     camera->cx /= block_x;
     camera->fy /= block_y;
     camera->cy /= block_y;
-    camera->width = small.width;
-    camera->height = small.height;
-    replace(&view->picture, &small);
+    camera->width = camera->width > factor ? camera->width / factor : 1; // as image_downscale does it
+    camera->height = camera->height > factor ? camera->height / factor : 1;
+}
+
+static bool downscale_picture(image *picture, int factor, fault *why) {
+    image small;
+    if (!image_downscale(picture, factor, &small, why)) return false;
+    replace(picture, &small);
     return true;
 }
 
-// The camera that took the picture, as an ideal pinhole, and its picture as that would have taken it.
+// The camera that took a picture of this size, as an ideal pinhole; *optics: its lens, complete.
+static bool idealise_camera(const reconstruction_view *source, int width, int height, lens *optics,
+                            gs_camera *out, fault *why) {
+    *optics = source->optics;
+    lens_complete(optics, width, height);
+    if (!lens_check(optics, why)) return fail(why, "the camera has %s", why->text);
+    *out = lens_pinhole(optics);
+    memcpy(out->rotation, source->rotation, sizeof source->rotation);
+    memcpy(out->translation, source->translation, sizeof source->translation);
+    return true;
+}
+
+// The same, and the picture as that pinhole would have taken it.
 static bool idealise(const reconstruction_view *source, dataset_view *view, fault *why) {
-    lens optics = source->optics;
-    lens_complete(&optics, view->picture.width, view->picture.height);
-    if (!lens_check(&optics, why)) return fail(why, "the camera has %s", why->text);
+    lens optics;
+    if (!idealise_camera(source, view->picture.width, view->picture.height, &optics, &view->camera, why))
+        return false;
     if (view->picture.width != optics.width || view->picture.height != optics.height)
         return fail(why, "the picture has %d x %d pixels, its camera %d x %d", view->picture.width,
                     view->picture.height, optics.width, optics.height);
-    view->camera = lens_pinhole(&optics);
-    memcpy(view->camera.rotation, source->rotation, sizeof source->rotation);
-    memcpy(view->camera.translation, source->translation, sizeof source->translation);
     if (lens_is_ideal(&optics)) return true;
     image straight;
     if (!lens_undistort(&optics, &view->picture, &straight, why)) return false;
@@ -93,26 +109,40 @@ typedef struct loading {
     fault why;
 } loading;
 
-static bool load_picture(loading *work, size_t i, fault *why) {
+static bool load_view(loading *work, size_t i, fault *why) {
+    const dataset_options *options = work->options;
+    const reconstruction_view *source = &work->sources[i];
     dataset_view *view = &work->data->views[i];
+    const bool wanted = !options->wanted || options->wanted(i, view->name, options->context);
+    if (!wanted && source->optics.width > 0) {
+        lens optics;
+        if (!idealise_camera(source, source->optics.width, source->optics.height, &optics, &view->camera,
+                             why))
+            return fail(why, "%s: %s", view->name, why->text);
+        downscale_camera(&view->camera, options->downscale);
+        return true;
+    }
     char path[PATH_ROOM];
     if (!path_join(path, work->folder, view->name, why) || !image_read(path, &view->picture, why))
         return false;
     if (view->picture.channels == 4) {
         atomic_fetch_add(&work->with_alpha, 1);
-        put_on(work->options->background, &view->picture);
+        put_on(options->background, &view->picture);
     }
-    const int factor = work->options->downscale;
-    return (idealise(&work->sources[i], view, why) && (factor == 1 || downscale_view(view, factor, why))) ||
-           fail(why, "%s: %s", path, why->text);
+    const int factor = options->downscale;
+    if (!idealise(source, view, why) || (factor > 1 && !downscale_picture(&view->picture, factor, why)))
+        return fail(why, "%s: %s", path, why->text);
+    downscale_camera(&view->camera, factor);
+    if (!wanted) image_free(&view->picture);
+    return true;
 }
 
-static void *load_pictures(void *argument) {
+static void *load_views(void *argument) {
     loading *work = argument;
     const size_t count = work->data->view_count;
     for (size_t i; (i = atomic_fetch_add(&work->next, 1)) < count;) {
         fault why;
-        if (load_picture(work, i, &why)) continue;
+        if (load_view(work, i, &why)) continue;
         atomic_store(&work->next, count); // views before this one are all taken and will be finished
         pthread_mutex_lock(&work->lock);
         if (i < work->failed) {
@@ -125,15 +155,15 @@ static void *load_pictures(void *argument) {
 }
 
 // On all CPU cores.
-static bool load_all_pictures(loading *work, fault *why) {
+static bool load_all_views(loading *work, fault *why) {
     enum { MAX_HELPERS = 63 };
     pthread_t helpers[MAX_HELPERS];
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     int started = 0;
     while (started < MAX_HELPERS && started + 1 < cores && (size_t)started + 1 < work->data->view_count &&
-           pthread_create(&helpers[started], NULL, load_pictures, work) == 0)
+           pthread_create(&helpers[started], NULL, load_views, work) == 0)
         started++;
-    load_pictures(work); // this thread too, so it also works where no other can be started
+    load_views(work); // this thread too, so it also works where no other can be started
     for (int i = 0; i < started; i++) pthread_join(helpers[i], NULL);
     if (work->failed < work->data->view_count) *why = work->why;
     return work->failed == work->data->view_count;
@@ -191,7 +221,7 @@ bool dataset_load(const char *folder, const dataset_options *options, dataset *o
                         .data = out,
                         .lock = PTHREAD_MUTEX_INITIALIZER,
                         .failed = out->view_count};
-        loaded = load_all_pictures(&work, why);
+        loaded = load_all_views(&work, why);
         out->cut_out = work.with_alpha == out->view_count;
     }
     reconstruction_free(&source);

@@ -16,7 +16,7 @@ extern "C" {
 typedef struct dataset_view {
     char *name;       // the picture's path inside its folder
     gs_camera camera; // of the picture as loaded: an ideal pinhole; views may differ in size and all else
-    image picture;    // RGB
+    image picture;    // RGB; empty if it was not wanted
     bool held_out;    // for measuring only, never for training
 } dataset_view;
 
@@ -32,6 +32,10 @@ typedef struct dataset {
 typedef struct dataset_options {
     int downscale; // >= 1: divides the pictures both ways as image_downscale does, and the cameras with them
     float background[3]; // 0..1: what transparent pictures are put on
+    // Which pictures are wanted; NULL: all. Others are read only where the data does not say their size.
+    // Called from several threads.
+    bool (*wanted)(size_t index, const char *name, const void *context);
+    const void *context;
 } dataset_options;
 
 // Takes the first of these that it finds:
@@ -43,6 +47,8 @@ typedef struct dataset_options {
 // rows and columns that do not fill a block are cut off at the bottom and the right. At least one view, or it
 // fails. On failure *out is empty.
 bool dataset_load(const char *folder, const dataset_options *options, dataset *out, fault *why);
+// For dataset_options.wanted, if only cameras are.
+bool dataset_no_picture(size_t index, const char *name, const void *context);
 // Marks every `every`th view as held out, from the first; none if 0. Does nothing if the data itself names
 // its held-out views.
 void dataset_hold_out(dataset *data, size_t every);

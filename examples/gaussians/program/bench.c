@@ -163,7 +163,7 @@ int bench_command(int argc, char **argv) {
 
     gs_gaussians scene = {0};
     dataset data = {0};
-    const dataset_options loading = {.downscale = (int)options.downscale};
+    const dataset_options loading = {.downscale = (int)options.downscale, .wanted = dataset_no_picture};
     bool done = json_is_possible(options.json, &why) && read_scene_to_measure(options.scene, &scene, &why) &&
                 dataset_load(options.cameras, &loading, &data, &why) &&
                 run(&options, &settings, &scene, &data, &why);

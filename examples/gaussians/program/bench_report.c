@@ -112,100 +112,100 @@ void bench_report_print(const bench_report *report) {
 }
 
 static void describe_timing(json_writer *json, const char *key, const timing *time) {
-    json_open(json, key, '{');
-    json_number(json, "median", time->median);
-    json_number(json, "least", time->minimum);
-    json_number(json, "most", time->maximum);
-    json_close(json, '}');
+    json_begin(json, key, '{');
+    json_put_number(json, "median", time->median);
+    json_put_number(json, "least", time->minimum);
+    json_put_number(json, "most", time->maximum);
+    json_end(json, '}');
 }
 
 static void describe_summary(json_writer *json, const timing_summary *time) {
-    json_number(json, "mean_ms", time->mean);
-    json_number(json, "least_ms", time->minimum);
-    json_number(json, "most_ms", time->maximum);
-    json_number(json, "noise", time->spread);
+    json_put_number(json, "mean_ms", time->mean);
+    json_put_number(json, "least_ms", time->minimum);
+    json_put_number(json, "most_ms", time->maximum);
+    json_put_number(json, "noise", time->spread);
 }
 
 static void describe_counts(json_writer *json, const kernel_counts *counts) {
-    json_integer(json, "atomic_adds", (int64_t)counts->atomic_requests);
-    json_integer(json, "atomic_bytes", (int64_t)counts->atomic_bytes);
-    json_integer(json, "atomic_instructions", (int64_t)counts->atomic_instructions);
-    json_integer(json, "shuffles", (int64_t)counts->shuffles);
-    json_integer(json, "votes", (int64_t)counts->votes);
+    json_put_integer(json, "atomic_adds", (int64_t)counts->atomic_requests);
+    json_put_integer(json, "atomic_bytes", (int64_t)counts->atomic_bytes);
+    json_put_integer(json, "atomic_instructions", (int64_t)counts->atomic_instructions);
+    json_put_integer(json, "shuffles", (int64_t)counts->shuffles);
+    json_put_integer(json, "votes", (int64_t)counts->votes);
 }
 
 static void describe_strategy(json_writer *json, const strategy *s) {
-    json_text(json, "reduction", gs_reduction_name(s->reduction));
+    json_put_text(json, "reduction", gs_reduction_name(s->reduction));
     if (reduction_has_threshold(s->reduction))
-        json_integer(json, "threshold", s->threshold);
+        json_put_integer(json, "threshold", s->threshold);
     else
-        json_text(json, "threshold", NULL);
+        json_put_text(json, "threshold", NULL);
 }
 
 static void describe_setting(json_writer *json, const bench_report *report) {
     cuda_versions versions = find_versions();
-    json_text(json, "device", device_name());
-    json_text(json, "version", gs_version());
-    json_text(json, "backend", gs_backend());
-    json_text(json, "cuda_runtime", versions.runtime[0] ? versions.runtime : NULL);
-    json_text(json, "cuda_driver", versions.driver[0] ? versions.driver : NULL);
-    json_text(json, "scene", report->scene);
-    json_integer(json, "gaussians", report->gaussians);
-    json_integer(json, "sh_degree", report->sh_degree);
-    json_text(json, "cameras", report->cameras);
-    json_integer(json, "views_in_all", (int64_t)report->views_in_all);
-    json_integer(json, "view_step", report->view_step);
-    json_boolean(json, "center_principal", report->center_principal);
-    json_integer(json, "downscale", report->downscale);
-    json_integer(json, "runs", report->settings->runs);
+    json_put_text(json, "device", device_name());
+    json_put_text(json, "version", gs_version());
+    json_put_text(json, "backend", gs_backend());
+    json_put_text(json, "cuda_runtime", versions.runtime[0] ? versions.runtime : NULL);
+    json_put_text(json, "cuda_driver", versions.driver[0] ? versions.driver : NULL);
+    json_put_text(json, "scene", report->scene);
+    json_put_integer(json, "gaussians", report->gaussians);
+    json_put_integer(json, "sh_degree", report->sh_degree);
+    json_put_text(json, "cameras", report->cameras);
+    json_put_integer(json, "views_in_all", (int64_t)report->views_in_all);
+    json_put_integer(json, "view_step", report->view_step);
+    json_put_boolean(json, "center_principal", report->center_principal);
+    json_put_integer(json, "downscale", report->downscale);
+    json_put_integer(json, "runs", report->settings->runs);
 }
 
 static void describe_views(json_writer *json, const bench_report *report) {
     const bench_result *result = report->result;
-    json_open(json, "views", '[');
+    json_begin(json, "views", '[');
     for (size_t v = 0; v < result->view_count; v++) {
-        json_open(json, NULL, '{');
-        json_text(json, "name", report->names[v]);
-        json_integer(json, "width", report->views[v].width);
-        json_integer(json, "height", report->views[v].height);
-        json_integer(json, "visible", result->views[v].visible);
-        json_integer(json, "pairs", result->views[v].pairs);
+        json_begin(json, NULL, '{');
+        json_put_text(json, "name", report->names[v]);
+        json_put_integer(json, "width", report->views[v].width);
+        json_put_integer(json, "height", report->views[v].height);
+        json_put_integer(json, "visible", result->views[v].visible);
+        json_put_integer(json, "pairs", result->views[v].pairs);
         if (!result->table.counts) {
-            json_open(json, "ms", '{');
+            json_begin(json, "ms", '{');
             for (int i = 0; i < BENCH_TIMES; i++)
                 if (result->times[i]) describe_timing(json, time_name(i), &result->times[i][v]);
-            json_close(json, '}');
+            json_end(json, '}');
         }
-        json_close(json, '}');
+        json_end(json, '}');
     }
-    json_close(json, ']');
+    json_end(json, ']');
 }
 
 static void describe_stages(json_writer *json, const bench_result *result) {
-    json_integer(json, "parameter_bytes", (int64_t)result->parameter_bytes);
+    json_put_integer(json, "parameter_bytes", (int64_t)result->parameter_bytes);
     if (!result->table.counts) {
-        json_open(json, "stages_with", '{');
+        json_begin(json, "stages_with", '{');
         describe_strategy(json, &result->table.rows[result->fastest].strategy);
-        json_close(json, '}');
+        json_end(json, '}');
     }
-    json_open(json, "stages", '{');
+    json_begin(json, "stages", '{');
     for (int i = 0; i < BENCH_TIMES; i++) {
         if (i == STAGE_ADAM || (result->table.counts && i >= STAGES)) continue;
-        json_open(json, time_name(i), '{');
+        json_begin(json, time_name(i), '{');
         if (result->times[i]) {
             timing_summary time = timing_over_views(result->times[i], result->view_count);
             describe_summary(json, &time);
         }
-        if (i < STAGES) json_integer(json, "bytes", (int64_t)result->bytes[i]);
-        json_close(json, '}');
+        if (i < STAGES) json_put_integer(json, "bytes", (int64_t)result->bytes[i]);
+        json_end(json, '}');
     }
-    json_close(json, '}');
+    json_end(json, '}');
 }
 
 static void describe_strategies(json_writer *json, const strategy_table *table) {
-    json_open(json, "render backward", '[');
+    json_begin(json, "render backward", '[');
     for (size_t r = 0; r < table->row_count; r++) {
-        json_open(json, NULL, '{');
+        json_begin(json, NULL, '{');
         describe_strategy(json, &table->rows[r].strategy);
         if (table->counts) {
             kernel_counts mean = strategy_row_counts(table, r);
@@ -214,28 +214,28 @@ static void describe_strategies(json_writer *json, const strategy_table *table) 
             timing_summary time = strategy_row_time(table, r);
             describe_summary(json, &time);
         }
-        json_open(json, "views", '[');
+        json_begin(json, "views", '[');
         for (size_t v = 0; v < table->view_count; v++) {
             if (!table->counts) {
                 describe_timing(json, NULL, &table->rows[r].times[v]);
                 continue;
             }
-            json_open(json, NULL, '{');
+            json_begin(json, NULL, '{');
             describe_counts(json, &table->rows[r].counts[v]);
-            json_close(json, '}');
+            json_end(json, '}');
         }
-        json_close(json, ']');
-        json_close(json, '}');
+        json_end(json, ']');
+        json_end(json, '}');
     }
-    json_close(json, ']');
+    json_end(json, ']');
 }
 
 void bench_report_describe(json_writer *json, const void *subject) {
     const bench_report *report = subject;
-    json_open(json, NULL, '{');
+    json_begin(json, NULL, '{');
     describe_setting(json, report);
     describe_stages(json, report->result);
     describe_strategies(json, &report->result->table);
     describe_views(json, report);
-    json_close(json, '}');
+    json_end(json, '}');
 }

@@ -65,34 +65,34 @@ static void print_table(const evaluation *e) {
 }
 
 static void describe_quality(json_writer *json, const quality *q) {
-    json_number(json, "psnr", q->psnr);
-    json_number(json, "ssim", q->ssim);
+    json_put_number(json, "psnr", q->psnr);
+    json_put_number(json, "ssim", q->ssim);
 }
 
 static void describe(json_writer *json, const void *subject) {
     const evaluation *e = subject;
-    json_open(json, NULL, '{');
-    json_text(json, "scene", e->options->scene);
-    json_integer(json, "gaussians", e->gaussians);
-    json_text(json, "cameras", e->options->cameras);
-    json_integer(json, "downscale", e->options->downscale);
-    json_open(json, "background", '[');
-    for (int channel = 0; channel < 3; channel++) json_number(json, NULL, e->background[channel]);
-    json_close(json, ']');
-    json_open(json, "views", '[');
+    json_begin(json, NULL, '{');
+    json_put_text(json, "scene", e->options->scene);
+    json_put_integer(json, "gaussians", e->gaussians);
+    json_put_text(json, "cameras", e->options->cameras);
+    json_put_integer(json, "downscale", e->options->downscale);
+    json_begin(json, "background", '[');
+    for (int channel = 0; channel < 3; channel++) json_put_number(json, NULL, e->background[channel]);
+    json_end(json, ']');
+    json_begin(json, "views", '[');
     for (size_t i = 0; i < e->count; i++) {
-        json_open(json, NULL, '{');
-        json_text(json, "name", e->sources[i]->name);
-        json_integer(json, "width", e->sources[i]->camera.width);
-        json_integer(json, "height", e->sources[i]->camera.height);
+        json_begin(json, NULL, '{');
+        json_put_text(json, "name", e->sources[i]->name);
+        json_put_integer(json, "width", e->sources[i]->camera.width);
+        json_put_integer(json, "height", e->sources[i]->camera.height);
         describe_quality(json, &e->each[i]);
-        json_close(json, '}');
+        json_end(json, '}');
     }
-    json_close(json, ']');
-    json_open(json, "mean", '{');
+    json_end(json, ']');
+    json_begin(json, "mean", '{');
     describe_quality(json, &e->mean);
-    json_close(json, '}');
-    json_close(json, '}');
+    json_end(json, '}');
+    json_end(json, '}');
 }
 
 static bool evaluate(const eval_options *options, const float background[3], const gs_gaussians *scene,
@@ -162,7 +162,8 @@ int eval_command(int argc, char **argv) {
 
     gs_gaussians scene = {0};
     dataset data = {0};
-    const dataset_options loading = {(int)options.downscale, {background[0], background[1], background[2]}};
+    const dataset_options loading = {.downscale = (int)options.downscale,
+                                     .background = {background[0], background[1], background[2]}};
     bool done = json_is_possible(options.json, &why) && read_scene_to_measure(options.scene, &scene, &why) &&
                 dataset_load(options.cameras, &loading, &data, &why);
     if (done) {

@@ -118,24 +118,24 @@ static void print_table(const scene_info *info) {
 
 static void describe(json_writer *json, const void *subject) {
     const scene_info *info = subject;
-    json_open(json, NULL, '{');
-    json_text(json, "scene", info->path);
-    json_integer(json, "bytes", info->bytes);
-    json_integer(json, "gaussians", info->count);
-    json_integer(json, "sh_degree", info->sh_degree);
-    json_integer(json, "values_not_finite", info->values_not_finite);
-    json_integer(json, "gaussians_not_finite", info->gaussians_not_finite);
-    json_open(json, "percents", '[');
-    for (int l = 0; l < LEVELS; l++) json_number(json, NULL, levels[l]);
-    json_close(json, ']');
-    json_open(json, "percentiles", '{');
+    json_begin(json, NULL, '{');
+    json_put_text(json, "scene", info->path);
+    json_put_integer(json, "bytes", info->bytes);
+    json_put_integer(json, "gaussians", info->count);
+    json_put_integer(json, "sh_degree", info->sh_degree);
+    json_put_integer(json, "values_not_finite", info->values_not_finite);
+    json_put_integer(json, "gaussians_not_finite", info->gaussians_not_finite);
+    json_begin(json, "percents", '[');
+    for (int l = 0; l < LEVELS; l++) json_put_number(json, NULL, levels[l]);
+    json_end(json, ']');
+    json_begin(json, "percentiles", '{');
     for (int q = 0; q < QUANTITIES; q++) {
-        json_open(json, quantities[q].key, '[');
-        for (int l = 0; l < LEVELS; l++) json_number(json, NULL, info->percentile[q][l]);
-        json_close(json, ']');
+        json_begin(json, quantities[q].key, '[');
+        for (int l = 0; l < LEVELS; l++) json_put_number(json, NULL, info->percentile[q][l]);
+        json_end(json, ']');
     }
-    json_close(json, '}');
-    json_close(json, '}');
+    json_end(json, '}');
+    json_end(json, '}');
 }
 
 int info_command(int argc, char **argv) {

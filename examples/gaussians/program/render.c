@@ -17,13 +17,23 @@ typedef struct render_options {
     bool photo;
 } render_options;
 
+static bool is_index(const char *wanted, size_t index) {
+    char *end;
+    unsigned long long number = strtoull(wanted, &end, 10);
+    return wanted[0] >= '0' && wanted[0] <= '9' && *end == '\0' && number == index;
+}
+
+// For dataset_options.wanted: no more than the photograph of the view.
+static bool is_photo(size_t index, const char *name, const void *options) {
+    const render_options *o = options;
+    return o->photo && (strcmp(name, o->view) == 0 || is_index(o->view, index));
+}
+
 static const dataset_view *find_view(const dataset *data, const char *wanted, fault *why) {
     for (size_t i = 0; i < data->view_count; i++)
         if (strcmp(data->views[i].name, wanted) == 0) return &data->views[i];
-    char *end;
-    unsigned long long index = strtoull(wanted, &end, 10);
-    bool number = wanted[0] >= '0' && wanted[0] <= '9' && *end == '\0';
-    if (number && index < data->view_count) return &data->views[index];
+    for (size_t i = 0; i < data->view_count; i++)
+        if (is_index(wanted, i)) return &data->views[i];
     fail(why, "there is no view '%s'; there are %zu, by name or from 0 on", wanted, data->view_count);
     return NULL;
 }
@@ -161,7 +171,10 @@ int render_command(int argc, char **argv) {
 
     gs_gaussians scene = {0};
     dataset data = {0};
-    const dataset_options loading = {(int)options.downscale, {background[0], background[1], background[2]}};
+    const dataset_options loading = {.downscale = (int)options.downscale,
+                                     .background = {background[0], background[1], background[2]},
+                                     .wanted = is_photo,
+                                     .context = &options};
     bool done = output_is_possible(options.output, &why) && ply_read(options.scene, &scene, &why) &&
                 (!options.cameras || dataset_load(options.cameras, &loading, &data, &why)) &&
                 render(&options, background, &scene, &data, &why);

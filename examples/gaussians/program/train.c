@@ -185,7 +185,8 @@ int train_command(int argc, char **argv) {
     if (!parse_color(options.background, background, &why)) return report_misuse(&command, &why);
 
     dataset data = {0};
-    const dataset_options loading = {(int)options.downscale, {background[0], background[1], background[2]}};
+    const dataset_options loading = {.downscale = (int)options.downscale,
+                                     .background = {background[0], background[1], background[2]}};
     bool done = output_is_possible(options.output, &why) && dataset_load(options.data, &loading, &data, &why);
     if (done) {
         dataset_hold_out(&data, (size_t)options.holdout);
