@@ -51,7 +51,7 @@ TEST(Scan, RefusesNegativeCounts) {
 }
 
 struct pairs {
-    std::vector<uint64_t> keys;
+    std::vector<uint32_t> keys;
     std::vector<uint32_t> values;
 };
 
@@ -60,9 +60,9 @@ pairs sort(const pairs &in, int begin_bit, int end_bit) {
     size_t bytes = 0;
     EXPECT_EQ(sort_pairs_bytes(n, &bytes), cudaSuccess);
     const device_vector<char> workspace(bytes);
-    const device_vector<uint64_t> keys0(in.keys), keys1(n);
+    const device_vector<uint32_t> keys0(in.keys), keys1(n);
     const device_vector<uint32_t> values0(in.values), values1(n);
-    uint64_t *const keys[2] = {keys0.data(), keys1.data()};
+    uint32_t *const keys[2] = {keys0.data(), keys1.data()};
     uint32_t *const values[2] = {values0.data(), values1.data()};
     int selected = -1;
     EXPECT_EQ(sort_pairs(keys, values, &selected, n, begin_bit, end_bit, workspace.data(), bytes, nullptr),
@@ -75,7 +75,7 @@ pairs sort(const pairs &in, int begin_bit, int end_bit) {
 pairs sort_expected(const pairs &in, int begin_bit, int end_bit) {
     const int64_t n = int64_t(in.keys.size());
     const int bits = end_bit - begin_bit;
-    const uint64_t mask = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+    const uint32_t mask = bits == 32 ? ~uint32_t{0} : (uint32_t{1} << bits) - 1;
     std::vector<int64_t> order(n);
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
@@ -90,14 +90,13 @@ pairs sort_expected(const pairs &in, int begin_bit, int end_bit) {
 }
 
 TEST(Sort, OrdersByTheBitsAndIsStable) {
-    const int ranges[][2] = {{0, 64},  {0, 1},   {0, 8},  {5, 13}, {3, 4},
-                             {32, 47}, {63, 64}, {0, 45}, {0, 0},  {7, 7}};
+    const int ranges[][2] = {{0, 32},  {0, 1},   {0, 8},  {5, 13}, {3, 4},
+                             {16, 31}, {31, 32}, {0, 13}, {0, 0},  {7, 7}};
     std::mt19937_64 random(2);
     for (const int64_t n : {0, 1, 2, 33, 1000, 100003}) {
-        for (const uint64_t key_mask :
-             {~uint64_t{0}, uint64_t{0x8000000700000021}}) { // the second: many equal keys
-            pairs in{std::vector<uint64_t>(n), std::vector<uint32_t>(n)};
-            for (auto &key : in.keys) key = random() & key_mask;
+        for (const uint32_t key_mask : {~uint32_t{0}, uint32_t{0x80700021}}) { // the second: many equal keys
+            pairs in{std::vector<uint32_t>(n), std::vector<uint32_t>(n)};
+            for (auto &key : in.keys) key = uint32_t(random() >> 32) & key_mask;
             std::iota(in.values.begin(), in.values.end(), 0u);
             for (const auto &range : ranges) {
                 const pairs out = sort(in, range[0], range[1]),
@@ -120,22 +119,22 @@ TEST(Sort, WorkspaceForMoreIsEnoughForLess) {
 }
 
 TEST(Sort, NoItemsNeedNoMemory) {
-    uint64_t *const keys[2] = {};
+    uint32_t *const keys[2] = {};
     uint32_t *const values[2] = {};
     int selected = -1;
-    EXPECT_EQ(sort_pairs(keys, values, &selected, 0, 0, 64, nullptr, 0, nullptr), cudaSuccess);
+    EXPECT_EQ(sort_pairs(keys, values, &selected, 0, 0, 32, nullptr, 0, nullptr), cudaSuccess);
     EXPECT_EQ(selected, 0);
 }
 
 TEST(Sort, RefusesBadCountsAndRanges) {
-    uint64_t *const keys[2] = {};
+    uint32_t *const keys[2] = {};
     uint32_t *const values[2] = {};
     int selected = -1;
     size_t bytes = 0;
     EXPECT_EQ(sort_pairs_bytes(-1, &bytes), cudaErrorInvalidValue);
-    EXPECT_EQ(sort_pairs(keys, values, &selected, -1, 0, 64, nullptr, 0, nullptr), cudaErrorInvalidValue);
-    EXPECT_EQ(sort_pairs(keys, values, &selected, 0, -1, 64, nullptr, 0, nullptr), cudaErrorInvalidValue);
-    EXPECT_EQ(sort_pairs(keys, values, &selected, 0, 0, 65, nullptr, 0, nullptr), cudaErrorInvalidValue);
+    EXPECT_EQ(sort_pairs(keys, values, &selected, -1, 0, 32, nullptr, 0, nullptr), cudaErrorInvalidValue);
+    EXPECT_EQ(sort_pairs(keys, values, &selected, 0, -1, 32, nullptr, 0, nullptr), cudaErrorInvalidValue);
+    EXPECT_EQ(sort_pairs(keys, values, &selected, 0, 0, 33, nullptr, 0, nullptr), cudaErrorInvalidValue);
     EXPECT_EQ(sort_pairs(keys, values, &selected, 0, 9, 8, nullptr, 0, nullptr), cudaErrorInvalidValue);
 }
 
@@ -143,20 +142,20 @@ TEST(Sort, RefusesBadCountsAndRanges) {
 
 constexpr int64_t MANY = (int64_t{1} << 31) + 12345;
 
-__global__ void fill(uint64_t *keys, uint32_t *values, int64_t *counts) {
+__global__ void fill(uint32_t *keys, uint32_t *values, int64_t *counts) {
     const int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i >= MANY) return;
-    if (keys) keys[i] = uint64_t(MANY - 1 - i);
+    if (keys) keys[i] = uint32_t(MANY - 1 - i);
     if (values) values[i] = uint32_t(i);
     if (counts) counts[i] = i % 4;
 }
 
-__global__ void count_wrong(const uint64_t *keys, const uint32_t *values, const int64_t *counts,
+__global__ void count_wrong(const uint32_t *keys, const uint32_t *values, const int64_t *counts,
                             unsigned long long *wrong) {
     const int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i >= MANY) return;
     const int rest = int(i % 4);
-    if ((keys && keys[i] != uint64_t(i)) || (values && values[i] != uint32_t(MANY - 1 - i)) ||
+    if ((keys && keys[i] != uint32_t(i)) || (values && values[i] != uint32_t(MANY - 1 - i)) ||
         (counts && counts[i] != i / 4 * 6 + rest * (rest - 1) / 2))
         atomicAdd(wrong, 1ull);
 }
@@ -168,7 +167,7 @@ bool has_memory(size_t bytes) {
     return available > bytes;
 }
 
-unsigned long long wrong_items(const uint64_t *keys, const uint32_t *values, const int64_t *counts) {
+unsigned long long wrong_items(const uint32_t *keys, const uint32_t *values, const int64_t *counts) {
     const device_vector<unsigned long long> wrong(std::vector<unsigned long long>(1));
     DEVICE_CHECK(
         launch(nullptr, blocks_for(MANY, 256), 256, count_wrong, keys, values, counts, wrong.data()));
@@ -188,9 +187,9 @@ TEST(Sort, TakesMoreThan31Bits) {
     size_t bytes = 0;
     ASSERT_EQ(sort_pairs_bytes(MANY, &bytes), cudaSuccess);
     const device_vector<char> workspace(bytes);
-    const device_vector<uint64_t> keys0(MANY), keys1(MANY);
+    const device_vector<uint32_t> keys0(MANY), keys1(MANY);
     const device_vector<uint32_t> values0(MANY), values1(MANY);
-    uint64_t *const keys[2] = {keys0.data(), keys1.data()};
+    uint32_t *const keys[2] = {keys0.data(), keys1.data()};
     uint32_t *const values[2] = {values0.data(), values1.data()};
     DEVICE_CHECK(launch(nullptr, blocks_for(MANY, 256), 256, fill, keys[0], values[0], nullptr));
     int selected = -1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Splats into tiles: count, scan, write (tile, depth) keys, sort, find where each tile's list begins.
+// Splats into tiles: sort by depth, count tiles, scan, write (tile, splat) pairs, sort by tile (stable, so
+// the depth order stays), find where each tile's list begins.
 #include "gs.h"
 #include "launch.cuh"
 #include "scan_sort.h"
@@ -9,6 +10,10 @@
 namespace {
 
 constexpr int bin_block = 256;
+constexpr unsigned full_warp = 0xffffffffu;
+constexpr int depth_bits = 31; // of a positive float
+constexpr uint32_t culled_key = (1u << depth_bits) - 1;
+constexpr int small_area = 16; // tiles of a box that a thread goes through alone
 
 struct tile_grid {
     int width, height, tiles_x, tiles_y;
@@ -18,6 +23,18 @@ struct tile_grid {
 struct tile_box {
     int x_begin, x_end, y_begin, y_end;
 };
+
+__device__ int area_of(const tile_box &box) {
+    return box.x_end > box.x_begin && box.y_end > box.y_begin
+               ? (box.x_end - box.x_begin) * (box.y_end - box.y_begin)
+               : 0;
+}
+
+// Tile k of the box, row by row.
+__device__ int tile_of(const tile_box &box, int k, const tile_grid &grid) {
+    const int columns = box.x_end - box.x_begin;
+    return (box.y_begin + k / columns) * grid.tiles_x + box.x_begin + k % columns;
+}
 
 // What decides which tiles a splat belongs to. Counting and writing must agree to the last bit, so the
 // arithmetic of reaches() leaves the compiler nothing to contract.
@@ -67,7 +84,8 @@ __device__ float least_exponent(const reach &r, float dx, float dy) {
 
 // Whether some point in the rectangle of the tile's pixel centres can reach alpha >= 1/255. The exponent is
 // convex: unless the mean is inside, its least value is on one of the (at most two) edges that face the mean.
-__device__ bool reaches(const reach &r, const tile_grid &grid, int tile_x, int tile_y) {
+__device__ bool reaches(const reach &r, const tile_grid &grid, int tile) {
+    const int tile_x = tile % grid.tiles_x, tile_y = tile / grid.tiles_x;
     const float left = float(tile_x * GS_TILE_SIZE) + 0.5f, top = float(tile_y * GS_TILE_SIZE) + 0.5f;
     const float right = float(min((tile_x + 1) * GS_TILE_SIZE, grid.width)) - 0.5f;
     const float bottom = float(min((tile_y + 1) * GS_TILE_SIZE, grid.height)) - 0.5f;
@@ -81,47 +99,78 @@ __device__ bool reaches(const reach &r, const tile_grid &grid, int tile_x, int t
     return (x != 0 && on_x_edge <= r.limit) || (y != 0 && on_y_edge <= r.limit);
 }
 
+// Culled splats come last.
 __global__ void __launch_bounds__(bin_block)
-    count_kernel(const gs_splat *splats, int64_t count, tile_grid grid, int64_t *tiles_of) {
-    const int64_t i = int64_t(blockIdx.x) * bin_block + threadIdx.x;
-    if (i > count) return;
-    int64_t tiles = 0; // entry `count` stays 0: its scan is the total
-    if (i < count && splats[i].depth > 0) {
-        const reach r = reach_of(splats[i], grid);
-        for (int y = r.box.y_begin; y < r.box.y_end; y++)
-            for (int x = r.box.x_begin; x < r.box.x_end; x++) tiles += reaches(r, grid, x, y);
-    }
-    tiles_of[i] = tiles;
-}
-
-// Key: tile, then depth; the index follows from the sort being stable. Positive floats order as their bits
-// do.
-__global__ void __launch_bounds__(bin_block)
-    write_kernel(const gs_splat *splats, int64_t count, tile_grid grid, const int64_t *begin, uint64_t *keys,
-                 uint32_t *values) {
+    depth_key_kernel(const gs_splat *splats, int64_t count, uint32_t *keys, uint32_t *values) {
     const int64_t i = int64_t(blockIdx.x) * bin_block + threadIdx.x;
     if (i >= count) return;
-    int64_t at = begin[i];
-    const int64_t end = begin[i + 1];
-    if (at == end) return;
-    const reach r = reach_of(splats[i], grid);
-    const uint32_t depth = __float_as_uint(splats[i].depth);
-    for (int y = r.box.y_begin; y < r.box.y_end; y++)
-        for (int x = r.box.x_begin; x < r.box.x_end; x++)
-            if (reaches(r, grid, x, y) && at < end) {
-                keys[at] = uint64_t(y * grid.tiles_x + x) << 32 | depth;
-                values[at] = uint32_t(i);
-                at++;
-            }
+    // Positive floats order as their bits do.
+    keys[i] = splats[i].depth > 0 ? __float_as_uint(splats[i].depth) : culled_key;
+    values[i] = uint32_t(i);
+}
+
+// Finds the tiles of every splat, in the order of depth; one body for counting and for writing. A thread has
+// a splat; those with large boxes are taken one after another by the whole warp, 32 tiles at a time.
+//
+// Counting: writes tiles_of[count + 1], of which the last is 0, so that its scan ends in the total. Writing:
+// begin is that scan; keys receive tiles and values splats, so that a stable sort by tile leaves each tile in
+// the order (depth, index).
+template <bool Writing>
+__global__ void __launch_bounds__(bin_block)
+    tiles_kernel(const gs_splat *splats, const uint32_t *order, int64_t count, tile_grid grid,
+                 int64_t *tiles_of, const int64_t *begin, uint32_t *keys, uint32_t *values) {
+    const int64_t i = int64_t(blockIdx.x) * bin_block + threadIdx.x;
+    const unsigned lane = threadIdx.x % 32;
+    const int64_t first_of_warp = i - lane;
+    // Writes are bounded by the count.
+    const auto write = [&](int64_t at, int64_t end, uint32_t splat, int tile) {
+        if (at < end) keys[at] = uint32_t(tile), values[at] = splat;
+    };
+
+    reach mine = {};
+    uint32_t splat = 0;
+    if (i < count) {
+        splat = order[i];
+        if (splats[splat].depth > 0) mine = reach_of(splats[splat], grid);
+    }
+    const int area = area_of(mine.box);
+    int64_t tiles = 0;
+    if (area <= small_area)
+        for (int k = 0; k < area; k++) {
+            const int tile = tile_of(mine.box, k, grid);
+            if (!reaches(mine, grid, tile)) continue;
+            if (Writing) write(begin[i] + tiles, begin[i + 1], splat, tile);
+            tiles++;
+        }
+
+    for (unsigned large = __ballot_sync(full_warp, area > small_area); large != 0; large &= large - 1) {
+        const unsigned owner = unsigned(__ffs(int(large))) - 1;
+        const int64_t its = first_of_warp + owner;
+        const uint32_t its_splat = order[its];
+        const reach r = reach_of(splats[its_splat], grid);
+        const int its_area = area_of(r.box);
+        int64_t found = 0;
+        for (int k = 0; k < its_area; k += 32) {
+            const int tile = tile_of(r.box, k + int(lane), grid);
+            const bool here = k + int(lane) < its_area && reaches(r, grid, tile);
+            const unsigned mask = __ballot_sync(full_warp, here);
+            if (Writing && here)
+                write(begin[its] + found + __popc(mask & ((1u << lane) - 1)), begin[its + 1], its_splat,
+                      tile);
+            found += __popc(mask);
+        }
+        if (lane == owner) tiles = found;
+    }
+    if (!Writing && i <= count) tiles_of[i] = tiles;
 }
 
 // One thread a boundary between pairs i - 1 and i, the two ends included: tiles after pair i - 1's, up to
 // pair i's, begin here, so that empty tiles are covered too.
 __global__ void __launch_bounds__(bin_block)
-    tile_begin_kernel(const uint64_t *keys, int64_t pairs, int tiles, int64_t *tile_begin) {
+    tile_begin_kernel(const uint32_t *keys, int64_t pairs, int tiles, int64_t *tile_begin) {
     const int64_t i = int64_t(blockIdx.x) * bin_block + threadIdx.x;
     if (i > pairs) return;
-    const int before = i == 0 ? -1 : int(keys[i - 1] >> 32), here = i == pairs ? tiles : int(keys[i] >> 32);
+    const int before = i == 0 ? -1 : int(keys[i - 1]), here = i == pairs ? tiles : int(keys[i]);
     for (int t = before + 1; t <= here; t++) tile_begin[t] = i;
 }
 
@@ -132,7 +181,8 @@ tile_grid grid_of(int width, int height) {
 
 // Where everything lies in the workspace.
 struct bin_layout {
-    size_t tiles_of, begin, tile_begin, keys[2], values[2], temporary, temporary_bytes, total;
+    size_t depth_keys[2], order[2], tiles_of, begin, tile_begin, keys[2], values[2], temporary,
+        temporary_bytes, total;
 };
 
 constexpr int64_t max_pairs = int64_t(1) << 40;
@@ -149,16 +199,18 @@ gs_status check(const char *function, int64_t count, int width, int height, int6
 gs_status layout_of(int64_t count, const tile_grid &grid, int64_t pair_capacity, bin_layout *out) {
     size_t scan_bytes, sort_bytes, end = 0;
     GS_CUDA(scan_exclusive_bytes(count + 1, &scan_bytes));
-    GS_CUDA(sort_pairs_bytes(pair_capacity, &sort_bytes));
+    GS_CUDA(sort_pairs_bytes(pair_capacity > count ? pair_capacity : count, &sort_bytes));
     const auto place = [&end](size_t bytes) {
         const size_t at = end;
         end += (bytes + 255) / 256 * 256;
         return at;
     };
+    for (size_t &at : out->depth_keys) at = place(size_t(count) * sizeof(uint32_t));
+    for (size_t &at : out->order) at = place(size_t(count) * sizeof(uint32_t));
     out->tiles_of = place(size_t(count + 1) * sizeof(int64_t));
     out->begin = place(size_t(count + 1) * sizeof(int64_t));
     out->tile_begin = place((size_t(grid.tiles_x) * grid.tiles_y + 1) * sizeof(int64_t));
-    for (size_t &at : out->keys) at = place(size_t(pair_capacity) * sizeof(uint64_t));
+    for (size_t &at : out->keys) at = place(size_t(pair_capacity) * sizeof(uint32_t));
     for (size_t &at : out->values) at = place(size_t(pair_capacity) * sizeof(uint32_t));
     out->temporary_bytes = scan_bytes > sort_bytes ? scan_bytes : sort_bytes;
     out->temporary = place(out->temporary_bytes);
@@ -196,16 +248,23 @@ gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t h
     int64_t *tiles_of = reinterpret_cast<int64_t *>(base + layout.tiles_of);
     int64_t *begin = reinterpret_cast<int64_t *>(base + layout.begin);
     int64_t *tile_begin = reinterpret_cast<int64_t *>(base + layout.tile_begin);
-    uint64_t *keys[2];
-    uint32_t *values[2];
+    uint32_t *depth_keys[2], *order[2], *keys[2], *values[2];
     for (int k = 0; k < 2; k++) {
-        keys[k] = reinterpret_cast<uint64_t *>(base + layout.keys[k]);
+        depth_keys[k] = reinterpret_cast<uint32_t *>(base + layout.depth_keys[k]);
+        order[k] = reinterpret_cast<uint32_t *>(base + layout.order[k]);
+        keys[k] = reinterpret_cast<uint32_t *>(base + layout.keys[k]);
         values[k] = reinterpret_cast<uint32_t *>(base + layout.values[k]);
     }
     void *temporary = base + layout.temporary;
 
-    GS_CUDA(launch(stream, blocks_for(count + 1, bin_block), bin_block, count_kernel, splats, count, grid,
-                   tiles_of));
+    const unsigned splat_blocks = blocks_for(count + 1, bin_block);
+    int ordered = 0, sorted = 0;
+    GS_CUDA(
+        launch(stream, splat_blocks, bin_block, depth_key_kernel, splats, count, depth_keys[0], order[0]));
+    GS_CUDA(sort_pairs(depth_keys, order, &ordered, count, 0, depth_bits, temporary, layout.temporary_bytes,
+                       stream));
+    GS_CUDA(launch(stream, splat_blocks, bin_block, tiles_kernel<false>, splats, order[ordered], count, grid,
+                   tiles_of, nullptr, nullptr, nullptr));
     GS_CUDA(scan_exclusive(tiles_of, begin, count + 1, temporary, layout.temporary_bytes, stream));
     int64_t pairs = 0;
     GS_CUDA(cudaMemcpyAsync(&pairs, begin + count, sizeof pairs, cudaMemcpyDeviceToHost, stream));
@@ -216,14 +275,14 @@ gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t h
                           static_cast<long long>(pairs), static_cast<long long>(pair_capacity));
 
     const int tiles = grid.tiles_x * grid.tiles_y;
-    int tile_bits = 0, selected = 0;
+    int tile_bits = 0;
     while (tiles > 1 << tile_bits) tile_bits++;
-    GS_CUDA(launch(stream, blocks_for(count, bin_block), bin_block, write_kernel, splats, count, grid, begin,
-                   keys[0], values[0]));
-    GS_CUDA(sort_pairs(keys, values, &selected, pairs, 0, 32 + tile_bits, temporary, layout.temporary_bytes,
-                       stream));
-    GS_CUDA(launch(stream, blocks_for(pairs + 1, bin_block), bin_block, tile_begin_kernel, keys[selected],
+    GS_CUDA(launch(stream, splat_blocks, bin_block, tiles_kernel<true>, splats, order[ordered], count, grid,
+                   nullptr, begin, keys[0], values[0]));
+    GS_CUDA(
+        sort_pairs(keys, values, &sorted, pairs, 0, tile_bits, temporary, layout.temporary_bytes, stream));
+    GS_CUDA(launch(stream, blocks_for(pairs + 1, bin_block), bin_block, tile_begin_kernel, keys[sorted],
                    pairs, tiles, tile_begin));
-    *lists = {grid.tiles_x, grid.tiles_y, pairs, tile_begin, values[selected]};
+    *lists = {grid.tiles_x, grid.tiles_y, pairs, tile_begin, values[sorted]};
     return GS_OK;
 }
