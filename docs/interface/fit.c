@@ -13,7 +13,7 @@
 #include <cuda_runtime_api.h>
 #endif
 
-enum { SIDE = 8, COUNT = SIDE * SIDE, SIZE = 48, PIXELS = SIZE * SIZE, STEPS = 80 };
+enum { SIDE = 8, COUNT = SIDE * SIDE, SIZE = 32, PIXELS = SIZE * SIZE, STEPS = 60 };
 
 static void stop_if(int failed, const char *what, const char *why) {
     if (!failed) return;
@@ -93,10 +93,10 @@ static void set_start(float *block) {
 static void set_target(uint8_t *target) {
     for (int y = 0; y < SIZE; y++)
         for (int x = 0; x < SIZE; x++, target += 3) {
-            const int sun = (x - 30) * (x - 30) + (y - 19) * (y - 19)<60, sea = y> 30;
-            target[0] = (uint8_t)(sun ? 250 : sea ? 30 : 230 - 3 * y);
+            const int sun = (x - 20) * (x - 20) + (y - 13) * (y - 13)<30, sea = y> 20;
+            target[0] = (uint8_t)(sun ? 250 : sea ? 30 : 230 - 4 * y);
             target[1] = (uint8_t)(sun ? 220 : sea ? 60 + x : 90 + y);
-            target[2] = (uint8_t)(sun ? 120 : sea ? 110 : 60 + 3 * y);
+            target[2] = (uint8_t)(sun ? 120 : sea ? 110 : 60 + 5 * y);
         }
 }
 
