@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc)
 GPU := $(shell command -v nvcc >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo cuda || echo cpu)
 
-.PHONY: demo test sanitize gpu-compile format clean
+.PHONY: demo test sanitize gpu-compile bench format clean
 
 demo: PRESET ?= $(GPU)
 demo: packages
@@ -28,6 +28,19 @@ sanitize:
 gpu-compile: packages
 	cmake --preset cuda
 	cmake --build --preset cuda -j $(JOBS)
+
+# Measures the calls beside their rivals, on a GPU: build/aggregate.json, its figures in build/aggregate.md, plots in
+# docs/pictures. CCCL=FOLDER, which holds cub/, compares with that CCCL instead of the toolkit's.
+bench: packages
+ifeq ($(GPU),cuda)
+	cmake --preset cuda -DDISTWAR_CCCL_PATH=$(CCCL)
+	cmake --build --preset cuda -j $(JOBS) --target aggregate
+	build/cuda/bin/aggregate --benchmark_out=build/aggregate.json --benchmark_out_format=json
+	python3 benchmarks/plot.py build/aggregate.json -o docs/pictures >build/aggregate.md
+	@cat build/aggregate.md
+else
+	@echo "bench: there is no nvcc or no NVIDIA GPU here; nothing was measured"
+endif
 
 .PHONY: packages
 packages:

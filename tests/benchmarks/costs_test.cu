@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// costs.h against simt's counters, at every place on the axes where a cost is stated.
+#include "axes.h"
+#include "costs.h"
+#include "launch.cuh"
+#include "simt.h"
+#include <distwar/reduce.cuh>
+#include <gtest/gtest.h>
+#include <vector>
+
+namespace {
+
+// Lanes 0, stride, 2 stride ... are active; consecutive ones have different keys.
+template <axes::way Way, int K>
+__global__ void call_once(int active_lanes, int keys, int threshold, float *table) {
+    const int stride = 32 / active_lanes, place = int(threadIdx.x) / stride;
+    const bool active = int(threadIdx.x) % stride == 0;
+    float val[K];
+    for (int k = 0; k < K; ++k) val[k] = 1;
+    const distwar::record<float> sink = {table, K};
+    using distwar::all_lanes;
+    if constexpr (Way == axes::tree_uniform)
+        distwar::reduce_tree(all_lanes, active, distwar::uniform_key<int>{0}, val, sink, threshold);
+    else
+        distwar::reduce<static_cast<distwar::strategy>(Way)>(all_lanes, active, place % keys, val, sink,
+                                                             threshold);
+}
+
+template <axes::way Way, int K>
+void check_way() {
+    std::vector<float> table(32 * K);
+    for (const int active : axes::active)
+        for (const int keys : axes::keys)
+            for (const int threshold : axes::thresholds) {
+                if (!axes::exists(Way, active, keys, 32, threshold)) continue;
+                SCOPED_TRACE(testing::Message() << axes::way_name[Way] << " K " << K << " active " << active
+                                                << " keys " << keys << " threshold " << threshold);
+                simt_counters_reset();
+                ASSERT_EQ(launch(nullptr, 1, 32, call_once<Way, K>, active, keys, threshold, table.data()),
+                          cudaSuccess);
+                const simt_counters counted = simt_counters_read();
+                const call_cost stated = cost_of(Way, active, keys, K, threshold);
+                EXPECT_EQ(counted.shuffles, uint64_t(stated.shuffles));
+                EXPECT_EQ(counted.atomic_instructions, uint64_t(stated.atomic_instructions));
+                EXPECT_EQ(counted.atomic_requests, uint64_t(stated.atomic_requests));
+            }
+}
+template <axes::way Way>
+void check_every_k() {
+    check_way<Way, 1>();
+    check_way<Way, 4>();
+    check_way<Way, 9>();
+    check_way<Way, 16>();
+}
+
+TEST(Costs, AreWhatSimtCounts) {
+    static_assert(int(axes::tree) == int(distwar::strategy::tree), "the first ways are the strategies");
+    check_every_k<axes::atomic>();
+    check_every_k<axes::serial>();
+    check_every_k<axes::bfly>();
+    check_every_k<axes::tree>();
+    check_every_k<axes::tree_uniform>();
+}
+
+} // namespace
