@@ -421,7 +421,7 @@ TEST_F(program, nothing_to_start_from_is_said) {
     write_colmap(at("data"), 0);
     outcome run = splat({"train", at("data"), "-o", at("scene.ply")});
     EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "points3D.bin");
+    EXPECT_CONTAINS(run.err, "--random");
     write_colmap(at("data"), 3);
     run = splat({"train", at("data"), "-o", at("scene.ply"), "--holdout", "1"});
     EXPECT_EQ(run.code, 1);

@@ -114,7 +114,7 @@ static bool load_view(loading *work, size_t i, fault *why) {
     const reconstruction_view *source = &work->sources[i];
     dataset_view *view = &work->data->views[i];
     const bool wanted = !options->wanted || options->wanted(i, view->name, options->context);
-    if (!wanted && source->optics.width > 0) {
+    if (!wanted && source->optics.width > 0 && source->optics.height > 0) {
         lens optics;
         if (!idealise_camera(source, source->optics.width, source->optics.height, &optics, &view->camera,
                              why))

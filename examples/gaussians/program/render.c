@@ -131,7 +131,8 @@ int render_command(int argc, char **argv) {
     const option_spec table[] = {
         {OPTION_TEXT, "output", 'o', &options.output, 0, 0, NULL, "the PNG file to write; required"},
         {OPTION_TEXT, "cameras", 0, &options.cameras, 0, 0, NULL,
-         "take the camera from this COLMAP folder; without it, look at the whole scene along +z"},
+         "take the camera from this folder of photographs (see splat train); without it, look at the whole "
+         "scene along +z"},
         {OPTION_TEXT, "view", 0, &options.view, 0, 0, NULL,
          "which of the cameras: an image's name, or its index"},
         {OPTION_INT, "downscale", 0, &options.downscale, 1, 64, NULL,

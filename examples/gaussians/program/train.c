@@ -7,6 +7,7 @@
 #include "finite.h"
 #include "ply.h"
 #include "quality.h"
+#include "random_points.h"
 #include "reduction_option.h"
 #include "start.h"
 #include "trainer.h"
@@ -16,7 +17,7 @@
 
 typedef struct train_options {
     const char *data, *output, *background;
-    int64_t downscale, iterations, seed, threshold, holdout, sh_degree;
+    int64_t downscale, iterations, seed, threshold, holdout, sh_degree, random;
     double seconds;
     int reduction;
 } train_options;
@@ -66,8 +67,12 @@ static training_settings settings_from(const train_options *options, double exte
 static void print_summary(const train_options *options, const split *parts, const gs_gaussians *gaussians,
                           const training_report *report, const quality *held_out) {
     const image *first = parts->views[0].picture;
-    printf("data       %s: %zu views to train on, %zu held out, %d x %d\n", options->data, parts->training,
-           parts->held_out, first->width, first->height);
+    bool differ = false;
+    for (size_t i = 0; i < parts->training + parts->held_out; i++)
+        differ |= parts->views[i].picture->width != first->width ||
+                  parts->views[i].picture->height != first->height;
+    printf("data       %s: %zu views to train on, %zu held out, %d x %d%s\n", options->data, parts->training,
+           parts->held_out, first->width, first->height, differ ? " and other sizes" : "");
     printf("scene      %lld Gaussians, SH degree %d, in %s\n", (long long)gaussians->count,
            gaussians->sh_degree, options->output);
     printf("training   %lld iterations in %.1f s on %s, %s at threshold %d, seed %lld\n",
@@ -109,10 +114,35 @@ static bool train_and_write(const train_options *options, const split *parts, gs
     return done;
 }
 
+static bool start_at_random(const train_options *options, const split *parts, bool cut_out, double extent,
+                            gs_gaussians *host, fault *why) {
+    const size_t count = (size_t)options->random;
+    float(*points)[3] = calloc(count, sizeof *points);
+    uint8_t(*colors)[3] = calloc(count, sizeof *colors);
+    bool done = points && colors;
+    if (done) {
+        random_points(parts->views, parts->training, cut_out, count, (uint64_t)options->seed, points, colors);
+        done = gaussians_from_points((const float(*)[3])points, (const uint8_t(*)[3])colors, count,
+                                     (int)options->sh_degree, extent, host, why);
+    } else {
+        fail(why, "no memory for %zu random points", count);
+    }
+    free(points);
+    free(colors);
+    return done;
+}
+
+static bool start(const train_options *options, const split *parts, const dataset *data, double extent,
+                  gs_gaussians *host, fault *why) {
+    if (options->random > 0) return start_at_random(options, parts, data->cut_out, extent, host, why);
+    return gaussians_from_points((const float(*)[3])data->points, (const uint8_t(*)[3])data->colors,
+                                 data->point_count, (int)options->sh_degree, extent, host, why);
+}
+
 static bool train_on(const train_options *options, const float background[3], const dataset *data,
                      fault *why) {
-    if (data->point_count == 0)
-        return fail(why, "%s/sparse/0/points3D.bin: holds no points, and training starts from them",
+    if (data->point_count == 0 && options->random == 0)
+        return fail(why, "%s: the data has no points to start from; --random 100000 starts from random ones",
                     options->data);
     split parts;
     gs_gaussians host = {0};
@@ -124,8 +154,7 @@ static bool train_on(const train_options *options, const float background[3], co
         double extent = scene_extent(parts.views, parts.training);
         training_settings settings = settings_from(options, extent);
         for (int i = 0; i < 3; i++) settings.background[i] = background[i];
-        done = gaussians_from_points((const float(*)[3])data->points, (const uint8_t(*)[3])data->colors,
-                                     data->point_count, (int)options->sh_degree, extent, &host, why) &&
+        done = start(options, &parts, data, extent, &host, why) &&
                train_and_write(options, &parts, &host, &settings, why);
     }
     gaussians_free(&host);
@@ -148,21 +177,29 @@ int train_command(int argc, char **argv) {
          "training steps, one view each"},
         {OPTION_REAL, "seconds", 0, &options.seconds, 0, 1e9, NULL,
          "stop after so much training, on the learning rates of all the iterations; 0: never"},
-        {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL, "of the random order of views"},
+        {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL,
+         "of the random order of views and of --random"},
         {OPTION_CHOICE, "reduce", 0, &options.reduction, 0, 0, reduction_names(), REDUCTION_HELP},
         {OPTION_INT, "threshold", 0, &options.threshold, 0, 33, NULL, THRESHOLD_HELP},
         {OPTION_INT, "holdout", 0, &options.holdout, 0, INFINITY, NULL,
-         "keep every Nth view, by name, for measuring only; 0 keeps none"},
+         "keep every Nth view, by name, for measuring only; 0 keeps none; not used if the data has test "
+         "views"},
+        {OPTION_INT, "random", 0, &options.random, 0, 50000000, NULL,
+         "start from so many random points instead of the data's; 0: from the data's"},
         {OPTION_INT, "sh-degree", 0, &options.sh_degree, 0, GS_MAX_SH_DEGREE, NULL,
          "of the colours' spherical harmonics; in use one more every 1000 iterations"},
-        {OPTION_TEXT, "background", 0, &options.background, 0, 0, NULL, "R,G,B, each 0..1"},
+        {OPTION_TEXT, "background", 0, &options.background, 0, 0, NULL,
+         "R,G,B, each 0..1; also behind transparent pictures"},
         {.kind = OPTION_END}};
     const command_spec command = {
         "splat train",
         "DATA -o OUT.ply [options]",
-        "Trains one Gaussian for every point of DATA/sparse/0 (COLMAP, binary, PINHOLE) on the pictures in "
-        "DATA/images.",
+        "Trains one Gaussian for every point on the photographs in the folder DATA, which holds images/\n"
+        "and a COLMAP model (binary or text, in sparse/0, sparse or DATA itself), or\n"
+        "transforms_train.json, or transforms.json. Lens distortion is removed.",
         "  splat train data/fern -o fern.ply --downscale 4\n"
+        "  splat train data/fox -o fox.ply --random 100000\n"
+        "  splat train data/lego -o lego.ply --random 100000 --background 1,1,1\n"
         "  splat train data/fern -o fern.ply --downscale 8 --iterations 30 --reduce atomic\n",
         table,
         1,
