@@ -2,6 +2,8 @@
 // From stored parameters to the loss and back, all stages chained, against the reference with decisions
 // replayed.
 #include "kernel_frame.h"
+#include <algorithm>
+#include <cmath>
 
 namespace {
 
@@ -18,8 +20,12 @@ TEST_P(pipeline, gradients_agree_with_the_reference) {
     const device_vector<float> by_color(size_t(3 * frame.pixels())), by_alpha(alpha_weight);
     const device_vector<float> moments(size_t(frame.choice.count * GS_MOMENTS_STRIDE));
     const device_vector<float> by_mean2d(size_t(2 * frame.choice.count));
-    const device_gaussians gradients(frame.choice.count, frame.choice.sh_degree, frame.choice.color,
-                                     frame.choice.covariance);
+    // NaN, so that a value that is not written shows.
+    reference_gaussians unwritten = reference_gaussians_create(frame.choice.count, frame.choice.sh_degree);
+    reference_gaussians_extend(&unwritten, frame.choice.color, frame.choice.covariance);
+    std::fill_n(unwritten.mean, reference_gaussians_values(&unwritten), NAN);
+    const device_gaussians gradients(unwritten);
+    reference_gaussians_destroy(&unwritten);
     size_t bytes;
     ASSERT_GS_OK(gs_loss_workspace(width, height, &bytes));
     const device_vector<char> workspace(bytes);
