@@ -75,9 +75,8 @@ template <int K, int N, typename T = float>
 struct accumulator {
     T sum[N][K];
 
-    // All sums 0. By all threads of the block. Cost: 2 barriers, of which the first lets reads before it end.
+    // All sums 0. By all threads of the block. Cost: 1 barrier.
     __device__ __forceinline__ void clear() {
-        __syncthreads();
         for (int i = block_rank(); i < N * K; i += block_size()) sum[i / K][i % K] = T(0);
         __syncthreads();
     }

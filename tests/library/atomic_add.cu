@@ -4,6 +4,7 @@
 #include "device_test.cuh"
 #include <distwar/atomic.cuh>
 #include <gtest/gtest.h>
+#include <type_traits>
 
 using distwar::scope;
 
@@ -11,10 +12,15 @@ namespace {
 
 enum { BLOCKS = 30, BLOCK = 96, TARGETS = 3 };
 
-// Thread t adds t + 1 in each component of targets[t % TARGETS], in shared memory first or directly.
+// Thread t adds t + 1 or some such to targets[t % TARGETS], in shared memory first or directly.
 template <typename T>
 __device__ T value_of_thread(unsigned thread) {
     return T(thread + 1);
+}
+constexpr long long wide = -(1ll << 33); // an integer that needs its sign and both its words
+template <>
+__device__ long long value_of_thread(unsigned thread) {
+    return wide * (thread + 1);
 }
 template <>
 __device__ float2 value_of_thread(unsigned thread) {
@@ -65,7 +71,8 @@ std::vector<double> expected(int blocks) {
     constexpr int width = sizeof(T) / sizeof(typename component<T>::type);
     std::vector<double> sums(TARGETS * width);
     for (int thread = 0; thread < blocks * BLOCK; ++thread) {
-        const double parts[4] = {thread + 1.0, -(thread + 1.0), 2, 1};
+        const double parts[4] = {(std::is_same_v<T, long long> ? wide : 1) * (thread + 1.0), -(thread + 1.0),
+                                 2, 1};
         for (int i = 0; i < width; ++i) sums[thread % TARGETS * width + i] += parts[i];
     }
     return sums;

@@ -120,7 +120,7 @@ TEST(BlockSum, NanPassesTheLimitAndInfinityDoesNot) {
 
 // ---- accumulator
 
-enum { SLOTS = 6, USED = 5, UNTOUCHED = 3 };
+enum { SLOTS = 6, USED = 5, UNTOUCHED = 3, ADD_ROUNDS = 2, KEYS = 14 };
 
 // Counts its commits: value 0 of the place before a record.
 struct counting_record {
@@ -133,8 +133,8 @@ struct counting_record {
     }
 };
 
-// Twice: lanes add by a tree, single threads by add(), and the block flushes. No thread adds to slot
-// UNTOUCHED, and what goes to slot SLOTS - 1 is not flushed the first time.
+// Twice: lanes add by a tree, single threads by add(), and the block flushes, each time to other keys. No
+// thread adds to slot UNTOUCHED, and what goes to slot SLOTS - 1 is not flushed the first time.
 __global__ void accumulate(const long long *key_of_slot, float *targets) {
     __shared__ distwar::accumulator<K, SLOTS> sums;
     const int rank = distwar::block_rank();
@@ -142,30 +142,30 @@ __global__ void accumulate(const long long *key_of_slot, float *targets) {
                                ? distwar::all_lanes
                                : (1u << distwar::block_size() % 32) - 1;
     sums.clear();
-    for (int round = 0; round < 2; ++round) {
+    for (int round = 0; round < ADD_ROUNDS; ++round) {
         int slot = rank % SLOTS;
         if (slot == UNTOUCHED) slot = 0;
         const float val[K] = {1, float(rank % 10), -1};
         distwar::reduce_tree(lanes, rank % 4 != 0, slot, val, sums.sink());
         if (rank % 4 == 0) sums.sink().add(slot, val);
-        sums.flush(key_of_slot, round == 0 ? USED : SLOTS, counting_record{targets, K + 1});
+        sums.flush(key_of_slot, round == 0 ? USED : SLOTS,
+                   counting_record{targets + round * KEYS * (K + 1), K + 1});
     }
 }
 
 TEST_P(Block, AccumulatesAndFlushes) {
     const std::vector<long long> key_of_slot = {3, 9, 0, 1, 12, 5};
     const int blocks = 3;
-    std::vector<float> expected(14 * (K + 1), 0.0f);
-    bool used[SLOTS] = {};
-    for (int rank = 0; rank < threads; ++rank) {
-        const int slot = rank % SLOTS == UNTOUCHED ? 0 : rank % SLOTS;
-        float *const target = &expected[key_of_slot[slot] * (K + 1)];
-        target[0] += 2.0f * blocks, target[1] += 2.0f * blocks * float(rank % 10), target[2] -= 2.0f * blocks;
-        used[slot] = true;
-    }
-    for (int slot = 0; slot < SLOTS; ++slot)
-        if (used[slot]) expected[key_of_slot[slot] * (K + 1) + K] = float(slot < USED ? 2 * blocks : blocks);
-    for (int schedule = 0; schedule < 3; ++schedule) {
+    std::vector<float> expected(ADD_ROUNDS * KEYS * (K + 1), 0.0f);
+    for (int round = 0; round < ADD_ROUNDS; ++round)
+        for (int rank = 0; rank < threads; ++rank) {
+            const int slot = rank % SLOTS == UNTOUCHED ? 0 : rank % SLOTS;
+            const int flush = slot < USED ? round : 1;
+            float *const target = &expected[(flush * KEYS + key_of_slot[slot]) * (K + 1)];
+            target[0] += blocks, target[1] += float(blocks * (rank % 10)), target[2] -= blocks;
+            target[K] = blocks;
+        }
+    for (int schedule = 0; schedule < 10; ++schedule) {
         const device_array<long long> keys(key_of_slot);
         const device_array<float> targets(std::vector<float>(expected.size(), 0.0f));
         set_schedule(schedule);
