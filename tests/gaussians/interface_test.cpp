@@ -193,6 +193,8 @@ TEST(interface, a_given_covariance_need_only_look_positive_definite) {
             EXPECT_EQ(one.seen().depth, 0) << "value " << k << " is " << bad;
             c[k] = good;
         }
+    c[0] = c[3] = 1e30;
+    EXPECT_EQ(one.seen().depth, 0) << "the determinant is too large for a float";
     // A diagonal needle of 2000 by 0 pixels: xx yy - xy^2 in floats would have no digit left.
     const double variance = double(float(1e5));
     c[0] = c[1] = c[3] = variance;
@@ -247,6 +249,16 @@ TEST(interface, missing_arrays_are_named) {
     EXPECT_TRUE(last_error_has("gs_project_backward: ") && last_error_has("color")) << gs_last_error();
     const device_gaussians gradients(1, 1, true, true);
     EXPECT_GS_OK(backward(gradients.get()));
+
+    // Replaced arrays may be there too, and are left alone, also where a Gaussian is culled.
+    const device_vector<float> sh(std::vector<float>(12, 7)), log_scale(std::vector<float>(3, 7));
+    gs_gaussians both = *gradients.get();
+    both.sh = sh.data(), both.log_scale = log_scale.data();
+    EXPECT_GS_OK(backward(&both));
+    const device_vector<gs_splat> nothing(std::vector<gs_splat>(1));
+    EXPECT_GS_OK(gs_project_backward(&g, 1, &one.camera, nothing.data(), moments.data(), &both, NULL, NULL));
+    EXPECT_EQ(sh.read(), std::vector<float>(12, 7));
+    EXPECT_EQ(log_scale.read(), std::vector<float>(3, 7));
 }
 
 TEST(interface, radii_are_three_sigma) {
@@ -279,14 +291,27 @@ TEST(interface, radii_are_three_sigma) {
     EXPECT_GT(culled, 10);
 
     one_gaussian one;
+    const device_vector<int32_t> radius(1);
+    const auto radius_of_one = [&] {
+        const device_vector<gs_splat> splat(std::vector<gs_splat>{one.seen()});
+        EXPECT_GS_OK(gs_radii(splat.data(), 1, 32, 32, radius.data(), NULL));
+        return radius.read()[0];
+    };
+    EXPECT_EQ(radius_of_one(), 19); // 3 sqrt(36.3)
+    for (const int axis : {0, 1})
+        for (const double side : {-1, 1}) {
+            one.values.mean[axis] = side * 6; // 36 pixels from the middle of 32, the radius is 22
+            EXPECT_GT(radius_of_one(), 0) << axis << " " << side;
+            one.values.mean[axis] = side * 6.5; // 39
+            EXPECT_EQ(radius_of_one(), 0) << axis << " " << side;
+            one.values.mean[axis] = 0;
+        }
     reference_gaussians_extend(&one.values, 0, 1);
     one.values.covariance[0] = one.values.covariance[3] = 1e16;
-    const device_vector<gs_splat> huge(std::vector<gs_splat>{one.seen()});
-    const device_vector<int32_t> radius(1);
-    ASSERT_GS_OK(gs_radii(huge.data(), 1, 32, 32, radius.data(), NULL));
-    EXPECT_EQ(radius.read()[0], 1 << 30);
-    EXPECT_EQ(gs_radii(huge.data(), 1, 32, 0, radius.data(), NULL), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_radii(huge.data(), 1, 32, 32, NULL, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(radius_of_one(), 1 << 30);
+    const device_vector<gs_splat> splat(1);
+    EXPECT_EQ(gs_radii(splat.data(), 1, 32, 0, radius.data(), NULL), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_radii(splat.data(), 1, 32, 32, NULL, NULL), GS_INVALID_ARGUMENT);
     EXPECT_GS_OK(gs_radii(NULL, 0, 32, 32, NULL, NULL));
 }
 
