@@ -1,213 +1,19 @@
 // SPDX-License-Identifier: MIT
-// The built program `splat`, run as a user runs it. SPLAT_PROGRAM is its path.
-#include "image.h"
-#include "ply.h"
-#include <gtest/gtest.h>
-#include <array>
+// The program's commands train, render and demo, and what all commands share.
+#include "program_run.h"
+#include "gs.h"
 #include <chrono>
-#include <cmath>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <random>
-#include <sstream>
-#include <fcntl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-namespace fs = std::filesystem;
+#include <regex>
 
 namespace {
 
-struct outcome {
-    int code; // of the exit; -1 after a signal
-    std::string out, err;
-};
-
-std::string contents(const fs::path &path) {
-    std::ifstream file(path, std::ios::binary);
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
-
-class program : public testing::Test {
-  protected:
-    fs::path folder; // of this test alone
-
-    void SetUp() override {
-        std::string pattern = (fs::temp_directory_path() / "splat_test_XXXXXX").string();
-        ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-        folder = pattern;
-    }
-    void TearDown() override {
-        std::error_code ignored;
-        fs::remove_all(folder, ignored);
-    }
-
-    fs::path at(const char *name) const { return folder / name; }
-
-    outcome splat(std::vector<std::string> arguments) const {
-        fs::path out = at("stdout"), err = at("stderr");
-        arguments.insert(arguments.begin(), SPLAT_PROGRAM);
-        std::vector<char *> argv;
-        for (std::string &argument : arguments) argv.push_back(argument.data());
-        argv.push_back(nullptr);
-        pid_t child = fork();
-        if (child == 0) {
-            dup2(creat(out.c_str(), 0600), STDOUT_FILENO);
-            dup2(creat(err.c_str(), 0600), STDERR_FILENO);
-            alarm(300); // what hangs shall fail
-            execv(SPLAT_PROGRAM, argv.data());
-            _exit(127);
-        }
-        int status = 0;
-        EXPECT_EQ(waitpid(child, &status, 0), child);
-        outcome result = {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
-        fs::remove(out);
-        fs::remove(err);
-        return result;
-    }
-
-    size_t files_in_folder() const {
-        return size_t(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
-    }
-};
-
-#define EXPECT_CONTAINS(text, part)                                                                          \
-    EXPECT_NE((text).find(part), std::string::npos) << "no '" << (part) << "' in:\n" << (text)
-
-// The two numbers in a line "label ... A -> B ..."
-std::array<double, 2> change(const std::string &text, const std::string &label) {
-    std::array<double, 2> values = {NAN, NAN};
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
-        size_t at = line.find(label), arrow = line.find("->");
-        if (at == std::string::npos || arrow == std::string::npos || arrow < at) continue;
-        values = {std::strtod(line.c_str() + at + label.size(), nullptr),
-                  std::strtod(line.c_str() + arrow + 2, nullptr)};
-    }
-    return values;
-}
-
-// The first value in the strategy's row of the demo's table.
-double table_value(const std::string &text, const std::string &strategy, const std::string &threshold) {
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
-        std::istringstream words(line);
-        std::string first, second;
-        double value;
-        if (words >> first >> second >> value && first == strategy && second == threshold) return value;
-    }
-    return NAN;
-}
-
-class bytes {
-    std::ofstream file;
-
-  public:
-    explicit bytes(const fs::path &path) : file(path, std::ios::binary) {}
-    template <typename T>
-    bytes &operator<<(T value) {
-        file.write(reinterpret_cast<const char *>(&value), sizeof value);
-        return *this;
-    }
-    void text(const std::string &name) { file.write(name.c_str(), std::streamsize(name.size() + 1)); }
-};
-
-// A COLMAP folder: coloured points in a slab in front of five cameras in a row, photographed as discs.
-constexpr int photo_width = 40, photo_height = 28, photos = 5;
-
-void write_colmap(const fs::path &folder, int points) {
-    const double focal = 36;
-    struct disc {
-        double position[3];
-        uint8_t color[3];
-    };
-    std::vector<disc> discs(static_cast<size_t>(points));
-    std::mt19937 random(3);
-    auto unit = [&] { return double(random()) / 4294967296.0; };
-    for (disc &d : discs) {
-        d = {{2.4 * unit() - 1.2, 1.6 * unit() - 0.8, 3 + 0.6 * unit()}, {}};
-        for (uint8_t &channel : d.color) channel = uint8_t(60 + 190 * unit());
-    }
-    fs::create_directories(folder / "images");
-    fs::create_directories(folder / "sparse/0");
-    bytes(folder / "sparse/0/cameras.bin")
-        << uint64_t(1) << uint32_t(1) << int32_t(1) << uint64_t(photo_width) << uint64_t(photo_height)
-        << focal << focal << photo_width / 2.0 << photo_height / 2.0;
-    bytes views(folder / "sparse/0/images.bin");
-    views << uint64_t(photos);
-    for (int v = 0; v < photos; v++) {
-        double shift = 0.15 * (v - 2); // of the world in the camera
-        std::string name = "photo" + std::to_string(v) + ".png";
-        views << uint32_t(v + 1) << 1.0 << 0.0 << 0.0 << 0.0 << shift << 0.0 << 0.0 << uint32_t(1);
-        views.text(name);
-        views << uint64_t(0);
-        image picture;
-        fault why;
-        ASSERT_TRUE(image_allocate(&picture, photo_width, photo_height, 3, &why)) << why.text;
-        for (const disc &d : discs) {
-            double x = focal * (d.position[0] + shift) / d.position[2] + photo_width / 2.0;
-            double y = focal * d.position[1] / d.position[2] + photo_height / 2.0;
-            for (int j = 0; j < photo_height; j++)
-                for (int i = 0; i < photo_width; i++)
-                    if (std::hypot(i + 0.5 - x, j + 0.5 - y) < 2.5)
-                        memcpy(picture.pixels + 3 * (j * photo_width + i), d.color, 3);
-        }
-        ASSERT_TRUE(image_write_png((folder / "images" / name).c_str(), &picture, &why)) << why.text;
-        image_free(&picture);
-    }
-    bytes model(folder / "sparse/0/points3D.bin");
-    model << uint64_t(points);
-    for (size_t i = 0; i < discs.size(); i++) {
-        model << uint64_t(i + 1) << discs[i].position[0] << discs[i].position[1] << discs[i].position[2];
-        model << discs[i].color[0] << discs[i].color[1] << discs[i].color[2] << 0.5 << uint64_t(0);
-    }
-}
-
-// A scene of `count` Gaussians at one place.
-void write_scene(const fs::path &path, int count, float x, float y, float z) {
-    gs_gaussians scene;
-    fault why;
-    ASSERT_TRUE(gaussians_allocate(&scene, count, 0, &why)) << why.text;
-    for (int i = 0; i < count; i++) {
-        const float position[3] = {x, y, z};
-        for (int axis = 0; axis < 3; axis++) {
-            scene.mean[3 * i + axis] = position[axis];
-            scene.log_scale[3 * i + axis] = -2;
-            scene.sh[3 * i + axis] = axis == 0 ? 1.7f : -1.7f; // red
-        }
-        scene.quaternion[4 * i] = 1;
-        scene.opacity_logit[i] = 3;
-    }
-    ASSERT_TRUE(ply_write(path.c_str(), &scene, &why)) << why.text;
-    gaussians_free(&scene);
-}
-
-struct picture : image {
-    explicit picture(const fs::path &path) : image{} {
-        fault why;
-        EXPECT_TRUE(image_read(path.c_str(), this, &why)) << why.text;
-    }
-    ~picture() { image_free(this); }
-    picture(const picture &) = delete;
-    // Pixels that are not of this colour.
-    int others(std::array<int, 3> color) const {
-        int count = 0;
-        for (int p = 0; p < width * height; p++)
-            count += !(pixels[channels * p] == color[0] && pixels[channels * p + 1] == color[1] &&
-                       pixels[channels * p + 2] == color[2]);
-        return count;
-    }
-};
+const char *const commands[] = {"train", "render", "eval", "bench", "info", "demo"};
 
 TEST_F(program, without_a_command_explains_itself) {
     outcome run = splat({});
     EXPECT_EQ(run.code, 2);
     EXPECT_EQ(run.out, "");
-    for (const char *command : {"train", "render", "demo"}) EXPECT_CONTAINS(run.err, command);
+    for (const char *command : commands) EXPECT_CONTAINS(run.err, command);
 }
 
 TEST_F(program, helps) {
@@ -215,14 +21,17 @@ TEST_F(program, helps) {
     EXPECT_EQ(run.code, 0);
     EXPECT_EQ(run.err, "");
     EXPECT_CONTAINS(run.out, "splat train");
-    for (const char *command : {"train", "render", "demo"}) {
+    for (const char *command : commands) {
         run = splat({command, "--help"});
         EXPECT_EQ(run.code, 0);
         EXPECT_EQ(run.err, "");
         EXPECT_CONTAINS(run.out, std::string("usage: splat ") + command);
-        EXPECT_CONTAINS(run.out, "xamples");
-        EXPECT_CONTAINS(run.out, "--output");
+        EXPECT_CONTAINS(run.out, std::string("examples:\n  splat ") + command);
+        outcome other_way = splat({"help", command});
+        EXPECT_EQ(other_way.code, 0);
+        EXPECT_EQ(other_way.out, run.out);
     }
+    EXPECT_EQ(splat({"help"}).code, 0);
 }
 
 TEST_F(program, names_its_version) {
@@ -234,10 +43,12 @@ TEST_F(program, names_its_version) {
 TEST_F(program, refuses_a_wrong_command_line) {
     const std::vector<std::vector<std::string>> wrong = {
         {"paint"},
+        {"help", "paint"},
         {"train"},
         {"train", "data"}, // no -o
         {"train", "data", "more", "-o", "x.ply"},
         {"train", "data", "-o", "x.ply", "--iterations", "0"},
+        {"train", "data", "-o", "x.ply", "--seconds", "-1"},
         {"train", "data", "-o", "x.ply", "--iterations", "many"},
         {"train", "data", "-o", "x.ply", "--threshold", "34"},
         {"train", "data", "-o", "x.ply", "--reduce", "magic"},
@@ -247,6 +58,21 @@ TEST_F(program, refuses_a_wrong_command_line) {
         {"render", "scene.ply"},
         {"render", "scene.ply", "-o", "x.png", "--photo"},
         {"render", "scene.ply", "-o", "x.png", "--width", "99999"},
+        {"eval", "scene.ply"}, // no --cameras
+        {"eval", "--cameras", "data"},
+        {"eval", "scene.ply", "--cameras", "data", "--holdout", "-1"},
+        {"eval", "scene.ply", "--cameras", "data", "--background", "red"},
+        {"bench", "scene.ply"},
+        {"bench", "scene.ply", "--cameras", "data", "--reduce", "magic"},
+        {"bench", "scene.ply", "--cameras", "data", "--views", "0"},
+        {"bench", "scene.ply", "--cameras", "data", "--repeat", "0"},
+        {"bench", "scene.ply", "--cameras", "data", "--thresholds", "34"},
+        {"bench", "scene.ply", "--cameras", "data", "--thresholds", "0,"},
+        {"bench", "scene.ply", "--cameras", "data", "--thresholds", "0;8"},
+        {"bench", "scene.ply", "--cameras", "data", "--thresholds="},
+        {"bench", "scene.ply", "--cameras", "data", "--thresholds", "0, 8"},
+        {"info"},
+        {"info", "a.ply", "b.ply"},
         {"demo", "something"},
         {"demo", "--unknown"},
     };
@@ -268,14 +94,15 @@ TEST_F(program, demo_learns_and_compares_the_strategies) {
     auto [first, last] = change(run.out, "loss");
     EXPECT_LT(last, first) << run.out;
     const double atomic = table_value(run.out, "atomic", "-");
-    for (const char *strategy : {"serial", "bfly"})
-        for (const char *threshold : {"0", "16"}) {
-            const double value = table_value(run.out, strategy, threshold); // adds, or on a GPU milliseconds
-            EXPECT_GT(value, 0) << run.out;
-            if (std::string(gs_backend()) == "simt") {
-                EXPECT_LT(value, atomic / 2) << run.out;
-            }
+    for (int r = GS_ATOMIC + 1; r < GS_REDUCTIONS; r++) {
+        const char *name = gs_reduction_name(gs_reduction(r));
+        double value = table_value(run.out, name, "0");                 // adds, or on a GPU milliseconds
+        if (std::isnan(value)) value = table_value(run.out, name, "-"); // it has no threshold
+        EXPECT_GT(value, 0) << name << "\n" << run.out;
+        if (std::string(gs_backend()) == "simt") {
+            EXPECT_LT(value, atomic / 2) << name << "\n" << run.out;
         }
+    }
     EXPECT_GT(atomic, 0) << run.out;
     picture row(at("demo") / "demo.png");
     EXPECT_EQ(row.width, 3 * 48 + 2 * 4);
@@ -289,7 +116,8 @@ TEST_F(program, demo_learns_and_compares_the_strategies) {
 
 TEST_F(program, trains_from_photographs_and_renders_them) {
     write_colmap(at("data"), 50);
-    for (const char *reduction : {"atomic", "serial", "bfly"}) {
+    for (int r = 0; r < GS_REDUCTIONS; r++) {
+        const char *reduction = gs_reduction_name(gs_reduction(r));
         outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "40", "--holdout",
                              "5", "--reduce", reduction});
         ASSERT_EQ(run.code, 0) << run.err;
@@ -318,6 +146,43 @@ TEST_F(program, trains_from_photographs_and_renders_them) {
     picture small(at("small.png"));
     EXPECT_EQ(small.width, photo_width / 2);
     EXPECT_GT(small.others({0, 0, 0}), 100);
+}
+
+TEST_F(program, stops_training_after_a_time) {
+    write_colmap(at("data"), 20);
+    auto begin = std::chrono::steady_clock::now();
+    outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--seconds", "0.5"});
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_GE(seconds, 0.5);
+    EXPECT_LT(seconds, 60); // all 7000 iterations would take minutes
+    std::smatch words;
+    ASSERT_TRUE(std::regex_search(run.out, words, std::regex("training +([0-9]+) iterations in"))) << run.out;
+    EXPECT_GE(std::stoi(words[1]), 1);
+    if (std::string(gs_backend()) == "simt") {
+        EXPECT_LT(std::stoi(words[1]), 7000);
+    }
+    EXPECT_TRUE(fs::exists(at("scene.ply")));
+    run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "3", "--seconds", "1000"});
+    EXPECT_EQ(run.code, 0);
+    EXPECT_CONTAINS(run.out, "3 iterations in");
+}
+
+TEST_F(program, renders_without_reading_other_photographs) {
+    write_colmap(at("data"), 10);
+    write_scene(at("scene.ply"), 1, 0, 0, 3);
+    fs::resize_file(at("data") / "images/photo2.png", 20);
+    auto render = [&](const char *view, bool photo) {
+        std::vector<std::string> arguments = {"render",    at("scene.ply"), "-o",     at("view.png"),
+                                              "--cameras", at("data"),      "--view", view};
+        if (photo) arguments.push_back("--photo");
+        return splat(arguments).code;
+    };
+    EXPECT_EQ(render("2", false), 0);
+    EXPECT_EQ(render("photo2.png", true), 1);
+    EXPECT_EQ(render("2", true), 1);
+    EXPECT_EQ(render("1", true), 0);
+    EXPECT_EQ(render("photo1.png", true), 0);
 }
 
 TEST_F(program, the_seed_decides) {

@@ -55,13 +55,13 @@ static void print_table(const evaluation *e) {
     int width = (int)strlen("mean");
     for (size_t i = 0; i < e->count; i++)
         if ((int)strlen(e->sources[i]->name) > width) width = (int)strlen(e->sources[i]->name);
-    printf("%-*s  %11s  PSNR, dB    SSIM\n", width, "view", "size");
+    printf("%-*s  %13s  PSNR, dB    SSIM\n", width, "view", "size     ");
     for (size_t i = 0; i < e->count; i++) {
         const dataset_view *view = e->sources[i];
-        printf("%-*s  %5d x %3d  %8.2f  %6.4f\n", width, view->name, view->camera.width, view->camera.height,
+        printf("%-*s  %5d x %-5d  %8.2f  %6.4f\n", width, view->name, view->camera.width, view->camera.height,
                e->each[i].psnr, e->each[i].ssim);
     }
-    printf("%-*s  %11s  %8.2f  %6.4f\n", width, "mean", "", e->mean.psnr, e->mean.ssim);
+    printf("%-*s  %13s  %8.2f  %6.4f\n", width, "mean", "", e->mean.psnr, e->mean.ssim);
 }
 
 static void describe_quality(json_writer *json, const quality *q) {

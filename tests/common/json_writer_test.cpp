@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// JSON as it is written, byte for byte.
+#include "json_writer.h"
+#include "files.h"
+#include <gtest/gtest.h>
+#include <cmath>
+#include <string>
+
+namespace {
+
+class Json : public testing::Test {
+  protected:
+    TemporaryFolder folder;
+    std::string path = folder / "value.json";
+    fault why = {};
+
+    std::string written(void (*describe)(json_writer *, const void *), const void *subject = nullptr) {
+        EXPECT_TRUE(json_save(path.c_str(), describe, subject, &why)) << why.text;
+        return read_bytes(path);
+    }
+};
+
+TEST_F(Json, IsNestedAndIndented) {
+    const std::string text = written([](json_writer *json, const void *) {
+        json_begin(json, nullptr, '{');
+        json_put_text(json, "name", "fox");
+        json_begin(json, "views", '[');
+        json_put_integer(json, nullptr, -7);
+        json_begin(json, nullptr, '{');
+        json_put_boolean(json, "seen", true);
+        json_end(json, '}');
+        json_end(json, ']');
+        json_begin(json, "none", '[');
+        json_end(json, ']');
+        json_begin(json, "nothing", '{');
+        json_end(json, '}');
+        json_put_boolean(json, "last", false);
+        json_end(json, '}');
+    });
+    EXPECT_EQ(text,
+              "{\n  \"name\": \"fox\",\n  \"views\": [\n    -7,\n    {\n      \"seen\": true\n    }\n  ],\n"
+              "  \"none\": [],\n  \"nothing\": {},\n  \"last\": false\n}\n");
+    EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST_F(Json, NumbersAreExactOrNull) {
+    const std::string text = written([](json_writer *json, const void *) {
+        json_begin(json, nullptr, '[');
+        json_put_integer(json, nullptr, INT64_MAX);
+        json_put_number(json, nullptr, 0.1);
+        json_put_number(json, nullptr, 1e300);
+        json_put_number(json, nullptr, -0.0625);
+        json_put_number(json, nullptr, INFINITY);
+        json_put_number(json, nullptr, NAN);
+        json_put_text(json, nullptr, nullptr);
+        json_end(json, ']');
+    });
+    EXPECT_EQ(text,
+              "[\n  9223372036854775807,\n  0.1,\n  1e+300,\n  -0.0625,\n  null,\n  null,\n  null\n]\n");
+}
+
+TEST_F(Json, TextIsEscapedAndUtf8) {
+    const struct {
+        const char *text, *expected;
+    } cases[] = {
+        {"a\"b\\c/d", "a\\\"b\\\\c/d"},
+        {"\n\t\x01\x7f", "\\u000a\\u0009\\u0001\\u007f"},
+        {"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\xa6\x8a",
+         "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\xa6\x8a"},
+        {"gr\xfc\xdf", "gr\\ufffd\\ufffd"},                   // Latin-1
+        {"\xc3", "\\ufffd"},                                  // cut off
+        {"\xe2\x82", "\\ufffd\\ufffd"},                       // cut off
+        {"\xc0\xaf", "\\ufffd\\ufffd"},                       // '/' in a longer form than needed
+        {"\xed\xa0\x80", "\\ufffd\\ufffd\\ufffd"},            // a surrogate
+        {"\xf4\x90\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd"}, // beyond U+10FFFF
+        {"\xff\x80", "\\ufffd\\ufffd"},
+    };
+    for (const auto &c : cases)
+        EXPECT_EQ(
+            written([](json_writer *json,
+                       const void *text) { json_put_text(json, nullptr, static_cast<const char *>(text)); },
+                    c.text),
+            std::string("\"") + c.expected + "\"\n");
+}
+
+TEST_F(Json, AnUnwritablePlaceIsSaid) {
+    path = folder / "no/folder/value.json";
+    EXPECT_FALSE(json_save(
+        path.c_str(), [](json_writer *json, const void *) { json_put_integer(json, nullptr, 1); }, nullptr,
+        &why));
+    EXPECT_TRUE(contains(why, path)) << why.text;
+    EXPECT_EQ(folder.entries(), 0u);
+}
+
+} // namespace
