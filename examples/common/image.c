@@ -2,6 +2,7 @@
 // 8-bit images in host memory.
 #include "image.h"
 #include "image_codec.h"
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,14 @@ bool image_allocate(image *out, int width, int height, int channels, fault *why)
     if (out->pixels) return true;
     *out = (image){0};
     return fail(why, "no memory for an image of %d x %d pixels", width, height);
+}
+
+bool image_allocate_for(const input_file *file, uint64_t coded_bytes, uint64_t ratio, int width, int height,
+                        int channels, image *out, fault *why) {
+    if (coded_bytes / ratio > file->size)
+        return fail(why, "%s: damaged: %d x %d pixels announced, which its %" PRIu64 " bytes cannot hold",
+                    file->path, width, height, file->size);
+    return image_allocate(out, width, height, channels, why) || fail(why, "%s: %s", file->path, why->text);
 }
 
 void image_free(image *picture) {

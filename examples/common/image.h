@@ -18,9 +18,10 @@ typedef struct image {
 } image;
 
 bool image_allocate(image *out, int width, int height, int channels, fault *why); // all 0
-void image_free(image *picture);                                                // harmless twice
-// PNG or JPEG, told apart by content. Gray and palette become RGB, 16 bits become 8; alpha is kept. The file's own values:
-// no gamma or colour profile is applied, nor the orientation that a camera noted. CMYK is refused.
+void image_free(image *picture);                                                  // harmless twice
+// PNG or JPEG, told apart by content. Gray and palette become RGB, 16 bits become 8; alpha is kept. The
+// file's own values: no gamma or colour profile is applied, nor the orientation that a camera noted. CMYK is
+// refused.
 bool image_read(const char *path, image *out, fault *why);
 bool image_write_png(const char *path, const image *picture, fault *why);
 // Mean over factor x factor blocks; a rest smaller than a block is cut off, but each side stays at least 1.

@@ -7,6 +7,10 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
+// More than any file can have: the flattest block of 8 x 8 samples takes a bit, and a sample is at most 16
+// pixels.
+enum { PIXELS_A_BYTE = 8 * 64 * 16 };
+
 typedef struct jpeg_trap {
     struct jpeg_error_mgr base; // first: libjpeg hands its address back
     jmp_buf escape;
@@ -43,10 +47,9 @@ static bool decode(struct jpeg_decompress_struct *jpeg, jpeg_trap *trap, image *
         return false;
     }
     jpeg->out_color_space = JCS_RGB;
-    if (!image_allocate(out, (int)jpeg->image_width, (int)jpeg->image_height, 3, trap->why)) {
-        fail(trap->why, "%s: %s", trap->file->path, trap->why->text);
+    if (!image_allocate_for(trap->file, (uint64_t)jpeg->image_width * jpeg->image_height, PIXELS_A_BYTE,
+                            (int)jpeg->image_width, (int)jpeg->image_height, 3, out, trap->why))
         return false;
-    }
     jpeg_start_decompress(jpeg);
     while (jpeg->output_scanline < jpeg->output_height) {
         JSAMPROW row = out->pixels + (size_t)jpeg->output_scanline * (size_t)out->width * 3;

@@ -8,6 +8,8 @@
 #include <setjmp.h>
 #include <string.h>
 
+enum { DEFLATE_RATIO = 1032 }; // the best that deflate can do
+
 typedef struct png_source {
     input_file *file;
     fault *why;
@@ -39,6 +41,7 @@ static bool decode(png_structp png, png_infop info, png_source *source, image *o
     png_set_read_fn(png, source, on_read);
     png_set_user_limits(png, IMAGE_MAX_SIZE, IMAGE_MAX_SIZE);
     png_read_info(png, info);
+    const uint64_t coded_bytes = (uint64_t)png_get_rowbytes(png, info) * png_get_image_height(png, info);
     // The file's own values: no gamma correction. Palette, gray and low depths are widened, tRNS becomes
     // alpha.
     png_set_expand(png);
@@ -46,11 +49,10 @@ static bool decode(png_structp png, png_infop info, png_source *source, image *o
     png_set_gray_to_rgb(png);
     const int passes = png_set_interlace_handling(png);
     png_read_update_info(png, info);
-    if (!image_allocate(out, (int)png_get_image_width(png, info), (int)png_get_image_height(png, info),
-                        png_get_channels(png, info), source->why)) {
-        fail(source->why, "%s: %s", source->file->path, source->why->text);
+    if (!image_allocate_for(source->file, coded_bytes, DEFLATE_RATIO, (int)png_get_image_width(png, info),
+                            (int)png_get_image_height(png, info), png_get_channels(png, info), out,
+                            source->why))
         return false;
-    }
     const size_t row = (size_t)out->width * (size_t)out->channels;
     for (int pass = 0; pass < passes; pass++)
         for (int y = 0; y < out->height; y++) png_read_row(png, out->pixels + (size_t)y * row, NULL);

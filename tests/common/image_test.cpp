@@ -243,6 +243,32 @@ TEST_F(Image, RefusesHugePictures) {
     EXPECT_TRUE(contains(why, path)) << why.text;
 }
 
+// Sizes that are allowed, but would take memory that nothing in the file justifies.
+TEST_F(Image, RefusesPicturesThatTheFileCannotHold) {
+    std::string png = encode_png(1, 1, PNG_COLOR_TYPE_RGB, 8, {0, 0, 0});
+    png.replace(16, 8, std::string("\x00\x00\x40\x00\x00\x00\x40\x00", 8));
+    const uLong sum = crc32(0, reinterpret_cast<const Bytef *>(png.data()) + 12, 17);
+    for (int i = 0; i < 4; i++) png[size_t(29 + i)] = char(sum >> (24 - 8 * i));
+    std::string jpeg = encode_jpeg(8, 8, 3, JCS_RGB, std::vector<uint8_t>(192));
+    const size_t frame = jpeg.find("\xff\xc0");
+    ASSERT_NE(frame, std::string::npos);
+    jpeg.replace(frame + 5, 4, std::string("\x40\x00\x40\x00", 4));
+    for (const std::string &bytes : {png, jpeg}) {
+        EXPECT_FALSE(read(bytes));
+        EXPECT_TRUE(contains(why, path + ": damaged: 16384 x 16384 pixels announced, which its " +
+                                      std::to_string(bytes.size()) + " bytes cannot hold"))
+            << why.text;
+    }
+    // The flattest picture there is does pass.
+    const size_t side = 4096;
+    EXPECT_TRUE(
+        read(encode_png(int(side), int(side), PNG_COLOR_TYPE_GRAY, 8, std::vector<uint8_t>(side * side))))
+        << why.text;
+    EXPECT_TRUE(
+        read(encode_jpeg(int(side), int(side), 3, JCS_RGB, std::vector<uint8_t>(3 * side * side), true)))
+        << why.text;
+}
+
 TEST_F(Image, RefusesWhatIsNoPicture) {
     for (const std::string &bytes :
          {std::string("GIF89a......"), std::string(100, '\0'), std::string("ply\nformat")}) {
