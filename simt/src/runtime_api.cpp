@@ -105,6 +105,25 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
     return cudaSuccess;
 }
 
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
+    cudaDeviceProp properties;
+    if (!value) return note(cudaErrorInvalidValue);
+    const cudaError_t status = cudaGetDeviceProperties(&properties, device);
+    if (status != cudaSuccess) return status;
+    switch (attribute) {
+    case cudaDevAttrMultiProcessorCount:
+        *value = properties.multiProcessorCount;
+        return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor:
+        *value = properties.major;
+        return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor:
+        *value = properties.minor;
+        return cudaSuccess;
+    }
+    return note(cudaErrorInvalidValue);
+}
+
 // ---- streams and events: all work is done when its call returns
 
 struct CUstream_st {};

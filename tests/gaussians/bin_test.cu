@@ -76,7 +76,7 @@ TEST(bin_edges, a_list_that_does_not_fit_is_not_begun) {
     ASSERT_GS_OK(
         gs_bin_workspace(frame.choice.count, frame.choice.width, frame.choice.height, capacity, &bytes));
     const device_vector<char> workspace(bytes);
-    gs_lists lists = {-1, -2, -3, NULL, NULL};
+    gs_lists lists = {-1, -2, -3, NULL, NULL, -4};
     int64_t needed = 0;
     EXPECT_EQ(gs_bin(frame.splats.data(), frame.choice.count, frame.choice.width, frame.choice.height,
                      capacity, workspace.data(), bytes, &lists, &needed, NULL),

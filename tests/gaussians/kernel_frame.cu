@@ -7,15 +7,17 @@
 
 namespace {
 
-// One thread a pixel, the blend's own order and arithmetic, writing down what it decides.
+// A block a tile, a thread a pixel, every entry of the list; the blend's own order and arithmetic, writing
+// down what it decides.
 __global__ void replay_kernel(const gs_splat *splats, gs_lists lists, int width, int height, uint8_t *tape) {
-    const pixel p = pixel_of_thread(lists.tiles_x, width, height);
-    if (!p.inside) return;
-    const int in_tile = p.y % GS_TILE_SIZE * GS_TILE_SIZE + p.x % GS_TILE_SIZE;
+    const int tile = int(blockIdx.x), in_tile = int(threadIdx.x);
+    const int x = tile % lists.tiles_x * GS_TILE_SIZE + in_tile % GS_TILE_SIZE;
+    const int y = tile / lists.tiles_x * GS_TILE_SIZE + in_tile / GS_TILE_SIZE;
+    if (x >= width || y >= height) return;
     float transmittance = 1;
-    for (int64_t i = lists.tile_begin[p.tile]; i < lists.tile_begin[p.tile + 1]; i++) {
+    for (int64_t i = lists.tile_begin[tile]; i < lists.tile_begin[tile + 1]; i++) {
         coverage c;
-        if (!covers(splats[lists.splat_index[i]], p, &c)) continue;
+        if (!covers(splats[lists.splat_index[i]], x, y, &c)) continue;
         const float behind = __fmul_rn(transmittance, 1 - c.alpha);
         if (behind < min_transmittance) {
             tape[i * tile_pixels + in_tile] = REFERENCE_STOPPED;

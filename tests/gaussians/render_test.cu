@@ -63,12 +63,20 @@ TEST(render_decisions, differ_only_where_they_are_close) {
 struct way {
     gs_reduction reduction;
     int balance_threshold;
+    int pixels_per_thread;
 };
-const way ways[] = {{GS_ATOMIC, 0}, {GS_SERIAL, 0}, {GS_SERIAL, 9}, {GS_SERIAL, 33}, {GS_BFLY, 0},
-                    {GS_BFLY, 17},  {GS_TREE, 0},   {GS_TREE, 17},  {GS_BLOCK, 0}};
+const way ways[] = {{GS_ATOMIC, 0, 1}, {GS_ATOMIC, 0, 2},  {GS_ATOMIC, 0, 4}, {GS_SERIAL, 0, 1},
+                    {GS_SERIAL, 9, 2}, {GS_SERIAL, 33, 4}, {GS_BFLY, 0, 4},   {GS_BFLY, 17, 1},
+                    {GS_BFLY, 17, 2},  {GS_TREE, 0, 1},    {GS_TREE, 0, 2},   {GS_TREE, 0, 4},
+                    {GS_TREE, 17, 2},  {GS_BLOCK, 0, 1},   {GS_BLOCK, 0, 2},  {GS_BLOCK, 0, 4}};
+
+std::ostream &operator<<(std::ostream &out, const way &w) {
+    return out << gs_reduction_name(w.reduction) << ", threshold " << w.balance_threshold << ", "
+               << w.pixels_per_thread << " pixels a thread";
+}
 
 TEST_P(render, gives_the_moments_of_the_reference_by_every_reduction) {
-    const kernel_frame frame(GetParam());
+    kernel_frame frame(GetParam());
     reference_decisions taken = frame.decisions();
     const std::vector<reference_splat> splats = frame.reference_splats(taken);
     const std::vector<float> by_color = random_floats(11, size_t(3 * frame.pixels()), -1, 1);
@@ -79,7 +87,8 @@ TEST_P(render, gives_the_moments_of_the_reference_by_every_reduction) {
                               std::vector<double>(by_color.begin(), by_color.end()).data(),
                               std::vector<double>(by_alpha.begin(), by_alpha.end()).data(), gradients.data());
     for (const way &w : ways) {
-        SCOPED_TRACE(testing::Message() << gs_reduction_name(w.reduction) << " " << w.balance_threshold);
+        SCOPED_TRACE(w);
+        frame.lists.pixels_per_thread = w.pixels_per_thread;
         const std::vector<float> moments =
             frame.backward(by_color, by_alpha, w.reduction, w.balance_threshold);
         for (int k = 0; k < GS_MOMENTS_STRIDE; k++) {
@@ -97,14 +106,31 @@ TEST_P(render, gives_the_moments_of_the_reference_by_every_reduction) {
 }
 
 TEST_P(render, does_not_depend_on_the_reduction) {
-    const kernel_frame frame(GetParam());
+    kernel_frame frame(GetParam());
     const std::vector<float> by_color = random_floats(21, size_t(3 * frame.pixels()), -1, 1);
     const std::vector<float> by_alpha = random_floats(22, size_t(frame.pixels()), -1, 1);
     const std::vector<float> atomic = frame.backward(by_color, by_alpha, GS_ATOMIC, 0);
     for (const way &w : ways) {
+        frame.lists.pixels_per_thread = w.pixels_per_thread;
         const std::vector<float> other = frame.backward(by_color, by_alpha, w.reduction, w.balance_threshold);
-        EXPECT_LE(relative_norm({other.begin(), other.end()}, {atomic.begin(), atomic.end()}), 1e-5)
-            << gs_reduction_name(w.reduction) << " " << w.balance_threshold;
+        EXPECT_LE(relative_norm({other.begin(), other.end()}, {atomic.begin(), atomic.end()}), 1e-5) << w;
+    }
+}
+
+TEST_P(render, does_not_depend_on_the_pixels_of_a_thread) {
+    kernel_frame frame(GetParam());
+    std::vector<float> color, transmittance;
+    std::vector<uint32_t> consumed;
+    for (const int pixels : {1, 2, 4}) {
+        frame.lists.pixels_per_thread = pixels;
+        ASSERT_GS_OK(gs_render(frame.splats.data(), &frame.lists, frame.choice.width, frame.choice.height,
+                               frame.background, &frame.image, NULL));
+        if (pixels == 1)
+            color = frame.color.read(), transmittance = frame.transmittance.read(),
+            consumed = frame.consumed.read();
+        EXPECT_EQ(frame.color.read(), color) << pixels;
+        EXPECT_EQ(frame.transmittance.read(), transmittance) << pixels;
+        EXPECT_EQ(frame.consumed.read(), consumed) << pixels;
     }
 }
 

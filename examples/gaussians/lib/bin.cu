@@ -3,6 +3,7 @@
 // the depth order stays), find where each tile's list begins.
 #include "gs.h"
 #include "launch.cuh"
+#include "reach.cuh"
 #include "scan_sort.h"
 #include "status.h"
 #include <math.h>
@@ -36,67 +37,28 @@ __device__ int tile_of(const tile_box &box, int k, const tile_grid &grid) {
     return (box.y_begin + k / columns) * grid.tiles_x + box.x_begin + k % columns;
 }
 
-// What decides which tiles a splat belongs to. Counting and writing must agree to the last bit, so the
-// arithmetic of reaches() leaves the compiler nothing to contract.
-struct reach {
-    float mean[2], whiten[3];
-    float limit;   // the exponent may fall by this much before alpha is under 1/255
-    float slope;   // on a vertical line at dx the least exponent is at dy = slope * dx
-    float along_x; // on a horizontal line at dy it is at dx = along_x * dy
-    tile_box box;
-};
-
 __device__ int clamped_tile(float tile, int tiles) {
     return int(fminf(fmaxf(tile, 0.0f), float(tiles)));
 }
 
-__device__ reach reach_of(const gs_splat &splat, const tile_grid &grid) {
-    reach r;
-    for (int k = 0; k < 2; k++) r.mean[k] = splat.mean[k];
-    for (int k = 0; k < 3; k++) r.whiten[k] = splat.whiten[k];
-    const float w0 = r.whiten[0], w1 = r.whiten[1], w2 = r.whiten[2];
-    constexpr float log2_255 = 7.994353436858858f;
-    r.limit = fmaxf(splat.log2_opacity + log2_255, 0.0f) * (1 + 1e-5f) + 1e-5f;
-    r.slope = -(w0 * w1) / (w1 * w1 + w2 * w2);
-    r.along_x = -w1 / w0;
-
-    // The ellipse's bounding box, a little enlarged; tile t holds the pixel centres 16 t + 0.5 .. 16 t
-    // + 15.5.
-    const float root = sqrtf(r.limit), tilt = w1 / w2;
-    const float half_x = root / w0 * sqrtf(1 + tilt * tilt) * 1.001f + 0.01f,
-                half_y = root / w2 * 1.001f + 0.01f;
+// The tiles that the bounding box of the splat's ellipse, a little enlarged, touches; tile t holds the pixel
+// centres 16 t + 0.5 .. 16 t + 15.5.
+__device__ tile_box box_of(const reach &r, const tile_grid &grid) {
+    const float root = sqrtf(r.limit), tilt = r.whiten[1] / r.whiten[2];
+    const float half_x = root / r.whiten[0] * sqrtf(1 + tilt * tilt) * 1.001f + 0.01f;
+    const float half_y = root / r.whiten[2] * 1.001f + 0.01f;
     constexpr float size = GS_TILE_SIZE;
-    r.box.x_begin = clamped_tile(ceilf((r.mean[0] - half_x - (size - 0.5f)) / size), grid.tiles_x);
-    r.box.x_end = clamped_tile(floorf((r.mean[0] + half_x - 0.5f) / size) + 1, grid.tiles_x);
-    r.box.y_begin = clamped_tile(ceilf((r.mean[1] - half_y - (size - 0.5f)) / size), grid.tiles_y);
-    r.box.y_end = clamped_tile(floorf((r.mean[1] + half_y - 0.5f) / size) + 1, grid.tiles_y);
-    return r;
+    return {clamped_tile(ceilf((r.mean[0] - half_x - (size - 0.5f)) / size), grid.tiles_x),
+            clamped_tile(floorf((r.mean[0] + half_x - 0.5f) / size) + 1, grid.tiles_x),
+            clamped_tile(ceilf((r.mean[1] - half_y - (size - 0.5f)) / size), grid.tiles_y),
+            clamped_tile(floorf((r.mean[1] + half_y - 0.5f) / size) + 1, grid.tiles_y)};
 }
 
-// The exponent at offset (dx, dy), made smaller by more than the blend's rounding can be.
-__device__ float least_exponent(const reach &r, float dx, float dy) {
-    const float a = __fmul_rn(r.whiten[0], dx), b = __fmul_rn(r.whiten[1], dy);
-    const float doubt = __fmul_rn(2e-6f, __fadd_rn(fabsf(a), fabsf(b)));
-    const float e0 = fmaxf(__fsub_rn(fabsf(__fadd_rn(a, b)), doubt), 0.0f);
-    const float e1 = __fmul_rn(__fmul_rn(r.whiten[2], dy), 1 - 2e-6f);
-    return fmaf(e0, e0, __fmul_rn(e1, e1));
-}
-
-// Whether some point in the rectangle of the tile's pixel centres can reach alpha >= 1/255. The exponent is
-// convex: unless the mean is inside, its least value is on one of the (at most two) edges that face the mean.
-__device__ bool reaches(const reach &r, const tile_grid &grid, int tile) {
-    const int tile_x = tile % grid.tiles_x, tile_y = tile / grid.tiles_x;
-    const float left = float(tile_x * GS_TILE_SIZE) + 0.5f, top = float(tile_y * GS_TILE_SIZE) + 0.5f;
-    const float right = float(min((tile_x + 1) * GS_TILE_SIZE, grid.width)) - 0.5f;
-    const float bottom = float(min((tile_y + 1) * GS_TILE_SIZE, grid.height)) - 0.5f;
-    // Offsets of the rectangle's sides from the mean, and of its point nearest to the mean.
-    const float x0 = __fsub_rn(left, r.mean[0]), x1 = __fsub_rn(right, r.mean[0]);
-    const float y0 = __fsub_rn(top, r.mean[1]), y1 = __fsub_rn(bottom, r.mean[1]);
-    const float x = fminf(fmaxf(0.0f, x0), x1), y = fminf(fmaxf(0.0f, y0), y1);
-    if (x == 0 && y == 0) return true;
-    const float on_x_edge = least_exponent(r, x, fminf(fmaxf(__fmul_rn(r.slope, x), y0), y1));
-    const float on_y_edge = least_exponent(r, fminf(fmaxf(__fmul_rn(r.along_x, y), x0), x1), y);
-    return (x != 0 && on_x_edge <= r.limit) || (y != 0 && on_y_edge <= r.limit);
+// The tile's pixel centres inside the image.
+__device__ rectangle centres_of(int tile, const tile_grid &grid) {
+    const int x = tile % grid.tiles_x * GS_TILE_SIZE, y = tile / grid.tiles_x * GS_TILE_SIZE;
+    return {float(x) + 0.5f, float(y) + 0.5f, float(min(x + GS_TILE_SIZE, grid.width)) - 0.5f,
+            float(min(y + GS_TILE_SIZE, grid.height)) - 0.5f};
 }
 
 // Culled splats come last.
@@ -128,17 +90,21 @@ __global__ void __launch_bounds__(bin_block)
     };
 
     reach mine = {};
+    tile_box box = {};
     uint32_t splat = 0;
     if (i < count) {
         splat = order[i];
-        if (splats[splat].depth > 0) mine = reach_of(splats[splat], grid);
+        if (splats[splat].depth > 0) {
+            mine = reach_of(splats[splat]);
+            box = box_of(mine, grid);
+        }
     }
-    const int area = area_of(mine.box);
+    const int area = area_of(box);
     int64_t tiles = 0;
     if (area <= small_area)
         for (int k = 0; k < area; k++) {
-            const int tile = tile_of(mine.box, k, grid);
-            if (!reaches(mine, grid, tile)) continue;
+            const int tile = tile_of(box, k, grid);
+            if (!reaches(mine, centres_of(tile, grid))) continue;
             if (Writing) write(begin[i] + tiles, begin[i + 1], splat, tile);
             tiles++;
         }
@@ -147,12 +113,13 @@ __global__ void __launch_bounds__(bin_block)
         const unsigned owner = unsigned(__ffs(int(large))) - 1;
         const int64_t its = first_of_warp + owner;
         const uint32_t its_splat = order[its];
-        const reach r = reach_of(splats[its_splat], grid);
-        const int its_area = area_of(r.box);
+        const reach r = reach_of(splats[its_splat]);
+        const tile_box its_box = box_of(r, grid);
+        const int its_area = area_of(its_box);
         int64_t found = 0;
         for (int k = 0; k < its_area; k += 32) {
-            const int tile = tile_of(r.box, k + int(lane), grid);
-            const bool here = k + int(lane) < its_area && reaches(r, grid, tile);
+            const int tile = tile_of(its_box, k + int(lane), grid);
+            const bool here = k + int(lane) < its_area && reaches(r, centres_of(tile, grid));
             const unsigned mask = __ballot_sync(full_warp, here);
             if (Writing && here)
                 write(begin[its] + found + __popc(mask & ((1u << lane) - 1)), begin[its + 1], its_splat,
@@ -184,6 +151,20 @@ struct bin_layout {
     size_t depth_keys[2], order[2], tiles_of, begin, tile_begin, keys[2], values[2], temporary,
         temporary_bytes, total;
 };
+
+// As many as leave every multiprocessor two rounds of warps: more pixels a thread share more of the work, but
+// a GPU that runs dry early, on the longest lists of a small image, costs more.
+cudaError_t choose_pixels_per_thread(int tiles, int *pixels) {
+    constexpr int warps_wanted = 64; // a multiprocessor
+    int device = 0, multiprocessors = 0;
+    cudaError_t status = cudaGetDevice(&device);
+    if (status == cudaSuccess)
+        status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+    *pixels = 4;
+    while (*pixels > 1 && int64_t(tiles) * 8 / *pixels < int64_t(multiprocessors) * warps_wanted)
+        *pixels /= 2;
+    return status;
+}
 
 constexpr int64_t max_pairs = int64_t(1) << 40;
 
@@ -275,6 +256,8 @@ gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t h
                           static_cast<long long>(pairs), static_cast<long long>(pair_capacity));
 
     const int tiles = grid.tiles_x * grid.tiles_y;
+    int pixels_per_thread = 0;
+    GS_CUDA(choose_pixels_per_thread(tiles, &pixels_per_thread));
     int tile_bits = 0;
     while (tiles > 1 << tile_bits) tile_bits++;
     GS_CUDA(launch(stream, splat_blocks, bin_block, tiles_kernel<true>, splats, order[ordered], count, grid,
@@ -283,6 +266,6 @@ gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t h
         sort_pairs(keys, values, &sorted, pairs, 0, tile_bits, temporary, layout.temporary_bytes, stream));
     GS_CUDA(launch(stream, blocks_for(pairs + 1, bin_block), bin_block, tile_begin_kernel, keys[sorted],
                    pairs, tiles, tile_begin));
-    *lists = {grid.tiles_x, grid.tiles_y, pairs, tile_begin, values[sorted]};
+    *lists = {grid.tiles_x, grid.tiles_y, pairs, tile_begin, values[sorted], pixels_per_thread};
     return GS_OK;
 }

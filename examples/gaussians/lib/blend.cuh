@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Which pixel a thread of the blend has, and how a splat covers it. The forward and the backward blend, and
-// the tests that replay their decisions, share this one definition.
+// How the blend divides an image among threads, and how a splat covers a pixel. The forward and the backward
+// blend, and the tests that replay their decisions, share these definitions.
+//
+// A block has a tile, and each of its warps a patch of it, 8 pixels wide and 4 * Pixels high: thread l of the
+// warp has the pixels (l % 8, l / 8 + 4 p) of the patch, p < Pixels. Warps go through the tile's list on
+// their own, 32 splats at a time, and leave out those that do not reach their patch.
 #ifndef GS_BLEND_CUH
 #define GS_BLEND_CUH
 
 #include "gs.h"
+#include "reach.cuh"
 #include <cuda_runtime.h>
 #include <math.h>
 #include <stdint.h>
@@ -13,23 +18,58 @@ constexpr int tile_pixels = GS_TILE_SIZE * GS_TILE_SIZE;
 constexpr float max_alpha = 0.99f;
 constexpr float min_transmittance = 1e-4f;
 constexpr float min_exponent = -7.994353436858858f; // log2(1/255): below it a splat does not count
+constexpr unsigned full_warp = 0xffffffffu;
 
-struct pixel {
-    int tile, x, y;
-    bool inside; // the image
-    int64_t index;
+template <int Pixels>
+constexpr int tile_threads = tile_pixels / Pixels;
+template <int Pixels>
+constexpr int tile_warps = tile_threads<Pixels> / 32;
+constexpr int patch_width = 8, row_step = 4;
+
+template <int Pixels>
+struct patch {
+    int tile;
+    int x, y;          // the thread's first pixel
+    rectangle centres; // of the warp's pixels inside the image; empty if there are none
 };
 
-// Warp w of the block has patch (w % 2, w / 2) of the tile, lane l pixel (l % 8, l / 8) of the patch.
-__device__ inline pixel pixel_of_thread(int tiles_x, int width, int height) {
-    const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
-    pixel p;
-    p.tile = int(blockIdx.x);
-    p.x = p.tile % tiles_x * GS_TILE_SIZE + warp % 2 * 8 + lane % 8;
-    p.y = p.tile / tiles_x * GS_TILE_SIZE + warp / 2 * 4 + lane / 8;
-    p.inside = p.x < width && p.y < height;
-    p.index = int64_t(p.y) * width + p.x;
-    return p;
+template <int Pixels>
+__device__ patch<Pixels> patch_of_warp(int tiles_x, int width, int height) {
+    const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32, tile = int(blockIdx.x);
+    const int left = tile % tiles_x * GS_TILE_SIZE + warp % 2 * patch_width;
+    const int top = tile / tiles_x * GS_TILE_SIZE + warp / 2 * row_step * Pixels;
+    const int right = min(left + patch_width, width), bottom = min(top + row_step * Pixels, height);
+    return {tile,
+            left + lane % patch_width,
+            top + lane / patch_width,
+            {float(left) + 0.5f, float(top) + 0.5f, float(right) - 0.5f, float(bottom) - 0.5f}};
+}
+
+// 32 splats of a tile's list, for one warp.
+struct splat_batch {
+    gs_splat splat[32];
+    uint32_t index[32];
+};
+
+// Fills the batch with those of the warp's splats, list[entry] in each lane with has_entry, that reach the
+// patch; returns their lanes, which are their places in the batch. By the whole warp.
+__device__ inline unsigned fill_batch(const gs_splat *splats, const uint32_t *list, int entry, bool has_entry,
+                                      const rectangle &centres, splat_batch &batch) {
+    const int lane = int(threadIdx.x) % 32;
+    __syncwarp(); // nobody reads the last batch any more
+    bool wanted = false;
+    if (has_entry) {
+        const uint32_t index = list[entry];
+        const gs_splat splat = splats[index];
+        wanted = reaches(reach_of(splat), centres);
+        if (wanted) {
+            batch.splat[lane] = splat;
+            batch.index[lane] = index;
+        }
+    }
+    const unsigned filled = __ballot_sync(full_warp, wanted);
+    __syncwarp();
+    return filled;
 }
 
 struct coverage {
@@ -38,11 +78,11 @@ struct coverage {
     bool cut; // alpha was cut at max_alpha
 };
 
-// Whether the splat counts at this pixel, and how much. Forward and backward call this one function, and its
-// arithmetic cannot be contracted differently, so their decisions are the same.
-__device__ inline bool covers(const gs_splat &splat, const pixel &p, coverage *out) {
-    const float dx = __fsub_rn(float(p.x) + 0.5f, splat.mean[0]),
-                dy = __fsub_rn(float(p.y) + 0.5f, splat.mean[1]);
+// Whether the splat counts at the pixel (x, y), and how much. Forward and backward call this one function,
+// and its arithmetic cannot be contracted differently, so their decisions are the same.
+__device__ inline bool covers(const gs_splat &splat, int x, int y, coverage *out) {
+    const float dx = __fsub_rn(float(x) + 0.5f, splat.mean[0]),
+                dy = __fsub_rn(float(y) + 0.5f, splat.mean[1]);
     out->e0 = fmaf(splat.whiten[0], dx, __fmul_rn(splat.whiten[1], dy));
     out->e1 = __fmul_rn(splat.whiten[2], dy);
     const float exponent = __fsub_rn(splat.log2_opacity, fmaf(out->e0, out->e0, __fmul_rn(out->e1, out->e1)));

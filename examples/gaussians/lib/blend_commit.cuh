@@ -21,13 +21,36 @@ constexpr distwar::strategy strategy_of = Reduction == GS_ATOMIC   ? distwar::st
                                           : Reduction == GS_BFLY   ? distwar::strategy::bfly
                                                                    : distwar::strategy::tree;
 
+// Whether a commit is made by all threads of the tile; else by those of a warp.
+template <gs_reduction Reduction>
+constexpr bool needs_whole_tile = Reduction == GS_BLOCK;
+
 // The shared memory that a tile needs for it.
 template <gs_reduction Reduction>
 struct commit_memory {};
 template <>
 struct commit_memory<GS_BLOCK> {
     distwar::block_sum_memory<GS_MOMENTS, tile_pixels> sum;
+    int farthest;
 };
+
+// A rectangle that every splat reaches.
+__device__ constexpr rectangle everywhere = {-INFINITY, -INFINITY, INFINITY, INFINITY};
+
+// The largest value among the threads that commit together.
+template <gs_reduction Reduction>
+__device__ __forceinline__ int farthest_together(int value, commit_memory<Reduction> &memory) {
+    if constexpr (needs_whole_tile<Reduction>) {
+        if (threadIdx.x == 0) memory.farthest = 0;
+        __syncthreads();
+        if (value > 0) atomicMax(&memory.farthest, value);
+        __syncthreads();
+        return memory.farthest;
+    } else {
+        (void)memory;
+        return __reduce_max_sync(full_warp, value);
+    }
+}
 
 // Adds the values of all active threads to the moments of splat `index`. All threads of the tile make the
 // call together, with the same index.

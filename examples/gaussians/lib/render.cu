@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Blending, forward and backward: a block a tile, a thread a pixel, a warp an 8x4 patch. Formulas:
-// docs/math.md, section 3.
+// Blending, forward and backward. How threads share the work: blend.cuh; formulas: docs/math.md, section 3.
 #include "blend.cuh"
 #include "blend_commit.cuh"
 #include "launch.cuh"
@@ -13,111 +12,135 @@ struct color3 {
     float r, g, b;
 };
 
-__global__ void __launch_bounds__(tile_pixels)
+template <int Pixels>
+__global__ void __launch_bounds__(tile_threads<Pixels>)
     render_kernel(const gs_splat *splats, gs_lists lists, int width, int height, color3 background,
                   gs_image image) {
-    __shared__ gs_splat batch[tile_pixels];
-    const pixel p = pixel_of_thread(lists.tiles_x, width, height);
-    const int64_t begin = lists.tile_begin[p.tile], end = lists.tile_begin[p.tile + 1];
+    __shared__ splat_batch batches[tile_warps<Pixels>];
+    splat_batch &batch = batches[threadIdx.x / 32];
+    const patch<Pixels> mine = patch_of_warp<Pixels>(lists.tiles_x, width, height);
+    const int64_t begin = lists.tile_begin[mine.tile];
+    const int size = int(lists.tile_begin[mine.tile + 1] - begin);
 
-    float transmittance = 1;
-    color3 color = {0, 0, 0};
-    uint32_t consumed = 0;
-    bool done = !p.inside;
-    for (int64_t first = begin; first < end; first += tile_pixels) {
-        if (__syncthreads_and(done)) break; // also: nobody reads the last batch any more
-        if (first + threadIdx.x < end) batch[threadIdx.x] = splats[lists.splat_index[first + threadIdx.x]];
-        __syncthreads();
-        const int size = int(end - first < tile_pixels ? end - first : tile_pixels);
-        for (int j = 0; j < size && !done; j++) {
-            coverage c;
-            if (!covers(batch[j], p, &c)) continue;
-            const float behind = __fmul_rn(transmittance, 1 - c.alpha);
-            if (behind < min_transmittance) {
-                done = true;
-                break;
+    float transmittance[Pixels];
+    color3 color[Pixels];
+    int consumed[Pixels];
+    bool done[Pixels];
+    DISTWAR_UNROLL
+    for (int p = 0; p < Pixels; p++) {
+        transmittance[p] = 1;
+        color[p] = {0, 0, 0};
+        consumed[p] = 0;
+        done[p] = mine.x >= width || mine.y + row_step * p >= height;
+    }
+    for (int first = 0; first < size; first += 32) {
+        bool all_done = true;
+        DISTWAR_UNROLL
+        for (int p = 0; p < Pixels; p++) all_done = all_done && done[p];
+        if (__all_sync(full_warp, all_done)) break;
+        const int entry = first + int(threadIdx.x % 32);
+        unsigned rest =
+            fill_batch(splats, lists.splat_index + begin, entry, entry < size, mine.centres, batch);
+        for (; rest != 0; rest &= rest - 1) {
+            const int j = __ffs(int(rest)) - 1;
+            const gs_splat splat = batch.splat[j];
+            DISTWAR_UNROLL
+            for (int p = 0; p < Pixels; p++) {
+                coverage c;
+                if (done[p] || !covers(splat, mine.x, mine.y + row_step * p, &c)) continue;
+                const float behind = __fmul_rn(transmittance[p], 1 - c.alpha);
+                done[p] = behind < min_transmittance;
+                if (done[p]) continue;
+                const float weight = transmittance[p] * c.alpha;
+                color[p].r = fmaf(weight, splat.color[0], color[p].r);
+                color[p].g = fmaf(weight, splat.color[1], color[p].g);
+                color[p].b = fmaf(weight, splat.color[2], color[p].b);
+                transmittance[p] = behind;
+                consumed[p] = first + j + 1;
             }
-            const float weight = transmittance * c.alpha;
-            color.r = fmaf(weight, batch[j].color[0], color.r);
-            color.g = fmaf(weight, batch[j].color[1], color.g);
-            color.b = fmaf(weight, batch[j].color[2], color.b);
-            transmittance = behind;
-            consumed = uint32_t(first - begin) + j + 1;
         }
     }
-    if (!p.inside) return;
     const int64_t plane = int64_t(width) * height;
-    image.color[p.index] = fmaf(transmittance, background.r, color.r);
-    image.color[p.index + plane] = fmaf(transmittance, background.g, color.g);
-    image.color[p.index + 2 * plane] = fmaf(transmittance, background.b, color.b);
-    image.transmittance[p.index] = transmittance;
-    image.consumed[p.index] = consumed;
+    DISTWAR_UNROLL
+    for (int p = 0; p < Pixels; p++) {
+        const int y = mine.y + row_step * p;
+        if (mine.x >= width || y >= height) continue;
+        const int64_t i = int64_t(y) * width + mine.x;
+        image.color[i] = fmaf(transmittance[p], background.r, color[p].r);
+        image.color[i + plane] = fmaf(transmittance[p], background.g, color[p].g);
+        image.color[i + 2 * plane] = fmaf(transmittance[p], background.b, color[p].b);
+        image.transmittance[i] = transmittance[p];
+        image.consumed[i] = uint32_t(consumed[p]);
+    }
 }
 
-// One body for every reduction. All threads of the tile stay in the loop and come to `commit` together.
-template <gs_reduction Reduction>
-__global__ void __launch_bounds__(tile_pixels)
+// One body for every reduction. All threads that a reduction needs together (the warp, or for GS_BLOCK the
+// tile) stay in the loop and come to `commit` with the same splat.
+template <gs_reduction Reduction, int Pixels>
+__global__ void __launch_bounds__(tile_threads<Pixels>)
     render_backward_kernel(const gs_splat *splats, gs_lists lists, int width, int height, color3 background,
                            gs_image image, const float *color_gradient, const float *alpha_gradient,
                            int balance_threshold, float *moments) {
-    __shared__ gs_splat batch[tile_pixels];
-    __shared__ uint32_t batch_index[tile_pixels];
-    __shared__ uint32_t tile_consumed;
+    __shared__ splat_batch batches[tile_warps<Pixels>];
     __shared__ commit_memory<Reduction> memory;
-    const pixel p = pixel_of_thread(lists.tiles_x, width, height);
-    const int64_t begin = lists.tile_begin[p.tile];
+    splat_batch &batch = batches[threadIdx.x / 32];
+    const patch<Pixels> mine = patch_of_warp<Pixels>(lists.tiles_x, width, height);
+    const int64_t begin = lists.tile_begin[mine.tile];
 
-    float transmittance = 1, behind = 0; // behind: what lies behind, dotted with the pixel's gradient
-    color3 gradient = {0, 0, 0};
-    uint32_t consumed = 0;
-    if (p.inside) {
-        const int64_t plane = int64_t(width) * height;
-        gradient = {color_gradient[p.index], color_gradient[p.index + plane],
-                    color_gradient[p.index + 2 * plane]};
-        behind = background.r * gradient.r + background.g * gradient.g + background.b * gradient.b;
-        if (alpha_gradient) behind -= alpha_gradient[p.index];
-        transmittance = image.transmittance[p.index];
-        consumed = image.consumed[p.index];
+    float transmittance[Pixels], behind[Pixels]; // behind: what lies behind, dotted with the pixel's gradient
+    color3 gradient[Pixels];
+    int consumed[Pixels], farthest = 0;
+    const int64_t plane = int64_t(width) * height;
+    DISTWAR_UNROLL
+    for (int p = 0; p < Pixels; p++) {
+        transmittance[p] = 1;
+        behind[p] = 0;
+        gradient[p] = {0, 0, 0};
+        consumed[p] = 0;
+        const int y = mine.y + row_step * p;
+        if (mine.x >= width || y >= height) continue;
+        const int64_t i = int64_t(y) * width + mine.x;
+        gradient[p] = {color_gradient[i], color_gradient[i + plane], color_gradient[i + 2 * plane]};
+        behind[p] =
+            background.r * gradient[p].r + background.g * gradient[p].g + background.b * gradient[p].b;
+        if (alpha_gradient) behind[p] -= alpha_gradient[i];
+        transmittance[p] = image.transmittance[i];
+        consumed[p] = int(image.consumed[i]);
+        farthest = max(farthest, consumed[p]);
     }
 
-    // The farthest that any pixel of the tile went into the list: start there.
-    if (threadIdx.x == 0) tile_consumed = 0;
-    __syncthreads();
-    if (consumed > 0) atomicMax(&tile_consumed, consumed);
-    __syncthreads();
-
-    for (int64_t top = tile_consumed; top > 0; top -= tile_pixels) {
-        __syncthreads(); // nobody reads the last batch any more
-        if (top > threadIdx.x) {
-            const uint32_t index = lists.splat_index[begin + top - 1 - threadIdx.x];
-            batch_index[threadIdx.x] = index;
-            batch[threadIdx.x] = splats[index];
-        }
-        __syncthreads();
-        const int size = int(top < tile_pixels ? top : tile_pixels);
-        for (int j = 0; j < size; j++) {
-            const gs_splat &splat = batch[j];
+    // Backwards from the farthest entry that counted.
+    for (int top = farthest_together(farthest, memory); top > 0; top -= 32) {
+        const int entry = top - 1 - int(threadIdx.x % 32);
+        unsigned rest = fill_batch(splats, lists.splat_index + begin, entry, entry >= 0,
+                                   needs_whole_tile<Reduction> ? everywhere : mine.centres, batch);
+        for (; rest != 0; rest &= rest - 1) {
+            const int j = __ffs(int(rest)) - 1;
+            const gs_splat splat = batch.splat[j];
             float value[GS_MOMENTS] = {};
-            coverage c;
-            const bool active = top - 1 - j < consumed && covers(splat, p, &c);
-            if (active) {
-                transmittance /= 1 - c.alpha;
-                const float weight = transmittance * c.alpha;
-                const float in_front =
-                    splat.color[0] * gradient.r + splat.color[1] * gradient.g + splat.color[2] * gradient.b;
-                const float h = c.cut ? 0 : weight * (in_front - behind);
-                behind = fmaf(c.alpha, in_front - behind, behind);
-                value[0] = weight * gradient.r;
-                value[1] = weight * gradient.g;
-                value[2] = weight * gradient.b;
-                value[3] = h;
-                value[4] = h * c.e0;
-                value[5] = h * c.e1;
-                value[6] = h * c.e0 * c.e0;
-                value[7] = h * c.e0 * c.e1;
-                value[8] = h * c.e1 * c.e1;
+            bool active = false;
+            DISTWAR_UNROLL
+            for (int p = 0; p < Pixels; p++) {
+                coverage c;
+                if (top - 1 - j >= consumed[p] || !covers(splat, mine.x, mine.y + row_step * p, &c)) continue;
+                active = true;
+                transmittance[p] = __fdividef(transmittance[p], 1 - c.alpha);
+                const float weight = transmittance[p] * c.alpha;
+                const float before = splat.color[0] * gradient[p].r + splat.color[1] * gradient[p].g +
+                                     splat.color[2] * gradient[p].b - behind[p];
+                const float h = c.cut ? 0 : weight * before, h0 = h * c.e0, h1 = h * c.e1;
+                behind[p] = fmaf(c.alpha, before, behind[p]);
+                value[0] = fmaf(weight, gradient[p].r, value[0]);
+                value[1] = fmaf(weight, gradient[p].g, value[1]);
+                value[2] = fmaf(weight, gradient[p].b, value[2]);
+                value[3] += h;
+                value[4] += h0;
+                value[5] += h1;
+                value[6] = fmaf(h0, c.e0, value[6]);
+                value[7] = fmaf(h0, c.e1, value[7]);
+                value[8] = fmaf(h1, c.e1, value[8]);
             }
-            commit(active, batch_index[j], value, moments, balance_threshold, memory);
+            commit(active, batch.index[j], value, moments, balance_threshold, memory);
         }
     }
 }
@@ -131,6 +154,10 @@ gs_status check(const char *function, const gs_splat *splats, const gs_lists *li
                   lists->tiles_x == (width + GS_TILE_SIZE - 1) / GS_TILE_SIZE &&
                       lists->tiles_y == (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
                   "the lists are of an image of another size");
+    GS_REQUIRE_OF(function,
+                  lists->pixels_per_thread == 1 || lists->pixels_per_thread == 2 ||
+                      lists->pixels_per_thread == 4,
+                  "pixels_per_thread must be 1, 2 or 4");
     GS_REQUIRE_OF(function, lists->tile_begin && (lists->pairs == 0 || (lists->splat_index && splats)),
                   "the lists and their splats must be given");
     GS_REQUIRE_OF(function, image->color && image->transmittance && image->consumed,
@@ -144,8 +171,11 @@ gs_status gs_render(const gs_splat *splats, const gs_lists *lists, int32_t width
                     const float background[3], const gs_image *image, gs_stream stream) {
     const gs_status status = check(__func__, splats, lists, width, height, background, image);
     if (status != GS_OK) return status;
-    GS_CUDA(launch(stream, lists->tiles_x * lists->tiles_y, tile_pixels, render_kernel, splats, *lists, width,
-                   height, color3{background[0], background[1], background[2]}, *image));
+    // The forward blend gains nothing from a fourth pixel.
+    const bool two = lists->pixels_per_thread > 1;
+    GS_CUDA(launch(stream, lists->tiles_x * lists->tiles_y, two ? tile_threads<2> : tile_threads<1>,
+                   two ? render_kernel<2> : render_kernel<1>, splats, *lists, width, height,
+                   color3{background[0], background[1], background[2]}, *image));
     return GS_OK;
 }
 
@@ -160,15 +190,26 @@ gs_status gs_render_backward(const gs_splat *splats, int64_t count, const gs_lis
     GS_REQUIRE(balance_threshold >= 0 && balance_threshold <= 33, "balance_threshold must be in 0..33");
     using kernel = void (*)(const gs_splat *, gs_lists, int, int, color3, gs_image, const float *,
                             const float *, int, float *);
-    static const kernel kernels[GS_REDUCTIONS] = {
-        render_backward_kernel<GS_ATOMIC>, render_backward_kernel<GS_SERIAL>, render_backward_kernel<GS_BFLY>,
-        render_backward_kernel<GS_TREE>, render_backward_kernel<GS_BLOCK>};
+    static const struct {
+        kernel by_pixels[3]; // of a thread: 1, 2, 4
+    } kernels[GS_REDUCTIONS] = {{{render_backward_kernel<GS_ATOMIC, 1>, render_backward_kernel<GS_ATOMIC, 2>,
+                                  render_backward_kernel<GS_ATOMIC, 4>}},
+                                {{render_backward_kernel<GS_SERIAL, 1>, render_backward_kernel<GS_SERIAL, 2>,
+                                  render_backward_kernel<GS_SERIAL, 4>}},
+                                {{render_backward_kernel<GS_BFLY, 1>, render_backward_kernel<GS_BFLY, 2>,
+                                  render_backward_kernel<GS_BFLY, 4>}},
+                                {{render_backward_kernel<GS_TREE, 1>, render_backward_kernel<GS_TREE, 2>,
+                                  render_backward_kernel<GS_TREE, 4>}},
+                                {{render_backward_kernel<GS_BLOCK, 1>, render_backward_kernel<GS_BLOCK, 2>,
+                                  render_backward_kernel<GS_BLOCK, 4>}}};
     GS_REQUIRE(reduction >= 0 && reduction < GS_REDUCTIONS, "unknown reduction");
     if (count > 0)
         GS_CUDA(cudaMemsetAsync(moments, 0, size_t(count) * GS_MOMENTS_STRIDE * sizeof(float), stream));
     if (lists->pairs == 0) return GS_OK;
-    GS_CUDA(launch(stream, lists->tiles_x * lists->tiles_y, tile_pixels, kernels[reduction], splats, *lists,
-                   width, height, color3{background[0], background[1], background[2]}, *image, color_gradient,
+    const int pixels = lists->pixels_per_thread;
+    GS_CUDA(launch(stream, lists->tiles_x * lists->tiles_y, tile_pixels / pixels,
+                   kernels[reduction].by_pixels[pixels / 2], splats, *lists, width, height,
+                   color3{background[0], background[1], background[2]}, *image, color_gradient,
                    alpha_gradient, balance_threshold, moments));
     return GS_OK;
 }
