@@ -50,6 +50,12 @@ struct destination<__nv_bfloat16> {
     }
 };
 
+template <typename T>
+inline constexpr bool is_pair = false;
+template <>
+inline constexpr bool is_pair<__half2> = true;
+template <>
+inline constexpr bool is_pair<__nv_bfloat162> = true;
 template <typename Pair>
 struct pair_of; // the type of which a pair has two, and a pair of two rounded floats
 template <>
@@ -86,6 +92,7 @@ __device__ __forceinline__ void atomic_add(Pair *address, float2 value) {
 // the last pair's second half is not touched. add, by one lane, costs ceil(K / 2) atomics in place of K.
 template <typename Pair>
 struct record_of_pairs {
+    static_assert(detail::is_pair<Pair>, "distwar: a sink of pairs takes __half2 or __nv_bfloat162");
     Pair *base;
     size_t stride;
 

@@ -2,6 +2,8 @@
 // Uses that must not compile, one for each value of WRONG_USE, and with 0 the right use beside them, which
 // must.
 
+#include <distwar/fixed.cuh>
+#include <distwar/half.cuh>
 #include <distwar/reduce.cuh>
 
 struct three_bytes {
@@ -31,6 +33,8 @@ __global__ void use(float *base, double *base_of_doubles, three_bytes *a, loose 
     reduce_bfly(all_lanes, true, 0ull, val, pointers{base, base + 1});
     reduce_atomic(all_lanes, true, 0l, val, planes<float>{base, 1});
     atomic_update(base_of_doubles, 1.0, replace{});
+    reduce_fixed(all_lanes, true, 0, val, record<long long>{nullptr, 2}, fixed_format<2>{});
+    reduce_serial(all_lanes, true, 0, val, record_of_pairs<__half2>{nullptr, 1});
 #elif WRONG_USE == 1
     reduce_serial(all_lanes, true, 0.5f, val, record<float>{base, 2});
 #elif WRONG_USE == 2
@@ -56,5 +60,18 @@ __global__ void use(float *base, double *base_of_doubles, three_bytes *a, loose 
     atomic_update(b, loose{}, replace{});
 #elif WRONG_USE == 12
     atomic_update(c, *c, replace{});
+#elif WRONG_USE == 13
+    const int integers[2] = {1, 2};
+    reduce_fixed(all_lanes, true, 0, integers, record<long long>{nullptr, 2}, fixed_format<2, int>{});
+#elif WRONG_USE == 14
+    reduce_fixed(all_lanes, true, 0, val, record<float>{base, 2}, fixed_format<2>{});
+#elif WRONG_USE == 15
+    fixed_format<2, float, 63> no_room;
+    (void)no_room;
+#elif WRONG_USE == 16
+    const double doubles[2] = {1, 2};
+    reduce_serial(all_lanes, true, 0, doubles, record<__half>{nullptr, 2});
+#elif WRONG_USE == 17
+    reduce_serial(all_lanes, true, 0, val, record_of_pairs<float2>{nullptr, 2});
 #endif
 }
