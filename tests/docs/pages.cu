@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+// The code that docs/*.md show, compiled, and where it can be, run. What stands between [name] and [end] is
+// what a page shows.
+#include "launch.cuh"
+#include <distwar/reduce.cuh>
+#include <gtest/gtest.h>
+#include <vector>
+
+namespace {
+
+// ---- integrating.md. The toy scene has whole numbers as gradients, so that sums are exact.
+
+struct splat {
+    int primitive, first_pixel, end_pixel;
+};
+struct frame {
+    int pixels;
+    const float *transmittance;
+    const int *consumed;
+};
+
+__device__ float alpha_at(const splat &s, int pixel) {
+    return pixel >= s.first_pixel && pixel < s.end_pixel ? 0.5f : 0;
+}
+__device__ void gradients_at(const splat &s, int pixel, float alpha, float transmittance, float (&value)[9]) {
+    for (int k = 0; k < 9; ++k)
+        value[k] = float(pixel % 8 + k + s.primitive) + (alpha < 0.5f) + 0 * transmittance;
+}
+
+// [before]
+__global__ void backward_before(const splat *list, int count, frame image, float *gradient) {
+    const int pixel = int(blockIdx.x * blockDim.x + threadIdx.x);
+    if (pixel >= image.pixels) return;
+    float transmittance = image.transmittance[pixel];
+    for (int j = count - 1; j >= 0; --j) {
+        if (j >= image.consumed[pixel]) continue; // this pixel was opaque before it came to j
+        const float alpha = alpha_at(list[j], pixel);
+        if (alpha < 1.0f / 255) continue;
+        transmittance /= 1 - alpha;
+        float value[9];
+        gradients_at(list[j], pixel, alpha, transmittance, value);
+        for (int k = 0; k < 9; ++k) atomicAdd(&gradient[12 * list[j].primitive + k], value[k]);
+    }
+}
+// [end]
+
+// [after]
+__global__ void backward_after(const splat *list, int count, frame image, float *gradient, int threshold) {
+    const int pixel = int(blockIdx.x * blockDim.x + threadIdx.x);
+    const bool inside = pixel < image.pixels;
+    float transmittance = inside ? image.transmittance[pixel] : 1;
+    const int consumed = inside ? image.consumed[pixel] : 0;
+    for (int j = count - 1; j >= 0; --j) {
+        const float alpha = j < consumed ? alpha_at(list[j], pixel) : 0;
+        const bool active = alpha >= 1.0f / 255;
+        float value[9] = {};
+        if (active) {
+            transmittance /= 1 - alpha;
+            gradients_at(list[j], pixel, alpha, transmittance, value);
+        }
+        distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{list[j].primitive}, value,
+                             distwar::record<float>{gradient, 12}, threshold);
+    }
+}
+// [end]
+
+// One turn of the loop with the gradients in several arrays, each lane with a value.
+__global__ void separate_arrays(const splat *list, int j, float *color, float *opacity, float *mean2d,
+                                float *conic, int threshold) {
+    const bool active = threadIdx.x % 3 != 0;
+    float value[9];
+    for (int k = 0; k < 9; ++k) value[k] = float(int(threadIdx.x) + k);
+    // [pointers]
+    const int p = list[j].primitive;
+    distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{p}, value,
+                         distwar::pointers{&color[3 * p], &color[3 * p + 1], &color[3 * p + 2], &opacity[p],
+                                           &mean2d[2 * p], &mean2d[2 * p + 1], &conic[3 * p],
+                                           &conic[3 * p + 1], &conic[3 * p + 2]},
+                         threshold);
+    // [end]
+}
+
+__global__ void partial_mask(float *gradient, int threshold) {
+    const bool takes_part = threadIdx.x % 4 != 1, active = threadIdx.x % 3 != 0;
+    const int key = int(threadIdx.x) / 16;
+    float value[9];
+    for (int k = 0; k < 9; ++k) value[k] = float(int(threadIdx.x) + k);
+    // [mask]
+    const unsigned lanes = __ballot_sync(distwar::all_lanes, takes_part);
+    if (takes_part)
+        distwar::reduce_tree(lanes, active, key, value, distwar::record<float>{gradient, 12}, threshold);
+    // [end]
+}
+
+// Memory that host and device share as the tests need it: filled before, read after.
+template <typename T>
+class shared_array {
+    T *memory = nullptr;
+    size_t count;
+
+  public:
+    explicit shared_array(const std::vector<T> &content) : count(content.size()) {
+        EXPECT_EQ(cudaMalloc(reinterpret_cast<void **>(&memory), count * sizeof(T)), cudaSuccess);
+        EXPECT_EQ(cudaMemcpy(memory, content.data(), count * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
+    }
+    ~shared_array() { cudaFree(memory); }
+    shared_array(const shared_array &) = delete;
+    shared_array &operator=(const shared_array &) = delete;
+    T *get() const { return memory; }
+    std::vector<T> content() const {
+        std::vector<T> found(count);
+        EXPECT_EQ(cudaMemcpy(found.data(), memory, count * sizeof(T), cudaMemcpyDeviceToHost), cudaSuccess);
+        return found;
+    }
+};
+
+TEST(Integrating, AfterAddsWhatBeforeAdded) {
+    enum { PIXELS = 237, SPLATS = 20, PRIMITIVES = 15, BLOCK = 64 };
+    std::vector<splat> splats;
+    for (int i = 0; i < SPLATS; ++i)
+        splats.push_back({i * 7 % PRIMITIVES, i * 11 % 200, i * 11 % 200 + 3 * i});
+    std::vector<int> consumed;
+    for (int pixel = 0; pixel < PIXELS; ++pixel) consumed.push_back(SPLATS - pixel * pixel % 9);
+    const shared_array<splat> list(splats);
+    const shared_array<int> consumed_array(consumed);
+    const shared_array<float> transmittance(std::vector<float>(PIXELS, 0.25f));
+    const frame image = {PIXELS, transmittance.get(), consumed_array.get()};
+
+    const shared_array<float> before(std::vector<float>(12 * PRIMITIVES));
+    ASSERT_EQ(launch(nullptr, blocks_for(PIXELS, BLOCK), BLOCK, backward_before, list.get(), SPLATS, image,
+                     before.get()),
+              cudaSuccess);
+    EXPECT_GT(before.content()[12], 0);
+    for (const int threshold : {0, 12, 33}) {
+        const shared_array<float> after(std::vector<float>(12 * PRIMITIVES));
+        ASSERT_EQ(launch(nullptr, blocks_for(PIXELS, BLOCK), BLOCK, backward_after, list.get(), SPLATS, image,
+                         after.get(), threshold),
+                  cudaSuccess);
+        EXPECT_EQ(after.content(), before.content()) << "threshold " << threshold;
+    }
+}
+
+TEST(Integrating, SeparateArraysGetTheirValues) {
+    enum { P = 2 };
+    const shared_array<splat> list({{1, 0, 0}, {P, 0, 0}});
+    const shared_array<float> color(std::vector<float>(9)), opacity(std::vector<float>(3)),
+        mean2d(std::vector<float>(6)), conic(std::vector<float>(9));
+    ASSERT_EQ(launch(nullptr, 1, 32, separate_arrays, list.get(), 1, color.get(), opacity.get(), mean2d.get(),
+                     conic.get(), 0),
+              cudaSuccess);
+    float lanes = 0, sum = 0;
+    for (int lane = 0; lane < 32; ++lane)
+        if (lane % 3 != 0) lanes += 1, sum += float(lane);
+    EXPECT_EQ(color.content()[3 * P + 1], sum + lanes);
+    EXPECT_EQ(opacity.content()[P], sum + 3 * lanes);
+    EXPECT_EQ(mean2d.content()[2 * P + 1], sum + 5 * lanes);
+    EXPECT_EQ(conic.content()[3 * P + 2], sum + 8 * lanes);
+    EXPECT_EQ(conic.content()[0], 0);
+}
+
+TEST(Integrating, APartialMaskComesFromAVote) {
+    const shared_array<float> gradient(std::vector<float>(24));
+    ASSERT_EQ(launch(nullptr, 1, 32, partial_mask, gradient.get(), 0), cudaSuccess);
+    float expected[2] = {0, 0};
+    for (int lane = 0; lane < 32; ++lane)
+        if (lane % 4 != 1 && lane % 3 != 0) expected[lane / 16] += float(lane);
+    EXPECT_EQ(gradient.content()[0], expected[0]);
+    EXPECT_EQ(gradient.content()[12], expected[1]);
+}
+
+// ---- choosing.md
+
+template <distwar::strategy Strategy>
+__global__ void scatter_add(const int *row_of, const float *gradient, int adds, float *table, int threshold) {
+    const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
+    const bool active = i < adds;
+    const float value[1] = {active ? gradient[i] : 0};
+    distwar::reduce<Strategy>(distwar::all_lanes, active, active ? row_of[i] : 0, value,
+                              distwar::record<float>{table, 1}, threshold);
+}
+
+TEST(Choosing, APolicyChoosesTheKernel) {
+    const shared_array<int> rows({0, 1, 1, 2, 1, 0, 1});
+    const shared_array<float> gradients({1, 2, 3, 4, 5, 6, 7}), sums(std::vector<float>(3));
+    const int *const row_of = rows.get();
+    const float *const gradient = gradients.get();
+    float *const table = sums.get();
+    const cudaStream_t stream = nullptr;
+    const int adds = 7, blocks = 1, threads = 32;
+    // [policy]
+    distwar::policy chosen = {distwar::strategy::tree, 0};
+    distwar::with_strategy(chosen.reduction, [&](auto strategy) {
+        launch(stream, blocks, threads, scatter_add<strategy>, row_of, gradient, adds, table,
+               chosen.balance_threshold);
+    });
+    // [end]
+    EXPECT_EQ(sums.content(), (std::vector<float>{7, 17, 4}));
+}
+
+} // namespace

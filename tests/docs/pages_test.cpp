@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// What the pages show is what is compiled: every block of CUDA or C++ is a marked part of a source file here,
+// and the table of costs is what costs.h says.
+#include "costs.h"
+#include <gtest/gtest.h>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string &path) {
+    std::ifstream file(path);
+    EXPECT_TRUE(file.good()) << path << " cannot be read";
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
+    return lines;
+}
+
+// Without the indentation that all lines share.
+std::string joined(const std::vector<std::string> &lines) {
+    size_t indentation = std::string::npos;
+    for (const std::string &line : lines)
+        if (!line.empty()) indentation = std::min(indentation, line.find_first_not_of(' '));
+    std::string text;
+    for (const std::string &line : lines) text += (line.empty() ? line : line.substr(indentation)) + "\n";
+    return text;
+}
+
+// The parts of the file between a line for which `begins` and one for which `ends` is true.
+template <typename Begins, typename Ends>
+std::vector<std::string> parts_of(const std::string &path, Begins begins, Ends ends) {
+    std::vector<std::string> parts, part;
+    bool inside = false;
+    for (const std::string &line : lines_of(path)) {
+        if (!inside)
+            inside = begins(line);
+        else if (ends(line)) {
+            parts.push_back(joined(part));
+            part.clear();
+            inside = false;
+        } else
+            part.push_back(line);
+    }
+    EXPECT_FALSE(inside) << path << " ends inside a part";
+    return parts;
+}
+
+std::vector<std::string> compiled_parts(const std::string &path) {
+    const auto mark = [](const std::string &line) { return line.find("// [") != std::string::npos; };
+    return parts_of(path, mark, mark);
+}
+std::vector<std::string> shown_blocks(const std::string &page) {
+    return parts_of(
+        page,
+        [](const std::string &line) {
+            return line == "```cuda" || line == "```cpp" || line == "```c++" || line == "```c";
+        },
+        [](const std::string &line) { return line == "```"; });
+}
+
+TEST(Pages, ShowOnlyCodeThatIsCompiled) {
+    std::set<std::string> compiled;
+    for (const char *source : {SOURCES})
+        for (const std::string &part : compiled_parts(source)) compiled.insert(part);
+    size_t blocks = 0;
+    for (const char *page : {PAGES})
+        for (const std::string &block : shown_blocks(page)) {
+            EXPECT_EQ(compiled.count(block), 1u) << page << " shows code that no file of tests/docs holds:\n"
+                                                 << block;
+            ++blocks;
+        }
+    EXPECT_EQ(blocks, compiled.size()) << "a compiled part is on no page, or a page was not read";
+}
+
+TEST(Pages, StateTheCostsThatAreCounted) {
+    std::ostringstream text;
+    text << std::ifstream(CHOOSING).rdbuf();
+    for (const int active : {1, 8, 32})
+        for (const int keys : axes::keys) {
+            if (keys > (active == 32 ? 32 : 1)) continue;
+            std::ostringstream row;
+            row << "| " << active << " | " << keys << " |";
+            for (const axes::way w : {axes::atomic, axes::serial, axes::bfly, axes::tree}) {
+                const call_cost cost = cost_of(w, active, keys, 9, 0);
+                row << ' ' << cost.shuffles << ", " << cost.atomic_instructions << ", "
+                    << cost.atomic_requests << " |";
+            }
+            EXPECT_NE(text.str().find(row.str() + "\n"), std::string::npos) << "choosing.md lacks\n"
+                                                                            << row.str();
+        }
+}
+
+} // namespace
