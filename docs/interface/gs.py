@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""libgs in Python by ctypes: the structs and calls of gs.h on numpy arrays (the CPU library) or on torch tensors
-(the CUDA library). Copy it into your project; what the calls do is written in gs.h."""
+"""libgs in Python by ctypes: the structs of gs.h, and its calls for whole frames, on numpy arrays (the CPU library)
+or on torch tensors (the CUDA library). Copy it into your project, beside the libgs.so it was made for; what the
+calls do is written in gs.h."""
 import ctypes
 from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
 
@@ -24,7 +25,7 @@ class Image(Structure):
 
 class Lists(Structure):
     _fields_ = [("tiles_x", c_int32), ("tiles_y", c_int32), ("pairs", c_int64), ("tile_begin", c_void_p),
-                ("splat_index", c_void_p)]
+                ("splat_index", c_void_p), ("pixels_per_thread", c_int32)]
 
 
 class Frame(Structure):
@@ -32,6 +33,11 @@ class Frame(Structure):
                 ("background", c_float * 3), ("image", Image), ("pair_capacity", c_int64),
                 ("workspace", c_void_p), ("workspace_bytes", c_size_t), ("pairs_needed", c_int64),
                 ("splats", c_void_p), ("lists", Lists)]
+
+
+class AdamRates(Structure):
+    _fields_ = [("mean", c_float), ("log_scale", c_float), ("quaternion", c_float), ("opacity_logit", c_float),
+                ("sh_constant", c_float), ("sh_rest", c_float)]
 
 
 class Error(RuntimeError):
@@ -57,12 +63,15 @@ class Library:
             self.arrays = numpy
             self.device = {}
         pointer = c_void_p  # of an array, by address()
+        self._declare("gs_reduction_from_name", c_char_p)
         self._declare("gs_frame_workspace", POINTER(Frame), POINTER(c_size_t))
         self._declare("gs_forward", POINTER(Frame), c_void_p)
         self._declare("gs_backward", POINTER(Frame), pointer, pointer, c_int, c_int, POINTER(Gaussians), pointer,
                       c_void_p)
         self._declare("gs_radii", pointer, c_int64, c_int32, c_int32, pointer, c_void_p)
         self._declare("gs_mark_visible", POINTER(Gaussians), POINTER(Camera), pointer, c_void_p)
+        shape = POINTER(Gaussians)
+        self._declare("gs_adam", shape, shape, shape, shape, POINTER(AdamRates), c_int64, c_void_p)
         self._declare("gs_loss_workspace", c_int32, c_int32, POINTER(c_size_t))
         self._declare("gs_loss", pointer, pointer, c_int32, c_int32, pointer, c_size_t, pointer, pointer, c_void_p)
 
