@@ -12,7 +12,7 @@ from ctypes import byref
 
 import gs
 
-SIDE, SIZE, STEPS = 8, 48, 80
+SIDE, SIZE, STEPS = 8, 32, 60
 RATES = {"mean": 0.02, "log_scale": 0.04, "quaternion": 0.02, "opacity_logit": 0.1, "color": 0.03}
 
 
