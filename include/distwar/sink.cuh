@@ -80,6 +80,35 @@ struct record {
 template <typename T>
 record(T *, size_t) -> record<T>;
 
+// A record of floats that one lane adds to by fours and twos: base aligned to 16 bytes, stride a multiple
+// of 4. From compute capability 9.0 on each is one atomic in global memory, so 9 values are 3 atomics;
+// elsewhere, and where each lane adds one value, it is as record. Each value is added indivisibly, the record
+// is not.
+struct aligned_record {
+    float *base;
+    size_t stride;
+
+    template <typename Key, int K, typename V>
+    __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
+        static_assert(detail::is_same<V, float>, "distwar: the values have another type than the sink");
+        float *const first = base + size_t(key) * stride;
+        constexpr int fours = K / 4 * 4;
+        DISTWAR_UNROLL
+        for (int k = 0; k < fours; k += 4)
+            atomic_add(reinterpret_cast<float4 *>(first + k),
+                       make_float4(values[k], values[k + 1], values[k + 2], values[k + 3]));
+        if constexpr (K % 4 >= 2)
+            atomic_add(reinterpret_cast<float2 *>(first + fours),
+                       make_float2(values[fours], values[fours + 1]));
+        if constexpr (K % 2 == 1) atomic_add(first + K - 1, values[K - 1]);
+    }
+    template <typename Key, typename V>
+    __device__ __forceinline__ void add_one(Key key, int k, V value) const {
+        static_assert(detail::is_same<V, float>, "distwar: the values have another type than the sink");
+        atomic_add(base + size_t(key) * stride + k, value);
+    }
+};
+
 // Value k of a key lies at base[k * stride + key]. The same base and stride in all lanes, 0 <= key < stride.
 template <typename T>
 struct planes {

@@ -58,6 +58,10 @@ extern "C" __global__ void tree_9_planes(const float *from, unsigned active, int
     const values<9, float> val(from);
     reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, planes<float>{to, 1000});
 }
+extern "C" __global__ void bfly_9_aligned(const float *from, unsigned active, int key, float *to) {
+    const values<9, float> val(from);
+    reduce_bfly(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, aligned_record{to, 12});
+}
 extern "C" __global__ void tree_9_pointers(const float *from, unsigned active, float *to) {
     const values<9, float> val(from);
     const pointers sink{to, to + 100, to + 200, to + 300, to + 400, to + 500, to + 600, to + 700, to + 800};

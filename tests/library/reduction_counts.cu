@@ -273,6 +273,21 @@ TEST(ReductionCost, OfTreeToPointersIsKMoreShufflesAndKAtomics) {
     EXPECT_EQ(targets.download(), (std::vector<float>{32, 64, 96}));
 }
 
+template <strategy S>
+__global__ void reduce_to_aligned(float *records) {
+    const float val[11] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+    distwar::reduce<S>(all_lanes, true, 0, val, distwar::aligned_record{records, 12});
+}
+
+TEST(ReductionCost, OfAlignedRecordsIsAnAtomicForFourValues) {
+    const device_array<float> records(std::vector<float>(12, 0.0f));
+    const simt_counters bfly = count(reduce_to_aligned<strategy::bfly>, records.get());
+    EXPECT_EQ(bfly.atomic_instructions, 4u); // 4 + 4 + 2 + 1 values
+    EXPECT_EQ(bfly.atomic_requests, 4u);
+    EXPECT_EQ(bfly.atomic_bytes, 44u);
+    EXPECT_EQ(count(reduce_to_aligned<strategy::tree>, records.get()).atomic_instructions, 1u);
+}
+
 // Atomics that atomic_update sends.
 template <typename T, typename Op>
 __global__ void update_once(T *target, T value) {

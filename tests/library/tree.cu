@@ -147,6 +147,48 @@ TEST(Tree, TakesSinksOfTheCaller) {
         }
 }
 
+// Records aligned for vector atomics, of every remainder by 4.
+template <strategy S, int K>
+__global__ void reduce_to_aligned(int keys, int threshold, float *records) {
+    const int lane = int(threadIdx.x);
+    float val[K];
+    for (int k = 0; k < K; ++k) val[k] = float(1 + lane * K + k);
+    distwar::reduce<S>(all_lanes, lane != 3, lane % keys, val,
+                       distwar::aligned_record{records, (K + 7) / 4 * 4}, threshold);
+}
+
+template <strategy S, int K>
+void check_aligned() {
+    enum { STRIDE = (K + 7) / 4 * 4 };
+    for (const int keys : {1, 2, 8})
+        for (const int threshold : {0, 33}) {
+            std::vector<float> expected(keys * STRIDE, 5.0f);
+            const device_array<float> records(expected);
+            for (int lane = 0; lane < 32; ++lane)
+                for (int k = 0; k < K && lane != 3; ++k)
+                    expected[lane % keys * STRIDE + k] += float(1 + lane * K + k);
+            run(1, 32, reduce_to_aligned<S, K>, keys, threshold, records.get());
+            EXPECT_EQ(records.download(), expected) << "strategy " << int(S) << ", K " << K;
+        }
+}
+template <strategy S>
+void check_aligned_values() {
+    check_aligned<S, 1>();
+    check_aligned<S, 2>();
+    check_aligned<S, 3>();
+    check_aligned<S, 4>();
+    check_aligned<S, 7>();
+    check_aligned<S, 9>();
+    check_aligned<S, 14>();
+}
+
+TEST(Sinks, AddToAlignedRecordsByVectors) {
+    check_aligned_values<strategy::atomic>();
+    check_aligned_values<strategy::serial>();
+    check_aligned_values<strategy::bfly>();
+    check_aligned_values<strategy::tree>();
+}
+
 // Several warps add to shared memory through each kind of sink.
 template <strategy S>
 __global__ void reduce_to_shared(int keys, unsigned active, float *result) {
