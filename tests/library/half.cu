@@ -214,7 +214,7 @@ TYPED_TEST(Half, OverflowIsInfiniteAndNanStays) {
 template <typename T, typename Op>
 __global__ void update(T *targets, Op op) {
     const int thread = int(blockIdx.x * blockDim.x + threadIdx.x);
-    distwar::atomic_update(targets + thread % 3, T(float(thread % 5) - 2), op);
+    distwar::atomic_update(targets + thread % 3, T(float(thread % 5 / 2 - 1)), op);
 }
 template <typename T, typename Op>
 std::vector<float> updated(float before, Op op) {
@@ -227,10 +227,10 @@ std::vector<float> updated(float before, Op op) {
 }
 TYPED_TEST(Half, IsUpdatedByAnyOperator) {
     using T = TypeParam;
-    // each target meets each of -2..2 fifteen times
-    EXPECT_EQ((updated<T>(3, distwar::add{})), (std::vector<float>{3, 3, 3, 3}));
-    EXPECT_EQ((updated<T>(1, distwar::minimum{})), (std::vector<float>{-2, -2, -2, 1}));
-    EXPECT_EQ((updated<T>(1, distwar::maximum{})), (std::vector<float>{2, 2, 2, 1}));
+    // each target meets -1 and 0 thirty times, 1 fifteen times
+    EXPECT_EQ((updated<T>(3, distwar::add{})), (std::vector<float>{-12, -12, -12, 3}));
+    EXPECT_EQ((updated<T>(5, distwar::minimum{})), (std::vector<float>{-1, -1, -1, 5}));
+    EXPECT_EQ((updated<T>(-5, distwar::maximum{})), (std::vector<float>{1, 1, 1, -5}));
     EXPECT_EQ((updated<T>(7, distwar::multiply{})), (std::vector<float>{0, 0, 0, 7}));
 }
 
