@@ -71,6 +71,27 @@ __global__ void __launch_bounds__(bin_block)
     values[i] = uint32_t(i);
 }
 
+// A splat on its way into tiles.
+struct candidate {
+    reach far;
+    tile_box box;
+    uint32_t splat;
+    int64_t at, end; // where its pairs go; writes are bounded by the count
+};
+
+__device__ candidate shuffle(const candidate &mine, int lane) {
+    const auto from = [lane](auto value) { return __shfl_sync(full_warp, value, lane); };
+    candidate c;
+    for (int k = 0; k < 2; k++) c.far.mean[k] = from(mine.far.mean[k]);
+    for (int k = 0; k < 3; k++) c.far.whiten[k] = from(mine.far.whiten[k]);
+    c.far.limit = from(mine.far.limit), c.far.slope = from(mine.far.slope),
+    c.far.along_x = from(mine.far.along_x);
+    c.box = {from(mine.box.x_begin), from(mine.box.x_end), from(mine.box.y_begin), from(mine.box.y_end)};
+    c.splat = from(mine.splat);
+    c.at = from(mine.at), c.end = from(mine.end);
+    return c;
+}
+
 // Finds the tiles of every splat, in the order of depth; one body for counting and for writing. A thread has
 // a splat; those with large boxes are taken one after another by the whole warp, 32 tiles at a time.
 //
@@ -82,48 +103,38 @@ __global__ void __launch_bounds__(bin_block)
     tiles_kernel(const gs_splat *splats, const uint32_t *order, int64_t count, tile_grid grid,
                  int64_t *tiles_of, const int64_t *begin, uint32_t *keys, uint32_t *values) {
     const int64_t i = int64_t(blockIdx.x) * bin_block + threadIdx.x;
-    const unsigned lane = threadIdx.x % 32;
-    const int64_t first_of_warp = i - lane;
-    // Writes are bounded by the count.
-    const auto write = [&](int64_t at, int64_t end, uint32_t splat, int tile) {
-        if (at < end) keys[at] = uint32_t(tile), values[at] = splat;
+    const int lane = int(threadIdx.x % 32);
+    const auto write = [keys, values](const candidate &c, int64_t place, int tile) {
+        if (c.at + place < c.end) keys[c.at + place] = uint32_t(tile), values[c.at + place] = c.splat;
     };
 
-    reach mine = {};
-    tile_box box = {};
-    uint32_t splat = 0;
+    candidate mine = {};
     if (i < count) {
-        splat = order[i];
-        if (splats[splat].depth > 0) {
-            mine = reach_of(splats[splat]);
-            box = box_of(mine, grid);
+        mine.splat = order[i];
+        if (Writing) mine.at = begin[i], mine.end = begin[i + 1];
+        if (splats[mine.splat].depth > 0) {
+            mine.far = reach_of(splats[mine.splat]);
+            mine.box = box_of(mine.far, grid);
         }
     }
-    const int area = area_of(box);
+    const int area = area_of(mine.box);
     int64_t tiles = 0;
-    if (area <= small_area)
-        for (int k = 0; k < area; k++) {
-            const int tile = tile_of(box, k, grid);
-            if (!reaches(mine, centres_of(tile, grid))) continue;
-            if (Writing) write(begin[i] + tiles, begin[i + 1], splat, tile);
-            tiles++;
-        }
-
+    for (int k = 0; area <= small_area && k < area; k++) {
+        const int tile = tile_of(mine.box, k, grid);
+        if (!reaches(mine.far, centres_of(tile, grid))) continue;
+        if (Writing) write(mine, tiles, tile);
+        tiles++;
+    }
     for (unsigned large = __ballot_sync(full_warp, area > small_area); large != 0; large &= large - 1) {
-        const unsigned owner = unsigned(__ffs(int(large))) - 1;
-        const int64_t its = first_of_warp + owner;
-        const uint32_t its_splat = order[its];
-        const reach r = reach_of(splats[its_splat]);
-        const tile_box its_box = box_of(r, grid);
-        const int its_area = area_of(its_box);
+        const int owner = __ffs(int(large)) - 1;
+        const candidate its = shuffle(mine, owner);
+        const int its_area = area_of(its.box);
         int64_t found = 0;
         for (int k = 0; k < its_area; k += 32) {
-            const int tile = tile_of(its_box, k + int(lane), grid);
-            const bool here = k + int(lane) < its_area && reaches(r, centres_of(tile, grid));
+            const int tile = tile_of(its.box, k + lane, grid);
+            const bool here = k + lane < its_area && reaches(its.far, centres_of(tile, grid));
             const unsigned mask = __ballot_sync(full_warp, here);
-            if (Writing && here)
-                write(begin[its] + found + __popc(mask & ((1u << lane) - 1)), begin[its + 1], its_splat,
-                      tile);
+            if (Writing && here) write(its, found + __popc(mask & ((1u << lane) - 1)), tile);
             found += __popc(mask);
         }
         if (lane == owner) tiles = found;
@@ -152,10 +163,10 @@ struct bin_layout {
         temporary_bytes, total;
 };
 
-// As many as leave every multiprocessor two rounds of warps: more pixels a thread share more of the work, but
+// As many as leave enough warps for every multiprocessor: more pixels a thread share more of the work, but
 // a GPU that runs dry early, on the longest lists of a small image, costs more.
 cudaError_t choose_pixels_per_thread(int tiles, int *pixels) {
-    constexpr int warps_wanted = 64; // a multiprocessor
+    constexpr int warps_wanted = 48; // a multiprocessor
     int device = 0, multiprocessors = 0;
     cudaError_t status = cudaGetDevice(&device);
     if (status == cudaSuccess)

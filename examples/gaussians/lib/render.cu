@@ -171,8 +171,8 @@ gs_status gs_render(const gs_splat *splats, const gs_lists *lists, int32_t width
                     const float background[3], const gs_image *image, gs_stream stream) {
     const gs_status status = check(__func__, splats, lists, width, height, background, image);
     if (status != GS_OK) return status;
-    // The forward blend gains nothing from a fourth pixel.
-    const bool two = lists->pixels_per_thread > 1;
+    // The forward blend has less to share: half as many pixels suit it.
+    const bool two = lists->pixels_per_thread == 4;
     GS_CUDA(launch(stream, lists->tiles_x * lists->tiles_y, two ? tile_threads<2> : tile_threads<1>,
                    two ? render_kernel<2> : render_kernel<1>, splats, *lists, width, height,
                    color3{background[0], background[1], background[2]}, *image));
