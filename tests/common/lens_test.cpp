@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+// Undistortion, against photographs of a known pattern that were distorted by inverting the lens's formula.
+#include "lens.h"
+#include <gtest/gtest.h>
+#include <cmath>
+#include <limits>
+#include <string.h>
+
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN(),
+                 infinity = std::numeric_limits<double>::infinity();
+
+// Where the ray (x, y, 1) goes: the formula as OpenCV's documentation prints it.
+void distort(const lens &l, double x, double y, double out[2]) {
+    const double r2 = x * x + y * y, radial = 1 + l.k1 * r2 + l.k2 * r2 * r2;
+    out[0] = x * radial + (2 * l.p1 * x * y + l.p2 * (r2 + 2 * x * x));
+    out[1] = y * radial + (l.p1 * (r2 + 2 * y * y) + 2 * l.p2 * x * y);
+}
+
+// What the world shows along a ray: smooth, so that sampling it in between costs little.
+double pattern(double x, double y, int channel) {
+    return 128 + 100 * std::sin(9 * x + 2 * channel) * std::cos(7 * y - channel);
+}
+
+// The photograph that the lens takes: for each pixel the ray that meets it, by fixed-point iteration.
+image photograph(const lens &l) {
+    image out;
+    fault why;
+    EXPECT_TRUE(image_allocate(&out, l.width, l.height, 3, &why)) << why.text;
+    for (int j = 0; j < l.height; j++)
+        for (int i = 0; i < l.width; i++) {
+            const double u = (i + 0.5 - l.cx) / l.fx, v = (j + 0.5 - l.cy) / l.fy;
+            double x = u, y = v, got[2];
+            for (int step = 0; step < 200; step++) {
+                distort(l, x, y, got);
+                x += u - got[0];
+                y += v - got[1];
+            }
+            EXPECT_NEAR(got[0], u, 1e-9);
+            EXPECT_NEAR(got[1], v, 1e-9);
+            for (int c = 0; c < 3; c++)
+                out.pixels[3 * (j * l.width + i) + c] = uint8_t(std::lround(pattern(x, y, c)));
+        }
+    return out;
+}
+
+// Whether the ray of pixel (i, j) of the pinhole was in the photograph, `margin` pixels from its border.
+bool was_taken(const lens &l, int i, int j, double margin) {
+    double at[2];
+    distort(l, (i + 0.5 - l.cx) / l.fx, (j + 0.5 - l.cy) / l.fy, at);
+    const double u = at[0] * l.fx + l.cx, v = at[1] * l.fy + l.cy;
+    return u > margin && u < l.width - margin && v > margin && v < l.height - margin;
+}
+
+lens plain() {
+    lens l = {};
+    l.width = 90, l.height = 70;
+    l.fx = 80, l.fy = 75;
+    l.cx = 47.25, l.cy = 32.5;
+    return l;
+}
+
+// The largest difference from the pattern over pixels that were taken.
+double largest_error(const lens &l, const image &picture, int *compared) {
+    double largest = 0;
+    *compared = 0;
+    for (int j = 0; j < l.height; j++)
+        for (int i = 0; i < l.width; i++) {
+            if (!was_taken(l, i, j, 1)) continue;
+            ++*compared;
+            for (int c = 0; c < 3; c++)
+                largest =
+                    std::max(largest, std::abs(picture.pixels[3 * (j * l.width + i) + c] -
+                                               pattern((i + 0.5 - l.cx) / l.fx, (j + 0.5 - l.cy) / l.fy, c)));
+        }
+    return largest;
+}
+
+TEST(Lens, UndoesEveryKindOfDistortion) {
+    const double kinds[][4] = {{-0.2, 0, 0, 0}, {0.15, 0, 0, 0},  {0, 0.2, 0, 0},
+                               {0, 0, 0.04, 0}, {0, 0, 0, -0.05}, {0.0578421, -0.0805099, 0.03, -0.02}};
+    for (const auto &k : kinds) {
+        lens l = plain();
+        l.k1 = k[0], l.k2 = k[1], l.p1 = k[2], l.p2 = k[3];
+        ASSERT_FALSE(lens_is_ideal(&l));
+        image bent = photograph(l), straight;
+        fault why;
+        int compared, ignored;
+        ASSERT_TRUE(lens_undistort(&l, &bent, &straight, &why)) << why.text;
+        ASSERT_EQ(straight.width, l.width);
+        ASSERT_EQ(straight.height, l.height);
+        // Rounding twice, and 1/8 of the second derivatives, 100 (9 / 80)^2 and 100 (7 / 75)^2.
+        EXPECT_LT(largest_error(l, straight, &compared), 2) << k[0];
+        EXPECT_GT(compared, 0.7 * l.width * l.height);
+        EXPECT_GT(largest_error(l, bent, &ignored), 10) << "the photograph was not distorted";
+        image_free(&bent);
+        image_free(&straight);
+    }
+}
+
+TEST(Lens, WithoutDistortionThePictureStays) {
+    lens l = plain();
+    EXPECT_TRUE(lens_is_ideal(&l));
+    image taken = photograph(l), same;
+    fault why;
+    ASSERT_TRUE(lens_undistort(&l, &taken, &same, &why)) << why.text;
+    EXPECT_EQ(memcmp(same.pixels, taken.pixels, size_t(3 * l.width * l.height)), 0);
+    image_free(&taken);
+    image_free(&same);
+}
+
+// One row and column of each border colour; pincushion distortion makes the pinhole look beyond them.
+TEST(Lens, RepeatsTheBorder) {
+    lens l = plain();
+    l.k1 = 0.3;
+    image taken, straight;
+    fault why;
+    ASSERT_TRUE(image_allocate(&taken, l.width, l.height, 3, &why));
+    for (int j = 0; j < l.height; j++)
+        for (int i = 0; i < l.width; i++)
+            if (i == 0 || i == l.width - 1 || j == 0 || j == l.height - 1)
+                memset(taken.pixels + 3 * (j * l.width + i), 200, 3);
+    ASSERT_TRUE(lens_undistort(&l, &taken, &straight, &why)) << why.text;
+    int beyond = 0;
+    for (int j = 0; j < l.height; j++)
+        for (int i = 0; i < l.width; i++) {
+            const uint8_t *pixel = straight.pixels + 3 * (j * l.width + i);
+            if (!was_taken(l, i, j, 0.5)) {
+                EXPECT_EQ(pixel[0], 200) << i << " " << j;
+                beyond++;
+            } else if (was_taken(l, i, j, 1.5)) {
+                EXPECT_EQ(pixel[0], 0) << i << " " << j;
+            }
+        }
+    EXPECT_GT(beyond, 100);
+    image_free(&taken);
+    image_free(&straight);
+}
+
+// A ramp from the middle outwards: where the lens folds, the ramp would go down again.
+TEST(Lens, ShowsNothingTwice) {
+    const double kinds[][2] = {{-1.5, 0}, {-0.5, -2}, {0.3, -3}, {-3, 1}};
+    for (const auto &k : kinds) {
+        lens l = plain();
+        l.k1 = k[0], l.k2 = k[1];
+        l.cx = l.width / 2 + 0.5, l.cy = l.height / 2 + 0.5; // in the middle of a pixel
+        image taken, straight;
+        fault why;
+        ASSERT_TRUE(image_allocate(&taken, l.width, l.height, 3, &why));
+        for (int j = 0; j < l.height; j++)
+            for (int i = 0; i < l.width; i++)
+                memset(taken.pixels + 3 * (j * l.width + i), std::min(255, 5 * std::abs(i - l.width / 2)), 3);
+        ASSERT_TRUE(lens_undistort(&l, &taken, &straight, &why)) << why.text;
+        const uint8_t *row = straight.pixels + 3 * (l.height / 2 * l.width);
+        for (int i = l.width / 2 + 1; i < l.width; i++)
+            EXPECT_GE(row[3 * i], row[3 * (i - 1)]) << k[0] << " " << i;
+        EXPECT_GT(row[3 * (l.width - 1)], 20) << k[0];
+        image_free(&taken);
+        image_free(&straight);
+    }
+}
+
+TEST(Lens, SurvivesAbsurdDistortion) {
+    for (const double value : {1e30, -1e30, 1e38, -1e38})
+        for (int which = 0; which < 4; which++) {
+            lens l = plain();
+            double *const k[] = {&l.k1, &l.k2, &l.p1, &l.p2};
+            *k[which] = value;
+            *k[(which + 1) % 4] = -value;
+            fault why;
+            ASSERT_TRUE(lens_check(&l, &why));
+            image taken, straight;
+            ASSERT_TRUE(image_allocate(&taken, l.width, l.height, 3, &why));
+            memset(taken.pixels, 77, size_t(3 * l.width * l.height));
+            ASSERT_TRUE(lens_undistort(&l, &taken, &straight, &why)) << why.text;
+            for (int i = 0; i < 3 * l.width * l.height; i++) ASSERT_EQ(straight.pixels[i], 77);
+            image_free(&taken);
+            image_free(&straight);
+        }
+}
+
+TEST(Lens, ChecksItsNumbers) {
+    fault why;
+    lens l = plain();
+    EXPECT_TRUE(lens_check(&l, &why));
+    const auto refused = [&](lens bad, const char *part) {
+        EXPECT_FALSE(lens_check(&bad, &why)) << part;
+        EXPECT_NE(strstr(why.text, part), nullptr) << why.text;
+    };
+    for (const int32_t size : {-1, 16385}) {
+        lens bad = plain();
+        bad.width = size;
+        refused(bad, "images of");
+        bad = plain();
+        bad.height = size;
+        refused(bad, "images of");
+    }
+    for (const double value : {nan, infinity, -infinity, 1e39, -1.0, 1e-60})
+        for (double lens::*focal : {&lens::fx, &lens::fy}) {
+            lens bad = plain();
+            bad.*focal = value;
+            refused(bad, "focal lengths");
+        }
+    for (const double value : {nan, infinity, 3.15, -0.5}) {
+        lens bad = plain();
+        bad.fx = 0, bad.angle_x = value;
+        refused(bad, "angles of view");
+        bad = plain();
+        bad.fy = 0, bad.angle_y = value;
+        refused(bad, "angles of view");
+    }
+    lens bad = plain();
+    bad.fx = 0; // and no angle
+    refused(bad, "focal lengths");
+    for (const double value : {infinity, -infinity, 1e39})
+        for (double lens::*center : {&lens::cx, &lens::cy}) {
+            bad = plain();
+            bad.*center = value;
+            refused(bad, "principal point");
+        }
+    for (const double value : {nan, infinity, -1e39})
+        for (double lens::*k : {&lens::k1, &lens::k2, &lens::p1, &lens::p2}) {
+            bad = plain();
+            bad.*k = value;
+            refused(bad, "distortion");
+        }
+}
+
+TEST(Lens, CompletesWhatIsLeftOpen) {
+    lens l = {};
+    l.angle_x = 2 * std::atan(0.5);
+    l.cx = l.cy = nan;
+    lens_complete(&l, 100, 60);
+    EXPECT_EQ(l.width, 100);
+    EXPECT_EQ(l.height, 60);
+    EXPECT_NEAR(l.fx, 100, 1e-12); // 50 / 0.5
+    EXPECT_EQ(l.fy, l.fx);
+    EXPECT_EQ(l.cx, 50);
+    EXPECT_EQ(l.cy, 30);
+    lens two = {};
+    two.angle_x = 2 * std::atan(0.5);
+    two.angle_y = 2 * std::atan(0.25);
+    two.cx = 1;
+    two.cy = 2;
+    lens_complete(&two, 100, 60);
+    EXPECT_NEAR(two.fy, 120, 1e-12); // 30 / 0.25
+    EXPECT_EQ(two.cx, 1);
+    EXPECT_EQ(two.cy, 2);
+    lens full = plain();
+    lens_complete(&full, 9, 9);
+    EXPECT_EQ(full.width, 90);
+    EXPECT_EQ(full.fy, 75);
+    const gs_camera camera = lens_pinhole(&full);
+    EXPECT_EQ(camera.width, 90);
+    EXPECT_EQ(camera.height, 70);
+    EXPECT_EQ(camera.fx, 80.0f);
+    EXPECT_EQ(camera.fy, 75.0f);
+    EXPECT_EQ(camera.cx, 47.25f);
+    EXPECT_EQ(camera.cy, 32.5f);
+    EXPECT_EQ(camera.near_plane, 0.2f);
+}
+
+} // namespace

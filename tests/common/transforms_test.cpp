@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: MIT
+#include "transforms.h"
+#include "dataset.h"
+#include "files.h"
+#include <array>
+#include <cmath>
+
+namespace {
+
+// Column-major thinking, row-major text: the camera's right, up and back, and where it stands.
+using Vector = std::array<double, 3>;
+std::string matrix(Vector right, Vector up, Vector back, Vector place) {
+    std::ostringstream text;
+    text.precision(17);
+    text << "[";
+    for (size_t row = 0; row < 3; row++)
+        text << "[" << right[row] << "," << up[row] << "," << back[row] << "," << place[row] << "],";
+    text << "[0,0,0,1]]";
+    return text.str();
+}
+const std::string straight = matrix({1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 2, 3});
+
+std::string frame(const std::string &name, const std::string &pose = straight, const std::string &more = "") {
+    return "{\"file_path\":\"" + name + "\",\"transform_matrix\":" + pose + more + "}";
+}
+std::string replaced(std::string text, const std::string &from, const std::string &to) {
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return text.replace(at, from.size(), to);
+}
+
+class Transforms : public testing::Test {
+  protected:
+    void TearDown() override { reconstruction_free(&got); }
+    // Loads; warnings go to `warning`.
+    bool load(fault *reason) {
+        reconstruction_free(&got);
+        testing::internal::CaptureStderr();
+        const bool loaded = transforms_load(folder.path.c_str(), &got, reason);
+        warning = testing::internal::GetCapturedStderr();
+        return loaded;
+    }
+    bool load(const std::string &json) {
+        write_bytes(path, json);
+        return load(&why);
+    }
+    void expect_refusal(const std::string &json, const std::string &part) {
+        EXPECT_FALSE(load(json)) << part;
+        EXPECT_TRUE(contains(why, path + ": " + part)) << part << " | " << why.text;
+        EXPECT_EQ(got.view_count, 0u);
+        EXPECT_EQ(got.views, nullptr);
+        EXPECT_EQ(warning, "");
+    }
+    // Where the only camera sees a world point.
+    Vector seen(const Vector &world) {
+        Vector out;
+        const reconstruction_view &view = got.views[0];
+        for (size_t row = 0; row < 3; row++) {
+            out[row] = view.translation[row];
+            for (size_t i = 0; i < 3; i++) out[row] += view.rotation[3 * row + i] * world[i];
+        }
+        return out;
+    }
+    void touch(const std::string &name) { write_bytes(folder / name, ""); }
+    void write_picture(const std::string &name, int width, int height, int channels,
+                       std::array<int, 4> color) {
+        image picture;
+        ASSERT_TRUE(image_allocate(&picture, width, height, channels, &why)) << why.text;
+        for (int i = 0; i < width * height * channels; i++)
+            picture.pixels[i] = uint8_t(color[size_t(i % channels)]);
+        std::filesystem::create_directories(std::filesystem::path(folder / name).parent_path());
+        ASSERT_TRUE(image_write_png((folder / name).c_str(), &picture, &why)) << why.text;
+        image_free(&picture);
+    }
+
+    TemporaryFolder folder;
+    const std::string path = folder / "transforms.json";
+    reconstruction got = {};
+    fault why = {};
+    std::string warning;
+};
+
+const std::string ngp =
+    "{\"fl_x\":100.5,\"fl_y\":101,\"cx\":40,\"cy\":30.5,\"w\":80,\"h\":60.0,"
+    "\"k1\":0.1,\"k2\":-0.2,\"p1\":0.01,\"p2\":0.02,\"camera_angle_x\":0.7,\"aabb_scale\":4,"
+    "\"scale\":0.33,\"offset\":[0.5,0.5,0.5],\"frames\":[";
+
+TEST_F(Transforms, ReadsInstantNgp) {
+    touch("images/b.jpg");
+    touch("images/a.jpg");
+    ASSERT_TRUE(load(ngp + frame("./images/b.jpg", straight, ",\"sharpness\":31.7") + "," +
+                     frame("images/a.jpg", straight, ",\"fl_x\":50,\"w\":70,\"k1\":0") + "]}"))
+        << why.text;
+    EXPECT_EQ(warning, "");
+    ASSERT_EQ(got.view_count, 2u);
+    EXPECT_EQ(got.point_count, 0u);
+    EXPECT_STREQ(got.views[0].name, "images/a.jpg"); // by name
+    EXPECT_STREQ(got.views[1].name, "images/b.jpg");
+    const lens &a = got.views[0].optics, &b = got.views[1].optics;
+    EXPECT_EQ(b.width, 80);
+    EXPECT_EQ(b.height, 60);
+    EXPECT_EQ(b.fx, 100.5); // wins over the angle
+    EXPECT_EQ(b.fy, 101);
+    EXPECT_EQ(b.cx, 40);
+    EXPECT_EQ(b.cy, 30.5);
+    EXPECT_EQ(b.k1, 0.1);
+    EXPECT_EQ(b.k2, -0.2);
+    EXPECT_EQ(b.p1, 0.01);
+    EXPECT_EQ(b.p2, 0.02);
+    EXPECT_EQ(a.fx, 50); // the frame's own
+    EXPECT_EQ(a.width, 70);
+    EXPECT_EQ(a.k1, 0);
+    EXPECT_EQ(a.fy, 101);
+    EXPECT_EQ(a.k2, -0.2);
+    EXPECT_FALSE(got.views[0].held_out || got.views[1].held_out);
+}
+
+// (right, up, back) of the camera become (x, -y, -z).
+TEST_F(Transforms, TurnsTheAxes) {
+    touch("a.png");
+    ASSERT_TRUE(load("{\"camera_angle_x\":1,\"frames\":[" + frame("a") + "]}")) << why.text;
+    const Vector p = seen({1 + 0.5, 2 + 0.25, 3 - 2}); // 0.5 to the right, 0.25 up, 2 in front
+    EXPECT_NEAR(p[0], 0.5, 1e-6);
+    EXPECT_NEAR(p[1], -0.25, 1e-6);
+    EXPECT_NEAR(p[2], 2, 1e-6);
+    const double c = std::cos(0.8), s = std::sin(0.8);
+    const Vector right = {c, s, 0}, up = {-s * 0.6, c * 0.6, 0.8}, back = {s * 0.8, -c * 0.8, 0.6},
+                 place = {-4, 5, 6};
+    ASSERT_TRUE(
+        load("{\"camera_angle_x\":1,\"frames\":[" + frame("a", matrix(right, up, back, place)) + "]}"))
+        << why.text;
+    Vector world;
+    for (size_t i = 0; i < 3; i++) world[i] = place[i] + 0.3 * right[i] + 0.7 * up[i] - 5 * back[i];
+    const Vector q = seen(world);
+    EXPECT_NEAR(q[0], 0.3, 1e-5);
+    EXPECT_NEAR(q[1], -0.7, 1e-5);
+    EXPECT_NEAR(q[2], 5, 1e-5);
+}
+
+TEST_F(Transforms, ReadsBlender) {
+    write_picture("train/r_0.png", 8, 6, 4, {200, 100, 50, 255});
+    write_picture("train/r_1.png", 8, 6, 4, {200, 100, 50, 51});
+    write_picture("test/r_0.png", 4, 2, 4, {0, 0, 0, 0});
+    write_bytes(folder / "transforms_train.json",
+                "{\"camera_angle_x\":" + std::to_string(2 * std::atan(0.5)) + ",\"frames\":[" +
+                    frame("./train/r_0", straight, ",\"rotation\":0.01") + "," + frame("./train/r_1") + "]}");
+    write_bytes(folder / "transforms_test.json",
+                "{\"camera_angle_x\":0.5,\"frames\":[" + frame("./test/r_0") + "]}");
+    write_bytes(path, "this is not read");
+    const dataset_options options = {1, {1, 1, 0}, nullptr, nullptr};
+    dataset data;
+    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
+    ASSERT_EQ(data.view_count, 3u);
+    EXPECT_STREQ(data.views[0].name, "test/r_0.png");
+    EXPECT_STREQ(data.views[1].name, "train/r_0.png");
+    EXPECT_TRUE(data.views[0].held_out);
+    EXPECT_FALSE(data.views[1].held_out || data.views[2].held_out);
+    EXPECT_TRUE(data.cut_out);
+    EXPECT_EQ(data.views[0].camera.width, 4); // sizes differ
+    const gs_camera &camera = data.views[1].camera;
+    EXPECT_EQ(camera.width, 8);
+    EXPECT_EQ(camera.height, 6);
+    EXPECT_NEAR(camera.fx, 8, 1e-4); // 4 / tan(angle / 2)
+    EXPECT_EQ(camera.fy, camera.fx);
+    EXPECT_EQ(camera.cx, 4.0f);
+    EXPECT_EQ(camera.cy, 3.0f);
+    const uint8_t *opaque = data.views[1].picture.pixels, *faint = data.views[2].picture.pixels,
+                  *empty = data.views[0].picture.pixels;
+    EXPECT_EQ(opaque[0], 200);
+    EXPECT_EQ(opaque[2], 50);
+    EXPECT_EQ(faint[0], 244); // 200 * 0.2 + 255 * 0.8
+    EXPECT_EQ(faint[1], 224); // 100 * 0.2 + 255 * 0.8
+    EXPECT_EQ(faint[2], 10);  // 50 * 0.2
+    EXPECT_EQ(empty[0], 255);
+    EXPECT_EQ(empty[2], 0);
+    dataset_hold_out(&data, 1); // the data's own choice stands
+    EXPECT_FALSE(data.views[1].held_out);
+    dataset_free(&data);
+
+    std::filesystem::remove(folder / "transforms_test.json");
+    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
+    EXPECT_EQ(data.view_count, 2u);
+    dataset_hold_out(&data, 2);
+    EXPECT_TRUE(data.views[0].held_out);
+    dataset_free(&data);
+}
+
+// Undistorted at full size, then averaged; the intrinsics divided.
+TEST_F(Transforms, UndistortsBeforeItDownscales) {
+    write_picture("a.png", 80, 60, 3, {10, 20, 30, 0});
+    image picture;
+    ASSERT_TRUE(image_read((folder / "a.png").c_str(), &picture, &why)) << why.text;
+    for (int j = 0; j < 60; j++)
+        for (int i = 0; i < 80; i++) picture.pixels[3 * (80 * j + i)] = uint8_t(3 * i);
+    ASSERT_TRUE(image_write_png((folder / "a.png").c_str(), &picture, &why)) << why.text;
+    write_bytes(path, ngp + frame("a.png", straight, ",\"cx\":41,\"p1\":0,\"p2\":0") + "]}");
+    ASSERT_TRUE(load(&why)) << why.text;
+    image undistorted, expected;
+    ASSERT_TRUE(lens_undistort(&got.views[0].optics, &picture, &undistorted, &why)) << why.text;
+    EXPECT_NE(memcmp(undistorted.pixels, picture.pixels, 80 * 60 * 3), 0);
+    ASSERT_TRUE(image_downscale(&undistorted, 4, &expected, &why)) << why.text;
+    const dataset_options options = {4, {0, 0, 0}, nullptr, nullptr};
+    dataset data;
+    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
+    const dataset_view &view = data.views[0];
+    EXPECT_EQ(view.camera.width, 20);
+    EXPECT_EQ(view.camera.height, 15);
+    EXPECT_EQ(view.camera.fx, 100.5f / 4);
+    EXPECT_EQ(view.camera.fy, 101.0f / 4);
+    EXPECT_EQ(view.camera.cx, 41.0f / 4);
+    EXPECT_EQ(view.camera.cy, 30.5f / 4);
+    EXPECT_FALSE(data.cut_out);
+    EXPECT_EQ(memcmp(view.picture.pixels, expected.pixels, 20 * 15 * 3), 0);
+    dataset_free(&data);
+    image_free(&picture);
+    image_free(&undistorted);
+    image_free(&expected);
+}
+
+TEST_F(Transforms, SkipsFramesWithoutAPicture) {
+    touch("b.jpg");
+    std::filesystem::create_directories(folder / "folder.jpg"); // is no picture
+    const std::string frames = frame("x/first.jpg") + "," + frame("b.jpg") + "," + frame("other.jpg") + "," +
+                               frame("folder.jpg") + "]}";
+    ASSERT_TRUE(load(ngp + frames)) << why.text;
+    ASSERT_EQ(got.view_count, 1u);
+    EXPECT_STREQ(got.views[0].name, "b.jpg");
+    EXPECT_EQ(warning, "splat: " + path +
+                           ": 3 of 4 frames have no picture and are skipped (the first: 'x/first.jpg')\n");
+    std::filesystem::remove(folder / "b.jpg");
+    expect_refusal(ngp + frames, "none of the 4 frames has its picture, not even the first: 'x/first.jpg'");
+}
+
+TEST_F(Transforms, ForgivesRounding) {
+    touch("a.png");
+    const double c = std::cos(0.5), s = std::sin(0.5);
+    const double turn[9] = {c, -s, 0, s, c, 0, 0, 0, 1};
+    double m[9];
+    for (int i = 0; i < 9; i++) m[i] = turn[i] + 1e-3 * std::sin(5.0 * i);
+    ASSERT_TRUE(load(
+        "{\"camera_angle_x\":1,\"frames\":[" +
+        frame("a", matrix({m[0], m[3], m[6]}, {m[1], m[4], m[7]}, {m[2], m[5], m[8]}, {0, 0, 0})) + "]}"))
+        << why.text;
+    const float *r = got.views[0].rotation;
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            EXPECT_NEAR(r[3 * i] * r[3 * j] + r[3 * i + 1] * r[3 * j + 1] + r[3 * i + 2] * r[3 * j + 2],
+                        i == j, 1e-6);
+            const double flip = i == 0 ? 1 : -1;
+            EXPECT_NEAR(r[3 * i + j], flip * turn[3 * j + i], 2e-3);
+        }
+}
+
+TEST_F(Transforms, RefusesEveryBeginning) {
+    touch("a.png");
+    const std::string json = ngp + frame("a") + "]}";
+    ASSERT_TRUE(load(json)) << why.text;
+    refuses_every_beginning(path, [&](fault *reason) { return load(reason); });
+}
+
+TEST_F(Transforms, SurvivesEveryFlip) {
+    touch("a.png");
+    write_bytes(path, ngp + frame("a") + "]}");
+    survives_every_flip(
+        path, [&](fault *reason) { return load(reason); }, [] {});
+}
+
+TEST_F(Transforms, RefusesBadSyntax) {
+    touch("a.png");
+    const std::string good = ngp + frame("a") + "]}";
+    expect_refusal("", "at line 1, column 0 (byte 0): ");
+    expect_refusal("[]", "at byte 0: an object must be there");
+    expect_refusal("3", "at line 1, column 1 (byte 1): ");
+    expect_refusal(good + "x", "at line 1, column " + std::to_string(good.size() + 1));
+    expect_refusal(replaced(good, "100.5", "NaN"),
+                   "at line 1, column 11 (byte 11): invalid token near 'NaN'");
+    expect_refusal(replaced(good, "100.5", "Infinity"), "at line 1, column 16 (byte 16): invalid token");
+    expect_refusal(replaced(good, "100.5", "1e999"), "at line 1, column 13 (byte 13): real number overflow");
+    expect_refusal(replaced(good, "100.5", "1" + std::string(400, '0')), "at line 1, column ");
+    expect_refusal(replaced(good, "\"fl_y\"", "\n\"fl_x\""),
+                   "at line 2, column 6 (byte 21): duplicate object key");
+    expect_refusal(replaced(good, "\"a\"", "\"\\u0000\""), "at line 1, column ");
+    expect_refusal(replaced(good, "\"a\"", "\"\xff\""), "at line 1, column ");
+    expect_refusal(std::string(100000, '['),
+                   "at line 1, column 2049 (byte 2049): maximum parsing depth reached");
+    std::string bomb = "{\"a\":";
+    for (int i = 0; i < 50000; i++) bomb += "{\"a\":";
+    expect_refusal(bomb, "at line 1, column ");
+}
+
+TEST_F(Transforms, RefusesBadFields) {
+    touch("a.png");
+    touch("b.png");
+    const std::string good = ngp + frame("a") + "," + frame("b") + "]}", field = "frames[1].";
+    ASSERT_TRUE(load(good)) << why.text;
+    const std::string second = frame("b");
+    const auto with = [&](const std::string &frame_json) { return replaced(good, second, frame_json); };
+    const struct {
+        std::string json, part;
+    } rows[] = {
+        {"{}", "frames: must be there, an array"},
+        {"{\"frames\":{}}", "frames: must be there, an array"},
+        {ngp + "]}", "holds no images"},
+        {"{\"frames\":[" + second + "]}", "frames[0].fl_x: is missing, and so is camera_angle_x"},
+        {"{\"fl_y\":100,\"frames\":[" + second + "]}", "frames[0].fl_x: is missing"},
+        {replaced(good, "100.5", "\"100\""), "fl_x: must be a number"},
+        {replaced(good, "100.5", "null"), "fl_x: must be a number"},
+        {replaced(good, "100.5", "0"), "fl_x: 0; must be above 0"},
+        {replaced(good, "100.5", "-3"), "fl_x: -3; must be above 0"},
+        {replaced(good, "100.5", "1e39"), "frames[0].file_path: the camera has focal lengths 1e+39"},
+        {replaced(good, "\"cy\":30.5", "\"cy\":1e300"),
+         "frames[0].file_path: the camera has the principal point"},
+        {replaced(good, "\"k1\":0.1", "\"k1\":1e300"), "frames[0].file_path: the camera has the distortion"},
+        {replaced(good, "\"k1\":0.1", "\"k1\":[]"), "k1: must be a number"},
+        {replaced(good, "\"w\":80", "\"w\":0"), "w: 0; must be a whole number, 1..16384"},
+        {replaced(good, "\"w\":80", "\"w\":-80"), "w: -80; must be a whole number"},
+        {replaced(good, "\"w\":80", "\"w\":80.5"), "w: 80.5; must be a whole number"},
+        {replaced(good, "\"w\":80", "\"w\":1e30"), "w: 1e+30; must be a whole number"},
+        {replaced(good, "\"w\":80", "\"w\":\"wide\""), "w: must be a number"},
+        {replaced(good, "\"k1\"", "\"k3\":0.1,\"k1\""), "k3: 0.1; of distortion only"},
+        {replaced(good, "\"k1\"", "\"is_fisheye\":true,\"k1\""), "is_fisheye: fisheye lenses"},
+        {replaced(good, "\"k1\"", "\"camera_model\":\"OPENCV_FISHEYE\",\"k1\""),
+         "camera_model: 'OPENCV_FISHEYE' cannot"},
+        {replaced(good, "\"k1\"", "\"camera_model\":7,\"k1\""), "camera_model: must be a string"},
+        {"{\"camera_angle_x\":0,\"frames\":[" + second + "]}", "camera_angle_x: 0; must be above 0"},
+        {"{\"camera_angle_x\":3.2,\"frames\":[" + second + "]}",
+         "frames[0].file_path: the camera has focal lengths"},
+        {with("7"), "frames[1]: must be an object"},
+        {with("{}"), field + "file_path: is missing"},
+        {with("{\"file_path\":7}"), field + "file_path: must be a string"},
+        {with(frame("a")), "two images are named 'a.png'"},
+        {with(frame("./a.png")), "two images are named 'a.png'"},
+        {with(frame("")), field + "file_path: '' is empty or leaves the folder"},
+        {with(frame("/etc/passwd")), field + "file_path: '/etc/passwd' is empty or leaves"},
+        {with(frame("../a")), field + "file_path: '../a' is empty or leaves"},
+        {with(frame("x/../../a")), field + "file_path: 'x/../../a' is empty or leaves"},
+        {with(frame("b", straight, ",\"fl_x\":\"x\"")), field + "fl_x: must be a number"},
+        {with("{\"file_path\":\"b\"}"), field + "transform_matrix: must be an array of 4 rows"},
+        {with(frame("b", "[]")), field + "transform_matrix: must be an array of 4 rows"},
+        {with(frame("b", "[[1,0,0,0],[0,1,0,0],[0,0,1,0]]")),
+         field + "transform_matrix: must be an array of 4 rows"},
+        {with(frame("b", "[[1,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]")),
+         field + "transform_matrix[0]: must be an array of 4"},
+        {with(frame("b", "[[1,0,0,0],[0,1,0,0],[0,0,1,\"0\"],[0,0,0,1]]")),
+         field + "transform_matrix[2][3]: must be a number"},
+        {with(frame("b", "[[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,2]]")),
+         field + "transform_matrix: the last row is 0 0 0 2"},
+        {with(frame("b", "[[0,0,0,0],[0,0,0,0],[0,0,0,0],[0,0,0,1]]")),
+         field + "transform_matrix: is no rotation"},
+        {with(frame("b", "[[1,0,0,0],[0,1,0,0],[0,1,0,0],[0,0,0,1]]")),
+         field + "transform_matrix: is no rotation"},
+        {with(frame("b", "[[1,0,0,0],[0,1,0,0],[0,0,-1,0],[0,0,0,1]]")),
+         field + "transform_matrix: is no rotation"},
+        {with(frame("b", "[[2,0,0,0],[0,2,0,0],[0,0,2,0],[0,0,0,1]]")),
+         field + "transform_matrix: is no rotation"},
+        {with(frame("b", "[[1,0.01,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]")),
+         field + "transform_matrix: is no rotation"},
+        {with(frame("b", "[[1e300,0,0,0],[0,1e300,0,0],[0,0,1e300,0],[0,0,0,1]]")),
+         field + "transform_matrix: is no rotation"},
+        {with(frame("b", "[[1,0,0,1e39],[0,1,0,0],[0,0,1,0],[0,0,0,1]]")),
+         field + "transform_matrix: the camera is at 1e+39 0 0"},
+    };
+    for (const auto &row : rows) expect_refusal(row.json, row.part);
+}
+
+TEST_F(Transforms, NamesTheFileOfASplit) {
+    touch("a.png");
+    touch("b.png");
+    const std::string train = folder / "transforms_train.json", test = folder / "transforms_test.json";
+    write_bytes(train, ngp + frame("a") + "]}");
+    write_bytes(test, ngp + frame("b"));
+    EXPECT_FALSE(load(&why));
+    EXPECT_TRUE(contains(why, test + ": at line 1")) << why.text;
+    write_bytes(test, ngp + frame("a") + "]}"); // measured on what was trained on
+    EXPECT_FALSE(load(&why));
+    EXPECT_TRUE(contains(why, "two images are named 'a.png'")) << why.text;
+    write_bytes(train, "");
+    EXPECT_FALSE(load(&why));
+    EXPECT_TRUE(contains(why, train + ": at line 1")) << why.text;
+}
+
+TEST_F(Transforms, RefusesPicturesOfAnotherSize) {
+    write_picture("a.png", 80, 61, 3, {1, 2, 3, 0});
+    write_bytes(path, ngp + frame("a") + "]}");
+    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr};
+    dataset data;
+    EXPECT_FALSE(dataset_load(folder.path.c_str(), &options, &data, &why));
+    EXPECT_TRUE(contains(why, folder / "a.png: the picture has 80 x 61 pixels, its camera 80 x 60"))
+        << why.text;
+    // An angle so small that the focal length, known only now, is infinite.
+    write_bytes(path, "{\"camera_angle_x\":1e-300,\"frames\":[" + frame("a") + "]}");
+    EXPECT_FALSE(dataset_load(folder.path.c_str(), &options, &data, &why));
+    EXPECT_TRUE(contains(why, folder / "a.png: the camera has focal lengths")) << why.text;
+    EXPECT_EQ(data.views, nullptr);
+}
+
+} // namespace
