@@ -28,10 +28,9 @@
 //         all lanes, inactive ones too, are known to hold one key, uniform_key{key} saves looking.
 // val:    K values, float or double, K a compile-time constant >= 1 (reduce_tree: at most 64). Not changed.
 // sink:   where the values go: `record` (base[key * stride + k]) or `planes` (base[k * stride + key]), the
-// same
-//         in all lanes, inactive ones too; `pointers` (each lane's own K addresses, equal within a group and
-//         used by active lanes alone); or any type with add(key, values). In global or shared memory.
-//         `aligned_record` is a record added to by vector atomics. See sink.cuh.
+//         same in all lanes, inactive ones too; `pointers` (each lane's own K addresses, equal within a group
+//         and used by active lanes alone); or any type with add(key, values). In global or shared memory.
+//         `aligned_record` is a record that is added to by vector atomics. See sink.cuh.
 // balance_threshold:
 //         a group of at least this many active lanes is summed in the warp and committed once, by K atomics;
 //         the lanes of a smaller one send K atomics each. This shares the work between the SM and the L2's

@@ -86,9 +86,10 @@ __device__ __forceinline__ void exchange(T (&held)[K], Op op) {
 
 // The totals of K values over the active lanes of a warp, without a commit: total of value k in lane
 // tree_owner(k), place tree_place(k). All 32 lanes make this call together. Inactive lanes add nothing,
-// whatever their values; if none is active the totals are 0 (of minimum infinity, of maximum -infinity). T is
-// float or double, 1 <= K <= 64, op add, minimum or maximum; a NaN makes a sum NaN, and is ignored by minimum
-// and maximum. The order of additions depends on nothing but K. Cost: tree_shuffles(K) shuffles.
+// whatever their values; if none is active the totals are 0 (of minimum infinity, of maximum -infinity).
+// 1 <= K <= 64. op is add, minimum or maximum, T float or double, for add also a 64-bit integer. A NaN makes
+// a sum NaN; minimum and maximum ignore it. The order of additions depends on nothing but K. Cost:
+// tree_shuffles(K) shuffles, nothing else.
 template <int K, typename T, typename Op = add>
 __device__ __forceinline__ void tree_total(bool active, const T (&val)[K], T (&total)[tree_places(K)],
                                            Op op = Op{}) {
@@ -149,37 +150,29 @@ __device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, 
     }
 }
 
-// Its shuffles.
-__host__ __device__ constexpr int doubling_shuffles(int K, unsigned size) {
-    int shuffles = 0;
-    for (unsigned length = 1; length < size; length *= 2) shuffles += K + (length > 1);
-    return shuffles;
-}
-
 } // namespace detail
 
 // For any keys and any `lanes`, best for a whole warp whose active lanes share one key; the contract is in
 // reduce.cuh. T is float, double or a 64-bit integer, 1 <= K <= 64. With the same lanes active, the order of
 // additions in the warp is the same in every run.
 //
-// Into a sink addressed by key (record, planes) each lane commits the totals it owns, lane l values l and 32
-// + l; lanes that are inactive or of another group do so too, so the sink must be the same in all of `lanes`.
-// For any other sink (pointers) the totals move to the group's lowest lane, which makes K atomics: K more
-// shuffles.
+// Into a sink addressed by key (record, planes) each lane commits the totals it owns, lane l the values l and
+// l + 32; lanes that are inactive or of another group do so too, so the sink must be the same in all of
+// `lanes`. For any other sink (pointers) the totals move to the group's lowest lane, which makes K atomics: K
+// more shuffles.
 //
-// Cost, shuffles of double counting twice, and of a key of 8 bytes too:
-//   always                1 vote
-//   one key, whole warp   1 shuffle and 1 vote for the key, both saved by a uniform_key;
-//                         tree_shuffles(K) shuffles (12 for K = 9); ceil(K / 32) atomic instructions
-//   otherwise             1 match, 1 redux (before compute capability 8.0: 6 votes), and for a whole warp
-//                         1 vote. Groups of at least two lanes and balance_threshold are summed, by what
-//                         needs fewer shuffles:
-//     group by group      for each 1 + tree_shuffles(K) shuffles and ceil(K / 32) atomic instructions; whole
-//                         warps only
-//     side by side        (K + 1) ceil(log2(n)) - 1 shuffles (0 for n = 1), n the size of the largest of
-//     them;
-//                         K atomic instructions, by the lowest lane of each group
-//                         and K atomic instructions for the lanes that are not summed
+// Cost, shuffles of 8-byte values and keys counting twice:
+//   always               1 vote
+//   one key, whole warp  for the key 1 shuffle and 1 vote, both saved by a uniform_key; tree_shuffles(K)
+//                        shuffles (12 for K = 9); ceil(K / 32) atomic instructions
+//   otherwise            that of the key, if the warp is whole; 1 match, 1 redux (before compute capability
+//                        8.0: 6 votes), and if the warp is whole 1 vote. Groups of at least two lanes and
+//                        balance_threshold are then summed by what needs fewer shuffles, and the other
+//                        lanes' values are K atomic instructions:
+//     group by group     for each group 1 + tree_shuffles(K) shuffles and ceil(K / 32) atomic instructions;
+//                        of whole warps only
+//     side by side       (K + 1) ceil(log2(n)) - 1 shuffles, n the size of the largest group; K atomic
+//                        instructions, by the lowest lane of each group together with the other lanes
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
@@ -208,8 +201,8 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
     const unsigned size_of_largest = largest(lanes, summed ? unsigned(size) : 1);
     if (lanes == all_lanes) {
         const unsigned leaders = __ballot_sync(all_lanes, leads);
-        if (count_lanes(leaders) * detail::group_shuffles<Sink, plain, T>(K) <=
-            detail::doubling_shuffles(K, size_of_largest)) {
+        const int turns = 32 - __clz(int(size_of_largest) - 1);
+        if (count_lanes(leaders) * detail::group_shuffles<Sink, plain, T>(K) < turns * (K + 1)) {
             if (active && !summed) sink.add(plain_key(key), val);
             for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
                 const unsigned leader = lowest_lane(rest);
