@@ -32,6 +32,7 @@ __global__ void use(float *base, double *base_of_doubles, three_bytes *a, loose 
     reduce_serial(all_lanes, true, 0, val, record<float>{base, 2});
     reduce_bfly(all_lanes, true, 0ull, val, pointers{base, base + 1});
     reduce_atomic(all_lanes, true, 0l, val, planes<float>{base, 1});
+    reduce_tree(all_lanes, true, uniform_key{0}, val, aligned_record{base, 4});
     atomic_update(base_of_doubles, 1.0, replace{});
     reduce_fixed(all_lanes, true, 0, val, record<long long>{nullptr, 2}, fixed_format<2>{});
     reduce_serial(all_lanes, true, 0, val, record_of_pairs<__half2>{nullptr, 1});
@@ -73,5 +74,19 @@ __global__ void use(float *base, double *base_of_doubles, three_bytes *a, loose 
     reduce_serial(all_lanes, true, 0, doubles, record<__half>{nullptr, 2});
 #elif WRONG_USE == 17
     reduce_serial(all_lanes, true, 0, val, record_of_pairs<float2>{nullptr, 2});
+#elif WRONG_USE == 18
+    reduce_tree(all_lanes, true, uniform_key{0.5}, val, record<float>{base, 2});
+#elif WRONG_USE == 19
+    const float many[65] = {};
+    reduce_tree(all_lanes, true, 0, many, record<float>{base, 65});
+#elif WRONG_USE == 20
+    const int integers[2] = {1, 2};
+    int total[1];
+    tree_total(true, integers, total);
+#elif WRONG_USE == 21
+    reduce_tree(all_lanes, true, 0, val, record<double>{base_of_doubles, 2});
+#elif WRONG_USE == 22
+    const double doubles[2] = {1, 2};
+    reduce_tree(all_lanes, true, 0, doubles, aligned_record{base, 4});
 #endif
 }
