@@ -94,6 +94,40 @@ TEST_F(Dataset, ScalesCamerasWithPictures) {
     EXPECT_EQ(a.picture.pixels[3 * (3 * 1 + 2) + 1], 25);
 }
 
+TEST_F(Dataset, CamerasAreTheSameWithoutPictures) {
+    write_all();
+    for (int downscale : {1, 2, 6}) {
+        ASSERT_TRUE(load(downscale)) << why.text;
+        dataset cameras_only;
+        dataset_options options = {downscale, {0, 0, 0}, dataset_no_picture, nullptr};
+        ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &cameras_only, &why)) << why.text;
+        ASSERT_EQ(cameras_only.view_count, got.view_count);
+        for (size_t i = 0; i < got.view_count; i++) {
+            EXPECT_EQ(memcmp(&cameras_only.views[i].camera, &got.views[i].camera, sizeof(gs_camera)), 0);
+            EXPECT_EQ(cameras_only.views[i].picture.pixels, nullptr);
+            EXPECT_STREQ(cameras_only.views[i].name, got.views[i].name);
+        }
+        dataset_free(&cameras_only);
+    }
+}
+
+TEST_F(Dataset, ReadsThePicturesThatAreWanted) {
+    write_all();
+    write_bytes(folder / "images/b.png", "no picture");
+    auto only = [](size_t index, const char *name, const void *wanted) {
+        return index == (name[0] == 'a' ? 0u : 1u) && strcmp(name, static_cast<const char *>(wanted)) == 0;
+    };
+    dataset_options options = {1, {0, 0, 0}, only, "a.png"};
+    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &got, &why)) << why.text;
+    EXPECT_EQ(got.views[0].picture.width, 7);
+    EXPECT_EQ(got.views[1].picture.pixels, nullptr);
+    EXPECT_EQ(got.views[1].camera.width, 8);
+    dataset_free(&got);
+    options.context = "b.png";
+    EXPECT_FALSE(dataset_load(folder.path.c_str(), &options, &got, &why));
+    EXPECT_TRUE(contains(why, "b.png")) << why.text;
+}
+
 TEST_F(Dataset, ScalesToOnePixelAtLeast) {
     write_all();
     ASSERT_TRUE(load(6)) << why.text;

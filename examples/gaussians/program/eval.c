@@ -117,7 +117,8 @@ int eval_command(int argc, char **argv) {
         {OPTION_TEXT, "cameras", 0, &options.cameras, 0, 0, NULL,
          "the folder with the photographs and their cameras, as for 'splat train'; required"},
         {OPTION_INT, "holdout", 0, &options.holdout, 0, INFINITY, NULL,
-         "measure on every Nth view, by name; the N that training held out"},
+         "measure on every Nth view, by name; the N that training held out; not used if the data has test "
+         "views"},
         {OPTION_FLAG, "all", 0, &options.all, 0, 0, NULL, "measure on every view"},
         {OPTION_INT, "downscale", 0, &options.downscale, 1, 64, NULL, "divide pictures by this, both ways"},
         {OPTION_TEXT, "background", 0, &options.background, 0, 0, NULL, "R,G,B, each 0..1"},

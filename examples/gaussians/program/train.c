@@ -200,6 +200,7 @@ int train_command(int argc, char **argv) {
         "  splat train data/fern -o fern.ply --downscale 4\n"
         "  splat train data/fox -o fox.ply --random 100000\n"
         "  splat train data/lego -o lego.ply --random 100000 --background 1,1,1\n"
+        "  splat train data/fern -o fern.ply --seconds 30\n"
         "  splat train data/fern -o fern.ply --downscale 8 --iterations 30 --reduce atomic\n",
         table,
         1,
