@@ -441,7 +441,7 @@ TEST_F(Colmap, RefusesBadText) {
         {cameras_txt, "2 PINHOLE 8 6 1e999 11 4 3\n", "at line 1: camera 2 has focal lengths inf"},
         {cameras_txt, "2 PINHOLE 8 6 0 11 4 3\n", "at line 1: camera 2 has fx, fy"},
         {cameras_txt, "2 PINHOLE 8 6 10 -11 4 3\n", "at line 1: camera 2 has focal lengths"},
-        {cameras_txt, camera + std::string("3 PIN\0HOLE 8 6 10 11 4 3\n", 27),
+        {cameras_txt, camera + std::string("3 PIN\0HOLE 8 6 10 11 4 3\n", 25),
          "at line 2: holds a zero byte"},
         {cameras_txt, "# Number of cameras: 2\n" + camera, "announces 2 cameras, but 1 stand"},
         {images_txt, "", "holds no images"},
