@@ -20,11 +20,13 @@
 // for a difference, until each has 5 samples. They are ranked by the mean of the middle half of their samples
 // (outliers do not move it, as they do not move the median, and it scatters less). The slower half goes, and
 // whoever is slower by more than chance explains (the spread of all samples says what chance does); the rest
-// goes on to 10 samples, 20, 40, and the last few to 96, which decide. A candidate twice as slow as another
-// goes after two launches. A strategy's first launch, which may load its code, is not measured. Every
-// `interval` launches a race of few looks again: the best, the next thresholds on both sides, the best known
-// of every other strategy, and whoever was not looked at for longest, all with new samples. There the best is
-// replaced only for a gain of over 1 % that is also more than chance explains.
+// goes on to 10 samples, 20, 40, and the last few to 96, which decide. A candidate 8 times as slow as
+// another goes after one launch, twice as slow after two. A strategy's first launch, which may load its code,
+// is not measured.
+//
+// Every `interval` launches a race of few looks again: the best, the next thresholds on both sides, the best
+// known of every other strategy, and whoever was not looked at for longest, all with new samples. There the
+// best is replaced only for a gain of over 1 % that is also more than chance explains.
 //
 // The same calls with the same reports give the same choices. One thread at a time may use a tuner. Cost: a
 // choice between races is a comparison; in a race a choice and a report take about as many operations as
@@ -303,21 +305,24 @@ static inline bool tune_is_warm(tuner *t, int candidate) {
     return warm;
 }
 
+// Drops who has only samples that are over 8 times as slow as another's; from two samples on, twice.
 static inline void tune_drop_hopeless(tuner *t) {
-    double fastest = 0;
-    for (int c = 0; c < t->count; c++) {
-        const tune_record *r = &t->records[c];
-        double time = r->racing && r->samples >= 2 ? tune_time(r) : 0;
-        if (time > 0 && (fastest == 0 || time < fastest)) fastest = time;
-    }
-    for (int c = 0; c < t->count && fastest > 0; c++) {
-        tune_record *r = &t->records[c];
-        bool hopeless = r->samples >= 2;
-        for (int i = 0; i < r->samples; i++) hopeless = hopeless && r->sample[i] > 2 * fastest;
-        if (!r->racing || !hopeless) continue;
-        r->racing = false;
-        r->ratio = tune_time(r) / fastest;
-        r->examined = t->launches;
+    for (int least = 1; least <= 2; least++) {
+        double fastest = 0, factor = least == 1 ? 8 : 2;
+        for (int c = 0; c < t->count; c++) {
+            const tune_record *r = &t->records[c];
+            double time = r->racing && r->samples >= least ? tune_time(r) : 0;
+            if (time > 0 && (fastest == 0 || time < fastest)) fastest = time;
+        }
+        for (int c = 0; c < t->count; c++) {
+            tune_record *r = &t->records[c];
+            bool hopeless = r->racing && r->samples >= least;
+            for (int i = 0; i < r->samples; i++) hopeless = hopeless && r->sample[i] > factor * fastest;
+            if (!hopeless) continue;
+            r->racing = false;
+            r->ratio = tune_time(r) / fastest;
+            r->examined = t->launches;
+        }
     }
 }
 
