@@ -33,6 +33,7 @@ class TemporaryFolder {
 
 inline void write_bytes(const std::string &path, const std::string &bytes) {
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::filesystem::remove(path); // a file system may flush to the disk what replaces an older content
     std::ofstream(path, std::ios::binary).write(bytes.data(), std::streamsize(bytes.size()));
 }
 
