@@ -147,6 +147,20 @@ TEST_F(program, trains_from_photographs_and_renders_them) {
     EXPECT_GT(small.others({0, 0, 0}), 100);
 }
 
+TEST_F(program, training_tunes_unless_told_not_to) {
+    write_colmap(at("data"), 20);
+    const bool cpu = std::string(gs_backend()) == "simt";
+    outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "3"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, "tree at threshold 0"); // on a GPU: too early for another
+    EXPECT_EQ(run.out.find("tuning ") == std::string::npos, cpu) << run.out;
+    run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "3", "--reduce", "serial",
+                 "--threshold", "7"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, "serial at threshold 7");
+    EXPECT_EQ(run.out.find("tuning "), std::string::npos) << run.out;
+}
+
 TEST_F(program, stops_training_after_a_time) {
     write_colmap(at("data"), 20);
     auto begin = std::chrono::steady_clock::now();

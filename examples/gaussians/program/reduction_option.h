@@ -11,10 +11,10 @@ enum { DEFAULT_THRESHOLD = 16 }; // half a warp: plain, not tuned to a GPU or a 
 #define REDUCTION_HELP "how the backward blend adds gradients"
 #define THRESHOLD_HELP "sum in the warp from this many active lanes on, else plain atomics; 33: never"
 
-// NULL-ended, in the order of gs_reduction.
-const char *const *reduction_names(void);
-// The same and "all", which is GS_REDUCTIONS.
+// NULL-ended: the names in the order of gs_reduction and "all", which is GS_REDUCTIONS.
 const char *const *reduction_names_and_all(void);
+// The same and "auto", which is GS_REDUCTIONS.
+const char *const *reduction_names_and_auto(void);
 // Whether a threshold changes what it does.
 bool reduction_has_threshold(gs_reduction reduction);
 

@@ -64,6 +64,17 @@ static training_settings settings_from(const train_options *options, double exte
                                .sh_interval = 1000};
 }
 
+static void print_tuning(const training_report *report) {
+    const reduction_report *tuned = &report->reduction;
+    double spent = report->clock.milliseconds[STAGE_RENDER_BACKWARD];
+    printf(
+        "tuning     %s; %lld launches measured, looked again %lld times, changed %lld times; cost %.1f ms, "
+        "%.1f %% of the backward blend\n",
+        tuned->known ? "chosen on this data" : "not at its end: too few iterations",
+        (long long)tuned->measured, (long long)tuned->examinations, (long long)tuned->changes, tuned->cost,
+        spent > 0 ? 100 * tuned->cost / spent : 0);
+}
+
 static void print_summary(const train_options *options, const split *parts, const gs_gaussians *gaussians,
                           const training_report *report, const quality *held_out) {
     const image *first = parts->views[0].picture;
@@ -77,8 +88,9 @@ static void print_summary(const train_options *options, const split *parts, cons
            gaussians->sh_degree, options->output);
     printf("training   %lld iterations in %.1f s on %s, %s at threshold %d, seed %lld\n",
            (long long)report->iterations, report->seconds, device_name(),
-           gs_reduction_name((gs_reduction)options->reduction), (int)options->threshold,
+           gs_reduction_name(report->reduction.reduction), report->reduction.threshold,
            (long long)options->seed);
+    if (report->reduction.tuned) print_tuning(report);
     printf("loss       %.5f -> %.5f (means over %lld iterations)\n", report->first_loss, report->last_loss,
            (long long)report->loss_window);
     if (parts->held_out) printf("held out   PSNR %.2f dB, SSIM %.4f\n", held_out->psnr, held_out->ssim);
@@ -169,7 +181,7 @@ int train_command(int argc, char **argv) {
                              .threshold = DEFAULT_THRESHOLD,
                              .holdout = 8,
                              .sh_degree = GS_MAX_SH_DEGREE,
-                             .reduction = GS_BFLY};
+                             .reduction = GS_REDUCTIONS};
     const option_spec table[] = {
         {OPTION_TEXT, "output", 'o', &options.output, 0, 0, NULL, "the PLY file to write; required"},
         {OPTION_INT, "downscale", 0, &options.downscale, 1, 64, NULL, "divide pictures by this, both ways"},
@@ -179,8 +191,9 @@ int train_command(int argc, char **argv) {
          "stop after so much training, on the learning rates of all the iterations; 0: never"},
         {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL,
          "of the random order of views and of --random"},
-        {OPTION_CHOICE, "reduce", 0, &options.reduction, 0, 0, reduction_names(), REDUCTION_HELP},
-        {OPTION_INT, "threshold", 0, &options.threshold, 0, 33, NULL, THRESHOLD_HELP},
+        {OPTION_CHOICE, "reduce", 0, &options.reduction, 0, 0, reduction_names_and_auto(),
+         REDUCTION_HELP "; auto: measures while it trains, on the CPU tree at 0"},
+        {OPTION_INT, "threshold", 0, &options.threshold, 0, 33, NULL, THRESHOLD_HELP "; not for auto"},
         {OPTION_INT, "holdout", 0, &options.holdout, 0, INFINITY, NULL,
          "keep every Nth view, by name, for measuring only; 0 keeps none; not used if the data has test "
          "views"},

@@ -35,6 +35,7 @@ static bool fetch_losses(double *history, const double (*results)[3], int64_t st
 typedef struct trainer {
     frame f;
     stage_clock clock;
+    reduction_choice reduction;
     view_order order;
     gs_gaussians gradients, first_moment, second_moment;
     double (*results)[3]; // device, [BATCH]
@@ -53,11 +54,13 @@ static bool trainer_open(trainer *t, const gs_gaussians *gaussians, size_t view_
     t->second_moment = device_gaussians_allocate(gaussians->count, gaussians->sh_degree);
     t->results = device_allocate(BATCH * sizeof *t->results);
     stage_clock_open(&t->clock);
+    reduction_choice_open(&t->reduction, settings->reduction, settings->threshold);
     t->f.clock = &t->clock;
     return true;
 }
 
 static void trainer_close(trainer *t) {
+    reduction_choice_close(&t->reduction);
     stage_clock_close(&t->clock);
     device_free(t->results);
     device_gaussians_free(&t->second_moment);
@@ -79,7 +82,9 @@ static void train_step(trainer *t, const gs_gaussians *gaussians, const target_v
     stage_clock_start(&t->clock);
     frame_render(&t->f, gaussians, (int)degree, &view->camera, settings->background);
     frame_loss(&t->f, view->pixels, t->results[(step - 1) % BATCH], true);
-    frame_render_backward(&t->f, settings->reduction, settings->threshold);
+    reduction_choice_begin(&t->reduction);
+    frame_render_backward(&t->f, t->reduction.reduction, t->reduction.threshold);
+    reduction_choice_end(&t->reduction, t->f.lists.pairs);
     frame_project_backward(&t->f, &t->gradients);
     GS_CHECK(gs_adam(gaussians, &t->gradients, &t->first_moment, &t->second_moment, &rates, step, NULL));
     stage_clock_mark(&t->clock, STAGE_ADAM);
@@ -126,7 +131,8 @@ bool train(const gs_gaussians *gaussians, const target_view *views, size_t view_
                                     .first_loss = mean(t.history, window),
                                     .last_loss = mean(t.history + steps - window, window),
                                     .seconds = seconds_now() - started,
-                                    .clock = t.clock};
+                                    .clock = t.clock,
+                                    .reduction = reduction_choice_report(&t.reduction)};
     }
     trainer_close(&t);
     return done;

@@ -3,15 +3,16 @@
 #ifndef SPLAT_TRAINER_H
 #define SPLAT_TRAINER_H
 
+#include "reduction_choice.h"
 #include "stage_clock.h"
 #include "target_view.h"
 
 typedef struct training_settings {
-    int64_t iterations; // >= 1; learning rates follow it
-    double seconds;     // stop after the step during which so many have passed; 0: never
-    uint64_t seed;      // of the order of the views
-    gs_reduction reduction;
-    int threshold; // 0..33, gs_render_backward's balance_threshold
+    int64_t iterations;     // >= 1; learning rates follow it
+    double seconds;         // stop after the step during which so many have passed; 0: never
+    uint64_t seed;          // of the order of the views
+    gs_reduction reduction; // GS_REDUCTIONS: chosen while training runs, see reduction_choice.h
+    int threshold;          // 0..33, gs_render_backward's balance_threshold
     float background[3];
     gs_adam_rates rates;   // rates.mean at the first step, in world units
     float final_mean_rate; // at the last step; exponential between
@@ -24,6 +25,7 @@ typedef struct training_report {
     double first_loss, last_loss;
     double seconds;
     stage_clock clock; // sums of GPU time; closed
+    reduction_report reduction;
 } training_report;
 
 // Trains gaussians (device) in place on view_count >= 1 views. Fails if the loss stops being finite.
