@@ -161,4 +161,15 @@ TEST_F(bad_input, a_full_disk_leaves_the_old_file) {
     EXPECT_EQ(contents(at("scene.png")), "old");
 }
 
+TEST_F(bad_input, a_full_disk_behind_stdout_is_a_failure) {
+    write_scene(at("in.ply"), 1, 0, 0, 3);
+    for (const std::string &arguments : {"info " + at("in.ply").string(), std::string("--help")}) {
+        const std::string err = at("err").string();
+        const int status =
+            std::system((std::string(SPLAT_PROGRAM) + " " + arguments + " >/dev/full 2>" + err).c_str());
+        EXPECT_EQ(WEXITSTATUS(status), 1);
+        EXPECT_EQ(contents(err), "splat: cannot write to stdout: No space left on device\n");
+    }
+}
+
 } // namespace

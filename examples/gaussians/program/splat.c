@@ -2,6 +2,7 @@
 // splat: trains, renders and measures scenes of 3D Gaussians.
 #include "command.h"
 #include "gs.h"
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +42,14 @@ static int run_command(int argc, char **argv) {
     return EXIT_USAGE;
 }
 
-int main(int argc, char **argv) {
+// What was printed and did not reach its end, on a full disk say, is a failure.
+static int with_stdout_written(int code) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    fprintf(stderr, "splat: cannot write to stdout: %s\n", strerror(errno));
+    return code == EXIT_SUCCESS ? EXIT_FAILURE : code;
+}
+
+static int run(int argc, char **argv) {
     if (argc < 2) {
         print_usage(stderr);
         return EXIT_USAGE;
@@ -57,4 +65,8 @@ int main(int argc, char **argv) {
         return EXIT_SUCCESS;
     }
     return run_command(argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv) {
+    return with_stdout_written(run(argc, argv));
 }
