@@ -392,15 +392,18 @@ TEST(Tune, UselessReportsAreNoSamples) {
 TEST(Tune, ReportsOfAnEarlierRaceAreNoSamples) {
     world w(11);
     w.start();
-    w.t.interval = 1;
-    tune_launch old = tune_choose(&w.t);
-    while (old.ticket < 0) old = tune_choose(&w.t);
     w.explore();
-    w.launch(20);
+    w.t.interval = 1;
+    tune_launch next = tune_choose(&w.t);
+    while (next.ticket < 0) next = tune_choose(&w.t);
     ASSERT_TRUE(w.t.racing);
+    // The same candidate, whose time is awaited, in the launch before this race.
+    int64_t old = (w.t.race_began - 1) * TUNE_MAX_CANDIDATES + next.candidate;
     const tuner before = w.t;
-    tune_report(&w.t, old.ticket, 1e-9, 1);
+    tune_report(&w.t, old, 1e-9, 1);
     EXPECT_EQ(memcmp(&before, &w.t, sizeof before), 0);
+    tune_report(&w.t, next.ticket, 1, 1);
+    EXPECT_EQ(w.t.records[next.candidate].samples, 1);
 }
 
 // ---- what is kept
