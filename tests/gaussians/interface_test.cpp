@@ -112,7 +112,7 @@ TEST(interface, backward_is_the_stages) {
 
 TEST(interface, frames_that_cannot_be_are_refused) {
     whole_frame whole(some_scene);
-    const device_vector<float> color_gradient(size_t(3 * whole.stages.pixels()));
+    const device_vector<float> color_gradient(std::vector<float>(size_t(3 * whole.stages.pixels())));
     const device_gaussians gradients(some_scene.count, some_scene.sh_degree);
     const auto backward = [&] {
         return gs_backward(&whole.frame, color_gradient.data(), NULL, GS_BFLY, 0, gradients.get(), NULL,

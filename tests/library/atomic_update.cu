@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 #include <math.h>
+#include <type_traits>
 
 namespace {
 
@@ -131,7 +132,8 @@ void expect_outcome(T memory, T value, T after) {
     run(1, 1, update_once<T, Op>, target.get(), value, result.get());
     const outcome<T> found = result.download()[0];
     EXPECT_TRUE(same_bits(found.before, memory)) << found.before << " is not " << memory;
-    if (isnan(after) && !isnan(memory)) // which NaN an addition gives is the machine's choice
+    constexpr bool computes = std::is_same_v<Op, distwar::add> || std::is_same_v<Op, distwar::multiply>;
+    if (isnan(after) && computes) // which NaN arithmetic gives is the machine's choice
         EXPECT_TRUE(isnan(found.after)) << memory << " and " << value << " gave " << found.after;
     else
         EXPECT_TRUE(same_bits(found.after, after)) << memory << " and " << value << " gave " << found.after;
