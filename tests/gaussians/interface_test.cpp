@@ -221,7 +221,8 @@ TEST(interface, missing_arrays_are_named) {
     one_gaussian one;
     const device_gaussians gaussians(one.values);
     const device_vector<gs_splat> splats(1);
-    const device_vector<float> given(8), moments(GS_MOMENTS_STRIDE);
+    const std::vector<float> zeros(GS_MOMENTS_STRIDE);
+    const device_vector<float> given(zeros), moments(zeros);
     const auto project = [&](const gs_gaussians &g) {
         return gs_project(&g, 1, &one.camera, splats.data(), NULL);
     };

@@ -144,16 +144,9 @@ int bench_command(int argc, char **argv) {
         table,
         1,
         1};
+    int code;
+    if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;
-    int positional;
-    switch (options_parse(&command, argc, argv, &options.scene, &positional, &why)) {
-    case OPTIONS_HELP:
-        return EXIT_SUCCESS;
-    case OPTIONS_USAGE_ERROR:
-        return report_usage_error(&why);
-    case OPTIONS_OK:
-        break;
-    }
     int thresholds[MAX_THRESHOLDS];
     bench_settings settings = {
         .reduction = (gs_reduction)options.reduction, .thresholds = thresholds, .runs = (int)options.runs};

@@ -11,9 +11,22 @@ int report_failure(const fault *why) {
     return EXIT_FAILURE;
 }
 
-int report_usage_error(const fault *why) {
-    fprintf(stderr, "%s\n", why->text);
-    return EXIT_USAGE;
+bool read_command_line(const command_spec *command, int argc, char **argv, const char **positional,
+                       int *exit_code) {
+    fault why;
+    int count;
+    switch (options_parse(command, argc, argv, positional, &count, &why)) {
+    case OPTIONS_OK:
+        return true;
+    case OPTIONS_HELP:
+        *exit_code = EXIT_SUCCESS;
+        break;
+    case OPTIONS_USAGE_ERROR:
+        fprintf(stderr, "%s\n", why.text);
+        *exit_code = EXIT_USAGE;
+        break;
+    }
+    return false;
 }
 
 int report_misuse(const command_spec *command, const fault *why) {

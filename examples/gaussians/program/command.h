@@ -17,10 +17,15 @@ int eval_command(int argc, char **argv);
 int bench_command(int argc, char **argv);
 int info_command(int argc, char **argv);
 
-// Print what went wrong on stderr and return the exit code: of a failure, of a command line that
-// options_parse refused, and of one that the command itself refused.
+// True if the command is to go on; else (help was asked for, or the line is wrong and stderr says how)
+// *exit_code is what it returns. positional: room for command->max_positional, which no command needs
+// counted.
+bool read_command_line(const command_spec *command, int argc, char **argv, const char **positional,
+                       int *exit_code);
+
+// Print what went wrong on stderr and return the exit code: of a failure, and of a command line that the
+// command refused after it was read.
 int report_failure(const fault *why);
-int report_usage_error(const fault *why);
 int report_misuse(const command_spec *command, const fault *why);
 
 // "R,G,B", each 0..1.

@@ -169,16 +169,9 @@ int demo_command(int argc, char **argv) {
         table,
         0,
         0};
+    int code;
+    if (!read_command_line(&command, argc, argv, NULL, &code)) return code;
     fault why;
-    int positional;
-    switch (options_parse(&command, argc, argv, NULL, &positional, &why)) {
-    case OPTIONS_HELP:
-        return EXIT_SUCCESS;
-    case OPTIONS_USAGE_ERROR:
-        return report_usage_error(&why);
-    case OPTIONS_OK:
-        break;
-    }
     demo d = {.options = &options, .width = (int)options.width, .height = (int)(options.width * 3 / 4)};
     bool done = run_demo(&d, &why);
     for (int i = 0; i < DEMO_VIEWS; i++) {

@@ -146,16 +146,9 @@ int eval_command(int argc, char **argv) {
         table,
         1,
         1};
+    int code;
+    if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;
-    int positional;
-    switch (options_parse(&command, argc, argv, &options.scene, &positional, &why)) {
-    case OPTIONS_HELP:
-        return EXIT_SUCCESS;
-    case OPTIONS_USAGE_ERROR:
-        return report_usage_error(&why);
-    case OPTIONS_OK:
-        break;
-    }
     float background[3];
     bool usable = parse_color(options.background, background, &why);
     if (usable && !options.cameras) usable = fail(&why, "--cameras is missing, the photographs");

@@ -156,16 +156,9 @@ int info_command(int argc, char **argv) {
         table,
         1,
         1};
+    int code;
+    if (!read_command_line(&command, argc, argv, &path, &code)) return code;
     fault why;
-    int positional;
-    switch (options_parse(&command, argc, argv, &path, &positional, &why)) {
-    case OPTIONS_HELP:
-        return EXIT_SUCCESS;
-    case OPTIONS_USAGE_ERROR:
-        return report_usage_error(&why);
-    case OPTIONS_OK:
-        break;
-    }
     scene_info info;
     if (!json_is_possible(json, &why) || !gather(path, &info, &why)) return report_failure(&why);
     if (!json_is_stdout(json)) print_table(&info);

@@ -218,16 +218,9 @@ int train_command(int argc, char **argv) {
         table,
         1,
         1};
+    int code;
+    if (!read_command_line(&command, argc, argv, &options.data, &code)) return code;
     fault why;
-    int positional;
-    switch (options_parse(&command, argc, argv, &options.data, &positional, &why)) {
-    case OPTIONS_HELP:
-        return EXIT_SUCCESS;
-    case OPTIONS_USAGE_ERROR:
-        return report_usage_error(&why);
-    case OPTIONS_OK:
-        break;
-    }
     float background[3];
     if (!options.output) {
         fail(&why, "-o is missing, the scene to write");
