@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The CUDA runtime for programs: every call checked, with file, line and what was attempted; a failure ends the program.
-// Libraries check and return instead (see gs.h).
+// The CUDA runtime for programs: every call checked, with file, line and what was attempted; a failure ends
+// the program. Libraries check and return instead (see gs.h).
 #ifndef COMMON_DEVICE_H
 #define COMMON_DEVICE_H
 

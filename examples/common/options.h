@@ -34,15 +34,16 @@ typedef struct command_spec {
     const char *name;      // "splat train"
     const char *arguments; // "DATA -o OUT.ply [options]"
     const char *summary;
-    const char *examples;  // lines, shown at the end of --help; may be NULL
+    const char *examples; // lines, shown at the end of --help; may be NULL
     const option_spec *options;
     int min_positional, max_positional;
 } command_spec;
 
 typedef enum options_result { OPTIONS_OK, OPTIONS_HELP, OPTIONS_USAGE_ERROR } options_result;
 
-// argv[0] is not read. Positional arguments go to positional[0..*positional_count-1], which has room for max_positional.
-// OPTIONS_HELP: --help was asked for and printed to stdout; exit 0. OPTIONS_USAGE_ERROR: `why` says what; exit 2.
+// argv[0] is not read. Positional arguments go to positional[0..*positional_count-1], which has room for
+// max_positional. OPTIONS_HELP: --help was asked for and printed to stdout; exit 0. OPTIONS_USAGE_ERROR:
+// `why` says what; exit 2.
 options_result options_parse(const command_spec *command, int argc, char **argv, const char **positional,
                              int *positional_count, fault *why);
 

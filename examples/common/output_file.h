@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A file that appears whole or not at all: written under a temporary name in the same folder, renamed at the end.
+// A file that appears whole or not at all: written under a temporary name in the same folder, renamed at the
+// end.
 #ifndef COMMON_OUTPUT_FILE_H
 #define COMMON_OUTPUT_FILE_H
 
@@ -17,7 +18,8 @@ typedef struct output_file {
 } output_file;
 
 bool output_file_open(output_file *file, const char *path, fault *why);
-// Flushes, checks every earlier write, syncs, renames. On failure the temporary file is removed and the old one stands.
+// Flushes, checks every earlier write, syncs, renames. On failure the temporary file is removed and the old
+// one stands.
 bool output_file_commit(output_file *file, fault *why);
 // Gives up: removes the temporary file. Harmless after a commit or a failed open.
 void output_file_discard(output_file *file);

@@ -387,8 +387,8 @@ TEST_F(Colmap, RefusesEveryBeginningOfText) {
         const std::string whole = read_bytes(path);
         for (size_t size = 0; size < whole.size(); size++) {
             write_bytes(path, whole.substr(0, size));
-            const bool only_comments =
-                path == points_txt && size <= whole.find("# Number") && (size == 0 || whole[size - 1] == '\n');
+            const bool only_comments = path == points_txt && size <= whole.find("# Number") &&
+                                       (size == 0 || whole[size - 1] == '\n');
             why = {};
             ASSERT_EQ(load(&why), only_comments) << path << " " << size << why.text;
             ASSERT_TRUE(only_comments || contains(why, path)) << why.text;

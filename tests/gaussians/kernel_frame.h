@@ -36,6 +36,10 @@ struct scene_choice {
     bool color = false, covariance = false; // given instead of SH, instead of scale and quaternion
     float scale_modifier = 0;
 };
+inline void PrintTo(const scene_choice &c, std::ostream *out) {
+    *out << "scene " << c.seed << ": " << c.count << " Gaussians, SH degree " << c.sh_degree_used << " of "
+         << c.sh_degree << ", " << c.width << " x " << c.height;
+}
 
 // Every stage up to the image has run when the constructor returns.
 class kernel_frame {

@@ -20,8 +20,8 @@ extern __thread void *dynamic_shared;
 } // namespace simt
 
 // Of the lane that this OS thread runs just now. Not in the initial-exec TLS model, which would save a shared
-// library a call at each access: all its thread-local memory, every __shared__ array included, would then have
-// to fit into what a running program has left, and dlopen would refuse it.
+// library a call at each access: all its thread-local memory, every __shared__ array included, would then
+// have to fit into what a running program has left, and dlopen would refuse it.
 extern __thread uint3 threadIdx, blockIdx;
 extern __thread dim3 blockDim, gridDim;
 
