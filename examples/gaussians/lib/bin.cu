@@ -166,7 +166,8 @@ struct bin_layout {
 // As many as leave enough warps for every multiprocessor: more pixels a thread share more of the work, but
 // a GPU that runs dry early, on the longest lists of a small image, costs more.
 cudaError_t choose_pixels_per_thread(int tiles, int *pixels) {
-    constexpr int warps_wanted = 48; // a multiprocessor
+    // A multiprocessor. From one scene at three sizes on one GPU (docs/notes/performance.md, section 2).
+    constexpr int warps_wanted = 48;
     int device = 0, multiprocessors = 0;
     cudaError_t status = cudaGetDevice(&device);
     if (status == cudaSuccess)
