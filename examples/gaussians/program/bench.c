@@ -162,5 +162,5 @@ int bench_command(int argc, char **argv) {
                 run(&options, &settings, &scene, &data, &why);
     dataset_free(&data);
     gaussians_free(&scene);
-    return done ? EXIT_SUCCESS : report_failure(&why);
+    return done ? EXIT_SUCCESS : report_failure("splat", &why);
 }

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The commands of `splat`, and what they share on the command line. A command takes argv from its own name on
-// and returns the program's exit code.
+// The commands of `splat`. A command takes argv from its own name on and returns the program's exit code.
 #ifndef SPLAT_COMMAND_H
 #define SPLAT_COMMAND_H
 
-#include "fault.h"
+#include "command_line.h"
 #include "gs.h"
-#include "options.h"
-
-enum { EXIT_USAGE = 2 }; // beside EXIT_SUCCESS and EXIT_FAILURE
 
 int train_command(int argc, char **argv);
 int render_command(int argc, char **argv);
@@ -16,27 +12,6 @@ int demo_command(int argc, char **argv);
 int eval_command(int argc, char **argv);
 int bench_command(int argc, char **argv);
 int info_command(int argc, char **argv);
-
-// True if the command is to go on; else (help was asked for, or the line is wrong and stderr says how)
-// *exit_code is what it returns. positional: room for command->max_positional, which no command needs
-// counted.
-bool read_command_line(const command_spec *command, int argc, char **argv, const char **positional,
-                       int *exit_code);
-
-// Print what went wrong on stderr and return the exit code: of a failure, and of a command line that the
-// command refused after it was read.
-int report_failure(const fault *why);
-int report_misuse(const command_spec *command, const fault *why);
-
-// "R,G,B", each 0..1.
-bool parse_color(const char *text, float color[3], fault *why);
-// Fails unless a file could be put at `path`: asked before long work, so that its result is not lost.
-bool output_is_possible(const char *path, fault *why);
-
-// The option --json: a path, "-" for stdout, or NULL.
-#define JSON_HELP "write the numbers to this file as JSON; -: to stdout, instead of the table"
-bool json_is_stdout(const char *path);
-bool json_is_possible(const char *path, fault *why); // as output_is_possible; NULL and "-" are
 
 // ply_read that also refuses a scene without Gaussians.
 bool read_scene_to_measure(const char *path, gs_gaussians *out, fault *why);

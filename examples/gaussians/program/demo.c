@@ -180,5 +180,5 @@ int demo_command(int argc, char **argv) {
     }
     image_free(&d.before);
     image_free(&d.after);
-    return done ? EXIT_SUCCESS : report_failure(&why);
+    return done ? EXIT_SUCCESS : report_failure("splat", &why);
 }

@@ -166,5 +166,5 @@ int eval_command(int argc, char **argv) {
     }
     dataset_free(&data);
     gaussians_free(&scene);
-    return done ? EXIT_SUCCESS : report_failure(&why);
+    return done ? EXIT_SUCCESS : report_failure("splat", &why);
 }

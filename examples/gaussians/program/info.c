@@ -160,8 +160,8 @@ int info_command(int argc, char **argv) {
     if (!read_command_line(&command, argc, argv, &path, &code)) return code;
     fault why;
     scene_info info;
-    if (!json_is_possible(json, &why) || !gather(path, &info, &why)) return report_failure(&why);
+    if (!json_is_possible(json, &why) || !gather(path, &info, &why)) return report_failure("splat", &why);
     if (!json_is_stdout(json)) print_table(&info);
-    if (json && !json_save(json, describe, &info, &why)) return report_failure(&why);
+    if (json && !json_save(json, describe, &info, &why)) return report_failure("splat", &why);
     return EXIT_SUCCESS;
 }

@@ -174,5 +174,5 @@ int render_command(int argc, char **argv) {
                 render(&options, background, &scene, &data, &why);
     dataset_free(&data);
     gaussians_free(&scene);
-    return done ? EXIT_SUCCESS : report_failure(&why);
+    return done ? EXIT_SUCCESS : report_failure("splat", &why);
 }

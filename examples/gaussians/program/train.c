@@ -237,5 +237,5 @@ int train_command(int argc, char **argv) {
         done = train_on(&options, background, &data, &why);
     }
     dataset_free(&data);
-    return done ? EXIT_SUCCESS : report_failure(&why);
+    return done ? EXIT_SUCCESS : report_failure("splat", &why);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Device memory that grows on demand. Starts as {0}.
-#ifndef SPLAT_DEVICE_BUFFER_H
-#define SPLAT_DEVICE_BUFFER_H
+#ifndef COMMON_DEVICE_BUFFER_H
+#define COMMON_DEVICE_BUFFER_H
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Times of repeated runs, in milliseconds: of one view over its runs, and of a scene over its views.
-#ifndef SPLAT_TIMING_H
-#define SPLAT_TIMING_H
+#ifndef COMMON_TIMING_H
+#define COMMON_TIMING_H
 
 #include <stddef.h>
 

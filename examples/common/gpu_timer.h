@@ -2,8 +2,8 @@
 // GPU time of what is queued between two calls. Before each run twice the L2 cache is overwritten, so that it
 // finds nothing of the run before there, and so that the GPU is busy while the run is being queued: what a
 // launch takes on the host is not measured, unless the run itself waits for the device.
-#ifndef SPLAT_GPU_TIMER_H
-#define SPLAT_GPU_TIMER_H
+#ifndef COMMON_GPU_TIMER_H
+#define COMMON_GPU_TIMER_H
 
 #include "device_buffer.h"
 #include <cuda_runtime.h>

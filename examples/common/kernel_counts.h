@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What kernels did, as simt counts it; a GPU does not.
-#ifndef SPLAT_KERNEL_COUNTS_H
-#define SPLAT_KERNEL_COUNTS_H
+#ifndef COMMON_KERNEL_COUNTS_H
+#define COMMON_KERNEL_COUNTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
