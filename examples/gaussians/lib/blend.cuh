@@ -72,6 +72,10 @@ __device__ inline unsigned fill_batch(const gs_splat *splats, const uint32_t *li
     return filled;
 }
 
+struct color3 {
+    float r, g, b;
+};
+
 struct coverage {
     float e0, e1; // whitened offset
     float alpha;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How the moments of a splat get from the pixels of a tile to memory: the part of the backward blend that is
-// not the same for every gs_reduction.
+// How the moments of a splat get from the pixels of a tile to memory: the Commits (blend_backward.cuh) of
+// libgs, one for each gs_reduction.
 #ifndef GS_BLEND_COMMIT_CUH
 #define GS_BLEND_COMMIT_CUH
 
@@ -15,63 +15,51 @@
 #define GS_BLOCK_LIMIT INFINITY
 #endif
 
-template <gs_reduction Reduction>
-constexpr distwar::strategy strategy_of = Reduction == GS_ATOMIC   ? distwar::strategy::atomic
-                                          : Reduction == GS_SERIAL ? distwar::strategy::serial
-                                          : Reduction == GS_BFLY   ? distwar::strategy::bfly
-                                                                   : distwar::strategy::tree;
+// Each warp on its own, by one of the library's strategies.
+template <distwar::strategy Strategy>
+struct warp_commit {
+    float *moments; // [count][GS_MOMENTS_STRIDE]
+    int balance_threshold;
 
-// Whether a commit is made by all threads of the tile; else by those of a warp.
-template <gs_reduction Reduction>
-constexpr bool needs_whole_tile = Reduction == GS_BLOCK;
+    static constexpr bool whole_tile = false;
+    struct memory {};
 
-// The shared memory that a tile needs for it.
-template <gs_reduction Reduction>
-struct commit_memory {};
-template <>
-struct commit_memory<GS_BLOCK> {
-    distwar::block_sum_memory<GS_MOMENTS, tile_pixels> sum;
-    int farthest;
-};
-
-// A rectangle that every splat reaches.
-__device__ constexpr rectangle everywhere = {-INFINITY, -INFINITY, INFINITY, INFINITY};
-
-// The largest value among the threads that commit together.
-template <gs_reduction Reduction>
-__device__ __forceinline__ int farthest_together(int value, commit_memory<Reduction> &memory) {
-    if constexpr (needs_whole_tile<Reduction>) {
-        if (threadIdx.x == 0) memory.farthest = 0;
-        __syncthreads();
-        if (value > 0) atomicMax(&memory.farthest, value);
-        __syncthreads();
-        return memory.farthest;
-    } else {
-        (void)memory;
+    __device__ __forceinline__ int farthest(int value, memory &) const {
         return __reduce_max_sync(full_warp, value);
     }
-}
+    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&value)[GS_MOMENTS],
+                                        memory &) const {
+        distwar::reduce<Strategy>(distwar::all_lanes, active, distwar::uniform_key{index}, value,
+                                  distwar::record<float>{moments, GS_MOMENTS_STRIDE}, balance_threshold);
+    }
+};
 
-// Adds the values of all active threads to the moments of splat `index`. All threads of the tile make the
-// call together, with the same index.
-template <gs_reduction Reduction>
-__device__ __forceinline__ void commit(bool active, uint32_t index, const float (&value)[GS_MOMENTS],
-                                       float *moments, int balance_threshold,
-                                       commit_memory<Reduction> &memory) {
-    if constexpr (Reduction == GS_BLOCK) {
-        (void)balance_threshold;
+// A tree over the whole tile in shared memory, then compare-and-swap.
+struct tile_commit {
+    float *moments; // [count][GS_MOMENTS_STRIDE]
+
+    static constexpr bool whole_tile = true;
+    struct memory {
+        distwar::block_sum_memory<GS_MOMENTS, tile_pixels> sum;
+        int farthest;
+    };
+
+    __device__ __forceinline__ int farthest(int value, memory &shared) const {
+        if (threadIdx.x == 0) shared.farthest = 0;
+        __syncthreads();
+        if (value > 0) atomicMax(&shared.farthest, value);
+        __syncthreads();
+        return shared.farthest;
+    }
+    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&value)[GS_MOMENTS],
+                                        memory &shared) const {
         if (!__syncthreads_or(active)) return;
         float sum[GS_MOMENTS];
-        distwar::block_sum(value, memory.sum, sum, float(GS_BLOCK_LIMIT));
+        distwar::block_sum(value, shared.sum, sum, float(GS_BLOCK_LIMIT));
         if (distwar::block_rank() != 0) return;
         for (int k = 0; k < GS_MOMENTS; k++)
             distwar::atomic_update(&moments[size_t(index) * GS_MOMENTS_STRIDE + k], sum[k], distwar::add{});
-    } else {
-        (void)memory;
-        distwar::reduce<strategy_of<Reduction>>(distwar::all_lanes, active, distwar::uniform_key{index},
-                                                value, distwar::record<float>{moments, GS_MOMENTS_STRIDE},
-                                                balance_threshold);
     }
-}
+};
 
 #endif

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Blending, forward and backward. How threads share the work: blend.cuh; formulas: docs/math.md, section 3.
 #include "blend.cuh"
+#include "blend_backward.cuh"
 #include "blend_commit.cuh"
 #include "launch.cuh"
 #include "status.h"
-#include <math.h>
 
 namespace {
-
-struct color3 {
-    float r, g, b;
-};
 
 template <int Pixels>
 __global__ void __launch_bounds__(tile_threads<Pixels>)
@@ -74,77 +70,6 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
     }
 }
 
-// One body for every reduction. All threads that a reduction needs together (the warp, or for GS_BLOCK the
-// tile) stay in the loop and come to `commit` with the same splat.
-template <gs_reduction Reduction, int Pixels>
-__global__ void __launch_bounds__(tile_threads<Pixels>)
-    render_backward_kernel(const gs_splat *splats, gs_lists lists, int width, int height, color3 background,
-                           gs_image image, const float *color_gradient, const float *alpha_gradient,
-                           int balance_threshold, float *moments) {
-    __shared__ splat_batch batches[tile_warps<Pixels>];
-    __shared__ commit_memory<Reduction> memory;
-    splat_batch &batch = batches[threadIdx.x / 32];
-    const patch<Pixels> mine = patch_of_warp<Pixels>(lists.tiles_x, width, height);
-    const int64_t begin = lists.tile_begin[mine.tile];
-
-    float transmittance[Pixels], behind[Pixels]; // behind: what lies behind, dotted with the pixel's gradient
-    color3 gradient[Pixels];
-    int consumed[Pixels], farthest = 0;
-    const int64_t plane = int64_t(width) * height;
-    DISTWAR_UNROLL
-    for (int p = 0; p < Pixels; p++) {
-        transmittance[p] = 1;
-        behind[p] = 0;
-        gradient[p] = {0, 0, 0};
-        consumed[p] = 0;
-        const int y = mine.y + row_step * p;
-        if (mine.x >= width || y >= height) continue;
-        const int64_t i = int64_t(y) * width + mine.x;
-        gradient[p] = {color_gradient[i], color_gradient[i + plane], color_gradient[i + 2 * plane]};
-        behind[p] =
-            background.r * gradient[p].r + background.g * gradient[p].g + background.b * gradient[p].b;
-        if (alpha_gradient) behind[p] -= alpha_gradient[i];
-        transmittance[p] = image.transmittance[i];
-        consumed[p] = int(image.consumed[i]);
-        farthest = max(farthest, consumed[p]);
-    }
-
-    // Backwards from the farthest entry that counted.
-    for (int top = farthest_together(farthest, memory); top > 0; top -= 32) {
-        const int entry = top - 1 - int(threadIdx.x % 32);
-        unsigned rest = fill_batch(splats, lists.splat_index + begin, entry, entry >= 0,
-                                   needs_whole_tile<Reduction> ? everywhere : mine.centres, batch);
-        for (; rest != 0; rest &= rest - 1) {
-            const int j = __ffs(int(rest)) - 1;
-            const gs_splat splat = batch.splat[j];
-            float value[GS_MOMENTS] = {};
-            bool active = false;
-            DISTWAR_UNROLL
-            for (int p = 0; p < Pixels; p++) {
-                coverage c;
-                if (top - 1 - j >= consumed[p] || !covers(splat, mine.x, mine.y + row_step * p, &c)) continue;
-                active = true;
-                transmittance[p] = __fdividef(transmittance[p], 1 - c.alpha);
-                const float weight = transmittance[p] * c.alpha;
-                const float before = splat.color[0] * gradient[p].r + splat.color[1] * gradient[p].g +
-                                     splat.color[2] * gradient[p].b - behind[p];
-                const float h = c.cut ? 0 : weight * before, h0 = h * c.e0, h1 = h * c.e1;
-                behind[p] = fmaf(c.alpha, before, behind[p]);
-                value[0] = fmaf(weight, gradient[p].r, value[0]);
-                value[1] = fmaf(weight, gradient[p].g, value[1]);
-                value[2] = fmaf(weight, gradient[p].b, value[2]);
-                value[3] += h;
-                value[4] += h0;
-                value[5] += h1;
-                value[6] = fmaf(h0, c.e0, value[6]);
-                value[7] = fmaf(h0, c.e1, value[7]);
-                value[8] = fmaf(h1, c.e1, value[8]);
-            }
-            commit(active, batch.index[j], value, moments, balance_threshold, memory);
-        }
-    }
-}
-
 gs_status check(const char *function, const gs_splat *splats, const gs_lists *lists, int width, int height,
                 const float *background, const gs_image *image) {
     GS_REQUIRE_OF(function, lists && background && image, "lists, background and image must be given");
@@ -188,28 +113,30 @@ gs_status gs_render_backward(const gs_splat *splats, int64_t count, const gs_lis
     GS_REQUIRE(count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
     GS_REQUIRE(color_gradient && (count == 0 || moments), "color_gradient and moments must be given");
     GS_REQUIRE(balance_threshold >= 0 && balance_threshold <= 33, "balance_threshold must be in 0..33");
-    using kernel = void (*)(const gs_splat *, gs_lists, int, int, color3, gs_image, const float *,
-                            const float *, int, float *);
-    static const struct {
-        kernel by_pixels[3]; // of a thread: 1, 2, 4
-    } kernels[GS_REDUCTIONS] = {{{render_backward_kernel<GS_ATOMIC, 1>, render_backward_kernel<GS_ATOMIC, 2>,
-                                  render_backward_kernel<GS_ATOMIC, 4>}},
-                                {{render_backward_kernel<GS_SERIAL, 1>, render_backward_kernel<GS_SERIAL, 2>,
-                                  render_backward_kernel<GS_SERIAL, 4>}},
-                                {{render_backward_kernel<GS_BFLY, 1>, render_backward_kernel<GS_BFLY, 2>,
-                                  render_backward_kernel<GS_BFLY, 4>}},
-                                {{render_backward_kernel<GS_TREE, 1>, render_backward_kernel<GS_TREE, 2>,
-                                  render_backward_kernel<GS_TREE, 4>}},
-                                {{render_backward_kernel<GS_BLOCK, 1>, render_backward_kernel<GS_BLOCK, 2>,
-                                  render_backward_kernel<GS_BLOCK, 4>}}};
     GS_REQUIRE(reduction >= 0 && reduction < GS_REDUCTIONS, "unknown reduction");
     if (count > 0)
         GS_CUDA(cudaMemsetAsync(moments, 0, size_t(count) * GS_MOMENTS_STRIDE * sizeof(float), stream));
     if (lists->pairs == 0) return GS_OK;
-    const int pixels = lists->pixels_per_thread;
-    GS_CUDA(launch(stream, lists->tiles_x * lists->tiles_y, tile_pixels / pixels,
-                   kernels[reduction].by_pixels[pixels / 2], splats, *lists, width, height,
-                   color3{background[0], background[1], background[2]}, *image, color_gradient,
-                   alpha_gradient, balance_threshold, moments));
+    const backward_input input = {
+        splats, *lists,         width,         height, {background[0], background[1], background[2]},
+        *image, color_gradient, alpha_gradient};
+    const auto run = [&](const auto &commit) { return launch_render_backward(stream, input, commit); };
+    using distwar::strategy;
+    switch (reduction) {
+    case GS_ATOMIC:
+        GS_CUDA(run(warp_commit<strategy::atomic>{moments, balance_threshold}));
+        break;
+    case GS_SERIAL:
+        GS_CUDA(run(warp_commit<strategy::serial>{moments, balance_threshold}));
+        break;
+    case GS_BFLY:
+        GS_CUDA(run(warp_commit<strategy::bfly>{moments, balance_threshold}));
+        break;
+    case GS_TREE:
+        GS_CUDA(run(warp_commit<strategy::tree>{moments, balance_threshold}));
+        break;
+    default: // GS_BLOCK
+        GS_CUDA(run(tile_commit{moments}));
+    }
     return GS_OK;
 }
