@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// How a camera sees a Gaussian: the steps of the projection that its value, its adjoint and its derivative
+// along a direction (lm_project.cu) share. Formulas: docs/math.md, section 2.
+#ifndef GS_PROJECT_CUH
+#define GS_PROJECT_CUH
+
+#include "gs.h"
+#include <cuda_runtime.h>
+#include <math.h>
+
+constexpr int project_block = 128;
+constexpr float two_ln2 = 1.3862943611198906f; // 1 / whiten_scale^2
+
+__device__ inline float clamp(float x, float low, float high) {
+    return fminf(fmaxf(x, low), high);
+}
+
+__device__ inline float squared(float x) {
+    return x * x;
+}
+
+// The rotation of a unit quaternion (w, x, y, z), row-major.
+__device__ inline void rotation_matrix(const float q[4], float out[3][3]) {
+    const float w = q[0], x = q[1], y = q[2], z = q[3];
+    out[0][0] = 1 - 2 * (y * y + z * z), out[0][1] = 2 * (x * y - w * z), out[0][2] = 2 * (x * z + w * y);
+    out[1][0] = 2 * (x * y + w * z), out[1][1] = 1 - 2 * (x * x + z * z), out[1][2] = 2 * (y * z - w * x);
+    out[2][0] = 2 * (x * z - w * y), out[2][1] = 2 * (y * z + w * x), out[2][2] = 1 - 2 * (x * x + y * y);
+}
+
+// Row `row` of R m + t. Row 2 alone decides what is behind the near plane.
+__device__ inline float camera_space(const gs_camera &camera, const float *m, int row) {
+    const float *r = camera.rotation + 3 * row;
+    return fmaf(r[0], m[0], fmaf(r[1], m[1], fmaf(r[2], m[2], camera.translation[row])));
+}
+
+// How the camera sees a neighbourhood of a mean.
+struct linear_view {
+    float p[3];        // mean in camera space
+    float ratio[2];    // x/z and y/z as used in J
+    bool ratio_cut[2]; // the ratio was cut: no gradient through it
+};
+
+__device__ inline linear_view view_of(const gs_gaussians &gaussians, const gs_camera &camera, int64_t i) {
+    linear_view v;
+    for (int row = 0; row < 3; row++) v.p[row] = camera_space(camera, gaussians.mean + 3 * i, row);
+    const float focal[2] = {camera.fx, camera.fy}, center[2] = {camera.cx, camera.cy};
+    const float size[2] = {float(camera.width), float(camera.height)};
+    for (int k = 0; k < 2; k++) {
+        const float ratio = v.p[k] / v.p[2];
+        v.ratio[k] =
+            clamp(ratio, -(center[k] + 0.15f * size[k]) / focal[k], (1.15f * size[k] - center[k]) / focal[k]);
+        v.ratio_cut[k] = v.ratio[k] != ratio;
+    }
+    return v;
+}
+
+// The path of scale and quaternion to the image; the adjoint walks it back.
+struct footprint {
+    float unit[4], length; // quaternion normalised, and its length
+    float scale[3];
+    float axes[3][3]; // V = R Q S: the Gaussian's axes in camera space, one a column
+    float map[2][3];  // M = J V
+};
+
+__device__ inline footprint trace_footprint(const gs_gaussians &gaussians, const gs_camera &camera,
+                                            const linear_view &v, int64_t i) {
+    footprint f;
+    const float *r = camera.rotation;
+    const float4 g = reinterpret_cast<const float4 *>(gaussians.quaternion)[i];
+    f.length = sqrtf(g.x * g.x + g.y * g.y + g.z * g.z + g.w * g.w);
+    f.unit[0] = g.x / f.length, f.unit[1] = g.y / f.length, f.unit[2] = g.z / f.length,
+    f.unit[3] = g.w / f.length;
+    float q[3][3];
+    rotation_matrix(f.unit, q);
+    for (int j = 0; j < 3; j++) {
+        f.scale[j] = gaussians.scale_modifier * expf(gaussians.log_scale[3 * i + j]);
+        for (int row = 0; row < 3; row++)
+            f.axes[row][j] = f.scale[j] * fmaf(r[3 * row], q[0][j],
+                                               fmaf(r[3 * row + 1], q[1][j], r[3 * row + 2] * q[2][j]));
+    }
+    const float focal[2] = {camera.fx, camera.fy};
+    for (int k = 0; k < 2; k++)
+        for (int j = 0; j < 3; j++)
+            f.map[k][j] = focal[k] / v.p[2] * (f.axes[k][j] - v.ratio[k] * f.axes[2][j]);
+    return f;
+}
+
+__device__ inline int sh_coefficients(int degree) {
+    return (degree + 1) * (degree + 1);
+}
+
+// The unit vector from the camera's centre to a mean; returns the distance.
+__device__ inline float view_direction(const float *mean, const gs_camera &camera, float out[3]) {
+    const float *r = camera.rotation, *t = camera.translation;
+    for (int k = 0; k < 3; k++) out[k] = mean[k] + (r[k] * t[0] + r[3 + k] * t[1] + r[6 + k] * t[2]);
+    const float distance = sqrtf(out[0] * out[0] + out[1] * out[1] + out[2] * out[2]);
+    for (int k = 0; k < 3; k++) out[k] /= distance;
+    return distance;
+}
+
+__device__ inline void sh_basis(int degree, const float r[3], float out[16]) {
+    const float x = r[0], y = r[1], z = r[2];
+    out[0] = 0.28209479177387814f;
+    if (degree < 1) return;
+    out[1] = -0.4886025119029199f * y;
+    out[2] = 0.4886025119029199f * z;
+    out[3] = -0.4886025119029199f * x;
+    if (degree < 2) return;
+    const float xx = x * x, yy = y * y, zz = z * z;
+    out[4] = 1.0925484305920792f * x * y;
+    out[5] = -1.0925484305920792f * y * z;
+    out[6] = 0.31539156525252005f * (2 * zz - xx - yy);
+    out[7] = -1.0925484305920792f * x * z;
+    out[8] = 0.5462742152960396f * (xx - yy);
+    if (degree < 3) return;
+    out[9] = -0.5900435899266435f * y * (3 * xx - yy);
+    out[10] = 2.890611442640554f * x * y * z;
+    out[11] = -0.4570457994644658f * y * (4 * zz - xx - yy);
+    out[12] = 0.3731763325901154f * z * (2 * zz - 3 * xx - 3 * yy);
+    out[13] = -0.4570457994644658f * x * (4 * zz - xx - yy);
+    out[14] = 1.445305721320277f * z * (xx - yy);
+    out[15] = -0.5900435899266435f * x * (xx - 3 * yy);
+}
+
+__device__ inline float sigmoid(float x) {
+    return 1 / (1 + expf(-x));
+}
+
+#endif
