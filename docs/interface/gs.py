@@ -11,7 +11,7 @@ GS_OK, GS_PAIRS_DO_NOT_FIT = 0, 2
 class Gaussians(Structure):
     _fields_ = [("count", c_int64), ("sh_degree", c_int32), ("mean", c_void_p), ("log_scale", c_void_p),
                 ("quaternion", c_void_p), ("opacity_logit", c_void_p), ("sh", c_void_p), ("color", c_void_p),
-                ("covariance", c_void_p), ("scale_modifier", c_float)]
+                ("covariance", c_void_p), ("scale_modifier", c_float), ("antialias", c_int32)]
 
 
 class Camera(Structure):
@@ -109,10 +109,11 @@ class Library:
             raise ValueError("not a contiguous array")
         return array.ctypes.data
 
-    def gaussians(self, arrays, sh_degree=0, scale_modifier=0.0):
+    def gaussians(self, arrays, sh_degree=0, scale_modifier=0.0, antialias=0):
         """gs_gaussians of a dictionary of arrays; all that are missing are NULL."""
         pointers = {name: self.address(array) for name, array in arrays.items()}
-        return Gaussians(count=len(arrays["mean"]), sh_degree=sh_degree, scale_modifier=scale_modifier, **pointers)
+        return Gaussians(count=len(arrays["mean"]), sh_degree=sh_degree, scale_modifier=scale_modifier,
+                         antialias=antialias, **pointers)
 
     def forward(self, frame, workspace=None):
         """gs_forward. Returns the workspace, a larger one if need be: keep it for gs_backward and the next call."""

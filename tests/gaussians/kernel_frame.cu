@@ -32,6 +32,7 @@ reference_scene scene_of(const scene_choice &choice) {
     reference_scene scene =
         reference_scene_create(choice.seed, choice.count, choice.sh_degree, choice.width, choice.height);
     scene.gaussians.scale_modifier = choice.scale_modifier;
+    scene.gaussians.antialias = choice.antialias;
     reference_scene_precompute(&scene, choice.color, choice.covariance);
     return scene;
 }
@@ -63,6 +64,7 @@ device_gaussians::device_gaussians(int64_t count, int sh_degree, bool color, boo
 device_gaussians::device_gaussians(const reference_gaussians &values)
     : device_gaussians(values.count, values.sh_degree, values.color, values.covariance) {
     gaussians.scale_modifier = float(values.scale_modifier);
+    gaussians.antialias = values.antialias;
     std::vector<std::vector<float>> host;
     gs_gaussians floats = gaussians;
     for (const auto &array : arrays) host.push_back(array->read());
@@ -194,6 +196,8 @@ const std::vector<scene_choice> &scenes_with_given_inputs() {
         {11, 128, 2, 1, 56, 40, false, true},
         {12, 192, 0, 0, 48, 48, true, true},
         {13, 96, 1, 1, 40, 40, false, false, 0.5f},
+        {14, 192, 2, 2, 60, 44, false, false, 0, true},
+        {15, 128, 1, 1, 44, 60, false, true, 0, true},
     };
     return scenes;
 }

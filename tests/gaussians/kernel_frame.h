@@ -35,10 +35,11 @@ struct scene_choice {
     int sh_degree, sh_degree_used, width, height;
     bool color = false, covariance = false; // given instead of SH, instead of scale and quaternion
     float scale_modifier = 0;
+    bool antialias = false;
 };
 inline void PrintTo(const scene_choice &c, std::ostream *out) {
     *out << "scene " << c.seed << ": " << c.count << " Gaussians, SH degree " << c.sh_degree_used << " of "
-         << c.sh_degree << ", " << c.width << " x " << c.height;
+         << c.sh_degree << ", " << c.width << " x " << c.height << (c.antialias ? ", antialiased" : "");
 }
 
 // Every stage up to the image has run when the constructor returns.
@@ -80,7 +81,7 @@ std::vector<float> random_floats(uint64_t seed, size_t count, float low, float h
 
 // Scenes of the comparison: all kinds of Gaussians, every SH degree, sizes that are no multiple of a tile.
 const std::vector<scene_choice> &comparison_scenes();
-// Scenes with colours, covariances and a scale modifier.
+// Scenes with colours, covariances, a scale modifier and antialiasing.
 const std::vector<scene_choice> &scenes_with_given_inputs();
 
 #endif

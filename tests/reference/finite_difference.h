@@ -94,7 +94,8 @@ inline GroupRange group_of(const reference_gaussians &gaussians, int64_t i, int 
 // Steps small against what changes the picture: a move against the splat's narrow side, a turn against its
 // angle.
 inline double step_of(const reference_scene &scene, const reference_splat &splat, int64_t i, int group) {
-    const double a = splat.covariance[0], b = splat.covariance[1], c = splat.covariance[2];
+    const double added = scene.gaussians.antialias ? 0.3 : 0; // opacities then depend on what is without it
+    const double a = splat.covariance[0] - added, b = splat.covariance[1], c = splat.covariance[2] - added;
     const double wide = (a + c) / 2 + std::sqrt((a - c) * (a - c) / 4 + b * b),
                  narrow = (a * c - b * b) / wide;
     const double thin = std::sqrt(narrow / wide);

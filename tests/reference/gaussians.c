@@ -65,6 +65,7 @@ reference_gaussians reference_gaussians_from_floats(const gs_gaussians *floats) 
     reference_gaussians gaussians = reference_gaussians_create(floats->count, floats->sh_degree);
     reference_gaussians_extend(&gaussians, floats->color != NULL, floats->covariance != NULL);
     gaussians.scale_modifier = floats->scale_modifier;
+    gaussians.antialias = floats->antialias;
     widen(gaussians.mean, floats->mean, 3 * floats->count);
     widen(gaussians.log_scale, floats->log_scale, 3 * floats->count);
     widen(gaussians.quaternion, floats->quaternion, 4 * floats->count);

@@ -65,6 +65,7 @@ typedef struct view {
     double covariance[3][3]; // Q S S Q^T or as given, in the world's frame
     double jacobian[2][3];   // J
     double screen[2][3];     // J R
+    double sharp[2][2];      // J R C R^T J^T
     double direction[3];     // from the camera's centre to the mean
     double distance;
     double basis[16], basis_gradient[16][3];
@@ -135,6 +136,13 @@ static void look(const reference_gaussians *gaussians, int64_t i, int sh_degree_
         }
 
     shape(gaussians, i, v);
+    for (int k = 0; k < 2; k++)
+        for (int l = 0; l < 2; l++) {
+            v->sharp[k][l] = 0;
+            for (int r = 0; r < 3; r++)
+                for (int c = 0; c < 3; c++)
+                    v->sharp[k][l] += v->screen[k][r] * v->covariance[r][c] * v->screen[l][c];
+        }
 
     for (int c = 0; c < 3; c++) {
         double camera_center = 0;
@@ -157,6 +165,10 @@ static double opacity_of(const reference_gaussians *gaussians, int64_t i) {
     return 1 / (1 + exp(-gaussians->opacity_logit[i]));
 }
 
+static double determinant_of(const double m[2][2]) {
+    return m[0][0] * m[1][1] - m[0][1] * m[1][0];
+}
+
 void reference_project(const reference_gaussians *gaussians, int64_t i, int sh_degree_used,
                        const reference_camera *camera, const reference_splat_decisions *held,
                        reference_splat *splat) {
@@ -168,16 +180,13 @@ void reference_project(const reference_gaussians *gaussians, int64_t i, int sh_d
 
     double covariance[2][2];
     for (int k = 0; k < 2; k++)
-        for (int l = 0; l < 2; l++) {
-            covariance[k][l] = k == l ? 0.3 : 0;
-            for (int r = 0; r < 3; r++)
-                for (int c = 0; c < 3; c++)
-                    covariance[k][l] += v.screen[k][r] * v.covariance[r][c] * v.screen[l][c];
-        }
+        for (int l = 0; l < 2; l++) covariance[k][l] = v.sharp[k][l] + (k == l ? 0.3 : 0);
     splat->covariance[0] = covariance[0][0];
     splat->covariance[1] = covariance[0][1];
     splat->covariance[2] = covariance[1][1];
-    const double determinant = covariance[0][0] * covariance[1][1] - covariance[0][1] * covariance[0][1];
+    const double determinant = determinant_of((const double(*)[2])covariance);
+    if (gaussians->antialias)
+        splat->opacity *= sqrt(determinant_of((const double(*)[2])v.sharp) / determinant);
 
     const double *sh = sh_of(gaussians, i);
     splat->color_margin = INFINITY;
@@ -254,7 +263,18 @@ void reference_project_backward(const reference_gaussians *gaussians, int64_t i,
     // 2D covariance = P C P^T + 0.3 I with P = J R: by C it is P^T G P, by P it is 2 G P C, for the symmetric
     // G.
     const double *by_abc = splat_gradient->covariance;
-    const double G[2][2] = {{by_abc[0], by_abc[1] / 2}, {by_abc[1] / 2, by_abc[2]}};
+    double G[2][2] = {{by_abc[0], by_abc[1] / 2}, {by_abc[1] / 2, by_abc[2]}};
+    if (gaussians->antialias) {
+        // The logarithm of the root of a determinant has half the inverse for its gradient.
+        const double(*S)[2] = (const double(*)[2])v.sharp;
+        const double B[2][2] = {{S[0][0] + 0.3, S[0][1]}, {S[1][0], S[1][1] + 0.3}};
+        const double sharp = splat_gradient->log_opacity / 2 / determinant_of(S);
+        const double blurred = splat_gradient->log_opacity / 2 / determinant_of(B);
+        G[0][0] += sharp * S[1][1] - blurred * B[1][1];
+        G[0][1] -= sharp * S[0][1] - blurred * B[0][1];
+        G[1][0] -= sharp * S[1][0] - blurred * B[1][0];
+        G[1][1] += sharp * S[0][0] - blurred * B[0][0];
+    }
     double by_screen[2][3], by_covariance[3][3];
     for (int k = 0; k < 2; k++)
         for (int c = 0; c < 3; c++) {

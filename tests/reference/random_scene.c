@@ -178,6 +178,7 @@ void reference_scene_precompute(reference_scene *scene, int color, int covarianc
     const int64_t count = g->count;
     reference_gaussians given = reference_gaussians_create(count, g->sh_degree);
     given.scale_modifier = g->scale_modifier;
+    given.antialias = g->antialias;
     reference_gaussians_extend(&given, color, covariance);
     memcpy(given.mean, plain.mean, (size_t)reference_gaussians_values(&plain) * sizeof(double));
     // Colours without the cut: held decisions that say every channel is above it.

@@ -17,16 +17,23 @@ TEST(RandomScene, IsExactInFloatAndSurvivesTheWayThroughFloats) {
     const auto n = static_cast<size_t>(g.count);
     std::vector<float> mean(3 * n), log_scale(3 * n), quaternion(4 * n), opacity_logit(n), sh(48 * n),
         color(3 * n), covariance(6 * n);
-    const gs_gaussians floats = {g.count,           3,
-                                 mean.data(),       log_scale.data(),
-                                 quaternion.data(), opacity_logit.data(),
-                                 sh.data(),         color.data(),
-                                 covariance.data(), 0.75f};
+    const gs_gaussians floats = {g.count,
+                                 3,
+                                 mean.data(),
+                                 log_scale.data(),
+                                 quaternion.data(),
+                                 opacity_logit.data(),
+                                 sh.data(),
+                                 color.data(),
+                                 covariance.data(),
+                                 0.75f,
+                                 1};
     reference_gaussians_to_floats(&g, &floats);
     reference_gaussians back = reference_gaussians_from_floats(&floats);
     EXPECT_EQ(reference_gaussians_values(&back), (11 + 48 + 9) * g.count);
     EXPECT_TRUE(std::equal(g.mean, g.mean + reference_gaussians_values(&g), back.mean));
     EXPECT_EQ(back.scale_modifier, 0.75);
+    EXPECT_EQ(back.antialias, 1);
     const gs_camera camera = reference_camera_to_floats(&scene.camera);
     const reference_camera camera_back = reference_camera_from_floats(&camera);
     EXPECT_EQ(camera_back.width, 41);

@@ -34,6 +34,7 @@ typedef struct reference_gaussians {
     double *color;         // [count][3]
     double *covariance;    // [count][6]
     double scale_modifier; // 0 counts as 1
+    int32_t antialias;
 } reference_gaussians;
 
 // As gs_camera.
@@ -74,7 +75,7 @@ typedef struct reference_splat {
     reference_splat_decisions decisions;
     // How close the decisions were:
     double near_margin;    // |z / near - 1|
-    double opacity_margin; // |255 opacity - 1|
+    double opacity_margin; // |255 opacity - 1|, the opacity as it is with antialias
     double ratio_margin;   // nearest bound of x/z or y/z, in widths of the free interval
     double color_margin;   // smallest |0.5 + SH| of the three channels; infinite for a given colour
 } reference_splat;

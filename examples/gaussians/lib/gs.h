@@ -69,6 +69,10 @@ typedef struct gs_gaussians {
     float *color;         // [count][3]; instead of sh, used as it is: not cut at 0
     float *covariance;    // [count][6]   world: xx, xy, xz, yy, yz, zz; instead of log_scale and quaternion
     float scale_modifier; // multiplies exp(log_scale), not `covariance`; 0 counts as 1; unused in gradients
+    // Not 0: what the 0.3 pixels^2 add to a splat's area is taken from its opacity, so that small or distant
+    // Gaussians keep their weight (docs/math.md section 2). Render with it what was trained with it. Unused
+    // in gradients.
+    int32_t antialias;
 } gs_gaussians;
 
 typedef struct gs_camera {

@@ -12,6 +12,7 @@ namespace {
 constexpr float low_pass = 0.3f;                     // pixels^2 added to both variances
 constexpr float min_opacity = 1.0f / 255.0f;         // what cannot reach this alpha is never drawn
 constexpr float whiten_scale = 0.84932180028801907f; // sqrt(log2(e) / 2): |w^T d|^2 is an exponent of 2
+constexpr float min_log2_opacity = -7.994353436858858f;
 
 // a b - c d, correctly rounded but for a last ulp (Kahan's difference of products).
 __device__ float difference_of_products(float a, float b, float c, float d) {
@@ -46,10 +47,17 @@ __device__ void symmetric_row(const float *upper, int row, float out[3]) {
     out[2] = upper[row == 0 ? 2 : row + 3];
 }
 
-// The covariance of a splat, 0.3 on the diagonal included, and its determinant.
+// The covariance of a splat, 0.3 on the diagonal included, its determinant, and what that is without the 0.3.
 struct covariance2d {
-    float xx, xy, yy, determinant;
+    float xx, xy, yy, determinant, sharp_determinant;
 };
+
+// The three minors of the two rows of M.
+__device__ void minors(const float m[2][3], float out[3]) {
+    out[0] = difference_of_products(m[0][1], m[1][2], m[0][2], m[1][1]);
+    out[1] = difference_of_products(m[0][2], m[1][0], m[0][0], m[1][2]);
+    out[2] = difference_of_products(m[0][0], m[1][1], m[0][1], m[1][0]);
+}
 
 __device__ covariance2d covariance_from_axes(const float m[2][3]) {
     covariance2d s;
@@ -57,19 +65,19 @@ __device__ covariance2d covariance_from_axes(const float m[2][3]) {
     s.xy = m[0][0] * m[1][0] + m[0][1] * m[1][1] + m[0][2] * m[1][2];
     s.yy = squared(m[1][0]) + squared(m[1][1]) + squared(m[1][2]);
     // Cauchy-Binet: nothing negative is added, so a thin splat keeps its digits.
-    s.determinant = squared(difference_of_products(m[0][0], m[1][1], m[0][1], m[1][0])) +
-                    squared(difference_of_products(m[0][0], m[1][2], m[0][2], m[1][0])) +
-                    squared(difference_of_products(m[0][1], m[1][2], m[0][2], m[1][1])) +
-                    low_pass * (s.xx + s.yy) + low_pass * low_pass;
+    float n[3];
+    minors(m, n);
+    s.sharp_determinant = squared(n[2]) + squared(n[1]) + squared(n[0]);
+    s.determinant = s.sharp_determinant + low_pass * (s.xx + s.yy) + low_pass * low_pass;
     s.xx += low_pass;
     s.yy += low_pass;
     return s;
 }
 
 // A given covariance has no factor whose squares could be summed, and rounding P C P^T to floats can cost a
-// long splat more than the 0.3: so this is done in double.
-__device__ covariance2d covariance_from_given(const float *given, const float p[2][3]) {
-    double by_row[2][3], s[2][2];
+// long splat more than the 0.3: so this is done in double. s: P C P^T.
+__device__ void project_given(const float *given, const float p[2][3], double s[2][2]) {
+    double by_row[2][3];
     for (int k = 0; k < 2; k++)
         for (int row = 0; row < 3; row++) {
             float c[3];
@@ -78,9 +86,15 @@ __device__ covariance2d covariance_from_given(const float *given, const float p[
         }
     for (int k = 0; k < 2; k++)
         for (int l = 0; l < 2; l++)
-            s[k][l] = (k == l ? double(low_pass) : 0) + by_row[k][0] * p[l][0] + by_row[k][1] * p[l][1] +
-                      by_row[k][2] * p[l][2];
-    return {float(s[0][0]), float(s[0][1]), float(s[1][1]), float(s[0][0] * s[1][1] - s[0][1] * s[0][1])};
+            s[k][l] = by_row[k][0] * p[l][0] + by_row[k][1] * p[l][1] + by_row[k][2] * p[l][2];
+}
+
+__device__ covariance2d covariance_from_given(const float *given, const float p[2][3]) {
+    double s[2][2];
+    project_given(given, p, s);
+    const double sharp = s[0][0] * s[1][1] - s[0][1] * s[0][1];
+    const double xx = s[0][0] + double(low_pass), yy = s[1][1] + double(low_pass);
+    return {float(xx), float(s[0][1]), float(yy), float(xx * yy - s[0][1] * s[0][1]), float(sharp)};
 }
 
 // Adjoint of sh_basis: from the gradient g by the basis to the gradient by r.
@@ -152,6 +166,8 @@ __global__ void __launch_bounds__(project_block)
         splat.whiten[1] = -whiten_scale * (s.xy / (root_y * root));
         splat.whiten[2] = whiten_scale / root_y;
         splat.log2_opacity = -1.4426950408889634f * log1pf(expf(-opacity_logit));
+        // The root of what is 0 is an infinite logarithm, and so culled like the others.
+        if (gaussians.antialias) splat.log2_opacity += 0.5f * log2f(s.sharp_determinant / s.determinant);
 
         float color[3];
         if (gaussians.color) {
@@ -166,7 +182,8 @@ __global__ void __launch_bounds__(project_block)
                             isfinite(s.xx + s.yy + s.determinant) &&
                             isfinite(splat.whiten[0] + splat.whiten[1] + splat.whiten[2]) &&
                             isfinite(splat.log2_opacity) && isfinite(color[0] + color[1] + color[2]);
-        if (finite) splat.depth = v.p[2];
+        const bool faded = gaussians.antialias && splat.log2_opacity < min_log2_opacity;
+        if (finite && !faded) splat.depth = v.p[2];
     }
     splats[i] = splat;
 }
@@ -195,24 +212,37 @@ __device__ void color_from_sh_adjoint(const gs_gaussians &gaussians, int degree,
     for (int k = 0; k < 3; k++) by_mean[k] = (by_direction[k] - direction[k] * along) / distance;
 }
 
-// Adjoint of covariance_from_axes and trace_footprint. g: twice the gradient by the splat's covariance.
-// Writes the gradients of scale and quaternion; returns M V^T, of which J's gradient is g times.
+// Adjoint of covariance_from_axes and trace_footprint. g: twice the gradient by the splat's covariance;
+// by_sharp: by the logarithm of the root of the determinant without the 0.3. Writes the gradients of scale
+// and quaternion; returns that of J.
 __device__ void footprint_adjoint(const gs_gaussians &gaussians, const gs_camera &camera,
-                                  const linear_view &v, int64_t i, const float g[2][2],
-                                  const gs_gaussians &gradients, float map_axes[2][3]) {
+                                  const linear_view &v, int64_t i, const float g[2][2], float by_sharp,
+                                  const gs_gaussians &gradients, float by_j[2][3]) {
     const footprint f = trace_footprint(gaussians, camera, v, i);
     const float focal[2] = {camera.fx, camera.fy}, *r = camera.rotation;
+    float by_map[2][3];
+    for (int k = 0; k < 2; k++)
+        for (int j = 0; j < 3; j++) by_map[k][j] = g[k][0] * f.map[0][j] + g[k][1] * f.map[1][j];
+    if (by_sharp != 0) {
+        float n[3]; // by the minors, not by an inverse, in which a thin splat would lose its digits
+        minors(f.map, n);
+        const float scale = by_sharp / (squared(n[0]) + squared(n[1]) + squared(n[2]));
+        for (int j = 0; j < 3; j++) {
+            const int next = (j + 1) % 3, last = (j + 2) % 3;
+            by_map[0][j] += scale * (f.map[1][next] * n[last] - f.map[1][last] * n[next]);
+            by_map[1][j] += scale * (n[next] * f.map[0][last] - n[last] * f.map[0][next]);
+        }
+    }
     float axes[3][3] = {};
     for (int k = 0; k < 2; k++) {
         const float j_diagonal = focal[k] / v.p[2], j_depth = -j_diagonal * v.ratio[k];
         for (int j = 0; j < 3; j++) {
-            const float map = g[k][0] * f.map[0][j] + g[k][1] * f.map[1][j];
-            axes[k][j] += j_diagonal * map;
-            axes[2][j] += j_depth * map;
+            axes[k][j] += j_diagonal * by_map[k][j];
+            axes[2][j] += j_depth * by_map[k][j];
         }
         for (int row = 0; row < 3; row++)
-            map_axes[k][row] =
-                f.map[k][0] * f.axes[row][0] + f.map[k][1] * f.axes[row][1] + f.map[k][2] * f.axes[row][2];
+            by_j[k][row] =
+                by_map[k][0] * f.axes[row][0] + by_map[k][1] * f.axes[row][1] + by_map[k][2] * f.axes[row][2];
     }
     float by_rotation[3][3];
     for (int j = 0; j < 3; j++) {
@@ -230,12 +260,24 @@ __device__ void footprint_adjoint(const gs_gaussians &gaussians, const gs_camera
         gradients.quaternion[4 * i + k] = (by_unit[k] - f.unit[k] * radial) / f.length;
 }
 
-// Adjoint of covariance_from_given: writes the gradient P^T (g / 2) P; returns P C R^T, which is J times the
-// covariance in camera space, as M V^T is.
+// Adjoint of covariance_from_given; arguments as above. Writes the gradient P^T (g / 2) P; returns that of J,
+// g (P C R^T).
 __device__ void given_covariance_adjoint(const float *given, const gs_camera &camera, const linear_view &v,
-                                         const float g[2][2], float *gradient, float map_axes[2][3]) {
-    float p[2][3], by_row[2][3], right[2][3];
+                                         const float by_covariance[2][2], float by_sharp, float *gradient,
+                                         float by_j[2][3]) {
+    float p[2][3], by_row[2][3], right[2][3], g[2][2];
     screen_map(camera, v, p);
+    for (int k = 0; k < 2; k++)
+        for (int l = 0; l < 2; l++) g[k][l] = by_covariance[k][l];
+    if (by_sharp != 0) { // the inverse of P C P^T
+        double s[2][2];
+        project_given(given, p, s);
+        const double scale = by_sharp / (s[0][0] * s[1][1] - s[0][1] * s[0][1]);
+        g[0][0] += float(scale * s[1][1]);
+        g[0][1] -= float(scale * s[0][1]);
+        g[1][0] -= float(scale * s[0][1]);
+        g[1][1] += float(scale * s[0][0]);
+    }
     for (int row = 0; row < 3; row++) {
         float c[3];
         symmetric_row(given, row, c);
@@ -245,10 +287,13 @@ __device__ void given_covariance_adjoint(const float *given, const gs_camera &ca
         }
     }
     const float *r = camera.rotation;
-    for (int k = 0; k < 2; k++)
-        for (int row = 0; row < 3; row++)
-            map_axes[k][row] =
+    for (int row = 0; row < 3; row++) {
+        float map_axes[2]; // P C R^T
+        for (int k = 0; k < 2; k++)
+            map_axes[k] =
                 by_row[k][0] * r[3 * row] + by_row[k][1] * r[3 * row + 1] + by_row[k][2] * r[3 * row + 2];
+        for (int k = 0; k < 2; k++) by_j[k][row] = g[k][0] * map_axes[0] + g[k][1] * map_axes[1];
+    }
     for (int row = 0, at = 0; row < 3; row++)
         for (int column = row; column < 3; column++, at++)
             gradient[at] =
@@ -281,7 +326,10 @@ __global__ void __launch_bounds__(project_block)
     }
 
     const float *sums = moments + i * GS_MOMENTS_STRIDE;
-    const float h = sums[3], h0 = sums[4], h1 = sums[5], h00 = sums[6], h01 = sums[7], h11 = sums[8];
+    const float h = sums[3], h0 = sums[4], h1 = sums[5], h01 = sums[7];
+    // The opacity is divided by the root of the determinant, whose logarithm has the gradient L L^T / 2.
+    const float by_sharp = gaussians.antialias ? h : 0;
+    const float h00 = sums[6] - by_sharp / two_ln2, h11 = sums[8] - by_sharp / two_ln2;
     const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
 
     gradients.opacity_logit[i] = h * (1 - sigmoid(gaussians.opacity_logit[i]));
@@ -299,20 +347,18 @@ __global__ void __launch_bounds__(project_block)
     const float g[2][2] = {{s * w0 * w0 * h00, s * w0 * t0}, {s * w0 * t0, s * (w1 * t0 + w2 * t1)}};
 
     const linear_view v = view_of(gaussians, camera, i);
-    float map_axes[2][3]; // M V^T
+    float by_j[2][3];
     if (gaussians.covariance)
-        given_covariance_adjoint(gaussians.covariance + 6 * i, camera, v, g, gradients.covariance + 6 * i,
-                                 map_axes);
+        given_covariance_adjoint(gaussians.covariance + 6 * i, camera, v, g, by_sharp,
+                                 gradients.covariance + 6 * i, by_j);
     else
-        footprint_adjoint(gaussians, camera, v, i, g, gradients, map_axes);
+        footprint_adjoint(gaussians, camera, v, i, g, by_sharp, gradients, by_j);
 
     const float focal[2] = {camera.fx, camera.fy}, z = v.p[2];
     float point[3] = {0, 0, 0};
     for (int k = 0; k < 2; k++) {
         const float j_diagonal = focal[k] / z;
-        // Gradient by two entries of J: [k][k] and [k][2].
-        const float by_diagonal = g[k][0] * map_axes[0][k] + g[k][1] * map_axes[1][k];
-        const float by_depth = g[k][0] * map_axes[0][2] + g[k][1] * map_axes[1][2];
+        const float by_diagonal = by_j[k][k], by_depth = by_j[k][2];
         point[2] -= (by_diagonal * j_diagonal - by_depth * j_diagonal * v.ratio[k]) / z;
         if (!v.ratio_cut[k]) {
             const float by_ratio = -by_depth * j_diagonal;
