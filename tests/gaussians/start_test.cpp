@@ -176,20 +176,43 @@ TEST(view_order, every_view_once_before_any_again) {
                 view_order_open(&other, 13, 6, &why));
     std::vector<std::vector<size_t>> rounds(4);
     bool differs = false;
+    int64_t step = 0;
     for (auto &round : rounds) {
-        for (int i = 0; i < 13; i++) {
-            round.push_back(view_order_next(&order));
-            EXPECT_EQ(round.back(), view_order_next(&same));
-            differs |= round.back() != view_order_next(&other);
+        for (int i = 0; i < 13; i++, step++) {
+            round.push_back(view_order_at(&order, step));
+            differs |= round.back() != view_order_at(&other, step);
         }
         EXPECT_EQ(std::set<size_t>(round.begin(), round.end()).size(), 13u);
         EXPECT_EQ(*std::max_element(round.begin(), round.end()), 12u);
     }
     EXPECT_TRUE(differs);
     EXPECT_NE(rounds[0], rounds[1]);
+    while (step-- > 0) EXPECT_EQ(rounds[size_t(step / 13)][size_t(step % 13)], view_order_at(&same, step));
     view_order_close(&order);
     view_order_close(&same);
     view_order_close(&other);
+}
+
+TEST(random, streams_differ_in_each_part_of_their_key) {
+    std::set<uint64_t> states;
+    for (uint64_t seed = 0; seed < 6; seed++)
+        for (uint64_t purpose = 0; purpose < 6; purpose++)
+            for (uint64_t iteration = 0; iteration < 6; iteration++)
+                for (uint64_t index = 0; index < 6; index++) {
+                    const random_stream stream = random_at(seed, purpose, iteration, index);
+                    EXPECT_EQ(stream.state, random_at(seed, purpose, iteration, index).state);
+                    states.insert(stream.state);
+                }
+    EXPECT_EQ(states.size(), size_t{6 * 6 * 6 * 6});
+    double sum = 0, product = 0; // first draws of neighbours: uniform, uncorrelated
+    for (uint64_t index = 0; index < 20000; index++) {
+        random_stream a = random_at(1, 2, 3, index), b = random_at(1, 2, 3, index + 1);
+        const double x = random_unit(&a) - 0.5, y = random_unit(&b) - 0.5;
+        sum += x;
+        product += x * y;
+    }
+    EXPECT_NEAR(sum / 20000, 0, 0.01);
+    EXPECT_NEAR(product / 20000, 0, 0.003);
 }
 
 TEST(random, splitmix64_as_published) {

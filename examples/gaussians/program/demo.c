@@ -99,11 +99,11 @@ static bool compare_strategies(const demo *d, const gs_gaussians *gaussians, fau
 }
 
 // `host` holds the scene as it should be, and afterwards the trained one.
-static bool train_demo(demo *d, const gs_gaussians *host, gs_gaussians *gaussians, fault *why) {
+static bool train_demo(demo *d, const gs_gaussians *host, training_state *state, fault *why) {
     quality before, after;
     training_report report;
     training_settings settings = demo_settings(d->options);
-    device_gaussians_upload(gaussians, host);
+    const gs_gaussians *gaussians = &state->gaussians;
     if (!make_targets(d, gaussians, why)) return false;
 
     demo_disturb(host, (uint64_t)d->options->seed);
@@ -113,8 +113,10 @@ static bool train_demo(demo *d, const gs_gaussians *host, gs_gaussians *gaussian
     fflush(stdout);
     if (!quality_measure(gaussians, d->views, DEMO_VIEWS, demo_background, &before, NULL, why) ||
         !render_view(gaussians, &d->views[0].camera, &d->before, why) ||
-        !train(gaussians, d->views, DEMO_VIEWS, &settings, &report, why) ||
-        !quality_measure(gaussians, d->views, DEMO_VIEWS, demo_background, &after, NULL, why) ||
+        !train(state, d->views, DEMO_VIEWS, &settings, NULL, &report, why))
+        return false;
+    training_report_free(&report);
+    if (!quality_measure(gaussians, d->views, DEMO_VIEWS, demo_background, &after, NULL, why) ||
         !render_view(gaussians, &d->views[0].camera, &d->after, why))
         return false;
     device_gaussians_download(host, gaussians);
@@ -138,9 +140,10 @@ static bool run_demo(demo *d, fault *why) {
         !path_join(d->scene_path, folder, "demo.ply", why) || !output_is_possible(d->picture_path, why) ||
         !output_is_possible(d->scene_path, why) || !demo_scene(&host, why))
         return false;
-    gs_gaussians gaussians = device_gaussians_allocate(host.count, host.sh_degree);
-    bool done = train_demo(d, &host, &gaussians, why);
-    device_gaussians_free(&gaussians);
+    training_state state;
+    training_state_open(&state, &host);
+    bool done = train_demo(d, &host, &state, why);
+    training_state_close(&state);
     gaussians_free(&host);
     return done;
 }

@@ -58,6 +58,15 @@ void device_gaussians_upload(const gs_gaussians *device, const gs_gaussians *hos
     for (int i = 0; i < ARRAYS; i++) device_upload(*target.array[i], *source.array[i], source.bytes[i]);
 }
 
+void device_gaussians_copy(const gs_gaussians *to, const gs_gaussians *from) {
+    assert(to->count == from->count && to->sh_degree == from->sh_degree);
+    gs_gaussians target_of = *to, source_of = *from;
+    layout target = layout_of(&target_of), source = layout_of(&source_of);
+    for (int i = 0; i < ARRAYS; i++)
+        DEVICE_CHECK(
+            cudaMemcpy(*target.array[i], *source.array[i], source.bytes[i], cudaMemcpyDeviceToDevice));
+}
+
 void device_gaussians_download(const gs_gaussians *host, const gs_gaussians *device) {
     assert(device->count == host->count && device->sh_degree == host->sh_degree);
     gs_gaussians to = *host, from = *device;

@@ -102,27 +102,32 @@ static void print_summary(const train_options *options, const split *parts, cons
     printf("\n");
 }
 
+// The trained Gaussians in host memory, in place of those training started from.
+static bool fetch_gaussians(gs_gaussians *host, const gs_gaussians *device, fault *why) {
+    gaussians_free(host);
+    if (!gaussians_allocate(host, device->count, device->sh_degree, why)) return false;
+    device_gaussians_download(host, device);
+    int64_t dropped = gaussians_keep_finite(host);
+    if (dropped > 0)
+        fprintf(stderr, "splat: dropped %lld Gaussians whose parameters overflowed\n", (long long)dropped);
+    return true;
+}
+
 // From Gaussians in host memory to the file; `host` receives the trained ones.
 static bool train_and_write(const train_options *options, const split *parts, gs_gaussians *host,
                             training_settings *settings, fault *why) {
-    training_report report;
+    training_report report = {0};
     quality held_out = {0, 0};
-    gs_gaussians gaussians = device_gaussians_allocate(host->count, host->sh_degree);
-    device_gaussians_upload(&gaussians, host);
-    bool done = train(&gaussians, parts->views, parts->training, settings, &report, why);
-    if (done) {
-        device_gaussians_download(host, &gaussians);
-        int64_t dropped = gaussians_keep_finite(host);
-        if (dropped > 0)
-            fprintf(stderr, "splat: dropped %lld Gaussians whose parameters overflowed\n",
-                    (long long)dropped);
-        done = ply_write(options->output, host, why);
-    }
+    training_state state;
+    training_state_open(&state, host);
+    bool done = train(&state, parts->views, parts->training, settings, NULL, &report, why) &&
+                fetch_gaussians(host, &state.gaussians, why) && ply_write(options->output, host, why);
     if (done && parts->held_out)
-        done = quality_measure(&gaussians, parts->views + parts->training, parts->held_out,
+        done = quality_measure(&state.gaussians, parts->views + parts->training, parts->held_out,
                                settings->background, &held_out, NULL, why);
     if (done) print_summary(options, parts, host, &report, &held_out);
-    device_gaussians_free(&gaussians);
+    training_report_free(&report);
+    training_state_close(&state);
     return done;
 }
 

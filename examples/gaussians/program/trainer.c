@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "trainer.h"
 #include "device.h"
-#include "device_gaussians.h"
 #include "frame.h"
 #include "gs_check.h"
 #include "progress.h"
@@ -12,128 +11,152 @@
 // Losses stay on the device and come over in batches, so that a step does not wait for its own.
 enum { BATCH = 100 };
 
-static double mean(const double *values, int64_t count) {
-    double sum = 0;
-    for (int64_t i = 0; i < count; i++) sum += values[i];
-    return sum / (double)count;
+int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_t step) {
+    int64_t degree = settings->sh_interval > 0 ? (step - 1) / settings->sh_interval : sh_degree;
+    return degree < sh_degree ? (int)degree : sh_degree;
 }
 
-// Copies the batch's last `count` losses, of the steps up to and with `step`, to the history.
-static bool fetch_losses(double *history, const double (*results)[3], int64_t step, int64_t count,
-                         fault *why) {
-    double batch[BATCH][3];
-    device_download(batch, results, (size_t)count * sizeof *batch);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t of_step = step - count + i;
-        history[of_step] = batch[i][0];
-        if (!isfinite(batch[i][0]))
-            return fail(why, "the loss is not finite at iteration %lld", (long long)of_step + 1);
-    }
-    return true;
+float scheduled_mean_rate(const training_settings *settings, int64_t step) {
+    double progress = settings->iterations > 1 ? (double)(step - 1) / (double)(settings->iterations - 1) : 0;
+    return settings->rates.mean * (float)pow(settings->final_mean_rate / settings->rates.mean, progress);
 }
 
 typedef struct trainer {
+    training_state *state;
+    const target_view *views;
+    const training_settings *settings;
     frame f;
-    stage_clock clock;
     reduction_choice reduction;
     view_order order;
-    gs_gaussians gradients, first_moment, second_moment;
-    double (*results)[3]; // device, [BATCH]
-    double *history;      // host, [iterations]
+    double (*results)[3]; // device, [BATCH]: of the steps since the last fetch
+    int64_t waiting;      // how many of them there are
+    double started;
+    training_report report;
 } trainer;
 
-static bool trainer_open(trainer *t, const gs_gaussians *gaussians, size_t view_count,
+static bool trainer_open(trainer *t, training_state *state, const target_view *views, size_t view_count,
                          const training_settings *settings, fault *why) {
-    *t = (trainer){0};
-    t->history = calloc((size_t)settings->iterations, sizeof(double));
-    if (!t->history)
-        return fail(why, "no memory for the losses of %lld iterations", (long long)settings->iterations);
+    *t = (trainer){.state = state, .views = views, .settings = settings, .started = seconds_now()};
+    const int64_t steps = settings->iterations - state->iteration;
+    t->report.first_iteration = state->iteration + 1;
+    t->report.iterations = state->iteration;
+    t->report.losses = calloc((size_t)steps + 1, sizeof *t->report.losses);
+    if (!t->report.losses) return fail(why, "no memory for the losses of %lld iterations", (long long)steps);
     if (!view_order_open(&t->order, view_count, settings->seed, why)) return false;
-    t->gradients = device_gaussians_allocate(gaussians->count, gaussians->sh_degree);
-    t->first_moment = device_gaussians_allocate(gaussians->count, gaussians->sh_degree);
-    t->second_moment = device_gaussians_allocate(gaussians->count, gaussians->sh_degree);
     t->results = device_allocate(BATCH * sizeof *t->results);
-    stage_clock_open(&t->clock);
+    stage_clock_open(&t->report.clock);
     reduction_choice_open(&t->reduction, settings->reduction, settings->threshold);
-    t->f.clock = &t->clock;
+    t->f.clock = &t->report.clock;
     return true;
 }
 
+// But for the report.
 static void trainer_close(trainer *t) {
     reduction_choice_close(&t->reduction);
-    stage_clock_close(&t->clock);
     device_free(t->results);
-    device_gaussians_free(&t->second_moment);
-    device_gaussians_free(&t->first_moment);
-    device_gaussians_free(&t->gradients);
     view_order_close(&t->order);
-    free(t->history);
     frame_free(&t->f);
 }
 
-static void train_step(trainer *t, const gs_gaussians *gaussians, const target_view *view, int64_t step,
-                       const training_settings *settings) {
-    int64_t degree = settings->sh_interval > 0 ? (step - 1) / settings->sh_interval : gaussians->sh_degree;
-    if (degree > gaussians->sh_degree) degree = gaussians->sh_degree;
-    double progress = settings->iterations > 1 ? (double)(step - 1) / (double)(settings->iterations - 1) : 0;
+static void train_step(trainer *t) {
+    training_state *state = t->state;
+    const training_settings *settings = t->settings;
+    const int64_t step = state->iteration + 1;
+    const target_view *view = &t->views[view_order_at(&t->order, state->iteration)];
+    const int degree = scheduled_sh_degree(settings, state->gaussians.sh_degree, step);
     gs_adam_rates rates = settings->rates;
-    rates.mean *= (float)pow(settings->final_mean_rate / settings->rates.mean, progress);
+    rates.mean = scheduled_mean_rate(settings, step);
 
-    stage_clock_start(&t->clock);
-    frame_render(&t->f, gaussians, (int)degree, &view->camera, settings->background);
-    frame_loss(&t->f, view->pixels, t->results[(step - 1) % BATCH], true);
+    stage_clock_start(&t->report.clock);
+    frame_render(&t->f, &state->gaussians, degree, &view->camera, settings->background);
+    frame_loss(&t->f, view->pixels, t->results[t->waiting++], true);
     reduction_choice_begin(&t->reduction);
     frame_render_backward(&t->f, t->reduction.reduction, t->reduction.threshold);
     reduction_choice_end(&t->reduction, t->f.lists.pairs);
-    frame_project_backward(&t->f, &t->gradients);
-    GS_CHECK(gs_adam(gaussians, &t->gradients, &t->first_moment, &t->second_moment, &rates, step, NULL));
-    stage_clock_mark(&t->clock, STAGE_ADAM);
+    frame_project_backward(&t->f, &state->gradients);
+    GS_CHECK(gs_adam(&state->gaussians, &state->gradients, &state->first_moment, &state->second_moment,
+                     &rates, step, NULL));
+    stage_clock_mark(&t->report.clock, STAGE_ADAM);
+    state->iteration = step;
 }
 
-// *done: the steps that were.
-static bool train_all(trainer *t, const gs_gaussians *gaussians, const target_view *views,
-                      const training_settings *settings, int64_t *done, fault *why) {
+// Adds the waiting losses to the report.
+static bool fetch_losses(trainer *t, fault *why) {
+    double batch[BATCH][3];
+    training_report *report = &t->report;
+    device_download(batch, t->results, (size_t)t->waiting * sizeof *batch);
+    for (int64_t i = 0; i < t->waiting; i++) {
+        report->losses[++report->iterations - report->first_iteration] = batch[i][0];
+        if (!isfinite(batch[i][0]))
+            return fail(why, "the loss is not finite at iteration %lld", (long long)report->iterations);
+    }
+    t->waiting = 0;
+    return true;
+}
+
+static double mean(const double *values, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += values[i];
+    return count > 0 ? sum / (double)count : NAN;
+}
+
+static bool update_report(trainer *t, fault *why) {
+    if (!fetch_losses(t, why)) return false;
+    training_report *report = &t->report;
+    const int64_t steps = report->iterations - report->first_iteration + 1;
+    int64_t window = steps / 10 + 1;
+    if (window > 100) window = 100;
+    if (window > steps) window = steps;
+    report->loss_window = window;
+    report->first_loss = mean(report->losses, window);
+    report->last_loss = mean(report->losses + steps - window, window);
+    report->seconds = seconds_now() - t->started;
+    report->reduction = reduction_choice_report(&t->reduction);
+    return true;
+}
+
+static bool train_all(trainer *t, const training_observer *observer, fault *why) {
+    const training_settings *settings = t->settings;
     progress bar;
     progress_begin(&bar, "training", settings->iterations);
-    bool finite = true, last = false;
-    for (int64_t step = 1; !last && finite; step++) {
-        train_step(t, gaussians, &views[view_order_next(&t->order)], step, settings);
+    bool done = true, last = t->state->iteration >= settings->iterations;
+    while (!last && done) {
+        train_step(t);
+        const int64_t step = t->state->iteration;
         last = step == settings->iterations ||
-               (settings->seconds > 0 && seconds_now() - bar.started >= settings->seconds);
-        int64_t batched = (step - 1) % BATCH + 1;
-        if (batched == BATCH || last)
-            finite = fetch_losses(t->history, (const double(*)[3])t->results, step, batched, why);
+               (settings->seconds > 0 && seconds_now() - bar.started >= settings->seconds) ||
+               (observer && observer->end && *observer->end);
         if (progress_due(&bar)) {
             double loss;
-            device_download(&loss, t->results[batched - 1], sizeof loss);
+            device_download(&loss, t->results[t->waiting - 1], sizeof loss);
             progress_show(&bar, step, loss);
         }
-        *done = step;
+        if (observer && observer->observe && (last || step % observer->interval == 0))
+            done = update_report(t, why) && observer->observe(observer->context, t->state, &t->report, why);
+        else if (t->waiting == BATCH)
+            done = fetch_losses(t, why);
     }
     DEVICE_CHECK(cudaDeviceSynchronize());
     progress_end(&bar);
-    return finite;
+    return done;
 }
 
-bool train(const gs_gaussians *gaussians, const target_view *views, size_t view_count,
-           const training_settings *settings, training_report *report, fault *why) {
+bool train(training_state *state, const target_view *views, size_t view_count,
+           const training_settings *settings, const training_observer *observer, training_report *report,
+           fault *why) {
     trainer t;
-    double started = seconds_now();
-    int64_t steps = 0;
-    bool done = trainer_open(&t, gaussians, view_count, settings, why) &&
-                train_all(&t, gaussians, views, settings, &steps, why);
-    stage_clock_close(&t.clock);
-    if (done) {
-        int64_t window = steps / 10 + 1;
-        if (window > 100) window = 100;
-        *report = (training_report){.iterations = steps,
-                                    .loss_window = window,
-                                    .first_loss = mean(t.history, window),
-                                    .last_loss = mean(t.history + steps - window, window),
-                                    .seconds = seconds_now() - started,
-                                    .clock = t.clock,
-                                    .reduction = reduction_choice_report(&t.reduction)};
-    }
+    bool done = trainer_open(&t, state, views, view_count, settings, why) && train_all(&t, observer, why) &&
+                update_report(&t, why);
+    stage_clock_close(&t.report.clock);
+    if (done)
+        *report = t.report;
+    else
+        training_report_free(&t.report);
     trainer_close(&t);
     return done;
+}
+
+void training_report_free(training_report *report) {
+    free(report->losses);
+    report->losses = NULL;
 }

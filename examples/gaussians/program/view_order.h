@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: MIT
-// Which view comes next: all of them in a random order, then all again in another.
+// Which view comes next: all of them in a random order, then all again in another. A function of the step, so
+// a run that is taken up again goes on with the view it would have had.
 #ifndef SPLAT_VIEW_ORDER_H
 #define SPLAT_VIEW_ORDER_H
 
 #include "fault.h"
-#include "random.h"
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef struct view_order {
-    size_t count, used;
+    size_t count;
+    uint64_t seed;
+    int64_t round; // whose permutation stands in `order`; -1: none yet
     size_t *order; // a permutation of 0..count-1
-    random_stream random;
 } view_order;
 
 bool view_order_open(view_order *order, size_t count, uint64_t seed, fault *why); // count >= 1
-size_t view_order_next(view_order *order);
+// The view of step 0, 1, ... Cost: nothing, but count random numbers where a round begins or is left.
+size_t view_order_at(view_order *order, int64_t step);
 void view_order_close(view_order *order);
 
 #ifdef __cplusplus

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// All that the rest of a training run depends on, beside its settings and its views: whoever has saved this
+// can go on from it. Random numbers need no state: each is drawn from the seed, its purpose, the iteration
+// and an index (random_at in random.h).
+#ifndef SPLAT_TRAINING_STATE_H
+#define SPLAT_TRAINING_STATE_H
+
+#include "gs.h"
+
+typedef struct training_state {
+    int64_t iteration; // steps done
+    int64_t capacity;  // rows that every array has memory for; >= gaussians.count
+    // Device. All have one count and one sh_degree.
+    gs_gaussians gaussians, first_moment, second_moment;
+    float *density; // [count][2], since the last density step: sum of |mean2d_gradient|, views that saw it
+    // Scratch, the one thing here that need not be saved: between steps nothing in it is read.
+    gs_gaussians gradients;
+} training_state;
+
+// A state before the first step: the Gaussians of `host`, all else zeros.
+void training_state_open(training_state *state, const gs_gaussians *host);
+// Memory for `count` rows at least; grows by doubling and keeps the rows there are. Failures of the device
+// end the program, here and in all else.
+void training_state_reserve(training_state *state, int64_t count);
+// Of all arrays; new rows (memory for them must be reserved) are not cleared.
+void training_state_set_count(training_state *state, int64_t count);
+void training_state_close(training_state *state); // harmless on {0}
+
+#endif
