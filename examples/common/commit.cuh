@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// How the K values of each lane get from a kernel to sum_memory. A kernel takes a commit as its last argument
+// and calls it by whole warps,
+//
+//     commit(active, key, value); // float value[K]; the contract is that of distwar/reduce.cuh
+//
+// so that it has one body for every reduction; sum_values launches it with the one that the host chose.
+#ifndef COMMON_COMMIT_CUH
+#define COMMON_COMMIT_CUH
+
+#include "launch.cuh"
+#include "reduction.h"
+#include "sum_memory.h"
+#include <distwar/fixed.cuh>
+#include <distwar/reduce.cuh>
+
+template <distwar::strategy Strategy>
+struct commit_floats {
+    distwar::record<float> sums;
+    int balance_threshold;
+
+    template <int K>
+    __device__ __forceinline__ void operator()(bool active, int key, const float (&value)[K]) const {
+        distwar::reduce<Strategy>(distwar::all_lanes, active, key, value, sums, balance_threshold);
+    }
+};
+
+template <int K>
+struct commit_fixed {
+    distwar::record<long long> sums;
+    int balance_threshold;
+    distwar::fixed_format<K> format;
+
+    __device__ __forceinline__ void operator()(bool active, int key, const float (&value)[K]) const {
+        distwar::reduce_fixed(distwar::all_lanes, active, key, value, sums, format, balance_threshold);
+    }
+};
+
+// Adds nothing and counts what the others meet.
+struct commit_lane_counts {
+    lane_histogram *counts;
+
+    template <int K>
+    __device__ __forceinline__ void operator()(bool active, int key, const float (&)[K]) const {
+        const unsigned active_lanes = __ballot_sync(distwar::all_lanes, active);
+        const unsigned group = distwar::lanes_with_key(distwar::all_lanes, key) & active_lanes;
+        const bool leads = active && distwar::lowest_lane(group) == distwar::lane_id();
+        const unsigned leaders = __ballot_sync(distwar::all_lanes, leads);
+        if (distwar::lane_id() != 0) return;
+        atomicAdd(&counts->active_lanes[distwar::count_lanes(active_lanes)], 1ull);
+        atomicAdd(&counts->distinct_keys[distwar::count_lanes(leaders)], 1ull);
+    }
+};
+
+// Zeroes the sums, has `launch_kernel(commit)` launch the kernel on `stream`, and leaves the sums of K values
+// as floats. scale[k]: for REDUCE_FIXED, units per 1.0 of value k, a power of two; a value may be up to 2^39
+// units. threshold: 0..MAX_THRESHOLD. Returns the first error of a launch.
+template <int K, typename Launch>
+cudaError_t sum_values(reduction which, int threshold, const float (&scale)[K], const sum_memory &memory,
+                       cudaStream_t stream, Launch &&launch_kernel) {
+    const size_t stride = size_t(memory.stride), count = size_t(memory.keys) * stride;
+    if (which == REDUCE_FIXED) {
+        commit_fixed<K> commit = {{memory.fixed, stride}, threshold, {{}, memory.flag}};
+        for (int k = 0; k < K; ++k) commit.format.scale[k] = scale[k];
+        cudaError_t status = cudaMemsetAsync(memory.fixed, 0, count * sizeof *memory.fixed, stream);
+        if (status == cudaSuccess) status = launch_kernel(commit);
+        if (status != cudaSuccess) return status;
+        return launch(stream, blocks_for(memory.keys, 256), 256, distwar::fixed_convert<K, float, 24>,
+                      memory.fixed, stride, size_t(memory.keys), commit.format, memory.sums, stride);
+    }
+    const cudaError_t status = cudaMemsetAsync(memory.sums, 0, count * sizeof *memory.sums, stream);
+    if (status != cudaSuccess) return status;
+    const auto strategy = which == REDUCE_ATOMIC   ? distwar::strategy::atomic
+                          : which == REDUCE_SERIAL ? distwar::strategy::serial
+                          : which == REDUCE_BFLY   ? distwar::strategy::bfly
+                                                   : distwar::strategy::tree;
+    return distwar::with_strategy(strategy, [&](auto chosen) {
+        return launch_kernel(commit_floats<chosen>{{memory.sums, stride}, threshold});
+    });
+}
+
+#endif

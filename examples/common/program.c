@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+#include "program.h"
+#include "command_line.h"
+#include <distwar/version.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef DISTWAR_SIMT
+static const char backend[] = "simt";
+#else
+static const char backend[] = "cuda";
+#endif
+
+static void print_usage(const program_spec *program, FILE *stream) {
+    fprintf(stream, "usage: %s COMMAND [arguments]\n\nCommands:\n", program->name);
+    for (const program_command *c = program->commands; c->name; c++)
+        fprintf(stream, "  %-8s %s\n", c->name, c->summary);
+    fprintf(stream,
+            "\n'%s COMMAND --help' says more; '%s --version' names version and backend.\n\nExamples:\n%s",
+            program->name, program->name, program->examples);
+}
+
+static int run_command(const program_spec *program, int argc, char **argv) {
+    for (const program_command *c = program->commands; c->name; c++)
+        if (strcmp(argv[0], c->name) == 0) return c->run(argc, argv);
+    fprintf(stderr, "%s: there is no command '%s'\n\n", program->name, argv[0]);
+    print_usage(program, stderr);
+    return EXIT_USAGE;
+}
+
+static int run(const program_spec *program, int argc, char **argv) {
+    if (argc < 2) {
+        print_usage(program, stderr);
+        return EXIT_USAGE;
+    }
+    bool help = strcmp(argv[1], "help") == 0;
+    if (help && argc == 3) return run_command(program, 2, (char *[]){argv[2], "--help"});
+    if (help || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_usage(program, stdout);
+        return EXIT_SUCCESS;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("%s %s (%s)\n", program->name, DISTWAR_VERSION, backend);
+        return EXIT_SUCCESS;
+    }
+    return run_command(program, argc - 1, argv + 1);
+}
+
+int program_run(const program_spec *program, int argc, char **argv) {
+    int code = run(program, argc, argv);
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    fprintf(stderr, "%s: cannot write to stdout: %s\n", program->name, strerror(errno));
+    return code == EXIT_SUCCESS ? EXIT_FAILURE : code;
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// A program of several commands: `NAME COMMAND [arguments]`, with help and version.
+#ifndef COMMON_PROGRAM_H
+#define COMMON_PROGRAM_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct program_command {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv); // argv[0] is the command's name; returns the exit code
+} program_command;
+
+typedef struct program_spec {
+    const char *name;
+    const program_command *commands; // the last has no name
+    const char *examples;            // lines
+} program_spec;
+
+// Returns the exit code of main. Also checks that what was printed reached its end.
+int program_run(const program_spec *program, int argc, char **argv);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

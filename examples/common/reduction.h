@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// How a kernel adds a warp's values to memory, as a choice on the command line: the strategies of
+// distwar/policy.cuh and distwar/fixed.cuh. commit.cuh makes kernels of it.
+#ifndef COMMON_REDUCTION_H
+#define COMMON_REDUCTION_H
+
+#include "fault.h"
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum reduction {
+    REDUCE_ATOMIC, // the baseline
+    REDUCE_SERIAL,
+    REDUCE_BFLY, // where lanes hold several keys, or not all are active: atomics
+    REDUCE_TREE,
+    REDUCE_FIXED, // integers: the same sums to the last bit in every run
+    REDUCTIONS    // stands for all of them, or for the tuner
+} reduction;
+
+enum {
+    MAX_THRESHOLD = 33, // sums nothing in the warp
+    MAX_THRESHOLDS = MAX_THRESHOLD + 1,
+    DEFAULT_THRESHOLD = 0
+};
+
+#define REDUCE_HELP "how the adjoint adds gradients"
+#define THRESHOLD_HELP                                                                                       \
+    "sum a group of this many active lanes or more in the warp, else plain atomics; 33: never"
+
+const char *reduction_name(reduction which); // NULL if out of range
+// Whether a threshold changes what it does.
+bool reduction_has_threshold(reduction which);
+// For OPTION_CHOICE, NULL-ended: the names in their order and "all", or "auto", which is REDUCTIONS.
+const char *const *reduction_names_and_all(void);
+const char *const *reduction_names_and_auto(void);
+// The option --thresholds: "0,8,16", each 0..MAX_THRESHOLD.
+bool parse_thresholds(const char *text, int out[MAX_THRESHOLDS], size_t *count, fault *why);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
