@@ -6,7 +6,7 @@
 
 namespace {
 
-const char *const commands[] = {"train", "render", "eval", "bench", "info", "demo"};
+const char *const commands[] = {"train", "render", "eval", "bench", "info", "generate", "demo"};
 
 TEST_F(program, without_a_command_explains_itself) {
     outcome run = splat({});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "camera.h"
+#include "vector.h"
 #include <math.h>
 
 void camera_center(const gs_camera *camera, double center[3]) {
@@ -20,15 +21,6 @@ gs_camera camera_with_view_angle(int width, int height, double angle) {
                        .cy = (float)height / 2,
                        .rotation = {1, 0, 0, 0, 1, 0, 0, 0, 1},
                        .near_plane = 0.2f};
-}
-
-static void cross(const double a[3], const double b[3], double out[3]) {
-    for (int i = 0; i < 3; i++) out[i] = a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3];
-}
-
-static void normalize(double v[3]) {
-    double length = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
-    for (int i = 0; i < 3; i++) v[i] /= length;
 }
 
 void camera_look_at(gs_camera *camera, const double eye[3], const double target[3], const double up[3]) {

@@ -12,6 +12,7 @@ int demo_command(int argc, char **argv);
 int eval_command(int argc, char **argv);
 int bench_command(int argc, char **argv);
 int info_command(int argc, char **argv);
+int generate_command(int argc, char **argv);
 
 // ply_read that also refuses a scene without Gaussians.
 bool read_scene_to_measure(const char *path, gs_gaussians *out, fault *why);

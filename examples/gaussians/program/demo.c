@@ -138,7 +138,7 @@ static bool run_demo(demo *d, fault *why) {
     gs_gaussians host;
     if (!path_join(d->picture_path, folder, "demo.png", why) ||
         !path_join(d->scene_path, folder, "demo.ply", why) || !output_is_possible(d->picture_path, why) ||
-        !output_is_possible(d->scene_path, why) || !demo_scene(&host, why))
+        !output_is_possible(d->scene_path, why) || !demo_scene(3000, (uint64_t)d->options->seed, &host, why))
         return false;
     training_state state;
     training_state_open(&state, &host);

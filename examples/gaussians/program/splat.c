@@ -17,6 +17,7 @@ static const struct {
     {"eval", "how close a scene comes to photographs: PSNR, SSIM", eval_command},
     {"bench", "what each stage costs on a scene, with every strategy", bench_command},
     {"info", "what is in a scene's file", info_command},
+    {"generate", "pictures of a built-in scene, as data to train on", generate_command},
     {"demo", "train a built-in scene; needs no files", demo_command},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// splat generate: the data is what our loader reads, and shows the scene that is written beside it.
+#include "program_run.h"
+#include "dataset.h"
+#include <algorithm>
+
+namespace {
+
+class generate : public program {
+  protected:
+    void make(const char *name, std::vector<std::string> more = {}) const {
+        more.insert(more.begin(), {"generate", at(name), "--views", "6", "--test-views", "2", "--size", "48",
+                                   "--gaussians", "2000"});
+        outcome run = splat(more);
+        ASSERT_EQ(run.code, 0) << run.err;
+        EXPECT_EQ(run.err, "");
+        EXPECT_CONTAINS(run.out, "6 views to train on, 2 held out, 48 x 48");
+    }
+};
+
+TEST_F(generate, is_data_of_an_object) {
+    make("data");
+    dataset data;
+    fault why;
+    const dataset_options loading = {1, {1, 1, 1}, nullptr, nullptr};
+    ASSERT_TRUE(dataset_load(at("data").c_str(), &loading, &data, &why)) << why.text;
+    ASSERT_EQ(data.view_count, 8u);
+    EXPECT_TRUE(data.cut_out);
+    EXPECT_EQ(data.point_count, 0u);
+    size_t held_out = 0;
+    for (size_t i = 0; i < data.view_count; i++) {
+        const image &shown = data.views[i].picture;
+        held_out += data.views[i].held_out;
+        EXPECT_EQ(shown.width, 48);
+        EXPECT_EQ(shown.height, 48);
+        int covered = 0;
+        for (int p = 0; p < 48 * 48; p++) {
+            const uint8_t *pixel = shown.pixels + 3 * p;
+            const bool background = std::min({pixel[0], pixel[1], pixel[2]}) > 230;
+            const int x = p % 48, y = p / 48;
+            covered += !background;
+            if (x == 0 || x == 47 || y == 0 || y == 47) {
+                EXPECT_TRUE(background) << "cut off at " << x << ", " << y << " of view " << i;
+            }
+        }
+        EXPECT_GT(covered, 48 * 48 / 4);
+    }
+    EXPECT_EQ(held_out, 2u);
+    dataset_free(&data);
+}
+
+TEST_F(generate, shows_its_scene) {
+    make("data");
+    outcome run = splat({"eval", at("data") / "scene.ply", "--cameras", at("data"), "--background", "1,1,1"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    const size_t mean = run.out.find("mean");
+    ASSERT_NE(mean, std::string::npos) << run.out;
+    EXPECT_GT(std::strtod(run.out.c_str() + mean + strlen("mean"), nullptr), 45) << run.out;
+}
+
+TEST_F(generate, the_seed_decides) {
+    make("one");
+    make("again");
+    make("other", {"--seed", "2"});
+    for (const char *file :
+         {"transforms_train.json", "transforms_test.json", "train/r_0005.png", "scene.ply"}) {
+        EXPECT_EQ(contents(at("one") / file), contents(at("again") / file)) << file;
+        EXPECT_NE(contents(at("one") / file), contents(at("other") / file)) << file;
+        EXPECT_NE(contents(at("one") / file), "") << file;
+    }
+}
+
+TEST_F(generate, a_place_that_cannot_be_written_is_refused) {
+    std::ofstream(at("file")) << "not a folder";
+    for (const fs::path &place : {at("file"), at("no") / "such" / "folder"}) {
+        outcome run = splat({"generate", place});
+        EXPECT_EQ(run.code, 1);
+        EXPECT_CONTAINS(run.err, place.string());
+    }
+    EXPECT_EQ(contents(at("file")), "not a folder");
+    EXPECT_EQ(splat({"generate"}).code, 2);
+    EXPECT_EQ(splat({"generate", at("data"), "--views", "0"}).code, 2);
+    EXPECT_EQ(files_in_folder(), 1u);
+}
+
+} // namespace
