@@ -311,6 +311,19 @@ TEST_F(bench, centers_the_principal_point) {
     EXPECT_TRUE(report["center_principal"].is(true));
 }
 
+TEST_F(bench, makes_pictures_of_the_size_asked_for) {
+    const json report = benched({"--reduce", "atomic", "--views", "1", "--size", "33x70"});
+    EXPECT_EQ(report["views"].at(0)["width"].number(), 33);
+    EXPECT_EQ(report["views"].at(0)["height"].number(), 70);
+    EXPECT_EQ(report["size"].text(), "33x70");
+    EXPECT_GT(report["views"].at(0)["pairs"].number(), 0);
+    for (const char *size : {"33", "33x", "0x70", "33x70x1", "33x16385", "33x-70", "x"}) {
+        const outcome run = run_bench({"--size", size});
+        EXPECT_EQ(run.code, 2) << size;
+        EXPECT_CONTAINS(run.err, size);
+    }
+}
+
 TEST_F(bench, of_a_scene_out_of_sight_is_all_zeros) {
     write_scene(at("scene.ply"), 3, 0, 0, -20);
     const json report = benched({"--thresholds", "0"});

@@ -157,6 +157,7 @@ static void describe_setting(json_writer *json, const bench_report *report) {
     json_put_integer(json, "view_step", report->view_step);
     json_put_boolean(json, "center_principal", report->center_principal);
     json_put_integer(json, "downscale", report->downscale);
+    json_put_text(json, "size", report->size);
     json_put_integer(json, "runs", report->settings->runs);
 }
 

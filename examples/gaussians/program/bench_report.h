@@ -14,6 +14,7 @@ typedef struct bench_report {
     int view_step;
     bool center_principal;
     int64_t downscale;
+    const char *size;         // or NULL
     const char *const *names; // of the views measured
     const gs_camera *views;
     const bench_settings *settings;

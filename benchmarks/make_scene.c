@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// Writes a scene to measure on (scenes.h), made from a trained one.
+#include "command.h"
+#include "dataset.h"
+#include "ply.h"
+#include "scenes.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MANY, HUGE_ONES };
+
+int main(int argc, char **argv) {
+    int64_t count = 0, seed = 1;
+    int kind = MANY;
+    const char *scene, *cameras = NULL, *output = NULL;
+    static const char *const kinds[] = {"many", "huge", NULL};
+    const option_spec table[] = {
+        {OPTION_CHOICE, "kind", 0, &kind, 0, 0, kinds,
+         "many: copies at a third of the size; huge: each over a quarter of a picture"},
+        {OPTION_INT, "count", 0, &count, 1, INT32_MAX, NULL, "how many Gaussians; required"},
+        {OPTION_INT, "seed", 0, &seed, 0, INFINITY, NULL, "of the random numbers"},
+        {OPTION_TEXT, "cameras", 0, &cameras, 0, 0, NULL,
+         "the folder with the cameras, the first of which says how large huge is; required for that"},
+        {OPTION_TEXT, "output", 'o', &output, 0, 0, NULL, "the scene made, a PLY file; required"},
+        {.kind = OPTION_END}};
+    const command_spec command = {
+        "make_scene",
+        "SCENE.ply --kind KIND --count N -o OUT.ply [options]",
+        "Makes a scene to measure on from a trained one.",
+        "  make_scene fox.ply --kind many --count 3000000 -o many.ply\n"
+        "  make_scene fox.ply --kind huge --count 300 --cameras data/fox -o huge.ply\n",
+        table,
+        1,
+        1};
+    int code;
+    if (!read_command_line(&command, argc, argv, &scene, &code)) return code;
+    fault why;
+    bool usable = count >= 1 && output && (kind == MANY || cameras);
+    if (!usable) {
+        fail(&why, "--count and --output must be given, and for huge ones --cameras");
+        return report_misuse(&command, &why);
+    }
+
+    gs_gaussians from = {0}, out = {0};
+    dataset views = {0};
+    const dataset_options loading = {.downscale = 1, .wanted = dataset_no_picture};
+    bool done = output_is_possible(output, &why) && read_scene_to_measure(scene, &from, &why);
+    if (done && kind == MANY)
+        done = scene_of_many(&from, count, (uint64_t)seed, &out, &why);
+    else
+        done = done && dataset_load(cameras, &loading, &views, &why) &&
+               scene_of_huge(&from, count, &views.views[0].camera, (uint64_t)seed, &out, &why);
+    done = done && ply_write(output, &out, &why);
+    gaussians_free(&out);
+    dataset_free(&views);
+    gaussians_free(&from);
+    return done ? EXIT_SUCCESS : report_failure("make_scene", &why);
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+// How fast the flagship's backward blend is on a scene, with every strategy and threshold of libgs, with
+// cub::WarpReduce, and without what it could not be faster than: floor_a drops the commit and keeps the tree,
+// floor_b drops both.
+//
+//     render_backward SCENE.ply --cameras DATA [options] [--benchmark_...]
+//
+// A time is the mean over the views of one backward blend each, the clearing of the moments with it, by CUDA
+// events, after twice the L2 cache was overwritten. Each run is repeated; median and deviation are over
+// repetitions. Before a run is timed its moments are compared with those of another strategy.
+#include "axes.h"
+#include "bench_views.h"
+#include "command_line.h"
+#include "device.h"
+#include "ply.h"
+#include "random.h"
+#include "render_backward.cuh"
+#include <benchmark/benchmark.h>
+#include <cub/version.cuh>
+#include <algorithm>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <string>
+#include <vector>
+
+namespace {
+
+// The reductions of libgs, then what is for comparison only.
+enum way { cub_warp_reduce = GS_REDUCTIONS, floor_a, floor_b, ways };
+
+const char *name_of(int w) {
+    return w < GS_REDUCTIONS ? gs_reduction_name(gs_reduction(w))
+                             : (const char *[]){"cub", "floor_a", "floor_b"}[w - GS_REDUCTIONS];
+}
+bool has_threshold(int w) {
+    return w == GS_SERIAL || w == GS_BFLY || w == GS_TREE || w == floor_a;
+}
+
+void check(gs_status status, const char *what) {
+    if (status == GS_OK) return;
+    fprintf(stderr, "render_backward: %s: %s\n", what, gs_last_error());
+    exit(EXIT_FAILURE);
+}
+
+template <typename T>
+T *device_array(size_t count) {
+    return static_cast<T *>(device_allocate(count * sizeof(T)));
+}
+
+size_t pixels_of(const gs_camera &camera) {
+    return size_t(camera.width) * size_t(camera.height);
+}
+
+// Everything lives as long as the program.
+struct bench {
+    std::vector<gs_frame> views;
+    float *color_gradient = nullptr, *moments = nullptr;
+    int64_t count = 0;
+    void *scrubbed = nullptr;
+    size_t scrubbed_bytes = 0;
+    cudaEvent_t begin, end;
+    std::vector<float> expected; // moments of the first view
+
+    void open(const gs_gaussians &host, const bench_views &chosen) {
+        DEVICE_CHECK(cudaEventCreate(&begin));
+        DEVICE_CHECK(cudaEventCreate(&end));
+        cudaDeviceProp properties;
+        DEVICE_CHECK(cudaGetDeviceProperties(&properties, 0));
+        scrubbed_bytes = 2 * size_t(properties.l2CacheSize);
+        scrubbed = device_allocate(scrubbed_bytes);
+        count = host.count;
+        moments = device_array<float>(size_t(count) * GS_MOMENTS_STRIDE);
+
+        size_t values = 0;
+        for (size_t v = 0; v < chosen.count; v++) values = std::max(values, 3 * pixels_of(chosen.cameras[v]));
+        std::vector<float> gradient(values);
+        random_stream random = {1};
+        for (float &value : gradient) value = float(2 * random_unit(&random) - 1);
+        color_gradient = device_array<float>(values);
+        device_upload(color_gradient, gradient.data(), values * sizeof(float));
+
+        const gs_gaussians gaussians = upload(host);
+        for (size_t v = 0; v < chosen.count; v++) views.push_back(rendered(gaussians, chosen.cameras[v]));
+        run(views[0], GS_BFLY, 0);
+        expected = moments_now();
+    }
+
+    static gs_gaussians upload(const gs_gaussians &host) {
+        const size_t count = size_t(host.count);
+        const auto copy = [](const float *from, size_t values) {
+            float *to = device_array<float>(values);
+            device_upload(to, from, values * sizeof(float));
+            return to;
+        };
+        gs_gaussians device = host;
+        device.mean = copy(host.mean, 3 * count);
+        device.log_scale = copy(host.log_scale, 3 * count);
+        device.quaternion = copy(host.quaternion, 4 * count);
+        device.opacity_logit = copy(host.opacity_logit, count);
+        device.sh = copy(host.sh, 3 * size_t((host.sh_degree + 1) * (host.sh_degree + 1)) * count);
+        return device;
+    }
+
+    static gs_frame rendered(const gs_gaussians &gaussians, const gs_camera &camera) {
+        gs_frame frame = {};
+        frame.gaussians = gaussians;
+        frame.sh_degree_used = gaussians.sh_degree;
+        frame.camera = camera;
+        const size_t pixels = pixels_of(camera);
+        frame.image.color = device_array<float>(3 * pixels);
+        frame.image.transmittance = device_array<float>(pixels);
+        frame.image.consumed = device_array<uint32_t>(pixels);
+        gs_status status;
+        do {
+            device_free(frame.workspace);
+            frame.pair_capacity = frame.pairs_needed;
+            check(gs_frame_workspace(&frame, &frame.workspace_bytes), "gs_frame_workspace");
+            frame.workspace = device_allocate(frame.workspace_bytes);
+            status = gs_forward(&frame, nullptr);
+        } while (status == GS_PAIRS_DO_NOT_FIT);
+        check(status, "gs_forward");
+        return frame;
+    }
+
+    void run(const gs_frame &f, int w, int threshold) {
+        const gs_camera &camera = f.camera;
+        if (w < GS_REDUCTIONS) {
+            check(gs_render_backward(f.splats, count, &f.lists, camera.width, camera.height, f.background,
+                                     &f.image, color_gradient, nullptr, gs_reduction(w), threshold, moments,
+                                     nullptr),
+                  "gs_render_backward");
+            return;
+        }
+        const backward_input input = {f.splats,  f.lists, camera.width,   camera.height,
+                                      {0, 0, 0}, f.image, color_gradient, nullptr};
+        DEVICE_CHECK(cudaMemsetAsync(moments, 0, size_t(count) * GS_MOMENTS_STRIDE * sizeof(float), nullptr));
+        if (w == cub_warp_reduce)
+            DEVICE_CHECK(launch_render_backward(nullptr, input, cub_commit{{moments, 0}}));
+        else if (w == floor_a)
+            DEVICE_CHECK(launch_render_backward(nullptr, input, floor_a_commit{{moments, threshold}}));
+        else
+            DEVICE_CHECK(launch_render_backward(nullptr, input, floor_b_commit{{moments, 0}}));
+    }
+
+    std::vector<float> moments_now() const {
+        std::vector<float> found(size_t(count) * GS_MOMENTS_STRIDE);
+        device_download(found.data(), moments, found.size() * sizeof(float));
+        return found;
+    }
+
+    // A floor adds nothing; everyone else what the first strategy adds, by the norm.
+    bool is_right(int w, int threshold) {
+        run(views[0], w, threshold);
+        const std::vector<float> found = moments_now();
+        double difference = 0, size = 0;
+        for (size_t i = 0; i < found.size(); i++) {
+            const double wanted = w < floor_a ? expected[i] : 0;
+            difference += (found[i] - wanted) * (found[i] - wanted);
+            size += double(expected[i]) * expected[i];
+        }
+        return difference <= 1e-8 * size;
+    }
+
+    double milliseconds(const gs_frame &f, int w, int threshold) {
+        DEVICE_CHECK(cudaMemsetAsync(scrubbed, 0, scrubbed_bytes, nullptr));
+        DEVICE_CHECK(cudaEventRecord(begin, nullptr));
+        run(f, w, threshold);
+        DEVICE_CHECK(cudaEventRecord(end, nullptr));
+        DEVICE_CHECK(cudaEventSynchronize(end));
+        float ms = 0;
+        DEVICE_CHECK(cudaEventElapsedTime(&ms, begin, end));
+        return ms;
+    }
+};
+
+// Called once a repetition; `checked` is the run's own.
+void measure(benchmark::State &state, bench &b, int w, int threshold, bool &checked) {
+    if (!checked && !b.is_right(w, threshold)) {
+        state.SkipWithError("wrong moments");
+        return;
+    }
+    checked = true;
+    for (auto _ : state) {
+        double sum = 0;
+        for (const gs_frame &view : b.views) sum += b.milliseconds(view, w, threshold);
+        state.SetIterationTime(sum * 1e-3 / double(b.views.size()));
+    }
+}
+
+void register_all(bench &b, const std::string &scene, int repetitions) {
+    for (int w = 0; w < ways; w++)
+        for (const int threshold : axes::thresholds) {
+            if (threshold != 0 && !has_threshold(w)) continue;
+            const std::string name = std::string("render_backward/") + name_of(w) + "/scene:" + scene +
+                                     "/threshold:" + std::to_string(threshold);
+            benchmark::RegisterBenchmark(
+                name.c_str(),
+                [&b, w, threshold, checked = false](benchmark::State &state) mutable {
+                    measure(state, b, w, threshold, checked);
+                })
+                ->Iterations(1)
+                ->Repetitions(repetitions)
+                ->ReportAggregatesOnly()
+                ->UseManualTime()
+                ->Unit(benchmark::kMicrosecond);
+        }
+}
+
+void describe(const bench &b, const char *scene, const bench_view_options &options) {
+    double pairs = 0;
+    for (const gs_frame &view : b.views) pairs += double(view.lists.pairs) / double(b.views.size());
+    const gs_frame &first = b.views[0];
+    const auto number = [](double value) { return std::to_string(int64_t(value + 0.5)); };
+    benchmark::AddCustomContext("device", device_name());
+    benchmark::AddCustomContext("cuda_runtime", std::to_string(CUDART_VERSION));
+    benchmark::AddCustomContext("cub", std::to_string(CUB_VERSION));
+    benchmark::AddCustomContext("version", gs_version());
+    benchmark::AddCustomContext("scene", scene);
+    benchmark::AddCustomContext("gaussians", number(double(b.count)));
+    benchmark::AddCustomContext("cameras", options.cameras);
+    benchmark::AddCustomContext("views", number(double(b.views.size())));
+    benchmark::AddCustomContext("width", number(first.camera.width));
+    benchmark::AddCustomContext("height", number(first.camera.height));
+    benchmark::AddCustomContext("pairs", number(pairs));
+    benchmark::AddCustomContext("pixels_per_thread", number(first.lists.pixels_per_thread));
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    benchmark::Initialize(&argc, argv);
+    bench_view_options view_options;
+    const char *scene, *name = "scene";
+    int64_t repetitions = 7;
+    std::vector<option_spec> table(BENCH_VIEW_ROWS);
+    bench_view_rows(&view_options, table.data());
+    table.push_back({OPTION_TEXT, "name", 0, &name, 0, 0, nullptr, "the scene's, in the names of the runs"});
+    table.push_back({OPTION_INT, "repeat", 0, &repetitions, 1, 1000, nullptr, "repetitions of a run"});
+    table.push_back({OPTION_END, nullptr, 0, nullptr, 0, 0, nullptr, nullptr});
+    const command_spec command = {
+        "render_backward",
+        "SCENE.ply --cameras DATA [options] [--benchmark_...]",
+        "Measures the backward blend on a scene, with every strategy and threshold, and its floors.",
+        "  render_backward fox.ply --cameras data/fox --name fox --benchmark_out=fox.json\n",
+        table.data(),
+        1,
+        1};
+    int code;
+    if (!read_command_line(&command, argc, argv, &scene, &code)) return code;
+    fault why;
+    if (!bench_view_options_check(&view_options, &why)) return report_misuse(&command, &why);
+    gs_gaussians gaussians = {};
+    bench_views views = {};
+    bool done = ply_read(scene, &gaussians, &why) && bench_views_open(&views, &view_options, &why);
+    if (done && gaussians.count == 0) done = fail(&why, "%s: holds no Gaussians", scene);
+    if (!done) return report_failure("render_backward", &why);
+
+    bench b;
+    b.open(gaussians, views);
+    describe(b, scene, view_options);
+    register_all(b, name, int(repetitions));
+    benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
+    return EXIT_SUCCESS;
+}

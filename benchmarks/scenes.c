@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+#include "scenes.h"
+#include "camera.h"
+#include "ply.h"
+#include "random.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void copy_one(const gs_gaussians *to, int64_t i, const gs_gaussians *from, int64_t j) {
+    const size_t sh = 3 * (size_t)((from->sh_degree + 1) * (from->sh_degree + 1));
+    memcpy(to->mean + 3 * i, from->mean + 3 * j, 3 * sizeof(float));
+    memcpy(to->log_scale + 3 * i, from->log_scale + 3 * j, 3 * sizeof(float));
+    memcpy(to->quaternion + 4 * i, from->quaternion + 4 * j, 4 * sizeof(float));
+    to->opacity_logit[i] = from->opacity_logit[j];
+    memcpy(to->sh + sh * (size_t)i, from->sh + sh * (size_t)j, sh * sizeof(float));
+}
+
+// q v q^-1, q of any length.
+static void rotate(const float *q, const double v[3], double out[3]) {
+    const double n = (double)q[0] * q[0] + (double)q[1] * q[1] + (double)q[2] * q[2] + (double)q[3] * q[3];
+    double cross[3], twice[3];
+    for (int k = 0; k < 3; k++) {
+        const int a = (k + 1) % 3, b = (k + 2) % 3;
+        cross[k] = q[1 + a] * v[b] - q[1 + b] * v[a];
+    }
+    for (int k = 0; k < 3; k++) {
+        const int a = (k + 1) % 3, b = (k + 2) % 3;
+        twice[k] = q[1 + a] * cross[b] - q[1 + b] * cross[a];
+    }
+    for (int k = 0; k < 3; k++) out[k] = v[k] + 2 * (q[0] * cross[k] + twice[k]) / n;
+}
+
+// A random order of 0..count-1 (Fisher and Yates); NULL if there is no memory.
+static int64_t *draw_order(int64_t count, random_stream *random) {
+    int64_t *order = malloc((size_t)count * sizeof *order);
+    for (int64_t i = 0; order && i < count; i++) {
+        const int64_t j = (int64_t)random_below(random, (uint64_t)i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+    return order;
+}
+
+bool scene_of_many(const gs_gaussians *from, int64_t count, uint64_t seed, gs_gaussians *out, fault *why) {
+    if (!gaussians_allocate(out, count, from->sh_degree, why)) return false;
+    random_stream random = {seed};
+    int64_t *order = draw_order(from->count, &random);
+    if (!order) {
+        gaussians_free(out);
+        return fail(why, "no memory for the order of %lld Gaussians", (long long)from->count);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t j = order[i % from->count];
+        double along[3], moved[3];
+        copy_one(out, i, from, j);
+        for (int k = 0; k < 3; k++) {
+            along[k] = exp(from->log_scale[3 * j + k]) * random_normal(&random);
+            out->log_scale[3 * i + k] -= logf(3);
+        }
+        rotate(from->quaternion + 4 * j, along, moved);
+        for (int k = 0; k < 3; k++) out->mean[3 * i + k] += (float)moved[k];
+    }
+    free(order);
+    return true;
+}
+
+bool scene_of_huge(const gs_gaussians *from, int64_t count, const gs_camera *camera, uint64_t seed,
+                   gs_gaussians *out, fault *why) {
+    if (!gaussians_allocate(out, count, from->sh_degree, why)) return false;
+    random_stream random = {seed};
+    double eye[3];
+    camera_center(camera, eye);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t j = (int64_t)random_below(&random, (uint64_t)from->count);
+        double square = 0;
+        for (int k = 0; k < 3; k++) square += pow(from->mean[3 * j + k] - eye[k], 2);
+        copy_one(out, i, from, j);
+        for (int k = 0; k < 3; k++) out->log_scale[3 * i + k] = (float)log(0.4 * sqrt(square));
+        out->opacity_logit[i] = -2;
+    }
+    return true;
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+// Proves the tuner on a scene: launches the backward blend over changing views as a training run does, then
+// measures every candidate, and fails if what the tuner chose after its first exploration is more than 3 %
+// slower than the fastest. GPU only.
+#include "bench_views.h"
+#include "command.h"
+#include "device.h"
+#include "device_gaussians.h"
+#include "frame.h"
+#include "gpu_timer.h"
+#include "json_writer.h"
+#include "ply.h"
+#include "random.h"
+#include "reduction_choice.h"
+#include "timing.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RUNS = 15 };
+static const double bound = 1.03;
+static const float black[3] = {0, 0, 0};
+
+typedef struct check_options {
+    const char *scene, *json;
+    int64_t launches, seed;
+    bench_view_options views;
+} check_options;
+
+// What a candidate takes.
+typedef struct candidate_time {
+    double milliseconds; // the mean over the views of the median run; of one run if it is not close
+    bool close;          // within twice the fastest in the first view
+} candidate_time;
+
+typedef struct check {
+    const check_options *options;
+    const gs_gaussians *gaussians; // device
+    const bench_views *views;
+    reduction_choice choice;
+    frame f;
+    int64_t explored; // launches until the first exploration ended
+    reduction_report first, last;
+    double pairs; // mean over the views
+    candidate_time times[TUNE_MAX_CANDIDATES];
+    int best;
+} check;
+
+static void set_gradient(check *c) {
+    size_t values = 0;
+    for (size_t v = 0; v < c->views->count; v++) {
+        const gs_camera *camera = &c->views->cameras[v];
+        size_t of_view = 3 * (size_t)camera->width * (size_t)camera->height;
+        if (of_view > values) values = of_view;
+    }
+    float *gradient = malloc(values * sizeof *gradient);
+    random_stream random = {1};
+    for (size_t i = 0; gradient && i < values; i++) gradient[i] = (float)(2 * random_unit(&random) - 1);
+    for (size_t v = 0; gradient && v < c->views->count; v++) { // the buffer grows to the largest view
+        c->f.camera = c->views->cameras[v];
+        frame_set_gradient(&c->f, gradient);
+    }
+    if (!gradient) {
+        fprintf(stderr, "tuner_check: no memory for %zu values\n", values);
+        exit(EXIT_FAILURE);
+    }
+    free(gradient);
+}
+
+static void render(check *c, size_t view) {
+    frame_render(&c->f, c->gaussians, c->gaussians->sh_degree, &c->views->cameras[view], black);
+}
+
+static void launch(check *c) {
+    random_stream random = {(uint64_t)c->options->seed};
+    c->first.known = false;
+    for (int64_t i = 0; i < c->options->launches; i++) {
+        render(c, random_below(&random, c->views->count));
+        reduction_choice_begin(&c->choice);
+        frame_render_backward(&c->f, c->choice.reduction, c->choice.threshold);
+        reduction_choice_end(&c->choice, c->f.lists.pairs);
+        if (c->first.known) continue;
+        c->first = reduction_choice_report(&c->choice);
+        c->explored = i + 1;
+    }
+    DEVICE_CHECK(cudaDeviceSynchronize());
+    c->last = reduction_choice_report(&c->choice);
+}
+
+static double time_once(check *c, int candidate, gpu_timer *timer) {
+    const tune_candidate *t = &c->choice.t.candidates[candidate];
+    gpu_timer_start(timer);
+    frame_render_backward(&c->f, (gs_reduction)t->strategy, t->threshold);
+    return gpu_timer_stop(timer);
+}
+
+static void measure(check *c) {
+    gpu_timer timer;
+    gpu_timer_open(&timer);
+    const int count = c->choice.t.count;
+    const double views = (double)c->views->count;
+    for (size_t v = 0; v < c->views->count; v++) {
+        render(c, v);
+        double fastest = INFINITY;
+        for (int i = 0; v == 0 && i < count; i++) { // the first run of each warms up
+            time_once(c, i, &timer);
+            c->times[i].milliseconds = time_once(c, i, &timer);
+            fastest = fmin(fastest, c->times[i].milliseconds);
+        }
+        for (int i = 0; v == 0 && i < count; i++) {
+            c->times[i].close = c->times[i].milliseconds < 2 * fastest;
+            if (c->times[i].close) c->times[i].milliseconds = 0;
+        }
+        for (int i = 0; i < count; i++) {
+            if (!c->times[i].close) continue;
+            double runs[RUNS];
+            for (int r = 0; r < RUNS; r++) runs[r] = time_once(c, i, &timer);
+            c->times[i].milliseconds += timing_of_runs(runs, RUNS).median / views;
+        }
+        c->pairs += (double)c->f.lists.pairs / views;
+    }
+    gpu_timer_close(&timer);
+    c->best = 0;
+    for (int i = 0; i < count; i++)
+        if (c->times[i].milliseconds < c->times[c->best].milliseconds) c->best = i;
+}
+
+// How many times the fastest candidate's time the choice takes.
+static double ratio_of(const check *c, const reduction_report *report) {
+    const int chosen = tune_find(&c->choice.t, (int)report->reduction, report->threshold);
+    return c->times[chosen].milliseconds / c->times[c->best].milliseconds;
+}
+
+static bool is_within_bound(const check *c) {
+    return c->first.known && ratio_of(c, &c->first) <= bound && ratio_of(c, &c->last) <= bound;
+}
+
+static void print(const check *c) {
+    const double fastest = c->times[c->best].milliseconds;
+    printf("%s, %" PRId64 " Gaussians, %zu views, %d x %d, %.0f pairs\n\n", c->options->scene,
+           c->gaussians->count, c->views->count, c->views->cameras[0].width, c->views->cameras[0].height,
+           c->pairs);
+    printf("strategy threshold       ms  by fastest  tuner's\n");
+    for (int i = 0; i < c->choice.t.count; i++) {
+        const tune_candidate *t = &c->choice.t.candidates[i];
+        const double ratio = c->choice.t.records[i].ratio;
+        printf("%-8s %9d %8.4f %11.3f", gs_reduction_name((gs_reduction)t->strategy), t->threshold,
+               c->times[i].milliseconds, c->times[i].milliseconds / fastest);
+        if (ratio > 0) printf(" %8.3f", ratio);
+        printf("%s\n", c->times[i].close ? "" : "  (one run)");
+    }
+    printf("\nexplored %s %" PRId64 " launches: %s at %d, %.2f %% over the fastest\n",
+           c->first.known ? "in" : "NOT to the end in", c->explored, gs_reduction_name(c->first.reduction),
+           c->first.threshold, 100 * (ratio_of(c, &c->first) - 1));
+    printf("exploration cost %.2f ms, %.1f launches of the fastest\n", c->first.cost,
+           c->first.cost / fastest);
+    printf("after %" PRId64 " launches: %s at %d, %.2f %% over the fastest; looked again %" PRId64
+           " times; cost in all %.2f ms, %.2f %% of the blend's time\n",
+           c->options->launches, gs_reduction_name(c->last.reduction), c->last.threshold,
+           100 * (ratio_of(c, &c->last) - 1), c->last.examinations, c->last.cost,
+           100 * c->last.cost / (fastest * (double)c->options->launches));
+    printf("%s\n", is_within_bound(c) ? "within 3 %" : "MORE THAN 3 %");
+}
+
+static void describe_report(json_writer *json, const char *key, const check *c,
+                            const reduction_report *report) {
+    json_begin(json, key, '{');
+    json_put_text(json, "reduction", gs_reduction_name(report->reduction));
+    json_put_integer(json, "threshold", report->threshold);
+    json_put_boolean(json, "known", report->known);
+    json_put_number(json, "by_fastest", ratio_of(c, report));
+    json_put_integer(json, "measured", report->measured);
+    json_put_integer(json, "examinations", report->examinations);
+    json_put_integer(json, "changes", report->changes);
+    json_put_number(json, "cost_ms", report->cost);
+    json_end(json, '}');
+}
+
+static void describe(json_writer *json, const void *subject) {
+    const check *c = subject;
+    json_begin(json, NULL, '{');
+    json_put_text(json, "device", device_name());
+    json_put_text(json, "scene", c->options->scene);
+    json_put_integer(json, "gaussians", c->gaussians->count);
+    json_put_integer(json, "views", (int64_t)c->views->count);
+    json_put_integer(json, "width", c->views->cameras[0].width);
+    json_put_integer(json, "height", c->views->cameras[0].height);
+    json_put_number(json, "pairs", c->pairs);
+    json_put_integer(json, "launches", c->options->launches);
+    json_put_integer(json, "explored_in", c->explored);
+    describe_report(json, "after_exploration", c, &c->first);
+    describe_report(json, "at_the_end", c, &c->last);
+    json_put_boolean(json, "within_bound", is_within_bound(c));
+    json_begin(json, "candidates", '[');
+    for (int i = 0; i < c->choice.t.count; i++) {
+        const tune_candidate *t = &c->choice.t.candidates[i];
+        json_begin(json, NULL, '{');
+        json_put_text(json, "reduction", gs_reduction_name((gs_reduction)t->strategy));
+        json_put_integer(json, "threshold", t->threshold);
+        json_put_number(json, "ms", c->times[i].milliseconds);
+        json_put_boolean(json, "one_run", !c->times[i].close);
+        json_end(json, '}');
+    }
+    json_end(json, ']');
+    json_end(json, '}');
+}
+
+static bool run(const check_options *options, const gs_gaussians *scene, const bench_views *views,
+                bool *passed, fault *why) {
+    gs_gaussians gaussians = device_gaussians_allocate(scene->count, scene->sh_degree);
+    device_gaussians_upload(&gaussians, scene);
+    static check c; // the tuner is too large for a stack
+    c = (check){.options = options, .gaussians = &gaussians, .views = views};
+    set_gradient(&c);
+    reduction_choice_open(&c.choice, GS_REDUCTIONS, 0);
+    bool done = c.choice.tunes || fail(why, "a tuner needs a GPU");
+    if (done) {
+        launch(&c);
+        measure(&c);
+        print(&c);
+        *passed = is_within_bound(&c);
+        if (options->json) done = json_save(options->json, describe, &c, why);
+    }
+    reduction_choice_close(&c.choice);
+    frame_free(&c.f);
+    device_gaussians_free(&gaussians);
+    return done;
+}
+
+int main(int argc, char **argv) {
+    check_options options = {.launches = 4000, .seed = 1};
+    option_spec table[] = {
+        [BENCH_VIEW_ROWS] = {OPTION_INT, "launches", 0, &options.launches, 1, INFINITY, NULL,
+                             "launches of the backward blend, each of a random view"},
+        {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL, "of the order of the views"},
+        {OPTION_TEXT, "json", 0, &options.json, 0, 0, NULL, "write the numbers to this file as JSON"},
+        {.kind = OPTION_END}};
+    bench_view_rows(&options.views, table);
+    const command_spec command = {
+        "tuner_check",
+        "SCENE.ply --cameras DATA [options]",
+        "Compares what the tuner chooses with every fixed choice; exits 1 if it is over 3 % slower than the "
+        "best.",
+        "  tuner_check fox.ply --cameras data/fox --center-principal --json tuner-fox.json\n",
+        table,
+        1,
+        1};
+    int code;
+    if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
+    fault why;
+    if (!bench_view_options_check(&options.views, &why)) return report_misuse(&command, &why);
+    gs_gaussians scene = {0};
+    bench_views views = {0};
+    bool passed = false;
+    bool done = read_scene_to_measure(options.scene, &scene, &why) &&
+                bench_views_open(&views, &options.views, &why) &&
+                run(&options, &scene, &views, &passed, &why);
+    bench_views_close(&views);
+    gaussians_free(&scene);
+    if (!done) return report_failure("tuner_check", &why);
+    return passed ? EXIT_SUCCESS : EXIT_FAILURE;
+}

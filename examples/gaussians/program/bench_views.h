@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// The views that measurements are made on, and the options that name them.
+#ifndef SPLAT_BENCH_VIEWS_H
+#define SPLAT_BENCH_VIEWS_H
+
+#include "dataset.h"
+#include "options.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { BENCH_VIEW_STEP = 4, BENCH_VIEW_ROWS = 5 };
+
+typedef struct bench_view_options {
+    const char *cameras; // folder
+    const char *size;    // "WIDTHxHEIGHT" or NULL
+    int64_t views, downscale;
+    bool center_principal;
+} bench_view_options;
+
+// Sets the defaults and fills rows[BENCH_VIEW_ROWS] of a table of options.
+void bench_view_rows(bench_view_options *options, option_spec *rows);
+// Whether the options can be meant.
+bool bench_view_options_check(const bench_view_options *options, fault *why);
+
+typedef struct bench_views {
+    size_t count;
+    gs_camera *cameras; // [count]
+    const char **names; // [count]
+    dataset data;       // whose views they are
+} bench_views;
+
+// Options that were checked. Closed also after a failure.
+bool bench_views_open(bench_views *views, const bench_view_options *options, fault *why);
+void bench_views_close(bench_views *views);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// Scenes made to measure on: how many, how large, where, and the same every time.
+#include "scenes.h"
+#include "camera.h"
+#include "ply.h"
+#include <gtest/gtest.h>
+#include <math.h>
+#include <set>
+#include <string.h>
+
+namespace {
+
+enum { GIVEN = 10 };
+
+// Gaussian i has i as its colour; all have the same shape, stretched along y after a turn about z by 90
+// degrees.
+class scenes : public testing::Test {
+  protected:
+    gs_gaussians from = {}, out = {}, again = {};
+    fault why;
+    const float scale[3] = {0.5f, 0.01f, 0.02f};
+
+    void SetUp() override {
+        ASSERT_TRUE(gaussians_allocate(&from, GIVEN, 0, &why)) << why.text;
+        for (int i = 0; i < GIVEN; i++) {
+            from.mean[3 * i] = float(100 * i);
+            for (int k = 0; k < 3; k++) from.log_scale[3 * i + k] = logf(scale[k]);
+            from.quaternion[4 * i] = from.quaternion[4 * i + 3] = 2; // not normalised
+            from.opacity_logit[i] = 3;
+            from.sh[3 * i] = float(i);
+        }
+    }
+    void TearDown() override {
+        gaussians_free(&from);
+        gaussians_free(&out);
+        gaussians_free(&again);
+    }
+};
+
+TEST_F(scenes, many_copies_every_gaussian_equally_often) {
+    ASSERT_TRUE(scene_of_many(&from, 25, 1, &out, &why)) << why.text;
+    ASSERT_EQ(out.count, 25);
+    int copies[GIVEN] = {};
+    for (int i = 0; i < 25; i++) copies[int(out.sh[3 * i])]++;
+    for (const int n : copies) {
+        EXPECT_GE(n, 2);
+        EXPECT_LE(n, 3);
+    }
+}
+
+TEST_F(scenes, many_of_fewer_is_a_subset) {
+    ASSERT_TRUE(scene_of_many(&from, 6, 1, &out, &why)) << why.text;
+    std::set<float> seen(out.sh, out.sh + 1);
+    for (int i = 0; i < 6; i++) seen.insert(out.sh[3 * i]);
+    EXPECT_EQ(seen.size(), 6u);
+}
+
+TEST_F(scenes, many_shrinks_and_moves_along_the_axes) {
+    enum { COUNT = 20000 };
+    ASSERT_TRUE(scene_of_many(&from, COUNT, 1, &out, &why)) << why.text;
+    double square[3] = {};
+    for (int i = 0; i < COUNT; i++) {
+        for (int k = 0; k < 3; k++) {
+            EXPECT_FLOAT_EQ(expf(out.log_scale[3 * i + k]), scale[k] / 3);
+            const float home = k == 0 ? 100 * out.sh[3 * i] : 0;
+            square[k] += pow(double(out.mean[3 * i + k]) - home, 2) / COUNT;
+        }
+        EXPECT_EQ(out.opacity_logit[i], 3);
+    }
+    EXPECT_NEAR(sqrt(square[1]) / scale[0], 1, 0.03); // the long axis lies along y
+    EXPECT_NEAR(sqrt(square[0]) / scale[1], 1, 0.03);
+    EXPECT_NEAR(sqrt(square[2]) / scale[2], 1, 0.03);
+}
+
+TEST_F(scenes, huge_ones_cover_more_than_a_quarter_of_the_picture) {
+    gs_camera camera = camera_with_view_angle(300, 200, 0.9);
+    const double eye[3] = {450, 0, -700}, target[3] = {450, 0, 0}, up[3] = {0, 1, 0};
+    camera_look_at(&camera, eye, target, up);
+    ASSERT_TRUE(scene_of_huge(&from, 50, &camera, 1, &out, &why)) << why.text;
+    ASSERT_EQ(out.count, 50);
+    for (int i = 0; i < 50; i++) {
+        const float *mean = out.mean + 3 * i;
+        const double distance = hypot(hypot(mean[0] - eye[0], mean[1] - eye[1]), mean[2] - eye[2]);
+        const double opacity = 1 / (1 + exp(-out.opacity_logit[i]));
+        const double reach = exp(out.log_scale[3 * i]) * sqrt(2 * log(255 * opacity)) / distance;
+        // A disc of half the diagonal covers a quarter of the picture even from its corner.
+        EXPECT_GT(reach, hypot(150, 100) / camera.fx);
+        EXPECT_FLOAT_EQ(out.log_scale[3 * i], out.log_scale[3 * i + 1]);
+        EXPECT_FLOAT_EQ(out.log_scale[3 * i], out.log_scale[3 * i + 2]);
+    }
+}
+
+TEST_F(scenes, are_the_same_for_the_same_seed_alone) {
+    ASSERT_TRUE(scene_of_many(&from, 25, 7, &out, &why) && scene_of_many(&from, 25, 7, &again, &why));
+    EXPECT_EQ(memcmp(out.mean, again.mean, 75 * sizeof(float)), 0);
+    gaussians_free(&again);
+    ASSERT_TRUE(scene_of_many(&from, 25, 8, &again, &why));
+    EXPECT_NE(memcmp(out.mean, again.mean, 75 * sizeof(float)), 0);
+}
+
+} // namespace
