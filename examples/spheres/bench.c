@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+// spheres bench: what the adjoint costs with every strategy and threshold.
+#include "commands.h"
+#include "device.h"
+#include "l1_loss.h"
+#include "reduction_bench.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct bench_options {
+    view_options of;
+    const char *thresholds, *json;
+    int64_t views, runs;
+    int which;
+} bench_options;
+
+typedef struct bench {
+    const bench_options *options;
+    sphere_frame frame;
+    float *target; // device: black
+    void *loss;
+    reduction_bench result;
+} bench;
+
+static double prepare(void *context, size_t view) {
+    bench *b = context;
+    sphere_frame *f = &b->frame;
+    const int64_t pixels = (int64_t)f->camera.width * f->camera.height;
+    f->camera = scene_camera((int)view, f->camera.width, f->camera.height);
+    spheres_project(f);
+    spheres_candidates(f);
+    spheres_render(f);
+    l1_loss(f->color, b->target, f->set.channels * pixels, b->loss, f->color_gradient, NULL);
+    return (double)pixels;
+}
+
+static void run(void *context, reduction which, int threshold) {
+    spheres_render_backward(&((bench *)context)->frame, which, threshold);
+}
+
+static void count_lanes(void *context, lane_histogram *counts) {
+    spheres_count_lanes(&((bench *)context)->frame, counts);
+}
+
+static void describe(json_writer *json, const void *subject) {
+    const bench *b = subject;
+    json_begin(json, NULL, '{');
+    json_put_text(json, "workload", "spheres");
+    json_put_text(json, "data", data_set_names[b->options->of.data]);
+    json_put_integer(json, "spheres", b->frame.set.count);
+    json_put_integer(json, "channels", b->frame.set.channels);
+    json_put_integer(json, "values", b->frame.moments.values);
+    json_put_integer(json, "kept", b->frame.blend.kept);
+    json_put_integer(json, "width", b->frame.camera.width);
+    json_put_integer(json, "height", b->frame.camera.height);
+    reduction_bench_describe(json, &b->result);
+    json_end(json, '}');
+}
+
+static bool measure(const bench_options *options, const bench_settings *settings, const sphere_set *host,
+                    fault *why) {
+    const int width = (int)options->of.width, height = (int)options->of.height;
+    const size_t target_bytes = (size_t)host->channels * (size_t)width * (size_t)height * sizeof(float);
+    const pinhole_camera camera = scene_camera(0, width, height);
+    const sphere_blend blend = scene_blend((int)options->of.kept);
+    sphere_set set = sphere_set_open(host->count, host->channels);
+    sphere_set_upload(&set, host);
+    bench b = {.options = options,
+               .frame = sphere_frame_open(&set, &camera, &blend),
+               .target = device_allocate(target_bytes),
+               .loss = device_allocate(L1_LOSS_BYTES)};
+    device_clear(b.target, target_bytes);
+    const bench_subject subject = {.context = &b,
+                                   .view_count = (size_t)options->views,
+                                   .prepare = prepare,
+                                   .run = run,
+                                   .count_lanes = count_lanes};
+    bool done = reduction_bench_run(&subject, settings, &b.result, why);
+    if (done && !json_is_stdout(options->json)) {
+        printf("spheres    %s: %lld spheres, %d channels, %d values a sphere, %d spheres a pixel at most\n"
+               "views      %lld of %d x %d\ndevice     %s\n\n",
+               data_set_names[options->of.data], (long long)set.count, set.channels, b.frame.moments.values,
+               blend.kept, (long long)options->views, width, height, device_name());
+        reduction_bench_print(&b.result);
+    }
+    if (done && options->json) done = json_save(options->json, describe, &b, why);
+    reduction_bench_close(&b.result);
+    device_free(b.loss);
+    device_free(b.target);
+    sphere_frame_close(&b.frame);
+    sphere_set_close(&set);
+    return done;
+}
+
+int bench_command(int argc, char **argv) {
+    bench_options options = {
+        .of = view_options_default(), .thresholds = "0,8,16,24", .views = 1, .runs = 11, .which = REDUCTIONS};
+    const option_spec table[] = {
+        DATA_OPTION(&options.of),
+        CHANNELS_OPTION(&options.of),
+        {OPTION_INT, "views", 0, &options.views, 1, SCENE_VIEWS, NULL, "how many of the cameras"},
+        WIDTH_OPTION(&options.of),
+        HEIGHT_OPTION(&options.of),
+        KEPT_OPTION(&options.of),
+        {OPTION_CHOICE, "reduce", 0, &options.which, 0, 0, reduction_names_and_all(), REDUCE_HELP},
+        {OPTION_TEXT, "thresholds", 0, &options.thresholds, 0, 0, NULL, THRESHOLD_HELP},
+        {OPTION_INT, "repeat", 0, &options.runs, 1, MAX_RUNS, NULL,
+         "runs of everything that is timed, for the median, after one to warm up"},
+        {OPTION_TEXT, "json", 0, &options.json, 0, 0, NULL, JSON_HELP},
+        {.kind = OPTION_END}};
+    const command_spec command = {
+        "spheres bench",
+        "[options]",
+        "Measures the adjoint of the blend with every strategy and threshold, and counts what its warps "
+        "meet.\n"
+        "The gradient is that of the L1 loss against a black picture. On a GPU: times by CUDA events, the "
+        "median\nover the runs of a view, then the mean over the views; before each run twice the L2 cache "
+        "is\n"
+        "overwritten. With all strategies a tuner then chooses one, on launches of its own. On the CPU times "
+        "say\nnothing, and instructions are counted instead.",
+        "  spheres bench\n"
+        "  spheres bench --data large --views 8 --thresholds 0,4,8,12,16,20,24,28 --json spheres.json\n"
+        "  spheres bench --channels 32 --reduce tree --thresholds 0,33\n",
+        table,
+        0,
+        0};
+    int code;
+    if (!read_command_line(&command, argc, argv, NULL, &code)) return code;
+    fault why;
+    bench_settings settings = {.which = (reduction)options.which, .runs = (int)options.runs};
+    if (!parse_thresholds(options.thresholds, settings.thresholds, &settings.threshold_count, &why))
+        return report_misuse(&command, &why);
+    view_options_complete(&options.of);
+    sphere_set host = {0};
+    bool done = json_is_possible(options.json, &why) &&
+                scene_generate((data_set)options.of.data, view_options_channels(&options.of), &host, &why) &&
+                measure(&options, &settings, &host, &why);
+    sphere_set_free(&host);
+    return done ? EXIT_SUCCESS : report_failure("spheres", &why);
+}

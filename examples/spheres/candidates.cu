@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// Which spheres a pixel counts. A tile gathers the spheres that reach it into shared memory, sorts them by
+// depth, and each of its pixels takes those that its ray meets, the closest first. What does not fit at once
+// is taken in rounds; a pixel's list keeps the best of all rounds.
+#include "device.h"
+#include "launch.cuh"
+#include "pixel.cuh"
+#include <distwar/block.cuh>
+
+namespace {
+
+enum { CAPACITY = 512 }; // candidates of a round
+
+// Depth first, then index: no two are equal. Depths are positive, so their bits are in their order.
+using order_key = unsigned long long;
+using candidate_memory = distwar::sort_memory<order_key, float4, CAPACITY>; // center, inverse square
+
+__device__ order_key key_of(float depth, int index) {
+    return order_key(__float_as_uint(depth)) << 32 | unsigned(index);
+}
+
+// The four planes through the camera and the outermost pixel centres of a tile, normals inwards.
+struct frustum {
+    float left[2], right[2], top[2], bottom[2]; // by x or y, and by z
+};
+
+__device__ void set_plane(float (&plane)[2], float slope, float sign) {
+    const float scale = sign / sqrtf(1 + slope * slope);
+    plane[0] = scale;
+    plane[1] = -slope * scale;
+}
+
+__device__ frustum frustum_of_tile(const pinhole_camera &camera) {
+    const int x = int(blockIdx.x) * SPHERES_TILE, y = int(blockIdx.y) * SPHERES_TILE;
+    const int last_x = min(x + SPHERES_TILE, camera.width) - 1;
+    const int last_y = min(y + SPHERES_TILE, camera.height) - 1;
+    frustum out;
+    set_plane(out.left, (float(x) + 0.5f - camera.center[0]) / camera.focal, 1);
+    set_plane(out.right, (float(last_x) + 0.5f - camera.center[0]) / camera.focal, -1);
+    set_plane(out.top, (float(y) + 0.5f - camera.center[1]) / camera.focal, 1);
+    set_plane(out.bottom, (float(last_y) + 0.5f - camera.center[1]) / camera.focal, -1);
+    return out;
+}
+
+// False only if no ray of the tile meets the sphere: it lies behind a plane. The margin is more than rounding
+// can do.
+__device__ bool reaches(const sphere_view &s, const frustum &f) {
+    const float x = s.center[0], y = s.center[1], z = s.center[2];
+    const float least = -(s.radius * 1.0001f + 1e-5f * (fabsf(x) + fabsf(y) + z));
+    return s.radius > 0 && f.left[0] * x + f.left[1] * z >= least &&
+           f.right[0] * x + f.right[1] * z >= least && f.top[0] * y + f.top[1] * z >= least &&
+           f.bottom[0] * y + f.bottom[1] * z >= least;
+}
+
+// A pixel's list, in order.
+struct best_list {
+    order_key key[SPHERES_MAX_KEPT];
+    int length;
+};
+
+// Whether the list would take it.
+__device__ bool is_wanted(const best_list &list, int kept, order_key key) {
+    return list.length < kept || key < list.key[kept - 1];
+}
+
+// If the list is full its last goes.
+__device__ void insert(best_list &list, int kept, order_key key) {
+    int at = list.length < kept ? list.length++ : kept - 1;
+    for (; at > 0 && list.key[at - 1] > key; --at) list.key[at] = list.key[at - 1];
+    list.key[at] = key;
+}
+
+// Adds the spheres of this turn, one a thread, that reach the tile. All threads; nobody reads `filled` until
+// the next barrier.
+__device__ void gather(const sphere_view *views, int count, int first, const frustum &tile,
+                       candidate_memory &candidates, int &filled) {
+    const int i = first + int(threadIdx.x);
+    const sphere_view s = i < count ? views[i] : sphere_view{};
+    const bool found = reaches(s, tile);
+    const unsigned all = __ballot_sync(distwar::all_lanes, found);
+    int place = 0;
+    if (distwar::lane_id() == 0) place = atomicAdd(&filled, distwar::count_lanes(all));
+    place = __shfl_sync(distwar::all_lanes, place, 0) +
+            distwar::count_lanes(all & ((1u << distwar::lane_id()) - 1));
+    if (!found) return;
+    candidates.key[place] = key_of(s.center[2], i);
+    candidates.value[place] = make_float4(s.center[0], s.center[1], s.center[2], s.inverse_square);
+}
+
+__global__ void __launch_bounds__(tile_threads) candidates_kernel(sphere_frame f) {
+    __shared__ candidate_memory candidates;
+    __shared__ int filled;
+    const pixel p = pixel_of_thread(f.camera);
+    const float3 ray = ray_of(f.camera, p.x, p.y);
+    const frustum tile = frustum_of_tile(f.camera);
+    const int count = int(f.set.count), kept = f.blend.kept;
+    best_list list = {{}, 0};
+
+    for (int first = 0; first < count;) {
+        __syncthreads(); // the last round is read
+        if (threadIdx.x == 0) filled = 0;
+        __syncthreads();
+        int n = 0;
+        for (; first < count && n + tile_threads <= CAPACITY; first += tile_threads) {
+            gather(f.views, count, first, tile, candidates, filled);
+            __syncthreads();
+            n = filled;
+            __syncthreads();
+        }
+        distwar::bitonic_sort(candidates, n);
+        for (int i = 0; i < n && p.inside && is_wanted(list, kept, candidates.key[i]); ++i) {
+            const float4 c = candidates.value[i];
+            float3 offset;
+            if (closeness(make_float3(c.x, c.y, c.z), c.w, ray, &offset) > 0)
+                insert(list, kept, candidates.key[i]);
+        }
+    }
+    if (!p.inside) return;
+    const int64_t plane = int64_t(f.camera.width) * f.camera.height;
+    for (int j = 0; j < list.length; ++j) f.list[j * plane + p.index] = int(unsigned(list.key[j]));
+    f.list_length[p.index] = list.length;
+}
+
+} // namespace
+
+void spheres_candidates(const sphere_frame *frame) {
+    DEVICE_CHECK(launch(NULL, tiles_of(frame->camera), tile_threads, candidates_kernel, *frame));
+}

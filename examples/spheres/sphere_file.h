@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// Spheres in a text file: the line "spheres 1", a line with count and channels, then a line for each sphere:
+// centre, logarithm of the radius, logit of the opacity, feature.
+#ifndef SPHERE_FILE_H
+#define SPHERE_FILE_H
+
+#include "sphere_memory.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Into host memory, to free with sphere_set_free. Refuses what is truncated, too long, or not finite.
+bool sphere_file_read(const char *path, sphere_set *out, fault *why);
+bool sphere_file_write(const char *path, const sphere_set *host, fault *why);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// The arrays of a sphere_set, one block of memory that begins at `center`; on the host or on the device.
+#ifndef SPHERE_MEMORY_H
+#define SPHERE_MEMORY_H
+
+#include "fault.h"
+#include "spheres.h"
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+size_t sphere_set_values(const sphere_set *set);                                    // of the block
+bool sphere_set_allocate(sphere_set *out, int64_t count, int channels, fault *why); // host, all 0
+void sphere_set_free(sphere_set *host);                                             // harmless twice
+sphere_set sphere_set_open(int64_t count, int channels);                            // device, all 0
+void sphere_set_close(sphere_set *device);                                          // harmless twice
+// Of equal count and channels.
+void sphere_set_upload(const sphere_set *device, const sphere_set *host);
+void sphere_set_download(const sphere_set *host, const sphere_set *device);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+// spheres train: disturbed spheres -> the data set they came from, by its pictures.
+#include "commands.h"
+#include "device.h"
+#include "l1_loss.h"
+#include "path.h"
+#include "picture_row.h"
+#include "progress.h"
+#include "reduction_tuner.h"
+#include "sphere_file.h"
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct train_options {
+    view_options of;
+    const char *folder;
+    int64_t iterations, seed, threshold;
+    int which;
+} train_options;
+
+typedef struct training {
+    const train_options *options;
+    char picture_path[PATH_ROOM], spheres_path[PATH_ROOM];
+    sphere_set set, gradient, first_moment, second_moment; // device
+    sphere_frame frame;
+    size_t values;                  // of a picture
+    float *targets;                 // device, [SCENE_VIEWS][values]
+    void *loss;                     // device
+    float *target, *start, *result; // host: view 0
+    reduction_tuner tuner;
+    double seconds;
+} training;
+
+static bool training_open(training *t, const sphere_set *host, fault *why) {
+    const view_options *of = &t->options->of;
+    const pinhole_camera camera = scene_camera(0, (int)of->width, (int)of->height);
+    const sphere_blend blend = scene_blend((int)of->kept);
+    t->values = (size_t)host->channels * (size_t)of->width * (size_t)of->height;
+    t->target = malloc(3 * t->values * sizeof *t->target);
+    if (!t->target) return fail(why, "no memory for pictures of %d x %d", camera.width, camera.height);
+    t->start = t->target + t->values;
+    t->result = t->start + t->values;
+    sphere_set *const sets[] = {&t->set, &t->gradient, &t->first_moment, &t->second_moment};
+    for (int i = 0; i < 4; i++) *sets[i] = sphere_set_open(host->count, host->channels);
+    t->frame = sphere_frame_open(&t->set, &camera, &blend);
+    t->targets = device_allocate(SCENE_VIEWS * t->values * sizeof *t->targets);
+    t->loss = device_allocate(L1_LOSS_BYTES);
+    reduction_tuner_open(&t->tuner, (reduction)t->options->which, (int)t->options->threshold);
+    return true;
+}
+
+static void training_close(training *t) {
+    reduction_tuner_close(&t->tuner);
+    device_free(t->loss);
+    device_free(t->targets);
+    sphere_frame_close(&t->frame);
+    sphere_set *const sets[] = {&t->set, &t->gradient, &t->first_moment, &t->second_moment};
+    for (int i = 0; i < 4; i++) sphere_set_close(sets[i]);
+    free(t->target);
+}
+
+static void draw(training *t, int view) {
+    t->frame.camera = scene_camera(view, t->frame.camera.width, t->frame.camera.height);
+    spheres_project(&t->frame);
+    spheres_candidates(&t->frame);
+    spheres_render(&t->frame);
+}
+
+static void draw_targets(training *t) {
+    for (int view = 0; view < SCENE_VIEWS; view++) {
+        draw(t, view);
+        DEVICE_CHECK(cudaMemcpy(t->targets + (size_t)view * t->values, t->frame.color,
+                                t->values * sizeof *t->targets, cudaMemcpyDeviceToDevice));
+    }
+}
+
+// The first view, and the loss over all of them.
+static double look(training *t, float *picture) {
+    double sum = 0;
+    for (int view = SCENE_VIEWS - 1; view >= 0; view--) {
+        draw(t, view);
+        l1_loss(t->frame.color, t->targets + (size_t)view * t->values, (int64_t)t->values, t->loss, NULL,
+                NULL);
+        sum += l1_loss_read(t->loss, (int64_t)t->values);
+    }
+    device_download(picture, t->frame.color, t->values * sizeof *picture);
+    return sum / SCENE_VIEWS;
+}
+
+static void train(training *t) {
+    progress bar;
+    const double began = seconds_now();
+    progress_begin(&bar, "train", t->options->iterations);
+    for (int64_t step = 0; step < t->options->iterations; step++) {
+        const int view = (int)(step % SCENE_VIEWS);
+        // The last steps are small ones.
+        const float rate = (float)pow(0.1, (double)step / (double)t->options->iterations);
+        const sphere_rates rates = {.center = 0.02f * rate,
+                                    .log_radius = 0.04f * rate,
+                                    .opacity_logit = 0.1f * rate,
+                                    .feature = 0.04f * rate};
+        draw(t, view);
+        l1_loss(t->frame.color, t->targets + (size_t)view * t->values, (int64_t)t->values, t->loss,
+                t->frame.color_gradient, NULL);
+        reduction_tuner_begin(&t->tuner);
+        spheres_render_backward(&t->frame, t->tuner.which, t->tuner.threshold);
+        reduction_tuner_end(&t->tuner, (double)t->values);
+        spheres_project_backward(&t->frame, &t->gradient);
+        spheres_adam(&t->set, &t->gradient, &t->first_moment, &t->second_moment, &rates, step + 1);
+        if (progress_due(&bar)) progress_show(&bar, step + 1, l1_loss_read(t->loss, (int64_t)t->values));
+    }
+    DEVICE_CHECK(cudaDeviceSynchronize());
+    t->seconds = seconds_now() - began;
+    progress_end(&bar);
+    reduction_tuner_settle(&t->tuner);
+}
+
+static bool run(training *t, sphere_set *host, fault *why) {
+    const pinhole_camera *camera = &t->frame.camera;
+    sphere_set_upload(&t->set, host);
+    draw_targets(t);
+    look(t, t->target);
+    scene_disturb(host, (uint64_t)t->options->seed);
+    sphere_set_upload(&t->set, host);
+    const double before = look(t, t->start);
+    train(t);
+    const double after = look(t, t->result);
+    sphere_set_download(host, &t->set);
+    const float *const pictures[] = {t->target, t->start, t->result};
+    if (!sum_memory_is_exact(&t->frame.moments, why) ||
+        !picture_row_write(t->picture_path, pictures, 3, camera->width, camera->height, why) ||
+        !sphere_file_write(t->spheres_path, host, why))
+        return false;
+    printf("data       %s: %lld spheres, %d channels, %d views of %d x %d, on %s\n",
+           data_set_names[t->options->of.data], (long long)host->count, host->channels, SCENE_VIEWS,
+           camera->width, camera->height, device_name());
+    printf("training   %lld iterations in %.1f s, %s at threshold %d%s, seed %lld\n",
+           (long long)t->options->iterations, t->seconds, reduction_name(t->tuner.which), t->tuner.threshold,
+           !t->tuner.tunes    ? ""
+           : t->tuner.t.known ? " by the tuner"
+                              : " by a tuner that had too few iterations",
+           (long long)t->options->seed);
+    printf("loss       %.5f -> %.5f\n", before, after);
+    printf("PSNR       %.2f dB -> %.2f dB\n", picture_psnr(t->target, t->start, (long long)t->values),
+           picture_psnr(t->target, t->result, (long long)t->values));
+    printf("picture    %s: target, start, result\n", t->picture_path);
+    printf("spheres    %s\n", t->spheres_path);
+    return true;
+}
+
+static bool train_in_folder(training *t, fault *why) {
+    const view_options *of = &t->options->of;
+    const char *folder = t->options->folder;
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return fail(why, "%s: cannot make the folder: %s", folder, strerror(errno));
+    sphere_set host = {0};
+    bool done = path_join(t->picture_path, folder, "spheres.png", why) &&
+                path_join(t->spheres_path, folder, "spheres.txt", why) &&
+                output_is_possible(t->picture_path, why) && output_is_possible(t->spheres_path, why) &&
+                scene_generate((data_set)of->data, view_options_channels(of), &host, why) &&
+                training_open(t, &host, why) && run(t, &host, why);
+    training_close(t);
+    sphere_set_free(&host);
+    return done;
+}
+
+int train_command(int argc, char **argv) {
+    train_options options = {.of = view_options_default(),
+                             .folder = "spheres-out",
+                             .iterations = 200,
+                             .seed = 1,
+                             .threshold = DEFAULT_THRESHOLD,
+                             .which = REDUCTIONS};
+    const option_spec table[] = {
+        {OPTION_TEXT, "output", 'o', &options.folder, 0, 0, NULL,
+         "the folder to write to; made if it is missing"},
+        DATA_OPTION(&options.of),
+        CHANNELS_OPTION(&options.of),
+        {OPTION_INT, "iterations", 0, &options.iterations, 1, 10000000, NULL,
+         "training steps, one view each"},
+        WIDTH_OPTION(&options.of),
+        HEIGHT_OPTION(&options.of),
+        KEPT_OPTION(&options.of),
+        {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL, "of the disturbed start"},
+        {OPTION_CHOICE, "reduce", 0, &options.which, 0, 0, reduction_names_and_auto(),
+         REDUCE_HELP "; auto: measures while it trains, on the CPU tree at 0"},
+        {OPTION_INT, "threshold", 0, &options.threshold, 0, MAX_THRESHOLD, NULL,
+         THRESHOLD_HELP "; not for auto"},
+        {.kind = OPTION_END}};
+    const command_spec command = {
+        "spheres train",
+        "[-o DIR] [options]",
+        "Disturbs the spheres of a generated data set and trains them back on its pictures. Writes "
+        "DIR/spheres.png\n(target, start, result) and DIR/spheres.txt.",
+        "  spheres train\n"
+        "  spheres train -o out --data large --iterations 2000\n"
+        "  spheres train -o out --channels 8 --reduce fixed\n",
+        table,
+        0,
+        0};
+    int code;
+    if (!read_command_line(&command, argc, argv, NULL, &code)) return code;
+    fault why;
+    training *t = calloc(1, sizeof *t);
+    if (!t) {
+        fail(&why, "no memory");
+        return report_failure("spheres", &why);
+    }
+    view_options_complete(&options.of);
+    t->options = &options;
+    bool done = train_in_folder(t, &why);
+    free(t);
+    return done ? EXIT_SUCCESS : report_failure("spheres", &why);
+}
