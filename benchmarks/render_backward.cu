@@ -70,7 +70,9 @@ struct bench {
         scrubbed_bytes = 2 * size_t(properties.l2CacheSize);
         scrubbed = device_allocate(scrubbed_bytes);
         count = host.count;
-        moments = device_array<float>(size_t(count) * GS_MOMENTS_STRIDE);
+        size_t bytes;
+        check(gs_moments_bytes(count, GS_FIXED, &bytes), "gs_moments_bytes"); // it needs the most
+        moments = device_array<float>(bytes / sizeof(float));
 
         size_t values = 0;
         for (size_t v = 0; v < chosen.count; v++) values = std::max(values, 3 * pixels_of(chosen.cameras[v]));

@@ -32,7 +32,7 @@ class Frame(Structure):
     _fields_ = [("gaussians", Gaussians), ("sh_degree_used", c_int32), ("camera", Camera),
                 ("background", c_float * 3), ("image", Image), ("pair_capacity", c_int64),
                 ("workspace", c_void_p), ("workspace_bytes", c_size_t), ("pairs_needed", c_int64),
-                ("splats", c_void_p), ("lists", Lists)]
+                ("splats", c_void_p), ("lists", Lists), ("with_fixed", c_int32)]
 
 
 class AdamRates(Structure):

@@ -112,11 +112,15 @@ std::vector<float> kernel_frame::backward(const std::vector<float> &color_gradie
                                           const std::vector<float> &alpha_gradient, gs_reduction reduction,
                                           int balance_threshold) const {
     const device_vector<float> by_color(color_gradient), by_alpha(alpha_gradient);
-    const device_vector<float> moments(size_t(choice.count * GS_MOMENTS_STRIDE));
+    size_t bytes = 0;
+    EXPECT_GS_OK(gs_moments_bytes(choice.count, reduction, &bytes));
+    const device_vector<float> moments(bytes / sizeof(float));
     EXPECT_GS_OK(gs_render_backward(splats.data(), choice.count, &lists, choice.width, choice.height,
                                     background, &image, by_color.data(), by_alpha.data(), reduction,
                                     balance_threshold, moments.data(), NULL));
-    return moments.read();
+    std::vector<float> out = moments.read();
+    out.resize(size_t(choice.count * GS_MOMENTS_STRIDE));
+    return out;
 }
 
 reference_decisions kernel_frame::decisions() const {

@@ -68,7 +68,8 @@ struct way {
 const way ways[] = {{GS_ATOMIC, 0, 1}, {GS_ATOMIC, 0, 2},  {GS_ATOMIC, 0, 4}, {GS_SERIAL, 0, 1},
                     {GS_SERIAL, 9, 2}, {GS_SERIAL, 33, 4}, {GS_BFLY, 0, 4},   {GS_BFLY, 17, 1},
                     {GS_BFLY, 17, 2},  {GS_TREE, 0, 1},    {GS_TREE, 0, 2},   {GS_TREE, 0, 4},
-                    {GS_TREE, 17, 2},  {GS_BLOCK, 0, 1},   {GS_BLOCK, 0, 2},  {GS_BLOCK, 0, 4}};
+                    {GS_TREE, 17, 2},  {GS_BLOCK, 0, 1},   {GS_BLOCK, 0, 2},  {GS_BLOCK, 0, 4},
+                    {GS_FIXED, 0, 1},  {GS_FIXED, 0, 2},   {GS_FIXED, 0, 4}};
 
 std::ostream &operator<<(std::ostream &out, const way &w) {
     return out << gs_reduction_name(w.reduction) << ", threshold " << w.balance_threshold << ", "

@@ -14,12 +14,15 @@ static size_t aligned(size_t bytes) {
 
 static gs_status layout_of(const gs_frame *frame, frame_layout *out) {
     const int64_t count = frame->gaussians.count;
-    const gs_status status = gs_bin_workspace(count, frame->camera.width, frame->camera.height,
-                                              frame->pair_capacity, &out->bin_bytes);
+    gs_status status = gs_bin_workspace(count, frame->camera.width, frame->camera.height,
+                                        frame->pair_capacity, &out->bin_bytes);
+    size_t moments_bytes;
+    if (status == GS_OK)
+        status = gs_moments_bytes(count, frame->with_fixed ? GS_FIXED : GS_TREE, &moments_bytes);
     if (status != GS_OK) return status;
     out->splats = 0;
     out->moments = out->splats + aligned((size_t)count * sizeof(gs_splat));
-    out->bin = out->moments + aligned((size_t)count * GS_MOMENTS_STRIDE * sizeof(float));
+    out->bin = out->moments + aligned(moments_bytes);
     out->total = out->bin + out->bin_bytes;
     return GS_OK;
 }
@@ -64,6 +67,7 @@ gs_status gs_backward(const gs_frame *frame, const float *color_gradient, const 
     if (status != GS_OK) return status;
     GS_REQUIRE(frame->workspace && frame->splats == frame->workspace,
                "the frame is not as gs_forward left it");
+    GS_REQUIRE(reduction != GS_FIXED || frame->with_fixed, "GS_FIXED needs a frame with_fixed");
 
     const gs_camera *camera = &frame->camera;
     float *moments = (float *)((char *)frame->workspace + layout.moments);

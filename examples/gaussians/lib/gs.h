@@ -131,6 +131,8 @@ typedef struct gs_frame {
     int64_t pairs_needed;
     gs_splat *splats; // [count]
     gs_lists lists;
+    // From the caller again: not 0 if gs_backward will be called with GS_FIXED, whose sums need room.
+    int32_t with_fixed;
 } gs_frame;
 
 typedef enum gs_reduction {
@@ -139,15 +141,17 @@ typedef enum gs_reduction {
     GS_BFLY,
     GS_TREE,
     GS_BLOCK, // a tree over the whole tile in shared memory, one compare-and-swap a sum; no balance_threshold
+    GS_FIXED, // a tree, then 64-bit integers: the same bits in every run on one kind of GPU, or if a sum
+              // could have overflowed, NaN everywhere; needs more memory; no balance_threshold
     GS_REDUCTIONS
 } gs_reduction;
 
-// "atomic", "serial", "bfly", "tree", "block"; NULL if out of range. And back: -1 if unknown.
+// "atomic", "serial", "bfly", "tree", "block", "fixed"; NULL if out of range. And back: -1 if unknown.
 const char *gs_reduction_name(gs_reduction reduction);
 int gs_reduction_from_name(const char *name);
 
-// Bytes of workspace for a frame of its Gaussians' count, its camera's size and its pair_capacity; the rest
-// of it is not read. Enough for gs_forward and the gs_backward after it.
+// Bytes of workspace for a frame of its Gaussians' count, its camera's size, its pair_capacity and
+// with_fixed; the rest of it is not read. Enough for gs_forward and the gs_backward after it.
 gs_status gs_frame_workspace(const gs_frame *frame, size_t *bytes);
 
 // gs_project, gs_bin and gs_render. Writes frame->image and the frame's last members. GS_PAIRS_DO_NOT_FIT:
@@ -195,11 +199,15 @@ gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t h
 gs_status gs_render(const gs_splat *splats, const gs_lists *lists, int32_t width, int32_t height,
                     const float background[3], const gs_image *image, gs_stream stream);
 
+// Bytes of moments for `count` splats: [count][GS_MOMENTS_STRIDE] floats, and for GS_FIXED the integers that
+// they are summed in.
+gs_status gs_moments_bytes(int64_t count, gs_reduction reduction, size_t *bytes);
+
 // Adjoint of gs_render. color_gradient: [3][height][width]; alpha_gradient: [height][width] or NULL for 0.
-// moments: [count][GS_MOMENTS_STRIDE], 16-byte aligned; the first 9 of a record are the sums over pixels of
-// d/d color[0..2] and h, h e0, h e1, h e0^2, h e0 e1, h e1^2 (docs/math.md section 3, e by gs_splat.whiten);
-// the rest are 0. reduction and balance_threshold (0..33): how a warp's sums reach memory, see
-// distwar/reduce.cuh.
+// moments: gs_moments_bytes, beginning with [count][GS_MOMENTS_STRIDE], 16-byte aligned; the first 9 of a
+// record are the sums over pixels of d/d color[0..2] and h, h e0, h e1, h e0^2, h e0 e1, h e1^2 (docs/math.md
+// section 3, e by gs_splat.whiten); the rest are 0. reduction and balance_threshold (0..33): how a warp's
+// sums reach memory, see distwar/reduce.cuh.
 gs_status gs_render_backward(const gs_splat *splats, int64_t count, const gs_lists *lists, int32_t width,
                              int32_t height, const float background[3], const gs_image *image,
                              const float *color_gradient, const float *alpha_gradient, gs_reduction reduction,

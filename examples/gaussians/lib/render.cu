@@ -3,6 +3,7 @@
 #include "blend.cuh"
 #include "blend_backward.cuh"
 #include "blend_commit.cuh"
+#include "blend_fixed.cuh"
 #include "launch.cuh"
 #include "status.h"
 
@@ -104,6 +105,15 @@ gs_status gs_render(const gs_splat *splats, const gs_lists *lists, int32_t width
     return GS_OK;
 }
 
+gs_status gs_moments_bytes(int64_t count, gs_reduction reduction, size_t *bytes) {
+    GS_REQUIRE(count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
+    GS_REQUIRE(reduction >= 0 && reduction < GS_REDUCTIONS, "unknown reduction");
+    GS_REQUIRE(bytes, "bytes must be given");
+    *bytes = reduction == GS_FIXED ? fixed::float_bytes(count) + fixed::header_bytes + fixed::sum_bytes(count)
+                                   : size_t(count) * GS_MOMENTS_STRIDE * sizeof(float);
+    return GS_OK;
+}
+
 gs_status gs_render_backward(const gs_splat *splats, int64_t count, const gs_lists *lists, int32_t width,
                              int32_t height, const float background[3], const gs_image *image,
                              const float *color_gradient, const float *alpha_gradient, gs_reduction reduction,
@@ -114,7 +124,7 @@ gs_status gs_render_backward(const gs_splat *splats, int64_t count, const gs_lis
     GS_REQUIRE(color_gradient && (count == 0 || moments), "color_gradient and moments must be given");
     GS_REQUIRE(balance_threshold >= 0 && balance_threshold <= 33, "balance_threshold must be in 0..33");
     GS_REQUIRE(reduction >= 0 && reduction < GS_REDUCTIONS, "unknown reduction");
-    if (count > 0)
+    if (count > 0 && (reduction != GS_FIXED || lists->pairs == 0))
         GS_CUDA(cudaMemsetAsync(moments, 0, size_t(count) * GS_MOMENTS_STRIDE * sizeof(float), stream));
     if (lists->pairs == 0) return GS_OK;
     const backward_input input = {
@@ -135,8 +145,11 @@ gs_status gs_render_backward(const gs_splat *splats, int64_t count, const gs_lis
     case GS_TREE:
         GS_CUDA(run(warp_commit<strategy::tree>{moments, balance_threshold}));
         break;
-    default: // GS_BLOCK
+    case GS_BLOCK:
         GS_CUDA(run(tile_commit{moments}));
+        break;
+    default: // GS_FIXED
+        GS_CUDA(launch_fixed_backward(stream, input, count, moments));
     }
     return GS_OK;
 }

@@ -37,7 +37,7 @@ const char *gs_version(void) {
 
 static const char *const reduction_names[GS_REDUCTIONS] = {
     [GS_ATOMIC] = "atomic", [GS_SERIAL] = "serial", [GS_BFLY] = "bfly",
-    [GS_TREE] = "tree",     [GS_BLOCK] = "block",
+    [GS_TREE] = "tree",     [GS_BLOCK] = "block",   [GS_FIXED] = "fixed",
 };
 
 const char *gs_reduction_name(gs_reduction reduction) {

@@ -71,8 +71,9 @@ void frame_set_gradient(frame *f, const float *gradient) {
 }
 
 void frame_render_backward(frame *f, gs_reduction reduction, int balance_threshold) {
-    size_t count = (size_t)f->gaussians.count;
-    float *moments = device_buffer_reserve(&f->moments, count * GS_MOMENTS_STRIDE * sizeof(float));
+    size_t bytes;
+    GS_CHECK(gs_moments_bytes(f->gaussians.count, reduction, &bytes));
+    float *moments = device_buffer_reserve(&f->moments, bytes);
     GS_CHECK(gs_render_backward(f->splats.memory, f->gaussians.count, &f->lists, f->camera.width,
                                 f->camera.height, f->background, &f->image, f->color_gradient.memory, NULL,
                                 reduction, balance_threshold, moments, NULL));

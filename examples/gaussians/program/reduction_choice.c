@@ -6,7 +6,7 @@
 static int list_candidates(tune_candidate *candidates) {
     int count = 0;
     candidates[count++] = (tune_candidate){GS_TREE, 0};
-    for (int reduction = 0; reduction < GS_REDUCTIONS; reduction++)
+    for (int reduction = 0; reduction < GS_FIXED; reduction++) // it costs more, for what is not asked here
         for (int threshold = 0; threshold < 32; threshold += 4) {
             if (threshold > 0 && !reduction_has_threshold((gs_reduction)reduction)) break;
             if (reduction == GS_TREE && threshold == 0) continue; // the first

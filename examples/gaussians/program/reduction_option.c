@@ -19,5 +19,5 @@ const char *const *reduction_names_and_auto(void) {
 }
 
 bool reduction_has_threshold(gs_reduction reduction) {
-    return reduction != GS_ATOMIC && reduction != GS_BLOCK;
+    return reduction != GS_ATOMIC && reduction != GS_BLOCK && reduction != GS_FIXED;
 }

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+// GS_FIXED: the same bits in every run, whatever the size of the gradients, and no wrong sum. That its sums
+// are right is in render_test.cu, with those of the other reductions.
+#include "kernel_frame.h"
+#include <cmath>
+#include <cstring>
+#ifdef DISTWAR_SIMT
+#include <simt.h>
+#endif
+
+namespace {
+
+constexpr int runs = 6;
+
+// The schedule of the next launches: another under simt, as it comes on a GPU.
+void set_schedule(int run) {
+#ifdef DISTWAR_SIMT
+    simt_set_seed(uint64_t(run));
+#else
+    (void)run;
+#endif
+}
+
+std::vector<uint32_t> bits_of(const std::vector<float> &values) {
+    std::vector<uint32_t> bits(values.size());
+    memcpy(bits.data(), values.data(), values.size() * sizeof(float));
+    return bits;
+}
+
+class fixed : public testing::Test {
+  protected:
+    fixed() : frame({4, 192, 1, 1, 71, 45}) {
+        frame.lists.pixels_per_thread = 2;
+        by_color = random_floats(21, size_t(3 * frame.pixels()), -1, 1);
+        by_alpha = random_floats(22, size_t(frame.pixels()), -1, 1);
+    }
+    ~fixed() { set_schedule(0); }
+
+    // In how many of the runs the moments have other bits than in the first.
+    int differing_runs(gs_reduction reduction) const {
+        int differing = 0;
+        std::vector<uint32_t> first;
+        for (int run = 0; run < runs; run++) {
+            set_schedule(run);
+            const std::vector<uint32_t> bits = bits_of(frame.backward(by_color, by_alpha, reduction, 0));
+            if (run == 0) first = bits;
+            differing += bits != first;
+        }
+        return differing;
+    }
+
+    kernel_frame frame;
+    std::vector<float> by_color, by_alpha;
+};
+
+TEST_F(fixed, has_the_same_bits_in_every_run) {
+    EXPECT_EQ(differing_runs(GS_FIXED), 0);
+#ifdef DISTWAR_SIMT
+    EXPECT_GT(differing_runs(GS_ATOMIC), 0) << "the schedules make no difference, so this test shows nothing";
+#endif
+}
+
+TEST_F(fixed, follows_the_size_of_the_gradient) {
+    for (const int exponent : {-60, -30, -4, 0, 20, 60}) {
+        std::vector<float> color = by_color, alpha = by_alpha;
+        for (float &value : color) value = ldexpf(value, exponent);
+        for (float &value : alpha) value = ldexpf(value, exponent);
+        const std::vector<float> got = frame.backward(color, alpha, GS_FIXED, 0);
+        const std::vector<float> wanted = frame.backward(color, alpha, GS_TREE, 0);
+        EXPECT_LE(relative_norm({got.begin(), got.end()}, {wanted.begin(), wanted.end()}), 1e-5) << exponent;
+    }
+}
+
+// One pixel with a gradient a million times all others': the sums of splats that do not reach it keep some
+// digits.
+TEST_F(fixed, does_not_drown_small_gradients_beside_a_large_one) {
+    by_color[0] = 1e6f;
+    const std::vector<float> got = frame.backward(by_color, by_alpha, GS_FIXED, 0);
+    const std::vector<float> wanted = frame.backward(by_color, by_alpha, GS_TREE, 0);
+    int compared = 0;
+    for (size_t i = 0; i < wanted.size(); i++) {
+        if (fabsf(wanted[i]) < 1e-2f || fabsf(wanted[i]) > 1) continue;
+        EXPECT_NEAR(got[i], wanted[i], 1e-4 * fabsf(wanted[i])) << i;
+        compared++;
+    }
+    EXPECT_GT(compared, 100);
+}
+
+TEST_F(fixed, without_a_gradient_is_zero) {
+    for (const float moment : frame.backward(std::vector<float>(by_color.size()),
+                                             std::vector<float>(by_alpha.size()), GS_FIXED, 0))
+        ASSERT_EQ(moment, 0);
+}
+
+TEST_F(fixed, makes_nothing_of_what_is_not_finite) {
+    for (const float bad : {float(NAN), float(INFINITY)})
+        for (std::vector<float> *const gradient : {&by_color, &by_alpha}) {
+            const float good = gradient->back();
+            gradient->back() = bad;
+            const std::vector<float> moments = frame.backward(by_color, by_alpha, GS_FIXED, 0);
+            gradient->back() = good;
+            for (size_t i = 0; i < moments.size(); i++) {
+                if (i % GS_MOMENTS_STRIDE < GS_MOMENTS)
+                    ASSERT_TRUE(std::isnan(moments[i])) << i;
+                else
+                    ASSERT_EQ(moments[i], 0) << i;
+            }
+        }
+}
+
+TEST(fixed_interface, says_the_memory_that_it_needs) {
+    size_t tree = 0, fixed = 0;
+    ASSERT_GS_OK(gs_moments_bytes(1000, GS_TREE, &tree));
+    ASSERT_GS_OK(gs_moments_bytes(1000, GS_FIXED, &fixed));
+    EXPECT_EQ(tree, 1000 * GS_MOMENTS_STRIDE * sizeof(float));
+    EXPECT_GE(fixed, tree + 1000 * GS_MOMENTS * sizeof(int64_t));
+    EXPECT_EQ(gs_moments_bytes(-1, GS_TREE, &tree), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_moments_bytes(1, GS_REDUCTIONS, &tree), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_moments_bytes(1, GS_TREE, NULL), GS_INVALID_ARGUMENT);
+}
+
+TEST(fixed_interface, a_frame_without_room_for_it_is_refused) {
+    gs_frame frame = {};
+    frame.camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f};
+    const device_vector<float> color(3 * 32 * 32), transmittance(32 * 32);
+    const device_vector<uint32_t> consumed(32 * 32);
+    frame.image = {color.data(), transmittance.data(), consumed.data()};
+    const gs_gaussians none = {};
+    for (const int with_fixed : {0, 1}) {
+        frame.with_fixed = with_fixed;
+        ASSERT_GS_OK(gs_frame_workspace(&frame, &frame.workspace_bytes));
+        const device_vector<char> workspace(frame.workspace_bytes);
+        frame.workspace = workspace.data();
+        ASSERT_GS_OK(gs_forward(&frame, NULL));
+        EXPECT_EQ(gs_backward(&frame, color.data(), NULL, GS_FIXED, 0, &none, NULL, NULL),
+                  with_fixed ? GS_OK : GS_INVALID_ARGUMENT);
+    }
+}
+
+} // namespace
