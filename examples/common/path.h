@@ -13,6 +13,8 @@ enum { PATH_ROOM = 4096 }; // bytes, the final zero included
 
 // "folder/name". Fails if it does not fit.
 bool path_join(char out[PATH_ROOM], const char *folder, const char *name, fault *why);
+// Makes the folder unless it is there; the one that it is in must be.
+bool folder_make(const char *path, fault *why);
 // Whether `name`, taken from an untrusted file, stays inside the folder it is joined to: not empty, not
 // absolute, no
 // ".." among its parts.

@@ -2,6 +2,7 @@
 // One line on stderr for long work.
 #include "progress.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,11 +27,14 @@ void progress_show(progress *bar, int64_t done, double loss) {
     bar->last_shown = seconds_now();
     bar->shown = true;
     const double elapsed = bar->last_shown - bar->started;
-    const double rate = elapsed > 0.0 ? (double)done / elapsed : 0.0;
-    fprintf(stderr, "\r\033[K%.30s %" PRId64 "/%" PRId64 "  loss %.5f  %.1f/s", bar->title, done, bar->total,
-            loss, rate);
+    const double rate = elapsed > 0.0 ? (double)(done - bar->before) / elapsed : 0.0;
+    fprintf(stderr, "\r\033[K%.30s %" PRId64 "/%" PRId64, bar->title, done, bar->total);
+    if (!isnan(loss)) fprintf(stderr, "  loss %.5f", loss);
+    fprintf(stderr, "  %.1f/s", rate);
     if (rate > 0.0) {
-        const int64_t left = (int64_t)((double)(bar->total - done) / rate + 0.5);
+        double seconds = (double)(bar->total - done) / rate;
+        if (bar->time_limit > 0) seconds = fmax(0, fmin(seconds, bar->time_limit - elapsed));
+        const int64_t left = (int64_t)(seconds + 0.5);
         fprintf(stderr, "  %" PRId64 ":%02d:%02d left", left / 3600, (int)(left / 60 % 60), (int)(left % 60));
     }
     fflush(stderr);

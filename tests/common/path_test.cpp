@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "path.h"
 #include <gtest/gtest.h>
+#include <fstream>
 #include <string>
+#include <unistd.h>
 
 TEST(Path, Joins) {
     char out[PATH_ROOM];
@@ -23,6 +25,20 @@ TEST(Path, KnowsWhatLeavesAFolder) {
         EXPECT_TRUE(path_stays_inside(inside)) << inside;
     for (const char *outside : {"", "/", "/a", "..", "../a", "a/..", "a/../b", "a/b/.."})
         EXPECT_FALSE(path_stays_inside(outside)) << outside;
+}
+
+TEST(Path, MakesAFolderOnce) {
+    const std::string parent = testing::TempDir() + "path_test_" + std::to_string(getpid());
+    fault why;
+    EXPECT_TRUE(folder_make(parent.c_str(), &why)) << why.text;
+    EXPECT_TRUE(folder_make(parent.c_str(), &why)) << why.text; // it is there
+    EXPECT_FALSE(folder_make((parent + "/no/such").c_str(), &why));
+    EXPECT_NE(std::string(why.text).find("no/such"), std::string::npos);
+    const std::string file = parent + "/file";
+    std::ofstream(file) << "not a folder";
+    EXPECT_FALSE(folder_make(file.c_str(), &why));
+    remove(file.c_str());
+    EXPECT_EQ(remove(parent.c_str()), 0);
 }
 
 TEST(Fault, TakesItsOwnOldText) {

@@ -2,6 +2,7 @@
 #include "progress.h"
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string>
@@ -68,6 +69,35 @@ TEST(Progress, ShowsALineOnATerminal) {
     EXPECT_EQ(terminal.text(), "\r\033[Ktrain 20/3000  loss 0.12500  2.0/s  0:24:50 left");
     progress_end(&bar);
     EXPECT_EQ(terminal.text(), "\r\033[K");
+    progress_end(&bar);
+}
+
+TEST(Progress, CountsToTheTimeLimit) {
+    Terminal terminal;
+    if (!terminal.works()) GTEST_SKIP() << "no pseudo-terminal to be had";
+    progress bar;
+    progress_begin(&bar, "train", 3000);
+    bar.time_limit = 70;
+    bar.started -= 10;
+    progress_show(&bar, 20, 0.125);
+    EXPECT_EQ(terminal.text(), "\r\033[Ktrain 20/3000  loss 0.12500  2.0/s  0:01:00 left");
+    progress_show(&bar, 2980, 0.125); // all steps are done before
+    EXPECT_EQ(terminal.text(), "\r\033[Ktrain 2980/3000  loss 0.12500  298.0/s  0:00:00 left");
+    bar.time_limit = 5; // the last step takes longer
+    progress_show(&bar, 20, 0.125);
+    EXPECT_EQ(terminal.text(), "\r\033[Ktrain 20/3000  loss 0.12500  2.0/s  0:00:00 left");
+    progress_end(&bar);
+}
+
+TEST(Progress, ARateIsOfThisRun) {
+    Terminal terminal;
+    if (!terminal.works()) GTEST_SKIP() << "no pseudo-terminal to be had";
+    progress bar;
+    progress_begin(&bar, "train", 3000);
+    bar.before = 1000;
+    bar.started -= 10;
+    progress_show(&bar, 1020, NAN); // and no loss
+    EXPECT_EQ(terminal.text(), "\r\033[Ktrain 1020/3000  2.0/s  0:16:30 left");
     progress_end(&bar);
 }
 

@@ -11,12 +11,10 @@
 #include "reduction_option.h"
 #include "strategy_table.h"
 #include "trainer.h"
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct demo_options {
     const char *folder;
@@ -133,10 +131,8 @@ static bool train_demo(demo *d, const gs_gaussians *host, training_state *state,
 
 static bool run_demo(demo *d, fault *why) {
     const char *folder = d->options->folder;
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return fail(why, "%s: cannot make the folder: %s", folder, strerror(errno));
     gs_gaussians host;
-    if (!path_join(d->picture_path, folder, "demo.png", why) ||
+    if (!folder_make(folder, why) || !path_join(d->picture_path, folder, "demo.png", why) ||
         !path_join(d->scene_path, folder, "demo.ply", why) || !output_is_possible(d->picture_path, why) ||
         !output_is_possible(d->scene_path, why) || !demo_scene(3000, (uint64_t)d->options->seed, &host, why))
         return false;

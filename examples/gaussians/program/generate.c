@@ -9,13 +9,11 @@
 #include "json_writer.h"
 #include "path.h"
 #include "ply.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct generate_options {
     const char *folder;
@@ -115,17 +113,12 @@ static bool write_picture(const frame *f, const char *folder, const char *name, 
     return done;
 }
 
-static bool make_folder(const char *path, fault *why) {
-    if (mkdir(path, 0777) == 0 || errno == EEXIST) return true;
-    return fail(why, "%s: cannot make the folder: %s", path, strerror(errno));
-}
-
 // The pictures first, so that there is no list of what is not there.
 static bool write_views(const view_set *set, const gs_gaussians *gaussians, frame *f, fault *why) {
     const float black[3] = {0, 0, 0};
     const char *folder = set->options->folder;
     char path[PATH_ROOM], file[40], name[32];
-    if (!path_join(path, folder, set->name, why) || !make_folder(path, why)) return false;
+    if (!path_join(path, folder, set->name, why) || !folder_make(path, why)) return false;
     for (int64_t i = set->first; i < set->last; i++) {
         const gs_camera camera = camera_at(set->options, i);
         frame_render(f, gaussians, gaussians->sh_degree, &camera, black);
@@ -151,7 +144,7 @@ static bool write_data(const generate_options *options, const gs_gaussians *scen
 static bool generate(const generate_options *options, fault *why) {
     char path[PATH_ROOM];
     gs_gaussians scene;
-    if (!make_folder(options->folder, why) || !path_join(path, options->folder, "scene.ply", why) ||
+    if (!folder_make(options->folder, why) || !path_join(path, options->folder, "scene.ply", why) ||
         !output_is_possible(path, why) ||
         !demo_scene(options->gaussians, (uint64_t)options->seed, &scene, why))
         return false;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
-// splat render: one view of a scene -> a picture.
+// splat render: a scene -> a picture of one view, or pictures of a flight through it.
 #include "camera.h"
+#include "camera_path.h"
 #include "command.h"
 #include "dataset.h"
 #include "device_gaussians.h"
 #include "frame.h"
+#include "path.h"
 #include "ply.h"
+#include "progress.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +16,13 @@
 
 typedef struct render_options {
     const char *scene, *output, *cameras, *view, *background;
-    int64_t downscale, width, height, sh_degree;
+    int64_t downscale, width, height, sh_degree, frames;
+    int path; // a camera_path_kind, or NO_PATH
     bool photo;
 } render_options;
+
+enum { NO_PATH = 2 };
+static const char *const path_names[] = {"orbit", "spiral", "none", NULL};
 
 static bool is_index(const char *wanted, size_t index) {
     char *end;
@@ -86,6 +93,59 @@ static bool render_picture(const gs_gaussians *scene, int sh_degree, const gs_ca
     return done;
 }
 
+static bool write_frame(const frame *f, const char *folder, int64_t index, fault *why) {
+    char name[32], path[PATH_ROOM];
+    image picture;
+    snprintf(name, sizeof name, "frame_%05lld.png", (long long)index);
+    if (!path_join(path, folder, name, why) || !frame_picture(f, &picture, why)) return false;
+    const bool done = image_write_png(path, &picture, why);
+    image_free(&picture);
+    return done;
+}
+
+static bool render_frames(const render_options *options, const float background[3],
+                          const gs_gaussians *gaussians, const camera_path *path, gs_camera camera,
+                          fault *why) {
+    frame f = {0};
+    progress bar;
+    bool done = true;
+    progress_begin(&bar, "rendering", options->frames);
+    for (int64_t i = 0; done && i < options->frames; i++) {
+        camera_path_place(path, (double)i / (double)options->frames, &camera);
+        frame_render(&f, gaussians, (int)options->sh_degree, &camera, background);
+        done = write_frame(&f, options->output, i, why);
+        if (progress_due(&bar)) progress_show(&bar, i + 1, NAN);
+    }
+    progress_end(&bar);
+    frame_free(&f);
+    return done;
+}
+
+static bool open_path(const render_options *options, const dataset *data, camera_path *path, fault *why) {
+    gs_camera *cameras = calloc(data->view_count, sizeof *cameras);
+    if (!cameras) return fail(why, "no memory for %zu cameras", data->view_count);
+    for (size_t i = 0; i < data->view_count; i++) cameras[i] = data->views[i].camera;
+    const bool done = camera_path_open(path, (camera_path_kind)options->path, cameras, data->view_count, why);
+    free(cameras);
+    return done || fail(why, "%s: %s", options->cameras, why->text);
+}
+
+// The lens is that of the wanted view.
+static bool fly(const render_options *options, const float background[3], const gs_gaussians *scene,
+                const dataset *data, fault *why) {
+    camera_path path;
+    const dataset_view *view = find_view(data, options->view, why);
+    if (!view || !open_path(options, data, &path, why) || !folder_make(options->output, why)) return false;
+    gs_gaussians gaussians = device_gaussians_allocate(scene->count, scene->sh_degree);
+    device_gaussians_upload(&gaussians, scene);
+    const bool done = render_frames(options, background, &gaussians, &path, view->camera, why);
+    device_gaussians_free(&gaussians);
+    if (done)
+        printf("%s: %lld Gaussians, %lld frames, %d x %d\n", options->output, (long long)scene->count,
+               (long long)options->frames, view->camera.width, view->camera.height);
+    return done;
+}
+
 static bool write_beside(const char *path, const image *picture, const image *photo, fault *why) {
     image both;
     if (!image_beside((const image *const[]){picture, photo}, 2, 8, &both, why)) return false;
@@ -127,14 +187,20 @@ int render_command(int argc, char **argv) {
                               .downscale = 1,
                               .width = 800,
                               .height = 600,
+                              .frames = 120,
+                              .path = NO_PATH,
                               .sh_degree = GS_MAX_SH_DEGREE};
     const option_spec table[] = {
-        {OPTION_TEXT, "output", 'o', &options.output, 0, 0, NULL, "the PNG file to write; required"},
+        {OPTION_TEXT, "output", 'o', &options.output, 0, 0, NULL,
+         "the PNG file to write, with --path the folder of the frames; required"},
         {OPTION_TEXT, "cameras", 0, &options.cameras, 0, 0, NULL,
          "take the camera from this folder of photographs (see splat train); without it, look at the whole "
          "scene along +z"},
         {OPTION_TEXT, "view", 0, &options.view, 0, 0, NULL,
          "which of the cameras: an image's name, or its index"},
+        {OPTION_CHOICE, "path", 0, &options.path, 0, 0, path_names,
+         "fly: orbit, around what the cameras of --cameras look at; spiral, before what they all face"},
+        {OPTION_INT, "frames", 0, &options.frames, 1, 100000, NULL, "pictures of the flight"},
         {OPTION_INT, "downscale", 0, &options.downscale, 1, 64, NULL,
          "divide the camera's picture by this, both ways"},
         {OPTION_FLAG, "photo", 0, &options.photo, 0, 0, NULL,
@@ -147,10 +213,13 @@ int render_command(int argc, char **argv) {
         {.kind = OPTION_END}};
     const command_spec command = {
         "splat render",
-        "SCENE.ply -o OUT.png [options]",
-        "Renders one view of a scene.",
+        "SCENE.ply -o OUT [options]",
+        "Renders one view of a scene, or with --path a flight through it: OUT/frame_00000.png and so on, "
+        "with the\n"
+        "size and the lens of --view. Both flights end where they begin.",
         "  splat render fern.ply -o fern.png\n"
-        "  splat render fern.ply -o fern.png --cameras data/fern --view 0 --downscale 4 --photo\n",
+        "  splat render fern.ply -o fern.png --cameras data/fern --view 0 --downscale 4 --photo\n"
+        "  splat render fern.ply -o flight --cameras data/fern --downscale 4 --path spiral --frames 90\n",
         table,
         1,
         1};
@@ -161,6 +230,9 @@ int render_command(int argc, char **argv) {
     bool usable = parse_color(options.background, background, &why);
     if (usable && !options.output) usable = fail(&why, "-o is missing, the picture to write");
     if (usable && options.photo && !options.cameras) usable = fail(&why, "--photo needs --cameras");
+    if (usable && options.path != NO_PATH && !options.cameras) usable = fail(&why, "--path needs --cameras");
+    if (usable && options.path != NO_PATH && options.photo)
+        usable = fail(&why, "--photo is of one view, not of a --path");
     if (!usable) return report_misuse(&command, &why);
 
     gs_gaussians scene = {0};
@@ -169,9 +241,10 @@ int render_command(int argc, char **argv) {
                                      .background = {background[0], background[1], background[2]},
                                      .wanted = is_photo,
                                      .context = &options};
-    bool done = output_is_possible(options.output, &why) && ply_read(options.scene, &scene, &why) &&
+    bool done = (options.path != NO_PATH || output_is_possible(options.output, &why)) &&
+                ply_read(options.scene, &scene, &why) &&
                 (!options.cameras || dataset_load(options.cameras, &loading, &data, &why)) &&
-                render(&options, background, &scene, &data, &why);
+                (options.path == NO_PATH ? render : fly)(&options, background, &scene, &data, &why);
     dataset_free(&data);
     gaussians_free(&scene);
     return done ? EXIT_SUCCESS : report_failure("splat", &why);

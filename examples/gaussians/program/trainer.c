@@ -119,6 +119,8 @@ static bool train_all(trainer *t, const training_observer *observer, fault *why)
     const training_settings *settings = t->settings;
     progress bar;
     progress_begin(&bar, "training", settings->iterations);
+    bar.before = t->state->iteration;
+    bar.time_limit = settings->seconds;
     bool done = true, last = t->state->iteration >= settings->iterations;
     while (!last && done) {
         train_step(t);
