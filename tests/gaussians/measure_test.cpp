@@ -384,6 +384,36 @@ TEST_F(info, describes_a_scene) {
     EXPECT_NEAR(quantities["opacity"].at(most).number(), 1 / (1 + std::exp(-3)), 1e-12);
 }
 
+TEST_F(info, draws_histograms) {
+    write_scene(at("scene.ply"), 100, 0, 0, 0);
+    const auto file = at("scene.ply");
+    for (int i = 0; i < 100; i++) {
+        put_float(file, i, 10, float(-5 + 0.04 * i));                          // longest axis: e^-5 ..
+        for (int axis = 11; axis < 13; axis++) put_float(file, i, axis, -6);   // the others are shorter
+        put_float(file, i, 9, i < 30 ? -3.0f : i < 99 ? 3.0f : std::nanf("")); // opacity 0.05, 0.95
+    }
+    put_float(file, 0, 10, -20); // strays
+    put_float(file, 1, 10, 20);
+    outcome run = splat({"info", file, "--json", at("info.json")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    const json histograms = json(contents(at("info.json")))["histograms"];
+    const json opacity = histograms["opacity"], axis = histograms["longest_axis"];
+    ASSERT_EQ(opacity["counts"].size(), 10u);
+    ASSERT_EQ(opacity["edges"].size(), 11u);
+    EXPECT_EQ(opacity["counts"].at(0).number(), 30);
+    EXPECT_EQ(opacity["counts"].at(9).number(), 69);
+    EXPECT_NEAR(opacity["edges"].at(3).number(), 0.3, 1e-12);
+    double all = 0;
+    for (size_t i = 0; i < 10; i++) {
+        all += axis["counts"].at(i).number();
+        EXPECT_NEAR(axis["counts"].at(i).number(), 10, 2) << i;
+    }
+    EXPECT_EQ(all, 100);
+    EXPECT_NEAR(axis["edges"].at(0).number(), std::exp(-4.92), 1e-6); // not those of the strays
+    EXPECT_NEAR(axis["edges"].at(10).number(), std::exp(-1.04), 1e-6);
+    EXPECT_CONTAINS(run.out, "        30 ######################\n"); // 30 of 69, 50 wide
+}
+
 TEST_F(info, counts_what_is_not_finite) {
     write_scene(at("scene.ply"), 4, 1, 2, 3);
     put_float(at("scene.ply"), 0, 0, NAN);

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-enum { QUANTITIES = 6, LEVELS = 7 };
+enum { QUANTITIES = 6, LEVELS = 7, HISTOGRAMS = 2, BINS = 10 };
+enum { LONGEST_AXIS = 4, OPACITY = 5 };
 
 // In percent of the Gaussians; the first is the least, the last the greatest.
 static const double levels[LEVELS] = {0, 1, 25, 50, 75, 99, 100};
@@ -23,23 +24,32 @@ static const struct {
                             {"longest axis", "longest_axis"},
                             {"opacity", "opacity"}};
 
+// How many of a quantity's finite values are from one edge to before the next; the outermost bins take what
+// is beyond them too.
+typedef struct histogram {
+    int quantity;
+    double edge[BINS + 1];
+    int64_t count[BINS];
+} histogram;
+
 typedef struct scene_info {
     const char *path;
     int64_t bytes, count;
     int sh_degree;
     int64_t values_not_finite, gaussians_not_finite;
     double percentile[QUANTITIES][LEVELS]; // of the finite values; NaN if there are none
+    histogram histograms[HISTOGRAMS];
 } scene_info;
 
 static double quantity(const gs_gaussians *g, int64_t i, int which) {
     const float *scale = g->log_scale + 3 * i;
-    if ((which == 3 || which == 4) && !isfinite(scale[0] + scale[1] + scale[2])) return NAN;
+    if ((which == 3 || which == LONGEST_AXIS) && !isfinite(scale[0] + scale[1] + scale[2])) return NAN;
     switch (which) {
     case 3: // standard deviations, in units of the world
         return exp(fmin(fmin(scale[0], scale[1]), scale[2]));
-    case 4:
+    case LONGEST_AXIS:
         return exp(fmax(fmax(scale[0], scale[1]), scale[2]));
-    case 5:
+    case OPACITY:
         return 1 / (1 + exp(-(double)g->opacity_logit[i]));
     default:
         return g->mean[3 * i + which];
@@ -61,6 +71,30 @@ static void find_percentiles(const gs_gaussians *scene, int which, double *room,
     qsort(room, count, sizeof *room, compare);
     for (int l = 0; l < LEVELS; l++)
         out[l] = count ? room[(size_t)lround(levels[l] / 100 * (double)(count - 1))] : NAN;
+}
+
+// Opacities: from 0 to 1; axes: by equal factors from the 1st percentile to the 99th.
+static void set_edges(histogram *h, const double percentile[LEVELS]) {
+    if (h->quantity == OPACITY) {
+        for (int i = 0; i <= BINS; i++) h->edge[i] = (double)i / BINS;
+        return;
+    }
+    double low = log(fmax(percentile[1], 1e-300)), high = log(fmax(percentile[LEVELS - 2], 1e-300));
+    if (!(high - low > 0.1)) { // all about the same
+        low -= 0.5;
+        high += 0.5;
+    }
+    for (int i = 0; i <= BINS; i++) h->edge[i] = exp(low + (high - low) * i / BINS);
+}
+
+static void fill(histogram *h, const gs_gaussians *scene) {
+    for (int64_t i = 0; i < scene->count; i++) {
+        const double value = quantity(scene, i, h->quantity);
+        if (!isfinite(value)) continue;
+        int bin = 0;
+        while (bin < BINS - 1 && value >= h->edge[bin + 1]) bin++;
+        h->count[bin]++;
+    }
 }
 
 static void count_not_finite(const gs_gaussians *scene, scene_info *info) {
@@ -89,8 +123,28 @@ static bool gather(const char *path, scene_info *info, fault *why) {
     double *room = calloc((size_t)scene.count + 1, sizeof *room); // + 1, as calloc(0) may return NULL
     for (int q = 0; q < QUANTITIES && room; q++) find_percentiles(&scene, q, room, info->percentile[q]);
     free(room);
+    const int shown[HISTOGRAMS] = {LONGEST_AXIS, OPACITY};
+    for (int i = 0; i < HISTOGRAMS; i++) {
+        histogram *h = &info->histograms[i];
+        h->quantity = shown[i];
+        set_edges(h, info->percentile[h->quantity]);
+        fill(h, &scene);
+    }
     gaussians_free(&scene);
     return room || fail(why, "%s: no memory for %" PRId64 " values", path, info->count);
+}
+
+static void print_histogram(const histogram *h) {
+    enum { WIDTH = 50 };
+    int64_t most = 1;
+    for (int i = 0; i < BINS; i++)
+        if (h->count[i] > most) most = h->count[i];
+    printf("\n%s\n", quantities[h->quantity].name);
+    for (int i = 0; i < BINS; i++) {
+        const int bar = h->count[i] ? 1 + (int)ceil(WIDTH * (double)h->count[i] / (double)most) : 0;
+        printf("%9.3g ..%9.3g %10" PRId64 "%.*s\n", h->edge[i], h->edge[i + 1], h->count[i], bar,
+               " ##################################################");
+    }
 }
 
 static void print_table(const scene_info *info) {
@@ -114,6 +168,18 @@ static void print_table(const scene_info *info) {
                 printf(" %11.4g", info->percentile[q][l]);
         printf("\n");
     }
+    for (int i = 0; i < HISTOGRAMS && info->count > 0; i++) print_histogram(&info->histograms[i]);
+}
+
+static void describe_histogram(json_writer *json, const histogram *h) {
+    json_begin(json, quantities[h->quantity].key, '{');
+    json_begin(json, "edges", '[');
+    for (int i = 0; i <= BINS; i++) json_put_number(json, NULL, h->edge[i]);
+    json_end(json, ']');
+    json_begin(json, "counts", '[');
+    for (int i = 0; i < BINS; i++) json_put_integer(json, NULL, h->count[i]);
+    json_end(json, ']');
+    json_end(json, '}');
 }
 
 static void describe(json_writer *json, const void *subject) {
@@ -135,6 +201,9 @@ static void describe(json_writer *json, const void *subject) {
         json_end(json, ']');
     }
     json_end(json, '}');
+    json_begin(json, "histograms", '{');
+    for (int i = 0; i < HISTOGRAMS; i++) describe_histogram(json, &info->histograms[i]);
+    json_end(json, '}');
     json_end(json, '}');
 }
 
@@ -142,20 +211,20 @@ int info_command(int argc, char **argv) {
     const char *path, *json = NULL;
     const option_spec table[] = {{OPTION_TEXT, "json", 0, &json, 0, 0, NULL, JSON_HELP},
                                  {.kind = OPTION_END}};
-    const command_spec command = {
-        "splat info",
-        "SCENE.ply [options]",
-        "Says what is in a scene's file: size, number of Gaussians, SH degree, values that are not finite "
-        "(which "
-        "other\n"
-        "commands refuse), and percentiles of the means, of the shortest and longest axis (one standard "
-        "deviation, in\n"
-        "units of the world) and of the opacity.",
-        "  splat info fern.ply\n"
-        "  splat info fern.ply --json -\n",
-        table,
-        1,
-        1};
+    const command_spec command = {"splat info",
+                                  "SCENE.ply [options]",
+                                  "Says what is in a scene's file: size, number of Gaussians, SH degree, "
+                                  "values that are not finite (which\n"
+                                  "other commands refuse), percentiles of the means (from 0 to 100 the "
+                                  "bounds; from 1 to 99 those without the\n"
+                                  "strays), of the shortest and longest axis (one standard deviation, in "
+                                  "units of the world) and of the\n"
+                                  "opacity, and histograms of the longest axis and the opacity.",
+                                  "  splat info fern.ply\n"
+                                  "  splat info fern.ply --json -\n",
+                                  table,
+                                  1,
+                                  1};
     int code;
     if (!read_command_line(&command, argc, argv, &path, &code)) return code;
     fault why;
