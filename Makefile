@@ -31,7 +31,8 @@ gpu-compile: packages
 	cmake --build --preset cuda -j $(JOBS)
 
 # Measures the calls beside their rivals, on a GPU: build/aggregate.json, its figures in build/aggregate.md, plots in
-# docs/pictures. CCCL=FOLDER, which holds cub/, compares with that CCCL instead of the toolkit's.
+# docs/pictures. CCCL=FOLDER, which holds cub/, compares with that CCCL instead of the toolkit's. With SCENE=FILE.ply
+# and CAMERAS=FOLDER also the flagship on that scene: build/blend, its figures in build/blend.md.
 bench: packages
 ifeq ($(GPU),cuda)
 	cmake --preset cuda -DDISTWAR_CCCL_PATH=$(CCCL)
@@ -39,6 +40,13 @@ ifeq ($(GPU),cuda)
 	build/cuda/bin/aggregate --benchmark_out=build/aggregate.json --benchmark_out_format=json
 	python3 benchmarks/plot.py build/aggregate.json -o docs/pictures >build/aggregate.md
 	@cat build/aggregate.md
+ifdef SCENE
+	cmake --build --preset cuda -j $(JOBS) --target splat make_scene render_backward tuner_check
+	benchmarks/blend.sh build/cuda/bin $(SCENE) $(CAMERAS) build/blend
+	python3 benchmarks/trim.py build/blend/*.json -o build/blend/kept
+	python3 benchmarks/plot_blend.py build/blend/kept -o docs/pictures >build/blend.md
+	@cat build/blend.md
+endif
 else
 	@echo "bench: there is no nvcc or no NVIDIA GPU here; nothing was measured"
 endif

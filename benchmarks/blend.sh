@@ -1,0 +1,79 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Measures the flagship on a trained scene and on scenes made from it, on a GPU:
+#
+#   benchmarks/blend.sh PROGRAMS SCENE.ply CAMERAS OUT [PART...]
+#
+# PROGRAMS: the folder of the built programs (build/cuda/bin). CAMERAS: the scene's photographs, as for `splat train`.
+# OUT: a folder for the JSON files; the scenes made go to OUT/scenes, which may be deleted afterwards. Parts, all of
+# them unless named:
+#   stages           every stage and every strategy of the backward blend, on scenes of three kinds and images of
+#                    several sizes (splat bench)
+#   growth           every stage against the number of Gaussians and of pixels (splat bench)
+#   render_backward  strategies, thresholds, cub and the floors
+#   tuner            what the tuner chooses, beside every fixed choice; fails if that is over 3 % slower
+# benchmarks/plot_blend.py OUT draws them and prints tables.
+# shellcheck disable=SC2086 # lists of options are split
+set -eu
+[ $# -ge 4 ] || { sed -n '3,16s/^# \{0,1\}//p' "$0"; exit 2; }
+programs=$1 scene=$2 cameras=$3 out=$4
+shift 4
+[ $# -gt 0 ] || set -- stages growth render_backward tuner
+mkdir -p "$out/scenes"
+
+failed=
+views="--cameras $cameras --center-principal"
+trained=$(basename "$scene" .ply)
+scene_of() { # the trained scene, huge-N, many-N: the path of its file, which is made if it is not there
+    case $1 in
+    "$trained") echo "$scene" ;;
+    *)
+        file=$out/scenes/$1.ply
+        [ -e "$file" ] ||
+            "$programs/make_scene" "$scene" --kind "${1%-*}" --count "${1#*-}" --cameras "$cameras" -o "$file" >&2
+        echo "$file"
+        ;;
+    esac
+}
+say() { echo "$(date +%H:%M:%S) $*"; }
+bench() { # NAME SCENE OPTIONS...
+    name=$1 file=$(scene_of "$2")
+    shift 2
+    say "bench $name"
+    "$programs/splat" bench "$file" $views "$@" --json "$out/bench-$name.json" >"$out/bench-$name.txt" 2>&1 ||
+        { cat "$out/bench-$name.txt"; failed="$failed bench-$name"; }
+}
+all="--reduce all --thresholds 0,4,8,12,16,24,33"
+one="--reduce tree --thresholds 8"
+
+stages() {
+    bench "$trained" "$trained" $all
+    bench "$trained-downscale2" "$trained" $all --downscale 2
+    bench "$trained-downscale3" "$trained" $all --downscale 3
+    for kind in "$trained" many-3000000 huge-300; do
+        for size in 256x256 3840x2160; do bench "$kind-$size" "$kind" $one --size $size; done
+    done
+    for kind in many-3000000 huge-300; do bench $kind $kind --reduce all --thresholds 0,8,16; done
+}
+growth() {
+    for count in 100000 300000 1000000 3000000 10000000; do bench growth-gaussians-$count many-$count $one --views 6; done
+    for size in 135x240 270x480 540x960 1080x1920 2160x3840; do bench growth-pixels-$size "$trained" $one --size $size; done
+}
+render_backward() {
+    for kind in "$trained" many-3000000 huge-300; do
+        say "render_backward $kind"
+        "$programs/render_backward" "$(scene_of "$kind")" $views --name "$kind" --benchmark_out_format=json \
+            --benchmark_out="$out/render_backward-$kind.json" >"$out/render_backward-$kind.txt" 2>&1 ||
+            { cat "$out/render_backward-$kind.txt"; failed="$failed render_backward-$kind"; }
+    done
+}
+tuner() {
+    for kind in "$trained" many-3000000 huge-300; do
+        say "tuner $kind"
+        "$programs/tuner_check" "$(scene_of "$kind")" $views --json "$out/tuner-$kind.json" >"$out/tuner-$kind.txt" 2>&1 ||
+            failed="$failed tuner-$kind"
+        tail -n 4 "$out/tuner-$kind.txt"
+    done
+}
+for part; do $part; done
+[ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

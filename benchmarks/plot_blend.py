@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Draws what benchmarks/blend.sh measured, from the files as benchmarks/trim.py keeps them, and prints its figures as
+Markdown.
+
+    benchmarks/plot_blend.py benchmarks/results -o docs/pictures
+"""
+import argparse
+import glob
+import json
+import math
+import os
+import re
+import sys
+
+STAGES = {"project": "#e69f00", "bin": "#0072b2", "render": "#009e73", "render backward": "#d55e00",
+          "project backward": "#cc79a7"}
+LABELS = {"render": "forward blend", "render backward": "backward blend"}
+STRATEGIES = {"serial": "#e69f00", "bfly": "#009e73", "tree": "#0072b2"}  # those with a threshold
+LEVELS = {"atomic": ("#000000", "--"), "block": ("#999999", "--"), "cub": ("#d55e00", ":"),
+          "floor_a": ("#56b4e9", "-."), "floor_b": ("#cc79a7", "-.")}
+RUN = re.compile(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)")
+
+
+def load(folder, kind):
+    """The reports of a kind by name: {"fox": ..., "many-3000000": ...}."""
+    reports = {}
+    for path in sorted(glob.glob(os.path.join(folder, kind + "-*.json"))):
+        with open(path) as file:
+            reports[os.path.basename(path)[len(kind) + 1:-len(".json")]] = json.load(file)
+    return reports
+
+
+def times(report):
+    """{(way, threshold): (median in ms, deviation over mean)} of a report of render_backward."""
+    found = {}
+    for run in report["benchmarks"]:
+        way, _, threshold = RUN.fullmatch(run["run_name"].split("/iterations")[0]).groups()
+        found[way, int(threshold)] = (run["median"] * 1e-3, run["cv"])
+    return found
+
+
+def stage(report, name):
+    return report["stages"][name].get("mean_ms")
+
+
+def slope(points):
+    """The exponent between the ends of a curve."""
+    (x0, y0), (x1, y1) = points[0], points[-1]
+    return math.log(y1 / y0) / math.log(x1 / x0)
+
+
+def growth(reports, what):
+    """What grows, in order: [(Gaussians or pixels, report)]."""
+    by = {"gaussians": lambda r: r["gaussians"], "pixels": lambda r: r["width"] * r["height"]}[what]
+    return sorted(((by(report), report) for name, report in reports.items() if name.startswith(f"growth-{what}-")),
+                  key=lambda pair: pair[0])
+
+
+def table(header, rows):
+    print("\n| " + " | ".join(map(str, header)) + " |")
+    print("|" + "---|" * len(header))
+    for row in rows:
+        print("| " + " | ".join("" if cell is None else str(cell) for cell in row) + " |")
+
+
+def ms(value):
+    return "" if value is None else f"{value:.3f}" if value >= 0.1 else f"{value:.4f}"
+
+
+def print_stages(reports):
+    columns = [*STAGES, "sum of stages", "end to end"]
+    rows = []
+    shown = [(name, r) for name, r in reports.items() if not name.startswith("growth-")]
+    for name, r in sorted(shown, key=lambda item: (item[0].split("-")[0], item[1]["width"] * item[1]["height"])):
+        rows.append([name, f"{r['width']}x{r['height']}", f"{r['gaussians']:,}", f"{r['pairs']:,}"] +
+                    [ms(stage(r, column)) for column in columns])
+    print("\nms, means over views of medians, with the fastest strategy measured:")
+    table(["scene", "image", "Gaussians", "pairs", *(LABELS.get(c, c) for c in columns)], rows)
+    for name in [name for name in reports if name + "-downscale2" in reports]:  # the trained scene
+        r = reports[name]
+        print(f"\n{name}, stages:")
+        table(["stage", "mean, ms", "least view", "most", "bytes"],
+              [[LABELS.get(n, n), ms(s.get("mean_ms")), ms(s.get("least_ms")), ms(s.get("most_ms")),
+                f"{s['bytes']:,}" if "bytes" in s else ""] for n, s in r["stages"].items()])
+        print(f"\nparameters: {r['parameter_bytes']:,} bytes")
+
+
+def print_strategies(reports):
+    for name, report in reports.items():
+        found = times(report)
+        thresholds = sorted({threshold for _, threshold in found})
+        print(f"\n{name}: backward blend, ms (median of the repetitions):")
+        table(["", *thresholds],
+              [[way, *(ms(found[way, t][0]) if (way, t) in found else "" for t in thresholds)]
+               for way in dict.fromkeys(way for way, _ in found)])
+        print(f"\nlargest deviation over mean: {max(cv for _, cv in found.values()):.1%}")
+        if ("floor_a", 0) in found:
+            print("commit over floor A, by threshold: " +
+                  ", ".join(f"{t}: {found['tree', t][0] / found['floor_a', t][0] - 1:.1%}" for t in thresholds
+                            if ("floor_a", t) in found))
+
+
+def print_growth(reports, what):
+    curve = growth(reports, what)
+    if not curve:
+        return
+    columns = [*STAGES, "sum of stages"]
+    table([what, "pairs", *(LABELS.get(c, c) for c in columns)],
+          [[f"{x:,}", f"{r['pairs']:,}", *(ms(stage(r, c)) for c in columns)] for x, r in curve] +
+          [["exponent", f"{slope([(x, r['pairs']) for x, r in curve]):.2f}",
+            *(f"{slope([(x, stage(r, c)) for x, r in curve]):.2f}" for c in columns)]])
+
+
+def print_tuner(reports):
+    rows = []
+    for name, r in reports.items():
+        best = min(r["candidates"], key=lambda candidate: candidate["ms"])
+        first, last = r["after_exploration"], r["at_the_end"]
+        blend = best["ms"] * r["launches"]
+        rows.append([name, f"{best['reduction']} at {best['threshold']}, {ms(best['ms'])}",
+                     f"{first['reduction']} at {first['threshold']}, {100 * (first['by_fastest'] - 1):.2f} %",
+                     r["explored_in"], f"{first['cost_ms']:.1f} ms, {first['cost_ms'] / best['ms']:.0f} launches",
+                     f"{last['reduction']} at {last['threshold']}, {100 * (last['by_fastest'] - 1):.2f} %",
+                     f"{100 * last['cost_ms'] / blend:.2f} %"])
+    if rows:
+        table(["scene", "best fixed, ms", "after exploration, over the best", "launches until then", "exploration cost",
+               "at the end, over the best", "cost of all launches"], rows)
+
+
+def draw(bench, backward, device, folder):
+    try:
+        import matplotlib
+    except ImportError:
+        print("python3 has no matplotlib: nothing is drawn", file=sys.stderr)
+        return
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as pyplot
+
+    def save(figure, plots, name, title):
+        handles = {}
+        for plot in plots:
+            plot.grid(alpha=0.3)
+            for handle, label in zip(*plot.get_legend_handles_labels()):
+                handles.setdefault(label, handle)
+        figure.suptitle(f"{title} ({device})")
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, fontsize=9)
+        path = os.path.join(folder, name)
+        figure.savefig(path, dpi=100)
+        pyplot.close(figure)
+        print(f"drawn: {path}", file=sys.stderr)
+
+    if backward:
+        figure, plots = pyplot.subplots(1, len(backward), figsize=(4 * len(backward), 4.4), squeeze=False,
+                                        layout="constrained")
+        for plot, (name, report) in zip(plots[0], backward.items()):
+            found = times(report)
+            for way, colour in STRATEGIES.items():
+                mine = sorted((t, time) for (w, t), (time, _) in found.items() if w == way)
+                plot.plot(*zip(*mine), color=colour, marker="o", markersize=3, label=way)
+            for way, (colour, line) in LEVELS.items():
+                if (way, 0) in found:
+                    plot.axhline(found[way, 0][0], color=colour, linestyle=line, linewidth=1, label=way)
+            plot.set_yscale("log")
+            plot.set_xlabel("balance_threshold")
+            plot.set_title(name, fontsize=10)
+        plots[0][0].set_ylabel("backward blend, ms")
+        save(figure, plots[0], "render_backward.png", "Backward blend of one view")
+
+    curves = [(growth(bench, "gaussians"), "Gaussians"), (growth(bench, "pixels"), "pixels")]
+    if all(curve for curve, _ in curves):
+        figure, plots = pyplot.subplots(1, 2, figsize=(9, 4.6), layout="constrained")
+        for plot, (curve, label) in zip(plots, curves):
+            xs = [x for x, _ in curve]
+            for name, colour in STAGES.items():
+                plot.plot(xs, [stage(r, name) for _, r in curve], color=colour, marker="o", markersize=3,
+                          label=LABELS.get(name, name))
+            total = [stage(r, "sum of stages") for _, r in curve]
+            plot.plot(xs, total, color="black", marker="o", markersize=3, label="sum of stages")
+            plot.plot([xs[0], xs[-1]], [total[-1] * xs[0] / xs[-1], total[-1]], color="grey", linestyle=":",
+                      label="linear")
+            plot.set_xscale("log")
+            plot.set_yscale("log")
+            plot.set_xlabel(label)
+        plots[0].set_ylabel("ms")
+        save(figure, plots, "growth.png", "How the cost of a view grows")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", help="with bench-*.json, render_backward-*.json and tuner-*.json")
+    parser.add_argument("-o", "--output", help="folder for the pictures; without it only the figures are printed")
+    options = parser.parse_args()
+    bench, backward, tuner = (load(options.folder, kind) for kind in ("bench", "render_backward", "tuner"))
+    everything = [*bench.values(), *tuner.values(), *(report["context"] for report in backward.values())]
+    if not everything:
+        sys.exit(f"{options.folder}: holds no measurements")
+    devices = sorted({report["device"] for report in everything})
+    print(", ".join(devices))
+    print_stages(bench)
+    print_strategies(backward)
+    print_growth(bench, "gaussians")
+    print_growth(bench, "pixels")
+    print_tuner(tuner)
+    if options.output:
+        os.makedirs(options.output, exist_ok=True)
+        draw(bench, backward, ", ".join(devices), options.output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Copies measurements (JSON of splat bench, tuner_check and Google Benchmark) to be kept: medians and spreads without
+the single views and runs, names of files without their folders.
+
+    benchmarks/trim.py build/blend/*.json -o benchmarks/results
+"""
+import argparse
+import json
+import os
+
+SETTING = ("date", "device", "cuda_runtime", "cub", "version", "gaussians", "views", "width", "height", "pairs",
+           "pixels_per_thread")
+
+
+def mean_of(views, key):
+    return round(sum(view[key] for view in views) / len(views))
+
+
+def trimmed(report):
+    for key in ("scene", "cameras"):
+        if key in report:
+            report[key] = os.path.basename(report[key].rstrip("/"))
+    if "benchmarks" in report:  # Google Benchmark
+        context = {key: report["context"][key] for key in SETTING if key in report["context"]}
+        runs = {}
+        for entry in report["benchmarks"]:
+            if entry.get("aggregate_name") in ("median", "cv"):
+                runs.setdefault(entry["run_name"], {"run_name": entry["run_name"]})[entry["aggregate_name"]] = entry["real_time"]
+        return {"context": context, "unit": "us", "benchmarks": list(runs.values())}
+    if isinstance(report.get("views"), list):  # splat bench
+        views = report.pop("views")
+        report["views"] = len(views)
+        for key in ("width", "height", "visible", "pairs"):
+            report[key] = mean_of(views, key)
+        for row in report["render backward"]:
+            row.pop("views", None)
+    return report
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("json", nargs="+")
+    parser.add_argument("-o", "--output", required=True, help="folder for the trimmed files")
+    options = parser.parse_args()
+    os.makedirs(options.output, exist_ok=True)
+    for path in options.json:
+        with open(path) as file:
+            report = json.load(file)
+        with open(os.path.join(options.output, os.path.basename(path)), "w") as file:
+            json.dump(trimmed(report), file, indent=1)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main()
