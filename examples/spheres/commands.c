@@ -14,7 +14,7 @@ int view_options_channels(const view_options *options) {
 }
 
 void view_options_complete(view_options *options) {
-    static const int widths[2][DATA_SETS] = {{512, 1024}, {128, 160}}; // on a GPU, on the CPU
+    static const int widths[2][DATA_SETS] = {{512, 1024}, {192, 160}}; // on a GPU, on the CPU
     kernel_counts unused;
     if (options->width == 0) options->width = widths[kernel_counts_now(&unused)][options->data];
     if (options->height == 0) options->height = (options->width * 3 + 3) / 4;

@@ -24,10 +24,10 @@ pinhole_camera scene_camera(int view, int width, int height) {
 }
 
 sphere_blend scene_blend(int kept) {
-    return (sphere_blend){.near_limit = 2,
-                          .far_limit = 14,
-                          .softness = 0.04f,
-                          .background_weight = 1,
+    return (sphere_blend){.near_limit = 3,
+                          .far_limit = 13,
+                          .softness = 0.1f,
+                          .background_weight = 10,
                           .background = 0.08f,
                           .kept = kept};
 }

@@ -2,6 +2,7 @@
 // spheres train: disturbed spheres -> the data set they came from, by its pictures.
 #include "commands.h"
 #include "device.h"
+#include "kernel_counts.h"
 #include "l1_loss.h"
 #include "path.h"
 #include "picture_row.h"
@@ -168,11 +169,16 @@ static bool train_in_folder(training *t, fault *why) {
     return done;
 }
 
+static int64_t default_iterations(data_set data) {
+    static const int iterations[2][DATA_SETS] = {{2000, 2000}, {200, 16}}; // on a GPU, on the CPU
+    kernel_counts unused;
+    return iterations[kernel_counts_now(&unused)][data];
+}
+
 int train_command(int argc, char **argv) {
     train_options options = {.of = view_options_default(),
                              .folder = "spheres-out",
-                             .iterations = 200,
-                             .seed = 1,
+                                                          .seed = 1,
                              .threshold = DEFAULT_THRESHOLD,
                              .which = REDUCTIONS};
     const option_spec table[] = {
@@ -180,8 +186,8 @@ int train_command(int argc, char **argv) {
          "the folder to write to; made if it is missing"},
         DATA_OPTION(&options.of),
         CHANNELS_OPTION(&options.of),
-        {OPTION_INT, "iterations", 0, &options.iterations, 1, 10000000, NULL,
-         "training steps, one view each"},
+        {OPTION_INT, "iterations", 0, &options.iterations, 0, 10000000, NULL,
+         "training steps, one view each; 0: by the data set, few on the CPU"},
         WIDTH_OPTION(&options.of),
         HEIGHT_OPTION(&options.of),
         KEPT_OPTION(&options.of),
@@ -211,6 +217,7 @@ int train_command(int argc, char **argv) {
         return report_failure("spheres", &why);
     }
     view_options_complete(&options.of);
+    if (options.iterations == 0) options.iterations = default_iterations((data_set)options.of.data);
     t->options = &options;
     bool done = train_in_folder(t, &why);
     free(t);
