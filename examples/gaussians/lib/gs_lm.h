@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+//
+// libgs: the parts of Levenberg and Marquardt's method on Gaussian splatting. The loss is a sum of squares of
+// residuals, two for every pixel and channel; J is their derivative by all stored parameters, and it is never
+// formed: what is here multiplies by it, by its transpose, and sums the squares of its columns. Formulas:
+// docs/math.md, section 7. The rules of gs.h hold; scenes with given colours or covariances and antialiased
+// ones are not taken.
+//
+// One camera, after gs_project, gs_bin and gs_render, in colours C rather than residuals (a channel's two
+// residuals depend on nothing but its colour, so J = R C, R^T R is one weight a value, R^T F one number):
+//   gs_lm_weights       weight = diag(R^T R) and gradient = R^T F of every value of the picture
+//   gs_lm_tangent       a direction's derivative of every splat, and
+//   gs_lm_forward       C times the direction, times the weight if wanted
+//   gs_render_backward, gs_project_backward    C^T times a picture
+//   gs_lm_squares, gs_lm_add_diagonal          diag(C^T weight C)
+// The same products from a cache of all (pixel, splat) pairs that count:
+//   gs_lm_cache_begin, gs_lm_cache_fill, gs_lm_cached_forward, gs_lm_cached_weigh, gs_lm_cached_backward,
+//   gs_lm_cached_squares
+// The solver, on vectors of all parameters: gs_lm_pcg_start, gs_lm_pcg_step.
+#ifndef GS_LM_H
+#define GS_LM_H
+
+#include "gs.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    GS_LM_TANGENT_STRIDE = 12, // floats from one splat's record of a direction's derivative to the next
+    GS_LM_SQUARES = 31,        // sums of products that gs_lm_squares takes for a splat
+    GS_LM_SQUARES_STRIDE = 32  // floats from one splat's record of them to the next
+};
+
+typedef enum gs_lm_objective {
+    GS_LM_L1_SSIM, // the loss of gs_loss
+    GS_LM_L2       // squared differences, one residual a value
+} gs_lm_objective;
+
+// Of every value of a picture: weight, the squared slope of its residuals by its colour, summed, and
+// gradient, their value times their slope, summed; both [3][height][width], both or neither NULL.
+// result: 1 double on the device, the sum of the residuals' squares. For GS_LM_L1_SSIM that is 3 width height
+// (loss + epsilon), loss as of gs_loss; SSIM's slope is by the pixel's own colour alone. color, target: as of
+// gs_loss. epsilon > 0 keeps the slopes finite; GS_LM_L2 does not use it.
+gs_status gs_lm_weights(const float *color, const uint8_t *target, int32_t width, int32_t height,
+                        gs_lm_objective objective, float epsilon, double *result, float *weight,
+                        float *gradient, gs_stream stream);
+
+// tangents: [count][GS_LM_TANGENT_STRIDE], 16-byte aligned; of every splat that is not culled the derivative
+// along `direction` (of the shape of gaussians): of its colour (3), then the six coefficients of 1, e0, e1,
+// e0^2, e0 e1, e1^2 in the derivative of log alpha; e by gs_splat.whiten. Those of culled splats are not
+// written. Cost: as of gs_project_backward.
+gs_status gs_lm_tangent(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                        const gs_splat *splats, const gs_gaussians *direction, float *tangents,
+                        gs_stream stream);
+
+// change: [3][height][width], the derivative of the picture that gs_render left along the direction of the
+// tangents; times weight unless that is NULL. Cost: that of gs_render, and a tangent a splat.
+gs_status gs_lm_forward(const gs_splat *splats, const float *tangents, const gs_lists *lists, int32_t width,
+                        int32_t height, const float background[3], const gs_image *image, const float *weight,
+                        float *change, gs_stream stream);
+
+// Adds to sums[0] the sum of gradient times change over `values` values, to sums[1] that of weight change^2:
+// what a model of the objective says of a step. sums: 2 doubles on the device.
+gs_status gs_lm_model(const float *weight, const float *gradient, const float *change, int64_t values,
+                      double *sums, gs_stream stream);
+
+// squares: [count][GS_LM_SQUARES_STRIDE], 16-byte aligned; sums over pixels and channels of weight times the
+// products of the derivatives of a pixel's colour by a splat's colour and by the six moments, as far as
+// diagonals need them. reduction: GS_ATOMIC, GS_SERIAL, GS_BFLY or GS_TREE.
+gs_status gs_lm_squares(const gs_splat *splats, int64_t count, const gs_lists *lists, int32_t width,
+                        int32_t height, const float background[3], const gs_image *image, const float *weight,
+                        gs_reduction reduction, int balance_threshold, float *squares, gs_stream stream);
+
+// Adds this camera's part of diag(J^T J) to diagonal, which has the shape of gaussians.
+gs_status gs_lm_add_diagonal(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                             const gs_splat *splats, const float *squares, const gs_gaussians *diagonal,
+                             gs_stream stream);
+
+// ---- the same from a cache ----
+
+// Every pixel and splat that counts there (gs_image.consumed, alpha >= 1/255), sorted by splat. 20 bytes a
+// pair and 8 a splat, the caller's memory.
+typedef struct gs_lm_cache {
+    int64_t pairs;
+    int64_t *begin;      // [count + 1]: splat i has pairs begin[i] .. begin[i + 1] - 1
+    uint32_t *pixel;     // [pairs]: x + 65536 y
+    float *share;        // [pairs]: T alpha, the derivative of the pixel's colour by the splat's
+    float *by_log_alpha; // [3][pairs]: that by log alpha, what lies behind accounted for
+} gs_lm_cache;
+
+// Bytes of the workspace that gs_lm_cache_begin and gs_lm_cache_fill take for `count` splats.
+gs_status gs_lm_cache_workspace(int64_t count, size_t *bytes);
+// Counts the pairs: writes cache->begin and cache->pairs, which the caller then provides memory for. Waits.
+gs_status gs_lm_cache_begin(const gs_splat *splats, int64_t count, const gs_lists *lists, int32_t width,
+                            int32_t height, const gs_image *image, void *workspace, size_t workspace_bytes,
+                            gs_lm_cache *cache, gs_stream stream);
+// Writes the pairs. Their order within a splat is not defined.
+gs_status gs_lm_cache_fill(const gs_splat *splats, int64_t count, const gs_lists *lists, int32_t width,
+                           int32_t height, const float background[3], const gs_image *image, void *workspace,
+                           size_t workspace_bytes, const gs_lm_cache *cache, gs_stream stream);
+// change: [height][width][4], 16-byte aligned, of which the last is 0: as gs_lm_forward's, without a weight.
+gs_status gs_lm_cached_forward(const gs_splat *splats, int64_t count, const gs_lm_cache *cache, int32_t width,
+                               int32_t height, const float *tangents, float *change, gs_stream stream);
+// change[height][width][4] times weight[3][height][width], in place.
+gs_status gs_lm_cached_weigh(const float *weight, int32_t width, int32_t height, float *change,
+                             gs_stream stream);
+// The moments of gs_render_backward, for a gradient [height][width][4].
+gs_status gs_lm_cached_backward(const gs_splat *splats, int64_t count, const gs_lm_cache *cache,
+                                int32_t width, const float *color_gradient, gs_reduction reduction,
+                                int balance_threshold, float *moments, gs_stream stream);
+// As gs_lm_squares; height too, for weight is [3][height][width].
+gs_status gs_lm_cached_squares(const gs_splat *splats, int64_t count, const gs_lm_cache *cache, int32_t width,
+                               int32_t height, const float *weight, gs_reduction reduction,
+                               int balance_threshold, float *squares, gs_stream stream);
+
+// ---- conjugate gradients ----
+
+// Vectors are `values` floats in any order, the same in all; several arrays that lie in one allocation, and
+// zeros between them, will do. scalars: 2 iterations + 1 doubles on the device. Nothing waits.
+
+// For (A + lambda diag(A)) x = right, diagonal = diag(A) >= 0: x = 0, residual = right, and the first
+// direction. Where the diagonal is 0 the direction is 0, and so is x forever.
+gs_status gs_lm_pcg_start(const float *right, const float *diagonal, int64_t values, int iterations, float *x,
+                          float *residual, float *direction, double *scalars, gs_stream stream);
+// Iteration 0 <= iteration < iterations, product = A direction, which is overwritten.
+gs_status gs_lm_pcg_step(const float *diagonal, float lambda, int64_t values, int iteration, float *product,
+                         float *x, float *residual, float *direction, double *scalars, gs_stream stream);
+
+// to += scale from
+gs_status gs_lm_add(float *to, float scale, const float *from, int64_t values, gs_stream stream);
+// sum += diagonal x, weights += diagonal: one subset's share in the mean of several updates.
+gs_status gs_lm_add_weighted(float *sum, float *weights, const float *diagonal, const float *x,
+                             int64_t values, gs_stream stream);
+// sum /= weights, 0 where weights are.
+gs_status gs_lm_divide(float *sum, const float *weights, int64_t values, gs_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

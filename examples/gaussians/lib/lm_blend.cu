@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+// The blend's derivative along a direction, pixel by pixel down its ray, and the sums of products that
+// diag(J^T J) is made of. How threads share the work: blend.cuh; formulas: docs/math.md, section 7.
+#include "blend.cuh"
+#include "gs_lm.h"
+#include "launch.cuh"
+#include "lm_squares.cuh"
+#include "lm_tangent.cuh"
+#include "status.h"
+#include <distwar/block.cuh>
+#include <distwar/reduce.cuh>
+
+namespace {
+
+constexpr int model_block = 256;
+
+template <int Pixels>
+__global__ void __launch_bounds__(tile_threads<Pixels>)
+    forward_kernel(const gs_splat *splats, const splat_tangent *tangents, gs_lists lists, int width,
+                   int height, color3 background, gs_image image, const float *weight, float *change) {
+    __shared__ splat_batch batches[tile_warps<Pixels>];
+    __shared__ splat_tangent tangent_batches[tile_warps<Pixels>][32];
+    splat_batch &batch = batches[threadIdx.x / 32];
+    splat_tangent *tangent_batch = tangent_batches[threadIdx.x / 32];
+    const int lane = int(threadIdx.x % 32);
+    const patch<Pixels> mine = patch_of_warp<Pixels>(lists.tiles_x, width, height);
+    const int64_t begin = lists.tile_begin[mine.tile], plane = int64_t(width) * height;
+
+    float transmittance[Pixels], log_change[Pixels]; // of the transmittance
+    color3 color[Pixels];
+    int consumed[Pixels], farthest = 0;
+    DISTWAR_UNROLL
+    for (int p = 0; p < Pixels; p++) {
+        const int y = mine.y + row_step * p;
+        const bool inside = mine.x < width && y < height;
+        transmittance[p] = 1;
+        log_change[p] = 0;
+        color[p] = {0, 0, 0};
+        consumed[p] = inside ? int(image.consumed[int64_t(y) * width + mine.x]) : 0;
+        farthest = max(farthest, consumed[p]);
+    }
+    farthest = __reduce_max_sync(full_warp, farthest);
+    for (int first = 0; first < farthest; first += 32) {
+        const int entry = first + lane;
+        unsigned rest =
+            fill_batch(splats, lists.splat_index + begin, entry, entry < farthest, mine.centres, batch);
+        if (rest >> lane & 1) tangent_batch[lane] = tangents[batch.index[lane]];
+        __syncwarp();
+        for (; rest != 0; rest &= rest - 1) {
+            const int j = __ffs(int(rest)) - 1;
+            const gs_splat splat = batch.splat[j];
+            const splat_tangent tangent = tangent_batch[j];
+            DISTWAR_UNROLL
+            for (int p = 0; p < Pixels; p++) {
+                coverage c;
+                if (first + j >= consumed[p] || !covers(splat, mine.x, mine.y + row_step * p, &c)) continue;
+                const float by_alpha = c.cut ? 0 : log_alpha_change(tangent, c.e0, c.e1);
+                const float share = transmittance[p] * c.alpha, by_share = share * (by_alpha + log_change[p]);
+                color[p].r += share * tangent.color[0] + by_share * splat.color[0];
+                color[p].g += share * tangent.color[1] + by_share * splat.color[1];
+                color[p].b += share * tangent.color[2] + by_share * splat.color[2];
+                log_change[p] -= __fdividef(c.alpha, 1 - c.alpha) * by_alpha;
+                transmittance[p] *= 1 - c.alpha;
+            }
+        }
+    }
+    DISTWAR_UNROLL
+    for (int p = 0; p < Pixels; p++) {
+        const int y = mine.y + row_step * p;
+        if (mine.x >= width || y >= height) continue;
+        const int64_t i = int64_t(y) * width + mine.x;
+        const float through = transmittance[p] * log_change[p];
+        const float value[3] = {fmaf(through, background.r, color[p].r),
+                                fmaf(through, background.g, color[p].g),
+                                fmaf(through, background.b, color[p].b)};
+        for (int c = 0; c < 3; c++)
+            change[i + c * plane] = weight ? weight[i + c * plane] * value[c] : value[c];
+    }
+}
+
+template <distwar::strategy Strategy, int Pixels>
+__global__ void __launch_bounds__(tile_threads<Pixels>)
+    squares_kernel(const gs_splat *splats, gs_lists lists, int width, int height, color3 background,
+                   gs_image image, const float *weight, int balance_threshold, float *squares) {
+    __shared__ splat_batch batches[tile_warps<Pixels>];
+    splat_batch &batch = batches[threadIdx.x / 32];
+    const patch<Pixels> mine = patch_of_warp<Pixels>(lists.tiles_x, width, height);
+    const int64_t begin = lists.tile_begin[mine.tile], plane = int64_t(width) * height;
+
+    float transmittance[Pixels], behind[Pixels][3], of_value[Pixels][3]; // of_value: weights
+    int consumed[Pixels], farthest = 0;
+    DISTWAR_UNROLL
+    for (int p = 0; p < Pixels; p++) {
+        const int y = mine.y + row_step * p;
+        const bool inside = mine.x < width && y < height;
+        const int64_t i = int64_t(y) * width + mine.x;
+        transmittance[p] = inside ? image.transmittance[i] : 1;
+        consumed[p] = inside ? int(image.consumed[i]) : 0;
+        behind[p][0] = background.r, behind[p][1] = background.g, behind[p][2] = background.b;
+        for (int c = 0; c < 3; c++) of_value[p][c] = inside ? weight[i + c * plane] : 0;
+        farthest = max(farthest, consumed[p]);
+    }
+    for (int top = __reduce_max_sync(full_warp, farthest); top > 0; top -= 32) {
+        const int entry = top - 1 - int(threadIdx.x % 32);
+        unsigned rest = fill_batch(splats, lists.splat_index + begin, entry, entry >= 0, mine.centres, batch);
+        for (; rest != 0; rest &= rest - 1) {
+            const int j = __ffs(int(rest)) - 1;
+            const gs_splat splat = batch.splat[j];
+            float value[GS_LM_SQUARES] = {};
+            bool active = false;
+            DISTWAR_UNROLL
+            for (int p = 0; p < Pixels; p++) {
+                coverage c;
+                if (top - 1 - j >= consumed[p] || !covers(splat, mine.x, mine.y + row_step * p, &c)) continue;
+                active = true;
+                transmittance[p] = __fdividef(transmittance[p], 1 - c.alpha);
+                const float share = transmittance[p] * c.alpha;
+                float by_log_alpha[3];
+                for (int k = 0; k < 3; k++) {
+                    const float difference = splat.color[k] - behind[p][k];
+                    by_log_alpha[k] = c.cut ? 0 : share * difference;
+                    behind[p][k] = fmaf(c.alpha, difference, behind[p][k]);
+                }
+                add_squares(of_value[p], share, by_log_alpha, c.e0, c.e1, value);
+            }
+            distwar::reduce<Strategy>(distwar::all_lanes, active, distwar::uniform_key{batch.index[j]}, value,
+                                      distwar::record<float>{squares, GS_LM_SQUARES_STRIDE},
+                                      balance_threshold);
+        }
+    }
+}
+
+__global__ void __launch_bounds__(model_block)
+    model_kernel(const float *weight, const float *gradient, const float *change, int64_t values,
+                 double *sums) {
+    __shared__ distwar::block_sum_memory<2, model_block, double> memory;
+    double part[2] = {}, sum[2];
+    for (int64_t i = int64_t(blockIdx.x) * model_block + threadIdx.x; i < values;
+         i += int64_t(gridDim.x) * model_block) {
+        part[0] += double(gradient[i]) * change[i];
+        part[1] += double(weight[i]) * change[i] * change[i];
+    }
+    distwar::block_sum(part, memory, sum);
+    if (threadIdx.x == 0)
+        for (int k = 0; k < 2; k++) atomicAdd(&sums[k], sum[k]);
+}
+
+gs_status check(const char *function, const gs_splat *splats, const gs_lists *lists, int width, int height,
+                const float *background, const gs_image *image) {
+    GS_REQUIRE_OF(function, lists && background && image, "lists, background and image must be given");
+    GS_REQUIRE_OF(function, width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
+                  "width and height must be in 1..16384");
+    GS_REQUIRE_OF(function,
+                  lists->tiles_x == (width + GS_TILE_SIZE - 1) / GS_TILE_SIZE &&
+                      lists->tiles_y == (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
+                  "the lists are of an image of another size");
+    GS_REQUIRE_OF(function, lists->tile_begin && (lists->pairs == 0 || (lists->splat_index && splats)),
+                  "the lists and their splats must be given");
+    GS_REQUIRE_OF(function, image->transmittance && image->consumed,
+                  "transmittance and consumed of the image must be given");
+    return GS_OK;
+}
+
+} // namespace
+
+gs_status gs_lm_forward(const gs_splat *splats, const float *tangents, const gs_lists *lists, int32_t width,
+                        int32_t height, const float background[3], const gs_image *image, const float *weight,
+                        float *change, gs_stream stream) {
+    const gs_status status = check(__func__, splats, lists, width, height, background, image);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(change && (lists->pairs == 0 || tangents), "tangents and change must be given");
+    const bool two = lists->pixels_per_thread == 4; // as gs_render
+    GS_CUDA(launch(stream, unsigned(lists->tiles_x * lists->tiles_y), two ? tile_threads<2> : tile_threads<1>,
+                   two ? forward_kernel<2> : forward_kernel<1>, splats,
+                   reinterpret_cast<const splat_tangent *>(tangents), *lists, width, height,
+                   color3{background[0], background[1], background[2]}, *image, weight, change));
+    return GS_OK;
+}
+
+gs_status gs_lm_model(const float *weight, const float *gradient, const float *change, int64_t values,
+                      double *sums, gs_stream stream) {
+    GS_REQUIRE(values >= 0, "values must not be negative");
+    GS_REQUIRE(weight && gradient && change && sums, "an argument is NULL");
+    const unsigned blocks = blocks_for(values, model_block);
+    GS_CUDA(launch(stream, blocks < 1024 ? blocks : 1024, model_block, model_kernel, weight, gradient, change,
+                   values, sums));
+    return GS_OK;
+}
+
+gs_status gs_lm_squares(const gs_splat *splats, int64_t count, const gs_lists *lists, int32_t width,
+                        int32_t height, const float background[3], const gs_image *image, const float *weight,
+                        gs_reduction reduction, int balance_threshold, float *squares, gs_stream stream) {
+    const gs_status status = check(__func__, splats, lists, width, height, background, image);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
+    GS_REQUIRE(weight && (count == 0 || squares), "weight and squares must be given");
+    GS_REQUIRE(balance_threshold >= 0 && balance_threshold <= 33, "balance_threshold must be in 0..33");
+    if (count > 0)
+        GS_CUDA(cudaMemsetAsync(squares, 0, size_t(count) * GS_LM_SQUARES_STRIDE * sizeof(float), stream));
+    if (lists->pairs == 0) return GS_OK;
+    using distwar::strategy;
+    void (*const by_reduction[])(const gs_splat *, gs_lists, int, int, color3, gs_image, const float *, int,
+                                 float *) = {
+        squares_kernel<strategy::atomic, 1>, squares_kernel<strategy::serial, 1>,
+        squares_kernel<strategy::bfly, 1>, squares_kernel<strategy::tree, 1>};
+    static_assert(GS_ATOMIC == 0 && GS_SERIAL == 1 && GS_BFLY == 2 && GS_TREE == 3, "the order above");
+    GS_REQUIRE(reduction >= 0 && reduction <= GS_TREE, "reduction must be atomic, serial, bfly or tree");
+    GS_CUDA(launch(stream, unsigned(lists->tiles_x * lists->tiles_y), unsigned(tile_threads<1>),
+                   by_reduction[reduction], splats, *lists, width, height,
+                   color3{background[0], background[1], background[2]}, *image, weight, balance_threshold,
+                   squares));
+    return GS_OK;
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+// Conjugate gradients on (A + lambda diag(A)) x = b with the diagonal as preconditioner, and the few other
+// things that are done to vectors of parameters. Scalars never leave the device: scalars[2 k] is r^T z of
+// iteration k, z = r / diagonal, scalars[2 k + 1] its p^T (A + lambda diag(A)) p.
+#include "gs_lm.h"
+#include "launch.cuh"
+#include "status.h"
+#include <distwar/block.cuh>
+
+namespace {
+
+constexpr int vector_block = 256, most_blocks = 1024;
+
+__device__ int64_t first_value() {
+    return int64_t(blockIdx.x) * vector_block + threadIdx.x;
+}
+__device__ int64_t stride_of_grid() {
+    return int64_t(gridDim.x) * vector_block;
+}
+
+__device__ float preconditioned(float residual, float diagonal) {
+    return diagonal > 0 ? residual / diagonal : 0;
+}
+
+// By all threads of the block.
+__device__ void add_of_block(double part, double *sum) {
+    __shared__ distwar::block_sum_memory<1, vector_block, double> memory;
+    const double parts[1] = {part};
+    double total[1];
+    distwar::block_sum(parts, memory, total);
+    if (threadIdx.x == 0) atomicAdd(sum, total[0]);
+}
+
+__global__ void __launch_bounds__(vector_block)
+    start_kernel(const float *right, const float *diagonal, int64_t values, float *x, float *residual,
+                 float *direction, double *scalars) {
+    double sum = 0;
+    for (int64_t i = first_value(); i < values; i += stride_of_grid()) {
+        const float r = right[i], z = preconditioned(r, diagonal[i]);
+        x[i] = 0;
+        residual[i] = r;
+        direction[i] = z;
+        sum += double(r) * z;
+    }
+    add_of_block(sum, scalars);
+}
+
+__global__ void __launch_bounds__(vector_block)
+    curvature_kernel(const float *diagonal, float lambda, int64_t values, float *product,
+                     const float *direction, double *scalars) {
+    double sum = 0;
+    for (int64_t i = first_value(); i < values; i += stride_of_grid()) {
+        const float p = direction[i], q = fmaf(lambda * diagonal[i], p, product[i]);
+        product[i] = q;
+        sum += double(p) * q;
+    }
+    add_of_block(sum, scalars + 1);
+}
+
+__device__ double ratio(double a, double b) {
+    return b > 0 ? a / b : 0; // nothing is left to do, or rounding is all that is left
+}
+
+__global__ void __launch_bounds__(vector_block)
+    update_kernel(const float *diagonal, int64_t values, const float *product, float *x, float *residual,
+                  const float *direction, double *scalars) {
+    const float alpha = float(ratio(scalars[0], scalars[1]));
+    double sum = 0;
+    for (int64_t i = first_value(); i < values; i += stride_of_grid()) {
+        x[i] = fmaf(alpha, direction[i], x[i]);
+        const float r = fmaf(-alpha, product[i], residual[i]);
+        residual[i] = r;
+        sum += double(r) * preconditioned(r, diagonal[i]);
+    }
+    add_of_block(sum, scalars + 2);
+}
+
+__global__ void __launch_bounds__(vector_block)
+    direction_kernel(const float *diagonal, int64_t values, const float *residual, float *direction,
+                     const double *scalars) {
+    const float beta = float(ratio(scalars[2], scalars[0]));
+    for (int64_t i = first_value(); i < values; i += stride_of_grid())
+        direction[i] = fmaf(beta, direction[i], preconditioned(residual[i], diagonal[i]));
+}
+
+__global__ void __launch_bounds__(vector_block)
+    add_kernel(float *to, float scale, const float *from, int64_t values) {
+    for (int64_t i = first_value(); i < values; i += stride_of_grid()) to[i] = fmaf(scale, from[i], to[i]);
+}
+
+__global__ void __launch_bounds__(vector_block)
+    add_weighted_kernel(float *sum, float *weights, const float *diagonal, const float *x, int64_t values) {
+    for (int64_t i = first_value(); i < values; i += stride_of_grid()) {
+        sum[i] = fmaf(diagonal[i], x[i], sum[i]);
+        weights[i] += diagonal[i];
+    }
+}
+
+__global__ void __launch_bounds__(vector_block)
+    divide_kernel(float *sum, const float *weights, int64_t values) {
+    for (int64_t i = first_value(); i < values; i += stride_of_grid())
+        sum[i] = weights[i] > 0 ? sum[i] / weights[i] : 0;
+}
+
+unsigned grid_for(int64_t values) {
+    const int64_t blocks = (values + vector_block - 1) / vector_block;
+    return unsigned(blocks < most_blocks ? blocks : most_blocks);
+}
+
+} // namespace
+
+gs_status gs_lm_pcg_start(const float *right, const float *diagonal, int64_t values, int iterations, float *x,
+                          float *residual, float *direction, double *scalars, gs_stream stream) {
+    GS_REQUIRE(values >= 0 && iterations >= 0, "values and iterations must not be negative");
+    GS_REQUIRE(right && diagonal && x && residual && direction && scalars, "an argument is NULL");
+    GS_CUDA(cudaMemsetAsync(scalars, 0, (2 * size_t(iterations) + 1) * sizeof *scalars, stream));
+    GS_CUDA(launch(stream, grid_for(values), vector_block, start_kernel, right, diagonal, values, x, residual,
+                   direction, scalars));
+    return GS_OK;
+}
+
+gs_status gs_lm_pcg_step(const float *diagonal, float lambda, int64_t values, int iteration, float *product,
+                         float *x, float *residual, float *direction, double *scalars, gs_stream stream) {
+    GS_REQUIRE(values >= 0 && iteration >= 0, "values and iteration must not be negative");
+    GS_REQUIRE(lambda >= 0 && isfinite(lambda), "lambda must be finite and not negative");
+    GS_REQUIRE(diagonal && product && x && residual && direction && scalars, "an argument is NULL");
+    scalars += 2 * iteration;
+    const unsigned grid = grid_for(values);
+    GS_CUDA(launch(stream, grid, vector_block, curvature_kernel, diagonal, lambda, values, product, direction,
+                   scalars));
+    GS_CUDA(launch(stream, grid, vector_block, update_kernel, diagonal, values, product, x, residual,
+                   direction, scalars));
+    GS_CUDA(
+        launch(stream, grid, vector_block, direction_kernel, diagonal, values, residual, direction, scalars));
+    return GS_OK;
+}
+
+gs_status gs_lm_add(float *to, float scale, const float *from, int64_t values, gs_stream stream) {
+    GS_REQUIRE(values >= 0 && to && from, "an argument is NULL or negative");
+    GS_CUDA(launch(stream, grid_for(values), vector_block, add_kernel, to, scale, from, values));
+    return GS_OK;
+}
+
+gs_status gs_lm_add_weighted(float *sum, float *weights, const float *diagonal, const float *x,
+                             int64_t values, gs_stream stream) {
+    GS_REQUIRE(values >= 0 && sum && weights && diagonal && x, "an argument is NULL or negative");
+    GS_CUDA(launch(stream, grid_for(values), vector_block, add_weighted_kernel, sum, weights, diagonal, x,
+                   values));
+    return GS_OK;
+}
+
+gs_status gs_lm_divide(float *sum, const float *weights, int64_t values, gs_stream stream) {
+    GS_REQUIRE(values >= 0 && sum && weights, "an argument is NULL or negative");
+    GS_CUDA(launch(stream, grid_for(values), vector_block, divide_kernel, sum, weights, values));
+    return GS_OK;
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// The residuals of a picture and their slopes, boiled down to two numbers a value (docs/math.md, section 7).
+#include "gs_lm.h"
+#include "ssim.cuh"
+#include "status.h"
+
+#include <distwar/reduce.cuh>
+#include <launch.cuh>
+
+namespace {
+
+// Of one value of a picture: the squares of its residuals summed, the squares of their slopes, and their
+// values times their slopes.
+struct residuals {
+    float square, weight, gradient;
+};
+
+// r = sqrt(A (|c - t| + epsilon)) and sqrt(B (1 - SSIM + epsilon)); a root of A u has the slope
+// A u' / (2 r), so its square is A u'^2 / (4 u), and r times the slope is A u' / 2. Where c = t the first has
+// a slope on either side but none between: its square counts, so that the pixel holds on to its colour.
+__device__ residuals l1_ssim_residuals(float c, float t, float ssim, const derivatives &d, float epsilon) {
+    constexpr float of_l1 = float(L1_WEIGHT), of_ssim = float(SSIM_WEIGHT);
+    const float centre = window[RADIUS] * window[RADIUS];
+    const float by_center = -centre * (d.m + 2 * (c - t) * d.p + t * d.s); // of 1 - SSIM
+    const float difference = fabsf(c - t) + epsilon, dissimilarity = fmaxf(1 - ssim, 0.0f) + epsilon;
+    const float sign = float(c > t) - float(c < t);
+    return {of_l1 * difference + of_ssim * dissimilarity,
+            0.25f * (of_l1 / difference + of_ssim * by_center * by_center / dissimilarity),
+            0.5f * (of_l1 * sign + of_ssim * by_center)};
+}
+
+// weight and gradient may be NULL.
+__global__ void __launch_bounds__(TILE *STEP)
+    weights_kernel(images in, gs_lm_objective objective, float epsilon, double *result, float *weight,
+                   float *gradient) {
+    __shared__ double block_sum[1];
+    const int thread = threadIdx.y * TILE + threadIdx.x;
+    if (thread == 0) block_sum[0] = 0;
+    double sum[1] = {};
+    for_each_value(in, [&](int64_t i, float c, float t, float ssim, const derivatives &d) {
+        const residuals r = objective == GS_LM_L2 ? residuals{(c - t) * (c - t), 1, c - t}
+                                                  : l1_ssim_residuals(c, t, ssim, d, epsilon);
+        sum[0] += r.square;
+        if (weight) weight[i] = r.weight;
+        if (gradient) gradient[i] = r.gradient;
+    });
+    distwar::reduce_bfly(distwar::all_lanes, true, 0, sum, distwar::record<double>{block_sum, 1});
+    __syncthreads();
+    if (thread == 0) atomicAdd(result, block_sum[0]);
+}
+
+} // namespace
+
+gs_status gs_lm_weights(const float *color, const uint8_t *target, int32_t width, int32_t height,
+                        gs_lm_objective objective, float epsilon, double *result, float *weight,
+                        float *gradient, gs_stream stream) {
+    GS_REQUIRE(width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
+               "width and height must be 1..GS_MAX_SIZE");
+    GS_REQUIRE(color && target && result && !weight == !gradient,
+               "color, target or result is NULL, or one of weight and gradient");
+    GS_REQUIRE(objective == GS_LM_L2 || objective == GS_LM_L1_SSIM, "unknown objective");
+    GS_REQUIRE(objective == GS_LM_L2 || (epsilon > 0 && epsilon <= 1), "epsilon must be in (0, 1]");
+    const images in = {color, target, width, height};
+    const dim3 grid(blocks_for(width, TILE), blocks_for(height, TILE), 3), block(TILE, STEP);
+    GS_CUDA(cudaMemsetAsync(result, 0, sizeof *result, stream));
+    GS_CUDA(launch(stream, grid, block, weights_kernel, in, objective, epsilon, result, weight, gradient));
+    return GS_OK;
+}

@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: MIT
+// The products of Levenberg and Marquardt's method, without and with a cache, against the dense J of the
+// reference, each other, and themselves transposed.
+#include "kernel_frame.h"
+#include "gs_lm.h"
+#include "lm_jacobian.h"
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace {
+
+constexpr float epsilon = 1e-3f;
+
+double dot(const std::vector<double> &a, const std::vector<double> &b) {
+    return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+std::vector<double> doubles(const std::vector<float> &v) {
+    return {v.begin(), v.end()};
+}
+
+std::vector<double> values_of(const device_gaussians &vector) {
+    reference_gaussians read = vector.read();
+    const std::vector<double> values(read.mean, read.mean + reference_gaussians_values(&read));
+    reference_gaussians_destroy(&read);
+    return values;
+}
+
+// A frame with the pieces of its normal equations, and the reference that follows its decisions.
+struct lm_frame : kernel_frame {
+    explicit lm_frame(const scene_choice &c, gs_lm_objective objective_ = GS_LM_L1_SSIM)
+        : kernel_frame(c), objective(objective_), weight(size_t(3 * pixels())), slope(size_t(3 * pixels())),
+          tangents(size_t(choice.count * GS_LM_TANGENT_STRIDE)), change(size_t(3 * pixels())),
+          moments(size_t(choice.count * GS_MOMENTS_STRIDE)),
+          squares(size_t(choice.count * GS_LM_SQUARES_STRIDE)), taken(decisions()) {
+        const device_vector<uint8_t> target(std::vector<uint8_t>(scene.target, scene.target + 3 * pixels()));
+        const device_vector<double> sum(1);
+        EXPECT_GS_OK(gs_lm_weights(color.data(), target.data(), choice.width, choice.height, objective,
+                                   epsilon, sum.data(), weight.data(), slope.data(), NULL));
+        objective_sum = sum.read()[0];
+        lm.problem = {&scene.gaussians, choice.sh_degree_used, &scene.camera, {}, scene.target, nullptr};
+        std::copy_n(scene.background, 3, lm.problem.background);
+        lm.decisions = &taken;
+        lm.objective = objective;
+        lm.epsilon = epsilon;
+        lm.base = doubles(color.read());
+    }
+    ~lm_frame() { reference_decisions_destroy(&taken); }
+
+    // Random, in steps that are small against what changes the picture.
+    reference_gaussians random_direction(unsigned seed) const {
+        reference_gaussians out = reference_gaussians_create(choice.count, choice.sh_degree);
+        const std::vector<double> weights = random_weights(size_t(reference_gaussians_values(&out)), seed);
+        const std::vector<reference_splat> seen = reference_splats(taken);
+        for (int64_t i = 0; i < choice.count; i++)
+            for (int group = 0; group < GROUPS; group++) {
+                const GroupRange range = group_of(out, i, group);
+                const double step =
+                    lm_step * (taken.splats[i].visible ? step_of(scene, seen[size_t(i)], i, group) : 0.003);
+                for (int64_t k = range.begin; k < range.begin + range.size; k++)
+                    out.mean[k] = double(float(step * weights[size_t(k)]));
+            }
+        return out;
+    }
+    std::vector<double> forward(const device_gaussians &direction, bool weighted) const {
+        EXPECT_GS_OK(gs_lm_tangent(gaussians.get(), choice.sh_degree_used, &camera, splats.data(),
+                                   direction.get(), tangents.data(), NULL));
+        EXPECT_GS_OK(gs_lm_forward(splats.data(), tangents.data(), &lists, choice.width, choice.height,
+                                   background, &image, weighted ? weight.data() : NULL, change.data(), NULL));
+        return doubles(change.read());
+    }
+    // From `moments`.
+    std::vector<double> to_parameters() const {
+        const device_gaussians gradients(choice.count, choice.sh_degree);
+        EXPECT_GS_OK(gs_project_backward(gaussians.get(), choice.sh_degree_used, &camera, splats.data(),
+                                         moments.data(), gradients.get(), NULL, NULL));
+        return values_of(gradients);
+    }
+    std::vector<double> backward(const float *picture) const {
+        EXPECT_GS_OK(gs_render_backward(splats.data(), choice.count, &lists, choice.width, choice.height,
+                                        background, &image, picture, NULL, GS_TREE, 0, moments.data(), NULL));
+        return to_parameters();
+    }
+    std::vector<double> take_squares(gs_reduction reduction, int threshold = 0) const {
+        EXPECT_GS_OK(gs_lm_squares(splats.data(), choice.count, &lists, choice.width, choice.height,
+                                   background, &image, weight.data(), reduction, threshold, squares.data(),
+                                   NULL));
+        return doubles(squares.read());
+    }
+    std::vector<double> diagonal() const { // from `squares`
+        const device_gaussians sum(choice.count, choice.sh_degree);
+        EXPECT_GS_OK(gs_lm_add_diagonal(gaussians.get(), choice.sh_degree_used, &camera, splats.data(),
+                                        squares.data(), sum.get(), NULL));
+        return values_of(sum);
+    }
+
+    gs_lm_objective objective;
+    double objective_sum;
+    device_vector<float> weight, slope, tangents, change, moments, squares;
+    reference_decisions taken;
+    LmProblem lm{};
+};
+
+// Of the slopes of all residuals by their pixel's colour: all pixels can move at once.
+std::vector<double> slopes(const LmProblem &lm) {
+    const double step = 1e-5;
+    std::vector<double> out = derivative_of_vector([&](double by) {
+        std::vector<double> color = lm.base;
+        for (double &c : color) c += by * step;
+        return lm.residuals(color);
+    });
+    for (double &value : out) value /= step;
+    return out;
+}
+
+class lm : public testing::TestWithParam<scene_choice> {};
+
+TEST_P(lm, weights_are_the_squared_slopes_of_the_residuals) {
+    for (const gs_lm_objective objective : {GS_LM_L1_SSIM, GS_LM_L2}) {
+        const lm_frame frame(GetParam(), objective);
+        const std::vector<double> residuals = frame.lm.residuals(frame.lm.base), slope = slopes(frame.lm);
+        const size_t values = frame.lm.base.size();
+        std::vector<double> weight(values), gradient(values);
+        for (size_t r = 0; r < residuals.size(); r++) {
+            weight[r % values] += slope[r] * slope[r];
+            gradient[r % values] += slope[r] * residuals[r];
+        }
+        EXPECT_NEAR(frame.objective_sum, dot(residuals, residuals), 1e-5 * frame.objective_sum);
+        EXPECT_LE(relative_norm(doubles(frame.weight.read()), weight), 1e-4);
+        EXPECT_LE(relative_norm(doubles(frame.slope.read()), gradient), 1e-4);
+    }
+}
+
+TEST_P(lm, forward_agrees_with_finite_differences_of_the_residuals) {
+    const lm_frame frame(GetParam());
+    reference_gaussians direction = frame.random_direction(1);
+    const reference_gaussians &at = frame.scene.gaussians;
+    const int64_t values = reference_gaussians_values(&direction);
+    const std::vector<double> start(at.mean, at.mean + values);
+    LmProblem problem = frame.lm;
+    problem.base = problem.picture();
+    const std::vector<double> expected = derivative_of_vector([&](double by) {
+        for (int64_t k = 0; k < values; k++) at.mean[k] = start[size_t(k)] + by * direction.mean[k];
+        const std::vector<double> out = problem.residuals(problem.picture());
+        std::copy(start.begin(), start.end(), at.mean);
+        return out;
+    });
+    const std::vector<double> slope = slopes(problem),
+                              change = frame.forward(device_gaussians(direction), false);
+    std::vector<double> product(slope.size());
+    for (size_t r = 0; r < slope.size(); r++) product[r] = slope[r] * change[r % change.size()];
+    EXPECT_LE(relative_norm(product, expected), 1e-4);
+
+    std::vector<double> weighted = frame.forward(device_gaussians(direction), true);
+    const std::vector<double> weight = doubles(frame.weight.read());
+    for (size_t i = 0; i < change.size(); i++)
+        ASSERT_NEAR(weighted[i], weight[i] * change[i], 1e-6 * std::fabs(weighted[i]));
+    reference_gaussians_destroy(&direction);
+}
+
+TEST_P(lm, backward_is_the_transpose_of_forward) {
+    const lm_frame frame(GetParam());
+    for (unsigned seed = 1; seed < 4; seed++) {
+        reference_gaussians direction = frame.random_direction(seed);
+        const device_gaussians p(direction);
+        const std::vector<double> change = frame.forward(p, false), at = values_of(p);
+        // Of a random picture the products may cancel, so that one is judged by the sum of their sizes; the
+        // change itself has nothing to cancel.
+        const std::vector<float> random = random_floats(seed, change.size(), -1, 1);
+        const double left = dot(doubles(random), change);
+        const double right = dot(frame.backward(device_vector<float>(random).data()), at);
+        double size = 0;
+        for (size_t i = 0; i < change.size(); i++) size += std::fabs(random[i] * change[i]);
+        EXPECT_LE(std::fabs(left - right), 1e-5 * size);
+        const double square = dot(change, change);
+        EXPECT_LE(std::fabs(square - dot(frame.backward(frame.change.data()), at)), 1e-5 * square);
+        reference_gaussians_destroy(&direction);
+    }
+}
+
+const struct {
+    gs_reduction reduction;
+    int threshold;
+} ways[] = {{GS_ATOMIC, 0}, {GS_SERIAL, 8}, {GS_BFLY, 0}, {GS_BFLY, 16}, {GS_TREE, 0}, {GS_TREE, 16}};
+
+// A cache on the device, in a frame's arrays.
+struct cached {
+    explicit cached(const lm_frame &f)
+        : begin(size_t(f.choice.count + 1)), picture(size_t(4 * f.pixels())), cache{} {
+        size_t bytes = 0;
+        EXPECT_GS_OK(gs_lm_cache_workspace(f.choice.count, &bytes));
+        const device_vector<char> workspace(bytes);
+        cache.begin = begin.data();
+        EXPECT_GS_OK(gs_lm_cache_begin(f.splats.data(), f.choice.count, &f.lists, f.choice.width,
+                                       f.choice.height, &f.image, workspace.data(), bytes, &cache, NULL));
+        pixel = std::make_unique<device_vector<uint32_t>>(size_t(cache.pairs));
+        share = std::make_unique<device_vector<float>>(size_t(4 * cache.pairs));
+        cache.pixel = pixel->data();
+        cache.share = share->data();
+        cache.by_log_alpha = share->data() + cache.pairs;
+        EXPECT_GS_OK(gs_lm_cache_fill(f.splats.data(), f.choice.count, &f.lists, f.choice.width,
+                                      f.choice.height, f.background, &f.image, workspace.data(), bytes,
+                                      &cache, NULL));
+    }
+    device_vector<int64_t> begin;
+    std::unique_ptr<device_vector<uint32_t>> pixel;
+    std::unique_ptr<device_vector<float>> share;
+    device_vector<float> picture; // [height][width][4]
+    gs_lm_cache cache;
+};
+
+TEST_P(lm, the_cache_holds_every_counted_pair_once) {
+    const lm_frame frame(GetParam());
+    const cached held(frame);
+    std::vector<int64_t> expected(size_t(frame.choice.count));
+    int64_t counted = 0;
+    for (int64_t k = 0; k < frame.taken.lists.pairs * REFERENCE_TILE_PIXELS; k++)
+        if (frame.taken.blend[k] == REFERENCE_COUNTED || frame.taken.blend[k] == REFERENCE_CUT) {
+            expected[frame.taken.lists.splat_index[k / REFERENCE_TILE_PIXELS]]++;
+            counted++;
+        }
+    EXPECT_EQ(held.cache.pairs, counted);
+    const std::vector<int64_t> begin = held.begin.read();
+    std::vector<uint32_t> pixel = held.pixel->read();
+    for (int64_t i = 0; i < frame.choice.count; i++) {
+        ASSERT_EQ(begin[size_t(i + 1)] - begin[size_t(i)], expected[size_t(i)]) << "splat " << i;
+        std::sort(pixel.begin() + begin[size_t(i)], pixel.begin() + begin[size_t(i + 1)]);
+        for (int64_t k = begin[size_t(i)]; k < begin[size_t(i + 1)]; k++) {
+            ASSERT_TRUE(k == begin[size_t(i)] || pixel[size_t(k - 1)] < pixel[size_t(k)]);
+            ASSERT_TRUE(int(pixel[size_t(k)] & 0xffff) < frame.choice.width &&
+                        int(pixel[size_t(k)] >> 16) < frame.choice.height);
+        }
+    }
+}
+
+TEST_P(lm, the_cached_form_agrees_with_the_free_one) {
+    const lm_frame frame(GetParam());
+    cached held(frame);
+    const int width = frame.choice.width, height = frame.choice.height;
+    reference_gaussians direction = frame.random_direction(7);
+    const std::vector<double> change = frame.forward(device_gaussians(direction), true);
+    reference_gaussians_destroy(&direction);
+    ASSERT_GS_OK(gs_lm_cached_forward(frame.splats.data(), frame.choice.count, &held.cache, width, height,
+                                      frame.tangents.data(), held.picture.data(), NULL));
+    ASSERT_GS_OK(gs_lm_cached_weigh(frame.weight.data(), width, height, held.picture.data(), NULL));
+    const std::vector<float> read = held.picture.read();
+    std::vector<double> planes(change.size());
+    for (int64_t i = 0; i < frame.pixels(); i++) {
+        for (int c = 0; c < 3; c++) planes[size_t(c * frame.pixels() + i)] = read[size_t(4 * i + c)];
+        ASSERT_EQ(read[size_t(4 * i + 3)], 0);
+    }
+    EXPECT_LE(relative_norm(planes, change), 1e-5);
+
+    frame.backward(frame.change.data());
+    const std::vector<double> moments = doubles(frame.moments.read());
+    const std::vector<double> squares = frame.take_squares(GS_TREE);
+    for (const auto &way : ways) {
+        ASSERT_GS_OK(gs_lm_cached_backward(frame.splats.data(), frame.choice.count, &held.cache, width,
+                                           held.picture.data(), way.reduction, way.threshold,
+                                           frame.moments.data(), NULL));
+        EXPECT_LE(relative_norm(doubles(frame.moments.read()), moments), 1e-5)
+            << gs_reduction_name(way.reduction);
+        ASSERT_GS_OK(gs_lm_cached_squares(frame.splats.data(), frame.choice.count, &held.cache, width, height,
+                                          frame.weight.data(), way.reduction, way.threshold,
+                                          frame.squares.data(), NULL));
+        EXPECT_LE(relative_norm(doubles(frame.squares.read()), squares), 1e-5)
+            << gs_reduction_name(way.reduction);
+    }
+}
+
+TEST(lm_squares, do_not_depend_on_the_reduction) {
+    const lm_frame frame(comparison_scenes()[1]);
+    const std::vector<double> atomic = frame.take_squares(GS_ATOMIC);
+    for (const auto &way : ways)
+        EXPECT_LE(relative_norm(frame.take_squares(way.reduction, way.threshold), atomic), 1e-5)
+            << gs_reduction_name(way.reduction);
+}
+
+INSTANTIATE_TEST_SUITE_P(scenes, lm, testing::ValuesIn(comparison_scenes()));
+
+// Small enough for a dense J.
+const scene_choice tiny = {5, 32, 1, 1, 23, 17};
+
+struct dense {
+    explicit dense(const lm_frame &frame)
+        : jacobian(lm_jacobian(frame.lm, frame.scene)), rows(frame.lm.rows()),
+          columns(int64_t(jacobian.size()) / rows) {}
+    double product(int64_t column, const std::vector<double> &v) const {
+        return std::inner_product(v.begin(), v.end(), jacobian.begin() + column * rows, 0.0);
+    }
+    std::vector<double> jacobian;
+    int64_t rows, columns;
+};
+
+TEST(lm_dense, diagonal_is_that_of_explicit_columns) {
+    for (const gs_lm_objective objective : {GS_LM_L1_SSIM, GS_LM_L2}) {
+        const lm_frame frame(tiny, objective);
+        const dense explicitly(frame);
+        std::vector<double> expected;
+        for (int64_t k = 0; k < explicitly.columns; k++) {
+            const std::vector<double> column(explicitly.jacobian.begin() + k * explicitly.rows,
+                                             explicitly.jacobian.begin() + (k + 1) * explicitly.rows);
+            expected.push_back(dot(column, column));
+        }
+        frame.take_squares(GS_TREE);
+        const std::vector<double> got = frame.diagonal();
+        EXPECT_LE(relative_norm(got, expected), 1e-4);
+        // Groups differ by orders of magnitude: each on its own as well.
+        for (int group = 0; group < GROUPS; group++) {
+            std::vector<double> mine, wanted;
+            for (int64_t i = 0; i < frame.choice.count; i++) {
+                const GroupRange range = group_of(frame.scene.gaussians, i, group);
+                for (int64_t k = range.begin; k < range.begin + range.size; k++) {
+                    mine.push_back(got[size_t(k)]);
+                    wanted.push_back(expected[size_t(k)]);
+                }
+            }
+            EXPECT_LE(relative_norm(mine, wanted), 1e-4) << group_name[group];
+        }
+    }
+}
+
+TEST(lm_dense, conjugate_gradients_find_the_solution_of_the_normal_equations) {
+    const lm_frame frame(tiny);
+    dense explicitly(frame);
+    frame.take_squares(GS_TREE);
+    // Some parameters do next to nothing, as the width of a needle: what finite differences make of them is
+    // noise. Both sides leave them out.
+    std::vector<double> diagonal = frame.diagonal();
+    const double largest = *std::max_element(diagonal.begin(), diagonal.end());
+    for (size_t k = 0; k < diagonal.size(); k++)
+        if (diagonal[k] < 1e-10 * largest) {
+            diagonal[k] = 0;
+            std::fill_n(explicitly.jacobian.begin() + int64_t(k) * explicitly.rows, explicitly.rows, 0.0);
+        }
+    const float lambda = 1;
+    std::vector<double> expected(static_cast<size_t>(explicitly.columns));
+    reference_lm_solve(explicitly.jacobian.data(), frame.lm.residuals(frame.lm.base).data(), explicitly.rows,
+                       explicitly.columns, lambda, expected.data());
+
+    std::vector<double> right = frame.backward(frame.slope.data());
+    const auto floats = [](const std::vector<double> &v, double scale = 1) {
+        std::vector<float> out;
+        for (const double value : v) out.push_back(float(scale * value));
+        return out;
+    };
+    const int iterations = 150;
+    const int64_t values = explicitly.columns;
+    const device_vector<float> b(floats(right, -1)), d(floats(diagonal)), x(b.read().size()),
+        residual(b.read().size()), direction(b.read().size());
+    const device_vector<double> scalars(size_t(2 * iterations + 1));
+    ASSERT_GS_OK(gs_lm_pcg_start(b.data(), d.data(), values, iterations, x.data(), residual.data(),
+                                 direction.data(), scalars.data(), NULL));
+    for (int k = 0; k < iterations; k++) {
+        reference_gaussians p = reference_gaussians_create(frame.choice.count, frame.choice.sh_degree);
+        const std::vector<float> now = direction.read();
+        std::copy(now.begin(), now.end(), p.mean);
+        frame.forward(device_gaussians(p), true);
+        reference_gaussians_destroy(&p);
+        const device_vector<float> product(floats(frame.backward(frame.change.data())));
+        ASSERT_GS_OK(gs_lm_pcg_step(d.data(), lambda, values, k, product.data(), x.data(), residual.data(),
+                                    direction.data(), scalars.data(), NULL));
+    }
+    // In the norm in which the preconditioner sees them: parameters have units of their own.
+    std::vector<double> got = doubles(x.read());
+    for (size_t k = 0; k < got.size(); k++) {
+        if (diagonal[k] == 0) {
+            EXPECT_EQ(got[k], 0);
+        }
+        got[k] *= std::sqrt(diagonal[k]);
+        expected[k] *= std::sqrt(diagonal[k]);
+    }
+    EXPECT_LE(relative_norm(got, expected), 1e-3);
+}
+
+// Converges in as many iterations as there are unknowns, and stays there.
+TEST(lm_solver, converges_on_a_small_system_and_then_rests) {
+    const int n = 6, iterations = 20;
+    std::vector<double> a(n * n);
+    const std::vector<double> factor = random_weights(n * n, 3), right = random_weights(n, 4);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++)
+            for (int k = 0; k < n; k++)
+                a[size_t(i * n + j)] += factor[size_t(i * n + k)] * factor[size_t(j * n + k)];
+    for (int k = 0; k < n; k++) a[size_t(2 * n + k)] = a[size_t(k * n + 2)] = 0; // an unknown nobody sees
+    std::vector<float> b, d;
+    for (int i = 0; i < n; i++) {
+        b.push_back(i == 2 ? 0 : float(right[size_t(i)]));
+        d.push_back(float(a[size_t(i * n + i)]));
+    }
+    const float lambda = 0.5f;
+    const device_vector<float> right_device(b), diagonal(d), x(size_t{n}), residual(size_t{n}),
+        direction(size_t{n});
+    const device_vector<double> scalars(size_t(2 * iterations + 1));
+    ASSERT_GS_OK(gs_lm_pcg_start(right_device.data(), diagonal.data(), n, iterations, x.data(),
+                                 residual.data(), direction.data(), scalars.data(), NULL));
+    for (int k = 0; k < iterations; k++) {
+        const std::vector<float> p = direction.read();
+        std::vector<float> product(n);
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < n; j++) product[size_t(i)] += float(a[size_t(i * n + j)]) * p[size_t(j)];
+        const device_vector<float> q(product);
+        ASSERT_GS_OK(gs_lm_pcg_step(diagonal.data(), lambda, n, k, q.data(), x.data(), residual.data(),
+                                    direction.data(), scalars.data(), NULL));
+    }
+    const std::vector<float> solution = x.read();
+    EXPECT_EQ(solution[2], 0);
+    for (int i = 0; i < n; i++) {
+        double left = lambda * a[size_t(i * n + i)] * solution[size_t(i)];
+        for (int j = 0; j < n; j++) left += a[size_t(i * n + j)] * solution[size_t(j)];
+        EXPECT_NEAR(left, b[size_t(i)], 1e-4);
+    }
+}
+
+TEST(lm_solver, combines_updates_by_their_diagonals) {
+    const device_vector<float> sum(std::vector<float>(3)), weights(std::vector<float>(3));
+    const device_vector<float> d1(std::vector<float>{1, 0, 0}), x1(std::vector<float>{2, 0, 0});
+    const device_vector<float> d2(std::vector<float>{3, 5, 0}), x2(std::vector<float>{6, 7, 0});
+    ASSERT_GS_OK(gs_lm_add_weighted(sum.data(), weights.data(), d1.data(), x1.data(), 3, NULL));
+    ASSERT_GS_OK(gs_lm_add_weighted(sum.data(), weights.data(), d2.data(), x2.data(), 3, NULL));
+    ASSERT_GS_OK(gs_lm_divide(sum.data(), weights.data(), 3, NULL));
+    EXPECT_EQ(sum.read(), (std::vector<float>{5, 7, 0}));
+    ASSERT_GS_OK(gs_lm_add(sum.data(), 0.5f, d2.data(), 3, NULL));
+    EXPECT_EQ(sum.read(), (std::vector<float>{6.5f, 9.5f, 0}));
+}
+
+// What a quadratic model says of a step: two sums over values.
+TEST(lm_solver, sums_the_model_over_values) {
+    const size_t values = 100000;
+    const std::vector<float> weight = random_floats(1, values, 0, 1),
+                             gradient = random_floats(2, values, 0, 1),
+                             change = random_floats(3, values, 0, 1);
+    const device_vector<double> sums(std::vector<double>{1, 2});
+    ASSERT_GS_OK(gs_lm_model(device_vector<float>(weight).data(), device_vector<float>(gradient).data(),
+                             device_vector<float>(change).data(), int64_t(values), sums.data(), NULL));
+    double first = 1, second = 2;
+    for (size_t i = 0; i < values; i++) {
+        first += double(gradient[i]) * change[i];
+        second += double(weight[i]) * change[i] * change[i];
+    }
+    EXPECT_NEAR(sums.read()[0], first, 1e-9 * first);
+    EXPECT_NEAR(sums.read()[1], second, 1e-9 * second);
+}
+
+TEST(lm_edges, an_empty_scene_has_no_pairs_and_no_change) {
+    const lm_frame frame({1, 0, 0, 0, 20, 30});
+    cached held(frame);
+    EXPECT_EQ(held.cache.pairs, 0);
+    const device_gaussians none(0, 0);
+    for (const double value : frame.forward(none, true)) ASSERT_EQ(value, 0);
+    frame.take_squares(GS_BFLY);
+    ASSERT_GS_OK(
+        gs_lm_cached_forward(frame.splats.data(), 0, &held.cache, 20, 30, NULL, held.picture.data(), NULL));
+    for (const float value : held.picture.read()) ASSERT_EQ(value, 0);
+}
+
+TEST(lm_edges, bad_arguments_are_named) {
+    const lm_frame frame(tiny);
+    const device_vector<double> sum(1);
+    const device_vector<uint8_t> target(size_t(3 * frame.pixels()));
+    EXPECT_EQ(gs_lm_weights(frame.color.data(), target.data(), 23, 17, GS_LM_L1_SSIM, 0, sum.data(), NULL,
+                            NULL, NULL),
+              GS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(gs_last_error()).find("epsilon"), std::string::npos) << gs_last_error();
+    EXPECT_EQ(gs_lm_squares(frame.splats.data(), 32, &frame.lists, 23, 17, frame.background, &frame.image,
+                            frame.weight.data(), GS_BLOCK, 0, frame.squares.data(), NULL),
+              GS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(gs_last_error()).find("reduction"), std::string::npos) << gs_last_error();
+    const device_gaussians other(31, 1), given(32, 1, true);
+    EXPECT_EQ(gs_lm_tangent(frame.gaussians.get(), 1, &frame.camera, frame.splats.data(), other.get(),
+                            frame.tangents.data(), NULL),
+              GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_lm_tangent(given.get(), 1, &frame.camera, frame.splats.data(), given.get(),
+                            frame.tangents.data(), NULL),
+              GS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(gs_last_error()).find("not parameters"), std::string::npos) << gs_last_error();
+    gs_lm_cache cache = {};
+    EXPECT_EQ(
+        gs_lm_cache_begin(frame.splats.data(), 32, &frame.lists, 23, 17, &frame.image, NULL, 0, &cache, NULL),
+        GS_INVALID_ARGUMENT);
+}
+
+} // namespace

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+//
+// Residuals by the sums over each pixel's own window, and dense normal equations.
+#include "lm.h"
+
+#include "memory.h"
+
+#include <math.h>
+
+enum { RADIUS = 5 };
+
+int64_t reference_lm_residuals_of(int width, int height, gs_lm_objective objective) {
+    return (objective == GS_LM_L2 ? 3 : 6) * (int64_t)width * height;
+}
+
+// SSIM about the pixel (x, y) of one channel, the pixel's own colour being `center`.
+static double ssim_at(const double *base, double center, const uint8_t *target, int width, int height, int x,
+                      int y) {
+    double weight[2 * RADIUS + 1], norm = 0;
+    for (int k = -RADIUS; k <= RADIUS; k++) norm += weight[k + RADIUS] = exp(-k * k / (2 * 1.5 * 1.5));
+    double m1 = 0, m2 = 0, s1 = 0, s2 = 0, s12 = 0;
+    for (int i = -RADIUS; i <= RADIUS; i++)
+        for (int j = -RADIUS; j <= RADIUS; j++) {
+            if (x + j < 0 || x + j >= width || y + i < 0 || y + i >= height) continue;
+            const int64_t at = (int64_t)(y + i) * width + x + j;
+            const double w = weight[i + RADIUS] * weight[j + RADIUS] / (norm * norm);
+            const double c = i == 0 && j == 0 ? center : base[at], t = target[3 * at] / 255.0;
+            m1 += w * c;
+            m2 += w * t;
+            s1 += w * c * c;
+            s2 += w * t * t;
+            s12 += w * c * t;
+        }
+    const double C1 = 0.01 * 0.01, C2 = 0.03 * 0.03;
+    return (2 * m1 * m2 + C1) * (2 * (s12 - m1 * m2) + C2) /
+           ((m1 * m1 + m2 * m2 + C1) * (s1 - m1 * m1 + s2 - m2 * m2 + C2));
+}
+
+void reference_lm_residuals(const double *color, const double *base, const uint8_t *target, int width,
+                            int height, gs_lm_objective objective, double epsilon, const signed char *sign,
+                            double *residuals) {
+    const int64_t pixels = (int64_t)width * height;
+    for (int channel = 0; channel < 3; channel++)
+        for (int y = 0; y < height; y++)
+            for (int x = 0; x < width; x++) {
+                const int64_t at = (int64_t)y * width + x, i = channel * pixels + at;
+                const double difference = color[i] - target[3 * at + channel] / 255.0;
+                if (objective == GS_LM_L2) {
+                    residuals[i] = difference;
+                    continue;
+                }
+                const double ssim =
+                    ssim_at(base + channel * pixels, color[i], target + channel, width, height, x, y);
+                residuals[i] = sqrt(0.8 * (sign[i] * difference + epsilon));
+                residuals[3 * pixels + i] = sqrt(0.2 * (1 - ssim + epsilon));
+            }
+}
+
+static double dot(const double *a, const double *b, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+void reference_lm_solve(const double *jacobian, const double *residuals, int64_t rows, int64_t columns,
+                        double lambda, double *update) {
+    // Row i of `factor` becomes that of Cholesky's lower triangle.
+    double *factor = allocate(columns * columns, sizeof(double));
+    for (int64_t i = 0; i < columns; i++) {
+        for (int64_t j = 0; j <= i; j++)
+            factor[i * columns + j] = dot(jacobian + i * rows, jacobian + j * rows, rows);
+        factor[i * columns + i] *= 1 + lambda;
+        if (factor[i * columns + i] == 0) factor[i * columns + i] = 1;
+        update[i] = -dot(jacobian + i * rows, residuals, rows);
+    }
+    for (int64_t i = 0; i < columns; i++) {
+        for (int64_t j = 0; j < i; j++)
+            factor[i * columns + j] =
+                (factor[i * columns + j] - dot(factor + i * columns, factor + j * columns, j)) /
+                factor[j * columns + j];
+        factor[i * columns + i] =
+            sqrt(factor[i * columns + i] - dot(factor + i * columns, factor + i * columns, i));
+        update[i] = (update[i] - dot(factor + i * columns, update, i)) / factor[i * columns + i];
+    }
+    for (int64_t i = columns - 1; i >= 0; i--) {
+        for (int64_t j = i + 1; j < columns; j++) update[i] -= factor[j * columns + i] * update[j];
+        update[i] /= factor[i * columns + i];
+    }
+    free(factor);
+}

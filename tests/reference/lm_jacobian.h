@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+//
+// J by finite differences, decisions held and neighbouring pixels frozen.
+#ifndef LM_JACOBIAN_H
+#define LM_JACOBIAN_H
+
+#include "finite_difference.h"
+#include "lm.h"
+
+#include <vector>
+
+// A scene and its residuals at the base point of the decisions.
+struct LmProblem {
+    reference_problem problem;
+    const reference_decisions *decisions;
+    gs_lm_objective objective;
+    double epsilon;
+    std::vector<double> base; // the base point's picture
+
+    int width() const { return problem.camera->width; }
+    int height() const { return problem.camera->height; }
+    int64_t rows() const { return reference_lm_residuals_of(width(), height(), objective); }
+
+    // The picture at the Gaussians' present values.
+    std::vector<double> picture() const {
+        reference_outputs outputs{};
+        outputs.image = reference_image_create(width(), height());
+        reference_pipeline(&problem, decisions, nullptr, &outputs);
+        std::vector<double> color(outputs.image.color, outputs.image.color + 3 * width() * height());
+        reference_image_destroy(&outputs.image);
+        return color;
+    }
+    // Of a picture near the base point's.
+    std::vector<double> residuals(const std::vector<double> &color) const {
+        std::vector<double> out(static_cast<size_t>(rows()));
+        reference_lm_residuals(color.data(), base.data(), problem.target, width(), height(), objective,
+                               epsilon, decisions->sign, out.data());
+        return out;
+    }
+};
+
+// (8 (f(1) - f(-1)) - (f(2) - f(-2))) / 12 for vectors.
+template <class F>
+std::vector<double> derivative_of_vector(F &&f) {
+    std::vector<double> out = f(1.0);
+    const std::vector<double> down = f(-1.0), far = f(2.0), far_down = f(-2.0);
+    for (size_t i = 0; i < out.size(); i++) out[i] = (8 * (out[i] - down[i]) - (far[i] - far_down[i])) / 12;
+    return out;
+}
+
+// The root in a residual bends where the difference is epsilon: smaller steps than for the loss.
+constexpr double lm_step = 0.01;
+
+// jacobian[column * rows + row], columns in the order of the parameters' block. Culled Gaussians have zeros.
+// scene: that of the problem.
+inline std::vector<double> lm_jacobian(const LmProblem &lm, const reference_scene &scene) {
+    const reference_gaussians &gaussians = scene.gaussians;
+    std::vector<double> jacobian(static_cast<size_t>(reference_gaussians_values(&gaussians) * lm.rows()));
+    for (int64_t i = 0; i < gaussians.count; i++) {
+        if (!lm.decisions->splats[i].visible) continue;
+        reference_splat splat;
+        reference_project(&gaussians, i, lm.problem.sh_degree_used, &scene.camera, nullptr, &splat);
+        for (int group = 0; group < GROUPS; group++) {
+            const GroupRange range = group_of(gaussians, i, group);
+            const double step = lm_step * step_of(scene, splat, i, group);
+            for (int64_t k = range.begin; k < range.begin + range.size; k++) {
+                double &x = gaussians.mean[k];
+                const double at = x;
+                const std::vector<double> column = derivative_of_vector([&](double by) {
+                    x = at + by * step;
+                    return lm.residuals(lm.picture());
+                });
+                x = at;
+                for (size_t r = 0; r < column.size(); r++)
+                    jacobian[static_cast<size_t>(k * lm.rows()) + r] = column[r] / step;
+            }
+        }
+    }
+    return jacobian;
+}
+
+#endif
