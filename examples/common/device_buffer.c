@@ -4,6 +4,9 @@
 
 void *device_buffer_reserve(device_buffer *buffer, size_t bytes) {
     if (!buffer->memory || buffer->bytes < bytes) {
+        // One that has grown before will again: by half at least, so that it seldom does.
+        if (buffer->memory && bytes < buffer->bytes + buffer->bytes / 2)
+            bytes = buffer->bytes + buffer->bytes / 2;
         device_free(buffer->memory);
         buffer->memory = device_allocate(bytes);
         buffer->bytes = bytes;

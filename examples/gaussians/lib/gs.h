@@ -239,6 +239,75 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
                   const gs_gaussians *first_moment, const gs_gaussians *second_moment,
                   const gs_adam_rates *rates, int64_t step, gs_stream stream);
 
+// Density control: which Gaussians to have. After each step gs_density_accumulate adds to what the other
+// calls go by, `density`, [count][2] floats, zeros to begin with: the sum of |mean2d_gradient| over the views
+// that saw a Gaussian (radius > 0, see gs_radii), and their number. Then, now and then, one of two ways:
+// - gs_density_plan, then gs_density_move of the parameters and of each of Adam's moments into other memory
+//   (Kerbl et al. 2023: prune, clone, split), and gs_opacity_reset;
+// - gs_relocate, in place, and after every step gs_density_noise, before it gs_density_penalty (Kheradmand et
+//   al. 2024: MCMC).
+// Results do not depend on the order in which threads run. docs/math.md section 7.
+gs_status gs_density_accumulate(const gs_splat *splats, const float *mean2d_gradient, int64_t count,
+                                int32_t width, int32_t height, float *density, gs_stream stream);
+
+// A Gaussian's size is its largest axis, exp(log_scale).
+typedef struct gs_density_rules {
+    float gradient_threshold; // grow where the mean of |mean2d_gradient| over the views is at least this
+    float split_size;         // of those, larger ones are split in two, others cloned
+    float split_factor;       // >= 1: what the sizes of the two are divided by
+    float least_opacity;      // less opaque: pruned
+    float most_size;          // larger (after a split): pruned; 0: no limit
+    int64_t most_gaussians;   // no growth beyond: where the gradient is largest first; 0: no limit
+    uint64_t seed, iteration; // what the places of split Gaussians are drawn from
+} gs_density_rules;
+
+// What becomes of whom. Points into the workspace, which must stay as it is.
+typedef struct gs_density_plan {
+    int64_t count, count_after;
+    uint8_t *action;  // [count]
+    uint32_t *source; // [count_after]: the row that this one comes from; the top bit: newborn
+} gs_density_plan;
+
+// For `count` Gaussians; device memory.
+gs_status gs_density_workspace(int64_t count, size_t *bytes);
+
+// Reads log_scale, opacity_logit and density. A survivor and its clone, or the two of a split, are next to
+// each other, in the order of the Gaussians they come from. Waits for the stream.
+gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *density,
+                               const gs_density_rules *rules, void *workspace, size_t workspace_bytes,
+                               gs_density_plan *plan, gs_stream stream);
+
+// Writes to[plan->count_after] from from[plan->count]; the two do not overlap. moments 0: parameters. A clone
+// is a copy; the two of a split have places drawn from the Gaussian, and scales divided by split_factor.
+// Else: one of Adam's moments, 0 for newborns.
+gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *rules, int moments,
+                          const gs_gaussians *from, const gs_gaussians *to, gs_stream stream);
+
+// No opacity above `most` (0..1, exclusive) stays; the moments of all opacities become 0.
+gs_status gs_opacity_reset(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
+                           const gs_gaussians *second_moment, float most, gs_stream stream);
+
+// Bytes of device memory that gs_relocate needs for `count` Gaussians.
+gs_status gs_relocate_workspace(int64_t count, size_t *bytes);
+
+// Gives a new place to each Gaussian that is dead (opacity at most least_opacity, or not a number) and to the
+// rows from `existing` on, which may hold anything: that of a living one, drawn with probability in
+// proportion to opacity. All that then share a place get opacity and scales that leave the picture there
+// about as it was, and moments of 0. If none is alive, nothing changes but that new rows become dead.
+gs_status gs_relocate(const gs_gaussians *gaussians, int64_t existing, const gs_gaussians *first_moment,
+                      const gs_gaussians *second_moment, float least_opacity, uint64_t seed,
+                      uint64_t iteration, void *workspace, size_t workspace_bytes, gs_stream stream);
+
+// Adds to the means `scale` times S(opacity) C n: C the covariance, n standard normal, S = 1 / (1 + exp(100
+// (opacity - 0.005))), which is left out where it is below 1e-8.
+gs_status gs_density_noise(const gs_gaussians *gaussians, float scale, uint64_t seed, uint64_t iteration,
+                           gs_stream stream);
+
+// Adds to the gradients those of opacity_weight times the mean opacity and scale_weight times the mean
+// exp(log_scale).
+gs_status gs_density_penalty(const gs_gaussians *gaussians, float opacity_weight, float scale_weight,
+                             const gs_gaussians *gradients, gs_stream stream);
+
 #ifdef __cplusplus
 }
 #endif

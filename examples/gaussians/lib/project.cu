@@ -9,9 +9,8 @@
 
 namespace {
 
-constexpr float low_pass = 0.3f;                     // pixels^2 added to both variances
-constexpr float min_opacity = 1.0f / 255.0f;         // what cannot reach this alpha is never drawn
-constexpr float whiten_scale = 0.84932180028801907f; // sqrt(log2(e) / 2): |w^T d|^2 is an exponent of 2
+constexpr float low_pass = 0.3f;             // pixels^2 added to both variances
+constexpr float min_opacity = 1.0f / 255.0f; // what cannot reach this alpha is never drawn
 constexpr float min_log2_opacity = -7.994353436858858f;
 
 // a b - c d, correctly rounded but for a last ulp (Kahan's difference of products).
@@ -386,19 +385,7 @@ __global__ void __launch_bounds__(project_block)
     radii_kernel(const gs_splat *splats, int64_t count, int width, int height, int32_t *radii) {
     const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
     if (i >= count) return;
-    const gs_splat splat = splats[i];
-    int32_t radius = 0;
-    if (splat.depth > 0) {
-        const float l0 = splat.whiten[0] / whiten_scale, l2 = splat.whiten[2] / whiten_scale;
-        const float slope = splat.whiten[1] / splat.whiten[0]; // the covariance's -b / c
-        const float yy = 1 / (l2 * l2), xy = -slope * yy, xx = 1 / (l0 * l0) + slope * slope * yy;
-        const float variance = 0.5f * (xx + yy) + hypotf(0.5f * (xx - yy), xy);
-        const float half = fminf(ceilf(3 * sqrtf(variance)), 0x1p30f);
-        if (splat.mean[0] + half > 0 && splat.mean[0] - half < float(width) && splat.mean[1] + half > 0 &&
-            splat.mean[1] - half < float(height))
-            radius = int32_t(half);
-    }
-    radii[i] = radius;
+    radii[i] = splat_radius(splats[i], width, height);
 }
 
 __global__ void __launch_bounds__(project_block)

@@ -9,7 +9,8 @@
 #include <math.h>
 
 constexpr int project_block = 128;
-constexpr float two_ln2 = 1.3862943611198906f; // 1 / whiten_scale^2
+constexpr float whiten_scale = 0.84932180028801907f; // sqrt(log2(e) / 2): |w^T d|^2 is an exponent of 2
+constexpr float two_ln2 = 1.3862943611198906f;       // 1 / whiten_scale^2
 
 __device__ inline float clamp(float x, float low, float high) {
     return fminf(fmaxf(x, low), high);
@@ -124,6 +125,22 @@ __device__ inline void sh_basis(int degree, const float r[3], float out[16]) {
 
 __device__ inline float sigmoid(float x) {
     return 1 / (1 + expf(-x));
+}
+
+// See gs_radii.
+__device__ inline int32_t splat_radius(const gs_splat &splat, int width, int height) {
+    int32_t radius = 0;
+    if (splat.depth > 0) {
+        const float l0 = splat.whiten[0] / whiten_scale, l2 = splat.whiten[2] / whiten_scale;
+        const float slope = splat.whiten[1] / splat.whiten[0]; // the covariance's -b / c
+        const float yy = 1 / (l2 * l2), xy = -slope * yy, xx = 1 / (l0 * l0) + slope * slope * yy;
+        const float variance = 0.5f * (xx + yy) + hypotf(0.5f * (xx - yy), xy);
+        const float half = fminf(ceilf(3 * sqrtf(variance)), 0x1p30f);
+        if (splat.mean[0] + half > 0 && splat.mean[0] - half < float(width) && splat.mean[1] + half > 0 &&
+            splat.mean[1] - half < float(height))
+            radius = int32_t(half);
+    }
+    return radius;
 }
 
 #endif

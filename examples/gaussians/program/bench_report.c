@@ -93,7 +93,7 @@ static void print_stages(const bench_result *result) {
         printf("Device memory:\nstage                   bytes\n");
     }
     for (int i = 0; i < BENCH_TIMES; i++)
-        if (i != STAGE_LOSS && i != STAGE_ADAM && (timed || i < STAGES))
+        if (i != STAGE_LOSS && !stage_is_of_training(i) && (timed || i < STAGES))
             print_row(time_name(i), result->times[i], result->view_count,
                       i < STAGES ? &result->bytes[i] : NULL);
     print_row("(loss, apart)", result->times[STAGE_LOSS], result->view_count, &result->bytes[STAGE_LOSS]);
@@ -106,7 +106,7 @@ void bench_report_print(const bench_report *report) {
     print_setting(report);
     print_stages(result);
     for (int i = 0; i < STAGES && !result->table.counts; i++)
-        if (i != STAGE_LOSS && i != STAGE_ADAM && i != STAGE_RENDER_BACKWARD)
+        if (i != STAGE_LOSS && !stage_is_of_training(i) && i != STAGE_RENDER_BACKWARD)
             others += timing_over_views(result->times[i], result->view_count).mean;
     strategy_table_print(&result->table, others);
 }
@@ -191,7 +191,7 @@ static void describe_stages(json_writer *json, const bench_result *result) {
     }
     json_begin(json, "stages", '{');
     for (int i = 0; i < BENCH_TIMES; i++) {
-        if (i == STAGE_ADAM || (result->table.counts && i >= STAGES)) continue;
+        if (stage_is_of_training(i) || (result->table.counts && i >= STAGES)) continue;
         json_begin(json, time_name(i), '{');
         if (result->times[i]) {
             timing_summary time = timing_over_views(result->times[i], result->view_count);

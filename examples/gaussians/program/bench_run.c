@@ -81,6 +81,7 @@ static void time_stages(bench *b, const gs_camera *camera, const strategy *s, gp
     stage_clock_mark(&clock, STAGE_LOSS);
     backward(b, s);
     stage_clock_mark(&clock, STAGE_ADAM);
+    stage_clock_mark(&clock, STAGE_DENSITY);
     b->f.clock = NULL;
     stage_clock_close(&clock);
     for (int i = 0; i < STAGES; i++) milliseconds[i] = clock.milliseconds[i];
@@ -98,7 +99,7 @@ static void time_view(bench *b, const gs_camera *camera, const strategy *s, gpu_
         times[BENCH_SUM][r] = 0;
         for (int i = 0; i < STAGES; i++) {
             times[i][r] = one[i];
-            if (i != STAGE_LOSS && i != STAGE_ADAM) times[BENCH_SUM][r] += one[i];
+            if (i != STAGE_LOSS && !stage_is_of_training(i)) times[BENCH_SUM][r] += one[i];
         }
         gpu_timer_start(timer);
         forward(b, camera);
@@ -129,7 +130,7 @@ static bool result_open(bench_result *out, size_t view_count, const bench_settin
     out->views = calloc(view_count, sizeof *out->views);
     bool done = out->views;
     for (int i = 0; i < BENCH_TIMES && !out->table.counts; i++) {
-        if (i == STAGE_ADAM) continue;
+        if (stage_is_of_training(i)) continue;
         out->times[i] = calloc(view_count, sizeof *out->times[i]);
         done = done && out->times[i];
     }

@@ -12,7 +12,7 @@ typedef struct bench_settings {
     int runs; // of everything timed, for the median; 1..MAX_RUNS
 } bench_settings;
 
-// What is timed beside the stages. STAGE_ADAM is not.
+// What is timed beside the stages. The stages of training alone are not.
 enum { BENCH_SUM = STAGES, BENCH_END_TO_END, BENCH_TIMES };
 
 typedef struct bench_view {

@@ -112,7 +112,7 @@ size_t frame_bytes(const frame *f, stage which) {
         return f->moments.bytes;
     case STAGE_PROJECT_BACKWARD:
         return f->mean2d_gradient.bytes;
-    default: // Adam writes where the Gaussians are
+    default: // those of training write where the Gaussians are
         return 0;
     }
 }

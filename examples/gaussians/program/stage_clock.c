@@ -5,9 +5,13 @@
 #include <string.h>
 
 const char *stage_name(stage which) {
-    static const char *const names[STAGES] = {"project",          "bin", "render", "loss", "render backward",
-                                              "project backward", "adam"};
+    static const char *const names[STAGES] = {"project",          "bin",  "render", "loss", "render backward",
+                                              "project backward", "adam", "density"};
     return names[which];
+}
+
+bool stage_is_of_training(int which) {
+    return which >= STAGE_ADAM && which < STAGES;
 }
 
 void stage_clock_open(stage_clock *clock) {

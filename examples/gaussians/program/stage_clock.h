@@ -15,7 +15,8 @@ typedef enum stage {
     STAGE_LOSS,
     STAGE_RENDER_BACKWARD,
     STAGE_PROJECT_BACKWARD,
-    STAGE_ADAM,
+    STAGE_ADAM, // this and what follows: of training alone
+    STAGE_DENSITY,
     STAGES
 } stage;
 
@@ -29,6 +30,7 @@ typedef struct stage_clock {
 } stage_clock;
 
 const char *stage_name(stage which);
+bool stage_is_of_training(int which); // which may be more than STAGES
 void stage_clock_open(stage_clock *clock);
 // Before the first stage of a step.
 void stage_clock_start(stage_clock *clock);

@@ -2,6 +2,7 @@
 // splat train: photographs with cameras -> a scene of Gaussians.
 #include "command.h"
 #include "dataset.h"
+#include "density_options.h"
 #include "device.h"
 #include "device_gaussians.h"
 #include "finite.h"
@@ -14,12 +15,14 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct train_options {
     const char *data, *output, *background;
     int64_t downscale, iterations, seed, threshold, holdout, sh_degree, random;
     double seconds;
     int reduction;
+    density_options density;
 } train_options;
 
 // The pictures of the dataset on the device, those to train on first.
@@ -61,7 +64,9 @@ static training_settings settings_from(const train_options *options, double exte
                                          .sh_constant = 2.5e-3f,
                                          .sh_rest = 2.5e-3f / 20},
                                .final_mean_rate = (float)(1.6e-6 * extent),
-                               .sh_interval = 1000};
+                               .sh_interval = 1000,
+                               .density =
+                                   density_settings_from(&options->density, options->iterations, extent)};
 }
 
 static void print_tuning(const training_report *report) {
@@ -186,8 +191,9 @@ int train_command(int argc, char **argv) {
                              .threshold = DEFAULT_THRESHOLD,
                              .holdout = 8,
                              .sh_degree = GS_MAX_SH_DEGREE,
-                             .reduction = GS_REDUCTIONS};
-    const option_spec table[] = {
+                             .reduction = GS_REDUCTIONS,
+                             .density = density_options_default()};
+    const option_spec general[] = {
         {OPTION_TEXT, "output", 'o', &options.output, 0, 0, NULL, "the PLY file to write; required"},
         {OPTION_INT, "downscale", 0, &options.downscale, 1, 64, NULL, "divide pictures by this, both ways"},
         {OPTION_INT, "iterations", 0, &options.iterations, 1, 10000000, NULL,
@@ -209,6 +215,11 @@ int train_command(int argc, char **argv) {
         {OPTION_TEXT, "background", 0, &options.background, 0, 0, NULL,
          "R,G,B, each 0..1; also behind transparent pictures"},
         {.kind = OPTION_END}};
+    enum { GENERAL = sizeof general / sizeof *general };
+    option_spec table[DENSITY_OPTIONS + GENERAL];
+    memcpy(table, general, sizeof general);
+    density_options_list(&options.density, table + GENERAL - 1);
+    table[DENSITY_OPTIONS + GENERAL - 1] = general[GENERAL - 1];
     const command_spec command = {
         "splat train",
         "DATA -o OUT.ply [options]",
@@ -227,6 +238,10 @@ int train_command(int argc, char **argv) {
     if (!read_command_line(&command, argc, argv, &options.data, &code)) return code;
     fault why;
     float background[3];
+    if (options.density.kind == DENSITY_MCMC && options.density.most_gaussians == 0) {
+        fail(&why, "--density mcmc needs --max-gaussians");
+        return report_misuse(&command, &why);
+    }
     if (!options.output) {
         fail(&why, "-o is missing, the scene to write");
         return report_misuse(&command, &why);

@@ -25,6 +25,7 @@ typedef struct trainer {
     training_state *state;
     const target_view *views;
     const training_settings *settings;
+    density_control density;
     frame f;
     reduction_choice reduction;
     view_order order;
@@ -56,6 +57,7 @@ static void trainer_close(trainer *t) {
     device_free(t->results);
     view_order_close(&t->order);
     frame_free(&t->f);
+    density_control_close(&t->density);
 }
 
 static void train_step(trainer *t) {
@@ -74,10 +76,13 @@ static void train_step(trainer *t) {
     frame_render_backward(&t->f, t->reduction.reduction, t->reduction.threshold);
     reduction_choice_end(&t->reduction, t->f.lists.pairs);
     frame_project_backward(&t->f, &state->gradients);
+    density_before_adam(&settings->density, state);
     GS_CHECK(gs_adam(&state->gaussians, &state->gradients, &state->first_moment, &state->second_moment,
                      &rates, step, NULL));
     stage_clock_mark(&t->report.clock, STAGE_ADAM);
     state->iteration = step;
+    density_after_adam(&t->density, &settings->density, settings->seed, rates.mean, &t->f, state);
+    stage_clock_mark(&t->report.clock, STAGE_DENSITY);
 }
 
 // Adds the waiting losses to the report.

@@ -3,6 +3,7 @@
 #ifndef SPLAT_TRAINER_H
 #define SPLAT_TRAINER_H
 
+#include "density_control.h"
 #include "reduction_choice.h"
 #include "stage_clock.h"
 #include "target_view.h"
@@ -20,6 +21,7 @@ typedef struct training_settings {
     gs_adam_rates rates;   // rates.mean at the first step, in world units
     float final_mean_rate; // at the last step; exponential between
     int sh_interval; // steps before the SH degree in use rises by one; 0: all degrees from the first step on
+    density_settings density;
 } training_settings;
 
 // How training went so far.

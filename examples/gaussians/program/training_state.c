@@ -12,7 +12,7 @@ static void list_sets(training_state *state, gs_gaussians *sets[SETS]) {
     sets[3] = &state->gradients;
 }
 
-static size_t density_bytes(int64_t rows) {
+size_t training_state_density_bytes(int64_t rows) {
     return (size_t)rows * 2 * sizeof(float);
 }
 
@@ -21,8 +21,8 @@ void training_state_open(training_state *state, const gs_gaussians *host) {
     gs_gaussians *sets[SETS];
     list_sets(state, sets);
     for (int i = 0; i < SETS; i++) *sets[i] = device_gaussians_allocate(host->count, host->sh_degree);
-    state->density = device_allocate(density_bytes(host->count));
-    device_clear(state->density, density_bytes(host->count));
+    state->density = device_allocate(training_state_density_bytes(host->count));
+    device_clear(state->density, training_state_density_bytes(host->count));
     device_gaussians_upload(&state->gaussians, host);
 }
 
@@ -38,9 +38,9 @@ void training_state_reserve(training_state *state, int64_t count) {
         device_gaussians_free(sets[i]);
         *sets[i] = larger;
     }
-    float *density = device_allocate(density_bytes(count));
-    DEVICE_CHECK(
-        cudaMemcpy(density, state->density, density_bytes(state->gaussians.count), cudaMemcpyDeviceToDevice));
+    float *density = device_allocate(training_state_density_bytes(count));
+    DEVICE_CHECK(cudaMemcpy(density, state->density, training_state_density_bytes(state->gaussians.count),
+                            cudaMemcpyDeviceToDevice));
     device_free(state->density);
     state->density = density;
     state->capacity = count;

@@ -6,6 +6,7 @@
 #define SPLAT_TRAINING_STATE_H
 
 #include "gs.h"
+#include <stddef.h>
 
 typedef struct training_state {
     int64_t iteration; // steps done
@@ -24,6 +25,7 @@ void training_state_open(training_state *state, const gs_gaussians *host);
 void training_state_reserve(training_state *state, int64_t count);
 // Of all arrays; new rows (memory for them must be reserved) are not cleared.
 void training_state_set_count(training_state *state, int64_t count);
-void training_state_close(training_state *state); // harmless on {0}
+size_t training_state_density_bytes(int64_t rows); // of `density`
+void training_state_close(training_state *state);  // harmless on {0}
 
 #endif

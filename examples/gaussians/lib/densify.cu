@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+// Density control by the screen-space gradient (Kerbl et al. 2023): prune, clone, split, opacity reset.
+// Places in the new arrays come from prefix sums, so the outcome does not depend on the order in which
+// threads run.
+#include "density.cuh"
+#include "launch.cuh"
+#include "scan_sort.h"
+#include <float.h>
+#include <math.h>
+
+namespace {
+
+constexpr uint32_t newborn = 1u << 31;
+constexpr uint32_t not_growing = UINT32_MAX; // comes last in the order of gradients
+
+// The value of an action is the number of rows that come of a Gaussian, but for a split, two as well.
+enum action : uint8_t { PRUNE = 0, KEEP = 1, CLONE = 2, SPLIT = 3 };
+
+__device__ int rows_of(uint8_t action) {
+    return action == SPLIT ? 2 : action;
+}
+
+__global__ void __launch_bounds__(density_block)
+    accumulate_kernel(const gs_splat *splats, const float2 *mean2d_gradient, int64_t count, int width,
+                      int height, float2 *density) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i >= count || splat_radius(splats[i], width, height) == 0) return;
+    const float2 g = mean2d_gradient[i];
+    float2 sums = density[i];
+    sums.x += sqrtf(g.x * g.x + g.y * g.y);
+    sums.y += 1;
+    density[i] = sums;
+}
+
+__device__ float mean_gradient(const float2 &sums) {
+    return sums.y > 0 ? sums.x / sums.y : 0;
+}
+
+// Comparisons are such that what is not a number is pruned or does not grow.
+__global__ void __launch_bounds__(density_block)
+    choose_kernel(gs_gaussians gaussians, const float2 *density, gs_density_rules rules, uint8_t *actions) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i >= gaussians.count) return;
+    const float size = largest_scale(gaussians, i);
+    const bool grows = mean_gradient(density[i]) >= rules.gradient_threshold;
+    const bool splits = grows && size > rules.split_size;
+    const float size_after = splits ? size / rules.split_factor : size;
+    const bool small_enough = rules.most_size == 0 ? isfinite(size_after) : size_after <= rules.most_size;
+    const bool stays = sigmoid(gaussians.opacity_logit[i]) >= rules.least_opacity && small_enough;
+    actions[i] = !stays ? PRUNE : splits ? SPLIT : grows ? CLONE : KEEP;
+}
+
+// rows[count] is 0, for the total.
+__global__ void __launch_bounds__(density_block)
+    count_rows_kernel(const uint8_t *actions, int64_t count, int64_t *rows) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i <= count) rows[i] = i < count ? rows_of(actions[i]) : 0;
+}
+
+// Keys in the order of the gradients of those that grow; a positive float's bits are in the float's order.
+__global__ void __launch_bounds__(density_block)
+    rank_kernel(const uint8_t *actions, const float2 *density, int64_t count, uint32_t *keys,
+                uint32_t *indices) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i >= count) return;
+    keys[i] = actions[i] >= CLONE ? __float_as_uint(mean_gradient(density[i])) : not_growing;
+    indices[i] = uint32_t(i);
+}
+
+__global__ void __launch_bounds__(density_block)
+    keep_kernel(const uint32_t *keys, const uint32_t *indices, int64_t count, uint8_t *actions) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i < count && keys[i] != not_growing) actions[indices[i]] = KEEP;
+}
+
+__global__ void __launch_bounds__(density_block)
+    source_kernel(const uint8_t *actions, const int64_t *begin, int64_t count, uint32_t *source) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i >= count || actions[i] == PRUNE) return;
+    source[begin[i]] = uint32_t(i) | (actions[i] == SPLIT ? newborn : 0);
+    if (actions[i] >= CLONE) source[begin[i] + 1] = uint32_t(i) | newborn;
+}
+
+// A block takes whole rows of an array.
+__global__ void __launch_bounds__(density_block)
+    move_kernel(const uint32_t *source, int64_t count, int row_length, bool zero_newborns, const float *from,
+                float *to) {
+    const int rows = density_block / row_length, row = threadIdx.x / row_length;
+    const int64_t i = int64_t(blockIdx.x) * rows + row;
+    if (row >= rows || i >= count) return;
+    const int column = threadIdx.x - row * row_length;
+    const uint32_t s = source[i];
+    to[i * row_length + column] =
+        zero_newborns && (s & newborn) ? 0 : from[int64_t(s & ~newborn) * row_length + column];
+}
+
+__global__ void __launch_bounds__(density_block)
+    place_split_kernel(gs_density_plan plan, gs_density_rules rules, gs_gaussians gaussians) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i >= plan.count_after || plan.action[plan.source[i] & ~newborn] != SPLIT) return;
+    float n[3], rotation[3][3];
+    draw_normal(random_at(rules.seed, RANDOM_SPLIT, rules.iteration, uint64_t(i)), n);
+    rotation_of(gaussians, i, rotation);
+    float *scale = gaussians.log_scale + 3 * i;
+    for (int k = 0; k < 3; k++) n[k] *= expf(scale[k]);
+    for (int k = 0; k < 3; k++) {
+        gaussians.mean[3 * i + k] += rotation[k][0] * n[0] + rotation[k][1] * n[1] + rotation[k][2] * n[2];
+        scale[k] -= logf(rules.split_factor);
+    }
+}
+
+__global__ void __launch_bounds__(density_block)
+    reset_kernel(gs_gaussians gaussians, gs_gaussians first, gs_gaussians second, float most_logit) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i >= gaussians.count) return;
+    gaussians.opacity_logit[i] = fminf(gaussians.opacity_logit[i], most_logit);
+    first.opacity_logit[i] = 0;
+    second.opacity_logit[i] = 0;
+}
+
+// Where the parts lie in gs_density_plan_step's workspace.
+struct layout {
+    size_t action, rows, source, keys[2], indices[2], scratch, scratch_bytes, total;
+};
+
+gs_status lay_out(int64_t count, layout *out) {
+    size_t scan = 0, sort = 0;
+    GS_CUDA(scan_exclusive_bytes(count + 1, &scan));
+    GS_CUDA(sort_pairs_bytes(count, &sort));
+    out->scratch_bytes = scan > sort ? scan : sort;
+    out->total = 0;
+    const size_t n = size_t(count);
+    out->action = density_place(&out->total, n);
+    out->rows = density_place(&out->total, (n + 1) * sizeof(int64_t));
+    out->source = density_place(&out->total, 2 * n * sizeof(uint32_t));
+    for (int i = 0; i < 2; i++) {
+        out->keys[i] = density_place(&out->total, n * sizeof(uint32_t));
+        out->indices[i] = density_place(&out->total, n * sizeof(uint32_t));
+    }
+    out->scratch = density_place(&out->total, out->scratch_bytes);
+    return GS_OK;
+}
+
+bool valid(const gs_density_rules *r) {
+    return r->gradient_threshold >= 0 && r->split_size >= 0 && r->split_factor >= 1 &&
+           r->split_factor <= FLT_MAX && r->least_opacity >= 0 && r->most_size >= 0 && r->most_gaussians >= 0;
+}
+
+// Row counts of all actions, summed up before each; *total: of all. Waits.
+gs_status place_rows(const uint8_t *actions, int64_t count, int64_t *rows, void *scratch,
+                     size_t scratch_bytes, int64_t *total, gs_stream stream) {
+    GS_CUDA(launch(stream, blocks_for(count + 1, density_block), density_block, count_rows_kernel, actions,
+                   count, rows));
+    GS_CUDA(scan_exclusive(rows, rows, count + 1, scratch, scratch_bytes, stream));
+    GS_CUDA(cudaMemcpyAsync(total, rows + count, sizeof *total, cudaMemcpyDeviceToHost, stream));
+    GS_CUDA(cudaStreamSynchronize(stream));
+    return GS_OK;
+}
+
+} // namespace
+
+gs_status gs_density_accumulate(const gs_splat *splats, const float *mean2d_gradient, int64_t count,
+                                int32_t width, int32_t height, float *density, gs_stream stream) {
+    GS_REQUIRE(density_count_is_valid(count), "count must be in 0..2^31 - 2");
+    GS_REQUIRE(width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
+               "width and height must be in 1..16384");
+    GS_REQUIRE(count == 0 || (splats && mean2d_gradient && density), "an argument is NULL");
+    GS_CUDA(launch(stream, blocks_for(count, density_block), density_block, accumulate_kernel, splats,
+                   reinterpret_cast<const float2 *>(mean2d_gradient), count, width, height,
+                   reinterpret_cast<float2 *>(density)));
+    return GS_OK;
+}
+
+gs_status gs_density_workspace(int64_t count, size_t *bytes) {
+    GS_REQUIRE(density_count_is_valid(count), "count must be in 0..2^31 - 2");
+    GS_REQUIRE(bytes, "bytes must be given");
+    layout parts = {};
+    const gs_status status = lay_out(count, &parts);
+    if (status == GS_OK) *bytes = parts.total;
+    return status;
+}
+
+gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *density,
+                               const gs_density_rules *rules, void *workspace, size_t workspace_bytes,
+                               gs_density_plan *plan, gs_stream stream) {
+    gs_status status = density_check(__func__, gaussians);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(rules && valid(rules), "a rule is missing or out of its range");
+    GS_REQUIRE(plan, "plan must be given");
+    const int64_t count = gaussians->count;
+    layout parts = {};
+    status = lay_out(count, &parts);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(workspace && workspace_bytes >= parts.total,
+               "the workspace is NULL or smaller than gs_density_workspace says");
+    GS_REQUIRE(count == 0 || density, "density must be given");
+
+    char *base = static_cast<char *>(workspace);
+    uint8_t *action = reinterpret_cast<uint8_t *>(base + parts.action);
+    int64_t *rows = reinterpret_cast<int64_t *>(base + parts.rows);
+    uint32_t *source = reinterpret_cast<uint32_t *>(base + parts.source);
+    const float2 *sums = reinterpret_cast<const float2 *>(density);
+    void *scratch = base + parts.scratch;
+    const unsigned blocks = blocks_for(count, density_block);
+
+    int64_t total;
+    GS_CUDA(launch(stream, blocks, density_block, choose_kernel, *gaussians, sums, *rules, action));
+    status = place_rows(action, count, rows, scratch, parts.scratch_bytes, &total, stream);
+    if (status != GS_OK) return status;
+    if (rules->most_gaussians > 0 && total > rules->most_gaussians) {
+        uint32_t *keys[2], *indices[2];
+        for (int i = 0; i < 2; i++) {
+            keys[i] = reinterpret_cast<uint32_t *>(base + parts.keys[i]);
+            indices[i] = reinterpret_cast<uint32_t *>(base + parts.indices[i]);
+        }
+        int selected;
+        const int64_t excess = total - rules->most_gaussians, first = excess < count ? excess : count;
+        GS_CUDA(launch(stream, blocks, density_block, rank_kernel, action, sums, count, keys[0], indices[0]));
+        GS_CUDA(sort_pairs(keys, indices, &selected, count, 0, 32, scratch, parts.scratch_bytes, stream));
+        GS_CUDA(launch(stream, blocks_for(first, density_block), density_block, keep_kernel, keys[selected],
+                       indices[selected], first, action));
+        status = place_rows(action, count, rows, scratch, parts.scratch_bytes, &total, stream);
+        if (status != GS_OK) return status;
+    }
+    GS_REQUIRE(density_count_is_valid(total), "the Gaussians would be more than 2^31 - 2");
+    GS_CUDA(launch(stream, blocks, density_block, source_kernel, action, rows, count, source));
+    *plan = {count, total, action, source};
+    return GS_OK;
+}
+
+gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *rules, int moments,
+                          const gs_gaussians *from, const gs_gaussians *to, gs_stream stream) {
+    GS_REQUIRE(plan && rules && valid(rules), "plan and rules must be given");
+    gs_status status = density_check(__func__, from);
+    if (status == GS_OK) status = density_check(__func__, to);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(from->count == plan->count && to->count == plan->count_after &&
+                   from->sh_degree == to->sh_degree,
+               "`from` or `to` is not of the plan's count, or they differ in sh_degree");
+    const int sh_values = 3 * (from->sh_degree + 1) * (from->sh_degree + 1);
+    const struct {
+        const float *from;
+        float *to;
+        int row_length;
+    } arrays[] = {{from->mean, to->mean, 3},
+                  {from->log_scale, to->log_scale, 3},
+                  {from->quaternion, to->quaternion, 4},
+                  {from->opacity_logit, to->opacity_logit, 1},
+                  {from->sh, to->sh, sh_values}};
+    for (const auto &array : arrays)
+        GS_CUDA(launch(stream, blocks_for(to->count, density_block / array.row_length), density_block,
+                       move_kernel, plan->source, to->count, array.row_length, moments != 0, array.from,
+                       array.to));
+    if (!moments)
+        GS_CUDA(launch(stream, blocks_for(to->count, density_block), density_block, place_split_kernel, *plan,
+                       *rules, *to));
+    return GS_OK;
+}
+
+gs_status gs_opacity_reset(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
+                           const gs_gaussians *second_moment, float most, gs_stream stream) {
+    GS_REQUIRE(gaussians && first_moment && second_moment, "an argument is NULL");
+    GS_REQUIRE(most > 0 && most < 1, "most must be between 0 and 1");
+    const int64_t count = gaussians->count;
+    GS_REQUIRE(density_count_is_valid(count) && first_moment->count == count && second_moment->count == count,
+               "counts must be equal and in 0..2^31 - 2");
+    GS_REQUIRE(count == 0 ||
+                   (gaussians->opacity_logit && first_moment->opacity_logit && second_moment->opacity_logit),
+               "an array is NULL");
+    GS_CUDA(launch(stream, blocks_for(count, density_block), density_block, reset_kernel, *gaussians,
+                   *first_moment, *second_moment, float(log(double(most) / (1 - double(most))))));
+    return GS_OK;
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+// Density control as sampling (Kheradmand et al. 2024): the dead and the new take the places of living
+// Gaussians, noise moves those that hardly show, penalties on opacity and size let them die. Integer sums
+// decide who goes where, so the outcome does not depend on the order in which threads run.
+#include "density.cuh"
+#include "launch.cuh"
+#include "scan_sort.h"
+#include <float.h>
+
+namespace {
+
+constexpr float weight_scale = 0x1p24f; // opacities as integers: 2^31 of them sum to less than 2^63
+constexpr int most_sharing = 51; // as published; beyond it Gaussians are left brighter than they should be
+
+__device__ float living_opacity(const gs_gaussians &gaussians, int64_t i, int64_t existing, float least) {
+    if (i >= existing) return 0;
+    const float opacity = sigmoid(gaussians.opacity_logit[i]);
+    return opacity > least ? opacity : 0;
+}
+
+// weights[count] is 0, for the total. sharing: 1 for the living, 0 for others.
+__global__ void __launch_bounds__(density_block)
+    weigh_kernel(gs_gaussians gaussians, int64_t existing, float least_opacity, int64_t *weights,
+                 uint32_t *sharing) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i > gaussians.count) return;
+    const float opacity = i < gaussians.count ? living_opacity(gaussians, i, existing, least_opacity) : 0;
+    weights[i] = opacity > 0 ? max(int64_t(opacity * weight_scale), int64_t(1)) : 0;
+    if (i < gaussians.count) sharing[i] = opacity > 0;
+}
+
+// The row whose share of 0 .. total - 1 holds `at`: the last whose sum before it is not above.
+__device__ int64_t row_at(const int64_t *before, int64_t count, int64_t at) {
+    int64_t low = 0, high = count; // before[low] <= at < before[high]
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        if (before[middle] <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+__global__ void __launch_bounds__(density_block)
+    draw_kernel(int64_t count, const int64_t *before, uint64_t seed, uint64_t iteration, uint32_t *source,
+                uint32_t *sharing) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    const int64_t total = before[count];
+    if (i >= count || total == 0) return;
+    source[i] = uint32_t(i);
+    if (before[i + 1] > before[i]) return; // lives
+    random_stream random = random_at(seed, RANDOM_RELOCATION, iteration, uint64_t(i));
+    source[i] = uint32_t(row_at(before, count, int64_t(random_bits(&random) % uint64_t(total))));
+    atomicAdd(&sharing[source[i]], 1u);
+}
+
+// Opacity and the factor of the scales for each of n Gaussians that take the place of one.
+__device__ void share(float opacity, int n, float *shared, float *scale_factor) {
+    const double o = fmin(double(opacity), 1 - 1e-7), each = -expm1(log1p(-o) / n);
+    // sum over i = 1..n, k = 0..i-1 of C(i-1, k) (-1)^k each^(k+1) / sqrt(k+1); by C(n, m) = sum of C(i-1,
+    // m-1)
+    double sum = 0, term = -1; // term: C(n, m) (-1)^(m-1) each^m
+    for (int m = 1; m <= n; m++) {
+        term *= -each * (n - m + 1) / m;
+        sum += term / sqrt(double(m));
+    }
+    *shared = float(each);
+    *scale_factor = float(o / sum);
+}
+
+__device__ void clear_moments(const gs_gaussians &m, int64_t i) {
+    const int values = 3 * (m.sh_degree + 1) * (m.sh_degree + 1);
+    for (int k = 0; k < 3; k++) m.mean[3 * i + k] = m.log_scale[3 * i + k] = 0;
+    for (int k = 0; k < 4; k++) m.quaternion[4 * i + k] = 0;
+    m.opacity_logit[i] = 0;
+    for (int k = 0; k < values; k++) m.sh[i * values + k] = 0;
+}
+
+__global__ void __launch_bounds__(density_block)
+    share_kernel(gs_gaussians gaussians, gs_gaussians first, gs_gaussians second, const uint32_t *sharing,
+                 float least_opacity) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i >= gaussians.count || sharing[i] <= 1) return;
+    float opacity, factor;
+    share(sigmoid(gaussians.opacity_logit[i]), int(min(sharing[i], uint32_t(most_sharing))), &opacity,
+          &factor);
+    opacity = fmaxf(opacity, nextafterf(least_opacity, 1)); // nobody dies of sharing
+    gaussians.opacity_logit[i] = logf(opacity) - log1pf(-opacity);
+    for (int k = 0; k < 3; k++) gaussians.log_scale[3 * i + k] += logf(factor);
+    clear_moments(first, i);
+    clear_moments(second, i);
+}
+
+__global__ void __launch_bounds__(density_block)
+    follow_kernel(gs_gaussians g, int64_t existing, gs_gaussians first, gs_gaussians second,
+                  const int64_t *before, const uint32_t *source) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i >= g.count || before[i + 1] > before[i]) return;
+    const bool anyone = before[g.count] > 0;
+    if (!anyone && i < existing) return;
+    const int64_t from = anyone ? source[i] : i;
+    const int values = 3 * (g.sh_degree + 1) * (g.sh_degree + 1);
+    for (int k = 0; k < 3; k++) {
+        g.mean[3 * i + k] = anyone ? g.mean[3 * from + k] : 0;
+        g.log_scale[3 * i + k] = anyone ? g.log_scale[3 * from + k] : 0;
+    }
+    for (int k = 0; k < 4; k++) g.quaternion[4 * i + k] = anyone ? g.quaternion[4 * from + k] : float(k == 0);
+    g.opacity_logit[i] = anyone ? g.opacity_logit[from] : -20;
+    for (int k = 0; k < values; k++) g.sh[i * values + k] = anyone ? g.sh[from * values + k] : 0;
+    clear_moments(first, i);
+    clear_moments(second, i);
+}
+
+__global__ void __launch_bounds__(density_block)
+    noise_kernel(gs_gaussians gaussians, float scale, uint64_t seed, uint64_t iteration) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i >= gaussians.count) return;
+    const float strength = sigmoid(-100 * (sigmoid(gaussians.opacity_logit[i]) - 0.005f));
+    if (!(strength >= 1e-8f)) return;
+    float n[3], rotation[3][3], along[3];
+    draw_normal(random_at(seed, RANDOM_NOISE, iteration, uint64_t(i)), n);
+    rotation_of(gaussians, i, rotation);
+    for (int k = 0; k < 3; k++) {
+        const float s = expf(gaussians.log_scale[3 * i + k]);
+        along[k] = s * s * (rotation[0][k] * n[0] + rotation[1][k] * n[1] + rotation[2][k] * n[2]);
+    }
+    for (int k = 0; k < 3; k++)
+        gaussians.mean[3 * i + k] +=
+            scale * strength *
+            (rotation[k][0] * along[0] + rotation[k][1] * along[1] + rotation[k][2] * along[2]);
+}
+
+__global__ void __launch_bounds__(density_block)
+    penalty_kernel(gs_gaussians gaussians, float by_opacity, float by_scale, gs_gaussians gradients) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i >= gaussians.count) return;
+    const float opacity = sigmoid(gaussians.opacity_logit[i]);
+    gradients.opacity_logit[i] += by_opacity * opacity * (1 - opacity);
+    for (int k = 0; k < 3; k++)
+        gradients.log_scale[3 * i + k] += by_scale * expf(gaussians.log_scale[3 * i + k]);
+}
+
+// Where the parts lie in gs_relocate's workspace.
+struct layout {
+    size_t weights, source, sharing, scratch, scratch_bytes, total;
+};
+
+gs_status lay_out(int64_t count, layout *out) {
+    const size_t n = size_t(count);
+    GS_CUDA(scan_exclusive_bytes(count + 1, &out->scratch_bytes));
+    out->total = 0;
+    out->weights = density_place(&out->total, (n + 1) * sizeof(int64_t));
+    out->source = density_place(&out->total, n * sizeof(uint32_t));
+    out->sharing = density_place(&out->total, n * sizeof(uint32_t));
+    out->scratch = density_place(&out->total, out->scratch_bytes);
+    return GS_OK;
+}
+
+} // namespace
+
+gs_status gs_relocate_workspace(int64_t count, size_t *bytes) {
+    GS_REQUIRE(density_count_is_valid(count), "count must be in 0..2^31 - 2");
+    GS_REQUIRE(bytes, "bytes must be given");
+    layout parts = {};
+    const gs_status status = lay_out(count, &parts);
+    if (status == GS_OK) *bytes = parts.total;
+    return status;
+}
+
+gs_status gs_relocate(const gs_gaussians *gaussians, int64_t existing, const gs_gaussians *first_moment,
+                      const gs_gaussians *second_moment, float least_opacity, uint64_t seed,
+                      uint64_t iteration, void *workspace, size_t workspace_bytes, gs_stream stream) {
+    gs_status status = density_check(__func__, gaussians);
+    if (status == GS_OK) status = density_check(__func__, first_moment);
+    if (status == GS_OK) status = density_check(__func__, second_moment);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(density_same_shape(first_moment, gaussians) && density_same_shape(second_moment, gaussians),
+               "gaussians and moments differ in count or sh_degree");
+    const int64_t count = gaussians->count;
+    GS_REQUIRE(existing >= 0 && existing <= count, "existing must be in 0..count");
+    GS_REQUIRE(least_opacity >= 0 && least_opacity < 1, "least_opacity must be in 0..1, exclusive of 1");
+    layout parts = {};
+    status = lay_out(count, &parts);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(workspace && workspace_bytes >= parts.total,
+               "the workspace is NULL or smaller than gs_relocate_workspace says");
+
+    char *base = static_cast<char *>(workspace);
+    int64_t *weights = reinterpret_cast<int64_t *>(base + parts.weights); // then sums of those before
+    uint32_t *source = reinterpret_cast<uint32_t *>(base + parts.source);
+    uint32_t *sharing = reinterpret_cast<uint32_t *>(base + parts.sharing);
+    const unsigned blocks = blocks_for(count, density_block);
+    GS_CUDA(launch(stream, blocks_for(count + 1, density_block), density_block, weigh_kernel, *gaussians,
+                   existing, least_opacity, weights, sharing));
+    GS_CUDA(scan_exclusive(weights, weights, count + 1, base + parts.scratch, parts.scratch_bytes, stream));
+    GS_CUDA(
+        launch(stream, blocks, density_block, draw_kernel, count, weights, seed, iteration, source, sharing));
+    GS_CUDA(launch(stream, blocks, density_block, share_kernel, *gaussians, *first_moment, *second_moment,
+                   sharing, least_opacity));
+    GS_CUDA(launch(stream, blocks, density_block, follow_kernel, *gaussians, existing, *first_moment,
+                   *second_moment, weights, source));
+    return GS_OK;
+}
+
+gs_status gs_density_noise(const gs_gaussians *gaussians, float scale, uint64_t seed, uint64_t iteration,
+                           gs_stream stream) {
+    const gs_status status = density_check(__func__, gaussians);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(scale >= 0 && scale <= FLT_MAX, "scale must be finite and not negative");
+    GS_CUDA(launch(stream, blocks_for(gaussians->count, density_block), density_block, noise_kernel,
+                   *gaussians, scale, seed, iteration));
+    return GS_OK;
+}
+
+gs_status gs_density_penalty(const gs_gaussians *gaussians, float opacity_weight, float scale_weight,
+                             const gs_gaussians *gradients, gs_stream stream) {
+    gs_status status = density_check(__func__, gaussians);
+    if (status == GS_OK) status = density_check(__func__, gradients);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(density_same_shape(gradients, gaussians), "gradients must have the shape of gaussians");
+    GS_REQUIRE(opacity_weight >= 0 && opacity_weight <= FLT_MAX && scale_weight >= 0 &&
+                   scale_weight <= FLT_MAX,
+               "weights must be finite and not negative");
+    const double count = double(gaussians->count > 0 ? gaussians->count : 1);
+    GS_CUDA(launch(stream, blocks_for(gaussians->count, density_block), density_block, penalty_kernel,
+                   *gaussians, float(opacity_weight / count), float(scale_weight / (3 * count)), *gradients));
+    return GS_OK;
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// The options of `splat train` that are about density control.
+#ifndef SPLAT_DENSITY_OPTIONS_H
+#define SPLAT_DENSITY_OPTIONS_H
+
+#include "density_control.h"
+#include "options.h"
+
+typedef struct density_options {
+    int kind;
+    int64_t from, until, every, most_gaussians, reset_every;
+    double least_opacity, gradient, split_size, most_size, reset_opacity, growth, noise, opacity_weight,
+        scale_weight;
+} density_options;
+
+enum { DENSITY_OPTIONS = 15 };
+
+// The published defaults of both ways.
+density_options density_options_default(void);
+// DENSITY_OPTIONS entries for a table.
+void density_options_list(density_options *options, option_spec *table);
+density_settings density_settings_from(const density_options *options, int64_t iterations, double extent);
+
+#endif
