@@ -97,6 +97,7 @@ static void print_stages(const bench_result *result) {
             print_row(time_name(i), result->times[i], result->view_count,
                       i < STAGES ? &result->bytes[i] : NULL);
     print_row("(loss, apart)", result->times[STAGE_LOSS], result->view_count, &result->bytes[STAGE_LOSS]);
+    print_row("(Adam, apart)", result->times[STAGE_ADAM], result->view_count, &result->bytes[STAGE_ADAM]);
     printf("%-*s %12zu\n\n", timed ? 50 : 16, "(parameters)", result->parameter_bytes);
 }
 
@@ -191,7 +192,7 @@ static void describe_stages(json_writer *json, const bench_result *result) {
     }
     json_begin(json, "stages", '{');
     for (int i = 0; i < BENCH_TIMES; i++) {
-        if (stage_is_of_training(i) || (result->table.counts && i >= STAGES)) continue;
+        if (i == STAGE_DENSITY || (result->table.counts && i >= STAGES)) continue;
         json_begin(json, time_name(i), '{');
         if (result->times[i]) {
             timing_summary time = timing_over_views(result->times[i], result->view_count);

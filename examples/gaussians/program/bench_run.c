@@ -3,6 +3,7 @@
 #include "device.h"
 #include "device_gaussians.h"
 #include "gpu_timer.h"
+#include "gs_check.h"
 #include "random.h"
 #include <stdlib.h>
 
@@ -12,11 +13,11 @@ typedef struct bench {
     const gs_gaussians *gaussians;
     const bench_settings *settings;
     frame f;
-    gs_gaussians gradients; // device
-    float *color_gradient;  // host, of the largest view
-    uint8_t *target;        // device, of the largest view
-    double *loss;           // device, [3]
-    gs_splat *splats;       // host
+    gs_gaussians gradients, first_moment, second_moment; // device
+    float *color_gradient;                               // host, of the largest view
+    uint8_t *target;                                     // device, of the largest view
+    double *loss;                                        // device, [3]
+    gs_splat *splats;                                    // host
 } bench;
 
 // Value i depends on the seed and i alone, uniform in -1..1.
@@ -37,7 +38,9 @@ static bool bench_open(bench *b, const gs_camera *cameras, size_t view_count, fa
     if (!b->color_gradient || !b->splats)
         return fail(why, "no memory for %zu Gaussians and pictures of %zu values", count, values);
     fill_randomly(b->color_gradient, values);
-    b->gradients = device_gaussians_allocate(b->gaussians->count, b->gaussians->sh_degree);
+    gs_gaussians *const shaped[] = {&b->gradients, &b->first_moment, &b->second_moment};
+    for (int i = 0; i < 3; i++)
+        *shaped[i] = device_gaussians_allocate(b->gaussians->count, b->gaussians->sh_degree);
     b->target = device_allocate(values);
     device_clear(b->target, values);
     b->loss = device_allocate(3 * sizeof *b->loss);
@@ -47,6 +50,8 @@ static bool bench_open(bench *b, const gs_camera *cameras, size_t view_count, fa
 static void bench_close(bench *b) {
     device_free(b->loss);
     device_free(b->target);
+    device_gaussians_free(&b->second_moment);
+    device_gaussians_free(&b->first_moment);
     device_gaussians_free(&b->gradients);
     free(b->splats);
     free(b->color_gradient);
@@ -69,7 +74,7 @@ static bench_view view_of(bench *b) {
     return (bench_view){visible, b->f.lists.pairs};
 }
 
-// The stages of one run; the loss, which needs a photograph, is timed apart.
+// The stages of one run; the loss, which needs a photograph, and Adam are timed apart.
 static void time_stages(bench *b, const gs_camera *camera, const strategy *s, gpu_timer *timer,
                         double milliseconds[STAGES]) {
     stage_clock clock;
@@ -85,6 +90,14 @@ static void time_stages(bench *b, const gs_camera *camera, const strategy *s, gp
     b->f.clock = NULL;
     stage_clock_close(&clock);
     for (int i = 0; i < STAGES; i++) milliseconds[i] = clock.milliseconds[i];
+}
+
+// A step that moves nothing.
+static double time_adam(bench *b, gpu_timer *timer) {
+    const gs_adam_rates none = {0};
+    gpu_timer_start(timer);
+    GS_CHECK(gs_adam(b->gaussians, &b->gradients, &b->first_moment, &b->second_moment, &none, 1, NULL));
+    return gpu_timer_stop(timer);
 }
 
 static void time_view(bench *b, const gs_camera *camera, const strategy *s, gpu_timer *timer,
@@ -110,6 +123,7 @@ static void time_view(bench *b, const gs_camera *camera, const strategy *s, gpu_
         gpu_timer_start(timer);
         frame_loss(&b->f, b->target, b->loss, true);
         times[STAGE_LOSS][r] = gpu_timer_stop(timer);
+        times[STAGE_ADAM][r] = time_adam(b, timer);
     }
     for (int i = 0; i < BENCH_TIMES; i++)
         if (out->times[i]) out->times[i][view] = timing_of_runs(times[i], (size_t)runs);
@@ -130,7 +144,7 @@ static bool result_open(bench_result *out, size_t view_count, const bench_settin
     out->views = calloc(view_count, sizeof *out->views);
     bool done = out->views;
     for (int i = 0; i < BENCH_TIMES && !out->table.counts; i++) {
-        if (stage_is_of_training(i)) continue;
+        if (i == STAGE_DENSITY) continue;
         out->times[i] = calloc(view_count, sizeof *out->times[i]);
         done = done && out->times[i];
     }
@@ -157,6 +171,7 @@ static void run_views(bench *b, const gs_camera *cameras, size_t view_count, ben
     for (int i = 0; i < STAGES; i++) out->bytes[i] = frame_bytes(&b->f, (stage)i);
     out->parameter_bytes = device_gaussians_bytes(b->gaussians->count, b->gaussians->sh_degree);
     out->bytes[STAGE_PROJECT_BACKWARD] += out->parameter_bytes;
+    out->bytes[STAGE_ADAM] = 2 * out->parameter_bytes;
     if (out->table.counts) return;
     out->fastest = fastest_row(&out->table);
     gpu_timer timer;

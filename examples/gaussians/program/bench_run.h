@@ -12,7 +12,7 @@ typedef struct bench_settings {
     int runs; // of everything timed, for the median; 1..MAX_RUNS
 } bench_settings;
 
-// What is timed beside the stages. The stages of training alone are not.
+// What is timed beside the stages. STAGE_DENSITY is not.
 enum { BENCH_SUM = STAGES, BENCH_END_TO_END, BENCH_TIMES };
 
 typedef struct bench_view {
@@ -25,7 +25,7 @@ typedef struct bench_result {
     bench_view *views; // [view_count]
     strategy_table table;
     // Device memory a stage writes to, with its workspace, after all views; gradients count as project
-    // backward's.
+    // backward's, its moments as Adam's.
     size_t bytes[STAGES], parameter_bytes;
     // On a GPU, of the fastest row of the table:
     size_t fastest;
