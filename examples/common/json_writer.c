@@ -38,12 +38,12 @@ static void put_string(FILE *stream, const char *text) {
 }
 
 static void new_line(const json_writer *json) {
-    fprintf(json->stream, "\n%*s", 2 * json->depth, "");
+    if (!json->one_line) fprintf(json->stream, "\n%*s", 2 * json->depth, "");
 }
 
 // What stands before a value.
 static void begin_value(json_writer *json, const char *key) {
-    if (!json->first) putc(',', json->stream);
+    if (!json->first) fputs(json->one_line ? ", " : ",", json->stream);
     if (json->depth > 0) new_line(json);
     json->first = false;
     if (!key) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes one JSON value, indented, to a file. A key is NULL inside an array and for the outermost value.
-// Write errors stay in the stream.
+// Writes one JSON value, indented or on one line, to a file. A key is NULL inside an array and for the
+// outermost value. Write errors stay in the stream.
 #ifndef COMMON_JSON_WRITER_H
 #define COMMON_JSON_WRITER_H
 
@@ -16,6 +16,7 @@ typedef struct json_writer {
     FILE *stream;
     int depth;  // open objects and arrays
     bool first; // nothing stands yet in the innermost one
+    bool one_line;
 } json_writer;
 
 void json_begin(json_writer *json, const char *key, char bracket); // '{' or '['

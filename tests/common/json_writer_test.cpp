@@ -43,6 +43,22 @@ TEST_F(Json, IsNestedAndIndented) {
     EXPECT_EQ(folder.entries(), 1u);
 }
 
+TEST_F(Json, CanBeOneLine) {
+    char text[64] = "";
+    FILE *stream = fmemopen(text, sizeof text, "w");
+    ASSERT_NE(stream, nullptr);
+    json_writer json = {stream, 0, true, true};
+    json_begin(&json, nullptr, '{');
+    json_put_integer(&json, "a", 1);
+    json_begin(&json, "b", '[');
+    json_put_boolean(&json, nullptr, true);
+    json_put_text(&json, nullptr, "x\ny");
+    json_end(&json, ']');
+    json_end(&json, '}');
+    fclose(stream);
+    EXPECT_STREQ(text, "{\"a\": 1, \"b\": [true, \"x\\u000ay\"]}");
+}
+
 TEST_F(Json, NumbersAreExactOrNull) {
     const std::string text = written([](json_writer *json, const void *) {
         json_begin(json, nullptr, '[');

@@ -1,49 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The program's commands eval, bench and info.
 #include "program_run.h"
+#include "json_value.h"
 #include "gs.h"
-#include <jansson.h>
-#include <memory>
 #include <set>
 
 namespace {
-
-// A parsed JSON value; fails the test where something is not as asked for.
-class json {
-    std::shared_ptr<json_t> root; // owns
-    json_t *value;
-    json(std::shared_ptr<json_t> owner, json_t *part) : root(std::move(owner)), value(part) {}
-
-  public:
-    explicit json(const std::string &text) {
-        json_error_t error = {};
-        root.reset(json_loads(text.c_str(), JSON_REJECT_DUPLICATES, &error),
-                   [](json_t *whole) { json_decref(whole); });
-        value = root.get();
-        EXPECT_NE(value, nullptr) << error.text << " in line " << error.line << " of:\n" << text;
-    }
-    json operator[](const char *key) const {
-        json_t *part = json_object_get(value, key);
-        EXPECT_NE(part, nullptr) << "no '" << key << "'";
-        return {root, part};
-    }
-    json at(size_t index) const {
-        json_t *part = json_array_get(value, index);
-        EXPECT_NE(part, nullptr) << "no element " << index;
-        return {root, part};
-    }
-    size_t size() const { return json_array_size(value); }
-    bool null() const { return json_is_null(value); }
-    bool is(bool expected) const { return expected ? json_is_true(value) : json_is_false(value); }
-    double number() const {
-        EXPECT_TRUE(json_is_number(value));
-        return json_is_number(value) ? json_number_value(value) : NAN;
-    }
-    std::string text() const {
-        EXPECT_TRUE(json_is_string(value));
-        return json_is_string(value) ? json_string_value(value) : "";
-    }
-};
 
 const bool counts = std::string(gs_backend()) == "simt";
 
@@ -286,6 +248,7 @@ TEST_F(bench, states_the_memory_of_each_stage) {
     EXPECT_EQ(stages["render backward"]["bytes"].number(), 3 * 48);
     EXPECT_EQ(stages["project backward"]["bytes"].number(), 3 * 8 + 5 * 256);
     EXPECT_GT(stages["loss"]["bytes"].number(), pixels * 12);
+    EXPECT_EQ(stages["adam"]["bytes"].number(), 2 * 5 * 256);
     if (counts) return;
     double sum = 0;
     for (const char *stage : {"project", "bin", "render", "render backward", "project backward"}) {
@@ -293,6 +256,7 @@ TEST_F(bench, states_the_memory_of_each_stage) {
         sum += stages[stage]["mean_ms"].number();
     }
     EXPECT_GT(stages["loss"]["mean_ms"].number(), 0);
+    EXPECT_GT(stages["adam"]["mean_ms"].number(), 0);
     EXPECT_NEAR(stages["sum of stages"]["mean_ms"].number(), sum, 0.5 * sum); // medians of another kind
     EXPECT_GT(stages["end to end"]["mean_ms"].number(), 0);
 }

@@ -105,7 +105,7 @@ static bool train_demo(demo *d, const gs_gaussians *host, training_state *state,
     if (!make_targets(d, gaussians, why)) return false;
 
     demo_disturb(host, (uint64_t)d->options->seed);
-    device_gaussians_upload(gaussians, host);
+    device_gaussians_upload(&state->gaussians, host);
     printf("demo       %lld Gaussians, %d views of %d x %d, on %s\n", (long long)host->count, DEMO_VIEWS,
            d->width, d->height, device_name());
     fflush(stdout);

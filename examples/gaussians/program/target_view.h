@@ -10,6 +10,7 @@ typedef struct target_view {
     gs_camera camera;
     const image *picture; // RGB, of the camera's size; not owned
     uint8_t *pixels;      // the same on the device; owned
+    const char *name;     // not owned; NULL if it has none
 } target_view;
 
 // Uploads the picture.

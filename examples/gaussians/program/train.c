@@ -10,6 +10,7 @@
 #include "quality.h"
 #include "random_points.h"
 #include "reduction_option.h"
+#include "run_log.h"
 #include "start.h"
 #include "trainer.h"
 #include <math.h>
@@ -18,11 +19,12 @@
 #include <string.h>
 
 typedef struct train_options {
-    const char *data, *output, *background;
-    int64_t downscale, iterations, seed, threshold, holdout, sh_degree, random;
+    const char *data, *output, *background, *log;
+    int64_t downscale, iterations, seed, threshold, holdout, sh_degree, random, log_every, eval_every;
     double seconds;
     int reduction;
     density_options density;
+    const option_spec *table; // of all of them
 } train_options;
 
 // The pictures of the dataset on the device, those to train on first.
@@ -45,6 +47,7 @@ static bool split_open(split *parts, const dataset *data, fault *why) {
             if (view->held_out != held_out) continue;
             target_view *next = &parts->views[parts->training + parts->held_out];
             if (!target_view_open(next, &view->camera, &view->picture, why)) return false;
+            next->name = view->name;
             (*(held_out ? &parts->held_out : &parts->training))++;
         }
     return true;
@@ -98,7 +101,7 @@ static void print_summary(const train_options *options, const split *parts, cons
     if (report->reduction.tuned) print_tuning(report);
     printf("loss       %.5f -> %.5f (means over %lld iterations)\n", report->first_loss, report->last_loss,
            (long long)report->loss_window);
-    if (parts->held_out) printf("held out   PSNR %.2f dB, SSIM %.4f\n", held_out->psnr, held_out->ssim);
+    if (held_out) printf("held out   PSNR %.2f dB, SSIM %.4f\n", held_out->psnr, held_out->ssim);
     if (report->clock.steps == 0) return;
     printf("GPU        ms an iteration:");
     for (int i = 0; i < STAGES; i++)
@@ -118,19 +121,61 @@ static bool fetch_gaussians(gs_gaussians *host, const gs_gaussians *device, faul
     return true;
 }
 
+static void record_settings(run_record *record, const train_options *options, const split *parts) {
+    run_record_text(record, "data", options->data);
+    run_record_number(record, "views", (double)parts->training);
+    run_record_number(record, "held_out", (double)parts->held_out);
+    run_record_number(record, "width", parts->views[0].camera.width);
+    run_record_number(record, "height", parts->views[0].camera.height);
+    run_record_options(record, options->table);
+}
+
+// A line 200 times in the run, but every 100 steps at least.
+static int64_t log_interval(const train_options *options) {
+    if (options->log_every > 0) return options->log_every;
+    const int64_t part = options->iterations / 200;
+    return part < 1 ? 1 : part > 100 ? 100 : part;
+}
+
+static bool open_log(run_log *log, const train_options *options, const split *parts,
+                     const training_settings *settings, fault *why) {
+    run_log_options wanted = {.path = options->log,
+                              .every = log_interval(options),
+                              .evaluate_every = options->eval_every,
+                              .held_out = parts->views + parts->training,
+                              .held_out_count = parts->held_out};
+    for (int i = 0; i < 3; i++) wanted.background[i] = settings->background[i];
+    if (!run_log_open(log, &wanted, why)) return false;
+    record_settings(&log->record, options, parts);
+    return true;
+}
+
+static bool look_on(void *context, const training_state *state, const training_report *report, fault *why) {
+    return run_log_observe(context, state, report, why);
+}
+
 // From Gaussians in host memory to the file; `host` receives the trained ones.
 static bool train_and_write(const train_options *options, const split *parts, gs_gaussians *host,
                             training_settings *settings, fault *why) {
     training_report report = {0};
-    quality held_out = {0, 0};
+    run_log log = {0};
     training_state state;
     training_state_open(&state, host);
-    bool done = train(&state, parts->views, parts->training, settings, NULL, &report, why) &&
-                fetch_gaussians(host, &state.gaussians, why) && ply_write(options->output, host, why);
-    if (done && parts->held_out)
-        done = quality_measure(&state.gaussians, parts->views + parts->training, parts->held_out,
-                               settings->background, &held_out, NULL, why);
-    if (done) print_summary(options, parts, host, &report, &held_out);
+    bool done = open_log(&log, options, parts, settings, why);
+    if (done) {
+        const training_observer observer = {
+            .observe = look_on, .context = &log, .interval = run_log_interval(&log)};
+        run_log_start(&log, &state);
+        done = train(&state, parts->views, parts->training, settings, &observer, &report, why) &&
+               fetch_gaussians(host, &state.gaussians, why) && ply_write(options->output, host, why) &&
+               run_log_finish(&log, &state, &report, why);
+    }
+    if (done) print_summary(options, parts, host, &report, run_record_last_quality(&log.record));
+    fault unwritten;
+    if (!run_log_close(&log, &unwritten) && done) {
+        *why = unwritten;
+        done = false;
+    }
     training_report_free(&report);
     training_state_close(&state);
     return done;
@@ -214,6 +259,12 @@ int train_command(int argc, char **argv) {
          "of the colours' spherical harmonics; in use one more every 1000 iterations"},
         {OPTION_TEXT, "background", 0, &options.background, 0, 0, NULL,
          "R,G,B, each 0..1; also behind transparent pictures"},
+        {OPTION_TEXT, "log", 0, &options.log, 0, 0, NULL,
+         "write how training goes to this file, as lines of JSON: steps, evaluations, checkpoints"},
+        {OPTION_INT, "log-every", 0, &options.log_every, 0, 10000000, NULL,
+         "steps between lines of the log; 0: so that there are 200, but 100 at most"},
+        {OPTION_INT, "eval-every", 0, &options.eval_every, 0, 10000000, NULL,
+         "measure the held-out views every so many steps, for --log; 0: at the end only"},
         {.kind = OPTION_END}};
     enum { GENERAL = sizeof general / sizeof *general };
     option_spec table[DENSITY_OPTIONS + GENERAL];
@@ -236,6 +287,7 @@ int train_command(int argc, char **argv) {
         1};
     int code;
     if (!read_command_line(&command, argc, argv, &options.data, &code)) return code;
+    options.table = table;
     fault why;
     float background[3];
     if (options.density.kind == DENSITY_MCMC && options.density.most_gaussians == 0) {

@@ -120,6 +120,16 @@ static bool update_report(trainer *t, fault *why) {
     return true;
 }
 
+// The time it takes is not training's.
+static bool look_on(trainer *t, const training_observer *observer, progress *bar, fault *why) {
+    const double began = seconds_now();
+    const bool done = observer->observe(observer->context, t->state, &t->report, why);
+    const double took = seconds_now() - began;
+    t->started += took;
+    bar->started += took;
+    return done;
+}
+
 static bool train_all(trainer *t, const training_observer *observer, fault *why) {
     const training_settings *settings = t->settings;
     progress bar;
@@ -139,7 +149,7 @@ static bool train_all(trainer *t, const training_observer *observer, fault *why)
             progress_show(&bar, step, loss);
         }
         if (observer && observer->observe && (last || step % observer->interval == 0))
-            done = update_report(t, why) && observer->observe(observer->context, t->state, &t->report, why);
+            done = update_report(t, why) && look_on(t, observer, &bar, why);
         else if (t->waiting == BATCH)
             done = fetch_losses(t, why);
     }

@@ -31,7 +31,7 @@ typedef struct training_report {
     double *losses;          // of this run, from first_iteration to iterations
     int64_t loss_window;     // steps in each of the two means below: min(100, steps of this run / 10 + 1)
     double first_loss, last_loss;
-    double seconds;    // of this run
+    double seconds;    // of this run, without its observer's
     stage_clock clock; // sums of GPU time, up to two steps ago while training runs
     reduction_report reduction;
 } training_report;

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+#include "run_log.h"
+#include "device.h"
+#include "json_writer.h"
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+bool run_log_open(run_log *log, const run_log_options *options, fault *why) {
+    *log = (run_log){.options = *options};
+    if (!options->path) return true;
+    log->stream = fopen(options->path, options->append ? "a" : "w");
+    return log->stream || fail(why, "%s: cannot write: %s", options->path, strerror(errno));
+}
+
+static json_writer begin_line(const run_log *log, const char *event) {
+    json_writer json = {.stream = log->stream, .first = true, .one_line = true};
+    json_begin(&json, NULL, '{');
+    json_put_text(&json, "event", event);
+    return json;
+}
+
+// At once in the file: who looks on while training runs sees whole lines.
+static void end_line(run_log *log, json_writer *json) {
+    json_end(json, '}');
+    putc('\n', log->stream);
+    log->damaged |= fflush(log->stream) != 0 || ferror(log->stream);
+}
+
+static bool writes(const run_log *log) {
+    return log->stream && !log->damaged;
+}
+
+void run_log_start(run_log *log, const training_state *state) {
+    log->last_step = state->iteration;
+    log->last_gaussians = state->gaussians.count;
+    if (!writes(log)) return;
+    json_writer json = begin_line(log, "start");
+    json_put_text(&json, "splat", gs_version());
+    json_put_text(&json, "backend", gs_backend());
+    json_put_text(&json, "gpu", device_name());
+    json_put_integer(&json, "iteration", state->iteration);
+    json_put_integer(&json, "gaussians", state->gaussians.count);
+    json_begin(&json, "settings", '{');
+    for (size_t i = 0; i < log->record.setting_count; i++) {
+        const run_setting *setting = &log->record.settings[i];
+        if (setting->text)
+            json_put_text(&json, setting->name, setting->text);
+        else
+            json_put_number(&json, setting->name, setting->number);
+    }
+    json_end(&json, '}');
+    end_line(log, &json);
+}
+
+static int64_t common_divisor(int64_t a, int64_t b) {
+    while (b != 0) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+int64_t run_log_interval(const run_log *log) {
+    return common_divisor(log->options.every, log->options.evaluate_every);
+}
+
+static void write_point(run_log *log, const run_point *point) {
+    json_writer json = begin_line(log, "step");
+    json_put_integer(&json, "iteration", point->iteration);
+    json_put_number(&json, "seconds", point->seconds);
+    json_put_number(&json, "loss", point->loss);
+    json_put_integer(&json, "gaussians", point->gaussians);
+    json_put_number(&json, "step_ms", point->step_milliseconds);
+    if (point->measured) {
+        json_begin(&json, "gpu_ms", '{');
+        for (int i = 0; i < STAGES; i++) json_put_number(&json, stage_name((stage)i), point->milliseconds[i]);
+        json_end(&json, '}');
+    }
+    json_put_text(&json, "reduce", gs_reduction_name(point->reduction));
+    json_put_integer(&json, "threshold", point->threshold);
+    end_line(log, &json);
+}
+
+static void write_density(run_log *log, int64_t iteration, int64_t count) {
+    json_writer json = begin_line(log, "density");
+    json_put_integer(&json, "iteration", iteration);
+    json_put_integer(&json, "gaussians_before", log->last_gaussians);
+    json_put_integer(&json, "gaussians", count);
+    end_line(log, &json);
+}
+
+static bool add_point(run_log *log, const training_state *state, const training_report *report, fault *why) {
+    const int64_t steps = report->iterations - log->last_step, timed = report->clock.steps;
+    run_point point = {.iteration = report->iterations,
+                       .gaussians = state->gaussians.count,
+                       .seconds = report->seconds,
+                       .measured = timed > log->last_clock.steps,
+                       .reduction = report->reduction.reduction,
+                       .threshold = report->reduction.threshold};
+    if (steps == 0) return true;
+    for (int64_t i = log->last_step + 1; i <= report->iterations; i++)
+        point.loss += report->losses[i - report->first_iteration] / (double)steps;
+    point.step_milliseconds = 1000 * (report->seconds - log->last_seconds) / (double)steps;
+    for (int i = 0; i < STAGES && point.measured; i++)
+        point.milliseconds[i] = (report->clock.milliseconds[i] - log->last_clock.milliseconds[i]) /
+                                (double)(timed - log->last_clock.steps);
+    if (writes(log) && point.gaussians != log->last_gaussians)
+        write_density(log, point.iteration, point.gaussians);
+    if (writes(log)) write_point(log, &point);
+    log->last_step = point.iteration;
+    log->last_gaussians = point.gaussians;
+    log->last_seconds = point.seconds;
+    log->last_clock = report->clock;
+    return run_record_add_point(&log->record, &point, why);
+}
+
+static bool evaluate(run_log *log, const training_state *state, const training_report *report, fault *why) {
+    const run_log_options *options = &log->options;
+    run_evaluation evaluation = {.iteration = report->iterations, .seconds = report->seconds};
+    if (!quality_measure(&state->gaussians, options->held_out, options->held_out_count, options->background,
+                         &evaluation.mean, NULL, why))
+        return false;
+    if (writes(log)) {
+        json_writer json = begin_line(log, "evaluation");
+        json_put_integer(&json, "iteration", evaluation.iteration);
+        json_put_number(&json, "seconds", evaluation.seconds);
+        json_put_number(&json, "psnr", evaluation.mean.psnr);
+        json_put_number(&json, "ssim", evaluation.mean.ssim);
+        json_put_integer(&json, "views", (int64_t)options->held_out_count);
+        end_line(log, &json);
+    }
+    return run_record_add_evaluation(&log->record, &evaluation, why);
+}
+
+bool run_log_observe(run_log *log, const training_state *state, const training_report *report, fault *why) {
+    const int64_t step = report->iterations, often = log->options.evaluate_every;
+    if (step % log->options.every == 0 && !add_point(log, state, report, why)) return false;
+    if (often == 0 || step % often != 0 || log->options.held_out_count == 0) return true;
+    return evaluate(log, state, report, why);
+}
+
+bool run_log_finish(run_log *log, const training_state *state, const training_report *report, fault *why) {
+    const run_record *record = &log->record;
+    const bool evaluated = record->evaluation_count > 0 &&
+                           record->evaluations[record->evaluation_count - 1].iteration == report->iterations;
+    if (!add_point(log, state, report, why)) return false;
+    if (!evaluated && log->options.held_out_count > 0 && !evaluate(log, state, report, why)) return false;
+    if (!writes(log)) return true;
+    json_writer json = begin_line(log, "end");
+    json_put_integer(&json, "iteration", report->iterations);
+    json_put_number(&json, "seconds", report->seconds);
+    json_put_integer(&json, "gaussians", state->gaussians.count);
+    end_line(log, &json);
+    return true;
+}
+
+void run_log_checkpoint(run_log *log, int64_t iteration, const char *file) {
+    if (!writes(log)) return;
+    json_writer json = begin_line(log, "checkpoint");
+    json_put_integer(&json, "iteration", iteration);
+    json_put_text(&json, "file", file);
+    end_line(log, &json);
+}
+
+bool run_log_close(run_log *log, fault *why) {
+    bool whole = !log->damaged;
+    if (log->stream && fclose(log->stream) != 0) whole = false;
+    if (!whole) fail(why, "%s: not written whole: %s", log->options.path, strerror(errno));
+    run_record_free(&log->record);
+    *log = (run_log){0};
+    return whole;
+}

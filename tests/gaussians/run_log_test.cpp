@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// splat train --log: a line of JSON for every step line, evaluation and change of count.
+#include "program_run.h"
+#include "json_value.h"
+#include "gs.h"
+#include <map>
+
+namespace {
+
+class run_log : public program {
+  protected:
+    outcome train(std::vector<std::string> more) {
+        write_colmap(at("data"), 20);
+        more.insert(more.begin(),
+                    {"train", at("data"), "-o", at("scene.ply"), "--iterations", "20", "--holdout", "2"});
+        return splat(more);
+    }
+    // Lines by event, in order.
+    std::map<std::string, std::vector<json>> read_log() const {
+        std::map<std::string, std::vector<json>> events;
+        std::istringstream lines(contents(at("run.jsonl")));
+        for (std::string line; std::getline(lines, line);) {
+            const json value(line);
+            events[value["event"].text()].push_back(value);
+        }
+        return events;
+    }
+};
+
+TEST_F(run_log, says_how_training_went) {
+    outcome run = train({"--log", at("run.jsonl"), "--log-every", "6", "--eval-every", "10"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    auto events = read_log();
+    ASSERT_EQ(events["start"].size(), 1u);
+    const json start = events["start"][0], settings = start["settings"];
+    EXPECT_EQ(start["backend"].text(), gs_backend());
+    EXPECT_EQ(start["splat"].text(), gs_version());
+    EXPECT_EQ(start["gaussians"].number(), 20);
+    EXPECT_EQ(settings["iterations"].number(), 20);
+    EXPECT_EQ(settings["data"].text(), at("data").string());
+    EXPECT_EQ(settings["held_out"].number(), 3);
+    const std::vector<json> &steps = events["step"];
+    ASSERT_EQ(steps.size(), 4u); // 6, 12, 18 and the end
+    double before = 0;
+    for (size_t i = 0; i < 4; i++) {
+        EXPECT_EQ(steps[i]["iteration"].number(), i < 3 ? 6 * double(i + 1) : 20);
+        EXPECT_EQ(steps[i]["gaussians"].number(), 20);
+        EXPECT_GT(steps[i]["seconds"].number(), before);
+        EXPECT_GT(steps[i]["step_ms"].number(), 0);
+        before = steps[i]["seconds"].number();
+        if (std::string(gs_backend()) == "simt") {
+            EXPECT_FALSE(steps[i].has("gpu_ms"));
+            EXPECT_EQ(steps[i]["reduce"].text(), "tree");
+        } else {
+            EXPECT_GT(steps[i]["gpu_ms"]["render"].number(), 0);
+        }
+    }
+    // The summary's first loss is the mean over 3 steps, its last one too; they lie in the log's first and
+    // last lines.
+    auto [first, last] = change(run.out, "loss");
+    EXPECT_NEAR(steps[0]["loss"].number(), first, 0.1 * first);
+    EXPECT_NEAR(steps[3]["loss"].number(), last, 0.1 * last);
+    const std::vector<json> &evaluations = events["evaluation"];
+    ASSERT_EQ(evaluations.size(), 2u); // not twice at the end
+    EXPECT_EQ(evaluations[0]["iteration"].number(), 10);
+    EXPECT_EQ(evaluations[1]["iteration"].number(), 20);
+    EXPECT_EQ(evaluations[1]["views"].number(), 3);
+    EXPECT_GT(evaluations[1]["psnr"].number(), evaluations[0]["psnr"].number());
+    char summary[80];
+    snprintf(summary, sizeof summary, "PSNR %.2f dB, SSIM %.4f", evaluations[1]["psnr"].number(),
+             evaluations[1]["ssim"].number());
+    EXPECT_CONTAINS(run.out, summary);
+    ASSERT_EQ(events["end"].size(), 1u);
+    EXPECT_EQ(events["end"][0]["iteration"].number(), 20);
+    EXPECT_EQ(events.size(), 4u);
+}
+
+TEST_F(run_log, measures_held_out_views_as_eval_does) {
+    ASSERT_EQ(train({"--log", at("run.jsonl")}).code, 0);
+    outcome run = splat(
+        {"eval", at("scene.ply"), "--cameras", at("data"), "--holdout", "2", "--json", at("eval.json")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    const json mean = json(contents(at("eval.json")))["mean"];
+    auto events = read_log();
+    EXPECT_EQ(events["step"].size(), 20u); // by default 200 lines, here no more than steps
+    ASSERT_EQ(events["evaluation"].size(), 1u);
+    EXPECT_EQ(events["evaluation"][0]["psnr"].number(), mean["psnr"].number());
+    EXPECT_EQ(events["evaluation"][0]["ssim"].number(), mean["ssim"].number());
+}
+
+TEST_F(run_log, without_held_out_views_nothing_is_evaluated) {
+    outcome run = train({"--log", at("run.jsonl"), "--eval-every", "5", "--holdout", "0"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(read_log().count("evaluation"), 0u);
+    EXPECT_EQ(run.out.find("held out "), std::string::npos) << run.out;
+}
+
+TEST_F(run_log, a_log_that_cannot_be_written_is_a_failure) {
+    outcome run = train({"--log", at("no/such/run.jsonl")});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "run.jsonl");
+    EXPECT_FALSE(fs::exists(at("scene.ply"))); // known before the work
+    if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+    run = train({"--log", "/dev/full"});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "/dev/full");
+    EXPECT_TRUE(fs::exists(at("scene.ply"))); // but training does not end for it
+}
+
+} // namespace
