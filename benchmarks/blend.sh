@@ -7,8 +7,7 @@
 # PROGRAMS: the folder of the built programs (build/cuda/bin). CAMERAS: the scene's photographs, as for `splat train`.
 # OUT: a folder for the JSON files; the scenes made go to OUT/scenes, which may be deleted afterwards. Parts, all of
 # them unless named:
-#   stages           every stage and every strategy of the backward blend, on scenes of three kinds and images of
-#                    several sizes (splat bench)
+#   stages           every stage, on scenes of three kinds and images of several sizes (splat bench)
 #   growth           every stage against the number of Gaussians and of pixels (splat bench)
 #   render_backward  strategies, thresholds, cub and the floors
 #   tuner            what the tuner chooses, beside every fixed choice; fails if that is over 3 % slower
@@ -43,17 +42,15 @@ bench() { # NAME SCENE OPTIONS...
     "$programs/splat" bench "$file" $views "$@" --json "$out/bench-$name.json" >"$out/bench-$name.txt" 2>&1 ||
         { cat "$out/bench-$name.txt"; failed="$failed bench-$name"; }
 }
-all="--reduce all --thresholds 0,4,8,12,16,24,33"
+several="--reduce tree --thresholds 0,4,8,12,16"
 one="--reduce tree --thresholds 8"
 
 stages() {
-    bench "$trained" "$trained" $all
-    bench "$trained-downscale2" "$trained" $all --downscale 2
-    bench "$trained-downscale3" "$trained" $all --downscale 3
     for kind in "$trained" many-3000000 huge-300; do
-        for size in 256x256 3840x2160; do bench "$kind-$size" "$kind" $one --size $size; done
+        bench "$kind" "$kind" $several
+        for size in 256x256 3840x2160; do bench "$kind-$size" "$kind" $several --size $size; done
     done
-    for kind in many-3000000 huge-300; do bench $kind $kind --reduce all --thresholds 0,8,16; done
+    for factor in 2 3; do bench "$trained-downscale$factor" "$trained" $several --downscale $factor; done
 }
 growth() {
     for count in 100000 300000 1000000 3000000 10000000; do bench growth-gaussians-$count many-$count $one --views 6; done
@@ -70,9 +67,11 @@ render_backward() {
 tuner() {
     for kind in "$trained" many-3000000 huge-300; do
         say "tuner $kind"
-        "$programs/tuner_check" "$(scene_of "$kind")" $views --json "$out/tuner-$kind.json" >"$out/tuner-$kind.txt" 2>&1 ||
-            failed="$failed tuner-$kind"
-        tail -n 4 "$out/tuner-$kind.txt"
+        for seed in 1 2 3; do
+            "$programs/tuner_check" "$(scene_of "$kind")" $views --seed $seed --json "$out/tuner-$kind-$seed.json" \
+                >"$out/tuner-$kind-$seed.txt" 2>&1 || failed="$failed tuner-$kind-$seed"
+            tail -n 4 "$out/tuner-$kind-$seed.txt"
+        done
     done
 }
 for part; do $part; done

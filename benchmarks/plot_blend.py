@@ -17,7 +17,7 @@ STAGES = {"project": "#e69f00", "bin": "#0072b2", "render": "#009e73", "render b
           "project backward": "#cc79a7"}
 LABELS = {"render": "forward blend", "render backward": "backward blend"}
 STRATEGIES = {"serial": "#e69f00", "bfly": "#009e73", "tree": "#0072b2"}  # those with a threshold
-LEVELS = {"atomic": ("#000000", "--"), "block": ("#999999", "--"), "cub": ("#d55e00", ":"),
+LEVELS = {"atomic": ("#000000", "--"), "block": ("#999999", "--"), "fixed": ("#8b4513", "--"), "cub": ("#d55e00", ":"),
           "floor_a": ("#56b4e9", "-."), "floor_b": ("#cc79a7", "-.")}
 RUN = re.compile(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)")
 
@@ -105,7 +105,7 @@ def print_growth(reports, what):
     curve = growth(reports, what)
     if not curve:
         return
-    columns = [*STAGES, "sum of stages"]
+    columns = [*STAGES, "sum of stages", "loss", "adam"]
     table([what, "pairs", *(LABELS.get(c, c) for c in columns)],
           [[f"{x:,}", f"{r['pairs']:,}", *(ms(stage(r, c)) for c in columns)] for x, r in curve] +
           [["exponent", f"{slope([(x, r['pairs']) for x, r in curve]):.2f}",
