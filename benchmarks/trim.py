@@ -26,7 +26,8 @@ def trimmed(report):
         runs = {}
         for entry in report["benchmarks"]:
             if entry.get("aggregate_name") in ("median", "cv"):
-                runs.setdefault(entry["run_name"], {"run_name": entry["run_name"]})[entry["aggregate_name"]] = entry["real_time"]
+                run = runs.setdefault(entry["run_name"], {"run_name": entry["run_name"]})
+                run[entry["aggregate_name"]] = entry["real_time"]
         return {"context": context, "unit": "us", "benchmarks": list(runs.values())}
     if isinstance(report.get("views"), list):  # splat bench
         views = report.pop("views")
