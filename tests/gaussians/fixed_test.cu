@@ -60,6 +60,26 @@ TEST_F(fixed, has_the_same_bits_in_every_run) {
 #endif
 }
 
+// The loss is summed in a fixed order whatever the reduction.
+TEST_F(fixed, the_loss_has_the_same_bits_too) {
+    const int width = frame.choice.width, height = frame.choice.height;
+    const device_vector<uint8_t> target(
+        std::vector<uint8_t>(frame.scene.target, frame.scene.target + 3 * frame.pixels()));
+    size_t bytes = 0;
+    ASSERT_GS_OK(gs_loss_workspace(width, height, &bytes));
+    const device_vector<char> workspace(bytes);
+    const device_vector<double> result(3);
+    std::vector<double> first;
+    for (int run = 0; run < runs; run++) {
+        set_schedule(run);
+        ASSERT_GS_OK(gs_loss(frame.color.data(), target.data(), width, height, workspace.data(), bytes,
+                             result.data(), NULL, NULL));
+        const std::vector<double> value = result.read();
+        if (run == 0) first = value;
+        EXPECT_EQ(memcmp(value.data(), first.data(), 3 * sizeof(double)), 0) << value[0] - first[0];
+    }
+}
+
 TEST_F(fixed, follows_the_size_of_the_gradient) {
     for (const int exponent : {-60, -30, -4, 0, 20, 60}) {
         std::vector<float> color = by_color, alpha = by_alpha;

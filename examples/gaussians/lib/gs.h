@@ -48,10 +48,11 @@ const char *gs_backend(void);
 const char *gs_version(void);
 
 enum {
-    GS_TILE_SIZE = 16,      // pixels, both ways
-    GS_MAX_SIZE = 16384,    // of an image, both ways
-    GS_MOMENTS = 9,         // values that gs_render_backward sums for a splat
-    GS_MOMENTS_STRIDE = 12, // floats from one splat's record of moments to the next
+    GS_TILE_SIZE = 16,       // pixels, both ways
+    GS_MAX_SIZE = 16384,     // of an image, both ways
+    GS_MOMENTS = 9,          // values that gs_render_backward sums for a splat
+    GS_MOMENTS_STRIDE = 12,  // floats from one splat's record of moments to the next
+    GS_EXPOSURE_VALUES = 12, // of the matrix that corrects a picture's colours
     GS_MAX_SH_DEGREE = 3
 };
 
@@ -232,6 +233,25 @@ gs_status gs_loss(const float *color, const uint8_t *target, int32_t width, int3
 typedef struct gs_adam_rates {
     float mean, log_scale, quaternion, opacity_logit, sh_constant, sh_rest;
 } gs_adam_rates;
+
+// Corrects the colours of a picture, as the exposure and white balance of its photograph may ask for: at
+// every pixel corrected = A color + b. matrix: [3][4], A and as the last column b; color, corrected:
+// [3][height][width]. All of them device memory.
+gs_status gs_exposure(const float *matrix, const float *color, int32_t width, int32_t height,
+                      float *corrected, gs_stream stream);
+
+// Bytes that gs_exposure_backward needs for an image of this size.
+gs_status gs_exposure_workspace(int32_t width, int32_t height, size_t *bytes);
+
+// Adjoint of gs_exposure. gradient, [3][height][width]: by `corrected`, and becomes that by `color`, in
+// place. matrix_gradient: [3][4].
+gs_status gs_exposure_backward(const float *matrix, const float *color, int32_t width, int32_t height,
+                               void *workspace, size_t workspace_bytes, float *gradient,
+                               float *matrix_gradient, gs_stream stream);
+
+// One step of Adam on a matrix, as gs_adam.
+gs_status gs_exposure_adam(float *matrix, const float *gradient, float *first_moment, float *second_moment,
+                           float rate, int64_t step, gs_stream stream);
 
 // One step of Adam on every stored parameter; step = 1, 2, ... first_moment and second_moment have the shape
 // of gaussians and start as zeros.

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// A correction of colours for one photograph, and its adjoint (docs/math.md section 5). Sums are taken in an
+// order that is always the same.
+#include "status.h"
+
+#include <adam.cuh>
+#include <distwar/block.cuh>
+#include <float.h>
+
+namespace {
+
+enum { THREADS = 256, MOST_BLOCKS = THREADS, MATRIX = GS_EXPOSURE_VALUES };
+
+// A matrix by value: every thread reads all of it.
+struct matrix3x4 {
+    float row[3][4];
+};
+
+__device__ matrix3x4 load(const float *matrix) {
+    matrix3x4 m;
+    for (int r = 0; r < 3; r++)
+        for (int c = 0; c < 4; c++) m.row[r][c] = matrix[4 * r + c];
+    return m;
+}
+
+__global__ void __launch_bounds__(THREADS)
+    exposure_kernel(const float *matrix, const float *color, int64_t plane, float *corrected) {
+    const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x;
+    if (i >= plane) return;
+    const matrix3x4 m = load(matrix);
+    const float c[3] = {color[i], color[i + plane], color[i + 2 * plane]};
+    for (int r = 0; r < 3; r++)
+        corrected[r * plane + i] =
+            fmaf(m.row[r][0], c[0], fmaf(m.row[r][1], c[1], fmaf(m.row[r][2], c[2], m.row[r][3])));
+}
+
+// Writes this block's part of the matrix's gradient.
+__global__ void __launch_bounds__(THREADS)
+    exposure_backward_kernel(const float *matrix, const float *color, int64_t plane, float *gradient,
+                             float (*of_block)[MATRIX]) {
+    __shared__ distwar::block_sum_memory<MATRIX, THREADS> memory;
+    const matrix3x4 m = load(matrix);
+    float mine[MATRIX] = {}, total[MATRIX];
+    for (int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x; i < plane;
+         i += int64_t(gridDim.x) * THREADS) {
+        const float c[4] = {color[i], color[i + plane], color[i + 2 * plane], 1};
+        const float g[3] = {gradient[i], gradient[i + plane], gradient[i + 2 * plane]};
+        for (int r = 0; r < 3; r++)
+            for (int k = 0; k < 4; k++) mine[4 * r + k] = fmaf(g[r], c[k], mine[4 * r + k]);
+        for (int k = 0; k < 3; k++)
+            gradient[k * plane + i] = fmaf(m.row[0][k], g[0], fmaf(m.row[1][k], g[1], m.row[2][k] * g[2]));
+    }
+    distwar::block_sum(mine, memory, total);
+    for (int k = 0; threadIdx.x == 0 && k < MATRIX; k++) of_block[blockIdx.x][k] = total[k];
+}
+
+__global__ void __launch_bounds__(32)
+    exposure_sum_kernel(const float (*of_block)[MATRIX], int blocks, float *matrix_gradient) {
+    if (threadIdx.x >= MATRIX) return;
+    double sum = 0;
+    for (int b = 0; b < blocks; b++) sum += double(of_block[b][threadIdx.x]);
+    matrix_gradient[threadIdx.x] = float(sum);
+}
+
+gs_status check_size(const char *function, int32_t width, int32_t height) {
+    GS_REQUIRE_OF(function, width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
+                  "width and height must be in 1..16384");
+    return GS_OK;
+}
+
+// Eight pixels a thread, so that small pictures have few blocks to sum.
+int blocks_of(int64_t plane) {
+    const unsigned blocks = blocks_for(plane, 8 * THREADS);
+    return blocks < MOST_BLOCKS ? int(blocks) : MOST_BLOCKS;
+}
+
+} // namespace
+
+gs_status gs_exposure(const float *matrix, const float *color, int32_t width, int32_t height,
+                      float *corrected, gs_stream stream) {
+    const gs_status status = check_size(__func__, width, height);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(matrix && color && corrected, "an argument is NULL");
+    const int64_t plane = int64_t(width) * height;
+    GS_CUDA(launch(stream, blocks_for(plane, THREADS), THREADS, exposure_kernel, matrix, color, plane,
+                   corrected));
+    return GS_OK;
+}
+
+gs_status gs_exposure_workspace(int32_t width, int32_t height, size_t *bytes) {
+    const gs_status status = check_size(__func__, width, height);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(bytes, "bytes must be given");
+    *bytes = size_t(blocks_of(int64_t(width) * height)) * MATRIX * sizeof(float);
+    return GS_OK;
+}
+
+gs_status gs_exposure_backward(const float *matrix, const float *color, int32_t width, int32_t height,
+                               void *workspace, size_t workspace_bytes, float *gradient,
+                               float *matrix_gradient, gs_stream stream) {
+    size_t bytes_needed = 0;
+    const gs_status status = gs_exposure_workspace(width, height, &bytes_needed);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(matrix && color && gradient && matrix_gradient, "an argument is NULL");
+    GS_REQUIRE(workspace && workspace_bytes >= bytes_needed,
+               "the workspace is NULL or smaller than gs_exposure_workspace says");
+    const int64_t plane = int64_t(width) * height;
+    const int blocks = blocks_of(plane);
+    auto *const of_block = static_cast<float(*)[MATRIX]>(workspace);
+    GS_CUDA(launch(stream, unsigned(blocks), THREADS, exposure_backward_kernel, matrix, color, plane,
+                   gradient, of_block));
+    GS_CUDA(launch(stream, 1, 32, exposure_sum_kernel, of_block, blocks, matrix_gradient));
+    return GS_OK;
+}
+
+gs_status gs_exposure_adam(float *matrix, const float *gradient, float *first_moment, float *second_moment,
+                           float rate, int64_t step, gs_stream stream) {
+    GS_REQUIRE(matrix && gradient && first_moment && second_moment, "an argument is NULL");
+    GS_REQUIRE(rate >= 0 && rate <= FLT_MAX, "rate must be finite and not negative");
+    GS_REQUIRE(step >= 1, "step must be 1 or more");
+    const adam_array array = {matrix, gradient, first_moment, second_moment, MATRIX, MATRIX, MATRIX, rate, 0};
+    GS_CUDA(adam_step(array, step, stream));
+    return GS_OK;
+}
