@@ -3,6 +3,7 @@
 #ifndef PROGRAM_RUN_H
 #define PROGRAM_RUN_H
 
+#include "../common/run_program.h"
 #include "image.h"
 #include "ply.h"
 #include <gtest/gtest.h>
@@ -14,82 +15,11 @@
 #include <fstream>
 #include <random>
 #include <sstream>
-#include <fcntl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-namespace fs = std::filesystem;
-
-struct outcome {
-    int code; // of the exit; -1 after a signal
-    std::string out, err;
-};
-
-inline std::string contents(const fs::path &path) {
-    std::ifstream file(path, std::ios::binary);
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
-
-class program : public testing::Test {
+class program : public program_test {
   protected:
-    fs::path folder; // of this test alone
-
-    void SetUp() override {
-        std::string pattern = (fs::temp_directory_path() / "splat_test_XXXXXX").string();
-        ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-        folder = pattern;
-    }
-    void TearDown() override {
-        std::error_code ignored;
-        fs::remove_all(folder, ignored);
-    }
-
-    fs::path at(const char *name) const { return folder / name; }
-
-    outcome splat(std::vector<std::string> arguments) const {
-        fs::path out = at("stdout"), err = at("stderr");
-        arguments.insert(arguments.begin(), SPLAT_PROGRAM);
-        std::vector<char *> argv;
-        for (std::string &argument : arguments) argv.push_back(argument.data());
-        argv.push_back(nullptr);
-        pid_t child = fork();
-        if (child == 0) {
-            dup2(creat(out.c_str(), 0600), STDOUT_FILENO);
-            dup2(creat(err.c_str(), 0600), STDERR_FILENO);
-            alarm(300); // what hangs shall fail
-            execv(SPLAT_PROGRAM, argv.data());
-            _exit(127);
-        }
-        int status = 0;
-        EXPECT_EQ(waitpid(child, &status, 0), child);
-        outcome result = {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
-        fs::remove(out);
-        fs::remove(err);
-        return result;
-    }
-
-    size_t files_in_folder() const {
-        return size_t(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
-    }
+    outcome splat(const std::vector<std::string> &arguments) const { return run(SPLAT_PROGRAM, arguments); }
 };
-
-#define EXPECT_CONTAINS(text, part)                                                                          \
-    EXPECT_NE((text).find(part), std::string::npos) << "no '" << (part) << "' in:\n" << (text)
-
-// The two numbers in a line "label ... A -> B ..."
-inline std::array<double, 2> change(const std::string &text, const std::string &label) {
-    std::array<double, 2> values = {NAN, NAN};
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
-        size_t at = line.find(label), arrow = line.find("->");
-        if (at == std::string::npos || arrow == std::string::npos || arrow < at) continue;
-        values = {std::strtod(line.c_str() + at + label.size(), nullptr),
-                  std::strtod(line.c_str() + arrow + 2, nullptr)};
-    }
-    return values;
-}
 
 // The first value in the strategy's row of the demo's table.
 inline double table_value(const std::string &text, const std::string &strategy,

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// Random spheres for tests, in floats and, the same numbers, in doubles.
+#ifndef RANDOM_SPHERES_H
+#define RANDOM_SPHERES_H
+
+#include "sphere_memory.h"
+#include "sphere_reference.h"
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+struct sphere_case {
+    const char *name;
+    int count, channels, width, height, kept;
+    double radius; // of the largest spheres, by the depth of the nearest
+    unsigned seed;
+};
+
+class random_spheres {
+    std::mt19937 generator;
+    std::vector<float> values;
+    std::vector<double> doubles;
+
+    float between(double low, double high) {
+        return float(low + (high - low) * double(generator()) / 4294967296.0);
+    }
+
+  public:
+    sphere_case choice;
+    pinhole_camera camera;
+    sphere_blend blend;
+    sphere_set set; // host
+    reference_spheres exact;
+
+    explicit random_spheres(const sphere_case &chosen)
+        : generator(chosen.seed), values(size_t(chosen.count) * size_t(5 + chosen.channels)), choice(chosen) {
+        const double eye[3] = {0.3, -0.4, -5}, target[3] = {0.1, 0.2, 0}, up[3] = {0.1, -1, 0.05};
+        camera = pinhole_look_at(choice.width, choice.height, 0.7, eye, target, up);
+        camera.center[0] += 1.25f;
+        blend = {3, 7, 0.15f, 0.7f, 0.25f, choice.kept};
+        const int64_t n = choice.count;
+        set = {n,
+               choice.channels,
+               &values[0],
+               &values[size_t(3 * n)],
+               &values[size_t(4 * n)],
+               &values[size_t(5 * n)]};
+        for (int64_t i = 0; i < n; i++) {
+            set.center[3 * i] = between(-2.2, 2.2);
+            set.center[3 * i + 1] = between(-1.8, 1.8);
+            set.center[3 * i + 2] = between(-2.5, 2.5); // some are beyond the limits
+            set.log_radius[i] = float(std::log(choice.radius)) - between(0, 1.2);
+            set.opacity_logit[i] = between(-2, 3);
+            for (int k = 0; k < choice.channels; k++)
+                set.feature[choice.channels * i + k] = between(-0.5, 1.5);
+        }
+        const float first[3] = {0.1f, 0.2f, 0}; // one is in view
+        std::copy(first, first + 3, set.center);
+    }
+
+    // Anew from the floats, which a test may have changed.
+    const reference_spheres &doubled() {
+        doubles.assign(values.begin(), values.end());
+        exact = over(doubles);
+        return exact;
+    }
+    reference_spheres over(std::vector<double> &block) const {
+        const int64_t n = choice.count;
+        return {n,
+                choice.channels,
+                &block[0],
+                &block[size_t(3 * n)],
+                &block[size_t(4 * n)],
+                &block[size_t(5 * n)]};
+    }
+    size_t parameters() const { return values.size(); }
+    size_t pixels() const { return size_t(choice.width) * size_t(choice.height); }
+    size_t colors() const { return pixels() * size_t(choice.channels); }
+
+    reference_view view() const {
+        reference_view out = {camera.width,
+                              camera.height,
+                              blend.kept,
+                              camera.focal,
+                              {camera.center[0], camera.center[1]},
+                              {},
+                              {},
+                              blend.near_limit,
+                              blend.far_limit,
+                              blend.softness,
+                              blend.background_weight,
+                              blend.background};
+        for (int i = 0; i < 9; i++) out.rotation[i] = camera.rotation[i];
+        for (int i = 0; i < 3; i++) out.translation[i] = camera.translation[i];
+        return out;
+    }
+
+    random_spheres(const random_spheres &) = delete;
+};
+
+// The first of each kind of value, and how many follow.
+enum { CENTER, LOG_RADIUS, OPACITY_LOGIT, FEATURE, SPHERE_GROUPS };
+inline const char *const sphere_group_name[SPHERE_GROUPS] = {"center", "log_radius", "opacity_logit",
+                                                             "feature"};
+inline size_t group_begin(const sphere_case &choice, int group) {
+    static const size_t per_sphere[] = {0, 3, 4, 5};
+    return group == SPHERE_GROUPS ? size_t(choice.count) * size_t(5 + choice.channels)
+                                  : size_t(choice.count) * per_sphere[group];
+}
+
+#endif

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT
+// The stages against the reference: which spheres a pixel counts, what it shows, and every gradient, with
+// every reduction.
+#include "derivative.h"
+#include "device.h"
+#include "random_spheres.h"
+#include <algorithm>
+#include <gtest/gtest.h>
+#ifdef DISTWAR_SIMT
+#include "simt.h"
+#endif
+
+namespace {
+
+const sphere_case cases[] = {
+    {"one sphere", 1, 3, 20, 20, 8, 2.5, 20},
+    {"a list that is full at most pixels", 300, 3, 50, 37, 4, 0.8, 1},
+    {"odd sizes, one sphere a pixel", 90, 8, 17, 33, 1, 0.6, 2},
+    {"several rounds of candidates", 1900, 3, 24, 20, 16, 0.9, 3},
+    {"sixteen channels", 120, 16, 33, 18, 8, 0.7, 4},
+    {"thirty-two channels", 120, 32, 33, 18, 8, 0.7, 5},
+    {"small spheres", 1500, 3, 48, 48, 8, 0.25, 6},
+};
+
+template <typename T>
+std::vector<T> read(const T *device, size_t count) {
+    std::vector<T> values(count);
+    device_download(values.data(), device, count * sizeof(T));
+    return values;
+}
+
+// A frame of the random spheres, drawn.
+class drawn {
+  public:
+    random_spheres scene;
+    sphere_set set, gradient;
+    sphere_frame frame;
+
+    explicit drawn(const sphere_case &choice) : drawn(choice, [](random_spheres &) {}) {}
+    template <typename Change>
+    drawn(const sphere_case &choice, Change &&change) : scene(choice) {
+        change(scene);
+        set = sphere_set_open(choice.count, choice.channels);
+        gradient = sphere_set_open(choice.count, choice.channels);
+        sphere_set_upload(&set, &scene.set);
+        frame = sphere_frame_open(&set, &scene.camera, &scene.blend);
+        spheres_project(&frame);
+        spheres_candidates(&frame);
+        spheres_render(&frame);
+    }
+    ~drawn() {
+        sphere_frame_close(&frame);
+        sphere_set_close(&gradient);
+        sphere_set_close(&set);
+    }
+    drawn(const drawn &) = delete;
+
+    std::vector<int> lengths() const { return read(frame.list_length, scene.pixels()); }
+    std::vector<int> lists() const { return read(frame.list, scene.pixels() * size_t(scene.choice.kept)); }
+    // By gradients of the size that l1_loss gives, between -1 and 1 over their number.
+    std::vector<double> color_gradient() const {
+        std::vector<double> out = random_weights(scene.colors(), 5);
+        for (double &g : out) g = double(float(g / double(out.size())));
+        return out;
+    }
+    std::vector<float> backward(reduction which, int threshold) {
+        const std::vector<double> exact = color_gradient();
+        const std::vector<float> rounded(exact.begin(), exact.end());
+        device_upload(frame.color_gradient, rounded.data(), rounded.size() * sizeof(float));
+        spheres_render_backward(&frame, which, threshold);
+        spheres_project_backward(&frame, &gradient);
+        return read(gradient.center, scene.parameters());
+    }
+};
+
+// The rule itself, up to what rounding may decide: the closest of those that the ray meets, in order.
+void expect_the_closest(const drawn &d, const reference_spheres &set, const reference_view &view,
+                        const std::vector<int> &list, int length, size_t pixel) {
+    const double eps = 1e-4;
+    const int x = int(pixel) % view.width, y = int(pixel) / view.width;
+    double last = 0;
+    for (int j = 0; j < length; j++) {
+        const int i = list[size_t(j) * d.scene.pixels() + pixel];
+        ASSERT_GE(i, 0);
+        ASSERT_LT(i, set.count);
+        const double depth = reference_depth(&set, &view, i);
+        EXPECT_GT(reference_closeness(&set, &view, i, x, y), -eps);
+        EXPECT_GT(depth, std::max(last, view.near_limit) - eps);
+        EXPECT_LT(depth, view.far_limit + eps);
+        last = depth;
+    }
+    for (int64_t i = 0; i < set.count; i++) {
+        bool listed = false;
+        for (int j = 0; j < length; j++) listed |= list[size_t(j) * d.scene.pixels() + pixel] == i;
+        const double depth = reference_depth(&set, &view, i);
+        if (listed || depth < view.near_limit + eps || depth > view.far_limit - eps ||
+            reference_closeness(&set, &view, i, x, y) < eps)
+            continue;
+        EXPECT_EQ(length, view.kept) << "sphere " << i << " is missing";
+        EXPECT_GT(depth, last - eps) << "sphere " << i << " is closer";
+    }
+}
+
+TEST(spheres_candidates, are_the_closest_that_the_ray_meets) {
+    for (const sphere_case &choice : cases) {
+        drawn d(choice);
+        const reference_spheres set = d.scene.doubled();
+        const reference_view view = d.scene.view();
+        const std::vector<int> list = d.lists(), length = d.lengths();
+        std::vector<int> expected(list.size()), expected_length(length.size());
+        reference_lists(&set, &view, expected.data(), expected_length.data());
+        size_t differ = 0, seen = 0;
+        for (size_t p = 0; p < length.size(); p++) {
+            ASSERT_TRUE(length[p] >= 0 && length[p] <= choice.kept) << choice.name;
+            seen += size_t(length[p]);
+            bool same = length[p] == expected_length[p];
+            for (size_t j = 0; same && j < size_t(length[p]); j++)
+                same = list[j * length.size() + p] == expected[j * length.size() + p];
+            differ += !same;
+            if (!same) expect_the_closest(d, set, view, list, length[p], p);
+        }
+        EXPECT_LE(double(differ), 1e-3 * double(length.size()) + 1) << choice.name;
+        EXPECT_GT(seen, length.size() / 10) << choice.name;
+    }
+}
+
+TEST(spheres_candidates, of_equal_depth_are_the_first) {
+    const sphere_case choice = {"equal", 700, 3, 17, 16, 6, 0.9, 9};
+    drawn d(choice, [](random_spheres &scene) { // all spheres at one place
+        for (int64_t i = 0; i < scene.set.count; i++)
+            for (int axis = 0; axis < 3; axis++) scene.set.center[3 * i + axis] = 0.1f;
+        for (int64_t i = 0; i < scene.set.count; i++) scene.set.log_radius[i] = 1;
+    });
+    const std::vector<int> list = d.lists(), length = d.lengths();
+    for (size_t p = 0; p < length.size(); p++) {
+        ASSERT_EQ(length[p], choice.kept);
+        for (size_t j = 0; j < size_t(choice.kept); j++) ASSERT_EQ(list[j * length.size() + p], int(j));
+    }
+}
+
+TEST(spheres_render, shows_what_the_reference_shows) {
+    for (const sphere_case &choice : cases) {
+        drawn d(choice);
+        const reference_spheres set = d.scene.doubled();
+        const reference_view view = d.scene.view();
+        std::vector<double> expected(d.scene.colors());
+        reference_render(&set, &view, d.lists().data(), d.lengths().data(), expected.data());
+        const std::vector<float> color = read(d.frame.color, d.scene.colors());
+        double worst = 0;
+        GroupError error;
+        for (size_t i = 0; i < color.size(); i++) {
+            ASSERT_TRUE(std::isfinite(color[i]));
+            worst = std::max(worst, std::abs(color[i] - expected[i]));
+            error.add(color[i], expected[i]);
+        }
+        EXPECT_LT(error.relative(), 1e-5) << choice.name;
+        EXPECT_LT(worst, 5e-4) << choice.name; // where a sphere just begins
+    }
+}
+
+TEST(spheres_adjoint, of_every_reduction_is_that_of_the_reference) {
+    for (const sphere_case &choice : cases) {
+        drawn d(choice);
+        const reference_spheres set = d.scene.doubled();
+        const reference_view view = d.scene.view();
+        const std::vector<double> weights = d.color_gradient();
+        std::vector<double> expected(d.scene.parameters());
+        const reference_spheres gradient = d.scene.over(expected);
+        reference_render_backward(&set, &view, d.lists().data(), d.lengths().data(), weights.data(),
+                                  &gradient);
+        for (int which = 0; which < REDUCTIONS; which++)
+            for (const int threshold : {0, 6, 33}) {
+                const std::vector<float> values = d.backward(reduction(which), threshold);
+                for (int group = 0; group < SPHERE_GROUPS; group++) {
+                    GroupError error;
+                    for (size_t v = group_begin(choice, group); v < group_begin(choice, group + 1); v++)
+                        error.add(values[v], expected[v]);
+                    EXPECT_LT(error.relative(), 1e-4)
+                        << choice.name << ", " << reduction_name(reduction(which)) << " at " << threshold
+                        << ": " << sphere_group_name[group];
+                }
+                if (!reduction_has_threshold(reduction(which))) break;
+            }
+        fault why;
+        EXPECT_TRUE(sum_memory_is_exact(&d.frame.moments, &why)) << why.text;
+    }
+}
+
+// The same bits in every run: on a GPU as blocks and warps happen to come, under simt as seeds draw it.
+TEST(spheres_adjoint, with_fixed_is_the_same_to_the_last_bit) {
+    drawn d(cases[1]);
+    const std::vector<float> first = d.backward(REDUCE_FIXED, 0);
+    for (unsigned run = 1; run <= 6; run++) {
+#ifdef DISTWAR_SIMT
+        simt_set_seed(run);
+#endif
+        EXPECT_EQ(d.backward(REDUCE_FIXED, run % 2 ? 0 : int(5 * run)), first) << run;
+    }
+#ifdef DISTWAR_SIMT
+    // And it is the fixed sums that do it.
+    std::vector<std::vector<float>> others;
+    for (unsigned run = 1; run <= 4; run++) {
+        simt_set_seed(run);
+        others.push_back(d.backward(REDUCE_ATOMIC, 0));
+    }
+    simt_set_seed(0);
+    EXPECT_FALSE(others[0] == others[1] && others[1] == others[2] && others[2] == others[3]);
+#endif
+}
+
+TEST(spheres_adjoint, of_a_gradient_that_is_not_a_number_is_told) {
+    drawn d(cases[0]);
+    d.backward(REDUCE_FIXED, 0);
+    const std::vector<float> bad(d.scene.colors(), NAN);
+    device_upload(d.frame.color_gradient, bad.data(), bad.size() * sizeof(float));
+    spheres_render_backward(&d.frame, REDUCE_FIXED, 0);
+    fault why;
+    EXPECT_FALSE(sum_memory_is_exact(&d.frame.moments, &why));
+}
+
+TEST(spheres_edges, nothing_in_view_is_the_background) {
+    drawn d(cases[1], [](random_spheres &scene) {
+        for (int64_t i = 0; i < scene.set.count; i++) // behind, beyond a limit, or not a number
+            scene.set.center[3 * i + 2] = i % 3 == 0 ? -90.0f : i % 3 == 1 ? 90.0f : float(NAN);
+    });
+    for (const int length : d.lengths()) ASSERT_EQ(length, 0);
+    for (const float value : read(d.frame.color, d.scene.colors()))
+        ASSERT_EQ(value, d.scene.blend.background);
+    for (const reduction which : {REDUCE_ATOMIC, REDUCE_TREE, REDUCE_FIXED})
+        for (const float value : d.backward(which, 0)) ASSERT_EQ(value, 0);
+}
+
+TEST(spheres_count_lanes, counts_every_sphere_of_every_pixel_once) {
+    for (const sphere_case &choice : cases) {
+        drawn d(choice);
+        lane_histogram *device = static_cast<lane_histogram *>(device_allocate(sizeof *device)), counts;
+        device_clear(device, sizeof *device);
+        spheres_count_lanes(&d.frame, device);
+        device_download(&counts, device, sizeof counts);
+        device_free(device);
+        unsigned long long lanes = 0, commits = 0, keys = 0, with_keys = 0, listed = 0;
+        for (unsigned n = 0; n <= 32; n++) {
+            lanes += n * counts.active_lanes[n];
+            commits += counts.active_lanes[n];
+            keys += n * counts.distinct_keys[n];
+            with_keys += counts.distinct_keys[n];
+        }
+        for (const int length : d.lengths()) listed += unsigned(length);
+        EXPECT_EQ(lanes, listed) << choice.name;
+        EXPECT_EQ(commits, with_keys);
+        EXPECT_LE(keys, lanes);
+        EXPECT_GE(keys, commits - counts.active_lanes[0]);
+    }
+}
+
+TEST(spheres_adam, steps_by_the_rate_of_each_group) {
+    const sphere_case choice = {"adam", 5, 8, 8, 8, 1, 1, 1};
+    drawn d(choice);
+    std::vector<float> ones(d.scene.parameters(), 3);
+    sphere_set sets[2] = {sphere_set_open(5, 8), sphere_set_open(5, 8)};
+    device_upload(d.gradient.center, ones.data(), ones.size() * sizeof(float));
+    const std::vector<float> before = read(d.set.center, ones.size());
+    const sphere_rates rates = {0.1f, 0.2f, 0.3f, 0.4f};
+    spheres_adam(&d.set, &d.gradient, &sets[0], &sets[1], &rates, 1);
+    const std::vector<float> after = read(d.set.center, ones.size());
+    for (int group = 0; group < SPHERE_GROUPS; group++)
+        for (size_t v = group_begin(choice, group); v < group_begin(choice, group + 1); v++)
+            EXPECT_NEAR(before[v] - after[v], 0.1 * (group + 1), 1e-5) << sphere_group_name[group];
+    for (sphere_set &set : sets) sphere_set_close(&set);
+}
+
+} // namespace
