@@ -97,6 +97,7 @@ typedef struct layout {
     int sh_degree;
     int offset[SLOTS]; // of the slot in a vertex; -1: absent
     bool last;         // no element follows
+    bool antialiased;
 } layout;
 
 // A header line without its end; *at is the offset of its first byte.
@@ -188,7 +189,8 @@ static bool read_header(input_file *file, layout *vertex, fault *why) {
         for (char *w = strtok_r(line, " \t", &rest); w; w = strtok_r(NULL, " \t", &rest), words++)
             if (words < 3) word[words] = w;
         if (words == 0 || strcmp(word[0], "comment") == 0 || strcmp(word[0], "obj_info") == 0) {
-            continue;
+            vertex->antialiased |= words == 3 && strcmp(word[0], "comment") == 0 &&
+                                   strcmp(word[1], "splat") == 0 && strcmp(word[2], "antialiased") == 0;
         } else if (strcmp(word[0], "end_header") == 0 && words == 1) {
             break;
         } else if (strcmp(word[0], "format") == 0 && words == 3) {
@@ -242,6 +244,7 @@ static bool read_vertices(input_file *file, const layout *vertex, bool finite, g
         return fail(why, "%s: %" PRIu64 " vertices are too many", file->path, vertex->count);
     if (!gaussians_allocate(out, (int64_t)vertex->count, vertex->sh_degree, why))
         return fail(why, "%s: %s", file->path, why->text);
+    out->antialias = vertex->antialiased;
     char block[BLOCK];
     const int64_t at_once = (int64_t)(sizeof block / vertex->stride);
     for (int64_t first = 0; first < out->count; first += at_once) {
@@ -286,7 +289,8 @@ bool ply_read_any(const char *path, gs_gaussians *out, fault *why) {
 
 // Write errors stay in the stream and are reported by output_file_commit.
 static void write_header(FILE *stream, const gs_gaussians *gaussians) {
-    fprintf(stream, "ply\nformat binary_little_endian 1.0\nelement vertex %" PRId64 "\n", gaussians->count);
+    fprintf(stream, "ply\nformat binary_little_endian 1.0\n%selement vertex %" PRId64 "\n",
+            gaussians->antialias ? "comment splat antialiased\n" : "", gaussians->count);
     for (int slot = 0; slot < SLOTS; slot++) {
         char name[16];
         slot_name(slot, name);

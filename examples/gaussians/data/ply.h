@@ -18,7 +18,7 @@ void gaussians_free(gs_gaussians *gaussians); // harmless twice
 
 // Binary little-endian, vertex element first; float properties in any order, others skipped by their size. SH
 // degree 0..3 from the number of f_rest_* (0, 9, 24, 45). Non-finite values are refused. On failure *out is
-// empty.
+// empty. antialias comes from a line "comment splat antialiased" in the header, which others skip.
 bool ply_read(const char *path, gs_gaussians *out, fault *why);
 // The same with non-finite values as they are: for looking into a file, not for rendering it.
 bool ply_read_any(const char *path, gs_gaussians *out, fault *why);

@@ -51,8 +51,9 @@ void device_gaussians_free(gs_gaussians *device) {
     *device = (gs_gaussians){0};
 }
 
-void device_gaussians_upload(const gs_gaussians *device, const gs_gaussians *host) {
+void device_gaussians_upload(gs_gaussians *device, const gs_gaussians *host) {
     assert(device->count == host->count && device->sh_degree == host->sh_degree);
+    device->antialias = host->antialias;
     gs_gaussians to = *device, from = *host;
     layout target = layout_of(&to), source = layout_of(&from);
     for (int i = 0; i < ARRAYS; i++) device_upload(*target.array[i], *source.array[i], source.bytes[i]);

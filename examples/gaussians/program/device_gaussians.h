@@ -10,8 +10,8 @@
 gs_gaussians device_gaussians_allocate(int64_t count, int sh_degree);
 size_t device_gaussians_bytes(int64_t count, int sh_degree); // of that allocation
 void device_gaussians_free(gs_gaussians *device);
-// Host and device must have the same count and sh_degree.
-void device_gaussians_upload(const gs_gaussians *device, const gs_gaussians *host);
+// Host and device must have the same count and sh_degree. `antialias` comes along.
+void device_gaussians_upload(gs_gaussians *device, const gs_gaussians *host);
 // From device to device; `to` may have memory for more rows than its count, which is that of `from`.
 void device_gaussians_copy(const gs_gaussians *to, const gs_gaussians *from);
 void device_gaussians_download(const gs_gaussians *host, const gs_gaussians *device);

@@ -10,9 +10,9 @@ static size_t pixels_of(const gs_camera *camera) {
 }
 
 void frame_free(frame *f) {
-    device_buffer *const all[] = {&f->splats,         &f->bin,      &f->color,
-                                  &f->transmittance,  &f->consumed, &f->loss,
-                                  &f->color_gradient, &f->moments,  &f->mean2d_gradient};
+    device_buffer *const all[] = {&f->splats,          &f->bin,       &f->color,          &f->transmittance,
+                                  &f->consumed,        &f->loss,      &f->color_gradient, &f->moments,
+                                  &f->mean2d_gradient, &f->corrected, &f->exposure};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_free(all[i]);
     *f = (frame){0};
 }
@@ -45,6 +45,7 @@ void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, c
     f->image = (gs_image){.color = device_buffer_reserve(&f->color, 3 * pixels * sizeof(float)),
                           .transmittance = device_buffer_reserve(&f->transmittance, pixels * sizeof(float)),
                           .consumed = device_buffer_reserve(&f->consumed, pixels * sizeof(uint32_t))};
+    f->compared = f->image.color;
 
     GS_CHECK(gs_project(gaussians, sh_degree_used, camera, splats, NULL));
     stage_clock_mark(f->clock, STAGE_PROJECT);
@@ -60,8 +61,23 @@ void frame_loss(frame *f, const uint8_t *target, double *result, bool with_gradi
     GS_CHECK(gs_loss_workspace(width, height, &bytes));
     void *workspace = device_buffer_reserve(&f->loss, bytes);
     float *gradient = device_buffer_reserve(&f->color_gradient, 3 * pixels_of(&f->camera) * sizeof(float));
-    GS_CHECK(gs_loss(f->image.color, target, width, height, workspace, bytes, result,
+    GS_CHECK(gs_loss(f->compared, target, width, height, workspace, bytes, result,
                      with_gradient ? gradient : NULL, NULL));
+    stage_clock_mark(f->clock, STAGE_LOSS);
+}
+
+void frame_expose(frame *f, const float *matrix) {
+    float *corrected = device_buffer_reserve(&f->corrected, 3 * pixels_of(&f->camera) * sizeof(float));
+    GS_CHECK(gs_exposure(matrix, f->image.color, f->camera.width, f->camera.height, corrected, NULL));
+    f->compared = corrected;
+}
+
+void frame_expose_backward(frame *f, const float *matrix, float *matrix_gradient) {
+    size_t bytes;
+    GS_CHECK(gs_exposure_workspace(f->camera.width, f->camera.height, &bytes));
+    void *workspace = device_buffer_reserve(&f->exposure, bytes);
+    GS_CHECK(gs_exposure_backward(matrix, f->image.color, f->camera.width, f->camera.height, workspace, bytes,
+                                  f->color_gradient.memory, matrix_gradient, NULL));
     stage_clock_mark(f->clock, STAGE_LOSS);
 }
 
@@ -107,7 +123,7 @@ size_t frame_bytes(const frame *f, stage which) {
     case STAGE_RENDER:
         return f->color.bytes + f->transmittance.bytes + f->consumed.bytes;
     case STAGE_LOSS:
-        return f->loss.bytes + f->color_gradient.bytes;
+        return f->loss.bytes + f->color_gradient.bytes + f->corrected.bytes + f->exposure.bytes;
     case STAGE_RENDER_BACKWARD:
         return f->moments.bytes;
     case STAGE_PROJECT_BACKWARD:

@@ -20,7 +20,9 @@ typedef struct frame {
     gs_lists lists;
     gs_image image;
     int64_t pair_capacity;
-    device_buffer splats, bin, color, transmittance, consumed, loss, color_gradient, moments, mean2d_gradient;
+    device_buffer splats, bin, color, transmittance, consumed, loss, color_gradient, moments, mean2d_gradient,
+        corrected, exposure;
+    const float *compared; // device: what frame_loss reads
 } frame;
 
 void frame_free(frame *f);
@@ -29,6 +31,12 @@ void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, c
                   const float background[3]);
 // Compares with target (device, [height][width][3]); result: 3 doubles on the device, see gs_loss.
 void frame_loss(frame *f, const uint8_t *target, double *result, bool with_gradient);
+// Corrects the picture's colours by a matrix (device, see gs_exposure) for frame_loss; f->image stays as it
+// is.
+void frame_expose(frame *f, const float *matrix);
+// After frame_loss: its gradient, which is by the corrected colours, becomes that by the picture's.
+// matrix_gradient: device, [GS_EXPOSURE_VALUES].
+void frame_expose_backward(frame *f, const float *matrix, float *matrix_gradient);
 // Instead of a loss: gradient (host, [3][height][width]) becomes the one that the backward blend starts from.
 void frame_set_gradient(frame *f, const float *gradient);
 // The backward blend, from the gradient that one of the two calls above left.

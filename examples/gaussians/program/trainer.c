@@ -29,6 +29,7 @@ typedef struct trainer {
     frame f;
     reduction_choice reduction;
     view_order order;
+    device_buffer exposure_gradient;
     double (*results)[3]; // device, [BATCH]: of the steps since the last fetch
     int64_t waiting;      // how many of them there are
     double started;
@@ -54,24 +55,38 @@ static bool trainer_open(trainer *t, training_state *state, const target_view *v
 // But for the report.
 static void trainer_close(trainer *t) {
     reduction_choice_close(&t->reduction);
+    device_buffer_free(&t->exposure_gradient);
     device_free(t->results);
     view_order_close(&t->order);
     frame_free(&t->f);
     density_control_close(&t->density);
 }
 
+// Every round of the order has each view once, so that its step is the round's number.
+static void step_exposure(trainer *t, float *exposure) {
+    float *gradient = device_buffer_reserve(&t->exposure_gradient, GS_EXPOSURE_VALUES * sizeof(float));
+    frame_expose_backward(&t->f, exposure, gradient);
+    GS_CHECK(gs_exposure_adam(exposure, gradient, exposure + GS_EXPOSURE_VALUES,
+                              exposure + 2 * GS_EXPOSURE_VALUES, t->settings->exposure_rate,
+                              t->state->iteration / (int64_t)t->order.count + 1, NULL));
+}
+
 static void train_step(trainer *t) {
     training_state *state = t->state;
     const training_settings *settings = t->settings;
     const int64_t step = state->iteration + 1;
-    const target_view *view = &t->views[view_order_at(&t->order, state->iteration)];
+    const size_t index = view_order_at(&t->order, state->iteration);
+    const target_view *view = &t->views[index];
+    float *exposure = state->exposures > 0 ? state->exposure + 3 * GS_EXPOSURE_VALUES * index : NULL;
     const int degree = scheduled_sh_degree(settings, state->gaussians.sh_degree, step);
     gs_adam_rates rates = settings->rates;
     rates.mean = scheduled_mean_rate(settings, step);
 
     stage_clock_start(&t->report.clock);
     frame_render(&t->f, &state->gaussians, degree, &view->camera, settings->background);
+    if (exposure) frame_expose(&t->f, exposure);
     frame_loss(&t->f, view->pixels, t->results[t->waiting++], true);
+    if (exposure) step_exposure(t, exposure);
     reduction_choice_begin(&t->reduction);
     frame_render_backward(&t->f, t->reduction.reduction, t->reduction.threshold);
     reduction_choice_end(&t->reduction, t->f.lists.pairs);

@@ -26,6 +26,14 @@ void training_state_open(training_state *state, const gs_gaussians *host) {
     device_gaussians_upload(&state->gaussians, host);
 }
 
+void training_state_open_exposures(training_state *state, int64_t views) {
+    static const float start[3 * GS_EXPOSURE_VALUES] = {[0] = 1, [5] = 1, [10] = 1};
+    state->exposures = views;
+    state->exposure = device_allocate((size_t)views * sizeof start);
+    for (int64_t i = 0; i < views; i++)
+        device_upload(state->exposure + i * (int64_t)(sizeof start / sizeof *start), start, sizeof start);
+}
+
 void training_state_reserve(training_state *state, int64_t count) {
     if (count <= state->capacity) return;
     if (count < 2 * state->capacity) count = 2 * state->capacity;
@@ -34,6 +42,7 @@ void training_state_reserve(training_state *state, int64_t count) {
     for (int i = 0; i < SETS; i++) {
         gs_gaussians larger = device_gaussians_allocate(count, sets[i]->sh_degree);
         larger.count = sets[i]->count;
+        larger.antialias = sets[i]->antialias;
         device_gaussians_copy(&larger, sets[i]);
         device_gaussians_free(sets[i]);
         *sets[i] = larger;
@@ -57,5 +66,6 @@ void training_state_close(training_state *state) {
     list_sets(state, sets);
     for (int i = 0; i < SETS; i++) device_gaussians_free(sets[i]);
     device_free(state->density);
+    device_free(state->exposure);
     *state = (training_state){0};
 }
