@@ -25,7 +25,8 @@ class Image(Structure):
 
 class Lists(Structure):
     _fields_ = [("tiles_x", c_int32), ("tiles_y", c_int32), ("pairs", c_int64), ("tile_begin", c_void_p),
-                ("splat_index", c_void_p), ("pixels_per_thread", c_int32)]
+                ("splat_index", c_void_p), ("pixels_per_thread", c_int32), ("split_tiles", c_int32),
+                ("tile_order", c_void_p)]
 
 
 class Frame(Structure):

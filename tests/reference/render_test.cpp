@@ -64,7 +64,8 @@ TEST(Bin, TileListsGiveWhatOneListOfAllSplatsGives) {
         index.insert(index.end(), order.begin(), order.end());
     }
     begin.push_back(static_cast<int64_t>(index.size()));
-    const gs_lists all = {p.lists.tiles_x, p.lists.tiles_y, begin.back(), begin.data(), index.data(), 1};
+    const gs_lists all = {p.lists.tiles_x, p.lists.tiles_y, begin.back(), begin.data(), index.data(), 1, 0,
+                          nullptr};
     ASSERT_LT(p.lists.pairs, all.pairs);
     reference_image image = reference_image_create(p.width, p.height);
     reference_render(p.splats.data(), &all, p.width, p.height, p.scene.background, nullptr, nullptr, &image);
@@ -124,7 +125,7 @@ class Stack {
         }
         begin[1] = static_cast<int64_t>(splats.size());
         tape.resize(splats.size() * REFERENCE_TILE_PIXELS);
-        const gs_lists lists = {1, 1, begin[1], begin, index.data(), 1};
+        const gs_lists lists = {1, 1, begin[1], begin, index.data(), 1, 0, nullptr};
         const double background[3] = {0.7, 0.8, 0.9};
         reference_render(splats.data(), &lists, 1, 1, background, nullptr, tape.data(), &image);
     }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Splats into tiles: sort by depth, count tiles, scan, write (tile, splat) pairs, sort by tile (stable, so
-// the depth order stays), find where each tile's list begins.
+// Splats into tiles: count every tile's splats, scan, write each splat into the lists of its tiles in any
+// order, sort each list by (depth, index).
 #include "gs.h"
 #include "launch.cuh"
 #include "reach.cuh"
-#include "scan_sort.h"
 #include "status.h"
+#include <distwar/lanes.cuh>
 #include <math.h>
 
 namespace {
 
-constexpr int bin_block = 256;
+constexpr int bin_block = 256, scan_block = 1024, sort_block = 256;
 constexpr unsigned full_warp = 0xffffffffu;
-constexpr int depth_bits = 31; // of a positive float
-constexpr uint32_t culled_key = (1u << depth_bits) - 1;
-constexpr int small_area = 16; // tiles of a box that a thread goes through alone
+constexpr int tiles_at_once = 16;   // of a multiprocessor in the blend, about
+constexpr int shortest_split = 64;  // lists of two batches
+constexpr int sort_capacity = 2048; // entries that a block sorts in shared memory
 
 struct tile_grid {
     int width, height, tiles_x, tiles_y;
@@ -29,12 +29,6 @@ __device__ int area_of(const tile_box &box) {
     return box.x_end > box.x_begin && box.y_end > box.y_begin
                ? (box.x_end - box.x_begin) * (box.y_end - box.y_begin)
                : 0;
-}
-
-// Tile k of the box, row by row.
-__device__ int tile_of(const tile_box &box, int k, const tile_grid &grid) {
-    const int columns = box.x_end - box.x_begin;
-    return (box.y_begin + k / columns) * grid.tiles_x + box.x_begin + k % columns;
 }
 
 __device__ int clamped_tile(float tile, int tiles) {
@@ -61,95 +55,221 @@ __device__ rectangle centres_of(int tile, const tile_grid &grid) {
             float(min(y + GS_TILE_SIZE, grid.height)) - 0.5f};
 }
 
-// Culled splats come last.
-__global__ void __launch_bounds__(bin_block)
-    depth_key_kernel(const gs_splat *splats, int64_t count, uint32_t *keys, uint32_t *values) {
-    const int64_t i = int64_t(blockIdx.x) * bin_block + threadIdx.x;
-    if (i >= count) return;
-    // Positive floats order as their bits do.
-    keys[i] = splats[i].depth > 0 ? __float_as_uint(splats[i].depth) : culled_key;
-    values[i] = uint32_t(i);
+// Calls body(tile) for those tiles of the box that the splat reaches, of which this thread takes every
+// `stride`th from `first` on.
+template <typename Body>
+__device__ void for_tiles(const reach &far, const tile_box &box, int first, int stride, const tile_grid &grid,
+                          const Body &body) {
+    const int columns = box.x_end - box.x_begin, area = area_of(box);
+    const float per_column = 1 / float(columns);
+    for (int k = first; k < area; k += stride) {
+        // k / columns: exact, as rows are at most 1024 and the half keeps off the whole numbers.
+        const int row = int((float(k) + 0.5f) * per_column);
+        const int tile = (box.y_begin + row) * grid.tiles_x + box.x_begin + k - row * columns;
+        if (reaches(far, centres_of(tile, grid))) body(tile);
+    }
 }
 
-// A splat on its way into tiles.
-struct candidate {
-    reach far;
-    tile_box box;
-    uint32_t splat;
-    int64_t at, end; // where its pairs go; writes are bounded by the count
+// Calls body(tile, splat) once for every tile that a splat reaches, for all splats. A group of `group`
+// threads (a power of two, at most a block) has a splat; one with many tiles is left to the whole block. One
+// body for counting and for writing.
+template <typename Body>
+__device__ void for_tiles_of_splats(const gs_splat *splats, int64_t count, int group, const tile_grid &grid,
+                                    const Body &body) {
+    constexpr int most_turns = 16; // of a group
+    __shared__ uint32_t large[bin_block];
+    __shared__ int large_count;
+    const int thread = int(threadIdx.x), within = thread & (group - 1);
+    const int64_t i = (int64_t(blockIdx.x) * bin_block + thread) / group;
+    if (thread == 0) large_count = 0;
+    __syncthreads();
+    if (i < count && splats[i].depth > 0) {
+        const reach far = reach_of(splats[i]);
+        const tile_box box = box_of(far, grid);
+        if (area_of(box) <= most_turns * group)
+            for_tiles(far, box, within, group, grid, [&](int tile) { body(tile, uint32_t(i)); });
+        else if (within == 0)
+            large[atomicAdd(&large_count, 1)] = uint32_t(i);
+    }
+    __syncthreads();
+    for (int k = 0; k < large_count; k++) {
+        const reach far = reach_of(splats[large[k]]);
+        for_tiles(far, box_of(far, grid), thread, bin_block, grid, [&](int tile) { body(tile, large[k]); });
+    }
+}
+
+__global__ void __launch_bounds__(bin_block)
+    count_kernel(const gs_splat *splats, int64_t count, int group, tile_grid grid, uint32_t *length) {
+    for_tiles_of_splats(splats, count, group, grid,
+                        [=](int tile, uint32_t) { atomicAdd(&length[tile], 1u); });
+}
+
+// Classes of lists by length, an eighth of an octave each; longer ones first. Class 0 has lists of nearly
+// 2^32, the last one the empty ones.
+constexpr int classes = 33 * 8;
+__device__ int class_of(int64_t length) {
+    if (length < 1) return classes - 1;
+    return (127 + 33) * 8 - 2 - int(__float_as_uint(float(length)) >> 20);
+}
+
+// What the host reads.
+struct bin_summary {
+    int64_t pairs, longest; // longest: of the lists
+    int64_t split;          // gs_lists.split_tiles
 };
 
-__device__ candidate shuffle(const candidate &mine, int lane) {
-    const auto from = [lane](auto value) { return __shfl_sync(full_warp, value, lane); };
-    candidate c;
-    for (int k = 0; k < 2; k++) c.far.mean[k] = from(mine.far.mean[k]);
-    for (int k = 0; k < 3; k++) c.far.whiten[k] = from(mine.far.whiten[k]);
-    c.far.limit = from(mine.far.limit), c.far.slope = from(mine.far.slope),
-    c.far.along_x = from(mine.far.along_x);
-    c.box = {from(mine.box.x_begin), from(mine.box.x_end), from(mine.box.y_begin), from(mine.box.y_end)};
-    c.splat = from(mine.splat);
-    c.at = from(mine.at), c.end = from(mine.end);
-    return c;
-}
-
-// Finds the tiles of every splat, in the order of depth; one body for counting and for writing. A thread has
-// a splat; those with large boxes are taken one after another by the whole warp, 32 tiles at a time.
-//
-// Counting: writes tiles_of[count + 1], of which the last is 0, so that its scan ends in the total. Writing:
-// begin is that scan; keys receive tiles and values splats, so that a stable sort by tile leaves each tile in
-// the order (depth, index).
-template <bool Writing>
-__global__ void __launch_bounds__(bin_block)
-    tiles_kernel(const gs_splat *splats, const uint32_t *order, int64_t count, tile_grid grid,
-                 int64_t *tiles_of, const int64_t *begin, uint32_t *keys, uint32_t *values) {
-    const int64_t i = int64_t(blockIdx.x) * bin_block + threadIdx.x;
-    const int lane = int(threadIdx.x % 32);
-    const auto write = [keys, values](const candidate &c, int64_t place, int tile) {
-        if (c.at + place < c.end) keys[c.at + place] = uint32_t(tile), values[c.at + place] = c.splat;
+// The sum of `value` over the threads of the block before this one, and over all.
+__device__ int64_t scan_of_block(int64_t value, int64_t *all) {
+    __shared__ int64_t of_warp[scan_block / 32];
+    const int lane = int(threadIdx.x % 32), warp = int(threadIdx.x / 32);
+    const auto scan_of_warp = [lane](int64_t x) { // inclusive
+        for (int distance = 1; distance < 32; distance *= 2) {
+            const int64_t before = __shfl_up_sync(full_warp, x, unsigned(distance));
+            if (lane >= distance) x += before;
+        }
+        return x;
     };
-
-    candidate mine = {};
-    if (i < count) {
-        mine.splat = order[i];
-        if (Writing) mine.at = begin[i], mine.end = begin[i + 1];
-        if (splats[mine.splat].depth > 0) {
-            mine.far = reach_of(splats[mine.splat]);
-            mine.box = box_of(mine.far, grid);
-        }
-    }
-    const int area = area_of(mine.box);
-    int64_t tiles = 0;
-    for (int k = 0; area <= small_area && k < area; k++) {
-        const int tile = tile_of(mine.box, k, grid);
-        if (!reaches(mine.far, centres_of(tile, grid))) continue;
-        if (Writing) write(mine, tiles, tile);
-        tiles++;
-    }
-    for (unsigned large = __ballot_sync(full_warp, area > small_area); large != 0; large &= large - 1) {
-        const int owner = __ffs(int(large)) - 1;
-        const candidate its = shuffle(mine, owner);
-        const int its_area = area_of(its.box);
-        int64_t found = 0;
-        for (int k = 0; k < its_area; k += 32) {
-            const int tile = tile_of(its.box, k + lane, grid);
-            const bool here = k + lane < its_area && reaches(its.far, centres_of(tile, grid));
-            const unsigned mask = __ballot_sync(full_warp, here);
-            if (Writing && here) write(its, found + __popc(mask & ((1u << lane) - 1)), tile);
-            found += __popc(mask);
-        }
-        if (lane == owner) tiles = found;
-    }
-    if (!Writing && i <= count) tiles_of[i] = tiles;
+    const int64_t inclusive = scan_of_warp(value);
+    __syncthreads(); // nobody reads the last call's sums any more
+    if (lane == 31) of_warp[warp] = inclusive;
+    __syncthreads();
+    if (warp == 0) of_warp[lane] = scan_of_warp(of_warp[lane]);
+    __syncthreads();
+    *all = of_warp[scan_block / 32 - 1];
+    return inclusive - value + (warp > 0 ? of_warp[warp - 1] : 0);
 }
 
-// One thread a boundary between pairs i - 1 and i, the two ends included: tiles after pair i - 1's, up to
-// pair i's, begin here, so that empty tiles are covered too.
+// One block: where each tile's list begins, where in the order of tiles each class begins, and the summary.
+// Lists are worth splitting if they are longer than the average share of the `shares` in which the GPU works.
+__global__ void __launch_bounds__(scan_block)
+    tile_begin_kernel(const uint32_t *length, int tiles, int shares, int64_t *tile_begin,
+                      uint32_t *class_begin, bin_summary *summary) {
+    static_assert(classes <= scan_block, "a thread a class");
+    __shared__ int in_class[classes];
+    __shared__ unsigned longest;
+    const int thread = int(threadIdx.x);
+    if (thread < classes) in_class[thread] = 0;
+    if (thread == 0) longest = 0;
+    __syncthreads();
+
+    // Each thread has a run of neighbouring tiles.
+    const int run = (tiles + scan_block - 1) / scan_block;
+    const int first = min(thread * run, tiles), last = min(first + run, tiles);
+    int64_t own = 0;
+    unsigned own_longest = 0;
+    for (int t = first; t < last; t++) {
+        own += length[t];
+        own_longest = max(own_longest, length[t]);
+        atomicAdd(&in_class[class_of(length[t])], 1);
+    }
+    atomicMax(&longest, own_longest);
+    int64_t pairs;
+    int64_t begin = scan_of_block(own, &pairs);
+    for (int t = first; t < last; t++) {
+        tile_begin[t] = begin;
+        begin += length[t];
+    }
+    if (thread == 0) tile_begin[tiles] = pairs;
+
+    int64_t all;
+    const int64_t before = scan_of_block(thread < classes ? in_class[thread] : 0, &all);
+    if (thread < classes) class_begin[thread] = uint32_t(before);
+    if (thread == class_of(max(pairs / shares, int64_t(shortest_split))))
+        *summary = {pairs, int64_t(longest), before};
+}
+
+// Writes the lists, unsorted, and the order of tiles. length[tile] counts down to 0: writes are bounded by
+// the count. class_begin counts up.
 __global__ void __launch_bounds__(bin_block)
-    tile_begin_kernel(const uint32_t *keys, int64_t pairs, int tiles, int64_t *tile_begin) {
-    const int64_t i = int64_t(blockIdx.x) * bin_block + threadIdx.x;
-    if (i > pairs) return;
-    const int before = i == 0 ? -1 : int(keys[i - 1]), here = i == pairs ? tiles : int(keys[i]);
-    for (int t = before + 1; t <= here; t++) tile_begin[t] = i;
+    write_kernel(const gs_splat *splats, int64_t count, int group, tile_grid grid, const int64_t *tile_begin,
+                 uint32_t *length, uint32_t *class_begin, uint32_t *list, uint32_t *tile_order) {
+    const int tiles = grid.tiles_x * grid.tiles_y, t = int(blockIdx.x) * bin_block + int(threadIdx.x);
+    if (t < tiles)
+        tile_order[atomicAdd(&class_begin[class_of(tile_begin[t + 1] - tile_begin[t])], 1u)] = uint32_t(t);
+    for_tiles_of_splats(splats, count, group, grid, [=](int tile, uint32_t splat) {
+        const uint32_t left = atomicSub(&length[tile], 1u);
+        if (left > 0) list[tile_begin[tile] + left - 1] = splat;
+    });
+}
+
+// Positive floats order as their bits do.
+__device__ uint64_t key_of(const gs_splat *splats, uint32_t index) {
+    return uint64_t(__float_as_uint(splats[index].depth)) << 32 | index;
+}
+
+// Sorts n keys in shared memory; by the whole block. A bitonic network whose comparators all point one way:
+// those of places from n on are not needed. Comparators of a warp stay within 64 places while they are at
+// most 32 apart, and then the warp alone is waited for.
+__device__ void sort_keys(uint64_t *key, int n) {
+    for (int run = 1; run < n; run *= 2) { // sorted runs of this length become sorted runs of twice it
+        for (int distance = run; distance > 0; distance /= 2) {
+            for (int i = int(threadIdx.x); 2 * i < n + distance; i += sort_block) {
+                const int place = i & (distance - 1), low = 2 * i - place;
+                // The first comparators of a run mirror its second half: rising, then falling, is bitonic.
+                const int high = low + (distance == run ? 2 * (distance - place) - 1 : distance);
+                if (high >= n) continue;
+                const uint64_t a = key[low], b = key[high];
+                if (b < a) key[low] = b, key[high] = a;
+            }
+            const int next = distance > 1 ? distance / 2 : 2 * run;
+            if (distance > 32 || next > 32)
+                __syncthreads();
+            else
+                __syncwarp();
+        }
+    }
+    __syncthreads();
+}
+
+// Merges sorted runs, two by two, into `to`; by the whole block, of which each thread makes an equal share.
+__device__ void merge_runs(const gs_splat *splats, const uint32_t *from, int n, int run, uint32_t *to) {
+    const int share = (n + sort_block - 1) / sort_block;
+    int at = min(int(threadIdx.x) * share, n);
+    const int end = min(at + share, n);
+    while (at < end) {
+        const int first = at - at % (2 * run), second = min(first + run, n), last = min(first + 2 * run, n);
+        // How many of the results before `at` come from the first run.
+        int low = max(0, at - first - (last - second)), high = min(at, second) - first;
+        while (low < high) {
+            const int middle = (low + high) / 2;
+            if (key_of(splats, from[first + middle]) < key_of(splats, from[second + at - first - middle - 1]))
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        int a = first + low, b = second + at - first - low;
+        for (const int stop = min(end, last); at < stop; at++) {
+            const bool take_a =
+                a < second && (b >= last || key_of(splats, from[a]) < key_of(splats, from[b]));
+            to[at] = from[take_a ? a++ : b++];
+        }
+    }
+    __syncthreads();
+}
+
+// A block a tile: sorts its list by (depth, index); `other` is room for as many.
+__global__ void __launch_bounds__(sort_block)
+    sort_kernel(const gs_splat *splats, const uint32_t *tile_order, const int64_t *tile_begin, uint32_t *list,
+                uint32_t *other) {
+    __shared__ uint64_t key[sort_capacity];
+    const int64_t begin = tile_begin[tile_order[blockIdx.x]], end = tile_begin[tile_order[blockIdx.x] + 1];
+    const int n = int(end - begin);
+    list += begin, other += begin;
+    int merges = 0;
+    for (int64_t run = sort_capacity; run < n; run *= 2) merges++;
+    uint32_t *from = list, *to = merges % 2 == 0 ? list : other; // so that the last merge ends in `list`
+    for (int first = 0; first < n; first += sort_capacity) {
+        const int size = min(sort_capacity, n - first);
+        for (int i = int(threadIdx.x); i < size; i += sort_block) key[i] = key_of(splats, from[first + i]);
+        __syncthreads();
+        sort_keys(key, size);
+        for (int i = int(threadIdx.x); i < size; i += sort_block) to[first + i] = uint32_t(key[i]);
+        __syncthreads();
+    }
+    for (int run = sort_capacity; run < n; run *= 2) {
+        from = to, to = from == list ? other : list;
+        merge_runs(splats, from, n, run, to);
+    }
 }
 
 tile_grid grid_of(int width, int height) {
@@ -159,23 +279,20 @@ tile_grid grid_of(int width, int height) {
 
 // Where everything lies in the workspace.
 struct bin_layout {
-    size_t depth_keys[2], order[2], tiles_of, begin, tile_begin, keys[2], values[2], temporary,
-        temporary_bytes, total;
+    size_t length, class_begin, summary, tile_begin, tile_order, list, other, total;
 };
 
-// As many as leave enough warps for every multiprocessor: more pixels a thread share more of the work, but
-// a GPU that runs dry early, on the longest lists of a small image, costs more.
-cudaError_t choose_pixels_per_thread(int tiles, int *pixels) {
-    // A multiprocessor. From one scene at three sizes on one GPU (docs/notes/performance.md, section 2).
-    constexpr int warps_wanted = 48;
-    int device = 0, multiprocessors = 0;
-    cudaError_t status = cudaGetDevice(&device);
-    if (status == cudaSuccess)
-        status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-    *pixels = 4;
-    while (*pixels > 1 && int64_t(tiles) * 8 / *pixels < int64_t(multiprocessors) * warps_wanted)
-        *pixels /= 2;
-    return status;
+// Of the backward blend. More pixels a thread share more of the work; but where one list is much longer than
+// the average share, it decides, and with fewer pixels a thread it is done sooner.
+int pixels_of_thread(const bin_summary &summary, int shares) {
+    return summary.longest > 4 * (summary.pairs / shares + 1) ? 2 : 4;
+}
+
+// Threads for a splat: as many as keep the GPU busy.
+int group_of(int64_t count, int multiprocessors) {
+    int group = 1;
+    while (group < bin_block && 2 * group * count <= int64_t(multiprocessors) * 8192) group *= 2;
+    return group;
 }
 
 constexpr int64_t max_pairs = int64_t(1) << 40;
@@ -189,26 +306,24 @@ gs_status check(const char *function, int64_t count, int width, int height, int6
     return GS_OK;
 }
 
-gs_status layout_of(int64_t count, const tile_grid &grid, int64_t pair_capacity, bin_layout *out) {
-    size_t scan_bytes, sort_bytes, end = 0;
-    GS_CUDA(scan_exclusive_bytes(count + 1, &scan_bytes));
-    GS_CUDA(sort_pairs_bytes(pair_capacity > count ? pair_capacity : count, &sort_bytes));
+bin_layout layout_of(const tile_grid &grid, int64_t pair_capacity) {
+    size_t end = 0;
     const auto place = [&end](size_t bytes) {
         const size_t at = end;
         end += (bytes + 255) / 256 * 256;
         return at;
     };
-    for (size_t &at : out->depth_keys) at = place(size_t(count) * sizeof(uint32_t));
-    for (size_t &at : out->order) at = place(size_t(count) * sizeof(uint32_t));
-    out->tiles_of = place(size_t(count + 1) * sizeof(int64_t));
-    out->begin = place(size_t(count + 1) * sizeof(int64_t));
-    out->tile_begin = place((size_t(grid.tiles_x) * grid.tiles_y + 1) * sizeof(int64_t));
-    for (size_t &at : out->keys) at = place(size_t(pair_capacity) * sizeof(uint32_t));
-    for (size_t &at : out->values) at = place(size_t(pair_capacity) * sizeof(uint32_t));
-    out->temporary_bytes = scan_bytes > sort_bytes ? scan_bytes : sort_bytes;
-    out->temporary = place(out->temporary_bytes);
-    out->total = end;
-    return GS_OK;
+    const size_t tiles = size_t(grid.tiles_x) * grid.tiles_y;
+    bin_layout out;
+    out.length = place(tiles * sizeof(uint32_t));
+    out.class_begin = place(classes * sizeof(uint32_t));
+    out.summary = place(sizeof(bin_summary));
+    out.tile_begin = place((tiles + 1) * sizeof(int64_t));
+    out.tile_order = place(tiles * sizeof(uint32_t));
+    out.list = place(size_t(pair_capacity) * sizeof(uint32_t));
+    out.other = place(size_t(pair_capacity) * sizeof(uint32_t));
+    out.total = end;
+    return out;
 }
 
 } // namespace
@@ -218,66 +333,59 @@ gs_status gs_bin_workspace(int64_t count, int32_t width, int32_t height, int64_t
     const gs_status status = check(__func__, count, width, height, pair_capacity);
     if (status != GS_OK) return status;
     GS_REQUIRE(bytes, "bytes must be given");
-    bin_layout layout;
-    const gs_status laid_out = layout_of(count, grid_of(width, height), pair_capacity, &layout);
-    if (laid_out == GS_OK) *bytes = layout.total;
-    return laid_out;
+    *bytes = layout_of(grid_of(width, height), pair_capacity).total;
+    return GS_OK;
 }
 
 gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t height, int64_t pair_capacity,
                  void *workspace, size_t workspace_bytes, gs_lists *lists, int64_t *pairs_needed,
                  gs_stream stream) {
-    gs_status status = check(__func__, count, width, height, pair_capacity);
+    const gs_status status = check(__func__, count, width, height, pair_capacity);
     if (status != GS_OK) return status;
     GS_REQUIRE((count == 0 || splats) && workspace && lists && pairs_needed,
                "splats, workspace, lists and pairs_needed must be given");
     const tile_grid grid = grid_of(width, height);
-    bin_layout layout;
-    status = layout_of(count, grid, pair_capacity, &layout);
-    if (status != GS_OK) return status;
+    const bin_layout layout = layout_of(grid, pair_capacity);
     GS_REQUIRE(workspace_bytes >= layout.total, "the workspace is smaller than gs_bin_workspace asks for");
-
     char *base = static_cast<char *>(workspace);
-    int64_t *tiles_of = reinterpret_cast<int64_t *>(base + layout.tiles_of);
-    int64_t *begin = reinterpret_cast<int64_t *>(base + layout.begin);
+    uint32_t *length = reinterpret_cast<uint32_t *>(base + layout.length);
+    uint32_t *class_begin = reinterpret_cast<uint32_t *>(base + layout.class_begin);
+    bin_summary *device_summary = reinterpret_cast<bin_summary *>(base + layout.summary);
     int64_t *tile_begin = reinterpret_cast<int64_t *>(base + layout.tile_begin);
-    uint32_t *depth_keys[2], *order[2], *keys[2], *values[2];
-    for (int k = 0; k < 2; k++) {
-        depth_keys[k] = reinterpret_cast<uint32_t *>(base + layout.depth_keys[k]);
-        order[k] = reinterpret_cast<uint32_t *>(base + layout.order[k]);
-        keys[k] = reinterpret_cast<uint32_t *>(base + layout.keys[k]);
-        values[k] = reinterpret_cast<uint32_t *>(base + layout.values[k]);
-    }
-    void *temporary = base + layout.temporary;
+    uint32_t *tile_order = reinterpret_cast<uint32_t *>(base + layout.tile_order);
+    uint32_t *list = reinterpret_cast<uint32_t *>(base + layout.list);
+    uint32_t *other = reinterpret_cast<uint32_t *>(base + layout.other);
 
-    const unsigned splat_blocks = blocks_for(count + 1, bin_block);
-    int ordered = 0, sorted = 0;
-    GS_CUDA(
-        launch(stream, splat_blocks, bin_block, depth_key_kernel, splats, count, depth_keys[0], order[0]));
-    GS_CUDA(sort_pairs(depth_keys, order, &ordered, count, 0, depth_bits, temporary, layout.temporary_bytes,
-                       stream));
-    GS_CUDA(launch(stream, splat_blocks, bin_block, tiles_kernel<false>, splats, order[ordered], count, grid,
-                   tiles_of, nullptr, nullptr, nullptr));
-    GS_CUDA(scan_exclusive(tiles_of, begin, count + 1, temporary, layout.temporary_bytes, stream));
-    int64_t pairs = 0;
-    GS_CUDA(cudaMemcpyAsync(&pairs, begin + count, sizeof pairs, cudaMemcpyDeviceToHost, stream));
+    int device = 0, multiprocessors = 0;
+    GS_CUDA(cudaGetDevice(&device));
+    GS_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+    const int tiles = grid.tiles_x * grid.tiles_y, shares = multiprocessors * tiles_at_once;
+    const int group = group_of(count, multiprocessors);
+    const unsigned splat_blocks = blocks_for(count * group, bin_block);
+    GS_CUDA(cudaMemsetAsync(length, 0, size_t(tiles) * sizeof *length, stream));
+    GS_CUDA(launch(stream, splat_blocks, bin_block, count_kernel, splats, count, group, grid, length));
+    GS_CUDA(launch(stream, 1, scan_block, tile_begin_kernel, length, tiles, shares, tile_begin, class_begin,
+                   device_summary));
+    bin_summary summary = {};
+    GS_CUDA(cudaMemcpyAsync(&summary, device_summary, sizeof summary, cudaMemcpyDeviceToHost, stream));
     GS_CUDA(cudaStreamSynchronize(stream));
-    *pairs_needed = pairs;
-    if (pairs > pair_capacity)
+    *pairs_needed = summary.pairs;
+    if (summary.pairs > pair_capacity)
         return libgs_fail(GS_PAIRS_DO_NOT_FIT, "gs_bin: %lld pairs, room for %lld",
-                          static_cast<long long>(pairs), static_cast<long long>(pair_capacity));
+                          static_cast<long long>(summary.pairs), static_cast<long long>(pair_capacity));
 
-    const int tiles = grid.tiles_x * grid.tiles_y;
-    int pixels_per_thread = 0;
-    GS_CUDA(choose_pixels_per_thread(tiles, &pixels_per_thread));
-    int tile_bits = 0;
-    while (tiles > 1 << tile_bits) tile_bits++;
-    GS_CUDA(launch(stream, splat_blocks, bin_block, tiles_kernel<true>, splats, order[ordered], count, grid,
-                   nullptr, begin, keys[0], values[0]));
-    GS_CUDA(
-        sort_pairs(keys, values, &sorted, pairs, 0, tile_bits, temporary, layout.temporary_bytes, stream));
-    GS_CUDA(launch(stream, blocks_for(pairs + 1, bin_block), bin_block, tile_begin_kernel, keys[sorted],
-                   pairs, tiles, tile_begin));
-    *lists = {grid.tiles_x, grid.tiles_y, pairs, tile_begin, values[sorted], pixels_per_thread};
+    const unsigned tile_blocks = blocks_for(tiles, bin_block);
+    GS_CUDA(launch(stream, splat_blocks > tile_blocks ? splat_blocks : tile_blocks, bin_block, write_kernel,
+                   splats, count, group, grid, tile_begin, length, class_begin, list, tile_order));
+    GS_CUDA(launch(stream, unsigned(tiles), sort_block, sort_kernel, splats, tile_order, tile_begin, list,
+                   other));
+    *lists = {grid.tiles_x,
+              grid.tiles_y,
+              summary.pairs,
+              tile_begin,
+              list,
+              pixels_of_thread(summary, shares),
+              int32_t(summary.split),
+              tile_order};
     return GS_OK;
 }

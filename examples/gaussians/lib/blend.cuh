@@ -34,8 +34,8 @@ struct patch {
 };
 
 template <int Pixels>
-__device__ patch<Pixels> patch_of_warp(int tiles_x, int width, int height) {
-    const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32, tile = int(blockIdx.x);
+__device__ patch<Pixels> patch_of_warp(int tile, int tiles_x, int width, int height) {
+    const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
     const int left = tile % tiles_x * GS_TILE_SIZE + warp % 2 * patch_width;
     const int top = tile / tiles_x * GS_TILE_SIZE + warp / 2 * row_step * Pixels;
     const int right = min(left + patch_width, width), bottom = min(top + row_step * Pixels, height);
@@ -44,6 +44,16 @@ __device__ patch<Pixels> patch_of_warp(int tiles_x, int width, int height) {
             top + lane / patch_width,
             {float(left) + 0.5f, float(top) + 0.5f, float(right) - 0.5f, float(bottom) - 0.5f}};
 }
+// The same with tiles as they stand, a block a tile.
+template <int Pixels>
+__device__ patch<Pixels> patch_of_warp(int tiles_x, int width, int height) {
+    return patch_of_warp<Pixels>(int(blockIdx.x), tiles_x, width, height);
+}
+
+// The tile whose turn it is. Blocks begin in their order, so long lists begin first and do not trail behind.
+__device__ inline int tile_in_turn(const gs_lists &lists, int turn) {
+    return lists.tile_order ? int(lists.tile_order[turn]) : turn;
+}
 
 // 32 splats of a tile's list, for one warp.
 struct splat_batch {
@@ -51,15 +61,14 @@ struct splat_batch {
     uint32_t index[32];
 };
 
-// Fills the batch with those of the warp's splats, list[entry] in each lane with has_entry, that reach the
-// patch; returns their lanes, which are their places in the batch. By the whole warp.
-__device__ inline unsigned fill_batch(const gs_splat *splats, const uint32_t *list, int entry, bool has_entry,
+// Fills the batch with those of the warp's splats, `index` in each lane with has_entry, that reach the patch;
+// returns their lanes, which are their places in the batch. By the whole warp.
+__device__ inline unsigned fill_batch(const gs_splat *splats, uint32_t index, bool has_entry,
                                       const rectangle &centres, splat_batch &batch) {
     const int lane = int(threadIdx.x) % 32;
     __syncwarp(); // nobody reads the last batch any more
     bool wanted = false;
     if (has_entry) {
-        const uint32_t index = list[entry];
         const gs_splat splat = splats[index];
         wanted = reaches(reach_of(splat), centres);
         if (wanted) {
@@ -70,6 +79,11 @@ __device__ inline unsigned fill_batch(const gs_splat *splats, const uint32_t *li
     const unsigned filled = __ballot_sync(full_warp, wanted);
     __syncwarp();
     return filled;
+}
+// The same from a list, list[entry] in each lane with has_entry.
+__device__ inline unsigned fill_batch(const gs_splat *splats, const uint32_t *list, int entry, bool has_entry,
+                                      const rectangle &centres, splat_batch &batch) {
+    return fill_batch(splats, has_entry ? list[entry] : 0, has_entry, centres, batch);
 }
 
 struct color3 {
@@ -83,18 +97,18 @@ struct coverage {
 };
 
 // Whether the splat counts at the pixel (x, y), and how much. Forward and backward call this one function,
-// and its arithmetic cannot be contracted differently, so their decisions are the same.
+// and its arithmetic cannot be contracted differently, so their decisions are the same. Without a branch, so
+// that the latencies of several pixels overlap.
 __device__ inline bool covers(const gs_splat &splat, int x, int y, coverage *out) {
     const float dx = __fsub_rn(float(x) + 0.5f, splat.mean[0]),
                 dy = __fsub_rn(float(y) + 0.5f, splat.mean[1]);
     out->e0 = fmaf(splat.whiten[0], dx, __fmul_rn(splat.whiten[1], dy));
     out->e1 = __fmul_rn(splat.whiten[2], dy);
     const float exponent = __fsub_rn(splat.log2_opacity, fmaf(out->e0, out->e0, __fmul_rn(out->e1, out->e1)));
-    if (!(exponent >= min_exponent)) return false; // also when a far offset made it NaN
     const float alpha = exp2f(exponent);
     out->cut = alpha > max_alpha;
     out->alpha = fminf(alpha, max_alpha);
-    return true;
+    return exponent >= min_exponent; // false also when a far offset made it NaN
 }
 
 #endif

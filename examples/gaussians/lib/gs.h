@@ -109,6 +109,9 @@ typedef struct gs_lists {
     // Of the blend: 1, 2 or 4. gs_bin proposes a number by the image and the GPU; another gives the same
     // picture, sooner or later.
     int32_t pixels_per_thread;
+    // Where one list decides how long the blend takes; gs_bin sets both, 0 and NULL do without.
+    int32_t split_tiles;  // the first so many of tile_order get twice the warps in gs_render_backward
+    uint32_t *tile_order; // [tiles_y * tiles_x]: each tile once, long lists first
 } gs_lists;
 
 typedef struct gs_image {

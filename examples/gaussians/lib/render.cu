@@ -1,75 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Blending, forward and backward. How threads share the work: blend.cuh; formulas: docs/math.md, section 3.
-#include "blend.cuh"
 #include "blend_backward.cuh"
 #include "blend_commit.cuh"
 #include "blend_fixed.cuh"
-#include "launch.cuh"
+#include "blend_forward.cuh"
 #include "status.h"
 
 namespace {
-
-template <int Pixels>
-__global__ void __launch_bounds__(tile_threads<Pixels>)
-    render_kernel(const gs_splat *splats, gs_lists lists, int width, int height, color3 background,
-                  gs_image image) {
-    __shared__ splat_batch batches[tile_warps<Pixels>];
-    splat_batch &batch = batches[threadIdx.x / 32];
-    const patch<Pixels> mine = patch_of_warp<Pixels>(lists.tiles_x, width, height);
-    const int64_t begin = lists.tile_begin[mine.tile];
-    const int size = int(lists.tile_begin[mine.tile + 1] - begin);
-
-    float transmittance[Pixels];
-    color3 color[Pixels];
-    int consumed[Pixels];
-    bool done[Pixels];
-    DISTWAR_UNROLL
-    for (int p = 0; p < Pixels; p++) {
-        transmittance[p] = 1;
-        color[p] = {0, 0, 0};
-        consumed[p] = 0;
-        done[p] = mine.x >= width || mine.y + row_step * p >= height;
-    }
-    for (int first = 0; first < size; first += 32) {
-        bool all_done = true;
-        DISTWAR_UNROLL
-        for (int p = 0; p < Pixels; p++) all_done = all_done && done[p];
-        if (__all_sync(full_warp, all_done)) break;
-        const int entry = first + int(threadIdx.x % 32);
-        unsigned rest =
-            fill_batch(splats, lists.splat_index + begin, entry, entry < size, mine.centres, batch);
-        for (; rest != 0; rest &= rest - 1) {
-            const int j = __ffs(int(rest)) - 1;
-            const gs_splat splat = batch.splat[j];
-            DISTWAR_UNROLL
-            for (int p = 0; p < Pixels; p++) {
-                coverage c;
-                if (done[p] || !covers(splat, mine.x, mine.y + row_step * p, &c)) continue;
-                const float behind = __fmul_rn(transmittance[p], 1 - c.alpha);
-                done[p] = behind < min_transmittance;
-                if (done[p]) continue;
-                const float weight = transmittance[p] * c.alpha;
-                color[p].r = fmaf(weight, splat.color[0], color[p].r);
-                color[p].g = fmaf(weight, splat.color[1], color[p].g);
-                color[p].b = fmaf(weight, splat.color[2], color[p].b);
-                transmittance[p] = behind;
-                consumed[p] = first + j + 1;
-            }
-        }
-    }
-    const int64_t plane = int64_t(width) * height;
-    DISTWAR_UNROLL
-    for (int p = 0; p < Pixels; p++) {
-        const int y = mine.y + row_step * p;
-        if (mine.x >= width || y >= height) continue;
-        const int64_t i = int64_t(y) * width + mine.x;
-        image.color[i] = fmaf(transmittance[p], background.r, color[p].r);
-        image.color[i + plane] = fmaf(transmittance[p], background.g, color[p].g);
-        image.color[i + 2 * plane] = fmaf(transmittance[p], background.b, color[p].b);
-        image.transmittance[i] = transmittance[p];
-        image.consumed[i] = uint32_t(consumed[p]);
-    }
-}
 
 gs_status check(const char *function, const gs_splat *splats, const gs_lists *lists, int width, int height,
                 const float *background, const gs_image *image) {
@@ -84,6 +21,8 @@ gs_status check(const char *function, const gs_splat *splats, const gs_lists *li
                   lists->pixels_per_thread == 1 || lists->pixels_per_thread == 2 ||
                       lists->pixels_per_thread == 4,
                   "pixels_per_thread must be 1, 2 or 4");
+    GS_REQUIRE_OF(function, lists->split_tiles >= 0 && lists->split_tiles <= lists->tiles_x * lists->tiles_y,
+                  "split_tiles must be in 0..the number of tiles");
     GS_REQUIRE_OF(function, lists->tile_begin && (lists->pairs == 0 || (lists->splat_index && splats)),
                   "the lists and their splats must be given");
     GS_REQUIRE_OF(function, image->color && image->transmittance && image->consumed,
@@ -97,11 +36,8 @@ gs_status gs_render(const gs_splat *splats, const gs_lists *lists, int32_t width
                     const float background[3], const gs_image *image, gs_stream stream) {
     const gs_status status = check(__func__, splats, lists, width, height, background, image);
     if (status != GS_OK) return status;
-    // The forward blend has less to share: half as many pixels suit it.
-    const bool two = lists->pixels_per_thread == 4;
-    GS_CUDA(launch(stream, lists->tiles_x * lists->tiles_y, two ? tile_threads<2> : tile_threads<1>,
-                   two ? render_kernel<2> : render_kernel<1>, splats, *lists, width, height,
-                   color3{background[0], background[1], background[2]}, *image));
+    GS_CUDA(launch_render(stream, splats, *lists, width, height,
+                          {background[0], background[1], background[2]}, *image));
     return GS_OK;
 }
 

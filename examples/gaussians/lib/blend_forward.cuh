@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// The forward blend (docs/math.md, section 3).
+#ifndef GS_BLEND_FORWARD_CUH
+#define GS_BLEND_FORWARD_CUH
+
+#include "blend.cuh"
+#include "launch.cuh"
+#include <distwar/lanes.cuh>
+
+// Each pixel's transmittance is one chain through its list, and on the longest lists its latency decides. One
+// pixel a thread is for such images, and has two splats in work at once: they wait for the chain only with
+// what depends on it.
+template <int Pixels>
+constexpr int splats_at_once = Pixels == 1 ? 2 : 1;
+
+template <int Pixels>
+__global__ void __launch_bounds__(tile_threads<Pixels>)
+    render_kernel(const gs_splat *splats, const gs_lists lists, int width, int height, color3 background,
+                  gs_image image) {
+    constexpr int N = splats_at_once<Pixels>;
+    __shared__ splat_batch batches[tile_warps<Pixels>];
+    splat_batch &batch = batches[threadIdx.x / 32];
+    const int tile = tile_in_turn(lists, int(blockIdx.x));
+    const patch<Pixels> mine = patch_of_warp<Pixels>(tile, lists.tiles_x, width, height);
+    const int64_t begin = lists.tile_begin[tile];
+    const int size = int(lists.tile_begin[tile + 1] - begin);
+    const uint32_t *list = lists.splat_index + begin;
+
+    float transmittance[Pixels];
+    color3 color[Pixels];
+    int consumed[Pixels];
+    bool done[Pixels];
+    DISTWAR_UNROLL
+    for (int p = 0; p < Pixels; p++) {
+        transmittance[p] = 1;
+        color[p] = {0, 0, 0};
+        consumed[p] = 0;
+        done[p] = mine.x >= width || mine.y + row_step * p >= height;
+    }
+    int entry = int(threadIdx.x % 32);
+    uint32_t next = entry < size ? list[entry] : 0; // read a batch ahead
+    for (int first = 0; first < size; first += 32, entry += 32) {
+        bool all_done = true;
+        DISTWAR_UNROLL
+        for (int p = 0; p < Pixels; p++) all_done = all_done && done[p];
+        if (__all_sync(full_warp, all_done)) break;
+        const uint32_t index = next;
+        if (entry + 32 < size) next = list[entry + 32];
+        unsigned rest = fill_batch(splats, index, entry < size, mine.centres, batch);
+        while (rest != 0) {
+            int place[N];
+            float alpha[N][Pixels]; // 0: it does not count
+            color3 light[N];
+            DISTWAR_UNROLL
+            for (int n = 0; n < N; n++) {
+                const bool there = n == 0 || rest != 0;
+                place[n] = there ? __ffs(int(rest)) - 1 : 0;
+                rest &= rest - 1;
+                const gs_splat splat = batch.splat[place[n]];
+                light[n] = {splat.color[0], splat.color[1], splat.color[2]};
+                DISTWAR_UNROLL
+                for (int p = 0; p < Pixels; p++) {
+                    coverage c;
+                    const bool counts = covers(splat, mine.x, mine.y + row_step * p, &c);
+                    alpha[n][p] = counts && there ? c.alpha : 0;
+                }
+            }
+            DISTWAR_UNROLL
+            for (int n = 0; n < N; n++) {
+                DISTWAR_UNROLL
+                for (int p = 0; p < Pixels; p++) {
+                    if (done[p] || alpha[n][p] == 0) continue;
+                    const float behind = __fmul_rn(transmittance[p], 1 - alpha[n][p]);
+                    done[p] = behind < min_transmittance;
+                    if (done[p]) continue;
+                    const float weight = transmittance[p] * alpha[n][p];
+                    color[p].r = fmaf(weight, light[n].r, color[p].r);
+                    color[p].g = fmaf(weight, light[n].g, color[p].g);
+                    color[p].b = fmaf(weight, light[n].b, color[p].b);
+                    transmittance[p] = behind;
+                    consumed[p] = first + place[n] + 1;
+                }
+            }
+        }
+    }
+    const int64_t plane = int64_t(width) * height;
+    DISTWAR_UNROLL
+    for (int p = 0; p < Pixels; p++) {
+        const int y = mine.y + row_step * p;
+        if (mine.x >= width || y >= height) continue;
+        const int64_t i = int64_t(y) * width + mine.x;
+        image.color[i] = fmaf(transmittance[p], background.r, color[p].r);
+        image.color[i + plane] = fmaf(transmittance[p], background.g, color[p].g);
+        image.color[i + 2 * plane] = fmaf(transmittance[p], background.b, color[p].b);
+        image.transmittance[i] = transmittance[p];
+        image.consumed[i] = uint32_t(consumed[p]);
+    }
+}
+
+// Queues the kernel for the whole image. The forward blend has less to share than the backward one: half as
+// many pixels a thread suit it. The caller has checked the input.
+inline cudaError_t launch_render(gs_stream stream, const gs_splat *splats, const gs_lists &lists, int width,
+                                 int height, color3 background, const gs_image &image) {
+    const bool two = lists.pixels_per_thread == 4;
+    return launch(stream, unsigned(lists.tiles_x * lists.tiles_y),
+                  unsigned(two ? tile_threads<2> : tile_threads<1>),
+                  two ? render_kernel<2> : render_kernel<1>, splats, lists, width, height, background, image);
+}
+
+#endif
