@@ -9,7 +9,7 @@
 # them unless named:
 #   stages           every stage, on scenes of three kinds and images of several sizes (splat bench)
 #   growth           every stage against the number of Gaussians and of pixels (splat bench)
-#   render_backward  strategies, thresholds, cub and the floors
+#   render_backward  strategies, thresholds, cub and the floors; numbers of pixels a thread
 #   tuner            what the tuner chooses, beside every fixed choice; fails if that is over 3 % slower
 # benchmarks/plot_blend.py OUT draws them and prints tables.
 # shellcheck disable=SC2086 # lists of options are split
@@ -56,12 +56,20 @@ growth() {
     for count in 100000 300000 1000000 3000000 10000000; do bench growth-gaussians-$count many-$count $one --views 6; done
     for size in 135x240 270x480 540x960 1080x1920 2160x3840; do bench growth-pixels-$size "$trained" $one --size $size; done
 }
+blend() { # NAME SCENE OPTIONS...
+    name=$1 file=$(scene_of "$2")
+    shift 2
+    say "render_backward $name"
+    "$programs/render_backward" "$file" $views --name "$name" "$@" --benchmark_out_format=json \
+        --benchmark_out="$out/render_backward-$name.json" >"$out/render_backward-$name.txt" 2>&1 ||
+        { cat "$out/render_backward-$name.txt"; failed="$failed render_backward-$name"; }
+}
 render_backward() {
     for kind in "$trained" many-3000000 huge-300; do
-        say "render_backward $kind"
-        "$programs/render_backward" "$(scene_of "$kind")" $views --name "$kind" --benchmark_out_format=json \
-            --benchmark_out="$out/render_backward-$kind.json" >"$out/render_backward-$kind.txt" 2>&1 ||
-            { cat "$out/render_backward-$kind.txt"; failed="$failed render_backward-$kind"; }
+        blend "$kind" "$kind"
+        for size in 256x256 540x960 3840x2160; do
+            blend "$kind-$size" "$kind" --size $size --benchmark_filter=pixels
+        done
     done
 }
 tuner() {

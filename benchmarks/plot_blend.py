@@ -19,7 +19,7 @@ LABELS = {"render": "forward blend", "render backward": "backward blend"}
 STRATEGIES = {"serial": "#e69f00", "bfly": "#009e73", "tree": "#0072b2"}  # those with a threshold
 LEVELS = {"atomic": ("#000000", "--"), "block": ("#999999", "--"), "fixed": ("#8b4513", "--"), "cub": ("#d55e00", ":"),
           "floor_a": ("#56b4e9", "-."), "floor_b": ("#cc79a7", "-.")}
-RUN = re.compile(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)")
+RUN = re.compile(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)(?:/pixels:(\d+))?")
 
 
 def load(folder, kind):
@@ -31,13 +31,16 @@ def load(folder, kind):
     return reports
 
 
-def times(report):
-    """{(way, threshold): (median in ms, deviation over mean)} of a report of render_backward."""
-    found = {}
+def runs(report):
+    """(way, threshold, pixels or None, median in ms, deviation over mean) of a report of render_backward."""
     for run in report["benchmarks"]:
-        way, _, threshold = RUN.fullmatch(run["run_name"].split("/iterations")[0]).groups()
-        found[way, int(threshold)] = (run["median"] * 1e-3, run["cv"])
-    return found
+        way, _, threshold, pixels = RUN.fullmatch(run["name"]).groups()
+        yield way, int(threshold), pixels and int(pixels), run["median"] * 1e-3, run["cv"]
+
+
+def times(report):
+    """{(way, threshold): (median in ms, deviation over mean)}, with as many pixels a thread as proposed."""
+    return {(way, threshold): (median, cv) for way, threshold, pixels, median, cv in runs(report) if not pixels}
 
 
 def stage(report, name):
@@ -86,9 +89,23 @@ def print_stages(reports):
         print(f"\nparameters: {r['parameter_bytes']:,} bytes")
 
 
+def print_pixels(reports):
+    rows = []
+    for name, report in reports.items():
+        found = {pixels: median for _, _, pixels, median, _ in runs(report) if pixels}
+        if found:
+            context = report["context"]
+            rows.append([name, f"{context['width']}x{context['height']}", context["pixels_per_thread"],
+                         *(ms(found[pixels]) for pixels in sorted(found))])
+    if rows:
+        table(["scene", "image", "gs_bin proposes", "1", "2", "4"], rows)
+
+
 def print_strategies(reports):
     for name, report in reports.items():
         found = times(report)
+        if not any(threshold for _, threshold in found):
+            continue
         thresholds = sorted({threshold for _, threshold in found})
         print(f"\n{name}: backward blend, ms (median of the repetitions):")
         table(["", *thresholds],
@@ -150,6 +167,7 @@ def draw(bench, backward, device, folder):
         pyplot.close(figure)
         print(f"drawn: {path}", file=sys.stderr)
 
+    backward = {name: report for name, report in backward.items() if ("tree", 0) in times(report)}
     if backward:
         figure, plots = pyplot.subplots(1, len(backward), figsize=(4 * len(backward), 4.4), squeeze=False,
                                         layout="constrained")
@@ -199,6 +217,7 @@ def main():
     print(", ".join(devices))
     print_stages(bench)
     print_strategies(backward)
+    print_pixels(backward)
     print_growth(bench, "gaussians")
     print_growth(bench, "pixels")
     print_tuner(tuner)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How fast the flagship's backward blend is on a scene, with every strategy and threshold of libgs, with
 // cub::WarpReduce, and without what it could not be faster than: floor_a drops the commit and keeps the tree,
-// floor_b drops both.
+// floor_b drops both. And with 1, 2 and 4 pixels a thread, whichever of them gs_bin proposes.
 //
 //     render_backward SCENE.ply --cameras DATA [options] [--benchmark_...]
 //
@@ -125,7 +125,9 @@ struct bench {
         return frame;
     }
 
-    void run(const gs_frame &f, int w, int threshold) {
+    // pixels: of a thread; 0: as gs_bin proposes.
+    void run(gs_frame f, int w, int threshold, int pixels = 0) {
+        if (pixels > 0) f.lists.pixels_per_thread = pixels;
         const gs_camera &camera = f.camera;
         if (w < GS_REDUCTIONS) {
             check(gs_render_backward(f.splats, count, &f.lists, camera.width, camera.height, f.background,
@@ -152,8 +154,8 @@ struct bench {
     }
 
     // A floor adds nothing; everyone else what the first strategy adds, by the norm.
-    bool is_right(int w, int threshold) {
-        run(views[0], w, threshold);
+    bool is_right(int w, int threshold, int pixels) {
+        run(views[0], w, threshold, pixels);
         const std::vector<float> found = moments_now();
         double difference = 0, size = 0;
         for (size_t i = 0; i < found.size(); i++) {
@@ -164,10 +166,10 @@ struct bench {
         return difference <= 1e-8 * size;
     }
 
-    double milliseconds(const gs_frame &f, int w, int threshold) {
+    double milliseconds(const gs_frame &f, int w, int threshold, int pixels) {
         DEVICE_CHECK(cudaMemsetAsync(scrubbed, 0, scrubbed_bytes, nullptr));
         DEVICE_CHECK(cudaEventRecord(begin, nullptr));
-        run(f, w, threshold);
+        run(f, w, threshold, pixels);
         DEVICE_CHECK(cudaEventRecord(end, nullptr));
         DEVICE_CHECK(cudaEventSynchronize(end));
         float ms = 0;
@@ -177,36 +179,41 @@ struct bench {
 };
 
 // Called once a repetition; `checked` is the run's own.
-void measure(benchmark::State &state, bench &b, int w, int threshold, bool &checked) {
-    if (!checked && !b.is_right(w, threshold)) {
+void measure(benchmark::State &state, bench &b, int w, int threshold, int pixels, bool &checked) {
+    if (!checked && !b.is_right(w, threshold, pixels)) {
         state.SkipWithError("wrong moments");
         return;
     }
     checked = true;
     for (auto _ : state) {
         double sum = 0;
-        for (const gs_frame &view : b.views) sum += b.milliseconds(view, w, threshold);
+        for (const gs_frame &view : b.views) sum += b.milliseconds(view, w, threshold, pixels);
         state.SetIterationTime(sum * 1e-3 / double(b.views.size()));
     }
 }
 
 void register_all(bench &b, const std::string &scene, int repetitions) {
+    const auto add = [&b, repetitions](const std::string &name, int w, int threshold, int pixels) {
+        benchmark::RegisterBenchmark(
+            name.c_str(),
+            [&b, w, threshold, pixels, checked = false](benchmark::State &state) mutable {
+                measure(state, b, w, threshold, pixels, checked);
+            })
+            ->Iterations(1)
+            ->Repetitions(repetitions)
+            ->ReportAggregatesOnly()
+            ->UseManualTime()
+            ->Unit(benchmark::kMicrosecond);
+    };
+    const auto prefix = [&scene](int w) {
+        return std::string("render_backward/") + name_of(w) + "/scene:" + scene;
+    };
     for (int w = 0; w < ways; w++)
-        for (const int threshold : axes::thresholds) {
-            if (threshold != 0 && !has_threshold(w)) continue;
-            const std::string name = std::string("render_backward/") + name_of(w) + "/scene:" + scene +
-                                     "/threshold:" + std::to_string(threshold);
-            benchmark::RegisterBenchmark(
-                name.c_str(),
-                [&b, w, threshold, checked = false](benchmark::State &state) mutable {
-                    measure(state, b, w, threshold, checked);
-                })
-                ->Iterations(1)
-                ->Repetitions(repetitions)
-                ->ReportAggregatesOnly()
-                ->UseManualTime()
-                ->Unit(benchmark::kMicrosecond);
-        }
+        for (const int threshold : axes::thresholds)
+            if (threshold == 0 || has_threshold(w))
+                add(prefix(w) + "/threshold:" + std::to_string(threshold), w, threshold, 0);
+    for (const int pixels : {1, 2, 4})
+        add(prefix(GS_TREE) + "/threshold:8/pixels:" + std::to_string(pixels), GS_TREE, 8, pixels);
 }
 
 void describe(const bench &b, const char *scene, const bench_view_options &options) {

@@ -8,6 +8,7 @@ the single views and runs, names of files without their folders.
 import argparse
 import json
 import os
+import sys
 
 SETTING = ("date", "device", "cuda_runtime", "cub", "version", "gaussians", "views", "width", "height", "pairs",
            "pixels_per_thread")
@@ -25,9 +26,12 @@ def trimmed(report):
         context = {key: report["context"][key] for key in SETTING if key in report["context"]}
         runs = {}
         for entry in report["benchmarks"]:
+            if entry.get("error_occurred"):
+                sys.exit(f"{entry['name']}: {entry.get('error_message')}")
             if entry.get("aggregate_name") in ("median", "cv"):
-                run = runs.setdefault(entry["run_name"], {"run_name": entry["run_name"]})
-                run[entry["aggregate_name"]] = entry["real_time"]
+                name = entry["run_name"].split("/iterations")[0]
+                run = runs.setdefault(name, {"name": name})
+                run[entry["aggregate_name"]] = float(f"{entry['real_time']:.5g}")
         return {"context": context, "unit": "us", "benchmarks": list(runs.values())}
     if isinstance(report.get("views"), list):  # splat bench
         views = report.pop("views")
