@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+#include "l1_loss.h"
+#include "device.h"
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+#include <vector>
+
+namespace {
+
+struct outcome {
+    double loss;
+    std::vector<float> gradient;
+};
+
+outcome loss_of(const std::vector<float> &value, const std::vector<float> &target) {
+    const size_t bytes = value.size() * sizeof(float);
+    const int64_t count = int64_t(value.size());
+    float *device[3];
+    for (float *&array : device) array = static_cast<float *>(device_allocate(bytes));
+    void *loss = device_allocate(L1_LOSS_BYTES);
+    device_upload(device[0], value.data(), bytes);
+    device_upload(device[1], target.data(), bytes);
+    l1_loss(device[0], device[1], count, loss, device[2], NULL);
+    outcome out = {l1_loss_read(loss, count), std::vector<float>(value.size())};
+    device_download(out.gradient.data(), device[2], bytes);
+    l1_loss(device[0], device[1], count, loss, NULL, NULL);
+    const double again = l1_loss_read(loss, count);
+    EXPECT_TRUE(again == out.loss || (std::isnan(again) && std::isnan(out.loss)));
+    device_free(loss);
+    for (float *array : device) device_free(array);
+    return out;
+}
+
+TEST(l1_loss, is_the_mean_difference_with_its_slope) {
+    for (const size_t count : {1u, 31u, 2048u, 2049u, 30011u}) {
+        std::mt19937 random{unsigned(count)};
+        std::vector<float> value(count), target(count);
+        double sum = 0;
+        for (size_t i = 0; i < count; i++) {
+            value[i] = float(random()) / 4294967296.0f;
+            target[i] = i % 7 == 0 ? value[i] : float(random()) / 4294967296.0f;
+            sum += std::abs(double(value[i]) - target[i]);
+        }
+        const outcome result = loss_of(value, target);
+        EXPECT_NEAR(result.loss, sum / double(count), 1e-6) << count;
+        for (size_t i = 0; i < count; i++) {
+            const float slope = float(1.0 / double(count));
+            ASSERT_EQ(result.gradient[i], value[i] > target[i] ? slope : value[i] < target[i] ? -slope : 0);
+        }
+    }
+}
+
+TEST(l1_loss, of_a_nan_is_nan) {
+    std::vector<float> value(5000, 0.5f);
+    value[4321] = NAN;
+    EXPECT_TRUE(std::isnan(loss_of(value, std::vector<float>(5000, 0.25f)).loss));
+}
+
+} // namespace
