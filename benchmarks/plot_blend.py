@@ -19,7 +19,7 @@ LABELS = {"render": "forward blend", "render backward": "backward blend"}
 STRATEGIES = {"serial": "#e69f00", "bfly": "#009e73", "tree": "#0072b2"}  # those with a threshold
 LEVELS = {"atomic": ("#000000", "--"), "block": ("#999999", "--"), "fixed": ("#8b4513", "--"), "cub": ("#d55e00", ":"),
           "floor_a": ("#56b4e9", "-."), "floor_b": ("#cc79a7", "-.")}
-RUN = re.compile(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)(?:/pixels:(\d+))?")
+RUN = re.compile(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)(?:/pixels:(\d)/split:(\d))?")
 
 
 def load(folder, kind):
@@ -32,15 +32,15 @@ def load(folder, kind):
 
 
 def runs(report):
-    """(way, threshold, pixels or None, median in ms, deviation over mean) of a report of render_backward."""
+    """(way, threshold, pixels or None, split, median in ms, deviation over mean) of a report of render_backward."""
     for run in report["benchmarks"]:
-        way, _, threshold, pixels = RUN.fullmatch(run["name"]).groups()
-        yield way, int(threshold), pixels and int(pixels), run["median"] * 1e-3, run["cv"]
+        way, _, threshold, pixels, split = RUN.fullmatch(run["name"]).groups()
+        yield way, int(threshold), pixels, split, run["median"] * 1e-3, run["cv"]
 
 
 def times(report):
-    """{(way, threshold): (median in ms, deviation over mean)}, with as many pixels a thread as proposed."""
-    return {(way, threshold): (median, cv) for way, threshold, pixels, median, cv in runs(report) if not pixels}
+    """{(way, threshold): (median in ms, deviation over mean)}, the work divided as gs_bin proposes."""
+    return {(way, threshold): (median, cv) for way, threshold, pixels, _, median, cv in runs(report) if not pixels}
 
 
 def stage(report, name):
@@ -89,16 +89,17 @@ def print_stages(reports):
         print(f"\nparameters: {r['parameter_bytes']:,} bytes")
 
 
-def print_pixels(reports):
-    rows = []
+def print_divisions(reports):
+    rows, columns = [], [(pixels, split) for pixels in "124" for split in "01"]
     for name, report in reports.items():
-        found = {pixels: median for _, _, pixels, median, _ in runs(report) if pixels}
-        if found:
-            context = report["context"]
-            rows.append([name, f"{context['width']}x{context['height']}", context["pixels_per_thread"],
-                         *(ms(found[pixels]) for pixels in sorted(found))])
+        found = {(pixels, split): median for _, _, pixels, split, median, _ in runs(report) if pixels}
+        context = report["context"]
+        rows.append([name, f"{context['width']}x{context['height']}",
+                     f"{context['pixels_per_thread']}, {int(context['split_tiles']):,} of {int(context['tiles']):,}",
+                     *(ms(found[column]) for column in columns)])
     if rows:
-        table(["scene", "image", "gs_bin proposes", "1", "2", "4"], rows)
+        table(["scene", "image", "gs_bin proposes: pixels, lists split",
+               *(f"{pixels}, split" if split == "1" else pixels for pixels, split in columns)], rows)
 
 
 def print_strategies(reports):
@@ -217,7 +218,7 @@ def main():
     print(", ".join(devices))
     print_stages(bench)
     print_strategies(backward)
-    print_pixels(backward)
+    print_divisions(backward)
     print_growth(bench, "gaussians")
     print_growth(bench, "pixels")
     print_tuner(tuner)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // How fast the flagship's backward blend is on a scene, with every strategy and threshold of libgs, with
 // cub::WarpReduce, and without what it could not be faster than: floor_a drops the commit and keeps the tree,
-// floor_b drops both. And with 1, 2 and 4 pixels a thread, whichever of them gs_bin proposes.
+// floor_b drops both. And the tree with 1, 2 and 4 pixels a thread, with long lists whole (split:0) and split
+// (split:1), whatever gs_bin proposes.
 //
 //     render_backward SCENE.ply --cameras DATA [options] [--benchmark_...]
 //
@@ -28,6 +29,12 @@ namespace {
 
 // The reductions of libgs, then what is for comparison only.
 enum way { cub_warp_reduce = GS_REDUCTIONS, floor_a, floor_b, ways };
+
+// How the work is divided among threads.
+struct division {
+    int pixels; // of a thread; 0: all as gs_bin proposes
+    bool split; // long lists, as gs_bin proposes; else none
+};
 
 const char *name_of(int w) {
     return w < GS_REDUCTIONS ? gs_reduction_name(gs_reduction(w))
@@ -84,7 +91,7 @@ struct bench {
 
         const gs_gaussians gaussians = upload(host);
         for (size_t v = 0; v < chosen.count; v++) views.push_back(rendered(gaussians, chosen.cameras[v]));
-        run(views[0], GS_BFLY, 0);
+        run(views[0], GS_BFLY, 0, {});
         expected = moments_now();
     }
 
@@ -125,9 +132,9 @@ struct bench {
         return frame;
     }
 
-    // pixels: of a thread; 0: as gs_bin proposes.
-    void run(gs_frame f, int w, int threshold, int pixels = 0) {
-        if (pixels > 0) f.lists.pixels_per_thread = pixels;
+    void run(gs_frame f, int w, int threshold, const division &by) {
+        if (by.pixels > 0) f.lists.pixels_per_thread = by.pixels;
+        if (by.pixels > 0 && !by.split) f.lists.split_tiles = 0;
         const gs_camera &camera = f.camera;
         if (w < GS_REDUCTIONS) {
             check(gs_render_backward(f.splats, count, &f.lists, camera.width, camera.height, f.background,
@@ -154,8 +161,8 @@ struct bench {
     }
 
     // A floor adds nothing; everyone else what the first strategy adds, by the norm.
-    bool is_right(int w, int threshold, int pixels) {
-        run(views[0], w, threshold, pixels);
+    bool is_right(int w, int threshold, const division &by) {
+        run(views[0], w, threshold, by);
         const std::vector<float> found = moments_now();
         double difference = 0, size = 0;
         for (size_t i = 0; i < found.size(); i++) {
@@ -166,10 +173,10 @@ struct bench {
         return difference <= 1e-8 * size;
     }
 
-    double milliseconds(const gs_frame &f, int w, int threshold, int pixels) {
+    double milliseconds(const gs_frame &f, int w, int threshold, const division &by) {
         DEVICE_CHECK(cudaMemsetAsync(scrubbed, 0, scrubbed_bytes, nullptr));
         DEVICE_CHECK(cudaEventRecord(begin, nullptr));
-        run(f, w, threshold, pixels);
+        run(f, w, threshold, by);
         DEVICE_CHECK(cudaEventRecord(end, nullptr));
         DEVICE_CHECK(cudaEventSynchronize(end));
         float ms = 0;
@@ -179,25 +186,25 @@ struct bench {
 };
 
 // Called once a repetition; `checked` is the run's own.
-void measure(benchmark::State &state, bench &b, int w, int threshold, int pixels, bool &checked) {
-    if (!checked && !b.is_right(w, threshold, pixels)) {
+void measure(benchmark::State &state, bench &b, int w, int threshold, const division &by, bool &checked) {
+    if (!checked && !b.is_right(w, threshold, by)) {
         state.SkipWithError("wrong moments");
         return;
     }
     checked = true;
     for (auto _ : state) {
         double sum = 0;
-        for (const gs_frame &view : b.views) sum += b.milliseconds(view, w, threshold, pixels);
+        for (const gs_frame &view : b.views) sum += b.milliseconds(view, w, threshold, by);
         state.SetIterationTime(sum * 1e-3 / double(b.views.size()));
     }
 }
 
 void register_all(bench &b, const std::string &scene, int repetitions) {
-    const auto add = [&b, repetitions](const std::string &name, int w, int threshold, int pixels) {
+    const auto add = [&b, repetitions](const std::string &name, int w, int threshold, division by) {
         benchmark::RegisterBenchmark(
             name.c_str(),
-            [&b, w, threshold, pixels, checked = false](benchmark::State &state) mutable {
-                measure(state, b, w, threshold, pixels, checked);
+            [&b, w, threshold, by, checked = false](benchmark::State &state) mutable {
+                measure(state, b, w, threshold, by, checked);
             })
             ->Iterations(1)
             ->Repetitions(repetitions)
@@ -211,14 +218,20 @@ void register_all(bench &b, const std::string &scene, int repetitions) {
     for (int w = 0; w < ways; w++)
         for (const int threshold : axes::thresholds)
             if (threshold == 0 || has_threshold(w))
-                add(prefix(w) + "/threshold:" + std::to_string(threshold), w, threshold, 0);
+                add(prefix(w) + "/threshold:" + std::to_string(threshold), w, threshold, {});
     for (const int pixels : {1, 2, 4})
-        add(prefix(GS_TREE) + "/threshold:8/pixels:" + std::to_string(pixels), GS_TREE, 8, pixels);
+        for (const bool split : {false, true})
+            add(prefix(GS_TREE) + "/threshold:8/pixels:" + std::to_string(pixels) +
+                    "/split:" + (split ? "1" : "0"),
+                GS_TREE, 8, {pixels, split});
 }
 
 void describe(const bench &b, const char *scene, const bench_view_options &options) {
-    double pairs = 0;
-    for (const gs_frame &view : b.views) pairs += double(view.lists.pairs) / double(b.views.size());
+    double pairs = 0, split = 0; // means over the views
+    for (const gs_frame &view : b.views) {
+        pairs += double(view.lists.pairs) / double(b.views.size());
+        split += view.lists.split_tiles / double(b.views.size());
+    }
     const gs_frame &first = b.views[0];
     const auto number = [](double value) { return std::to_string(int64_t(value + 0.5)); };
     benchmark::AddCustomContext("device", device_name());
@@ -232,6 +245,8 @@ void describe(const bench &b, const char *scene, const bench_view_options &optio
     benchmark::AddCustomContext("width", number(first.camera.width));
     benchmark::AddCustomContext("height", number(first.camera.height));
     benchmark::AddCustomContext("pairs", number(pairs));
+    benchmark::AddCustomContext("tiles", number(first.lists.tiles_x * first.lists.tiles_y));
+    benchmark::AddCustomContext("split_tiles", number(split));
     benchmark::AddCustomContext("pixels_per_thread", number(first.lists.pixels_per_thread));
 }
 

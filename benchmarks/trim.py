@@ -11,7 +11,7 @@ import os
 import sys
 
 SETTING = ("date", "device", "cuda_runtime", "cub", "version", "gaussians", "views", "width", "height", "pairs",
-           "pixels_per_thread")
+           "tiles", "split_tiles", "pixels_per_thread")
 
 
 def mean_of(views, key):
