@@ -9,6 +9,8 @@
 #include "device.h"
 #include "launch.cuh"
 #include "random.h"
+#include <distwar/tune.h>
+#include <algorithm>
 #include <benchmark/benchmark.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,14 +20,14 @@
 
 namespace {
 
-enum { REPETITIONS = 11, INPUTS = 3, CHECKED_WARPS = 256, MAX_STRIDE = 16 };
+enum { REPETITIONS = 9, INPUTS = 3, CHECKED_WARPS = 256, CHECKED_TARGETS = 1 << 16, MAX_STRIDE = 16 };
 
 struct shape {
     axes::way way;
     int active, keys, K, targets, threshold;
 };
 
-using kernel = void (*)(const slots *, uint32_t, int, float *);
+using kernel = void (*)(const slots *, uint32_t, int, void *, unsigned *);
 template <int K>
 kernel kernel_of(axes::way w) {
     static_assert(axes::record_stride<K> <= MAX_STRIDE, "the table has room for less");
@@ -37,9 +39,12 @@ kernel kernel_of(axes::way w) {
     case axes::bfly:
         return aggregate<axes::bfly, K>;
     case axes::tree:
+    case axes::tuned:
         return aggregate<axes::tree, K>;
     case axes::tree_uniform:
         return aggregate<axes::tree_uniform, K>;
+    case axes::fixed:
+        return aggregate<axes::fixed, K>;
     case axes::cub:
         return aggregate<axes::cub, K>;
 #if HAS_WARP_REDUCE_BATCHED
@@ -48,6 +53,14 @@ kernel kernel_of(axes::way w) {
 #endif
     case axes::cg:
         return aggregate<axes::cg, K>;
+    case axes::totals:
+        return aggregate<axes::totals, K>;
+    case axes::cub_totals:
+        return aggregate<axes::cub_totals, K>;
+    case axes::commit:
+        return aggregate<axes::commit, K>;
+    case axes::nothing:
+        return aggregate<axes::nothing, K>;
     default:
         return nullptr;
     }
@@ -77,10 +90,11 @@ struct bench {
     cudaEvent_t begin, end;
     void *scrubbed;
     size_t scrubbed_bytes;
-    float *table;
+    void *table;
+    unsigned *flag; // of reduce_fixed
     slots *input[INPUTS];
     std::vector<slots> first_input; // of the checked warps
-    int active = 0, keys = 0;       // of the inputs
+    int active = -1, keys = -1;     // of the inputs
     unsigned next_input = 0;
 
     bench() {
@@ -90,7 +104,9 @@ struct bench {
         DEVICE_CHECK(cudaGetDeviceProperties(&properties, 0));
         scrubbed_bytes = 2 * size_t(properties.l2CacheSize);
         scrubbed = device_allocate(scrubbed_bytes);
-        table = device_array<float>(size_t(1 << 20) * MAX_STRIDE);
+        table = device_array<long long>(size_t(1 << 20) * MAX_STRIDE);
+        flag = device_array<unsigned>(1);
+        device_clear(flag, sizeof *flag);
         for (slots *&one : input) one = device_array<slots>(size_t(WARPS) * 32);
     }
 
@@ -102,14 +118,14 @@ struct bench {
         for (int i = 0; i < INPUTS; ++i) {
             random_stream random = {uint64_t(i)};
             for (size_t warp = 0; warp < WARPS; ++warp) {
-                uint8_t slot[32][TURNS];
-                for (int turn = 0; turn < TURNS; ++turn) {
+                uint8_t slot[32][SLOTS];
+                for (int turn = 0; turn < SLOTS; ++turn) {
                     const uint64_t bits = random_bits(&random);
                     const unsigned odd = bits >> 8 | 1, offset = bits & 31;
+                    const unsigned adds = active == axes::mixed ? 1 + (bits >> 40) % 32 : unsigned(active);
                     for (unsigned lane = 0; lane < 32; ++lane) {
                         const unsigned place = (lane * odd + offset) % 32;
-                        slot[lane][turn] =
-                            uint8_t(place < unsigned(active) ? place % unsigned(keys) : unsigned(NO_SLOT));
+                        slot[lane][turn] = uint8_t(place < adds ? place % unsigned(keys) : unsigned(NO_SLOT));
                     }
                 }
                 memcpy(&made[warp * 32], slot, sizeof(slot));
@@ -121,7 +137,18 @@ struct bench {
 
     void run(const shape &s, const slots *given, int warps) {
         DEVICE_CHECK(launch(nullptr, warps * 32 / BLOCK, BLOCK, kernel_of(s.way, s.K), given,
-                            uint32_t(s.targets), s.threshold, table));
+                            uint32_t(s.targets), s.threshold, table, flag));
+    }
+    // Milliseconds of a launch, by events, the L2 cache having been overwritten.
+    float time(const shape &s) {
+        DEVICE_CHECK(cudaMemsetAsync(scrubbed, int(next_input), scrubbed_bytes, nullptr));
+        DEVICE_CHECK(cudaEventRecord(begin, nullptr));
+        run(s, input[next_input++ % INPUTS], WARPS);
+        DEVICE_CHECK(cudaEventRecord(end, nullptr));
+        DEVICE_CHECK(cudaEventSynchronize(end));
+        float ms = 0;
+        DEVICE_CHECK(cudaEventElapsedTime(&ms, begin, end));
+        return ms;
     }
 };
 
@@ -130,51 +157,72 @@ std::vector<float> exact_sums(const shape &s, const std::vector<slots> &input) {
     const int stride = axes::stride_of(s.K);
     std::vector<float> sum(size_t(s.targets) * stride);
     for (uint32_t thread = 0; thread < CHECKED_WARPS * 32; ++thread) {
-        uint8_t slot[TURNS];
+        uint8_t slot[SLOTS];
         memcpy(slot, &input[thread], sizeof(slot));
-        for (uint32_t turn = 0; turn < TURNS; ++turn) {
-            if (slot[turn] == NO_SLOT) continue;
-            const size_t key = (first_key(thread / 32, turn, s.targets) + slot[turn]) % s.targets;
-            for (int k = 0; k < s.K; ++k) sum[key * stride + k] += value_of(thread, turn, k);
+        uint32_t draw = first_draw(thread / 32);
+        for (uint32_t turn = 0; turn < TURNS; ++turn, draw = next_draw(draw)) {
+            if (slot[turn % SLOTS] == NO_SLOT) continue;
+            const size_t key = (first_key(draw, s.targets) + slot[turn % SLOTS]) % s.targets;
+            for (int k = 0; k < s.K; ++k) sum[key * stride + k] += value_of(thread, k);
         }
     }
     return sum;
 }
 
-bool is_right(bench &b, const shape &s) {
+bool is_right(bench &b, shape s) {
+    s.targets = std::min(s.targets, int(CHECKED_TARGETS));
     const std::vector<float> expected = exact_sums(s, b.first_input);
     std::vector<float> found(expected.size());
-    device_clear(b.table, expected.size() * sizeof(float));
+    const bool fixed = s.way == axes::fixed;
+    device_clear(b.table, expected.size() * (fixed ? sizeof(long long) : sizeof(float)));
     b.run(s, b.input[0], CHECKED_WARPS);
-    device_download(found.data(), b.table, found.size() * sizeof(float));
+    if (fixed) {
+        std::vector<long long> sums(expected.size());
+        device_download(sums.data(), b.table, sums.size() * sizeof(long long));
+        for (size_t i = 0; i < sums.size(); ++i) found[i] = float(double(sums[i]) / FIXED_SCALE);
+    } else
+        device_download(found.data(), b.table, found.size() * sizeof(float));
     return found == expected;
 }
 
-// Called once a repetition; `checked` is the run's own.
-void measure(benchmark::State &state, bench &b, const shape &s, bool &checked) {
+// Lets the tuner choose among all thresholds while the kernel runs. The threshold it settled on.
+int tuned_threshold(bench &b, shape s) {
+    std::vector<tune_candidate> candidates;
+    for (const int threshold : axes::thresholds) candidates.push_back({axes::tree, threshold});
+    tuner t;
+    if (!tune_init(&t, candidates.data(), int(candidates.size()))) return -1;
+    for (int launches = 0; launches < 5000 && !t.known; ++launches) {
+        const tune_launch next = tune_choose(&t);
+        s.threshold = next.threshold;
+        const float ms = b.time(s);
+        if (next.ticket >= 0) tune_report(&t, next.ticket, ms, 1);
+    }
+    return t.known ? t.candidates[t.best].threshold : -1;
+}
+
+// Called once a repetition; `checked` and `threshold` are the run's own.
+void measure(benchmark::State &state, bench &b, shape s, bool &checked, int &threshold) {
     b.make_inputs(s.active, s.keys);
     if (!checked) {
-        if (!is_right(b, s)) {
+        if (!axes::is_floor(s.way) && !is_right(b, s)) {
             state.SkipWithError("wrong sums");
             return;
         }
         b.run(s, b.input[0], WARPS); // the first launch takes longer
+        threshold = s.way == axes::tuned ? tuned_threshold(b, s) : s.threshold;
+        if (threshold < 0) {
+            state.SkipWithError("the tuner came to no end");
+            return;
+        }
         checked = true;
     }
-    for (auto _ : state) {
-        DEVICE_CHECK(cudaMemsetAsync(b.scrubbed, int(b.next_input), b.scrubbed_bytes, nullptr));
-        DEVICE_CHECK(cudaEventRecord(b.begin, nullptr));
-        b.run(s, b.input[b.next_input++ % INPUTS], WARPS);
-        DEVICE_CHECK(cudaEventRecord(b.end, nullptr));
-        DEVICE_CHECK(cudaEventSynchronize(b.end));
-        float ms = 0;
-        DEVICE_CHECK(cudaEventElapsedTime(&ms, b.begin, b.end));
-        state.SetIterationTime(ms * 1e-3);
-    }
-    const double adds_a_call = double(s.active) * s.K, adds = adds_a_call * TURNS * WARPS;
+    s.threshold = threshold;
+    for (auto _ : state) state.SetIterationTime(b.time(s) * 1e-3);
+    const double adds_a_call = (s.active == axes::mixed ? 16.5 : s.active) * s.K;
     state.counters["adds_per_second"] =
-        benchmark::Counter(adds, benchmark::Counter::kIsIterationInvariantRate);
-    if (has_stated_cost(s.way)) {
+        benchmark::Counter(adds_a_call * TURNS * WARPS, benchmark::Counter::kIsIterationInvariantRate);
+    if (s.way == axes::tuned) state.counters["chosen_threshold"] = threshold;
+    if (has_stated_cost(s.way) && s.active != axes::mixed) {
         const call_cost cost = cost_of(s.way, s.active, s.keys, s.K, s.threshold);
         state.counters["shuffles_per_add"] = cost.shuffles / adds_a_call;
         state.counters["atomic_instructions_per_add"] = cost.atomic_instructions / adds_a_call;
@@ -201,8 +249,8 @@ void register_all(bench &b) {
                                 "/threshold:" + std::to_string(threshold);
                             benchmark::RegisterBenchmark(
                                 name.c_str(),
-                                [&b, s, checked = false](benchmark::State &state) mutable {
-                                    measure(state, b, s, checked);
+                                [&b, s, checked = false, chosen = 0](benchmark::State &state) mutable {
+                                    measure(state, b, s, checked, chosen);
                                 })
                                 ->Iterations(1)
                                 ->Repetitions(REPETITIONS)

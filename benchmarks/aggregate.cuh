@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The kernel that is measured, over every way of adding: each warp makes TURNS calls, one after another, each
-// with another record as its target. Values come from registers, so that the adding is what takes the time.
+// with another record as its target. Values stay in registers and a target costs two instructions, so that
+// the adding is what takes the time; and all K values differ, or compilers would sum equal ones once.
 #ifndef BENCHMARKS_AGGREGATE_CUH
 #define BENCHMARKS_AGGREGATE_CUH
 
@@ -8,6 +9,7 @@
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 #include <cub/warp/warp_reduce.cuh>
+#include <distwar/fixed.cuh>
 #include <distwar/reduce.cuh>
 #include <stdint.h>
 #if CUB_VERSION >= 300400
@@ -17,43 +19,85 @@
 #define HAS_WARP_REDUCE_BATCHED 0
 #endif
 
-enum { WARPS = 1 << 16, TURNS = 8, BLOCK = 256, NO_SLOT = 0xff };
+enum { WARPS = 1 << 15, TURNS = 16, SLOTS = 8, BLOCK = 256, NO_SLOT = 0xff };
 
-// What a thread does in its TURNS calls, a byte each, the first the lowest: NO_SLOT if it is not active, else
-// the number of its key among the warp's keys.
+// What a thread does in its calls, a byte each, the first the lowest, and again after SLOTS of them: NO_SLOT
+// if it is not active, else the number of its key among the warp's keys.
 typedef uint2 slots;
 
-// The first of the keys of a warp's call; the others follow it, cyclically.
-__host__ __device__ inline uint32_t first_key(uint32_t warp, uint32_t turn, uint32_t targets) {
-    uint32_t mixed = (warp * TURNS + turn) * 0x9e3779b1u;
+// The first keys of a warp's calls are drawn from a linear congruential sequence, by its upper bits; a call's
+// other keys follow its first, cyclically.
+__host__ __device__ inline uint32_t first_draw(uint32_t warp) {
+    uint32_t mixed = warp * 0x9e3779b1u;
     mixed ^= mixed >> 15;
     mixed *= 0x85ebca77u;
-    return uint32_t(uint64_t(mixed) * targets >> 32);
+    return mixed ^ mixed >> 13;
 }
-// Small whole numbers: sums of 2^21 of them are exact.
-__host__ __device__ inline float value_of(uint32_t thread, uint32_t turn, int k) {
-    const float even = float(thread % 4);
-    return (turn % 2 ? 3 - even : even) + float(k % 4);
+__host__ __device__ inline uint32_t next_draw(uint32_t draw) {
+    return draw * 1664525u + 1013904223u;
 }
+__host__ __device__ inline uint32_t first_key(uint32_t draw, uint32_t targets) {
+#ifdef __CUDA_ARCH__
+    return __umulhi(draw, targets);
+#else
+    return uint32_t(uint64_t(draw) * targets >> 32);
+#endif
+}
+// Small whole numbers: sums of 2^19 of them are exact.
+__host__ __device__ inline float value_of(uint32_t thread, int k) {
+    return float((thread + 3 * k) % 8 + k);
+}
+// reduce_fixed: what counts as 1, and the type of the sums.
+inline constexpr float FIXED_SCALE = 0x1p20f;
+template <axes::way W>
+struct sum_of {
+    using type = float;
+};
+template <>
+struct sum_of<axes::fixed> {
+    using type = long long;
+};
 
 // add<W, K>: the warp's active lanes add val to the record of their key. All 32 lanes call it. shared_key is
-// the key of all lanes, active or not, if the way is to be told.
+// the key of all lanes, active or not, if the way is to be told. `flag`: of reduce_fixed.
 template <axes::way W, int K>
-__device__ __forceinline__ void add(bool active, int key, int shared_key, const float (&val)[K], float *table,
-                                    int threshold) {
+__device__ __forceinline__ void add(bool active, int key, int shared_key, const float (&val)[K],
+                                    typename sum_of<W>::type *table, int threshold, unsigned *flag) {
     constexpr int stride = axes::record_stride<K>;
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const distwar::record<float> sink = {table, stride};
-    if constexpr (W == axes::tree_uniform) {
-        distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{shared_key}, val, sink,
-                             threshold);
-    } else if constexpr (W == axes::cub) {
+    const distwar::record<typename sum_of<W>::type> sink = {table, stride};
+    // For floors: uses a value in a way that the compiler cannot leave out, and that never happens.
+    const auto drop = [&](float value) {
+        if (value == -1) table[shared_key] = 1;
+    };
+    if constexpr (W == axes::nothing) {
+        drop(active ? val[0] : 0);
+    } else if constexpr (W == axes::commit) {
+        if (int(lane) < K) sink.add_one(shared_key, int(lane), active ? val[0] : 0);
+    } else if constexpr (W == axes::totals) {
+        float total[1];
+        distwar::tree_total(active, val, total);
+        drop(total[0]);
+    } else if constexpr (W == axes::tree_uniform) {
+        distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{shared_key}, val, sink);
+    } else if constexpr (W == axes::fixed) {
+        distwar::fixed_format<K> format;
+#pragma unroll
+        for (int k = 0; k < K; ++k) format.scale[k] = FIXED_SCALE;
+        format.flag = flag;
+        distwar::reduce_fixed(distwar::all_lanes, active, key, val, sink, format);
+    } else if constexpr (W == axes::cub || W == axes::cub_totals) {
         using reduction = cub::WarpReduce<float>;
         __shared__ typename reduction::TempStorage storage[BLOCK / 32];
         float total[K];
 #pragma unroll
         for (int k = 0; k < K; ++k) total[k] = reduction(storage[warp]).Sum(active ? val[k] : 0);
-        if (lane == 0)
+        if constexpr (W == axes::cub_totals) {
+            float any = total[0];
+#pragma unroll
+            for (int k = 1; k < K; ++k) any = fminf(any, total[k]);
+            drop(any);
+        } else if (lane == 0)
 #pragma unroll
             for (int k = 0; k < K; ++k) atomicAdd(table + size_t(shared_key) * stride + k, total[k]);
 #if HAS_WARP_REDUCE_BATCHED
@@ -84,20 +128,25 @@ __device__ __forceinline__ void add(bool active, int key, int shared_key, const 
 
 template <axes::way W, int K>
 __global__ void __launch_bounds__(BLOCK)
-    aggregate(const slots *given, uint32_t targets, int threshold, float *table) {
-    const uint32_t thread = blockIdx.x * BLOCK + threadIdx.x, warp = thread / 32;
+    aggregate(const slots *given, uint32_t targets, int threshold, void *table, unsigned *flag) {
+    const uint32_t thread = blockIdx.x * BLOCK + threadIdx.x;
     slots rest = given[thread];
+    uint32_t draw = first_draw(thread / 32);
+    float val[K];
+#pragma unroll
+    for (int k = 0; k < K; ++k) val[k] = value_of(thread, k);
 #pragma unroll 1
     for (uint32_t turn = 0; turn < TURNS; ++turn) {
-        const uint32_t slot = rest.x & 0xff, first = first_key(warp, turn, targets);
-        rest.x = __funnelshift_r(rest.x, rest.y, 8);
-        rest.y >>= 8;
+        const uint32_t slot = rest.x & 0xff, first = first_key(draw, targets);
+        draw = next_draw(draw);
+        rest = make_uint2(__funnelshift_r(rest.x, rest.y, 8), __funnelshift_r(rest.y, rest.x, 8));
         uint32_t key = first + slot;
         if (key >= targets) key -= targets;
-        float val[K];
 #pragma unroll
-        for (int k = 0; k < K; ++k) val[k] = value_of(thread, turn, k);
-        add<W, K>(slot != NO_SLOT, int(key), int(first), val, table, threshold);
+        for (int k = 0; k < K; ++k)
+            asm volatile("" : "+f"(val[k])); // nothing of them is computed before the loop
+        add<W, K>(slot != NO_SLOT, int(key), int(first), val, static_cast<typename sum_of<W>::type *>(table),
+                  threshold, flag);
     }
 }
 

@@ -6,12 +6,12 @@
 #include "axes.h"
 
 struct call_cost {
-    int shuffles, atomic_instructions, atomic_requests;
+    int shuffles, atomic_instructions, atomic_requests; // a shuffle of 8 bytes counts once
 };
 
-// Whether a way's cost is stated.
+// Whether a way's cost is stated. Of a mixed number of lanes none is.
 constexpr bool has_stated_cost(axes::way w) {
-    return w <= axes::tree_uniform;
+    return w <= axes::fixed;
 }
 
 // `active` lanes add K floats each to a record; they have `keys` distinct keys, of active / keys lanes each.
@@ -24,15 +24,15 @@ constexpr call_cost cost_of(axes::way w, int active, int keys, int K, int thresh
     if (w == axes::bfly)
         return keys == 1 ? call_cost{for_the_key + 5 * K, K, K} : call_cost{for_the_key, K, active * K};
 
-    int one_tree = 0, side_by_side = 0;
+    int one_tree = 0, turns = 0;
     for (int lanes = 2; lanes <= 32; lanes *= 2) one_tree += (K + lanes - 1) / lanes;
+    for (int lanes = 1; lanes < size; lanes *= 2) ++turns;
     if (keys == 1) return {for_the_key + one_tree, (K + 31) / 32, K};
-    const int looked = for_the_key;
-    if (size < 2 || size < threshold) return {looked, K, active * K};
-    for (int lanes = 1; lanes < size; lanes *= 2) side_by_side += K + (lanes > 1);
-    if (keys * (1 + one_tree) <= side_by_side)
-        return {looked + keys * (1 + one_tree), keys * ((K + 31) / 32), keys * K};
-    return {looked + side_by_side, K, keys * K};
+    if (size < 2 || size < threshold) return {for_the_key, K, active * K};
+    const int grouped = 2 * keys * (1 + one_tree), shuffled = 2 * turns * (K + 1), committed = 3 * keys * K;
+    if (grouped < (shuffled > committed ? shuffled : committed))
+        return {for_the_key + keys * (1 + one_tree), keys * ((K + 31) / 32), keys * K};
+    return {for_the_key + turns * K + turns - 1, K, keys * K};
 }
 
 #endif

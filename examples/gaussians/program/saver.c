@@ -28,8 +28,9 @@ checkpoint_key saver_key(saver *s) {
     return s->key;
 }
 
-bool saver_observe(saver *s, const training_state *state, fault *why) {
-    if (!asked && (s->interval == 0 || state->iteration % s->interval != 0)) return true;
+bool saver_observe(saver *s, const training_state *state, bool *saved, fault *why) {
+    *saved = asked || (s->interval > 0 && state->iteration % s->interval == 0);
+    if (!*saved) return true;
     const checkpoint_key key = saver_key(s);
     return checkpoint_write(s->path, &key, state, why);
 }

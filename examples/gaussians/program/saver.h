@@ -24,6 +24,7 @@ int saver_unwatch(void);
 const volatile sig_atomic_t *saver_asked(void); // not 0 from the signal on; training_observer.end
 // Writes a checkpoint if one is due after the state's last step. For training_observer.observe, which has to
 // be called at least at every step that the interval divides, and after the last.
-bool saver_observe(saver *s, const training_state *state, fault *why);
+// *saved: whether it did.
+bool saver_observe(saver *s, const training_state *state, bool *saved, fault *why);
 
 #endif

@@ -11,18 +11,22 @@
 #include "random_points.h"
 #include "reduction_option.h"
 #include "run_log.h"
+#include "saver.h"
 #include "start.h"
 #include "trainer.h"
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct train_options {
-    const char *data, *output, *background, *log;
-    int64_t downscale, iterations, seed, threshold, holdout, sh_degree, random, log_every, eval_every;
+    const char *data, *output, *background, *log, *checkpoint, *resume;
+    int64_t downscale, iterations, seed, threshold, holdout, sh_degree, random, log_every, eval_every,
+        checkpoint_every;
     double seconds;
     int reduction;
+    bool antialias, exposure, reproducible;
     density_options density;
     const option_spec *table; // of all of them
 } train_options;
@@ -67,6 +71,7 @@ static training_settings settings_from(const train_options *options, double exte
                                          .sh_constant = 2.5e-3f,
                                          .sh_rest = 2.5e-3f / 20},
                                .final_mean_rate = (float)(1.6e-6 * extent),
+                               .exposure_rate = 1e-3f,
                                .sh_interval = 1000,
                                .density =
                                    density_settings_from(&options->density, options->iterations, extent)};
@@ -114,6 +119,7 @@ static void print_summary(const train_options *options, const split *parts, cons
 static bool fetch_gaussians(gs_gaussians *host, const gs_gaussians *device, fault *why) {
     gaussians_free(host);
     if (!gaussians_allocate(host, device->count, device->sh_degree, why)) return false;
+    host->antialias = device->antialias;
     device_gaussians_download(host, device);
     int64_t dropped = gaussians_keep_finite(host);
     if (dropped > 0)
@@ -140,6 +146,7 @@ static int64_t log_interval(const train_options *options) {
 static bool open_log(run_log *log, const train_options *options, const split *parts,
                      const training_settings *settings, fault *why) {
     run_log_options wanted = {.path = options->log,
+                              .append = options->resume != NULL,
                               .every = log_interval(options),
                               .evaluate_every = options->eval_every,
                               .held_out = parts->views + parts->training,
@@ -150,34 +157,66 @@ static bool open_log(run_log *log, const train_options *options, const split *pa
     return true;
 }
 
+// Who looks on while training runs.
+typedef struct onlookers {
+    run_log log;
+    saver saver;
+} onlookers;
+
 static bool look_on(void *context, const training_state *state, const training_report *report, fault *why) {
-    return run_log_observe(context, state, report, why);
+    onlookers *all = context;
+    bool saved;
+    if (!run_log_observe(&all->log, state, report, why) || !saver_observe(&all->saver, state, &saved, why))
+        return false;
+    if (saved) run_log_checkpoint(&all->log, state->iteration, all->saver.path);
+    return true;
 }
 
-// From Gaussians in host memory to the file; `host` receives the trained ones.
+static int64_t common_divisor(int64_t a, int64_t b) {
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
+// Trains until the end, or until a signal comes: *asked then.
+static bool train_watched(training_state *state, const split *parts, const training_settings *settings,
+                          onlookers *all, training_report *report, int *asked, fault *why) {
+    const training_observer observer = {.observe = look_on,
+                                        .context = all,
+                                        .interval =
+                                            common_divisor(run_log_interval(&all->log), all->saver.interval),
+                                        .end = saver_asked()};
+    saver_watch();
+    const bool done = train(state, parts->views, parts->training, settings, &observer, report, why);
+    *asked = saver_unwatch();
+    if (done && *asked)
+        fprintf(stderr,
+                "splat: ended by a signal after iteration %lld, which is saved; to go on, add --resume %s\n",
+                (long long)state->iteration, all->saver.path);
+    return done;
+}
+
+// From where the state is to the file; `host` receives the trained Gaussians. *asked: the signal that ended
+// training, and then there is no file; or 0.
 static bool train_and_write(const train_options *options, const split *parts, gs_gaussians *host,
-                            training_settings *settings, fault *why) {
+                            training_state *state, const training_settings *settings, const saver *saving,
+                            int *asked, fault *why) {
     training_report report = {0};
-    run_log log = {0};
-    training_state state;
-    training_state_open(&state, host);
-    bool done = open_log(&log, options, parts, settings, why);
+    onlookers all = {.saver = *saving};
+    bool done = open_log(&all.log, options, parts, settings, why);
     if (done) {
-        const training_observer observer = {
-            .observe = look_on, .context = &log, .interval = run_log_interval(&log)};
-        run_log_start(&log, &state);
-        done = train(&state, parts->views, parts->training, settings, &observer, &report, why) &&
-               fetch_gaussians(host, &state.gaussians, why) && ply_write(options->output, host, why) &&
-               run_log_finish(&log, &state, &report, why);
+        run_log_start(&all.log, state);
+        done = train_watched(state, parts, settings, &all, &report, asked, why);
     }
-    if (done) print_summary(options, parts, host, &report, run_record_last_quality(&log.record));
+    if (done && !*asked)
+        done = fetch_gaussians(host, &state->gaussians, why) && ply_write(options->output, host, why) &&
+               run_log_finish(&all.log, state, &report, why);
+    if (done && !*asked)
+        print_summary(options, parts, host, &report, run_record_last_quality(&all.log.record));
     fault unwritten;
-    if (!run_log_close(&log, &unwritten) && done) {
+    if (!run_log_close(&all.log, &unwritten) && done) {
         *why = unwritten;
         done = false;
     }
     training_report_free(&report);
-    training_state_close(&state);
     return done;
 }
 
@@ -199,21 +238,47 @@ static bool start_at_random(const train_options *options, const split *parts, bo
     return done;
 }
 
-static bool start(const train_options *options, const split *parts, const dataset *data, double extent,
-                  gs_gaussians *host, fault *why) {
+static bool start_host(const train_options *options, const split *parts, const dataset *data, double extent,
+                       gs_gaussians *host, fault *why) {
     if (options->random > 0) return start_at_random(options, parts, data->cut_out, extent, host, why);
     return gaussians_from_points((const float(*)[3])data->points, (const uint8_t(*)[3])data->colors,
                                  data->point_count, (int)options->sh_degree, extent, host, why);
 }
 
-static bool train_on(const train_options *options, const float background[3], const dataset *data,
+static bool start(const train_options *options, const split *parts, const dataset *data, double extent,
+                  gs_gaussians *host, training_state *state, fault *why) {
+    if (!start_host(options, parts, data, extent, host, why)) return false;
+    host->antialias = options->antialias;
+    training_state_open(state, host);
+    if (options->exposure) training_state_open_exposures(state, (int64_t)parts->training);
+    return true;
+}
+
+static bool resume(const train_options *options, saver *saving, training_state *state, fault *why) {
+    const checkpoint_key key = saver_key(saving);
+    if (!checkpoint_read(options->resume, &key, state, why)) return false;
+    state->gaussians.antialias = options->antialias;
+    return true;
+}
+
+// The options as the checkpoint's key has them: those that decide the result.
+static char *key_settings(const train_options *options) {
+    static const char *const others[] = {"output",     "seconds",    "log",
+                                         "log-every",  "eval-every", "checkpoint-every",
+                                         "checkpoint", "resume",     NULL};
+    return checkpoint_settings(options->table, others);
+}
+
+static bool train_on(const train_options *options, const float background[3], const dataset *data, int *asked,
                      fault *why) {
     if (data->point_count == 0 && options->random == 0)
         return fail(why, "%s: the data has no points to start from; --random 100000 starts from random ones",
                     options->data);
-    split parts;
+    split parts = {0};
     gs_gaussians host = {0};
-    bool done = split_open(&parts, data, why);
+    training_state state = {0};
+    char *key = key_settings(options);
+    bool done = key ? split_open(&parts, data, why) : fail(why, "no memory for the options");
     if (done && parts.training == 0)
         done = fail(why, "%s: no view is left to train on (%zu in all, --holdout %lld)", options->data,
                     data->view_count, (long long)options->holdout);
@@ -221,12 +286,45 @@ static bool train_on(const train_options *options, const float background[3], co
         double extent = scene_extent(parts.views, parts.training);
         training_settings settings = settings_from(options, extent);
         for (int i = 0; i < 3; i++) settings.background[i] = background[i];
-        done = start(options, &parts, data, extent, &host, why) &&
-               train_and_write(options, &parts, &host, &settings, why);
+        saver saving = {.path = options->checkpoint,
+                        .interval = options->checkpoint_every,
+                        .settings = key,
+                        .views = parts.views,
+                        .view_count = parts.training};
+        done = (options->resume ? resume(options, &saving, &state, why)
+                                : start(options, &parts, data, extent, &host, &state, why)) &&
+               train_and_write(options, &parts, &host, &state, &settings, &saving, asked, why);
     }
+    training_state_close(&state);
     gaussians_free(&host);
     split_close(&parts);
+    free(key);
     return done;
+}
+
+static bool load_and_train(const train_options *options, const float background[3], int *asked, fault *why) {
+    dataset data = {0};
+    const dataset_options loading = {.downscale = (int)options->downscale,
+                                     .background = {background[0], background[1], background[2]}};
+    bool done = output_is_possible(options->output, why) && output_is_possible(options->checkpoint, why) &&
+                dataset_load(options->data, &loading, &data, why);
+    if (done) {
+        dataset_hold_out(&data, (size_t)options->holdout);
+        done = train_on(options, background, &data, asked, why);
+    }
+    dataset_free(&data);
+    return done;
+}
+
+// What --reproducible asks of other options.
+static bool make_reproducible(train_options *options, fault *why) {
+    if (!options->reproducible) return true;
+    if (options->reduction != GS_REDUCTIONS && options->reduction != GS_FIXED)
+        return fail(why, "--reproducible needs --reduce fixed, not %s",
+                    gs_reduction_name((gs_reduction)options->reduction));
+    if (options->seconds > 0) return fail(why, "--reproducible and --seconds exclude each other");
+    options->reduction = GS_FIXED;
+    return true;
 }
 
 int train_command(int argc, char **argv) {
@@ -259,10 +357,24 @@ int train_command(int argc, char **argv) {
          "of the colours' spherical harmonics; in use one more every 1000 iterations"},
         {OPTION_TEXT, "background", 0, &options.background, 0, 0, NULL,
          "R,G,B, each 0..1; also behind transparent pictures"},
+        {OPTION_FLAG, "antialias", 0, &options.antialias, 0, 0, NULL,
+         "what a pixel's width adds to a small Gaussian is taken from its opacity; the scene's file says so"},
+        {OPTION_FLAG, "exposure", 0, &options.exposure, 0, 0, NULL,
+         "learn a correction of colours for every view; held-out views are measured without one"},
+        {OPTION_FLAG, "reproducible", 0, &options.reproducible, 0, 0, NULL,
+         "the same command gives the same bytes again, on the same kind of GPU; --reduce fixed, so slower"},
+        {OPTION_INT, "checkpoint-every", 0, &options.checkpoint_every, 0, 10000000, NULL,
+         "save training every N iterations; 0: only when SIGINT or SIGTERM ends it"},
+        {OPTION_TEXT, "checkpoint", 0, &options.checkpoint, 0, 0, NULL,
+         "the file to save training to; without this, the name of -o and '.checkpoint'"},
+        {OPTION_TEXT, "resume", 0, &options.resume, 0, 0, NULL,
+         "go on from this checkpoint, which must be of the same data and options; times and files may "
+         "differ"},
         {OPTION_TEXT, "log", 0, &options.log, 0, 0, NULL,
          "write how training goes to this file, as lines of JSON: steps, evaluations, checkpoints"},
         {OPTION_INT, "log-every", 0, &options.log_every, 0, 10000000, NULL,
-         "steps between lines of the log; 0: so that there are 200, but 100 at most"},
+         "steps between lines of the log and points of the curves; 0: so that there are 200, but 100 at "
+         "most"},
         {OPTION_INT, "eval-every", 0, &options.eval_every, 0, 10000000, NULL,
          "measure the held-out views every so many steps, for --log; 0: at the end only"},
         {.kind = OPTION_END}};
@@ -281,6 +393,8 @@ int train_command(int argc, char **argv) {
         "  splat train data/fox -o fox.ply --random 100000\n"
         "  splat train data/lego -o lego.ply --random 100000 --background 1,1,1\n"
         "  splat train data/fern -o fern.ply --seconds 30\n"
+        "  splat train data/fern -o fern.ply --checkpoint-every 1000\n"
+        "  splat train data/fern -o fern.ply --checkpoint-every 1000 --resume fern.ply.checkpoint\n"
         "  splat train data/fern -o fern.ply --downscale 8 --iterations 30 --reduce atomic\n",
         table,
         1,
@@ -298,16 +412,13 @@ int train_command(int argc, char **argv) {
         fail(&why, "-o is missing, the scene to write");
         return report_misuse(&command, &why);
     }
-    if (!parse_color(options.background, background, &why)) return report_misuse(&command, &why);
+    if (!parse_color(options.background, background, &why) || !make_reproducible(&options, &why))
+        return report_misuse(&command, &why);
 
-    dataset data = {0};
-    const dataset_options loading = {.downscale = (int)options.downscale,
-                                     .background = {background[0], background[1], background[2]}};
-    bool done = output_is_possible(options.output, &why) && dataset_load(options.data, &loading, &data, &why);
-    if (done) {
-        dataset_hold_out(&data, (size_t)options.holdout);
-        done = train_on(&options, background, &data, &why);
-    }
-    dataset_free(&data);
-    return done ? EXIT_SUCCESS : report_failure("splat", &why);
+    char beside[PATH_MAX];
+    snprintf(beside, sizeof beside, "%s.checkpoint", options.output);
+    if (!options.checkpoint) options.checkpoint = beside;
+    int asked = 0;
+    if (!load_and_train(&options, background, &asked, &why)) return report_failure("splat", &why);
+    return asked ? 128 + asked : EXIT_SUCCESS;
 }
