@@ -23,7 +23,7 @@ mkdir -p "$out/scenes"
 failed=
 views="--cameras $cameras --center-principal"
 trained=$(basename "$scene" .ply)
-scene_of() { # the trained scene, huge-N, many-N: the path of its file, which is made if it is not there
+scene_of() { # the trained scene, huge-N, many-N, sh3-0: the path of its file, which is made if it is not there
     case $1 in
     "$trained") echo "$scene" ;;
     *)
@@ -50,6 +50,7 @@ stages() {
         bench "$kind" "$kind" $several
         for size in 256x256 3840x2160; do bench "$kind-$size" "$kind" $several --size $size; done
     done
+    bench "$trained-sh3" sh3-0 $several
     for factor in 2 3; do bench "$trained-downscale$factor" "$trained" $several --downscale $factor; done
 }
 growth() {

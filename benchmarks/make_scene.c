@@ -8,17 +8,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MANY, HUGE_ONES };
+enum { MANY, HUGE_ONES, DEGREE_3 };
 
 int main(int argc, char **argv) {
     int64_t count = 0, seed = 1;
     int kind = MANY;
     const char *scene, *cameras = NULL, *output = NULL;
-    static const char *const kinds[] = {"many", "huge", NULL};
+    static const char *const kinds[] = {"many", "huge", "sh3", NULL};
     const option_spec table[] = {
         {OPTION_CHOICE, "kind", 0, &kind, 0, 0, kinds,
-         "many: copies at a third of the size; huge: each over a quarter of a picture"},
-        {OPTION_INT, "count", 0, &count, 1, INT32_MAX, NULL, "how many Gaussians; required"},
+         "many: copies at a third of the size; huge: each over a quarter of a picture; sh3: with SH of "
+         "degree 3"},
+        {OPTION_INT, "count", 0, &count, 1, INT32_MAX, NULL, "how many Gaussians; required, but for sh3"},
         {OPTION_INT, "seed", 0, &seed, 0, INFINITY, NULL, "of the random numbers"},
         {OPTION_TEXT, "cameras", 0, &cameras, 0, 0, NULL,
          "the folder with the cameras, the first of which says how large huge is; required for that"},
@@ -36,9 +37,8 @@ int main(int argc, char **argv) {
     int code;
     if (!read_command_line(&command, argc, argv, &scene, &code)) return code;
     fault why;
-    bool usable = count >= 1 && output && (kind == MANY || cameras);
-    if (!usable) {
-        fail(&why, "--count and --output must be given, and for huge ones --cameras");
+    if (!output || (kind != DEGREE_3 && count < 1) || (kind == HUGE_ONES && !cameras)) {
+        fail(&why, "--output, the --count of many or huge ones, or the --cameras of huge ones is missing");
         return report_misuse(&command, &why);
     }
 
@@ -46,10 +46,10 @@ int main(int argc, char **argv) {
     dataset views = {0};
     const dataset_options loading = {.downscale = 1, .wanted = dataset_no_picture};
     bool done = output_is_possible(output, &why) && read_scene_to_measure(scene, &from, &why);
-    if (done && kind == MANY)
-        done = scene_of_many(&from, count, (uint64_t)seed, &out, &why);
-    else
-        done = done && dataset_load(cameras, &loading, &views, &why) &&
+    if (done && kind == MANY) done = scene_of_many(&from, count, (uint64_t)seed, &out, &why);
+    if (done && kind == DEGREE_3) done = scene_of_degree_3(&from, &out, &why);
+    if (done && kind == HUGE_ONES)
+        done = dataset_load(cameras, &loading, &views, &why) &&
                scene_of_huge(&from, count, &views.views[0].camera, (uint64_t)seed, &out, &why);
     done = done && ply_write(output, &out, &why);
     gaussians_free(&out);

@@ -96,7 +96,7 @@ def print_divisions(reports):
         context = report["context"]
         rows.append([name, f"{context['width']}x{context['height']}",
                      f"{context['pixels_per_thread']}, {int(context['split_tiles']):,} of {int(context['tiles']):,}",
-                     *(ms(found[column]) for column in columns)])
+                     *(ms(found.get(column)) for column in columns)])
     if rows:
         table(["scene", "image", "gs_bin proposes: pixels, lists split",
                *(f"{pixels}, split" if split == "1" else pixels for pixels, split in columns)], rows)

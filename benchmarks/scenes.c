@@ -7,13 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+static size_t sh_values(const gs_gaussians *of) {
+    return 3 * (size_t)((of->sh_degree + 1) * (of->sh_degree + 1));
+}
+
+// `to` has room for SH of as high a degree.
 static void copy_one(const gs_gaussians *to, int64_t i, const gs_gaussians *from, int64_t j) {
-    const size_t sh = 3 * (size_t)((from->sh_degree + 1) * (from->sh_degree + 1));
     memcpy(to->mean + 3 * i, from->mean + 3 * j, 3 * sizeof(float));
     memcpy(to->log_scale + 3 * i, from->log_scale + 3 * j, 3 * sizeof(float));
     memcpy(to->quaternion + 4 * i, from->quaternion + 4 * j, 4 * sizeof(float));
     to->opacity_logit[i] = from->opacity_logit[j];
-    memcpy(to->sh + sh * (size_t)i, from->sh + sh * (size_t)j, sh * sizeof(float));
+    memcpy(to->sh + sh_values(to) * (size_t)i, from->sh + sh_values(from) * (size_t)j,
+           sh_values(from) * sizeof(float));
 }
 
 // q v q^-1, q of any length.
@@ -79,5 +84,11 @@ bool scene_of_huge(const gs_gaussians *from, int64_t count, const gs_camera *cam
         for (int k = 0; k < 3; k++) out->log_scale[3 * i + k] = (float)log(0.4 * sqrt(square));
         out->opacity_logit[i] = -2;
     }
+    return true;
+}
+
+bool scene_of_degree_3(const gs_gaussians *from, gs_gaussians *out, fault *why) {
+    if (!gaussians_allocate(out, from->count, GS_MAX_SH_DEGREE, why)) return false;
+    for (int64_t i = 0; i < from->count; i++) copy_one(out, i, from, i);
     return true;
 }

@@ -90,6 +90,15 @@ TEST_F(scenes, huge_ones_cover_more_than_a_quarter_of_the_picture) {
     }
 }
 
+TEST_F(scenes, of_degree_3_is_the_same_with_more_coefficients) {
+    ASSERT_TRUE(scene_of_degree_3(&from, &out, &why)) << why.text;
+    ASSERT_EQ(out.count, GIVEN);
+    ASSERT_EQ(out.sh_degree, 3);
+    EXPECT_EQ(memcmp(out.mean, from.mean, 3 * GIVEN * sizeof(float)), 0);
+    for (int i = 0; i < GIVEN; i++)
+        for (int k = 0; k < 48; k++) EXPECT_EQ(out.sh[48 * i + k], k == 0 ? float(i) : 0);
+}
+
 TEST_F(scenes, are_the_same_for_the_same_seed_alone) {
     ASSERT_TRUE(scene_of_many(&from, 25, 7, &out, &why) && scene_of_many(&from, 25, 7, &again, &why));
     EXPECT_EQ(memcmp(out.mean, again.mean, 75 * sizeof(float)), 0);
