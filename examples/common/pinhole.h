@@ -16,8 +16,11 @@ typedef struct pinhole_camera {
     float translation[3]; // x' = rotation x + translation
 } pinhole_camera;
 
-// At `eye`, looking at `target` (another point), with `up` (not parallel to that) upwards in the picture;
-// angle: the vertical field of view in radians.
+// World to camera, from `eye` towards `target` (another point), `up` (not parallel to that) upwards in the
+// picture.
+void look_at(const double eye[3], const double target[3], const double up[3], float rotation[9],
+             float translation[3]);
+// A camera that stands so; angle: the vertical field of view in radians.
 pinhole_camera pinhole_look_at(int width, int height, double angle, const double eye[3],
                                const double target[3], const double up[3]);
 

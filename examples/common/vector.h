@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Vectors of three doubles.
-#ifndef SPLAT_VECTOR_H
-#define SPLAT_VECTOR_H
+#ifndef COMMON_VECTOR_H
+#define COMMON_VECTOR_H
 
 #include <math.h>
 
