@@ -71,7 +71,7 @@ static training_settings settings_from(const train_options *options, double exte
                                          .sh_constant = 2.5e-3f,
                                          .sh_rest = 2.5e-3f / 20},
                                .final_mean_rate = (float)(1.6e-6 * extent),
-                               .exposure_rate = 1e-3f,
+                               .exposure_rate = 1e-2f,
                                .sh_interval = 1000,
                                .density =
                                    density_settings_from(&options->density, options->iterations, extent)};

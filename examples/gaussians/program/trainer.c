@@ -16,9 +16,14 @@ int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_
     return degree < sh_degree ? (int)degree : sh_degree;
 }
 
+// 0 at the first step, 1 at the last.
+static double progress_at(const training_settings *settings, int64_t step) {
+    return settings->iterations > 1 ? (double)(step - 1) / (double)(settings->iterations - 1) : 0;
+}
+
 float scheduled_mean_rate(const training_settings *settings, int64_t step) {
-    double progress = settings->iterations > 1 ? (double)(step - 1) / (double)(settings->iterations - 1) : 0;
-    return settings->rates.mean * (float)pow(settings->final_mean_rate / settings->rates.mean, progress);
+    return settings->rates.mean *
+           (float)pow(settings->final_mean_rate / settings->rates.mean, progress_at(settings, step));
 }
 
 typedef struct trainer {
@@ -64,10 +69,13 @@ static void trainer_close(trainer *t) {
 
 // Every round of the order has each view once, so that its step is the round's number.
 static void step_exposure(trainer *t, float *exposure) {
+    const training_settings *settings = t->settings;
+    const float rate =
+        settings->exposure_rate * (float)pow(0.1, progress_at(settings, t->state->iteration + 1));
     float *gradient = device_buffer_reserve(&t->exposure_gradient, GS_EXPOSURE_VALUES * sizeof(float));
     frame_expose_backward(&t->f, exposure, gradient);
     GS_CHECK(gs_exposure_adam(exposure, gradient, exposure + GS_EXPOSURE_VALUES,
-                              exposure + 2 * GS_EXPOSURE_VALUES, t->settings->exposure_rate,
+                              exposure + 2 * GS_EXPOSURE_VALUES, rate,
                               t->state->iteration / (int64_t)t->order.count + 1, NULL));
 }
 

@@ -20,7 +20,7 @@ typedef struct training_settings {
     float background[3];
     gs_adam_rates rates;   // rates.mean at the first step, in world units
     float final_mean_rate; // at the last step; exponential between
-    float exposure_rate;   // of the matrices that correct the views' colours, if the state has some
+    float exposure_rate; // of the matrices that correct views' colours, if there are any; a tenth at the end
     int sh_interval; // steps before the SH degree in use rises by one; 0: all degrees from the first step on
     density_settings density;
 } training_settings;

@@ -8,6 +8,10 @@
 #include "gs.h"
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct training_state {
     int64_t iteration; // steps done
     int64_t capacity;  // rows that every array has memory for; >= gaussians.count
@@ -34,4 +38,7 @@ void training_state_set_count(training_state *state, int64_t count);
 size_t training_state_density_bytes(int64_t rows); // of `density`
 void training_state_close(training_state *state);  // harmless on {0}
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+// splat train --reproducible: the same bytes again under other schedules, after a signal and a resumption,
+// and after being killed twenty times.
+#include "program_run.h"
+#include "gs.h"
+#include <chrono>
+#include <csignal>
+#include <thread>
+#ifdef DISTWAR_SIMT
+#include <simt.h>
+#endif
+
+extern "C" int train_command(int argc, char **argv);
+
+namespace {
+
+class reproducible : public program {
+  protected:
+    std::vector<std::string> run_of(const char *output, int iterations,
+                                    const std::vector<std::string> &more = {}) const {
+        std::vector<std::string> arguments = {"train",
+                                              at("data").string(),
+                                              "-o",
+                                              at(output).string(),
+                                              "--iterations",
+                                              std::to_string(iterations),
+                                              "--reproducible",
+                                              "--holdout",
+                                              "5",
+                                              "--seed",
+                                              "7"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return arguments;
+    }
+
+    // In this process, so that the schedule can be chosen.
+    static int train_here(const std::vector<std::string> &arguments, int schedule) {
+        std::vector<std::string> copy = arguments;
+        std::vector<char *> argv;
+        for (std::string &argument : copy) argv.push_back(argument.data());
+        testing::internal::CaptureStdout();
+#ifdef DISTWAR_SIMT
+        simt_set_seed(uint64_t(schedule));
+#else
+        (void)schedule;
+#endif
+        const int code = train_command(int(argv.size()), argv.data());
+#ifdef DISTWAR_SIMT
+        simt_set_seed(0);
+#endif
+        testing::internal::GetCapturedStdout();
+        return code;
+    }
+
+    pid_t start(std::vector<std::string> arguments) const {
+        arguments.insert(arguments.begin(), SPLAT_PROGRAM);
+        std::vector<char *> argv;
+        for (std::string &argument : arguments) argv.push_back(argument.data());
+        argv.push_back(nullptr);
+        const pid_t child = fork();
+        if (child == 0) {
+            dup2(creat(at("stdout").c_str(), 0600), STDOUT_FILENO);
+            dup2(creat(at("stderr").c_str(), 0600), STDERR_FILENO);
+            alarm(300);
+            execv(SPLAT_PROGRAM, argv.data());
+            _exit(127);
+        }
+        return child;
+    }
+
+    static int wait_for(pid_t child) {
+        int status = 0;
+        EXPECT_EQ(waitpid(child, &status, 0), child);
+        return status;
+    }
+};
+
+void pause_for(double seconds) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+// Everything that draws, sums or moves: both ways of density control, antialiasing, corrected colours.
+const std::vector<std::vector<std::string>> ways = {
+    {},
+    {"--density", "adaptive", "--density-from", "1", "--density-every", "4", "--density-until", "11",
+     "--grow-gradient", "1e-6", "--reset-every", "6", "--antialias", "--exposure"},
+    {"--density", "mcmc", "--max-gaussians", "60", "--density-from", "1", "--density-every", "4",
+     "--mcmc-growth", "0.2", "--random", "40"},
+};
+
+TEST_F(reproducible, gives_the_same_bytes_under_every_schedule) {
+    write_colmap(at("data"), 30);
+    for (const std::vector<std::string> &way : ways) {
+        std::string first;
+        for (int schedule = 0; schedule < 3; schedule++) {
+            ASSERT_EQ(train_here(run_of("scene.ply", 12, way), schedule), 0);
+            const std::string scene = contents(at("scene.ply"));
+            ASSERT_GT(scene.size(), 1000u);
+            if (schedule == 0) first = scene;
+            EXPECT_TRUE(scene == first) << "schedule " << schedule;
+        }
+    }
+}
+
+#ifdef DISTWAR_SIMT
+TEST_F(reproducible, is_not_so_by_itself) {
+    write_colmap(at("data"), 30);
+    std::string first;
+    bool differs = false;
+    for (int schedule = 0; schedule < 4; schedule++) {
+        ASSERT_EQ(train_here({"train", at("data"), "-o", at("scene.ply"), "--iterations", "12", "--reduce",
+                              "atomic"},
+                             schedule),
+                  0);
+        const std::string scene = contents(at("scene.ply"));
+        if (schedule == 0) first = scene;
+        differs = differs || scene != first;
+    }
+    EXPECT_TRUE(differs) << "the schedules make no difference, so the test above shows nothing";
+}
+#endif
+
+TEST_F(reproducible, a_resumed_run_ends_as_if_it_had_not_been_interrupted) {
+    write_colmap(at("data"), 30);
+    for (const std::vector<std::string> &way : ways) {
+        std::vector<std::string> saving = way;
+        saving.insert(saving.end(), {"--checkpoint-every", "5", "--checkpoint", at("saved")});
+        ASSERT_EQ(train_here(run_of("whole.ply", 12, saving), 0), 0);
+        ASSERT_TRUE(fs::exists(at("saved"))); // of iteration 10
+        saving.insert(saving.end(), {"--resume", at("saved")});
+        ASSERT_EQ(train_here(run_of("resumed.ply", 12, saving), 0), 0);
+        EXPECT_TRUE(contents(at("whole.ply")) == contents(at("resumed.ply")));
+        fs::remove(at("saved"));
+    }
+}
+
+TEST_F(reproducible, a_run_can_be_resumed_at_its_end) {
+    write_colmap(at("data"), 30);
+    ASSERT_EQ(train_here(run_of("whole.ply", 6, {"--checkpoint-every", "6"}), 0), 0);
+    ASSERT_EQ(train_here(run_of("resumed.ply", 6, {"--resume", at("whole.ply.checkpoint")}), 0), 0);
+    EXPECT_TRUE(contents(at("whole.ply")) == contents(at("resumed.ply")));
+}
+
+TEST_F(reproducible, signals_save_and_end_it) {
+    write_colmap(at("data"), 30);
+    for (const int signal : {SIGINT, SIGTERM}) {
+        // So long that it must be the signal that ends it; the first checkpoint says that training is on.
+        const std::vector<std::string> run =
+            run_of("scene.ply", 1000000, {"--checkpoint-every", "1", "--checkpoint", at("saved")});
+        fs::remove(at("saved"));
+        const pid_t child = start(run);
+        for (int n = 0; n < 3000 && !fs::exists(at("saved")); n++) pause_for(0.01);
+        kill(child, signal);
+        const int status = wait_for(child);
+        ASSERT_TRUE(WIFEXITED(status)) << status;
+        EXPECT_EQ(WEXITSTATUS(status), 128 + signal);
+        EXPECT_CONTAINS(contents(at("stderr")), "--resume " + at("saved").string());
+        EXPECT_TRUE(fs::exists(at("saved")));
+        EXPECT_FALSE(fs::exists(at("scene.ply")));
+    }
+}
+
+// Killed wherever it may be: loading, training, writing a checkpoint or the scene.
+TEST_F(reproducible, survives_twenty_kills) {
+    write_colmap(at("data"), 12);
+    const int iterations = 150;
+    const std::vector<std::string> way = {"--density",       "adaptive", "--density-from",  "10",
+                                          "--density-every", "20",       "--grow-gradient", "1e-5",
+                                          "--sh-degree",     "0"};
+    auto began = std::chrono::steady_clock::now();
+    ASSERT_EQ(WEXITSTATUS(wait_for(start(run_of("whole.ply", iterations, way)))), 0);
+    const double whole = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+
+    std::mt19937 random(11);
+    std::vector<std::string> saving = way;
+    saving.insert(saving.end(), {"--checkpoint-every", "3", "--checkpoint", at("saved").string()});
+    int killed = 0, resumed = 0;
+    for (int attempt = 0; attempt < 1000; attempt++) {
+        std::vector<std::string> arguments = saving;
+        if (fs::exists(at("saved"))) {
+            arguments.insert(arguments.end(), {"--resume", at("saved").string()});
+            resumed++;
+        }
+        const pid_t child = start(run_of("killed.ply", iterations, arguments));
+        if (killed < 20) {
+            pause_for(whole * 0.12 * (random() % 1000) / 1000);
+            kill(child, SIGKILL);
+        }
+        const int status = wait_for(child);
+        if (WIFSIGNALED(status)) {
+            killed++;
+            continue;
+        }
+        ASSERT_EQ(WEXITSTATUS(status), 0) << contents(at("stderr"));
+        if (killed == 20) break;
+        fs::remove(at("saved")); // it was quicker than its killer: once more from the start
+    }
+    EXPECT_EQ(killed, 20);
+    EXPECT_GT(resumed, 10);
+    ASSERT_TRUE(fs::exists(at("killed.ply")));
+    EXPECT_TRUE(contents(at("whole.ply")) == contents(at("killed.ply")));
+    // Of what was killed while it wrote there are remains, under names of their own.
+    for (const auto &file : fs::directory_iterator(folder)) {
+        const std::string name = file.path().filename();
+        if (name.find(".part-") == std::string::npos) continue;
+        EXPECT_TRUE(name.rfind("saved.part-", 0) == 0 || name.rfind("killed.ply.part-", 0) == 0) << name;
+    }
+}
+
+TEST_F(reproducible, checkpoints_of_other_runs_and_damaged_ones_are_refused) {
+    write_colmap(at("data"), 12);
+    ASSERT_EQ(train_here(run_of("scene.ply", 4, {"--checkpoint-every", "4", "--checkpoint", at("saved")}), 0),
+              0);
+    const std::string scene = contents(at("scene.ply")), saved = contents(at("saved"));
+    const auto refused = [&](std::vector<std::string> arguments, const char *words) {
+        arguments.insert(arguments.end(), {"--resume", at("saved"), "--checkpoint", at("new")});
+        const outcome run = splat(arguments);
+        EXPECT_EQ(run.code, 1);
+        EXPECT_CONTAINS(run.err, "splat: " + at("saved").string());
+        EXPECT_CONTAINS(run.err, words);
+        EXPECT_TRUE(contents(at("scene.ply")) == scene);
+        EXPECT_TRUE(contents(at("saved")) == saved);
+        EXPECT_FALSE(fs::exists(at("new")));
+    };
+    refused(run_of("scene.ply", 5), "of a run with --iterations 4; this one has --iterations 5");
+    refused(run_of("scene.ply", 4, {"--antialias"}), "--antialias no; this one has --antialias yes");
+    std::ofstream(at("other")) << "no checkpoint at all, but longer than the header of one, surely";
+    outcome run = splat(run_of("scene.ply", 4, {"--resume", at("other")}));
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "not a checkpoint of splat train");
+    fs::remove_all(at("data"));
+    write_colmap(at("data"), 13); // other points give other photographs
+    refused(run_of("scene.ply", 4), "other photographs or cameras");
+}
+
+TEST_F(reproducible, what_contradicts_it_is_a_wrong_command_line) {
+    for (const std::vector<std::string> &more :
+         std::vector<std::vector<std::string>>{{"--reduce", "atomic"}, {"--seconds", "3"}}) {
+        const outcome run = splat(run_of("scene.ply", 4, more));
+        EXPECT_EQ(run.code, 2);
+        EXPECT_CONTAINS(run.err, "--reproducible");
+    }
+}
+
+// The scene's file says that it is antialiased, and its readers follow.
+TEST_F(program, an_antialiased_scene_is_rendered_as_one) {
+    write_colmap(at("data"), 20);
+    ASSERT_EQ(splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "5", "--antialias"}).code,
+              0);
+    const std::string scene = contents(at("scene.ply"));
+    EXPECT_CONTAINS(scene, "comment splat antialiased\n");
+    ASSERT_EQ(splat({"render", at("scene.ply"), "-o", at("a.png"), "--cameras", at("data")}).code, 0);
+    std::string plain = scene;
+    plain.replace(plain.find("antialiased"), 11, "something x");
+    std::ofstream(at("plain.ply"), std::ios::binary) << plain;
+    ASSERT_EQ(splat({"render", at("plain.ply"), "-o", at("b.png"), "--cameras", at("data")}).code, 0);
+    EXPECT_TRUE(contents(at("a.png")) != contents(at("b.png")));
+}
+
+TEST_F(program, a_dark_photograph_learns_a_dark_exposure) {
+    write_colmap(at("data"), 20);
+    // One photograph is darker than the scene that the others show.
+    image dark;
+    fault why;
+    const std::string name = (at("data") / "images/photo1.png").string();
+    ASSERT_TRUE(image_read(name.c_str(), &dark, &why)) << why.text;
+    for (int i = 0; i < 3 * dark.width * dark.height; i++) dark.pixels[i] = uint8_t(dark.pixels[i] / 2);
+    ASSERT_TRUE(image_write_png(name.c_str(), &dark, &why)) << why.text;
+    image_free(&dark);
+    const outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "150", "--holdout",
+                               "0", "--sh-degree", "0", "--exposure", "--checkpoint-every", "150"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    // A checkpoint ends with the matrices and Adam's moments, and its sum.
+    const std::string saved = contents(at("scene.ply.checkpoint"));
+    float exposure[photos][3][GS_EXPOSURE_VALUES];
+    ASSERT_GT(saved.size(), sizeof exposure + 4);
+    memcpy(exposure, saved.data() + saved.size() - 4 - sizeof exposure, sizeof exposure);
+    const auto gray = [&](int photo) { // what becomes of a gray of 1/2
+        double sum = 0;
+        for (int k = 0; k < GS_EXPOSURE_VALUES; k++)
+            sum += (k % 4 == 3 ? 1 : 0.5) * exposure[photo][0][k] / 3;
+        return sum;
+    };
+    for (const int other : {0, 2, 3, 4}) EXPECT_LT(gray(1), 0.85 * gray(other)) << gray(1);
+}
+
+} // namespace
