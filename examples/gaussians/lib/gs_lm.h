@@ -12,7 +12,7 @@
 //   gs_lm_tangent       a direction's derivative of every splat, and
 //   gs_lm_forward       C times the direction, times the weight if wanted
 //   gs_render_backward, gs_project_backward    C^T times a picture
-//   gs_lm_squares, gs_lm_add_diagonal          diag(C^T weight C)
+//   gs_lm_squares, gs_lm_add_diagonal          diag(C^T weight C); gs_lm_add_units, once for all cameras
 // The same products from a cache of all (pixel, splat) pairs that count:
 //   gs_lm_cache_begin, gs_lm_cache_fill, gs_lm_cached_forward, gs_lm_cached_weigh, gs_lm_cached_backward,
 //   gs_lm_cached_squares
@@ -76,6 +76,12 @@ gs_status gs_lm_squares(const gs_splat *splats, int64_t count, const gs_lists *l
 gs_status gs_lm_add_diagonal(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                              const gs_splat *splats, const float *squares, const gs_gaussians *diagonal,
                              gs_stream stream);
+
+// Where diagonal is not 0, adds weight / unit^2 to it: to mean, exp(mean log_scale) being its unit; to
+// quaternion, its length; to the others 1. Damping in proportion to J^T J alone leaves parameters that the
+// pictures hardly depend on free to go anywhere; with this they stay within a few units.
+gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_gaussians *diagonal,
+                          gs_stream stream);
 
 // ---- the same from a cache ----
 

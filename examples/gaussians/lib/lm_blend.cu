@@ -23,7 +23,8 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
     splat_batch &batch = batches[threadIdx.x / 32];
     splat_tangent *tangent_batch = tangent_batches[threadIdx.x / 32];
     const int lane = int(threadIdx.x % 32);
-    const patch<Pixels> mine = patch_of_warp<Pixels>(lists.tiles_x, width, height);
+    const patch<Pixels> mine =
+        patch_of_warp<Pixels>(tile_in_turn(lists, int(blockIdx.x)), lists.tiles_x, width, height);
     const int64_t begin = lists.tile_begin[mine.tile], plane = int64_t(width) * height;
 
     float transmittance[Pixels], log_change[Pixels]; // of the transmittance
@@ -84,7 +85,8 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
                    gs_image image, const float *weight, int balance_threshold, float *squares) {
     __shared__ splat_batch batches[tile_warps<Pixels>];
     splat_batch &batch = batches[threadIdx.x / 32];
-    const patch<Pixels> mine = patch_of_warp<Pixels>(lists.tiles_x, width, height);
+    const patch<Pixels> mine =
+        patch_of_warp<Pixels>(tile_in_turn(lists, int(blockIdx.x)), lists.tiles_x, width, height);
     const int64_t begin = lists.tile_begin[mine.tile], plane = int64_t(width) * height;
 
     float transmittance[Pixels], behind[Pixels][3], of_value[Pixels][3]; // of_value: weights

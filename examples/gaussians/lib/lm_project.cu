@@ -207,6 +207,24 @@ __global__ void __launch_bounds__(project_block)
     }
 }
 
+__device__ void add_where_seen(float *diagonal, int64_t i, int values, float what) {
+    for (int k = 0; k < values; k++)
+        if (diagonal[i * values + k] > 0) diagonal[i * values + k] += what;
+}
+
+__global__ void __launch_bounds__(project_block)
+    add_units_kernel(gs_gaussians gaussians, float weight, gs_gaussians diagonal) {
+    const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
+    if (i >= gaussians.count) return;
+    const float *s = gaussians.log_scale + 3 * i, *q = gaussians.quaternion + 4 * i;
+    const float square = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
+    add_where_seen(diagonal.mean, i, 3, weight * expf(-2.0f / 3.0f * (s[0] + s[1] + s[2])));
+    add_where_seen(diagonal.log_scale, i, 3, weight);
+    add_where_seen(diagonal.quaternion, i, 4, weight / square);
+    add_where_seen(diagonal.opacity_logit, i, 1, weight);
+    add_where_seen(diagonal.sh, i, 3 * sh_coefficients(gaussians.sh_degree), weight);
+}
+
 bool complete(const gs_gaussians *g) {
     return g->mean && g->log_scale && g->quaternion && g->opacity_logit && g->sh;
 }
@@ -239,8 +257,8 @@ gs_status check(const char *function, const gs_gaussians *gaussians, int sh_degr
 gs_status gs_lm_tangent(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                         const gs_splat *splats, const gs_gaussians *direction, float *tangents,
                         gs_stream stream) {
-    gs_gaussians in;
-    int degree;
+    gs_gaussians in = {};
+    int degree = 0;
     const gs_status status =
         check(__func__, gaussians, sh_degree_used, camera, splats, direction, &in, &degree);
     if (status != GS_OK) return status;
@@ -253,13 +271,26 @@ gs_status gs_lm_tangent(const gs_gaussians *gaussians, int sh_degree_used, const
 gs_status gs_lm_add_diagonal(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                              const gs_splat *splats, const float *squares, const gs_gaussians *diagonal,
                              gs_stream stream) {
-    gs_gaussians in;
-    int degree;
+    gs_gaussians in = {};
+    int degree = 0;
     const gs_status status =
         check(__func__, gaussians, sh_degree_used, camera, splats, diagonal, &in, &degree);
     if (status != GS_OK) return status;
     GS_REQUIRE(in.count == 0 || squares, "squares must be given");
     GS_CUDA(launch(stream, blocks_for(in.count, project_block), project_block, add_diagonal_kernel, in,
                    degree, *camera, splats, squares, *diagonal));
+    return GS_OK;
+}
+
+gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_gaussians *diagonal,
+                          gs_stream stream) {
+    GS_REQUIRE(gaussians && diagonal && gaussians->count == diagonal->count &&
+                   gaussians->sh_degree == diagonal->sh_degree,
+               "gaussians and a vector of their shape must be given");
+    GS_REQUIRE(gaussians->count == 0 || (complete(gaussians) && complete(diagonal)),
+               "every array of gaussians and the vector must be given");
+    GS_REQUIRE(weight >= 0 && isfinite(weight), "weight must be finite and not negative");
+    GS_CUDA(launch(stream, blocks_for(gaussians->count, project_block), project_block, add_units_kernel,
+                   *gaussians, weight, *diagonal));
     return GS_OK;
 }

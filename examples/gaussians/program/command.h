@@ -12,6 +12,7 @@ int demo_command(int argc, char **argv);
 int eval_command(int argc, char **argv);
 int bench_command(int argc, char **argv);
 int info_command(int argc, char **argv);
+int finish_command(int argc, char **argv);
 int generate_command(int argc, char **argv);
 
 // ply_read that also refuses a scene without Gaussians.

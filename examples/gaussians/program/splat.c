@@ -6,6 +6,7 @@
 
 static const program_command commands[] = {
     {"train", "photographs with cameras -> a scene of Gaussians", train_command},
+    {"finish", "a trained scene -> the same, better, by a few steps of Levenberg-Marquardt", finish_command},
     {"render", "one view of a scene -> a picture", render_command},
     {"eval", "how close a scene comes to photographs: PSNR, SSIM", eval_command},
     {"bench", "what each stage costs on a scene, with every strategy", bench_command},

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: MIT
+#include "finish_lm.h"
+#include "device.h"
+#include "device_gaussians.h"
+#include "gs_check.h"
+#include "progress.h"
+#include "random.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A step that gains less of what the model promised is undone.
+static const double least_gain = 1e-5;
+// One line-search candidate from the next, and how many there are at most.
+static const double search_factor = 1.5;
+enum { SEARCHES = 12 };
+
+enum { DIAGONAL, UPDATE, RESIDUAL, DIRECTION, PRODUCT, SUM, WEIGHTS, VECTORS };
+
+typedef struct solver {
+    const gs_gaussians *gaussians;
+    const target_view *views;
+    size_t view_count;
+    const lm_settings *settings;
+    lm_scene scene;
+    lm_clock clock;
+    lm_arena arena;
+    gs_gaussians vectors[VECTORS]; // RESIDUAL is also what a step can go back to, once it is solved
+    gs_gaussians scratch;
+    int64_t values;          // of a vector, padding included
+    double *scalars, *model; // device
+    size_t *order;           // a permutation of the views
+    lm_view *open;           // [batch]: views of the subset being solved
+    double damping;
+    double resident_model[2];
+    size_t most_bytes;
+} solver;
+
+// Several subsets, by the settings or for want of memory, need two more.
+static int vectors_of(const lm_settings *settings) {
+    return settings->batches > 1 || settings->memory > 0 ? VECTORS : SUM;
+}
+
+static int64_t min_of(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static bool solver_open(solver *s, fault *why) {
+    const lm_settings *settings = s->settings;
+    const gs_gaussians *g = s->gaussians;
+    s->scene = (lm_scene){.gaussians = g,
+                          .objective = settings->objective,
+                          .epsilon = settings->epsilon,
+                          .reduction = settings->reduction,
+                          .threshold = settings->threshold,
+                          .form = settings->form,
+                          .clock = &s->clock};
+    memcpy(s->scene.background, settings->background, sizeof s->scene.background);
+    lm_clock_open(&s->clock);
+    s->damping = settings->damping;
+    s->values = (int64_t)(device_gaussians_bytes(g->count, g->sh_degree) / sizeof(float));
+    const int vectors = vectors_of(settings);
+    for (int i = 0; i < vectors; i++) s->vectors[i] = device_gaussians_allocate(g->count, g->sh_degree);
+    s->scratch = device_gaussians_allocate(g->count, g->sh_degree);
+    s->scalars = device_allocate((2 * (size_t)settings->pcg_iterations + 1) * sizeof(double));
+    s->model = device_allocate(2 * sizeof(double));
+    s->order = calloc(s->view_count, sizeof *s->order);
+    s->open = calloc((size_t)min_of(settings->batch, (int64_t)s->view_count), sizeof *s->open);
+    if (!s->order || !s->open) return fail(why, "no memory for %zu views", s->view_count);
+    const size_t fixed = (size_t)(vectors + 1) * (size_t)s->values * sizeof(float);
+    if (settings->memory) {
+        // The pictures' own memory grows with the first view; then the rest is the arena's.
+        lm_picture_objective(&s->scene, &s->views[0]);
+        const size_t count = (size_t)g->count,
+                     pixels = (size_t)s->views[0].camera.width * (size_t)s->views[0].camera.height;
+        const size_t later =
+            count * (GS_MOMENTS_STRIDE + GS_LM_TANGENT_STRIDE + GS_LM_SQUARES_STRIDE + 4) * sizeof(float) +
+            4 * pixels * sizeof(float);
+        const size_t taken = fixed + lm_scene_bytes(&s->scene) * 5 / 4 + later;
+        if (taken >= settings->memory)
+            return fail(why, "the vectors alone take %.2f GiB, more than the memory allowed",
+                        (double)taken / 0x1p30);
+        s->arena.limit = settings->memory - taken;
+    }
+    s->most_bytes = fixed;
+    return true;
+}
+
+static void solver_close(solver *s) {
+    for (int i = 0; i < VECTORS; i++) device_gaussians_free(&s->vectors[i]);
+    device_gaussians_free(&s->scratch);
+    device_free(s->scalars);
+    device_free(s->model);
+    lm_scene_close(&s->scene);
+    lm_arena_free(&s->arena);
+    lm_clock_close(&s->clock);
+    free(s->order);
+    free(s->open);
+}
+
+static void note_memory(solver *s) {
+    const int vectors = vectors_of(s->settings);
+    const size_t bytes =
+        (size_t)(vectors + 1) * (size_t)s->values * sizeof(float) + lm_scene_bytes(&s->scene) + s->arena.held;
+    if (bytes > s->most_bytes) s->most_bytes = bytes;
+}
+
+static double values_of(const target_view *view) {
+    return 3.0 * view->camera.width * view->camera.height;
+}
+
+static float *flat(const solver *s, int vector) {
+    return s->vectors[vector].mean;
+}
+
+static void clear(const solver *s, int vector) {
+    DEVICE_CHECK(cudaMemsetAsync(flat(s, vector), 0, (size_t)s->values * sizeof(float), NULL));
+}
+
+// This step's images come first in s->order, in the order of their subsets; returns how many.
+static size_t choose_images(solver *s, int64_t step) {
+    const size_t n = s->view_count;
+    const size_t wanted = (size_t)min_of(s->settings->batch * s->settings->batches, (int64_t)n);
+    random_stream random = {s->settings->seed ^ (uint64_t)step * 0x9e3779b97f4a7c15u};
+    for (size_t i = 0; i < n; i++) s->order[i] = i;
+    if (s->settings->strided) {
+        const size_t first = (size_t)(step - 1);
+        for (size_t i = 0; i < n; i++) s->order[i] = (first + i * n / wanted) % n;
+        return wanted;
+    }
+    for (size_t i = 0; i + 1 < n; i++) {
+        const size_t other = i + (size_t)random_below(&random, n - i);
+        const size_t chosen = s->order[other];
+        s->order[other] = s->order[i];
+        s->order[i] = chosen;
+    }
+    return wanted;
+}
+
+// Opens views from s->order[first] on, at most `most`, as many as there is room for; returns how many.
+static size_t open_subset(solver *s, size_t first, size_t most, double *objective) {
+    size_t opened = 0;
+    for (; opened < most; opened++) {
+        double one;
+        if (!lm_view_open(&s->open[opened], &s->scene, &s->views[s->order[first + opened]], &s->arena, &one))
+            break;
+        *objective += one;
+    }
+    note_memory(s);
+    return opened;
+}
+
+// to += from, or = for the first.
+static void accumulate(const solver *s, int to, bool first) {
+    if (first)
+        DEVICE_CHECK(cudaMemcpyAsync(flat(s, to), s->scratch.mean, (size_t)s->values * sizeof(float),
+                                     cudaMemcpyDeviceToDevice, NULL));
+    else
+        GS_CHECK(gs_lm_add(flat(s, to), 1, s->scratch.mean, s->values, NULL));
+}
+
+// UPDATE becomes the solution of the open views' normal equations, DIAGONAL their diagonal.
+static void solve(solver *s, size_t views) {
+    lm_clock *clock = &s->clock;
+    clear(s, DIAGONAL);
+    clear(s, RESIDUAL);
+    for (size_t i = 0; i < views; i++) {
+        lm_view_gradient(&s->open[i], &s->scene, &s->scratch);
+        GS_CHECK(gs_lm_add(flat(s, RESIDUAL), -1, s->scratch.mean, s->values, NULL));
+        lm_clock_mark(clock, LM_SUM);
+        lm_view_add_diagonal(&s->open[i], &s->scene, &s->vectors[DIAGONAL]);
+    }
+    if (s->settings->unit_weight > 0)
+        GS_CHECK(gs_lm_add_units(s->gaussians, s->settings->unit_weight, &s->vectors[DIAGONAL], NULL));
+    const int iterations = (int)s->settings->pcg_iterations;
+    GS_CHECK(gs_lm_pcg_start(flat(s, RESIDUAL), flat(s, DIAGONAL), s->values, iterations, flat(s, UPDATE),
+                             flat(s, RESIDUAL), flat(s, DIRECTION), s->scalars, NULL));
+    lm_clock_mark(clock, LM_SOLVER);
+    for (int k = 0; k < iterations; k++) {
+        for (size_t i = 0; i < views; i++) {
+            lm_view_product(&s->open[i], &s->scene, &s->vectors[DIRECTION], &s->scratch);
+            accumulate(s, PRODUCT, i == 0);
+            lm_clock_mark(clock, LM_SUM);
+        }
+        GS_CHECK(gs_lm_pcg_step(flat(s, DIAGONAL), (float)s->damping, s->values, k, flat(s, PRODUCT),
+                                flat(s, UPDATE), flat(s, RESIDUAL), flat(s, DIRECTION), s->scalars, NULL));
+        lm_clock_mark(clock, LM_SOLVER);
+    }
+}
+
+static void add_model(solver *s, size_t views) {
+    for (size_t i = 0; i < views; i++)
+        lm_view_add_model(&s->open[i], &s->scene, &s->vectors[UPDATE], s->model);
+}
+
+// Solves every subset of the step's images; UPDATE becomes the step. report: images, subsets, before.
+static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
+    const lm_arena_mark empty = {0, 0};
+    double objective = 0, values = 0;
+    bool several = false;
+    DEVICE_CHECK(cudaMemsetAsync(s->model, 0, 2 * sizeof(double), NULL));
+    for (size_t first = 0, views; first < images; first += views, report->subsets++) {
+        lm_arena_return(&s->arena, empty);
+        views =
+            open_subset(s, first, (size_t)min_of(s->settings->batch, (int64_t)(images - first)), &objective);
+        if (views == 0)
+            return fail(why,
+                        "one view does not fit into the memory allowed, of which %.2f GiB are left for it",
+                        (double)s->arena.limit / 0x1p30);
+        solve(s, views);
+        if (views == images) {
+            add_model(s, views);
+            break;
+        }
+        if (!several) clear(s, SUM), clear(s, WEIGHTS);
+        several = true;
+        GS_CHECK(gs_lm_add_weighted(flat(s, SUM), flat(s, WEIGHTS), flat(s, DIAGONAL), flat(s, UPDATE),
+                                    s->values, NULL));
+    }
+    if (!several) report->subsets = 1;
+    if (several) {
+        GS_CHECK(gs_lm_divide(flat(s, SUM), flat(s, WEIGHTS), s->values, NULL));
+        DEVICE_CHECK(cudaMemcpyAsync(flat(s, UPDATE), flat(s, SUM), (size_t)s->values * sizeof(float),
+                                     cudaMemcpyDeviceToDevice, NULL));
+        // What the model says of the combined step takes every view once more.
+        const lm_form form = s->scene.form;
+        s->scene.form = LM_FREE;
+        double again = 0;
+        for (size_t first = 0, views; first < images; first += views) {
+            lm_arena_return(&s->arena, empty);
+            views =
+                open_subset(s, first, (size_t)min_of(s->settings->batch, (int64_t)(images - first)), &again);
+            add_model(s, views);
+        }
+        s->scene.form = form;
+    }
+    for (size_t i = 0; i < images; i++) values += values_of(&s->views[s->order[i]]);
+    device_download(s->resident_model, s->model, sizeof s->resident_model);
+    report->images = (int64_t)images;
+    report->before = objective / values;
+    return true;
+}
+
+// Gaussians = what RESIDUAL keeps + gamma UPDATE; with gamma 0 to the byte what they were.
+static void move_to(solver *s, double gamma) {
+    device_gaussians_copy(s->gaussians, &s->vectors[RESIDUAL]);
+    if (gamma == 0) return;
+    const gs_gaussians *g = s->gaussians, *d = &s->vectors[UPDATE];
+    const int64_t n = g->count, bases = (g->sh_degree + 1) * (g->sh_degree + 1);
+    GS_CHECK(gs_lm_add(g->mean, (float)gamma, d->mean, 3 * n, NULL));
+    GS_CHECK(gs_lm_add(g->log_scale, (float)gamma, d->log_scale, 3 * n, NULL));
+    GS_CHECK(gs_lm_add(g->quaternion, (float)gamma, d->quaternion, 4 * n, NULL));
+    GS_CHECK(gs_lm_add(g->opacity_logit, (float)gamma, d->opacity_logit, n, NULL));
+    GS_CHECK(gs_lm_add(g->sh, (float)gamma, d->sh, 3 * bases * n, NULL));
+}
+
+// The mean objective over every `stride`th of the first `images` views. Infinite where it is not finite.
+static double objective_at(solver *s, double gamma, size_t images, size_t stride) {
+    move_to(s, gamma);
+    double sum = 0, values = 0;
+    for (size_t i = 0; i < images; i += stride) {
+        sum += lm_picture_objective(&s->scene, &s->views[s->order[i]]);
+        values += values_of(&s->views[s->order[i]]);
+    }
+    note_memory(s);
+    return isfinite(sum) ? sum / values : INFINITY;
+}
+
+// From the model's own minimum down as long as that helps, else up.
+static double search_gamma(solver *s, size_t images) {
+    enum { STRIDE = 3 }; // a third of the images
+    const double slope = s->resident_model[0], curvature = s->resident_model[1];
+    double best = slope < 0 && curvature > 0 ? -slope / curvature : 1;
+    if (best > 2) best = 2;
+    double least = objective_at(s, best, images, STRIDE);
+    int tried = 1;
+    for (const double factor = 1 / search_factor; tried < SEARCHES; tried++) {
+        const double next = objective_at(s, best * factor, images, STRIDE);
+        if (!(next < least) && isfinite(least)) break;
+        least = next;
+        best *= factor;
+    }
+    for (; tried == 1; tried++) {
+        const double next = objective_at(s, best * search_factor, images, STRIDE);
+        if (next < least) best *= search_factor;
+    }
+    return best;
+}
+
+static bool lm_step_once(solver *s, lm_step *report, fault *why) {
+    lm_clock_start(&s->clock);
+    const size_t chosen = choose_images(s, report->step);
+    if (!find_update(s, chosen, report, why)) return false;
+    if (!isfinite(report->before)) return fail(why, "the objective is not finite");
+    const size_t images = (size_t)report->images;
+    device_gaussians_copy(&s->vectors[RESIDUAL], s->gaussians);
+    const double gamma = search_gamma(s, images);
+    report->after = objective_at(s, gamma, images, 1);
+    double values = 0;
+    for (size_t i = 0; i < images; i++) values += values_of(&s->views[s->order[i]]);
+    // Of the sum of squares: 2 (slope gamma + curvature gamma^2 / 2).
+    const double promised =
+        -(2 * s->resident_model[0] * gamma + s->resident_model[1] * gamma * gamma) / values;
+    report->gamma = gamma;
+    report->damping = s->damping;
+    report->gain = promised > 0 ? (report->before - report->after) / promised : -1;
+    report->kept = report->gain > least_gain;
+    if (!report->kept) move_to(s, 0);
+    s->damping *= report->kept ? 0.5 : 2;
+    if (s->damping < s->settings->least_damping) s->damping = s->settings->least_damping;
+    if (s->damping > s->settings->most_damping) s->damping = s->settings->most_damping;
+    lm_clock_stop(&s->clock);
+    DEVICE_CHECK(cudaDeviceSynchronize());
+    report->bytes = s->most_bytes;
+    report->milliseconds = s->clock.milliseconds;
+    return true;
+}
+
+bool finish_lm(const gs_gaussians *gaussians, const target_view *views, size_t view_count,
+               const lm_settings *settings, const lm_observer *observer, fault *why) {
+    if (gaussians->antialias) return fail(why, "Levenberg-Marquardt does not take antialiased scenes");
+    solver s = {.gaussians = gaussians, .views = views, .view_count = view_count, .settings = settings};
+    progress bar;
+    progress_begin(&bar, "Levenberg-Marquardt", settings->steps);
+    double spent = 0;
+    const double opening = seconds_now();
+    bool done = solver_open(&s, why);
+    spent += seconds_now() - opening;
+    for (int64_t step = 1; done && step <= settings->steps; step++) {
+        lm_step report = {.step = step};
+        const double started = seconds_now();
+        done = lm_step_once(&s, &report, why);
+        spent += seconds_now() - started;
+        report.seconds = spent;
+        if (done && progress_due(&bar)) progress_show(&bar, step, report.after);
+        if (done && observer) done = observer->observe(observer->context, &report, why);
+    }
+    progress_end(&bar);
+    solver_close(&s);
+    return done;
+}

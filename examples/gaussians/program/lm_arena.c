@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+#include "lm_arena.h"
+#include "device.h"
+
+enum { ALIGNMENT = 256 };
+static const size_t least_block = (size_t)16 << 20;
+
+void *lm_arena_take(lm_arena *arena, size_t bytes) {
+    bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    for (; arena->current < arena->count; arena->current++, arena->used = 0)
+        if (arena->blocks[arena->current].bytes - arena->used >= bytes) {
+            void *memory = arena->blocks[arena->current].memory + arena->used;
+            arena->used += bytes;
+            return memory;
+        }
+    size_t block = bytes > least_block ? bytes : least_block;
+    const size_t room = arena->limit ? arena->limit - arena->held : block;
+    if (room < block) block = room;
+    if (block < bytes || arena->count == LM_ARENA_BLOCKS) return NULL;
+    arena->blocks[arena->count].memory = device_allocate(block);
+    arena->blocks[arena->count].bytes = block;
+    arena->held += block;
+    arena->current = arena->count++;
+    arena->used = bytes;
+    return arena->blocks[arena->current].memory;
+}
+
+lm_arena_mark lm_arena_now(const lm_arena *arena) {
+    return (lm_arena_mark){arena->current, arena->used};
+}
+
+void lm_arena_return(lm_arena *arena, lm_arena_mark mark) {
+    arena->current = mark.current;
+    arena->used = mark.used;
+}
+
+void lm_arena_free(lm_arena *arena) {
+    for (size_t i = 0; i < arena->count; i++) device_free(arena->blocks[i].memory);
+    *arena = (lm_arena){.limit = arena->limit};
+}

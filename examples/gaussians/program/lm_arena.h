@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// Device memory in pieces that are given back all together, under a limit. Blocks are kept for the next
+// round: Levenberg-Marquardt asks for the same pieces in every step.
+#ifndef SPLAT_LM_ARENA_H
+#define SPLAT_LM_ARENA_H
+
+#include <stddef.h>
+
+enum { LM_ARENA_BLOCKS = 256 };
+
+typedef struct lm_arena {
+    size_t limit;                // bytes that all blocks together may have; 0: none
+    size_t held;                 // that they have
+    size_t count, current, used; // blocks; the one in use, and how far
+    struct {
+        char *memory;
+        size_t bytes;
+    } blocks[LM_ARENA_BLOCKS];
+} lm_arena;
+
+typedef struct lm_arena_mark {
+    size_t current, used;
+} lm_arena_mark;
+
+// NULL where the limit does not allow it. Aligned to 256 bytes, not cleared.
+void *lm_arena_take(lm_arena *arena, size_t bytes);
+// Everything taken since the mark is given back.
+lm_arena_mark lm_arena_now(const lm_arena *arena);
+void lm_arena_return(lm_arena *arena, lm_arena_mark mark);
+void lm_arena_free(lm_arena *arena);
+
+#endif

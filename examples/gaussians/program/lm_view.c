@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+#include "lm_view.h"
+#include "device.h"
+#include "gs_check.h"
+
+static size_t pixels_of(const gs_camera *camera) {
+    return (size_t)camera->width * (size_t)camera->height;
+}
+
+void lm_scene_close(lm_scene *s) {
+    device_buffer *const all[] = {&s->bin,           &s->color,    &s->change, &s->tangents,
+                                  &s->moments,       &s->squares,  &s->cache,  &s->splats,
+                                  &s->transmittance, &s->consumed, &s->result};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_free(all[i]);
+}
+
+size_t lm_scene_bytes(const lm_scene *s) {
+    return s->bin.bytes + s->color.bytes + s->change.bytes + s->tangents.bytes + s->moments.bytes +
+           s->squares.bytes + s->cache.bytes + s->splats.bytes + s->transmittance.bytes + s->consumed.bytes +
+           s->result.bytes;
+}
+
+// Projects, bins and renders: lists point into the scene's workspace.
+static void render(lm_scene *s, const gs_camera *camera, gs_splat *splats, const gs_image *image,
+                   gs_lists *lists) {
+    const gs_gaussians *g = s->gaussians;
+    GS_CHECK(gs_project(g, g->sh_degree, camera, splats, NULL));
+    for (;;) {
+        size_t bytes;
+        GS_CHECK(gs_bin_workspace(g->count, camera->width, camera->height, s->pair_capacity, &bytes));
+        int64_t needed;
+        gs_status status = gs_bin(splats, g->count, camera->width, camera->height, s->pair_capacity,
+                                  device_buffer_reserve(&s->bin, bytes), bytes, lists, &needed, NULL);
+        if (status == GS_OK) break;
+        if (status != GS_PAIRS_DO_NOT_FIT) GS_CHECK(status);
+        s->pair_capacity = needed + needed / 4; // other views need a little more
+    }
+    GS_CHECK(gs_render(splats, lists, camera->width, camera->height, s->background, image, NULL));
+}
+
+static double residuals(lm_scene *s, const target_view *target, const float *color, float *weight,
+                        float *gradient) {
+    double *result = device_buffer_reserve(&s->result, sizeof(double)), value;
+    GS_CHECK(gs_lm_weights(color, target->pixels, target->camera.width, target->camera.height, s->objective,
+                           s->epsilon, result, weight, gradient, NULL));
+    lm_clock_mark(s->clock, LM_PICTURES);
+    device_download(&value, result, sizeof value);
+    return value;
+}
+
+double lm_picture_objective(lm_scene *s, const target_view *target) {
+    const size_t pixels = pixels_of(&target->camera);
+    const gs_image image = {.color = device_buffer_reserve(&s->color, 3 * pixels * sizeof(float)),
+                            .transmittance = device_buffer_reserve(&s->transmittance, pixels * sizeof(float)),
+                            .consumed = device_buffer_reserve(&s->consumed, pixels * sizeof(uint32_t))};
+    gs_lists lists;
+    gs_splat *splats = device_buffer_reserve(&s->splats, (size_t)s->gaussians->count * sizeof(gs_splat));
+    render(s, &target->camera, splats, &image, &lists);
+    return residuals(s, target, image.color, NULL, NULL);
+}
+
+// A copy of what lies in the scene's workspace, which the next view overwrites; NULL where there is no room.
+static void *keep(lm_arena *arena, const void *from, size_t bytes) {
+    void *to = lm_arena_take(arena, bytes);
+    if (to) DEVICE_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, NULL));
+    return to;
+}
+
+static bool build_cache(lm_view *v, lm_scene *s, lm_arena *arena) {
+    const int64_t count = s->gaussians->count;
+    const gs_camera *camera = &v->target->camera;
+    gs_lm_cache *cache = &v->cached;
+    size_t bytes;
+    GS_CHECK(gs_lm_cache_workspace(count, &bytes));
+    void *workspace = device_buffer_reserve(&s->cache, bytes);
+    cache->begin = lm_arena_take(arena, (size_t)(count + 1) * sizeof(int64_t));
+    if (!cache->begin) return false;
+    GS_CHECK(gs_lm_cache_begin(v->splats, count, &v->lists, camera->width, camera->height, &v->image,
+                               workspace, bytes, cache, NULL));
+    lm_clock_mark(s->clock, LM_SORT);
+    const size_t pairs = (size_t)cache->pairs;
+    cache->pixel = lm_arena_take(arena, pairs * sizeof(uint32_t));
+    cache->share = lm_arena_take(arena, pairs * sizeof(float));
+    cache->by_log_alpha = lm_arena_take(arena, 3 * pairs * sizeof(float));
+    if (!cache->pixel || !cache->share || !cache->by_log_alpha) return false;
+    GS_CHECK(gs_lm_cache_fill(v->splats, count, &v->lists, camera->width, camera->height, s->background,
+                              &v->image, workspace, bytes, cache, NULL));
+    lm_clock_mark(s->clock, LM_BUILD);
+    return true;
+}
+
+static bool open_in(lm_view *v, lm_scene *s, lm_arena *arena, double *objective) {
+    const gs_camera *camera = &v->target->camera;
+    const size_t pixels = pixels_of(camera);
+    v->splats = lm_arena_take(arena, (size_t)s->gaussians->count * sizeof(gs_splat));
+    v->weight = lm_arena_take(arena, 3 * pixels * sizeof(float));
+    v->gradient = lm_arena_take(arena, 3 * pixels * sizeof(float));
+    v->image = (gs_image){.color = device_buffer_reserve(&s->color, 3 * pixels * sizeof(float)),
+                          .transmittance = lm_arena_take(arena, pixels * sizeof(float)),
+                          .consumed = lm_arena_take(arena, pixels * sizeof(uint32_t))};
+    if (!v->splats || !v->weight || !v->gradient || !v->image.transmittance || !v->image.consumed)
+        return false;
+    render(s, camera, v->splats, &v->image, &v->lists);
+    const size_t tiles = (size_t)v->lists.tiles_x * (size_t)v->lists.tiles_y;
+    v->lists.tile_begin = keep(arena, v->lists.tile_begin, (tiles + 1) * sizeof(int64_t));
+    v->lists.splat_index = keep(arena, v->lists.splat_index, (size_t)v->lists.pairs * sizeof(uint32_t));
+    if (!v->lists.tile_begin || !v->lists.splat_index) return false;
+    if (v->lists.tile_order) {
+        v->lists.tile_order = keep(arena, v->lists.tile_order, tiles * sizeof(uint32_t));
+        if (!v->lists.tile_order) return false;
+    }
+    *objective = residuals(s, v->target, v->image.color, v->weight, v->gradient);
+    return s->form == LM_FREE || build_cache(v, s, arena);
+}
+
+bool lm_view_open(lm_view *v, lm_scene *s, const target_view *target, lm_arena *arena, double *objective) {
+    const lm_arena_mark before = lm_arena_now(arena);
+    *v = (lm_view){.target = target};
+    if (open_in(v, s, arena, objective)) return true;
+    lm_arena_return(arena, before);
+    return false;
+}
+
+static float *moments_of(lm_scene *s) {
+    return device_buffer_reserve(&s->moments,
+                                 (size_t)s->gaussians->count * GS_MOMENTS_STRIDE * sizeof(float));
+}
+
+static void blend_backward(const lm_view *v, lm_scene *s, const float *picture) {
+    GS_CHECK(gs_render_backward(v->splats, s->gaussians->count, &v->lists, v->target->camera.width,
+                                v->target->camera.height, s->background, &v->image, picture, NULL,
+                                s->reduction, s->threshold, moments_of(s), NULL));
+    lm_clock_mark(s->clock, LM_BACKWARD);
+}
+
+static void project_backward(const lm_view *v, lm_scene *s, const gs_gaussians *product) {
+    GS_CHECK(gs_project_backward(s->gaussians, s->gaussians->sh_degree, &v->target->camera, v->splats,
+                                 moments_of(s), product, NULL, NULL));
+    lm_clock_mark(s->clock, LM_PROJECTION);
+}
+
+void lm_view_gradient(const lm_view *v, lm_scene *s, const gs_gaussians *product) {
+    blend_backward(v, s, v->gradient);
+    project_backward(v, s, product);
+}
+
+void lm_view_add_diagonal(const lm_view *v, lm_scene *s, const gs_gaussians *diagonal) {
+    const gs_camera *camera = &v->target->camera;
+    const int64_t count = s->gaussians->count;
+    float *squares = device_buffer_reserve(&s->squares, (size_t)count * GS_LM_SQUARES_STRIDE * sizeof(float));
+    if (s->form == LM_CACHED)
+        GS_CHECK(gs_lm_cached_squares(v->splats, count, &v->cached, camera->width, camera->height, v->weight,
+                                      s->reduction, s->threshold, squares, NULL));
+    else
+        GS_CHECK(gs_lm_squares(v->splats, count, &v->lists, camera->width, camera->height, s->background,
+                               &v->image, v->weight, s->reduction, s->threshold, squares, NULL));
+    GS_CHECK(gs_lm_add_diagonal(s->gaussians, s->gaussians->sh_degree, camera, v->splats, squares, diagonal,
+                                NULL));
+    lm_clock_mark(s->clock, LM_DIAGONAL);
+}
+
+static const float *tangents_along(const lm_view *v, lm_scene *s, const gs_gaussians *direction) {
+    float *tangents = device_buffer_reserve(&s->tangents, (size_t)s->gaussians->count * GS_LM_TANGENT_STRIDE *
+                                                              sizeof(float));
+    GS_CHECK(gs_lm_tangent(s->gaussians, s->gaussians->sh_degree, &v->target->camera, v->splats, direction,
+                           tangents, NULL));
+    return tangents;
+}
+
+// [3][height][width]
+static float *forward(const lm_view *v, lm_scene *s, const float *tangents, const float *weight) {
+    const gs_camera *camera = &v->target->camera;
+    float *change = device_buffer_reserve(&s->change, 4 * pixels_of(camera) * sizeof(float));
+    GS_CHECK(gs_lm_forward(v->splats, tangents, &v->lists, camera->width, camera->height, s->background,
+                           &v->image, weight, change, NULL));
+    lm_clock_mark(s->clock, LM_FORWARD);
+    return change;
+}
+
+// [height][width][4]
+static float *cached_forward(const lm_view *v, lm_scene *s, const float *tangents) {
+    const gs_camera *camera = &v->target->camera;
+    float *change = device_buffer_reserve(&s->change, 4 * pixels_of(camera) * sizeof(float));
+    GS_CHECK(gs_lm_cached_forward(v->splats, s->gaussians->count, &v->cached, camera->width, camera->height,
+                                  tangents, change, NULL));
+    GS_CHECK(gs_lm_cached_weigh(v->weight, camera->width, camera->height, change, NULL));
+    lm_clock_mark(s->clock, LM_FORWARD);
+    return change;
+}
+
+void lm_view_product(const lm_view *v, lm_scene *s, const gs_gaussians *direction,
+                     const gs_gaussians *product) {
+    const float *tangents = tangents_along(v, s, direction);
+    if (s->form == LM_CACHED) {
+        const float *change = cached_forward(v, s, tangents);
+        GS_CHECK(gs_lm_cached_backward(v->splats, s->gaussians->count, &v->cached, v->target->camera.width,
+                                       change, s->reduction, s->threshold, moments_of(s), NULL));
+        lm_clock_mark(s->clock, LM_BACKWARD);
+    } else {
+        blend_backward(v, s, forward(v, s, tangents, v->weight));
+    }
+    project_backward(v, s, product);
+}
+
+void lm_view_add_model(const lm_view *v, lm_scene *s, const gs_gaussians *direction, double *sums) {
+    const float *change = forward(v, s, tangents_along(v, s, direction), NULL);
+    GS_CHECK(
+        gs_lm_model(v->weight, v->gradient, change, 3 * (int64_t)pixels_of(&v->target->camera), sums, NULL));
+    lm_clock_mark(s->clock, LM_FORWARD);
+}

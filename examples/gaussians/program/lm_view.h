@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// One camera's share of the normal equations: what stays of its picture while they are solved, and products
+// by its Jacobian, without a cache or from one. Failures of the device end the program.
+#ifndef SPLAT_LM_VIEW_H
+#define SPLAT_LM_VIEW_H
+
+#include "device_buffer.h"
+#include "gs_lm.h"
+#include "lm_arena.h"
+#include "lm_clock.h"
+#include "target_view.h"
+
+typedef enum lm_form {
+    LM_FREE,  // every product walks down the rays again
+    LM_CACHED // products read what one walk left of every pixel and splat
+} lm_form;
+
+// What all views have in common, and memory that each uses after the other. Zeros but for what the caller
+// sets.
+typedef struct lm_scene {
+    const gs_gaussians *gaussians; // device
+    float background[3];
+    gs_lm_objective objective;
+    float epsilon;
+    gs_reduction reduction;
+    int threshold;
+    lm_form form;
+    lm_clock *clock;
+    int64_t pair_capacity;
+    device_buffer bin, color, change, tangents, moments, squares, cache, splats, transmittance, consumed,
+        result;
+} lm_scene;
+
+typedef struct lm_view {
+    const target_view *target;
+    gs_splat *splats;
+    gs_lists lists;
+    gs_image image; // without its colour
+    float *weight, *gradient;
+    gs_lm_cache cached;
+} lm_view;
+
+void lm_scene_close(lm_scene *scene);
+size_t lm_scene_bytes(const lm_scene *scene); // of its memory
+
+// The sum of squared residuals at the Gaussians' present values. Waits.
+double lm_picture_objective(lm_scene *scene, const target_view *target);
+
+// Renders the view and keeps in the arena what products need. False if the arena has no room for it: then it
+// is as before. *objective: the sum of squared residuals.
+bool lm_view_open(lm_view *view, lm_scene *scene, const target_view *target, lm_arena *arena,
+                  double *objective);
+// product = J^T R^T (values of the residuals)
+void lm_view_gradient(const lm_view *view, lm_scene *scene, const gs_gaussians *product);
+// diagonal += diag(J^T J)
+void lm_view_add_diagonal(const lm_view *view, lm_scene *scene, const gs_gaussians *diagonal);
+// product = J^T J direction
+void lm_view_product(const lm_view *view, lm_scene *scene, const gs_gaussians *direction,
+                     const gs_gaussians *product);
+// sums[0] += residuals^T J direction, sums[1] += |J direction|^2; on the device.
+void lm_view_add_model(const lm_view *view, lm_scene *scene, const gs_gaussians *direction, double *sums);
+
+#endif
