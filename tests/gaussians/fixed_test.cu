@@ -106,6 +106,19 @@ TEST_F(fixed, does_not_drown_small_gradients_beside_a_large_one) {
     EXPECT_GT(compared, 100);
 }
 
+// The scales follow the largest colour.
+TEST_F(fixed, takes_colours_of_any_size) {
+    std::vector<gs_splat> splats = frame.splats.read();
+    for (const float factor : {1e-6f, 1e6f}) {
+        for (gs_splat &splat : splats)
+            for (float &channel : splat.color) channel *= factor;
+        device_upload(frame.splats.data(), splats.data(), splats.size() * sizeof(gs_splat));
+        const std::vector<float> got = frame.backward(by_color, by_alpha, GS_FIXED, 0);
+        const std::vector<float> wanted = frame.backward(by_color, by_alpha, GS_TREE, 0);
+        EXPECT_LE(relative_norm({got.begin(), got.end()}, {wanted.begin(), wanted.end()}), 1e-5) << factor;
+    }
+}
+
 TEST_F(fixed, without_a_gradient_is_zero) {
     for (const float moment : frame.backward(std::vector<float>(by_color.size()),
                                              std::vector<float>(by_alpha.size()), GS_FIXED, 0))
