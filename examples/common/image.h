@@ -4,6 +4,7 @@
 #define COMMON_IMAGE_H
 
 #include "fault.h"
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -24,6 +25,8 @@ void image_free(image *picture);                                                
 // refused.
 bool image_read(const char *path, image *out, fault *why);
 bool image_write_png(const char *path, const image *picture, fault *why);
+// As that file would be, in memory for the caller to free().
+bool image_encode_png(const image *picture, uint8_t **bytes, size_t *count, fault *why);
 // Mean over factor x factor blocks; a rest smaller than a block is cut off, but each side stays at least 1.
 bool image_downscale(const image *picture, int factor, image *out, fault *why);
 // Pictures of one height and channel count side by side with a white gap of `gap` pixels.

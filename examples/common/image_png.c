@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <png.h>
 #include <setjmp.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { DEFLATE_RATIO = 1032 }; // the best that deflate can do
@@ -72,13 +73,17 @@ bool image_decode_png(input_file *file, image *out, fault *why) {
     return ok;
 }
 
+static png_image header_of(const image *picture) {
+    return (png_image){.version = PNG_IMAGE_VERSION,
+                       .width = (png_uint_32)picture->width,
+                       .height = (png_uint_32)picture->height,
+                       .format = picture->channels == 4 ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB};
+}
+
 bool image_write_png(const char *path, const image *picture, fault *why) {
     output_file file;
     if (!output_file_open(&file, path, why)) return false;
-    png_image header = {.version = PNG_IMAGE_VERSION,
-                        .width = (png_uint_32)picture->width,
-                        .height = (png_uint_32)picture->height,
-                        .format = picture->channels == 4 ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB};
+    png_image header = header_of(picture);
     errno = 0;
     if (png_image_write_to_stdio(&header, file.stream, 0, picture->pixels, picture->width * picture->channels,
                                  NULL))
@@ -86,4 +91,19 @@ bool image_write_png(const char *path, const image *picture, fault *why) {
     fail(why, "%s: cannot write: %s", path, errno ? strerror(errno) : header.message);
     output_file_discard(&file);
     return false;
+}
+
+bool image_encode_png(const image *picture, uint8_t **bytes, size_t *count, fault *why) {
+    png_image header = header_of(picture);
+    const int row = picture->width * picture->channels;
+    png_alloc_size_t room = PNG_IMAGE_PNG_SIZE_MAX(header);
+    *bytes = malloc(room);
+    if (!*bytes) return fail(why, "no memory for a PNG of %d x %d pixels", picture->width, picture->height);
+    if (png_image_write_to_memory(&header, *bytes, &room, 0, picture->pixels, row, NULL)) {
+        *count = room;
+        return true;
+    }
+    free(*bytes);
+    *bytes = NULL;
+    return fail(why, "cannot encode a picture: %s", header.message);
 }

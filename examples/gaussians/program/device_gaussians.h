@@ -6,6 +6,10 @@
 #include "gs.h"
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // One allocation, at `mean`, of zeros.
 gs_gaussians device_gaussians_allocate(int64_t count, int sh_degree);
 size_t device_gaussians_bytes(int64_t count, int sh_degree); // of that allocation
@@ -16,4 +20,7 @@ void device_gaussians_upload(gs_gaussians *device, const gs_gaussians *host);
 void device_gaussians_copy(const gs_gaussians *to, const gs_gaussians *from);
 void device_gaussians_download(const gs_gaussians *host, const gs_gaussians *device);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

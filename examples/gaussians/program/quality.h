@@ -6,6 +6,10 @@
 #include "target_view.h"
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct quality {
     double psnr; // dB, of pictures rounded to 8 bits; infinite if equal
     double ssim; // of the pictures before rounding, docs/math.md section 5
@@ -15,4 +19,7 @@ typedef struct quality {
 bool quality_measure(const gs_gaussians *gaussians, const target_view *views, size_t count,
                      const float background[3], quality *mean, quality *each, fault *why);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -8,6 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum stage {
     STAGE_PROJECT,
     STAGE_BIN,
@@ -39,4 +43,7 @@ void stage_clock_mark(stage_clock *clock, stage which);
 // Waits for the last step and frees the events; the sums stay.
 void stage_clock_close(stage_clock *clock);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -6,6 +6,10 @@
 #include "image.h"
 #include "gs.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct target_view {
     gs_camera camera;
     const image *picture; // RGB, of the camera's size; not owned
@@ -17,4 +21,7 @@ typedef struct target_view {
 bool target_view_open(target_view *view, const gs_camera *camera, const image *picture, fault *why);
 void target_view_close(target_view *view); // harmless on {0}
 
+#ifdef __cplusplus
+}
+#endif
 #endif

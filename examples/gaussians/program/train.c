@@ -10,6 +10,7 @@
 #include "quality.h"
 #include "random_points.h"
 #include "reduction_option.h"
+#include "report.h"
 #include "run_log.h"
 #include "saver.h"
 #include "start.h"
@@ -21,7 +22,7 @@
 #include <string.h>
 
 typedef struct train_options {
-    const char *data, *output, *background, *log, *checkpoint, *resume;
+    const char *data, *output, *background, *log, *report, *checkpoint, *resume;
     int64_t downscale, iterations, seed, threshold, holdout, sh_degree, random, log_every, eval_every,
         checkpoint_every;
     double seconds;
@@ -157,6 +158,20 @@ static bool open_log(run_log *log, const train_options *options, const split *pa
     return true;
 }
 
+static bool write_report(const train_options *options, const split *parts, const run_log *log,
+                         const training_state *state, const training_report *report, fault *why) {
+    const bool held_out = parts->held_out > 0;
+    run_report page = {.title = options->data,
+                       .record = &log->record,
+                       .training = report,
+                       .gaussians = &state->gaussians,
+                       .views = parts->views + (held_out ? parts->training : 0),
+                       .view_count = held_out ? parts->held_out : parts->training,
+                       .held_out = held_out};
+    for (int i = 0; i < 3; i++) page.background[i] = log->options.background[i];
+    return report_write(options->report, &page, why);
+}
+
 // Who looks on while training runs.
 typedef struct onlookers {
     run_log log;
@@ -208,7 +223,8 @@ static bool train_and_write(const train_options *options, const split *parts, gs
     }
     if (done && !*asked)
         done = fetch_gaussians(host, &state->gaussians, why) && ply_write(options->output, host, why) &&
-               run_log_finish(&all.log, state, &report, why);
+               run_log_finish(&all.log, state, &report, why) &&
+               (!options->report || write_report(options, parts, &all.log, state, &report, why));
     if (done && !*asked)
         print_summary(options, parts, host, &report, run_record_last_quality(&all.log.record));
     fault unwritten;
@@ -263,9 +279,9 @@ static bool resume(const train_options *options, saver *saving, training_state *
 
 // The options as the checkpoint's key has them: those that decide the result.
 static char *key_settings(const train_options *options) {
-    static const char *const others[] = {"output",     "seconds",    "log",
-                                         "log-every",  "eval-every", "checkpoint-every",
-                                         "checkpoint", "resume",     NULL};
+    static const char *const others[] = {
+        "output",           "seconds",    "log",    "log-every", "eval-every",
+        "checkpoint-every", "checkpoint", "resume", "report",    NULL};
     return checkpoint_settings(options->table, others);
 }
 
@@ -307,6 +323,7 @@ static bool load_and_train(const train_options *options, const float background[
     const dataset_options loading = {.downscale = (int)options->downscale,
                                      .background = {background[0], background[1], background[2]}};
     bool done = output_is_possible(options->output, why) && output_is_possible(options->checkpoint, why) &&
+                (!options->report || report_is_possible(options->report, why)) &&
                 dataset_load(options->data, &loading, &data, why);
     if (done) {
         dataset_hold_out(&data, (size_t)options->holdout);
@@ -372,11 +389,13 @@ int train_command(int argc, char **argv) {
          "differ"},
         {OPTION_TEXT, "log", 0, &options.log, 0, 0, NULL,
          "write how training goes to this file, as lines of JSON: steps, evaluations, checkpoints"},
+        {OPTION_TEXT, "report", 0, &options.report, 0, 0, NULL,
+         "write a page on the run, with pictures and curves, to this folder: index.html"},
         {OPTION_INT, "log-every", 0, &options.log_every, 0, 10000000, NULL,
          "steps between lines of the log and points of the curves; 0: so that there are 200, but 100 at "
          "most"},
         {OPTION_INT, "eval-every", 0, &options.eval_every, 0, 10000000, NULL,
-         "measure the held-out views every so many steps, for --log; 0: at the end only"},
+         "measure the held-out views every so many steps, for --log and --report; 0: at the end only"},
         {.kind = OPTION_END}};
     enum { GENERAL = sizeof general / sizeof *general };
     option_spec table[DENSITY_OPTIONS + GENERAL];

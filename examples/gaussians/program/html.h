@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// Parts of an HTML page that is also well-formed XML. Write errors stay in the stream.
+#ifndef SPLAT_HTML_H
+#define SPLAT_HTML_H
+
+#include "image.h"
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// For content and for quoted attributes. Bytes that are not UTF-8 or not allowed in XML become U+FFFD.
+void html_text(FILE *page, const char *text);
+// The picture as a PNG in a data URI.
+bool html_data_uri(FILE *page, const image *picture, fault *why);
+// Four digits at most, with k, M or G: "310k", "27.31", "0.04121". "none" unless finite.
+void html_number(FILE *page, double value);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

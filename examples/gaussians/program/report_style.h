@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// The style sheet of the page of report.h, for light and dark.
+#ifndef SPLAT_REPORT_STYLE_H
+#define SPLAT_REPORT_STYLE_H
+
+static const char report_style[] =
+    ":root{color-scheme:light dark;--page:#fbfbfa;--card:#fff;--text:#1d1f23;--quiet:#63676e;--line:#e3e3df;"
+    "--curve:#2468c9;--bar:#2468c9}\n"
+    "@media(prefers-color-scheme:dark){:root{--page:#15171a;--card:#1d2024;--text:#e8e9eb;--quiet:#a0a5ad;"
+    "--line:#34383e;--curve:#6ea8ff;--bar:#6ea8ff}}\n"
+    "*{box-sizing:border-box}\n"
+    "body{margin:0 auto;padding:32px 24px 48px;max-width:1360px;background:var(--page);color:var(--text);"
+    "font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\n"
+    "h1{margin:0;font-size:26px;line-height:1.2}h2{margin:40px 0 4px;font-size:19px}"
+    "h3{margin:20px 0 6px;font-size:15px}h3 span{color:var(--quiet);font-weight:400;margin-left:8px}\n"
+    "p{margin:4px 0;color:var(--quiet)}\n"
+    ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:22px 0 "
+    "0;padding:0}\n"
+    ".tiles div{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 14px}\n"
+    ".tiles dt{color:var(--quiet);font-size:13px}.tiles dd{margin:0;font-size:22px;font-weight:600}\n"
+    ".tiles dd small{font-size:14px;font-weight:400;color:var(--quiet)}\n"
+    "figure{margin:0}figcaption{color:var(--quiet);font-size:13px}figcaption "
+    "b{color:var(--text);font-weight:600}\n"
+    ".trio{display:grid;grid-template-columns:repeat(3,1fr);gap:10px}\n"
+    ".trio img{display:block;width:100%;height:auto;border-radius:4px;outline:1px solid var(--line)}\n"
+    ".legend{display:flex;align-items:center;gap:8px;font-size:13px}.ramp{width:120px;height:10px;border-"
+    "radius:2px}\n"
+    ".charts{display:grid;grid-template-columns:repeat(2,1fr);gap:14px;margin-top:10px}\n"
+    ".chart{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:12px 14px 8px}\n"
+    "svg{display:block;width:100%;height:auto}.chart text{fill:var(--quiet);font-size:12px}\n"
+    ".chart .y{text-anchor:end}.chart .x{text-anchor:middle}\n"
+    ".grid{stroke:var(--line)}.axis{stroke:var(--quiet)}\n"
+    ".curve{fill:none;stroke:var(--curve);stroke-width:2;stroke-linejoin:round;stroke-linecap:round}\n"
+    ".mark{fill:var(--curve);stroke:var(--card);stroke-width:2}.spot{fill:transparent}.spot:hover{fill:var(--"
+    "curve)}\n"
+    "table{border-collapse:collapse;margin-top:10px;font-variant-numeric:tabular-nums}\n"
+    "th,td{text-align:left;padding:4px 18px 4px 0;border-bottom:1px solid "
+    "var(--line);vertical-align:baseline;"
+    "overflow-wrap:anywhere}\n"
+    "th{color:var(--quiet);font-weight:400}td.n,th.n{text-align:right}\n"
+    ".bar{display:block;height:10px;border-radius:0 3px 3px "
+    "0;background:var(--bar)}.wide{width:100%}td.w{width:45%}\n"
+    ".settings{columns:3 320px;column-gap:28px;margin:10px 0 0}\n"
+    ".settings div{display:flex;justify-content:space-between;gap:16px;border-bottom:1px solid var(--line);"
+    "padding:3px 0;break-inside:avoid}\n"
+    ".settings dt{color:var(--quiet)}.settings dd{margin:0;text-align:right;overflow-wrap:anywhere}\n"
+    "footer{margin-top:40px;color:var(--quiet);font-size:13px}\n"
+    "@media(max-width:760px){.charts{grid-template-columns:1fr}.trio{gap:4px}body{padding:20px 12px}}\n";
+
+#endif
