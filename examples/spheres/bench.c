@@ -93,8 +93,11 @@ static bool measure(const bench_options *options, const bench_settings *settings
 }
 
 int bench_command(int argc, char **argv) {
-    bench_options options = {
-        .of = view_options_default(), .thresholds = "0,8,16,24", .views = 1, .runs = 11, .which = REDUCTIONS};
+    bench_options options = {.of = view_options_default(),
+                             .thresholds = "0,4,8,16,24",
+                             .views = 1,
+                             .runs = 11,
+                             .which = REDUCTIONS};
     const option_spec table[] = {
         DATA_OPTION(&options.of),
         CHANNELS_OPTION(&options.of),

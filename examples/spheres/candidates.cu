@@ -9,7 +9,7 @@
 
 namespace {
 
-enum { CAPACITY = 512 }; // candidates of a round
+enum { CAPACITY = 1024 }; // candidates of a round
 
 // Depth first, then index: no two are equal. Depths are positive, so their bits are in their order.
 using order_key = unsigned long long;
@@ -70,21 +70,17 @@ __device__ void insert(best_list &list, int kept, order_key key) {
     list.key[at] = key;
 }
 
-// Adds the spheres of this turn, one a thread, that reach the tile. All threads; nobody reads `filled` until
-// the next barrier.
-__device__ void gather(const sphere_view *views, int count, int first, const frustum &tile,
+// Adds those of the spheres first .. last - 1 that reach the tile, in no order. By all threads; there is room
+// for all.
+__device__ void gather(const sphere_view *views, int first, int last, const frustum &tile,
                        candidate_memory &candidates, int &filled) {
-    const int i = first + int(threadIdx.x);
-    const sphere_view s = i < count ? views[i] : sphere_view{};
-    const bool found = reaches(s, tile);
-    const unsigned all = __ballot_sync(distwar::all_lanes, found);
-    int place = 0;
-    if (distwar::lane_id() == 0) place = atomicAdd(&filled, distwar::count_lanes(all));
-    place = __shfl_sync(distwar::all_lanes, place, 0) +
-            distwar::count_lanes(all & ((1u << distwar::lane_id()) - 1));
-    if (!found) return;
-    candidates.key[place] = key_of(s.center[2], i);
-    candidates.value[place] = make_float4(s.center[0], s.center[1], s.center[2], s.inverse_square);
+    for (int i = first + int(threadIdx.x); i < last; i += tile_threads) {
+        const sphere_view s = views[i];
+        if (!reaches(s, tile)) continue;
+        const int place = atomicAdd(&filled, 1);
+        candidates.key[place] = key_of(s.center[2], i);
+        candidates.value[place] = make_float4(s.center[0], s.center[1], s.center[2], s.inverse_square);
+    }
 }
 
 __global__ void __launch_bounds__(tile_threads) candidates_kernel(sphere_frame f) {
@@ -101,8 +97,10 @@ __global__ void __launch_bounds__(tile_threads) candidates_kernel(sphere_frame f
         if (threadIdx.x == 0) filled = 0;
         __syncthreads();
         int n = 0;
-        for (; first < count && n + tile_threads <= CAPACITY; first += tile_threads) {
-            gather(f.views, count, first, tile, candidates, filled);
+        while (first < count && n + tile_threads <= CAPACITY) {
+            const int last = min(first + CAPACITY - n, count);
+            gather(f.views, first, last, tile, candidates, filled);
+            first = last;
             __syncthreads();
             n = filled;
             __syncthreads();

@@ -95,12 +95,13 @@ static double look(training *t, float *picture) {
 static void train(training *t) {
     progress bar;
     const double began = seconds_now();
+    const float radius = (float)scene_radius((data_set)t->options->of.data);
     progress_begin(&bar, "train", t->options->iterations);
     for (int64_t step = 0; step < t->options->iterations; step++) {
         const int view = (int)(step % SCENE_VIEWS);
         // The last steps are small ones.
         const float rate = (float)pow(0.1, (double)step / (double)t->options->iterations);
-        const sphere_rates rates = {.center = 0.02f * rate,
+        const sphere_rates rates = {.center = 0.08f * radius * rate,
                                     .log_radius = 0.04f * rate,
                                     .opacity_logit = 0.1f * rate,
                                     .feature = 0.04f * rate};
@@ -178,7 +179,7 @@ static int64_t default_iterations(data_set data) {
 int train_command(int argc, char **argv) {
     train_options options = {.of = view_options_default(),
                              .folder = "spheres-out",
-                                                          .seed = 1,
+                             .seed = 1,
                              .threshold = DEFAULT_THRESHOLD,
                              .which = REDUCTIONS};
     const option_spec table[] = {
