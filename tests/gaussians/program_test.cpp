@@ -85,7 +85,8 @@ TEST_F(program, refuses_a_wrong_command_line) {
 }
 
 TEST_F(program, demo_learns_and_compares_the_strategies) {
-    outcome run = splat({"demo", "-o", at("demo"), "--iterations", "24", "--width", "48"});
+    outcome run =
+        splat({"demo", "-o", at("demo"), "--iterations", "24", "--width", "48", "--gaussians", "1000"});
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_EQ(run.err, ""); // no progress where there is no terminal
     auto [before, after] = change(run.out, "PSNR");
@@ -104,12 +105,12 @@ TEST_F(program, demo_learns_and_compares_the_strategies) {
     }
     EXPECT_GT(atomic, 0) << run.out;
     picture row(at("demo") / "demo.png");
-    EXPECT_EQ(row.width, 3 * 48 + 2 * 4);
-    EXPECT_EQ(row.height, 36);
+    EXPECT_EQ(row.width, 3 * 480 + 2 * 4); // larger than what was trained on
+    EXPECT_EQ(row.height, 360);
     gs_gaussians scene;
     fault why;
     ASSERT_TRUE(ply_read((at("demo") / "demo.ply").c_str(), &scene, &why)) << why.text;
-    EXPECT_GT(scene.count, 200);
+    EXPECT_GT(scene.count, 1000);
     gaussians_free(&scene);
 }
 

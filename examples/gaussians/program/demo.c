@@ -8,7 +8,6 @@
 #include "path.h"
 #include "ply.h"
 #include "quality.h"
-#include "reduction_option.h"
 #include "strategy_table.h"
 #include "trainer.h"
 #include <math.h>
@@ -18,7 +17,7 @@
 
 typedef struct demo_options {
     const char *folder;
-    int64_t iterations, width, seed;
+    int64_t iterations, width, gaussians, seed;
 } demo_options;
 
 typedef struct demo {
@@ -27,7 +26,7 @@ typedef struct demo {
     int width, height;
     image pictures[DEMO_VIEWS]; // the targets
     target_view views[DEMO_VIEWS];
-    image before, after; // view 0
+    image target, before, after; // view 0, large enough to be looked at
 } demo;
 
 static bool render_view(const gs_gaussians *gaussians, const gs_camera *camera, image *out, fault *why) {
@@ -36,6 +35,13 @@ static bool render_view(const gs_gaussians *gaussians, const gs_camera *camera, 
     bool done = frame_picture(&f, out, why);
     frame_free(&f);
     return done;
+}
+
+// What is shown of the scene as it is now.
+static bool show(const demo *d, const gs_gaussians *gaussians, image *out, fault *why) {
+    const int least = 480, factor = d->width < least ? (least + d->width - 1) / d->width : 1;
+    const gs_camera camera = demo_camera(0, factor * d->width, factor * d->height);
+    return render_view(gaussians, &camera, out, why);
 }
 
 // Renders the scene as the targets, 8 bits a channel, as photographs would be.
@@ -53,22 +59,21 @@ static bool make_targets(demo *d, const gs_gaussians *gaussians, fault *why) {
 static training_settings demo_settings(const demo_options *options) {
     training_settings settings = {.iterations = options->iterations,
                                   .seed = (uint64_t)options->seed,
-                                  .reduction = GS_BFLY,
-                                  .threshold = DEFAULT_THRESHOLD,
-                                  .rates = {.mean = 1e-2f,
+                                  .reduction = GS_REDUCTIONS,
+                                  .rates = {.mean = 5e-3f,
                                             .log_scale = 2e-2f,
                                             .quaternion = 1e-2f,
                                             .opacity_logit = 1e-1f,
                                             .sh_constant = 4e-2f,
                                             .sh_rest = 1e-2f},
-                                  .final_mean_rate = 1e-3f};
+                                  .final_mean_rate = 5e-4f};
     memcpy(settings.background, demo_background, sizeof settings.background);
     return settings;
 }
 
 static bool write_pictures(const demo *d, fault *why) {
     image row;
-    const image *const pictures[] = {&d->pictures[0], &d->before, &d->after};
+    const image *const pictures[] = {&d->target, &d->before, &d->after};
     if (!image_beside(pictures, 3, 4, &row, why)) return false;
     bool done = image_write_png(d->picture_path, &row, why);
     image_free(&row);
@@ -102,7 +107,7 @@ static bool train_demo(demo *d, const gs_gaussians *host, training_state *state,
     training_report report;
     training_settings settings = demo_settings(d->options);
     const gs_gaussians *gaussians = &state->gaussians;
-    if (!make_targets(d, gaussians, why)) return false;
+    if (!make_targets(d, gaussians, why) || !show(d, gaussians, &d->target, why)) return false;
 
     demo_disturb(host, (uint64_t)d->options->seed);
     device_gaussians_upload(&state->gaussians, host);
@@ -110,12 +115,12 @@ static bool train_demo(demo *d, const gs_gaussians *host, training_state *state,
            d->width, d->height, device_name());
     fflush(stdout);
     if (!quality_measure(gaussians, d->views, DEMO_VIEWS, demo_background, &before, NULL, why) ||
-        !render_view(gaussians, &d->views[0].camera, &d->before, why) ||
+        !show(d, gaussians, &d->before, why) ||
         !train(state, d->views, DEMO_VIEWS, &settings, NULL, &report, why))
         return false;
     training_report_free(&report);
     if (!quality_measure(gaussians, d->views, DEMO_VIEWS, demo_background, &after, NULL, why) ||
-        !render_view(gaussians, &d->views[0].camera, &d->after, why))
+        !show(d, gaussians, &d->after, why))
         return false;
     device_gaussians_download(host, gaussians);
     if (!write_pictures(d, why) || !ply_write(d->scene_path, host, why)) return false;
@@ -134,7 +139,8 @@ static bool run_demo(demo *d, fault *why) {
     gs_gaussians host;
     if (!folder_make(folder, why) || !path_join(d->picture_path, folder, "demo.png", why) ||
         !path_join(d->scene_path, folder, "demo.ply", why) || !output_is_possible(d->picture_path, why) ||
-        !output_is_possible(d->scene_path, why) || !demo_scene(3000, (uint64_t)d->options->seed, &host, why))
+        !output_is_possible(d->scene_path, why) ||
+        !demo_scene(d->options->gaussians, (uint64_t)d->options->seed, &host, why))
         return false;
     training_state state;
     training_state_open(&state, &host);
@@ -146,16 +152,20 @@ static bool run_demo(demo *d, fault *why) {
 
 int demo_command(int argc, char **argv) {
     bool gpu = strcmp(gs_backend(), "cuda") == 0;
-    demo_options options = {
-        .folder = "splat-demo", .iterations = gpu ? 2000 : 100, .width = gpu ? 1024 : 160, .seed = 1};
+    demo_options options = {.folder = "splat-demo",
+                            .iterations = gpu ? 2000 : 60,
+                            .width = gpu ? 1024 : 160,
+                            .gaussians = gpu ? 40000 : 4000,
+                            .seed = 1};
     const option_spec table[] = {
         {OPTION_TEXT, "output", 'o', &options.folder, 0, 0, NULL,
          "the folder to write to; made if it is missing"},
         {OPTION_INT, "iterations", 0, &options.iterations, 1, 1000000, NULL, "training steps, one view each"},
         {OPTION_INT, "width", 0, &options.width, 16, 4096, NULL,
-         "of a picture in pixels; the height is 3/4 of it"},
+         "of the pictures trained on, in pixels; the height is 3/4 of it"},
+        {OPTION_INT, "gaussians", 0, &options.gaussians, 1000, 10000000, NULL, "about so many in the scene"},
         {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL,
-         "of the disturbed start and the order of views"},
+         "of the scene's grass, the disturbed start and the order of views"},
         {.kind = OPTION_END}};
     const command_spec command = {
         "splat demo",
@@ -177,6 +187,7 @@ int demo_command(int argc, char **argv) {
         target_view_close(&d.views[i]);
         image_free(&d.pictures[i]);
     }
+    image_free(&d.target);
     image_free(&d.before);
     image_free(&d.after);
     return done ? EXIT_SUCCESS : report_failure("splat", &why);

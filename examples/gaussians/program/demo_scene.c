@@ -18,7 +18,7 @@ const float demo_background[3] = {0.06f, 0.07f, 0.11f};
 
 gs_camera demo_camera(int view, int width, int height) {
     const double around = 2 * pi * view / DEMO_VIEWS + 0.8, up = view % 2 ? 0.35 : 0.65;
-    gs_camera camera = camera_with_view_angle(width, height, DEMO_VIEW_ANGLE);
+    gs_camera camera = camera_with_view_angle(width, height, 0.9 * DEMO_VIEW_ANGLE);
     const double eye[3] = {DEMO_CAMERA_DISTANCE * cos(up) * cos(around),
                            DEMO_CAMERA_DISTANCE * cos(up) * sin(around),
                            demo_center[2] + DEMO_CAMERA_DISTANCE * sin(up)};
