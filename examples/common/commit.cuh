@@ -14,9 +14,9 @@
 #include <distwar/fixed.cuh>
 #include <distwar/reduce.cuh>
 
-template <distwar::strategy Strategy>
+template <distwar::strategy Strategy, typename Sink>
 struct commit_floats {
-    distwar::record<float> sums;
+    Sink sums;
     int balance_threshold;
 
     template <int K>
@@ -70,12 +70,16 @@ cudaError_t sum_values(reduction which, int threshold, const float (&scale)[K], 
     }
     const cudaError_t status = cudaMemsetAsync(memory.sums, 0, count * sizeof *memory.sums, stream);
     if (status != cudaSuccess) return status;
-    const auto strategy = which == REDUCE_ATOMIC   ? distwar::strategy::atomic
+    if (which == REDUCE_ATOMIC)
+        return launch_kernel(commit_floats<distwar::strategy::atomic, distwar::record<float>>{
+            {memory.sums, stride}, threshold});
+    const auto strategy = which == REDUCE_VECTOR   ? distwar::strategy::atomic
                           : which == REDUCE_SERIAL ? distwar::strategy::serial
                           : which == REDUCE_BFLY   ? distwar::strategy::bfly
                                                    : distwar::strategy::tree;
     return distwar::with_strategy(strategy, [&](auto chosen) {
-        return launch_kernel(commit_floats<chosen>{{memory.sums, stride}, threshold});
+        return launch_kernel(
+            commit_floats<chosen, distwar::aligned_record>{{memory.sums, stride}, threshold});
     });
 }
 

@@ -3,18 +3,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static const char *const names[REDUCTIONS] = {[REDUCE_ATOMIC] = "atomic",
-                                              [REDUCE_SERIAL] = "serial",
-                                              [REDUCE_BFLY] = "bfly",
-                                              [REDUCE_TREE] = "tree",
-                                              [REDUCE_FIXED] = "fixed"};
+static const char *const names[REDUCTIONS] = {
+    [REDUCE_ATOMIC] = "atomic", [REDUCE_VECTOR] = "vector", [REDUCE_SERIAL] = "serial",
+    [REDUCE_BFLY] = "bfly",     [REDUCE_TREE] = "tree",     [REDUCE_FIXED] = "fixed"};
 
 const char *reduction_name(reduction which) {
     return (unsigned)which < REDUCTIONS ? names[which] : NULL;
 }
 
 bool reduction_has_threshold(reduction which) {
-    return which != REDUCE_ATOMIC;
+    return which != REDUCE_ATOMIC && which != REDUCE_VECTOR;
 }
 
 static const char *const *names_and(const char *last, const char **list) {

@@ -12,9 +12,11 @@ extern "C" {
 #endif
 
 typedef enum reduction {
-    REDUCE_ATOMIC, // the baseline
+    REDUCE_ATOMIC, // one atomic a value, nothing summed: the baseline
+    REDUCE_VECTOR, // the same by vector atomics, four values each, where the GPU has them; so do the next
+                   // three
     REDUCE_SERIAL,
-    REDUCE_BFLY, // where lanes hold several keys, or not all are active: atomics
+    REDUCE_BFLY, // where lanes hold several keys, or not all are active: as REDUCE_VECTOR
     REDUCE_TREE,
     REDUCE_FIXED, // integers: the same sums to the last bit in every run
     REDUCTIONS    // stands for all of them, or for the tuner

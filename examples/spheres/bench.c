@@ -122,7 +122,7 @@ int bench_command(int argc, char **argv) {
         "overwritten. With all strategies a tuner then chooses one, on launches of its own. On the CPU times "
         "say\nnothing, and instructions are counted instead.",
         "  spheres bench\n"
-        "  spheres bench --data large --views 8 --thresholds 0,4,8,12,16,20,24,28 --json spheres.json\n"
+        "  spheres bench --data large --views 8 --thresholds 0,2,4,6,8,12,16,24 --json spheres.json\n"
         "  spheres bench --channels 32 --reduce tree --thresholds 0,33\n",
         table,
         0,

@@ -17,10 +17,6 @@ static const struct {
     [DATA_LARGE] = {
         .along = 1600, .around = 22, .floor_side = 160, .knot_radius = 0.045, .floor_radius = 0.03}};
 
-double scene_radius(data_set which) {
-    return shapes[which].knot_radius;
-}
-
 pinhole_camera scene_camera(int view, int width, int height) {
     const double around = 2 * pi * view / SCENE_VIEWS + 0.8, up = view % 2 ? 3.2 : 4.8;
     return pinhole_look_at(width, height, 0.8, (const double[3]){6.4 * cos(around), 6.4 * sin(around), up},

@@ -25,7 +25,6 @@ extern const char *const data_set_names[DATA_SETS + 1];
 bool scene_generate(data_set which, int channels, sphere_set *out, fault *why);
 // What training starts from: centres and radii off, features gray, all half transparent.
 void scene_disturb(sphere_set *host, uint64_t seed);
-double scene_radius(data_set which); // of the knot's spheres: how far centres may well move in training
 pinhole_camera scene_camera(int view, int width, int height); // 0 <= view < SCENE_VIEWS
 sphere_blend scene_blend(int kept);
 

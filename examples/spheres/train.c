@@ -95,13 +95,12 @@ static double look(training *t, float *picture) {
 static void train(training *t) {
     progress bar;
     const double began = seconds_now();
-    const float radius = (float)scene_radius((data_set)t->options->of.data);
     progress_begin(&bar, "train", t->options->iterations);
     for (int64_t step = 0; step < t->options->iterations; step++) {
         const int view = (int)(step % SCENE_VIEWS);
         // The last steps are small ones.
         const float rate = (float)pow(0.1, (double)step / (double)t->options->iterations);
-        const sphere_rates rates = {.center = 0.08f * radius * rate,
+        const sphere_rates rates = {.center = 0.02f * rate,
                                     .log_radius = 0.04f * rate,
                                     .opacity_logit = 0.1f * rate,
                                     .feature = 0.04f * rate};
