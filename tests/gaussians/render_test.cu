@@ -73,7 +73,7 @@ const way ways[] = {
     {GS_TREE, 17, 2, false},  {GS_BLOCK, 0, 1, false},   {GS_BLOCK, 0, 2, false},  {GS_BLOCK, 0, 4, false},
     {GS_FIXED, 0, 1, false},  {GS_FIXED, 0, 2, false},   {GS_FIXED, 0, 4, false},  {GS_TREE, 0, 1, true},
     {GS_TREE, 9, 2, true},    {GS_TREE, 0, 4, true},     {GS_ATOMIC, 0, 4, true},  {GS_SERIAL, 0, 2, true},
-    {GS_BFLY, 0, 2, true},    {GS_BLOCK, 0, 1, true},    {GS_BLOCK, 0, 4, true},   {GS_FIXED, 0, 2, true}};
+    {GS_BFLY, 0, 2, true},    {GS_BLOCK, 0, 4, true},    {GS_FIXED, 0, 2, true}};
 
 std::ostream &operator<<(std::ostream &out, const way &w) {
     return out << gs_reduction_name(w.reduction) << ", threshold " << w.balance_threshold << ", "

@@ -12,9 +12,10 @@ namespace {
 
 constexpr int bin_block = 256, scan_block = 1024, sort_block = 256;
 constexpr unsigned full_warp = 0xffffffffu;
+constexpr int blocks_wanted = 16;   // a multiprocessor, to count and write
 constexpr int tiles_at_once = 16;   // of a multiprocessor in the blend, about
 constexpr int shortest_split = 64;  // lists of two batches
-constexpr int sort_capacity = 2048; // entries that a block sorts in shared memory
+constexpr int sorted_by_warp = 256; // the longest list, or part of one, that a warp sorts
 
 struct tile_grid {
     int width, height, tiles_x, tiles_y;
@@ -55,53 +56,110 @@ __device__ rectangle centres_of(int tile, const tile_grid &grid) {
             float(min(y + GS_TILE_SIZE, grid.height)) - 0.5f};
 }
 
-// Calls body(tile) for those tiles of the box that the splat reaches, of which this thread takes every
-// `stride`th from `first` on.
-template <typename Body>
-__device__ void for_tiles(const reach &far, const tile_box &box, int first, int stride, const tile_grid &grid,
-                          const Body &body) {
-    const int columns = box.x_end - box.x_begin, area = area_of(box);
-    const float per_column = 1 / float(columns);
-    for (int k = first; k < area; k += stride) {
-        // k / columns: exact, as rows are at most 1024 and the half keeps off the whole numbers.
-        const int row = int((float(k) + 0.5f) * per_column);
-        const int tile = (box.y_begin + row) * grid.tiles_x + box.x_begin + k - row * columns;
-        if (reaches(far, centres_of(tile, grid))) body(tile);
-    }
+// The sum of `value` over the threads of the block before this one, and over all; by the whole block.
+template <int Threads, typename T>
+__device__ T scan_of_block(T value, T *all) {
+    __shared__ T of_warp[32];
+    const int lane = int(threadIdx.x % 32), warp = int(threadIdx.x / 32);
+    const auto scan_of_warp = [lane](T x) { // inclusive
+        for (int distance = 1; distance < 32; distance *= 2) {
+            const T before = __shfl_up_sync(full_warp, x, unsigned(distance));
+            if (lane >= distance) x += before;
+        }
+        return x;
+    };
+    const T inclusive = scan_of_warp(value);
+    __syncthreads(); // nobody reads the last call's sums any more
+    if (lane == 31) of_warp[warp] = inclusive;
+    __syncthreads();
+    if (warp == 0) of_warp[lane] = scan_of_warp(lane < Threads / 32 ? of_warp[lane] : 0);
+    __syncthreads();
+    *all = of_warp[Threads / 32 - 1];
+    return inclusive - value + (warp > 0 ? of_warp[warp - 1] : 0);
 }
 
-// Calls body(tile, splat) once for every tile that a splat reaches, for all splats. A group of `group`
-// threads (a power of two, at most a block) has a splat; one with many tiles is left to the whole block. One
-// body for counting and for writing.
-template <typename Body>
-__device__ void for_tiles_of_splats(const gs_splat *splats, int64_t count, int group, const tile_grid &grid,
-                                    const Body &body) {
-    constexpr int most_turns = 16; // of a group
-    __shared__ uint32_t large[bin_block];
-    __shared__ int large_count;
-    const int thread = int(threadIdx.x), within = thread & (group - 1);
-    const int64_t i = (int64_t(blockIdx.x) * bin_block + thread) / group;
-    if (thread == 0) large_count = 0;
-    __syncthreads();
-    if (i < count && splats[i].depth > 0) {
-        const reach far = reach_of(splats[i]);
+// A splat and its box of tiles.
+struct alignas(16) candidate {
+    reach far;
+    int x_begin, y_begin, columns;
+    float per_column;
+};
+
+// Takes a ticket for every tile that a splat reaches, for all splats, of which a block has `per_block`; a
+// ticket is used one turn after it was asked for, when it has come. The tiles of all their boxes, in a row,
+// are shared out evenly. One body for counting and for writing.
+template <typename Tickets>
+__device__ void for_tiles_of_splats(const gs_splat *splats, int64_t count, int per_block,
+                                    const tile_grid &grid, const Tickets &tickets) {
+    __shared__ candidate candidates[bin_block];
+    __shared__ int first[bin_block + 1]; // tile of each box in the row
+    const int thread = int(threadIdx.x);
+    const int64_t first_splat = int64_t(blockIdx.x) * per_block;
+    int area = 0;
+    if (thread < per_block && first_splat + thread < count && splats[first_splat + thread].depth > 0) {
+        const reach far = reach_of(splats[first_splat + thread]);
         const tile_box box = box_of(far, grid);
-        if (area_of(box) <= most_turns * group)
-            for_tiles(far, box, within, group, grid, [&](int tile) { body(tile, uint32_t(i)); });
-        else if (within == 0)
-            large[atomicAdd(&large_count, 1)] = uint32_t(i);
+        const int columns = box.x_end - box.x_begin;
+        area = area_of(box);
+        candidates[thread] = {far, box.x_begin, box.y_begin, columns, 1 / float(columns)};
     }
+    int all;
+    first[thread] = scan_of_block<bin_block>(area, &all);
+    if (thread == 0) first[bin_block] = all;
     __syncthreads();
-    for (int k = 0; k < large_count; k++) {
-        const reach far = reach_of(splats[large[k]]);
-        for_tiles(far, box_of(far, grid), thread, bin_block, grid, [&](int tile) { body(tile, large[k]); });
+
+    // Neighbouring lanes have neighbouring tiles.
+    const int share = (all + bin_block - 1) / bin_block * 32, warp = thread / 32;
+    const int begin = warp * share + thread % 32, end = min((warp + 1) * share, all);
+    int low = 0, high = bin_block; // the box of tile `begin` is among low .. high - 1
+    while (high - low > 1) {
+        const int middle = (low + high) / 2;
+        (first[middle] <= begin ? low : high) = middle;
     }
+    typename Tickets::ticket last = {};
+    for (int k = begin; k < end; k += 32) {
+        while (k >= first[low + 1]) low++;
+        const candidate c = candidates[low];
+        // Its row is exact: there are at most 1024, and the half keeps off the whole numbers.
+        const int of_box = k - first[low], row = int((float(of_box) + 0.5f) * c.per_column);
+        const int tile = (c.y_begin + row) * grid.tiles_x + c.x_begin + of_box - row * c.columns;
+        typename Tickets::ticket next = {};
+        if (reaches(c.far, centres_of(tile, grid))) next = tickets.take(tile, uint32_t(first_splat + low));
+        tickets.use(last);
+        last = next;
+    }
+    tickets.use(last);
 }
+
+struct counting {
+    uint32_t *length; // [tiles], counts up
+    struct ticket {};
+    __device__ ticket take(int tile, uint32_t) const {
+        atomicAdd(&length[tile], 1u);
+        return {};
+    }
+    __device__ void use(const ticket &) const {}
+};
+
+struct writing {
+    uint32_t *length;          // [tiles], counts down to 0: writes are bounded by the count
+    const int64_t *tile_begin; // [tiles + 1]
+    uint32_t *list;
+    struct ticket {
+        int64_t begin;
+        uint32_t left, splat; // left: 0 is no ticket
+    };
+    __device__ ticket take(int tile, uint32_t splat) const {
+        return {tile_begin[tile], atomicSub(&length[tile], 1u), splat};
+    }
+    __device__ void use(const ticket &t) const {
+        if (t.left > 0) list[t.begin + t.left - 1] = t.splat;
+    }
+};
 
 __global__ void __launch_bounds__(bin_block)
-    count_kernel(const gs_splat *splats, int64_t count, int group, tile_grid grid, uint32_t *length) {
-    for_tiles_of_splats(splats, count, group, grid,
-                        [=](int tile, uint32_t) { atomicAdd(&length[tile], 1u); });
+    count_kernel(const gs_splat *splats, int64_t count, int per_block, tile_grid grid, counting tickets) {
+    for_tiles_of_splats(splats, count, per_block, grid, tickets);
 }
 
 // Classes of lists by length, an eighth of an octave each; longer ones first. Class 0 has lists of nearly
@@ -116,28 +174,8 @@ __device__ int class_of(int64_t length) {
 struct bin_summary {
     int64_t pairs, longest; // longest: of the lists
     int64_t split;          // gs_lists.split_tiles
+    int64_t by_block;       // the first so many of tile_order have lists that a block sorts
 };
-
-// The sum of `value` over the threads of the block before this one, and over all.
-__device__ int64_t scan_of_block(int64_t value, int64_t *all) {
-    __shared__ int64_t of_warp[scan_block / 32];
-    const int lane = int(threadIdx.x % 32), warp = int(threadIdx.x / 32);
-    const auto scan_of_warp = [lane](int64_t x) { // inclusive
-        for (int distance = 1; distance < 32; distance *= 2) {
-            const int64_t before = __shfl_up_sync(full_warp, x, unsigned(distance));
-            if (lane >= distance) x += before;
-        }
-        return x;
-    };
-    const int64_t inclusive = scan_of_warp(value);
-    __syncthreads(); // nobody reads the last call's sums any more
-    if (lane == 31) of_warp[warp] = inclusive;
-    __syncthreads();
-    if (warp == 0) of_warp[lane] = scan_of_warp(of_warp[lane]);
-    __syncthreads();
-    *all = of_warp[scan_block / 32 - 1];
-    return inclusive - value + (warp > 0 ? of_warp[warp - 1] : 0);
-}
 
 // One block: where each tile's list begins, where in the order of tiles each class begins, and the summary.
 // Lists are worth splitting if they are longer than the average share of the `shares` in which the GPU works.
@@ -152,44 +190,53 @@ __global__ void __launch_bounds__(scan_block)
     if (thread == 0) longest = 0;
     __syncthreads();
 
-    // Each thread has a run of neighbouring tiles.
+    // Each thread has a run of neighbouring tiles, and reads some of them at once.
+    constexpr int at_once = 8;
     const int run = (tiles + scan_block - 1) / scan_block;
     const int first = min(thread * run, tiles), last = min(first + run, tiles);
-    int64_t own = 0;
+    const auto for_run = [=](const auto &body) {
+        for (int t = first; t < last; t += at_once) {
+            uint32_t some[at_once];
+            DISTWAR_UNROLL
+            for (int k = 0; k < at_once; k++) some[k] = t + k < last ? length[t + k] : 0;
+            DISTWAR_UNROLL
+            for (int k = 0; k < at_once; k++)
+                if (t + k < last) body(t + k, some[k]);
+        }
+    };
+    int64_t own = 0, pairs;
     unsigned own_longest = 0;
-    for (int t = first; t < last; t++) {
-        own += length[t];
-        own_longest = max(own_longest, length[t]);
-        atomicAdd(&in_class[class_of(length[t])], 1);
-    }
+    for_run([&](int, uint32_t n) {
+        own += n;
+        own_longest = max(own_longest, n);
+        atomicAdd(&in_class[class_of(n)], 1);
+    });
     atomicMax(&longest, own_longest);
-    int64_t pairs;
-    int64_t begin = scan_of_block(own, &pairs);
-    for (int t = first; t < last; t++) {
+    int64_t begin = scan_of_block<scan_block>(own, &pairs);
+    for_run([&](int t, uint32_t n) {
         tile_begin[t] = begin;
-        begin += length[t];
-    }
+        begin += n;
+    });
     if (thread == 0) tile_begin[tiles] = pairs;
 
-    int64_t all;
-    const int64_t before = scan_of_block(thread < classes ? in_class[thread] : 0, &all);
+    int all;
+    const int before = scan_of_block<scan_block>(thread < classes ? in_class[thread] : 0, &all);
     if (thread < classes) class_begin[thread] = uint32_t(before);
     if (thread == class_of(max(pairs / shares, int64_t(shortest_split))))
-        *summary = {pairs, int64_t(longest), before};
+        summary->pairs = pairs, summary->longest = longest, summary->split = before;
+    if (thread == class_of(sorted_by_warp) + 1) summary->by_block = before;
 }
 
-// Writes the lists, unsorted, and the order of tiles. length[tile] counts down to 0: writes are bounded by
-// the count. class_begin counts up.
+// Writes the lists, unsorted, and the order of tiles. class_begin counts up.
 __global__ void __launch_bounds__(bin_block)
-    write_kernel(const gs_splat *splats, int64_t count, int group, tile_grid grid, const int64_t *tile_begin,
-                 uint32_t *length, uint32_t *class_begin, uint32_t *list, uint32_t *tile_order) {
+    write_kernel(const gs_splat *splats, int64_t count, int per_block, tile_grid grid, writing tickets,
+                 uint32_t *class_begin, uint32_t *tile_order) {
     const int tiles = grid.tiles_x * grid.tiles_y, t = int(blockIdx.x) * bin_block + int(threadIdx.x);
-    if (t < tiles)
-        tile_order[atomicAdd(&class_begin[class_of(tile_begin[t + 1] - tile_begin[t])], 1u)] = uint32_t(t);
-    for_tiles_of_splats(splats, count, group, grid, [=](int tile, uint32_t splat) {
-        const uint32_t left = atomicSub(&length[tile], 1u);
-        if (left > 0) list[tile_begin[tile] + left - 1] = splat;
-    });
+    if (t < tiles) {
+        const int64_t size = tickets.tile_begin[t + 1] - tickets.tile_begin[t];
+        tile_order[atomicAdd(&class_begin[class_of(size)], 1u)] = uint32_t(t);
+    }
+    for_tiles_of_splats(splats, count, per_block, grid, tickets);
 }
 
 // Positive floats order as their bits do.
@@ -197,78 +244,127 @@ __device__ uint64_t key_of(const gs_splat *splats, uint32_t index) {
     return uint64_t(__float_as_uint(splats[index].depth)) << 32 | index;
 }
 
-// Sorts n keys in shared memory; by the whole block. A bitonic network whose comparators all point one way:
-// those of places from n on are not needed. Comparators of a warp stay within 64 places while they are at
-// most 32 apart, and then the warp alone is waited for.
-__device__ void sort_keys(uint64_t *key, int n) {
-    for (int run = 1; run < n; run *= 2) { // sorted runs of this length become sorted runs of twice it
-        for (int distance = run; distance > 0; distance /= 2) {
-            for (int i = int(threadIdx.x); 2 * i < n + distance; i += sort_block) {
-                const int place = i & (distance - 1), low = 2 * i - place;
-                // The first comparators of a run mirror its second half: rising, then falling, is bitonic.
-                const int high = low + (distance == run ? 2 * (distance - place) - 1 : distance);
-                if (high >= n) continue;
-                const uint64_t a = key[low], b = key[high];
-                if (b < a) key[low] = b, key[high] = a;
+// Sorts 32 E keys by a bitonic network in registers; key k of the order is key[k % E] of lane k / E, before
+// in any order. By the whole warp.
+template <int E>
+__device__ void sort_warp(uint64_t (&key)[E]) {
+    const int lane = int(threadIdx.x % 32);
+    DISTWAR_UNROLL
+    for (int run = 2; run <= 32 * E; run *= 2) { // of keys, rising and falling in turn
+        const bool lane_rises = (lane * E & run) == 0;
+        DISTWAR_UNROLL
+        for (int distance = run / 2; distance > 0; distance /= 2) {
+            if (distance >= E) {
+                const bool takes_less = ((lane & distance / E) == 0) == lane_rises;
+                DISTWAR_UNROLL
+                for (int e = 0; e < E; e++) {
+                    const uint64_t other = __shfl_xor_sync(full_warp, key[e], distance / E);
+                    if ((other < key[e]) == takes_less) key[e] = other;
+                }
+            } else {
+                DISTWAR_UNROLL
+                for (int e = 0; e < E; e++) {
+                    if (e & distance) continue;
+                    const bool rises = run < E ? (e & run) == 0 : lane_rises;
+                    const uint64_t low = key[e], high = key[e + distance];
+                    if ((high < low) == rises) key[e] = high, key[e + distance] = low;
+                }
             }
-            const int next = distance > 1 ? distance / 2 : 2 * run;
-            if (distance > 32 || next > 32)
-                __syncthreads();
-            else
-                __syncwarp();
         }
     }
-    __syncthreads();
 }
 
-// Merges sorted runs, two by two, into `to`; by the whole block, of which each thread makes an equal share.
-__device__ void merge_runs(const gs_splat *splats, const uint32_t *from, int n, int run, uint32_t *to) {
+// Sorts a list of at most 32 E splats; put(k, key) is called with the k-th. By the whole warp.
+template <int E, typename Put>
+__device__ void sort_short(const gs_splat *splats, const uint32_t *list, int n, const Put &put) {
+    const int lane = int(threadIdx.x % 32);
+    uint64_t key[E];
+    DISTWAR_UNROLL
+    for (int e = 0; e < E; e++)
+        key[e] = 32 * e + lane < n ? key_of(splats, list[32 * e + lane]) : ~uint64_t{0};
+    __syncwarp(); // all is read
+    sort_warp(key);
+    DISTWAR_UNROLL
+    for (int e = 0; e < E; e++)
+        if (lane * E + e < n) put(lane * E + e, key[e]);
+}
+
+// Merges sorted runs among n entries two by two; by the whole block, of which each thread makes an equal
+// share of the result. key(i) is that of entry i; put(at, i) is called for entry i's new place.
+template <typename Key, typename Put>
+__device__ void merge_runs(int n, int run, const Key &key, const Put &put) {
     const int share = (n + sort_block - 1) / sort_block;
     int at = min(int(threadIdx.x) * share, n);
     const int end = min(at + share, n);
     while (at < end) {
-        const int first = at - at % (2 * run), second = min(first + run, n), last = min(first + 2 * run, n);
+        const int first = at - at % (2 * run), second = min(first + run, n), last = min(second + run, n);
         // How many of the results before `at` come from the first run.
-        int low = max(0, at - first - (last - second)), high = min(at, second) - first;
+        const int before = at - first;
+        int low = max(0, before - (last - second)), high = min(before, second - first);
         while (low < high) {
             const int middle = (low + high) / 2;
-            if (key_of(splats, from[first + middle]) < key_of(splats, from[second + at - first - middle - 1]))
+            if (key(first + middle) < key(second + before - middle - 1))
                 low = middle + 1;
             else
                 high = middle;
         }
-        int a = first + low, b = second + at - first - low;
+        int a = first + low, b = second + before - low;
         for (const int stop = min(end, last); at < stop; at++) {
-            const bool take_a =
-                a < second && (b >= last || key_of(splats, from[a]) < key_of(splats, from[b]));
-            to[at] = from[take_a ? a++ : b++];
+            const bool take_a = a < second && (b >= last || key(a) < key(b));
+            put(at, take_a ? a++ : b++);
         }
     }
     __syncthreads();
 }
 
-// A block a tile: sorts its list by (depth, index); `other` is room for as many.
+// Sorts lists by (depth, index): in the first by_block blocks one list, in the others one for each warp.
+// `other`: room for as many entries as there are in `list`.
 __global__ void __launch_bounds__(sort_block)
-    sort_kernel(const gs_splat *splats, const uint32_t *tile_order, const int64_t *tile_begin, uint32_t *list,
-                uint32_t *other) {
-    __shared__ uint64_t key[sort_capacity];
-    const int64_t begin = tile_begin[tile_order[blockIdx.x]], end = tile_begin[tile_order[blockIdx.x] + 1];
-    const int n = int(end - begin);
+    sort_kernel(const gs_splat *splats, const uint32_t *tile_order, const int64_t *tile_begin, int tiles,
+                int by_block, uint32_t *list, uint32_t *other) {
+    constexpr int E = sorted_by_warp / 32, capacity = sorted_by_warp * sort_block / 32;
+    __shared__ uint64_t keys[2][capacity];
+    const int block = int(blockIdx.x), thread = int(threadIdx.x), warp = thread / 32;
+    const bool alone = block >= by_block;
+    const int turn = alone ? by_block + (block - by_block) * (sort_block / 32) + warp : block;
+    if (turn >= tiles) return;
+    const int64_t begin = tile_begin[tile_order[turn]];
+    const int n = int(tile_begin[tile_order[turn] + 1] - begin);
     list += begin, other += begin;
-    int merges = 0;
-    for (int64_t run = sort_capacity; run < n; run *= 2) merges++;
+    if (alone) {
+        const auto put = [=](int k, uint64_t key) { list[k] = uint32_t(key); };
+        if (n > 128)
+            sort_short<E>(splats, list, n, put);
+        else if (n > 64)
+            sort_short<4>(splats, list, n, put);
+        else if (n > 32)
+            sort_short<2>(splats, list, n, put);
+        else if (n > 1)
+            sort_short<1>(splats, list, n, put);
+        return;
+    }
+    int merges = 0; // in global memory
+    for (int64_t run = capacity; run < n; run *= 2) merges++;
     uint32_t *from = list, *to = merges % 2 == 0 ? list : other; // so that the last merge ends in `list`
-    for (int first = 0; first < n; first += sort_capacity) {
-        const int size = min(sort_capacity, n - first);
-        for (int i = int(threadIdx.x); i < size; i += sort_block) key[i] = key_of(splats, from[first + i]);
+    for (int first = 0; first < n; first += capacity) {
+        const int size = min(capacity, n - first), own = warp * sorted_by_warp;
+        if (own < size)
+            sort_short<E>(splats, from + first + own, size - own,
+                          [&](int k, uint64_t key) { keys[0][own + k] = key; });
         __syncthreads();
-        sort_keys(key, size);
-        for (int i = int(threadIdx.x); i < size; i += sort_block) to[first + i] = uint32_t(key[i]);
+        int here = 0;
+        for (int run = sorted_by_warp; run < size; run *= 2, here ^= 1)
+            merge_runs(
+                size, run, [&](int i) { return keys[here][i]; },
+                [&](int at, int i) { keys[here ^ 1][at] = keys[here][i]; });
+        for (int i = thread; i < size; i += sort_block) to[first + i] = uint32_t(keys[here][i]);
         __syncthreads();
     }
-    for (int run = sort_capacity; run < n; run *= 2) {
+    for (int64_t run = capacity; run < n; run *= 2) {
         from = to, to = from == list ? other : list;
-        merge_runs(splats, from, n, run, to);
+        merge_runs(
+            n, int(run), [&](int i) { return key_of(splats, from[i]); },
+            [&](int at, int i) { to[at] = from[i]; });
     }
 }
 
@@ -288,11 +384,11 @@ int pixels_of_thread(const bin_summary &summary, int shares) {
     return summary.longest > 4 * (summary.pairs / shares + 1) ? 2 : 4;
 }
 
-// Threads for a splat: as many as keep the GPU busy.
-int group_of(int64_t count, int multiprocessors) {
-    int group = 1;
-    while (group < bin_block && 2 * group * count <= int64_t(multiprocessors) * 8192) group *= 2;
-    return group;
+// Of splats: as many as leave enough blocks to keep the GPU busy.
+int splats_of_block(int64_t count, int multiprocessors) {
+    int per_block = bin_block;
+    while (per_block > 1 && count < int64_t(multiprocessors) * blocks_wanted * per_block) per_block /= 2;
+    return per_block;
 }
 
 constexpr int64_t max_pairs = int64_t(1) << 40;
@@ -360,10 +456,11 @@ gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t h
     GS_CUDA(cudaGetDevice(&device));
     GS_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
     const int tiles = grid.tiles_x * grid.tiles_y, shares = multiprocessors * tiles_at_once;
-    const int group = group_of(count, multiprocessors);
-    const unsigned splat_blocks = blocks_for(count * group, bin_block);
+    const int per_block = splats_of_block(count, multiprocessors);
+    const unsigned splat_blocks = blocks_for(count, per_block);
     GS_CUDA(cudaMemsetAsync(length, 0, size_t(tiles) * sizeof *length, stream));
-    GS_CUDA(launch(stream, splat_blocks, bin_block, count_kernel, splats, count, group, grid, length));
+    GS_CUDA(launch(stream, splat_blocks, bin_block, count_kernel, splats, count, per_block, grid,
+                   counting{length}));
     GS_CUDA(launch(stream, 1, scan_block, tile_begin_kernel, length, tiles, shares, tile_begin, class_begin,
                    device_summary));
     bin_summary summary = {};
@@ -376,9 +473,12 @@ gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t h
 
     const unsigned tile_blocks = blocks_for(tiles, bin_block);
     GS_CUDA(launch(stream, splat_blocks > tile_blocks ? splat_blocks : tile_blocks, bin_block, write_kernel,
-                   splats, count, group, grid, tile_begin, length, class_begin, list, tile_order));
-    GS_CUDA(launch(stream, unsigned(tiles), sort_block, sort_kernel, splats, tile_order, tile_begin, list,
-                   other));
+                   splats, count, per_block, grid, writing{length, tile_begin, list}, class_begin,
+                   tile_order));
+    const unsigned sort_blocks =
+        unsigned(summary.by_block) + blocks_for(tiles - summary.by_block, sort_block / 32);
+    GS_CUDA(launch(stream, sort_blocks, sort_block, sort_kernel, splats, tile_order, tile_begin, tiles,
+                   int(summary.by_block), list, other));
     *lists = {grid.tiles_x,
               grid.tiles_y,
               summary.pairs,

@@ -102,7 +102,7 @@ struct coverage {
 __device__ inline bool covers(const gs_splat &splat, int x, int y, coverage *out) {
     const float dx = __fsub_rn(float(x) + 0.5f, splat.mean[0]),
                 dy = __fsub_rn(float(y) + 0.5f, splat.mean[1]);
-    out->e0 = fmaf(splat.whiten[0], dx, __fmul_rn(splat.whiten[1], dy));
+    out->e0 = fmaf(splat.whiten[1], dy, __fmul_rn(splat.whiten[0], dx)); // the product is that of all rows
     out->e1 = __fmul_rn(splat.whiten[2], dy);
     const float exponent = __fsub_rn(splat.log2_opacity, fmaf(out->e0, out->e0, __fmul_rn(out->e1, out->e1)));
     const float alpha = exp2f(exponent);

@@ -60,14 +60,15 @@ add_moments(const backward_input &in, const Commit &commit, const patch<Pixels> 
         for (; rest != 0; rest &= rest - 1) {
             const int j = __ffs(int(rest)) - 1;
             const gs_splat splat = batch.splat[j];
-            float value[GS_MOMENTS] = {};
+            const int place = Forwards ? start + j : start - j;
+            float value[GS_MOMENTS] = {}, sum = 0, sum_p = 0, sum_pp = 0, e0 = 0, e1 = 0;
             bool active = false;
             DISTWAR_UNROLL
             for (int p = 0; p < Pixels; p++) {
                 coverage c;
-                const bool counts = covers(splat, mine.x, mine.y + row_step * p, &c) &&
-                                    (Forwards ? start + j : start - j) < state.consumed[p];
-                active = active || counts;
+                const bool counts =
+                    covers(splat, mine.x, mine.y + row_step * p, &c) & (place < state.consumed[p]);
+                active |= counts;
                 const float alpha = counts ? c.alpha : 0;
                 const color3 &by = state.gradient[p];
                 float &transmittance = state.transmittance[p], &light = state.light[p];
@@ -85,17 +86,25 @@ add_moments(const backward_input &in, const Commit &commit, const patch<Pixels> 
                     by_alpha = difference;
                     light = fmaf(alpha, difference, light);
                 }
-                const float h = c.cut ? 0 : weight * by_alpha, h0 = h * c.e0, h1 = h * c.e1;
                 value[0] = fmaf(weight, by.r, value[0]);
                 value[1] = fmaf(weight, by.g, value[1]);
                 value[2] = fmaf(weight, by.b, value[2]);
-                value[3] += h;
-                value[4] += h0;
-                value[5] += h1;
-                value[6] = fmaf(h0, c.e0, value[6]);
-                value[7] = fmaf(h0, c.e1, value[7]);
-                value[8] = fmaf(h1, c.e1, value[8]);
+                // The pixels of a thread stand below one another: e = e of the first + p step. So three sums
+                // over p give all that have e.
+                const float h = c.cut ? 0 : weight * by_alpha, ph = float(p) * h;
+                sum += h;
+                sum_p += ph;
+                sum_pp = fmaf(float(p), ph, sum_pp);
+                if (p == 0) e0 = c.e0, e1 = c.e1;
             }
+            const float step0 = row_step * splat.whiten[1], step1 = row_step * splat.whiten[2];
+            const float p_e0 = fmaf(step0, sum_pp, e0 * sum_p), p_e1 = fmaf(step1, sum_pp, e1 * sum_p);
+            value[3] = sum;
+            value[4] = fmaf(step0, sum_p, e0 * sum);
+            value[5] = fmaf(step1, sum_p, e1 * sum);
+            value[6] = fmaf(step0, p_e0, e0 * value[4]);
+            value[7] = fmaf(step1, p_e0, e1 * value[4]);
+            value[8] = fmaf(step1, p_e1, e1 * value[5]);
             commit.add(active, batch.index[j], value, memory);
         }
     }

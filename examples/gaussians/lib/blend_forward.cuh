@@ -8,8 +8,8 @@
 #include <distwar/lanes.cuh>
 
 // Each pixel's transmittance is one chain through its list, and on the longest lists its latency decides. One
-// pixel a thread is for such images, and has two splats in work at once: they wait for the chain only with
-// what depends on it.
+// pixel a thread is for images with such lists, and has two splats in work at once, without branches: only
+// what needs the transmittance waits for it. Two pixels a thread, for the others, leave out what they can.
 template <int Pixels>
 constexpr int splats_at_once = Pixels == 1 ? 2 : 1;
 
@@ -48,37 +48,52 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
         if (entry + 32 < size) next = list[entry + 32];
         unsigned rest = fill_batch(splats, index, entry < size, mine.centres, batch);
         while (rest != 0) {
+            gs_splat splat[N];
             int place[N];
-            float alpha[N][Pixels]; // 0: it does not count
-            color3 light[N];
             DISTWAR_UNROLL
             for (int n = 0; n < N; n++) {
-                const bool there = n == 0 || rest != 0;
-                place[n] = there ? __ffs(int(rest)) - 1 : 0;
+                place[n] = rest != 0 ? __ffs(int(rest)) - 1 : -1;
                 rest &= rest - 1;
-                const gs_splat splat = batch.splat[place[n]];
-                light[n] = {splat.color[0], splat.color[1], splat.color[2]};
+                splat[n] = batch.splat[n == 0 || place[n] >= 0 ? place[n] : 0];
+            }
+            const auto blend = [&](int n, int p, float alpha, float behind) {
+                const float weight = transmittance[p] * alpha;
+                color[p].r = fmaf(weight, splat[n].color[0], color[p].r);
+                color[p].g = fmaf(weight, splat[n].color[1], color[p].g);
+                color[p].b = fmaf(weight, splat[n].color[2], color[p].b);
+                transmittance[p] = behind;
+                consumed[p] = first + place[n] + 1;
+            };
+            if constexpr (N == 1) {
                 DISTWAR_UNROLL
                 for (int p = 0; p < Pixels; p++) {
                     coverage c;
-                    const bool counts = covers(splat, mine.x, mine.y + row_step * p, &c);
-                    alpha[n][p] = counts && there ? c.alpha : 0;
-                }
-            }
-            DISTWAR_UNROLL
-            for (int n = 0; n < N; n++) {
-                DISTWAR_UNROLL
-                for (int p = 0; p < Pixels; p++) {
-                    if (done[p] || alpha[n][p] == 0) continue;
-                    const float behind = __fmul_rn(transmittance[p], 1 - alpha[n][p]);
+                    if (done[p] || !covers(splat[0], mine.x, mine.y + row_step * p, &c)) continue;
+                    const float behind = __fmul_rn(transmittance[p], 1 - c.alpha);
                     done[p] = behind < min_transmittance;
-                    if (done[p]) continue;
-                    const float weight = transmittance[p] * alpha[n][p];
-                    color[p].r = fmaf(weight, light[n].r, color[p].r);
-                    color[p].g = fmaf(weight, light[n].g, color[p].g);
-                    color[p].b = fmaf(weight, light[n].b, color[p].b);
-                    transmittance[p] = behind;
-                    consumed[p] = first + place[n] + 1;
+                    if (!done[p]) blend(0, p, c.alpha, behind);
+                }
+            } else {
+                float alpha[N][Pixels]; // 0: does not count
+                DISTWAR_UNROLL
+                for (int n = 0; n < N; n++) {
+                    DISTWAR_UNROLL
+                    for (int p = 0; p < Pixels; p++) {
+                        coverage c;
+                        const bool counts = covers(splat[n], mine.x, mine.y + row_step * p, &c);
+                        alpha[n][p] = counts & (place[n] >= 0) ? c.alpha : 0;
+                    }
+                }
+                DISTWAR_UNROLL
+                for (int n = 0; n < N; n++) {
+                    DISTWAR_UNROLL
+                    for (int p = 0; p < Pixels; p++) {
+                        const bool counts = (alpha[n][p] > 0) & !done[p];
+                        const float behind = __fmul_rn(transmittance[p], 1 - alpha[n][p]);
+                        const bool stops = counts & (behind < min_transmittance);
+                        done[p] |= stops;
+                        if (counts & !stops) blend(n, p, alpha[n][p], behind);
+                    }
                 }
             }
         }
