@@ -20,31 +20,44 @@ typedef struct adam_array {
 
 enum { ADAM_THREADS = 256, ADAM_BLOCK_VALUES = 1024 };
 
-// A block takes whole rows, so that a value's place in its row needs no 64-bit division. rate_scale and
-// second_moment_scale are the bias corrections 1 / (1 - beta1^step) and 1 / sqrt(1 - beta2^step).
-static __global__ void __launch_bounds__(ADAM_THREADS)
-    adam_kernel(adam_array a, int block_values, float rate_scale, float second_moment_scale) {
+// The bias corrections 1 / (1 - beta1^step) and 1 / sqrt(1 - beta2^step).
+typedef struct adam_correction {
+    float rate, second_moment;
+} adam_correction;
+
+inline adam_correction adam_correction_at(int64_t step) {
+    const double correction1 = 1 - pow(0.9, double(step)), correction2 = 1 - pow(0.999, double(step));
+    return {float(1 / correction1), float(1 / sqrt(correction2))};
+}
+
+// Takes a gradient into its two moments; returns what the value decreases by.
+__device__ inline float adam_decrease(float gradient, float *first_moment, float *second_moment, float rate,
+                                      adam_correction correction) {
     const float beta1 = 0.9f, one_minus_beta1 = 0.1f, beta2 = 0.999f, one_minus_beta2 = 0.001f,
                 epsilon = 1e-15f;
+    const float m = beta1 * *first_moment + one_minus_beta1 * gradient;
+    const float v = beta2 * *second_moment + one_minus_beta2 * gradient * gradient;
+    *first_moment = m;
+    *second_moment = v;
+    return rate * (m * correction.rate) / (sqrtf(v) * correction.second_moment + epsilon);
+}
+
+// A block takes whole rows, so that a value's place in its row needs no 64-bit division.
+static __global__ void __launch_bounds__(ADAM_THREADS)
+    adam_kernel(adam_array a, int block_values, adam_correction correction) {
     const int64_t first = int64_t(blockIdx.x) * block_values;
     for (int j = threadIdx.x; j < block_values && first + j < a.count; j += ADAM_THREADS) {
         const int64_t i = first + j;
         const float rate = j % a.row_length < a.head_length ? a.head_rate : a.rest_rate;
-        const float g = a.gradient[i];
-        const float m = beta1 * a.first_moment[i] + one_minus_beta1 * g;
-        const float v = beta2 * a.second_moment[i] + one_minus_beta2 * g * g;
-        a.first_moment[i] = m;
-        a.second_moment[i] = v;
-        a.value[i] -= rate * (m * rate_scale) / (sqrtf(v) * second_moment_scale + epsilon);
+        a.value[i] -= adam_decrease(a.gradient[i], &a.first_moment[i], &a.second_moment[i], rate, correction);
     }
 }
 
 // Queues the step; step = 1, 2, ... No array may overlap another. Cost: reads 16 bytes a value, writes 12.
 inline cudaError_t adam_step(const adam_array &array, int64_t step, cudaStream_t stream) {
     const int block_values = ADAM_BLOCK_VALUES / array.row_length * array.row_length;
-    const double correction1 = 1 - pow(0.9, double(step)), correction2 = 1 - pow(0.999, double(step));
     return launch(stream, blocks_for(array.count, block_values), ADAM_THREADS, adam_kernel, array,
-                  block_values, float(1 / correction1), float(1 / sqrt(correction2)));
+                  block_values, adam_correction_at(step));
 }
 
 #endif

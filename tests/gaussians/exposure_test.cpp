@@ -4,6 +4,7 @@
 #include "device_vector.h"
 #include "gs.h"
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -73,14 +74,32 @@ TEST_F(exposure, adjoint_matches_finite_differences) {
     }
 }
 
-TEST_F(exposure, adam_steps_a_matrix_as_it_does_parameters) {
+TEST_F(exposure, adam_steps_one_matrix_and_keeps_the_mean) {
+    constexpr size_t views = 40, view = 17, record = 3 * GS_EXPOSURE_VALUES;
+    std::vector<float> before = random_values(6, views * record);
+    for (size_t v = 0; v < views; v++) // the moments of the first step
+        std::fill_n(before.begin() + ptrdiff_t(v * record + GS_EXPOSURE_VALUES), 2 * GS_EXPOSURE_VALUES,
+                    0.0f);
     const std::vector<float> gradient = random_values(5, GS_EXPOSURE_VALUES);
-    const std::vector<float> zeros(GS_EXPOSURE_VALUES);
-    const device_vector<float> m(matrix), g(gradient), first(zeros), second(zeros);
-    EXPECT_GS_OK(gs_exposure_adam(m.data(), g.data(), first.data(), second.data(), 1e-3f, 1, NULL));
-    const std::vector<float> stepped = m.read();
-    for (size_t k = 0; k < GS_EXPOSURE_VALUES; k++) // the first step has the length of the rate
-        EXPECT_NEAR(stepped[k], matrix[k] - std::copysign(1e-3f, gradient[k]), 1e-6) << k;
+    const device_vector<float> exposures(before), g(gradient);
+    const float rate = 0.1f;
+    EXPECT_GS_OK(gs_exposure_adam(exposures.data(), views, view, g.data(), rate, 1, NULL));
+    const std::vector<float> after = exposures.read();
+    for (size_t k = 0; k < GS_EXPOSURE_VALUES; k++) {
+        double sum = 0;
+        for (size_t v = 0; v < views; v++) {
+            const double moved = double(after[v * record + k]) - before[v * record + k];
+            // The first step has the length of the rate.
+            const double own = v == view ? -std::copysign(rate, gradient[k]) : 0;
+            EXPECT_NEAR(moved, own + std::copysign(rate, gradient[k]) / double(views), 1e-6) << v << " " << k;
+            sum += moved;
+        }
+        EXPECT_NEAR(sum, 0, 1e-5) << k;
+        EXPECT_NEAR(after[view * record + GS_EXPOSURE_VALUES + k], 0.1 * gradient[k], 1e-7);
+        EXPECT_NEAR(after[view * record + 2 * GS_EXPOSURE_VALUES + k], 0.001 * gradient[k] * gradient[k],
+                    1e-8);
+        EXPECT_EQ(after[GS_EXPOSURE_VALUES + k], 0) << "the moments of another view";
+    }
 }
 
 TEST_F(exposure, bad_arguments_are_named) {
@@ -94,8 +113,9 @@ TEST_F(exposure, bad_arguments_are_named) {
         GS_INVALID_ARGUMENT);
     EXPECT_NE(strstr(gs_last_error(), "workspace"), nullptr) << gs_last_error();
     for (const float rate : {-1.0f, float(NAN)})
-        EXPECT_EQ(gs_exposure_adam(some.data(), some.data(), some.data(), some.data(), rate, 1, NULL),
-                  GS_INVALID_ARGUMENT);
+        EXPECT_EQ(gs_exposure_adam(some.data(), 1, 0, some.data(), rate, 1, NULL), GS_INVALID_ARGUMENT);
+    for (const int64_t view : {-1, 1})
+        EXPECT_EQ(gs_exposure_adam(some.data(), 1, view, some.data(), 1, 1, NULL), GS_INVALID_ARGUMENT);
 }
 
 } // namespace

@@ -62,6 +62,24 @@ __global__ void __launch_bounds__(32)
     matrix_gradient[threadIdx.x] = float(sum);
 }
 
+// By one block.
+__global__ void __launch_bounds__(THREADS)
+    exposure_adam_kernel(float *exposures, int64_t views, int64_t view, const float *gradient, float rate,
+                         adam_correction correction) {
+    __shared__ float decrease[MATRIX];
+    const int k = int(threadIdx.x);
+    if (k < MATRIX) {
+        float *const mine = exposures + view * 3 * MATRIX;
+        decrease[k] = adam_decrease(gradient[k], &mine[MATRIX + k], &mine[2 * MATRIX + k], rate, correction);
+    }
+    __syncthreads();
+    for (int64_t i = k; i < views * MATRIX; i += THREADS) {
+        const int64_t of = i / MATRIX, value = i % MATRIX;
+        exposures[of * 3 * MATRIX + value] +=
+            decrease[value] / float(views) - (of == view ? decrease[value] : 0);
+    }
+}
+
 gs_status check_size(const char *function, int32_t width, int32_t height) {
     GS_REQUIRE_OF(function, width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
                   "width and height must be in 1..16384");
@@ -113,12 +131,13 @@ gs_status gs_exposure_backward(const float *matrix, const float *color, int32_t 
     return GS_OK;
 }
 
-gs_status gs_exposure_adam(float *matrix, const float *gradient, float *first_moment, float *second_moment,
-                           float rate, int64_t step, gs_stream stream) {
-    GS_REQUIRE(matrix && gradient && first_moment && second_moment, "an argument is NULL");
+gs_status gs_exposure_adam(float *exposures, int64_t views, int64_t view, const float *gradient, float rate,
+                           int64_t step, gs_stream stream) {
+    GS_REQUIRE(exposures && gradient, "an argument is NULL");
+    GS_REQUIRE(views >= 1 && view >= 0 && view < views, "view must be one of the views");
     GS_REQUIRE(rate >= 0 && rate <= FLT_MAX, "rate must be finite and not negative");
     GS_REQUIRE(step >= 1, "step must be 1 or more");
-    const adam_array array = {matrix, gradient, first_moment, second_moment, MATRIX, MATRIX, MATRIX, rate, 0};
-    GS_CUDA(adam_step(array, step, stream));
+    GS_CUDA(launch(stream, 1, THREADS, exposure_adam_kernel, exposures, views, view, gradient, rate,
+                   adam_correction_at(step)));
     return GS_OK;
 }

@@ -252,9 +252,12 @@ gs_status gs_exposure_backward(const float *matrix, const float *color, int32_t 
                                void *workspace, size_t workspace_bytes, float *gradient,
                                float *matrix_gradient, gs_stream stream);
 
-// One step of Adam on a matrix, as gs_adam.
-gs_status gs_exposure_adam(float *matrix, const float *gradient, float *first_moment, float *second_moment,
-                           float rate, int64_t step, gs_stream stream);
+// One step of Adam, as gs_adam, on the matrix of one view. exposures: [views][3][GS_EXPOSURE_VALUES], of each
+// view its matrix and the two moments, which start as zeros. All matrices move against the step by a share
+// each, so that their mean stays what it was: else scene and matrices could drift apart together, and a
+// picture without a matrix would show it. step counts the view's own.
+gs_status gs_exposure_adam(float *exposures, int64_t views, int64_t view, const float *gradient, float rate,
+                           int64_t step, gs_stream stream);
 
 // One step of Adam on every stored parameter; step = 1, 2, ... first_moment and second_moment have the shape
 // of gaussians and start as zeros.

@@ -68,14 +68,13 @@ static void trainer_close(trainer *t) {
 }
 
 // Every round of the order has each view once, so that its step is the round's number.
-static void step_exposure(trainer *t, float *exposure) {
+static void step_exposure(trainer *t, size_t view, const float *matrix) {
     const training_settings *settings = t->settings;
     const float rate =
         settings->exposure_rate * (float)pow(0.1, progress_at(settings, t->state->iteration + 1));
     float *gradient = device_buffer_reserve(&t->exposure_gradient, GS_EXPOSURE_VALUES * sizeof(float));
-    frame_expose_backward(&t->f, exposure, gradient);
-    GS_CHECK(gs_exposure_adam(exposure, gradient, exposure + GS_EXPOSURE_VALUES,
-                              exposure + 2 * GS_EXPOSURE_VALUES, rate,
+    frame_expose_backward(&t->f, matrix, gradient);
+    GS_CHECK(gs_exposure_adam(t->state->exposure, t->state->exposures, (int64_t)view, gradient, rate,
                               t->state->iteration / (int64_t)t->order.count + 1, NULL));
 }
 
@@ -85,7 +84,7 @@ static void train_step(trainer *t) {
     const int64_t step = state->iteration + 1;
     const size_t index = view_order_at(&t->order, state->iteration);
     const target_view *view = &t->views[index];
-    float *exposure = state->exposures > 0 ? state->exposure + 3 * GS_EXPOSURE_VALUES * index : NULL;
+    const float *exposure = state->exposures > 0 ? state->exposure + 3 * GS_EXPOSURE_VALUES * index : NULL;
     const int degree = scheduled_sh_degree(settings, state->gaussians.sh_degree, step);
     gs_adam_rates rates = settings->rates;
     rates.mean = scheduled_mean_rate(settings, step);
@@ -94,7 +93,7 @@ static void train_step(trainer *t) {
     frame_render(&t->f, &state->gaussians, degree, &view->camera, settings->background);
     if (exposure) frame_expose(&t->f, exposure);
     frame_loss(&t->f, view->pixels, t->results[t->waiting++], true);
-    if (exposure) step_exposure(t, exposure);
+    if (exposure) step_exposure(t, index, exposure);
     reduction_choice_begin(&t->reduction);
     frame_render_backward(&t->f, t->reduction.reduction, t->reduction.threshold);
     reduction_choice_end(&t->reduction, t->f.lists.pairs);
