@@ -2,8 +2,8 @@
 // How fast warps add to records in global memory: distwar's calls and their rivals, over the axes of axes.h.
 //
 // Before a run is timed its sums are compared with exact ones. A time is that of one launch, by CUDA events,
-// after the L2 cache was overwritten; inputs alternate. Each run is repeated, and its median, mean and
-// deviation are reported. Arguments are those of Google Benchmark.
+// after the L2 cache was overwritten; inputs alternate. Warps make so many calls that a launch is long. Each
+// run is repeated, and its median, mean and deviation are reported. Arguments are those of Google Benchmark.
 #include "aggregate.cuh"
 #include "costs.h"
 #include "device.h"
@@ -21,13 +21,16 @@
 namespace {
 
 enum { REPETITIONS = 9, INPUTS = 3, CHECKED_WARPS = 256, CHECKED_TARGETS = 1 << 16, MAX_STRIDE = 16 };
+enum { LEAST_CALLS = 16, MOST_CALLS = 256 }; // of a warp
+constexpr float LONG_MS = 0.25f;             // a launch lasts that long, unless it makes the most calls
 
 struct shape {
     axes::way way;
     int active, keys, K, targets, threshold;
+    int calls = LEAST_CALLS;
 };
 
-using kernel = void (*)(const slots *, uint32_t, int, void *, unsigned *);
+using kernel = void (*)(const slots *, int, uint32_t, int, void *, unsigned *);
 template <int K>
 kernel kernel_of(axes::way w) {
     static_assert(axes::record_stride<K> <= MAX_STRIDE, "the table has room for less");
@@ -50,6 +53,8 @@ kernel kernel_of(axes::way w) {
 #if HAS_WARP_REDUCE_BATCHED
     case axes::cub_batched:
         return aggregate<axes::cub_batched, K>;
+    case axes::cub_looking:
+        return aggregate<axes::cub_looking, K>;
 #endif
     case axes::cg:
         return aggregate<axes::cg, K>;
@@ -118,17 +123,17 @@ struct bench {
         for (int i = 0; i < INPUTS; ++i) {
             random_stream random = {uint64_t(i)};
             for (size_t warp = 0; warp < WARPS; ++warp) {
-                uint8_t slot[32][SLOTS];
-                for (int turn = 0; turn < SLOTS; ++turn) {
+                slots *const given = &made[warp * 32];
+                for (int call = 0; call < SLOTS; ++call) {
                     const uint64_t bits = random_bits(&random);
                     const unsigned odd = bits >> 8 | 1, offset = bits & 31;
                     const unsigned adds = active == axes::mixed ? 1 + (bits >> 40) % 32 : unsigned(active);
                     for (unsigned lane = 0; lane < 32; ++lane) {
                         const unsigned place = (lane * odd + offset) % 32;
-                        slot[lane][turn] = uint8_t(place < adds ? place % unsigned(keys) : unsigned(NO_SLOT));
+                        given[lane] =
+                            given[lane] << 8 | (place < adds ? place % unsigned(keys) : unsigned(NO_SLOT));
                     }
                 }
-                memcpy(&made[warp * 32], slot, sizeof(slot));
             }
             device_upload(input[i], made.data(), made.size() * sizeof(slots));
             if (i == 0) first_input.assign(made.begin(), made.begin() + CHECKED_WARPS * 32);
@@ -136,7 +141,7 @@ struct bench {
     }
 
     void run(const shape &s, const slots *given, int warps) {
-        DEVICE_CHECK(launch(nullptr, warps * 32 / BLOCK, BLOCK, kernel_of(s.way, s.K), given,
+        DEVICE_CHECK(launch(nullptr, warps * 32 / BLOCK, BLOCK, kernel_of(s.way, s.K), given, s.calls,
                             uint32_t(s.targets), s.threshold, table, flag));
     }
     // Milliseconds of a launch, by events, the L2 cache having been overwritten.
@@ -157,12 +162,11 @@ std::vector<float> exact_sums(const shape &s, const std::vector<slots> &input) {
     const int stride = axes::stride_of(s.K);
     std::vector<float> sum(size_t(s.targets) * stride);
     for (uint32_t thread = 0; thread < CHECKED_WARPS * 32; ++thread) {
-        uint8_t slot[SLOTS];
-        memcpy(slot, &input[thread], sizeof(slot));
         uint32_t draw = first_draw(thread / 32);
-        for (uint32_t turn = 0; turn < TURNS; ++turn, draw = next_draw(draw)) {
-            if (slot[turn % SLOTS] == NO_SLOT) continue;
-            const size_t key = (first_key(draw, s.targets) + slot[turn % SLOTS]) % s.targets;
+        for (int call = 0; call < s.calls; ++call, draw = next_draw(draw)) {
+            const unsigned slot = input[thread] >> (24 - 8 * (call % SLOTS)) & 0xff;
+            if (slot == NO_SLOT) continue;
+            const size_t key = (first_key(draw, s.targets) + slot) % s.targets;
             for (int k = 0; k < s.K; ++k) sum[key * stride + k] += value_of(thread, k);
         }
     }
@@ -200,8 +204,8 @@ int tuned_threshold(bench &b, shape s) {
     return t.known ? t.candidates[t.best].threshold : -1;
 }
 
-// Called once a repetition; `checked` and `threshold` are the run's own.
-void measure(benchmark::State &state, bench &b, shape s, bool &checked, int &threshold) {
+// Called once a repetition; `s` and `checked` are the run's own.
+void measure(benchmark::State &state, bench &b, shape &s, bool &checked) {
     b.make_inputs(s.active, s.keys);
     if (!checked) {
         if (!axes::is_floor(s.way) && !is_right(b, s)) {
@@ -209,19 +213,22 @@ void measure(benchmark::State &state, bench &b, shape s, bool &checked, int &thr
             return;
         }
         b.run(s, b.input[0], WARPS); // the first launch takes longer
-        threshold = s.way == axes::tuned ? tuned_threshold(b, s) : s.threshold;
-        if (threshold < 0) {
+        while (s.calls < MOST_CALLS && b.time(s) < LONG_MS) s.calls *= 2;
+        if (s.way == axes::tuned) s.threshold = tuned_threshold(b, s);
+        if (s.threshold < 0) {
             state.SkipWithError("the tuner came to no end");
             return;
         }
         checked = true;
     }
-    s.threshold = threshold;
     for (auto _ : state) state.SetIterationTime(b.time(s) * 1e-3);
     const double adds_a_call = (s.active == axes::mixed ? 16.5 : s.active) * s.K;
     state.counters["adds_per_second"] =
-        benchmark::Counter(adds_a_call * TURNS * WARPS, benchmark::Counter::kIsIterationInvariantRate);
-    if (s.way == axes::tuned) state.counters["chosen_threshold"] = threshold;
+        benchmark::Counter(adds_a_call * s.calls * WARPS, benchmark::Counter::kIsIterationInvariantRate);
+    state.counters["ns_per_call"] = // of the GPU's, not of a warp
+        benchmark::Counter(double(s.calls) * WARPS * 1e-9,
+                           benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+    if (s.way == axes::tuned) state.counters["chosen_threshold"] = s.threshold;
     if (has_stated_cost(s.way) && s.active != axes::mixed) {
         const call_cost cost = cost_of(s.way, s.active, s.keys, s.K, s.threshold);
         state.counters["shuffles_per_add"] = cost.shuffles / adds_a_call;
@@ -249,8 +256,8 @@ void register_all(bench &b) {
                                 "/threshold:" + std::to_string(threshold);
                             benchmark::RegisterBenchmark(
                                 name.c_str(),
-                                [&b, s, checked = false, chosen = 0](benchmark::State &state) mutable {
-                                    measure(state, b, s, checked, chosen);
+                                [&b, s = s, checked = false](benchmark::State &state) mutable {
+                                    measure(state, b, s, checked);
                                 })
                                 ->Iterations(1)
                                 ->Repetitions(REPETITIONS)

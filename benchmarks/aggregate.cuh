@@ -19,14 +19,14 @@
 #define HAS_WARP_REDUCE_BATCHED 0
 #endif
 
-enum { WARPS = 1 << 15, TURNS = 16, SLOTS = 8, BLOCK = 256, NO_SLOT = 0xff };
+enum { WARPS = 1 << 15, SLOTS = 4, BLOCK = 256, NO_SLOT = 0xff };
 
-// What a thread does in its calls, a byte each, the first the lowest, and again after SLOTS of them: NO_SLOT
-// if it is not active, else the number of its key among the warp's keys.
-typedef uint2 slots;
+// What a thread does in its calls, a byte each, the highest first, and again after SLOTS of them: NO_SLOT if
+// it is not active, else the number of its key among the warp's keys.
+typedef uint32_t slots;
 
-// The first keys of a warp's calls are drawn from a linear congruential sequence, by its upper bits; a call's
-// other keys follow its first, cyclically.
+// The first keys of a warp's calls are drawn from a Weyl sequence that begins anywhere; a call's other keys
+// follow its first, cyclically.
 __host__ __device__ inline uint32_t first_draw(uint32_t warp) {
     uint32_t mixed = warp * 0x9e3779b1u;
     mixed ^= mixed >> 15;
@@ -34,7 +34,7 @@ __host__ __device__ inline uint32_t first_draw(uint32_t warp) {
     return mixed ^ mixed >> 13;
 }
 __host__ __device__ inline uint32_t next_draw(uint32_t draw) {
-    return draw * 1664525u + 1013904223u;
+    return draw + 0x9e3779b1u;
 }
 __host__ __device__ inline uint32_t first_key(uint32_t draw, uint32_t targets) {
 #ifdef __CUDA_ARCH__
@@ -101,8 +101,16 @@ __device__ __forceinline__ void add(bool active, int key, int shared_key, const 
 #pragma unroll
             for (int k = 0; k < K; ++k) atomicAdd(table + size_t(shared_key) * stride + k, total[k]);
 #if HAS_WARP_REDUCE_BATCHED
-    } else if constexpr (W == axes::cub_batched) {
+    } else if constexpr (W == axes::cub_batched || W == axes::cub_looking) {
         using reduction = cub::WarpReduceBatched<float, K>;
+        if constexpr (W == axes::cub_looking) {
+            const unsigned active_lanes = __ballot_sync(distwar::all_lanes, active);
+            if (active_lanes == 0) return;
+            if (!distwar::share_one_key(distwar::all_lanes, active_lanes, active, key, shared_key)) {
+                if (active) sink.add(key, val);
+                return;
+            }
+        }
         __shared__ typename reduction::TempStorage storage[BLOCK / 32];
         float summand[K];
 #pragma unroll
@@ -128,7 +136,7 @@ __device__ __forceinline__ void add(bool active, int key, int shared_key, const 
 
 template <axes::way W, int K>
 __global__ void __launch_bounds__(BLOCK)
-    aggregate(const slots *given, uint32_t targets, int threshold, void *table, unsigned *flag) {
+    aggregate(const slots *given, int calls, uint32_t targets, int threshold, void *table, unsigned *flag) {
     const uint32_t thread = blockIdx.x * BLOCK + threadIdx.x;
     slots rest = given[thread];
     uint32_t draw = first_draw(thread / 32);
@@ -136,17 +144,18 @@ __global__ void __launch_bounds__(BLOCK)
 #pragma unroll
     for (int k = 0; k < K; ++k) val[k] = value_of(thread, k);
 #pragma unroll 1
-    for (uint32_t turn = 0; turn < TURNS; ++turn) {
-        const uint32_t slot = rest.x & 0xff, first = first_key(draw, targets);
-        draw = next_draw(draw);
-        rest = make_uint2(__funnelshift_r(rest.x, rest.y, 8), __funnelshift_r(rest.y, rest.x, 8));
-        uint32_t key = first + slot;
+    for (; calls > 0; --calls) {
+        const bool active = rest < uint32_t(NO_SLOT) << 24;
+        const uint32_t first = first_key(draw, targets);
+        uint32_t key = first + (rest >> 24);
         if (key >= targets) key -= targets;
 #pragma unroll
         for (int k = 0; k < K; ++k)
             asm volatile("" : "+f"(val[k])); // nothing of them is computed before the loop
-        add<W, K>(slot != NO_SLOT, int(key), int(first), val, static_cast<typename sum_of<W>::type *>(table),
+        add<W, K>(active, int(key), int(first), val, static_cast<typename sum_of<W>::type *>(table),
                   threshold, flag);
+        draw = next_draw(draw);
+        rest = __funnelshift_l(rest, rest, 8);
     }
 }
 

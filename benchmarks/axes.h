@@ -8,7 +8,8 @@
 namespace axes {
 
 // distwar's calls, then their rivals; last, tuned: tree with the threshold that tune.h chooses. tree_uniform
-// is told that the warp has one key; so are the cub ways.
+// is told that the warp has one key; so are cub and cub_batched. cub_looking looks for it as tree does, then
+// calls what cub_batched calls; with several keys it sends plain atomics.
 // And floors, which leave something out: `totals` and `cub_totals` commit nothing, `commit` sums nothing, and
 // `nothing` does neither.
 enum way {
@@ -20,6 +21,7 @@ enum way {
     fixed,
     cub,
     cub_batched,
+    cub_looking,
     cg,
     tuned,
     totals,
@@ -29,8 +31,8 @@ enum way {
     ways
 };
 inline constexpr const char *way_name[ways] = {
-    "atomic",      "serial", "bfly",  "tree",   "tree_uniform", "fixed",  "cub",
-    "cub_batched", "cg",     "tuned", "totals", "cub_totals",   "commit", "nothing"};
+    "atomic",      "serial", "bfly",  "tree",   "tree_uniform", "fixed",  "cub",    "cub_batched",
+    "cub_looking", "cg",     "tuned", "totals", "cub_totals",   "commit", "nothing"};
 
 enum { mixed = 0 }; // as active lanes: each call of a warp has another number of them, 1 to 32 equally often
 inline constexpr int active[] = {mixed, 1, 2, 4, 8, 16, 32}; // lanes of a warp that add, anywhere in it

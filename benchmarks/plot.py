@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Draws what build/.../aggregate measured, and prints its main figures as Markdown.
+"""Draws what build/.../aggregate measured, and prints its main figures as Markdown. Reads what it keeps, too.
 
-    benchmarks/plot.py build/aggregate.json -o docs/pictures
+    benchmarks/plot.py build/aggregate.json -o docs/pictures --keep benchmarks/results/aggregate.json
 """
 import argparse
 import json
@@ -16,41 +16,71 @@ WAYS = {  # name on the axis: label, colour, line
     "bfly": ("reduce_bfly", "#009e73", "-"),
     "tree": ("reduce_tree", "#0072b2", "-"),
     "tree_uniform": ("reduce_tree, uniform_key", "#56b4e9", "-"),
+    "fixed": ("reduce_fixed", "#f0e442", "-"),
     "cub": ("K x cub::WarpReduce", "#d55e00", ":"),
     "cub_batched": ("cub::WarpReduceBatched", "#cc79a7", ":"),
+    "cub_looking": ("the same, looking for the key", "#a6611a", ":"),
     "cg": ("labeled_partition + cg::reduce", "#999999", ":"),
 }
+FLOORS = ("nothing", "commit", "totals", "tree_uniform", "cub_totals", "cub")
+MIXED = 0  # on the axis of active lanes: 1 to 32, equally often
+AXES = ("way", "active", "keys", "K", "targets", "threshold")
 NAME = re.compile(r"aggregate/(\w+)/active:(\d+)/keys:(\d+)/K:(\d+)/targets:(\d+)/threshold:(\d+)")
 
 
 class Run:
     """One place on the axes: the median of its throughput in 10^9 adds a second, and its spread (deviation)."""
 
-    def __init__(self, name):
-        self.way = name[1]
-        self.active, self.keys, self.K, self.targets, self.threshold = map(int, name.groups()[1:])
-        self.median = self.deviation = self.microseconds = None
+    def __init__(self, way, *axes):
+        self.way = way
+        self.active, self.keys, self.K, self.targets, self.threshold = map(int, axes)
+        self.median = self.deviation = self.chosen = None
+
+    def nanoseconds(self):
+        """Of a call of a warp, the whole GPU making them."""
+        return (self.active or 16.5) * self.K / self.median
 
 
 def load(path):
+    """The context and the runs of a report of Google Benchmark, or of a file that keep() wrote."""
     with open(path) as file:
         report = json.load(file)
     runs = {}
+    if "runs" in report:
+        for name, (median, deviation, *chosen) in report["runs"].items():
+            run = runs[name] = Run(*name.split())
+            run.median, run.deviation, run.chosen = median, deviation, chosen[0] if chosen else None
+        return report["context"], list(runs.values())
     for entry in report["benchmarks"]:
         name = NAME.match(entry["name"])
         if not name:
             continue
         if entry.get("error_occurred"):
             sys.exit(f"{path}: {entry['name']}: {entry.get('error_message')}")
-        run = runs.setdefault(name[0], Run(name))
+        run = runs.setdefault(name[0], Run(*name.groups()))
         if entry.get("aggregate_name") == "median":
-            run.median, run.microseconds = entry["adds_per_second"] * 1e-9, entry["real_time"]
+            run.median = entry["adds_per_second"] * 1e-9
+            run.chosen = int(entry["chosen_threshold"]) if "chosen_threshold" in entry else None
         elif entry.get("aggregate_name") == "stddev":
             run.deviation = entry["adds_per_second"] * 1e-9
     runs = [run for run in runs.values() if run.median is not None]
     if not runs:
         sys.exit(f"{path}: holds no medians of aggregate")
     return report["context"], runs
+
+
+def keep(context, runs, path):
+    """A line a run, named by its place on the axes: median and deviation, 10^9 adds a second; of `tuned` the
+    threshold as well."""
+    context = {key: context[key] for key in ("date", "device", "cuda_runtime", "cub") if key in context}
+    lines = []
+    for run in runs:
+        name = " ".join(str(getattr(run, axis)) for axis in AXES)
+        values = [float(f"{run.median:.5g}"), float(f"{run.deviation or 0:.1g}")]
+        lines.append(json.dumps(name) + ":" + json.dumps(values + ([] if run.chosen is None else [run.chosen])))
+    with open(path, "w") as file:
+        file.write(f'{{"context": {json.dumps(context)},\n"axes": {json.dumps(AXES)},\n"runs": {{\n')
+        file.write(",\n".join(lines) + "\n}}\n")
 
 
 def select(runs, **wanted):
@@ -84,7 +114,7 @@ def amount(targets):
     return "1M" if targets == 1 << 20 else f"{targets:,}"
 
 
-def draw(runs, device, folder):
+def draw(all_runs, device, folder):
     try:
         import matplotlib
     except ImportError:
@@ -111,7 +141,8 @@ def draw(runs, device, folder):
         return pyplot.subplots(rows, columns, figsize=(3.2 * columns, 2.6 * rows + 1), sharey="row", squeeze=False,
                                layout="constrained")
 
-    one_key = select(runs, keys=1, threshold=0)
+    runs = [run for run in all_runs if run.active != MIXED]
+    one_key = [run for run in select(runs, keys=1, threshold=0) if run.way in WAYS]
     Ks, targets = values(one_key, "K"), values(one_key, "targets")
     if one_key:
         figure, axes = grid(len(Ks), len(targets))
@@ -121,7 +152,8 @@ def draw(runs, device, folder):
                       f"K = {K}, targets = {amount(target)}")
         save(figure, axes, "aggregate_lanes.png", "One key a warp")
 
-    several = [run for run in select(runs, threshold=0) if not run.way in ("tree_uniform", "cub", "cub_batched")]
+    several = [run for run in select(runs, threshold=0)
+               if run.way in WAYS and run.way not in ("tree_uniform", "cub", "cub_batched")]
     several = select(several, K=9, targets=1024)
     shown = [active for active in values(several, "active") if len(values(select(several, active=active), "keys")) > 1]
     if shown:
@@ -132,25 +164,30 @@ def draw(runs, device, folder):
             plot.set_xticks(values(several, "keys"), [str(key) for key in values(several, "keys")])
         save(figure, axes, "aggregate_keys.png", "Several keys a warp, K = 9, targets = 1,024")
 
-    tree = select(runs, way="tree", keys=1, K=9)
-    if len(values(tree, "threshold")) > 1:
-        figure, axes = grid(1, len(values(tree, "targets")))
-        actives = values(tree, "active")
-        for plot, target in zip(axes[0], values(tree, "targets")):
-            for place, active in enumerate(actives):
-                colour = pyplot.cm.viridis(place / len(actives))
-                mine = sorted(select(tree, targets=target, active=active), key=lambda run: run.threshold)
+    thresholds = select(all_runs, way="tree", keys=1, active=MIXED)
+    if len(values(thresholds, "threshold")) > 1:
+        figure, axes = grid(1, len(values(thresholds, "targets")))
+        for plot, target in zip(axes[0], values(thresholds, "targets")):
+            for place, K in enumerate(values(thresholds, "K")):
+                colour = pyplot.cm.viridis(place / 4)
+                mine = sorted(select(thresholds, targets=target, K=K), key=lambda run: run.threshold)
                 plot.plot([run.threshold for run in mine], [run.median for run in mine], color=colour, marker="o",
-                          markersize=3, label=f"{active} active lanes")
-                for plain in select(runs, way="atomic", keys=1, K=9, targets=target, active=active):
-                    plot.axhline(plain.median, color=colour, linestyle="--", linewidth=0.8,
-                                 label="dashed: atomicAdd" if active == actives[-1] else None)
-            finish(plot, values(tree, "threshold"), "balance_threshold", f"targets = {amount(target)}")
-        save(figure, axes, "aggregate_threshold.png", "reduce_tree, one key, K = 9")
+                          markersize=3, label=f"K = {K}")
+                for tuned in select(all_runs, way="tuned", targets=target, K=K):
+                    plot.plot([tuned.chosen], [tuned.median], color=colour, marker="s", markersize=8, fillstyle="none",
+                              linestyle="", label="what tune.h chose" if place == 0 else None)
+            finish(plot, [tick for tick in values(thresholds, "threshold") if tick not in (2, 3, 6)],
+                   "balance_threshold", f"targets = {amount(target)}")
+        save(figure, axes, "aggregate_threshold.png", "reduce_tree, one key, 1 to 32 active lanes")
+
+
+def one(runs, **wanted):
+    found = select(runs, **wanted)
+    return found[0] if found else None
 
 
 def print_tables(runs):
-    one_key = select(runs, keys=1, threshold=0)
+    one_key = [run for run in select(runs, keys=1, threshold=0) if run.active != MIXED]
     for K in values(one_key, "K"):
         ways = [way for way in WAYS if select(one_key, K=K, way=way)]
         print(f"\nOne key, K = {K}, 10^9 adds/s (median):\n")
@@ -160,50 +197,53 @@ def print_tables(runs):
             for active in values(one_key, "active"):
                 cells = []
                 for way in ways:
-                    found = select(one_key, K=K, way=way, targets=target, active=active)
-                    cells.append(f"{found[0].median:.3g}" if found else "")
+                    found = one(one_key, K=K, way=way, targets=target, active=active)
+                    cells.append(f"{found.median:.3g}" if found else "")
                 print(f"| {amount(target)} | {active} | " + " | ".join(cells) + " |")
 
+    print("\nNanoseconds a call, 32 lanes; `totals` and `cub_totals` commit nothing, `commit` sums nothing:\n")
+    print("| K, targets | " + " | ".join(FLOORS) + " |\n|---|" + "---|" * len(FLOORS))
+    for K in values(one_key, "K"):
+        for target in values(one_key, "targets"):
+            found = [one(one_key, way=way, K=K, targets=target, active=32) for way in FLOORS]
+            print(f"| {K}, {amount(target)} | " +
+                  " | ".join(f"{run.nanoseconds():.4f}" if run else "" for run in found) + " |")
+
     print("\nreduce_tree's throughput over that of its rivals, one key (the warp's key is told to `tree_uniform` "
-          "and to cub's): least, and where\n")
-    print("| way | rival | least ratio | there | ratio at K = 9, 32 lanes, 1,024 targets |")
-    print("|---|---|---|---|---|")
+          "and to cub's), 32 lanes\n")
+    print("| way | rival | K | " + " | ".join(amount(target) for target in values(one_key, "targets")) + " |")
+    print("|---|---|---|" + "---|" * len(values(one_key, "targets")))
     for way in ("tree", "tree_uniform"):
-        for rival in ("atomic", "cub", "cub_batched", "cg"):
-            ratios = {}
-            for run in select(one_key, way=way):
-                for other in select(one_key, way=rival, K=run.K, targets=run.targets, active=run.active):
-                    ratios[run.K, run.active, run.targets] = run.median / other.median
-            if not ratios:
-                print(f"| {way} | {rival} | absent | | |")
-                continue
-            K, active, targets = least = min(ratios, key=ratios.get)
-            usual = ratios.get((9, 32, 1024))
-            print(f"| {way} | {rival} | {ratios[least]:.2f} | K = {K}, {active} lanes, {amount(targets)} targets | "
-                  f"{usual:.2f} |" if usual else " |")
+        for rival in ("cub", "cub_batched", "cub_looking", "cg"):
+            for K in values(one_key, "K"):
+                cells = []
+                for target in values(one_key, "targets"):
+                    mine = one(one_key, way=way, K=K, targets=target, active=32)
+                    other = one(one_key, way=rival, K=K, targets=target, active=32)
+                    cells.append(f"{mine.median / other.median:.2f}" if mine and other else "absent")
+                print(f"| {way} | {rival} | {K} | " + " | ".join(cells) + " |")
 
-    print("\nWhere plain atomics beat reduce_tree at threshold 0, and by how much:\n")
-    for run in select(one_key, way="tree"):
-        for plain in select(one_key, way="atomic", K=run.K, targets=run.targets, active=run.active):
-            if plain.median > run.median:
-                print(f"- K = {run.K}, {run.active} lanes, {amount(run.targets)} targets: "
-                      f"{plain.median / run.median:.2f} times")
-
-    print("\nWhat a threshold keeps of the better of reduce_tree at 0 and plain atomics, K = 9, one key: least over the "
-          "active lanes\n")
-    thresholds = values(select(runs, way="tree"), "threshold")
-    print("| targets | " + " | ".join(f"threshold {threshold}" for threshold in thresholds) + " |")
-    print("|---|" + "---|" * len(thresholds))
-    for target in values(one_key, "targets"):
-        cells = []
-        for threshold in thresholds:
-            kept = []
-            for run in select(runs, way="tree", keys=1, K=9, targets=target, threshold=threshold):
-                others = [other.median for way in ("tree", "atomic")
-                          for other in select(one_key, way=way, K=9, targets=target, active=run.active)]
-                kept.append(run.median / max(others))
-            cells.append(f"{min(kept):.0%}" if kept else "")
-        print(f"| {amount(target)} | " + " | ".join(cells) + " |")
+    actives = [active for active in values(one_key, "active")]
+    print("\nreduce_tree at threshold 0 over plain atomics by active lanes; and with 1 to 32 active lanes, equally often: "
+          "the best threshold, what it gains over threshold 0, what tune.h chose, and what it keeps of the best\n")
+    print("| K, targets | " + " | ".join(map(str, actives)) + " | best | gain | tuned | keeps |")
+    print("|---|" + "---|" * len(actives) + "---|---|---|---|")
+    for K in values(one_key, "K"):
+        for target in values(one_key, "targets"):
+            cells = []
+            for active in actives:
+                tree = one(one_key, way="tree", K=K, targets=target, active=active)
+                plain = one(one_key, way="atomic", K=K, targets=target, active=active)
+                cells.append(f"{tree.median / plain.median:.2f}" if tree and plain else "")
+            mixed = select(runs, way="tree", K=K, targets=target, keys=1, active=MIXED)
+            tuned = one(runs, way="tuned", K=K, targets=target)
+            if mixed and tuned:
+                best = max(mixed, key=lambda run: run.median)
+                chosen = one(mixed, threshold=tuned.chosen)
+                at_0 = one(mixed, threshold=0)
+                cells += [str(best.threshold), f"{best.median / at_0.median - 1:.1%}", str(tuned.chosen),
+                          f"{chosen.median / best.median:.1%}"]
+            print(f"| {K}, {amount(target)} | " + " | ".join(cells) + " |")
 
     spread = [run.deviation / run.median for run in runs if run.deviation is not None]
     if spread:
@@ -213,13 +253,20 @@ def print_tables(runs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("json", help="written by aggregate --benchmark_out=FILE --benchmark_out_format=json")
+    parser.add_argument("json", nargs="+", help="written by aggregate --benchmark_out=FILE --benchmark_out_format=json")
     parser.add_argument("-o", "--output", help="folder for the pictures; without it only the figures are printed")
+    parser.add_argument("--keep", metavar="FILE", help="write the medians there")
     options = parser.parse_args()
-    context, runs = load(options.json)
+    runs = {}
+    for path in options.json:  # of runs measured twice the last counts
+        context, loaded = load(path)
+        runs.update({tuple(getattr(run, axis) for axis in AXES): run for run in loaded})
+    runs = list(runs.values())
     print(f"{context.get('device')}, CUDA runtime {context.get('cuda_runtime')}, CUB {context.get('cub')}, "
           f"{len(runs)} runs, {context.get('date')}")
     print_tables(runs)
+    if options.keep:
+        keep(context, runs, options.keep)
     if options.output:
         os.makedirs(options.output, exist_ok=True)
         draw(runs, context.get("device"), options.output)

@@ -24,7 +24,9 @@ __device__ __forceinline__ void reduce_bfly(unsigned lanes, bool active, Key key
     }
     const unsigned active_lanes = __ballot_sync(all_lanes, active);
     if (active_lanes == 0) return;
-    if (count_lanes(active_lanes) < balance_threshold || !share_one_key(all_lanes, active_lanes, key)) {
+    decltype(plain_key(key)) shared;
+    if (count_lanes(active_lanes) < balance_threshold ||
+        !share_one_key(all_lanes, active_lanes, active, key, shared)) {
         if (active) sink.add(plain_key(key), val);
         return;
     }

@@ -74,30 +74,55 @@ __device__ __forceinline__ unsigned lane_id() {
 #endif
 }
 
-// Exchanges a and b if `condition`, by selects. Written as `condition ? a : b` compilers make a branch of it,
-// and then copies of the shuffles behind it, one for each way that a lane may have come.
+// Choices that depend on the lane, without a branch: of `condition ? a : b` compilers may make one, and then
+// copies of the shuffles behind it, one for each way that a lane may have come. A condition is true if it is
+// not 0. add_either adds a if it is true, else b: as two predicated additions, because those share the pipes
+// of floating point, while selects crowd that of integers and comparisons, which is half as wide.
 #if defined(__CUDACC__)
-#define DISTWAR_SWAP_IF(T, letter, type)                                                                     \
-    __device__ __forceinline__ void swap_if(bool condition, T &a, T &b) {                                    \
-        T first, second;                                                                                     \
-        asm("{\n\t.reg .pred p;\n\tsetp.ne.s32 p, %4, 0;\n\tselp." type " %0, %3, %2, p;\n\tselp." type      \
-            " %1, %2, %3, p;\n\t}"                                                                           \
-            : "=&" letter(first), "=&" letter(second)                                                        \
-            : letter(a), letter(b), "r"(int(condition)));                                                    \
-        a = first;                                                                                           \
-        b = second;                                                                                          \
+#define DISTWAR_WITHOUT_BRANCH(T, letter, bits, addition)                                                    \
+    __device__ __forceinline__ T select(unsigned condition, T a, T b) {                                      \
+        T chosen;                                                                                            \
+        asm("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %3, 0;\n\tselp." bits " %0, %1, %2, p;\n\t}"               \
+            : "=" letter(chosen)                                                                             \
+            : letter(a), letter(b), "r"(condition));                                                         \
+        return chosen;                                                                                       \
+    }                                                                                                        \
+    __device__ __forceinline__ void add_either(unsigned condition, T &sum, T a, T b) {                       \
+        asm("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %3, 0;\n\t@p " addition " %0, %0, %1;\n\t@!p " addition    \
+            " %0, %0, %2;\n\t}"                                                                              \
+            : "+" letter(sum)                                                                                \
+            : letter(a), letter(b), "r"(condition));                                                         \
     }
-DISTWAR_SWAP_IF(float, "f", "f32")
-DISTWAR_SWAP_IF(double, "d", "f64")
-DISTWAR_SWAP_IF(long long, "l", "b64")
-DISTWAR_SWAP_IF(unsigned long long, "l", "b64")
-#undef DISTWAR_SWAP_IF
+DISTWAR_WITHOUT_BRANCH(float, "f", "f32", "add.f32")
+DISTWAR_WITHOUT_BRANCH(double, "d", "f64", "add.f64")
+DISTWAR_WITHOUT_BRANCH(long long, "l", "b64", "add.s64")
+DISTWAR_WITHOUT_BRANCH(unsigned long long, "l", "b64", "add.u64")
+#undef DISTWAR_WITHOUT_BRANCH
 #else
 template <typename T>
-void swap_if(bool condition, T &a, T &b) {
-    const T first = condition ? b : a, second = condition ? a : b;
-    a = first;
-    b = second;
+T select(unsigned condition, T a, T b) {
+    return condition != 0 ? a : b;
+}
+template <typename T>
+void add_either(unsigned condition, T &sum, T a, T b) {
+    sum += condition != 0 ? a : b;
+}
+#endif
+
+// a for which = 0, b for 32, and 0 for 64: of floats a single shift of both.
+template <typename T>
+__device__ __forceinline__ T choose(unsigned which, T a, T b) {
+    const T chosen = select(which, b, a);
+    return which < 64 ? chosen : T(0);
+}
+#if defined(__CUDACC__)
+__device__ __forceinline__ float choose(unsigned which, float a, float b) {
+    float chosen;
+    asm("{\n\t.reg .b64 both;\n\t.reg .b32 rest;\n\tmov.b64 both, {%1, %2};\n\tshr.b64 both, both, "
+        "%3;\n\tmov.b64 {%0, rest}, both;\n\t}"
+        : "=f"(chosen)
+        : "f"(a), "f"(b), "r"(which));
+    return chosen;
 }
 #endif
 
@@ -121,25 +146,21 @@ __device__ __forceinline__ unsigned lanes_with_key(unsigned lanes, uniform_key<K
     return lanes;
 }
 
-// Whether all of `active_lanes`, a non-empty subset of `lanes` and the same in all of them, hold one key. The
-// keys of other lanes are ignored. True or false in all of `lanes`, and `shared` is the key of the lowest
-// active lane in all of them. Cost: one shuffle (of 8 bytes: two) and one vote; nothing for a uniform_key.
+// Whether all active ones of `lanes`, which must be some, hold one key. The keys of other lanes are ignored.
+// `active_lanes` is the mask of lanes that pass `active`, the same in all of them. True or false in all of
+// `lanes`, and `shared` is the key of the lowest active lane in all of them. Cost: one shuffle (of 8 bytes:
+// two) and one vote; nothing for a uniform_key.
 template <typename Key>
-__device__ __forceinline__ bool share_one_key(unsigned lanes, unsigned active_lanes, Key key, Key &shared) {
+__device__ __forceinline__ bool share_one_key(unsigned lanes, unsigned active_lanes, bool active, Key key,
+                                              Key &shared) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
     shared = __shfl_sync(lanes, key, int(lowest_lane(active_lanes)));
-    const bool active = active_lanes >> lane_id() & 1;
     return __all_sync(lanes, key == shared || !active);
 }
 template <typename Key>
-__device__ __forceinline__ bool share_one_key(unsigned, unsigned, uniform_key<Key> key, Key &shared) {
+__device__ __forceinline__ bool share_one_key(unsigned, unsigned, bool, uniform_key<Key> key, Key &shared) {
     shared = key.key;
     return true;
-}
-template <typename Key>
-__device__ __forceinline__ bool share_one_key(unsigned lanes, unsigned active_lanes, Key key) {
-    decltype(plain_key(key)) shared;
-    return share_one_key(lanes, active_lanes, key, shared);
 }
 
 // The largest of `value` (0..63) over `lanes`, in all of them. Cost: six votes.

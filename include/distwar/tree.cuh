@@ -50,11 +50,7 @@ struct infinity<double> {
     static __device__ __forceinline__ double value() { return __longlong_as_double(0x7ff0000000000000); }
 };
 
-// What a lane brings: its value, or what changes nothing. A NaN is no minimum and no maximum.
-template <typename T>
-__device__ __forceinline__ T operand(bool active, T value, add) {
-    return active ? value : T(0);
-}
+// What a lane brings to a minimum or a maximum: its value, or what changes nothing. A NaN is neither.
 template <typename T>
 __device__ __forceinline__ T operand(bool active, T value, minimum op) {
     const T none = infinity<T>::value();
@@ -66,20 +62,43 @@ __device__ __forceinline__ T operand(bool active, T value, maximum op) {
     return active ? op(none, value) : none;
 }
 
+// sum = op(sum, condition ? a : b)
+template <typename T, typename Op>
+__device__ __forceinline__ void combine_either(unsigned condition, T &sum, T a, T b, Op op) {
+    if constexpr (is_same<Op, add>)
+        add_either(condition, sum, a, b);
+    else
+        sum = op(sum, select(condition, a, b));
+}
+
 // Steps Step..4 of the tree. Every index is a compile-time constant, so `held` stays in registers.
 template <int Step, int K, typename T, typename Op>
 __device__ __forceinline__ void exchange(T (&held)[K], Op op) {
     constexpr int distance = 1 << Step, count = (K + distance - 1) / distance; // values held before this step
-    const bool odd = lane_id() & distance;
+    const unsigned odd = lane_id() & distance;
     DISTWAR_UNROLL
     for (int i = 0; i < count / 2; ++i) {
-        T kept = held[2 * i], given = held[2 * i + 1];
-        swap_if(odd, kept, given);
-        held[i] = op(kept, __shfl_xor_sync(all_lanes, given, distance));
+        const T at_even = held[2 * i], at_odd = held[2 * i + 1];
+        held[i] = __shfl_xor_sync(all_lanes, select(odd, at_even, at_odd), distance);
+        combine_either(odd, held[i], at_odd, at_even, op);
     }
     if constexpr (count % 2 == 1) // the last place is even: what the odd lane makes of it nobody owns
         held[count / 2] = op(held[count - 1], __shfl_xor_sync(all_lanes, held[count - 1], distance));
     if constexpr (Step < 4) exchange<Step + 1>(held, op);
+}
+
+// Step 0 of a sum, which leaves out the values of inactive lanes.
+template <int K, typename T>
+__device__ __forceinline__ void first_exchange(bool active, const T (&val)[K], T (&held)[K]) {
+    const unsigned odd = lane_id() & 1, kept = active ? 32 * odd : 64, given = active ? 32 * (1 - odd) : 64;
+    DISTWAR_UNROLL
+    for (int i = 0; i < K / 2; ++i)
+        held[i] = choose(kept, val[2 * i], val[2 * i + 1]) +
+                  __shfl_xor_sync(all_lanes, choose(given, val[2 * i], val[2 * i + 1]), 1);
+    if constexpr (K % 2 == 1) {
+        const T own = active ? val[K - 1] : T(0);
+        held[K / 2] = own + __shfl_xor_sync(all_lanes, own, 1);
+    }
 }
 
 } // namespace detail
@@ -96,9 +115,14 @@ __device__ __forceinline__ void tree_total(bool active, const T (&val)[K], T (&t
     static_assert(detail::is_tree_value<T>, "distwar: a tree takes float, double or 64-bit integers");
     static_assert(K <= 64, "distwar: a tree takes at most 64 values");
     T held[K];
-    DISTWAR_UNROLL
-    for (int k = 0; k < K; ++k) held[k] = detail::operand(active, val[k], op);
-    detail::exchange<0>(held, op);
+    if constexpr (detail::is_same<Op, add>) {
+        detail::first_exchange(active, val, held);
+        detail::exchange<1>(held, op);
+    } else {
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k) held[k] = detail::operand(active, val[k], op);
+        detail::exchange<0>(held, op);
+    }
     DISTWAR_UNROLL
     for (int place = 0; place < tree_places(K); ++place) total[place] = held[place];
 }
@@ -129,6 +153,15 @@ __device__ __forceinline__ void commit_tree(bool member, unsigned leader, Key ke
 template <typename Sink, typename Key, typename T>
 __host__ __device__ constexpr int group_shuffles(int K) {
     return 1 + tree_shuffles(K) + (is_addressed_by_key<Sink, Key, T> ? 0 : K);
+}
+
+// Whether `groups` groups are better summed one by one, each by so many shuffles, than side by side in so
+// many turns. Side by side the time is that of the shuffles or that of the commits, whichever is longer: a
+// value that a group commits by itself takes about as long as one and a half shuffles. (Measured on an H200;
+// what a tree commits costs next to nothing.)
+__host__ __device__ constexpr bool is_group_by_group_cheaper(int groups, int shuffles, int turns, int K) {
+    const int shuffled = 2 * turns * (K + 1), committed = 3 * groups * K;
+    return 2 * groups * shuffles < (shuffled > committed ? shuffled : committed);
 }
 
 // Sums groups side by side, each into its lowest lane: every lane adds the sum of the lane that follows its
@@ -167,10 +200,10 @@ __device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, 
 //                        shuffles (12 for K = 9); ceil(K / 32) atomic instructions
 //   otherwise            that of the key, if the warp is whole; 1 match, 1 redux (before compute capability
 //                        8.0: 6 votes), and if the warp is whole 1 vote. Groups of at least two lanes and
-//                        balance_threshold are then summed by what needs fewer shuffles, and the other
-//                        lanes' values are K atomic instructions:
+//                        balance_threshold are then summed in the way that promises to be faster, and the
+//                        other lanes' values are K atomic instructions:
 //     group by group     for each group 1 + tree_shuffles(K) shuffles and ceil(K / 32) atomic instructions;
-//                        of whole warps only
+//                        of whole warps only. Always from K = 7 on, into a sink addressed by key
 //     side by side       (K + 1) ceil(log2(n)) - 1 shuffles, n the size of the largest group; K atomic
 //                        instructions, by the lowest lane of each group together with the other lanes
 template <int K, typename T, typename Key, typename Sink>
@@ -181,14 +214,14 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
     static_assert(K <= 64, "distwar: a tree takes at most 64 values");
     using plain = decltype(plain_key(key));
     const unsigned active_lanes = __ballot_sync(lanes, active);
-    if (active_lanes == 0) return;
-    if (count_lanes(active_lanes) < balance_threshold) {
-        if (active) sink.add(plain_key(key), val);
+    const bool sums_any = balance_threshold <= 1; // then few is none, and no plain atomics are left
+    if (count_lanes(active_lanes) < (sums_any ? 1 : balance_threshold)) {
+        if (!sums_any && active) sink.add(plain_key(key), val);
         return;
     }
     if (lanes == all_lanes) {
         plain shared;
-        if (share_one_key(all_lanes, active_lanes, key, shared)) {
+        if (share_one_key(all_lanes, active_lanes, active, key, shared)) {
             detail::commit_tree(active, lowest_lane(active_lanes), shared, val, sink);
             return;
         }
@@ -201,8 +234,8 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
     const unsigned size_of_largest = largest(lanes, summed ? unsigned(size) : 1);
     if (lanes == all_lanes) {
         const unsigned leaders = __ballot_sync(all_lanes, leads);
-        const int turns = 32 - __clz(int(size_of_largest) - 1);
-        if (count_lanes(leaders) * detail::group_shuffles<Sink, plain, T>(K) < turns * (K + 1)) {
+        const int groups = count_lanes(leaders), turns = 32 - __clz(int(size_of_largest) - 1);
+        if (detail::is_group_by_group_cheaper(groups, detail::group_shuffles<Sink, plain, T>(K), turns, K)) {
             if (active && !summed) sink.add(plain_key(key), val);
             for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
                 const unsigned leader = lowest_lane(rest);

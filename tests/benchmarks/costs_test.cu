@@ -4,6 +4,7 @@
 #include "costs.h"
 #include "launch.cuh"
 #include "simt.h"
+#include <distwar/fixed.cuh>
 #include <distwar/reduce.cuh>
 #include <gtest/gtest.h>
 #include <vector>
@@ -12,7 +13,7 @@ namespace {
 
 // Lanes 0, stride, 2 stride ... are active; consecutive ones have different keys.
 template <axes::way Way, int K>
-__global__ void call_once(int active_lanes, int keys, int threshold, float *table) {
+__global__ void call_once(int active_lanes, int keys, int threshold, float *table, long long *sums) {
     const int stride = 32 / active_lanes, place = int(threadIdx.x) / stride;
     const bool active = int(threadIdx.x) % stride == 0;
     float val[K];
@@ -21,7 +22,14 @@ __global__ void call_once(int active_lanes, int keys, int threshold, float *tabl
     using distwar::all_lanes;
     if constexpr (Way == axes::tree_uniform)
         distwar::reduce_tree(all_lanes, active, distwar::uniform_key<int>{0}, val, sink, threshold);
-    else
+    else if constexpr (Way == axes::fixed) {
+        unsigned flag = 0;
+        distwar::fixed_format<K> format;
+        for (float &scale : format.scale) scale = 1;
+        format.flag = &flag;
+        distwar::reduce_fixed(all_lanes, active, place % keys, val, distwar::record<long long>{sums, K},
+                              format, threshold);
+    } else
         distwar::reduce<static_cast<distwar::strategy>(Way)>(all_lanes, active, place % keys, val, sink,
                                                              threshold);
 }
@@ -29,14 +37,16 @@ __global__ void call_once(int active_lanes, int keys, int threshold, float *tabl
 template <axes::way Way, int K>
 void check_way() {
     std::vector<float> table(32 * K);
+    std::vector<long long> sums(32 * K);
     for (const int active : axes::active)
         for (const int keys : axes::keys)
             for (const int threshold : axes::thresholds) {
-                if (!axes::exists(Way, active, keys, 32, threshold)) continue;
+                if (active == axes::mixed || !axes::exists(Way, active, keys, 32, threshold)) continue;
                 SCOPED_TRACE(testing::Message() << axes::way_name[Way] << " K " << K << " active " << active
                                                 << " keys " << keys << " threshold " << threshold);
                 simt_counters_reset();
-                ASSERT_EQ(launch(nullptr, 1, 32, call_once<Way, K>, active, keys, threshold, table.data()),
+                ASSERT_EQ(launch(nullptr, 1, 32, call_once<Way, K>, active, keys, threshold, table.data(),
+                                 sums.data()),
                           cudaSuccess);
                 const simt_counters counted = simt_counters_read();
                 const call_cost stated = cost_of(Way, active, keys, K, threshold);
@@ -60,6 +70,7 @@ TEST(Costs, AreWhatSimtCounts) {
     check_every_k<axes::bfly>();
     check_every_k<axes::tree>();
     check_every_k<axes::tree_uniform>();
+    check_every_k<axes::fixed>();
 }
 
 } // namespace

@@ -23,7 +23,8 @@ TEST(Lanes, AreCountedThroughBlocksOfThreeDimensions) {
 }
 
 struct answers {
-    unsigned with_key, with_long_key, share, share_long, largest, largest_by_votes;
+    unsigned with_key, with_long_key, share, share_long, shared_is_that_of_the_lowest, largest,
+        largest_by_votes;
 };
 
 __global__ void ask(unsigned lanes, unsigned active, const unsigned *keys, const unsigned *values,
@@ -35,8 +36,13 @@ __global__ void ask(unsigned lanes, unsigned active, const unsigned *keys, const
     answers mine;
     mine.with_key = distwar::lanes_with_key(lanes, key);
     mine.with_long_key = distwar::lanes_with_key(lanes, long_key);
-    mine.share = distwar::share_one_key(lanes, active, key);
-    mine.share_long = distwar::share_one_key(lanes, active, long_key);
+    const bool is_active = active >> lane & 1;
+    unsigned shared;
+    long long shared_long;
+    mine.share = distwar::share_one_key(lanes, active, is_active, key, shared);
+    mine.share_long = distwar::share_one_key(lanes, active, is_active, long_key, shared_long);
+    mine.shared_is_that_of_the_lowest =
+        shared == keys[distwar::lowest_lane(active)] && shared_long == (long long)(shared) << 40;
     mine.largest = distwar::largest(lanes, values[lane]);
     mine.largest_by_votes = distwar::largest_by_votes(lanes, values[lane]);
     found[lane] = mine;
@@ -78,6 +84,7 @@ TEST(Lanes, FindEqualKeysAndTheLargestValue) {
             EXPECT_EQ(found[lane].with_long_key, with_key);
             EXPECT_EQ(found[lane].share, unsigned(one_key));
             EXPECT_EQ(found[lane].share_long, unsigned(one_key));
+            EXPECT_EQ(found[lane].shared_is_that_of_the_lowest, 1u);
             EXPECT_EQ(found[lane].largest, largest);
             EXPECT_EQ(found[lane].largest_by_votes, largest);
         }

@@ -193,29 +193,43 @@ std::vector<int> groups_of(const std::vector<int> &sizes) {
     return keys;
 }
 
-TEST(ReductionCost, OfTreeWithSeveralKeysIsThatOfTheCheaperForm) {
-    enum { K = 9, LOOKS = 1, VOTES = 3 }; // a shuffle for the first key; all, ballot twice
-    struct {
-        std::vector<int> sizes;
-        int threshold;
-        uint64_t shuffles, atomic_instructions, atomic_requests;
-    } const cases[] = {
-        {{16, 16}, 0, 2 * 13, 2, 2 * K},        // a tree each, not 39
-        {{30, 2}, 0, 2 * 13, 2, 2 * K},         //
-        {{30, 2}, 3, 13, 1 + K, 3 * K},         // the small group by plain atomics
-        {{31}, 0, 13, 1 + K, 2 * K},            // so goes a lane alone
-        {{11, 11, 10}, 0, 3 * 13, 3, 3 * K},    // 39 either way
-        {{8, 8, 8, 8}, 0, 3 * K + 2, K, 4 * K}, // side by side, not 52
-        {{8, 8, 8, 8}, 9, 0, K, 32 * K},        // none is summed
-        {{2, 2, 2}, 0, K, K, 29 * K},           //
-        {{3, 2, 2}, 0, 2 * K + 1, K, 28 * K},   //
-        {{}, 0, 0, K, 32 * K},                  // 32 keys
-    };
-    for (const auto &c : cases) {
-        SCOPED_TRACE(testing::PrintToString(c.sizes));
+struct several_keys {
+    std::vector<int> sizes;
+    int threshold;
+    uint64_t shuffles, atomic_instructions, atomic_requests;
+};
+template <int K>
+void expect_costs(const std::vector<several_keys> &cases) {
+    enum { LOOKS = 1, VOTES = 3 }; // a shuffle for the first key; all, ballot twice
+    for (const several_keys &c : cases) {
+        SCOPED_TRACE(testing::Message() << "K " << K << ", sizes " << testing::PrintToString(c.sizes));
         const cost found = cost_of<strategy::tree, K>(all_lanes, all_lanes, groups_of(c.sizes), c.threshold);
         expect_cost(found, LOOKS + c.shuffles, VOTES, 1, 1, c.atomic_instructions, c.atomic_requests);
     }
+}
+
+TEST(ReductionCost, OfTreeWithSeveralKeysIsThatOfTheCheaperForm) {
+    enum { K = 9, FEW = 4 };
+    expect_costs<K>({
+        {{16, 16}, 0, 2 * 13, 2, 2 * K},       // a tree each
+        {{30, 2}, 0, 2 * 13, 2, 2 * K},        //
+        {{30, 2}, 3, 13, 1 + K, 3 * K},        // the small group by plain atomics
+        {{31}, 0, 13, 1 + K, 2 * K},           // so goes a lane alone
+        {{8, 8, 8, 8}, 0, 4 * 13, 4, 4 * K},   // 29 shuffles side by side, but 36 values to commit
+        {{8, 8, 8, 8}, 9, 0, K, 32 * K},       // none is summed
+        {{2, 2, 2}, 0, 3 * 13, 3 + K, 29 * K}, //
+        {{}, 0, 0, K, 32 * K},                 // 32 keys
+    });
+    expect_costs<FEW>({
+        {{16, 16}, 0, 2 * 7, 2, 2 * FEW},                   // not 19 side by side
+        {{11, 11, 10}, 0, 3 * FEW + 3 + FEW, FEW, 3 * FEW}, // side by side, 4 turns; the commit 18, not 21
+        {{8, 8, 8, 8}, 0, 3 * FEW + 2, FEW, 4 * FEW},
+        {{2, 2, 2}, 0, FEW, FEW, 29 * FEW},
+    });
+    expect_costs<1>({
+        {{16, 16}, 0, 4 + 3, 1, 2}, // not 12
+        {{31}, 0, 6, 1 + 1, 2},
+    });
 }
 
 TEST(ReductionCost, OfTreeOnPartOfTheWarpIsLogarithmic) {
