@@ -86,7 +86,7 @@ TEST_F(program, refuses_a_wrong_command_line) {
 
 TEST_F(program, demo_learns_and_compares_the_strategies) {
     outcome run =
-        splat({"demo", "-o", at("demo"), "--iterations", "24", "--width", "48", "--gaussians", "1000"});
+        splat({"demo", "-o", at("demo"), "--iterations", "12", "--width", "48", "--gaussians", "1000"});
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_EQ(run.err, ""); // no progress where there is no terminal
     auto [before, after] = change(run.out, "PSNR");

@@ -88,6 +88,56 @@ TEST_F(run_log, measures_held_out_views_as_eval_does) {
     EXPECT_EQ(events["evaluation"][0]["ssim"].number(), mean["ssim"].number());
 }
 
+TEST_F(run_log, changes_nothing_in_training) {
+    ASSERT_EQ(train({"--reproducible"}).code, 0);
+    const std::string plain = contents(at("scene.ply"));
+    ASSERT_EQ(train({"--reproducible", "--log", at("run.jsonl"), "--log-every", "3", "--eval-every", "5",
+                     "--report", at("report")})
+                  .code,
+              0);
+    EXPECT_EQ(contents(at("scene.ply")), plain);
+}
+
+TEST_F(run_log, goes_on_when_a_run_is_resumed) {
+    ASSERT_EQ(train({"--log", at("run.jsonl"), "--log-every", "4", "--checkpoint-every", "8"}).code, 0);
+    auto events = read_log();
+    ASSERT_EQ(events["checkpoint"].size(), 2u);
+    EXPECT_EQ(events["checkpoint"][1]["iteration"].number(), 16);
+    const std::string saved = events["checkpoint"][1]["file"].text();
+    EXPECT_TRUE(fs::exists(saved)) << saved;
+    outcome run =
+        train({"--log", at("run.jsonl"), "--log-every", "2", "--resume", saved, "--report", at("report")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    events = read_log();
+    ASSERT_EQ(events["start"].size(), 2u);
+    EXPECT_EQ(events["start"][0]["iteration"].number(), 0);
+    EXPECT_EQ(events["start"][1]["iteration"].number(), 16);
+    ASSERT_EQ(events["step"].size(), 5u + 2u);
+    EXPECT_EQ(events["step"][5]["iteration"].number(), 18);
+    EXPECT_EQ(events["step"][6]["iteration"].number(), 20);
+    EXPECT_GT(events["step"][6]["loss"].number(), 0);
+    EXPECT_EQ(events["end"].size(), 2u);
+    EXPECT_TRUE(fs::exists(at("report") / "index.html"));
+}
+
+TEST_F(run_log, says_when_the_number_of_gaussians_changes) {
+    outcome run =
+        train({"--log", at("run.jsonl"), "--log-every", "5", "--density", "adaptive", "--density-from", "4",
+               "--density-every", "5", "--density-until", "20", "--grow-gradient", "1e-9"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    auto events = read_log();
+    ASSERT_GE(events["density"].size(), 1u);
+    double count = 20;
+    for (const json &change : events["density"]) {
+        EXPECT_EQ(change["gaussians_before"].number(), count);
+        EXPECT_NE(change["gaussians"].number(), count);
+        count = change["gaussians"].number();
+    }
+    EXPECT_GT(count, 20);
+    EXPECT_EQ(events["end"][0]["gaussians"].number(), count);
+    EXPECT_EQ(events["step"].back()["gaussians"].number(), count);
+}
+
 TEST_F(run_log, without_held_out_views_nothing_is_evaluated) {
     outcome run = train({"--log", at("run.jsonl"), "--eval-every", "5", "--holdout", "0"});
     ASSERT_EQ(run.code, 0) << run.err;

@@ -11,6 +11,7 @@
 #include "ply.h"
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,30 +104,71 @@ static bool cut_out(const frame *f, image *out, fault *why) {
     return done;
 }
 
-static bool write_picture(const frame *f, const char *folder, const char *name, fault *why) {
-    char file[40], path[PATH_ROOM];
+// A picture on its way to its file, on a thread of its own: encoding takes longer than rendering.
+typedef struct picture_job {
+    pthread_t thread;
+    bool running, done;
+    char path[PATH_ROOM];
     image picture;
+    fault why;
+} picture_job;
+
+static void *encode(void *argument) {
+    picture_job *job = argument;
+    job->done = image_write_png(job->path, &job->picture, &job->why);
+    return NULL;
+}
+
+// Waits for what the job had to do before. True if that went well, or if there was nothing.
+static bool job_end(picture_job *job, fault *why) {
+    if (job->running) pthread_join(job->thread, NULL);
+    const bool done = job->done || !job->picture.pixels;
+    if (!done) *why = job->why;
+    image_free(&job->picture);
+    job->running = job->done = false;
+    return done;
+}
+
+static bool job_start(picture_job *job, const frame *f, const char *folder, const char *name, fault *why) {
+    char file[40];
     snprintf(file, sizeof file, "%s.png", name);
-    if (!path_join(path, folder, file, why) || !cut_out(f, &picture, why)) return false;
-    const bool done = image_write_png(path, &picture, why);
-    image_free(&picture);
+    if (!job_end(job, why) || !path_join(job->path, folder, file, why) || !cut_out(f, &job->picture, why))
+        return false;
+    job->running = pthread_create(&job->thread, NULL, encode, job) == 0;
+    if (!job->running) encode(job);
+    return true;
+}
+
+static bool write_pictures(const view_set *set, const gs_gaussians *gaussians, frame *f, fault *why) {
+    enum { JOBS = 16 };
+    const float black[3] = {0, 0, 0};
+    char name[32];
+    picture_job *jobs = calloc(JOBS, sizeof *jobs);
+    bool done = jobs || fail(why, "no memory for %d pictures' paths", JOBS);
+    for (int64_t i = set->first; done && i < set->last; i++) {
+        const gs_camera camera = camera_at(set->options, i);
+        frame_render(f, gaussians, gaussians->sh_degree, &camera, black);
+        picture_name(name, set, i);
+        done = job_start(&jobs[i % JOBS], f, set->options->folder, name, why);
+    }
+    for (int j = 0; jobs && j < JOBS; j++) {
+        fault late;
+        if (job_end(&jobs[j], &late) || !done) continue;
+        *why = late;
+        done = false;
+    }
+    free(jobs);
     return done;
 }
 
 // The pictures first, so that there is no list of what is not there.
 static bool write_views(const view_set *set, const gs_gaussians *gaussians, frame *f, fault *why) {
-    const float black[3] = {0, 0, 0};
     const char *folder = set->options->folder;
-    char path[PATH_ROOM], file[40], name[32];
-    if (!path_join(path, folder, set->name, why) || !folder_make(path, why)) return false;
-    for (int64_t i = set->first; i < set->last; i++) {
-        const gs_camera camera = camera_at(set->options, i);
-        frame_render(f, gaussians, gaussians->sh_degree, &camera, black);
-        picture_name(name, set, i);
-        if (!write_picture(f, folder, name, why)) return false;
-    }
+    char path[PATH_ROOM], file[40];
     snprintf(file, sizeof file, "transforms_%s.json", set->name);
-    return path_join(path, folder, file, why) && json_save(path, describe_views, set, why);
+    return path_join(path, folder, set->name, why) && folder_make(path, why) &&
+           write_pictures(set, gaussians, f, why) && path_join(path, folder, file, why) &&
+           json_save(path, describe_views, set, why);
 }
 
 static bool write_data(const generate_options *options, const gs_gaussians *scene, fault *why) {

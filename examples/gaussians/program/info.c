@@ -36,6 +36,7 @@ typedef struct scene_info {
     const char *path;
     int64_t bytes, count;
     int sh_degree;
+    bool antialias;
     int64_t values_not_finite, gaussians_not_finite;
     double percentile[QUANTITIES][LEVELS]; // of the finite values; NaN if there are none
     histogram histograms[HISTOGRAMS];
@@ -118,7 +119,8 @@ static bool gather(const char *path, scene_info *info, fault *why) {
     *info = (scene_info){.path = path,
                          .bytes = stat(path, &status) == 0 ? (int64_t)status.st_size : 0,
                          .count = scene.count,
-                         .sh_degree = scene.sh_degree};
+                         .sh_degree = scene.sh_degree,
+                         .antialias = scene.antialias};
     count_not_finite(&scene, info);
     double *room = calloc((size_t)scene.count + 1, sizeof *room); // + 1, as calloc(0) may return NULL
     for (int q = 0; q < QUANTITIES && room; q++) find_percentiles(&scene, q, room, info->percentile[q]);
@@ -149,7 +151,8 @@ static void print_histogram(const histogram *h) {
 
 static void print_table(const scene_info *info) {
     printf("file         %s, %" PRId64 " bytes\n", info->path, info->bytes);
-    printf("Gaussians    %" PRId64 ", SH degree %d\n", info->count, info->sh_degree);
+    printf("Gaussians    %" PRId64 ", SH degree %d%s\n", info->count, info->sh_degree,
+           info->antialias ? ", antialiased" : "");
     if (info->values_not_finite > 0)
         printf("not finite   %" PRId64 " values in %" PRId64
                " Gaussians: other commands refuse this file; below is the rest\n",
@@ -189,6 +192,7 @@ static void describe(json_writer *json, const void *subject) {
     json_put_integer(json, "bytes", info->bytes);
     json_put_integer(json, "gaussians", info->count);
     json_put_integer(json, "sh_degree", info->sh_degree);
+    json_put_boolean(json, "antialias", info->antialias);
     json_put_integer(json, "values_not_finite", info->values_not_finite);
     json_put_integer(json, "gaussians_not_finite", info->gaussians_not_finite);
     json_begin(json, "percents", '[');

@@ -146,10 +146,11 @@ static int64_t log_interval(const train_options *options) {
 
 static bool open_log(run_log *log, const train_options *options, const split *parts,
                      const training_settings *settings, fault *why) {
+    const bool kept = options->log || options->report; // else training need not wait to be looked at
     run_log_options wanted = {.path = options->log,
                               .append = options->resume != NULL,
-                              .every = log_interval(options),
-                              .evaluate_every = options->eval_every,
+                              .every = kept ? log_interval(options) : options->iterations,
+                              .evaluate_every = kept ? options->eval_every : 0,
                               .held_out = parts->views + parts->training,
                               .held_out_count = parts->held_out};
     for (int i = 0; i < 3; i++) wanted.background[i] = settings->background[i];
