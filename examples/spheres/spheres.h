@@ -62,7 +62,7 @@ typedef struct sphere_view {
 typedef struct sphere_frame {
     // From the caller; may change between views, but the set's size, the pictures' and `kept` stay:
     sphere_set set;
-    pinhole_camera camera; // width * height < 2^31 / SPHERES_MAX_CHANNELS
+    pinhole_camera camera; // 1..8192 pixels both ways
     sphere_blend blend;
     // Memory of sphere_frame_open:
     sphere_view *views;    // [count]
@@ -85,8 +85,9 @@ void spheres_project(const sphere_frame *frame);
 void spheres_candidates(const sphere_frame *frame);
 // Writes color and total.
 void spheres_render(const sphere_frame *frame);
-// Adjoint of spheres_render: from color_gradient writes the moments. threshold: 0..MAX_THRESHOLD. With
-// REDUCE_FIXED, sums of gradients about as large as those of a mean over all values (l1_loss).
+// Adjoint of spheres_render: from color_gradient writes the moments. threshold: 0..MAX_THRESHOLD. The fixed
+// point of REDUCE_FIXED is for gradients of about 1 / (channels width height) each, as l1_loss gives; a
+// pixel's part of a sum may be 2^15 times as large, and sum_memory_is_exact tells whether any was larger.
 void spheres_render_backward(const sphere_frame *frame, reduction which, int threshold);
 // The same commits counted, not made: adds to `counts` on the device.
 void spheres_count_lanes(const sphere_frame *frame, lane_histogram *counts);
