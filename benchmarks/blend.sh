@@ -23,16 +23,16 @@ mkdir -p "$out/scenes"
 failed=
 views="--cameras $cameras --center-principal"
 trained=$(basename "$scene" .ply)
-scene_of() { # the trained scene, huge-N, many-N, sh3-0: the path of its file, which is made if it is not there
-    case $1 in
-    "$trained") echo "$scene" ;;
-    *)
-        file=$out/scenes/$1.ply
-        [ -e "$file" ] ||
-            "$programs/make_scene" "$scene" --kind "${1%-*}" --count "${1#*-}" --cameras "$cameras" -o "$file" >&2
-        echo "$file"
-        ;;
+scene_of() { # the trained scene, huge-N, many-N, sh3: the path of its file, which is made if it is not there
+    made=$1
+    shift
+    case $made in
+    "$trained") echo "$scene" && return ;;
+    *-*) set -- --count "${made#*-}" --cameras "$cameras" ;;
     esac
+    [ -e "$out/scenes/$made.ply" ] ||
+        "$programs/make_scene" "$scene" --kind "${made%-*}" -o "$out/scenes/$made.ply" "$@" >&2
+    echo "$out/scenes/$made.ply"
 }
 say() { echo "$(date +%H:%M:%S) $*"; }
 bench() { # NAME SCENE OPTIONS...
@@ -50,7 +50,7 @@ stages() {
         bench "$kind" "$kind" $several
         for size in 256x256 3840x2160; do bench "$kind-$size" "$kind" $several --size $size; done
     done
-    bench "$trained-sh3" sh3-0 $several
+    bench "$trained-sh3" sh3 $several
     for factor in 2 3; do bench "$trained-downscale$factor" "$trained" $several --downscale $factor; done
 }
 growth() {
@@ -77,8 +77,9 @@ tuner() {
     for kind in "$trained" many-3000000 huge-300; do
         say "tuner $kind"
         for seed in 1 2 3; do
-            "$programs/tuner_check" "$(scene_of "$kind")" $views --seed $seed --json "$out/tuner-$kind-$seed.json" \
-                >"$out/tuner-$kind-$seed.txt" 2>&1 || failed="$failed tuner-$kind-$seed"
+            launches=$((seed == 1 ? 4000 : 1000))
+            "$programs/tuner_check" "$(scene_of "$kind")" $views --seed $seed --launches $launches \
+                --json "$out/tuner-$kind-$seed.json" >"$out/tuner-$kind-$seed.txt" 2>&1 || failed="$failed tuner-$kind-$seed"
             tail -n 4 "$out/tuner-$kind-$seed.txt"
         done
     done

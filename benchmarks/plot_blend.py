@@ -124,10 +124,11 @@ def print_growth(reports, what):
     if not curve:
         return
     columns = [*STAGES, "sum of stages", "loss", "adam"]
+    lines = [[(x, r["pairs"]) for x, r in curve], *([(x, stage(r, c)) for x, r in curve] for c in columns)]
     table([what, "pairs", *(LABELS.get(c, c) for c in columns)],
           [[f"{x:,}", f"{r['pairs']:,}", *(ms(stage(r, c)) for c in columns)] for x, r in curve] +
-          [["exponent", f"{slope([(x, r['pairs']) for x, r in curve]):.2f}",
-            *(f"{slope([(x, stage(r, c)) for x, r in curve]):.2f}" for c in columns)]])
+          [["exponent", *(f"{slope(line):.2f}" for line in lines)],
+           ["of the last step", *(f"{slope(line[-2:]):.2f}" for line in lines)]])
 
 
 def print_tuner(reports):
