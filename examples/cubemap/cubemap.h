@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+//
+// A mesh that mirrors its surroundings, and the surroundings as the texture to be found: a cubemap with
+// mip levels. One call a stage:
+//
+//   cubemap_project -> cubemap_raster -> cubemap_reduce_levels -> cubemap_render -> l1_loss
+//     -> cubemap_render_backward -> cubemap_gather_levels -> cubemap_adam
+//
+// A stage reads what earlier stages left in the frame and writes its own part; all memory is the device's.
+// The formulas are in docs/math.md. A pixel adds to four texels of each of two levels: neighbours share some
+// of them, others none, so that a warp holds several keys, each with few lanes.
+//
+// Work is queued on the default stream. A failure of the device ends the program.
+#ifndef CUBEMAP_H
+#define CUBEMAP_H
+
+#include "mesh.h"
+#include "pinhole.h"
+#include "reduction.h"
+#include "sum_memory.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    CUBEMAP_MAX_SIZE = 4096, // texels of a face, both ways
+    CUBEMAP_MAX_LEVELS = 13
+};
+
+// Texel (i, j) of face f of level l has the number
+//   cubemap_level_begin(size, l) + (f * s + j) * s + i,   s = size >> l.
+// Face 2k looks along the axis k, face 2k + 1 against it; i goes along the axis k + 1, j along k + 2 (mod 3).
+static inline int cubemap_level_begin(int size, int level) {
+    const int s = size >> level;
+    return 8 * (size * size - s * s); // the sum of 6 (size >> m)^2 over m < level
+}
+
+// One camera's view, from the texels to the picture and back.
+typedef struct cubemap_frame {
+    // From the caller; the camera may change between views, but the pictures' size stays:
+    mesh surface;          // device
+    pinhole_camera camera; // width * height < 2^30
+    int size;              // texels of a face, both ways: a power of two up to CUBEMAP_MAX_SIZE
+    float background;      // where there is no mesh, in all channels
+    // Memory of cubemap_frame_open:
+    int levels, texels;    // down to faces of one texel; of all levels
+    float *corner;         // [triangles][3][3]: vertices, camera
+    float *sample;         // [height][width][4]: mirror direction, world, and level of detail; -1: no mesh
+    float *texel;          // [texels][3]: level 0 is what is trained, the others follow from it
+    float *color;          // [3][height][width]
+    float *color_gradient; // [3][height][width]: from the loss
+    sum_memory sums;       // [texels][3]: the adjoint's, by level
+} cubemap_frame;
+
+cubemap_frame cubemap_frame_open(const mesh *surface, const pinhole_camera *camera, int size,
+                                 float background);
+void cubemap_frame_close(cubemap_frame *frame); // not the mesh
+
+// Writes corner.
+void cubemap_project(const cubemap_frame *frame);
+// Writes sample, from the closest triangle on each pixel's ray; of equally close ones the one of the least
+// index. Cost: every tile looks at every triangle.
+void cubemap_raster(const cubemap_frame *frame);
+// Writes the texels of levels 1, 2, ...: each the mean of four of the level below.
+void cubemap_reduce_levels(const cubemap_frame *frame);
+// Writes color.
+void cubemap_render(const cubemap_frame *frame);
+// Adjoint of cubemap_render: from color_gradient writes sums. threshold: 0..MAX_THRESHOLD. With REDUCE_FIXED,
+// for gradients about as large as those of a mean over all values (l1_loss).
+void cubemap_render_backward(const cubemap_frame *frame, reduction which, int threshold);
+// The same commits counted, not made: adds to `counts` on the device.
+void cubemap_count_lanes(const cubemap_frame *frame, lane_histogram *counts);
+// Adjoint of cubemap_reduce_levels: from sums writes gradient, [6][size][size][3].
+void cubemap_gather_levels(const cubemap_frame *frame, float *gradient);
+
+// One step of Adam on level 0; step = 1, 2, ... Gradient and moments: [6][size][size][3]; the moments start
+// as zeros.
+void cubemap_adam(const cubemap_frame *frame, float *gradient, float *first_moment, float *second_moment,
+                  float rate, int64_t step);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

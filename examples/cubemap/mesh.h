@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// Triangles with a normal at every vertex.
+#ifndef CUBEMAP_MESH_H
+#define CUBEMAP_MESH_H
+
+#include "fault.h"
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mesh {
+    int vertices, triangles;
+    float *position; // [vertices][3]
+    float *normal;   // [vertices][3], of any length but 0
+    int *corner;     // [triangles][3]: vertices
+} mesh;
+
+// In host memory, to free with mesh_free; without normals yet. Fails if there is no memory.
+bool mesh_allocate(mesh *out, int vertices, int triangles, fault *why);
+void mesh_free(mesh *host); // harmless on {0}
+// At each vertex the sum of the normals of its triangles, each as long as the triangle is large.
+void mesh_find_normals(mesh *host);
+
+// A copy on the device.
+mesh mesh_upload(const mesh *host);
+void mesh_close(mesh *device);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

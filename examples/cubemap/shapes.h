@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// Meshes made by formulas. In host memory, with normals; all lie in the ball of radius 1 around the origin.
+#ifndef CUBEMAP_SHAPES_H
+#define CUBEMAP_SHAPES_H
+
+#include "mesh.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { ICOSPHERE_MAX_LEVEL = 8 };
+
+// An icosahedron whose triangles are cut into 4^level each, on the sphere; 0 <= level <= ICOSPHERE_MAX_LEVEL.
+bool shape_icosphere(int level, mesh *out, fault *why);
+// The icosphere with waves.
+bool shape_bumpy(int level, mesh *out, fault *why);
+// rings >= 3 along the ring, sides >= 3 around its tube; rings * sides <= 2^24.
+bool shape_torus(int rings, int sides, mesh *out, fault *why);
+// Moves and scales it so that its bounding box is centred at the origin and its farthest vertex is at 1.
+// False if it has no extent.
+bool shape_fit(mesh *host);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

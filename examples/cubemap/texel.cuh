@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// Where a direction lies in a cubemap: the four texels around it, on one face or, at an edge, on two or
+// three, so that what is looked up has no seams. Formulas: docs/math.md, "Cubemap".
+#ifndef CUBEMAP_TEXEL_CUH
+#define CUBEMAP_TEXEL_CUH
+
+#include "cubemap.h"
+#include <cuda_runtime.h>
+#include <math.h>
+
+enum { TEXELS = 4 };
+
+// Texels of a level, numbered from the level's first; their weights add up to 1. One without a weight is no
+// texel.
+struct footprint {
+    int texel[TEXELS];
+    float weight[TEXELS];
+};
+
+// Texel (i, j) of the face that looks along +-axis, with i and j up to one outside it: then the one across
+// the edge. Across a corner there is none: -1.
+__device__ inline int texel_number(int axis, bool positive, int i, int j, int size) {
+    const bool i_outside = i < 0 || i >= size, j_outside = j < 0 || j >= size;
+    if (i_outside && j_outside) return -1;
+    if (i_outside) {
+        // That face's first axis is this one's second, its second is this one's normal.
+        const bool beyond = i >= size;
+        axis = (axis + 1) % 3, i = j, j = positive ? size - 1 : 0, positive = beyond;
+    } else if (j_outside) {
+        const bool beyond = j >= size;
+        axis = (axis + 2) % 3, j = i, i = positive ? size - 1 : 0, positive = beyond;
+    }
+    return ((2 * axis + (positive ? 0 : 1)) * size + j) * size + i;
+}
+
+// direction: not 0, of any length. size: texels of a face of the level.
+__device__ inline footprint footprint_of(const float3 &direction, int size) {
+    const float d[3] = {direction.x, direction.y, direction.z};
+    const float length[3] = {fabsf(d[0]), fabsf(d[1]), fabsf(d[2])};
+    const int axis = length[0] >= length[1] && length[0] >= length[2] ? 0 : length[1] >= length[2] ? 1 : 2;
+    const float half = 0.5f * float(size);
+    // In texels, from the centre of texel 0; at most half a texel outside the face.
+    const float u = fmaf(d[(axis + 1) % 3] / length[axis], half, half - 0.5f);
+    const float v = fmaf(d[(axis + 2) % 3] / length[axis], half, half - 0.5f);
+    const int i = min(max(int(floorf(u)), -1), size - 1), j = min(max(int(floorf(v)), -1), size - 1);
+    const float s = u - float(i), t = v - float(j);
+    footprint out = {{}, {(1 - s) * (1 - t), s * (1 - t), (1 - s) * t, s * t}};
+    int missing = -1;
+    for (int k = 0; k < TEXELS; ++k) {
+        out.texel[k] = texel_number(axis, d[axis] > 0, i + k % 2, j + k / 2, size);
+        if (out.texel[k] < 0) missing = k;
+    }
+    if (missing >= 0) {
+        // Three faces meet at a corner; they share what a fourth would have.
+        const float share = out.weight[missing] / 3;
+        for (int k = 0; k < TEXELS; ++k) out.weight[k] += share;
+        out.weight[missing] = 0;
+        out.texel[missing] = 0;
+    }
+    return out;
+}
+
+// The two levels between which a level of detail lies, and the weight of each.
+struct level_pair {
+    int level[2];
+    float weight[2];
+};
+
+__device__ inline level_pair levels_of(float detail, int levels) {
+    const int finer = min(int(detail), levels - 1);
+    const float coarse = detail - float(finer);
+    return {{finer, min(finer + 1, levels - 1)}, {1 - coarse, coarse}};
+}
+
+#endif
