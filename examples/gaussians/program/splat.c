@@ -7,7 +7,7 @@
 static const program_command commands[] = {
     {"train", "photographs with cameras -> a scene of Gaussians", train_command},
     {"finish", "a trained scene -> the same, better, by a few steps of Levenberg-Marquardt", finish_command},
-    {"render", "one view of a scene -> a picture", render_command},
+    {"render", "a scene -> a picture of one view, or a flight through it", render_command},
     {"eval", "how close a scene comes to photographs: PSNR, SSIM", eval_command},
     {"bench", "what each stage costs on a scene, with every strategy", bench_command},
     {"info", "what is in a scene's file", info_command},
@@ -24,6 +24,7 @@ int main(int argc, char **argv) {
         "  splat render fern.ply -o fern.png --cameras data/fern --view 0 --photo\n"
         "  splat eval fern.ply --cameras data/fern --downscale 4\n"
         "  splat bench fern.ply --cameras data/fern --downscale 4 --json fern-bench.json\n"
-        "  splat info fern.ply\n"};
+        "  splat info fern.ply\n"
+        "  splat generate data/knot\n"};
     return program_run(&program, argc, argv);
 }

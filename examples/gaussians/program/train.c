@@ -107,6 +107,7 @@ static void print_summary(const train_options *options, const split *parts, cons
     if (report->reduction.tuned) print_tuning(report);
     printf("loss       %.5f -> %.5f (means over %lld iterations)\n", report->first_loss, report->last_loss,
            (long long)report->loss_window);
+    if (options->report) printf("report     %s/index.html\n", options->report);
     if (held_out) printf("held out   PSNR %.2f dB, SSIM %.4f\n", held_out->psnr, held_out->ssim);
     if (report->clock.steps == 0) return;
     printf("GPU        ms an iteration:");
@@ -413,6 +414,7 @@ int train_command(int argc, char **argv) {
         "  splat train data/fox -o fox.ply --random 100000\n"
         "  splat train data/lego -o lego.ply --random 100000 --background 1,1,1\n"
         "  splat train data/fern -o fern.ply --seconds 30\n"
+        "  splat train data/fern -o fern.ply --eval-every 500 --log fern.jsonl --report fern-report\n"
         "  splat train data/fern -o fern.ply --checkpoint-every 1000\n"
         "  splat train data/fern -o fern.ply --checkpoint-every 1000 --resume fern.ply.checkpoint\n"
         "  splat train data/fern -o fern.ply --downscale 8 --iterations 30 --reduce atomic\n",
