@@ -80,7 +80,7 @@ def print_stages(reports):
                     [ms(stage(r, column)) for column in columns])
     print("\nms, means over views of medians, with the fastest strategy measured:")
     table(["scene", "image", "Gaussians", "pairs", *(LABELS.get(c, c) for c in columns)], rows)
-    for name in [name for name in reports if name + "-downscale2" in reports]:  # the trained scene
+    for name in [name for name in reports if name + "-sh3" in reports]:  # the trained scene
         r = reports[name]
         print(f"\n{name}, stages:")
         table(["stage", "mean, ms", "least view", "most", "bytes"],
