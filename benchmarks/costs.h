@@ -29,8 +29,7 @@ constexpr call_cost cost_of(axes::way w, int active, int keys, int K, int thresh
     for (int lanes = 1; lanes < size; lanes *= 2) ++turns;
     if (keys == 1) return {for_the_key + one_tree, (K + 31) / 32, K};
     if (size < 2 || size < threshold) return {for_the_key, K, active * K};
-    const int grouped = 2 * keys * (1 + one_tree), shuffled = 2 * turns * (K + 1), committed = 3 * keys * K;
-    if (grouped < (shuffled > committed ? shuffled : committed))
+    if (K >= 5 || keys * (1 + one_tree) <= turns * (K + 1))
         return {for_the_key + keys * (1 + one_tree), keys * ((K + 31) / 32), keys * K};
     return {for_the_key + turns * K + turns - 1, K, keys * K};
 }

@@ -155,14 +155,10 @@ __host__ __device__ constexpr int group_shuffles(int K) {
     return 1 + tree_shuffles(K) + (is_addressed_by_key<Sink, Key, T> ? 0 : K);
 }
 
-// Whether `groups` groups are better summed one by one, each by so many shuffles, than side by side in so
-// many turns. Side by side the time is that of the shuffles or that of the commits, whichever is longer: a
-// value that a group commits by itself takes about as long as one and a half shuffles. (Measured on an H200;
-// what a tree commits costs next to nothing.)
-__host__ __device__ constexpr bool is_group_by_group_cheaper(int groups, int shuffles, int turns, int K) {
-    const int shuffled = 2 * turns * (K + 1), committed = 3 * groups * K;
-    return 2 * groups * shuffles < (shuffled > committed ? shuffled : committed);
-}
+// From so many values on, groups of a whole warp are always summed one by one if the sink is addressed by
+// key: side by side each value of a group is committed by itself, and that takes longer than the trees'
+// shuffles (on an H200: from K = 5 on up to 2.5 times; at 4, 0.45 to 1.3 times).
+inline constexpr int always_by_group = 5;
 
 // Sums groups side by side, each into its lowest lane: every lane adds the sum of the lane that follows its
 // own sum in its group, so sums double in length. `group`: the caller's group, 0 if it has none. `size`: that
@@ -200,10 +196,11 @@ __device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, 
 //                        shuffles (12 for K = 9); ceil(K / 32) atomic instructions
 //   otherwise            that of the key, if the warp is whole; 1 match, 1 redux (before compute capability
 //                        8.0: 6 votes), and if the warp is whole 1 vote. Groups of at least two lanes and
-//                        balance_threshold are then summed in the way that promises to be faster, and the
-//                        other lanes' values are K atomic instructions:
-//     group by group     for each group 1 + tree_shuffles(K) shuffles and ceil(K / 32) atomic instructions;
-//                        of whole warps only. Always from K = 7 on, into a sink addressed by key
+//                        balance_threshold are then summed in one of two ways, and the other lanes' values
+//                        are K atomic instructions:
+//     group by group     of whole warps: from K = 5 on into a sink addressed by key, else where it needs no
+//                        more shuffles. For each group 1 + tree_shuffles(K) shuffles and ceil(K / 32)
+//                        atomic instructions
 //     side by side       (K + 1) ceil(log2(n)) - 1 shuffles, n the size of the largest group; K atomic
 //                        instructions, by the lowest lane of each group together with the other lanes
 template <int K, typename T, typename Key, typename Sink>
@@ -233,9 +230,10 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
     const bool leads = summed && lowest_lane(group) == lane_id();
     const unsigned size_of_largest = largest(lanes, summed ? unsigned(size) : 1);
     if (lanes == all_lanes) {
+        constexpr bool always = K >= detail::always_by_group && is_addressed_by_key<Sink, plain, T>;
         const unsigned leaders = __ballot_sync(all_lanes, leads);
-        const int groups = count_lanes(leaders), turns = 32 - __clz(int(size_of_largest) - 1);
-        if (detail::is_group_by_group_cheaper(groups, detail::group_shuffles<Sink, plain, T>(K), turns, K)) {
+        const int turns = 32 - __clz(int(size_of_largest) - 1);
+        if (always || count_lanes(leaders) * detail::group_shuffles<Sink, plain, T>(K) <= turns * (K + 1)) {
             if (active && !summed) sink.add(plain_key(key), val);
             for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
                 const unsigned leader = lowest_lane(rest);

@@ -193,6 +193,13 @@ std::vector<int> groups_of(const std::vector<int> &sizes) {
     return keys;
 }
 
+template <typename... Parameters>
+simt_counters count(void (*kernel)(Parameters...), Parameters... arguments) {
+    simt_counters_reset();
+    run(1, 32, kernel, arguments...);
+    return simt_counters_read();
+}
+
 struct several_keys {
     std::vector<int> sizes;
     int threshold;
@@ -209,27 +216,46 @@ void expect_costs(const std::vector<several_keys> &cases) {
 }
 
 TEST(ReductionCost, OfTreeWithSeveralKeysIsThatOfTheCheaperForm) {
-    enum { K = 9, FEW = 4 };
+    enum { K = 9, FIVE = 5, FOUR = 4 };
     expect_costs<K>({
         {{16, 16}, 0, 2 * 13, 2, 2 * K},       // a tree each
         {{30, 2}, 0, 2 * 13, 2, 2 * K},        //
         {{30, 2}, 3, 13, 1 + K, 3 * K},        // the small group by plain atomics
         {{31}, 0, 13, 1 + K, 2 * K},           // so goes a lane alone
-        {{8, 8, 8, 8}, 0, 4 * 13, 4, 4 * K},   // 29 shuffles side by side, but 36 values to commit
+        {{8, 8, 8, 8}, 0, 4 * 13, 4, 4 * K},   // not 29 side by side, with 36 values to commit
         {{8, 8, 8, 8}, 9, 0, K, 32 * K},       // none is summed
         {{2, 2, 2}, 0, 3 * 13, 3 + K, 29 * K}, //
         {{}, 0, 0, K, 32 * K},                 // 32 keys
     });
-    expect_costs<FEW>({
-        {{16, 16}, 0, 2 * 7, 2, 2 * FEW},                   // not 19 side by side
-        {{11, 11, 10}, 0, 3 * FEW + 3 + FEW, FEW, 3 * FEW}, // side by side, 4 turns; the commit 18, not 21
-        {{8, 8, 8, 8}, 0, 3 * FEW + 2, FEW, 4 * FEW},
-        {{2, 2, 2}, 0, FEW, FEW, 29 * FEW},
+    expect_costs<FIVE>({{{8, 8, 8, 8}, 0, 4 * 9, 4, 4 * FIVE}});
+    expect_costs<FOUR>({
+        {{16, 16}, 0, 2 * 7, 2, 2 * FOUR},               // not 19 side by side
+        {{11, 11, 10}, 0, 4 * FOUR + 3, FOUR, 3 * FOUR}, // side by side, not 21
+        {{8, 8, 8, 8}, 0, 3 * FOUR + 2, FOUR, 4 * FOUR}, //
+        {{2, 2, 2}, 0, FOUR, FOUR, 29 * FOUR},           //
     });
-    expect_costs<1>({
-        {{16, 16}, 0, 4 + 3, 1, 2}, // not 12
-        {{31}, 0, 6, 1 + 1, 2},
-    });
+    expect_costs<2>({{{16, 16}, 0, 2 * 6, 2, 2 * 2}}); // 12 against 4 * 3
+    expect_costs<1>({{{16, 16}, 0, 4 + 3, 1, 2}});     // not 12
+}
+
+// A sink of pointers: K more shuffles a group, so groups go side by side.
+template <int K>
+__global__ void reduce_keys_to_pointers(int groups, float *targets) {
+    const int key = int(threadIdx.x) % groups;
+    float val[K];
+    distwar::pointers<K, float> sink;
+    for (int k = 0; k < K; ++k) val[k] = 1, sink.address[k] = targets + K * key + k;
+    distwar::reduce_tree(all_lanes, true, key, val, sink);
+}
+
+TEST(ReductionCost, OfTreeToPointersWithSeveralKeysIsThatOfFewerShuffles) {
+    enum { K = 9 };
+    const device_array<float> targets(std::vector<float>(4 * K, 0.0f));
+    EXPECT_EQ(count(reduce_keys_to_pointers<K>, 4, targets.get()).shuffles, 1u + 3 * K + 2);
+    EXPECT_EQ(targets.download(), std::vector<float>(4 * K, 8.0f));
+    const simt_counters found = count(reduce_keys_to_pointers<1>, 4, targets.get());
+    EXPECT_EQ(found.shuffles, 1u + 3 + 2);
+    EXPECT_EQ(found.atomic_requests, 4u);
 }
 
 TEST(ReductionCost, OfTreeOnPartOfTheWarpIsLogarithmic) {
@@ -256,13 +282,6 @@ __global__ void reduce_to_pointers(float *targets) {
     const float val[3] = {1, 2, 3};
     distwar::reduce_tree(all_lanes, true, 0, val, distwar::pointers{targets, targets + 1, targets + 2});
 }
-template <typename... Parameters>
-simt_counters count(void (*kernel)(Parameters...), Parameters... arguments) {
-    simt_counters_reset();
-    run(1, 32, kernel, arguments...);
-    return simt_counters_read();
-}
-
 TEST(ReductionCost, OfAUniformKeyIsNothing) {
     const device_array<float> targets(std::vector<float>(32, 0.0f));
     for (const unsigned active : {all_lanes, 0x00f0ff00u}) {
