@@ -19,7 +19,7 @@ WAYS = {  # name on the axis: label, colour, line
     "fixed": ("reduce_fixed", "#f0e442", "-"),
     "cub": ("K x cub::WarpReduce", "#d55e00", ":"),
     "cub_batched": ("cub::WarpReduceBatched", "#cc79a7", ":"),
-    "cub_looking": ("the same, looking for the key", "#a6611a", ":"),
+    "cub_looking": ("WarpReduceBatched, looking for the key", "#a6611a", ":"),
     "cg": ("labeled_partition + cg::reduce", "#999999", ":"),
 }
 FLOORS = ("nothing", "commit", "totals", "tree_uniform", "cub_totals", "cub")
