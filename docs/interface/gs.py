@@ -38,7 +38,7 @@ class Frame(Structure):
 
 class AdamRates(Structure):
     _fields_ = [("mean", c_float), ("log_scale", c_float), ("quaternion", c_float), ("opacity_logit", c_float),
-                ("sh_constant", c_float), ("sh_rest", c_float)]
+                ("sh_constant", c_float), ("sh_rest", c_float), ("sh_coefficients", c_int32)]
 
 
 class Error(RuntimeError):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One step of Adam (Kingma and Ba 2015) on a flat array of parameters.
+// One step of Adam (Kingma and Ba 2015) on flat arrays of parameters.
 #ifndef COMMON_ADAM_CUH
 #define COMMON_ADAM_CUH
 
@@ -14,11 +14,26 @@ typedef struct adam_array {
     const float *gradient;
     float *first_moment, *second_moment; // zeros before the first step
     int64_t count;
-    int row_length, head_length; // 1 <= head_length <= row_length <= ADAM_BLOCK_VALUES
+    int row_length, head_length; // 1 <= head_length <= row_length <= ADAM_BLOCK_VALUES / 4
     float head_rate, rest_rate;
+    // 0: all; else only the first so many of a row are sure to be stepped. The others may be, which changes
+    // nothing as long as their gradients and moments are zeros.
+    int used_length = 0;
 } adam_array;
 
-enum { ADAM_THREADS = 256, ADAM_BLOCK_VALUES = 1024 };
+enum { ADAM_THREADS = 256, ADAM_BLOCK_VALUES = 4 * ADAM_THREADS, ADAM_MOST_ARRAYS = 8 };
+
+typedef struct adam_arrays {
+    adam_array array[ADAM_MOST_ARRAYS];
+    bool aligned[ADAM_MOST_ARRAYS];             // all pointers, to 16 bytes
+    unsigned first_block[ADAM_MOST_ARRAYS + 1]; // of the grid, for each array, and after them all
+} adam_arrays;
+
+// Values of a block: whole rows, so that a value's place in its row needs no 64-bit division, and a multiple
+// of 4, as each thread takes 4 values at once.
+inline __host__ __device__ int adam_block_values(const adam_array &array) {
+    return ADAM_BLOCK_VALUES / (4 * array.row_length) * (4 * array.row_length);
+}
 
 // The bias corrections 1 / (1 - beta1^step) and 1 / sqrt(1 - beta2^step).
 typedef struct adam_correction {
@@ -42,22 +57,60 @@ __device__ inline float adam_decrease(float gradient, float *first_moment, float
     return rate * (m * correction.rate) / (sqrtf(v) * correction.second_moment + epsilon);
 }
 
-// A block takes whole rows, so that a value's place in its row needs no 64-bit division.
 static __global__ void __launch_bounds__(ADAM_THREADS)
-    adam_kernel(adam_array a, int block_values, adam_correction correction) {
-    const int64_t first = int64_t(blockIdx.x) * block_values;
-    for (int j = threadIdx.x; j < block_values && first + j < a.count; j += ADAM_THREADS) {
-        const int64_t i = first + j;
-        const float rate = j % a.row_length < a.head_length ? a.head_rate : a.rest_rate;
-        a.value[i] -= adam_decrease(a.gradient[i], &a.first_moment[i], &a.second_moment[i], rate, correction);
+    adam_kernel(adam_arrays all, adam_correction correction) {
+    int which = 0;
+    while (blockIdx.x >= all.first_block[which + 1]) which++;
+    const adam_array &a = all.array[which];
+    const int block_values = adam_block_values(a), j = 4 * int(threadIdx.x);
+    const int64_t i = int64_t(blockIdx.x - all.first_block[which]) * block_values + j;
+    if (j >= block_values || i >= a.count) return;
+
+    float rate[4];
+    bool used = false;
+    for (int k = 0; k < 4; k++) {
+        const int place = (j + k) % a.row_length;
+        rate[k] = place < a.head_length ? a.head_rate : a.rest_rate;
+        used |= a.used_length == 0 || place < a.used_length;
     }
+    if (!used) return;
+    if (all.aligned[which] && i + 4 <= a.count) {
+        const float4 g = *reinterpret_cast<const float4 *>(a.gradient + i);
+        float4 *const values = reinterpret_cast<float4 *>(a.value + i);
+        float4 *const firsts = reinterpret_cast<float4 *>(a.first_moment + i);
+        float4 *const seconds = reinterpret_cast<float4 *>(a.second_moment + i);
+        float4 x = *values, m = *firsts, v = *seconds;
+        x.x -= adam_decrease(g.x, &m.x, &v.x, rate[0], correction);
+        x.y -= adam_decrease(g.y, &m.y, &v.y, rate[1], correction);
+        x.z -= adam_decrease(g.z, &m.z, &v.z, rate[2], correction);
+        x.w -= adam_decrease(g.w, &m.w, &v.w, rate[3], correction);
+        *values = x, *firsts = m, *seconds = v;
+        return;
+    }
+    for (int k = 0; k < 4 && i + k < a.count; k++)
+        a.value[i + k] -= adam_decrease(a.gradient[i + k], a.first_moment + i + k, a.second_moment + i + k,
+                                        rate[k], correction);
 }
 
-// Queues the step; step = 1, 2, ... No array may overlap another. Cost: reads 16 bytes a value, writes 12.
+// Queues the step for up to ADAM_MOST_ARRAYS arrays; step = 1, 2, ... No array overlaps another. It
+// is faster where all pointers of an array are aligned to 16 bytes. Cost: one launch; reads 16 bytes a value,
+// writes 12.
+inline cudaError_t adam_steps(const adam_array *arrays, int count, int64_t step, cudaStream_t stream) {
+    adam_arrays all = {};
+    for (int i = 0; i < count; i++) {
+        const adam_array &a = all.array[i] = arrays[i];
+        all.aligned[i] = (uintptr_t(a.value) | uintptr_t(a.gradient) | uintptr_t(a.first_moment) |
+                          uintptr_t(a.second_moment)) %
+                             16 ==
+                         0;
+        all.first_block[i + 1] =
+            all.first_block[i] + blocks_for(arrays[i].count, adam_block_values(arrays[i]));
+    }
+    return launch(stream, all.first_block[count], ADAM_THREADS, adam_kernel, all, adam_correction_at(step));
+}
+
 inline cudaError_t adam_step(const adam_array &array, int64_t step, cudaStream_t stream) {
-    const int block_values = ADAM_BLOCK_VALUES / array.row_length * array.row_length;
-    return launch(stream, blocks_for(array.count, block_values), ADAM_THREADS, adam_kernel, array,
-                  block_values, adam_correction_at(step));
+    return adam_steps(&array, 1, step, stream);
 }
 
 #endif

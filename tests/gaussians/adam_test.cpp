@@ -10,7 +10,7 @@
 
 namespace {
 
-const gs_adam_rates rates = {1.6e-4f, 5e-3f, 1e-3f, 5e-2f, 2.5e-3f, 1.25e-4f}; // all different
+const gs_adam_rates rates = {1.6e-4f, 5e-3f, 1e-3f, 5e-2f, 2.5e-3f, 1.25e-4f, 0}; // all different
 
 // A reference_gaussians that frees itself, as one array of values.
 class block {
@@ -119,6 +119,38 @@ TEST(Adam, LateStepsNeedNoCorrection) {
     block moved(values);
     for (int64_t i = 0; i < moved.size(); i++)
         ASSERT_NEAR(moved[i], moved.rate(i), 1e-6 * moved.rate(i)) << i;
+}
+
+// What no view has read yet has no gradient: leaving it out changes nothing, bit for bit.
+TEST(Adam, UnusedCoefficientsMayBeLeftOut) {
+    std::mt19937 random(3);
+    for (int stored = 0; stored <= 3; stored++)
+        for (int used = 0; used <= stored; used++) {
+            SCOPED_TRACE(testing::Message() << "degree " << used << " of " << stored);
+            const int64_t count = 261;
+            const int row = 3 * (stored + 1) * (stored + 1), read = 3 * (used + 1) * (used + 1);
+            block start(count, stored, 0.5), gradient(count, stored);
+            const device_gaussians all(*start.get()), some(*start.get()), first(count, stored),
+                second(count, stored), first_of_some(count, stored), second_of_some(count, stored);
+            gs_adam_rates fewer = rates;
+            fewer.sh_coefficients = read / 3;
+            for (int64_t step = 1; step <= 3; step++) {
+                fill_gradient(gradient, random);
+                for (int64_t i = 11 * count; i < gradient.size(); i++)
+                    if ((i - 11 * count) % row >= read) gradient[i] = 0;
+                const device_gaussians g(*gradient.get());
+                ASSERT_GS_OK(gs_adam(all.get(), g.get(), first.get(), second.get(), &rates, step, nullptr));
+                ASSERT_GS_OK(gs_adam(some.get(), g.get(), first_of_some.get(), second_of_some.get(), &fewer,
+                                     step, nullptr));
+            }
+            block a(all), b(some), ma(first), mb(first_of_some), va(second), vb(second_of_some);
+            EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin()));
+            EXPECT_TRUE(std::equal(ma.begin(), ma.end(), mb.begin()));
+            EXPECT_TRUE(std::equal(va.begin(), va.end(), vb.begin()));
+            int64_t moved = 0;
+            for (const double value : a) moved += value != 0.5;
+            EXPECT_GT(moved, count * (11 + read) * 8 / 10);
+        }
 }
 
 TEST(Adam, NaNStaysInItsValue) {

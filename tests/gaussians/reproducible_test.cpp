@@ -274,8 +274,9 @@ TEST_F(program, a_dark_photograph_learns_a_dark_exposure) {
     for (int i = 0; i < 3 * dark.width * dark.height; i++) dark.pixels[i] = uint8_t(dark.pixels[i] / 2);
     ASSERT_TRUE(image_write_png(name.c_str(), &dark, &why)) << why.text;
     image_free(&dark);
-    const outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "150", "--holdout",
-                               "0", "--sh-degree", "0", "--exposure", "--checkpoint-every", "150"});
+    const outcome run =
+        splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "150", "--holdout", "0",
+               "--sh-degree", "0", "--exposure", "--density", "none", "--checkpoint-every", "150"});
     ASSERT_EQ(run.code, 0) << run.err;
     // A checkpoint ends with the matrices and Adam's moments, and its sum.
     const std::string saved = contents(at("scene.ply.checkpoint"));

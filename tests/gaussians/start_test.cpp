@@ -76,17 +76,18 @@ TEST(nearest, many_equal_points_do_not_take_quadratic_time) {
 TEST(start, gaussians_stand_where_the_points_do) {
     const float points[5][3] = {{0, 0, 0}, {3, 0, 0}, {0, 3, 0}, {0, 0, 3}, {0, 0, 0}};
     const uint8_t colors[5][3] = {{255, 0, 51}, {0, 0, 0}, {1, 2, 3}, {4, 5, 6}, {7, 8, 9}};
+    const start_settings settings = {2, 10, 0.3, 0.25};
     gs_gaussians made;
     fault why;
-    ASSERT_TRUE(gaussians_from_points(points, colors, 5, 2, 10, &made, &why)) << why.text;
+    ASSERT_TRUE(gaussians_from_points(points, colors, 5, &settings, &made, &why)) << why.text;
     EXPECT_EQ(made.count, 5);
     EXPECT_EQ(made.sh_degree, 2);
     EXPECT_EQ(made.mean[3 * 1], 3);
-    EXPECT_NEAR(made.log_scale[0], std::log((0 + 3 + 3) / 3.0), 1e-6);
+    EXPECT_NEAR(made.log_scale[0], std::log(0.25 * (0 + 3 + 3) / 3.0), 1e-6);
     EXPECT_EQ(made.log_scale[0], made.log_scale[2]);
     EXPECT_EQ(made.quaternion[4 * 3], 1);
     EXPECT_EQ(made.quaternion[4 * 3 + 1], 0);
-    EXPECT_NEAR(1 / (1 + std::exp(-made.opacity_logit[4])), 0.1, 1e-6);
+    EXPECT_NEAR(1 / (1 + std::exp(-made.opacity_logit[4])), 0.3, 1e-6);
     for (int channel = 0; channel < 3; channel++)
         EXPECT_NEAR(0.5 + 0.28209479177387814 * made.sh[channel], colors[0][channel] / 255.0, 1e-6);
     EXPECT_NEAR(0.5 + 0.28209479177387814 * made.sh[9 * 3], 0, 1e-6);
@@ -97,9 +98,10 @@ TEST(start, gaussians_stand_where_the_points_do) {
 TEST(start, equal_points_have_a_size) {
     const float points[4][3] = {};
     const uint8_t colors[4][3] = {};
+    const start_settings settings = {0, 10, 0.1, 1};
     gs_gaussians made;
     fault why;
-    ASSERT_TRUE(gaussians_from_points(points, colors, 4, 0, 10, &made, &why)) << why.text;
+    ASSERT_TRUE(gaussians_from_points(points, colors, 4, &settings, &made, &why)) << why.text;
     for (int i = 0; i < 12; i++) EXPECT_NEAR(made.log_scale[i], std::log(1e-3), 1e-5);
     gaussians_free(&made);
 }

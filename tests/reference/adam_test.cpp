@@ -14,7 +14,7 @@ TEST(Adam, FollowsTheWeightedMeansOfAllGradients) {
     reference_gaussians gradients = reference_gaussians_create(count, degree);
     reference_gaussians first = reference_gaussians_create(count, degree);
     reference_gaussians second = reference_gaussians_create(count, degree);
-    const gs_adam_rates rates = {0.5f, 0.25f, 0.125f, 2, 4, 8};
+    const gs_adam_rates rates = {0.5f, 0.25f, 0.125f, 2, 4, 8, 0};
     const int64_t n = reference_gaussians_values(&values);
     std::vector<double> expected(static_cast<size_t>(n)), rate(static_cast<size_t>(n));
     for (int64_t i = 0; i < count; i++)
@@ -50,7 +50,7 @@ TEST(Adam, FollowsTheWeightedMeansOfAllGradients) {
 TEST(Adam, WithoutGradientStays) {
     reference_gaussians values = reference_gaussians_create(1, 0), zeros = reference_gaussians_create(1, 0);
     values.mean[0] = 7;
-    const gs_adam_rates rates = {1, 1, 1, 1, 1, 1};
+    const gs_adam_rates rates = {1, 1, 1, 1, 1, 1, 0};
     reference_gaussians first = reference_gaussians_create(1, 0), second = reference_gaussians_create(1, 0);
     reference_adam(&values, &zeros, &first, &second, &rates, 1);
     EXPECT_EQ(values.mean[0], 7);

@@ -38,6 +38,7 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
                    valid_rate(rates->opacity_logit) && valid_rate(rates->sh_constant) &&
                    valid_rate(rates->sh_rest),
                "rates must be finite and not negative");
+    GS_REQUIRE(rates->sh_coefficients >= 0, "sh_coefficients must not be negative");
     if (count == 0) return GS_OK;
     GS_REQUIRE(complete(gaussians) && complete(gradients) && complete(first_moment) &&
                    complete(second_moment),
@@ -49,7 +50,7 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
             row_length, head_length, head_rate, rest_rate                                                    \
     }
     const int sh_values = 3 * (gaussians->sh_degree + 1) * (gaussians->sh_degree + 1);
-    const adam_array groups[] = {
+    adam_array groups[] = {
         GROUP(mean, 3, 3, rates->mean, 0),
         GROUP(log_scale, 3, 3, rates->log_scale, 0),
         GROUP(quaternion, 4, 4, rates->quaternion, 0),
@@ -57,6 +58,7 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
         GROUP(sh, sh_values, 3, rates->sh_constant, rates->sh_rest),
     };
 #undef GROUP
-    for (const adam_array &group : groups) GS_CUDA(adam_step(group, step, stream));
+    groups[4].used_length = 3 * rates->sh_coefficients;
+    GS_CUDA(adam_steps(groups, 5, step, stream));
     return GS_OK;
 }

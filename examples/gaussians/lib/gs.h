@@ -235,6 +235,9 @@ gs_status gs_loss(const float *color, const uint8_t *target, int32_t width, int3
 
 typedef struct gs_adam_rates {
     float mean, log_scale, quaternion, opacity_logit, sh_constant, sh_rest;
+    // Of each Gaussian, those that any view has read so far, (degree + 1)^2; 0: all. It saves time, and
+    // changes nothing if the others have gradients and moments of 0.
+    int32_t sh_coefficients;
 } gs_adam_rates;
 
 // Corrects the colours of a picture, as the exposure and white balance of its photograph may ask for: at

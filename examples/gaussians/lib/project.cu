@@ -187,6 +187,26 @@ __global__ void __launch_bounds__(project_block)
     splats[i] = splat;
 }
 
+// At once if that is possible, else those of them that there are.
+__device__ void load_four(const float *from, bool at_once, int there_are, float out[4]) {
+    if (at_once) {
+        const float4 four = *reinterpret_cast<const float4 *>(from);
+        out[0] = four.x, out[1] = four.y, out[2] = four.z, out[3] = four.w;
+    } else {
+        for (int e = 0; e < 4; e++)
+            if (e < there_are) out[e] = from[e];
+    }
+}
+
+__device__ void store_four(const float in[4], bool at_once, int there_are, float *to) {
+    if (at_once) {
+        *reinterpret_cast<float4 *>(to) = make_float4(in[0], in[1], in[2], in[3]);
+    } else {
+        for (int e = 0; e < 4; e++)
+            if (e < there_are) to[e] = in[e];
+    }
+}
+
 // Adjoint of color_from_sh: writes the gradient of Gaussian i's coefficients and returns, in by_mean, that of
 // its mean.
 __device__ void color_from_sh_adjoint(const gs_gaussians &gaussians, int degree, const gs_camera &camera,
@@ -196,14 +216,20 @@ __device__ void color_from_sh_adjoint(const gs_gaussians &gaussians, int degree,
     const float distance = view_direction(gaussians.mean + 3 * i, camera, direction);
     sh_basis(degree, direction, basis);
     const float *sh = gaussians.sh + i * stored * 3;
+    const int values = 3 * stored, used = 3 * sh_coefficients(degree);
+    const bool in_fours = values % 4 == 0; // every row is aligned to 16 bytes
 #pragma unroll
-    for (int k = 0; k < 16; k++) {
-        if (k >= stored) break;
-        const bool used = k < sh_coefficients(degree);
-        for (int c = 0; c < 3; c++) {
-            sh_gradient[3 * k + c] = used ? basis[k] * color[c] : 0;
-            if (used) by_basis[k] = fmaf(color[c], sh[3 * k + c], by_basis[k]);
+    for (int v = 0; v < 48; v += 4) {
+        if (v >= values) break;
+        float in[4] = {}, out[4] = {};
+        if (v < used) load_four(sh + v, in_fours, used - v, in);
+        for (int e = 0; e < 4; e++) {
+            const int k = (v + e) / 3, c = (v + e) % 3;
+            if (v + e >= used) continue;
+            by_basis[k] = fmaf(color[c], in[e], by_basis[k]);
+            out[e] = basis[k] * color[c];
         }
+        store_four(out, in_fours, values - v, sh_gradient + v);
     }
     sh_basis_adjoint(degree, direction, by_basis, by_direction);
     const float along =
@@ -300,7 +326,9 @@ __device__ void given_covariance_adjoint(const float *given, const gs_camera &ca
 }
 
 __device__ void zero(float *array, int64_t i, int values) {
-    for (int k = 0; array && k < values; k++) array[i * values + k] = 0;
+    const float zeros[4] = {};
+    for (int k = 0; array && k < values; k += 4)
+        store_four(zeros, values % 4 == 0, values - k, array + i * values + k);
 }
 
 // The members of `gradients` that are not wanted are NULL.

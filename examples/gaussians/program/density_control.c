@@ -3,6 +3,7 @@
 #include "device.h"
 #include "device_gaussians.h"
 #include "gs_check.h"
+#include <math.h>
 
 static bool is_due(const density_settings *settings, int64_t step) {
     return step > settings->from && step < settings->until && step % settings->every == 0;
@@ -65,12 +66,22 @@ static void adapt(density_control *control, const density_settings *settings, ui
     move_all(state, &plan, &rules);
 }
 
+// Grows by the share that is set, or faster where that would not reach the limit half-way: what starts from
+// few points has time for detail too.
+static int64_t grown_count(const density_settings *settings, int64_t existing, int64_t step) {
+    const double most = (double)settings->most_gaussians, now = (double)existing;
+    if (existing == 0 || existing >= settings->most_gaussians) return existing;
+    const int64_t half_way = (settings->from + settings->until) / 2;
+    const double times = step < half_way ? (double)((half_way - step) / settings->every + 1) : 1;
+    const double wanted =
+        fmax(now * (1 + (double)settings->growth), step < half_way ? now * pow(most / now, 1 / times) : 0);
+    return (int64_t)fmin(wanted, most);
+}
+
 static void relocate(density_control *control, const density_settings *settings, uint64_t seed,
                      training_state *state) {
     const int64_t existing = state->gaussians.count;
-    int64_t wanted = existing + (int64_t)((double)settings->growth * (double)existing);
-    if (settings->most_gaussians > 0 && wanted > settings->most_gaussians) wanted = settings->most_gaussians;
-    if (wanted < existing) wanted = existing;
+    const int64_t wanted = grown_count(settings, existing, state->iteration);
     training_state_reserve(state, wanted);
     training_state_set_count(state, wanted);
     size_t bytes;

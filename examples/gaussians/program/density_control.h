@@ -25,8 +25,10 @@ typedef struct density_settings {
     float split_factor;
     int64_t reset_every; // steps, below `until`; 0: never
     float reset_opacity;
-    float growth; // MCMC, from here on: of the number, a step of density control
-    float noise;  // times the means' learning rate
+    // MCMC, from here on: of the number, a step of density control; more where most_gaussians would else not
+    // be reached half-way between `from` and `until`.
+    float growth;
+    float noise; // times the means' learning rate
     float opacity_weight, scale_weight;
 } density_settings;
 

@@ -3,9 +3,10 @@
 #include <math.h>
 
 density_options density_options_default(void) {
-    return (density_options){.kind = DENSITY_NONE,
+    return (density_options){.kind = DENSITY_MCMC,
                              .from = 500,
                              .every = 100,
+                             .most_gaussians = 300000,
                              .reset_every = 3000,
                              .least_opacity = 0.005,
                              .gradient = 2e-4,
@@ -24,7 +25,7 @@ void density_options_list(density_options *o, option_spec *table) {
         {OPTION_CHOICE, "density", 0, &o->kind, 0, 0, kinds,
          "adaptive: clone, split and prune by the screen-space gradient; mcmc: relocation and noise"},
         {OPTION_INT, "max-gaussians", 0, &o->most_gaussians, 0, 500000000, NULL,
-         "no growth beyond so many; 0: no limit, which is not for mcmc"},
+         "no growth beyond so many; 0: no limit, but not for mcmc"},
         {OPTION_INT, "density-from", 0, &o->from, 0, INFINITY, NULL,
          "density control begins after this step"},
         {OPTION_INT, "density-until", 0, &o->until, 0, INFINITY, NULL,
@@ -41,13 +42,25 @@ void density_options_list(density_options *o, option_spec *table) {
         {OPTION_INT, "reset-every", 0, &o->reset_every, 0, INFINITY, NULL,
          "adaptive: opacities are cut after every so many steps; 0: never"},
         {OPTION_REAL, "reset-opacity", 0, &o->reset_opacity, 1e-6, 0.99, NULL, "adaptive: to this"},
-        {OPTION_REAL, "mcmc-growth", 0, &o->growth, 0, 1, NULL, "mcmc: of the number, each time it acts"},
+        {OPTION_REAL, "mcmc-growth", 0, &o->growth, 0, 1, NULL,
+         "mcmc: of the number, each time it acts; more where --max-gaussians would not be reached half-way"},
         {OPTION_REAL, "mcmc-noise", 0, &o->noise, 0, 1e12, NULL, "mcmc: times the learning rate of means"},
         {OPTION_REAL, "opacity-penalty", 0, &o->opacity_weight, 0, INFINITY, NULL,
          "mcmc: times the mean opacity, added to the loss"},
         {OPTION_REAL, "scale-penalty", 0, &o->scale_weight, 0, INFINITY, NULL,
-         "mcmc: times the mean axis, added to the loss"}};
+         "mcmc: times the mean axis, added to the loss"},
+        {OPTION_REAL, "start-opacity", 0, &o->start_opacity, 0, 0.99, NULL,
+         "of the first Gaussians; 0: 0.1, for mcmc 0.5, but not where they are random and the scene no "
+         "cut-out object"},
+        {OPTION_REAL, "start-size", 0, &o->start_size, 0, 100, NULL,
+         "of the first Gaussians, in mean distances to three neighbours; 0: 1, where opacity is 0.5: 0.1"}};
     for (int i = 0; i < DENSITY_OPTIONS; i++) table[i] = options[i];
+}
+
+void density_start(const density_options *o, bool everywhere, double *opacity, double *size) {
+    const bool small = o->kind == DENSITY_MCMC && !everywhere;
+    *opacity = o->start_opacity > 0 ? o->start_opacity : small ? 0.5 : 0.1;
+    *size = o->start_size > 0 ? o->start_size : small ? 0.1 : 1;
 }
 
 density_settings density_settings_from(const density_options *o, int64_t iterations, double extent) {

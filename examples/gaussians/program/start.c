@@ -26,17 +26,18 @@ double sh_constant_from_color(double color) {
     return (color - 0.5) / 0.28209479177387814;
 }
 
-bool gaussians_from_points(const float (*points)[3], const uint8_t (*colors)[3], size_t count, int sh_degree,
-                           double extent, gs_gaussians *out, fault *why) {
-    const double smallest = 1e-4 * extent, opacity = 0.1;
-    const size_t coefficients = 3 * (size_t)((sh_degree + 1) * (sh_degree + 1));
+bool gaussians_from_points(const float (*points)[3], const uint8_t (*colors)[3], size_t count,
+                           const start_settings *settings, gs_gaussians *out, fault *why) {
+    const int degree = settings->sh_degree;
+    const double smallest = 1e-4 * settings->extent, opacity = settings->opacity;
+    const size_t coefficients = 3 * (size_t)((degree + 1) * (degree + 1));
     if (count > INT32_MAX) return fail(why, "%zu points are more than libgs takes", count);
-    if (!gaussians_allocate(out, (int64_t)count, sh_degree, why)) return false;
+    if (!gaussians_allocate(out, (int64_t)count, degree, why)) return false;
     double *distance = calloc(count + 1, sizeof *distance); // + 1, as calloc(0) may return NULL
     bool done = distance ? nearest_mean_distance(points, count, distance, why)
                          : fail(why, "no memory for %zu points", count);
     for (size_t i = 0; i < count && done; i++) {
-        float log_scale = (float)log(fmax(distance[i], smallest));
+        float log_scale = (float)log(fmax(settings->size * distance[i], smallest));
         for (int axis = 0; axis < 3; axis++) {
             out->mean[3 * i + axis] = points[i][axis];
             out->log_scale[3 * i + axis] = log_scale;

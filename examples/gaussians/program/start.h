@@ -18,10 +18,17 @@ double scene_extent(const target_view *views, size_t count);
 // The SH coefficient of degree 0 that shows a colour 0..1.
 double sh_constant_from_color(double color);
 
-// Mean = point, colour = its colour, size = mean distance to its three nearest neighbours (but at least a
-// small part of `extent`, because points may coincide), opacity 0.1. Freed by gaussians_free.
-bool gaussians_from_points(const float (*points)[3], const uint8_t (*colors)[3], size_t count, int sh_degree,
-                           double extent, gs_gaussians *out, fault *why);
+typedef struct start_settings {
+    int sh_degree;
+    double extent;
+    double opacity; // 0..1, exclusive
+    double size;    // in mean distances to the three nearest neighbours
+} start_settings;
+
+// Mean = point, colour = its colour, all axes equal, and at least a small part of `extent`, because points
+// may coincide. Freed by gaussians_free.
+bool gaussians_from_points(const float (*points)[3], const uint8_t (*colors)[3], size_t count,
+                           const start_settings *settings, gs_gaussians *out, fault *why);
 
 #ifdef __cplusplus
 }

@@ -238,16 +238,16 @@ static bool train_and_write(const train_options *options, const split *parts, gs
     return done;
 }
 
-static bool start_at_random(const train_options *options, const split *parts, bool cut_out, double extent,
-                            gs_gaussians *host, fault *why) {
+static bool start_at_random(const train_options *options, const split *parts, bool cut_out,
+                            const start_settings *settings, gs_gaussians *host, fault *why) {
     const size_t count = (size_t)options->random;
     float(*points)[3] = calloc(count, sizeof *points);
     uint8_t(*colors)[3] = calloc(count, sizeof *colors);
     bool done = points && colors;
     if (done) {
         random_points(parts->views, parts->training, cut_out, count, (uint64_t)options->seed, points, colors);
-        done = gaussians_from_points((const float(*)[3])points, (const uint8_t(*)[3])colors, count,
-                                     (int)options->sh_degree, extent, host, why);
+        done = gaussians_from_points((const float(*)[3])points, (const uint8_t(*)[3])colors, count, settings,
+                                     host, why);
     } else {
         fail(why, "no memory for %zu random points", count);
     }
@@ -258,9 +258,12 @@ static bool start_at_random(const train_options *options, const split *parts, bo
 
 static bool start_host(const train_options *options, const split *parts, const dataset *data, double extent,
                        gs_gaussians *host, fault *why) {
-    if (options->random > 0) return start_at_random(options, parts, data->cut_out, extent, host, why);
+    const bool everywhere = options->random > 0 && !data->cut_out;
+    start_settings settings = {.sh_degree = (int)options->sh_degree, .extent = extent};
+    density_start(&options->density, everywhere, &settings.opacity, &settings.size);
+    if (options->random > 0) return start_at_random(options, parts, data->cut_out, &settings, host, why);
     return gaussians_from_points((const float(*)[3])data->points, (const uint8_t(*)[3])data->colors,
-                                 data->point_count, (int)options->sh_degree, extent, host, why);
+                                 data->point_count, &settings, host, why);
 }
 
 static bool start(const train_options *options, const split *parts, const dataset *data, double extent,
@@ -427,7 +430,7 @@ int train_command(int argc, char **argv) {
     fault why;
     float background[3];
     if (options.density.kind == DENSITY_MCMC && options.density.most_gaussians == 0) {
-        fail(&why, "--density mcmc needs --max-gaussians");
+        fail(&why, "--density mcmc needs a --max-gaussians other than 0");
         return report_misuse(&command, &why);
     }
     if (!options.output) {

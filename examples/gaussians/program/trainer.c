@@ -88,6 +88,7 @@ static void train_step(trainer *t) {
     const int degree = scheduled_sh_degree(settings, state->gaussians.sh_degree, step);
     gs_adam_rates rates = settings->rates;
     rates.mean = scheduled_mean_rate(settings, step);
+    rates.sh_coefficients = (degree + 1) * (degree + 1);
 
     stage_clock_start(&t->report.clock);
     frame_render(&t->f, &state->gaussians, degree, &view->camera, settings->background);
