@@ -39,6 +39,7 @@ PROMISES = {
     "tree_33_float": Promise(17 + 9 + 5 + 3 + 2, 1, 0, 0, 2, 56),
     "tree_64_float": Promise(32 + 16 + 8 + 4 + 2, 1, 0, 0, 2, 80),
     "tree_64_double": Promise(2 * 62, 1, 0, 0, 2, 160),
+    "fixed_9_float": Promise(2 * 12, 1, 0, 0, 1 + 1, 72),  # 8-byte shuffles are two; an atomic for the flag
     "tree_9_planes": Promise(12, 1, 0, 0, 1, 32),
     "bfly_9_aligned": Promise(45, 1, 0, 0, 9, 40),
     "tree_9_pointers": Promise(12 + 9, 1, 0, 0, 9, 32),
@@ -52,8 +53,8 @@ PROMISES = {
 }
 # Atomics where compute capability 9.0 and later have vectors.
 VECTOR_ATOMICS = {"bfly_9_aligned": 1 + 1 + 1}
-# Those whose machine code has the same shuffles and atomics: without loops, and in global memory.
-STRAIGHT = [name for name in PROMISES if not re.search("serial|any|shared", name)]
+# Those whose machine code has the same shuffles and atomics: without loops or branches, and in global memory.
+STRAIGHT = [name for name in PROMISES if not re.search("serial|any|shared|fixed", name)]
 
 PTX = {
     "shuffles": r"\bshfl\.sync",

@@ -2,6 +2,7 @@
 // The calls of the library, each alone in a kernel, as codegen.py counts their instructions. A kernel's name
 // is CALL_K, then what is special.
 
+#include <distwar/fixed.cuh>
 #include <distwar/reduce.cuh>
 
 using namespace distwar;
@@ -38,6 +39,18 @@ ONE_KEY(tree, 32, float)
 ONE_KEY(tree, 33, float)
 ONE_KEY(tree, 64, float)
 ONE_KEY(tree, 64, double)
+
+// Its reproducible twin, and one format for all values.
+extern "C" __global__ void fixed_9_float(const float *from, unsigned active, int key, float scale,
+                                         long long *to, unsigned *flag) {
+    const values<9, float> val(from);
+    fixed_format<9> format;
+    DISTWAR_UNROLL
+    for (float &each : format.scale) each = scale;
+    format.flag = flag;
+    reduce_fixed(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, record<long long>{to, 9},
+                 format);
+}
 
 // Any keys, lanes and threshold.
 #define ANY_KEYS(call, K)                                                                                    \
