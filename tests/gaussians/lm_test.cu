@@ -286,9 +286,6 @@ struct dense {
     explicit dense(const lm_frame &frame)
         : jacobian(lm_jacobian(frame.lm, frame.scene)), rows(frame.lm.rows()),
           columns(int64_t(jacobian.size()) / rows) {}
-    double product(int64_t column, const std::vector<double> &v) const {
-        return std::inner_product(v.begin(), v.end(), jacobian.begin() + column * rows, 0.0);
-    }
     std::vector<double> jacobian;
     int64_t rows, columns;
 };

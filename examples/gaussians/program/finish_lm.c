@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A step that gains less of what the model promised is undone.
-static const double least_gain = 1e-5;
 // One line-search candidate from the next, and how many there are at most.
 static const double search_factor = 1.5;
 enum { SEARCHES = 12 };
@@ -51,6 +49,7 @@ static bool solver_open(solver *s, fault *why) {
     s->scene = (lm_scene){.gaussians = g,
                           .objective = settings->objective,
                           .epsilon = settings->epsilon,
+                          .centre_only = settings->centre_only,
                           .reduction = settings->reduction,
                           .threshold = settings->threshold,
                           .form = settings->form,
@@ -69,14 +68,12 @@ static bool solver_open(solver *s, fault *why) {
     if (!s->order || !s->open) return fail(why, "no memory for %zu views", s->view_count);
     const size_t fixed = (size_t)(vectors + 1) * (size_t)s->values * sizeof(float);
     if (settings->memory) {
-        // The pictures' own memory grows with the first view; then the rest is the arena's.
-        lm_picture_objective(&s->scene, &s->views[0]);
-        const size_t count = (size_t)g->count,
-                     pixels = (size_t)s->views[0].camera.width * (size_t)s->views[0].camera.height;
-        const size_t later =
-            count * (GS_MOMENTS_STRIDE + GS_LM_TANGENT_STRIDE + GS_LM_SQUARES_STRIDE + 4) * sizeof(float) +
-            4 * pixels * sizeof(float);
-        const size_t taken = fixed + lm_scene_bytes(&s->scene) * 5 / 4 + later;
+        // What grows is the lists of pairs; every view is looked at once, and steps may add some.
+        for (size_t i = 0; i < s->view_count; i++) {
+            lm_scene_reserve(&s->scene, &s->views[i].camera);
+            lm_picture_objective(&s->scene, &s->views[i]);
+        }
+        const size_t taken = fixed + lm_scene_bytes(&s->scene) + s->scene.bin.bytes / 2;
         if (taken >= settings->memory)
             return fail(why, "the vectors alone take %.2f GiB, more than the memory allowed",
                         (double)taken / 0x1p30);
@@ -195,12 +192,11 @@ static void add_model(solver *s, size_t views) {
 
 // Solves every subset of the step's images; UPDATE becomes the step. report: images, subsets, before.
 static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
-    const lm_arena_mark empty = {0, 0};
     double objective = 0, values = 0;
     bool several = false;
     DEVICE_CHECK(cudaMemsetAsync(s->model, 0, 2 * sizeof(double), NULL));
     for (size_t first = 0, views; first < images; first += views, report->subsets++) {
-        lm_arena_return(&s->arena, empty);
+        lm_arena_reset(&s->arena);
         views =
             open_subset(s, first, (size_t)min_of(s->settings->batch, (int64_t)(images - first)), &objective);
         if (views == 0)
@@ -227,7 +223,7 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
         s->scene.form = LM_FREE;
         double again = 0;
         for (size_t first = 0, views; first < images; first += views) {
-            lm_arena_return(&s->arena, empty);
+            lm_arena_reset(&s->arena);
             views =
                 open_subset(s, first, (size_t)min_of(s->settings->batch, (int64_t)(images - first)), &again);
             add_model(s, views);
@@ -304,7 +300,7 @@ static bool lm_step_once(solver *s, lm_step *report, fault *why) {
     report->gamma = gamma;
     report->damping = s->damping;
     report->gain = promised > 0 ? (report->before - report->after) / promised : -1;
-    report->kept = report->gain > least_gain;
+    report->kept = report->gain > s->settings->least_gain;
     if (!report->kept) move_to(s, 0);
     s->damping *= report->kept ? 0.5 : 2;
     if (s->damping < s->settings->least_damping) s->damping = s->settings->least_damping;

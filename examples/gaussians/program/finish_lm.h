@@ -13,10 +13,12 @@ typedef struct lm_settings {
     lm_form form;
     size_t memory; // bytes on the device that all this may take; 0: what it takes. Decides subsets' sizes too
     gs_lm_objective objective;
+    bool centre_only;  // of lm_scene
     float epsilon;     // of gs_lm_weights
     float unit_weight; // of gs_lm_add_units: what the damping adds to diag(J^T J); 0: nothing
     double damping, least_damping, most_damping;
-    gs_reduction reduction; // not GS_BLOCK
+    double least_gain;      // a step that gains less of what the model promised is undone
+    gs_reduction reduction; // atomic, serial, bfly or tree
     int threshold;
     uint64_t seed;
     float background[3];

@@ -11,6 +11,7 @@ void *lm_arena_take(lm_arena *arena, size_t bytes) {
         if (arena->blocks[arena->current].bytes - arena->used >= bytes) {
             void *memory = arena->blocks[arena->current].memory + arena->used;
             arena->used += bytes;
+            arena->taken += bytes;
             return memory;
         }
     size_t block = bytes > least_block ? bytes : least_block;
@@ -22,19 +23,34 @@ void *lm_arena_take(lm_arena *arena, size_t bytes) {
     arena->held += block;
     arena->current = arena->count++;
     arena->used = bytes;
+    arena->taken += bytes;
     return arena->blocks[arena->current].memory;
 }
 
 lm_arena_mark lm_arena_now(const lm_arena *arena) {
-    return (lm_arena_mark){arena->current, arena->used};
+    return (lm_arena_mark){arena->current, arena->used, arena->taken};
 }
 
 void lm_arena_return(lm_arena *arena, lm_arena_mark mark) {
     arena->current = mark.current;
     arena->used = mark.used;
+    arena->taken = mark.taken;
+}
+
+static void free_blocks(lm_arena *arena) {
+    for (size_t i = 0; i < arena->count; i++) device_free(arena->blocks[i].memory);
+    arena->count = arena->current = arena->used = arena->taken = arena->held = 0;
+}
+
+void lm_arena_reset(lm_arena *arena) {
+    if (arena->taken > arena->most) arena->most = arena->taken;
+    if (arena->count > 1) {
+        free_blocks(arena);
+        lm_arena_take(arena, arena->most); // at most what was held, so within the limit
+    }
+    lm_arena_return(arena, (lm_arena_mark){0, 0, 0});
 }
 
 void lm_arena_free(lm_arena *arena) {
-    for (size_t i = 0; i < arena->count; i++) device_free(arena->blocks[i].memory);
-    *arena = (lm_arena){.limit = arena->limit};
+    free_blocks(arena);
 }

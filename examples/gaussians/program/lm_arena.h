@@ -12,6 +12,7 @@ typedef struct lm_arena {
     size_t limit;                // bytes that all blocks together may have; 0: none
     size_t held;                 // that they have
     size_t count, current, used; // blocks; the one in use, and how far
+    size_t taken, most;          // bytes since the last reset, and before it
     struct {
         char *memory;
         size_t bytes;
@@ -19,7 +20,7 @@ typedef struct lm_arena {
 } lm_arena;
 
 typedef struct lm_arena_mark {
-    size_t current, used;
+    size_t current, used, taken;
 } lm_arena_mark;
 
 // NULL where the limit does not allow it. Aligned to 256 bytes, not cleared.
@@ -27,6 +28,8 @@ void *lm_arena_take(lm_arena *arena, size_t bytes);
 // Everything taken since the mark is given back.
 lm_arena_mark lm_arena_now(const lm_arena *arena);
 void lm_arena_return(lm_arena *arena, lm_arena_mark mark);
+// Everything is given back, and the blocks become one, as large as what was taken at most.
+void lm_arena_reset(lm_arena *arena);
 void lm_arena_free(lm_arena *arena);
 
 #endif

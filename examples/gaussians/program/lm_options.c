@@ -18,6 +18,7 @@ lm_options lm_options_default(void) {
 void lm_options_list(lm_options *o, option_spec *table) {
     static const char *const forms[] = {"free", "cached", NULL};
     static const char *const objectives[] = {"l1-ssim", "l2", NULL};
+    static const char *const ssims[] = {"full", "centre", NULL};
     static const char *const choices[] = {"random", "strided", NULL};
     const option_spec options[LM_OPTIONS] = {
         {OPTION_INT, "lm-steps", 0, &o->steps, 1, 100000, NULL, "steps of Levenberg-Marquardt"},
@@ -32,6 +33,8 @@ void lm_options_list(lm_options *o, option_spec *table) {
         {OPTION_REAL, "lm-memory", 0, &o->memory, 0, 1e6, NULL,
          "GiB on the device that it may take; smaller subsets where it must; 0: no limit"},
         {OPTION_CHOICE, "lm-objective", 0, &o->objective, 0, 0, objectives, "what is made small"},
+        {OPTION_CHOICE, "lm-ssim", 0, &o->ssim, 0, 0, ssims,
+         "SSIM's gradient by all pixels of its window or by the one in its centre"},
         {OPTION_REAL, "lm-damping", 0, &o->damping, 0, 1e6, NULL,
          "of the first step; halved after a good one, doubled after one that is undone"},
         {OPTION_REAL, "lm-units", 0, &o->unit_weight, 0, 1e6, NULL,
@@ -50,11 +53,13 @@ lm_settings lm_settings_from(const lm_options *o) {
                          .form = (lm_form)o->form,
                          .memory = (size_t)(o->memory * 0x1p30),
                          .objective = (gs_lm_objective)o->objective,
+                         .centre_only = o->ssim == 1,
                          .epsilon = (float)o->epsilon,
                          .damping = o->damping,
                          .unit_weight = (float)o->unit_weight,
                          .least_damping = fmin(1e-4, o->damping),
                          .most_damping = fmax(1e4, o->damping),
+                         .least_gain = 1e-5,
                          .reduction = GS_TREE};
 }
 
@@ -64,4 +69,20 @@ void lm_step_print(const lm_step *step) {
            (long long)step->step, step->before, step->after, (long long)step->images,
            (long long)step->subsets, step->gamma, step->damping, step->gain, step->kept ? "" : ", undone",
            step->seconds);
+}
+
+static bool print_step(void *context, const lm_step *step, fault *why) {
+    (void)context;
+    (void)why;
+    lm_step_print(step);
+    return true;
+}
+
+bool lm_finish_training(const gs_gaussians *gaussians, const target_view *views, size_t view_count,
+                        const lm_options *options, const float background[3], uint64_t seed, fault *why) {
+    const lm_observer observer = {print_step, NULL};
+    lm_settings settings = lm_settings_from(options);
+    settings.seed = seed;
+    for (int channel = 0; channel < 3; channel++) settings.background[channel] = background[channel];
+    return finish_lm(gaussians, views, view_count, &settings, &observer, why);
 }

@@ -9,16 +9,19 @@
 typedef struct lm_options {
     int64_t steps, pcg_iterations, batch, batches;
     double memory, damping, unit_weight, epsilon; // memory: GiB
-    int form, objective, choice;
+    int form, objective, choice, ssim;
 } lm_options;
 
-enum { LM_OPTIONS = 11 };
+enum { LM_OPTIONS = 12 };
 
 lm_options lm_options_default(void);
 // LM_OPTIONS entries for a table.
 void lm_options_list(lm_options *options, option_spec *table);
 // Without background, seed and reduction.
 lm_settings lm_settings_from(const lm_options *options);
+// The last part of `splat train --finish lm`: finish_lm with a line on stdout for every step.
+bool lm_finish_training(const gs_gaussians *gaussians, const target_view *views, size_t view_count,
+                        const lm_options *options, const float background[3], uint64_t seed, fault *why);
 // One line on stdout.
 void lm_step_print(const lm_step *step);
 

@@ -10,14 +10,32 @@ static size_t pixels_of(const gs_camera *camera) {
 void lm_scene_close(lm_scene *s) {
     device_buffer *const all[] = {&s->bin,           &s->color,    &s->change, &s->tangents,
                                   &s->moments,       &s->squares,  &s->cache,  &s->splats,
-                                  &s->transmittance, &s->consumed, &s->result};
+                                  &s->transmittance, &s->consumed, &s->result, &s->loss};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_free(all[i]);
+}
+
+void lm_scene_reserve(lm_scene *s, const gs_camera *camera) {
+    const size_t count = (size_t)s->gaussians->count, pixels = pixels_of(camera);
+    size_t cache, loss;
+    GS_CHECK(gs_loss_workspace(camera->width, camera->height, &loss));
+    GS_CHECK(gs_lm_cache_workspace(s->gaussians->count, &cache));
+    device_buffer_reserve(&s->color, 3 * pixels * sizeof(float));
+    device_buffer_reserve(&s->transmittance, pixels * sizeof(float));
+    device_buffer_reserve(&s->consumed, pixels * sizeof(uint32_t));
+    device_buffer_reserve(&s->change, 4 * pixels * sizeof(float));
+    device_buffer_reserve(&s->loss, loss);
+    device_buffer_reserve(&s->splats, count * sizeof(gs_splat));
+    device_buffer_reserve(&s->tangents, count * GS_LM_TANGENT_STRIDE * sizeof(float));
+    device_buffer_reserve(&s->moments, count * GS_MOMENTS_STRIDE * sizeof(float));
+    device_buffer_reserve(&s->squares, count * GS_LM_SQUARES_STRIDE * sizeof(float));
+    device_buffer_reserve(&s->cache, s->form == LM_CACHED ? cache : 0);
+    device_buffer_reserve(&s->result, 3 * sizeof(double));
 }
 
 size_t lm_scene_bytes(const lm_scene *s) {
     return s->bin.bytes + s->color.bytes + s->change.bytes + s->tangents.bytes + s->moments.bytes +
            s->squares.bytes + s->cache.bytes + s->splats.bytes + s->transmittance.bytes + s->consumed.bytes +
-           s->result.bytes;
+           s->result.bytes + s->loss.bytes;
 }
 
 // Projects, bins and renders: lists point into the scene's workspace.
@@ -59,6 +77,18 @@ double lm_picture_objective(lm_scene *s, const target_view *target) {
     return residuals(s, target, image.color, NULL, NULL);
 }
 
+// The whole gradient in place of that by the residuals' slopes: n (loss + epsilon) is the sum of squares.
+static void replace_gradient(lm_scene *s, const target_view *target, const float *color, float *gradient) {
+    const int32_t width = target->camera.width, height = target->camera.height;
+    const int64_t values = 3 * (int64_t)pixels_of(&target->camera);
+    size_t bytes;
+    GS_CHECK(gs_loss_workspace(width, height, &bytes));
+    GS_CHECK(gs_loss(color, target->pixels, width, height, device_buffer_reserve(&s->loss, bytes), bytes,
+                     device_buffer_reserve(&s->result, 3 * sizeof(double)), gradient, NULL));
+    GS_CHECK(gs_lm_add(gradient, (float)((double)values / 2 - 1), gradient, values, NULL));
+    lm_clock_mark(s->clock, LM_PICTURES);
+}
+
 // A copy of what lies in the scene's workspace, which the next view overwrites; NULL where there is no room.
 static void *keep(lm_arena *arena, const void *from, size_t bytes) {
     void *to = lm_arena_take(arena, bytes);
@@ -95,10 +125,11 @@ static bool open_in(lm_view *v, lm_scene *s, lm_arena *arena, double *objective)
     v->splats = lm_arena_take(arena, (size_t)s->gaussians->count * sizeof(gs_splat));
     v->weight = lm_arena_take(arena, 3 * pixels * sizeof(float));
     v->gradient = lm_arena_take(arena, 3 * pixels * sizeof(float));
-    v->image = (gs_image){.color = device_buffer_reserve(&s->color, 3 * pixels * sizeof(float)),
+    v->image = (gs_image){.color = lm_arena_take(arena, 3 * pixels * sizeof(float)),
                           .transmittance = lm_arena_take(arena, pixels * sizeof(float)),
                           .consumed = lm_arena_take(arena, pixels * sizeof(uint32_t))};
-    if (!v->splats || !v->weight || !v->gradient || !v->image.transmittance || !v->image.consumed)
+    if (!v->splats || !v->weight || !v->gradient || !v->image.color || !v->image.transmittance ||
+        !v->image.consumed)
         return false;
     render(s, camera, v->splats, &v->image, &v->lists);
     const size_t tiles = (size_t)v->lists.tiles_x * (size_t)v->lists.tiles_y;
@@ -110,6 +141,8 @@ static bool open_in(lm_view *v, lm_scene *s, lm_arena *arena, double *objective)
         if (!v->lists.tile_order) return false;
     }
     *objective = residuals(s, v->target, v->image.color, v->weight, v->gradient);
+    if (s->objective == GS_LM_L1_SSIM && !s->centre_only)
+        replace_gradient(s, v->target, v->image.color, v->gradient);
     return s->form == LM_FREE || build_cache(v, s, arena);
 }
 

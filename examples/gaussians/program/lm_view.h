@@ -22,25 +22,28 @@ typedef struct lm_scene {
     float background[3];
     gs_lm_objective objective;
     float epsilon;
+    bool centre_only; // SSIM's slope by the pixel's own colour alone in the gradient too, not in J^T J only
     gs_reduction reduction;
     int threshold;
     lm_form form;
     lm_clock *clock;
     int64_t pair_capacity;
     device_buffer bin, color, change, tangents, moments, squares, cache, splats, transmittance, consumed,
-        result;
+        result, loss;
 } lm_scene;
 
 typedef struct lm_view {
     const target_view *target;
     gs_splat *splats;
     gs_lists lists;
-    gs_image image; // without its colour
+    gs_image image;
     float *weight, *gradient;
     gs_lm_cache cached;
 } lm_view;
 
 void lm_scene_close(lm_scene *scene);
+// Takes the memory that views of this size need; what is left to grow is binning, by its pairs.
+void lm_scene_reserve(lm_scene *scene, const gs_camera *camera);
 size_t lm_scene_bytes(const lm_scene *scene); // of its memory
 
 // The sum of squared residuals at the Gaussians' present values. Waits.
@@ -50,14 +53,14 @@ double lm_picture_objective(lm_scene *scene, const target_view *target);
 // is as before. *objective: the sum of squared residuals.
 bool lm_view_open(lm_view *view, lm_scene *scene, const target_view *target, lm_arena *arena,
                   double *objective);
-// product = J^T R^T (values of the residuals)
+// product = half the gradient of the sum of squared residuals
 void lm_view_gradient(const lm_view *view, lm_scene *scene, const gs_gaussians *product);
 // diagonal += diag(J^T J)
 void lm_view_add_diagonal(const lm_view *view, lm_scene *scene, const gs_gaussians *diagonal);
 // product = J^T J direction
 void lm_view_product(const lm_view *view, lm_scene *scene, const gs_gaussians *direction,
                      const gs_gaussians *product);
-// sums[0] += residuals^T J direction, sums[1] += |J direction|^2; on the device.
+// sums[0] += that gradient^T direction, sums[1] += |J direction|^2; on the device.
 void lm_view_add_model(const lm_view *view, lm_scene *scene, const gs_gaussians *direction, double *sums);
 
 #endif

@@ -6,6 +6,7 @@
 #include "device.h"
 #include "device_gaussians.h"
 #include "finite.h"
+#include "lm_options.h"
 #include "ply.h"
 #include "quality.h"
 #include "random_points.h"
@@ -29,6 +30,8 @@ typedef struct train_options {
     int reduction;
     bool antialias, exposure, reproducible;
     density_options density;
+    bool finish_by_lm;
+    lm_options lm;
     const option_spec *table; // of all of them
 } train_options;
 
@@ -223,6 +226,9 @@ static bool train_and_write(const train_options *options, const split *parts, gs
         run_log_start(&all.log, state);
         done = train_watched(state, parts, settings, &all, &report, asked, why);
     }
+    if (done && !*asked && options->finish_by_lm)
+        done = lm_finish_training(&state->gaussians, parts->views, parts->training, &options->lm,
+                                  settings->background, settings->seed, why);
     if (done && !*asked)
         done = fetch_gaussians(host, &state->gaussians, why) && ply_write(options->output, host, why) &&
                run_log_finish(&all.log, state, &report, why) &&
@@ -357,7 +363,10 @@ int train_command(int argc, char **argv) {
                              .holdout = 8,
                              .sh_degree = GS_MAX_SH_DEGREE,
                              .reduction = GS_REDUCTIONS,
-                             .density = density_options_default()};
+                             .density = density_options_default(),
+                             .lm = lm_options_default()};
+    static const char *const finishes[] = {"none", "lm", NULL};
+    int finish = 0;
     const option_spec general[] = {
         {OPTION_TEXT, "output", 'o', &options.output, 0, 0, NULL, "the PLY file to write; required"},
         {OPTION_INT, "downscale", 0, &options.downscale, 1, 64, NULL, "divide pictures by this, both ways"},
@@ -401,12 +410,15 @@ int train_command(int argc, char **argv) {
          "most"},
         {OPTION_INT, "eval-every", 0, &options.eval_every, 0, 10000000, NULL,
          "measure the held-out views every so many steps, for --log and --report; 0: at the end only"},
+        {OPTION_CHOICE, "finish", 0, &finish, 0, 0, finishes,
+         "lm: after the iterations, steps of Levenberg-Marquardt on the same views"},
         {.kind = OPTION_END}};
     enum { GENERAL = sizeof general / sizeof *general };
-    option_spec table[DENSITY_OPTIONS + GENERAL];
+    option_spec table[DENSITY_OPTIONS + LM_OPTIONS + GENERAL];
     memcpy(table, general, sizeof general);
     density_options_list(&options.density, table + GENERAL - 1);
-    table[DENSITY_OPTIONS + GENERAL - 1] = general[GENERAL - 1];
+    lm_options_list(&options.lm, table + GENERAL - 1 + DENSITY_OPTIONS);
+    table[DENSITY_OPTIONS + LM_OPTIONS + GENERAL - 1] = general[GENERAL - 1];
     const command_spec command = {
         "splat train",
         "DATA -o OUT.ply [options]",
@@ -420,6 +432,7 @@ int train_command(int argc, char **argv) {
         "  splat train data/fern -o fern.ply --eval-every 500 --log fern.jsonl --report fern-report\n"
         "  splat train data/fern -o fern.ply --checkpoint-every 1000\n"
         "  splat train data/fern -o fern.ply --checkpoint-every 1000 --resume fern.ply.checkpoint\n"
+        "  splat train data/fern -o fern.ply --finish lm --lm-steps 20\n"
         "  splat train data/fern -o fern.ply --downscale 8 --iterations 30 --reduce atomic\n",
         table,
         1,
@@ -427,10 +440,15 @@ int train_command(int argc, char **argv) {
     int code;
     if (!read_command_line(&command, argc, argv, &options.data, &code)) return code;
     options.table = table;
+    options.finish_by_lm = finish == 1;
     fault why;
     float background[3];
     if (options.density.kind == DENSITY_MCMC && options.density.most_gaussians == 0) {
         fail(&why, "--density mcmc needs a --max-gaussians other than 0");
+        return report_misuse(&command, &why);
+    }
+    if (options.finish_by_lm && (options.antialias || options.exposure)) {
+        fail(&why, "--finish lm excludes --antialias and --exposure");
         return report_misuse(&command, &why);
     }
     if (!options.output) {

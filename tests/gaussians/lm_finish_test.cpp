@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+// Steps of Levenberg-Marquardt as training takes them: they lower the objective, are undone to the byte where
+// they do not, and keep to the memory they are given.
+#include "device_vector.h"
+extern "C" {
+#include "device_gaussians.h"
+#include "finish_lm.h"
+#include "lm_options.h"
+#include "ply.h"
+}
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+namespace {
+
+// Five cameras before a cloud of grey Gaussians, and pictures of coloured stripes.
+class problem {
+  public:
+    problem() {
+        const int width = 24, height = 20;
+        fault why;
+        EXPECT_TRUE(gaussians_allocate(&host, 60, 1, &why)) << why.text;
+        for (int64_t i = 0; i < host.count; i++) {
+            const float column = float(i % 10), row = float(i / 10);
+            const float mean[3] = {0.2f * (column - 4.5f), 0.25f * (row - 2.5f),
+                                   3 + 0.1f * std::sin(float(i))};
+            const float quaternion[4] = {1, 0.1f * column, -0.1f * row, 0.05f};
+            std::memcpy(host.mean + 3 * i, mean, sizeof mean);
+            std::memcpy(host.quaternion + 4 * i, quaternion, sizeof quaternion);
+            for (int k = 0; k < 3; k++) host.log_scale[3 * i + k] = -2 + 0.1f * float(k);
+            host.opacity_logit[i] = 0.5f * std::cos(float(i));
+            for (int k = 0; k < 12; k++) host.sh[12 * i + k] = 0;
+        }
+        for (int v = 0; v < 5; v++) {
+            gs_camera camera = {width, height, 20, 21, 12.5f, 9.5f, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {}, 0.2f};
+            camera.translation[0] = 0.1f * float(v - 2);
+            image picture;
+            EXPECT_TRUE(image_allocate(&picture, width, height, 3, &why)) << why.text;
+            for (int i = 0; i < width * height; i++)
+                for (int c = 0; c < 3; c++)
+                    picture.pixels[3 * i + c] =
+                        uint8_t(127 + 100 * std::sin(0.4 * (i % width + 2 * v) + 0.3 * c * (i / width)));
+            pictures.push_back(picture);
+            cameras.push_back(camera);
+        }
+        for (size_t v = 0; v < pictures.size(); v++) {
+            target_view view;
+            EXPECT_TRUE(target_view_open(&view, &cameras[v], &pictures[v], &why)) << why.text;
+            views.push_back(view);
+        }
+        device = device_gaussians_allocate(host.count, host.sh_degree);
+        device_gaussians_upload(&device, &host);
+    }
+    ~problem() {
+        device_gaussians_free(&device);
+        gaussians_free(&host);
+        for (target_view &view : views) target_view_close(&view);
+        for (image &picture : pictures) image_free(&picture);
+    }
+    problem(const problem &) = delete;
+    problem &operator=(const problem &) = delete;
+
+    bool finish(const lm_settings &settings) {
+        steps.clear();
+        const lm_observer observer = {[](void *context, const lm_step *step, fault *) {
+                                          static_cast<std::vector<lm_step> *>(context)->push_back(*step);
+                                          return true;
+                                      },
+                                      &steps};
+        return finish_lm(&device, views.data(), views.size(), &settings, &observer, &why);
+    }
+    std::vector<char> bytes() const {
+        std::vector<char> out(device_gaussians_bytes(device.count, device.sh_degree));
+        device_download(out.data(), device.mean, out.size());
+        return out;
+    }
+
+    gs_gaussians host = {}, device = {};
+    std::vector<gs_camera> cameras;
+    std::vector<image> pictures;
+    std::vector<target_view> views;
+    std::vector<lm_step> steps;
+    fault why = {};
+};
+
+lm_settings settings_with(int64_t steps, lm_form form) {
+    const lm_options options = lm_options_default();
+    lm_settings settings = lm_settings_from(&options);
+    settings.steps = steps;
+    settings.form = form;
+    return settings;
+}
+
+TEST(lm_finish, steps_lower_the_objective) {
+    for (const gs_lm_objective objective : {GS_LM_L1_SSIM, GS_LM_L2}) {
+        problem p;
+        lm_settings settings = settings_with(4, LM_FREE);
+        settings.objective = objective;
+        ASSERT_TRUE(p.finish(settings)) << p.why.text;
+        ASSERT_EQ(p.steps.size(), 4u);
+        int kept = 0;
+        for (const lm_step &step : p.steps) {
+            kept += step.kept;
+            EXPECT_TRUE(!step.kept || step.after < step.before) << step.step;
+            EXPECT_EQ(step.images, 5);
+            EXPECT_EQ(step.subsets, 1);
+        }
+        EXPECT_GE(kept, 3);
+        // Each begins where the one before it ended.
+        for (size_t i = 1; i < 4; i++)
+            EXPECT_NEAR(p.steps[i].before, p.steps[i - 1].kept ? p.steps[i - 1].after : p.steps[i - 1].before,
+                        1e-6 * p.steps[i].before);
+        EXPECT_LT(p.steps[3].after, (objective == GS_LM_L2 ? 0.5 : 0.9) * p.steps[0].before);
+        EXPECT_EQ(p.steps[1].damping, settings.damping / 2);
+    }
+}
+
+TEST(lm_finish, a_step_that_gains_too_little_is_undone_to_the_byte) {
+    problem p;
+    lm_settings settings = settings_with(2, LM_FREE);
+    settings.least_gain = 1e9;
+    const std::vector<char> before = p.bytes();
+    ASSERT_TRUE(p.finish(settings)) << p.why.text;
+    EXPECT_FALSE(p.steps[1].kept);
+    EXPECT_EQ(p.steps[1].damping, 2 * settings.damping);
+    EXPECT_EQ(p.bytes(), before);
+}
+
+TEST(lm_finish, the_cached_form_takes_the_same_step) {
+    problem free, cached;
+    ASSERT_TRUE(free.finish(settings_with(1, LM_FREE))) << free.why.text;
+    ASSERT_TRUE(cached.finish(settings_with(1, LM_CACHED))) << cached.why.text;
+    EXPECT_EQ(free.steps[0].before, cached.steps[0].before);
+    EXPECT_NEAR(free.steps[0].after, cached.steps[0].after, 1e-4 * free.steps[0].after);
+}
+
+TEST(lm_finish, subsets_are_combined) {
+    for (const bool strided : {false, true}) {
+        problem p;
+        lm_settings settings = settings_with(2, LM_CACHED);
+        settings.batch = 2;
+        settings.batches = 2;
+        settings.strided = strided;
+        ASSERT_TRUE(p.finish(settings)) << p.why.text;
+        for (const lm_step &step : p.steps) {
+            EXPECT_EQ(step.images, 4);
+            EXPECT_EQ(step.subsets, 2);
+            EXPECT_TRUE(step.kept);
+            EXPECT_LT(step.after, step.before);
+        }
+    }
+}
+
+TEST(lm_finish, keeps_to_its_memory) {
+    lm_settings settings = settings_with(1, LM_CACHED);
+    settings.pcg_iterations = 1;
+    size_t subsets = 1;
+    for (settings.memory = 2 << 20; subsets < 3; settings.memory = settings.memory * 3 / 4) {
+        problem less;
+        ASSERT_TRUE(less.finish(settings)) << less.why.text << ", " << settings.memory << " bytes";
+        EXPECT_LE(less.steps[0].bytes, settings.memory);
+        subsets = size_t(less.steps[0].subsets);
+        EXPECT_TRUE(less.steps[0].kept);
+    }
+    EXPECT_GT(subsets, 1u);
+    problem none;
+    settings.memory = 1000;
+    EXPECT_FALSE(none.finish(settings));
+    EXPECT_NE(std::string(none.why.text).find("memory allowed"), std::string::npos) << none.why.text;
+}
+
+TEST(lm_finish, antialiased_scenes_are_refused) {
+    problem p;
+    p.device.antialias = 1;
+    EXPECT_FALSE(p.finish(settings_with(1, LM_FREE)));
+    EXPECT_NE(std::string(p.why.text).find("antialiased"), std::string::npos) << p.why.text;
+}
+
+} // namespace
