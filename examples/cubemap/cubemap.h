@@ -24,8 +24,7 @@ extern "C" {
 #endif
 
 enum {
-    CUBEMAP_MAX_SIZE = 4096, // texels of a face, both ways
-    CUBEMAP_MAX_LEVELS = 13
+    CUBEMAP_MAX_SIZE = 2048 // texels of a face, both ways: six faces below each other are still an image
 };
 
 // Texel (i, j) of face f of level l has the number
@@ -46,7 +45,8 @@ typedef struct cubemap_frame {
     // Memory of cubemap_frame_open:
     int levels, texels;    // down to faces of one texel; of all levels
     float *corner;         // [triangles][3][3]: vertices, camera
-    float *sample;         // [height][width][4]: mirror direction, world, and level of detail; -1: no mesh
+    float *sample;         // [height][width][4]: mirror direction, world, length 1, and level of detail, -1:
+                           // nothing is mirrored
     float *texel;          // [texels][3]: level 0 is what is trained, the others follow from it
     float *color;          // [3][height][width]
     float *color_gradient; // [3][height][width]: from the loss
@@ -60,7 +60,8 @@ void cubemap_frame_close(cubemap_frame *frame); // not the mesh
 // Writes corner.
 void cubemap_project(const cubemap_frame *frame);
 // Writes sample, from the closest triangle on each pixel's ray; of equally close ones the one of the least
-// index. Cost: every tile looks at every triangle.
+// index. Nothing is mirrored where there is none, or where its normals cancel out. Cost: every tile looks at
+// every triangle.
 void cubemap_raster(const cubemap_frame *frame);
 // Writes the texels of levels 1, 2, ...: each the mean of four of the level below.
 void cubemap_reduce_levels(const cubemap_frame *frame);
@@ -76,8 +77,8 @@ void cubemap_gather_levels(const cubemap_frame *frame, float *gradient);
 
 // One step of Adam on level 0; step = 1, 2, ... Gradient and moments: [6][size][size][3]; the moments start
 // as zeros.
-void cubemap_adam(const cubemap_frame *frame, float *gradient, float *first_moment, float *second_moment,
-                  float rate, int64_t step);
+void cubemap_adam(const cubemap_frame *frame, const float *gradient, float *first_moment,
+                  float *second_moment, float rate, int64_t step);
 
 #ifdef __cplusplus
 }

@@ -30,9 +30,10 @@ bool face_file_read(const char *path, float **texel, int *size, fault *why) {
     bool done = is_a_cubemap(&picture);
     if (!done)
         fail(why,
-             "%s: %d x %d pixels are not six square faces, one below the other, with sides of a power of two "
-             "up to %d",
-             path, picture.width, picture.height, CUBEMAP_MAX_SIZE);
+             "%s: %d x %d pixels with %d channels are not six square faces of three, one below the other, "
+             "with "
+             "sides of a power of two up to %d",
+             path, picture.width, picture.height, picture.channels, CUBEMAP_MAX_SIZE);
     if (done && !(*texel = malloc(values * sizeof **texel))) done = fail(why, "%s: no memory for it", path);
     for (size_t k = 0; done && k < values; k++) (*texel)[k] = (float)picture.pixels[k] / 255;
     *size = picture.width;

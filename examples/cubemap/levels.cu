@@ -53,8 +53,8 @@ void cubemap_gather_levels(const cubemap_frame *frame, float *gradient) {
                         gather_levels_kernel, *frame, gradient));
 }
 
-void cubemap_adam(const cubemap_frame *frame, float *gradient, float *first_moment, float *second_moment,
-                  float rate, int64_t step) {
+void cubemap_adam(const cubemap_frame *frame, const float *gradient, float *first_moment,
+                  float *second_moment, float rate, int64_t step) {
     const int64_t count = int64_t(18) * frame->size * frame->size;
     DEVICE_CHECK(adam_step({frame->texel, gradient, first_moment, second_moment, count, 1, 1, rate, rate},
                            step, NULL));

@@ -30,7 +30,8 @@ static bool read_vertex(reader *r, const char *rest, fault *why) {
     for (int i = 0; i < 3; i++) {
         char *end;
         grown[r->vertices][i] = strtof(rest, &end);
-        if (end == rest) return complain(r, "a vertex needs three numbers", why);
+        if (end == rest || (*end != '\0' && !strchr(" \t", *end)))
+            return complain(r, "a vertex needs three numbers", why);
         if (!isfinite(grown[r->vertices][i])) return complain(r, "a number is not finite", why);
         rest = end;
     }
@@ -56,7 +57,7 @@ static bool read_corner(reader *r, const char **rest, int *vertex, fault *why) {
 static bool read_face(reader *r, const char *rest, fault *why) {
     int first = 0, last = 0, count = 0;
     for (rest += strspn(rest, " \t"); *rest != '\0'; rest += strspn(rest, " \t"), count++) {
-        int vertex;
+        int vertex = 0;
         if (!read_corner(r, &rest, &vertex, why)) return false;
         if (count == 0) first = vertex;
         if (count >= 2) {

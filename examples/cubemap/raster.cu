@@ -54,12 +54,14 @@ __global__ void __launch_bounds__(THREADS) project_kernel(cubemap_frame f) {
 struct cone {
     float3 edge[3];
     float volume;
+    float nearest, farthest; // depths of its corners
 };
 
 __device__ cone cone_of(const float *corner, int triangle) {
     const float *from = corner + 9 * int64_t(triangle);
     const float3 a = load3(from), b = load3(from + 3), c = load3(from + 6);
-    cone out = {{cross(b, c), cross(c, a), cross(a, b)}, 0};
+    cone out = {
+        {cross(b, c), cross(c, a), cross(a, b)}, 0, fminf(a.z, fminf(b.z, c.z)), fmaxf(a.z, fmaxf(b.z, c.z))};
     out.volume = dot(a, out.edge[0]);
     return out;
 }
@@ -68,9 +70,11 @@ __device__ cone cone_of(const float *corner, int triangle) {
 // triangles that share it.
 __device__ float depth_at(const cone &c, const float3 &ray) {
     const float a = side(c.edge[0], ray), b = side(c.edge[1], ray), g = side(c.edge[2], ray);
-    if (!((a >= 0 && b >= 0 && g >= 0) || (a <= 0 && b <= 0 && g <= 0))) return 0;
-    const float depth = c.volume / (a + b + g);
-    return depth > near_limit ? depth : 0; // also if it is NaN
+    const float sum = a + b + g;
+    if (!((a >= 0 && b >= 0 && g >= 0) || (a <= 0 && b <= 0 && g <= 0)) || sum == 0) return 0;
+    // Of a triangle that is seen edge-on the quotient is rounding alone, but it lies between its corners.
+    const float depth = fminf(fmaxf(c.volume / sum, c.nearest), c.farthest);
+    return depth > near_limit ? depth : 0;
 }
 
 // Whether a ray of the tile may meet the triangle: false only if all its corners are behind one plane of the
@@ -89,14 +93,13 @@ __device__ bool reaches(const float *corner, int triangle, const float3 &first, 
     return !(left || right || above || below);
 }
 
-// A direction of any length: the ray, mirrored at the triangle's plane there, with interpolated normals.
+// Where the ray goes on to, in the world, as long as the ray: mirrored at the triangle with interpolated
+// normals, which may point either way. NaN where they cancel out.
 __device__ float3 mirrored(const cubemap_frame &f, int triangle, const cone &c, const float3 &ray) {
-    const float weight[3] = {side(c.edge[0], ray), side(c.edge[1], ray), side(c.edge[2], ray)};
-    const float sign = weight[0] + weight[1] + weight[2] < 0 ? -1.0f : 1.0f;
     float3 n = make_float3(0, 0, 0);
     for (int k = 0; k < 3; ++k) {
         const float3 at = load3(f.surface.normal + 3 * int64_t(f.surface.corner[3 * int64_t(triangle) + k]));
-        const float w = sign * weight[k] / sqrtf(dot(at, at));
+        const float w = side(c.edge[k], ray) / sqrtf(dot(at, at));
         n = make_float3(fmaf(w, at.x, n.x), fmaf(w, at.y, n.y), fmaf(w, at.z, n.z));
     }
     const float *r = f.camera.rotation;
@@ -151,6 +154,7 @@ __global__ void __launch_bounds__(tile_threads) raster_kernel(cubemap_frame f) {
     // middle of a face of level 0 they are 2 / size apart.
     const cone c = cone_of(f.corner, closest);
     const float3 here = unit(mirrored(f, closest, c, ray));
+    if (!(dot(here, here) > 0)) return;
     const float pixel = 1 / f.camera.focal;
     const float3 across = unit(mirrored(f, closest, c, make_float3(ray.x + pixel, ray.y, 1))),
                  down = unit(mirrored(f, closest, c, make_float3(ray.x, ray.y + pixel, 1)));

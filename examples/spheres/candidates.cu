@@ -31,9 +31,9 @@ __device__ void set_plane(float (&plane)[2], float slope, float sign) {
 }
 
 __device__ frustum frustum_of_tile(const pinhole_camera &camera) {
-    const int x = int(blockIdx.x) * SPHERES_TILE, y = int(blockIdx.y) * SPHERES_TILE;
-    const int last_x = min(x + SPHERES_TILE, camera.width) - 1;
-    const int last_y = min(y + SPHERES_TILE, camera.height) - 1;
+    const int x = int(blockIdx.x) * tile_size, y = int(blockIdx.y) * tile_size;
+    const int last_x = min(x + tile_size, camera.width) - 1;
+    const int last_y = min(y + tile_size, camera.height) - 1;
     frustum out;
     set_plane(out.left, (float(x) + 0.5f - camera.center[0]) / camera.focal, 1);
     set_plane(out.right, (float(last_x) + 0.5f - camera.center[0]) / camera.focal, -1);
@@ -86,7 +86,7 @@ __device__ void gather(const sphere_view *views, int first, int last, const frus
 __global__ void __launch_bounds__(tile_threads) candidates_kernel(sphere_frame f) {
     __shared__ candidate_memory candidates;
     __shared__ int filled;
-    const pixel p = pixel_of_thread(f.camera);
+    const tile_pixel p = pixel_of_thread(f.camera);
     const float3 ray = ray_of(f.camera, p.x, p.y);
     const frustum tile = frustum_of_tile(f.camera);
     const int count = int(f.set.count), kept = f.blend.kept;

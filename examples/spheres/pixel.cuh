@@ -1,32 +1,11 @@
 // SPDX-License-Identifier: MIT
-// How a picture is divided among threads, and how a sphere lies to a pixel's ray. A block has a tile of 16 x
-// 16 pixels, each of its warps a patch of 8 x 4.
+// How a sphere lies to a pixel's ray.
 #ifndef SPHERES_PIXEL_CUH
 #define SPHERES_PIXEL_CUH
 
 #include "spheres.h"
-#include <cuda_runtime.h>
+#include "tile_pixel.cuh"
 #include <math.h>
-
-constexpr int tile_threads = SPHERES_TILE * SPHERES_TILE;
-
-struct pixel {
-    int x, y;
-    bool inside;   // the picture
-    int64_t index; // y * width + x
-};
-
-inline dim3 tiles_of(const pinhole_camera &camera) {
-    return dim3(unsigned((camera.width + SPHERES_TILE - 1) / SPHERES_TILE),
-                unsigned((camera.height + SPHERES_TILE - 1) / SPHERES_TILE));
-}
-
-__device__ inline pixel pixel_of_thread(const pinhole_camera &camera) {
-    const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
-    const int x = int(blockIdx.x) * SPHERES_TILE + warp % 2 * 8 + lane % 8;
-    const int y = int(blockIdx.y) * SPHERES_TILE + warp / 2 * 4 + lane / 8;
-    return {x, y, x < camera.width && y < camera.height, int64_t(y) * camera.width + x};
-}
 
 // A direction in the camera's space, of length 1.
 __device__ inline float3 ray_of(const pinhole_camera &camera, int x, int y) {

@@ -34,7 +34,7 @@ struct sample {
     float3 offset;
 };
 
-__device__ sample sample_of(const sphere_frame &f, const pixel &p, const float3 &ray, int j) {
+__device__ sample sample_of(const sphere_frame &f, const tile_pixel &p, const float3 &ray, int j) {
     const int index = f.list[j * (int64_t(f.camera.width) * f.camera.height) + p.index];
     const sphere_view s = f.views[index];
     sample out = {index, s.amplitude, s.radius, 0, {}};
@@ -45,7 +45,7 @@ __device__ sample sample_of(const sphere_frame &f, const pixel &p, const float3 
 
 template <int K>
 __global__ void __launch_bounds__(tile_threads) render_kernel(sphere_frame f) {
-    const pixel p = pixel_of_thread(f.camera);
+    const tile_pixel p = pixel_of_thread(f.camera);
     if (!p.inside) return;
     const float3 ray = ray_of(f.camera, p.x, p.y);
     float total = f.blend.background_weight, sum[K];
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(tile_threads) render_kernel(sphere_frame f) {
 // lists is at its end; those that are done, or outside the picture, are inactive.
 template <int K, typename Commit>
 __global__ void __launch_bounds__(tile_threads) render_backward_kernel(sphere_frame f, Commit commit) {
-    const pixel p = pixel_of_thread(f.camera);
+    const tile_pixel p = pixel_of_thread(f.camera);
     const float3 ray = ray_of(f.camera, p.x, p.y);
     const int64_t plane = int64_t(f.camera.width) * f.camera.height;
     const int length = p.inside ? f.list_length[p.index] : 0;

@@ -24,7 +24,6 @@ extern "C" {
 #endif
 
 enum {
-    SPHERES_TILE = 16,     // pixels, both ways
     SPHERES_MAX_KEPT = 16, // spheres of a pixel
     SPHERES_MAX_CHANNELS = 32,
     SPHERES_MOMENTS = 5 // values that the adjoint sums for a sphere, beside those of its features

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// cubemap bench: what the adjoint costs with every strategy and threshold.
+#include "commands.h"
+#include "device.h"
+#include "l1_loss.h"
+#include "reduction_bench.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct bench_options {
+    view_options of;
+    const char *thresholds, *json;
+    int64_t views, runs;
+    int which;
+} bench_options;
+
+typedef struct bench {
+    const bench_options *options;
+    cubemap_frame frame;
+    float *target; // device: black
+    void *loss;
+    reduction_bench result;
+} bench;
+
+static double prepare(void *context, size_t view) {
+    bench *b = context;
+    cubemap_frame *f = &b->frame;
+    const int64_t pixels = (int64_t)f->camera.width * f->camera.height;
+    f->camera = scene_camera((int)view, f->camera.width, f->camera.height);
+    cubemap_project(f);
+    cubemap_raster(f);
+    cubemap_render(f);
+    l1_loss(f->color, b->target, 3 * pixels, b->loss, f->color_gradient, NULL);
+    return (double)pixels;
+}
+
+static void run(void *context, reduction which, int threshold) {
+    cubemap_render_backward(&((bench *)context)->frame, which, threshold);
+}
+
+static void count_lanes(void *context, lane_histogram *counts) {
+    cubemap_count_lanes(&((bench *)context)->frame, counts);
+}
+
+static void describe(json_writer *json, const void *subject) {
+    const bench *b = subject;
+    json_begin(json, NULL, '{');
+    json_put_text(json, "workload", "cubemap");
+    json_put_text(json, "mesh", b->options->of.mesh);
+    json_put_integer(json, "triangles", b->frame.surface.triangles);
+    json_put_integer(json, "size", b->frame.size);
+    json_put_integer(json, "texels", b->frame.texels);
+    json_put_integer(json, "values", b->frame.sums.values);
+    json_put_integer(json, "width", b->frame.camera.width);
+    json_put_integer(json, "height", b->frame.camera.height);
+    reduction_bench_describe(json, &b->result);
+    json_end(json, '}');
+}
+
+static bool measure(const bench_options *options, const bench_settings *settings, const mesh *host,
+                    fault *why) {
+    const int width = (int)options->of.width, height = (int)options->of.height, size = (int)options->of.size;
+    const size_t target_bytes = 3 * (size_t)width * (size_t)height * sizeof(float),
+                 texel_bytes = 18 * (size_t)size * (size_t)size * sizeof(float);
+    float *texel = malloc(texel_bytes);
+    if (!texel) return fail(why, "no memory for faces of %d texels", size);
+    scene_surroundings(size, texel);
+    mesh surface = mesh_upload(host);
+    const pinhole_camera camera = scene_camera(0, width, height);
+    bench b = {.options = options,
+               .frame = cubemap_frame_open(&surface, &camera, size, SCENE_BACKGROUND),
+               .target = device_allocate(target_bytes),
+               .loss = device_allocate(L1_LOSS_BYTES)};
+    device_upload(b.frame.texel, texel, texel_bytes);
+    free(texel);
+    cubemap_reduce_levels(&b.frame);
+    device_clear(b.target, target_bytes);
+    const bench_subject subject = {.context = &b,
+                                   .view_count = (size_t)options->views,
+                                   .prepare = prepare,
+                                   .run = run,
+                                   .count_lanes = count_lanes};
+    bool done = reduction_bench_run(&subject, settings, &b.result, why);
+    if (done && !json_is_stdout(options->json)) {
+        printf("cubemap    %s: %d triangles, faces of %d texels, %d texels in %d levels, %d values a texel\n"
+               "drawn      %lld views of %d x %d, on %s\n\n",
+               options->of.mesh, host->triangles, size, b.frame.texels, b.frame.levels, b.frame.sums.values,
+               (long long)options->views, width, height, device_name());
+        reduction_bench_print(&b.result);
+    }
+    if (done && options->json) done = json_save(options->json, describe, &b, why);
+    reduction_bench_close(&b.result);
+    device_free(b.loss);
+    device_free(b.target);
+    cubemap_frame_close(&b.frame);
+    mesh_close(&surface);
+    return done;
+}
+
+int bench_command(int argc, char **argv) {
+    bench_options options = {.of = view_options_default(),
+                             .thresholds = "0,4,8,16,24",
+                             .views = 1,
+                             .runs = 11,
+                             .which = REDUCTIONS};
+    const option_spec table[] = {
+        MESH_OPTION(&options.of),
+        SIZE_OPTION(&options.of),
+        {OPTION_INT, "views", 0, &options.views, 1, SCENE_VIEWS, NULL, "how many of the cameras"},
+        WIDTH_OPTION(&options.of),
+        HEIGHT_OPTION(&options.of),
+        {OPTION_CHOICE, "reduce", 0, &options.which, 0, 0, reduction_names_and_all(), REDUCE_HELP},
+        {OPTION_TEXT, "thresholds", 0, &options.thresholds, 0, 0, NULL, THRESHOLD_HELP},
+        {OPTION_INT, "repeat", 0, &options.runs, 1, MAX_RUNS, NULL,
+         "runs of everything that is timed, for the median, after one to warm up"},
+        {OPTION_TEXT, "json", 0, &options.json, 0, 0, NULL, JSON_HELP},
+        {.kind = OPTION_END}};
+    const command_spec command = {
+        "cubemap bench",
+        "[options]",
+        "Measures the adjoint of the lookup with every strategy and threshold, and counts what its warps "
+        "meet.\n"
+        "The gradient is that of the L1 loss against a black picture. On a GPU: times by CUDA events, the "
+        "median\nover the runs of a view, then the mean over the views; before each run twice the L2 cache "
+        "is\n"
+        "overwritten. With all strategies a tuner then chooses one, on launches of its own. On the CPU times "
+        "say\nnothing, and instructions are counted instead.",
+        "  cubemap bench\n"
+        "  cubemap bench --mesh torus --size 1024 --views 8 --thresholds 0,4,8,16,24 --json cubemap.json\n"
+        "  cubemap bench --mesh bunny.obj --reduce tree --thresholds 0,33\n",
+        table,
+        0,
+        0};
+    int code;
+    if (!read_command_line(&command, argc, argv, NULL, &code)) return code;
+    fault why;
+    bench_settings settings = {.which = (reduction)options.which, .runs = (int)options.runs};
+    if (!parse_thresholds(options.thresholds, settings.thresholds, &settings.threshold_count, &why) ||
+        !view_options_complete(&options.of, &why))
+        return report_misuse(&command, &why);
+    mesh host = {0};
+    const bool done = json_is_possible(options.json, &why) && view_options_mesh(&options.of, &host, &why) &&
+                      measure(&options, &settings, &host, &why);
+    mesh_free(&host);
+    return done ? EXIT_SUCCESS : report_failure("cubemap", &why);
+}
