@@ -5,6 +5,10 @@
 
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct device_buffer {
     void *memory;
     size_t bytes;
@@ -14,4 +18,7 @@ typedef struct device_buffer {
 void *device_buffer_reserve(device_buffer *buffer, size_t bytes);
 void device_buffer_free(device_buffer *buffer);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

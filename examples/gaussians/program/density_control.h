@@ -8,6 +8,10 @@
 #include "training_state.h"
 #include <stdbool.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum density_kind {
     DENSITY_NONE,     // the Gaussians stay as many as they are
     DENSITY_ADAPTIVE, // clone, split, prune by the screen-space gradient (Kerbl et al. 2023)
@@ -44,4 +48,7 @@ void density_after_adam(density_control *control, const density_settings *settin
                         float mean_rate, const frame *f, training_state *state);
 void density_control_close(density_control *control);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

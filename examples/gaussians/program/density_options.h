@@ -6,6 +6,10 @@
 #include "density_control.h"
 #include "options.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct density_options {
     int kind;
     int64_t from, until, every, most_gaussians, reset_every;
@@ -25,4 +29,7 @@ void density_options_list(density_options *options, option_spec *table);
 void density_start(const density_options *options, bool everywhere, double *opacity, double *size);
 density_settings density_settings_from(const density_options *options, int64_t iterations, double extent);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -10,6 +10,10 @@
 #include "training_state.h"
 #include <signal.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // Plain numbers: two runs with equal settings, views and start do the same.
 typedef struct training_settings {
     int64_t iterations;     // >= 1; learning rates follow it
@@ -59,4 +63,7 @@ bool train(training_state *state, const target_view *views, size_t view_count,
            fault *why);
 void training_report_free(training_report *report); // harmless on {0}
 
+#ifdef __cplusplus
+}
+#endif
 #endif
