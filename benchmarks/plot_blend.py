@@ -3,7 +3,7 @@
 """Draws what benchmarks/blend.sh measured, from the files as benchmarks/trim.py keeps them, and prints its figures as
 Markdown.
 
-    benchmarks/plot_blend.py benchmarks/results -o docs/pictures
+    benchmarks/plot_blend.py benchmarks/results/blend-h200 -o docs/pictures
 """
 import argparse
 import glob

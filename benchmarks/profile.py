@@ -3,8 +3,8 @@
 """Prints what benchmarks/profile.sh wrote as a Markdown table: a row for each counter, a column for each kernel of
 each file, from the kernel's last launch. Keeps the counters of the table as JSON, and reads that as well.
 
-    benchmarks/profile.py before=before.csv after=after.csv -o benchmarks/results/profile.json
-    benchmarks/profile.py benchmarks/results/profile.json
+    benchmarks/profile.py before=before.csv after=after.csv -o benchmarks/results/blend-h200/profile.json
+    benchmarks/profile.py benchmarks/results/blend-h200/profile.json
 """
 import argparse
 import csv

@@ -3,7 +3,7 @@
 """Copies measurements (JSON of splat bench, tuner_check and Google Benchmark) to be kept: medians and spreads without
 the single views and runs, names of files without their folders.
 
-    benchmarks/trim.py build/blend/*.json -o benchmarks/results
+    benchmarks/trim.py build/blend/*.json -o benchmarks/results/blend-h200
 """
 import argparse
 import json
