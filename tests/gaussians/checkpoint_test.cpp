@@ -26,7 +26,7 @@ class checkpoint : public testing::Test {
     const checkpoint_key key = {"--seed 3\n--iterations 700\n", 0x12345678};
     fault why = {};
 
-    static constexpr int64_t count = 5, views = 2;
+    static constexpr int64_t count = 3, views = 1;
     static constexpr int degree = 1;
 
     void SetUp() override {
@@ -133,8 +133,8 @@ TEST_F(checkpoint, brings_back_a_state_of_nothing) {
 TEST_F(checkpoint, every_beginning_is_refused) {
     ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
     const std::string whole = bytes();
-    for (size_t size = 0; size < whole.size(); size++) {
-        put(whole.substr(0, size));
+    for (size_t size = whole.size(); size-- > 0;) {
+        fs::resize_file(path(), size);
         ASSERT_FALSE(reads()) << size;
         EXPECT_CONTAINS(why.text, "truncated");
     }
@@ -147,15 +147,17 @@ TEST_F(checkpoint, every_beginning_is_refused) {
 
 TEST_F(checkpoint, every_flipped_bit_is_refused) {
     ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
-    std::string whole = bytes();
+    const std::string whole = bytes();
+    const auto flip = [&](size_t at, int bits) {
+        std::fstream file(path(), std::ios::binary | std::ios::in | std::ios::out);
+        file.seekp(std::streamoff(at)).put(char(whole[at] ^ bits));
+    };
     for (size_t at = 0; at < whole.size(); at++)
-        for (int bit = at < 64 ? 0 : int(at % 8); bit < (at < 64 ? 8 : int(at % 8) + 1); bit++) {
-            whole[at] = char(whole[at] ^ (1 << bit));
-            put(whole);
+        for (int bit = 0; bit < 8; bit++) {
+            flip(at, 1 << bit);
             ASSERT_FALSE(reads()) << "byte " << at << ", bit " << bit;
-            whole[at] = char(whole[at] ^ (1 << bit));
+            flip(at, 0);
         }
-    put(whole);
     EXPECT_TRUE(reads()) << why.text;
 }
 
