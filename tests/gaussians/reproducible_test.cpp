@@ -241,8 +241,8 @@ TEST_F(reproducible, checkpoints_of_other_runs_and_damaged_ones_are_refused) {
 }
 
 TEST_F(reproducible, what_contradicts_it_is_a_wrong_command_line) {
-    for (const std::vector<std::string> &more :
-         std::vector<std::vector<std::string>>{{"--reduce", "atomic"}, {"--seconds", "3"}}) {
+    for (const std::vector<std::string> &more : std::vector<std::vector<std::string>>{
+             {"--reduce", "atomic"}, {"--seconds", "3"}, {"--finish", "lm"}}) {
         const outcome run = splat(run_of("scene.ply", 4, more));
         EXPECT_EQ(run.code, 2);
         EXPECT_CONTAINS(run.err, "--reproducible");

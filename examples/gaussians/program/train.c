@@ -351,6 +351,8 @@ static bool make_reproducible(train_options *options, fault *why) {
         return fail(why, "--reproducible needs --reduce fixed, not %s",
                     gs_reduction_name((gs_reduction)options->reduction));
     if (options->seconds > 0) return fail(why, "--reproducible and --seconds exclude each other");
+    // Its sums are of floats, by atomics.
+    if (options->finish_by_lm) return fail(why, "--reproducible and --finish lm exclude each other");
     options->reduction = GS_FIXED;
     return true;
 }
