@@ -36,7 +36,7 @@ class Dataset : public testing::Test {
     bool load(int downscale, std::array<float, 3> background = {0, 0, 0}) {
         dataset_free(&got);
         const dataset_options options = {
-            downscale, {background[0], background[1], background[2]}, nullptr, nullptr};
+            downscale, {background[0], background[1], background[2]}, nullptr, nullptr, false};
         return dataset_load(folder.path.c_str(), &options, &got, &why);
     }
     void expect_refusal(const std::string &path, const std::string &part) {
@@ -99,7 +99,7 @@ TEST_F(Dataset, CamerasAreTheSameWithoutPictures) {
     for (int downscale : {1, 2, 6}) {
         ASSERT_TRUE(load(downscale)) << why.text;
         dataset cameras_only;
-        dataset_options options = {downscale, {0, 0, 0}, dataset_no_picture, nullptr};
+        dataset_options options = {downscale, {0, 0, 0}, dataset_no_picture, nullptr, false};
         ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &cameras_only, &why)) << why.text;
         ASSERT_EQ(cameras_only.view_count, got.view_count);
         for (size_t i = 0; i < got.view_count; i++) {
@@ -117,7 +117,7 @@ TEST_F(Dataset, ReadsThePicturesThatAreWanted) {
     auto only = [](size_t index, const char *name, const void *wanted) {
         return index == (name[0] == 'a' ? 0u : 1u) && strcmp(name, static_cast<const char *>(wanted)) == 0;
     };
-    dataset_options options = {1, {0, 0, 0}, only, "a.png"};
+    dataset_options options = {1, {0, 0, 0}, only, "a.png", false};
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &got, &why)) << why.text;
     EXPECT_EQ(got.views[0].picture.width, 7);
     EXPECT_EQ(got.views[1].picture.pixels, nullptr);
@@ -212,7 +212,7 @@ TEST_F(Dataset, RefusesAModelWithoutImages) {
     images.clear();
     write_model();
     expect_refusal(folder / "sparse/0/images.bin", "holds no images");
-    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr};
+    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false};
     EXPECT_FALSE(dataset_load((folder / "none").c_str(), &options, &got, &why));
     EXPECT_TRUE(contains(why, folder / "none: cannot open")) << why.text;
 }

@@ -147,7 +147,7 @@ TEST_F(Transforms, ReadsBlender) {
     write_bytes(folder / "transforms_test.json",
                 "{\"camera_angle_x\":0.5,\"frames\":[" + frame("./test/r_0") + "]}");
     write_bytes(path, "this is not read");
-    const dataset_options options = {1, {1, 1, 0}, nullptr, nullptr};
+    const dataset_options options = {1, {1, 1, 0}, nullptr, nullptr, false};
     dataset data;
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
     ASSERT_EQ(data.view_count, 3u);
@@ -180,8 +180,38 @@ TEST_F(Transforms, ReadsBlender) {
     std::filesystem::remove(folder / "transforms_test.json");
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
     EXPECT_EQ(data.view_count, 2u);
+    EXPECT_EQ(data.views[1].alpha, nullptr);
     dataset_hold_out(&data, 2);
     EXPECT_TRUE(data.views[0].held_out);
+    dataset_free(&data);
+}
+
+// Straightened and downscaled with its picture.
+TEST_F(Transforms, KeepsAlphaIfAsked) {
+    write_picture("a.png", 80, 60, 4, {10, 20, 30, 0});
+    write_picture("b.png", 80, 60, 3, {10, 20, 30, 0});
+    image picture;
+    ASSERT_TRUE(image_read((folder / "a.png").c_str(), &picture, &why)) << why.text;
+    for (int i = 0; i < 80 * 60; i++) picture.pixels[4 * i + 3] = uint8_t(3 * (i % 80));
+    ASSERT_TRUE(image_write_png((folder / "a.png").c_str(), &picture, &why)) << why.text;
+    image_free(&picture);
+    write_bytes(path, ngp + frame("a.png", straight) + "," + frame("b.png", straight) + "]}");
+    const dataset_options options = {2, {1, 0, 0}, nullptr, nullptr, true};
+    dataset data;
+    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
+    ASSERT_EQ(data.view_count, 2u);
+    EXPECT_FALSE(data.cut_out);
+    EXPECT_EQ(data.views[1].alpha, nullptr);
+    const dataset_view &view = data.views[0];
+    ASSERT_NE(view.alpha, nullptr);
+    bool varies = false;
+    for (int i = 0; i < view.picture.width * view.picture.height; i++) {
+        const double open = 1 - view.alpha[i] / 255.0; // the picture says the same: it was put on red
+        EXPECT_NEAR(view.picture.pixels[3 * i], 10 * (1 - open) + 255 * open, 2.5) << i;
+        EXPECT_NEAR(view.picture.pixels[3 * i + 1], 20 * (1 - open), 1.5) << i;
+        varies |= view.alpha[i] != view.alpha[0];
+    }
+    EXPECT_TRUE(varies);
     dataset_free(&data);
 }
 
@@ -199,7 +229,7 @@ TEST_F(Transforms, UndistortsBeforeItDownscales) {
     ASSERT_TRUE(lens_undistort(&got.views[0].optics, &picture, &undistorted, &why)) << why.text;
     EXPECT_NE(memcmp(undistorted.pixels, picture.pixels, 80 * 60 * 3), 0);
     ASSERT_TRUE(image_downscale(&undistorted, 4, &expected, &why)) << why.text;
-    const dataset_options options = {4, {0, 0, 0}, nullptr, nullptr};
+    const dataset_options options = {4, {0, 0, 0}, nullptr, nullptr, false};
     dataset data;
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
     const dataset_view &view = data.views[0];
@@ -382,7 +412,7 @@ TEST_F(Transforms, NamesTheFileOfASplit) {
 TEST_F(Transforms, RefusesPicturesOfAnotherSize) {
     write_picture("a.png", 80, 61, 3, {1, 2, 3, 0});
     write_bytes(path, ngp + frame("a") + "]}");
-    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr};
+    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false};
     dataset data;
     EXPECT_FALSE(dataset_load(folder.path.c_str(), &options, &data, &why));
     EXPECT_TRUE(contains(why, folder / "a.png: the picture has 80 x 61 pixels, its camera 80 x 60"))

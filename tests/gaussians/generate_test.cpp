@@ -22,7 +22,7 @@ TEST_F(generate, is_data_of_an_object) {
     make("data");
     dataset data;
     fault why;
-    const dataset_options loading = {1, {1, 1, 1}, nullptr, nullptr};
+    const dataset_options loading = {1, {1, 1, 1}, nullptr, nullptr, false};
     ASSERT_TRUE(dataset_load(at("data").c_str(), &loading, &data, &why)) << why.text;
     ASSERT_EQ(data.view_count, 8u);
     EXPECT_TRUE(data.cut_out);
@@ -47,6 +47,20 @@ TEST_F(generate, is_data_of_an_object) {
     }
     EXPECT_EQ(held_out, 2u);
     dataset_free(&data);
+}
+
+TEST_F(generate, is_trained_on_before_any_background) {
+    make("data");
+    const auto train = [&](const char *to, std::vector<std::string> more) {
+        more.insert(more.begin(), {"train", at("data"), "-o", at(to), "--random", "200", "--iterations", "20",
+                                   "--reproducible"});
+        const outcome run = splat(more);
+        EXPECT_EQ(run.code, 0) << run.err;
+        return contents(at(to));
+    };
+    const std::string fixed = train("fixed.ply", {}), random = train("random.ply", {"--random-background"});
+    EXPECT_NE(fixed, random);
+    EXPECT_EQ(random, train("again.ply", {"--random-background"}));
 }
 
 TEST_F(generate, shows_its_scene) {

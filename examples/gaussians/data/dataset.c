@@ -16,6 +16,7 @@ void dataset_free(dataset *data) {
     for (size_t i = 0; i < data->view_count; i++) {
         free(data->views[i].name);
         image_free(&data->views[i].picture);
+        free(data->views[i].alpha);
     }
     free(data->views);
     free(data->points);
@@ -39,6 +40,23 @@ static void put_on(const float background[3], image *picture) {
                                                    255.0f * background[c] * (1.0f - alpha) + 0.5f);
     }
     picture->channels = 3;
+}
+
+// The alpha channel as a gray picture, so that what is done to pictures can be done to it.
+static bool alpha_of(const image *picture, image *out, fault *why) {
+    if (!image_allocate(out, picture->width, picture->height, 3, why)) return false;
+    const size_t pixels = (size_t)picture->width * (size_t)picture->height;
+    for (size_t i = 0; i < 3 * pixels; i++) out->pixels[i] = picture->pixels[4 * (i / 3) + 3];
+    return true;
+}
+
+// One channel of it, in the picture's own memory, which it takes.
+static uint8_t *take_channel(image *gray) {
+    uint8_t *channel = gray->pixels;
+    const size_t pixels = (size_t)gray->width * (size_t)gray->height;
+    for (size_t i = 0; i < pixels; i++) channel[i] = channel[3 * i];
+    gray->pixels = NULL;
+    return channel;
 }
 
 static void replace(image *picture, const image *by) {
@@ -65,6 +83,7 @@ static void downscale_camera(gs_camera *camera, int factor) {
 
 static bool downscale_picture(image *picture, int factor, fault *why) {
     image small;
+    if (factor == 1 || !picture->pixels) return true;
     if (!image_downscale(picture, factor, &small, why)) return false;
     replace(picture, &small);
     return true;
@@ -82,19 +101,24 @@ static bool idealise_camera(const reconstruction_view *source, int width, int he
     return true;
 }
 
-// The same, and the picture as that pinhole would have taken it.
-static bool idealise(const reconstruction_view *source, dataset_view *view, fault *why) {
+static bool straighten(const lens *optics, image *picture, fault *why) {
+    image straight;
+    if (!picture->pixels) return true;
+    if (!lens_undistort(optics, picture, &straight, why)) return false;
+    replace(picture, &straight);
+    return true;
+}
+
+// The same, and the picture, and its alpha if it has some, as that pinhole would have taken them.
+static bool idealise(const reconstruction_view *source, dataset_view *view, image *alpha, fault *why) {
     lens optics;
     if (!idealise_camera(source, view->picture.width, view->picture.height, &optics, &view->camera, why))
         return false;
     if (view->picture.width != optics.width || view->picture.height != optics.height)
         return fail(why, "the picture has %d x %d pixels, its camera %d x %d", view->picture.width,
                     view->picture.height, optics.width, optics.height);
-    if (lens_is_ideal(&optics)) return true;
-    image straight;
-    if (!lens_undistort(&optics, &view->picture, &straight, why)) return false;
-    replace(&view->picture, &straight);
-    return true;
+    return lens_is_ideal(&optics) ||
+           (straighten(&optics, &view->picture, why) && straighten(&optics, alpha, why));
 }
 
 typedef struct loading {
@@ -125,13 +149,19 @@ static bool load_view(loading *work, size_t i, fault *why) {
     char path[PATH_ROOM];
     if (!path_join(path, work->folder, view->name, why) || !image_read(path, &view->picture, why))
         return false;
+    image alpha = {0};
     if (view->picture.channels == 4) {
         atomic_fetch_add(&work->with_alpha, 1);
+        if (options->keep_alpha && wanted && !alpha_of(&view->picture, &alpha, why)) return false;
         put_on(options->background, &view->picture);
     }
     const int factor = options->downscale;
-    if (!idealise(source, view, why) || (factor > 1 && !downscale_picture(&view->picture, factor, why)))
+    if (!idealise(source, view, &alpha, why) || !downscale_picture(&view->picture, factor, why) ||
+        !downscale_picture(&alpha, factor, why)) {
+        image_free(&alpha);
         return fail(why, "%s: %s", path, why->text);
+    }
+    if (alpha.pixels) view->alpha = take_channel(&alpha);
     downscale_camera(&view->camera, factor);
     if (!wanted) image_free(&view->picture);
     return true;

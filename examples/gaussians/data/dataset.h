@@ -17,6 +17,7 @@ typedef struct dataset_view {
     char *name;       // the picture's path inside its folder
     gs_camera camera; // of the picture as loaded: an ideal pinhole; views may differ in size and all else
     image picture;    // RGB; empty if it was not wanted
+    uint8_t *alpha;   // [height][width] of the picture; NULL if it has none, or was not wanted
     bool held_out;    // for measuring only, never for training
 } dataset_view;
 
@@ -36,6 +37,7 @@ typedef struct dataset_options {
     // Called from several threads.
     bool (*wanted)(size_t index, const char *name, const void *context);
     const void *context;
+    bool keep_alpha; // else views have none
 } dataset_options;
 
 // Takes the first of these that it finds:

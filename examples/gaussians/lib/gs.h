@@ -224,6 +224,12 @@ gs_status gs_project_backward(const gs_gaussians *gaussians, int sh_degree_used,
                               const gs_splat *splats, const float *moments, const gs_gaussians *gradients,
                               float *mean2d_gradient, gs_stream stream);
 
+// What a picture of a cut-out object looks like before another background. picture, moved:
+// [height][width][3]; alpha: [height][width]; any alignment, 8 bits each. change: host, 3 values -1..1: the
+// new background minus the one that the picture was put on. moved = picture + change (1 - alpha), rounded.
+gs_status gs_backdrop(const uint8_t *picture, const uint8_t *alpha, int32_t width, int32_t height,
+                      const float change[3], uint8_t *moved, gs_stream stream);
+
 // Bytes that gs_loss needs for an image of this size.
 gs_status gs_loss_workspace(int32_t width, int32_t height, size_t *bytes);
 

@@ -12,7 +12,15 @@ bool target_view_open(target_view *view, const gs_camera *camera, const image *p
     return true;
 }
 
+void target_view_set_alpha(target_view *view, const uint8_t *alpha) {
+    if (!alpha) return;
+    size_t bytes = (size_t)view->picture->width * (size_t)view->picture->height;
+    view->alpha = device_allocate(bytes);
+    device_upload(view->alpha, alpha, bytes);
+}
+
 void target_view_close(target_view *view) {
+    device_free(view->alpha);
     device_free(view->pixels);
     *view = (target_view){0};
 }

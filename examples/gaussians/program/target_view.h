@@ -14,11 +14,14 @@ typedef struct target_view {
     gs_camera camera;
     const image *picture; // RGB, of the camera's size; not owned
     uint8_t *pixels;      // the same on the device; owned
+    uint8_t *alpha;       // [height][width], device; NULL: opaque; owned
     const char *name;     // not owned; NULL if it has none
 } target_view;
 
 // Uploads the picture.
 bool target_view_open(target_view *view, const gs_camera *camera, const image *picture, fault *why);
+// Uploads the picture's alpha, [height][width]; NULL is harmless.
+void target_view_set_alpha(target_view *view, const uint8_t *alpha);
 void target_view_close(target_view *view); // harmless on {0}
 
 #ifdef __cplusplus

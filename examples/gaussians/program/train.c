@@ -28,7 +28,7 @@ typedef struct train_options {
         checkpoint_every;
     double seconds;
     int reduction;
-    bool antialias, exposure, reproducible;
+    bool antialias, exposure, reproducible, random_background;
     density_options density;
     bool finish_by_lm;
     lm_options lm;
@@ -55,6 +55,7 @@ static bool split_open(split *parts, const dataset *data, fault *why) {
             if (view->held_out != held_out) continue;
             target_view *next = &parts->views[parts->training + parts->held_out];
             if (!target_view_open(next, &view->camera, &view->picture, why)) return false;
+            target_view_set_alpha(next, view->alpha);
             next->name = view->name;
             (*(held_out ? &parts->held_out : &parts->training))++;
         }
@@ -77,6 +78,7 @@ static training_settings settings_from(const train_options *options, double exte
                                .final_mean_rate = (float)(1.6e-6 * extent),
                                .exposure_rate = 1e-2f,
                                .sh_interval = 1000,
+                               .random_background = options->random_background,
                                .density =
                                    density_settings_from(&options->density, options->iterations, extent)};
 }
@@ -332,7 +334,8 @@ static bool train_on(const train_options *options, const float background[3], co
 static bool load_and_train(const train_options *options, const float background[3], int *asked, fault *why) {
     dataset data = {0};
     const dataset_options loading = {.downscale = (int)options->downscale,
-                                     .background = {background[0], background[1], background[2]}};
+                                     .background = {background[0], background[1], background[2]},
+                                     .keep_alpha = options->random_background};
     bool done = output_is_possible(options->output, why) && output_is_possible(options->checkpoint, why) &&
                 (!options->report || report_is_possible(options->report, why)) &&
                 dataset_load(options->data, &loading, &data, why);
@@ -390,6 +393,8 @@ int train_command(int argc, char **argv) {
          "of the colours' spherical harmonics; in use one more every 1000 iterations"},
         {OPTION_TEXT, "background", 0, &options.background, 0, 0, NULL,
          "R,G,B, each 0..1; also behind transparent pictures"},
+        {OPTION_FLAG, "random-background", 0, &options.random_background, 0, 0, NULL,
+         "train before a random colour each step, so that nothing transparent hides in --background"},
         {OPTION_FLAG, "antialias", 0, &options.antialias, 0, 0, NULL,
          "what a pixel's width adds to a small Gaussian is taken from its opacity; the scene's file says so"},
         {OPTION_FLAG, "exposure", 0, &options.exposure, 0, 0, NULL,

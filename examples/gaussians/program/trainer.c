@@ -4,6 +4,8 @@
 #include "frame.h"
 #include "gs_check.h"
 #include "progress.h"
+#include "random.h"
+#include "random_purpose.h"
 #include "view_order.h"
 #include <math.h>
 #include <stdlib.h>
@@ -34,7 +36,7 @@ typedef struct trainer {
     frame f;
     reduction_choice reduction;
     view_order order;
-    device_buffer exposure_gradient;
+    device_buffer exposure_gradient, target;
     double (*results)[3]; // device, [BATCH]: of the steps since the last fetch
     int64_t waiting;      // how many of them there are
     double started;
@@ -61,6 +63,7 @@ static bool trainer_open(trainer *t, training_state *state, const target_view *v
 static void trainer_close(trainer *t) {
     reduction_choice_close(&t->reduction);
     device_buffer_free(&t->exposure_gradient);
+    device_buffer_free(&t->target);
     device_free(t->results);
     view_order_close(&t->order);
     frame_free(&t->f);
@@ -78,6 +81,23 @@ static void step_exposure(trainer *t, size_t view, const float *matrix) {
                               t->state->iteration / (int64_t)t->order.count + 1, NULL));
 }
 
+static void choose_background(const training_settings *settings, int64_t step, float background[3]) {
+    random_stream random = random_at(settings->seed, RANDOM_BACKGROUND, (uint64_t)step, 0);
+    for (int c = 0; c < 3; c++)
+        background[c] = settings->random_background ? (float)random_unit(&random) : settings->background[c];
+}
+
+// The view's picture before that background.
+static const uint8_t *target_before(trainer *t, const target_view *view, const float background[3]) {
+    if (!t->settings->random_background || !view->alpha) return view->pixels;
+    const int32_t width = view->camera.width, height = view->camera.height;
+    uint8_t *target = device_buffer_reserve(&t->target, 3 * (size_t)width * (size_t)height);
+    float change[3];
+    for (int c = 0; c < 3; c++) change[c] = background[c] - t->settings->background[c];
+    GS_CHECK(gs_backdrop(view->pixels, view->alpha, width, height, change, target, NULL));
+    return target;
+}
+
 static void train_step(trainer *t) {
     training_state *state = t->state;
     const training_settings *settings = t->settings;
@@ -91,9 +111,11 @@ static void train_step(trainer *t) {
     rates.sh_coefficients = (degree + 1) * (degree + 1);
 
     stage_clock_start(&t->report.clock);
-    frame_render(&t->f, &state->gaussians, degree, &view->camera, settings->background);
+    float background[3];
+    choose_background(settings, step, background);
+    frame_render(&t->f, &state->gaussians, degree, &view->camera, background);
     if (exposure) frame_expose(&t->f, exposure);
-    frame_loss(&t->f, view->pixels, t->results[t->waiting++], true);
+    frame_loss(&t->f, target_before(t, view, background), t->results[t->waiting++], true);
     if (exposure) step_exposure(t, index, exposure);
     reduction_choice_begin(&t->reduction);
     frame_render_backward(&t->f, t->reduction.reduction, t->reduction.threshold);

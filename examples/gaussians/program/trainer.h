@@ -21,9 +21,10 @@ typedef struct training_settings {
     uint64_t seed;          // of all that is random
     gs_reduction reduction; // GS_REDUCTIONS: chosen while training runs, see reduction_choice.h
     int threshold;          // 0..33, gs_render_backward's balance_threshold
-    float background[3];
-    gs_adam_rates rates;   // rates.mean at the first step, in world units
-    float final_mean_rate; // at the last step; exponential between
+    float background[3];    // that the pictures were put on
+    bool random_background; // another for each step; views without alpha keep their picture
+    gs_adam_rates rates;    // rates.mean at the first step, in world units
+    float final_mean_rate;  // at the last step; exponential between
     float exposure_rate; // of the matrices that correct views' colours, if there are any; a tenth at the end
     int sh_interval; // steps before the SH degree in use rises by one; 0: all degrees from the first step on
     density_settings density;
