@@ -86,6 +86,99 @@ class problem {
     fault why = {};
 };
 
+// One view after another, as finish_lm has them.
+struct opened_views {
+    opened_views(const problem &p, lm_form form) : opened(p.views.size()), objective(p.views.size()) {
+        scene.gaussians = &p.device;
+        scene.epsilon = 1e-3f;
+        scene.reduction = GS_TREE;
+        scene.form = form;
+        lm_clock_open(&clock);
+        scene.clock = &clock;
+    }
+    ~opened_views() {
+        lm_scene_close(&scene);
+        lm_arena_free(&arena);
+        lm_clock_close(&clock);
+    }
+    void open(const problem &p, size_t i) {
+        ASSERT_TRUE(lm_view_open(&opened[i], &scene, &p.views[i], &arena, &objective[i]));
+    }
+    std::vector<float> read(const gs_gaussians &vector) const {
+        std::vector<float> out(device_gaussians_bytes(vector.count, vector.sh_degree) / sizeof(float));
+        device_download(out.data(), vector.mean, out.size() * sizeof(float));
+        return out;
+    }
+    lm_scene scene = {};
+    lm_clock clock;
+    lm_arena arena = {};
+    std::vector<lm_view> opened;
+    std::vector<double> objective;
+};
+
+TEST(lm_view, the_gradient_is_that_of_the_objective) {
+    problem p;
+    opened_views views(p, LM_FREE);
+    views.open(p, 2);
+    gs_gaussians gradient = device_gaussians_allocate(p.device.count, p.device.sh_degree);
+    lm_view_gradient(&views.opened[2], &views.scene, &gradient);
+    const std::vector<float> by = views.read(gradient);
+    // Along the gradient of each array on its own, by differences of the whole objective. Its jumps where a
+    // pixel begins to count, which no gradient sees, are why this agrees so roughly.
+    const struct {
+        float *gs_gaussians::*array;
+        int64_t values;
+        float step;
+    } arrays[] = {{&gs_gaussians::mean, 3, 1e-3f},
+                  {&gs_gaussians::log_scale, 3, 1e-2f},
+                  {&gs_gaussians::quaternion, 4, 1e-2f},
+                  {&gs_gaussians::opacity_logit, 1, 1e-2f},
+                  {&gs_gaussians::sh, 12, 1e-2f}};
+    for (const auto &a : arrays) {
+        float *const x = p.device.*a.array, *const g = gradient.*a.array;
+        const int64_t n = a.values * p.device.count;
+        const std::vector<float> part(by.begin() + (g - gradient.mean), by.begin() + (g - gradient.mean) + n);
+        double square = 0, largest = 0;
+        for (const float value : part) {
+            square += double(value) * value;
+            largest = std::fmax(largest, std::fabs(value));
+        }
+        const float step = a.step / float(largest);
+        ASSERT_EQ(gs_lm_add(x, step, g, n, NULL), GS_OK);
+        const double above = lm_picture_objective(&views.scene, &p.views[2]);
+        ASSERT_EQ(gs_lm_add(x, -2 * step, g, n, NULL), GS_OK);
+        const double below = lm_picture_objective(&views.scene, &p.views[2]);
+        ASSERT_EQ(gs_lm_add(x, step, g, n, NULL), GS_OK);
+        EXPECT_NEAR((above - below) / (4 * double(step)), square, 0.1 * square) << a.values;
+    }
+    device_gaussians_free(&gradient);
+}
+
+TEST(lm_view, keeps_what_products_need_while_others_are_opened) {
+    for (const lm_form form : {LM_FREE, LM_CACHED}) {
+        problem p;
+        opened_views views(p, form);
+        gs_gaussians product = device_gaussians_allocate(p.device.count, p.device.sh_degree);
+        views.open(p, 0);
+        gs_lists &lists = views.opened[0].lists; // of few splats, and split all the same
+        lists.split_tiles = lists.tiles_x * lists.tiles_y;
+        ASSERT_TRUE(lists.tile_order);
+        lm_view_product(&views.opened[0], &views.scene, &p.device, &product);
+        const std::vector<float> before = views.read(product);
+        for (size_t i = 1; i < p.views.size(); i++) views.open(p, i);
+        lm_view_product(&views.opened[0], &views.scene, &p.device, &product);
+        const std::vector<float> after = views.read(product);
+        double difference = 0, size = 0;
+        for (size_t k = 0; k < before.size(); k++) {
+            difference += std::pow(double(after[k]) - before[k], 2);
+            size += std::pow(double(before[k]), 2);
+        }
+        EXPECT_GT(size, 0);
+        EXPECT_LE(difference, 1e-10 * size);
+        device_gaussians_free(&product);
+    }
+}
+
 lm_settings settings_with(int64_t steps, lm_form form) {
     const lm_options options = lm_options_default();
     lm_settings settings = lm_settings_from(&options);

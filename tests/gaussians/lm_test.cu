@@ -423,6 +423,29 @@ TEST(lm_solver, combines_updates_by_their_diagonals) {
 }
 
 // What a quadratic model says of a step: two sums over values.
+TEST(lm_solver, units_are_added_where_something_is_seen) {
+    reference_gaussians values = reference_gaussians_create(2, 0), seen = reference_gaussians_create(2, 0);
+    const double log_scale[6] = {-1, -2, -3, 0, 0, 0}, quaternion[8] = {0, 2, 0, 0, 1, 0, 0, 0};
+    std::copy_n(log_scale, 6, values.log_scale);
+    std::copy_n(quaternion, 8, values.quaternion);
+    // Of the first Gaussian everything but its opacity, of the second nothing.
+    for (int k = 0; k < 3; k++) seen.mean[k] = seen.log_scale[k] = seen.sh[k] = 1;
+    for (int k = 0; k < 4; k++) seen.quaternion[k] = 1;
+    const device_gaussians gaussians(values), diagonal(seen);
+    ASSERT_GS_OK(gs_lm_add_units(gaussians.get(), 4, diagonal.get(), NULL));
+    reference_gaussians sum = diagonal.read();
+    for (int k = 0; k < 3; k++) {
+        EXPECT_NEAR(sum.mean[k], 1 + 4 * std::exp(4.0), 1e-3);
+        EXPECT_EQ(sum.log_scale[k], 5);
+        EXPECT_EQ(sum.sh[k], 5);
+        EXPECT_EQ(sum.mean[3 + k] + sum.log_scale[3 + k] + sum.sh[3 + k], 0);
+    }
+    for (int k = 0; k < 4; k++) EXPECT_EQ(sum.quaternion[k], 2);
+    EXPECT_EQ(sum.opacity_logit[0], 0);
+    EXPECT_EQ(sum.opacity_logit[1], 0);
+    for (reference_gaussians *all : {&values, &seen, &sum}) reference_gaussians_destroy(all);
+}
+
 TEST(lm_solver, sums_the_model_over_values) {
     const size_t values = 100000;
     const std::vector<float> weight = random_floats(1, values, 0, 1),

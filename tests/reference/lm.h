@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Levenberg and Marquardt's method in its dense form: residuals, and the normal equations of an explicit J.
-// docs/math.md section 7.
+// docs/math.md section 8.
 #ifndef REFERENCE_LM_H
 #define REFERENCE_LM_H
 

@@ -3,7 +3,7 @@
 // libgs: the parts of Levenberg and Marquardt's method on Gaussian splatting. The loss is a sum of squares of
 // residuals, two for every pixel and channel; J is their derivative by all stored parameters, and it is never
 // formed: what is here multiplies by it, by its transpose, and sums the squares of its columns. Formulas:
-// docs/math.md, section 7. The rules of gs.h hold; scenes with given colours or covariances and antialiased
+// docs/math.md, section 8. The rules of gs.h hold; scenes with given colours or covariances and antialiased
 // ones are not taken.
 //
 // One camera, after gs_project, gs_bin and gs_render, in colours C rather than residuals (a channel's two

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The products by J from a cache of all (pixel, splat) pairs that count, sorted by splat: built by two walks
 // down the rays with a prefix sum between them, read in order by warps that take equal shares of the pairs
-// and commit once for each splat they meet. Formulas: docs/math.md, section 7.
+// and commit once for each splat they meet. Formulas: docs/math.md, section 8.
 #include "blend.cuh"
 #include "gs_lm.h"
 #include "launch.cuh"

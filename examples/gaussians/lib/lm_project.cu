@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The projection's derivative along a direction, and the diagonal of J^T J from what the blend has summed.
-// Formulas: docs/math.md, section 7.
+// Formulas: docs/math.md, section 8.
 #include "gs_lm.h"
 #include "launch.cuh"
 #include "project.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The sums of products from which a Gaussian's part of diag(J^T J) follows: docs/math.md, section 7.
+// The sums of products from which a Gaussian's part of diag(J^T J) follows: docs/math.md, section 8.
 #ifndef GS_LM_SQUARES_CUH
 #define GS_LM_SQUARES_CUH
 

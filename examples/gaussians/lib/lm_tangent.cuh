@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A splat's derivative along a direction, as it lies in memory, and what it does to a pixel: docs/math.md,
-// section 7.
+// section 8.
 #ifndef GS_LM_TANGENT_CUH
 #define GS_LM_TANGENT_CUH
 

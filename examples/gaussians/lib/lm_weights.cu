@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The residuals of a picture and their slopes, boiled down to two numbers a value (docs/math.md, section 7).
+// The residuals of a picture and their slopes, boiled down to two numbers a value (docs/math.md, section 8).
 #include "gs_lm.h"
 #include "ssim.cuh"
 #include "status.h"

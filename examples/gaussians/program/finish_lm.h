@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Finishes training by a handful of steps of Levenberg and Marquardt's method (docs/math.md, section 7). The
+// Finishes training by a handful of steps of Levenberg and Marquardt's method (docs/math.md, section 8). The
 // number of Gaussians stays.
 #ifndef SPLAT_FINISH_LM_H
 #define SPLAT_FINISH_LM_H

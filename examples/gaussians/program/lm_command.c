@@ -175,7 +175,7 @@ int finish_command(int argc, char **argv) {
         "splat finish",
         "SCENE.ply --cameras DATA -o OUT.ply [options]",
         "Finishes a scene that 'splat train' has brought most of the way by a few steps of the method of\n"
-        "Levenberg and Marquardt, on the photographs it was trained on (docs/math.md, section 7).",
+        "Levenberg and Marquardt, on the photographs it was trained on (docs/math.md, section 8).",
         "  splat train data/fern -o fern.ply --downscale 4 --iterations 7000\n"
         "  splat finish fern.ply --cameras data/fern --downscale 4 -o finished.ply\n"
         "  splat finish fern.ply --cameras data/fern -o finished.ply --lm-form cached --lm-memory 20\n",

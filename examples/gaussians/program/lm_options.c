@@ -9,7 +9,7 @@ lm_options lm_options_default(void) {
                         .batch = 25,
                         .batches = 4,
                         .damping = 0.1,
-                        .unit_weight = 10,
+                        .unit_weight = 1,
                         .epsilon = 1e-3,
                         .form = LM_FREE,
                         .objective = GS_LM_L1_SSIM};
