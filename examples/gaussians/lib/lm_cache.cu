@@ -240,7 +240,7 @@ gs_status check_build(const char *function, const gs_splat *splats, int64_t coun
                   "the lists and their splats must be given");
     GS_REQUIRE_OF(function, image->transmittance && image->consumed,
                   "transmittance and consumed of the image must be given");
-    size_t needed;
+    size_t needed = 0;
     const gs_status sized = gs_lm_cache_workspace(count, &needed);
     if (sized != GS_OK) return sized;
     GS_REQUIRE_OF(function, workspace && bytes >= needed,
@@ -275,7 +275,7 @@ static_assert(GS_ATOMIC == 0 && GS_SERIAL == 1 && GS_BFLY == 2 && GS_TREE == 3, 
 gs_status gs_lm_cache_workspace(int64_t count, size_t *bytes) {
     GS_REQUIRE(count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
     GS_REQUIRE(bytes, "bytes must be given");
-    size_t scan;
+    size_t scan = 0;
     GS_CUDA(scan_exclusive_bytes(count + 1, &scan));
     *bytes = cursor_bytes(count) + scan;
     return GS_OK;
