@@ -203,7 +203,7 @@ int train_command(int argc, char **argv) {
                                  MESH_OPTION(&options.of),
                                  SIZE_OPTION(&options.of),
                                  {OPTION_INT, "iterations", 0, &options.iterations, 0, 10000000, NULL,
-                                  "training steps, one view each; 0: 2000, on the CPU 160"},
+                                  "training steps, one view each; 0: 2000, on the CPU 80"},
                                  WIDTH_OPTION(&options.of),
                                  HEIGHT_OPTION(&options.of),
                                  {OPTION_CHOICE, "reduce", 0, &options.which, 0, 0,
@@ -229,7 +229,7 @@ int train_command(int argc, char **argv) {
     fault why;
     if (!view_options_complete(&options.of, &why)) return report_misuse(&command, &why);
     kernel_counts unused;
-    if (options.iterations == 0) options.iterations = kernel_counts_now(&unused) ? 160 : 2000;
+    if (options.iterations == 0) options.iterations = kernel_counts_now(&unused) ? 80 : 2000;
     training *t = calloc(1, sizeof *t);
     if (!t) {
         fail(&why, "no memory");

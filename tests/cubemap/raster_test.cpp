@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+// What every pixel sees, against all triangles in double precision.
+#include "cubemap_reference.h"
+#include "scenes.h"
+#include <cmath>
+
+namespace {
+
+struct answer {
+    bool mesh;
+    double direction[3], detail;
+};
+
+// All that rounding may make of a pixel; the first is the exact answer.
+std::vector<answer> answers(const mesh &host, const pinhole_camera &camera, int size, int x, int y) {
+    const double eps = 1e-5, near_limit = 1e-3;
+    struct met {
+        int triangle;
+        double inside, depth; // inside: the least barycentric coordinate
+    };
+    std::vector<met> all;
+    double sure = INFINITY; // depth of the closest that the ray meets beyond doubt
+    int exact = -1;
+    for (int t = 0; t < host.triangles; t++) {
+        reference_hit hit;
+        if (!reference_meet(&host, &camera, t, x + 0.5, y + 0.5, &hit)) continue;
+        const double inside = std::min(hit.weight[0], std::min(hit.weight[1], hit.weight[2]));
+        if (inside < -eps || !(hit.depth > near_limit * (1 - eps))) continue;
+        if (inside > eps && hit.depth > near_limit * (1 + eps)) sure = std::min(sure, hit.depth);
+        all.push_back({t, inside, hit.depth});
+        const met &best = all.back();
+        if (inside < 0 || !(hit.depth > near_limit)) continue;
+        if (exact < 0 || best.depth < all[size_t(exact)].depth) exact = int(all.size()) - 1;
+    }
+    std::vector<answer> out;
+    const auto add = [&](int triangle) {
+        answer a = {true, {}, 0};
+        reference_mirror(&host, &camera, triangle, x + 0.5, y + 0.5, a.direction);
+        a.detail = reference_detail(&host, &camera, triangle, x + 0.5, y + 0.5, size);
+        out.push_back(a);
+    };
+    if (exact < 0)
+        out.push_back({false, {}, -1});
+    else
+        add(all[size_t(exact)].triangle);
+    for (const met &m : all)
+        if (m.depth <= sure * (1 + eps)) add(m.triangle);
+    if (sure == INFINITY) out.push_back({false, {}, -1});
+    return out;
+}
+
+bool fits(const answer &a, const float *sample) {
+    if (!a.mesh) return sample[3] == -1;
+    const double x = a.direction[0] - sample[0], y = a.direction[1] - sample[1],
+                 z = a.direction[2] - sample[2];
+    // Edge-on the barycentric coordinates lose digits.
+    return std::sqrt(x * x + y * y + z * z) < 2e-3 && std::abs(a.detail - sample[3]) < 0.05;
+}
+
+void expect_seen(const char *name, const mesh &host, const pinhole_camera &camera) {
+    const int size = 32;
+    const seen s(host, camera, size);
+    const std::vector<float> sample = s.samples();
+    size_t on_mesh = 0, otherwise = 0, wrong = 0;
+    double square = 0;
+    for (int y = 0; y < camera.height; y++)
+        for (int x = 0; x < camera.width; x++) {
+            const float *at = &sample[4 * size_t(y * camera.width + x)];
+            const std::vector<answer> possible = answers(host, camera, size, x, y);
+            on_mesh += possible[0].mesh;
+            if (fits(possible[0], at)) {
+                for (size_t i = 0; i < 3 && possible[0].mesh; i++)
+                    square += std::pow(possible[0].direction[i] - at[i], 2);
+                continue;
+            }
+            otherwise++;
+            bool one = false;
+            for (const answer &a : possible) one |= fits(a, at);
+            wrong += !one;
+            EXPECT_TRUE(one) << name << ": pixel " << x << ", " << y << ": " << at[0] << " " << at[1] << " "
+                             << at[2] << " " << at[3] << ", not " << possible[0].direction[0] << " "
+                             << possible[0].direction[1] << " " << possible[0].direction[2] << " "
+                             << possible[0].detail;
+            if (wrong > 5) return;
+        }
+    EXPECT_LE(double(otherwise), 1e-3 * double(on_mesh) + 1) << name;
+    EXPECT_GT(on_mesh, s.pixels() / 20) << name;
+    EXPECT_LT(std::sqrt(square / double(on_mesh)), 5e-5) << name;
+}
+
+TEST(cubemap_raster, sees_what_the_reference_sees) {
+    expect_seen("icosphere", icosphere(2).host, scene_camera(0, 83, 61));
+    expect_seen("icosahedron", icosphere(0).host, scene_camera(3, 33, 48));
+    expect_seen("bumpy", bumpy(3).host, scene_camera(1, 64, 48));
+    expect_seen("torus", torus(24, 12).host, scene_camera(5, 70, 50));
+}
+
+TEST(cubemap_raster, triangles_may_reach_behind_the_camera) {
+    // A floor around the camera, and a wall behind it that nobody sees.
+    const test_mesh floor(
+        {-40, -40, -1, 40, -40, -1, 40, 40, -1, -40, 40, -1, -9, -9, 9, -9, -9, -9, -9, 9, 0}, {},
+        {0, 1, 2, 0, 2, 3, 4, 5, 6});
+    const double eye[3] = {0, 0.3, 0.2}, target[3] = {3, 1, -0.5}, up[3] = {0, 0, 1};
+    const pinhole_camera camera = pinhole_look_at(40, 34, 1.2, eye, target, up);
+    expect_seen("floor", floor.host, camera);
+}
+
+TEST(cubemap_raster, thousands_of_triangles_in_a_tile) {
+    expect_seen("far away", bumpy(4).host, [] {
+        const double eye[3] = {9, 3, 4}, target[3] = {0, 0, 0}, up[3] = {0, 0, 1};
+        return pinhole_look_at(16, 16, 0.25, eye, target, up);
+    }());
+}
+
+// A grid whose edges go through pixel centres: each pixel sees one of the triangles.
+TEST(cubemap_raster, shared_edges_leave_no_gaps) {
+    std::vector<float> position;
+    std::vector<int> corner;
+    const int side = 16;
+    for (int j = 0; j <= side; j++)
+        for (int i = 0; i <= side; i++) {
+            position.insert(position.end(), {float(i) + 0.5f, float(j) + 0.5f, 1});
+            if (i == side || j == side) continue;
+            const int a = j * (side + 1) + i, b = a + 1, c = a + side + 1, d = c + 1;
+            corner.insert(corner.end(), {a, b, d, a, d, c});
+        }
+    const test_mesh grid(position, {}, corner);
+    const pinhole_camera camera = {18, 18, 1, {0, 0}, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}};
+    const seen s(grid.host, camera, 8);
+    const std::vector<float> sample = s.samples();
+    for (int y = 0; y < 18; y++)
+        for (int x = 0; x < 18; x++)
+            EXPECT_EQ(sample[4 * size_t(18 * y + x) + 3] >= 0, x <= side && y <= side) << x << ", " << y;
+}
+
+TEST(cubemap_raster, nothing_is_mirrored_by_nothing) {
+    const pinhole_camera camera = {20, 20, 20, {10, 10}, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}};
+    const std::vector<float> in_front = {-9, -9, 4, 9, -9, 4, 0, 20, 4},
+                             behind = {-9, -9, -4, 9, -9, -4, 0, 20, -4},
+                             line = {-9, -9, 4, 0, 0, 4, 9, 9, 4}, point = {0, 0, 4, 0, 0, 4, 0, 0, 4},
+                             normal = {0, 0, -1, 0, 0, -1, 0, 0, -1}, canceling = {0, 0, 0, 0, 0, 0, 0, 0, 0},
+                             nan(9, NAN);
+    const struct {
+        const char *name;
+        std::vector<float> position, normal;
+    } rows[] = {{"behind", behind, normal},
+                {"a line", line, normal},
+                {"a point", point, normal},
+                {"no normals", in_front, canceling},
+                {"normals that are not numbers", in_front, nan},
+                {"places that are not numbers", nan, normal}};
+    for (const auto &row : rows) {
+        const test_mesh one(row.position, row.normal, {0, 1, 2});
+        seen s(one.host, camera, 4);
+        const std::vector<float> sample = s.samples();
+        for (size_t p = 0; p < s.pixels(); p++) ASSERT_EQ(sample[4 * p + 3], -1) << row.name;
+        cubemap_render(&s.frame);
+        for (const float value : read(s.frame.color, 3 * s.pixels())) ASSERT_EQ(value, SCENE_BACKGROUND);
+    }
+    const test_mesh one(in_front, normal, {0, 1, 2});
+    EXPECT_GE(seen(one.host, camera, 4).samples()[4 * 210 + 3], 0);
+}
+
+} // namespace

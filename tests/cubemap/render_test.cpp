@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT
+// Lookup, levels and their adjoints against the reference, with every reduction.
+#include "cubemap_reference.h"
+#include "derivative.h"
+#include "scenes.h"
+#ifdef DISTWAR_SIMT
+#include "simt.h"
+#endif
+
+namespace {
+
+struct lookup_case {
+    const char *name;
+    int width, height, size;
+    bool random; // directions and levels of detail in no order; else those of a bumpy mesh
+};
+
+const lookup_case cases[] = {
+    {"a mesh, small faces", 64, 48, 16, false},
+    {"a mesh, large faces", 50, 37, 256, false},
+    {"a mesh, one texel a face", 40, 30, 1, false},
+    {"random directions", 45, 33, 32, true},
+};
+
+class looked_up {
+  public:
+    test_mesh shape = bumpy(3);
+    seen s;
+    std::vector<float> sample;
+    std::vector<double> texel; // all levels
+
+    explicit looked_up(const lookup_case &c)
+        : s(shape.host, scene_camera(1, c.width, c.height), c.size), sample(s.samples()) {
+        const std::vector<double> level = random_weights(18 * size_t(c.size) * size_t(c.size), 1);
+        const std::vector<float> rounded(level.begin(), level.end());
+        device_upload(s.frame.texel, rounded.data(), rounded.size() * sizeof(float));
+        cubemap_reduce_levels(&s.frame);
+        const std::vector<float> all = read(s.frame.texel, values());
+        texel.assign(all.begin(), all.end());
+        if (c.random) {
+            const std::vector<double> random = random_weights(sample.size(), 2);
+            for (size_t k = 0; k < sample.size(); k++)
+                sample[k] = float(k % 4 < 3 ? random[k] : (random[k] * 0.7 + 0.3) * (s.frame.levels - 1));
+            for (size_t k = 3; k < sample.size(); k += 4) sample[k] = sample[k] < 0 ? -1 : sample[k];
+            device_upload(s.frame.sample, sample.data(), sample.size() * sizeof(float));
+        }
+        cubemap_render(&s.frame);
+    }
+    size_t values() const { return 3 * size_t(s.frame.texels); }
+    // The pixel's direction; false if nothing is mirrored.
+    bool direction(size_t pixel, double out[3], double *detail) const {
+        for (size_t i = 0; i < 3; i++) out[i] = sample[4 * pixel + i];
+        *detail = sample[4 * pixel + 3];
+        return *detail >= 0;
+    }
+    // Between -1 and 1 over their number: as large as those of l1_loss.
+    std::vector<double> color_gradient() const {
+        std::vector<double> out = random_weights(3 * s.pixels(), 5);
+        for (double &g : out) g = double(float(g / double(out.size())));
+        return out;
+    }
+    // The sums of all levels.
+    std::vector<float> backward(reduction which, int threshold) {
+        const std::vector<double> exact = color_gradient();
+        const std::vector<float> rounded(exact.begin(), exact.end());
+        device_upload(s.frame.color_gradient, rounded.data(), rounded.size() * sizeof(float));
+        cubemap_render_backward(&s.frame, which, threshold);
+        const size_t stride = size_t(s.frame.sums.stride);
+        const std::vector<float> sums = read(s.frame.sums.sums, size_t(s.frame.texels) * stride);
+        std::vector<float> out;
+        for (size_t k = 0; k < sums.size(); k++)
+            if (k % stride < 3) out.push_back(sums[k]);
+        return out;
+    }
+};
+
+TEST(cubemap_render, shows_what_the_reference_shows) {
+    for (const lookup_case &c : cases) {
+        const looked_up d(c);
+        const size_t pixels = d.s.pixels();
+        const std::vector<float> color = read(d.s.frame.color, 3 * pixels);
+        GroupError error;
+        double worst = 0;
+        size_t mirrored = 0;
+        for (size_t p = 0; p < pixels; p++) {
+            double direction[3], detail, expected[3] = {SCENE_BACKGROUND, SCENE_BACKGROUND, SCENE_BACKGROUND};
+            if (d.direction(p, direction, &detail)) {
+                reference_lookup(d.texel.data(), c.size, direction, detail, expected);
+                mirrored++;
+            }
+            for (size_t i = 0; i < 3; i++) {
+                ASSERT_TRUE(std::isfinite(color[i * pixels + p]));
+                error.add(color[i * pixels + p], expected[i]);
+                worst = std::max(worst, std::abs(color[i * pixels + p] - expected[i]));
+            }
+        }
+        EXPECT_GT(mirrored, pixels / 5) << c.name;
+        EXPECT_LT(error.relative(), 1e-5) << c.name;
+        EXPECT_LT(worst, 4e-7 * c.size + 1e-5) << c.name; // a direction rounds by that much of a texel
+    }
+}
+
+TEST(cubemap_adjoint, of_every_reduction_is_that_of_the_reference) {
+    for (const lookup_case &c : cases) {
+        looked_up d(c);
+        const std::vector<double> weights = d.color_gradient();
+        std::vector<double> expected(d.values());
+        for (size_t p = 0; p < d.s.pixels(); p++) {
+            double direction[3], detail;
+            if (!d.direction(p, direction, &detail)) continue;
+            const double by_color[3] = {weights[p], weights[d.s.pixels() + p], weights[2 * d.s.pixels() + p]};
+            reference_lookup_backward(expected.data(), c.size, direction, detail, by_color);
+        }
+        for (int which = 0; which < REDUCTIONS; which++)
+            for (const int threshold : {0, 6, 33}) {
+                const std::vector<float> sums = d.backward(reduction(which), threshold);
+                GroupError error;
+                for (size_t v = 0; v < sums.size(); v++) error.add(sums[v], expected[v]);
+                EXPECT_LT(error.relative(), 1e-4)
+                    << c.name << ", " << reduction_name(reduction(which)) << " at " << threshold;
+                if (!reduction_has_threshold(reduction(which))) break;
+            }
+        fault why;
+        EXPECT_TRUE(sum_memory_is_exact(&d.s.frame.sums, &why)) << why.text;
+    }
+}
+
+// <A x, y> = <x, A' y>, and A x by itself.
+TEST(cubemap_levels, are_means_and_the_adjoint_is_theirs) {
+    for (const lookup_case &c : cases) {
+        looked_up d(c);
+        const int size = c.size;
+        const size_t base = 18 * size_t(size) * size_t(size);
+        double worst = 0;
+        for (int level = 1; level < d.s.frame.levels; level++) {
+            const int side = size >> level, wide = 1 << level;
+            std::vector<double> mean(18 * size_t(side) * size_t(side));
+            for (size_t k = 0; k < base; k++) {
+                const int at = int(k / 3), i = at % size / wide, j = at / size % size / wide,
+                          face = at / size / size;
+                mean[3 * size_t((face * side + j) * side + i) + k % 3] += d.texel[k] / wide / wide;
+            }
+            for (size_t k = 0; k < mean.size(); k++)
+                worst = std::max(
+                    worst, std::abs(mean[k] - d.texel[3 * size_t(reference_level_begin(size, level)) + k]));
+        }
+        EXPECT_LT(worst, 1e-6) << c.name;
+        const std::vector<float> sums = d.backward(REDUCE_TREE, 0);
+        float *device = static_cast<float *>(device_allocate(base * sizeof(float)));
+        cubemap_gather_levels(&d.s.frame, device);
+        const std::vector<float> gradient = read(device, base);
+        device_free(device);
+        double by_levels = 0, by_base = 0, size_of_both = 0;
+        for (size_t k = 0; k < sums.size(); k++) by_levels += d.texel[k] * double(sums[k]);
+        for (size_t k = 0; k < base; k++) {
+            by_base += d.texel[k] * double(gradient[k]);
+            size_of_both += std::abs(d.texel[k] * double(gradient[k]));
+        }
+        EXPECT_GT(size_of_both, 1e-3) << c.name;
+        EXPECT_NEAR(by_base, by_levels, 1e-5 * size_of_both) << c.name;
+    }
+}
+
+// The same bits in every run: on a GPU as blocks and warps happen to come, under simt as seeds draw it.
+TEST(cubemap_adjoint, with_fixed_is_the_same_to_the_last_bit) {
+    looked_up d(cases[0]);
+    const std::vector<float> first = d.backward(REDUCE_FIXED, 0);
+    for (unsigned run = 1; run <= 6; run++) {
+#ifdef DISTWAR_SIMT
+        simt_set_seed(run);
+#endif
+        EXPECT_EQ(d.backward(REDUCE_FIXED, run % 2 ? 0 : int(5 * run)), first) << run;
+    }
+#ifdef DISTWAR_SIMT
+    // And it is the fixed sums that do it.
+    std::vector<std::vector<float>> others;
+    for (unsigned run = 1; run <= 4; run++) {
+        simt_set_seed(run);
+        others.push_back(d.backward(REDUCE_ATOMIC, 0));
+    }
+    simt_set_seed(0);
+    EXPECT_FALSE(others[0] == others[1] && others[1] == others[2] && others[2] == others[3]);
+#endif
+}
+
+TEST(cubemap_adjoint, of_a_gradient_that_is_not_a_number_is_told) {
+    looked_up d(cases[0]);
+    d.backward(REDUCE_FIXED, 0);
+    const std::vector<float> bad(3 * d.s.pixels(), NAN);
+    device_upload(d.s.frame.color_gradient, bad.data(), bad.size() * sizeof(float));
+    cubemap_render_backward(&d.s.frame, REDUCE_FIXED, 0);
+    fault why;
+    EXPECT_FALSE(sum_memory_is_exact(&d.s.frame.sums, &why));
+}
+
+// Pixels without a mesh are NaN in this gradient, and nothing hears of it.
+TEST(cubemap_adjoint, takes_nothing_from_the_background) {
+    looked_up d(cases[0]);
+    std::vector<float> gradient(3 * d.s.pixels());
+    for (size_t p = 0; p < d.s.pixels(); p++)
+        for (size_t i = 0; i < 3; i++)
+            gradient[i * d.s.pixels() + p] = d.sample[4 * p + 3] < 0 ? float(NAN) : 0;
+    device_upload(d.s.frame.color_gradient, gradient.data(), gradient.size() * sizeof(float));
+    for (int which = 0; which < REDUCTIONS; which++) {
+        cubemap_render_backward(&d.s.frame, reduction(which), 0);
+        for (const float sum : read(d.s.frame.sums.sums, size_t(d.s.frame.texels) * 4)) ASSERT_EQ(sum, 0);
+    }
+}
+
+TEST(cubemap_count_lanes, counts_every_texel_of_every_pixel_once) {
+    for (const lookup_case &c : cases) {
+        const looked_up d(c);
+        lane_histogram *device = static_cast<lane_histogram *>(device_allocate(sizeof *device)), counts;
+        device_clear(device, sizeof *device);
+        cubemap_count_lanes(&d.s.frame, device);
+        device_download(&counts, device, sizeof counts);
+        device_free(device);
+        unsigned long long lanes = 0, commits = 0, keys = 0, with_keys = 0, mirrored = 0, between = 0;
+        for (unsigned n = 0; n <= 32; n++) {
+            lanes += n * counts.active_lanes[n];
+            commits += counts.active_lanes[n];
+            keys += n * counts.distinct_keys[n];
+            with_keys += counts.distinct_keys[n];
+        }
+        for (size_t p = 0; p < d.s.pixels(); p++) {
+            const float detail = d.sample[4 * p + 3];
+            mirrored += detail >= 0;
+            between += detail >= 0 && detail != std::floor(detail);
+        }
+        EXPECT_LE(lanes, 4 * (mirrored + between)) << c.name;
+        EXPECT_GE(double(lanes), (c.size == 1 ? 2.9 : 3.5) * double(mirrored + between)) << c.name;
+        EXPECT_EQ(commits, with_keys);
+        EXPECT_LE(keys, lanes);
+        EXPECT_GE(keys, commits - counts.active_lanes[0]);
+    }
+}
+
+TEST(cubemap_adam, steps_level_0_alone) {
+    looked_up d(cases[0]);
+    const size_t base = 18 * 16 * 16;
+    const std::vector<float> threes(base, 3), zeros(base, 0);
+    float *device = static_cast<float *>(device_allocate(3 * base * sizeof(float)));
+    device_upload(device, threes.data(), base * sizeof(float));
+    device_clear(device + base, 2 * base * sizeof(float));
+    cubemap_adam(&d.s.frame, device, device + base, device + 2 * base, 0.25f, 1);
+    device_free(device);
+    const std::vector<float> after = read(d.s.frame.texel, d.values());
+    for (size_t k = 0; k < after.size(); k++)
+        ASSERT_NEAR(d.texel[k] - double(after[k]), k < base ? 0.25 : 0, 1e-6) << k;
+}
+
+} // namespace

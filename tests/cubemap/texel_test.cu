@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+// Where a direction lies in the cubemap: neighbours across edges, weights, no seams.
+#include "cubemap_reference.h"
+#include "derivative.h"
+#include "device.h"
+#include "launch.cuh"
+#include "texel.cuh"
+#include <array>
+#include <gtest/gtest.h>
+#include <map>
+
+namespace {
+
+__global__ void footprint_kernel(const float3 *direction, int count, int size, footprint *out) {
+    const int k = int(blockIdx.x * blockDim.x + threadIdx.x);
+    if (k < count) out[k] = footprint_of(direction[k], size);
+}
+
+// All (i, j) of all faces, one beyond them included.
+__global__ void number_kernel(int size, int *out) {
+    const int k = int(blockIdx.x * blockDim.x + threadIdx.x), side = size + 2;
+    if (k >= 6 * side * side) return;
+    const int face = k / (side * side);
+    out[k] = texel_number(face / 2, face % 2 == 0, k % side - 1, k / side % side - 1, size);
+}
+
+template <typename T>
+class device_array {
+    T *memory;
+    size_t count;
+
+  public:
+    explicit device_array(size_t n) : memory(static_cast<T *>(device_allocate(n * sizeof(T)))), count(n) {}
+    explicit device_array(const std::vector<T> &host) : device_array(host.size()) {
+        device_upload(memory, host.data(), count * sizeof(T));
+    }
+    ~device_array() { device_free(memory); }
+    device_array(const device_array &) = delete;
+    T *data() { return memory; }
+    std::vector<T> read() const {
+        std::vector<T> out(count);
+        device_download(out.data(), memory, count * sizeof(T));
+        return out;
+    }
+};
+
+std::vector<footprint> footprints(const std::vector<float3> &directions, int size) {
+    device_array<float3> in(directions);
+    device_array<footprint> out(directions.size());
+    DEVICE_CHECK(launch(NULL, blocks_for(int64_t(directions.size()), 128), 128, footprint_kernel, in.data(),
+                        int(directions.size()), size, out.data()));
+    return out.read();
+}
+
+TEST(cubemap_texel, across_all_twelve_edges_is_the_geometric_neighbour) {
+    for (const int size : {1, 2, 8}) {
+        const int side = size + 2;
+        device_array<int> out(size_t(6 * side * side));
+        DEVICE_CHECK(launch(NULL, blocks_for(6 * side * side, 128), 128, number_kernel, size, out.data()));
+        const std::vector<int> number = out.read();
+        int across = 0, beyond_corners = 0;
+        for (int k = 0; k < 6 * side * side; k++) {
+            const int face = k / (side * side), i = k % side - 1, j = k / side % side - 1;
+            const bool i_outside = i < 0 || i >= size, j_outside = j < 0 || j >= size;
+            if (i_outside && j_outside) {
+                EXPECT_EQ(number[size_t(k)], -1);
+                beyond_corners++;
+                continue;
+            }
+            double point[3];
+            reference_center(face, i, j, size, point);
+            EXPECT_EQ(number[size_t(k)], reference_texel_at(point, size))
+                << "face " << face << " " << i << " " << j << " of " << size;
+            across += i_outside || j_outside;
+        }
+        EXPECT_EQ(across, 24 * size);
+        EXPECT_EQ(beyond_corners, 24);
+    }
+}
+
+// Everywhere, and close to edges and corners on purpose.
+std::vector<float3> directions() {
+    const std::vector<double> random = random_weights(6 * 3000, 3);
+    std::vector<float3> out;
+    for (size_t n = 0; n < random.size(); n += 6) {
+        float d[3];
+        for (size_t i = 0; i < 3; i++) {
+            const bool at_edge = n / 6 % 4 >= 1 + i;
+            d[i] = at_edge ? (random[n + i] < 0 ? -1.0f : 1.0f) +
+                                 float(1e-3 * random[n + 3 + i] * std::abs(random[n + 3 + i]))
+                           : float(random[n + i]);
+        }
+        const float length = float(1.5 + random[n + 3]); // of any length
+        out.push_back(make_float3(length * d[0], length * d[1], length * d[2]));
+    }
+    return out;
+}
+
+TEST(cubemap_texel, footprints_are_those_of_the_reference) {
+    const std::vector<float3> all = directions();
+    for (const int size : {1, 2, 4, 32, 1024}) {
+        const std::vector<footprint> found = footprints(all, size);
+        int with_three = 0;
+        for (size_t n = 0; n < all.size(); n++) {
+            std::map<int, double> weight;
+            double sum = 0;
+            int without = 0;
+            for (int k = 0; k < TEXELS; k++) {
+                ASSERT_TRUE(found[n].texel[k] >= 0 && found[n].texel[k] < 6 * size * size);
+                ASSERT_TRUE(found[n].weight[k] >= 0 && found[n].weight[k] <= 1);
+                weight[found[n].texel[k]] += double(found[n].weight[k]);
+                sum += double(found[n].weight[k]);
+                without += found[n].weight[k] == 0;
+            }
+            with_three += without == 1;
+            EXPECT_NEAR(sum, 1, 1e-6);
+            const double direction[3] = {all[n].x, all[n].y, all[n].z};
+            int texel[4];
+            double exact[4];
+            const int count = reference_footprint(direction, size, texel, exact);
+            for (int k = 0; k < count; k++) weight[texel[k]] -= exact[k];
+            for (const auto &[at, difference] : weight)
+                EXPECT_LT(std::abs(difference), 3e-7 * size + 1e-6) << at;
+        }
+        EXPECT_GT(with_three, 300) << size;
+    }
+}
+
+// Texels of random colours: on both sides of an edge, and on all three of a corner, there is one colour.
+TEST(cubemap_texel, there_are_no_seams) {
+    for (const int size : {1, 2, 16}) {
+        const std::vector<double> texel = random_weights(size_t(6 * size * size), 4),
+                                  along = random_weights(64, 5);
+        std::vector<float3> around; // pairs
+        const float near = 1 - 1e-6f;
+        for (int edge = 0; edge < 12; edge++)
+            for (size_t n = 0; n < along.size(); n++)
+                for (const bool flip : {false, true}) {
+                    float d[3];
+                    const int axis = edge / 4;
+                    // Every fourth at a corner.
+                    d[axis] = n % 4 == 0 ? (along[n] < 0 ? -near : near) : float(along[n]);
+                    d[(axis + 1) % 3] = (edge % 2 ? 1.0f : -1.0f) * (flip ? near : 1);
+                    d[(axis + 2) % 3] = (edge / 2 % 2 ? 1.0f : -1.0f) * (flip ? 1 : near);
+                    around.push_back(make_float3(d[0], d[1], d[2]));
+                }
+        for (int corner = 0; corner < 8; corner++)
+            for (int pair = 0; pair < 3; pair++)
+                for (int side = 0; side < 2; side++) {
+                    float d[3];
+                    for (int i = 0; i < 3; i++)
+                        d[i] = (corner >> i & 1 ? 1.0f : -1.0f) * (i == (pair + side) % 3 ? 1 : near);
+                    around.push_back(make_float3(d[0], d[1], d[2]));
+                }
+        const std::vector<footprint> found = footprints(around, size);
+        const auto color = [&](const footprint &f) {
+            double sum = 0;
+            for (int k = 0; k < TEXELS; k++) sum += double(f.weight[k]) * texel[size_t(f.texel[k])];
+            return sum;
+        };
+        for (size_t n = 0; n < found.size(); n += 2)
+            EXPECT_NEAR(color(found[n]), color(found[n + 1]), 1e-5 * size) << size << ": pair " << n / 2;
+    }
+}
+
+} // namespace
