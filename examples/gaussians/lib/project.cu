@@ -218,18 +218,19 @@ __device__ void color_from_sh_adjoint(const gs_gaussians &gaussians, int degree,
     const float *sh = gaussians.sh + i * stored * 3;
     const int values = 3 * stored, used = 3 * sh_coefficients(degree);
     const bool in_fours = values % 4 == 0; // every row is aligned to 16 bytes
+    // All is read before anything is written, so that the reads are under way together.
 #pragma unroll
     for (int v = 0; v < 48; v += 4) {
-        if (v >= values) break;
-        float in[4] = {}, out[4] = {};
+        float in[4] = {};
         if (v < used) load_four(sh + v, in_fours, used - v, in);
-        for (int e = 0; e < 4; e++) {
-            const int k = (v + e) / 3, c = (v + e) % 3;
-            if (v + e >= used) continue;
-            by_basis[k] = fmaf(color[c], in[e], by_basis[k]);
-            out[e] = basis[k] * color[c];
-        }
-        store_four(out, in_fours, values - v, sh_gradient + v);
+        for (int e = 0; e < 4; e++)
+            if (v + e < used) by_basis[(v + e) / 3] = fmaf(color[(v + e) % 3], in[e], by_basis[(v + e) / 3]);
+    }
+#pragma unroll
+    for (int v = 0; v < 48; v += 4) {
+        float out[4];
+        for (int e = 0; e < 4; e++) out[e] = v + e < used ? basis[(v + e) / 3] * color[(v + e) % 3] : 0;
+        if (v < values) store_four(out, in_fours, values - v, sh_gradient + v);
     }
     sh_basis_adjoint(degree, direction, by_basis, by_direction);
     const float along =
