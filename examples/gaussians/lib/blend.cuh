@@ -16,6 +16,7 @@
 
 constexpr int tile_pixels = GS_TILE_SIZE * GS_TILE_SIZE;
 constexpr float max_alpha = 0.99f;
+constexpr float never_cut = -0.0146f; // log2(max_alpha) and a little: a splat below it is cut nowhere
 constexpr float min_transmittance = 1e-4f;
 constexpr float min_exponent = -7.994353436858858f; // log2(1/255): below it a splat does not count
 constexpr unsigned full_warp = 0xffffffffu;
@@ -98,7 +99,9 @@ struct coverage {
 
 // Whether the splat counts at the pixel (x, y), and how much. Forward and backward call this one function,
 // and its arithmetic cannot be contracted differently, so their decisions are the same. Without a branch, so
-// that the latencies of several pixels overlap.
+// that the latencies of several pixels overlap. MayCut false: for splats whose log2_opacity is under
+// never_cut.
+template <bool MayCut = true>
 __device__ inline bool covers(const gs_splat &splat, int x, int y, coverage *out) {
     const float dx = __fsub_rn(float(x) + 0.5f, splat.mean[0]),
                 dy = __fsub_rn(float(y) + 0.5f, splat.mean[1]);
@@ -106,8 +109,8 @@ __device__ inline bool covers(const gs_splat &splat, int x, int y, coverage *out
     out->e1 = __fmul_rn(splat.whiten[2], dy);
     const float exponent = __fsub_rn(splat.log2_opacity, fmaf(out->e0, out->e0, __fmul_rn(out->e1, out->e1)));
     const float alpha = exp2f(exponent);
-    out->cut = alpha > max_alpha;
-    out->alpha = fminf(alpha, max_alpha);
+    out->cut = MayCut && alpha > max_alpha;
+    out->alpha = MayCut ? fminf(alpha, max_alpha) : alpha;
     return exponent >= min_exponent; // false also when a far offset made it NaN
 }
 

@@ -19,6 +19,7 @@
 #include "blend.cuh"
 #include "launch.cuh"
 #include <distwar/lanes.cuh>
+#include <type_traits>
 
 // As gs_render_backward has them.
 struct backward_input {
@@ -63,40 +64,48 @@ add_moments(const backward_input &in, const Commit &commit, const patch<Pixels> 
             const int place = Forwards ? start + j : start - j;
             float value[GS_MOMENTS] = {}, sum = 0, sum_p = 0, sum_pp = 0, e0 = 0, e1 = 0;
             bool active = false;
-            DISTWAR_UNROLL
-            for (int p = 0; p < Pixels; p++) {
-                coverage c;
-                const bool counts =
-                    covers(splat, mine.x, mine.y + row_step * p, &c) & (place < state.consumed[p]);
-                active |= counts;
-                const float alpha = counts ? c.alpha : 0;
-                const color3 &by = state.gradient[p];
-                float &transmittance = state.transmittance[p], &light = state.light[p];
-                const float difference =
-                    splat.color[0] * by.r + splat.color[1] * by.g + splat.color[2] * by.b - light;
-                float weight, by_alpha; // alpha times the transmittance in front; over that, dL/dalpha
-                if constexpr (Forwards) {
-                    weight = transmittance * alpha;
-                    transmittance = __fmul_rn(transmittance, 1 - alpha);
-                    by_alpha = __fdividef(difference, 1 - alpha);
-                    light += counts ? difference - by_alpha : 0;
-                } else {
-                    transmittance = __fdividef(transmittance, 1 - alpha);
-                    weight = transmittance * alpha;
-                    by_alpha = difference;
-                    light = fmaf(alpha, difference, light);
+            const auto add_pixels = [&](auto may_cut) {
+                DISTWAR_UNROLL
+                for (int p = 0; p < Pixels; p++) {
+                    coverage c;
+                    const bool counts =
+                        covers<decltype(may_cut)::value>(splat, mine.x, mine.y + row_step * p, &c) &
+                        (place < state.consumed[p]);
+                    active |= counts;
+                    const float alpha = counts ? c.alpha : 0;
+                    const color3 &by = state.gradient[p];
+                    float &transmittance = state.transmittance[p], &light = state.light[p];
+                    const float difference =
+                        splat.color[0] * by.r + splat.color[1] * by.g + splat.color[2] * by.b - light;
+                    float weight, by_alpha; // alpha times the transmittance in front; over that, dL/dalpha
+                    if constexpr (Forwards) {
+                        weight = transmittance * alpha;
+                        transmittance = __fmul_rn(transmittance, 1 - alpha);
+                        by_alpha = __fdividef(difference, 1 - alpha);
+                        light += counts ? difference - by_alpha : 0;
+                    } else {
+                        transmittance = __fdividef(transmittance, 1 - alpha);
+                        weight = transmittance * alpha;
+                        by_alpha = difference;
+                        light = fmaf(alpha, difference, light);
+                    }
+                    value[0] = fmaf(weight, by.r, value[0]);
+                    value[1] = fmaf(weight, by.g, value[1]);
+                    value[2] = fmaf(weight, by.b, value[2]);
+                    // The pixels of a thread stand below one another: e = e of the first + p step. So three
+                    // sums over p give all that have e.
+                    const float h = c.cut ? 0 : weight * by_alpha, ph = float(p) * h;
+                    sum += h;
+                    sum_p += ph;
+                    sum_pp = fmaf(float(p), ph, sum_pp);
+                    if (p == 0) e0 = c.e0, e1 = c.e1;
                 }
-                value[0] = fmaf(weight, by.r, value[0]);
-                value[1] = fmaf(weight, by.g, value[1]);
-                value[2] = fmaf(weight, by.b, value[2]);
-                // The pixels of a thread stand below one another: e = e of the first + p step. So three sums
-                // over p give all that have e.
-                const float h = c.cut ? 0 : weight * by_alpha, ph = float(p) * h;
-                sum += h;
-                sum_p += ph;
-                sum_pp = fmaf(float(p), ph, sum_pp);
-                if (p == 0) e0 = c.e0, e1 = c.e1;
-            }
+            };
+            // Most splats are cut nowhere; with four pixels that saves more than the branch costs.
+            if (Pixels == 4 && splat.log2_opacity < never_cut)
+                add_pixels(std::false_type{});
+            else
+                add_pixels(std::true_type{});
             const float step0 = row_step * splat.whiten[1], step1 = row_step * splat.whiten[2];
             const float p_e0 = fmaf(step0, sum_pp, e0 * sum_p), p_e1 = fmaf(step1, sum_pp, e1 * sum_p);
             value[3] = sum;

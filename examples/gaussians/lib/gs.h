@@ -106,7 +106,7 @@ typedef struct gs_lists {
     int64_t pairs;       // entries of splat_index
     int64_t *tile_begin; // [tiles_y * tiles_x + 1]: tile t has entries tile_begin[t] .. tile_begin[t + 1] - 1
     uint32_t *splat_index; // [pairs]
-    // Of the blend: 1, 2 or 4. gs_bin proposes a number by the image and the GPU; another gives the same
+    // Of the blend: 1, 2 or 4. gs_bin proposes a number by the lists and the GPU; another gives the same
     // picture, sooner or later.
     int32_t pixels_per_thread;
     // Where one list decides how long the blend takes; gs_bin sets both, 0 and NULL do without.
