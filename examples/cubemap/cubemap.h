@@ -27,10 +27,16 @@ enum {
     CUBEMAP_MAX_SIZE = 2048 // texels of a face, both ways: six faces below each other are still an image
 };
 
+#ifdef __CUDACC__
+#define CUBEMAP_CALL static inline __host__ __device__
+#else
+#define CUBEMAP_CALL static inline
+#endif
+
 // Texel (i, j) of face f of level l has the number
 //   cubemap_level_begin(size, l) + (f * s + j) * s + i,   s = size >> l.
 // Face 2k looks along the axis k, face 2k + 1 against it; i goes along the axis k + 1, j along k + 2 (mod 3).
-static inline int cubemap_level_begin(int size, int level) {
+CUBEMAP_CALL int cubemap_level_begin(int size, int level) {
     const int s = size >> level;
     return 8 * (size * size - s * s); // the sum of 6 (size >> m)^2 over m < level
 }
