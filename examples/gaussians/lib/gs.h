@@ -281,7 +281,7 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
 //   (Kerbl et al. 2023: prune, clone, split), and gs_opacity_reset;
 // - gs_relocate, in place, and after every step gs_density_noise, before it gs_density_penalty (Kheradmand et
 //   al. 2024: MCMC).
-// Results do not depend on the order in which threads run. docs/math.md section 7.
+// Results do not depend on the order in which threads run. docs/math.md section 9.
 gs_status gs_density_accumulate(const gs_splat *splats, const float *mean2d_gradient, int64_t count,
                                 int32_t width, int32_t height, float *density, gs_stream stream);
 
