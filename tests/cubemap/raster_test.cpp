@@ -3,6 +3,7 @@
 #include "cubemap_reference.h"
 #include "scenes.h"
 #include <cmath>
+#include <random>
 
 namespace {
 
@@ -159,6 +160,36 @@ TEST(cubemap_raster, nothing_is_mirrored_by_nothing) {
     }
     const test_mesh one(in_front, normal, {0, 1, 2});
     EXPECT_GE(seen(one.host, camera, 4).samples()[4 * 210 + 3], 0);
+}
+
+// A wall, and before and behind it triangles without an area as seen from here: rounding alone says how deep
+// they are. The wall is seen as if there were nothing else.
+TEST(cubemap_raster, triangles_that_are_seen_edge_on_hide_nothing) {
+    const pinhole_camera camera = {32, 32, 19, {16, 16}, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}};
+    std::vector<float> position = {-20, -20, 4, 20, -20, 4, 0, 30, 4.5f};
+    std::vector<int> corner = {0, 1, 2};
+    const test_mesh wall(position, {}, corner);
+    const auto add = [&](double x, double y, double depth) {
+        corner.push_back(int(position.size() / 3));
+        for (const double value : {(x - 16) / 19, (y - 16) / 19, 1.0})
+            position.push_back(float(depth * value));
+    };
+    std::mt19937 random(1);
+    const auto between = [&](double low, double high) {
+        return low + (high - low) * random() / 4294967296.0;
+    };
+    for (int n = 0; n < 1500; n++) { // corners on three pixels' rays, which are in one plane
+        const double x = random() % 28 + 0.5, y = random() % 28 + 0.5, dx = random() % 2 + 1,
+                     dy = random() % 2;
+        for (const int k : {0, 1, 2}) add(x + k * dx, y + k * dy, between(6, 9));
+    }
+    for (int k = 0; k < 3; k++) add(9.5, 9.5, 2);
+    for (int k = 0; k < 3; k++) add(40, 40, k - 1.0);
+    std::vector<float> normal(position.size());
+    std::copy(wall.host.normal, wall.host.normal + 9, normal.begin());
+    for (size_t k = 11; k < normal.size(); k += 3) normal[k] = -1;
+    const test_mesh all(position, normal, corner);
+    EXPECT_EQ(seen(all.host, camera, 8).samples(), seen(wall.host, camera, 8).samples());
 }
 
 } // namespace
