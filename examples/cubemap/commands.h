@@ -36,7 +36,7 @@ bool view_options_mesh(const view_options *options, mesh *host, fault *why);
     }
 #define WIDTH_OPTION(options)                                                                                \
     {                                                                                                        \
-        OPTION_INT, "width", 0, &(options)->width, 0, 8192, NULL,                                            \
+        OPTION_INT, "width", 0, &(options)->width, 0, 4096, NULL,                                            \
             "of a picture in pixels; 0: 1024, on the CPU 192"                                                \
     }
 #define HEIGHT_OPTION(options)                                                                               \

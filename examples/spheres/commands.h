@@ -33,7 +33,7 @@ void view_options_complete(view_options *options);
     }
 #define WIDTH_OPTION(options)                                                                                \
     {                                                                                                        \
-        OPTION_INT, "width", 0, &(options)->width, 0, 8192, NULL,                                            \
+        OPTION_INT, "width", 0, &(options)->width, 0, 4096, NULL,                                            \
             "of a picture in pixels; 0: by the data set, small on the CPU"                                   \
     }
 #define HEIGHT_OPTION(options)                                                                               \

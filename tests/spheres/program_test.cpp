@@ -114,7 +114,7 @@ TEST_F(spheres_program, wrong_lines_are_refused) {
         {{"train", "scene.txt"}, "unexpected argument"},
         {{"render"}, "-o is missing"},
         {{"render", "-o", "x.png", "--view", "8"}, "--view must be 0..7"},
-        {{"render", "-o", "x.png", "--width", "99999"}, "--width must be 0..8192"},
+        {{"render", "-o", "x.png", "--width", "99999"}, "--width must be 0..4096"},
         {{"bench", "--thresholds", "0,34"}, "--thresholds needs numbers from 0 to 33"},
         {{"bench", "--kept", "17"}, "--kept must be 1..16"},
         {{"bench", "--reduce", "auto"}, "--reduce must be one of"},
