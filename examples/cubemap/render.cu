@@ -25,9 +25,11 @@ __global__ void __launch_bounds__(tile_threads) render_kernel(cubemap_frame f) {
     if (s.detail >= 0) {
         color[0] = color[1] = color[2] = 0;
         const level_pair pair = levels_of(s.detail, f.levels);
+        DISTWAR_UNROLL
         for (int n = 0; n < 2; ++n) {
             const footprint at = footprint_of(s.direction, f.size >> pair.level[n]);
             const float *level = f.texel + 3 * int64_t(cubemap_level_begin(f.size, pair.level[n]));
+            DISTWAR_UNROLL
             for (int k = 0; k < TEXELS; ++k)
                 for (int channel = 0; channel < 3; ++channel)
                     color[channel] = fmaf(pair.weight[n] * at.weight[k],

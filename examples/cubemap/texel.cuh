@@ -6,6 +6,7 @@
 
 #include "cubemap.h"
 #include <cuda_runtime.h>
+#include <distwar/lanes.cuh>
 #include <math.h>
 
 enum { TEXELS = 4 };
@@ -33,29 +34,40 @@ __device__ inline int texel_number(int axis, bool positive, int i, int j, int si
     return ((2 * axis + (positive ? 0 : 1)) * size + j) * size + i;
 }
 
-// direction: not 0, of any length. size: texels of a face of the level.
+// direction: not 0, of any length. size: texels of a face of the level. All indices are known to the
+// compiler, so that nothing has to lie in memory.
 __device__ inline footprint footprint_of(const float3 &direction, int size) {
-    const float d[3] = {direction.x, direction.y, direction.z};
-    const float length[3] = {fabsf(d[0]), fabsf(d[1]), fabsf(d[2])};
-    const int axis = length[0] >= length[1] && length[0] >= length[2] ? 0 : length[1] >= length[2] ? 1 : 2;
+    const float3 d = direction;
+    const float x = fabsf(d.x), y = fabsf(d.y), z = fabsf(d.z);
+    const int axis = x >= y && x >= z ? 0 : y >= z ? 1 : 2;
+    const float ahead = axis == 0   ? d.x
+                        : axis == 1 ? d.y
+                                    : d.z,
+                along_i = axis == 0   ? d.y
+                          : axis == 1 ? d.z
+                                      : d.x,
+                along_j = axis == 0   ? d.z
+                          : axis == 1 ? d.x
+                                      : d.y,
+                length = fabsf(ahead);
     const float half = 0.5f * float(size);
     // In texels, from the centre of texel 0; at most half a texel outside the face.
-    const float u = fmaf(d[(axis + 1) % 3] / length[axis], half, half - 0.5f);
-    const float v = fmaf(d[(axis + 2) % 3] / length[axis], half, half - 0.5f);
+    const float u = fmaf(along_i / length, half, half - 0.5f), v = fmaf(along_j / length, half, half - 0.5f);
     const int i = min(max(int(floorf(u)), -1), size - 1), j = min(max(int(floorf(v)), -1), size - 1);
     const float s = u - float(i), t = v - float(j);
     footprint out = {{}, {(1 - s) * (1 - t), s * (1 - t), (1 - s) * t, s * t}};
-    int missing = -1;
+    float missing = 0;
+    DISTWAR_UNROLL
     for (int k = 0; k < TEXELS; ++k) {
-        out.texel[k] = texel_number(axis, d[axis] > 0, i + k % 2, j + k / 2, size);
-        if (out.texel[k] < 0) missing = k;
+        out.texel[k] = texel_number(axis, ahead > 0, i + k % 2, j + k / 2, size);
+        if (out.texel[k] < 0) missing = out.weight[k];
     }
-    if (missing >= 0) {
-        // Three faces meet at a corner; they share what a fourth would have.
-        const float share = out.weight[missing] / 3;
-        for (int k = 0; k < TEXELS; ++k) out.weight[k] += share;
-        out.weight[missing] = 0;
-        out.texel[missing] = 0;
+    // Three faces meet at a corner; they share what a fourth would have.
+    DISTWAR_UNROLL
+    for (int k = 0; k < TEXELS; ++k) {
+        const bool is_there = out.texel[k] >= 0;
+        out.weight[k] = is_there ? out.weight[k] + missing / 3 : 0;
+        out.texel[k] = is_there ? out.texel[k] : 0;
     }
     return out;
 }
