@@ -4,6 +4,9 @@
 #include "scenes.h"
 #include <cmath>
 #include <random>
+#ifdef DISTWAR_SIMT
+#include "simt.h"
+#endif
 
 namespace {
 
@@ -111,6 +114,22 @@ TEST(cubemap_raster, thousands_of_triangles_in_a_tile) {
         const double eye[3] = {9, 3, 4}, target[3] = {0, 0, 0}, up[3] = {0, 0, 1};
         return pinhole_look_at(16, 16, 0.25, eye, target, up);
     }());
+}
+
+// Candidates come to a tile in any order; what is seen does not depend on it.
+TEST(cubemap_raster, is_the_same_in_every_run) {
+    const test_mesh shape = bumpy(4);
+    const pinhole_camera camera = scene_camera(2, 40, 30);
+    const std::vector<float> first = seen(shape.host, camera, 8).samples();
+    for (unsigned run = 1; run <= 4; run++) {
+#ifdef DISTWAR_SIMT
+        simt_set_seed(run);
+#endif
+        EXPECT_EQ(seen(shape.host, camera, 8).samples(), first) << run;
+    }
+#ifdef DISTWAR_SIMT
+    simt_set_seed(0);
+#endif
 }
 
 // A grid whose edges go through pixel centres: each pixel sees one of the triangles.
