@@ -1,27 +1,24 @@
 // SPDX-License-Identifier: MIT
 // Adds gradient rows of WIDTH floats to the rows of a table that an index array names, as the backward pass
 // of an embedding does. Words are drawn by Zipf's law, so a few rows get most of the adds and lanes of a warp
-// often meet. Every strategy must give the host's sums to the bit; the table it prints compares them: by time
-// on a GPU, by counts on the CPU.
+// often meet. Every strategy must give the host's sums to the bit; then they are compared: by time on a GPU,
+// where a tuner also chooses one, by counts on the CPU.
+#include "command_line.h"
+#include "commit.cuh"
 #include "device.h"
-#include "launch.cuh"
-#include "options.h"
 #include "random.h"
-#include <distwar/reduce.cuh>
+#include "reduction_bench.h"
 #include <algorithm>
 #include <stdio.h>
 #include <stdlib.h>
 #include <vector>
-#ifdef __SIMT__
-#include "simt.h"
-#endif
 
 namespace {
 
-enum { WIDTH = 16, BLOCK = 256, RUNS = 11 };
+enum { WIDTH = 16, BLOCK = 256 };
 
-template <distwar::strategy Strategy>
-__global__ void scatter_add(const int *row_of, const float *gradient, int adds, float *table, int threshold) {
+template <typename Commit>
+__global__ void scatter_add(const int *row_of, const float *gradient, int adds, Commit commit) {
     const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
     const bool active = i < adds;
     float value[WIDTH] = {};
@@ -35,18 +32,8 @@ __global__ void scatter_add(const int *row_of, const float *gradient, int adds, 
             value[4 * quarter + 3] = four.w;
         }
     }
-    distwar::reduce<Strategy>(distwar::all_lanes, active, active ? row_of[i] : 0, value,
-                              distwar::record<float>{table, WIDTH}, threshold);
+    commit(active, active ? row_of[i] : 0, value);
 }
-
-struct contender {
-    const char *name;
-    void (*kernel)(const int *, const float *, int, float *, int);
-};
-const contender contenders[] = {{"atomic", scatter_add<distwar::strategy::atomic>},
-                                {"serial", scatter_add<distwar::strategy::serial>},
-                                {"bfly", scatter_add<distwar::strategy::bfly>},
-                                {"tree", scatter_add<distwar::strategy::tree>}};
 
 // Word w of `words` has weight 1 / (w + 1)^exponent.
 std::vector<int> zipf(int adds, int words, double exponent, random_stream *random) {
@@ -69,112 +56,123 @@ T *uploaded(const std::vector<T> &content) {
 }
 
 struct problem {
-    int adds, words, threshold;
+    int64_t adds, words;
+    double exponent;
     int *row_of;
-    float *gradient, *table;
+    float *gradient;
+    sum_memory table;
+    reduction_bench result;
 };
 
-void run(const contender &how, const problem &given) {
-    DEVICE_CHECK(launch(nullptr, blocks_for(given.adds, BLOCK), BLOCK, how.kernel, given.row_of,
-                        given.gradient, given.adds, given.table, given.threshold));
+template <typename Commit>
+cudaError_t launch_scatter_add(const problem &given, const Commit &commit) {
+    return launch(nullptr, blocks_for(given.adds, BLOCK), BLOCK, scatter_add<Commit>, given.row_of,
+                  given.gradient, int(given.adds), commit);
 }
 
-#ifdef __SIMT__
-void print_head() {
-    printf("%-8s %12s %12s %12s %12s\n", "", "shuffles", "votes", "atomic instr", "atomic req");
+double prepare(void *context, size_t) {
+    return double(static_cast<problem *>(context)->adds);
 }
-void print_cost(const contender &how, const problem &given) {
-    simt_counters_reset();
-    run(how, given);
-    const simt_counters counted = simt_counters_read();
-    printf("%-8s %12llu %12llu %12llu %12llu\n", how.name, (unsigned long long)counted.shuffles,
-           (unsigned long long)counted.votes, (unsigned long long)counted.atomic_instructions,
-           (unsigned long long)counted.atomic_requests);
-}
-#else
-void print_head() {
-    printf("%-8s %10s %10s\n", "", "median ms", "Gadds/s");
-}
-void print_cost(const contender &how, const problem &given) {
-    cudaEvent_t begin, end;
-    DEVICE_CHECK(cudaEventCreate(&begin));
-    DEVICE_CHECK(cudaEventCreate(&end));
-    float time[RUNS];
-    for (float &ms : time) {
-        DEVICE_CHECK(cudaEventRecord(begin, nullptr));
-        run(how, given);
-        DEVICE_CHECK(cudaEventRecord(end, nullptr));
-        DEVICE_CHECK(cudaEventSynchronize(end));
-        DEVICE_CHECK(cudaEventElapsedTime(&ms, begin, end));
-    }
-    std::sort(time, time + RUNS);
-    const double median = time[RUNS / 2];
-    printf("%-8s %10.4f %10.2f\n", how.name, median, double(given.adds) * WIDTH / median * 1e-6);
-    DEVICE_CHECK(cudaEventDestroy(begin));
-    DEVICE_CHECK(cudaEventDestroy(end));
-}
-#endif
 
-} // namespace
+void run(void *context, reduction which, int threshold) {
+    const problem &given = *static_cast<problem *>(context);
+    float one[WIDTH]; // whole numbers: a unit each as integers
+    std::fill(one, one + WIDTH, 1.0f);
+    DEVICE_CHECK(sum_values(which, threshold, one, given.table, nullptr,
+                            [&](const auto &commit) { return launch_scatter_add(given, commit); }));
+}
 
-int main(int argc, char **argv) {
-#ifdef __SIMT__
-    int64_t adds = 1 << 13;
-#else
-    int64_t adds = 1 << 21;
-#endif
-    int64_t words = 50'000, threshold = 0;
-    double exponent = 1;
-    const option_spec options[] = {
-        {OPTION_INT, "adds", 'n', &adds, 1, 1 << 21, nullptr, "gradient rows to add"},
-        {OPTION_INT, "words", 'w', &words, 1, 1 << 24, nullptr, "rows of the table"},
-        {OPTION_REAL, "exponent", 'z', &exponent, 0, 4, nullptr, "of Zipf's law; 0 draws evenly"},
-        {OPTION_INT, "threshold", 't', &threshold, 0, 33, nullptr, "smaller groups send plain atomics"},
-        {OPTION_END, nullptr, 0, nullptr, 0, 0, nullptr, nullptr}};
-    const command_spec command = {
-        "scatter_add", "[options]", "Adds rows to rows that an index array names.", nullptr, options, 0, 0};
-    int positional = 0;
-    fault why;
-    switch (options_parse(&command, argc, argv, nullptr, &positional, &why)) {
-    case OPTIONS_HELP:
-        return EXIT_SUCCESS;
-    case OPTIONS_USAGE_ERROR:
-        fprintf(stderr, "%s\n", why.text);
-        return 2;
-    case OPTIONS_OK:
-        break;
-    }
+void count_lanes(void *context, lane_histogram *device) {
+    DEVICE_CHECK(launch_scatter_add(*static_cast<problem *>(context), commit_lane_counts{device}));
+}
 
+void describe(json_writer *json, const void *subject) {
+    const problem &given = *static_cast<const problem *>(subject);
+    json_begin(json, nullptr, '{');
+    json_put_text(json, "workload", "scatter_add");
+    json_put_integer(json, "adds", given.adds);
+    json_put_integer(json, "words", given.words);
+    json_put_number(json, "exponent", given.exponent);
+    json_put_integer(json, "values", WIDTH);
+    reduction_bench_describe(json, &given.result);
+    json_end(json, '}');
+}
+
+bool agree(problem *given, const bench_settings &settings, const std::vector<float> &expected, fault *why) {
+    std::vector<float> found(expected.size());
+    for (int which = 0; which < REDUCTIONS; ++which)
+        for (size_t t = 0; t < settings.threshold_count; ++t) {
+            run(given, reduction(which), settings.thresholds[t]);
+            device_download(found.data(), given->table.sums, found.size() * sizeof(float));
+            if (found != expected)
+                return fail(why, "WRONG: %s at threshold %d has not the host's sums",
+                            reduction_name(reduction(which)), settings.thresholds[t]);
+        }
+    return sum_memory_is_exact(&given->table, why);
+}
+
+bool measure(problem *given, const bench_settings &settings, const char *json, fault *why) {
     // Whole numbers of at most 7, so that sums of up to 2^21 of them are exact in any order.
     random_stream random = {1};
-    const std::vector<int> row_of = zipf(int(adds), int(words), exponent, &random);
-    std::vector<float> gradient(size_t(adds) * WIDTH), expected(size_t(words) * WIDTH);
+    const std::vector<int> row_of = zipf(int(given->adds), int(given->words), given->exponent, &random);
+    std::vector<float> gradient(size_t(given->adds) * WIDTH), expected(size_t(given->words) * WIDTH);
     for (float &g : gradient) g = float(random_below(&random, 8));
     for (size_t i = 0; i < row_of.size(); ++i)
         for (int k = 0; k < WIDTH; ++k) expected[size_t(row_of[i]) * WIDTH + k] += gradient[i * WIDTH + k];
 
-    const size_t table_bytes = expected.size() * sizeof(float);
-    const problem given = {int(adds),          int(words),
-                           int(threshold),     uploaded(row_of),
-                           uploaded(gradient), uploaded(std::vector<float>(expected.size()))};
-    printf("%s: %d rows of %d floats into a table of %d rows, Zipf exponent %g, threshold %d\n",
-           device_name(), given.adds, WIDTH, given.words, exponent, given.threshold);
-    print_head();
-    bool right = true;
-    for (const contender &how : contenders) {
-        device_clear(given.table, table_bytes);
-        run(how, given);
-        std::vector<float> found(expected.size());
-        device_download(found.data(), given.table, table_bytes);
-        if (found != expected) {
-            printf("%-8s WRONG: not the host's sums\n", how.name);
-            right = false;
-            continue;
-        }
-        print_cost(how, given);
+    given->row_of = uploaded(row_of);
+    given->gradient = uploaded(gradient);
+    given->table = sum_memory_open(given->words, WIDTH);
+    const bench_subject subject = {given, 1, prepare, run, count_lanes};
+    bool done = agree(given, settings, expected, why) &&
+                reduction_bench_run(&subject, &settings, &given->result, why);
+    if (done && !json_is_stdout(json)) {
+        printf("%s: %lld rows of %d floats into a table of %lld rows, Zipf exponent %g;\n"
+               "every strategy has the host's sums\n\n",
+               device_name(), (long long)given->adds, WIDTH, (long long)given->words, given->exponent);
+        reduction_bench_print(&given->result);
     }
-    device_free(given.row_of);
-    device_free(given.gradient);
-    device_free(given.table);
-    return right ? EXIT_SUCCESS : EXIT_FAILURE;
+    if (done && json) done = json_save(json, describe, given, why);
+    reduction_bench_close(&given->result);
+    sum_memory_close(&given->table);
+    device_free(given->gradient);
+    device_free(given->row_of);
+    return done;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    problem given = {};
+    given.words = 50'000;
+    given.exponent = 1;
+#ifdef __SIMT__
+    given.adds = 1 << 13;
+#else
+    given.adds = 1 << 21;
+#endif
+    const char *thresholds = "0,8", *json = nullptr;
+    int64_t runs = 11;
+    const option_spec options[] = {
+        {OPTION_INT, "adds", 'n', &given.adds, 1, 1 << 21, nullptr, "gradient rows to add"},
+        {OPTION_INT, "words", 'w', &given.words, 1, 1 << 24, nullptr, "rows of the table"},
+        {OPTION_REAL, "exponent", 'z', &given.exponent, 0, 4, nullptr, "of Zipf's law; 0 draws evenly"},
+        {OPTION_TEXT, "thresholds", 0, &thresholds, 0, 0, nullptr, THRESHOLD_HELP},
+        {OPTION_INT, "repeat", 0, &runs, 1, MAX_RUNS, nullptr,
+         "runs of everything that is timed, for the median, after one to warm up"},
+        {OPTION_TEXT, "json", 0, &json, 0, 0, nullptr, JSON_HELP},
+        {OPTION_END, nullptr, 0, nullptr, 0, 0, nullptr, nullptr}};
+    const command_spec command = {
+        "scatter_add", "[options]", "Adds rows to rows that an index array names.", nullptr, options, 0, 0};
+    int code;
+    if (!read_command_line(&command, argc, argv, nullptr, &code)) return code;
+    fault why;
+    bench_settings settings = {};
+    settings.which = REDUCTIONS;
+    settings.runs = int(runs);
+    if (!parse_thresholds(thresholds, settings.thresholds, &settings.threshold_count, &why))
+        return report_misuse(&command, &why);
+    return json_is_possible(json, &why) && measure(&given, settings, json, &why)
+               ? EXIT_SUCCESS
+               : report_failure("scatter_add", &why);
 }
