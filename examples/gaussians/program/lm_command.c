@@ -2,6 +2,7 @@
 // splat finish: a trained scene and its photographs -> the scene after a few steps of Levenberg-Marquardt.
 #include "command.h"
 #include "dataset.h"
+#include "device.h"
 #include "device_gaussians.h"
 #include "finite.h"
 #include "json_writer.h"
@@ -72,7 +73,10 @@ static bool after_step(void *context, const lm_step *step, fault *why) {
 static void describe(json_writer *json, const void *subject) {
     const finish *f = subject;
     json_begin(json, NULL, '{');
+    json_put_text(json, "device", device_name());
     json_put_text(json, "scene", f->options->scene);
+    json_put_text(json, "reduction", gs_reduction_name((gs_reduction)f->options->reduction));
+    json_put_integer(json, "threshold", f->options->threshold);
     json_put_integer(json, "gaussians", f->gaussians.count);
     json_put_integer(json, "views", (int64_t)f->training);
     json_put_number(json, "psnr", f->before.psnr);
