@@ -101,8 +101,8 @@ struct opened_views {
         lm_arena_free(&arena);
         lm_clock_close(&clock);
     }
-    void open(const problem &p, size_t i) {
-        ASSERT_TRUE(lm_view_open(&opened[i], &scene, &p.views[i], &arena, &objective[i]));
+    void open(const problem &p, size_t i, const gs_gaussians *gradient = NULL) {
+        ASSERT_TRUE(lm_view_open(&opened[i], &scene, &p.views[i], &arena, &objective[i], gradient));
     }
     std::vector<float> read(const gs_gaussians &vector) const {
         std::vector<float> out(device_gaussians_bytes(vector.count, vector.sh_degree) / sizeof(float));
@@ -119,9 +119,8 @@ struct opened_views {
 TEST(lm_view, the_gradient_is_that_of_the_objective) {
     problem p;
     opened_views views(p, LM_FREE);
-    views.open(p, 2);
     gs_gaussians gradient = device_gaussians_allocate(p.device.count, p.device.sh_degree);
-    lm_view_gradient(&views.opened[2], &views.scene, &gradient);
+    views.open(p, 2, &gradient);
     const std::vector<float> by = views.read(gradient);
     // Along the gradient of each array on its own, by differences of the whole objective. Its jumps where a
     // pixel begins to count, which no gradient sees, are why this agrees so roughly.
@@ -176,6 +175,24 @@ TEST(lm_view, keeps_what_products_need_while_others_are_opened) {
         EXPECT_GT(size, 0);
         EXPECT_LE(difference, 1e-10 * size);
         device_gaussians_free(&product);
+    }
+}
+
+// Its weights (12), its colours (12), what is left of the light behind all (4) and where that was (4).
+TEST(lm_view, keeps_32_bytes_a_pixel) {
+    problem p;
+    opened_views views(p, LM_FREE);
+    const auto piece = [](size_t bytes) { return (bytes + 255) / 256 * 256; };
+    const size_t pixels = 24 * 20, tiles = 4;
+    size_t expected = 0;
+    for (size_t i = 0; i < p.views.size(); i++) {
+        views.open(p, i);
+        const gs_lists &lists = views.opened[i].lists;
+        ASSERT_EQ(size_t(lists.tiles_x * lists.tiles_y), tiles);
+        expected += 2 * piece(12 * pixels) + 2 * piece(4 * pixels) + piece(60 * sizeof(gs_splat)) +
+                    piece((tiles + 1) * sizeof(int64_t)) + piece(size_t(lists.pairs) * sizeof(uint32_t)) +
+                    (lists.tile_order ? piece(tiles * sizeof(uint32_t)) : 0);
+        EXPECT_EQ(views.arena.taken, expected) << i;
     }
 }
 

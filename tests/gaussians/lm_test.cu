@@ -446,21 +446,22 @@ TEST(lm_solver, units_are_added_where_something_is_seen) {
     for (reference_gaussians *all : {&values, &seen, &sum}) reference_gaussians_destroy(all);
 }
 
-TEST(lm_solver, sums_the_model_over_values) {
-    const size_t values = 100000;
-    const std::vector<float> weight = random_floats(1, values, 0, 1),
-                             gradient = random_floats(2, values, 0, 1),
-                             change = random_floats(3, values, 0, 1);
+TEST(lm_solver, dot_products_with_a_weight_and_without) {
+    const size_t values = 300000;
+    const std::vector<float> weight = random_floats(1, values, 0, 1), a = random_floats(2, values, 0, 1),
+                             b = random_floats(3, values, 0, 1);
+    const device_vector<float> of_weight(weight), of_a(a), of_b(b);
     const device_vector<double> sums(std::vector<double>{1, 2});
-    ASSERT_GS_OK(gs_lm_model(device_vector<float>(weight).data(), device_vector<float>(gradient).data(),
-                             device_vector<float>(change).data(), int64_t(values), sums.data(), NULL));
-    double first = 1, second = 2;
+    ASSERT_GS_OK(gs_lm_add_dot(NULL, of_a.data(), of_b.data(), int64_t(values), sums.data(), NULL));
+    ASSERT_GS_OK(
+        gs_lm_add_dot(of_weight.data(), of_a.data(), of_b.data(), int64_t(values), sums.data() + 1, NULL));
+    double plain = 1, weighted = 2;
     for (size_t i = 0; i < values; i++) {
-        first += double(gradient[i]) * change[i];
-        second += double(weight[i]) * change[i] * change[i];
+        plain += double(a[i]) * b[i];
+        weighted += double(weight[i]) * a[i] * b[i];
     }
-    EXPECT_NEAR(sums.read()[0], first, 1e-9 * first);
-    EXPECT_NEAR(sums.read()[1], second, 1e-9 * second);
+    EXPECT_NEAR(sums.read()[0], plain, 1e-9 * plain);
+    EXPECT_NEAR(sums.read()[1], weighted, 1e-9 * weighted);
 }
 
 TEST(lm_edges, an_empty_scene_has_no_pairs_and_no_change) {

@@ -60,11 +60,6 @@ gs_status gs_lm_forward(const gs_splat *splats, const float *tangents, const gs_
                         int32_t height, const float background[3], const gs_image *image, const float *weight,
                         float *change, gs_stream stream);
 
-// Adds to sums[0] the sum of gradient times change over `values` values, to sums[1] that of weight change^2:
-// what a model of the objective says of a step. sums: 2 doubles on the device.
-gs_status gs_lm_model(const float *weight, const float *gradient, const float *change, int64_t values,
-                      double *sums, gs_stream stream);
-
 // squares: [count][GS_LM_SQUARES_STRIDE], 16-byte aligned; sums over pixels and channels of weight times the
 // products of the derivatives of a pixel's colour by a splat's colour and by the six moments, as far as
 // diagonals need them. reduction: GS_ATOMIC, GS_SERIAL, GS_BFLY or GS_TREE.
@@ -133,6 +128,10 @@ gs_status gs_lm_pcg_start(const float *right, const float *diagonal, int64_t val
 gs_status gs_lm_pcg_step(const float *diagonal, float lambda, int64_t values, int iteration, float *product,
                          float *x, float *residual, float *direction, double *scalars, gs_stream stream);
 
+// *sum += the sum of weight a b; weight NULL: of a b. sum: on the device. With a picture's weight and its
+// change along a step, or with the gradient and a step, what the model of the objective says of that step.
+gs_status gs_lm_add_dot(const float *weight, const float *a, const float *b, int64_t values, double *sum,
+                        gs_stream stream);
 // to += scale from
 gs_status gs_lm_add(float *to, float scale, const float *from, int64_t values, gs_stream stream);
 // sum += diagonal x, weights += diagonal: one subset's share in the mean of several updates.

@@ -7,12 +7,9 @@
 #include "lm_squares.cuh"
 #include "lm_tangent.cuh"
 #include "status.h"
-#include <distwar/block.cuh>
 #include <distwar/reduce.cuh>
 
 namespace {
-
-constexpr int model_block = 256;
 
 template <int Pixels>
 __global__ void __launch_bounds__(tile_threads<Pixels>)
@@ -132,21 +129,6 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
     }
 }
 
-__global__ void __launch_bounds__(model_block)
-    model_kernel(const float *weight, const float *gradient, const float *change, int64_t values,
-                 double *sums) {
-    __shared__ distwar::block_sum_memory<2, model_block, double> memory;
-    double part[2] = {}, sum[2];
-    for (int64_t i = int64_t(blockIdx.x) * model_block + threadIdx.x; i < values;
-         i += int64_t(gridDim.x) * model_block) {
-        part[0] += double(gradient[i]) * change[i];
-        part[1] += double(weight[i]) * change[i] * change[i];
-    }
-    distwar::block_sum(part, memory, sum);
-    if (threadIdx.x == 0)
-        for (int k = 0; k < 2; k++) atomicAdd(&sums[k], sum[k]);
-}
-
 gs_status check(const char *function, const gs_splat *splats, const gs_lists *lists, int width, int height,
                 const float *background, const gs_image *image) {
     GS_REQUIRE_OF(function, lists && background && image, "lists, background and image must be given");
@@ -176,16 +158,6 @@ gs_status gs_lm_forward(const gs_splat *splats, const float *tangents, const gs_
                    two ? forward_kernel<2> : forward_kernel<1>, splats,
                    reinterpret_cast<const splat_tangent *>(tangents), *lists, width, height,
                    color3{background[0], background[1], background[2]}, *image, weight, change));
-    return GS_OK;
-}
-
-gs_status gs_lm_model(const float *weight, const float *gradient, const float *change, int64_t values,
-                      double *sums, gs_stream stream) {
-    GS_REQUIRE(values >= 0, "values must not be negative");
-    GS_REQUIRE(weight && gradient && change && sums, "an argument is NULL");
-    const unsigned blocks = blocks_for(values, model_block);
-    GS_CUDA(launch(stream, blocks < 1024 ? blocks : 1024, model_block, model_kernel, weight, gradient, change,
-                   values, sums));
     return GS_OK;
 }
 

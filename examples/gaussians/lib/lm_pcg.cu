@@ -83,6 +83,15 @@ __global__ void __launch_bounds__(vector_block)
         direction[i] = fmaf(beta, direction[i], preconditioned(residual[i], diagonal[i]));
 }
 
+// weight may be NULL.
+__global__ void __launch_bounds__(vector_block)
+    dot_kernel(const float *weight, const float *a, const float *b, int64_t values, double *sum) {
+    double part = 0;
+    for (int64_t i = first_value(); i < values; i += stride_of_grid())
+        part += (weight ? double(weight[i]) : 1.0) * a[i] * b[i];
+    add_of_block(part, sum);
+}
+
 __global__ void __launch_bounds__(vector_block)
     add_kernel(float *to, float scale, const float *from, int64_t values) {
     for (int64_t i = first_value(); i < values; i += stride_of_grid()) to[i] = fmaf(scale, from[i], to[i]);
@@ -132,6 +141,13 @@ gs_status gs_lm_pcg_step(const float *diagonal, float lambda, int64_t values, in
                    direction, scalars));
     GS_CUDA(
         launch(stream, grid, vector_block, direction_kernel, diagonal, values, residual, direction, scalars));
+    return GS_OK;
+}
+
+gs_status gs_lm_add_dot(const float *weight, const float *a, const float *b, int64_t values, double *sum,
+                        gs_stream stream) {
+    GS_REQUIRE(values >= 0 && a && b && sum, "an argument is NULL or negative");
+    GS_CUDA(launch(stream, grid_for(values), vector_block, dot_kernel, weight, a, b, values, sum));
     return GS_OK;
 }
 

@@ -13,7 +13,7 @@
 static const double search_factor = 1.5;
 enum { SEARCHES = 12 };
 
-enum { DIAGONAL, UPDATE, RESIDUAL, DIRECTION, PRODUCT, SUM, WEIGHTS, VECTORS };
+enum { RIGHT, DIAGONAL, UPDATE, RESIDUAL, DIRECTION, PRODUCT, SUM, WEIGHTS, VECTORS };
 
 typedef struct solver {
     const gs_gaussians *gaussians;
@@ -23,10 +23,11 @@ typedef struct solver {
     lm_scene scene;
     lm_clock clock;
     lm_arena arena;
-    gs_gaussians vectors[VECTORS]; // RESIDUAL is also what a step can go back to, once it is solved
+    gs_gaussians vectors[VECTORS]; // RIGHT: minus the gradient, of all the step's images; RESIDUAL is also
+                                   // what a step can go back to, once it is solved
     gs_gaussians scratch;
     int64_t values;          // of a vector, padding included
-    double *scalars, *model; // device
+    double *scalars, *model; // device; model: RIGHT^T UPDATE and |J UPDATE|^2
     size_t *order;           // a permutation of the views
     lm_view *open;           // [batch]: views of the subset being solved
     double damping;
@@ -135,13 +136,19 @@ static size_t choose_images(solver *s, int64_t step) {
 }
 
 // Opens views from s->order[first] on, at most `most`, as many as there is room for; returns how many.
-static size_t open_subset(solver *s, size_t first, size_t most, double *objective) {
+// RESIDUAL becomes minus their gradient, unless it is not wanted.
+static size_t open_subset(solver *s, size_t first, size_t most, bool with_gradient, double *objective) {
     size_t opened = 0;
+    if (with_gradient) clear(s, RESIDUAL);
     for (; opened < most; opened++) {
         double one;
-        if (!lm_view_open(&s->open[opened], &s->scene, &s->views[s->order[first + opened]], &s->arena, &one))
+        if (!lm_view_open(&s->open[opened], &s->scene, &s->views[s->order[first + opened]], &s->arena, &one,
+                          with_gradient ? &s->scratch : NULL))
             break;
         *objective += one;
+        if (!with_gradient) continue;
+        GS_CHECK(gs_lm_add(flat(s, RESIDUAL), -1, s->scratch.mean, s->values, NULL));
+        lm_clock_mark(&s->clock, LM_SUM);
     }
     note_memory(s);
     return opened;
@@ -156,17 +163,13 @@ static void accumulate(const solver *s, int to, bool first) {
         GS_CHECK(gs_lm_add(flat(s, to), 1, s->scratch.mean, s->values, NULL));
 }
 
-// UPDATE becomes the solution of the open views' normal equations, DIAGONAL their diagonal.
+// UPDATE becomes the solution of the open views' normal equations, with RESIDUAL on their right-hand side;
+// DIAGONAL becomes their diagonal.
 static void solve(solver *s, size_t views) {
     lm_clock *clock = &s->clock;
     clear(s, DIAGONAL);
-    clear(s, RESIDUAL);
-    for (size_t i = 0; i < views; i++) {
-        lm_view_gradient(&s->open[i], &s->scene, &s->scratch);
-        GS_CHECK(gs_lm_add(flat(s, RESIDUAL), -1, s->scratch.mean, s->values, NULL));
-        lm_clock_mark(clock, LM_SUM);
-        lm_view_add_diagonal(&s->open[i], &s->scene, &s->vectors[DIAGONAL]);
-    }
+    for (size_t i = 0; i < views; i++) lm_view_add_diagonal(&s->open[i], &s->scene, &s->vectors[DIAGONAL]);
+    GS_CHECK(gs_lm_add(flat(s, RIGHT), 1, flat(s, RESIDUAL), s->values, NULL));
     if (s->settings->unit_weight > 0)
         GS_CHECK(gs_lm_add_units(s->gaussians, s->settings->unit_weight, &s->vectors[DIAGONAL], NULL));
     const int iterations = (int)s->settings->pcg_iterations;
@@ -185,9 +188,9 @@ static void solve(solver *s, size_t views) {
     }
 }
 
-static void add_model(solver *s, size_t views) {
+static void add_curvature(solver *s, size_t views) {
     for (size_t i = 0; i < views; i++)
-        lm_view_add_model(&s->open[i], &s->scene, &s->vectors[UPDATE], s->model);
+        lm_view_add_curvature(&s->open[i], &s->scene, &s->vectors[UPDATE], &s->model[1]);
 }
 
 // Solves every subset of the step's images; UPDATE becomes the step. report: images, subsets, before.
@@ -195,17 +198,18 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
     double objective = 0, values = 0;
     bool several = false;
     DEVICE_CHECK(cudaMemsetAsync(s->model, 0, 2 * sizeof(double), NULL));
+    clear(s, RIGHT);
     for (size_t first = 0, views; first < images; first += views, report->subsets++) {
         lm_arena_reset(&s->arena);
-        views =
-            open_subset(s, first, (size_t)min_of(s->settings->batch, (int64_t)(images - first)), &objective);
+        const size_t most = (size_t)min_of(s->settings->batch, (int64_t)(images - first));
+        views = open_subset(s, first, most, true, &objective);
         if (views == 0)
             return fail(why,
                         "one view does not fit into the memory allowed, of which %.2f GiB are left for it",
                         (double)s->arena.limit / 0x1p30);
         solve(s, views);
         if (views == images) {
-            add_model(s, views);
+            add_curvature(s, views);
             break;
         }
         if (!several) clear(s, SUM), clear(s, WEIGHTS);
@@ -224,13 +228,14 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
         double again = 0;
         for (size_t first = 0, views; first < images; first += views) {
             lm_arena_reset(&s->arena);
-            views =
-                open_subset(s, first, (size_t)min_of(s->settings->batch, (int64_t)(images - first)), &again);
-            add_model(s, views);
+            const size_t most = (size_t)min_of(s->settings->batch, (int64_t)(images - first));
+            views = open_subset(s, first, most, false, &again);
+            add_curvature(s, views);
         }
         s->scene.form = form;
     }
     for (size_t i = 0; i < images; i++) values += values_of(&s->views[s->order[i]]);
+    GS_CHECK(gs_lm_add_dot(NULL, flat(s, RIGHT), flat(s, UPDATE), s->values, &s->model[0], NULL));
     device_download(s->resident_model, s->model, sizeof s->resident_model);
     report->images = (int64_t)images;
     report->before = objective / values;
@@ -265,7 +270,7 @@ static double objective_at(solver *s, double gamma, size_t images, size_t stride
 // From the model's own minimum down as long as that helps, else up.
 static double search_gamma(solver *s, size_t images) {
     enum { STRIDE = 3 }; // a third of the images
-    const double slope = s->resident_model[0], curvature = s->resident_model[1];
+    const double slope = -s->resident_model[0], curvature = s->resident_model[1];
     double best = slope < 0 && curvature > 0 ? -slope / curvature : 1;
     if (best > 2) best = 2;
     double least = objective_at(s, best, images, STRIDE);
@@ -296,7 +301,7 @@ static bool lm_step_once(solver *s, lm_step *report, fault *why) {
     for (size_t i = 0; i < images; i++) values += values_of(&s->views[s->order[i]]);
     // Of the sum of squares: 2 (slope gamma + curvature gamma^2 / 2).
     const double promised =
-        -(2 * s->resident_model[0] * gamma + s->resident_model[1] * gamma * gamma) / values;
+        (2 * s->resident_model[0] * gamma - s->resident_model[1] * gamma * gamma) / values;
     report->gamma = gamma;
     report->damping = s->damping;
     report->gain = promised > 0 ? (report->before - report->after) / promised : -1;

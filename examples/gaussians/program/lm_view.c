@@ -119,41 +119,6 @@ static bool build_cache(lm_view *v, lm_scene *s, lm_arena *arena) {
     return true;
 }
 
-static bool open_in(lm_view *v, lm_scene *s, lm_arena *arena, double *objective) {
-    const gs_camera *camera = &v->target->camera;
-    const size_t pixels = pixels_of(camera);
-    v->splats = lm_arena_take(arena, (size_t)s->gaussians->count * sizeof(gs_splat));
-    v->weight = lm_arena_take(arena, 3 * pixels * sizeof(float));
-    v->gradient = lm_arena_take(arena, 3 * pixels * sizeof(float));
-    v->image = (gs_image){.color = lm_arena_take(arena, 3 * pixels * sizeof(float)),
-                          .transmittance = lm_arena_take(arena, pixels * sizeof(float)),
-                          .consumed = lm_arena_take(arena, pixels * sizeof(uint32_t))};
-    if (!v->splats || !v->weight || !v->gradient || !v->image.color || !v->image.transmittance ||
-        !v->image.consumed)
-        return false;
-    render(s, camera, v->splats, &v->image, &v->lists);
-    const size_t tiles = (size_t)v->lists.tiles_x * (size_t)v->lists.tiles_y;
-    v->lists.tile_begin = keep(arena, v->lists.tile_begin, (tiles + 1) * sizeof(int64_t));
-    v->lists.splat_index = keep(arena, v->lists.splat_index, (size_t)v->lists.pairs * sizeof(uint32_t));
-    if (!v->lists.tile_begin || !v->lists.splat_index) return false;
-    if (v->lists.tile_order) {
-        v->lists.tile_order = keep(arena, v->lists.tile_order, tiles * sizeof(uint32_t));
-        if (!v->lists.tile_order) return false;
-    }
-    *objective = residuals(s, v->target, v->image.color, v->weight, v->gradient);
-    if (s->objective == GS_LM_L1_SSIM && !s->centre_only)
-        replace_gradient(s, v->target, v->image.color, v->gradient);
-    return s->form == LM_FREE || build_cache(v, s, arena);
-}
-
-bool lm_view_open(lm_view *v, lm_scene *s, const target_view *target, lm_arena *arena, double *objective) {
-    const lm_arena_mark before = lm_arena_now(arena);
-    *v = (lm_view){.target = target};
-    if (open_in(v, s, arena, objective)) return true;
-    lm_arena_return(arena, before);
-    return false;
-}
-
 static float *moments_of(lm_scene *s) {
     return device_buffer_reserve(&s->moments,
                                  (size_t)s->gaussians->count * GS_MOMENTS_STRIDE * sizeof(float));
@@ -172,9 +137,44 @@ static void project_backward(const lm_view *v, lm_scene *s, const gs_gaussians *
     lm_clock_mark(s->clock, LM_PROJECTION);
 }
 
-void lm_view_gradient(const lm_view *v, lm_scene *s, const gs_gaussians *product) {
-    blend_backward(v, s, v->gradient);
-    project_backward(v, s, product);
+static bool open_in(lm_view *v, lm_scene *s, lm_arena *arena, double *objective,
+                    const gs_gaussians *gradient) {
+    const gs_camera *camera = &v->target->camera;
+    const size_t pixels = pixels_of(camera);
+    v->splats = lm_arena_take(arena, (size_t)s->gaussians->count * sizeof(gs_splat));
+    v->weight = lm_arena_take(arena, 3 * pixels * sizeof(float));
+    v->image = (gs_image){.color = lm_arena_take(arena, 3 * pixels * sizeof(float)),
+                          .transmittance = lm_arena_take(arena, pixels * sizeof(float)),
+                          .consumed = lm_arena_take(arena, pixels * sizeof(uint32_t))};
+    if (!v->splats || !v->weight || !v->image.color || !v->image.transmittance || !v->image.consumed)
+        return false;
+    render(s, camera, v->splats, &v->image, &v->lists);
+    const size_t tiles = (size_t)v->lists.tiles_x * (size_t)v->lists.tiles_y;
+    v->lists.tile_begin = keep(arena, v->lists.tile_begin, (tiles + 1) * sizeof(int64_t));
+    v->lists.splat_index = keep(arena, v->lists.splat_index, (size_t)v->lists.pairs * sizeof(uint32_t));
+    if (!v->lists.tile_begin || !v->lists.splat_index) return false;
+    if (v->lists.tile_order) {
+        v->lists.tile_order = keep(arena, v->lists.tile_order, tiles * sizeof(uint32_t));
+        if (!v->lists.tile_order) return false;
+    }
+    float *by_pixel = device_buffer_reserve(&s->change, 4 * pixels * sizeof(float));
+    *objective = residuals(s, v->target, v->image.color, v->weight, by_pixel);
+    if (s->form == LM_CACHED && !build_cache(v, s, arena)) return false;
+    if (!gradient) return true;
+    if (s->objective == GS_LM_L1_SSIM && !s->centre_only)
+        replace_gradient(s, v->target, v->image.color, by_pixel);
+    blend_backward(v, s, by_pixel);
+    project_backward(v, s, gradient);
+    return true;
+}
+
+bool lm_view_open(lm_view *v, lm_scene *s, const target_view *target, lm_arena *arena, double *objective,
+                  const gs_gaussians *gradient) {
+    const lm_arena_mark before = lm_arena_now(arena);
+    *v = (lm_view){.target = target};
+    if (open_in(v, s, arena, objective, gradient)) return true;
+    lm_arena_return(arena, before);
+    return false;
 }
 
 void lm_view_add_diagonal(const lm_view *v, lm_scene *s, const gs_gaussians *diagonal) {
@@ -235,9 +235,8 @@ void lm_view_product(const lm_view *v, lm_scene *s, const gs_gaussians *directio
     project_backward(v, s, product);
 }
 
-void lm_view_add_model(const lm_view *v, lm_scene *s, const gs_gaussians *direction, double *sums) {
+void lm_view_add_curvature(const lm_view *v, lm_scene *s, const gs_gaussians *direction, double *sum) {
     const float *change = forward(v, s, tangents_along(v, s, direction), NULL);
-    GS_CHECK(
-        gs_lm_model(v->weight, v->gradient, change, 3 * (int64_t)pixels_of(&v->target->camera), sums, NULL));
+    GS_CHECK(gs_lm_add_dot(v->weight, change, change, 3 * (int64_t)pixels_of(&v->target->camera), sum, NULL));
     lm_clock_mark(s->clock, LM_FORWARD);
 }

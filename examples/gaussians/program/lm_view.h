@@ -37,7 +37,7 @@ typedef struct lm_view {
     gs_splat *splats;
     gs_lists lists;
     gs_image image;
-    float *weight, *gradient;
+    float *weight;
     gs_lm_cache cached;
 } lm_view;
 
@@ -49,18 +49,17 @@ size_t lm_scene_bytes(const lm_scene *scene); // of its memory
 // The sum of squared residuals at the Gaussians' present values. Waits.
 double lm_picture_objective(lm_scene *scene, const target_view *target);
 
-// Renders the view and keeps in the arena what products need. False if the arena has no room for it: then it
-// is as before. *objective: the sum of squared residuals.
+// Renders the view and keeps in the arena what products need: 32 bytes a pixel, its splats and its lists, and
+// the cache where there is one. False if the arena has no room for it: then it is as before. *objective: the
+// sum of squared residuals; *gradient, unless NULL: half of its gradient, by pixels not kept.
 bool lm_view_open(lm_view *view, lm_scene *scene, const target_view *target, lm_arena *arena,
-                  double *objective);
-// product = half the gradient of the sum of squared residuals
-void lm_view_gradient(const lm_view *view, lm_scene *scene, const gs_gaussians *product);
+                  double *objective, const gs_gaussians *gradient);
 // diagonal += diag(J^T J)
 void lm_view_add_diagonal(const lm_view *view, lm_scene *scene, const gs_gaussians *diagonal);
 // product = J^T J direction
 void lm_view_product(const lm_view *view, lm_scene *scene, const gs_gaussians *direction,
                      const gs_gaussians *product);
-// sums[0] += that gradient^T direction, sums[1] += |J direction|^2; on the device.
-void lm_view_add_model(const lm_view *view, lm_scene *scene, const gs_gaussians *direction, double *sums);
+// *sum += |J direction|^2; on the device.
+void lm_view_add_curvature(const lm_view *view, lm_scene *scene, const gs_gaussians *direction, double *sum);
 
 #endif
