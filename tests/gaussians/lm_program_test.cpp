@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // splat finish, and splat train --finish lm, as their users run them.
 #include "program_run.h"
+#include "json_value.h"
 #include <jansson.h>
 
 namespace {
@@ -32,6 +33,86 @@ TEST_F(program, finishes_a_scene_by_levenberg_marquardt) {
         EXPECT_LE(json_integer_value(json_object_get(step, "bytes")), 10737419);
     }
     json_decref(record);
+}
+
+std::vector<json> events_of(const fs::path &log, const std::string &event) {
+    std::vector<json> found;
+    std::istringstream lines(contents(log));
+    for (std::string line; std::getline(lines, line);)
+        if (const json value(line); value["event"].text() == event) found.push_back(value);
+    return found;
+}
+
+TEST_F(program, finishing_is_in_the_log_and_the_report) {
+    write_colmap(folder / "data", 30);
+    const std::vector<std::string> train = {"train",        at("data"), "-o",        at("scene.ply"),
+                                            "--iterations", "10",       "--finish",  "lm",
+                                            "--lm-steps",   "2",        "--lm-pcg",  "2",
+                                            "--sh-degree",  "0",        "--holdout", "4",
+                                            "--log",        at("log")};
+    std::vector<std::string> measured = train;
+    measured.insert(measured.end(), {"--eval-every", "10", "--report", at("report")});
+    const outcome run = splat(measured);
+    ASSERT_EQ(run.code, 0) << run.err;
+    const std::vector<json> steps = events_of(at("log"), "lm");
+    ASSERT_EQ(steps.size(), 2u);
+    for (size_t i = 0; i < 2; i++) {
+        EXPECT_EQ(steps[i]["step"].number(), double(i + 1));
+        EXPECT_GT(steps[i]["before"].number(), 0);
+        EXPECT_GT(steps[i]["after"].number(), 0);
+        EXPECT_GT(steps[i]["gamma"].number(), 0);
+        EXPECT_GT(steps[i]["damping"].number(), 0);
+        EXPECT_TRUE(std::isfinite(steps[i]["gain"].number()));
+        EXPECT_EQ(steps[i]["views"].number(), 3);
+        EXPECT_GT(steps[i]["psnr"].number(), 5);
+    }
+    EXPECT_GT(steps[1]["seconds"].number(), steps[0]["seconds"].number());
+    // What is measured last is the scene that was written, not what the iterations came to.
+    const std::vector<json> evaluations = events_of(at("log"), "evaluation");
+    ASSERT_EQ(evaluations.size(), 2u);
+    EXPECT_EQ(evaluations[1]["psnr"].number(), steps[1]["psnr"].number());
+    EXPECT_NE(evaluations[0]["psnr"].number(), evaluations[1]["psnr"].number());
+    EXPECT_GT(events_of(at("log"), "end").at(0)["seconds"].number(), steps[1]["seconds"].number());
+    const std::string page = contents(at("report") / "index.html");
+    EXPECT_CONTAINS(page, "<h2>Levenberg-Marquardt</h2>");
+    EXPECT_CONTAINS(page, "aria-label=\"Objective");
+    char row[80];
+    snprintf(row, sizeof row, "%.6f</td><td class=\"n\">%.6f", steps[1]["before"].number(),
+             steps[1]["after"].number());
+    EXPECT_CONTAINS(page, row);
+
+    ASSERT_EQ(splat(train).code, 0);
+    EXPECT_FALSE(events_of(at("log"), "lm").at(0).has("psnr"));
+    EXPECT_EQ(events_of(at("log"), "evaluation").size(), 1u);
+}
+
+TEST_F(program, finishing_comes_after_seconds_and_after_a_checkpoint) {
+    write_colmap(folder / "data", 30);
+    const std::vector<std::string> finish = {"--finish", "lm", "--lm-steps", "1", "--lm-pcg", "1"};
+    std::vector<std::string> train = {"train",        at("data"), "-o",          at("scene.ply"),
+                                      "--iterations", "100000",   "--sh-degree", "0"};
+    std::vector<std::string> short_of = train;
+    short_of.insert(short_of.end(), {"--seconds", "0.05"});
+    short_of.insert(short_of.end(), finish.begin(), finish.end());
+    outcome run = splat(short_of);
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, "LM step    1");
+
+    // A run to its end, saved there; what is left to do is to finish it.
+    train[5] = "4";
+    std::vector<std::string> saved = train;
+    saved.insert(saved.end(), {"--checkpoint-every", "4", "--checkpoint", at("saved")});
+    ASSERT_EQ(splat(saved).code, 0);
+    const std::string scene = contents(at("scene.ply"));
+    std::vector<std::string> resumed = train;
+    resumed.insert(resumed.end(), {"--resume", at("saved"), "--log", at("log")});
+    resumed.insert(resumed.end(), finish.begin(), finish.end());
+    run = splat(resumed);
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(events_of(at("log"), "lm").size(), 1u);
+    EXPECT_EQ(events_of(at("log"), "step").size(), 0u);
+    EXPECT_EQ(events_of(at("log"), "end").at(0)["iteration"].number(), 4);
+    EXPECT_FALSE(contents(at("scene.ply")) == scene);
 }
 
 TEST_F(program, finishing_says_what_it_lacks) {

@@ -70,19 +70,3 @@ void lm_step_print(const lm_step *step) {
            (long long)step->subsets, step->gamma, step->damping, step->gain, step->kept ? "" : ", undone",
            step->seconds);
 }
-
-static bool print_step(void *context, const lm_step *step, fault *why) {
-    (void)context;
-    (void)why;
-    lm_step_print(step);
-    return true;
-}
-
-bool lm_finish_training(const gs_gaussians *gaussians, const target_view *views, size_t view_count,
-                        const lm_options *options, const float background[3], uint64_t seed, fault *why) {
-    const lm_observer observer = {print_step, NULL};
-    lm_settings settings = lm_settings_from(options);
-    settings.seed = seed;
-    for (int channel = 0; channel < 3; channel++) settings.background[channel] = background[channel];
-    return finish_lm(gaussians, views, view_count, &settings, &observer, why);
-}

@@ -19,9 +19,6 @@ lm_options lm_options_default(void);
 void lm_options_list(lm_options *options, option_spec *table);
 // Without background, seed and reduction.
 lm_settings lm_settings_from(const lm_options *options);
-// The last part of `splat train --finish lm`: finish_lm with a line on stdout for every step.
-bool lm_finish_training(const gs_gaussians *gaussians, const target_view *views, size_t view_count,
-                        const lm_options *options, const float background[3], uint64_t seed, fault *why);
 // One line on stdout.
 void lm_step_print(const lm_step *step);
 

@@ -91,6 +91,45 @@ static bool write_charts(FILE *page, const run_report *report, fault *why) {
     return true;
 }
 
+static bool write_lm(FILE *page, const run_record *record, fault *why) {
+    const size_t count = record->lm_step_count;
+    if (count == 0) return true;
+    chart_point *points = calloc(count + 1, sizeof *points);
+    if (!points) return fail(why, "no memory for the report's curves");
+    fputs("<h2>Levenberg-Marquardt</h2>\n", page);
+    points[0] = (chart_point){0, record->lm_steps[0].step.before};
+    for (size_t i = 0; i < count; i++) {
+        const lm_step *step = &record->lm_steps[i].step;
+        points[i + 1] = (chart_point){(double)step->step, step->kept ? step->after : step->before};
+    }
+    const chart objective = {.title = "Objective",
+                             .x_name = "step",
+                             .y_name = "mean over values",
+                             .points = points,
+                             .count = count + 1,
+                             .marks = true};
+    fputs("<div class=\"charts\">\n", page);
+    chart_write(page, &objective);
+    fputs("</div>\n<table class=\"wide\"><tr><th class=\"n\">step</th><th class=\"n\">s</th><th "
+          "class=\"n\">objective before</th><th class=\"n\">after</th><th class=\"n\">gain ratio</th><th "
+          "class=\"n\">gamma</th><th class=\"n\">damping</th><th class=\"n\">PSNR, dB</th><th></th></tr>\n",
+          page);
+    for (size_t i = 0; i < count; i++) {
+        const run_lm_step *entry = &record->lm_steps[i];
+        const lm_step *step = &entry->step;
+        fprintf(page,
+                "<tr><td class=\"n\">%" PRId64 "</td><td class=\"n\">%.2f</td><td class=\"n\">%.6f</td><td "
+                "class=\"n\">%.6f</td><td class=\"n\">%.3f</td><td class=\"n\">%.3f</td><td "
+                "class=\"n\">%g</td><td class=\"n\">",
+                step->step, step->seconds, step->before, step->after, step->gain, step->gamma, step->damping);
+        if (entry->evaluated) fprintf(page, "%.2f", entry->mean.psnr);
+        fprintf(page, "</td><td>%s</td></tr>\n", step->kept ? "" : "undone");
+    }
+    fputs("</table>\n", page);
+    free(points);
+    return true;
+}
+
 static void write_stages(FILE *page, const stage_clock *clock) {
     fputs("<h2>Where the time goes</h2>\n", page);
     if (clock->steps == 0) {
@@ -158,7 +197,9 @@ static bool write_page(FILE *page, const run_report *report, const quality *mean
                        fault *why) {
     write_head(page, report);
     write_tiles(page, report, mean);
-    if (!write_views(page, report, each, why) || !write_charts(page, report, why)) return false;
+    if (!write_views(page, report, each, why) || !write_charts(page, report, why) ||
+        !write_lm(page, report->record, why))
+        return false;
     write_stages(page, &report->training->clock);
     write_reductions(page, report->record, &report->training->reduction);
     write_settings(page, report->record);

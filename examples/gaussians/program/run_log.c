@@ -3,14 +3,22 @@
 #include "device.h"
 #include "json_writer.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 bool run_log_open(run_log *log, const run_log_options *options, fault *why) {
     *log = (run_log){.options = *options};
     if (!options->path) return true;
-    log->stream = fopen(options->path, options->append ? "a" : "w");
-    return log->stream || fail(why, "%s: cannot write: %s", options->path, strerror(errno));
+    // Without O_NONBLOCK a pipe that nobody reads would wait for a reader.
+    const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | (options->append ? O_APPEND : O_TRUNC);
+    const int file = open(options->path, flags, 0666);
+    if (file >= 0 && fcntl(file, F_SETFL, flags & O_APPEND) == 0) log->stream = fdopen(file, "w");
+    if (log->stream) return true;
+    fail(why, "%s: cannot write: %s", options->path, strerror(errno));
+    if (file >= 0) close(file);
+    return false;
 }
 
 static json_writer begin_line(const run_log *log, const char *event) {
@@ -24,11 +32,11 @@ static json_writer begin_line(const run_log *log, const char *event) {
 static void end_line(run_log *log, json_writer *json) {
     json_end(json, '}');
     putc('\n', log->stream);
-    log->damaged |= fflush(log->stream) != 0 || ferror(log->stream);
+    if (fflush(log->stream) != 0 || ferror(log->stream)) log->error = errno;
 }
 
 static bool writes(const run_log *log) {
-    return log->stream && !log->damaged;
+    return log->stream && log->error == 0;
 }
 
 void run_log_start(run_log *log, const training_state *state) {
@@ -116,9 +124,43 @@ static bool add_point(run_log *log, const training_state *state, const training_
     return run_record_add_point(&log->record, &point, why);
 }
 
+bool run_log_end_iterations(run_log *log, const training_state *state, const training_report *report,
+                            fault *why) {
+    return add_point(log, state, report, why);
+}
+
+bool run_log_lm_step(run_log *log, const lm_step *step, const quality *mean, fault *why) {
+    const run_lm_step entry = {.step = *step, .evaluated = mean, .mean = mean ? *mean : (quality){0}};
+    if (writes(log)) {
+        json_writer json = begin_line(log, "lm");
+        json_put_integer(&json, "step", step->step);
+        json_put_number(&json, "seconds", step->seconds);
+        json_put_number(&json, "before", step->before);
+        json_put_number(&json, "after", step->after);
+        json_put_number(&json, "gain", step->gain);
+        json_put_number(&json, "gamma", step->gamma);
+        json_put_number(&json, "damping", step->damping);
+        json_put_boolean(&json, "kept", step->kept);
+        json_put_integer(&json, "views", step->images);
+        json_put_integer(&json, "subsets", step->subsets);
+        json_put_integer(&json, "bytes", (int64_t)step->bytes);
+        if (mean) json_put_number(&json, "psnr", mean->psnr);
+        if (mean) json_put_number(&json, "ssim", mean->ssim);
+        end_line(log, &json);
+    }
+    return run_record_add_lm_step(&log->record, &entry, why);
+}
+
+// Of all that came so far.
+static double seconds_of(const run_log *log, const training_report *report) {
+    const run_record *record = &log->record;
+    return report->seconds +
+           (record->lm_step_count ? record->lm_steps[record->lm_step_count - 1].step.seconds : 0);
+}
+
 static bool evaluate(run_log *log, const training_state *state, const training_report *report, fault *why) {
     const run_log_options *options = &log->options;
-    run_evaluation evaluation = {.iteration = report->iterations, .seconds = report->seconds};
+    run_evaluation evaluation = {.iteration = report->iterations, .seconds = seconds_of(log, report)};
     if (!quality_measure(&state->gaussians, options->held_out, options->held_out_count, options->background,
                          &evaluation.mean, NULL, why))
         return false;
@@ -143,14 +185,14 @@ bool run_log_observe(run_log *log, const training_state *state, const training_r
 
 bool run_log_finish(run_log *log, const training_state *state, const training_report *report, fault *why) {
     const run_record *record = &log->record;
-    const bool evaluated = record->evaluation_count > 0 &&
+    const bool evaluated = record->lm_step_count == 0 && record->evaluation_count > 0 &&
                            record->evaluations[record->evaluation_count - 1].iteration == report->iterations;
     if (!add_point(log, state, report, why)) return false;
     if (!evaluated && log->options.held_out_count > 0 && !evaluate(log, state, report, why)) return false;
     if (!writes(log)) return true;
     json_writer json = begin_line(log, "end");
     json_put_integer(&json, "iteration", report->iterations);
-    json_put_number(&json, "seconds", report->seconds);
+    json_put_number(&json, "seconds", seconds_of(log, report));
     json_put_integer(&json, "gaussians", state->gaussians.count);
     end_line(log, &json);
     return true;
@@ -165,9 +207,9 @@ void run_log_checkpoint(run_log *log, int64_t iteration, const char *file) {
 }
 
 bool run_log_close(run_log *log, fault *why) {
-    bool whole = !log->damaged;
-    if (log->stream && fclose(log->stream) != 0) whole = false;
-    if (!whole) fail(why, "%s: not written whole: %s", log->options.path, strerror(errno));
+    if (log->stream && fclose(log->stream) != 0 && log->error == 0) log->error = errno;
+    const bool whole = log->error == 0;
+    if (!whole) fail(why, "%s: not written whole: %s", log->options.path, strerror(log->error));
     run_record_free(&log->record);
     *log = (run_log){0};
     return whole;

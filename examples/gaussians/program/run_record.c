@@ -55,6 +55,16 @@ bool run_record_add_evaluation(run_record *record, const run_evaluation *evaluat
     return true;
 }
 
+bool run_record_add_lm_step(run_record *record, const run_lm_step *step, fault *why) {
+    run_lm_step *grown =
+        growing(record->lm_steps, record->lm_step_count, &record->lm_step_room, sizeof *record->lm_steps);
+    if (!grown) return fail(why, "no memory for the history of the run");
+    record->lm_steps = grown;
+    grown[record->lm_step_count] = *step;
+    grown[record->lm_step_count++].step.milliseconds = NULL;
+    return true;
+}
+
 const quality *run_record_last_quality(const run_record *record) {
     return record->evaluation_count ? &record->evaluations[record->evaluation_count - 1].mean : NULL;
 }
@@ -62,5 +72,6 @@ const quality *run_record_last_quality(const run_record *record) {
 void run_record_free(run_record *record) {
     free(record->points);
     free(record->evaluations);
+    free(record->lm_steps);
     *record = (run_record){0};
 }

@@ -3,6 +3,7 @@
 #ifndef SPLAT_RUN_RECORD_H
 #define SPLAT_RUN_RECORD_H
 
+#include "finish_lm.h"
 #include "options.h"
 #include "quality.h"
 #include "trainer.h"
@@ -35,14 +36,23 @@ typedef struct run_evaluation {
     quality mean;   // over the held-out views
 } run_evaluation;
 
+// A step of Levenberg-Marquardt, and the held-out views after it.
+typedef struct run_lm_step {
+    lm_step step; // its milliseconds are NULL
+    bool evaluated;
+    quality mean; // if so
+} run_lm_step;
+
 enum { RUN_SETTINGS = 64 };
 
 // Starts as {0}.
 typedef struct run_record {
-    size_t setting_count, point_count, point_room, evaluation_count, evaluation_room;
+    size_t setting_count, point_count, point_room, evaluation_count, evaluation_room, lm_step_count,
+        lm_step_room;
     run_setting settings[RUN_SETTINGS];
     run_point *points;
     run_evaluation *evaluations;
+    run_lm_step *lm_steps;
 } run_record;
 
 // At most RUN_SETTINGS in all. Texts must outlive the record.
@@ -52,6 +62,7 @@ void run_record_number(run_record *record, const char *name, double number);
 void run_record_options(run_record *record, const option_spec *table);
 bool run_record_add_point(run_record *record, const run_point *point, fault *why);
 bool run_record_add_evaluation(run_record *record, const run_evaluation *evaluation, fault *why);
+bool run_record_add_lm_step(run_record *record, const run_lm_step *step, fault *why);
 // NULL if there was none.
 const quality *run_record_last_quality(const run_record *record);
 void run_record_free(run_record *record);

@@ -110,8 +110,9 @@ static void print_summary(const train_options *options, const split *parts, cons
            gs_reduction_name(report->reduction.reduction), report->reduction.threshold,
            (long long)options->seed);
     if (report->reduction.tuned) print_tuning(report);
-    printf("loss       %.5f -> %.5f (means over %lld iterations)\n", report->first_loss, report->last_loss,
-           (long long)report->loss_window);
+    if (report->loss_window > 0) // 0: resumed at its end
+        printf("loss       %.5f -> %.5f (means over %lld iterations)\n", report->first_loss,
+               report->last_loss, (long long)report->loss_window);
     if (options->report) printf("report     %s/index.html\n", options->report);
     if (held_out) printf("held out   PSNR %.2f dB, SSIM %.4f\n", held_out->psnr, held_out->ssim);
     if (report->clock.steps == 0) return;
@@ -216,6 +217,34 @@ static bool train_watched(training_state *state, const split *parts, const train
     return done;
 }
 
+typedef struct lm_onlooker {
+    run_log *log;
+    const gs_gaussians *gaussians;
+} lm_onlooker;
+
+// Held-out views are measured if they were on the way here.
+static bool look_on_lm(void *context, const lm_step *step, fault *why) {
+    const lm_onlooker *on = context;
+    const run_log_options *asked = &on->log->options;
+    quality mean;
+    const bool measured = asked->evaluate_every > 0 && asked->held_out_count > 0;
+    lm_step_print(step);
+    if (measured && !quality_measure(on->gaussians, asked->held_out, asked->held_out_count, asked->background,
+                                     &mean, NULL, why))
+        return false;
+    return run_log_lm_step(on->log, step, measured ? &mean : NULL, why);
+}
+
+static bool finish_by_lm(const train_options *options, const split *parts, training_state *state,
+                         const training_settings *training, run_log *log, fault *why) {
+    lm_onlooker on = {log, &state->gaussians};
+    const lm_observer observer = {look_on_lm, &on};
+    lm_settings settings = lm_settings_from(&options->lm);
+    settings.seed = training->seed;
+    memcpy(settings.background, training->background, sizeof settings.background);
+    return finish_lm(&state->gaussians, parts->views, parts->training, &settings, &observer, why);
+}
+
 // From where the state is to the file; `host` receives the trained Gaussians. *asked: the signal that ended
 // training, and then there is no file; or 0.
 static bool train_and_write(const train_options *options, const split *parts, gs_gaussians *host,
@@ -229,8 +258,8 @@ static bool train_and_write(const train_options *options, const split *parts, gs
         done = train_watched(state, parts, settings, &all, &report, asked, why);
     }
     if (done && !*asked && options->finish_by_lm)
-        done = lm_finish_training(&state->gaussians, parts->views, parts->training, &options->lm,
-                                  settings->background, settings->seed, why);
+        done = run_log_end_iterations(&all.log, state, &report, why) &&
+               finish_by_lm(options, parts, state, settings, &all.log, why);
     if (done && !*asked)
         done = fetch_gaussians(host, &state->gaussians, why) && ply_write(options->output, host, why) &&
                run_log_finish(&all.log, state, &report, why) &&
@@ -290,11 +319,13 @@ static bool resume(const train_options *options, saver *saving, training_state *
     return true;
 }
 
-// The options as the checkpoint's key has them: those that decide the result.
+// The options as the checkpoint's key has them: those that decide what the iterations come to.
 static char *key_settings(const train_options *options) {
     static const char *const others[] = {
-        "output",           "seconds",    "log",    "log-every", "eval-every",
-        "checkpoint-every", "checkpoint", "resume", "report",    NULL};
+        "output",     "seconds",    "log",       "log-every",  "eval-every", "checkpoint-every",
+        "checkpoint", "resume",     "report",    "finish",     "lm-steps",   "lm-pcg",
+        "lm-batch",   "lm-batches", "lm-choice", "lm-form",    "lm-memory",  "lm-objective",
+        "lm-ssim",    "lm-damping", "lm-units",  "lm-epsilon", NULL};
     return checkpoint_settings(options->table, others);
 }
 
@@ -347,6 +378,21 @@ static bool load_and_train(const train_options *options, const float background[
     return done;
 }
 
+// A file must not take the place of another one that the same run reads or writes.
+static bool files_differ(const train_options *o, fault *why) {
+    const struct {
+        const char *a, *a_name, *b, *b_name;
+    } pairs[] = {{o->output, "-o", o->checkpoint, "--checkpoint"},
+                 {o->output, "-o", o->resume, "--resume"},
+                 {o->output, "-o", o->log, "--log"},
+                 {o->log, "--log", o->checkpoint, "--checkpoint"},
+                 {o->log, "--log", o->resume, "--resume"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (pairs[i].a && pairs[i].b && strcmp(pairs[i].a, pairs[i].b) == 0)
+            return fail(why, "%s and %s name one file, %s", pairs[i].a_name, pairs[i].b_name, pairs[i].a);
+    return true;
+}
+
 // What --reproducible asks of other options.
 static bool make_reproducible(train_options *options, fault *why) {
     if (!options->reproducible) return true;
@@ -378,9 +424,10 @@ int train_command(int argc, char **argv) {
         {OPTION_INT, "iterations", 0, &options.iterations, 1, 10000000, NULL,
          "training steps, one view each"},
         {OPTION_REAL, "seconds", 0, &options.seconds, 0, 1e9, NULL,
-         "stop after so much training, on the learning rates of all the iterations; 0: never"},
+         "stop after so much training, on the learning rates of all the iterations, without what --finish "
+         "adds; 0: never"},
         {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL,
-         "of the random order of views and of --random"},
+         "of all that is random: the order of views, --random, density control"},
         {OPTION_CHOICE, "reduce", 0, &options.reduction, 0, 0, reduction_names_and_auto(),
          REDUCTION_HELP "; auto: measures while it trains, on the CPU tree at 0"},
         {OPTION_INT, "threshold", 0, &options.threshold, 0, 33, NULL, THRESHOLD_HELP "; not for auto"},
@@ -406,10 +453,11 @@ int train_command(int argc, char **argv) {
         {OPTION_TEXT, "checkpoint", 0, &options.checkpoint, 0, 0, NULL,
          "the file to save training to; without this, the name of -o and '.checkpoint'"},
         {OPTION_TEXT, "resume", 0, &options.resume, 0, 0, NULL,
-         "go on from this checkpoint, which must be of the same data and options; times and files may "
-         "differ"},
+         "go on from this checkpoint, which must be of the same data and options; times, files and --finish "
+         "may differ"},
         {OPTION_TEXT, "log", 0, &options.log, 0, 0, NULL,
-         "write how training goes to this file, as lines of JSON: steps, evaluations, checkpoints"},
+         "write how training goes to this file, as lines of JSON: steps, evaluations, checkpoints, steps of "
+         "--finish"},
         {OPTION_TEXT, "report", 0, &options.report, 0, 0, NULL,
          "write a page on the run, with pictures and curves, to this folder: index.html"},
         {OPTION_INT, "log-every", 0, &options.log_every, 0, 10000000, NULL,
@@ -418,7 +466,9 @@ int train_command(int argc, char **argv) {
         {OPTION_INT, "eval-every", 0, &options.eval_every, 0, 10000000, NULL,
          "measure the held-out views every so many steps, for --log and --report; 0: at the end only"},
         {OPTION_CHOICE, "finish", 0, &finish, 0, 0, finishes,
-         "lm: after the iterations, steps of Levenberg-Marquardt on the same views"},
+         "lm: after the iterations, or --seconds of them, steps of Levenberg-Marquardt on the same views; "
+         "not "
+         "with --antialias, --exposure, --reproducible; a signal during these ends it without a file"},
         {.kind = OPTION_END}};
     enum { GENERAL = sizeof general / sizeof *general };
     option_spec table[DENSITY_OPTIONS + LM_OPTIONS + GENERAL];
@@ -429,9 +479,12 @@ int train_command(int argc, char **argv) {
     const command_spec command = {
         "splat train",
         "DATA -o OUT.ply [options]",
-        "Trains one Gaussian for every point on the photographs in the folder DATA, which holds images/\n"
-        "and a COLMAP model (binary or text, in sparse/0, sparse or DATA itself), or\n"
-        "transforms_train.json, or transforms.json. Lens distortion is removed.",
+        "Trains a scene on the photographs in the folder DATA, which holds images/ and a COLMAP model\n"
+        "(binary or text, in sparse/0, sparse or DATA itself), or transforms_train.json, or\n"
+        "transforms.json. Lens distortion is removed.\n\n"
+        "Starts with one Gaussian for every point of the model, or with --random; from step 500 on\n"
+        "(--density-from) density control moves those that are not needed and adds others, up to\n"
+        "--max-gaussians. With --density none they stay as many as they are.",
         "  splat train data/fern -o fern.ply --downscale 4\n"
         "  splat train data/fox -o fox.ply --random 100000\n"
         "  splat train data/lego -o lego.ply --random 100000 --background 1,1,1\n"
@@ -462,12 +515,13 @@ int train_command(int argc, char **argv) {
         fail(&why, "-o is missing, the scene to write");
         return report_misuse(&command, &why);
     }
-    if (!parse_color(options.background, background, &why) || !make_reproducible(&options, &why))
-        return report_misuse(&command, &why);
-
     char beside[PATH_MAX];
     snprintf(beside, sizeof beside, "%s.checkpoint", options.output);
     if (!options.checkpoint) options.checkpoint = beside;
+    if (!parse_color(options.background, background, &why) || !make_reproducible(&options, &why) ||
+        !files_differ(&options, &why))
+        return report_misuse(&command, &why);
+
     int asked = 0;
     if (!load_and_train(&options, background, &asked, &why)) return report_failure("splat", &why);
     return asked ? 128 + asked : EXIT_SUCCESS;
