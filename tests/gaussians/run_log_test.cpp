@@ -4,6 +4,7 @@
 #include "json_value.h"
 #include "gs.h"
 #include <map>
+#include <sys/stat.h>
 
 namespace {
 
@@ -120,6 +121,17 @@ TEST_F(run_log, goes_on_when_a_run_is_resumed) {
     EXPECT_TRUE(fs::exists(at("report") / "index.html"));
 }
 
+TEST_F(run_log, of_a_run_resumed_at_its_end_has_no_losses) {
+    ASSERT_EQ(train({"--checkpoint-every", "20"}).code, 0);
+    outcome run =
+        train({"--resume", at("scene.ply.checkpoint"), "--log", at("run.jsonl"), "--report", at("page")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(run.out.find("nan"), std::string::npos) << run.out;
+    auto events = read_log();
+    EXPECT_EQ(events.count("step"), 0u);
+    EXPECT_EQ(events["evaluation"].size(), 1u);
+}
+
 TEST_F(run_log, says_when_the_number_of_gaussians_changes) {
     outcome run =
         train({"--log", at("run.jsonl"), "--log-every", "5", "--density", "adaptive", "--density-from", "4",
@@ -149,11 +161,15 @@ TEST_F(run_log, a_log_that_cannot_be_written_is_a_failure) {
     outcome run = train({"--log", at("no/such/run.jsonl")});
     EXPECT_EQ(run.code, 1);
     EXPECT_CONTAINS(run.err, "run.jsonl");
-    EXPECT_FALSE(fs::exists(at("scene.ply"))); // known before the work
+    EXPECT_FALSE(fs::exists(at("scene.ply")));      // known before the work
+    ASSERT_EQ(mkfifo(at("pipe").c_str(), 0600), 0); // that nobody reads
+    run = train({"--log", at("pipe")});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "pipe: cannot write");
     if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
     run = train({"--log", "/dev/full"});
     EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "/dev/full");
+    EXPECT_CONTAINS(run.err, "/dev/full: not written whole: No space left on device");
     EXPECT_TRUE(fs::exists(at("scene.ply"))); // but training does not end for it
 }
 
