@@ -23,7 +23,9 @@ void density_options_list(density_options *o, option_spec *table) {
     static const char *const kinds[] = {"none", "adaptive", "mcmc", NULL};
     const option_spec options[DENSITY_OPTIONS] = {
         {OPTION_CHOICE, "density", 0, &o->kind, 0, 0, kinds,
-         "adaptive: clone, split and prune by the screen-space gradient; mcmc: relocation and noise"},
+         "mcmc: moves faint Gaussians to where others are and adds noise; adaptive: clones, splits and "
+         "prunes "
+         "by the screen-space gradient"},
         {OPTION_INT, "max-gaussians", 0, &o->most_gaussians, 0, 500000000, NULL,
          "no growth beyond so many; 0: no limit, but not for mcmc"},
         {OPTION_INT, "density-from", 0, &o->from, 0, INFINITY, NULL,
@@ -50,10 +52,12 @@ void density_options_list(density_options *o, option_spec *table) {
         {OPTION_REAL, "scale-penalty", 0, &o->scale_weight, 0, INFINITY, NULL,
          "mcmc: times the mean axis, added to the loss"},
         {OPTION_REAL, "start-opacity", 0, &o->start_opacity, 0, 0.99, NULL,
-         "of the first Gaussians; 0: 0.1, for mcmc 0.5, but not where they are random and the scene no "
-         "cut-out object"},
+         "of the first Gaussians; 0: 0.5 for mcmc, unless they are random in a scene that is no cut-out "
+         "object, else 0.1"},
         {OPTION_REAL, "start-size", 0, &o->start_size, 0, 100, NULL,
-         "of the first Gaussians, in mean distances to three neighbours; 0: 1, where opacity is 0.5: 0.1"}};
+         "of the first Gaussians, in mean distances to three neighbours; 0: 0.1 where --start-opacity 0 "
+         "gives "
+         "0.5, else 1"}};
     for (int i = 0; i < DENSITY_OPTIONS; i++) table[i] = options[i];
 }
 
