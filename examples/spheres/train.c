@@ -9,12 +9,9 @@
 #include "progress.h"
 #include "reduction_tuner.h"
 #include "sphere_file.h"
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 typedef struct train_options {
     view_options of;
@@ -156,8 +153,7 @@ static bool run(training *t, sphere_set *host, fault *why) {
 static bool train_in_folder(training *t, fault *why) {
     const view_options *of = &t->options->of;
     const char *folder = t->options->folder;
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return fail(why, "%s: cannot make the folder: %s", folder, strerror(errno));
+    if (!folder_make(folder, why)) return false;
     sphere_set host = {0};
     bool done = path_join(t->picture_path, folder, "spheres.png", why) &&
                 path_join(t->spheres_path, folder, "spheres.txt", why) &&

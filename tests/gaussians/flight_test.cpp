@@ -175,6 +175,11 @@ TEST_F(fly, bad_wishes_are_refused) {
     std::ofstream(at("flight")) << "not a folder";
     EXPECT_EQ(with({"--cameras", at("data")}).code, 1);
     EXPECT_EQ(contents(at("flight")), "not a folder");
+    fs::remove(at("flight"));
+    fs::create_directories(at("flight") / "frame_00001.png"); // in the way of the second frame
+    const outcome run = with({"--cameras", at("data"), "--frames", "3"});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "frame_00001.png: cannot write");
 }
 
 } // namespace

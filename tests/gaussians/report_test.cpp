@@ -121,7 +121,8 @@ TEST_F(report, without_held_out_views_shows_those_trained_on) {
 TEST_F(report, a_place_that_cannot_be_written_is_refused_before_the_work) {
     write_colmap(at("data"), 20);
     std::ofstream(at("file")) << "not a folder";
-    for (fs::path place : {at("file"), at("no") / "such" / "folder"}) {
+    fs::create_directories(at("page") / "index.html");
+    for (fs::path place : {at("file"), at("no") / "such" / "folder", at("page")}) {
         outcome run = splat(
             {"train", at("data"), "-o", at("scene.ply"), "--iterations", "10000000", "--report", place});
         EXPECT_EQ(run.code, 1);

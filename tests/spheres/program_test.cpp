@@ -134,6 +134,7 @@ TEST_F(spheres_program, files_that_cannot_be_written_are_told_before_the_work) {
         const char *part;
     } rows[] = {
         {{"train", "-o", at("file/out")}, "cannot make the folder"},
+        {{"train", "-o", at("file")}, "cannot make the folder"},
         {{"render", "-o", at("none/x.png")}, "none/x.png: cannot write"},
         {{"bench", "--json", at("none/x.json")}, "none/x.json: cannot write"},
     };
