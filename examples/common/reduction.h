@@ -4,8 +4,8 @@
 #ifndef COMMON_REDUCTION_H
 #define COMMON_REDUCTION_H
 
-#include "fault.h"
-#include <stddef.h>
+#include "thresholds.h"
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,11 +22,7 @@ typedef enum reduction {
     REDUCTIONS    // stands for all of them, or for the tuner
 } reduction;
 
-enum {
-    MAX_THRESHOLD = 33, // sums nothing in the warp
-    MAX_THRESHOLDS = MAX_THRESHOLD + 1,
-    DEFAULT_THRESHOLD = 0
-};
+enum { DEFAULT_THRESHOLD = 0 };
 
 #define REDUCE_HELP "how the adjoint adds gradients"
 #define THRESHOLD_HELP                                                                                       \
@@ -38,8 +34,6 @@ bool reduction_has_threshold(reduction which);
 // For OPTION_CHOICE, NULL-ended: the names in their order and "all", or "auto", which is REDUCTIONS.
 const char *const *reduction_names_and_all(void);
 const char *const *reduction_names_and_auto(void);
-// The option --thresholds: "0,8,16", each 0..MAX_THRESHOLD.
-bool parse_thresholds(const char *text, int out[MAX_THRESHOLDS], size_t *count, fault *why);
 
 #ifdef __cplusplus
 }

@@ -6,12 +6,10 @@
 #include "device_gaussians.h"
 #include "ply.h"
 #include "reduction_option.h"
-#include <errno.h>
+#include "thresholds.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-enum { MAX_THRESHOLDS = 34 };
 
 typedef struct bench_options {
     const char *scene, *thresholds, *json;
@@ -19,23 +17,6 @@ typedef struct bench_options {
     int reduction;
     bench_view_options views;
 } bench_options;
-
-// "0,8,16", each 0..33.
-static bool parse_thresholds(const char *text, int out[MAX_THRESHOLDS], size_t *count, fault *why) {
-    const char *rest = text;
-    for (*count = 0; *count < MAX_THRESHOLDS;) {
-        char *end;
-        errno = 0;
-        long value = strtol(rest, &end, 10);
-        bool digits = rest[0] >= '0' && rest[0] <= '9' && errno == 0;
-        if (!digits || value > 33 || (*end != ',' && *end != '\0')) break;
-        out[(*count)++] = (int)value;
-        if (*end == '\0') return true;
-        rest = end + 1;
-    }
-    return fail(why, "--thresholds needs numbers from 0 to 33 with commas between, at most %d, not '%s'",
-                MAX_THRESHOLDS, text);
-}
 
 static bool run(const bench_options *options, const bench_settings *settings, const gs_gaussians *scene,
                 const bench_views *views, fault *why) {
