@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Copies measurements (JSON of splat bench, tuner_check and Google Benchmark) to be kept: medians and spreads without
-the single views and runs, names of files without their folders.
+"""Copies measurements (JSON of splat bench and finish, tuner_check, the benches of the other examples and Google
+Benchmark) to be kept: medians and spreads without the single views and runs, names of files without their folders.
 
     benchmarks/trim.py build/blend/*.json -o benchmarks/results/blend-h200
 """
 import argparse
 import json
 import os
+import re
 import sys
 
 SETTING = ("date", "device", "cuda_runtime", "cub", "version", "gaussians", "views", "width", "height", "pairs",
@@ -33,6 +34,11 @@ def trimmed(report):
                 run = runs.setdefault(name, {"name": name})
                 run[entry["aggregate_name"]] = float(f"{entry['real_time']:.5g}")
         return {"context": context, "unit": "us", "benchmarks": list(runs.values())}
+    for row in report.get("adjoint", ()):  # spheres, cubemap, scatter_add
+        for key in row.keys() & {"mean_ms", "noise"}:
+            row[key] = float(f"{row[key]:.5g}")
+        for key in ("least_ms", "most_ms", "speedup_over_atomic"):
+            row.pop(key, None)
     if isinstance(report.get("views"), list):  # splat bench
         views = report.pop("views")
         report["views"] = len(views)
@@ -53,7 +59,9 @@ def main():
         with open(path) as file:
             report = json.load(file)
         with open(os.path.join(options.output, os.path.basename(path)), "w") as file:
-            json.dump(trimmed(report), file, indent=1)
+            text = json.dumps(trimmed(report), indent=1)
+            text = re.sub(r"\n\s+(\d+,?)(?=\n)", r" \1", text)  # histograms in a line each
+            file.write(re.sub(r"(?<=\d)\n\s+\]", "]", text))
             file.write("\n")
 
 

@@ -1,0 +1,296 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Puts the workloads beside each other, from the files that benchmarks/workloads.sh (and blend.sh) measured, as
+benchmarks/trim.py keeps them: prints tables as Markdown, draws, and with --check fails if a tuner chose badly.
+
+    benchmarks/plot_workloads.py benchmarks/results/blend-h200 benchmarks/results/workloads-h200 -o docs/pictures
+    benchmarks/plot_workloads.py build/workloads --check
+"""
+import argparse
+import glob
+import json
+import os
+import re
+import sys
+
+STRATEGIES = {"serial": "#e69f00", "bfly": "#009e73", "tree": "#0072b2", "fixed": "#8b4513"}
+WAYS = ("atomic", "vector", *STRATEGIES, "cub")
+OVER_BEST, OVER_ATOMIC = 0.03, 0.02  # what a tuner's choice may lose
+NOISE = 0.01
+RUN = re.compile(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)")  # those that say more are of other things
+LM_PARTS = {"J^Tu blend": "LM, J^T u", "diagonal": "LM, diagonal"}
+
+
+class Case:
+    """A workload on some data. times: {(way, threshold): ms}, threshold 0 where there is none. lanes, keys: how many
+    commits of a warp had 0..32 lanes active, and different keys. tuned: [(way, threshold, over the best, over atomic)]"""
+
+    def __init__(self, name, device):
+        self.name, self.device, self.times, self.lanes, self.keys, self.tuned = name, device, {}, None, None, []
+
+    def best(self, way):
+        """(ms, threshold) or None."""
+        return min(((ms, t) for (w, t), ms in self.times.items() if w == way), default=None)
+
+    def fastest(self):
+        """(ms, way, threshold) of what sums floats with one of the library's strategies."""
+        return min((ms, w, t) for (w, t), ms in self.times.items() if w in WAYS and w not in ("fixed", "cub"))
+
+    def speedup(self, way, threshold):
+        ms = self.times.get((way, threshold))
+        return ms and self.times["atomic", 0] / ms
+
+
+def of_bench(report):
+    """What spheres, cubemap and scatter_add write."""
+    kind = report["workload"]
+    name = {"spheres": "spheres, {data}, K = {channels}", "cubemap": "cubemap, {mesh}, {size}",
+            "scatter_add": "scatter_add, Zipf {exponent:g}"}[kind].format(**report)
+    case = Case(name, report["device"])
+    case.lanes, case.keys = report["active_lanes"], report["distinct_keys"]
+    for row in report["adjoint"]:
+        if "mean_ms" in row:
+            case.times[row["reduction"], row["threshold"] or 0] = row["mean_ms"]
+    if "tuner" in report:
+        tuner = report["tuner"]
+        case.tuned.append((tuner["reduction"], tuner["threshold"] or 0, tuner["over_fastest"],
+                           tuner["mean_ms"] / case.times["atomic", 0] - 1))
+    return case
+
+
+def of_blend(name, report):
+    case = Case("gaussians, " + name, report["context"]["device"])
+    for run in report["benchmarks"]:
+        match = RUN.fullmatch(run["name"])
+        if match and match[1] in WAYS:
+            case.times[match[1], int(match[3])] = run["median"] * 1e-3
+    return case
+
+
+def of_tuner(report, atomic):
+    at_the_end = report["at_the_end"]
+    chosen = at_the_end["reduction"], at_the_end["threshold"]
+    time = next(c["ms"] for c in report["candidates"] if (c["reduction"], c["threshold"]) == chosen)
+    return *chosen, at_the_end["by_fastest"] - 1, time / atomic - 1
+
+
+def load(folders):
+    cases, kernels = {}, {}
+    for path in sorted(path for folder in folders for path in glob.glob(os.path.join(folder, "*.json"))):
+        kind, _, name = os.path.basename(path)[:-len(".json")].partition("-")
+        with open(path) as file:
+            report = json.load(file)
+        if kind == "render_backward":
+            case = of_blend(name, report)
+            if ("tree", 0) in case.times:
+                cases[case.name] = case
+        elif kind == "tuner":  # sorted after render_backward
+            name = "gaussians, " + name.rpartition("-")[0]
+            if name in cases:
+                cases[name].tuned.append(of_tuner(report, cases[name].times["atomic", 0]))
+        elif kind == "lm":
+            for part, title in LM_PARTS.items():
+                title += ", " + os.path.splitext(os.path.basename(report["scene"]))[0]
+                case = cases.setdefault(title, Case(title, report["device"]))
+                last = report["steps"][-1]["gpu_ms"]  # sums since the first
+                if last[part] > 0:  # else it was not on a GPU
+                    case.times[report["reduction"], report["threshold"]] = last[part] / len(report["steps"])
+        elif kind == "workload_profile":
+            kernels.update(report)
+        elif "workload" in report:
+            case = of_bench(report)
+            cases[case.name] = case
+    natural = lambda case: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", case.name)]
+    return sorted(cases.values(), key=natural), kernels
+
+
+def different(cases):
+    """Those with histograms that no case before has: what warps meet does not depend on K."""
+    seen = []
+    for case in cases:
+        if case.lanes and (case.lanes, case.keys) not in seen:
+            seen.append((case.lanes, case.keys))
+            yield case
+
+
+def table(header, rows):
+    if rows:
+        print("\n| " + " | ".join(map(str, header)) + " |")
+        print("|" + "---|" * len(header))
+        for row in rows:
+            print("| " + " | ".join("" if cell is None else str(cell) for cell in row) + " |")
+
+
+def ms(value):
+    return f"{value:.3f}" if value >= 0.1 else f"{value:.4f}"
+
+
+def named(way, threshold):
+    return f"{way} at {threshold}" if way in STRATEGIES else way
+
+
+def print_best(cases):
+    ways = [way for way in WAYS if any(case.best(way) for case in cases)]
+    rows = []
+    for case in cases:
+        best = {way: case.best(way) for way in ways}
+        cell = lambda way: best[way] and ms(best[way][0]) + (f" ({best[way][1]})" if way in STRATEGIES else "")
+        time, way, threshold = case.fastest()
+        rows.append([case.name, *map(cell, ways), f"{case.times['atomic', 0] / time:.2f}, {named(way, threshold)}"])
+    print("\nms, each at its best threshold (in brackets), and how many times as fast as plain atomics the fastest is:")
+    table(["workload", *ways, "fastest over atomic"], rows)
+
+
+def print_tuners(cases):
+    def row(case):
+        worst = max(case.tuned, key=lambda tuned: tuned[2])
+        chosen = dict.fromkeys(named(way, threshold) for way, threshold, _, _ in case.tuned)
+        return [case.name, ", ".join(chosen), f"{100 * worst[2]:.1f} %",
+                f"{1 / (1 + max(tuned[3] for tuned in case.tuned)):.2f}"]
+    print("\nThe tuner (the worst of its runs, where there are several):")
+    table(["workload", "choice", "slower than the best fixed choice by", "times as fast as atomics"],
+          [row(case) for case in cases if case.tuned])
+
+
+def print_thresholds(cases):
+    thresholds = sorted({t for case in cases for (way, t) in case.times if way in STRATEGIES})
+    rows = []
+    for case in cases:
+        for way in STRATEGIES:
+            found = [case.speedup(way, t) for t in thresholds]
+            if sum(s is not None for s in found) > 1:
+                rows.append([case.name, way, *(s and f"{s:.2f}" for s in found)])
+    print("\nTimes as fast as plain atomics, by threshold:")
+    table(["workload", "strategy", *thresholds], rows)
+
+
+def print_lanes(cases):
+    rows = []
+    for case in different(cases):
+        commits = sum(case.lanes[1:])
+        lanes, keys = (sum(n * count for n, count in enumerate(histogram)) for histogram in (case.lanes, case.keys))
+        rows.append([case.name, f"{commits:,}", f"{lanes / commits:.1f}", f"{100 * case.lanes[32] / commits:.0f} %",
+                     f"{keys / commits:.1f}", f"{100 * case.keys[1] / commits:.0f} %", f"{lanes / keys:.2f}"])
+    print("\nWhat the warps meet, of all commits with a lane active:")
+    table(["workload", "commits", "lanes active", "all 32", "different keys", "one key", "lanes a key"], rows)
+
+
+def print_losses(cases):
+    """Where aggregation does not pay: slower than the same kernel's atomics."""
+    rows = []
+    for case in cases:
+        for way in STRATEGIES:
+            slow = {t: case.speedup(way, t) for (w, t) in sorted(case.times) if w == way and case.speedup(w, t) < 1 - NOISE}
+            if slow:
+                worst = min(slow, key=slow.get)
+                rows.append([case.name, way, ", ".join(map(str, slow)), f"{slow[worst]:.2f} at {worst}"])
+    print(f"\nWhere a strategy is over {NOISE:.0%} slower than plain atomics:")
+    table(["workload", "strategy", "at thresholds", "times as fast, at worst"], rows)
+    if not rows:
+        print("nowhere.")
+
+
+def print_profiles(kernels):
+    stall = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
+    reasons = {counter for kernel in kernels.values() for counter, value in kernel.items()
+               if stall.fullmatch(counter) and value >= 0.5}
+    reasons = sorted(reasons, key=lambda counter: -sum(kernel.get(counter, 0) for kernel in kernels.values()))
+    table(["kernel", "microseconds", "warp instructions, millions",
+           *(stall.fullmatch(counter)[1].replace("_", " ") for counter in reasons)],
+          [[name, f"{kernel['gpu__time_duration.sum'] * 1e-3:.1f}", f"{kernel['smsp__inst_executed.sum'] * 1e-6:.1f}",
+            *(f"{kernel.get(counter, 0):.2f}" for counter in reasons)] for name, kernel in kernels.items()])
+
+
+def check(cases):
+    """What the tuners chose badly, as sentences."""
+    return [f"{case.name}: the tuner chose {named(way, threshold)}, {100 * over_best:.1f} % slower than the best fixed "
+            f"choice, {100 * over_atomic:.1f} % slower than plain atomics"
+            for case in cases for way, threshold, over_best, over_atomic in case.tuned
+            if not (over_best <= OVER_BEST and over_atomic <= OVER_ATOMIC)]  # NaN is bad, too
+
+
+def draw(cases, device, folder):
+    try:
+        import matplotlib
+    except ImportError:
+        print("python3 has no matplotlib: nothing is drawn", file=sys.stderr)
+        return
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as pyplot
+
+    def panels(shown, name, title, plot_one):
+        if not shown:
+            return
+        columns = min(4, len(shown))
+        rows = -(-len(shown) // columns)
+        figure, plots = pyplot.subplots(rows, columns, figsize=(3.2 * columns, 2.6 * rows + 0.8), squeeze=False,
+                                        layout="constrained")
+        handles = {}
+        for plot, case in zip(plots.flat, shown):
+            plot_one(plot, case)
+            plot.set_title(case.name, fontsize=9)
+            plot.grid(alpha=0.3)
+            for handle, label in zip(*plot.get_legend_handles_labels()):
+                handles.setdefault(label, handle)
+        for plot in plots.flat[len(shown):]:
+            plot.axis("off")
+        figure.suptitle(f"{title} ({device})", fontsize=11, wrap=True)
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5, fontsize=9)
+        path = os.path.join(folder, name)
+        figure.savefig(path, dpi=80)
+        pyplot.close(figure)
+        print(f"drawn: {path}", file=sys.stderr)
+
+    def speedups(plot, case):
+        for way, colour in STRATEGIES.items():
+            mine = sorted((t, case.speedup(way, t)) for (w, t) in case.times if w == way)
+            if len(mine) > 1:
+                plot.plot(*zip(*mine), color=colour, marker="o", markersize=3, label=way)
+            elif mine:
+                plot.axhline(mine[0][1], color=colour, linewidth=1, label=way)
+        for way, colour, line in (("atomic", "black", "-"), ("vector", "#cc79a7", "--"), ("cub", "#d55e00", ":")):
+            if (way, 0) in case.times:
+                plot.axhline(case.speedup(way, 0), color=colour, linestyle=line, linewidth=1, label=way)
+        plot.set_ylim(bottom=0)
+
+    def histograms(plot, case):
+        commits = sum(case.lanes[1:])
+        for values, colour, label in ((case.lanes, "#0072b2", "active lanes"), (case.keys, "#d55e00", "different keys")):
+            plot.step(range(1, 33), [100 * n / commits for n in values[1:]], where="mid", color=colour, label=label)
+        plot.set_ylim(bottom=0)
+
+    panels([case for case in cases if case.times], "workloads.png",
+           "Times as fast as plain atomics over the threshold", speedups)
+    panels(list(different(cases)), "warps.png", "Commits of a warp by what it meets, %", histograms)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", help="with JSON files")
+    parser.add_argument("-o", "--output", help="folder for the pictures; without it only the figures are printed")
+    parser.add_argument("--check", action="store_true", help="only say where a tuner chose badly, and fail if it did")
+    options = parser.parse_args()
+    cases, kernels = load(options.folders)
+    if not cases:
+        sys.exit(f"{', '.join(options.folders)}: no workload was measured")
+    if options.check:
+        bad = check(cases)
+        if bad:
+            sys.exit("\n".join(bad))
+        print(f"{sum(len(case.tuned) for case in cases)} choices of tuners, all within bounds")
+        return
+    print(", ".join(sorted({case.device for case in cases})))
+    timed = [case for case in cases if case.times]
+    print_best(timed)
+    print_tuners(timed)
+    print_thresholds(timed)
+    print_losses(timed)
+    print_lanes(cases)
+    print_profiles(kernels)
+    if options.output:
+        os.makedirs(options.output, exist_ok=True)
+        draw(cases, ", ".join(sorted({case.device for case in cases})), options.output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Prints what benchmarks/training.sh wrote as Markdown tables, and draws quality over time.
+
+    benchmarks/training.py build/training [-o docs/pictures]
+"""
+import argparse
+import glob
+import json
+import os
+import sys
+
+
+class Run:
+    """A log of splat train."""
+
+    def __init__(self, path):
+        with open(path) as file:
+            self.events = [json.loads(line) for line in file]
+        self.start = self.of("start")[0]
+        self.settings, self.end = self.start["settings"], (self.of("end") or [None])[0]
+        self.evaluations = self.of("evaluation")
+
+    def of(self, event):
+        return [e for e in self.events if e["event"] == event]
+
+    def evaluated(self, seconds):
+        """The last evaluation that was due by then."""
+        return max((e for e in self.evaluations if e["seconds"] <= seconds), key=lambda e: e["seconds"], default=None)
+
+    def stages(self):
+        """{stage: ms an iteration}, over all steps that were timed."""
+        sums, steps, before = {}, 0, self.start["iteration"]
+        for e in self.of("step"):
+            weight, before = e["iteration"] - before, e["iteration"]
+            for stage, ms in e.get("gpu_ms", {}).items():
+                sums[stage] = sums.get(stage, 0) + weight * ms
+            steps += weight if "gpu_ms" in e else 0
+        return {stage: total / steps for stage, total in sums.items()}
+
+
+def load(folder):
+    """Runs that came to their end, and reports of splat finish, by name."""
+    runs = {}
+    for path in sorted(glob.glob(os.path.join(folder, "*.jsonl"))):
+        run, name = Run(path), os.path.splitext(os.path.basename(path))[0]
+        if run.end and run.evaluations:
+            runs[name] = run
+        else:
+            print(f"{name}: did not come to its end", file=sys.stderr)
+    finishes = {}
+    for path in sorted(glob.glob(os.path.join(folder, "lm-*.json"))):
+        with open(path) as file:
+            finishes[os.path.splitext(os.path.basename(path))[0]] = json.load(file)
+    return runs, finishes
+
+
+def part(runs, name):
+    return {key[len(name) + 1:]: run for key, run in runs.items() if key.startswith(name + "-")}
+
+
+def table(title, header, rows):
+    if rows:
+        print(f"\n{title}\n\n| " + " | ".join(header) + " |\n|" + "---|" * len(header))
+        for row in rows:
+            print("| " + " | ".join("" if cell is None else str(cell) for cell in row) + " |")
+
+
+def by_scene(item):
+    scene, _, number = item[0].rpartition("-")
+    return scene, int(number)
+
+
+def print_quality(runs):
+    rows = []
+    for name, run in sorted(runs.items(), key=by_scene):
+        last = run.evaluations[-1]
+        rows.append([name.rpartition("-")[0], f"{run.end['iteration']:,}", f"{run.end['gaussians']:,}",
+                     f"{run.end['seconds']:.1f}", f"{last['psnr']:.2f}", f"{last['ssim']:.4f}"])
+    table("Held-out quality:", ["data", "iterations", "Gaussians", "seconds", "PSNR, dB", "SSIM"], rows)
+
+
+def print_split(runs):
+    runs = {name: stages for name, run in runs.items() if (stages := run.stages())}
+    names = list(dict.fromkeys(stage for stages in runs.values() for stage in stages))
+    table("GPU time of an iteration, ms, and its share:", ["run", *names, "sum"],
+          [[name, *(f"{stages[s]:.3f}, {100 * stages[s] / sum(stages.values()):.1f} %" if s in stages else ""
+                    for s in names), f"{sum(stages.values()):.3f}"] for name, stages in runs.items()])
+
+
+def print_wall(runs):
+    rows = []
+    for name, run in runs.items():
+        at = [run.evaluated(seconds) for seconds in (30, 60)]
+        rows.append([*name.split("-"), *(e and f"{e['psnr']:.2f}, iteration {e['iteration']:,}" for e in at),
+                     f"{run.end['iteration'] / run.end['seconds']:.0f}"])
+    table("PSNR in dB after equal time, of a run over 30,000 iterations:",
+          ["data", "reduction", "30 s", "60 s", "iterations a second"], rows)
+
+
+def print_speed(runs):
+    table("Speed, the number of Gaussians fixed:", ["Gaussians", "iterations a second"],
+          [[f"{run.end['gaussians']:,}", f"{run.end['iteration'] / run.end['seconds']:.0f}"]
+           for _, run in sorted(runs.items(), key=by_scene)])
+
+
+def print_reproducible(runs):
+    equal = [e["equal"] for run in runs.values() for e in run.of("comparison")]
+    table("Reproducible:", ["run", "seconds", "PSNR, dB"],
+          [[name, f"{run.end['seconds']:.2f}", f"{run.evaluations[-1]['psnr']:.2f}"] for name, run in runs.items()])
+    if equal:
+        print("\nThe two files " + ("are the same byte for byte." if all(equal) else "DIFFER."))
+
+
+def print_finish(finishes, starts):
+    rows = []
+    for name, report in finishes.items():
+        _, scene, start, variant = name.split("-", 3)
+        begin, last = starts.get(f"{scene}-{start}"), report["steps"][-1]
+        kept = sum(step["kept"] for step in report["steps"])
+        rows.append([scene, begin and f"{begin.end['iteration']:,} in {begin.end['seconds']:.1f} s", variant,
+                     f"{kept} of {len(report['steps'])}", f"{last['seconds']:.2f}",
+                     f"{max(step['bytes'] for step in report['steps']) / 2**30:.2f}",
+                     f"{report['steps'][0]['before']:.6f} -> {last['after'] if last['kept'] else last['before']:.6f}",
+                     f"{report['psnr']:.2f} -> {last['psnr']:.2f}", f"{report['ssim']:.4f} -> {last['ssim']:.4f}"])
+    table("Levenberg-Marquardt after Adam:",
+          ["data", "Adam's iterations before", "variant", "steps kept", "seconds", "GiB", "objective", "PSNR, dB", "SSIM"],
+          rows)
+    parts = list(dict.fromkeys(part for report in finishes.values() for part in report["steps"][-1]["gpu_ms"]))
+    table("Its parts, GPU ms, all steps:", ["run", *parts],
+          [[name, *(f"{report['steps'][-1]['gpu_ms'][part]:.1f}" for part in parts)] for name, report in finishes.items()])
+
+
+def print_after(finishes, starts, quality):
+    """Where Adam is when Levenberg-Marquardt has finished, and when it gets as far."""
+    rows = []
+    for name, report in finishes.items():
+        _, scene, start, variant = name.split("-", 3)
+        adam, begin, last = quality.get(scene + "-30000"), starts.get(f"{scene}-{start}"), report["steps"][-1]
+        if not adam or not begin:
+            continue
+        seconds = begin.end["seconds"] + last["seconds"]
+        then = adam.evaluated(seconds)
+        catches_up = next((e["seconds"] for e in adam.evaluations if e["psnr"] >= last["psnr"]), None)
+        rows.append([scene, variant, f"{seconds:.1f}", f"{last['psnr']:.2f}", then and f"{then['psnr']:.2f}",
+                     f"{catches_up:.1f}" if catches_up is not None else "never", f"{adam.evaluations[-1]['psnr']:.2f}, "
+                     f"{adam.end['seconds']:.1f} s"])
+    table("The same beside Adam alone, PSNR in dB:",
+          ["data", "variant", "seconds with Adam's", "LM", "Adam by then", "Adam is there at, s", "Adam at its end"], rows)
+
+
+def draw(finishes, runs, folder):
+    try:
+        import matplotlib
+    except ImportError:
+        print("python3 has no matplotlib: nothing is drawn", file=sys.stderr)
+        return
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as pyplot
+
+    scenes = sorted({name.split("-")[1] for name in finishes})
+    wall, quality, starts = (part(runs, name) for name in ("wall", "quality", "start"))
+
+    def save(name, scenes, lines):
+        if not scenes:
+            return
+        figure, plots = pyplot.subplots(2, len(scenes), figsize=(4.5 * len(scenes), 6), squeeze=False,
+                                        layout="constrained")
+        for column, scene in zip(plots.T, scenes):
+            for label, points in lines(scene):
+                for plot, key in zip(column, ("psnr", "ssim")):
+                    plot.plot([p["seconds"] for p in points], [p[key] for p in points], marker=".", label=label)
+            column[0].set_title(scene)
+            column[0].legend(fontsize=7)
+            column[1].set_xlabel("seconds")
+        plots[0][0].set_ylabel("held-out PSNR, dB")
+        plots[1][0].set_ylabel("held-out SSIM")
+        for plot in plots.flat:
+            plot.grid(alpha=0.3)
+        path = os.path.join(folder, name)
+        figure.savefig(path, dpi=80)
+        pyplot.close(figure)
+        print(f"drawn: {path}", file=sys.stderr)
+
+    def with_finish(scene):
+        if scene + "-30000" in quality:
+            yield "Adam", quality[scene + "-30000"].evaluations
+        for name, report in finishes.items():
+            _, of, start, variant = name.split("-", 3)
+            if of == scene and f"{scene}-{start}" in starts:
+                begin = starts[f"{scene}-{start}"].end["seconds"]
+                yield f"LM from {start} s, {variant}", [
+                    {"seconds": begin, "psnr": report["psnr"], "ssim": report["ssim"]},
+                    *({**step, "seconds": begin + step["seconds"]} for step in report["steps"])]
+
+    save("lm.png", scenes, with_finish)
+    save("wall.png", sorted({name.split("-")[0] for name in wall}),
+         lambda scene: [(name.split("-")[1], run.evaluations) for name, run in wall.items() if name.startswith(scene)])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", help="with NAME.jsonl and lm-NAME.json")
+    parser.add_argument("-o", "--output", help="folder for the pictures; without it only the figures are printed")
+    options = parser.parse_args()
+    runs, finishes = load(options.folder)
+    if not runs and not finishes:
+        sys.exit(f"{options.folder}: holds no runs")
+    print(", ".join(sorted({run.start["gpu"] for run in runs.values()} | {r["device"] for r in finishes.values()})))
+    quality, starts = part(runs, "quality"), part(runs, "start")
+    print_quality(quality)
+    print_split({**quality, **part(runs, "speed")})
+    print_wall(part(runs, "wall"))
+    print_speed(part(runs, "speed"))
+    print_reproducible(part(runs, "reproducible"))
+    print_finish(finishes, starts)
+    print_after(finishes, starts, quality)
+    if options.output:
+        os.makedirs(options.output, exist_ok=True)
+        draw(finishes, runs, options.output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Trains on a GPU and keeps how it went:
+#
+#   benchmarks/training.sh PROGRAMS DATA OUT [PART...]
+#
+# PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of fern, relief23 and
+# fox, each in a folder of its name; what is not there is left out. OUT: a folder for the logs, a NAME.jsonl each, and
+# the JSON of splat finish. Parts, with the seconds they take on an H200 (estimated), all of them unless named:
+#   quality7       60  7,000 iterations on each, and on knot, a scene that splat generate makes
+#   quality30     260  30,000 iterations
+#   wall          280  a minute with plain atomics and with the tuner, on fern and fox
+#   speed          40  1,000 iterations with 100 thousand, 300 thousand and 1 million Gaussians
+#   reproducible   60  the same run twice with --reproducible, compared byte by byte, and once without
+#   lm            240  Levenberg-Marquardt on fern and fox from where Adam is after two thirds and one third of its time;
+#                      Adam's own curve is that of quality30
+# benchmarks/training.py OUT prints tables of it and draws.
+# shellcheck disable=SC2086 # lists of options are split
+set -eu
+[ $# -ge 3 ] || { sed -n '3,17s/^# \{0,1\}//p' "$0"; exit 2; }
+programs=$1 data=$2 out=$3
+shift 3
+[ $# -gt 0 ] || set -- quality7 quality30 wall speed reproducible lm
+mkdir -p "$out/scenes"
+
+failed=''
+expected=$(for part; do sed -n "s/^# *$part  *\([0-9][0-9]*\)  .*/\1/p" "$0"; done | awk '{ s += $1 } END { printf "%.0f", s / 60 }')
+echo "about $expected minutes on an H200"
+
+limited() { # NAME SECONDS PROGRAM OPTIONS...
+    name=$1 limit=$2 program=$3
+    shift 3
+    echo "$(date +%H:%M:%S) $name"
+    timeout "$limit" "$programs/$program" "$@" >"$out/$name.txt" 2>&1 ||
+        { tail -n 5 "$out/$name.txt"; failed="$failed $name"; }
+}
+of() { # SCENE: its photographs and how it is started
+    case $1 in
+    knot) echo "$out/scenes/knot --random 100000 --background 1,1,1" ;;
+    fox) echo "$data/fox --random 100000" ;;
+    *) echo "$data/$1" ;;
+    esac
+}
+is_there() {
+    [ "$1" != knot ] || [ -d "$out/scenes/knot" ] || limited generate 60 splat generate "$out/scenes/knot"
+    [ -d "$data/$1" ] || [ "$1" = knot ]
+}
+train() { # NAME SECONDS SCENE OPTIONS...: the log is NAME.jsonl, the scene scenes/NAME.ply
+    is_there "$3" || return 0
+    name=$1 limit=$2 from=$(of "$3")
+    shift 3
+    limited "$name" "$limit" splat train $from -o "$out/scenes/$name.ply" --log "$out/$name.jsonl" "$@"
+}
+quality() { # ITERATIONS LIMIT
+    for scene in fern relief23 fox knot; do
+        train quality-$scene-$1 "$2" $scene --iterations "$1" --eval-every 1000
+    done
+}
+quality7() { quality 7000 60; }
+quality30() { quality 30000 180; }
+wall() {
+    for scene in fern fox; do for reduce in atomic auto; do
+        train wall-$scene-$reduce 120 $scene --iterations 30000 --seconds 60 --eval-every 250 --reduce $reduce
+    done; done
+}
+speed() {
+    for count in 100000 300000 1000000; do
+        train speed-fox-$count 60 fox --random $count --density none --iterations 1000
+    done
+}
+reproducible() {
+    for run in 1 2; do train reproducible-fern-$run 60 fern --reproducible; done
+    train reproducible-fern-without 60 fern
+    is_there fern || return 0
+    same=false
+    cmp "$out/scenes/reproducible-fern-1.ply" "$out/scenes/reproducible-fern-2.ply" && same=true
+    echo "{\"event\": \"comparison\", \"equal\": $same}" >>"$out/reproducible-fern-2.jsonl"
+    [ $same = true ] || failed="$failed reproducible"
+}
+finish() { # SCENE START NAME OPTIONS...
+    scene=$1 start=$2 name=lm-$1-$2-$3
+    shift 3
+    [ -f "$out/scenes/start-$scene-$start.ply" ] || return 0
+    limited $name 60 splat finish "$out/scenes/start-$scene-$start.ply" --cameras "$data/$scene" \
+        -o "$out/scenes/lm.ply" --json "$out/$name.json" "$@"
+}
+lm() {
+    for scene in fern fox; do
+        case $scene in fern) starts="13 26" ;; fox) starts="30 60" ;; esac
+        for start in $starts; do
+            train start-$scene-$start 120 $scene --iterations 30000 --seconds $start
+            finish $scene $start free --lm-steps 5
+            finish $scene $start free-20 --lm-steps 20
+        done
+        finish $scene $start cached --lm-steps 5 --lm-form cached --lm-memory 60
+        finish $scene $start l2 --lm-steps 5 --lm-objective l2
+        finish $scene $start batch-5 --lm-steps 5 --lm-batch 5 --lm-batches 4
+        finish $scene $start units-0 --lm-steps 5 --lm-units 0
+    done
+}
+for part; do $part; done
+[ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""The tables of made-up runs.
+
+    training_test.py ROOT
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+
+def log(iterations, seconds, *more):
+    """Two evaluations, half-way and at the end; 2 ms of the first 10 iterations are Adam's, 4 ms of the others."""
+    half = iterations // 2
+    return [{"event": "start", "gpu": "GPU", "iteration": 0, "settings": {}},
+            {"event": "step", "iteration": 10, "gpu_ms": {"render": 6, "adam": 2}},
+            {"event": "step", "iteration": iterations, "gpu_ms": {"render": 6, "adam": 4}},
+            {"event": "evaluation", "iteration": half, "seconds": seconds / 2, "psnr": 20, "ssim": 0.5},
+            {"event": "evaluation", "iteration": iterations, "seconds": seconds, "psnr": 25, "ssim": 0.75},
+            {"event": "end", "iteration": iterations, "seconds": seconds, "gaussians": 1000}, *more]
+
+
+def step(seconds, kept, psnr):
+    return {"seconds": seconds, "kept": kept, "before": 0.5, "after": 0.4, "bytes": 2**30, "psnr": psnr, "ssim": 0.7,
+            "gpu_ms": {"Jp": 10 * seconds}}
+
+
+runs = {"quality-fern-30000": log(20, 80), "start-fern-26": log(10, 26), "wall-fern-auto": log(100, 60),
+        "speed-fox-100000": log(1000, 4), "quality-fox-7000": log(20, 5)[:-1],
+        "reproducible-fern-2": log(10, 1, {"event": "comparison", "equal": False})}
+with tempfile.TemporaryDirectory() as folder:
+    for name, events in runs.items():
+        with open(os.path.join(folder, name + ".jsonl"), "w") as file:
+            file.writelines(json.dumps(event) + "\n" for event in events)
+    with open(os.path.join(folder, "lm-fern-26-free.json"), "w") as file:
+        json.dump({"device": "GPU", "psnr": 19, "ssim": 0.4, "steps": [step(1, True, 20.5), step(2, False, 20.5)]}, file)
+    page = subprocess.run([sys.executable, "-B", os.path.join(sys.argv[1], "benchmarks", "training.py"), folder],
+                          check=True, capture_output=True, text=True)
+wanted = """\
+| fern | 20 | 1,000 | 80.0 | 25.00 | 0.7500 |
+| fern-30000 | 6.000, 66.7 % | 3.000, 33.3 % | 9.000 |
+| fern | auto | 20.00, iteration 50 | 25.00, iteration 100 | 2 |
+| 1,000 | 250 |
+The two files DIFFER.
+| fern | 10 in 26.0 s | free | 1 of 2 | 2.00 | 1.00 | 0.500000 -> 0.500000 | 19.00 -> 20.50 | 0.4000 -> 0.7000 |
+| lm-fern-26-free | 20.0 |
+| fern | free | 28.0 | 20.50 |  | 80.0 | 25.00, 80.0 s |"""
+missing = [row for row in wanted.splitlines() if row not in page.stdout.splitlines()]
+if missing or "quality-fox-7000: did not come to its end" not in page.stderr:
+    sys.exit("lacks:\n" + "\n".join(missing) + "\n\nin\n" + page.stdout + page.stderr)
+print("ok")
