@@ -276,10 +276,21 @@ TEST(lm_finish, keeps_to_its_memory) {
         EXPECT_TRUE(less.steps[0].kept);
     }
     EXPECT_GT(subsets, 1u);
+    // Too little for the vectors, then for one view beside them.
+    size_t little = 1000, enough = settings.memory * 4 / 3;
+    settings.memory = little;
     problem none;
-    settings.memory = 1000;
     EXPECT_FALSE(none.finish(settings));
-    EXPECT_NE(std::string(none.why.text).find("memory allowed"), std::string::npos) << none.why.text;
+    EXPECT_EQ(std::string(none.why.text).find("the vectors alone take"), 0u) << none.why.text;
+    bool said = false;
+    for (int i = 0; i < 16 && !said; i++) {
+        settings.memory = (little + enough) / 2;
+        problem tight;
+        const bool done = tight.finish(settings);
+        said = !done && std::string(tight.why.text).find("one view does not fit") == 0;
+        (done ? enough : little) = settings.memory;
+    }
+    EXPECT_TRUE(said);
 }
 
 TEST(lm_finish, antialiased_scenes_are_refused) {

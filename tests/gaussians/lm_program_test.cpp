@@ -6,21 +6,31 @@
 
 namespace {
 
+std::vector<json> events_of(const fs::path &log, const std::string &event) {
+    std::vector<json> found;
+    std::istringstream lines(contents(log));
+    for (std::string line; std::getline(lines, line);)
+        if (const json value(line); value["event"].text() == event) found.push_back(value);
+    return found;
+}
+
 TEST_F(program, finishes_a_scene_by_levenberg_marquardt) {
     write_colmap(folder / "data", 40);
     const std::string data = (folder / "data").string(), scene = (folder / "scene.ply").string(),
-                      finished = (folder / "finished.ply").string(), json = (folder / "lm.json").string();
+                      finished = (folder / "finished.ply").string(),
+                      json_file = (folder / "lm.json").string();
     const outcome trained = splat({"train", data, "-o", scene, "--iterations", "20", "--sh-degree", "0",
                                    "--finish", "lm", "--lm-steps", "1", "--lm-pcg", "2"});
     ASSERT_EQ(trained.code, 0) << trained.err;
     EXPECT_NE(trained.out.find("LM step    1"), std::string::npos) << trained.out;
 
-    const outcome run = splat({"finish", scene, "--cameras", data, "-o", finished, "--lm-steps", "2",
-                               "--lm-form", "cached", "--lm-memory", "0.01", "--json", json});
+    const outcome run =
+        splat({"finish", scene, "--cameras", data, "-o", finished, "--lm-steps", "2", "--lm-form", "cached",
+               "--lm-memory", "0.01", "--json", json_file, "--log", at("log")});
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_NE(run.out.find("held out"), std::string::npos) << run.out;
     EXPECT_TRUE(fs::exists(finished));
-    json_t *record = json_load_file(json.c_str(), 0, NULL);
+    json_t *record = json_load_file(json_file.c_str(), 0, NULL);
     ASSERT_TRUE(record);
     const json_t *steps = json_object_get(record, "steps");
     ASSERT_EQ(json_array_size(steps), 2u);
@@ -32,15 +42,20 @@ TEST_F(program, finishes_a_scene_by_levenberg_marquardt) {
         EXPECT_TRUE(after < before || !json_is_true(json_object_get(step, "kept")));
         EXPECT_LE(json_integer_value(json_object_get(step, "bytes")), 10737419);
     }
+    const std::vector<json> logged = events_of(at("log"), "lm"),
+                            measured = events_of(at("log"), "evaluation");
+    ASSERT_EQ(logged.size(), 2u);
+    for (size_t i = 0; i < 2; i++)
+        for (const char *name : {"before", "after", "gain", "gamma", "damping", "seconds", "psnr", "ssim"})
+            EXPECT_EQ(logged[i][name].number(),
+                      json_number_value(json_object_get(json_array_get(steps, i), name)))
+                << name;
+    ASSERT_EQ(measured.size(), 2u); // before and after
+    EXPECT_EQ(measured[0]["psnr"].number(), json_number_value(json_object_get(record, "psnr")));
+    EXPECT_EQ(measured[1]["psnr"].number(), logged[1]["psnr"].number());
+    EXPECT_EQ(events_of(at("log"), "start").at(0)["settings"]["scene"].text(), scene);
+    EXPECT_EQ(events_of(at("log"), "end").at(0)["seconds"].number(), logged[1]["seconds"].number());
     json_decref(record);
-}
-
-std::vector<json> events_of(const fs::path &log, const std::string &event) {
-    std::vector<json> found;
-    std::istringstream lines(contents(log));
-    for (std::string line; std::getline(lines, line);)
-        if (const json value(line); value["event"].text() == event) found.push_back(value);
-    return found;
 }
 
 TEST_F(program, finishing_is_in_the_log_and_the_report) {
@@ -118,8 +133,11 @@ TEST_F(program, finishing_comes_after_seconds_and_after_a_checkpoint) {
 TEST_F(program, finishing_says_what_it_lacks) {
     write_colmap(folder / "data", 40);
     const std::string data = (folder / "data").string(), scene = (folder / "scene.ply").string();
+    const std::string smooth = (folder / "smooth.ply").string();
     const outcome trained = splat({"train", data, "-o", scene, "--iterations", "1", "--sh-degree", "0"});
     ASSERT_EQ(trained.code, 0) << trained.err;
+    ASSERT_EQ(splat({"train", data, "-o", smooth, "--iterations", "1", "--antialias"}).code, 0);
+    const std::string before = contents(scene);
     const struct {
         std::vector<std::string> arguments;
         int code;
@@ -132,12 +150,18 @@ TEST_F(program, finishing_says_what_it_lacks) {
         {{"finish", scene, "--cameras", data, "-o", scene, "--holdout", "1"}, 1, "no view is left"},
         {{"finish", scene, "--cameras", data, "-o", scene, "--lm-memory", "0.00001"}, 1, "memory allowed"},
         {{"finish", data + "/none.ply", "--cameras", data, "-o", scene}, 1, "none.ply"},
+        {{"finish", scene, "--cameras", data, "-o", scene, "--log", data + "/no/log"}, 1, "no/log"},
+        {{"finish", scene, "--cameras", data, "-o", data + "/o.ply", "--log", scene}, 2, "--log names"},
+        {{"finish", smooth, "--cameras", data, "-o", scene}, 1, "antialiased"},
         {{"train", data, "-o", scene, "--finish", "lm", "--antialias"}, 2, "--antialias"},
+        {{"train", data, "-o", scene, "--finish", "lm", "--exposure"}, 2, "--exposure"},
+        {{"train", data, "-o", scene, "--finish", "lm", "--reproducible"}, 2, "--reproducible"},
     };
     for (const auto &c : cases) {
         const outcome run = splat(c.arguments);
         EXPECT_EQ(run.code, c.code) << c.text;
         EXPECT_NE(run.err.find(c.text), std::string::npos) << c.text << ": " << run.err;
+        EXPECT_TRUE(contents(scene) == before) << c.text;
     }
 }
 

@@ -10,16 +10,18 @@
 #include "ply.h"
 #include "quality.h"
 #include "reduction_option.h"
+#include "run_log.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct finish_options {
-    const char *data, *scene, *output, *background, *json;
+    const char *data, *scene, *output, *background, *json, *log;
     int64_t downscale, holdout, seed, threshold;
     int reduction;
     lm_options lm;
+    const option_spec *table; // of all of them
 } finish_options;
 
 // A step, and the held-out views after it.
@@ -38,6 +40,7 @@ typedef struct finish {
     quality before;
     finish_entry *entries; // [options->lm.steps]
     size_t entry_count;
+    run_log log;
 } finish;
 
 static bool open_views(finish *f, const dataset *data, fault *why) {
@@ -67,7 +70,33 @@ static bool after_step(void *context, const lm_step *step, fault *why) {
     entry->step = *step;
     memcpy(entry->milliseconds, step->milliseconds, sizeof entry->milliseconds);
     lm_step_print(step);
-    return measure(f, &entry->held_out, why);
+    return measure(f, &entry->held_out, why) &&
+           run_log_lm_step(&f->log, step, f->held_out ? &entry->held_out : NULL, why);
+}
+
+static bool start_log(finish *f, fault *why) {
+    run_log_options wanted = {.path = f->options->log,
+                              .every = 1,
+                              .held_out = f->views + f->training,
+                              .held_out_count = f->held_out};
+    memcpy(wanted.background, f->background, sizeof wanted.background);
+    if (!run_log_open(&f->log, &wanted, why)) return false;
+    run_record_text(&f->log.record, "scene", f->options->scene);
+    run_record_options(&f->log.record, f->options->table);
+    run_log_start(&f->log, &(training_state){.gaussians = f->gaussians});
+    return true;
+}
+
+// As of a run of no iterations.
+static bool end_log(finish *f, fault *why) {
+    return run_log_finish(&f->log, &(training_state){.gaussians = f->gaussians}, &(training_report){0}, why);
+}
+
+static bool finish_in_view(finish *f, const lm_settings *settings, fault *why) {
+    const lm_observer observer = {after_step, f};
+    return start_log(f, why) && measure(f, &f->before, why) &&
+           (f->held_out == 0 || run_log_evaluation(&f->log, &(run_evaluation){.mean = f->before}, why)) &&
+           finish_lm(&f->gaussians, f->views, f->training, settings, &observer, why) && end_log(f, why);
 }
 
 static void describe(json_writer *json, const void *subject) {
@@ -137,17 +166,23 @@ static bool run(finish *f, gs_gaussians *host, const dataset *data, fault *why) 
     if (!open_views(f, data, why)) return false;
     f->gaussians = device_gaussians_allocate(host->count, host->sh_degree);
     device_gaussians_upload(&f->gaussians, host);
-    const lm_observer observer = {after_step, f};
-    if (!measure(f, &f->before, why) ||
-        !finish_lm(&f->gaussians, f->views, f->training, &settings, &observer, why))
-        return false;
+    if (!finish_in_view(f, &settings, why)) return false;
     device_gaussians_download(host, &f->gaussians);
     int64_t dropped = gaussians_keep_finite(host);
     if (dropped > 0)
         fprintf(stderr, "splat: dropped %lld Gaussians whose parameters overflowed\n", (long long)dropped);
     print_summary(f);
     return ply_write(options->output, host, why) &&
-           (!options->json || json_save(options->json, describe, f, why));
+           (!options->json || json_save(options->json, describe, f, why)) && run_log_close(&f->log, why);
+}
+
+// The log's file is emptied at once, the others are replaced when they are whole.
+static bool log_stands_alone(const finish_options *o, fault *why) {
+    const char *const others[] = {o->scene, o->output, o->json};
+    for (size_t i = 0; o->log && i < sizeof others / sizeof *others; i++)
+        if (others[i] && strcmp(o->log, others[i]) == 0)
+            return fail(why, "--log names a file of another use, %s", o->log);
+    return true;
 }
 
 int finish_command(int argc, char **argv) {
@@ -169,6 +204,8 @@ int finish_command(int argc, char **argv) {
         {OPTION_INT, "threshold", 0, &options.threshold, 0, 33, NULL, THRESHOLD_HELP},
         {OPTION_TEXT, "background", 0, &options.background, 0, 0, NULL, "R,G,B, each 0..1"},
         {OPTION_TEXT, "json", 0, &options.json, 0, 0, NULL, JSON_HELP},
+        {OPTION_TEXT, "log", 0, &options.log, 0, 0, NULL,
+         "write every step to this file as it comes, as lines of JSON, in the form of 'splat train --log'"},
         {.kind = OPTION_END}};
     enum { GENERAL = sizeof general / sizeof *general };
     option_spec table[LM_OPTIONS + GENERAL];
@@ -188,12 +225,13 @@ int finish_command(int argc, char **argv) {
         1};
     int code;
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
+    options.table = table;
     fault why;
     finish f = {.options = &options};
     bool usable = parse_color(options.background, f.background, &why);
     if (usable && !options.data) usable = fail(&why, "--cameras is missing, the photographs");
     if (usable && !options.output) usable = fail(&why, "-o is missing, the scene to write");
-    if (!usable) return report_misuse(&command, &why);
+    if (!usable || !log_stands_alone(&options, &why)) return report_misuse(&command, &why);
 
     gs_gaussians host = {0};
     dataset data = {0};
@@ -206,6 +244,8 @@ int finish_command(int argc, char **argv) {
         dataset_hold_out(&data, (size_t)options.holdout);
         done = run(&f, &host, &data, &why);
     }
+    fault unwritten; // nothing new: what ended this was said, or the log is closed
+    run_log_close(&f.log, &unwritten);
     for (size_t i = 0; i < f.training + f.held_out; i++) target_view_close(&f.views[i]);
     free(f.views);
     free(f.entries);

@@ -158,22 +158,26 @@ static double seconds_of(const run_log *log, const training_report *report) {
            (record->lm_step_count ? record->lm_steps[record->lm_step_count - 1].step.seconds : 0);
 }
 
+bool run_log_evaluation(run_log *log, const run_evaluation *evaluation, fault *why) {
+    if (writes(log)) {
+        json_writer json = begin_line(log, "evaluation");
+        json_put_integer(&json, "iteration", evaluation->iteration);
+        json_put_number(&json, "seconds", evaluation->seconds);
+        json_put_number(&json, "psnr", evaluation->mean.psnr);
+        json_put_number(&json, "ssim", evaluation->mean.ssim);
+        json_put_integer(&json, "views", (int64_t)log->options.held_out_count);
+        end_line(log, &json);
+    }
+    return run_record_add_evaluation(&log->record, evaluation, why);
+}
+
 static bool evaluate(run_log *log, const training_state *state, const training_report *report, fault *why) {
     const run_log_options *options = &log->options;
     run_evaluation evaluation = {.iteration = report->iterations, .seconds = seconds_of(log, report)};
     if (!quality_measure(&state->gaussians, options->held_out, options->held_out_count, options->background,
                          &evaluation.mean, NULL, why))
         return false;
-    if (writes(log)) {
-        json_writer json = begin_line(log, "evaluation");
-        json_put_integer(&json, "iteration", evaluation.iteration);
-        json_put_number(&json, "seconds", evaluation.seconds);
-        json_put_number(&json, "psnr", evaluation.mean.psnr);
-        json_put_number(&json, "ssim", evaluation.mean.ssim);
-        json_put_integer(&json, "views", (int64_t)options->held_out_count);
-        end_line(log, &json);
-    }
-    return run_record_add_evaluation(&log->record, &evaluation, why);
+    return run_log_evaluation(log, &evaluation, why);
 }
 
 bool run_log_observe(run_log *log, const training_state *state, const training_report *report, fault *why) {

@@ -61,6 +61,8 @@ bool run_log_finish(run_log *log, const training_state *state, const training_re
 // The last point of the iterations, if it is still to be done: before Levenberg-Marquardt.
 bool run_log_end_iterations(run_log *log, const training_state *state, const training_report *report,
                             fault *why);
+// What the held-out views came to.
+bool run_log_evaluation(run_log *log, const run_evaluation *evaluation, fault *why);
 // mean: of the held-out views after the step; NULL if they were not measured.
 bool run_log_lm_step(run_log *log, const lm_step *step, const quality *mean, fault *why);
 void run_log_checkpoint(run_log *log, int64_t iteration, const char *file);
