@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What the pages show is what is compiled: every block of CUDA or C++ is a marked part of a source file here,
-// and the table of costs is what costs.h says.
+// the table of costs is what costs.h says, and the tables of bad input name tests that there are.
 #include "costs.h"
 #include <gtest/gtest.h>
+#include <filesystem>
 #include <fstream>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -91,6 +93,32 @@ TEST(Pages, StateTheCostsThatAreCounted) {
             EXPECT_NE(text.str().find(row.str() + "\n"), std::string::npos) << "choosing.md lacks\n"
                                                                             << row.str();
         }
+}
+
+// Every row of every table names a test, and each of these is in a source file.
+TEST(Pages, OfBadInputNameTestsThatExist) {
+    std::set<std::string> known;
+    const std::regex test(R"(TEST(?:_F|_P)?\((\w+),\s*(\w+)\))"), name(R"(\w+\.\w+)");
+    for (const auto &file : std::filesystem::recursive_directory_iterator(TESTS)) {
+        if (file.path().extension() != ".cpp" && file.path().extension() != ".cu") continue;
+        std::ostringstream text;
+        text << std::ifstream(file.path()).rdbuf();
+        const std::string source = text.str();
+        for (std::sregex_iterator i(source.begin(), source.end(), test), end; i != end; ++i)
+            known.insert(i->str(1) + "." + i->str(2));
+    }
+    size_t rows = 0;
+    for (const std::string &line : lines_of(BAD_INPUT)) {
+        if (line.rfind("| ", 0) != 0 || line.rfind("| wrong |", 0) == 0) continue;
+        const size_t before = line.rfind(" | ", line.size() - 3);
+        ASSERT_NE(before, std::string::npos) << line;
+        const std::string cell = line.substr(before);
+        std::sregex_iterator i(cell.begin(), cell.end(), name), end;
+        EXPECT_TRUE(i != end || cell.find("the same") != std::string::npos) << "names no test:\n" << line;
+        for (; i != end; ++i) EXPECT_EQ(known.count(i->str()), 1u) << "there is no test " << i->str();
+        ++rows;
+    }
+    EXPECT_GT(rows, 50u);
 }
 
 } // namespace
