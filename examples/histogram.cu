@@ -42,6 +42,7 @@ int main() {
     const std::vector<float> summed = counted(by_distwar, device_bin_of);
     device_free(device_bin_of);
 
+    printf("bin, samples by atomicAdd, by reduce_serial:\n");
     float total = 0;
     for (int bin = 0; bin < BINS; total += summed[bin++])
         printf("%d %6.0f %6.0f %.*s\n", bin, plain[bin], summed[bin], int(summed[bin] / 500),
