@@ -154,7 +154,7 @@ static void print_name(const bench_row *row) {
 }
 
 static void print_counts(const reduction_bench *b) {
-    printf("The adjoint of one view, counted; instructions, shuffles and votes are of warps:\n"
+    printf("One run, counted; instructions, shuffles and votes are of warps:\n"
            "strategy threshold  atomic adds   add bytes atomic instrs     shuffles        votes\n");
     for (size_t r = 0; r < b->row_count; r++) {
         kernel_counts counts = kernel_counts_mean(b->rows[r].counts, b->view_count);
@@ -167,7 +167,7 @@ static void print_counts(const reduction_bench *b) {
 
 static void print_times(const reduction_bench *b) {
     const int atomic = find_row(b, REDUCE_ATOMIC, 0);
-    printf("The adjoint of one view, ms: means over %zu views of the median run; least and most are of "
+    printf("One run, ms: means over %zu views of the median run; least and most are of "
            "views,\nnoise is how far the runs of a view lie apart, at worst:\n"
            "strategy threshold     mean    least     most  noise%s\n",
            b->view_count, atomic == NONE ? "" : "  times as fast as atomic");
@@ -198,7 +198,7 @@ static void print_histogram(const char *title, const unsigned long long *counts)
     }
     printf("%s", title);
     for (int n = 1; n <= 32 && total > 0; n++) {
-        printf("%5.1f", 100 * (double)counts[n] / (double)total);
+        printf(" %5.1f", 100 * (double)counts[n] / (double)total);
         if (n % 8 == 0) printf("%s", n < 32 ? "\n                                      " : "");
     }
     if (total > 0) printf("   mean %.1f", mean / (double)total);
