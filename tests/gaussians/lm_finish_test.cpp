@@ -239,6 +239,17 @@ TEST(lm_finish, a_step_that_gains_too_little_is_undone_to_the_byte) {
     EXPECT_EQ(p.bytes(), before);
 }
 
+TEST(lm_finish, by_length_the_damping_follows_the_search) {
+    problem p;
+    lm_settings settings = settings_with(2, LM_FREE);
+    settings.by_length = true;
+    ASSERT_TRUE(p.finish(settings)) << p.why.text;
+    ASSERT_TRUE(p.steps[0].kept);
+    const double factor = std::fmin(std::fmax(0.5 / p.steps[0].gamma, 0.25), 8);
+    EXPECT_DOUBLE_EQ(p.steps[1].damping, factor * settings.damping);
+    EXPECT_GT(std::fabs(factor - 0.5), 1e-3); // which the other rule would have
+}
+
 TEST(lm_finish, the_cached_form_takes_the_same_step) {
     problem free, cached;
     ASSERT_TRUE(free.finish(settings_with(1, LM_FREE))) << free.why.text;

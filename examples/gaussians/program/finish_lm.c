@@ -288,6 +288,12 @@ static double search_gamma(solver *s, size_t images) {
     return best;
 }
 
+// A step that the search cut short was too long: in proportion to 1 / damping, while that rules the step.
+static double damping_factor(const lm_settings *settings, const lm_step *step) {
+    if (!step->kept) return 2;
+    return settings->by_length ? fmin(fmax(0.5 / step->gamma, 0.25), 8) : 0.5;
+}
+
 static bool lm_step_once(solver *s, lm_step *report, fault *why) {
     lm_clock_start(&s->clock);
     const size_t chosen = choose_images(s, report->step);
@@ -307,7 +313,7 @@ static bool lm_step_once(solver *s, lm_step *report, fault *why) {
     report->gain = promised > 0 ? (report->before - report->after) / promised : -1;
     report->kept = report->gain > s->settings->least_gain;
     if (!report->kept) move_to(s, 0);
-    s->damping *= report->kept ? 0.5 : 2;
+    s->damping *= damping_factor(s->settings, report);
     if (s->damping < s->settings->least_damping) s->damping = s->settings->least_damping;
     if (s->damping > s->settings->most_damping) s->damping = s->settings->most_damping;
     lm_clock_stop(&s->clock);

@@ -19,6 +19,7 @@ void lm_options_list(lm_options *o, option_spec *table) {
     static const char *const forms[] = {"free", "cached", NULL};
     static const char *const objectives[] = {"l1-ssim", "l2", NULL};
     static const char *const ssims[] = {"full", "centre", NULL};
+    static const char *const rules[] = {"gain", "length", NULL};
     static const char *const choices[] = {"random", "strided", NULL};
     const option_spec options[LM_OPTIONS] = {
         {OPTION_INT, "lm-steps", 0, &o->steps, 1, 100000, NULL, "steps of Levenberg-Marquardt"},
@@ -37,6 +38,8 @@ void lm_options_list(lm_options *o, option_spec *table) {
          "SSIM's gradient by all pixels of its window or by the one in its centre"},
         {OPTION_REAL, "lm-damping", 0, &o->damping, 0, 1e6, NULL,
          "of the first step; halved after a good one, doubled after one that is undone"},
+        {OPTION_CHOICE, "lm-rule", 0, &o->rule, 0, 0, rules,
+         "length: after a good step it is divided by twice the length that the search gave it instead"},
         {OPTION_REAL, "lm-units", 0, &o->unit_weight, 0, 1e6, NULL,
          "damping also holds parameters within a few of their own units, with this weight"},
         {OPTION_REAL, "lm-epsilon", 0, &o->epsilon, 1e-9, 1, NULL,
@@ -56,6 +59,7 @@ lm_settings lm_settings_from(const lm_options *o) {
                          .centre_only = o->ssim == 1,
                          .epsilon = (float)o->epsilon,
                          .damping = o->damping,
+                         .by_length = o->rule == 1,
                          .unit_weight = (float)o->unit_weight,
                          .least_damping = fmin(1e-4, o->damping),
                          .most_damping = fmax(1e4, o->damping),

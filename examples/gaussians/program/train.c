@@ -322,10 +322,10 @@ static bool resume(const train_options *options, saver *saving, training_state *
 // The options as the checkpoint's key has them: those that decide what the iterations come to.
 static char *key_settings(const train_options *options) {
     static const char *const others[] = {
-        "output",     "seconds",    "log",       "log-every",  "eval-every", "checkpoint-every",
-        "checkpoint", "resume",     "report",    "finish",     "lm-steps",   "lm-pcg",
-        "lm-batch",   "lm-batches", "lm-choice", "lm-form",    "lm-memory",  "lm-objective",
-        "lm-ssim",    "lm-damping", "lm-units",  "lm-epsilon", NULL};
+        "output",     "seconds",    "log",       "log-every", "eval-every", "checkpoint-every",
+        "checkpoint", "resume",     "report",    "finish",    "lm-steps",   "lm-pcg",
+        "lm-batch",   "lm-batches", "lm-choice", "lm-form",   "lm-memory",  "lm-objective",
+        "lm-ssim",    "lm-damping", "lm-units",  "lm-rule",   "lm-epsilon", NULL};
     return checkpoint_settings(options->table, others);
 }
 
