@@ -261,25 +261,31 @@ TEST(schedule, none_leaves_all_as_it_is) {
     EXPECT_EQ(r.read(r.state.gaussians.mean, 90), before);
 }
 
-// A published start of MCMC where Gaussians have neighbours to lean on, a large one where they are
-// everywhere.
+// A published start of MCMC where Gaussians have neighbours to lean on, a large one where they are everywhere
+// or stay as they are.
 TEST(schedule, start_is_small_and_half_opaque_for_mcmc_but_not_everywhere) {
     density_options options = density_options_default();
     double opacity, size;
     options.kind = DENSITY_MCMC;
-    density_start(&options, false, &opacity, &size);
+    density_start(&options, 7000, false, &opacity, &size);
     EXPECT_EQ(opacity, 0.5);
     EXPECT_EQ(size, 0.1);
-    density_start(&options, true, &opacity, &size);
+    density_start(&options, 7000, true, &opacity, &size);
     EXPECT_EQ(opacity, 0.1);
     EXPECT_EQ(size, 1);
+    density_start(&options, 720, false, &opacity, &size); // ends before step 600
+    EXPECT_EQ(opacity, 0.1);
+    EXPECT_EQ(size, 1);
+    density_start(&options, 722, false, &opacity, &size); // acts at step 600, before 601
+    EXPECT_EQ(opacity, 0.5);
+    EXPECT_EQ(size, 0.1);
     options.kind = DENSITY_ADAPTIVE;
-    density_start(&options, false, &opacity, &size);
+    density_start(&options, 7000, false, &opacity, &size);
     EXPECT_EQ(opacity, 0.1);
     EXPECT_EQ(size, 1);
     options.start_opacity = 0.7;
     options.start_size = 2;
-    density_start(&options, false, &opacity, &size);
+    density_start(&options, 7000, false, &opacity, &size);
     EXPECT_EQ(opacity, 0.7);
     EXPECT_EQ(size, 2);
 }

@@ -52,8 +52,9 @@ void density_options_list(density_options *o, option_spec *table) {
         {OPTION_REAL, "scale-penalty", 0, &o->scale_weight, 0, INFINITY, NULL,
          "mcmc: times the mean axis, added to the loss"},
         {OPTION_REAL, "start-opacity", 0, &o->start_opacity, 0, 0.99, NULL,
-         "of the first Gaussians; 0: 0.5 for mcmc, unless they are random in a scene that is no cut-out "
-         "object, else 0.1"},
+         "of the first Gaussians; 0: 0.5 for mcmc, unless training ends before it acts, or they are random "
+         "in "
+         "a scene that is no cut-out object; else 0.1"},
         {OPTION_REAL, "start-size", 0, &o->start_size, 0, 100, NULL,
          "of the first Gaussians, in mean distances to three neighbours; 0: 0.1 where --start-opacity 0 "
          "gives "
@@ -61,17 +62,23 @@ void density_options_list(density_options *o, option_spec *table) {
     for (int i = 0; i < DENSITY_OPTIONS; i++) table[i] = options[i];
 }
 
-void density_start(const density_options *o, bool everywhere, double *opacity, double *size) {
-    const bool small = o->kind == DENSITY_MCMC && !everywhere;
+static int64_t until(const density_options *o, int64_t iterations) {
+    const int64_t published = o->kind == DENSITY_MCMC ? iterations * 5 / 6 : iterations / 2;
+    return o->until > 0 ? o->until : published;
+}
+
+void density_start(const density_options *o, int64_t iterations, bool everywhere, double *opacity,
+                   double *size) {
+    const bool acts = (until(o, iterations) - 1) / o->every > o->from / o->every;
+    const bool small = o->kind == DENSITY_MCMC && acts && !everywhere;
     *opacity = o->start_opacity > 0 ? o->start_opacity : small ? 0.5 : 0.1;
     *size = o->start_size > 0 ? o->start_size : small ? 0.1 : 1;
 }
 
 density_settings density_settings_from(const density_options *o, int64_t iterations, double extent) {
-    const int64_t published = o->kind == DENSITY_MCMC ? iterations * 5 / 6 : iterations / 2;
     return (density_settings){.kind = (density_kind)o->kind,
                               .from = o->from,
-                              .until = o->until > 0 ? o->until : published,
+                              .until = until(o, iterations),
                               .every = o->every,
                               .most_gaussians = o->most_gaussians,
                               .extent = extent,

@@ -25,8 +25,10 @@ density_options density_options_default(void);
 void density_options_list(density_options *options, option_spec *table);
 // Of the Gaussians that training starts from: opacity, and size in distances to their neighbours. everywhere:
 // they were drawn at random from all that the cameras see. What the published start of MCMC (small and half
-// opaque) wins elsewhere it loses there, where it leaves the far away uncovered.
-void density_start(const density_options *options, bool everywhere, double *opacity, double *size);
+// opaque) wins elsewhere it loses there, where it leaves the far away uncovered, and where training ends
+// before density control acts, and so before it has filled the gaps.
+void density_start(const density_options *options, int64_t iterations, bool everywhere, double *opacity,
+                   double *size);
 density_settings density_settings_from(const density_options *options, int64_t iterations, double extent);
 
 #ifdef __cplusplus

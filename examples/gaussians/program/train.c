@@ -297,7 +297,7 @@ static bool start_host(const train_options *options, const split *parts, const d
                        gs_gaussians *host, fault *why) {
     const bool everywhere = options->random > 0 && !data->cut_out;
     start_settings settings = {.sh_degree = (int)options->sh_degree, .extent = extent};
-    density_start(&options->density, everywhere, &settings.opacity, &settings.size);
+    density_start(&options->density, options->iterations, everywhere, &settings.opacity, &settings.size);
     if (options->random > 0) return start_at_random(options, parts, data->cut_out, &settings, host, why);
     return gaussians_from_points((const float(*)[3])data->points, (const uint8_t(*)[3])data->colors,
                                  data->point_count, &settings, host, why);
