@@ -176,12 +176,17 @@ static bool run(finish *f, gs_gaussians *host, const dataset *data, fault *why) 
            (!options->json || json_save(options->json, describe, f, why)) && run_log_close(&f->log, why);
 }
 
-// The log's file is emptied at once, the others are replaced when they are whole.
-static bool log_stands_alone(const finish_options *o, fault *why) {
-    const char *const others[] = {o->scene, o->output, o->json};
-    for (size_t i = 0; o->log && i < sizeof others / sizeof *others; i++)
-        if (others[i] && strcmp(o->log, others[i]) == 0)
+// -o may name the scene itself; the numbers would overwrite one of the two.
+static bool files_stand_alone(const finish_options *o, fault *why) {
+    const char *const scenes[] = {o->scene, o->output};
+    for (size_t i = 0; i < 2; i++) {
+        if (o->log && strcmp(o->log, scenes[i]) == 0)
             return fail(why, "--log names a file of another use, %s", o->log);
+        if (o->json && strcmp(o->json, scenes[i]) == 0)
+            return fail(why, "--json names a file of another use, %s", o->json);
+    }
+    if (o->log && o->json && strcmp(o->log, o->json) == 0)
+        return fail(why, "--log names a file of another use, %s", o->log);
     return true;
 }
 
@@ -231,7 +236,7 @@ int finish_command(int argc, char **argv) {
     bool usable = parse_color(options.background, f.background, &why);
     if (usable && !options.data) usable = fail(&why, "--cameras is missing, the photographs");
     if (usable && !options.output) usable = fail(&why, "-o is missing, the scene to write");
-    if (!usable || !log_stands_alone(&options, &why)) return report_misuse(&command, &why);
+    if (!usable || !files_stand_alone(&options, &why)) return report_misuse(&command, &why);
 
     gs_gaussians host = {0};
     dataset data = {0};
