@@ -3,9 +3,9 @@
 // the table of costs is what costs.h says, and the tables of bad input name tests that there are.
 #include "costs.h"
 #include <gtest/gtest.h>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -95,17 +95,29 @@ TEST(Pages, StateTheCostsThatAreCounted) {
         }
 }
 
+// The words of letters, digits and _ in the text, also those with dots between.
+std::vector<std::string> words_of(const std::string &text) {
+    std::vector<std::string> words(1);
+    for (const char c : text)
+        if (std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.')
+            words.back() += c;
+        else if (!words.back().empty())
+            words.emplace_back();
+    if (words.back().empty()) words.pop_back();
+    return words;
+}
+
 // Every row of every table names a test, and each of these is in a source file.
 TEST(Pages, OfBadInputNameTestsThatExist) {
     std::set<std::string> known;
-    const std::regex test(R"(TEST(?:_F|_P)?\((\w+),\s*(\w+)\))"), name(R"(\w+\.\w+)");
     for (const auto &file : std::filesystem::recursive_directory_iterator(TESTS)) {
         if (file.path().extension() != ".cpp" && file.path().extension() != ".cu") continue;
         std::ostringstream text;
         text << std::ifstream(file.path()).rdbuf();
-        const std::string source = text.str();
-        for (std::sregex_iterator i(source.begin(), source.end(), test), end; i != end; ++i)
-            known.insert(i->str(1) + "." + i->str(2));
+        const std::vector<std::string> words = words_of(text.str());
+        for (size_t i = 0; i + 2 < words.size(); ++i)
+            if (words[i] == "TEST" || words[i] == "TEST_F" || words[i] == "TEST_P")
+                known.insert(words[i + 1] + "." + words[i + 2]);
     }
     size_t rows = 0;
     for (const std::string &line : lines_of(BAD_INPUT)) {
@@ -113,9 +125,13 @@ TEST(Pages, OfBadInputNameTestsThatExist) {
         const size_t before = line.rfind(" | ", line.size() - 3);
         ASSERT_NE(before, std::string::npos) << line;
         const std::string cell = line.substr(before);
-        std::sregex_iterator i(cell.begin(), cell.end(), name), end;
-        EXPECT_TRUE(i != end || cell.find("the same") != std::string::npos) << "names no test:\n" << line;
-        for (; i != end; ++i) EXPECT_EQ(known.count(i->str()), 1u) << "there is no test " << i->str();
+        bool named = cell.find("the same") != std::string::npos;
+        for (const std::string &word : words_of(cell)) {
+            if (word.find('.') == std::string::npos || word.front() == '.' || word.back() == '.') continue;
+            EXPECT_EQ(known.count(word), 1u) << "there is no test " << word;
+            named = true;
+        }
+        EXPECT_TRUE(named) << "names no test:\n" << line;
         ++rows;
     }
     EXPECT_GT(rows, 50u);
