@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string>
@@ -33,10 +34,17 @@ class Terminal {
     Terminal(const Terminal &) = delete;
     Terminal &operator=(const Terminal &) = delete;
     bool works() const { return saved >= 0; }
+    // What was written, once no more has come for a tenth of a second: it comes in pieces.
     std::string text() {
-        char buffer[1024];
-        const ssize_t size = read(leader, buffer, sizeof buffer);
-        return std::string(buffer, size > 0 ? size_t(size) : 0);
+        std::string all;
+        pollfd waiting = {leader, POLLIN, 0};
+        while (poll(&waiting, 1, 100) > 0) {
+            char buffer[1024];
+            const ssize_t size = read(leader, buffer, sizeof buffer);
+            if (size <= 0) break;
+            all.append(buffer, size_t(size));
+        }
+        return all;
     }
 
   private:
