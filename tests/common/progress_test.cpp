@@ -89,9 +89,11 @@ TEST(Progress, CountsToTheTimeLimit) {
     bar.started -= 10;
     progress_show(&bar, 20, 0.125);
     EXPECT_EQ(terminal.text(), "\r\033[Ktrain 20/3000  loss 0.12500  2.0/s  0:01:00 left");
+    bar.started = seconds_now() - 10; // reading took a while
     progress_show(&bar, 2980, 0.125); // all steps are done before
     EXPECT_EQ(terminal.text(), "\r\033[Ktrain 2980/3000  loss 0.12500  298.0/s  0:00:00 left");
     bar.time_limit = 5; // the last step takes longer
+    bar.started = seconds_now() - 10;
     progress_show(&bar, 20, 0.125);
     EXPECT_EQ(terminal.text(), "\r\033[Ktrain 20/3000  loss 0.12500  2.0/s  0:00:00 left");
     progress_end(&bar);
