@@ -27,6 +27,7 @@ ROWS = {  # counter: label, factor, decimals
     "lts__throughput.avg.pct_of_peak_sustained_elapsed": ("L2 throughput, %", 1, 1),
     "lts__t_sector_hit_rate.pct": ("L2 hit rate, %", 1, 1),
 }
+NO_NAMESPACE = re.compile(r"<unnamed>::|\(anonymous namespace\)::")
 STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
 
 
@@ -41,7 +42,7 @@ def read(path, label):
     kernels = {}
     for row in rows[2:]:  # the second has the units
         record = dict(zip(rows[0], row))
-        name = re.search(r"(\w+)(<[^(]*>)?\(", record["Kernel Name"])[1]
+        name = re.search(r"(\w+)(?=[<(]|$)", NO_NAMESPACE.sub("", record["Kernel Name"]))[1]
         kernels[f"{name} {label}".strip()] = {
             counter: float(value.replace(",", "")) for counter, value in record.items()
             if counter in ROWS or STALL.fullmatch(counter)}

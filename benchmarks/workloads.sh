@@ -10,7 +10,7 @@
 #   spheres      20  both data sets, features of 3, 8, 16 and 32 channels
 #   cubemap      30  icosphere and torus, faces of 64 and of 1,024 texels
 #   scatter_add  20  words by Zipf's law, three exponents
-#   lm          120  the products J^T u and diag(J^T J) of one step of splat finish
+#   lm          120  the products J^T u and diag(J^T J) of one step of splat finish over 12 views
 #   gaussians    90  the backward blend: blend.sh render_backward tuner
 #   profile      90  counters of three workloads by Nsight Compute, where there is ncu: OUT/profile-*.csv
 # Fails if a tuner's choice is over 3 % slower than the best fixed one or over 2 % slower than plain atomics.
@@ -56,7 +56,7 @@ lm() {
         case $strategy in atomic) at=0 ;; *) at="0 8 16 24" ;; esac
         for threshold in $at; do
             measure lm-$trained-$strategy-$threshold 90 splat finish "$scene" --cameras "$cameras" -o "$out/lm.ply" \
-                --lm-steps 1 --lm-form free --reduce $strategy --threshold $threshold
+                --lm-steps 1 --lm-pcg 4 --lm-batch 12 --lm-batches 1 --reduce $strategy --threshold $threshold
         done
     done
     rm -f "$out/lm.ply"
@@ -88,7 +88,8 @@ profile() {
 }
 for part; do $part; done
 mkdir -p "$out/kept"
-[ -z "$labels" ] || python3 "$here/profile.py" $labels -o "$out/kept/workload_profile.json" >"$out/profile.md"
+[ -z "$labels" ] || python3 "$here/profile.py" $labels -o "$out/kept/workload_profile.json" >"$out/profile.md" ||
+    failed="$failed profile"
 set -- "$out"/*.json
 if [ -e "$1" ]; then
     python3 "$here/trim.py" "$@" -o "$out/kept"
