@@ -4,6 +4,7 @@
 #include "blend.cuh"
 #include "gs_lm.h"
 #include "launch.cuh"
+#include "lists_check.h"
 #include "lm_squares.cuh"
 #include "lm_tangent.cuh"
 #include "status.h"
@@ -132,14 +133,8 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
 gs_status check(const char *function, const gs_splat *splats, const gs_lists *lists, int width, int height,
                 const float *background, const gs_image *image) {
     GS_REQUIRE_OF(function, lists && background && image, "lists, background and image must be given");
-    GS_REQUIRE_OF(function, width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
-                  "width and height must be in 1..16384");
-    GS_REQUIRE_OF(function,
-                  lists->tiles_x == (width + GS_TILE_SIZE - 1) / GS_TILE_SIZE &&
-                      lists->tiles_y == (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
-                  "the lists are of an image of another size");
-    GS_REQUIRE_OF(function, lists->tile_begin && (lists->pairs == 0 || (lists->splat_index && splats)),
-                  "the lists and their splats must be given");
+    const gs_status status = check_lists(function, splats, lists, width, height);
+    if (status != GS_OK) return status;
     GS_REQUIRE_OF(function, image->transmittance && image->consumed,
                   "transmittance and consumed of the image must be given");
     return GS_OK;

@@ -5,6 +5,7 @@
 #include "blend.cuh"
 #include "gs_lm.h"
 #include "launch.cuh"
+#include "lists_check.h"
 #include "lm_squares.cuh"
 #include "lm_tangent.cuh"
 #include "scan_sort.h"
@@ -232,12 +233,8 @@ gs_status check_build(const char *function, const gs_splat *splats, int64_t coun
     if (status != GS_OK) return status;
     GS_REQUIRE_OF(function, lists && image && cache && cache->begin,
                   "lists, image, cache and its begin must be given");
-    GS_REQUIRE_OF(function,
-                  lists->tiles_x == (width + GS_TILE_SIZE - 1) / GS_TILE_SIZE &&
-                      lists->tiles_y == (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
-                  "the lists are of an image of another size");
-    GS_REQUIRE_OF(function, lists->tile_begin && (lists->pairs == 0 || (lists->splat_index && splats)),
-                  "the lists and their splats must be given");
+    const gs_status listed = check_lists(function, splats, lists, width, height);
+    if (listed != GS_OK) return listed;
     GS_REQUIRE_OF(function, image->transmittance && image->consumed,
                   "transmittance and consumed of the image must be given");
     size_t needed = 0;

@@ -4,6 +4,7 @@
 #include "blend_commit.cuh"
 #include "blend_fixed.cuh"
 #include "blend_forward.cuh"
+#include "lists_check.h"
 #include "status.h"
 
 namespace {
@@ -11,20 +12,8 @@ namespace {
 gs_status check(const char *function, const gs_splat *splats, const gs_lists *lists, int width, int height,
                 const float *background, const gs_image *image) {
     GS_REQUIRE_OF(function, lists && background && image, "lists, background and image must be given");
-    GS_REQUIRE_OF(function, width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
-                  "width and height must be in 1..16384");
-    GS_REQUIRE_OF(function,
-                  lists->tiles_x == (width + GS_TILE_SIZE - 1) / GS_TILE_SIZE &&
-                      lists->tiles_y == (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
-                  "the lists are of an image of another size");
-    GS_REQUIRE_OF(function,
-                  lists->pixels_per_thread == 1 || lists->pixels_per_thread == 2 ||
-                      lists->pixels_per_thread == 4,
-                  "pixels_per_thread must be 1, 2 or 4");
-    GS_REQUIRE_OF(function, lists->split_tiles >= 0 && lists->split_tiles <= lists->tiles_x * lists->tiles_y,
-                  "split_tiles must be in 0..the number of tiles");
-    GS_REQUIRE_OF(function, lists->tile_begin && (lists->pairs == 0 || (lists->splat_index && splats)),
-                  "the lists and their splats must be given");
+    const gs_status status = check_lists(function, splats, lists, width, height);
+    if (status != GS_OK) return status;
     GS_REQUIRE_OF(function, image->color && image->transmittance && image->consumed,
                   "every plane of the image must be given");
     return GS_OK;
