@@ -3,11 +3,11 @@
 // of an embedding does. Words are drawn by Zipf's law, so a few rows get most of the adds and lanes of a warp
 // often meet. Every strategy must give the host's sums to the bit; then they are compared: by time on a GPU,
 // where a tuner also chooses one, by counts on the CPU.
+#include "bench_options.h"
 #include "command_line.h"
 #include "commit.cuh"
 #include "device.h"
 #include "random.h"
-#include "reduction_bench.h"
 #include <algorithm>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,28 +151,24 @@ int main(int argc, char **argv) {
 #else
     given.adds = 1 << 21;
 #endif
-    const char *thresholds = "0,8", *json = nullptr;
-    int64_t runs = 11;
+    bench_options bench = BENCH_OPTIONS_DEFAULT;
+    bench.thresholds = "0,8";
     const option_spec options[] = {
         {OPTION_INT, "adds", 'n', &given.adds, 1, 1 << 21, nullptr, "gradient rows to add"},
         {OPTION_INT, "words", 'w', &given.words, 1, 1 << 24, nullptr, "rows of the table"},
         {OPTION_REAL, "exponent", 'z', &given.exponent, 0, 4, nullptr, "of Zipf's law; 0 draws evenly"},
-        {OPTION_TEXT, "thresholds", 0, &thresholds, 0, 0, nullptr, THRESHOLD_HELP},
-        {OPTION_INT, "repeat", 0, &runs, 1, MAX_RUNS, nullptr,
-         "runs of everything that is timed, for the median, after one to warm up"},
-        {OPTION_TEXT, "json", 0, &json, 0, 0, nullptr, JSON_HELP},
+        THRESHOLDS_OPTION(&bench),
+        REPEAT_OPTION(&bench),
+        JSON_OPTION(&bench),
         {OPTION_END, nullptr, 0, nullptr, 0, 0, nullptr, nullptr}};
     const command_spec command = {
         "scatter_add", "[options]", "Adds rows to rows that an index array names.", nullptr, options, 0, 0};
     int code;
     if (!read_command_line(&command, argc, argv, nullptr, &code)) return code;
     fault why;
-    bench_settings settings = {};
-    settings.which = REDUCTIONS;
-    settings.runs = int(runs);
-    if (!parse_thresholds(thresholds, settings.thresholds, &settings.threshold_count, &why))
-        return report_misuse(&command, &why);
-    return json_is_possible(json, &why) && measure(&given, settings, json, &why)
+    bench_settings settings;
+    if (!bench_options_read(&bench, &settings, &why)) return report_misuse(&command, &why);
+    return json_is_possible(bench.json, &why) && measure(&given, settings, bench.json, &why)
                ? EXIT_SUCCESS
                : report_failure("scatter_add", &why);
 }

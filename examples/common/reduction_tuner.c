@@ -50,6 +50,11 @@ void reduction_tuner_settle(reduction_tuner *tuner) {
     tuner->threshold = best.threshold;
 }
 
+const char *reduction_tuner_says(const reduction_tuner *tuner) {
+    if (!tuner->tunes) return "";
+    return tuner->t.known ? " by the tuner" : " by a tuner that had too few iterations";
+}
+
 void reduction_tuner_close(reduction_tuner *tuner) {
     if (tuner->tunes) DEVICE_CHECK(tune_events_close(&tuner->ring));
     tuner->tunes = false;

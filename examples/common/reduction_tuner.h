@@ -25,6 +25,8 @@ void reduction_tuner_begin(reduction_tuner *tuner);
 void reduction_tuner_end(reduction_tuner *tuner, double work);
 // Sets which and threshold to the best so far.
 void reduction_tuner_settle(reduction_tuner *tuner);
+// " by the tuner", or that it had too few launches; "" where nothing was tuned. Before it is closed.
+const char *reduction_tuner_says(const reduction_tuner *tuner);
 void reduction_tuner_close(reduction_tuner *tuner); // harmless on a zeroed one
 
 #endif

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: MIT
 // cubemap bench: what the adjoint costs with every strategy and threshold.
+#include "bench_options.h"
 #include "commands.h"
 #include "device.h"
 #include "l1_loss.h"
-#include "reduction_bench.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef struct bench_options {
+typedef struct command_options {
     view_options of;
-    const char *thresholds, *json;
-    int64_t views, runs;
-    int which;
-} bench_options;
+    bench_options bench;
+    int64_t views;
+} command_options;
 
 typedef struct bench {
-    const bench_options *options;
+    const command_options *options;
     cubemap_frame frame;
     float *target; // device: black
     void *loss;
@@ -57,7 +56,7 @@ static void describe(json_writer *json, const void *subject) {
     json_end(json, '}');
 }
 
-static bool measure(const bench_options *options, const bench_settings *settings, const mesh *host,
+static bool measure(const command_options *options, const bench_settings *settings, const mesh *host,
                     fault *why) {
     const int width = (int)options->of.width, height = (int)options->of.height, size = (int)options->of.size;
     const size_t target_bytes = 3 * (size_t)width * (size_t)height * sizeof(float),
@@ -81,14 +80,14 @@ static bool measure(const bench_options *options, const bench_settings *settings
                                    .run = run,
                                    .count_lanes = count_lanes};
     bool done = reduction_bench_run(&subject, settings, &b.result, why);
-    if (done && !json_is_stdout(options->json)) {
+    if (done && !json_is_stdout(options->bench.json)) {
         printf("cubemap    %s: %d triangles, faces of %d texels, %d texels in %d levels, %d values a texel\n"
                "drawn      %lld views of %d x %d, on %s\n\n",
                options->of.mesh, host->triangles, size, b.frame.texels, b.frame.levels, b.frame.sums.values,
                (long long)options->views, width, height, device_name());
         reduction_bench_print(&b.result);
     }
-    if (done && options->json) done = json_save(options->json, describe, &b, why);
+    if (done && options->bench.json) done = json_save(options->bench.json, describe, &b, why);
     reduction_bench_close(&b.result);
     device_free(b.loss);
     device_free(b.target);
@@ -98,22 +97,17 @@ static bool measure(const bench_options *options, const bench_settings *settings
 }
 
 int bench_command(int argc, char **argv) {
-    bench_options options = {.of = view_options_default(),
-                             .thresholds = "0,4,8,16,24",
-                             .views = 1,
-                             .runs = 11,
-                             .which = REDUCTIONS};
+    command_options options = {.of = view_options_default(), .bench = BENCH_OPTIONS_DEFAULT, .views = 1};
     const option_spec table[] = {
         MESH_OPTION(&options.of),
         SIZE_OPTION(&options.of),
         {OPTION_INT, "views", 0, &options.views, 1, SCENE_VIEWS, NULL, "how many of the cameras"},
         WIDTH_OPTION(&options.of),
         HEIGHT_OPTION(&options.of),
-        {OPTION_CHOICE, "reduce", 0, &options.which, 0, 0, reduction_names_and_all(), REDUCE_HELP},
-        {OPTION_TEXT, "thresholds", 0, &options.thresholds, 0, 0, NULL, THRESHOLD_HELP},
-        {OPTION_INT, "repeat", 0, &options.runs, 1, MAX_RUNS, NULL,
-         "runs of everything that is timed, for the median, after one to warm up"},
-        {OPTION_TEXT, "json", 0, &options.json, 0, 0, NULL, JSON_HELP},
+        REDUCE_OPTION(&options.bench),
+        THRESHOLDS_OPTION(&options.bench),
+        REPEAT_OPTION(&options.bench),
+        JSON_OPTION(&options.bench),
         {.kind = OPTION_END}};
     const command_spec command = {
         "cubemap bench",
@@ -134,12 +128,12 @@ int bench_command(int argc, char **argv) {
     int code;
     if (!read_command_line(&command, argc, argv, NULL, &code)) return code;
     fault why;
-    bench_settings settings = {.which = (reduction)options.which, .runs = (int)options.runs};
-    if (!parse_thresholds(options.thresholds, settings.thresholds, &settings.threshold_count, &why) ||
-        !view_options_complete(&options.of, &why))
+    bench_settings settings;
+    if (!bench_options_read(&options.bench, &settings, &why) || !view_options_complete(&options.of, &why))
         return report_misuse(&command, &why);
     mesh host = {0};
-    const bool done = json_is_possible(options.json, &why) && view_options_mesh(&options.of, &host, &why) &&
+    const bool done = json_is_possible(options.bench.json, &why) &&
+                      view_options_mesh(&options.of, &host, &why) &&
                       measure(&options, &settings, &host, &why);
     mesh_free(&host);
     return done ? EXIT_SUCCESS : report_failure("cubemap", &why);

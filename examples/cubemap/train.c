@@ -168,10 +168,7 @@ static bool run(training *t, fault *why) {
            t->surface.triangles, SCENE_VIEWS, camera->width, camera->height, device_name());
     printf("cubemap    faces of %d x %d texels, %d levels\n", t->frame.size, t->frame.size, t->frame.levels);
     printf("training   %lld iterations in %.1f s, %s at threshold %d%s\n", (long long)t->options->iterations,
-           t->seconds, reduction_name(t->tuner.which), t->tuner.threshold,
-           !t->tuner.tunes    ? ""
-           : t->tuner.t.known ? " by the tuner"
-                              : " by a tuner that had too few iterations");
+           t->seconds, reduction_name(t->tuner.which), t->tuner.threshold, reduction_tuner_says(&t->tuner));
     printf("loss       %.5f -> %.5f\n", before, after);
     printf("PSNR       %.2f dB -> %.2f dB\n", picture_psnr(t->target, t->start, (long long)t->values),
            picture_psnr(t->target, t->result, (long long)t->values));

@@ -7,7 +7,7 @@ static size_t values_of(int64_t count, int channels) {
     return (size_t)count * (size_t)(5 + channels);
 }
 
-size_t sphere_set_values(const sphere_set *set) {
+static size_t sphere_set_values(const sphere_set *set) {
     return values_of(set->count, set->channels);
 }
 

@@ -11,7 +11,6 @@
 extern "C" {
 #endif
 
-size_t sphere_set_values(const sphere_set *set);                                    // of the block
 bool sphere_set_allocate(sphere_set *out, int64_t count, int channels, fault *why); // host, all 0
 void sphere_set_free(sphere_set *host);                                             // harmless twice
 sphere_set sphere_set_open(int64_t count, int channels);                            // device, all 0

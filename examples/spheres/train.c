@@ -138,10 +138,7 @@ static bool run(training *t, sphere_set *host, fault *why) {
            camera->width, camera->height, device_name());
     printf("training   %lld iterations in %.1f s, %s at threshold %d%s, seed %lld\n",
            (long long)t->options->iterations, t->seconds, reduction_name(t->tuner.which), t->tuner.threshold,
-           !t->tuner.tunes    ? ""
-           : t->tuner.t.known ? " by the tuner"
-                              : " by a tuner that had too few iterations",
-           (long long)t->options->seed);
+           reduction_tuner_says(&t->tuner), (long long)t->options->seed);
     printf("loss       %.5f -> %.5f\n", before, after);
     printf("PSNR       %.2f dB -> %.2f dB\n", picture_psnr(t->target, t->start, (long long)t->values),
            picture_psnr(t->target, t->result, (long long)t->values));
