@@ -10,6 +10,8 @@ import os
 import re
 import sys
 
+import figures
+
 WAYS = {  # name on the axis: label, colour, line
     "atomic": ("atomicAdd", "#000000", "--"),
     "serial": ("reduce_serial", "#e69f00", "-"),
@@ -115,27 +117,14 @@ def amount(targets):
 
 
 def draw(all_runs, device, folder):
-    try:
-        import matplotlib
-    except ImportError:
-        print("python3 has no matplotlib: nothing is drawn", file=sys.stderr)
+    pyplot = figures.pyplot()
+    if not pyplot:
         return
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as pyplot
 
     def save(figure, axes, name, title):
-        handles = {}
-        for plot in axes.flat:
-            for handle, label in zip(*plot.get_legend_handles_labels()):
-                handles.setdefault(label, handle)
         for plot in axes[:, 0]:
             plot.set_ylabel("10⁹ adds a second")
-        figure.suptitle(f"{title} ({device})")
-        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, fontsize=9)
-        path = os.path.join(folder, name)
-        figure.savefig(path, dpi=100)
-        pyplot.close(figure)
-        print(f"drawn: {path}", file=sys.stderr)
+        figures.save(figure, axes.flat, f"{title} ({device})", os.path.join(folder, name))
 
     def grid(rows, columns):
         return pyplot.subplots(rows, columns, figsize=(3.2 * columns, 2.6 * rows + 1), sharey="row", squeeze=False,

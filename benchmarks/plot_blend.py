@@ -13,6 +13,8 @@ import os
 import re
 import sys
 
+import figures
+
 STAGES = {"project": "#e69f00", "bin": "#0072b2", "render": "#009e73", "render backward": "#d55e00",
           "project backward": "#cc79a7"}
 LABELS = {"render": "forward blend", "render backward": "backward blend"}
@@ -148,26 +150,14 @@ def print_tuner(reports):
 
 
 def draw(bench, backward, device, folder):
-    try:
-        import matplotlib
-    except ImportError:
-        print("python3 has no matplotlib: nothing is drawn", file=sys.stderr)
+    pyplot = figures.pyplot()
+    if not pyplot:
         return
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as pyplot
 
     def save(figure, plots, name, title):
-        handles = {}
         for plot in plots:
             plot.grid(alpha=0.3)
-            for handle, label in zip(*plot.get_legend_handles_labels()):
-                handles.setdefault(label, handle)
-        figure.suptitle(f"{title} ({device})")
-        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, fontsize=9)
-        path = os.path.join(folder, name)
-        figure.savefig(path, dpi=100)
-        pyplot.close(figure)
-        print(f"drawn: {path}", file=sys.stderr)
+        figures.save(figure, plots, f"{title} ({device})", os.path.join(folder, name))
 
     backward = {name: report for name, report in backward.items() if ("tree", 0) in times(report)}
     if backward:

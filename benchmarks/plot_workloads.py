@@ -13,6 +13,8 @@ import os
 import re
 import sys
 
+import figures
+
 STRATEGIES = {"serial": "#e69f00", "bfly": "#009e73", "tree": "#0072b2", "fixed": "#8b4513"}
 WAYS = ("atomic", "vector", *STRATEGIES, "cub")
 OVER_BEST, OVER_ATOMIC = 0.03, 0.02  # what a tuner's choice may lose
@@ -210,13 +212,9 @@ def check(cases):
 
 
 def draw(cases, device, folder):
-    try:
-        import matplotlib
-    except ImportError:
-        print("python3 has no matplotlib: nothing is drawn", file=sys.stderr)
+    pyplot = figures.pyplot()
+    if not pyplot:
         return
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as pyplot
 
     def panels(shown, name, title, plot_one):
         if not shown:
@@ -225,21 +223,14 @@ def draw(cases, device, folder):
         rows = -(-len(shown) // columns)
         figure, plots = pyplot.subplots(rows, columns, figsize=(3.2 * columns, 2.6 * rows + 0.8), squeeze=False,
                                         layout="constrained")
-        handles = {}
         for plot, case in zip(plots.flat, shown):
             plot_one(plot, case)
             plot.set_title(case.name, fontsize=9)
             plot.grid(alpha=0.3)
-            for handle, label in zip(*plot.get_legend_handles_labels()):
-                handles.setdefault(label, handle)
         for plot in plots.flat[len(shown):]:
             plot.axis("off")
-        figure.suptitle(f"{title} ({device})", fontsize=11, wrap=True)
-        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5, fontsize=9)
-        path = os.path.join(folder, name)
-        figure.savefig(path, dpi=80)
-        pyplot.close(figure)
-        print(f"drawn: {path}", file=sys.stderr)
+        figures.save(figure, plots.flat, f"{title} ({device})", os.path.join(folder, name), ncols=5, dpi=80,
+                     fontsize=11, wrap=True)
 
     def speedups(plot, case):
         for way, colour in STRATEGIES.items():

@@ -10,6 +10,8 @@ import json
 import os
 import sys
 
+import figures
+
 
 class Run:
     """A log of splat train."""
@@ -150,13 +152,9 @@ def print_after(finishes, starts, quality):
 
 
 def draw(finishes, runs, folder):
-    try:
-        import matplotlib
-    except ImportError:
-        print("python3 has no matplotlib: nothing is drawn", file=sys.stderr)
+    pyplot = figures.pyplot()
+    if not pyplot:
         return
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as pyplot
 
     scenes = sorted({name.split("-")[1] for name in finishes})
     wall, quality, starts = (part(runs, name) for name in ("wall", "quality", "start"))
