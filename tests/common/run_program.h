@@ -68,6 +68,35 @@ class program_test : public testing::Test {
         return result;
     }
 
+    struct refused_line {
+        std::vector<std::string> arguments;
+        const char *part; // of stderr
+    };
+    // Each ends with that code, says why on stderr and nothing on stdout.
+    void expect_refused(const char *program, const std::vector<refused_line> &lines, int code) const {
+        for (const refused_line &line : lines) {
+            const outcome result = run(program, line.arguments);
+            EXPECT_EQ(result.code, code) << line.part;
+            EXPECT_EQ(result.out, "") << line.part;
+            EXPECT_NE(result.err.find(line.part), std::string::npos) << "no '" << line.part << "' in:\n"
+                                                                     << result.err;
+            if (code == 1) {
+                EXPECT_EQ(result.err.rfind(fs::path(program).filename().string() + ": ", 0), 0u)
+                    << result.err;
+            }
+        }
+    }
+    // What a workload of three commands (train, render, bench) refuses before the work.
+    void expect_told_before_the_work(const char *program) const {
+        std::ofstream(at("file")) << "x";
+        expect_refused(program,
+                       {{{"train", "-o", at("file/out")}, "cannot make the folder"},
+                        {{"train", "-o", at("file")}, "cannot make the folder"},
+                        {{"render", "-o", at("none/x.png")}, "none/x.png: cannot write"},
+                        {{"bench", "--json", at("none/x.json")}, "none/x.json: cannot write"}},
+                       1);
+    }
+
     size_t files_in_folder() const {
         return size_t(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
     }

@@ -151,51 +151,27 @@ TEST_F(cubemap_program, help_and_version_are_there) {
 }
 
 TEST_F(cubemap_program, wrong_lines_are_refused) {
-    const struct {
-        std::vector<std::string> line;
-        const char *part;
-    } rows[] = {
-        {{}, "usage: cubemap"},
-        {{"paint"}, "there is no command 'paint'"},
-        {{"train", "--size", "48"}, "--size must be a power of two, not 48"},
-        {{"render", "-o", "x.png", "--size", "3"}, "--size must be a power of two, not 3"},
-        {{"bench", "--size", "6"}, "--size must be a power of two, not 6"},
-        {{"bench", "--size", "4096"}, "--size must be 0..2048"},
-        {{"train", "--iterations", "-1"}, "--iterations must be 0..10000000"},
-        {{"train", "--reduce", "all"}, "--reduce must be one of"},
-        {{"train", "--threshold", "34"}, "--threshold must be 0..33"},
-        {{"train", "faces.png"}, "unexpected argument"},
-        {{"render"}, "-o is missing"},
-        {{"render", "-o", "x.png", "--view", "8"}, "--view must be 0..7"},
-        {{"render", "-o", "x.png", "--width", "99999"}, "--width must be 0..4096"},
-        {{"bench", "--thresholds", "0,34"}, "--thresholds needs numbers from 0 to 33"},
-        {{"bench", "--reduce", "auto"}, "--reduce must be one of"},
-    };
-    for (const auto &row : rows) {
-        const outcome result = cubemap(row.line);
-        EXPECT_EQ(result.code, 2) << row.part;
-        EXPECT_EQ(result.out, "");
-        EXPECT_CONTAINS(result.err, row.part);
-    }
+    expect_refused(CUBEMAP_PROGRAM,
+                   {{{}, "usage: cubemap"},
+                    {{"paint"}, "there is no command 'paint'"},
+                    {{"train", "--size", "48"}, "--size must be a power of two, not 48"},
+                    {{"render", "-o", "x.png", "--size", "3"}, "--size must be a power of two, not 3"},
+                    {{"bench", "--size", "6"}, "--size must be a power of two, not 6"},
+                    {{"bench", "--size", "4096"}, "--size must be 0..2048"},
+                    {{"train", "--iterations", "-1"}, "--iterations must be 0..10000000"},
+                    {{"train", "--reduce", "all"}, "--reduce must be one of"},
+                    {{"train", "--threshold", "34"}, "--threshold must be 0..33"},
+                    {{"train", "faces.png"}, "unexpected argument"},
+                    {{"render"}, "-o is missing"},
+                    {{"render", "-o", "x.png", "--view", "8"}, "--view must be 0..7"},
+                    {{"render", "-o", "x.png", "--width", "99999"}, "--width must be 0..4096"},
+                    {{"bench", "--thresholds", "0,34"}, "--thresholds needs numbers from 0 to 33"},
+                    {{"bench", "--reduce", "auto"}, "--reduce must be one of"}},
+                   2);
 }
 
 TEST_F(cubemap_program, files_that_cannot_be_written_are_told_before_the_work) {
-    std::ofstream(at("file")) << "x";
-    const struct {
-        std::vector<std::string> line;
-        const char *part;
-    } rows[] = {
-        {{"train", "-o", at("file/out")}, "cannot make the folder"},
-        {{"train", "-o", at("file")}, "cannot make the folder"},
-        {{"render", "-o", at("none/x.png")}, "none/x.png: cannot write"},
-        {{"bench", "--json", at("none/x.json")}, "none/x.json: cannot write"},
-    };
-    for (const auto &row : rows) {
-        const outcome result = cubemap(row.line);
-        EXPECT_EQ(result.code, 1);
-        EXPECT_CONTAINS(result.err, "cubemap: ");
-        EXPECT_CONTAINS(result.err, row.part);
-    }
+    expect_told_before_the_work(CUBEMAP_PROGRAM);
 }
 
 TEST_F(cubemap_program, bad_files_are_refused) {

@@ -100,50 +100,26 @@ TEST_F(spheres_program, help_and_version_are_there) {
 }
 
 TEST_F(spheres_program, wrong_lines_are_refused) {
-    const struct {
-        std::vector<std::string> line;
-        const char *part;
-    } rows[] = {
-        {{}, "usage: spheres"},
-        {{"paint"}, "there is no command 'paint'"},
-        {{"train", "--data", "huge"}, "--data must be one of small, large"},
-        {{"train", "--iterations", "-1"}, "--iterations must be 0..10000000"},
-        {{"train", "--reduce", "all"}, "--reduce must be one of"},
-        {{"train", "--threshold", "34"}, "--threshold must be 0..33"},
-        {{"train", "--channels", "4"}, "--channels must be one of 3, 8, 16, 32"},
-        {{"train", "scene.txt"}, "unexpected argument"},
-        {{"render"}, "-o is missing"},
-        {{"render", "-o", "x.png", "--view", "8"}, "--view must be 0..7"},
-        {{"render", "-o", "x.png", "--width", "99999"}, "--width must be 0..4096"},
-        {{"bench", "--thresholds", "0,34"}, "--thresholds needs numbers from 0 to 33"},
-        {{"bench", "--kept", "17"}, "--kept must be 1..16"},
-        {{"bench", "--reduce", "auto"}, "--reduce must be one of"},
-    };
-    for (const auto &row : rows) {
-        const outcome result = spheres(row.line);
-        EXPECT_EQ(result.code, 2) << row.part;
-        EXPECT_EQ(result.out, "");
-        EXPECT_CONTAINS(result.err, row.part);
-    }
+    expect_refused(SPHERES_PROGRAM,
+                   {{{}, "usage: spheres"},
+                    {{"paint"}, "there is no command 'paint'"},
+                    {{"train", "--data", "huge"}, "--data must be one of small, large"},
+                    {{"train", "--iterations", "-1"}, "--iterations must be 0..10000000"},
+                    {{"train", "--reduce", "all"}, "--reduce must be one of"},
+                    {{"train", "--threshold", "34"}, "--threshold must be 0..33"},
+                    {{"train", "--channels", "4"}, "--channels must be one of 3, 8, 16, 32"},
+                    {{"train", "scene.txt"}, "unexpected argument"},
+                    {{"render"}, "-o is missing"},
+                    {{"render", "-o", "x.png", "--view", "8"}, "--view must be 0..7"},
+                    {{"render", "-o", "x.png", "--width", "99999"}, "--width must be 0..4096"},
+                    {{"bench", "--thresholds", "0,34"}, "--thresholds needs numbers from 0 to 33"},
+                    {{"bench", "--kept", "17"}, "--kept must be 1..16"},
+                    {{"bench", "--reduce", "auto"}, "--reduce must be one of"}},
+                   2);
 }
 
 TEST_F(spheres_program, files_that_cannot_be_written_are_told_before_the_work) {
-    std::ofstream(at("file")) << "x";
-    const struct {
-        std::vector<std::string> line;
-        const char *part;
-    } rows[] = {
-        {{"train", "-o", at("file/out")}, "cannot make the folder"},
-        {{"train", "-o", at("file")}, "cannot make the folder"},
-        {{"render", "-o", at("none/x.png")}, "none/x.png: cannot write"},
-        {{"bench", "--json", at("none/x.json")}, "none/x.json: cannot write"},
-    };
-    for (const auto &row : rows) {
-        const outcome result = spheres(row.line);
-        EXPECT_EQ(result.code, 1);
-        EXPECT_CONTAINS(result.err, "spheres: ");
-        EXPECT_CONTAINS(result.err, row.part);
-    }
+    expect_told_before_the_work(SPHERES_PROGRAM);
 }
 
 TEST_F(spheres_program, bad_files_are_refused_by_name_and_line) {

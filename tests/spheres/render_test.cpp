@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The stages against the reference: which spheres a pixel counts, what it shows, and every gradient, with
 // every reduction.
+#include "../common/same_bits.h"
 #include "derivative.h"
 #include "device.h"
 #include "random_spheres.h"
 #include <algorithm>
 #include <gtest/gtest.h>
-#ifdef DISTWAR_SIMT
-#include "simt.h"
-#endif
 
 namespace {
 
@@ -186,26 +184,10 @@ TEST(spheres_adjoint, of_every_reduction_is_that_of_the_reference) {
     }
 }
 
-// The same bits in every run: on a GPU as blocks and warps happen to come, under simt as seeds draw it.
 TEST(spheres_adjoint, with_fixed_is_the_same_to_the_last_bit) {
     drawn d(cases[1]);
-    const std::vector<float> first = d.backward(REDUCE_FIXED, 0);
-    for (unsigned run = 1; run <= 6; run++) {
-#ifdef DISTWAR_SIMT
-        simt_set_seed(run);
-#endif
-        EXPECT_EQ(d.backward(REDUCE_FIXED, run % 2 ? 0 : int(5 * run)), first) << run;
-    }
-#ifdef DISTWAR_SIMT
-    // And it is the fixed sums that do it.
-    std::vector<std::vector<float>> others;
-    for (unsigned run = 1; run <= 4; run++) {
-        simt_set_seed(run);
-        others.push_back(d.backward(REDUCE_ATOMIC, 0));
-    }
-    simt_set_seed(0);
-    EXPECT_FALSE(others[0] == others[1] && others[1] == others[2] && others[2] == others[3]);
-#endif
+    expect_fixed_has_the_same_bits(
+        [&](reduction which, int threshold) { return d.backward(which, threshold); });
 }
 
 TEST(spheres_adjoint, of_a_gradient_that_is_not_a_number_is_told) {
