@@ -107,11 +107,14 @@ def print_speed(runs):
 
 
 def print_reproducible(runs):
-    equal = [e["equal"] for run in runs.values() for e in run.of("comparison")]
-    table("Reproducible:", ["run", "seconds", "PSNR, dB"],
-          [[name, f"{run.end['seconds']:.2f}", f"{run.evaluations[-1]['psnr']:.2f}"] for name, run in runs.items()])
-    if equal:
-        print("\nThe two files " + ("are the same byte for byte." if all(equal) else "DIFFER."))
+    rows = []
+    for name, run in runs.items():
+        same = [e["equal"] for e in run.of("comparison")]
+        steps = run.end["iteration"] - run.start["iteration"]
+        rows.append([name, f"{steps:,}", f"{run.end['seconds']:.2f}", f"{run.evaluations[-1]['psnr']:.2f}",
+                     same and ("yes" if all(same) else "NO") or None])
+    table("Reproducible; of what was killed, the run that came to the end:",
+          ["run", "iterations", "seconds", "PSNR, dB", "the first run's bytes"], rows)
 
 
 def print_finish(finishes, starts):

@@ -11,13 +11,14 @@
 #   quality30     260  30,000 iterations
 #   wall          280  a minute with plain atomics and with the tuner, on fern and fox
 #   speed          40  1,000 iterations with 100 thousand, 300 thousand and 1 million Gaussians
-#   reproducible   60  the same run twice with --reproducible, compared byte by byte, and once without
+#   reproducible   80  the same run twice with --reproducible, compared byte by byte, once killed and resumed, and once
+#                      without
 #   lm            240  Levenberg-Marquardt on fern and fox from where Adam is after two thirds and one third of its time;
 #                      Adam's own curve is that of quality30
 # benchmarks/training.py OUT prints tables of it and draws.
 # shellcheck disable=SC2086 # lists of options are split
 set -eu
-[ $# -ge 3 ] || { sed -n '3,17s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 3 ] || { sed -n '3,18s/^# \{0,1\}//p' "$0"; exit 2; }
 programs=$1 data=$2 out=$3
 shift 3
 [ $# -gt 0 ] || set -- quality7 quality30 wall speed reproducible lm
@@ -68,14 +69,29 @@ speed() {
         train speed-fox-$count 60 fox --random $count --density none --iterations 1000
     done
 }
-reproducible() {
-    for run in 1 2; do train reproducible-fern-$run 60 fern --reproducible; done
-    train reproducible-fern-without 60 fern
-    is_there fern || return 0
+compare() { # NAME: its scene with that of the first run; kept in its log
     same=false
-    cmp "$out/scenes/reproducible-fern-1.ply" "$out/scenes/reproducible-fern-2.ply" && same=true
-    echo "{\"event\": \"comparison\", \"equal\": $same}" >>"$out/reproducible-fern-2.jsonl"
-    [ $same = true ] || failed="$failed reproducible"
+    cmp "$out/scenes/reproducible-fern-1.ply" "$out/scenes/$1.ply" && same=true
+    echo "{\"event\": \"comparison\", \"equal\": $same}" >>"$out/$1.jsonl"
+    [ $same = true ] || failed="$failed $1"
+}
+reproducible() {
+    is_there fern || return 0
+    for run in 1 2; do train reproducible-fern-$run 60 fern --reproducible --checkpoint-every 1000; done
+    train reproducible-fern-without 60 fern
+    compare reproducible-fern-2
+    # Three times killed after 2 to 6 seconds, which are drawn anew each time.
+    name=reproducible-fern-killed
+    resume='' saved="$out/scenes/$name.ply.checkpoint"
+    rm -f "$saved" "$out/scenes/$name.ply"
+    for seconds in $(awk 'BEGIN { srand(); for (i = 0; i < 3; i++) print 2 + 4 * rand() }'); do
+        echo "$(date +%H:%M:%S) $name: SIGKILL after $seconds s"
+        timeout -s KILL "$seconds" "$programs/splat" train "$data/fern" -o "$out/scenes/$name.ply" --reproducible \
+            --checkpoint-every 1000 $resume >"$out/$name.txt" 2>&1 || true
+        [ ! -f "$saved" ] || resume="--resume $saved"
+    done
+    train $name 60 fern --reproducible --checkpoint-every 1000 $resume
+    compare $name
 }
 finish() { # SCENE START NAME OPTIONS...
     scene=$1 start=$2 name=lm-$1-$2-$3
