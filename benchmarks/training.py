@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Prints what benchmarks/training.sh wrote as Markdown tables, and draws quality over time.
 
-    benchmarks/training.py build/training [-o docs/pictures]
+    benchmarks/training.py build/training [-o docs/pictures] [--keep benchmarks/results/training-h200]
 """
 import argparse
 import glob
@@ -39,6 +39,19 @@ class Run:
                 sums[stage] = sums.get(stage, 0) + weight * ms
             steps += weight if "gpu_ms" in e else 0
         return {stage: total / steps for stage, total in sums.items()}
+
+
+    def keep(self, path):
+        """Writes what the tables are made of."""
+        start = {key: self.start[key] for key in ("event", "splat", "gpu", "iteration") if key in self.start}
+        stages = {stage: round(ms, 4) for stage, ms in self.stages().items()}
+        step = {"event": "step", "iteration": self.end["iteration"], "gpu_ms": stages}
+        measured = [{key: e[key] if isinstance(e[key], (str, int)) else round(e[key], 4)
+                     for key in ("event", "iteration", "seconds", "psnr", "ssim")} for e in self.evaluations]
+        with open(path, "w") as file:
+            for event in [{**start, "settings": {}}, *([step] if stages else []), *measured, self.end,
+                          *self.of("comparison")]:
+                file.write(json.dumps(event) + "\n")
 
 
 def load(folder):
@@ -203,6 +216,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", help="with NAME.jsonl and lm-NAME.json")
     parser.add_argument("-o", "--output", help="folder for the pictures; without it only the figures are printed")
+    parser.add_argument("--keep", help="folder for copies of the logs that hold what the tables are made of")
     options = parser.parse_args()
     runs, finishes = load(options.folder)
     if not runs and not finishes:
@@ -216,6 +230,11 @@ def main():
     print_reproducible(part(runs, "reproducible"))
     print_finish(finishes, starts)
     print_after(finishes, starts, quality)
+    if options.keep:
+        os.makedirs(options.keep, exist_ok=True)
+        for name, run in runs.items():
+            if not name.startswith("start-"):
+                run.keep(os.path.join(options.keep, name + ".jsonl"))
     if options.output:
         os.makedirs(options.output, exist_ok=True)
         draw(finishes, runs, options.output)

@@ -35,8 +35,10 @@ with tempfile.TemporaryDirectory() as folder:
             file.writelines(json.dumps(event) + "\n" for event in events)
     with open(os.path.join(folder, "lm-fern-26-free.json"), "w") as file:
         json.dump({"device": "GPU", "psnr": 19, "ssim": 0.4, "steps": [step(1, True, 20.5), step(2, False, 20.5)]}, file)
-    page = subprocess.run([sys.executable, "-B", os.path.join(sys.argv[1], "benchmarks", "training.py"), folder],
-                          check=True, capture_output=True, text=True)
+    script, kept = os.path.join(sys.argv[1], "benchmarks", "training.py"), os.path.join(folder, "kept")
+    page = subprocess.run([sys.executable, "-B", script, folder, "--keep", kept], check=True, capture_output=True,
+                          text=True)
+    again = subprocess.run([sys.executable, "-B", script, kept], check=True, capture_output=True, text=True)
 wanted = """\
 | fern | 20 | 1,000 | 80.0 | 25.00 | 0.7500 |
 | fern-30000 | 6.000, 66.7 % | 3.000, 33.3 % | 9.000 |
@@ -49,4 +51,6 @@ wanted = """\
 missing = [row for row in wanted.splitlines() if row not in page.stdout.splitlines()]
 if missing or "quality-fox-7000: did not come to its end" not in page.stderr:
     sys.exit("lacks:\n" + "\n".join(missing) + "\n\nin\n" + page.stdout + page.stderr)
+if not again.stdout or not page.stdout.startswith(again.stdout.split("\n\nLevenberg")[0].rstrip()):
+    sys.exit("what is kept makes other tables:\n" + again.stdout)
 print("ok")
