@@ -13,6 +13,9 @@
 #include "sum_memory.h"
 #include <distwar/fixed.cuh>
 #include <distwar/reduce.cuh>
+#ifndef DISTWAR_SIMT
+#include "commit_cub.cuh"
+#endif
 
 template <distwar::strategy Strategy, typename Sink>
 struct commit_floats {
@@ -73,6 +76,9 @@ cudaError_t sum_values(reduction which, int threshold, const float (&scale)[K], 
     if (which == REDUCE_ATOMIC)
         return launch_kernel(commit_floats<distwar::strategy::atomic, distwar::record<float>>{
             {memory.sums, stride}, threshold});
+#ifndef DISTWAR_SIMT
+    if (which == REDUCE_CUB) return launch_kernel(commit_cub{{memory.sums, stride}});
+#endif
     const auto strategy = which == REDUCE_VECTOR   ? distwar::strategy::atomic
                           : which == REDUCE_SERIAL ? distwar::strategy::serial
                           : which == REDUCE_BFLY   ? distwar::strategy::bfly

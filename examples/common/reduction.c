@@ -4,14 +4,18 @@
 
 static const char *const names[REDUCTIONS] = {
     [REDUCE_ATOMIC] = "atomic", [REDUCE_VECTOR] = "vector", [REDUCE_SERIAL] = "serial",
-    [REDUCE_BFLY] = "bfly",     [REDUCE_TREE] = "tree",     [REDUCE_FIXED] = "fixed"};
+    [REDUCE_BFLY] = "bfly",     [REDUCE_TREE] = "tree",     [REDUCE_FIXED] = "fixed",
+#ifndef DISTWAR_SIMT
+    [REDUCE_CUB] = "cub",
+#endif
+};
 
 const char *reduction_name(reduction which) {
     return (unsigned)which < REDUCTIONS ? names[which] : NULL;
 }
 
 bool reduction_has_threshold(reduction which) {
-    return which != REDUCE_ATOMIC && which != REDUCE_VECTOR;
+    return which >= REDUCE_SERIAL && which <= REDUCE_FIXED;
 }
 
 static const char *const *names_and(const char *last, const char **list) {

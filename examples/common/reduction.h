@@ -19,7 +19,10 @@ typedef enum reduction {
     REDUCE_BFLY, // where lanes hold several keys, or not all are active: as REDUCE_VECTOR
     REDUCE_TREE,
     REDUCE_FIXED, // integers: the same sums to the last bit in every run
-    REDUCTIONS    // stands for all of them, or for the tuner
+#ifndef DISTWAR_SIMT
+    REDUCE_CUB, // cub::WarpReduce, for comparison
+#endif
+    REDUCTIONS // stands for all of them, or for the tuner
 } reduction;
 
 enum { DEFAULT_THRESHOLD = 0 };

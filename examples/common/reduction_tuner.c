@@ -10,9 +10,9 @@ enum { THRESHOLDS = sizeof thresholds / sizeof *thresholds };
 static int list_candidates(tune_candidate *candidates) {
     int count = 0;
     candidates[count++] = (tune_candidate){REDUCE_TREE, 0};
-    for (int which = 0; which < REDUCTIONS; which++)
+    for (int which = 0; which < REDUCE_FIXED; which++)
         for (int i = 0; i < (reduction_has_threshold((reduction)which) ? THRESHOLDS : 1); i++)
-            if (which != REDUCE_FIXED && (which != REDUCE_TREE || thresholds[i] > 0))
+            if (which != REDUCE_TREE || thresholds[i] > 0)
                 candidates[count++] = (tune_candidate){which, thresholds[i]};
     return count;
 }
@@ -21,7 +21,7 @@ void reduction_tuner_open(reduction_tuner *tuner, reduction which, int threshold
     *tuner = (reduction_tuner){.which = which, .threshold = threshold};
     if (which != REDUCTIONS) return;
     tune_candidate candidates[TUNE_MAX_CANDIDATES];
-    _Static_assert(THRESHOLDS * REDUCTIONS <= TUNE_MAX_CANDIDATES, "candidates");
+    _Static_assert(THRESHOLDS * REDUCE_FIXED <= TUNE_MAX_CANDIDATES, "candidates");
     tune_init(&tuner->t, candidates, list_candidates(candidates));
     kernel_counts unused;
     tuner->tunes = !kernel_counts_now(&unused);

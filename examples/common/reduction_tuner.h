@@ -16,7 +16,7 @@ typedef struct reduction_tuner {
     tune_events ring;
 } reduction_tuner;
 
-// which: REDUCTIONS to tune; the threshold is then not used. The candidates are all but REDUCE_FIXED, at
+// which: REDUCTIONS to tune; the threshold is then not used. The candidates are those before REDUCE_FIXED, at
 // thresholds 0, 2, 4, 6, 8, 12, 16 and 24. Failures of the device end the program, here and below.
 void reduction_tuner_open(reduction_tuner *tuner, reduction which, int threshold);
 // Right before and right after the launch on the default stream; between, tuner->which and tuner->threshold
