@@ -62,6 +62,9 @@ def of_bench(report):
 
 def of_blend(name, report):
     case = Case("gaussians, " + name, report["context"]["device"])
+    case.lanes = report["context"].get("active_lanes")
+    if case.lanes:  # a warp's are at one splat
+        case.keys = [case.lanes[0], sum(case.lanes[1:]), *31 * [0]]
     for run in report["benchmarks"]:
         match = RUN.fullmatch(run["name"])
         if match and match[1] in WAYS:

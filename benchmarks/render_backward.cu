@@ -132,6 +132,11 @@ struct bench {
         return frame;
     }
 
+    backward_input input_of(const gs_frame &f) const {
+        return {f.splats,  f.lists, f.camera.width, f.camera.height,
+                {0, 0, 0}, f.image, color_gradient, nullptr};
+    }
+
     void run(gs_frame f, int w, int threshold, const division &by) {
         if (by.pixels > 0) f.lists.pixels_per_thread = by.pixels;
         if (by.pixels > 0 && !by.split) f.lists.split_tiles = 0;
@@ -143,8 +148,7 @@ struct bench {
                   "gs_render_backward");
             return;
         }
-        const backward_input input = {f.splats,  f.lists, camera.width,   camera.height,
-                                      {0, 0, 0}, f.image, color_gradient, nullptr};
+        const backward_input input = input_of(f);
         DEVICE_CHECK(cudaMemsetAsync(moments, 0, size_t(count) * GS_MOMENTS_STRIDE * sizeof(float), nullptr));
         if (w == cub_warp_reduce)
             DEVICE_CHECK(launch_render_backward(nullptr, input, cub_commit{{moments, 0}}));
@@ -171,6 +175,20 @@ struct bench {
             size += double(expected[i]) * expected[i];
         }
         return difference <= 1e-8 * size;
+    }
+
+    // Commits of a warp in all views, by how many lanes have something to add.
+    std::vector<unsigned long long> active_lanes() const {
+        std::vector<unsigned long long> counts(33);
+        const size_t bytes = counts.size() * sizeof counts[0];
+        unsigned long long *commits = device_array<unsigned long long>(counts.size());
+        device_clear(commits, bytes);
+        for (const gs_frame &view : views)
+            DEVICE_CHECK(
+                launch_render_backward(nullptr, input_of(view), lane_count_commit{{nullptr, 0}, commits}));
+        device_download(counts.data(), commits, bytes);
+        device_free(commits);
+        return counts;
     }
 
     double milliseconds(const gs_frame &f, int w, int threshold, const division &by) {
@@ -234,6 +252,9 @@ void describe(const bench &b, const char *scene, const bench_view_options &optio
     }
     const gs_frame &first = b.views[0];
     const auto number = [](double value) { return std::to_string(int64_t(value + 0.5)); };
+    std::string lanes; // numbers with blanks between
+    for (const unsigned long long commits : b.active_lanes()) lanes += std::to_string(commits) + " ";
+    benchmark::AddCustomContext("active_lanes", lanes);
     benchmark::AddCustomContext("device", device_name());
     benchmark::AddCustomContext("cuda_runtime", std::to_string(CUDART_VERSION));
     benchmark::AddCustomContext("cub", std::to_string(CUB_VERSION));

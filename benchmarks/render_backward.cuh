@@ -66,4 +66,14 @@ struct floor_b_commit : warp_commit<distwar::strategy::atomic> {
     }
 };
 
+// Adds nothing and counts how many lanes of a warp have something to add.
+struct lane_count_commit : warp_commit<distwar::strategy::atomic> {
+    unsigned long long *commits; // [33]: by the number of lanes
+
+    __device__ __forceinline__ void add(bool active, uint32_t, const float (&)[GS_MOMENTS], memory &) const {
+        const int lanes = __popc(__ballot_sync(full_warp, active));
+        if (threadIdx.x % 32 == 0) atomicAdd(&commits[lanes], 1ull);
+    }
+};
+
 #endif

@@ -25,6 +25,8 @@ def trimmed(report):
             report[key] = os.path.basename(report[key].rstrip("/"))
     if "benchmarks" in report:  # Google Benchmark
         context = {key: report["context"][key] for key in SETTING if key in report["context"]}
+        if "active_lanes" in report["context"]:
+            context["active_lanes"] = [int(commits) for commits in report["context"]["active_lanes"].split()]
         runs = {}
         for entry in report["benchmarks"]:
             if entry.get("error_occurred"):

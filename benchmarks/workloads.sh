@@ -52,7 +52,7 @@ scatter_add() {
     done
 }
 lm() {
-    for strategy in atomic serial bfly tree; do
+    for strategy in atomic tree bfly serial; do
         case $strategy in atomic) at=0 ;; *) at="0 8 16 24" ;; esac
         for threshold in $at; do
             measure lm-$trained-$strategy-$threshold 90 splat finish "$scene" --cameras "$cameras" -o "$out/lm.ply" \
@@ -77,9 +77,10 @@ counters() { # WORKLOAD STRATEGY PROGRAM OPTIONS...: the last of its launches th
 profile() {
     command -v ncu >/dev/null || { echo "there is no ncu: nothing is profiled"; return 0; }
     one="--views 1 --repeat 1"
-    for strategy in atomic serial bfly tree; do
+    for strategy in atomic serial bfly tree cub; do
         at="--reduce $strategy --thresholds 8"
-        counters gaussians $strategy splat bench "$scene" --cameras "$cameras" --center-principal $one $at
+        [ $strategy = cub ] ||
+            counters gaussians $strategy splat bench "$scene" --cameras "$cameras" --center-principal $one $at
         counters spheres $strategy spheres bench --data large $one $at
         counters cubemap $strategy cubemap bench --mesh torus --size 64 --width 1024 --height 768 $one $at
     done
