@@ -137,11 +137,39 @@ TEST_F(RandomPoints, FillTheCubeOfAnObject) {
         EXPECT_NEAR(at[0], colors[k][1] + 0.5, 0.501);
         EXPECT_NEAR(at[1], colors[k][2] + 0.5, 0.501);
     }
-    EXPECT_LT(gray, points.size() / 10);
+    EXPECT_EQ(gray, 0u);
     for (int i = 0; i < 3; i++) {
         EXPECT_NEAR(least[i], -half, 0.02 * half);
         EXPECT_NEAR(most[i], half, 0.02 * half);
     }
+}
+
+TEST_F(RandomPoints, OfAnObjectAreWithinItsOutlines) {
+    const int width = 40, height = 30;
+    for (int i = 0; i < 12; i++)
+        add({4 * std::cos(i * 0.5), 1, 4 * std::sin(i * 0.5)}, {0, 0, 0}, width, height);
+    std::vector<uint8_t> disc(width * height); // of a ball of radius 0.9 or so
+    for (int i = 0; i < width * height; i++) disc[i] = std::hypot(i % width - 19.5, i / width - 14.5) < 8;
+    draw(4000, true, 6);
+    const auto outside = [&](const std::array<float, 3> &p) { return std::hypot(p[0], p[1], p[2]) > 1.3; };
+    EXPECT_GT(std::count_if(points.begin(), points.end(), outside), 2000);
+    for (target_view &view : views) view.outline = disc.data();
+    views[0].outline = nullptr; // may be missing
+    draw(4000, true, 6);
+    EXPECT_EQ(std::count_if(points.begin(), points.end(), outside), 0);
+    for (size_t k = 0; k < points.size(); k++) {
+        ASSERT_NE(colors[k][0], 128) << "grey: the picture of no camera";
+        for (size_t i = 1; i < views.size(); i++) {
+            const std::vector<double> at = pixel(i, points[k]);
+            ASSERT_FALSE(at.empty());
+            // But for what rounding moves to the pixel beside it.
+            ASSERT_LT(std::hypot(at[0] - 20, at[1] - 15), 9) << k << ", camera " << i;
+        }
+    }
+    const std::vector<uint8_t> nothing(width * height);
+    for (target_view &view : views) view.outline = nothing.data();
+    draw(10, true, 6); // comes to an end
+    for (const auto &p : points) EXPECT_LT(std::hypot(p[0], p[1], p[2]), 4);
 }
 
 TEST_F(RandomPoints, TheSeedDecides) {

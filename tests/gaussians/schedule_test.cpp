@@ -32,6 +32,19 @@ TEST(schedule, rate_of_means_decays_exponentially) {
     EXPECT_FLOAT_EQ(scheduled_mean_rate(&one, 1), 3e-4f);
 }
 
+TEST(schedule, rate_of_means_warms_up) {
+    const training_settings s = plain_settings();
+    training_settings warm = s;
+    warm.warm_up = 500;
+    for (int64_t step : {1, 100, 250, 499}) {
+        const double share = 0.01 + 0.99 * std::sin(M_PI / 2 * double(step) / 500);
+        const double expected = share * scheduled_mean_rate(&s, step);
+        EXPECT_NEAR(scheduled_mean_rate(&warm, step), expected, 1e-5 * expected) << step;
+    }
+    for (int64_t step : {500, 501, 7000})
+        EXPECT_EQ(scheduled_mean_rate(&warm, step), scheduled_mean_rate(&s, step)) << step;
+}
+
 TEST(schedule, sh_degree_rises_every_interval) {
     training_settings s = plain_settings();
     const int64_t steps[] = {1, 1000, 1001, 2000, 2001, 3000, 3001, 7000};

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ENOUGH_CAMERAS = 3, MOST_REFUSALS = 20 };
+enum { ENOUGH_CAMERAS = 3, MOST_REFUSALS = 20, MOST_EMPTY = 300 };
 
 static const float *forward_of(const gs_camera *camera) {
     return camera->rotation + 6;
@@ -93,6 +93,28 @@ static double half_side(const target_view *views, size_t count, const double foc
     return isfinite(least) ? least : scene_extent(views, count);
 }
 
+// Some picture shows the point's place, and none shows nothing there.
+static bool may_hold_something(const target_view *views, size_t count, const double point[3]) {
+    bool seen = false;
+    int x, y;
+    for (size_t i = 0; i < count; i++) {
+        const target_view *view = &views[i];
+        if (!pixel_of(&view->camera, point, &x, &y)) continue;
+        if (view->outline && view->outline[(size_t)y * (size_t)view->picture->width + (size_t)x] == 0)
+            return false;
+        seen = true;
+    }
+    return seen;
+}
+
+static void point_in_cube(const target_view *views, size_t count, const double focus[3], double half,
+                          random_stream *random, double point[3]) {
+    for (int refusals = 0; refusals < MOST_EMPTY; refusals++) {
+        for (int i = 0; i < 3; i++) point[i] = focus[i] + half * (2 * random_unit(random) - 1);
+        if (may_hold_something(views, count, point)) return;
+    }
+}
+
 static void color_from_any(const target_view *views, size_t count, const double point[3],
                            random_stream *random, uint8_t color[3]) {
     int x, y;
@@ -140,7 +162,7 @@ void random_points(const target_view *views, size_t count, bool cut_out, size_t 
     const double least_depth = scene_extent(views, count) / 2; // for cameras that look away from the focus
     for (size_t k = 0; k < wanted; k++) {
         if (cut_out) {
-            for (int i = 0; i < 3; i++) point[i] = focus[i] + half * (2 * random_unit(&random) - 1);
+            point_in_cube(views, count, focus, half, &random, point);
             color_from_any(views, count, point, &random, colors[k]);
         } else {
             point_in_common_view(views, count, focus, least_depth, &random, point, colors[k]);

@@ -12,10 +12,11 @@ extern "C" {
 
 typedef struct target_view {
     gs_camera camera;
-    const image *picture; // RGB, of the camera's size; not owned
-    uint8_t *pixels;      // the same on the device; owned
-    uint8_t *alpha;       // [height][width], device; NULL: opaque; owned
-    const char *name;     // not owned; NULL if it has none
+    const image *picture;   // RGB, of the camera's size; not owned
+    uint8_t *pixels;        // the same on the device; owned
+    uint8_t *alpha;         // [height][width], device; NULL: opaque; owned
+    const char *name;       // not owned; NULL if it has none
+    const uint8_t *outline; // alpha in host memory, for random_points; NULL: opaque; not owned
 } target_view;
 
 // Uploads the picture.

@@ -24,8 +24,8 @@
 
 typedef struct train_options {
     const char *data, *output, *background, *log, *report, *checkpoint, *resume;
-    int64_t downscale, iterations, seed, threshold, holdout, sh_degree, random, log_every, eval_every,
-        checkpoint_every;
+    int64_t downscale, iterations, warm_up, seed, threshold, holdout, sh_degree, random, log_every,
+        eval_every, checkpoint_every;
     double seconds;
     int reduction;
     bool antialias, exposure, reproducible, random_background;
@@ -46,7 +46,7 @@ static void split_close(split *parts) {
     free(parts->views);
 }
 
-static bool split_open(split *parts, const dataset *data, fault *why) {
+static bool split_open(split *parts, const dataset *data, bool random_background, fault *why) {
     *parts = (split){.views = calloc(data->view_count + 1, sizeof *parts->views)};
     if (!parts->views) return fail(why, "no memory for %zu views", data->view_count);
     for (int held_out = 0; held_out < 2; held_out++)
@@ -55,7 +55,8 @@ static bool split_open(split *parts, const dataset *data, fault *why) {
             if (view->held_out != held_out) continue;
             target_view *next = &parts->views[parts->training + parts->held_out];
             if (!target_view_open(next, &view->camera, &view->picture, why)) return false;
-            target_view_set_alpha(next, view->alpha);
+            if (random_background) target_view_set_alpha(next, view->alpha);
+            next->outline = view->alpha;
             next->name = view->name;
             (*(held_out ? &parts->held_out : &parts->training))++;
         }
@@ -76,6 +77,7 @@ static training_settings settings_from(const train_options *options, double exte
                                          .sh_constant = 2.5e-3f,
                                          .sh_rest = 2.5e-3f / 20},
                                .final_mean_rate = (float)(1.6e-6 * extent),
+                               .warm_up = options->warm_up,
                                .exposure_rate = 1e-2f,
                                .sh_interval = 1000,
                                .random_background = options->random_background,
@@ -338,7 +340,8 @@ static bool train_on(const train_options *options, const float background[3], co
     gs_gaussians host = {0};
     training_state state = {0};
     char *key = key_settings(options);
-    bool done = key ? split_open(&parts, data, why) : fail(why, "no memory for the options");
+    bool done = key ? split_open(&parts, data, options->random_background, why)
+                    : fail(why, "no memory for the options");
     if (done && parts.training == 0)
         done = fail(why, "%s: no view is left to train on (%zu in all, --holdout %lld)", options->data,
                     data->view_count, (long long)options->holdout);
@@ -366,7 +369,7 @@ static bool load_and_train(const train_options *options, const float background[
     dataset data = {0};
     const dataset_options loading = {.downscale = (int)options->downscale,
                                      .background = {background[0], background[1], background[2]},
-                                     .keep_alpha = options->random_background};
+                                     .keep_alpha = options->random_background || options->random > 0};
     bool done = output_is_possible(options->output, why) && output_is_possible(options->checkpoint, why) &&
                 (!options->report || report_is_possible(options->report, why)) &&
                 dataset_load(options->data, &loading, &data, why);
@@ -423,6 +426,8 @@ int train_command(int argc, char **argv) {
         {OPTION_INT, "downscale", 0, &options.downscale, 1, 64, NULL, "divide pictures by this, both ways"},
         {OPTION_INT, "iterations", 0, &options.iterations, 1, 10000000, NULL,
          "training steps, one view each"},
+        {OPTION_INT, "warm-up", 0, &options.warm_up, 0, 10000000, NULL,
+         "raise the learning rate of means over so many steps, from a hundredth"},
         {OPTION_REAL, "seconds", 0, &options.seconds, 0, 1e9, NULL,
          "stop after so much training, on the learning rates of all the iterations, without what --finish "
          "adds; 0: never"},

@@ -24,8 +24,11 @@ static double progress_at(const training_settings *settings, int64_t step) {
 }
 
 float scheduled_mean_rate(const training_settings *settings, int64_t step) {
-    return settings->rates.mean *
-           (float)pow(settings->final_mean_rate / settings->rates.mean, progress_at(settings, step));
+    const double half_pi = 1.5707963267948966;
+    const double warm =
+        step < settings->warm_up ? 0.01 + 0.99 * sin(half_pi * (double)step / (double)settings->warm_up) : 1;
+    return (float)(warm * settings->rates.mean *
+                   pow(settings->final_mean_rate / settings->rates.mean, progress_at(settings, step)));
 }
 
 typedef struct trainer {

@@ -25,6 +25,7 @@ typedef struct training_settings {
     bool random_background; // another for each step; views without alpha keep their picture
     gs_adam_rates rates;    // rates.mean at the first step, in world units
     float final_mean_rate;  // at the last step; exponential between
+    int64_t warm_up;     // steps over which the means' rate rises to that, from a hundredth of it, by a sine
     float exposure_rate; // of the matrices that correct views' colours, if there are any; a tenth at the end
     int sh_interval; // steps before the SH degree in use rises by one; 0: all degrees from the first step on
     density_settings density;
