@@ -22,7 +22,9 @@ def save(figure, plots, title, path, ncols=4, dpi=100, **of_title):
         for handle, label in zip(*plot.get_legend_handles_labels()):
             handles.setdefault(label, handle)
     figure.suptitle(title, **of_title)
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=ncols, fontsize=9)
-    figure.savefig(path, dpi=dpi)
+    # Below the figure's edge, which the tight box then takes in: "outside" wants a matplotlib of 3.7.
+    figure.legend(handles.values(), handles.keys(), loc="upper center", bbox_to_anchor=(0.5, 0), ncols=ncols,
+                  fontsize=9)
+    figure.savefig(path, dpi=dpi, bbox_inches="tight")
     pyplot().close(figure)
     print(f"drawn: {path}", file=sys.stderr)
