@@ -46,8 +46,10 @@ class Case:
 def of_bench(report):
     """What spheres, cubemap and scatter_add write."""
     kind = report["workload"]
+    if kind == "scatter_add" and report["values"] == 1:
+        kind = "histogram"
     name = {"spheres": "spheres, {data}, K = {channels}", "cubemap": "cubemap, {mesh}, {size}",
-            "scatter_add": "scatter_add, Zipf {exponent:g}"}[kind].format(**report)
+            "scatter_add": "scatter_add, Zipf {exponent:g}", "histogram": "histogram, {words} bins"}[kind].format(**report)
     case = Case(name, report["device"])
     case.lanes, case.keys = report["active_lanes"], report["distinct_keys"]
     for row in report["adjoint"]:

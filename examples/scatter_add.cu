@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Adds gradient rows of WIDTH floats to the rows of a table that an index array names, as the backward pass
-// of an embedding does. Words are drawn by Zipf's law, so a few rows get most of the adds and lanes of a warp
-// often meet. Every strategy must give the host's sums to the bit; then they are compared: by time on a GPU,
-// where a tuner also chooses one, by counts on the CPU.
+// Adds gradient rows of floats to the rows of a table that an index array names, as the backward pass of an
+// embedding does. Words are drawn by Zipf's law, so a few rows get most of the adds and lanes of a warp often
+// meet. With rows of one float it is a histogram. Every strategy must give the host's sums to the bit; then
+// they are compared: by time on a GPU, where a tuner also chooses one, by counts on the CPU.
 #include "bench_options.h"
 #include "command_line.h"
 #include "commit.cuh"
@@ -15,23 +15,15 @@
 
 namespace {
 
-enum { WIDTH = 16, BLOCK = 256 };
+enum { BLOCK = 256 };
 
-template <typename Commit>
+template <int Width, typename Commit>
 __global__ void scatter_add(const int *row_of, const float *gradient, int adds, Commit commit) {
     const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
     const bool active = i < adds;
-    float value[WIDTH] = {};
-    if (active) {
-        const float4 *row = reinterpret_cast<const float4 *>(gradient) + size_t(i) * (WIDTH / 4);
-        for (int quarter = 0; quarter < WIDTH / 4; ++quarter) {
-            const float4 four = row[quarter];
-            value[4 * quarter] = four.x;
-            value[4 * quarter + 1] = four.y;
-            value[4 * quarter + 2] = four.z;
-            value[4 * quarter + 3] = four.w;
-        }
-    }
+    float value[Width] = {};
+    if (active)
+        memcpy(value, __builtin_assume_aligned(gradient + size_t(i) * Width, sizeof value), sizeof value);
     commit(active, active ? row_of[i] : 0, value);
 }
 
@@ -58,15 +50,16 @@ T *uploaded(const std::vector<T> &content) {
 struct problem {
     int64_t adds, words;
     double exponent;
+    int width; // floats of a row
     int *row_of;
     float *gradient;
     sum_memory table;
     reduction_bench result;
 };
 
-template <typename Commit>
+template <int Width, typename Commit>
 cudaError_t launch_scatter_add(const problem &given, const Commit &commit) {
-    return launch(nullptr, blocks_for(given.adds, BLOCK), BLOCK, scatter_add<Commit>, given.row_of,
+    return launch(nullptr, blocks_for(given.adds, BLOCK), BLOCK, scatter_add<Width, Commit>, given.row_of,
                   given.gradient, int(given.adds), commit);
 }
 
@@ -74,16 +67,23 @@ double prepare(void *context, size_t) {
     return double(static_cast<problem *>(context)->adds);
 }
 
+template <int Width>
 void run(void *context, reduction which, int threshold) {
     const problem &given = *static_cast<problem *>(context);
-    float one[WIDTH]; // whole numbers: a unit each as integers
-    std::fill(one, one + WIDTH, 1.0f);
+    float one[Width]; // whole numbers: a unit each as integers
+    std::fill(one, one + Width, 1.0f);
     DEVICE_CHECK(sum_values(which, threshold, one, given.table, nullptr,
-                            [&](const auto &commit) { return launch_scatter_add(given, commit); }));
+                            [&](const auto &commit) { return launch_scatter_add<Width>(given, commit); }));
 }
 
+template <int Width>
 void count_lanes(void *context, lane_histogram *device) {
-    DEVICE_CHECK(launch_scatter_add(*static_cast<problem *>(context), commit_lane_counts{device}));
+    DEVICE_CHECK(launch_scatter_add<Width>(*static_cast<problem *>(context), commit_lane_counts{device}));
+}
+
+template <int Width>
+bench_subject subject_of(problem *given) {
+    return {given, 1, prepare, run<Width>, count_lanes<Width>};
 }
 
 void describe(json_writer *json, const void *subject) {
@@ -93,18 +93,24 @@ void describe(json_writer *json, const void *subject) {
     json_put_integer(json, "adds", given.adds);
     json_put_integer(json, "words", given.words);
     json_put_number(json, "exponent", given.exponent);
-    json_put_integer(json, "values", WIDTH);
+    json_put_integer(json, "values", given.width);
     reduction_bench_describe(json, &given.result);
     json_end(json, '}');
 }
 
-bool agree(problem *given, const bench_settings &settings, const std::vector<float> &expected, fault *why) {
-    std::vector<float> found(expected.size());
+// The host's sums are of rows without padding.
+bool agree(const problem *given, const bench_subject &subject, const bench_settings &settings,
+           const std::vector<float> &expected, fault *why) {
+    const size_t stride = size_t(given->table.stride), width = size_t(given->width);
+    std::vector<float> found(size_t(given->words) * stride);
     for (int which = 0; which < REDUCTIONS; ++which)
         for (size_t t = 0; t < settings.threshold_count; ++t) {
-            run(given, reduction(which), settings.thresholds[t]);
+            subject.run(subject.context, reduction(which), settings.thresholds[t]);
             device_download(found.data(), given->table.sums, found.size() * sizeof(float));
-            if (found != expected)
+            bool same = true;
+            for (size_t v = 0; v < expected.size(); v++)
+                same = same && found[v / width * stride + v % width] == expected[v];
+            if (!same)
                 return fail(why, "WRONG: %s at threshold %d has not the host's sums",
                             reduction_name(reduction(which)), settings.thresholds[t]);
         }
@@ -115,21 +121,22 @@ bool measure(problem *given, const bench_settings &settings, const char *json, f
     // Whole numbers of at most 7, so that sums of up to 2^21 of them are exact in any order.
     random_stream random = {1};
     const std::vector<int> row_of = zipf(int(given->adds), int(given->words), given->exponent, &random);
-    std::vector<float> gradient(size_t(given->adds) * WIDTH), expected(size_t(given->words) * WIDTH);
+    const size_t width = size_t(given->width);
+    std::vector<float> gradient(size_t(given->adds) * width), expected(size_t(given->words) * width);
     for (float &g : gradient) g = float(random_below(&random, 8));
     for (size_t i = 0; i < row_of.size(); ++i)
-        for (int k = 0; k < WIDTH; ++k) expected[size_t(row_of[i]) * WIDTH + k] += gradient[i * WIDTH + k];
+        for (size_t k = 0; k < width; ++k) expected[size_t(row_of[i]) * width + k] += gradient[i * width + k];
 
     given->row_of = uploaded(row_of);
     given->gradient = uploaded(gradient);
-    given->table = sum_memory_open(given->words, WIDTH);
-    const bench_subject subject = {given, 1, prepare, run, count_lanes};
-    bool done = agree(given, settings, expected, why) &&
+    given->table = sum_memory_open(given->words, given->width);
+    const bench_subject subject = given->width == 1 ? subject_of<1>(given) : subject_of<16>(given);
+    bool done = agree(given, subject, settings, expected, why) &&
                 reduction_bench_run(&subject, &settings, &given->result, why);
     if (done && !json_is_stdout(json)) {
         printf("%s: %lld rows of %d floats into a table of %lld rows, Zipf exponent %g;\n"
                "every strategy has the host's sums\n\n",
-               device_name(), (long long)given->adds, WIDTH, (long long)given->words, given->exponent);
+               device_name(), (long long)given->adds, given->width, (long long)given->words, given->exponent);
         reduction_bench_print(&given->result);
     }
     if (done && json) done = json_save(json, describe, given, why);
@@ -151,11 +158,14 @@ int main(int argc, char **argv) {
 #else
     given.adds = 1 << 21;
 #endif
+    static const char *const widths[] = {"1", "16", nullptr};
+    int width = 1; // of these
     bench_options bench = BENCH_OPTIONS_DEFAULT;
     bench.thresholds = "0,8";
     const option_spec options[] = {
         {OPTION_INT, "adds", 'n', &given.adds, 1, 1 << 21, nullptr, "gradient rows to add"},
         {OPTION_INT, "words", 'w', &given.words, 1, 1 << 24, nullptr, "rows of the table"},
+        {OPTION_CHOICE, "width", 0, &width, 0, 0, widths, "floats of a row"},
         {OPTION_REAL, "exponent", 'z', &given.exponent, 0, 4, nullptr, "of Zipf's law; 0 draws evenly"},
         THRESHOLDS_OPTION(&bench),
         REPEAT_OPTION(&bench),
@@ -166,6 +176,7 @@ int main(int argc, char **argv) {
     int code;
     if (!read_command_line(&command, argc, argv, nullptr, &code)) return code;
     fault why;
+    given.width = atoi(widths[width]);
     bench_settings settings;
     if (!bench_options_read(&bench, &settings, &why)) return report_misuse(&command, &why);
     return json_is_possible(bench.json, &why) && measure(&given, settings, bench.json, &why)

@@ -15,7 +15,7 @@ scripts = os.path.join(sys.argv[1], "benchmarks")
 def bench(tuned_ms):
     """As scatter_add writes it: plain atomics take 1 ms, the tree 0.5 and, at 24, 1.25."""
     rows = [("atomic", None, 1), ("vector", None, 0.8), ("tree", 0, 0.5), ("tree", 24, 1.25), ("fixed", 0, 0.4)]
-    return {"workload": "scatter_add", "exponent": 1, "device": "GPU", "views": 1,
+    return {"workload": "scatter_add", "exponent": 1, "values": 16, "device": "GPU", "views": 1,
             "active_lanes": [5] + 31 * [0] + [10], "distinct_keys": [5, 0, 0, 0, 10] + 28 * [0],
             "adjoint": [{"reduction": which, "threshold": threshold, "mean_ms": ms, "noise": 0.01, "least_ms": ms}
                         for which, threshold, ms in rows],
