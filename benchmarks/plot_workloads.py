@@ -20,6 +20,7 @@ WAYS = ("atomic", "vector", *STRATEGIES, "cub")
 OVER_BEST, OVER_ATOMIC = 0.03, 0.02  # what a tuner's choice may lose
 NOISE = 0.01
 RUN = re.compile(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)")  # those that say more are of other things
+STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
 LM_PARTS = {"J^Tu blend": "LM, J^T u", "diagonal": "LM, diagonal"}
 
 
@@ -103,11 +104,14 @@ def load(folders):
                 if last[part] > 0:  # else it was not on a GPU
                     case.times[report["reduction"], report["threshold"]] = last[part] / len(report["steps"])
         elif kind == "workload_profile":
-            kernels.update(report)
+            for label, kernel in report.items():  # "function workload-strategy"
+                workload, _, way = label.split()[-1].partition("-")
+                kernels[workload, way] = kernel
         elif "workload" in report:
             case = of_bench(report)
             cases[case.name] = case
     natural = lambda case: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", case.name)]
+    kernels = dict(sorted(kernels.items(), key=lambda kernel: (kernel[0][0], WAYS.index(kernel[0][1]))))
     return sorted(cases.values(), key=natural), kernels
 
 
@@ -197,15 +201,29 @@ def print_losses(cases):
         print("nowhere.")
 
 
+def stalls(kernel):
+    """{reason: warps that wait for it when one issues}: so many cycles an instruction."""
+    return {STALL.fullmatch(counter)[1].replace("_", " "): value for counter, value in kernel.items()
+            if STALL.fullmatch(counter)}
+
+
+def stall_reasons(kernels):
+    """Those that count for something anywhere, the longest first."""
+    found = [stalls(kernel) for kernel in kernels.values()]
+    reasons = {reason for stalled in found for reason, value in stalled.items() if value >= 0.5}
+    return sorted(reasons, key=lambda reason: -sum(stalled.get(reason, 0) for stalled in found))
+
+
 def print_profiles(kernels):
-    stall = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
-    reasons = {counter for kernel in kernels.values() for counter, value in kernel.items()
-               if stall.fullmatch(counter) and value >= 0.5}
-    reasons = sorted(reasons, key=lambda counter: -sum(kernel.get(counter, 0) for kernel in kernels.values()))
-    table(["kernel", "microseconds", "warp instructions, millions",
-           *(stall.fullmatch(counter)[1].replace("_", " ") for counter in reasons)],
-          [[name, f"{kernel['gpu__time_duration.sum'] * 1e-3:.1f}", f"{kernel['smsp__inst_executed.sum'] * 1e-6:.1f}",
-            *(f"{kernel.get(counter, 0):.2f}" for counter in reasons)] for name, kernel in kernels.items()])
+    reasons = stall_reasons(kernels)
+    rows = []
+    for (workload, way), kernel in kernels.items():
+        stalled = stalls(kernel)
+        rows.append([workload, way, f"{kernel['gpu__time_duration.sum'] * 1e-3:.1f}",
+                     f"{kernel['smsp__inst_executed.sum'] * 1e-6:.2f}", f"{sum(stalled.values()):.1f}",
+                     *(f"{stalled.get(reason, 0):.2f}" for reason in reasons)])
+    print("\nWhy warps wait, cycles an instruction:")
+    table(["workload", "strategy", "microseconds", "warp instructions, millions", "cycles an instruction", *reasons], rows)
 
 
 def check(cases):
@@ -216,7 +234,7 @@ def check(cases):
             if not (over_best <= OVER_BEST and over_atomic <= OVER_ATOMIC)]  # NaN is bad, too
 
 
-def draw(cases, device, folder):
+def draw(cases, kernels, device, folder):
     pyplot = figures.pyplot()
     if not pyplot:
         return
@@ -258,6 +276,35 @@ def draw(cases, device, folder):
     panels([case for case in cases if case.times], "workloads.png",
            "Times as fast as plain atomics over the threshold", speedups)
     panels(list(different(cases)), "warps.png", "Commits of a warp by what it meets, %", histograms)
+    draw_stalls(pyplot, kernels, device, folder)
+
+
+def draw_stalls(pyplot, kernels, device, folder):
+    workloads = list(dict.fromkeys(workload for workload, _ in kernels))
+    if not workloads:
+        return
+    reasons = stall_reasons(kernels)
+    colours = dict(zip(reasons, pyplot.get_cmap("tab20").colors))
+    figure, plots = pyplot.subplots(2, len(workloads), figsize=(4 * len(workloads), 5.6), squeeze=False,
+                                    layout="constrained")
+    for (above, below), workload in zip(plots.T, workloads):
+        mine = {way: kernel for (name, way), kernel in kernels.items() if name == workload}
+        ways = [way for way in WAYS if way in mine]
+        from_here = [0.0] * len(ways)
+        for reason in [*reasons, "other"]:
+            found = [stalls(mine[way]) for way in ways]
+            if reason == "other":
+                cycles = [sum(value for name, value in stalled.items() if name not in reasons) for stalled in found]
+            else:
+                cycles = [stalled.get(reason, 0) for stalled in found]
+            above.bar(ways, cycles, bottom=from_here, color=colours.get(reason, "#bbbbbb"), label=reason)
+            from_here = [a + b for a, b in zip(from_here, cycles)]
+        above.set_title(workload, fontsize=9)
+        below.bar(ways, [mine[way]["smsp__inst_executed.sum"] * 1e-6 for way in ways], color="#0072b2")
+    plots[0][0].set_ylabel("cycles an instruction")
+    plots[1][0].set_ylabel("warp instructions, millions")
+    figures.save(figure, plots.flat, f"Why warps wait, and instructions executed ({device})",
+                 os.path.join(folder, "stalls.png"), ncols=5, dpi=80, fontsize=11)
 
 
 def main():
@@ -285,7 +332,7 @@ def main():
     print_profiles(kernels)
     if options.output:
         os.makedirs(options.output, exist_ok=True)
-        draw(cases, ", ".join(sorted({case.device for case in cases})), options.output)
+        draw(cases, kernels, ", ".join(sorted({case.device for case in cases})), options.output)
 
 
 if __name__ == "__main__":
