@@ -13,7 +13,8 @@ typedef struct fault {
     char text[1024];
 } fault;
 
-// Writes the text (cut to fit) and returns false, so that `return fail(why, ...)` reads well.
+// Writes the text (cut to fit) and returns false, so that `return fail(why, ...)` reads well. The text is one
+// line of UTF-8: control characters and bytes that are no UTF-8 become '?'.
 bool fail(fault *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #ifdef __cplusplus
