@@ -272,7 +272,7 @@ TEST_F(Colmap, RefusesBadCameras) {
         cameras[0] = good;
     }
     for (size_t i = 0; i < 4; i++) {
-        for (const double value : {nan, infinity, -infinity, 1e39, 0.0, -5.0, 1e-60}) {
+        for (const double value : {nan, infinity, -infinity, 1e39, 0.0, -5.0, 1e-60, 1e-39}) {
             if (i >= 2 && std::abs(value) < 10) continue; // a principal point may be anywhere
             const ColmapCamera good = cameras[0];
             cameras[0].parameters[i] = value;
@@ -300,6 +300,9 @@ TEST_F(Colmap, RefusesBadPoses) {
         expect_refusal(images_bin, "at byte 8: image 'b.png' has the translation");
         images[0].translation[1] = 0;
     }
+    images[0].translation[2] = 1.1e18;
+    write();
+    expect_refusal(images_bin, "at byte 8: image 'b.png' has the translation");
     images[0].quaternion = {0, 0, 0, 0};
     write();
     expect_refusal(images_bin, "at byte 8: image 'b.png' has the quaternion 0, 0, 0, 0");
@@ -326,7 +329,7 @@ TEST_F(Colmap, RefusesAnUnknownCamera) {
 }
 
 TEST_F(Colmap, RefusesBadPoints) {
-    for (const double value : {nan, infinity, -infinity, 1e39}) {
+    for (const double value : {nan, infinity, -infinity, 1e39, -1.1e18}) {
         for (size_t i = 0; i < 3; i++) {
             const ColmapPoint good = points[0];
             points[0].position[i] = value;

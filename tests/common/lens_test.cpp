@@ -196,7 +196,7 @@ TEST(Lens, ChecksItsNumbers) {
         bad.height = size;
         refused(bad, "images of");
     }
-    for (const double value : {nan, infinity, -infinity, 1e39, -1.0, 1e-60})
+    for (const double value : {nan, infinity, -infinity, 1e39, -1.0, 1e-60, 1e-39})
         for (double lens::*focal : {&lens::fx, &lens::fy}) {
             lens bad = plain();
             bad.*focal = value;

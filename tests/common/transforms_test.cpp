@@ -389,6 +389,8 @@ TEST_F(Transforms, RefusesBadFields) {
          field + "transform_matrix: is no rotation"},
         {with(frame("b", "[[1,0,0,1e39],[0,1,0,0],[0,0,1,0],[0,0,0,1]]")),
          field + "transform_matrix: the camera is at 1e+39 0 0"},
+        {with(frame("b", "[[1,0,0,0],[0,1,0,-1.1e18],[0,0,1,0],[0,0,0,1]]")),
+         field + "transform_matrix: the camera is at 0 -1.1e+18 0"},
     };
     for (const auto &row : rows) expect_refusal(row.json, row.part);
 }

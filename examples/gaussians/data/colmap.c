@@ -48,15 +48,6 @@ int colmap_parameter_count(const record_place *place, int32_t id, int32_t model,
     return 0;
 }
 
-// Narrows to float; false if one is not finite after that.
-static bool narrow(const double *from, float *to, int count) {
-    for (int i = 0; i < count; i++) {
-        to[i] = (float)from[i];
-        if (!isfinite(to[i])) return false;
-    }
-    return true;
-}
-
 static int by_id(const void *a, const void *b) {
     const int32_t x = ((const colmap_camera *)a)->id, y = ((const colmap_camera *)b)->id;
     return (x > y) - (x < y);
@@ -122,7 +113,8 @@ static bool rotation_of(const double quaternion[4], float rotation[9]) {
     const double matrix[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - w * z),     2 * (x * z + w * y),
                               2 * (x * y + w * z),     1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
                               2 * (x * z - w * y),     2 * (y * z + w * x),     1 - 2 * (x * x + y * y)};
-    return narrow(matrix, rotation, 9);
+    for (int i = 0; i < 9; i++) rotation[i] = (float)matrix[i];
+    return true;
 }
 
 bool colmap_add_view(colmap_model *model, const record_place *place, const double quaternion[4],
@@ -136,7 +128,7 @@ bool colmap_add_view(colmap_model *model, const record_place *place, const doubl
     if (!rotation_of(quaternion, view.rotation))
         return REFUSE(why, place, "image '%.200s' has the quaternion %g, %g, %g, %g", name, quaternion[0],
                       quaternion[1], quaternion[2], quaternion[3]);
-    if (!narrow(translation, view.translation, 3))
+    if (!reconstruction_place(translation, view.translation))
         return REFUSE(why, place, "image '%.200s' has the translation %g, %g, %g", name, translation[0],
                       translation[1], translation[2]);
     return reconstruction_add_view(model->scene, name, &view, why) || REFUSE(why, place, "%s", why->text);
@@ -145,7 +137,7 @@ bool colmap_add_view(colmap_model *model, const record_place *place, const doubl
 bool colmap_add_point(colmap_model *model, const record_place *place, const double position[3],
                       const uint8_t color[3], fault *why) {
     float point[3];
-    if (!narrow(position, point, 3))
+    if (!reconstruction_place(position, point))
         return REFUSE(why, place, "point number %zu is at %g, %g, %g", model->scene->point_count, position[0],
                       position[1], position[2]);
     return reconstruction_add_point(model->scene, point, color, why) || REFUSE(why, place, "%s", why->text);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Lenses and undistortion.
 #include "lens.h"
+#include <float.h>
 #include <math.h>
 
 static bool side_is_possible(int32_t side) {
@@ -12,8 +13,9 @@ static bool is_float(double value) {
     return isfinite((float)value);
 }
 
+// Normal as a float: divided with the picture, it must stay above 0.
 static bool focal_is_possible(double focal, double angle, bool may_be_open) {
-    if (focal != 0) return is_float(focal) && (float)focal > 0;
+    if (focal != 0) return is_float(focal) && (float)focal >= FLT_MIN;
     return angle != 0 ? angle > 0 && angle < acos(-1) : may_be_open;
 }
 

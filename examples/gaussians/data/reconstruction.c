@@ -3,7 +3,13 @@
 #include "reconstruction.h"
 #include "growing.h"
 #include "path.h"
+#include <math.h>
 #include <string.h>
+
+bool reconstruction_place(const double from[3], float to[3]) {
+    for (int i = 0; i < 3; i++) to[i] = (float)from[i];
+    return hypot(hypot(from[0], from[1]), from[2]) <= 1e18;
+}
 
 bool reconstruction_add_view(reconstruction *scene, const char *name, const reconstruction_view *view,
                              fault *why) {

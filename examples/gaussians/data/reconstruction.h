@@ -27,6 +27,9 @@ typedef struct reconstruction {
     uint8_t (*colors)[3];
 } reconstruction;
 
+// A place in the world or in a camera's space as floats. False if it is farther than 1e18 from the origin, or
+// not finite: squares of distances must be floats, too.
+bool reconstruction_place(const double from[3], float to[3]);
 // Append. `name` is copied. Fail if there is no memory, and add_view if the name is empty or leaves the
 // pictures' folder. The texts do not name the file.
 bool reconstruction_add_view(reconstruction *scene, const char *name, const reconstruction_view *view,

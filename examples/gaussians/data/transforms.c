@@ -138,19 +138,16 @@ static bool read_pose(const json_place *place, reconstruction_view *view, fault 
                     place->path, place->field, skew, tolerance, determinant(turn));
     orthonormalise(turn);
     const double flip[3] = {1, -1, -1}; // y up and z backward become y down and z forward
-    for (int row = 0; row < 3; row++) {
-        double translation = 0;
+    double translation[3] = {0};
+    for (int row = 0; row < 3; row++)
         for (int axis = 0; axis < 3; axis++) {
             const double entry = flip[row] * turn[3 * axis + row]; // the inverse is the transpose
             view->rotation[3 * row + axis] = (float)entry;
-            translation -= entry * m[4 * axis + 3];
+            translation[row] -= entry * m[4 * axis + 3];
         }
-        view->translation[row] = (float)translation;
-        if (!isfinite(view->translation[row]))
-            return fail(why, "%s: %stransform_matrix: the camera is at %g %g %g", place->path, place->field,
-                        m[3], m[7], m[11]);
-    }
-    return true;
+    return reconstruction_place(translation, view->translation) ||
+           fail(why, "%s: %stransform_matrix: the camera is at %g %g %g", place->path, place->field, m[3],
+                m[7], m[11]);
 }
 
 static bool read_frame(const json_place *place, const char *folder, const lens *common, bool held_out,
