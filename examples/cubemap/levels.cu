@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The levels of detail of a cubemap, and the adjoint; and Adam's step. Formulas: docs/math.md, "Cubemap".
-#include "adam.cuh"
+// The levels of detail of a cubemap, and the adjoint. Formulas: docs/math.md, "Cubemap".
 #include "cubemap.h"
 #include "device.h"
 #include "launch.cuh"
@@ -51,11 +50,4 @@ void cubemap_reduce_levels(const cubemap_frame *frame) {
 void cubemap_gather_levels(const cubemap_frame *frame, float *gradient) {
     DEVICE_CHECK(launch(NULL, blocks_for(int64_t(6) * frame->size * frame->size, THREADS), THREADS,
                         gather_levels_kernel, *frame, gradient));
-}
-
-void cubemap_adam(const cubemap_frame *frame, const float *gradient, float *first_moment,
-                  float *second_moment, float rate, int64_t step) {
-    const int64_t count = int64_t(18) * frame->size * frame->size;
-    DEVICE_CHECK(adam_step({frame->texel, gradient, first_moment, second_moment, count, 1, 1, rate, rate},
-                           step, NULL));
 }

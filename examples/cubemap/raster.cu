@@ -10,7 +10,7 @@
 
 namespace {
 
-enum { THREADS = 256, CAPACITY = 512 }; // CAPACITY: triangles of a round
+enum { CAPACITY = 512 }; // triangles of a round
 
 constexpr float near_limit = 1e-3f; // along the viewing axis; what is closer is not seen
 
@@ -37,16 +37,6 @@ __device__ float side(const float3 &edge, const float3 &ray) {
 // (u, v, 1) of a place in the picture, in pixels.
 __device__ float3 ray_of(const pinhole_camera &camera, float x, float y) {
     return make_float3((x - camera.center[0]) / camera.focal, (y - camera.center[1]) / camera.focal, 1);
-}
-
-__global__ void __launch_bounds__(THREADS) project_kernel(cubemap_frame f) {
-    const int64_t k = int64_t(blockIdx.x) * THREADS + threadIdx.x;
-    if (k >= 3 * int64_t(f.surface.triangles)) return;
-    const float *p = f.surface.position + 3 * int64_t(f.surface.corner[k]), *r = f.camera.rotation;
-    for (int row = 0; row < 3; ++row)
-        f.corner[3 * k + row] =
-            fmaf(r[3 * row], p[0],
-                 fmaf(r[3 * row + 1], p[1], fmaf(r[3 * row + 2], p[2], f.camera.translation[row])));
 }
 
 // A triangle seen from the camera. A ray d meets its plane at the depth volume / (sum of side(edge[k], d)),
@@ -164,11 +154,6 @@ __global__ void __launch_bounds__(tile_threads) raster_kernel(cubemap_frame f) {
 }
 
 } // namespace
-
-void cubemap_project(const cubemap_frame *frame) {
-    DEVICE_CHECK(launch(NULL, blocks_for(3 * int64_t(frame->surface.triangles), THREADS), THREADS,
-                        project_kernel, *frame));
-}
 
 void cubemap_raster(const cubemap_frame *frame) {
     DEVICE_CHECK(launch(NULL, tiles_of(frame->camera), tile_threads, raster_kernel, *frame));
