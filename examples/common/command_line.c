@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "command_line.h"
 #include "output_file.h"
+#include "path.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,11 @@ bool parse_color(const char *text, float color[3], fault *why) {
         rest = end + 1;
     }
     return true;
+}
+
+bool are_two_files(const char *a_is, const char *a, const char *b_is, const char *b, fault *why) {
+    if (!a || !b || !path_is_one_file(a, b)) return true;
+    return fail(why, "%s and %s name one file, %s", a_is, b_is, a);
 }
 
 bool output_is_possible(const char *path, fault *why) {

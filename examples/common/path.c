@@ -12,6 +12,32 @@ bool path_join(char out[PATH_ROOM], const char *folder, const char *name, fault 
     return true;
 }
 
+// The status of the folder that the path's last part is in.
+static bool folder_status(const char *path, const char *last_part, struct stat *status) {
+    char folder[PATH_ROOM];
+    const int length = snprintf(folder, PATH_ROOM, "%.*s.", (int)(last_part - path), path);
+    return length < PATH_ROOM && stat(folder, status) == 0;
+}
+
+static const char *last_part(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool is_one(const struct stat *a, const struct stat *b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+bool path_is_one_file(const char *a, const char *b) {
+    struct stat of_a, of_b;
+    const bool a_is_there = stat(a, &of_a) == 0, b_is_there = stat(b, &of_b) == 0;
+    if (strcmp(a, b) == 0) return true;
+    if (a_is_there || b_is_there) return a_is_there && b_is_there && is_one(&of_a, &of_b);
+    const char *name_a = last_part(a), *name_b = last_part(b);
+    return strcmp(name_a, name_b) == 0 && folder_status(a, name_a, &of_a) &&
+           folder_status(b, name_b, &of_b) && is_one(&of_a, &of_b);
+}
+
 bool folder_make(const char *path, fault *why) {
     struct stat status;
     if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &status) == 0 && S_ISDIR(status.st_mode)))

@@ -27,11 +27,17 @@ TEST(Fault, IsUtf8) {
     EXPECT_EQ(why.text, std::string(1022, 'x') + "?");
 }
 
-TEST(Fault, MayHoldAnOlderOne) {
+TEST(Fault, TakesItsOwnOldText) {
     fault why;
-    fail(&why, "truncated");
-    fail(&why, "FILE: %s", why.text);
-    EXPECT_STREQ(why.text, "FILE: truncated");
+    EXPECT_FALSE(fail(&why, "%d", 7));
+    EXPECT_FALSE(fail(&why, "seven: %s", why.text));
+    EXPECT_STREQ(why.text, "seven: 7");
+}
+
+TEST(Fault, CutsLongTexts) {
+    fault why;
+    fail(&why, "%s", std::string(5000, 'x').c_str());
+    EXPECT_EQ(std::string(why.text).size(), sizeof why.text - 1);
 }
 
 } // namespace

@@ -41,15 +41,33 @@ TEST(Path, MakesAFolderOnce) {
     EXPECT_EQ(remove(parent.c_str()), 0);
 }
 
-TEST(Fault, TakesItsOwnOldText) {
+TEST(Path, KnowsOneFileByTwoNames) {
+    const std::string parent = testing::TempDir() + "path_test_one_" + std::to_string(getpid());
     fault why;
-    EXPECT_FALSE(fail(&why, "%d", 7));
-    EXPECT_FALSE(fail(&why, "seven: %s", why.text));
-    EXPECT_STREQ(why.text, "seven: 7");
-}
-
-TEST(Fault, CutsLongTexts) {
-    fault why;
-    fail(&why, "%s", std::string(5000, 'x').c_str());
-    EXPECT_EQ(std::string(why.text).size(), sizeof why.text - 1);
+    ASSERT_TRUE(folder_make(parent.c_str(), &why)) << why.text;
+    const auto same = [&](const std::string &a, const std::string &b) {
+        const bool forth = path_is_one_file((parent + a).c_str(), (parent + b).c_str());
+        EXPECT_EQ(path_is_one_file((parent + b).c_str(), (parent + a).c_str()), forth) << a << ' ' << b;
+        return forth;
+    };
+    for (const bool there : {false, true}) {
+        if (there) {
+            std::ofstream(parent + "/a") << "a";
+            std::ofstream(parent + "/b") << "a";
+            ASSERT_EQ(symlink("a", (parent + "/link").c_str()), 0);
+            ASSERT_EQ(link((parent + "/a").c_str(), (parent + "/hard").c_str()), 0);
+        }
+        EXPECT_TRUE(same("/a", "/a"));
+        EXPECT_TRUE(same("/a", "/./a"));
+        EXPECT_TRUE(same("/a", "//a"));
+        EXPECT_FALSE(same("/a", "/b"));
+        EXPECT_FALSE(same("/a", "/none"));
+        EXPECT_FALSE(same("/none/a", "/other/a"));
+        EXPECT_EQ(same("/a", "/link"), there);
+        EXPECT_EQ(same("/a", "/hard"), there);
+    }
+    EXPECT_TRUE(path_is_one_file("no_such_file", "./no_such_file"));
+    EXPECT_TRUE(path_is_one_file("/no_such_file", "//no_such_file"));
+    EXPECT_FALSE(path_is_one_file("no_such_file", "/no_such_file"));
+    for (const char *name : {"/a", "/b", "/link", "/hard", ""}) EXPECT_EQ(remove((parent + name).c_str()), 0);
 }

@@ -84,6 +84,38 @@ TEST_F(generate, the_seed_decides) {
     }
 }
 
+// Of an earlier run nothing is left that is not of this one, and other files stay.
+TEST_F(generate, takes_the_place_of_an_earlier_run) {
+    make("fresh");
+    ASSERT_EQ(splat({"generate", at("data"), "--views", "9", "--test-views", "4", "--size", "16",
+                     "--gaussians", "2000", "--seed", "5"})
+                  .code,
+              0);
+    std::ofstream(at("data") / "train/mine.png") << "mine";
+    make("data");
+    size_t files = 0;
+    for (const auto &entry : fs::recursive_directory_iterator(at("data"))) {
+        const fs::path name = fs::relative(entry.path(), at("data"));
+        if (entry.is_directory() || name == "train/mine.png") continue;
+        EXPECT_EQ(contents(entry.path()), contents(at("fresh") / name)) << name;
+        files++;
+    }
+    EXPECT_EQ(files, 6u + 2u + 2u + 1u);
+    EXPECT_EQ(contents(at("data") / "train/mine.png"), "mine");
+}
+
+// No list stays of pictures that are no longer those.
+TEST_F(generate, one_that_fails_leaves_no_list) {
+    make("data");
+    fs::remove_all(at("data") / "test");
+    std::ofstream(at("data") / "test") << "not a folder";
+    const outcome run =
+        splat({"generate", at("data"), "--views", "2", "--size", "16", "--gaussians", "2000"});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "cannot make the folder");
+    EXPECT_FALSE(fs::exists(at("data") / "transforms_test.json"));
+}
+
 TEST_F(generate, a_place_that_cannot_be_written_is_refused) {
     std::ofstream(at("file")) << "not a folder";
     for (const fs::path &place : {at("file"), at("no") / "such" / "folder"}) {

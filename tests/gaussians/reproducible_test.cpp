@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <thread>
+#include <zlib.h>
 #ifdef DISTWAR_SIMT
 #include <simt.h>
 #endif
@@ -240,6 +241,48 @@ TEST_F(reproducible, checkpoints_of_other_runs_and_damaged_ones_are_refused) {
     fs::remove_all(at("data"));
     write_colmap(at("data"), 13); // other points give other photographs
     refused(run_of("scene.ply", 4), "other photographs or cameras");
+}
+
+// With a sum that is right: only then are its numbers looked at.
+TEST_F(reproducible, a_forged_checkpoint_is_refused) {
+    write_colmap(at("data"), 12);
+    const std::vector<std::string> more = {"--checkpoint-every", "2", "--checkpoint", at("saved"),
+                                           "--exposure"};
+    ASSERT_EQ(train_here(run_of("scene.ply", 2, more), 0), 0);
+    struct {
+        char before[24]; // magic, version, bytes of settings, bytes of the file
+        int64_t iteration, count, exposures;
+        int32_t sh_degree;
+        uint32_t data;
+    } header;
+    const std::string saved = contents(at("saved"));
+    memcpy(&header, saved.data(), sizeof header);
+    ASSERT_EQ(header.iteration, 2);
+    ASSERT_EQ(header.exposures, photos - 1);
+    const auto resumed = [&](int64_t iteration, int64_t exposures) {
+        std::string bytes = saved.substr(0, saved.size() - 4);
+        auto changed = header;
+        changed.iteration = iteration;
+        changed.exposures = exposures;
+        const int64_t matrices = 3 * GS_EXPOSURE_VALUES * int64_t(sizeof(float));
+        bytes.resize(size_t(int64_t(bytes.size()) + (exposures - header.exposures) * matrices));
+        const uint64_t size = bytes.size() + 4;
+        memcpy(changed.before + 16, &size, sizeof size);
+        memcpy(bytes.data(), &changed, sizeof changed);
+        const uint32_t sum =
+            uint32_t(crc32(0, reinterpret_cast<const Bytef *>(bytes.data()), uInt(bytes.size())));
+        bytes.append(reinterpret_cast<const char *>(&sum), sizeof sum);
+        std::ofstream(at("forged"), std::ios::binary) << bytes;
+        return splat(
+            run_of("scene.ply", 2, {"--exposure", "--checkpoint", at("new"), "--resume", at("forged")}));
+    };
+    EXPECT_EQ(resumed(2, header.exposures).code, 0); // nothing forged
+    for (const auto &[iteration, exposures] : std::vector<std::pair<int64_t, int64_t>>{
+             {0, 1}, {0, 0}, {0, photos}, {3, photos - 1}, {INT64_MAX, photos - 1}}) {
+        const outcome run = resumed(iteration, exposures);
+        EXPECT_EQ(run.code, 1);
+        EXPECT_CONTAINS(run.err, "forged: damaged: no run with these options comes to its counts");
+    }
 }
 
 TEST_F(reproducible, what_contradicts_it_is_a_wrong_command_line) {

@@ -87,6 +87,7 @@ int bench_command(int argc, char **argv) {
         .reduction = (gs_reduction)options.reduction, .thresholds = thresholds, .runs = (int)options.runs};
     bool usable = parse_thresholds(options.thresholds, thresholds, &settings.threshold_count, &why);
     usable = usable && bench_view_options_check(&options.views, &why);
+    usable = usable && are_two_files("--json", options.json, "the scene", options.scene, &why);
     if (!usable) return report_misuse(&command, &why);
 
     gs_gaussians scene = {0};

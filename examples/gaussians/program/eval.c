@@ -152,6 +152,7 @@ int eval_command(int argc, char **argv) {
     float background[3];
     bool usable = parse_color(options.background, background, &why);
     if (usable && !options.cameras) usable = fail(&why, "--cameras is missing, the photographs");
+    usable = usable && are_two_files("--json", options.json, "the scene", options.scene, &why);
     if (!usable) return report_misuse(&command, &why);
 
     gs_gaussians scene = {0};

@@ -9,12 +9,14 @@
 #include "json_writer.h"
 #include "path.h"
 #include "ply.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct generate_options {
     const char *folder;
@@ -67,6 +69,19 @@ static void describe_frame(json_writer *json, const gs_camera *camera, const cha
 // The picture's path in the folder, without ".png", as in NeRF's scenes.
 static void picture_name(char out[32], const view_set *set, int64_t index) {
     snprintf(out, 32, "%s/r_%04" PRId64, set->name, index - set->first);
+}
+
+static bool picture_path(char path[PATH_ROOM], const view_set *set, int64_t index, fault *why) {
+    char name[32], file[40];
+    picture_name(name, set, index);
+    snprintf(file, sizeof file, "%s.png", name);
+    return path_join(path, set->options->folder, file, why);
+}
+
+static bool list_path(char path[PATH_ROOM], const view_set *set, fault *why) {
+    char file[40];
+    snprintf(file, sizeof file, "transforms_%s.json", set->name);
+    return path_join(path, set->options->folder, file, why);
 }
 
 static void describe_views(json_writer *json, const void *subject) {
@@ -129,10 +144,8 @@ static bool job_end(picture_job *job, fault *why) {
     return done;
 }
 
-static bool job_start(picture_job *job, const frame *f, const char *folder, const char *name, fault *why) {
-    char file[40];
-    snprintf(file, sizeof file, "%s.png", name);
-    if (!job_end(job, why) || !path_join(job->path, folder, file, why) || !cut_out(f, &job->picture, why))
+static bool job_start(picture_job *job, const frame *f, const view_set *set, int64_t index, fault *why) {
+    if (!job_end(job, why) || !picture_path(job->path, set, index, why) || !cut_out(f, &job->picture, why))
         return false;
     job->running = pthread_create(&job->thread, NULL, encode, job) == 0;
     if (!job->running) encode(job);
@@ -142,14 +155,12 @@ static bool job_start(picture_job *job, const frame *f, const char *folder, cons
 static bool write_pictures(const view_set *set, const gs_gaussians *gaussians, frame *f, fault *why) {
     enum { JOBS = 16 };
     const float black[3] = {0, 0, 0};
-    char name[32];
     picture_job *jobs = calloc(JOBS, sizeof *jobs);
     bool done = jobs || fail(why, "no memory for %d pictures' paths", JOBS);
     for (int64_t i = set->first; done && i < set->last; i++) {
         const gs_camera camera = camera_at(set->options, i);
         frame_render(f, gaussians, gaussians->sh_degree, &camera, black);
-        picture_name(name, set, i);
-        done = job_start(&jobs[i % JOBS], f, set->options->folder, name, why);
+        done = job_start(&jobs[i % JOBS], f, set, i, why);
     }
     for (int j = 0; jobs && j < JOBS; j++) {
         fault late;
@@ -161,14 +172,32 @@ static bool write_pictures(const view_set *set, const gs_gaussians *gaussians, f
     return done;
 }
 
+static bool remove_if_there(const char *path, fault *why) {
+    return remove(path) == 0 || errno == ENOENT || fail(why, "%s: cannot remove: %s", path, strerror(errno));
+}
+
+// Pictures that an earlier run, of more views, left behind those of this one.
+static bool remove_surplus(const view_set *set, fault *why) {
+    char path[PATH_ROOM];
+    for (int64_t i = set->last; picture_path(path, set, i, why); i++) {
+        if (access(path, F_OK) != 0) return true;
+        if (!remove_if_there(path, why)) return false;
+    }
+    return false;
+}
+
 // The pictures first, so that there is no list of what is not there.
 static bool write_views(const view_set *set, const gs_gaussians *gaussians, frame *f, fault *why) {
-    const char *folder = set->options->folder;
-    char path[PATH_ROOM], file[40];
-    snprintf(file, sizeof file, "transforms_%s.json", set->name);
-    return path_join(path, folder, set->name, why) && folder_make(path, why) &&
-           write_pictures(set, gaussians, f, why) && path_join(path, folder, file, why) &&
+    char path[PATH_ROOM];
+    return path_join(path, set->options->folder, set->name, why) && folder_make(path, why) &&
+           write_pictures(set, gaussians, f, why) && remove_surplus(set, why) && list_path(path, set, why) &&
            json_save(path, describe_views, set, why);
+}
+
+// Before the pictures that it is a list of become others.
+static bool remove_list(const view_set *set, fault *why) {
+    char path[PATH_ROOM];
+    return list_path(path, set, why) && remove_if_there(path, why);
 }
 
 static bool write_data(const generate_options *options, const gs_gaussians *scene, fault *why) {
@@ -177,7 +206,8 @@ static bool write_data(const generate_options *options, const gs_gaussians *scen
     frame f = {0};
     gs_gaussians gaussians = device_gaussians_allocate(scene->count, scene->sh_degree);
     device_gaussians_upload(&gaussians, scene);
-    const bool done = write_views(&training, &gaussians, &f, why) && write_views(&test, &gaussians, &f, why);
+    const bool done = remove_list(&training, why) && remove_list(&test, why) &&
+                      write_views(&training, &gaussians, &f, why) && write_views(&test, &gaussians, &f, why);
     device_gaussians_free(&gaussians);
     frame_free(&f);
     return done;
@@ -218,7 +248,7 @@ int generate_command(int argc, char **argv) {
         "NeRF's\n"
         "Blender scenes: transforms_train.json, transforms_test.json, train/*.png, test/*.png, and the "
         "scene\n"
-        "itself, scene.ply.",
+        "itself, scene.ply, in place of those of an earlier run.",
         "  splat generate data/knot\n"
         "  splat train data/knot -o knot.ply --random 100000 --background 1,1,1\n"
         "  splat generate small --views 20 --test-views 5 --size 64 --gaussians 3000\n",

@@ -233,6 +233,7 @@ int info_command(int argc, char **argv) {
     if (!read_command_line(&command, argc, argv, &path, &code)) return code;
     fault why;
     scene_info info;
+    if (!are_two_files("--json", json, "the scene", path, &why)) return report_misuse(&command, &why);
     if (!json_is_possible(json, &why) || !gather(path, &info, &why)) return report_failure("splat", &why);
     if (!json_is_stdout(json)) print_table(&info);
     if (json && !json_save(json, describe, &info, &why)) return report_failure("splat", &why);

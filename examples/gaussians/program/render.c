@@ -77,7 +77,8 @@ static bool camera_before(const gs_gaussians *scene, int width, int height, gs_c
     out->near_plane = (float)(radius / 100);
     camera_look_at(out, eye, center, (const double[3]){0, -1, 0});
     for (int i = 0; i < 3; i++)
-        if (!isfinite(out->translation[i])) return fail(why, "the scene is too large to look at as a whole");
+        if (!isfinite(out->translation[i]))
+            return fail(why, "the scene is too large, or too small, to look at as a whole");
     return true;
 }
 
@@ -229,6 +230,7 @@ int render_command(int argc, char **argv) {
     float background[3];
     bool usable = parse_color(options.background, background, &why);
     if (usable && !options.output) usable = fail(&why, "-o is missing, the picture to write");
+    usable = usable && are_two_files("-o", options.output, "the scene", options.scene, &why);
     if (usable && options.photo && !options.cameras) usable = fail(&why, "--photo needs --cameras");
     if (usable && options.path != NO_PATH && !options.cameras) usable = fail(&why, "--path needs --cameras");
     if (usable && options.path != NO_PATH && options.photo)

@@ -113,8 +113,8 @@ static void print_summary(const train_options *options, const split *parts, cons
            (long long)options->seed);
     if (report->reduction.tuned) print_tuning(report);
     if (report->loss_window > 0) // 0: resumed at its end
-        printf("loss       %.5f -> %.5f (means over %lld iterations)\n", report->first_loss,
-               report->last_loss, (long long)report->loss_window);
+        printf("loss       %.5f -> %.5f (means over %lld iteration%s)\n", report->first_loss,
+               report->last_loss, (long long)report->loss_window, report->loss_window > 1 ? "s" : "");
     if (options->report) printf("report     %s/index.html\n", options->report);
     if (held_out) printf("held out   PSNR %.2f dB, SSIM %.4f\n", held_out->psnr, held_out->ssim);
     if (report->clock.steps == 0) return;
@@ -136,6 +136,8 @@ static bool fetch_gaussians(gs_gaussians *host, const gs_gaussians *device, faul
         fprintf(stderr, "splat: dropped %lld Gaussians whose parameters overflowed\n", (long long)dropped);
     return true;
 }
+
+enum { DATA_SETTINGS = 5 }; // what record_settings adds to the options
 
 static void record_settings(run_record *record, const train_options *options, const split *parts) {
     run_record_text(record, "data", options->data);
@@ -314,11 +316,15 @@ static bool start(const train_options *options, const split *parts, const datase
     return true;
 }
 
-static bool resume(const train_options *options, saver *saving, training_state *state, fault *why) {
+static bool resume(const train_options *options, const split *parts, saver *saving, training_state *state,
+                   fault *why) {
     const checkpoint_key key = saver_key(saving);
     if (!checkpoint_read(options->resume, &key, state, why)) return false;
     state->gaussians.antialias = options->antialias;
-    return true;
+    // Its sum may be right and its numbers forged; training reads an exposure for every view.
+    return (state->iteration <= options->iterations && state->gaussians.sh_degree == options->sh_degree &&
+            state->exposures == (options->exposure ? (int64_t)parts->training : 0)) ||
+           fail(why, "%s: damaged: no run with these options comes to its counts", options->resume);
 }
 
 // The options as the checkpoint's key has them: those that decide what the iterations come to.
@@ -354,7 +360,7 @@ static bool train_on(const train_options *options, const float background[3], co
                         .settings = key,
                         .views = parts.views,
                         .view_count = parts.training};
-        done = (options->resume ? resume(options, &saving, &state, why)
+        done = (options->resume ? resume(options, &parts, &saving, &state, why)
                                 : start(options, &parts, data, extent, &host, &state, why)) &&
                train_and_write(options, &parts, &host, &state, &settings, &saving, asked, why);
     }
@@ -384,15 +390,14 @@ static bool load_and_train(const train_options *options, const float background[
 // A file must not take the place of another one that the same run reads or writes.
 static bool files_differ(const train_options *o, fault *why) {
     const struct {
-        const char *a, *a_name, *b, *b_name;
-    } pairs[] = {{o->output, "-o", o->checkpoint, "--checkpoint"},
-                 {o->output, "-o", o->resume, "--resume"},
-                 {o->output, "-o", o->log, "--log"},
-                 {o->log, "--log", o->checkpoint, "--checkpoint"},
-                 {o->log, "--log", o->resume, "--resume"}};
+        const char *a_is, *a, *b_is, *b;
+    } pairs[] = {{"-o", o->output, "--checkpoint", o->checkpoint},
+                 {"-o", o->output, "--resume", o->resume},
+                 {"-o", o->output, "--log", o->log},
+                 {"--log", o->log, "--checkpoint", o->checkpoint},
+                 {"--log", o->log, "--resume", o->resume}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-        if (pairs[i].a && pairs[i].b && strcmp(pairs[i].a, pairs[i].b) == 0)
-            return fail(why, "%s and %s name one file, %s", pairs[i].a_name, pairs[i].b_name, pairs[i].a);
+        if (!are_two_files(pairs[i].a_is, pairs[i].a, pairs[i].b_is, pairs[i].b, why)) return false;
     return true;
 }
 
@@ -476,6 +481,7 @@ int train_command(int argc, char **argv) {
          "with --antialias, --exposure, --reproducible; a signal during these ends it without a file"},
         {.kind = OPTION_END}};
     enum { GENERAL = sizeof general / sizeof *general };
+    _Static_assert(DATA_SETTINGS + DENSITY_OPTIONS + LM_OPTIONS + GENERAL - 1 <= RUN_SETTINGS, "room");
     option_spec table[DENSITY_OPTIONS + LM_OPTIONS + GENERAL];
     memcpy(table, general, sizeof general);
     density_options_list(&options.density, table + GENERAL - 1);
