@@ -58,6 +58,15 @@ TEST_F(program, finishes_a_scene_by_levenberg_marquardt) {
     json_decref(record);
 }
 
+TEST_F(program, finishing_says_nothing_beside_its_json) {
+    write_colmap(at("data"), 20);
+    write_scene(at("scene.ply"), 3, 0, 0, 3);
+    const outcome run = splat({"finish", at("scene.ply"), "--cameras", at("data"), "-o", at("out.ply"),
+                               "--lm-steps", "1", "--lm-pcg", "1", "--json", "-"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(json(run.out)["steps"].size(), 1u);
+}
+
 TEST_F(program, finishing_is_in_the_log_and_the_report) {
     write_colmap(folder / "data", 30);
     const std::vector<std::string> train = {"train",        at("data"), "-o",        at("scene.ply"),

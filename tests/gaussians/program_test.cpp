@@ -175,6 +175,10 @@ TEST_F(program, training_tunes_unless_told_not_to) {
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_CONTAINS(run.out, "serial at threshold 7");
     EXPECT_EQ(run.out.find("tuning "), std::string::npos) << run.out;
+    run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "1", "--reduce", "fixed"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, ", fixed, seed"); // it has no threshold
+    EXPECT_CONTAINS(run.out, "(means over 1 iteration)");
 }
 
 TEST_F(program, stops_training_after_a_time) {

@@ -69,7 +69,7 @@ static bool after_step(void *context, const lm_step *step, fault *why) {
     finish_entry *entry = &f->entries[f->entry_count++];
     entry->step = *step;
     memcpy(entry->milliseconds, step->milliseconds, sizeof entry->milliseconds);
-    lm_step_print(step);
+    if (!json_is_stdout(f->options->json)) lm_step_print(step);
     return measure(f, &entry->held_out, why) &&
            run_log_lm_step(&f->log, step, f->held_out ? &entry->held_out : NULL, why);
 }
@@ -139,8 +139,8 @@ static void describe(json_writer *json, const void *subject) {
 static void print_summary(const finish *f) {
     const lm_step *last = &f->entries[f->entry_count - 1].step;
     const double *spent = f->entries[f->entry_count - 1].milliseconds;
-    printf("finishing  %lld steps in %.2f s, %.2f GiB on the device\n", (long long)last->step, last->seconds,
-           (double)last->bytes / 0x1p30);
+    printf("finishing  %lld step%s in %.2f s, %.2f GiB on the device\n", (long long)last->step,
+           last->step == 1 ? "" : "s", last->seconds, (double)last->bytes / 0x1p30);
     if (f->held_out)
         printf("held out   PSNR %.2f -> %.2f dB, SSIM %.4f -> %.4f\n", f->before.psnr,
                f->entries[f->entry_count - 1].held_out.psnr, f->before.ssim,
@@ -171,7 +171,7 @@ static bool run(finish *f, gs_gaussians *host, const dataset *data, fault *why) 
     int64_t dropped = gaussians_keep_finite(host);
     if (dropped > 0)
         fprintf(stderr, "splat: dropped %lld Gaussians whose parameters overflowed\n", (long long)dropped);
-    print_summary(f);
+    if (!json_is_stdout(options->json)) print_summary(f);
     return ply_write(options->output, host, why) &&
            (!options->json || json_save(options->json, describe, f, why)) && run_log_close(&f->log, why);
 }

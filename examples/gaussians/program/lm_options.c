@@ -68,9 +68,9 @@ lm_settings lm_settings_from(const lm_options *o) {
 }
 
 void lm_step_print(const lm_step *step) {
-    printf("LM step    %lld: objective %.6f -> %.6f on %lld views in %lld subsets, gamma %.3f, damping %g, "
+    printf("LM step    %lld: objective %.6f -> %.6f on %lld views in %lld subset%s, gamma %.3f, damping %g, "
            "gain ratio %.3f%s, %.2f s\n",
            (long long)step->step, step->before, step->after, (long long)step->images,
-           (long long)step->subsets, step->gamma, step->damping, step->gain, step->kept ? "" : ", undone",
-           step->seconds);
+           (long long)step->subsets, step->subsets == 1 ? "" : "s", step->gamma, step->damping, step->gain,
+           step->kept ? "" : ", undone", step->seconds);
 }

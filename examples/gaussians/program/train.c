@@ -107,10 +107,12 @@ static void print_summary(const train_options *options, const split *parts, cons
            parts->held_out, first->width, first->height, differ ? " and other sizes" : "");
     printf("scene      %lld Gaussians, SH degree %d, in %s\n", (long long)gaussians->count,
            gaussians->sh_degree, options->output);
-    printf("training   %lld iterations in %.1f s on %s, %s at threshold %d, seed %lld\n",
-           (long long)report->iterations, report->seconds, device_name(),
-           gs_reduction_name(report->reduction.reduction), report->reduction.threshold,
-           (long long)options->seed);
+    printf("training   %lld iteration%s in %.1f s on %s, %s", (long long)report->iterations,
+           report->iterations == 1 ? "" : "s", report->seconds, device_name(),
+           gs_reduction_name(report->reduction.reduction));
+    if (reduction_has_threshold(report->reduction.reduction))
+        printf(" at threshold %d", report->reduction.threshold);
+    printf(", seed %lld\n", (long long)options->seed);
     if (report->reduction.tuned) print_tuning(report);
     if (report->loss_window > 0) // 0: resumed at its end
         printf("loss       %.5f -> %.5f (means over %lld iteration%s)\n", report->first_loss,
