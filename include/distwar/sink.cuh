@@ -83,7 +83,8 @@ record(T *, size_t) -> record<T>;
 // A record of floats that one lane adds to by fours and twos: base aligned to 16 bytes, stride a multiple
 // of 4. From compute capability 9.0 on each is one atomic in global memory, so 9 values are 3 atomics;
 // elsewhere, and where each lane adds one value, it is as record. Each value is added indivisibly, the record
-// is not.
+// is not. The last three of K values where K mod 4 is 3 are a four with a zero: the float that follows them
+// is the record's, too, and stays what it is if it is a number (a subnormal one may become 0).
 struct aligned_record {
     float *base;
     size_t stride;
@@ -97,6 +98,11 @@ struct aligned_record {
         for (int k = 0; k < fours; k += 4)
             atomic_add(reinterpret_cast<float4 *>(first + k),
                        make_float4(values[k], values[k + 1], values[k + 2], values[k + 3]));
+        if constexpr (K % 4 == 3)
+            if (detail::add_vector<scope::device>(
+                    reinterpret_cast<float4 *>(first + fours),
+                    make_float4(values[fours], values[fours + 1], values[fours + 2], 0)))
+                return;
         if constexpr (K % 4 >= 2)
             atomic_add(reinterpret_cast<float2 *>(first + fours),
                        make_float2(values[fours], values[fours + 1]));
