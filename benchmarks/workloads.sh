@@ -87,7 +87,7 @@ profile() {
         counters spheres $strategy spheres bench --data large $one $at
         counters cubemap $strategy cubemap bench --mesh torus --size 64 --width 1024 --height 768 $one $at
     done
-    counters gaussians cub render_backward "$scene" --cameras "$cameras" --center-principal --name profiled \
+    counters gaussians cub render_backward "$scene" --cameras "$cameras" --center-principal --name profiled --views 1 \
         --benchmark_filter=/cub/
 }
 for part; do $part; done
