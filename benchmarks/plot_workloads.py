@@ -190,11 +190,13 @@ def print_losses(cases):
     """Where aggregation does not pay: slower than the same kernel's atomics."""
     rows = []
     for case in cases:
-        for way in STRATEGIES:
+        for way in (*STRATEGIES, "cub"):
             slow = {t: case.speedup(way, t) for (w, t) in sorted(case.times) if w == way and case.speedup(w, t) < 1 - NOISE}
             if slow:
                 worst = min(slow, key=slow.get)
-                rows.append([case.name, way, ", ".join(map(str, slow)), f"{slow[worst]:.2f} at {worst}"])
+                has = way in STRATEGIES
+                rows.append([case.name, way, ", ".join(map(str, slow)) if has else None,
+                             f"{slow[worst]:.2f}" + (f" at {worst}" if has else "")])
     print(f"\nWhere a strategy is over {NOISE:.0%} slower than plain atomics:")
     table(["workload", "strategy", "at thresholds", "times as fast, at worst"], rows)
     if not rows:
