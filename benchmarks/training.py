@@ -122,12 +122,12 @@ def print_speed(runs):
 def print_reproducible(runs):
     rows = []
     for name, run in runs.items():
-        same = [e["equal"] for e in run.of("comparison")]
-        steps = run.end["iteration"] - run.start["iteration"]
-        rows.append([name, f"{steps:,}", f"{run.end['seconds']:.2f}", f"{run.evaluations[-1]['psnr']:.2f}",
-                     same and ("yes" if all(same) else "NO") or None])
-    table("Reproducible; of what was killed, the run that came to the end:",
-          ["run", "iterations", "seconds", "PSNR, dB", "the first run's bytes"], rows)
+        compared = (run.of("comparison") or [None])[0]
+        rows.append([name, f"{run.end['iteration'] - run.start['iteration']:,}", f"{run.end['seconds']:.2f}",
+                     f"{run.evaluations[-1]['psnr']:.2f}", *(compared and (
+                         compared["kills"], "yes" if compared["equal"] else "NO") or (None, None))])
+    table("Reproducible:", ["run", "iterations since it was last resumed", "seconds of them", "PSNR, dB", "times killed",
+                            "the first run's bytes"], rows)
 
 
 def print_finish(finishes, starts):

@@ -69,29 +69,32 @@ speed() {
         train speed-fox-$count 60 fox --random $count --density none --iterations 1000
     done
 }
-compare() { # NAME: its scene with that of the first run; kept in its log
+compare() { # NAME KILLS: its scene with that of the first run; kept in its log
     same=false
     cmp "$out/scenes/reproducible-fern-1.ply" "$out/scenes/$1.ply" && same=true
-    echo "{\"event\": \"comparison\", \"equal\": $same}" >>"$out/$1.jsonl"
+    echo "{\"event\": \"comparison\", \"kills\": $2, \"equal\": $same}" >>"$out/$1.jsonl"
     [ $same = true ] || failed="$failed $1"
 }
 reproducible() {
     is_there fern || return 0
     for run in 1 2; do train reproducible-fern-$run 60 fern --reproducible --checkpoint-every 1000; done
     train reproducible-fern-without 60 fern
-    compare reproducible-fern-2
-    # Three times killed after 2 to 6 seconds, which are drawn anew each time.
-    name=reproducible-fern-killed
-    resume='' saved="$out/scenes/$name.ply.checkpoint"
-    rm -f "$saved" "$out/scenes/$name.ply"
-    for seconds in $(awk 'BEGIN { srand(); for (i = 0; i < 3; i++) print 2 + 4 * rand() }'); do
-        echo "$(date +%H:%M:%S) $name: SIGKILL after $seconds s"
+    compare reproducible-fern-2 0
+    # Killed up to four times after 1.5 to 4 seconds, which are drawn anew each time.
+    name=reproducible-fern-killed resume='' kills=0
+    saved="$out/scenes/$name.ply.checkpoint"
+    rm -f "$saved"
+    while [ $kills -lt 4 ]; do
+        seconds=$(awk -v seed="$(date +%N)" 'BEGIN { srand(seed); print 1.5 + 2.5 * rand() }') ended=0
         timeout -s KILL "$seconds" "$programs/splat" train "$data/fern" -o "$out/scenes/$name.ply" --reproducible \
-            --checkpoint-every 1000 $resume >"$out/$name.txt" 2>&1 || true
+            --checkpoint-every 1000 $resume >"$out/$name.txt" 2>&1 || ended=$?
+        [ $ended -eq 137 ] || break
+        kills=$((kills + 1))
         [ ! -f "$saved" ] || resume="--resume $saved"
+        echo "$(date +%H:%M:%S) $name: SIGKILL after $seconds s"
     done
     train $name 60 fern --reproducible --checkpoint-every 1000 $resume
-    compare $name
+    compare $name $kills
 }
 finish() { # SCENE START NAME OPTIONS...
     scene=$1 start=$2 name=lm-$1-$2-$3

@@ -28,7 +28,7 @@ def step(seconds, kept, psnr):
 
 runs = {"quality-fern-30000": log(20, 80), "start-fern-26": log(10, 26), "wall-fern-auto": log(100, 60),
         "speed-fox-100000": log(1000, 4), "quality-fox-7000": log(20, 5)[:-1],
-        "reproducible-fern-2": log(10, 1, {"event": "comparison", "equal": False})}
+        "reproducible-fern-2": log(10, 1, {"event": "comparison", "kills": 3, "equal": False})}
 with tempfile.TemporaryDirectory() as folder:
     for name, events in runs.items():
         with open(os.path.join(folder, name + ".jsonl"), "w") as file:
@@ -44,7 +44,7 @@ wanted = """\
 | fern-30000 | 6.000, 66.7 % | 3.000, 33.3 % | 9.000 |
 | fern | auto | 20.00, iteration 50 | 25.00, iteration 100 | 2 |
 | 1,000 | 250 |
-| fern-2 | 10 | 1.00 | 25.00 | NO |
+| fern-2 | 10 | 1.00 | 25.00 | 3 | NO |
 | fern | 10 in 26.0 s | free | 1 of 2 | 2.00 | 1.00 | 0.500000 -> 0.500000 | 19.00 -> 20.50 | 0.4000 -> 0.7000 |
 | lm-fern-26-free | 20.0 |
 | fern | free | 28.0 | 20.50 |  | 80.0 | 25.00, 80.0 s |"""
