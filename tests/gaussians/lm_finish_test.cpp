@@ -162,10 +162,10 @@ TEST(lm_view, keeps_what_products_need_while_others_are_opened) {
         gs_lists &lists = views.opened[0].lists; // of few splats, and split all the same
         lists.split_tiles = lists.tiles_x * lists.tiles_y;
         ASSERT_TRUE(lists.tile_order);
-        lm_view_product(&views.opened[0], &views.scene, &p.device, &product);
+        lm_views_product(&views.opened[0], 1, &views.scene, &p.device, &product);
         const std::vector<float> before = views.read(product);
         for (size_t i = 1; i < p.views.size(); i++) views.open(p, i);
-        lm_view_product(&views.opened[0], &views.scene, &p.device, &product);
+        lm_views_product(&views.opened[0], 1, &views.scene, &p.device, &product);
         const std::vector<float> after = views.read(product);
         double difference = 0, size = 0;
         for (size_t k = 0; k < before.size(); k++) {

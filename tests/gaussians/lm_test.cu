@@ -64,8 +64,9 @@ struct lm_frame : kernel_frame {
         return out;
     }
     std::vector<double> forward(const device_gaussians &direction, bool weighted) const {
-        EXPECT_GS_OK(gs_lm_tangent(gaussians.get(), choice.sh_degree_used, &camera, splats.data(),
-                                   direction.get(), tangents.data(), NULL));
+        const gs_lm_sight sight = {camera, splats.data(), tangents.data()};
+        EXPECT_GS_OK(
+            gs_lm_tangents(gaussians.get(), choice.sh_degree_used, &sight, 1, direction.get(), NULL));
         EXPECT_GS_OK(gs_lm_forward(splats.data(), tangents.data(), &lists, choice.width, choice.height,
                                    background, &image, weighted ? weight.data() : NULL, change.data(), NULL));
         return doubles(change.read());
@@ -157,6 +158,42 @@ TEST_P(lm, forward_agrees_with_finite_differences_of_the_residuals) {
     for (size_t i = 0; i < change.size(); i++)
         ASSERT_NEAR(weighted[i], weight[i] * change[i], 1e-6 * std::fabs(weighted[i]));
     reference_gaussians_destroy(&direction);
+}
+
+// As gs_project_backward has them, over several cameras, as often as it is asked for.
+TEST_P(lm, gradients_of_several_cameras_are_those_of_each) {
+    const lm_frame frame(GetParam());
+    const std::vector<double> one = frame.backward(frame.slope.data());
+    const size_t values = size_t(frame.choice.count * GS_MOMENTS_STRIDE);
+    std::vector<float> other = frame.moments.read();
+    for (size_t k = 0; k < values; k++) other[k] *= 0.5f + 0.25f * float(k % 7 % 3);
+    const device_vector<float> second(other);
+    const device_gaussians sum(frame.choice.count, frame.choice.sh_degree);
+    std::vector<double> expected;
+    {
+        const device_gaussians alone(frame.choice.count, frame.choice.sh_degree);
+        ASSERT_GS_OK(gs_project_backward(frame.gaussians.get(), frame.choice.sh_degree_used, &frame.camera,
+                                         frame.splats.data(), second.data(), alone.get(), NULL, NULL));
+        expected = values_of(alone);
+    }
+    for (size_t k = 0; k < one.size(); k++) expected[k] = 2 * one[k] + expected[k];
+    const gs_lm_sight a = {frame.camera, frame.splats.data(), frame.moments.data()};
+    const gs_lm_sight sights[] = {a, {frame.camera, frame.splats.data(), second.data()}};
+    ASSERT_GS_OK(
+        gs_lm_gradients(frame.gaussians.get(), frame.choice.sh_degree_used, sights, 2, 0, sum.get(), NULL));
+    ASSERT_GS_OK(
+        gs_lm_gradients(frame.gaussians.get(), frame.choice.sh_degree_used, &a, 1, 1, sum.get(), NULL));
+    const std::vector<double> got = values_of(sum);
+    for (int group = 0; group < GROUPS; group++) {
+        std::vector<double> mine, wanted;
+        for (int64_t i = 0; i < frame.choice.count; i++) {
+            const GroupRange range = group_of(frame.scene.gaussians, i, group);
+            mine.insert(mine.end(), got.begin() + range.begin, got.begin() + range.begin + range.size);
+            wanted.insert(wanted.end(), expected.begin() + range.begin,
+                          expected.begin() + range.begin + range.size);
+        }
+        EXPECT_LE(relative_norm(mine, wanted), 1e-5) << group_name[group];
+    }
 }
 
 TEST_P(lm, backward_is_the_transpose_of_forward) {
@@ -489,12 +526,11 @@ TEST(lm_edges, bad_arguments_are_named) {
               GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("reduction"), std::string::npos) << gs_last_error();
     const device_gaussians other(31, 1), given(32, 1, true);
-    EXPECT_EQ(gs_lm_tangent(frame.gaussians.get(), 1, &frame.camera, frame.splats.data(), other.get(),
-                            frame.tangents.data(), NULL),
-              GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_lm_tangent(given.get(), 1, &frame.camera, frame.splats.data(), given.get(),
-                            frame.tangents.data(), NULL),
-              GS_INVALID_ARGUMENT);
+    const gs_lm_sight sight = {frame.camera, frame.splats.data(), frame.tangents.data()};
+    EXPECT_EQ(gs_lm_tangents(frame.gaussians.get(), 1, &sight, 1, other.get(), NULL), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_lm_tangents(frame.gaussians.get(), 1, &sight, 0, given.get(), NULL), GS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(gs_last_error()).find("GS_LM_SIGHTS"), std::string::npos) << gs_last_error();
+    EXPECT_EQ(gs_lm_tangents(given.get(), 1, &sight, 1, given.get(), NULL), GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("not parameters"), std::string::npos) << gs_last_error();
     gs_lm_cache cache = {};
     EXPECT_EQ(

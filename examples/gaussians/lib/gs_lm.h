@@ -9,9 +9,9 @@
 // One camera, after gs_project, gs_bin and gs_render, in colours C rather than residuals (a channel's two
 // residuals depend on nothing but its colour, so J = R C, R^T R is one weight a value, R^T F one number):
 //   gs_lm_weights       weight = diag(R^T R) and gradient = R^T F of every value of the picture
-//   gs_lm_tangent       a direction's derivative of every splat, and
+//   gs_lm_tangents      a direction's derivative of every splat, and
 //   gs_lm_forward       C times the direction, times the weight if wanted
-//   gs_render_backward, gs_project_backward    C^T times a picture
+//   gs_render_backward, gs_lm_gradients        C^T times a picture
 //   gs_lm_squares, gs_lm_add_diagonal          diag(C^T weight C); gs_lm_add_units, once for all cameras
 // The same products from a cache of all (pixel, splat) pairs that count:
 //   gs_lm_cache_begin, gs_lm_cache_fill, gs_lm_cached_forward, gs_lm_cached_weigh, gs_lm_cached_backward,
@@ -27,6 +27,7 @@ extern "C" {
 #endif
 
 enum {
+    GS_LM_SIGHTS = 8,          // cameras that gs_lm_tangents and gs_lm_gradients take at most
     GS_LM_TANGENT_STRIDE = 12, // floats from one splat's record of a direction's derivative to the next
     GS_LM_SQUARES = 31,        // sums of products that gs_lm_squares takes for a splat
     GS_LM_SQUARES_STRIDE = 32  // floats from one splat's record of them to the next
@@ -46,13 +47,25 @@ gs_status gs_lm_weights(const float *color, const uint8_t *target, int32_t width
                         gs_lm_objective objective, float epsilon, double *result, float *weight,
                         float *gradient, gs_stream stream);
 
-// tangents: [count][GS_LM_TANGENT_STRIDE], 16-byte aligned; of every splat that is not culled the derivative
+// A camera, what it sees of the Gaussians, and a record of each splat: GS_LM_TANGENT_STRIDE floats, as many
+// as moments have, 16-byte aligned.
+typedef struct gs_lm_sight {
+    gs_camera camera;
+    const gs_splat *splats; // [count]
+    float *records;         // [count][GS_LM_TANGENT_STRIDE]
+} gs_lm_sight;
+
+// Writes the records of 1 <= views <= GS_LM_SIGHTS cameras: of every splat that is not culled the derivative
 // along `direction` (of the shape of gaussians): of its colour (3), then the six coefficients of 1, e0, e1,
 // e0^2, e0 e1, e1^2 in the derivative of log alpha; e by gs_splat.whiten. Those of culled splats are not
-// written. Cost: as of gs_project_backward.
-gs_status gs_lm_tangent(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
-                        const gs_splat *splats, const gs_gaussians *direction, float *tangents,
-                        gs_stream stream);
+// written. Cost: Gaussians and direction are read once for all the cameras.
+gs_status gs_lm_tangents(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_sight *sights,
+                         int views, const gs_gaussians *direction, gs_stream stream);
+
+// The transpose: gradients (of the shape of gaussians), from moments of gs_render_backward as the records,
+// summed over the cameras; added to what is there if add is not 0. Agrees with gs_project_backward.
+gs_status gs_lm_gradients(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_sight *sights,
+                          int views, int add, const gs_gaussians *gradients, gs_stream stream);
 
 // change: [3][height][width], the derivative of the picture that gs_render left along the direction of the
 // tangents; times weight unless that is NULL. Cost: that of gs_render, and a tangent a splat.

@@ -14,6 +14,19 @@ struct move {
     float mean[3], log_scale[3], quaternion[4];
 };
 
+// A unit of the k-th of these ten.
+__device__ __forceinline__ move unit_move(int k) {
+    move m = {};
+    DISTWAR_UNROLL
+    for (int j = 0; j < 3; j++) {
+        m.mean[j] = k == j ? 1.0f : 0.0f;
+        m.log_scale[j] = k == 3 + j ? 1.0f : 0.0f;
+    }
+    DISTWAR_UNROLL
+    for (int j = 0; j < 4; j++) m.quaternion[j] = k == 6 + j ? 1.0f : 0.0f;
+    return m;
+}
+
 // Of the derivative of log alpha: the coefficients of e0, e1, e0^2, e0 e1, e1^2.
 struct footprint_tangent {
     float by[5];
@@ -30,8 +43,9 @@ __device__ void rotation_tangent(const float q[4], const float t[4], float out[3
     out[2][0] = 2 * (xz - wy), out[2][1] = 2 * (yz + wx), out[2][2] = -2 * (xx + yy);
 }
 
-__device__ footprint_tangent tangent_of(const gs_camera &camera, const gs_splat &splat, const linear_view &v,
-                                        const footprint &f, const move &along) {
+__device__ __forceinline__ footprint_tangent tangent_of(const gs_camera &camera, const gs_splat &splat,
+                                                        const linear_view &v, const footprint &f,
+                                                        const move &along) {
     const float *r = camera.rotation, z = v.p[2];
     float point[3], unit[4], turn[3][3];
     for (int row = 0; row < 3; row++)
@@ -70,8 +84,16 @@ __device__ footprint_tangent tangent_of(const gs_camera &camera, const gs_splat 
              0.5f * s * (w0 * sx + w1 * sy), s * w2 * sy, 0.5f * s * w2 * w2 * yy}};
 }
 
+// How the direction of view turns as the mean moves.
+__device__ __forceinline__ void turn_of(const float view[3], float distance, const float mean[3],
+                                        float turn[3]) {
+    const float radial = view[0] * mean[0] + view[1] * mean[1] + view[2] * mean[2];
+    for (int k = 0; k < 3; k++) turn[k] = (mean[k] - view[k] * radial) / distance;
+}
+
 // The derivative of sh_basis at r along t.
-__device__ void sh_basis_tangent(int degree, const float r[3], const float t[3], float out[16]) {
+__device__ __forceinline__ void sh_basis_tangent(int degree, const float r[3], const float t[3],
+                                                 float out[16]) {
     const float x = r[0], y = r[1], z = r[2];
     for (int k = 0; k < 16; k++) out[k] = 0;
     if (degree < 1) return;
@@ -101,8 +123,7 @@ __device__ void sh_basis_tangent(int degree, const float r[3], const float t[3],
 __device__ void add_color_tangent(const float *sh, int degree, const float view[3], float distance,
                                   const float mean[3], float color[3]) {
     float turn[3], basis[16];
-    const float radial = view[0] * mean[0] + view[1] * mean[1] + view[2] * mean[2];
-    for (int k = 0; k < 3; k++) turn[k] = (mean[k] - view[k] * radial) / distance;
+    turn_of(view, distance, mean, turn);
     sh_basis_tangent(degree, view, turn, basis);
     DISTWAR_UNROLL
     for (int k = 1; k < 16; k++) {
@@ -111,38 +132,142 @@ __device__ void add_color_tangent(const float *sh, int degree, const float view[
     }
 }
 
+// What several cameras see, by value to a kernel.
+struct sights {
+    gs_lm_sight of[GS_LM_SIGHTS];
+};
+
+// A Gaussian's coefficients, zeros beyond those that there are; all reads are under way together.
+__device__ __forceinline__ void load_sh(const float *sh, int64_t i, int values, float out[48]) {
+    const float *row = sh + i * values;
+    DISTWAR_UNROLL
+    for (int k = 0; k < 48; k += 4) {
+        if (values % 4 == 0) { // every row is aligned to 16 bytes
+            const float4 four =
+                k < values ? *reinterpret_cast<const float4 *>(row + k) : make_float4(0, 0, 0, 0);
+            out[k] = four.x, out[k + 1] = four.y, out[k + 2] = four.z, out[k + 3] = four.w;
+        } else {
+            DISTWAR_UNROLL
+            for (int e = 0; e < 4; e++) out[k + e] = k + e < values ? row[k + e] : 0;
+        }
+    }
+}
+
+// Those beyond the degree are 0.
+__device__ __forceinline__ void whole_sh_basis(int degree, const float view[3], float out[16]) {
+    DISTWAR_UNROLL
+    for (int k = 0; k < 16; k++) out[k] = 0;
+    sh_basis(degree, view, out);
+}
+
 __global__ void __launch_bounds__(project_block)
-    tangent_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
-                   gs_gaussians direction, float *tangents) {
+    tangents_kernel(gs_gaussians gaussians, int degree, sights seen, int views, gs_gaussians direction) {
     const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
     if (i >= gaussians.count) return;
-    const gs_splat splat = splats[i];
-    if (splat.depth == 0) return;
 
     move along;
     for (int k = 0; k < 3; k++) along.mean[k] = direction.mean[3 * i + k];
     for (int k = 0; k < 3; k++) along.log_scale[k] = direction.log_scale[3 * i + k];
     for (int k = 0; k < 4; k++) along.quaternion[k] = direction.quaternion[4 * i + k];
-    const linear_view v = view_of(gaussians, camera, i);
-    const footprint_tangent t = tangent_of(camera, splat, v, trace_footprint(gaussians, camera, v, i), along);
-
-    const int64_t first = i * sh_coefficients(gaussians.sh_degree) * 3;
-    float view[3], basis[16], color[3] = {0, 0, 0};
-    const float distance = view_direction(gaussians.mean + 3 * i, camera, view);
-    add_color_tangent(gaussians.sh + first, degree, view, distance, along.mean, color);
-    sh_basis(degree, view, basis);
-    DISTWAR_UNROLL
-    for (int k = 0; k < 16; k++) {
-        if (k >= sh_coefficients(degree)) break;
-        for (int c = 0; c < 3; c++) color[c] = fmaf(basis[k], direction.sh[first + 3 * k + c], color[c]);
-    }
-    for (int c = 0; c < 3; c++)
-        if (!(splat.color[c] > 0)) color[c] = 0;
     const float by_opacity = (1 - sigmoid(gaussians.opacity_logit[i])) * direction.opacity_logit[i];
-    float4 *out = reinterpret_cast<float4 *>(tangents + i * GS_LM_TANGENT_STRIDE);
-    out[0] = make_float4(color[0], color[1], color[2], by_opacity);
-    out[1] = make_float4(t.by[0], t.by[1], t.by[2], t.by[3]);
-    out[2] = make_float4(t.by[4], 0, 0, 0);
+    const int values = 3 * sh_coefficients(gaussians.sh_degree);
+    float sh[48], sh_direction[48];
+    load_sh(gaussians.sh, i, values, sh);
+    load_sh(direction.sh, i, values, sh_direction);
+    for (int n = 0; n < views; n++) {
+        const gs_camera &camera = seen.of[n].camera;
+        const gs_splat splat = seen.of[n].splats[i];
+        if (splat.depth == 0) continue;
+        const linear_view v = view_of(gaussians, camera, i);
+        const footprint_tangent t =
+            tangent_of(camera, splat, v, trace_footprint(gaussians, camera, v, i), along);
+        float view[3], turn[3], basis[16], basis_change[16], color[3] = {0, 0, 0};
+        const float distance = view_direction(gaussians.mean + 3 * i, camera, view);
+        turn_of(view, distance, along.mean, turn);
+        whole_sh_basis(degree, view, basis);
+        sh_basis_tangent(degree, view, turn, basis_change);
+        DISTWAR_UNROLL
+        for (int k = 0; k < 48; k++)
+            color[k % 3] =
+                fmaf(basis[k / 3], sh_direction[k], fmaf(basis_change[k / 3], sh[k], color[k % 3]));
+        for (int c = 0; c < 3; c++)
+            if (!(splat.color[c] > 0)) color[c] = 0;
+        float4 *out = reinterpret_cast<float4 *>(seen.of[n].records + i * GS_LM_TANGENT_STRIDE);
+        out[0] = make_float4(color[0], color[1], color[2], by_opacity);
+        out[1] = make_float4(t.by[0], t.by[1], t.by[2], t.by[3]);
+        out[2] = make_float4(t.by[4], 0, 0, 0);
+    }
+}
+
+__device__ void put(float *to, bool add, float value) {
+    *to = add ? *to + value : value;
+}
+
+// The transpose of tangents_kernel, by the same derivatives: a parameter's gradient is the moments times what
+// a unit of it does.
+__global__ void __launch_bounds__(project_block)
+    gradients_kernel(gs_gaussians gaussians, int degree, sights seen, int views, bool add,
+                     gs_gaussians gradients) {
+    const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
+    if (i >= gaussians.count) return;
+    const int values = 3 * sh_coefficients(gaussians.sh_degree);
+    float sh[48], by_sh[48] = {}, by_shape[10] = {}, by_opacity = 0;
+    load_sh(gaussians.sh, i, values, sh);
+    for (int n = 0; n < views; n++) {
+        const gs_camera &camera = seen.of[n].camera;
+        const gs_splat splat = seen.of[n].splats[i];
+        if (splat.depth == 0) continue;
+        const float4 *record = reinterpret_cast<const float4 *>(seen.of[n].records + i * GS_MOMENTS_STRIDE);
+        const float4 first = record[0], second = record[1], third = record[2];
+        const float moments[5] = {second.x, second.y, second.z, second.w, third.x};
+        const float color[3] = {splat.color[0] > 0 ? first.x : 0, splat.color[1] > 0 ? first.y : 0,
+                                splat.color[2] > 0 ? first.z : 0};
+        by_opacity += first.w;
+
+        const linear_view v = view_of(gaussians, camera, i);
+        const footprint f = trace_footprint(gaussians, camera, v, i);
+        DISTWAR_UNROLL
+        for (int k = 0; k < 10; k++) {
+            const footprint_tangent t = tangent_of(camera, splat, v, f, unit_move(k));
+            DISTWAR_UNROLL
+            for (int j = 0; j < 5; j++) by_shape[k] = fmaf(moments[j], t.by[j], by_shape[k]);
+        }
+        float view[3], basis[16], by_basis[16] = {};
+        const float distance = view_direction(gaussians.mean + 3 * i, camera, view);
+        whole_sh_basis(degree, view, basis);
+        DISTWAR_UNROLL
+        for (int k = 0; k < 48; k++) {
+            by_sh[k] = fmaf(basis[k / 3], color[k % 3], by_sh[k]);
+            by_basis[k / 3] = fmaf(color[k % 3], sh[k], by_basis[k / 3]);
+        }
+        DISTWAR_UNROLL
+        for (int k = 0; k < 3; k++) {
+            float turn[3], basis_change[16];
+            turn_of(view, distance, unit_move(k).mean, turn);
+            sh_basis_tangent(degree, view, turn, basis_change);
+            DISTWAR_UNROLL
+            for (int j = 1; j < 16; j++) by_shape[k] = fmaf(by_basis[j], basis_change[j], by_shape[k]);
+        }
+    }
+    for (int k = 0; k < 3; k++) put(gradients.mean + 3 * i + k, add, by_shape[k]);
+    for (int k = 0; k < 3; k++) put(gradients.log_scale + 3 * i + k, add, by_shape[3 + k]);
+    for (int k = 0; k < 4; k++) put(gradients.quaternion + 4 * i + k, add, by_shape[6 + k]);
+    put(gradients.opacity_logit + i, add, by_opacity * (1 - sigmoid(gaussians.opacity_logit[i])));
+    float *row = gradients.sh + i * values;
+    DISTWAR_UNROLL
+    for (int k = 0; k < 48; k += 4) {
+        if (k >= values) break;
+        if (values % 4 == 0) {
+            float4 *to = reinterpret_cast<float4 *>(row + k);
+            const float4 before = add ? *to : make_float4(0, 0, 0, 0);
+            *to = make_float4(before.x + by_sh[k], before.y + by_sh[k + 1], before.z + by_sh[k + 2],
+                              before.w + by_sh[k + 3]);
+        } else {
+            DISTWAR_UNROLL
+            for (int e = 0; e < 4; e++)
+                if (k + e < values) put(row + k + e, add, by_sh[k + e]);
+        }
+    }
 }
 
 // Sum of weight (color change + change of log alpha)^2, from the sums of products. Never negative but for
@@ -252,19 +377,46 @@ gs_status check(const char *function, const gs_gaussians *gaussians, int sh_degr
     return GS_OK;
 }
 
+gs_status check_sights(const char *function, const gs_gaussians *gaussians, int sh_degree_used,
+                       const gs_lm_sight *sights_seen, int views, const gs_gaussians *other, gs_gaussians *in,
+                       int *degree, sights *seen) {
+    GS_REQUIRE_OF(function, sights_seen && views >= 1 && views <= GS_LM_SIGHTS,
+                  "from one to GS_LM_SIGHTS sights must be given");
+    for (int n = 0; n < views; n++) {
+        const gs_status status = check(function, gaussians, sh_degree_used, &sights_seen[n].camera,
+                                       sights_seen[n].splats, other, in, degree);
+        if (status != GS_OK) return status;
+        GS_REQUIRE_OF(function, in->count == 0 || sights_seen[n].records, "records must be given");
+        seen->of[n] = sights_seen[n];
+    }
+    return GS_OK;
+}
+
 } // namespace
 
-gs_status gs_lm_tangent(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
-                        const gs_splat *splats, const gs_gaussians *direction, float *tangents,
-                        gs_stream stream) {
+gs_status gs_lm_tangents(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_sight *sights_seen,
+                         int views, const gs_gaussians *direction, gs_stream stream) {
     gs_gaussians in = {};
+    sights seen = {};
     int degree = 0;
     const gs_status status =
-        check(__func__, gaussians, sh_degree_used, camera, splats, direction, &in, &degree);
+        check_sights(__func__, gaussians, sh_degree_used, sights_seen, views, direction, &in, &degree, &seen);
     if (status != GS_OK) return status;
-    GS_REQUIRE(in.count == 0 || tangents, "tangents must be given");
-    GS_CUDA(launch(stream, blocks_for(in.count, project_block), project_block, tangent_kernel, in, degree,
-                   *camera, splats, *direction, tangents));
+    GS_CUDA(launch(stream, blocks_for(in.count, project_block), project_block, tangents_kernel, in, degree,
+                   seen, views, *direction));
+    return GS_OK;
+}
+
+gs_status gs_lm_gradients(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_sight *sights_seen,
+                          int views, int add, const gs_gaussians *gradients, gs_stream stream) {
+    gs_gaussians in = {};
+    sights seen = {};
+    int degree = 0;
+    const gs_status status =
+        check_sights(__func__, gaussians, sh_degree_used, sights_seen, views, gradients, &in, &degree, &seen);
+    if (status != GS_OK) return status;
+    GS_CUDA(launch(stream, blocks_for(in.count, project_block), project_block, gradients_kernel, in, degree,
+                   seen, views, add != 0, *gradients));
     return GS_OK;
 }
 

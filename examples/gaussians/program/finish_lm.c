@@ -25,11 +25,10 @@ typedef struct solver {
     lm_arena arena;
     gs_gaussians vectors[VECTORS]; // RIGHT: minus the gradient, of all the step's images; RESIDUAL is also
                                    // what a step can go back to, once it is solved
-    gs_gaussians scratch;
-    int64_t values;          // of a vector, padding included
-    double *scalars, *model; // device; model: RIGHT^T UPDATE and |J UPDATE|^2
-    size_t *order;           // a permutation of the views
-    lm_view *open;           // [batch]: views of the subset being solved
+    int64_t values;                // of a vector, padding included
+    double *scalars, *model;       // device; model: RIGHT^T UPDATE and |J UPDATE|^2
+    size_t *order;                 // a permutation of the views
+    lm_view *open;                 // [batch]: views of the subset being solved
     double damping;
     double resident_model[2];
     size_t most_bytes;
@@ -61,13 +60,12 @@ static bool solver_open(solver *s, fault *why) {
     s->values = (int64_t)(device_gaussians_bytes(g->count, g->sh_degree) / sizeof(float));
     const int vectors = vectors_of(settings);
     for (int i = 0; i < vectors; i++) s->vectors[i] = device_gaussians_allocate(g->count, g->sh_degree);
-    s->scratch = device_gaussians_allocate(g->count, g->sh_degree);
     s->scalars = device_allocate((2 * (size_t)settings->pcg_iterations + 1) * sizeof(double));
     s->model = device_allocate(2 * sizeof(double));
     s->order = calloc(s->view_count, sizeof *s->order);
     s->open = calloc((size_t)min_of(settings->batch, (int64_t)s->view_count), sizeof *s->open);
     if (!s->order || !s->open) return fail(why, "no memory for %zu views", s->view_count);
-    const size_t fixed = (size_t)(vectors + 1) * (size_t)s->values * sizeof(float);
+    const size_t fixed = (size_t)vectors * (size_t)s->values * sizeof(float);
     if (settings->memory) {
         // What grows is the lists of pairs; every view is looked at once, and steps may add some.
         for (size_t i = 0; i < s->view_count; i++) {
@@ -86,7 +84,6 @@ static bool solver_open(solver *s, fault *why) {
 
 static void solver_close(solver *s) {
     for (int i = 0; i < VECTORS; i++) device_gaussians_free(&s->vectors[i]);
-    device_gaussians_free(&s->scratch);
     device_free(s->scalars);
     device_free(s->model);
     lm_scene_close(&s->scene);
@@ -99,7 +96,7 @@ static void solver_close(solver *s) {
 static void note_memory(solver *s) {
     const int vectors = vectors_of(s->settings);
     const size_t bytes =
-        (size_t)(vectors + 1) * (size_t)s->values * sizeof(float) + lm_scene_bytes(&s->scene) + s->arena.held;
+        (size_t)vectors * (size_t)s->values * sizeof(float) + lm_scene_bytes(&s->scene) + s->arena.held;
     if (bytes > s->most_bytes) s->most_bytes = bytes;
 }
 
@@ -143,24 +140,13 @@ static size_t open_subset(solver *s, size_t first, size_t most, bool with_gradie
     for (; opened < most; opened++) {
         double one;
         if (!lm_view_open(&s->open[opened], &s->scene, &s->views[s->order[first + opened]], &s->arena, &one,
-                          with_gradient ? &s->scratch : NULL))
+                          with_gradient ? &s->vectors[RESIDUAL] : NULL))
             break;
         *objective += one;
-        if (!with_gradient) continue;
-        GS_CHECK(gs_lm_add(flat(s, RESIDUAL), -1, s->scratch.mean, s->values, NULL));
-        lm_clock_mark(&s->clock, LM_SUM);
     }
+    if (with_gradient) GS_CHECK(gs_lm_add(flat(s, RESIDUAL), -2, flat(s, RESIDUAL), s->values, NULL));
     note_memory(s);
     return opened;
-}
-
-// to += from, or = for the first.
-static void accumulate(const solver *s, int to, bool first) {
-    if (first)
-        DEVICE_CHECK(cudaMemcpyAsync(flat(s, to), s->scratch.mean, (size_t)s->values * sizeof(float),
-                                     cudaMemcpyDeviceToDevice, NULL));
-    else
-        GS_CHECK(gs_lm_add(flat(s, to), 1, s->scratch.mean, s->values, NULL));
 }
 
 // UPDATE becomes the solution of the open views' normal equations, with RESIDUAL on their right-hand side;
@@ -177,11 +163,7 @@ static void solve(solver *s, size_t views) {
                              flat(s, RESIDUAL), flat(s, DIRECTION), s->scalars, NULL));
     lm_clock_mark(clock, LM_SOLVER);
     for (int k = 0; k < iterations; k++) {
-        for (size_t i = 0; i < views; i++) {
-            lm_view_product(&s->open[i], &s->scene, &s->vectors[DIRECTION], &s->scratch);
-            accumulate(s, PRODUCT, i == 0);
-            lm_clock_mark(clock, LM_SUM);
-        }
+        lm_views_product(s->open, views, &s->scene, &s->vectors[DIRECTION], &s->vectors[PRODUCT]);
         GS_CHECK(gs_lm_pcg_step(flat(s, DIAGONAL), (float)s->damping, s->values, k, flat(s, PRODUCT),
                                 flat(s, UPDATE), flat(s, RESIDUAL), flat(s, DIRECTION), s->scalars, NULL));
         lm_clock_mark(clock, LM_SOLVER);
@@ -189,8 +171,7 @@ static void solve(solver *s, size_t views) {
 }
 
 static void add_curvature(solver *s, size_t views) {
-    for (size_t i = 0; i < views; i++)
-        lm_view_add_curvature(&s->open[i], &s->scene, &s->vectors[UPDATE], &s->model[1]);
+    lm_views_add_curvature(s->open, views, &s->scene, &s->vectors[UPDATE], &s->model[1]);
 }
 
 // Solves every subset of the step's images; UPDATE becomes the step. report: images, subsets, before.

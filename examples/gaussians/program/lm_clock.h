@@ -13,8 +13,7 @@ typedef enum lm_part {
     LM_DIAGONAL,   // diag(J^T J)
     LM_FORWARD,    // J p: through the projection and the blend
     LM_BACKWARD,   // J^T u: from pixels to splats
-    LM_PROJECTION, // J^T u: from splats to parameters
-    LM_SUM,        // J^T u: over the images
+    LM_PROJECTION, // J^T u: from splats to parameters and over the images
     LM_SOLVER,     // conjugate gradients
     LM_PARTS
 } lm_part;

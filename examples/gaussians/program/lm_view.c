@@ -7,10 +7,16 @@ static size_t pixels_of(const gs_camera *camera) {
     return (size_t)camera->width * (size_t)camera->height;
 }
 
+// Of the n-th of the views that are worked on together.
+static float *records(lm_scene *s, size_t n) {
+    const size_t values = (size_t)s->gaussians->count * GS_LM_TANGENT_STRIDE;
+    return (float *)device_buffer_reserve(&s->records, GS_LM_SIGHTS * values * sizeof(float)) + n * values;
+}
+
 void lm_scene_close(lm_scene *s) {
-    device_buffer *const all[] = {&s->bin,           &s->color,    &s->change, &s->tangents,
-                                  &s->moments,       &s->squares,  &s->cache,  &s->splats,
-                                  &s->transmittance, &s->consumed, &s->result, &s->loss};
+    device_buffer *const all[] = {&s->bin,      &s->color,  &s->change, &s->records,
+                                  &s->squares,  &s->cache,  &s->splats, &s->transmittance,
+                                  &s->consumed, &s->result, &s->loss};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_free(all[i]);
 }
 
@@ -25,17 +31,16 @@ void lm_scene_reserve(lm_scene *s, const gs_camera *camera) {
     device_buffer_reserve(&s->change, 4 * pixels * sizeof(float));
     device_buffer_reserve(&s->loss, loss);
     device_buffer_reserve(&s->splats, count * sizeof(gs_splat));
-    device_buffer_reserve(&s->tangents, count * GS_LM_TANGENT_STRIDE * sizeof(float));
-    device_buffer_reserve(&s->moments, count * GS_MOMENTS_STRIDE * sizeof(float));
+    records(s, GS_LM_SIGHTS - 1);
     device_buffer_reserve(&s->squares, count * GS_LM_SQUARES_STRIDE * sizeof(float));
     device_buffer_reserve(&s->cache, s->form == LM_CACHED ? cache : 0);
     device_buffer_reserve(&s->result, 3 * sizeof(double));
 }
 
 size_t lm_scene_bytes(const lm_scene *s) {
-    return s->bin.bytes + s->color.bytes + s->change.bytes + s->tangents.bytes + s->moments.bytes +
-           s->squares.bytes + s->cache.bytes + s->splats.bytes + s->transmittance.bytes + s->consumed.bytes +
-           s->result.bytes + s->loss.bytes;
+    return s->bin.bytes + s->color.bytes + s->change.bytes + s->records.bytes + s->squares.bytes +
+           s->cache.bytes + s->splats.bytes + s->transmittance.bytes + s->consumed.bytes + s->result.bytes +
+           s->loss.bytes;
 }
 
 // Projects, bins and renders: lists point into the scene's workspace.
@@ -119,21 +124,21 @@ static bool build_cache(lm_view *v, lm_scene *s, lm_arena *arena) {
     return true;
 }
 
-static float *moments_of(lm_scene *s) {
-    return device_buffer_reserve(&s->moments,
-                                 (size_t)s->gaussians->count * GS_MOMENTS_STRIDE * sizeof(float));
+static gs_lm_sight sight_of(const lm_view *v, lm_scene *s, size_t n) {
+    return (gs_lm_sight){v->target->camera, v->splats, records(s, n)};
 }
 
-static void blend_backward(const lm_view *v, lm_scene *s, const float *picture) {
+// Leaves moments in place n of the records.
+static void blend_backward(const lm_view *v, lm_scene *s, size_t n, const float *picture) {
     GS_CHECK(gs_render_backward(v->splats, s->gaussians->count, &v->lists, v->target->camera.width,
                                 v->target->camera.height, s->background, &v->image, picture, NULL,
-                                s->reduction, s->threshold, moments_of(s), NULL));
+                                s->reduction, s->threshold, records(s, n), NULL));
     lm_clock_mark(s->clock, LM_BACKWARD);
 }
 
-static void project_backward(const lm_view *v, lm_scene *s, const gs_gaussians *product) {
-    GS_CHECK(gs_project_backward(s->gaussians, s->gaussians->sh_degree, &v->target->camera, v->splats,
-                                 moments_of(s), product, NULL, NULL));
+static void project_backward(const gs_lm_sight *sights, size_t count, lm_scene *s, bool add,
+                             const gs_gaussians *product) {
+    GS_CHECK(gs_lm_gradients(s->gaussians, s->gaussians->sh_degree, sights, (int)count, add, product, NULL));
     lm_clock_mark(s->clock, LM_PROJECTION);
 }
 
@@ -163,8 +168,9 @@ static bool open_in(lm_view *v, lm_scene *s, lm_arena *arena, double *objective,
     if (!gradient) return true;
     if (s->objective == GS_LM_L1_SSIM && !s->centre_only)
         replace_gradient(s, v->target, v->image.color, by_pixel);
-    blend_backward(v, s, by_pixel);
-    project_backward(v, s, gradient);
+    blend_backward(v, s, 0, by_pixel);
+    const gs_lm_sight sight = sight_of(v, s, 0);
+    project_backward(&sight, 1, s, true, gradient);
     return true;
 }
 
@@ -192,12 +198,12 @@ void lm_view_add_diagonal(const lm_view *v, lm_scene *s, const gs_gaussians *dia
     lm_clock_mark(s->clock, LM_DIAGONAL);
 }
 
-static const float *tangents_along(const lm_view *v, lm_scene *s, const gs_gaussians *direction) {
-    float *tangents = device_buffer_reserve(&s->tangents, (size_t)s->gaussians->count * GS_LM_TANGENT_STRIDE *
-                                                              sizeof(float));
-    GS_CHECK(gs_lm_tangent(s->gaussians, s->gaussians->sh_degree, &v->target->camera, v->splats, direction,
-                           tangents, NULL));
-    return tangents;
+// Fills in the sights of these views, at most GS_LM_SIGHTS.
+static void tangents_along(const lm_view *views, size_t count, lm_scene *s, const gs_gaussians *direction,
+                           gs_lm_sight *sights) {
+    for (size_t n = 0; n < count; n++) sights[n] = sight_of(&views[n], s, n);
+    GS_CHECK(gs_lm_tangents(s->gaussians, s->gaussians->sh_degree, sights, (int)count, direction, NULL));
+    lm_clock_mark(s->clock, LM_FORWARD);
 }
 
 // [3][height][width]
@@ -221,22 +227,47 @@ static float *cached_forward(const lm_view *v, lm_scene *s, const float *tangent
     return change;
 }
 
-void lm_view_product(const lm_view *v, lm_scene *s, const gs_gaussians *direction,
-                     const gs_gaussians *product) {
-    const float *tangents = tangents_along(v, s, direction);
+// J^T J direction of one view, from the tangents in place n of the records to the moments in the same place.
+static void multiply(const lm_view *v, lm_scene *s, size_t n) {
+    const float *tangents = records(s, n);
     if (s->form == LM_CACHED) {
         const float *change = cached_forward(v, s, tangents);
         GS_CHECK(gs_lm_cached_backward(v->splats, s->gaussians->count, &v->cached, v->target->camera.width,
-                                       change, s->reduction, s->threshold, moments_of(s), NULL));
+                                       change, s->reduction, s->threshold, records(s, n), NULL));
         lm_clock_mark(s->clock, LM_BACKWARD);
     } else {
-        blend_backward(v, s, forward(v, s, tangents, v->weight));
+        blend_backward(v, s, n, forward(v, s, tangents, v->weight));
     }
-    project_backward(v, s, product);
 }
 
-void lm_view_add_curvature(const lm_view *v, lm_scene *s, const gs_gaussians *direction, double *sum) {
-    const float *change = forward(v, s, tangents_along(v, s, direction), NULL);
-    GS_CHECK(gs_lm_add_dot(v->weight, change, change, 3 * (int64_t)pixels_of(&v->target->camera), sum, NULL));
+static size_t together(size_t count, size_t first) {
+    return count - first < GS_LM_SIGHTS ? count - first : GS_LM_SIGHTS;
+}
+
+void lm_views_product(const lm_view *views, size_t count, lm_scene *s, const gs_gaussians *direction,
+                      const gs_gaussians *product) {
+    for (size_t first = 0, n; first < count; first += n) {
+        gs_lm_sight sights[GS_LM_SIGHTS];
+        n = together(count, first);
+        tangents_along(views + first, n, s, direction, sights);
+        for (size_t i = 0; i < n; i++) multiply(&views[first + i], s, i);
+        project_backward(sights, n, s, first > 0, product);
+    }
+}
+
+static void add_curvature(const lm_view *v, lm_scene *s, size_t n, double *sum) {
+    const float *change = forward(v, s, records(s, n), NULL);
+    const int64_t values = 3 * (int64_t)pixels_of(&v->target->camera);
+    GS_CHECK(gs_lm_add_dot(v->weight, change, change, values, sum, NULL));
     lm_clock_mark(s->clock, LM_FORWARD);
+}
+
+void lm_views_add_curvature(const lm_view *views, size_t count, lm_scene *s, const gs_gaussians *direction,
+                            double *sum) {
+    for (size_t first = 0, n; first < count; first += n) {
+        gs_lm_sight sights[GS_LM_SIGHTS];
+        n = together(count, first);
+        tangents_along(views + first, n, s, direction, sights);
+        for (size_t i = 0; i < n; i++) add_curvature(&views[first + i], s, i, sum);
+    }
 }

@@ -28,8 +28,7 @@ typedef struct lm_scene {
     lm_form form;
     lm_clock *clock;
     int64_t pair_capacity;
-    device_buffer bin, color, change, tangents, moments, squares, cache, splats, transmittance, consumed,
-        result, loss;
+    device_buffer bin, color, change, records, squares, cache, splats, transmittance, consumed, result, loss;
 } lm_scene;
 
 typedef struct lm_view {
@@ -51,15 +50,16 @@ double lm_picture_objective(lm_scene *scene, const target_view *target);
 
 // Renders the view and keeps in the arena what products need: 32 bytes a pixel, its splats and its lists, and
 // the cache where there is one. False if the arena has no room for it: then it is as before. *objective: the
-// sum of squared residuals; *gradient, unless NULL: half of its gradient, by pixels not kept.
+// sum of squared residuals. To *gradient, unless NULL, half of its gradient is added.
 bool lm_view_open(lm_view *view, lm_scene *scene, const target_view *target, lm_arena *arena,
                   double *objective, const gs_gaussians *gradient);
 // diagonal += diag(J^T J)
 void lm_view_add_diagonal(const lm_view *view, lm_scene *scene, const gs_gaussians *diagonal);
-// product = J^T J direction
-void lm_view_product(const lm_view *view, lm_scene *scene, const gs_gaussians *direction,
-                     const gs_gaussians *product);
-// *sum += |J direction|^2; on the device.
-void lm_view_add_curvature(const lm_view *view, lm_scene *scene, const gs_gaussians *direction, double *sum);
+// product = the sum of J^T J direction over the views
+void lm_views_product(const lm_view *views, size_t count, lm_scene *scene, const gs_gaussians *direction,
+                      const gs_gaussians *product);
+// *sum += |J direction|^2 of all views; on the device.
+void lm_views_add_curvature(const lm_view *views, size_t count, lm_scene *scene,
+                            const gs_gaussians *direction, double *sum);
 
 #endif
