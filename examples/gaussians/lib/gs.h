@@ -12,10 +12,10 @@
 // Rules that hold for every call:
 // - Pointers inside the structs are device pointers (with the "simt" backend: plain host pointers), owned by
 //   the caller, aligned to 16 bytes unless said otherwise. Structs are passed by host pointer and copied.
-// - Work is queued on `stream` (a cudaStream_t, or NULL) and the call returns at once; gs_bin, and so
-//   gs_forward, alone waits for the stream, once, to read the number of pairs.
+// - Work is queued on `stream` (a cudaStream_t, or NULL) and the call returns at once. Three wait for the
+//   stream, once, to read a number: gs_bin, and so gs_forward; gs_density_plan_step; gs_lm_cache_begin.
 // - Nothing is allocated. Sizes are asked first (gs_*_workspace), the memory comes from the caller.
-// - Outputs are overwritten, never added to.
+// - Outputs are overwritten. What a call adds to or changes in place, it says.
 // - The return value is GS_OK or says what failed; gs_last_error() then has the text. After a failure outputs
 //   are unspecified, unless the call says otherwise.
 // - Structs may grow at their end: begin them as {0}, so that what you do not know of is not asked for.
@@ -277,8 +277,8 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
 // Density control: which Gaussians to have. After each step gs_density_accumulate adds to what the other
 // calls go by, `density`, [count][2] floats, zeros to begin with: the sum of |mean2d_gradient| over the views
 // that saw a Gaussian (radius > 0, see gs_radii), and their number. Then, now and then, one of two ways:
-// - gs_density_plan, then gs_density_move of the parameters and of each of Adam's moments into other memory
-//   (Kerbl et al. 2023: prune, clone, split), and gs_opacity_reset;
+// - gs_density_plan_step, then gs_density_move of the parameters and of each of Adam's moments into other
+//   memory (Kerbl et al. 2023: prune, clone, split), and gs_opacity_reset;
 // - gs_relocate, in place, and after every step gs_density_noise, before it gs_density_penalty (Kheradmand et
 //   al. 2024: MCMC).
 // Results do not depend on the order in which threads run. docs/math.md section 9.
