@@ -10,8 +10,8 @@ GPU := $(shell command -v nvcc >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 
 demo: PRESET ?= $(GPU)
 demo: packages
 	@echo "building for $(PRESET)"
-	@cmake --preset $(PRESET) >build.log 2>&1 || { cat build.log; exit 1; }
-	@cmake --build --preset $(PRESET) --target splat -j $(JOBS) >build.log 2>&1 || { cat build.log; exit 1; }
+	@cmake --preset $(PRESET) >build.log 2>&1 || { cat build.log; rm build.log; exit 1; }
+	@cmake --build --preset $(PRESET) --target splat -j $(JOBS) >build.log 2>&1 || { cat build.log; rm build.log; exit 1; }
 	@rm build.log
 	build/$(PRESET)/bin/splat demo -o demo
 
