@@ -178,8 +178,8 @@ TEST(lm_view, keeps_what_products_need_while_others_are_opened) {
     }
 }
 
-// Its weights (12), its colours (12), what is left of the light behind all (4) and where that was (4).
-TEST(lm_view, keeps_32_bytes_a_pixel) {
+// Its metric (24), its colours (12), what is left of the light behind all (4) and where that was (4).
+TEST(lm_view, keeps_44_bytes_a_pixel) {
     problem p;
     opened_views views(p, LM_FREE);
     const auto piece = [](size_t bytes) { return (bytes + 255) / 256 * 256; };
@@ -189,7 +189,7 @@ TEST(lm_view, keeps_32_bytes_a_pixel) {
         views.open(p, i);
         const gs_lists &lists = views.opened[i].lists;
         ASSERT_EQ(size_t(lists.tiles_x * lists.tiles_y), tiles);
-        expected += 2 * piece(12 * pixels) + 2 * piece(4 * pixels) + piece(60 * sizeof(gs_splat)) +
+        expected += 3 * piece(12 * pixels) + 2 * piece(4 * pixels) + piece(60 * sizeof(gs_splat)) +
                     piece((tiles + 1) * sizeof(int64_t)) + piece(size_t(lists.pairs) * sizeof(uint32_t)) +
                     (lists.tile_order ? piece(tiles * sizeof(uint32_t)) : 0);
         EXPECT_EQ(views.arena.taken, expected) << i;

@@ -133,6 +133,79 @@ TEST_P(lm, weights_are_the_squared_slopes_of_the_residuals) {
     }
 }
 
+// The metric of the whole loss, found for a frame.
+struct lm_metric {
+    explicit lm_metric(const lm_frame &frame)
+        : width(frame.choice.width), height(frame.choice.height), values(size_t(3 * frame.pixels())),
+          target(frame.scene.target, frame.scene.target + values), weight(values), coupling(values),
+          scratch(values), kernel{weight.data(), coupling.data()} {
+        const device_vector<uint8_t> read(target);
+        EXPECT_GS_OK(gs_lm_find_metric(frame.color.data(), read.data(), width, height, epsilon,
+                                       scratch.data(), &kernel, NULL));
+    }
+    double square(const device_vector<float> &change) const {
+        const device_vector<double> sum(std::vector<double>{0});
+        EXPECT_GS_OK(gs_lm_metric_add_square(&kernel, width, height, change.data(), sum.data(), NULL));
+        return sum.read()[0];
+    }
+    std::vector<float> times(const std::vector<float> &change) const {
+        const device_vector<float> picture(change);
+        EXPECT_GS_OK(gs_lm_metric_apply(&kernel, width, height, 0, scratch.data(), picture.data(), NULL));
+        return picture.read();
+    }
+    int width, height;
+    size_t values;
+    std::vector<uint8_t> target;
+    device_vector<float> weight, coupling, scratch;
+    gs_lm_metric kernel;
+};
+
+TEST_P(lm, metric_is_that_of_the_reference) {
+    const lm_frame frame(GetParam());
+    const lm_metric metric(frame);
+    const std::vector<double> color = doubles(frame.color.read());
+    const auto expected = [&](const std::vector<double> &change) {
+        return reference_lm_square(color.data(), metric.target.data(), metric.width, metric.height, epsilon,
+                                   change.data());
+    };
+    for (unsigned seed = 1; seed < 3; seed++) {
+        // Noise, which windows see little of, and the same sign everywhere, which they see all of.
+        const std::vector<float> u = random_floats(seed, metric.values, -1, 1),
+                                 v = random_floats(seed + 10, metric.values, 0.9f, 1);
+        for (const std::vector<float> &change : {u, v}) {
+            const double wanted = expected(doubles(change));
+            EXPECT_NEAR(metric.square(device_vector<float>(change)), wanted, 1e-4 * wanted);
+            const std::vector<float> product = metric.times(change);
+            EXPECT_NEAR(dot(doubles(product), doubles(change)), wanted, 1e-4 * wanted);
+            // The same, four floats a pixel.
+            std::vector<float> four(metric.values / 3 * 4);
+            const size_t plane = metric.values / 3;
+            for (size_t i = 0; i < metric.values; i++) four[4 * (i % plane) + i / plane] = change[i];
+            const device_vector<float> interleaved(four);
+            ASSERT_GS_OK(gs_lm_metric_apply(&metric.kernel, metric.width, metric.height, 1,
+                                            metric.scratch.data(), interleaved.data(), NULL));
+            four = interleaved.read();
+            for (size_t i = 0; i < metric.values; i++)
+                ASSERT_EQ(four[4 * (i % plane) + i / plane], product[i]) << i;
+            for (size_t i = 0; i < plane; i++) ASSERT_EQ(four[4 * i + 3], 0);
+        }
+        const double left = dot(doubles(metric.times(u)), doubles(v)),
+                     right = dot(doubles(metric.times(v)), doubles(u));
+        double size = 0;
+        const std::vector<float> product = metric.times(u);
+        for (size_t i = 0; i < metric.values; i++) size += std::fabs(product[i] * v[i]);
+        EXPECT_NEAR(left, right, 1e-5 * size);
+    }
+    const device_vector<float> diagonal(metric.values);
+    ASSERT_GS_OK(gs_lm_metric_diagonal(&metric.kernel, metric.width, metric.height, diagonal.data(), NULL));
+    const std::vector<float> read = diagonal.read();
+    for (size_t i = 3; i < metric.values; i += metric.values / 5) {
+        std::vector<double> one(metric.values);
+        one[i] = 1;
+        EXPECT_NEAR(read[i], expected(one), 1e-4 * expected(one)) << i;
+    }
+}
+
 TEST_P(lm, forward_agrees_with_finite_differences_of_the_residuals) {
     const lm_frame frame(GetParam());
     reference_gaussians direction = frame.random_direction(1);
@@ -280,7 +353,8 @@ TEST_P(lm, the_cached_form_agrees_with_the_free_one) {
     reference_gaussians_destroy(&direction);
     ASSERT_GS_OK(gs_lm_cached_forward(frame.splats.data(), frame.choice.count, &held.cache, width, height,
                                       frame.tangents.data(), held.picture.data(), NULL));
-    ASSERT_GS_OK(gs_lm_cached_weigh(frame.weight.data(), width, height, held.picture.data(), NULL));
+    const gs_lm_metric metric = {frame.weight.data(), NULL};
+    ASSERT_GS_OK(gs_lm_metric_apply(&metric, width, height, 1, NULL, held.picture.data(), NULL));
     const std::vector<float> read = held.picture.read();
     std::vector<double> planes(change.size());
     for (int64_t i = 0; i < frame.pixels(); i++) {

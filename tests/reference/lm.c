@@ -13,27 +13,62 @@ int64_t reference_lm_residuals_of(int width, int height, gs_lm_objective objecti
     return (objective == GS_LM_L2 ? 3 : 6) * (int64_t)width * height;
 }
 
-// SSIM about the pixel (x, y) of one channel, the pixel's own colour being `center`.
-static double ssim_at(const double *base, double center, const uint8_t *target, int width, int height, int x,
-                      int y) {
+// Weighted sums over the window about a pixel: of colours, targets, their squares and product, and of a
+// change and its square.
+typedef struct window_sums {
+    double m1, m2, s1, s2, s12, d1, d2;
+} window_sums;
+
+// About the pixel (x, y) of one channel, the pixel's own colour being `center`. change may be NULL.
+static window_sums sums_about(const double *base, double center, const uint8_t *target, const double *change,
+                              int width, int height, int x, int y) {
     double weight[2 * RADIUS + 1], norm = 0;
     for (int k = -RADIUS; k <= RADIUS; k++) norm += weight[k + RADIUS] = exp(-k * k / (2 * 1.5 * 1.5));
-    double m1 = 0, m2 = 0, s1 = 0, s2 = 0, s12 = 0;
+    window_sums s = {0};
     for (int i = -RADIUS; i <= RADIUS; i++)
         for (int j = -RADIUS; j <= RADIUS; j++) {
             if (x + j < 0 || x + j >= width || y + i < 0 || y + i >= height) continue;
             const int64_t at = (int64_t)(y + i) * width + x + j;
             const double w = weight[i + RADIUS] * weight[j + RADIUS] / (norm * norm);
             const double c = i == 0 && j == 0 ? center : base[at], t = target[3 * at] / 255.0;
-            m1 += w * c;
-            m2 += w * t;
-            s1 += w * c * c;
-            s2 += w * t * t;
-            s12 += w * c * t;
+            s.m1 += w * c;
+            s.m2 += w * t;
+            s.s1 += w * c * c;
+            s.s2 += w * t * t;
+            s.s12 += w * c * t;
+            if (!change) continue;
+            s.d1 += w * change[at];
+            s.d2 += w * change[at] * change[at];
         }
-    const double C1 = 0.01 * 0.01, C2 = 0.03 * 0.03;
-    return (2 * m1 * m2 + C1) * (2 * (s12 - m1 * m2) + C2) /
-           ((m1 * m1 + m2 * m2 + C1) * (s1 - m1 * m1 + s2 - m2 * m2 + C2));
+    return s;
+}
+
+static const double C1 = 0.01 * 0.01, C2 = 0.03 * 0.03;
+
+static double ssim_at(const double *base, double center, const uint8_t *target, int width, int height, int x,
+                      int y) {
+    const window_sums s = sums_about(base, center, target, NULL, width, height, x, y);
+    return (2 * s.m1 * s.m2 + C1) * (2 * (s.s12 - s.m1 * s.m2) + C2) /
+           ((s.m1 * s.m1 + s.m2 * s.m2 + C1) * (s.s1 - s.m1 * s.m1 + s.s2 - s.m2 * s.m2 + C2));
+}
+
+double reference_lm_square(const double *color, const uint8_t *target, int width, int height, double epsilon,
+                           const double *change) {
+    double sum = 0;
+    for (int channel = 0; channel < 3; channel++)
+        for (int y = 0; y < height; y++)
+            for (int x = 0; x < width; x++) {
+                const int64_t plane = (int64_t)channel * width * height, at = (int64_t)y * width + x;
+                const double c = color[plane + at], d = change[plane + at];
+                const window_sums s =
+                    sums_about(color + plane, c, target + channel, change + plane, width, height, x, y);
+                const double brightness = s.m1 * s.m1 + s.m2 * s.m2 + C1;
+                const double contrast = s.s1 - s.m1 * s.m1 + s.s2 - s.m2 * s.m2 + C2;
+                const double alike = (2 * s.m1 * s.m2 + C1) / brightness;
+                sum += 0.8 / 4 * d * d / (fabs(c - target[3 * at + channel] / 255.0) + epsilon) +
+                       0.2 * (s.d1 * s.d1 / brightness + alike * (s.d2 - s.d1 * s.d1) / contrast);
+            }
+    return sum;
 }
 
 void reference_lm_residuals(const double *color, const double *base, const uint8_t *target, int width,

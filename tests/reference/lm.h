@@ -21,6 +21,10 @@ void reference_lm_residuals(const double *color, const double *base, const uint8
                             int height, gs_lm_objective objective, double epsilon, const signed char *sign,
                             double *residuals);
 
+// change^T R^T R change for R^T R of the whole loss (docs/math.md, section 8), window by window.
+double reference_lm_square(const double *color, const uint8_t *target, int width, int height, double epsilon,
+                           const double *change);
+
 // Solves (J^T J + lambda diag(J^T J)) update = -J^T residuals, where jacobian[column * rows + row]. Columns
 // of zeros get 0. By Cholesky's decomposition.
 void reference_lm_solve(const double *jacobian, const double *residuals, int64_t rows, int64_t columns,

@@ -57,6 +57,25 @@ TEST(Lm, ResidualsAreTheLoss) {
     EXPECT_NEAR(square(l2.residuals), squares, 1e-12 * squares);
 }
 
+// Of the differences themselves the squares over SSIM's windows are 1 - SSIM to the last bit: nothing is left
+// out.
+TEST(Lm, TheSquareOfTheDifferencesIsTheLoss) {
+    const LmBase base(3, 32, 1, 23, 17, GS_LM_L1_SSIM);
+    const size_t pixels = 23 * 17;
+    const double epsilon = 1e-3;
+    std::vector<double> difference;
+    double of_l1 = 0;
+    for (size_t i = 0; i < 3 * pixels; i++) {
+        const double d = base.lm.base[i] - base.scene.target[3 * (i % pixels) + i / pixels] / 255.0;
+        difference.push_back(d);
+        of_l1 += 0.2 * d * d / (std::fabs(d) + epsilon);
+    }
+    const double expected = of_l1 + 0.2 * double(3 * pixels) * (1 - base.outputs.value.ssim);
+    EXPECT_NEAR(
+        reference_lm_square(base.lm.base.data(), base.scene.target, 23, 17, epsilon, difference.data()),
+        expected, 1e-10 * expected);
+}
+
 // Against the adjoint of the stages: with the L2 objective neighbours do not matter.
 TEST(Lm, TransposedTimesResidualsIsTheGradient) {
     LmBase base(5, 32, 1, 23, 17, GS_LM_L2);

@@ -6,15 +6,19 @@
 // docs/math.md, section 8. The rules of gs.h hold; scenes with given colours or covariances and antialiased
 // ones are not taken.
 //
-// One camera, after gs_project, gs_bin and gs_render, in colours C rather than residuals (a channel's two
-// residuals depend on nothing but its colour, so J = R C, R^T R is one weight a value, R^T F one number):
-//   gs_lm_weights       weight = diag(R^T R) and gradient = R^T F of every value of the picture
+// One camera, after gs_project, gs_bin and gs_render, in colours C rather than residuals, J = R C:
+//   gs_lm_weights       where residuals depend on nothing but their own pixel's colour, as in the paper: R^T
+//   R,
+//                       which is one weight a value then, and R^T F
+//   gs_lm_find_metric   R^T R of the whole loss; its gradient is that of gs_loss
 //   gs_lm_tangents      a direction's derivative of every splat, and
-//   gs_lm_forward       C times the direction, times the weight if wanted
+//   gs_lm_forward       C times the direction, times a weight if wanted
+//   gs_lm_metric_apply  R^T R times that; gs_lm_metric_add_square
 //   gs_render_backward, gs_lm_gradients        C^T times a picture
-//   gs_lm_squares, gs_lm_add_diagonal          diag(C^T weight C); gs_lm_add_units, once for all cameras
+//   gs_lm_metric_diagonal, gs_lm_squares, gs_lm_add_diagonal    diag(C^T weight C), and once for all cameras
+//   gs_lm_add_units
 // The same products from a cache of all (pixel, splat) pairs that count:
-//   gs_lm_cache_begin, gs_lm_cache_fill, gs_lm_cached_forward, gs_lm_cached_weigh, gs_lm_cached_backward,
+//   gs_lm_cache_begin, gs_lm_cache_fill, gs_lm_cached_forward, gs_lm_metric_apply, gs_lm_cached_backward,
 //   gs_lm_cached_squares
 // The solver, on vectors of all parameters: gs_lm_pcg_start, gs_lm_pcg_step.
 #ifndef GS_LM_H
@@ -46,6 +50,32 @@ typedef enum gs_lm_objective {
 gs_status gs_lm_weights(const float *color, const uint8_t *target, int32_t width, int32_t height,
                         gs_lm_objective objective, float epsilon, double *result, float *weight,
                         float *gradient, gs_stream stream);
+
+// How the sum of squares bends as a picture changes: R^T R, where R is more than a slope a value. Of a
+// change,
+//   R^T R change = weight change - window * (coupling (window * change)),
+// window * being the weighted sum of SSIM's window. coupling may be NULL: nothing is taken away.
+typedef struct gs_lm_metric {
+    float *weight;   // [3][height][width]
+    float *coupling; // [3][height][width]
+} gs_lm_metric;
+
+// Fills in the metric of the loss, from the squares of sqrt(0.8 (|c - c*| + epsilon)) and, about every pixel,
+// 0.2 (1 - SSIM), in which the means and the variance of c - c* count as squares over denominators that
+// stand still. Never less than 0 along any change. scratch: [3][height][width]. Cost: 1.3 times that of the
+// value of gs_loss.
+gs_status gs_lm_find_metric(const float *color, const uint8_t *target, int32_t width, int32_t height,
+                            float epsilon, float *scratch, const gs_lm_metric *metric, gs_stream stream);
+// diagonal: [3][height][width], of a metric with a coupling.
+gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, int32_t width, int32_t height, float *diagonal,
+                                gs_stream stream);
+// change = R^T R change; [3][height][width], or [height][width][4] if interleaved is not 0. scratch:
+// [3][height][width]; not used without a coupling.
+gs_status gs_lm_metric_apply(const gs_lm_metric *metric, int32_t width, int32_t height, int interleaved,
+                             float *scratch, float *change, gs_stream stream);
+// *sum += change^T R^T R change, for a change [3][height][width]. sum: on the device.
+gs_status gs_lm_metric_add_square(const gs_lm_metric *metric, int32_t width, int32_t height,
+                                  const float *change, double *sum, gs_stream stream);
 
 // A camera, what it sees of the Gaussians, and a record of each splat: GS_LM_TANGENT_STRIDE floats, as many
 // as moments have, 16-byte aligned.

@@ -37,9 +37,9 @@ __global__ void __launch_bounds__(TILE *STEP)
     const int thread = threadIdx.y * TILE + threadIdx.x;
     if (thread == 0) block_sum[0] = 0;
     double sum[1] = {};
-    for_each_value(in, [&](int64_t i, float c, float t, float ssim, const derivatives &d) {
+    for_each_value(in, [&](int64_t i, float c, float t, const similarity &like, const derivatives &d) {
         const residuals r = objective == GS_LM_L2 ? residuals{(c - t) * (c - t), 1, c - t}
-                                                  : l1_ssim_residuals(c, t, ssim, d, epsilon);
+                                                  : l1_ssim_residuals(c, t, like.ssim, d, epsilon);
         sum[0] += r.square;
         if (weight) weight[i] = r.weight;
         if (gradient) gradient[i] = r.gradient;

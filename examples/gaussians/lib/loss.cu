@@ -33,11 +33,11 @@ struct loss_sums {
 __global__ void __launch_bounds__(THREADS) loss_forward(images in, derivatives *maps, loss_sums *of_block) {
     __shared__ double of_warp[THREADS / 32][3];
     double sum[3] = {};
-    for_each_value(in, [&](int64_t i, float c, float t, float ssim, const derivatives &d) {
+    for_each_value(in, [&](int64_t i, float c, float t, const similarity &like, const derivatives &d) {
         const float difference = fabsf(c - t);
-        sum[0] += L1_WEIGHT * difference + SSIM_WEIGHT * (1 - ssim);
+        sum[0] += L1_WEIGHT * difference + SSIM_WEIGHT * (1 - like.ssim);
         sum[1] += difference;
-        sum[2] += ssim;
+        sum[2] += like.ssim;
         if (maps) maps[i] = d;
     });
     // A row of threads is a warp.

@@ -37,6 +37,12 @@ struct derivatives {
     float m, p, s;
 };
 
+// About one pixel: SSIM = l q, and what the squares of differences of means and their variance are worth in
+// 1 - l and l (1 - q): 1 / B1 and l / B2.
+struct similarity {
+    float ssim, by_brightness, by_contrast;
+};
+
 __device__ inline float target_at(const images &in, int64_t pixel, int channel) {
     return float(in.target[3 * pixel + channel]) / 255.0f;
 }
@@ -45,9 +51,9 @@ __device__ inline bool inside(const images &in, int x, int y) {
     return x >= 0 && x < in.width && y >= 0 && y < in.height;
 }
 
-// Calls use(i, c, t, ssim, d) for every value i of [3][height][width] in the block's tile of one channel: the
-// colour, the target, their SSIM about this pixel, and its derivatives. By all threads of a block of
-// (TILE, STEP), in a grid of tiles by channels.
+// Calls use(i, c, t, like, d) for every value i of [3][height][width] in the block's tile of one channel: the
+// colour, the target, their similarity about this pixel, and the derivatives of SSIM. By all threads of a
+// block of (TILE, STEP), in a grid of tiles by channels.
 template <typename Use>
 __device__ __forceinline__ void for_each_value(const images &in, const Use &use) {
     __shared__ float color[HALO][HALO], target[HALO][HALO];
@@ -104,15 +110,15 @@ __device__ __forceinline__ void for_each_value(const images &in, const Use &use)
         }
         const float a1 = 2 * s.mean1 * s.mean2 + C1, a2 = 2 * s.covariance + C2;
         const float b1 = s.mean1 * s.mean1 + s.mean2 * s.mean2 + C1, b2 = s.variance1 + s.variance2 + C2;
-        const float ssim = a1 * a2 / (b1 * b2);
+        const similarity like = {a1 * a2 / (b1 * b2), 1 / b1, a1 / (b1 * b2)};
         const float by_product = 2 * a1 / (b1 * b2); // x of docs/math.md
         derivatives d;
-        d.p = -ssim / b2;
+        d.p = -like.ssim / b2;
         d.s = by_product * ((s.variance1 + s.variance2 - 2 * s.covariance) / b2);
-        d.m = 2 * s.mean2 * a2 / (b1 * b2) - 2 * s.mean1 * ssim / b1 - 2 * d.p * (s.mean1 - s.mean2) -
+        d.m = 2 * s.mean2 * a2 / (b1 * b2) - 2 * s.mean1 * like.ssim / b1 - 2 * d.p * (s.mean1 - s.mean2) -
               d.s * s.mean2;
         use(channel * plane + int64_t(y) * in.width + x, color[row + RADIUS][threadIdx.x + RADIUS],
-            target[row + RADIUS][threadIdx.x + RADIUS], ssim, d);
+            target[row + RADIUS][threadIdx.x + RADIUS], like, d);
     }
 }
 

@@ -61,14 +61,34 @@ static void render(lm_scene *s, const gs_camera *camera, gs_splat *splats, const
     GS_CHECK(gs_render(splats, lists, camera->width, camera->height, s->background, image, NULL));
 }
 
-static double residuals(lm_scene *s, const target_view *target, const float *color, float *weight,
-                        float *gradient) {
-    double *result = device_buffer_reserve(&s->result, sizeof(double)), value;
-    GS_CHECK(gs_lm_weights(color, target->pixels, target->camera.width, target->camera.height, s->objective,
-                           s->epsilon, result, weight, gradient, NULL));
+// The loss of training, or residuals that look at one pixel each.
+static bool whole_loss(const lm_scene *s) {
+    return s->objective == GS_LM_L1_SSIM && !s->centre_only;
+}
+
+// The sum of squared residuals. gradient: half of its gradient; metric and gradient both or neither NULL.
+static double residuals(lm_scene *s, const target_view *target, const float *color,
+                        const gs_lm_metric *metric, float *gradient) {
+    const int32_t width = target->camera.width, height = target->camera.height;
+    const int64_t values = 3 * (int64_t)pixels_of(&target->camera);
+    double *result = device_buffer_reserve(&s->result, 3 * sizeof(double)), value;
+    if (whole_loss(s)) {
+        size_t bytes;
+        GS_CHECK(gs_loss_workspace(width, height, &bytes));
+        void *workspace = device_buffer_reserve(&s->loss, bytes); // larger than one picture
+        GS_CHECK(gs_loss(color, target->pixels, width, height, workspace, bytes, result, gradient, NULL));
+        if (gradient) { // n (loss + epsilon) is the sum of squares
+            GS_CHECK(gs_lm_add(gradient, (float)((double)values / 2 - 1), gradient, values, NULL));
+            GS_CHECK(
+                gs_lm_find_metric(color, target->pixels, width, height, s->epsilon, workspace, metric, NULL));
+        }
+    } else {
+        GS_CHECK(gs_lm_weights(color, target->pixels, width, height, s->objective, s->epsilon, result,
+                               metric ? metric->weight : NULL, gradient, NULL));
+    }
     lm_clock_mark(s->clock, LM_PICTURES);
     device_download(&value, result, sizeof value);
-    return value;
+    return whole_loss(s) ? (double)values * (value + (double)s->epsilon) : value;
 }
 
 double lm_picture_objective(lm_scene *s, const target_view *target) {
@@ -80,18 +100,6 @@ double lm_picture_objective(lm_scene *s, const target_view *target) {
     gs_splat *splats = device_buffer_reserve(&s->splats, (size_t)s->gaussians->count * sizeof(gs_splat));
     render(s, &target->camera, splats, &image, &lists);
     return residuals(s, target, image.color, NULL, NULL);
-}
-
-// The whole gradient in place of that by the residuals' slopes: n (loss + epsilon) is the sum of squares.
-static void replace_gradient(lm_scene *s, const target_view *target, const float *color, float *gradient) {
-    const int32_t width = target->camera.width, height = target->camera.height;
-    const int64_t values = 3 * (int64_t)pixels_of(&target->camera);
-    size_t bytes;
-    GS_CHECK(gs_loss_workspace(width, height, &bytes));
-    GS_CHECK(gs_loss(color, target->pixels, width, height, device_buffer_reserve(&s->loss, bytes), bytes,
-                     device_buffer_reserve(&s->result, 3 * sizeof(double)), gradient, NULL));
-    GS_CHECK(gs_lm_add(gradient, (float)((double)values / 2 - 1), gradient, values, NULL));
-    lm_clock_mark(s->clock, LM_PICTURES);
 }
 
 // A copy of what lies in the scene's workspace, which the next view overwrites; NULL where there is no room.
@@ -147,11 +155,13 @@ static bool open_in(lm_view *v, lm_scene *s, lm_arena *arena, double *objective,
     const gs_camera *camera = &v->target->camera;
     const size_t pixels = pixels_of(camera);
     v->splats = lm_arena_take(arena, (size_t)s->gaussians->count * sizeof(gs_splat));
-    v->weight = lm_arena_take(arena, 3 * pixels * sizeof(float));
+    v->metric.weight = lm_arena_take(arena, 3 * pixels * sizeof(float));
+    v->metric.coupling = whole_loss(s) ? lm_arena_take(arena, 3 * pixels * sizeof(float)) : NULL;
     v->image = (gs_image){.color = lm_arena_take(arena, 3 * pixels * sizeof(float)),
                           .transmittance = lm_arena_take(arena, pixels * sizeof(float)),
                           .consumed = lm_arena_take(arena, pixels * sizeof(uint32_t))};
-    if (!v->splats || !v->weight || !v->image.color || !v->image.transmittance || !v->image.consumed)
+    if (!v->splats || !v->metric.weight || (whole_loss(s) && !v->metric.coupling) || !v->image.color ||
+        !v->image.transmittance || !v->image.consumed)
         return false;
     render(s, camera, v->splats, &v->image, &v->lists);
     const size_t tiles = (size_t)v->lists.tiles_x * (size_t)v->lists.tiles_y;
@@ -163,11 +173,9 @@ static bool open_in(lm_view *v, lm_scene *s, lm_arena *arena, double *objective,
         if (!v->lists.tile_order) return false;
     }
     float *by_pixel = device_buffer_reserve(&s->change, 4 * pixels * sizeof(float));
-    *objective = residuals(s, v->target, v->image.color, v->weight, by_pixel);
+    *objective = residuals(s, v->target, v->image.color, &v->metric, by_pixel);
     if (s->form == LM_CACHED && !build_cache(v, s, arena)) return false;
     if (!gradient) return true;
-    if (s->objective == GS_LM_L1_SSIM && !s->centre_only)
-        replace_gradient(s, v->target, v->image.color, by_pixel);
     blend_backward(v, s, 0, by_pixel);
     const gs_lm_sight sight = sight_of(v, s, 0);
     project_backward(&sight, 1, s, true, gradient);
@@ -187,12 +195,18 @@ void lm_view_add_diagonal(const lm_view *v, lm_scene *s, const gs_gaussians *dia
     const gs_camera *camera = &v->target->camera;
     const int64_t count = s->gaussians->count;
     float *squares = device_buffer_reserve(&s->squares, (size_t)count * GS_LM_SQUARES_STRIDE * sizeof(float));
+    const float *weight = v->metric.weight;
+    if (v->metric.coupling) {
+        float *diagonal_of_metric = device_buffer_reserve(&s->change, 4 * pixels_of(camera) * sizeof(float));
+        GS_CHECK(gs_lm_metric_diagonal(&v->metric, camera->width, camera->height, diagonal_of_metric, NULL));
+        weight = diagonal_of_metric;
+    }
     if (s->form == LM_CACHED)
-        GS_CHECK(gs_lm_cached_squares(v->splats, count, &v->cached, camera->width, camera->height, v->weight,
+        GS_CHECK(gs_lm_cached_squares(v->splats, count, &v->cached, camera->width, camera->height, weight,
                                       s->reduction, s->threshold, squares, NULL));
     else
         GS_CHECK(gs_lm_squares(v->splats, count, &v->lists, camera->width, camera->height, s->background,
-                               &v->image, v->weight, s->reduction, s->threshold, squares, NULL));
+                               &v->image, weight, s->reduction, s->threshold, squares, NULL));
     GS_CHECK(gs_lm_add_diagonal(s->gaussians, s->gaussians->sh_degree, camera, v->splats, squares, diagonal,
                                 NULL));
     lm_clock_mark(s->clock, LM_DIAGONAL);
@@ -207,13 +221,20 @@ static void tangents_along(const lm_view *views, size_t count, lm_scene *s, cons
 }
 
 // [3][height][width]
-static float *forward(const lm_view *v, lm_scene *s, const float *tangents, const float *weight) {
+static float *forward(const lm_view *v, lm_scene *s, const float *tangents) {
     const gs_camera *camera = &v->target->camera;
     float *change = device_buffer_reserve(&s->change, 4 * pixels_of(camera) * sizeof(float));
     GS_CHECK(gs_lm_forward(v->splats, tangents, &v->lists, camera->width, camera->height, s->background,
-                           &v->image, weight, change, NULL));
-    lm_clock_mark(s->clock, LM_FORWARD);
+                           &v->image, NULL, change, NULL));
     return change;
+}
+
+// The change times the metric.
+static void bend(const lm_view *v, lm_scene *s, bool interleaved, float *change) {
+    const gs_camera *camera = &v->target->camera;
+    float *scratch = device_buffer_reserve(&s->color, 3 * pixels_of(camera) * sizeof(float));
+    GS_CHECK(
+        gs_lm_metric_apply(&v->metric, camera->width, camera->height, interleaved, scratch, change, NULL));
 }
 
 // [height][width][4]
@@ -222,7 +243,7 @@ static float *cached_forward(const lm_view *v, lm_scene *s, const float *tangent
     float *change = device_buffer_reserve(&s->change, 4 * pixels_of(camera) * sizeof(float));
     GS_CHECK(gs_lm_cached_forward(v->splats, s->gaussians->count, &v->cached, camera->width, camera->height,
                                   tangents, change, NULL));
-    GS_CHECK(gs_lm_cached_weigh(v->weight, camera->width, camera->height, change, NULL));
+    bend(v, s, true, change);
     lm_clock_mark(s->clock, LM_FORWARD);
     return change;
 }
@@ -236,7 +257,10 @@ static void multiply(const lm_view *v, lm_scene *s, size_t n) {
                                        change, s->reduction, s->threshold, records(s, n), NULL));
         lm_clock_mark(s->clock, LM_BACKWARD);
     } else {
-        blend_backward(v, s, n, forward(v, s, tangents, v->weight));
+        float *change = forward(v, s, tangents);
+        bend(v, s, false, change);
+        lm_clock_mark(s->clock, LM_FORWARD);
+        blend_backward(v, s, n, change);
     }
 }
 
@@ -256,9 +280,9 @@ void lm_views_product(const lm_view *views, size_t count, lm_scene *s, const gs_
 }
 
 static void add_curvature(const lm_view *v, lm_scene *s, size_t n, double *sum) {
-    const float *change = forward(v, s, records(s, n), NULL);
-    const int64_t values = 3 * (int64_t)pixels_of(&v->target->camera);
-    GS_CHECK(gs_lm_add_dot(v->weight, change, change, values, sum, NULL));
+    const gs_camera *camera = &v->target->camera;
+    const float *change = forward(v, s, records(s, n));
+    GS_CHECK(gs_lm_metric_add_square(&v->metric, camera->width, camera->height, change, sum, NULL));
     lm_clock_mark(s->clock, LM_FORWARD);
 }
 

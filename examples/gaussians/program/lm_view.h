@@ -22,7 +22,7 @@ typedef struct lm_scene {
     float background[3];
     gs_lm_objective objective;
     float epsilon;
-    bool centre_only; // SSIM's slope by the pixel's own colour alone in the gradient too, not in J^T J only
+    bool centre_only; // SSIM's slope is by the pixel's own colour alone
     gs_reduction reduction;
     int threshold;
     lm_form form;
@@ -36,7 +36,7 @@ typedef struct lm_view {
     gs_splat *splats;
     gs_lists lists;
     gs_image image;
-    float *weight;
+    gs_lm_metric metric; // coupling: NULL unless it is that of the whole loss
     gs_lm_cache cached;
 } lm_view;
 
@@ -48,7 +48,7 @@ size_t lm_scene_bytes(const lm_scene *scene); // of its memory
 // The sum of squared residuals at the Gaussians' present values. Waits.
 double lm_picture_objective(lm_scene *scene, const target_view *target);
 
-// Renders the view and keeps in the arena what products need: 32 bytes a pixel, its splats and its lists, and
+// Renders the view and keeps in the arena what products need: 44 bytes a pixel, its splats and its lists, and
 // the cache where there is one. False if the arena has no room for it: then it is as before. *objective: the
 // sum of squared residuals. To *gradient, unless NULL, half of its gradient is added.
 bool lm_view_open(lm_view *view, lm_scene *scene, const target_view *target, lm_arena *arena,
