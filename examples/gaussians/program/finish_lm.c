@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// One line-search candidate from the next, and how many there are at most.
-static const double search_factor = 1.5;
-enum { SEARCHES = 12 };
+// Of the step's images, of which the line search looks at every third; and how many lengths it tries at most.
+enum { SEARCH_STRIDE = 3, SEARCHES = 8 };
 
 enum { RIGHT, DIAGONAL, UPDATE, RESIDUAL, DIRECTION, PRODUCT, SUM, WEIGHTS, VECTORS };
 
@@ -23,12 +22,14 @@ typedef struct solver {
     lm_scene scene;
     lm_clock clock;
     lm_arena arena;
-    gs_gaussians vectors[VECTORS]; // RIGHT: minus the gradient, of all the step's images; RESIDUAL is also
+    gs_gaussians vectors[VECTORS]; // RIGHT: minus the gradient, of all the step's images; PRODUCT is also
                                    // what a step can go back to, once it is solved
     int64_t values;                // of a vector, padding included
     double *scalars, *model;       // device; model: RIGHT^T UPDATE and |J UPDATE|^2
     size_t *order;                 // a permutation of the views
     lm_view *open;                 // [batch]: views of the subset being solved
+    double *sum_of; // [view_count]: of squared residuals, as a step began; in the order of `order`
+    size_t ready;   // views that are open where the Gaussians are, minus their gradient in RESIDUAL; or 0
     double damping;
     double resident_model[2];
     size_t most_bytes;
@@ -64,7 +65,8 @@ static bool solver_open(solver *s, fault *why) {
     s->model = device_allocate(2 * sizeof(double));
     s->order = calloc(s->view_count, sizeof *s->order);
     s->open = calloc((size_t)min_of(settings->batch, (int64_t)s->view_count), sizeof *s->open);
-    if (!s->order || !s->open) return fail(why, "no memory for %zu views", s->view_count);
+    s->sum_of = calloc(s->view_count, sizeof *s->sum_of);
+    if (!s->order || !s->open || !s->sum_of) return fail(why, "no memory for %zu views", s->view_count);
     const size_t fixed = (size_t)vectors * (size_t)s->values * sizeof(float);
     if (settings->memory) {
         // What grows is the lists of pairs; every view is looked at once, and steps may add some.
@@ -91,6 +93,7 @@ static void solver_close(solver *s) {
     lm_clock_close(&s->clock);
     free(s->order);
     free(s->open);
+    free(s->sum_of);
 }
 
 static void note_memory(solver *s) {
@@ -134,16 +137,15 @@ static size_t choose_images(solver *s, int64_t step) {
 
 // Opens views from s->order[first] on, at most `most`, as many as there is room for; returns how many.
 // RESIDUAL becomes minus their gradient, unless it is not wanted.
-static size_t open_subset(solver *s, size_t first, size_t most, bool with_gradient, double *objective) {
+static size_t open_subset(solver *s, size_t first, size_t most, bool with_gradient) {
     size_t opened = 0;
+    s->ready = 0;
+    lm_arena_reset(&s->arena);
     if (with_gradient) clear(s, RESIDUAL);
-    for (; opened < most; opened++) {
-        double one;
-        if (!lm_view_open(&s->open[opened], &s->scene, &s->views[s->order[first + opened]], &s->arena, &one,
-                          with_gradient ? &s->vectors[RESIDUAL] : NULL))
-            break;
-        *objective += one;
-    }
+    while (opened < most &&
+           lm_view_open(&s->open[opened], &s->scene, &s->views[s->order[first + opened]], &s->arena,
+                        &s->sum_of[first + opened], with_gradient ? &s->vectors[RESIDUAL] : NULL))
+        opened++;
     if (with_gradient) GS_CHECK(gs_lm_add(flat(s, RESIDUAL), -2, flat(s, RESIDUAL), s->values, NULL));
     note_memory(s);
     return opened;
@@ -181,9 +183,8 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
     DEVICE_CHECK(cudaMemsetAsync(s->model, 0, 2 * sizeof(double), NULL));
     clear(s, RIGHT);
     for (size_t first = 0, views; first < images; first += views, report->subsets++) {
-        lm_arena_reset(&s->arena);
         const size_t most = (size_t)min_of(s->settings->batch, (int64_t)(images - first));
-        views = open_subset(s, first, most, true, &objective);
+        views = s->ready == images ? images : open_subset(s, first, most, true);
         if (views == 0)
             return fail(why,
                         "one view does not fit into the memory allowed, of which %.2f GiB are left for it",
@@ -206,16 +207,18 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
         // What the model says of the combined step takes every view once more.
         const lm_form form = s->scene.form;
         s->scene.form = LM_FREE;
-        double again = 0;
         for (size_t first = 0, views; first < images; first += views) {
-            lm_arena_reset(&s->arena);
             const size_t most = (size_t)min_of(s->settings->batch, (int64_t)(images - first));
-            views = open_subset(s, first, most, false, &again);
+            views = open_subset(s, first, most, false);
             add_curvature(s, views);
         }
         s->scene.form = form;
     }
-    for (size_t i = 0; i < images; i++) values += values_of(&s->views[s->order[i]]);
+    s->ready = 0;
+    for (size_t i = 0; i < images; i++) {
+        objective += s->sum_of[i];
+        values += values_of(&s->views[s->order[i]]);
+    }
     GS_CHECK(gs_lm_add_dot(NULL, flat(s, RIGHT), flat(s, UPDATE), s->values, &s->model[0], NULL));
     device_download(s->resident_model, s->model, sizeof s->resident_model);
     report->images = (int64_t)images;
@@ -223,9 +226,9 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
     return true;
 }
 
-// Gaussians = what RESIDUAL keeps + gamma UPDATE; with gamma 0 to the byte what they were.
+// Gaussians = what PRODUCT keeps + gamma UPDATE; with gamma 0 to the byte what they were.
 static void move_to(solver *s, double gamma) {
-    device_gaussians_copy(s->gaussians, &s->vectors[RESIDUAL]);
+    device_gaussians_copy(s->gaussians, &s->vectors[PRODUCT]);
     if (gamma == 0) return;
     const gs_gaussians *g = s->gaussians, *d = &s->vectors[UPDATE];
     const int64_t n = g->count, bases = (g->sh_degree + 1) * (g->sh_degree + 1);
@@ -236,11 +239,16 @@ static void move_to(solver *s, double gamma) {
     GS_CHECK(gs_lm_add(g->sh, (float)gamma, d->sh, 3 * bases * n, NULL));
 }
 
-// The mean objective over every `stride`th of the first `images` views. Infinite where it is not finite.
-static double objective_at(solver *s, double gamma, size_t images, size_t stride) {
+// Every so-manieth of the step's images, others in every step.
+typedef struct probe {
+    size_t first, stride, images;
+} probe;
+
+// The mean objective over those. Infinite where it is not finite.
+static double objective_at(solver *s, double gamma, probe of) {
     move_to(s, gamma);
     double sum = 0, values = 0;
-    for (size_t i = 0; i < images; i += stride) {
+    for (size_t i = of.first; i < of.images; i += of.stride) {
         sum += lm_picture_objective(&s->scene, &s->views[s->order[i]]);
         values += values_of(&s->views[s->order[i]]);
     }
@@ -248,25 +256,50 @@ static double objective_at(solver *s, double gamma, size_t images, size_t stride
     return isfinite(sum) ? sum / values : INFINITY;
 }
 
-// From the model's own minimum down as long as that helps, else up.
-static double search_gamma(solver *s, size_t images) {
-    enum { STRIDE = 3 }; // a third of the images
-    const double slope = -s->resident_model[0], curvature = s->resident_model[1];
-    double best = slope < 0 && curvature > 0 ? -slope / curvature : 1;
-    if (best > 2) best = 2;
-    double least = objective_at(s, best, images, STRIDE);
-    int tried = 1;
-    for (const double factor = 1 / search_factor; tried < SEARCHES; tried++) {
-        const double next = objective_at(s, best * factor, images, STRIDE);
-        if (!(next < least) && isfinite(least)) break;
-        least = next;
-        best *= factor;
+// As objective_at(s, 0, of).
+static double objective_before(const solver *s, probe of) {
+    double sum = 0, values = 0;
+    for (size_t i = of.first; i < of.images; i += of.stride) {
+        sum += s->sum_of[i];
+        values += values_of(&s->views[s->order[i]]);
     }
-    for (; tried == 1; tried++) {
-        const double next = objective_at(s, best * search_factor, images, STRIDE);
-        if (next < least) best *= search_factor;
+    return sum / values;
+}
+
+// From the model's own minimum to that of the parabola which has the objective's slope and meets it there;
+// the better of the two. Shorter while neither helps. slope: of the mean objective.
+static double search_gamma(solver *s, probe of, double slope) {
+    const double model = -s->resident_model[0], curvature = s->resident_model[1];
+    const double before = objective_before(s, of);
+    double gamma = model < 0 && curvature > 0 ? fmin(-model / curvature, 2) : 1, best = gamma,
+           least = INFINITY;
+    for (int tried = 0; tried < SEARCHES; tried++) {
+        const double here = objective_at(s, gamma, of);
+        if (here < least) {
+            least = here;
+            best = gamma;
+        }
+        if (tried > 0 && least < before) break;
+        const double bend = (here - before - slope * gamma) / (gamma * gamma);
+        double next = bend > 0 ? -slope / (2 * bend) : INFINITY; // 0 where `here` is infinite
+        next = fmin(fmax(next, gamma / 4), 1.5 * gamma);         // at 2 the model would promise nothing
+        if (here < before && fabs(next - gamma) < 0.2 * gamma) break;
+        gamma = next;
     }
     return best;
+}
+
+// The mean objective where the step ends. If the next step begins with all these views, they are opened for
+// it.
+static double arrive(solver *s, double gamma, size_t images, const lm_step *step) {
+    const bool same = images == s->view_count && step->subsets == 1 && step->step < s->settings->steps;
+    if (!same) return objective_at(s, gamma, (probe){0, 1, images});
+    move_to(s, gamma);
+    const size_t opened = open_subset(s, 0, images, true);
+    if (opened < images) return objective_at(s, gamma, (probe){0, 1, images});
+    s->ready = images;
+    const double mean = objective_before(s, (probe){0, 1, images});
+    return isfinite(mean) ? mean : INFINITY;
 }
 
 // A step that the search cut short was too long: in proportion to 1 / damping, while that rules the step.
@@ -277,23 +310,27 @@ static double damping_factor(const lm_settings *settings, const lm_step *step) {
 
 static bool lm_step_once(solver *s, lm_step *report, fault *why) {
     lm_clock_start(&s->clock);
-    const size_t chosen = choose_images(s, report->step);
+    const size_t chosen = s->ready ? s->ready : choose_images(s, report->step);
     if (!find_update(s, chosen, report, why)) return false;
     if (!isfinite(report->before)) return fail(why, "the objective is not finite");
     const size_t images = (size_t)report->images;
-    device_gaussians_copy(&s->vectors[RESIDUAL], s->gaussians);
-    const double gamma = search_gamma(s, images);
-    report->after = objective_at(s, gamma, images, 1);
+    device_gaussians_copy(&s->vectors[PRODUCT], s->gaussians);
     double values = 0;
     for (size_t i = 0; i < images; i++) values += values_of(&s->views[s->order[i]]);
-    // Of the sum of squares: 2 (slope gamma + curvature gamma^2 / 2).
-    const double promised =
-        (2 * s->resident_model[0] * gamma - s->resident_model[1] * gamma * gamma) / values;
+    const double slope = -2 * s->resident_model[0] / values, bend = s->resident_model[1] / values;
+    const size_t some_first = images >= 3 * SEARCH_STRIDE ? (size_t)report->step % SEARCH_STRIDE : 0;
+    const probe some = {some_first, SEARCH_STRIDE, images};
+    const double gamma = search_gamma(s, some, slope);
+    report->after = arrive(s, gamma, images, report);
+    const double promised = -slope * gamma - bend * gamma * gamma;
     report->gamma = gamma;
     report->damping = s->damping;
     report->gain = promised > 0 ? (report->before - report->after) / promised : -1;
     report->kept = report->gain > s->settings->least_gain;
-    if (!report->kept) move_to(s, 0);
+    if (!report->kept) {
+        move_to(s, 0);
+        s->ready = 0;
+    }
     s->damping *= damping_factor(s->settings, report);
     if (s->damping < s->settings->least_damping) s->damping = s->settings->least_damping;
     if (s->damping > s->settings->most_damping) s->damping = s->settings->most_damping;
