@@ -5,14 +5,14 @@
 #   benchmarks/workloads.sh PROGRAMS SCENE.ply CAMERAS OUT [PART...]
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). SCENE.ply, CAMERAS: a trained scene and its photographs,
-# as for benchmarks/blend.sh. OUT: a folder for the JSON files. Parts, with the seconds they take on an H200 (a guess,
-# but for spheres), all of them unless named:
+# as for benchmarks/blend.sh. OUT: a folder for the JSON files. Parts, with the seconds they take on an H200, all of
+# them unless named:
 #   spheres      20  both data sets, features of 3, 8, 16 and 32 channels
-#   cubemap      30  icosphere and torus, faces of 64 and of 1,024 texels
+#   cubemap      10  icosphere and torus, faces of 64 and of 1,024 texels
 #   scatter_add  20  words by Zipf's law, three exponents; rows of one float, a histogram, of 8 and of 4,096 bins
-#   lm          120  the products J^T u and diag(J^T J) of one step of splat finish over 12 views
+#   lm           20  the products J^T u and diag(J^T J) of one step of splat finish over 12 views
 #   gaussians    90  the backward blend: blend.sh render_backward tuner
-#   profile      90  counters of three workloads by Nsight Compute, where there is ncu: OUT/profile-*.csv
+#   profile      80  counters of three workloads by Nsight Compute, where there is ncu: OUT/profile-*.csv
 # Fails if a tuner's choice is over 3 % slower than the best fixed one or over 2 % slower than plain atomics.
 # benchmarks/plot_workloads.py OUT/kept draws and prints tables of what benchmarks/trim.py keeps in
 # OUT/kept. The example `histogram` is too small to be timed: scatter_add stands for it.
