@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Projection against the reference: which Gaussians are seen, and as what.
+// Projection against the reference: which Gaussians are seen, and as what; and what must hold of it and its
+// adjoint without one.
 #include "kernel_frame.h"
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace {
 
@@ -58,6 +61,101 @@ TEST_P(project, agrees_with_the_reference) {
 
 INSTANTIATE_TEST_SUITE_P(scenes, project, testing::ValuesIn(comparison_scenes()));
 INSTANTIATE_TEST_SUITE_P(given, project, testing::ValuesIn(scenes_with_given_inputs()));
+
+// All that a projection and its adjoint write.
+struct outcome {
+    std::vector<gs_splat> splats;
+    std::vector<double> gradients; // as reference_gaussians has them
+    std::vector<float> mean2d;
+};
+
+// Gradients hold NaN beforehand, so that a value that is not written shows.
+outcome there_and_back(const reference_gaussians &gaussians, int sh_degree_used, const gs_camera &camera,
+                       const std::vector<float> &moments) {
+    const int64_t n = gaussians.count;
+    reference_gaussians unwritten = reference_gaussians_create(n, gaussians.sh_degree);
+    std::fill_n(unwritten.mean, reference_gaussians_values(&unwritten), NAN);
+    const device_gaussians in(gaussians), gradients(unwritten);
+    reference_gaussians_destroy(&unwritten);
+    const device_vector<gs_splat> splats(n);
+    const device_vector<float> sums(moments), mean2d(std::vector<float>(size_t(2 * n), NAN));
+    EXPECT_GS_OK(gs_project(in.get(), sh_degree_used, &camera, splats.data(), NULL));
+    EXPECT_GS_OK(gs_project_backward(in.get(), sh_degree_used, &camera, splats.data(), sums.data(),
+                                     gradients.get(), mean2d.data(), NULL));
+    reference_gaussians got = gradients.read();
+    outcome all = {splats.read(), {got.mean, got.mean + reference_gaussians_values(&got)}, mean2d.read()};
+    reference_gaussians_destroy(&got);
+    return all;
+}
+
+// Row i of an array of n rows becomes row n - 1 - i.
+template <typename T>
+void turn_rows(T *array, int64_t n, int64_t row) {
+    for (int64_t i = 0; i < n / 2; i++)
+        std::swap_ranges(array + i * row, array + (i + 1) * row, array + (n - 1 - i) * row);
+}
+
+void turn_rows(double *values, int64_t n, int sh_degree) {
+    const int rows[] = {3, 3, 4, 1, 3 * (sh_degree + 1) * (sh_degree + 1)};
+    for (const int row : rows) {
+        turn_rows(values, n, int64_t(row));
+        values += n * row;
+    }
+}
+
+// Warps move rows together; what comes of a Gaussian must not depend on where it stands, nor on its
+// neighbours, of which some are culled, some have moments of 0, and some are not there, the last warp being a
+// part of one.
+TEST(project_edges, neighbours_make_no_difference) {
+    for (int degree = 0; degree <= 3; degree++)
+        for (int used = 0; used <= degree; used++) {
+            SCOPED_TRACE(testing::Message() << "degree " << used << " of " << degree);
+            const int64_t n = 77;
+            reference_scene scene = reference_scene_create(40 + degree, n, degree, 64, 48);
+            const gs_camera camera = reference_camera_to_floats(&scene.camera);
+            std::vector<float> moments = random_floats(50 + used, size_t(n * GS_MOMENTS_STRIDE), -1, 1);
+            for (int64_t i = 0; i < n; i += 5)
+                std::fill_n(moments.begin() + i * GS_MOMENTS_STRIDE, GS_MOMENTS_STRIDE, 0.0f);
+            const outcome one_way = there_and_back(scene.gaussians, used, camera, moments);
+
+            turn_rows(scene.gaussians.mean, n, degree);
+            turn_rows(moments.data(), n, int64_t(GS_MOMENTS_STRIDE));
+            outcome other_way = there_and_back(scene.gaussians, used, camera, moments);
+            turn_rows(other_way.splats.data(), n, int64_t(1));
+            turn_rows(other_way.gradients.data(), n, degree);
+            turn_rows(other_way.mean2d.data(), n, int64_t(2));
+
+            int64_t culled = 0, without = 0;
+            for (int64_t i = 0; i < n; i++) {
+                ASSERT_EQ(memcmp(&one_way.splats[i], &other_way.splats[i], sizeof(gs_splat)), 0) << i;
+                culled += one_way.splats[i].depth == 0;
+                if (i % 5 != 0 && one_way.splats[i].depth > 0) continue;
+                without++;
+                EXPECT_EQ(one_way.mean2d[2 * i], 0) << i;
+                EXPECT_EQ(one_way.gradients[3 * i], 0) << i;
+            }
+            EXPECT_GT(culled, 0);
+            EXPECT_GT(without, culled);
+            EXPECT_EQ(one_way.gradients, other_way.gradients); // NaN would not be equal
+            EXPECT_EQ(one_way.mean2d, other_way.mean2d);
+            const int64_t values = int64_t(one_way.gradients.size());
+            EXPECT_LT(std::count(one_way.gradients.begin(), one_way.gradients.end(), 0.0), values * 9 / 10);
+            reference_scene_destroy(&scene);
+        }
+}
+
+// Sums that overflowed under GS_FIXED are NaN everywhere: none of them may be taken for no gradient.
+TEST(project_edges, moments_that_are_not_numbers_stay_visible) {
+    const int64_t n = 40;
+    reference_scene scene = reference_scene_create(60, n, 3, 64, 48);
+    const gs_camera camera = reference_camera_to_floats(&scene.camera);
+    const outcome all =
+        there_and_back(scene.gaussians, 3, camera, std::vector<float>(size_t(n * GS_MOMENTS_STRIDE), NAN));
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < 3; k++)
+            EXPECT_EQ(std::isnan(all.gradients[3 * i + k]), all.splats[i].depth > 0) << i;
+    reference_scene_destroy(&scene);
+}
 
 TEST(project_edges, whatever_is_not_finite_is_culled) {
     reference_gaussians one = reference_gaussians_create(1, 0);

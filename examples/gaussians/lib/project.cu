@@ -5,6 +5,7 @@
 #include "launch.cuh"
 #include "project.cuh"
 #include "status.h"
+#include "warp_rows.cuh"
 #include <math.h>
 
 namespace {
@@ -12,6 +13,7 @@ namespace {
 constexpr float low_pass = 0.3f;             // pixels^2 added to both variances
 constexpr float min_opacity = 1.0f / 255.0f; // what cannot reach this alpha is never drawn
 constexpr float min_log2_opacity = -7.994353436858858f;
+constexpr int rows_block = 64; // of the kernels that move SH rows: a warp's rows are up to 6.5 KiB
 
 // a b - c d, correctly rounded but for a last ulp (Kahan's difference of products).
 __device__ float difference_of_products(float a, float b, float c, float d) {
@@ -125,30 +127,80 @@ __device__ void sh_basis_adjoint(int degree, const float r[3], const float g[16]
         x * y * g10 + 8 * y * z * g11 + 3 * (2 * zz - xx - yy) * g12 + 8 * x * z * g13 + (xx - yy) * g14;
 }
 
-// 0.5 + SH, not cut at 0.
-__device__ void color_from_sh(const gs_gaussians &gaussians, int degree, const gs_camera &camera, int64_t i,
-                              float out[3]) {
-    float r[3], basis[16];
-    view_direction(gaussians.mean + 3 * i, camera, r);
-    sh_basis(degree, r, basis);
-    const float *sh = gaussians.sh + i * sh_coefficients(gaussians.sh_degree) * 3;
-    for (int c = 0; c < 3; c++) out[c] = 0.5f;
-#pragma unroll
-    for (int k = 0; k < 16; k++) {
-        if (k >= sh_coefficients(degree)) break;
-        for (int c = 0; c < 3; c++) out[c] = fmaf(basis[k], sh[3 * k + c], out[c]);
+// Of a row of coefficients.
+__device__ constexpr int sh_floats(int degree) {
+    return 3 * (degree + 1) * (degree + 1);
+}
+
+// 4 floats of a row of `length`, at once if rows are aligned for it; only the first so many are wanted.
+template <int length>
+__device__ void read_four(const float *from, int wanted, float out[4]) {
+    if (length % 4 == 0) {
+        const float4 four = *reinterpret_cast<const float4 *>(from);
+        out[0] = four.x, out[1] = four.y, out[2] = four.z, out[3] = four.w;
+    } else {
+        for (int e = 0; e < 4; e++)
+            if (e < wanted) out[e] = from[e];
     }
 }
 
-__global__ void __launch_bounds__(project_block)
+template <int length>
+__device__ void write_four(const float in[4], int wanted, float *to) {
+    if (length % 4 == 0) {
+        *reinterpret_cast<float4 *>(to) = make_float4(in[0], in[1], in[2], in[3]);
+    } else {
+        for (int e = 0; e < 4; e++)
+            if (e < wanted) to[e] = in[e];
+    }
+}
+
+// 0.5 + SH, not cut at 0. row: the Gaussian's coefficients, of which those of `degree` are read.
+template <int length>
+__device__ void color_from_sh(const float *mean, const float *row, int degree, const gs_camera &camera,
+                              float out[3]) {
+    float r[3], basis[16] = {};
+    view_direction(mean, camera, r);
+    sh_basis(degree, r, basis);
+    const int used = sh_floats(degree);
+    for (int c = 0; c < 3; c++) out[c] = 0.5f;
+    DISTWAR_UNROLL
+    for (int v = 0; v < length; v += 4) {
+        float in[4] = {};
+        if (v < used) read_four<length>(row + v, used - v, in);
+        for (int e = 0; e < 4; e++)
+            if (v + e < used) out[(v + e) % 3] = fmaf(basis[(v + e) / 3], in[e], out[(v + e) % 3]);
+    }
+}
+
+// sh_degree: what gaussians.sh has room for; anything if it is not read.
+template <int sh_degree>
+__global__ void __launch_bounds__(rows_block)
     project_kernel(gs_gaussians gaussians, int degree, gs_camera camera, gs_splat *splats) {
-    const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
-    if (i >= gaussians.count) return;
+    constexpr int length = sh_floats(sh_degree);
+    constexpr bool together = sh_degree >= 2; // a short row is there sooner if its lane reads it alone
+    __shared__ warp_rows<together ? length : 1> memory[rows_block / 32];
+    auto *const rows = &memory[threadIdx.x / 32];
+    const int lane = int(distwar::lane_id());
+    const int64_t i = int64_t(blockIdx.x) * rows_block + threadIdx.x, first = i - lane;
+    const bool exists = i < gaussians.count;
+
+    float opacity_logit = 0;
+    linear_view v = {};
+    if (exists) {
+        opacity_logit = gaussians.opacity_logit[i];
+        v = view_of(gaussians, camera, i);
+    }
+    const bool may_be_seen = exists && v.p[2] > camera.near_plane && sigmoid(opacity_logit) >= min_opacity;
+    if constexpr (together) {
+        const unsigned wanted = __ballot_sync(distwar::all_lanes, may_be_seen);
+        if (!gaussians.color)
+            begin_rows<length>(gaussians.sh + first * length, wanted, sh_floats(degree), rows);
+        finish_rows();
+    }
+    if (!exists) return;
 
     gs_splat splat = {};
-    const float opacity_logit = gaussians.opacity_logit[i];
-    const linear_view v = view_of(gaussians, camera, i);
-    if (v.p[2] > camera.near_plane && sigmoid(opacity_logit) >= min_opacity) {
+    if (may_be_seen) {
         covariance2d s;
         if (gaussians.covariance) {
             float p[2][3];
@@ -172,7 +224,8 @@ __global__ void __launch_bounds__(project_block)
         if (gaussians.color) {
             for (int c = 0; c < 3; c++) splat.color[c] = color[c] = gaussians.color[3 * i + c];
         } else {
-            color_from_sh(gaussians, degree, camera, i, color);
+            const float *const row = together ? rows->row(lane) : gaussians.sh + i * length;
+            color_from_sh<length>(gaussians.mean + 3 * i, row, degree, camera, color);
             for (int c = 0; c < 3; c++) splat.color[c] = fmaxf(color[c], 0.0f);
         }
 
@@ -187,50 +240,30 @@ __global__ void __launch_bounds__(project_block)
     splats[i] = splat;
 }
 
-// At once if that is possible, else those of them that there are.
-__device__ void load_four(const float *from, bool at_once, int there_are, float out[4]) {
-    if (at_once) {
-        const float4 four = *reinterpret_cast<const float4 *>(from);
-        out[0] = four.x, out[1] = four.y, out[2] = four.z, out[3] = four.w;
-    } else {
-        for (int e = 0; e < 4; e++)
-            if (e < there_are) out[e] = from[e];
-    }
-}
+// What project_backward_kernel finds of one Gaussian, but for SH.
+struct gradients_of_one {
+    float mean[3], log_scale[3], quaternion[4], opacity_logit, mean2d[2], color[3], covariance[6];
+};
 
-__device__ void store_four(const float in[4], bool at_once, int there_are, float *to) {
-    if (at_once) {
-        *reinterpret_cast<float4 *>(to) = make_float4(in[0], in[1], in[2], in[3]);
-    } else {
-        for (int e = 0; e < 4; e++)
-            if (e < there_are) to[e] = in[e];
-    }
-}
-
-// Adjoint of color_from_sh: writes the gradient of Gaussian i's coefficients and returns, in by_mean, that of
-// its mean.
-__device__ void color_from_sh_adjoint(const gs_gaussians &gaussians, int degree, const gs_camera &camera,
-                                      int64_t i, const float color[3], float *sh_gradient, float by_mean[3]) {
-    const int stored = sh_coefficients(gaussians.sh_degree);
-    float direction[3], basis[16], by_basis[16] = {}, by_direction[3];
-    const float distance = view_direction(gaussians.mean + 3 * i, camera, direction);
+// Adjoint of color_from_sh: puts the gradient of a Gaussian's coefficients in their place, in `row`, and
+// returns, in by_mean, that of its mean.
+template <int length>
+__device__ void color_from_sh_adjoint(const float *mean, float *row, int degree, const gs_camera &camera,
+                                      const float color[3], float by_mean[3]) {
+    float direction[3], basis[16] = {}, by_basis[16] = {}, by_direction[3];
+    const float distance = view_direction(mean, camera, direction);
     sh_basis(degree, direction, basis);
-    const float *sh = gaussians.sh + i * stored * 3;
-    const int values = 3 * stored, used = 3 * sh_coefficients(degree);
-    const bool in_fours = values % 4 == 0; // every row is aligned to 16 bytes
-    // All is read before anything is written, so that the reads are under way together.
-#pragma unroll
-    for (int v = 0; v < 48; v += 4) {
-        float in[4] = {};
-        if (v < used) load_four(sh + v, in_fours, used - v, in);
-        for (int e = 0; e < 4; e++)
-            if (v + e < used) by_basis[(v + e) / 3] = fmaf(color[(v + e) % 3], in[e], by_basis[(v + e) / 3]);
-    }
-#pragma unroll
-    for (int v = 0; v < 48; v += 4) {
-        float out[4];
-        for (int e = 0; e < 4; e++) out[e] = v + e < used ? basis[(v + e) / 3] * color[(v + e) % 3] : 0;
-        if (v < values) store_four(out, in_fours, values - v, sh_gradient + v);
+    const int used = sh_floats(degree);
+    DISTWAR_UNROLL
+    for (int v = 0; v < length; v += 4) {
+        float in[4] = {}, out[4];
+        if (v < used) read_four<length>(row + v, used - v, in);
+        for (int e = 0; e < 4; e++) {
+            const int k = (v + e) / 3, c = (v + e) % 3;
+            if (v + e < used) by_basis[k] = fmaf(color[c], in[e], by_basis[k]);
+            out[e] = v + e < used ? basis[k] * color[c] : 0;
+        }
+        write_four<length>(out, length - v, row + v);
     }
     sh_basis_adjoint(degree, direction, by_basis, by_direction);
     const float along =
@@ -239,11 +272,11 @@ __device__ void color_from_sh_adjoint(const gs_gaussians &gaussians, int degree,
 }
 
 // Adjoint of covariance_from_axes and trace_footprint. g: twice the gradient by the splat's covariance;
-// by_sharp: by the logarithm of the root of the determinant without the 0.3. Writes the gradients of scale
-// and quaternion; returns that of J.
+// by_sharp: by the logarithm of the root of the determinant without the 0.3. Returns the gradients of scale
+// and quaternion, and that of J.
 __device__ void footprint_adjoint(const gs_gaussians &gaussians, const gs_camera &camera,
                                   const linear_view &v, int64_t i, const float g[2][2], float by_sharp,
-                                  const gs_gaussians &gradients, float by_j[2][3]) {
+                                  gradients_of_one *gradients, float by_j[2][3]) {
     const footprint f = trace_footprint(gaussians, camera, v, i);
     const float focal[2] = {camera.fx, camera.fy}, *r = camera.rotation;
     float by_map[2][3];
@@ -272,7 +305,7 @@ __device__ void footprint_adjoint(const gs_gaussians &gaussians, const gs_camera
     }
     float by_rotation[3][3];
     for (int j = 0; j < 3; j++) {
-        gradients.log_scale[3 * i + j] =
+        gradients->log_scale[j] =
             axes[0][j] * f.axes[0][j] + axes[1][j] * f.axes[1][j] + axes[2][j] * f.axes[2][j];
         for (int row = 0; row < 3; row++)
             by_rotation[row][j] =
@@ -282,8 +315,7 @@ __device__ void footprint_adjoint(const gs_gaussians &gaussians, const gs_camera
     rotation_matrix_adjoint(f.unit, by_rotation, by_unit);
     const float radial =
         f.unit[0] * by_unit[0] + f.unit[1] * by_unit[1] + f.unit[2] * by_unit[2] + f.unit[3] * by_unit[3];
-    for (int k = 0; k < 4; k++)
-        gradients.quaternion[4 * i + k] = (by_unit[k] - f.unit[k] * radial) / f.length;
+    for (int k = 0; k < 4; k++) gradients->quaternion[k] = (by_unit[k] - f.unit[k] * radial) / f.length;
 }
 
 // Adjoint of covariance_from_given; arguments as above. Writes the gradient P^T (g / 2) P; returns that of J,
@@ -326,48 +358,22 @@ __device__ void given_covariance_adjoint(const float *given, const gs_camera &ca
                 (row == column ? 0.5f : 1.0f) * (p[0][row] * right[0][column] + p[1][row] * right[1][column]);
 }
 
-__device__ void zero(float *array, int64_t i, int values) {
-    const float zeros[4] = {};
-    for (int k = 0; array && k < values; k += 4)
-        store_four(zeros, values % 4 == 0, values - k, array + i * values + k);
-}
-
-// The members of `gradients` that are not wanted are NULL.
-__global__ void __launch_bounds__(project_block)
-    project_backward_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
-                            const float *moments, gs_gaussians gradients, float *mean2d_gradient) {
-    const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
-    if (i >= gaussians.count) return;
-    const int sh_values = 3 * sh_coefficients(gaussians.sh_degree);
-
-    const gs_splat splat = splats[i];
-    if (splat.depth == 0) {
-        zero(gradients.mean, i, 3);
-        zero(gradients.log_scale, i, 3);
-        zero(gradients.quaternion, i, 4);
-        zero(gradients.opacity_logit, i, 1);
-        zero(gradients.sh, i, sh_values);
-        zero(gradients.color, i, 3);
-        zero(gradients.covariance, i, 6);
-        zero(mean2d_gradient, i, 2);
-        return;
-    }
-
-    const float *sums = moments + i * GS_MOMENTS_STRIDE;
+// All but SH, whose gradient by the colour it returns. sums: the splat's moments.
+__device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &camera, int64_t i,
+                                const gs_splat &splat, const float sums[GS_MOMENTS],
+                                gradients_of_one *gradients) {
     const float h = sums[3], h0 = sums[4], h1 = sums[5], h01 = sums[7];
     // The opacity is divided by the root of the determinant, whose logarithm has the gradient L L^T / 2.
     const float by_sharp = gaussians.antialias ? h : 0;
     const float h00 = sums[6] - by_sharp / two_ln2, h11 = sums[8] - by_sharp / two_ln2;
     const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
 
-    gradients.opacity_logit[i] = h * (1 - sigmoid(gaussians.opacity_logit[i]));
+    gradients->opacity_logit = h * (1 - sigmoid(gaussians.opacity_logit[i]));
 
     // By the mean in pixels: L (sum h e).
     const float mean2d[2] = {two_ln2 * (w0 * h0), two_ln2 * (w1 * h0 + w2 * h1)};
-    if (mean2d_gradient) {
-        mean2d_gradient[2 * i] = mean2d[0] * 0.5f * float(camera.width);
-        mean2d_gradient[2 * i + 1] = mean2d[1] * 0.5f * float(camera.height);
-    }
+    gradients->mean2d[0] = mean2d[0] * 0.5f * float(camera.width);
+    gradients->mean2d[1] = mean2d[1] * 0.5f * float(camera.height);
 
     // By the covariance, times two: L (sum h e e^T) L^T.
     const float t0 = w1 * h00 + w2 * h01, t1 = w1 * h01 + w2 * h11;
@@ -377,8 +383,8 @@ __global__ void __launch_bounds__(project_block)
     const linear_view v = view_of(gaussians, camera, i);
     float by_j[2][3];
     if (gaussians.covariance)
-        given_covariance_adjoint(gaussians.covariance + 6 * i, camera, v, g, by_sharp,
-                                 gradients.covariance + 6 * i, by_j);
+        given_covariance_adjoint(gaussians.covariance + 6 * i, camera, v, g, by_sharp, gradients->covariance,
+                                 by_j);
     else
         footprint_adjoint(gaussians, camera, v, i, g, by_sharp, gradients, by_j);
 
@@ -396,18 +402,72 @@ __global__ void __launch_bounds__(project_block)
         point[k] += mean2d[k] * j_diagonal;
         point[2] -= mean2d[k] * j_diagonal * (v.p[k] / z);
     }
-
-    float by_mean[3] = {0, 0, 0};
-    if (gaussians.color) {
-        for (int c = 0; c < 3; c++) gradients.color[3 * i + c] = sums[c];
-    } else {
-        float color[3]; // a channel that was cut at 0 has no gradient
-        for (int c = 0; c < 3; c++) color[c] = splat.color[c] > 0 ? sums[c] : 0;
-        color_from_sh_adjoint(gaussians, degree, camera, i, color, gradients.sh + i * sh_values, by_mean);
-    }
     const float *r = camera.rotation;
     for (int k = 0; k < 3; k++)
-        gradients.mean[3 * i + k] = r[k] * point[0] + r[3 + k] * point[1] + r[6 + k] * point[2] + by_mean[k];
+        gradients->mean[k] = r[k] * point[0] + r[3 + k] * point[1] + r[6 + k] * point[2];
+}
+
+template <int length>
+__device__ void store(const float *in, int64_t i, float *to) {
+    if (to)
+        for (int k = 0; k < length; k++) to[length * i + k] = in[k];
+}
+
+// The members of `gradients` that are not wanted are NULL. sh_degree as in project_kernel.
+template <int sh_degree>
+__global__ void __launch_bounds__(rows_block)
+    project_backward_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
+                            const float *moments, gs_gaussians gradients, float *mean2d_gradient) {
+    constexpr int length = sh_floats(sh_degree);
+    __shared__ warp_rows<length> memory[rows_block / 32];
+    warp_rows<length> *const rows = &memory[threadIdx.x / 32];
+    const int lane = int(distwar::lane_id());
+    float *const row = rows->row(lane);
+    const int64_t i = int64_t(blockIdx.x) * rows_block + threadIdx.x, first = i - lane;
+    const bool exists = i < gaussians.count;
+
+    // Who was culled, or met no pixel, has no gradient, and nothing more of it need be read.
+    gs_splat splat = {};
+    float sums[GS_MOMENTS] = {};
+    bool has_gradient = false;
+    if (exists) {
+        splat = splats[i];
+        const float4 *record = reinterpret_cast<const float4 *>(moments + i * GS_MOMENTS_STRIDE);
+        const float4 a = record[0], b = record[1], c = record[2];
+        const float sum[GS_MOMENTS] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w, c.x};
+        for (int k = 0; k < GS_MOMENTS; k++) has_gradient |= (sums[k] = sum[k]) != 0;
+        has_gradient &= splat.depth != 0;
+    }
+    const unsigned wanted = __ballot_sync(distwar::all_lanes, has_gradient);
+    const unsigned existing = __ballot_sync(distwar::all_lanes, exists);
+    if (!gaussians.color) begin_rows<length>(gaussians.sh + first * length, wanted, sh_floats(degree), rows);
+    gradients_of_one g = {};
+    if (has_gradient) project_adjoint(gaussians, camera, i, splat, sums, &g);
+    finish_rows();
+
+    if (has_gradient) {
+        if (gaussians.color) {
+            for (int c = 0; c < 3; c++) g.color[c] = sums[c];
+        } else {
+            float color[3], by_mean[3]; // a channel that was cut at 0 has no gradient
+            for (int c = 0; c < 3; c++) color[c] = splat.color[c] > 0 ? sums[c] : 0;
+            color_from_sh_adjoint<length>(gaussians.mean + 3 * i, row, degree, camera, color, by_mean);
+            for (int k = 0; k < 3; k++) g.mean[k] += by_mean[k];
+        }
+    } else {
+        const float zeros[4] = {};
+        for (int v = 0; v < length; v += 4) write_four<length>(zeros, length - v, row + v);
+    }
+    __syncwarp();
+    if (gradients.sh) store_rows<length>(rows, existing, gradients.sh + first * length);
+    if (!exists) return;
+    store<3>(g.mean, i, gradients.mean);
+    store<3>(g.log_scale, i, gradients.log_scale);
+    store<4>(g.quaternion, i, gradients.quaternion);
+    store<1>(&g.opacity_logit, i, gradients.opacity_logit);
+    store<3>(g.color, i, gradients.color);
+    store<6>(g.covariance, i, gradients.covariance);
+    store<2>(g.mean2d, i, mean2d_gradient);
 }
 
 __global__ void __launch_bounds__(project_block)
@@ -491,8 +551,11 @@ gs_status gs_project(const gs_gaussians *gaussians, int sh_degree_used, const gs
     const gs_status status = check(__func__, gaussians, sh_degree_used, camera, &in);
     if (status != GS_OK) return status;
     GS_REQUIRE(in.count == 0 || splats, "splats must be given");
-    GS_CUDA(launch(stream, blocks_for(in.count, project_block), project_block, project_kernel, in,
-                   used_degree(sh_degree_used, &in), *camera, splats));
+    constexpr decltype(&project_kernel<0>) by_degree[] = {project_kernel<0>, project_kernel<1>,
+                                                          project_kernel<2>, project_kernel<3>};
+    GS_CUDA(launch(stream, blocks_for(in.count, rows_block), rows_block,
+                   by_degree[in.color ? 0 : in.sh_degree], in, used_degree(sh_degree_used, &in), *camera,
+                   splats));
     return GS_OK;
 }
 
@@ -508,8 +571,12 @@ gs_status gs_project_backward(const gs_gaussians *gaussians, int sh_degree_used,
     status = complete(__func__, gradients, gaussians, &out);
     if (status != GS_OK) return status;
     GS_REQUIRE(in.count == 0 || (splats && moments), "splats and moments must be given");
-    GS_CUDA(launch(stream, blocks_for(in.count, project_block), project_block, project_backward_kernel, in,
-                   used_degree(sh_degree_used, &in), *camera, splats, moments, out, mean2d_gradient));
+    constexpr decltype(&project_backward_kernel<0>) by_degree[] = {
+        project_backward_kernel<0>, project_backward_kernel<1>, project_backward_kernel<2>,
+        project_backward_kernel<3>};
+    GS_CUDA(launch(stream, blocks_for(in.count, rows_block), rows_block,
+                   by_degree[in.color ? 0 : in.sh_degree], in, used_degree(sh_degree_used, &in), *camera,
+                   splats, moments, out, mean2d_gradient));
     return GS_OK;
 }
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// Rows of floats, one a lane, that a warp moves together: neighbouring lanes move what is side by side in
+// memory, and shared memory hands each lane its row. A lane that walked along a row in memory by itself would
+// touch, with every instruction, a sector that no other lane touches.
+#ifndef GS_WARP_ROWS_CUH
+#define GS_WARP_ROWS_CUH
+
+#include <distwar/lanes.cuh>
+#if defined(__CUDACC__)
+#include <cuda_pipeline_primitives.h>
+#endif
+
+// The rows of a warp in shared memory, `length` floats each; row(lane) is aligned to 16 bytes if length is a
+// multiple of 4. Lanes that look at the same place of their rows, 16 bytes of it if so, meet in no bank.
+template <int length>
+struct alignas(16) warp_rows {
+    static constexpr int stride = length % 32 == 16 ? length + 4 : length;
+    float value[32 * stride];
+
+    __device__ float *row(int lane) { return value + lane * stride; }
+};
+
+// Who moves what: a lane has a place in its rows, `floats` wide, and takes every rows_a_turn-th row.
+template <int length>
+struct lane_of_rows {
+    static constexpr int floats = length % 4 == 0 ? 4 : 1, places = length / floats;
+    static constexpr int rows_a_turn = 32 / places, turns = (32 + rows_a_turn - 1) / rows_a_turn;
+    int first_row, column;
+
+    __device__ lane_of_rows() {
+        const int lane = int(distwar::lane_id());
+        first_row = lane / places;
+        column = lane % places * floats;
+    }
+    // Which of its rows are in `set`, a bit a row of the warp: bit turn * rows_a_turn says it of that turn's.
+    __device__ unsigned share_of(unsigned set) const {
+        return first_row < rows_a_turn ? set >> first_row : 0;
+    }
+};
+
+// Begins to read the first `used` floats of every row in `wanted`, a bit each, and perhaps up to 3 more.
+// memory: the warp's first row, aligned to 16 bytes if length is a multiple of 4. By all lanes of a warp.
+// Nobody may look at the rows before finish_rows.
+template <int length>
+__device__ __forceinline__ void begin_rows(const float *memory, unsigned wanted, int used,
+                                           warp_rows<length> *rows) {
+    using mine = lane_of_rows<length>;
+    const mine lane;
+    const unsigned share = lane.column < used ? lane.share_of(wanted) : 0;
+    const float *const from = memory + lane.first_row * length + lane.column;
+    float *const to = rows->row(lane.first_row) + lane.column;
+    DISTWAR_UNROLL
+    for (int turn = 0; turn < mine::turns; turn++) {
+        const int row = turn * mine::rows_a_turn;
+        if (!(share >> row & 1)) continue;
+#if defined(__CUDACC__)
+        __pipeline_memcpy_async(to + row * warp_rows<length>::stride, from + row * length, 4 * mine::floats);
+#else
+        for (int k = 0; k < mine::floats; k++)
+            to[row * warp_rows<length>::stride + k] = from[row * length + k];
+#endif
+    }
+}
+
+// Waits for what begin_rows began, in all lanes: the calling lane's row is there. By all lanes of a warp.
+__device__ __forceinline__ void finish_rows() {
+#if defined(__CUDACC__)
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+#endif
+    __syncwarp();
+}
+
+// Writes the rows in `existing`, whole. Lanes must have met (__syncwarp) since they wrote them.
+template <int length>
+__device__ __forceinline__ void store_rows(warp_rows<length> *rows, unsigned existing, float *memory) {
+    using mine = lane_of_rows<length>;
+    const mine lane;
+    const unsigned share = lane.share_of(existing);
+    const float *const from = rows->row(lane.first_row) + lane.column;
+    float *const to = memory + lane.first_row * length + lane.column;
+    DISTWAR_UNROLL
+    for (int turn = 0; turn < mine::turns; turn++) {
+        const int row = turn * mine::rows_a_turn;
+        if (!(share >> row & 1)) continue;
+        if constexpr (mine::floats == 4)
+            *reinterpret_cast<float4 *>(to + row * length) =
+                *reinterpret_cast<const float4 *>(from + row * warp_rows<length>::stride);
+        else
+            to[row * length] = from[row * warp_rows<length>::stride];
+    }
+}
+
+#endif
