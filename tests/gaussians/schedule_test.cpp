@@ -247,6 +247,23 @@ TEST(schedule, mcmc_relocates_the_dead_until_its_end_and_no_longer) {
     }
 }
 
+TEST(schedule, mcmc_penalises_opacity_and_size_until_its_end_and_no_longer) {
+    const density_settings settings = settings_of(DENSITY_MCMC, 1200); // until 1000
+    for (int64_t step : {1, 500, 999, 1000, 1200}) {
+        run r(20, 0);
+        const std::vector<float> none(60, 0.0f);
+        device_upload(r.state.gradients.opacity_logit, none.data(), 20 * sizeof(float));
+        device_upload(r.state.gradients.log_scale, none.data(), 60 * sizeof(float));
+        r.state.iteration = step - 1;
+        density_before_adam(&settings, &r.state);
+        const float opacity = step < 1000 ? 0.01f * 0.25f / 20 : 0; // at opacity 1/2
+        for (const float g : r.read(r.state.gradients.opacity_logit, 20))
+            EXPECT_NEAR(g, opacity, 1e-8) << step;
+        const float scale = step < 1000 ? 0.01f * 1e-3f / 60 : 0;
+        for (const float g : r.read(r.state.gradients.log_scale, 60)) EXPECT_NEAR(g, scale, 1e-11) << step;
+    }
+}
+
 TEST(schedule, mcmc_reaches_its_limit_half_way_from_few) {
     density_settings settings = settings_of(DENSITY_MCMC, 2400); // until 2000, half-way 1250
     settings.most_gaussians = 5000;

@@ -10,7 +10,7 @@ static bool is_due(const density_settings *settings, int64_t step) {
 }
 
 void density_before_adam(const density_settings *settings, training_state *state) {
-    if (settings->kind == DENSITY_MCMC)
+    if (settings->kind == DENSITY_MCMC && state->iteration + 1 < settings->until)
         GS_CHECK(gs_density_penalty(&state->gaussians, settings->opacity_weight, settings->scale_weight,
                                     &state->gradients, NULL));
 }

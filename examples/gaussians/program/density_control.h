@@ -33,7 +33,8 @@ typedef struct density_settings {
     // be reached half-way between `from` and `until`.
     float growth;
     float noise; // times the means' learning rate
-    float opacity_weight, scale_weight;
+    float opacity_weight,
+        scale_weight; // in steps before `until`: they are there to free Gaussians to relocate
 } density_settings;
 
 typedef struct density_control {

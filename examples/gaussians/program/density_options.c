@@ -47,10 +47,10 @@ void density_options_list(density_options *o, option_spec *table) {
         {OPTION_REAL, "mcmc-growth", 0, &o->growth, 0, 1, NULL,
          "mcmc: of the number, each time it acts; more where --max-gaussians would not be reached half-way"},
         {OPTION_REAL, "mcmc-noise", 0, &o->noise, 0, 1e12, NULL, "mcmc: times the learning rate of means"},
-        {OPTION_REAL, "opacity-penalty", 0, &o->opacity_weight, 0, INFINITY, NULL,
-         "mcmc: times the mean opacity, added to the loss"},
-        {OPTION_REAL, "scale-penalty", 0, &o->scale_weight, 0, INFINITY, NULL,
-         "mcmc: times the mean axis, added to the loss"},
+        {OPTION_REAL, "opacity-penalty", 0, &o->opacity_weight, 0, 1e12, NULL,
+         "mcmc: times the mean opacity, added to the loss until density control ends"},
+        {OPTION_REAL, "scale-penalty", 0, &o->scale_weight, 0, 1e12, NULL,
+         "mcmc: times the mean axis, likewise"},
         {OPTION_REAL, "start-opacity", 0, &o->start_opacity, 0, 0.99, NULL,
          "of the first Gaussians; 0: 0.5 for mcmc, unless training ends before it acts, or they are random "
          "in "
