@@ -27,8 +27,8 @@ class Run:
         return [e for e in self.events if e["event"] == event]
 
     def evaluated(self, seconds):
-        """The last evaluation that was due by then."""
-        return max((e for e in self.evaluations if e["seconds"] <= seconds), key=lambda e: e["seconds"], default=None)
+        """The last evaluation by then, within 1 %: a run that is cut off ends with the step it is in."""
+        return max((e for e in self.evaluations if e["seconds"] <= 1.01 * seconds), key=lambda e: e["seconds"], default=None)
 
     def stages(self):
         """{stage: ms an iteration}, over all steps that were timed."""
@@ -167,13 +167,13 @@ def print_after(finishes, starts, quality):
           ["data", "variant", "seconds with Adam's", "LM", "Adam by then", "Adam is there at, s", "Adam at its end"], rows)
 
 
-def draw(finishes, runs, folder):
+def draw(finishes, runs, wall, folder):
     pyplot = figures.pyplot()
     if not pyplot:
         return
 
     scenes = sorted({name.split("-")[1] for name in finishes})
-    wall, quality, starts = (part(runs, name) for name in ("wall", "quality", "start"))
+    quality, starts = part(runs, "quality"), part(runs, "start")
 
     def save(name, scenes, lines):
         if not scenes:
@@ -208,8 +208,9 @@ def draw(finishes, runs, folder):
                     *({**step, "seconds": begin + step["seconds"]} for step in report["steps"])]
 
     save("lm.png", scenes, with_finish)
-    save("wall.png", sorted({name.split("-")[0] for name in wall}),
-         lambda scene: [(name.split("-")[1], run.evaluations) for name, run in wall.items() if name.startswith(scene)])
+    save("wall.png", sorted({name.split("-")[0] for name in wall}), lambda scene: [
+        (reduction, run.evaluations) for reduction, run in (("atomic", wall[scene + "-atomic"]),
+                                                            ("auto", quality.get(scene + "-30000"))) if run])
 
 
 def main():
@@ -225,7 +226,10 @@ def main():
     quality, starts = part(runs, "quality"), part(runs, "start")
     print_quality(quality)
     print_split({**quality, **part(runs, "speed")})
-    print_wall(part(runs, "wall"))
+    wall = part(runs, "wall")
+    tuned = {name.rpartition("-")[0] + "-auto": run for name, run in quality.items() if name.endswith("-30000")}
+    print_wall({name: run for name, run in sorted({**wall, **tuned}.items())
+                if name.rpartition("-")[0] + "-atomic" in wall})
     print_speed(part(runs, "speed"))
     print_reproducible(part(runs, "reproducible"))
     print_finish(finishes, starts)
@@ -237,7 +241,7 @@ def main():
                 run.keep(os.path.join(options.keep, name + ".jsonl"))
     if options.output:
         os.makedirs(options.output, exist_ok=True)
-        draw(finishes, runs, options.output)
+        draw(finishes, runs, wall, options.output)
 
 
 if __name__ == "__main__":

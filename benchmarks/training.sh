@@ -7,11 +7,11 @@
 # PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of fern, relief23 and
 # fox, each in a folder of its name; what is not there is left out. OUT: a folder for the logs, a NAME.jsonl each, and
 # the JSON of splat finish. Parts, with the seconds they take on an H200 (estimated), all of them unless named:
-#   quality7       60  7,000 iterations on each, and on knot, a scene that splat generate makes
-#   quality30     260  30,000 iterations
-#   wall          280  a minute with plain atomics and with the tuner, on fern and fox
-#   speed          40  1,000 iterations with 100 thousand, 300 thousand and 1 million Gaussians
-#   reproducible   80  the same run twice with --reproducible, compared byte by byte, once killed and resumed, and once
+#   quality7       50  7,000 iterations on each, and on knot, a scene that splat generate makes
+#   quality30     190  30,000 iterations
+#   wall          140  a minute with plain atomics on fern and fox; the tuner's is in quality30
+#   speed          25  1,000 iterations with 100 thousand, 300 thousand and 1 million Gaussians
+#   reproducible   45  the same run twice with --reproducible, compared byte by byte, once killed and resumed, and once
 #                      without
 #   lm            240  Levenberg-Marquardt on fern and fox from where Adam is after two thirds and one third of its time;
 #                      Adam's own curve is that of quality30
@@ -54,15 +54,15 @@ train() { # NAME SECONDS SCENE OPTIONS...: the log is NAME.jsonl, the scene scen
 }
 quality() { # ITERATIONS LIMIT
     for scene in fern relief23 fox knot; do
-        train quality-$scene-$1 "$2" $scene --iterations "$1" --eval-every 1000
+        train quality-$scene-$1 "$2" $scene --iterations "$1" --eval-every 500
     done
 }
 quality7() { quality 7000 60; }
 quality30() { quality 30000 180; }
 wall() {
-    for scene in fern fox; do for reduce in atomic auto; do
-        train wall-$scene-$reduce 120 $scene --iterations 30000 --seconds 60 --eval-every 250 --reduce $reduce
-    done; done
+    for scene in fern fox; do
+        train wall-$scene-atomic 120 $scene --iterations 30000 --seconds 60 --eval-every 250 --reduce atomic
+    done
 }
 speed() {
     for count in 100000 300000 1000000; do

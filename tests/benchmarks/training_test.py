@@ -26,8 +26,8 @@ def step(seconds, kept, psnr):
             "gpu_ms": {"Jp": 10 * seconds}}
 
 
-runs = {"quality-fern-30000": log(20, 80), "start-fern-26": log(10, 26), "wall-fern-auto": log(100, 60),
-        "speed-fox-100000": log(1000, 4), "quality-fox-7000": log(20, 5)[:-1],
+runs = {"quality-fern-30000": log(20, 80), "wall-fern-atomic": log(10, 60), "quality-fox-30000": log(20, 20),
+        "start-fern-26": log(10, 26), "speed-fox-100000": log(1000, 4), "quality-fox-7000": log(20, 5)[:-1],
         "reproducible-fern-2": log(10, 1, {"event": "comparison", "kills": 3, "equal": False})}
 with tempfile.TemporaryDirectory() as folder:
     for name, events in runs.items():
@@ -42,7 +42,8 @@ with tempfile.TemporaryDirectory() as folder:
 wanted = """\
 | fern | 20 | 1,000 | 80.0 | 25.00 | 0.7500 |
 | fern-30000 | 6.000, 66.7 % | 3.000, 33.3 % | 9.000 |
-| fern | auto | 20.00, iteration 50 | 25.00, iteration 100 | 2 |
+| fern | atomic | 20.00, iteration 5 | 25.00, iteration 10 | 0 |
+| fern | auto |  | 20.00, iteration 10 | 0 |
 | 1,000 | 250 |
 | fern-2 | 10 | 1.00 | 25.00 | 3 | NO |
 | fern | 10 in 26.0 s | free | 1 of 2 | 2.00 | 1.00 | 0.500000 -> 0.500000 | 19.00 -> 20.50 | 0.4000 -> 0.7000 |
