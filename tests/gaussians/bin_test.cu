@@ -2,7 +2,10 @@
 // Lists of tiles: nothing that counts is missing, the order is (depth, index), and a list that does not fit
 // is not begun.
 #include "kernel_frame.h"
+#include "blend.cuh"
+#include "launch.cuh"
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -86,20 +89,52 @@ TEST(bin_edges, equal_depths_stand_in_the_order_of_their_index) {
     for (size_t i = 0; i < made.index.size(); i++) ASSERT_EQ(made.index[i], i % count);
 }
 
-// Around what a block sorts in shared memory, and what takes one and several merges.
+std::vector<uint32_t> by_depth(const std::vector<gs_splat> &splats) {
+    std::vector<uint32_t> order(splats.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return splats[a].depth < splats[b].depth; });
+    return order;
+}
+
+// Around what warps and blocks sort by themselves, what is cut into parts, and, last, what has parts that are
+// too long and are merged in global memory. Depths occur several times.
 TEST(bin_edges, long_lists_are_sorted) {
     std::mt19937 random(3);
-    for (const int count : {1, 2, 31, 33, 64, 65, 100, 257, 2047, 2048, 2049, 4096, 4097, 7000, 9001}) {
+    for (const int count :
+         {1, 2, 31, 33, 64, 65, 100, 257, 2047, 2048, 2049, 4095, 4096, 4097, 7000, 9001, 70000, 1200000}) {
         std::vector<gs_splat> splats(count, {{8, 8}, {2, 0, 2}, -1, {1, 1, 1}, 3, {}});
         for (gs_splat &splat : splats) splat.depth = 1 + float(random() % unsigned(count));
         const binned made(splats, 16, 16, count);
         ASSERT_EQ(made.lists.pairs, count);
-        std::vector<uint32_t> expected(count);
-        std::iota(expected.begin(), expected.end(), 0u);
-        std::stable_sort(expected.begin(), expected.end(),
-                         [&](uint32_t a, uint32_t b) { return splats[a].depth < splats[b].depth; });
-        EXPECT_EQ(made.index, expected) << count;
+        EXPECT_EQ(made.index, by_depth(splats)) << count;
     }
+}
+
+TEST(bin_edges, lists_of_one_depth_are_cut_too) {
+    const std::vector<gs_splat> splats(20000, {{8, 8}, {2, 0, 2}, -1, {1, 1, 1}, 3, {}});
+    const binned made(splats, 16, 16, int64_t(splats.size()));
+    for (size_t i = 0; i < splats.size(); i++) ASSERT_EQ(made.index[i], i);
+}
+
+// Several lists of every kind at once, and no room but for them.
+TEST(bin_edges, each_list_keeps_to_its_place) {
+    std::mt19937 random(5);
+    const std::vector<int> lengths = {5000, 0, 300, 4097, 2048, 17000, 40, 4096, 1, 4097, 3000, 4097};
+    std::vector<gs_splat> splats;
+    std::vector<std::vector<uint32_t>> expected(lengths.size());
+    for (size_t t = 0; t < lengths.size(); t++)
+        for (int i = 0; i < lengths[t]; i++)
+            splats.push_back(
+                {{8 + 16 * float(t), 8}, {2, 0, 2}, -1, {1, 1, 1}, 1 + float(random() % 30000), {}});
+    std::shuffle(splats.begin(), splats.end(), random);
+    for (const uint32_t i : by_depth(splats)) expected[size_t(splats[i].mean[0]) / 16].push_back(i);
+    const binned made(splats, 16 * int(lengths.size()), 16, int64_t(splats.size()));
+    for (size_t t = 0; t < lengths.size(); t++)
+        EXPECT_EQ(
+            std::vector<uint32_t>(made.index.begin() + made.begin[t], made.index.begin() + made.begin[t + 1]),
+            expected[t])
+            << "tile " << t;
 }
 
 TEST(bin_edges, long_lists_come_first_and_those_beyond_a_fair_share_are_split) {
@@ -121,9 +156,34 @@ TEST(bin_edges, long_lists_come_first_and_those_beyond_a_fair_share_are_split) {
     ASSERT_LT(made.lists.split_tiles, int(sorted.size()));
     EXPECT_GT(made.length(made.order[size_t(made.lists.split_tiles) - 1]),
               made.length(made.order[size_t(made.lists.split_tiles)]));
-    EXPECT_EQ(made.lists.pixels_per_thread, 2); // one list is far longer than the others
     const binned even(std::vector<gs_splat>(splats.begin() + 700, splats.end()), width, height, 20000);
     EXPECT_EQ(even.lists.split_tiles, 0);
+}
+
+// The proposal for lists of 20 splats in tiles_x x tiles_y tiles, but `longest` in one of them.
+int pixels_proposed(int tiles_x, int tiles_y, int longest) {
+    std::vector<gs_splat> splats;
+    for (int t = 0; t < tiles_x * tiles_y; t++)
+        splats.insert(
+            splats.end(), size_t(t == 1 ? longest : 20),
+            {{8 + 16 * float(t % tiles_x), 8 + 16 * float(t / tiles_x)}, {2, 0, 2}, -1, {1, 1, 1}, 3, {}});
+    return binned(splats, 16 * tiles_x, 16 * tiles_y, int64_t(splats.size())).lists.pixels_per_thread;
+}
+
+TEST(bin_edges, fewer_pixels_a_thread_where_one_list_outlasts_the_others_or_tiles_are_few) {
+    int device, multiprocessors;
+    ASSERT_EQ(cudaGetDevice(&device), cudaSuccess);
+    ASSERT_EQ(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), cudaSuccess);
+    // By a part of all that a multiprocessor has to do: longest - pairs / tiles = part pairs /
+    // multiprocessors
+    for (const auto &[part, pixels] : {std::pair(0.1, 4), std::pair(0.5, 2), std::pair(0.9, 1)}) {
+        const int side = 32, tiles = side * side;
+        const double of_pairs = 1.0 / tiles + part / multiprocessors;
+        const int longest = int((tiles - 1) * 20 * of_pairs / (1 - of_pairs) + 0.5);
+        EXPECT_EQ(pixels_proposed(side, side, longest), pixels) << longest << " splats";
+    }
+    EXPECT_EQ(pixels_proposed(2 * multiprocessors, 1, 20), 2);
+    EXPECT_EQ(pixels_proposed(3 * multiprocessors, 1, 20), 4);
 }
 
 TEST(bin_edges, a_list_that_does_not_fit_is_not_begun) {
@@ -154,6 +214,73 @@ TEST(bin_edges, no_splats_make_empty_lists) {
     std::vector<uint32_t> order = made.order;
     std::sort(order.begin(), order.end());
     EXPECT_EQ(order, (std::vector<uint32_t>{0, 1, 2, 3, 4, 5}));
+}
+
+// A splat that, to rounding, just counts or just does not at one pixel. The pixel is in the middle of that
+// edge of rectangles that faces the mean, and of that edge it is the nearest.
+struct borderline {
+    gs_splat splat;
+    int x, y;
+};
+
+__global__ void find_missed(const borderline *cases, int count, float error, unsigned *covered,
+                            unsigned *missed) {
+    const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i >= count) return;
+    const borderline c = cases[i];
+    coverage unused;
+    const bool counts = covers(c.splat, c.x, c.y, &unused);
+    reach far = reach_of(c.splat);
+    far.slope *= 1 + error, far.along_x *= 1 + error;
+    if (counts) atomicAdd(covered, 1u);
+    const float x = float(c.x) + 0.5f, y = float(c.y) + 0.5f;
+    for (int beyond = 0; beyond < 16; beyond += 5) {
+        const float left = x < c.splat.mean[0] ? x - float(beyond) : x;
+        const bool taken = reaches(far, {left, y - float(beyond), left + float(beyond), y + float(beyond)});
+        if (counts && !taken) atomicAdd(missed, 1u);
+    }
+}
+
+TEST(reach, misses_no_pixel_for_rounding) {
+    std::mt19937_64 random(6);
+    const auto uniform = [&random](double low, double high) {
+        return low + (high - low) * double(random() >> 11) * 0x1p-53;
+    };
+    std::vector<borderline> cases(200000);
+    for (borderline &c : cases) {
+        // Round to a thousand times as long as wide, in any direction, with the blur's 0.3 pixels^2.
+        const double wide = std::pow(10, uniform(-0.26, 2)), angle = uniform(0, 3.14159265);
+        const double longer = wide * std::pow(10, uniform(0, 3)), cosine = std::cos(angle),
+                     sine = std::sin(angle);
+        const double xx = std::pow(cosine * longer, 2) + std::pow(sine * wide, 2),
+                     yy = std::pow(sine * longer, 2) + std::pow(cosine * wide, 2),
+                     xy = cosine * sine * (longer * longer - wide * wide);
+        // whiten^T whiten = log2(e) / 2 times the inverse of the covariance
+        const double half = 0.5 / std::log(2), determinant = xx * yy - xy * xy;
+        const double w0 = std::sqrt(half * yy / determinant), w1 = -half * xy / determinant / w0;
+        const double w2 = std::sqrt(half / yy);
+        c.splat = {{}, {float(w0), float(w1), float(w2)}, 0, {1, 1, 1}, 1, {}};
+        c.x = int(uniform(0, 1000)), c.y = int(uniform(0, 1000));
+        // So far off that an opacity under 1 just suffices, and farther along the edge: w1 e0 + w2 e1 = 0.
+        const double e = std::sqrt(uniform(0, 7.99)) * (random() % 2 ? 1 : -1) / std::hypot(w1, w2);
+        const double dy = -e * w1 / w2, dx = (e * w2 - w1 * dy) / w0;
+        c.splat.mean[0] = float(c.x + 0.5 - dx), c.splat.mean[1] = float(c.y + 0.5 - dy);
+        const float x = float(c.x) + 0.5f - c.splat.mean[0], y = float(c.y) + 0.5f - c.splat.mean[1];
+        const float e0 = c.splat.whiten[1] * y + c.splat.whiten[0] * x, e1 = c.splat.whiten[2] * y;
+        c.splat.log2_opacity = min_exponent + (e0 * e0 + e1 * e1) * float(1 + uniform(-2e-7, 2e-7));
+    }
+    const device_vector<borderline> on_device(cases);
+    // Ten times as wrong as an approximate division may be; and so wrong that it must show.
+    for (const float error : {0.0f, 3e-6f, -3e-6f, 1e-3f}) {
+        const device_vector<unsigned> counts(std::vector<unsigned>(2, 0));
+        ASSERT_EQ(launch(NULL, blocks_for(int64_t(cases.size()), 256), 256, find_missed, on_device.data(),
+                         int(cases.size()), error, counts.data(), counts.data() + 1),
+                  cudaSuccess);
+        const unsigned covered = counts.read()[0], missed = counts.read()[1];
+        EXPECT_GT(covered, cases.size() / 10);     // some count,
+        EXPECT_LT(covered, cases.size() / 10 * 9); // some do not
+        EXPECT_EQ(missed > 0, error == 1e-3f) << missed << " missed, for an error of " << error;
+    }
 }
 
 } // namespace

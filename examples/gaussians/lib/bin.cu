@@ -12,10 +12,21 @@ namespace {
 
 constexpr int bin_block = 256, scan_block = 1024, sort_block = 256;
 constexpr unsigned full_warp = 0xffffffffu;
-constexpr int blocks_wanted = 16;   // a multiprocessor, to count and write
-constexpr int tiles_at_once = 16;   // of a multiprocessor in the blend, about
-constexpr int shortest_split = 64;  // lists of two batches
-constexpr int sorted_by_warp = 256; // the longest list, or part of one, that a warp sorts
+constexpr int blocks_wanted = 16;  // a multiprocessor, to count and write
+constexpr int tiles_at_once = 16;  // of a multiprocessor in the blend, about
+constexpr int shortest_split = 64; // lists of two batches
+// The longest list, or part of one, that is sorted by a warp and by all the warps of a block.
+constexpr int sorted_by_warp = 256;
+template <int Threads>
+constexpr int sorted_by_block = Threads / 32 * sorted_by_warp;
+// Lists from sorted_by_block<part_block> on are cut into parts, of about half of what a block sorts, and at
+// most one a thread. Where the cuts are is decided by so many samples a part that none comes out twice as
+// long: the odds are 3e-9, the tail of a sum of 64 exponential times at twice its mean.
+constexpr int part_block = 512, samples_of_part = 64;
+__device__ int parts_of(int64_t length) {
+    constexpr int longest = sorted_by_block<part_block>;
+    return length < longest ? 0 : int(min((length + longest / 2 - 1) / (longest / 2), int64_t(part_block)));
+}
 
 struct tile_grid {
     int width, height, tiles_x, tiles_y;
@@ -49,9 +60,9 @@ __device__ tile_box box_of(const reach &r, const tile_grid &grid) {
             clamped_tile(floorf((r.mean[1] + half_y - 0.5f) / size) + 1, grid.tiles_y)};
 }
 
-// The tile's pixel centres inside the image.
-__device__ rectangle centres_of(int tile, const tile_grid &grid) {
-    const int x = tile % grid.tiles_x * GS_TILE_SIZE, y = tile / grid.tiles_x * GS_TILE_SIZE;
+// The pixel centres inside the image of the tile in this column and row.
+__device__ rectangle centres_of(int column, int row, const tile_grid &grid) {
+    const int x = column * GS_TILE_SIZE, y = row * GS_TILE_SIZE;
     return {float(x) + 0.5f, float(y) + 0.5f, float(min(x + GS_TILE_SIZE, grid.width)) - 0.5f,
             float(min(y + GS_TILE_SIZE, grid.height)) - 0.5f};
 }
@@ -122,27 +133,38 @@ __device__ void for_tiles_of_splats(const gs_splat *splats, int64_t count, int p
         const candidate c = candidates[low];
         // Its row is exact: there are at most 1024, and the half keeps off the whole numbers.
         const int of_box = k - first[low], row = int((float(of_box) + 0.5f) * c.per_column);
-        const int tile = (c.y_begin + row) * grid.tiles_x + c.x_begin + of_box - row * c.columns;
+        const int x = c.x_begin + of_box - row * c.columns, y = c.y_begin + row;
         typename Tickets::ticket next = {};
-        if (reaches(c.far, centres_of(tile, grid))) next = tickets.take(tile, uint32_t(first_splat + low));
+        if (reaches(c.far, centres_of(x, y, grid)))
+            next = tickets.take(y * grid.tiles_x + x, uint32_t(first_splat + low));
         tickets.use(last);
         last = next;
     }
     tickets.use(last);
 }
 
+// A tile's counters, next to each other. Additions to one address, or to few lines of addresses, wait for one
+// another: so where few tiles have many splats, they have several counters, each for some of the blocks.
+struct tile_counters {
+    uint32_t *first; // [tiles << log2_copies]
+    int log2_copies;
+    __device__ uint32_t *own(int tile) const {
+        return first + (tile << log2_copies) + (blockIdx.x & ((1u << log2_copies) - 1));
+    }
+};
+
 struct counting {
-    uint32_t *length; // [tiles], counts up
+    tile_counters length; // count up
     struct ticket {};
     __device__ ticket take(int tile, uint32_t) const {
-        atomicAdd(&length[tile], 1u);
+        atomicAdd(length.own(tile), 1u);
         return {};
     }
     __device__ void use(const ticket &) const {}
 };
 
 struct writing {
-    uint32_t *length;          // [tiles], counts down to 0: writes are bounded by the count
+    tile_counters end;         // in the tile's list, of each counter's splats; count down to their beginning
     const int64_t *tile_begin; // [tiles + 1]
     uint32_t *list;
     struct ticket {
@@ -150,7 +172,7 @@ struct writing {
         uint32_t left, splat; // left: 0 is no ticket
     };
     __device__ ticket take(int tile, uint32_t splat) const {
-        return {tile_begin[tile], atomicSub(&length[tile], 1u), splat};
+        return {tile_begin[tile], atomicSub(end.own(tile), 1u), splat};
     }
     __device__ void use(const ticket &t) const {
         if (t.left > 0) list[t.begin + t.left - 1] = t.splat;
@@ -158,7 +180,10 @@ struct writing {
 };
 
 __global__ void __launch_bounds__(bin_block)
-    count_kernel(const gs_splat *splats, int64_t count, int per_block, tile_grid grid, counting tickets) {
+    count_kernel(const gs_splat *splats, int64_t count, int per_block, tile_grid grid, counting tickets,
+                 uint32_t *depth) {
+    const int64_t own = int64_t(blockIdx.x) * per_block + threadIdx.x;
+    if (int(threadIdx.x) < per_block && own < count) depth[own] = __float_as_uint(splats[own].depth);
     for_tiles_of_splats(splats, count, per_block, grid, tickets);
 }
 
@@ -174,49 +199,74 @@ __device__ int class_of(int64_t length) {
 struct bin_summary {
     int64_t pairs, longest; // longest: of the lists
     int64_t split;          // gs_lists.split_tiles
-    int64_t by_block;       // the first so many of tile_order have lists that a block sorts
+    // The first so many of tile_order have lists that are cut into parts; those up to by_part_block are
+    // sorted by a block of part_block threads, those up to by_block by one of sort_block.
+    int64_t in_parts, by_part_block, by_block;
+    int64_t parts;                // of all lists
+    unsigned long long described; // parts whose place is known, counts up later
 };
 
-// One block: where each tile's list begins, where in the order of tiles each class begins, and the summary.
+// Entries of the lists.
+struct part {
+    int64_t begin;
+    int length;
+};
+
+// One block: where each tile's list begins, and in it the splats of each counter end (of several, that is:
+// one alone keeps the length, which is the same), where in the order of tiles each class begins, and the
+// summary.
 // Lists are worth splitting if they are longer than the average share of the `shares` in which the GPU works.
 __global__ void __launch_bounds__(scan_block)
-    tile_begin_kernel(const uint32_t *length, int tiles, int shares, int64_t *tile_begin,
+    tile_begin_kernel(const tile_counters length, int tiles, int shares, int64_t *tile_begin,
                       uint32_t *class_begin, bin_summary *summary) {
     static_assert(classes <= scan_block, "a thread a class");
     __shared__ int in_class[classes];
-    __shared__ unsigned longest;
+    __shared__ unsigned longest, parts;
     const int thread = int(threadIdx.x);
     if (thread < classes) in_class[thread] = 0;
-    if (thread == 0) longest = 0;
+    if (thread == 0) longest = parts = 0;
     __syncthreads();
 
-    // Each thread has a run of neighbouring tiles, and reads some of them at once.
+    // Each thread has a run of neighbouring tiles, and reads some of their counters at once.
     constexpr int at_once = 8;
-    const int run = (tiles + scan_block - 1) / scan_block;
-    const int first = min(thread * run, tiles), last = min(first + run, tiles);
-    const auto for_run = [=](const auto &body) {
-        for (int t = first; t < last; t += at_once) {
+    const int run = (tiles + scan_block - 1) / scan_block, copies = 1 << length.log2_copies;
+    const int first = min(thread * run, tiles) * copies, last = min(first + run * copies, tiles * copies);
+    const auto for_run = [=](const auto &body, bool sets_ends) {
+        uint32_t n = 0;
+        for (int c = first; c < last; c += at_once) {
             uint32_t some[at_once];
             DISTWAR_UNROLL
-            for (int k = 0; k < at_once; k++) some[k] = t + k < last ? length[t + k] : 0;
+            for (int k = 0; k < at_once; k++) some[k] = c + k < last ? length.first[c + k] : 0;
             DISTWAR_UNROLL
-            for (int k = 0; k < at_once; k++)
-                if (t + k < last) body(t + k, some[k]);
+            for (int k = 0; k < at_once; k++) {
+                if (c + k >= last) continue;
+                n += some[k];
+                if (sets_ends && copies > 1) length.first[c + k] = n;
+                if (((c + k + 1) & (copies - 1)) != 0) continue; // not the tile's last counter
+                body((c + k) >> length.log2_copies, n);
+                n = 0;
+            }
         }
     };
     int64_t own = 0, pairs;
-    unsigned own_longest = 0;
-    for_run([&](int, uint32_t n) {
-        own += n;
-        own_longest = max(own_longest, n);
-        atomicAdd(&in_class[class_of(n)], 1);
-    });
+    unsigned own_longest = 0, own_parts = 0;
+    for_run(
+        [&](int, uint32_t n) {
+            own += n;
+            own_longest = max(own_longest, n);
+            own_parts += unsigned(parts_of(n));
+            atomicAdd(&in_class[class_of(n)], 1);
+        },
+        false);
     atomicMax(&longest, own_longest);
+    if (own_parts > 0) atomicAdd(&parts, own_parts);
     int64_t begin = scan_of_block<scan_block>(own, &pairs);
-    for_run([&](int t, uint32_t n) {
-        tile_begin[t] = begin;
-        begin += n;
-    });
+    for_run(
+        [&](int t, uint32_t n) {
+            tile_begin[t] = begin;
+            begin += n;
+        },
+        true);
     if (thread == 0) tile_begin[tiles] = pairs;
 
     int all;
@@ -224,7 +274,11 @@ __global__ void __launch_bounds__(scan_block)
     if (thread < classes) class_begin[thread] = uint32_t(before);
     if (thread == class_of(max(pairs / shares, int64_t(shortest_split))))
         summary->pairs = pairs, summary->longest = longest, summary->split = before;
+    // The class of each of these lengths begins with it.
+    if (thread == class_of(sorted_by_block<part_block>) + 1) summary->in_parts = before;
+    if (thread == class_of(sorted_by_block<sort_block>) + 1) summary->by_part_block = before;
     if (thread == class_of(sorted_by_warp) + 1) summary->by_block = before;
+    if (thread == 0) summary->parts = parts, summary->described = 0;
 }
 
 // Writes the lists, unsorted, and the order of tiles. class_begin counts up.
@@ -240,8 +294,8 @@ __global__ void __launch_bounds__(bin_block)
 }
 
 // Positive floats order as their bits do.
-__device__ uint64_t key_of(const gs_splat *splats, uint32_t index) {
-    return uint64_t(__float_as_uint(splats[index].depth)) << 32 | index;
+__device__ uint64_t key_of(const uint32_t *depth, uint32_t index) {
+    return uint64_t(depth[index]) << 32 | index;
 }
 
 // Sorts 32 E keys by a bitonic network in registers; key k of the order is key[k % E] of lane k / E, before
@@ -276,12 +330,12 @@ __device__ void sort_warp(uint64_t (&key)[E]) {
 
 // Sorts a list of at most 32 E splats; put(k, key) is called with the k-th. By the whole warp.
 template <int E, typename Put>
-__device__ void sort_short(const gs_splat *splats, const uint32_t *list, int n, const Put &put) {
+__device__ void sort_short(const uint32_t *depth, const uint32_t *list, int n, const Put &put) {
     const int lane = int(threadIdx.x % 32);
     uint64_t key[E];
     DISTWAR_UNROLL
     for (int e = 0; e < E; e++)
-        key[e] = 32 * e + lane < n ? key_of(splats, list[32 * e + lane]) : ~uint64_t{0};
+        key[e] = 32 * e + lane < n ? key_of(depth, list[32 * e + lane]) : ~uint64_t{0};
     __syncwarp(); // all is read
     sort_warp(key);
     DISTWAR_UNROLL
@@ -289,83 +343,245 @@ __device__ void sort_short(const gs_splat *splats, const uint32_t *list, int n, 
         if (lane * E + e < n) put(lane * E + e, key[e]);
 }
 
-// Merges sorted runs among n entries two by two; by the whole block, of which each thread makes an equal
-// share of the result. key(i) is that of entry i; put(at, i) is called for entry i's new place.
+// Merges two sorted runs of keys, first .. second - 1 and second .. last - 1: the result has its k-th key,
+// counted from `before`, put by put(k, key), for k = 0 .. results - 1. key(i) is the i-th key.
 template <typename Key, typename Put>
-__device__ void merge_runs(int n, int run, const Key &key, const Put &put) {
-    const int share = (n + sort_block - 1) / sort_block;
-    int at = min(int(threadIdx.x) * share, n);
-    const int end = min(at + share, n);
-    while (at < end) {
-        const int first = at - at % (2 * run), second = min(first + run, n), last = min(second + run, n);
-        // How many of the results before `at` come from the first run.
-        const int before = at - first;
-        int low = max(0, before - (last - second)), high = min(before, second - first);
-        while (low < high) {
-            const int middle = (low + high) / 2;
-            if (key(first + middle) < key(second + before - middle - 1))
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        int a = first + low, b = second + before - low;
-        for (const int stop = min(end, last); at < stop; at++) {
-            const bool take_a = a < second && (b >= last || key(a) < key(b));
-            put(at, take_a ? a++ : b++);
-        }
+__device__ __forceinline__ void merge(int first, int second, int last, int before, int results,
+                                      const Key &key, const Put &put) {
+    int low = max(0, before - (last - second)), high = min(before, second - first);
+    while (low < high) { // how many of the results before come from the first run
+        const int middle = (low + high) / 2;
+        if (key(first + middle) < key(second + before - middle - 1))
+            low = middle + 1;
+        else
+            high = middle;
     }
-    __syncthreads();
+    int a = first + low, b = second + before - low;
+    constexpr uint64_t none = ~uint64_t{0};
+    uint64_t key_a = a < second ? key(a) : none, key_b = b < last ? key(b) : none;
+    DISTWAR_UNROLL
+    for (int k = 0; k < results; k++) {
+        const bool take_a = b >= last || key_a < key_b; // a run that has ended has `none`
+        put(k, take_a ? key_a : key_b);
+        if (take_a)
+            key_a = ++a < second ? key(a) : none;
+        else
+            key_b = ++b < last ? key(b) : none;
+    }
 }
 
-// Sorts lists by (depth, index): in the first by_block blocks one list, in the others one for each warp.
-// `other`: room for as many entries as there are in `list`.
+// Sorts n <= sorted_by_block<Threads> keys, that of splat splat_of(i) for i < n, into keys[]; by the whole
+// block. keys[]: room for n, rounded up to a multiple of sorted_by_warp.
+template <int Threads, typename SplatOf>
+__device__ void sort_in_block(const uint32_t *depth, int n, const SplatOf &splat_of, uint64_t *keys) {
+    constexpr int E = sorted_by_warp / 32;
+    const int thread = int(threadIdx.x), own = thread / 32 * sorted_by_warp;
+    const int padded = (n + sorted_by_warp - 1) / sorted_by_warp * sorted_by_warp;
+    if (own < n) {
+        uint64_t key[E];
+        DISTWAR_UNROLL
+        for (int e = 0; e < E; e++) {
+            const int i = own + 32 * e + thread % 32;
+            key[e] = i < n ? key_of(depth, splat_of(i)) : ~uint64_t{0};
+        }
+        sort_warp(key);
+        DISTWAR_UNROLL
+        for (int e = 0; e < E; e++) keys[E * thread + e] = key[e];
+    }
+    __syncthreads();
+    // Each thread has E neighbouring results, which are of one merge.
+    for (int run = sorted_by_warp; run < padded; run *= 2) {
+        const int first = E * thread / (2 * run) * (2 * run), second = first + run;
+        const bool merges = second < padded && E * thread < padded;
+        uint64_t key[E] = {};
+        if (merges)
+            merge(
+                first, second, min(second + run, padded), E * thread - first, E,
+                [=](int i) { return keys[i]; }, [&](int k, uint64_t value) { key[k] = value; });
+        __syncthreads();
+        if (merges) {
+            DISTWAR_UNROLL
+            for (int e = 0; e < E; e++) keys[E * thread + e] = key[e];
+        }
+        __syncthreads();
+    }
+}
+
+// Sorts the n entries of `from` into `to` by (depth, index); by the whole block. from is to or other; to and
+// other have room for n, and other is overwritten if n > sorted_by_block<Threads>: then pieces of that length
+// are merged in global memory, slowly.
+template <int Threads>
+__device__ void sort_entries(const uint32_t *depth, const uint32_t *from, int n, uint32_t *to,
+                             uint32_t *other, uint64_t *keys) {
+    constexpr int capacity = sorted_by_block<Threads>;
+    const int thread = int(threadIdx.x);
+    int merges = 0;
+    for (int64_t run = capacity; run < n; run *= 2) merges++;
+    if (merges % 2 == 1) { // so that the last one ends in `to`
+        uint32_t *const last = to;
+        to = other, other = last;
+    }
+    for (int64_t first = 0; first < n; first += capacity) {
+        const int size = int(min(int64_t(capacity), n - first));
+        sort_in_block<Threads>(
+            depth, size, [=](int i) { return from[first + i]; }, keys);
+        for (int i = thread; i < size; i += Threads) to[first + i] = uint32_t(keys[i]);
+        __syncthreads();
+    }
+    for (int64_t run = capacity; run < n; run *= 2) {
+        uint32_t *const source = to;
+        to = other, other = source;
+        const int share = (n + Threads - 1) / Threads;
+        int64_t at = int64_t(thread) * share;
+        const int64_t end = min(at + share, int64_t(n));
+        while (at < end) {
+            const int64_t first = at / (2 * run) * (2 * run), second = min(first + run, int64_t(n));
+            const int64_t last = min(second + run, int64_t(n)), results = min(end, last) - at;
+            uint32_t *const result = to + at;
+            merge(
+                int(first), int(second), int(last), int(at - first), int(results),
+                [=](int i) { return key_of(depth, source[i]); },
+                [=](int k, uint64_t key) { result[k] = uint32_t(key); });
+            at += results;
+        }
+        __syncthreads();
+    }
+}
+
+// Cuts the list whose turn it is into parts of neighbouring keys, which are written to `other`, each in any
+// order, and described in `parts`; a block a list.
+__global__ void __launch_bounds__(part_block)
+    cut_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
+               const uint32_t *list, uint32_t *other, bin_summary *summary, part *parts) {
+    __shared__ uint64_t keys[sorted_by_block<part_block>];
+    __shared__ int place[part_block]; // in each part, the next
+    __shared__ unsigned long long described;
+    const int thread = int(threadIdx.x), lane = thread % 32;
+    const uint32_t tile = tile_order[blockIdx.x];
+    const int64_t begin = tile_begin[tile];
+    const int n = int(tile_begin[tile + 1] - begin), count = parts_of(n);
+    list += begin, other += begin;
+
+    const int samples = min(samples_of_part * count, sorted_by_block<part_block>);
+    sort_in_block<part_block>(
+        depth, samples, [=](int i) { return list[int64_t(i) * n / samples]; }, keys);
+    const uint64_t cut = thread < count ? keys[int64_t(thread) * samples / count] : 0;
+    if (thread == 0) described = atomicAdd(&summary->described, (unsigned long long)count);
+    place[thread] = 0;
+    __syncthreads();
+    keys[thread] = cut; // of part `thread`, but the first, the least key
+    __syncthreads();
+
+    constexpr int at_once = 8, turn = part_block * at_once;
+    uint32_t index[at_once];
+    int of_part[at_once]; // -1: beyond the list
+    const auto read = [&](int64_t first) {
+        uint64_t key[at_once];
+        DISTWAR_UNROLL
+        for (int e = 0; e < at_once; e++) {
+            const int64_t i = first + e * part_block + thread;
+            index[e] = i < n ? list[i] : 0;
+            of_part[e] = i < n ? 0 : -1;
+        }
+        DISTWAR_UNROLL
+        for (int e = 0; e < at_once; e++) key[e] = of_part[e] == 0 ? key_of(depth, index[e]) : 0;
+        DISTWAR_UNROLL
+        for (int e = 0; e < at_once; e++) {
+            if (of_part[e] < 0) continue;
+            int low = 0, high = count;
+            while (high - low > 1) {
+                const int middle = (low + high) / 2;
+                (keys[middle] <= key[e] ? low : high) = middle;
+            }
+            of_part[e] = low;
+        }
+    };
+    // The next place in each entry's part; the warp's entries of one part take theirs together.
+    const auto take = [&](int e) {
+        const unsigned peers = distwar::lanes_with_key(full_warp, of_part[e]);
+        const unsigned leader = distwar::lowest_lane(peers);
+        int first = 0;
+        if (lane == int(leader) && of_part[e] >= 0)
+            first = atomicAdd(&place[of_part[e]], distwar::count_lanes(peers));
+        return __shfl_sync(full_warp, first, int(leader)) + distwar::count_lanes(peers & ((1u << lane) - 1));
+    };
+    for (int64_t first = 0; first < n; first += turn) {
+        read(first);
+        DISTWAR_UNROLL
+        for (int e = 0; e < at_once; e++) take(e);
+    }
+    __syncthreads();
+    const int length = place[thread];
+    int all;
+    const int before = scan_of_block<part_block>(length, &all);
+    place[thread] = before;
+    if (thread < count) parts[described + unsigned(thread)] = {begin + before, length};
+    __syncthreads();
+    for (int64_t first = 0; first < n; first += turn) {
+        read(first);
+        DISTWAR_UNROLL
+        for (int e = 0; e < at_once; e++) {
+            const int at = take(e);
+            if (of_part[e] >= 0) other[at] = index[e];
+        }
+    }
+}
+
+// Registers for three blocks on a multiprocessor, before compute capability 8.0 for the two that it has
+// threads for.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int part_blocks = 2;
+#else
+constexpr int part_blocks = 3;
+#endif
+
+// Sorts the parts of lists, a block each, and then the lists that are up to by_part_block in the order.
+__global__ void __launch_bounds__(part_block, part_blocks)
+    sort_parts_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
+                      const part *parts, int part_count, int in_parts, uint32_t *list, uint32_t *other) {
+    __shared__ uint64_t keys[sorted_by_block<part_block>];
+    const int block = int(blockIdx.x);
+    if (block < part_count) {
+        const part mine = parts[block];
+        sort_entries<part_block>(depth, other + mine.begin, mine.length, list + mine.begin,
+                                 other + mine.begin, keys);
+        return;
+    }
+    const uint32_t tile = tile_order[in_parts + block - part_count];
+    const int64_t begin = tile_begin[tile];
+    sort_entries<part_block>(depth, list + begin, int(tile_begin[tile + 1] - begin), list + begin,
+                             other + begin, keys);
+}
+
+// Sorts the other lists: in the first `by_block` blocks one, in the others one for each warp. `tile_order`
+// begins with the first of them, `tiles` of them are left.
 __global__ void __launch_bounds__(sort_block)
-    sort_kernel(const gs_splat *splats, const uint32_t *tile_order, const int64_t *tile_begin, int tiles,
-                int by_block, uint32_t *list, uint32_t *other) {
-    constexpr int E = sorted_by_warp / 32, capacity = sorted_by_warp * sort_block / 32;
-    __shared__ uint64_t keys[2][capacity];
+    sort_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin, int tiles,
+                int by_block, uint32_t *list) {
+    constexpr int E = sorted_by_warp / 32;
+    __shared__ uint64_t keys[sorted_by_block<sort_block>];
     const int block = int(blockIdx.x), thread = int(threadIdx.x), warp = thread / 32;
     const bool alone = block >= by_block;
     const int turn = alone ? by_block + (block - by_block) * (sort_block / 32) + warp : block;
     if (turn >= tiles) return;
     const int64_t begin = tile_begin[tile_order[turn]];
     const int n = int(tile_begin[tile_order[turn] + 1] - begin);
-    list += begin, other += begin;
+    list += begin;
     if (alone) {
         const auto put = [=](int k, uint64_t key) { list[k] = uint32_t(key); };
         if (n > 128)
-            sort_short<E>(splats, list, n, put);
+            sort_short<E>(depth, list, n, put);
         else if (n > 64)
-            sort_short<4>(splats, list, n, put);
+            sort_short<4>(depth, list, n, put);
         else if (n > 32)
-            sort_short<2>(splats, list, n, put);
+            sort_short<2>(depth, list, n, put);
         else if (n > 1)
-            sort_short<1>(splats, list, n, put);
+            sort_short<1>(depth, list, n, put);
         return;
     }
-    int merges = 0; // in global memory
-    for (int64_t run = capacity; run < n; run *= 2) merges++;
-    uint32_t *from = list, *to = merges % 2 == 0 ? list : other; // so that the last merge ends in `list`
-    for (int first = 0; first < n; first += capacity) {
-        const int size = min(capacity, n - first), own = warp * sorted_by_warp;
-        if (own < size)
-            sort_short<E>(splats, from + first + own, size - own,
-                          [&](int k, uint64_t key) { keys[0][own + k] = key; });
-        __syncthreads();
-        int here = 0;
-        for (int run = sorted_by_warp; run < size; run *= 2, here ^= 1)
-            merge_runs(
-                size, run, [&](int i) { return keys[here][i]; },
-                [&](int at, int i) { keys[here ^ 1][at] = keys[here][i]; });
-        for (int i = thread; i < size; i += sort_block) to[first + i] = uint32_t(keys[here][i]);
-        __syncthreads();
-    }
-    for (int64_t run = capacity; run < n; run *= 2) {
-        from = to, to = from == list ? other : list;
-        merge_runs(
-            n, int(run), [&](int i) { return key_of(splats, from[i]); },
-            [&](int at, int i) { to[at] = from[i]; });
-    }
+    sort_in_block<sort_block>(
+        depth, n, [=](int i) { return list[i]; }, keys);
+    for (int i = thread; i < n; i += sort_block) list[i] = uint32_t(keys[i]);
 }
 
 tile_grid grid_of(int width, int height) {
@@ -375,13 +591,26 @@ tile_grid grid_of(int width, int height) {
 
 // Where everything lies in the workspace.
 struct bin_layout {
-    size_t length, class_begin, summary, tile_begin, tile_order, list, other, total;
+    size_t depth, length, class_begin, summary, tile_begin, tile_order, list, other, parts, total;
 };
 
-// Of the backward blend. More pixels a thread share more of the work; but where one list is much longer than
-// the average share, it decides, and with fewer pixels a thread it is done sooner.
-int pixels_of_thread(const bin_summary &summary, int shares) {
-    return summary.longest > 4 * (summary.pairs / shares + 1) ? 2 : 4;
+// Of the backward blend. More pixels a thread share more of the work, if there are tiles enough; but where
+// the longest list outlasts the average one, it is waited for, and with fewer pixels a thread it is done
+// sooner. By how much of what a multiprocessor has to do in all it outlasts them, decides.
+int pixels_of_thread(const bin_summary &summary, int tiles, int multiprocessors) {
+    const double work = double(summary.pairs) / multiprocessors;
+    const double average = double(summary.pairs) / (tiles > multiprocessors ? tiles : multiprocessors);
+    const double outlasts = double(summary.longest) - average;
+    if (outlasts > 0.75 * work) return 1;
+    return outlasts > 0.2 * work || tiles < 3 * multiprocessors ? 2 : 4;
+}
+
+// Of counters: so many that each has few splats to count, as long as one block can go through them quickly.
+int log2_copies(int64_t count, int tiles) {
+    constexpr int most = 5, counters = 8192, splats = 256;
+    int k = 0;
+    while (k < most && tiles << (k + 1) <= counters && count > (int64_t(tiles) << k) * splats) k++;
+    return k;
 }
 
 // Of splats: as many as leave enough blocks to keep the GPU busy.
@@ -402,7 +631,7 @@ gs_status check(const char *function, int64_t count, int width, int height, int6
     return GS_OK;
 }
 
-bin_layout layout_of(const tile_grid &grid, int64_t pair_capacity) {
+bin_layout layout_of(const tile_grid &grid, int64_t count, int64_t pair_capacity) {
     size_t end = 0;
     const auto place = [&end](size_t bytes) {
         const size_t at = end;
@@ -411,13 +640,16 @@ bin_layout layout_of(const tile_grid &grid, int64_t pair_capacity) {
     };
     const size_t tiles = size_t(grid.tiles_x) * grid.tiles_y;
     bin_layout out;
-    out.length = place(tiles * sizeof(uint32_t));
+    out.depth = place(size_t(count) * sizeof(uint32_t));
+    out.length = place((tiles << log2_copies(count, int(tiles))) * sizeof(uint32_t));
     out.class_begin = place(classes * sizeof(uint32_t));
     out.summary = place(sizeof(bin_summary));
     out.tile_begin = place((tiles + 1) * sizeof(int64_t));
     out.tile_order = place(tiles * sizeof(uint32_t));
     out.list = place(size_t(pair_capacity) * sizeof(uint32_t));
     out.other = place(size_t(pair_capacity) * sizeof(uint32_t));
+    // The shortest list that has three parts has the most for its length.
+    out.parts = place(size_t(pair_capacity) * 3 / sorted_by_block<part_block> * sizeof(part));
     out.total = end;
     return out;
 }
@@ -429,7 +661,7 @@ gs_status gs_bin_workspace(int64_t count, int32_t width, int32_t height, int64_t
     const gs_status status = check(__func__, count, width, height, pair_capacity);
     if (status != GS_OK) return status;
     GS_REQUIRE(bytes, "bytes must be given");
-    *bytes = layout_of(grid_of(width, height), pair_capacity).total;
+    *bytes = layout_of(grid_of(width, height), count, pair_capacity).total;
     return GS_OK;
 }
 
@@ -441,16 +673,17 @@ gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t h
     GS_REQUIRE((count == 0 || splats) && workspace && lists && pairs_needed,
                "splats, workspace, lists and pairs_needed must be given");
     const tile_grid grid = grid_of(width, height);
-    const bin_layout layout = layout_of(grid, pair_capacity);
+    const bin_layout layout = layout_of(grid, count, pair_capacity);
     GS_REQUIRE(workspace_bytes >= layout.total, "the workspace is smaller than gs_bin_workspace asks for");
     char *base = static_cast<char *>(workspace);
-    uint32_t *length = reinterpret_cast<uint32_t *>(base + layout.length);
+    uint32_t *depth = reinterpret_cast<uint32_t *>(base + layout.depth);
     uint32_t *class_begin = reinterpret_cast<uint32_t *>(base + layout.class_begin);
     bin_summary *device_summary = reinterpret_cast<bin_summary *>(base + layout.summary);
     int64_t *tile_begin = reinterpret_cast<int64_t *>(base + layout.tile_begin);
     uint32_t *tile_order = reinterpret_cast<uint32_t *>(base + layout.tile_order);
     uint32_t *list = reinterpret_cast<uint32_t *>(base + layout.list);
     uint32_t *other = reinterpret_cast<uint32_t *>(base + layout.other);
+    part *parts = reinterpret_cast<part *>(base + layout.parts);
 
     int device = 0, multiprocessors = 0;
     GS_CUDA(cudaGetDevice(&device));
@@ -458,10 +691,13 @@ gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t h
     const int tiles = grid.tiles_x * grid.tiles_y, shares = multiprocessors * tiles_at_once;
     const int per_block = splats_of_block(count, multiprocessors);
     const unsigned splat_blocks = blocks_for(count, per_block);
-    GS_CUDA(cudaMemsetAsync(length, 0, size_t(tiles) * sizeof *length, stream));
+    const tile_counters counters = {reinterpret_cast<uint32_t *>(base + layout.length),
+                                    log2_copies(count, tiles)};
+    GS_CUDA(cudaMemsetAsync(counters.first, 0, (size_t(tiles) << counters.log2_copies) * sizeof(uint32_t),
+                            stream));
     GS_CUDA(launch(stream, splat_blocks, bin_block, count_kernel, splats, count, per_block, grid,
-                   counting{length}));
-    GS_CUDA(launch(stream, 1, scan_block, tile_begin_kernel, length, tiles, shares, tile_begin, class_begin,
+                   counting{counters}, depth));
+    GS_CUDA(launch(stream, 1, scan_block, tile_begin_kernel, counters, tiles, shares, tile_begin, class_begin,
                    device_summary));
     bin_summary summary = {};
     GS_CUDA(cudaMemcpyAsync(&summary, device_summary, sizeof summary, cudaMemcpyDeviceToHost, stream));
@@ -473,18 +709,23 @@ gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t h
 
     const unsigned tile_blocks = blocks_for(tiles, bin_block);
     GS_CUDA(launch(stream, splat_blocks > tile_blocks ? splat_blocks : tile_blocks, bin_block, write_kernel,
-                   splats, count, per_block, grid, writing{length, tile_begin, list}, class_begin,
+                   splats, count, per_block, grid, writing{counters, tile_begin, list}, class_begin,
                    tile_order));
-    const unsigned sort_blocks =
-        unsigned(summary.by_block) + blocks_for(tiles - summary.by_block, sort_block / 32);
-    GS_CUDA(launch(stream, sort_blocks, sort_block, sort_kernel, splats, tile_order, tile_begin, tiles,
-                   int(summary.by_block), list, other));
+    GS_CUDA(launch(stream, unsigned(summary.in_parts), part_block, cut_kernel, depth, tile_order, tile_begin,
+                   list, other, device_summary, parts));
+    GS_CUDA(launch(stream, unsigned(summary.parts + summary.by_part_block - summary.in_parts), part_block,
+                   sort_parts_kernel, depth, tile_order, tile_begin, parts, int(summary.parts),
+                   int(summary.in_parts), list, other));
+    const int rest = tiles - int(summary.by_part_block),
+              by_block = int(summary.by_block) - int(summary.by_part_block);
+    GS_CUDA(launch(stream, unsigned(by_block) + blocks_for(rest - by_block, sort_block / 32), sort_block,
+                   sort_kernel, depth, tile_order + summary.by_part_block, tile_begin, rest, by_block, list));
     *lists = {grid.tiles_x,
               grid.tiles_y,
               summary.pairs,
               tile_begin,
               list,
-              pixels_of_thread(summary, shares),
+              pixels_of_thread(summary, tiles, multiprocessors),
               int32_t(summary.split),
               tile_order};
     return GS_OK;
