@@ -201,6 +201,11 @@ lm_settings settings_with(int64_t steps, lm_form form) {
     lm_settings settings = lm_settings_from(&options);
     settings.steps = steps;
     settings.form = form;
+    // For a start from grey: what finishing begins with does not suit it.
+    settings.by_length = false;
+    settings.radius = 0;
+    settings.unit_weight = 1;
+    settings.pcg_iterations = 8;
     return settings;
 }
 
@@ -248,6 +253,23 @@ TEST(lm_finish, by_length_the_damping_follows_the_search) {
     const double factor = std::fmin(std::fmax(0.5 / p.steps[0].gamma, 0.25), 8);
     EXPECT_DOUBLE_EQ(p.steps[1].damping, factor * settings.damping);
     EXPECT_GT(std::fabs(factor - 0.5), 1e-3); // which the other rule would have
+}
+
+TEST(lm_finish, no_gaussian_goes_farther_than_the_radius) {
+    problem p;
+    lm_settings settings = settings_with(1, LM_FREE);
+    settings.radius = 0.05f;
+    ASSERT_TRUE(p.finish(settings)) << p.why.text;
+    ASSERT_TRUE(p.steps[0].kept);
+    gs_gaussians after = {};
+    ASSERT_TRUE(gaussians_allocate(&after, p.host.count, p.host.sh_degree, &p.why)) << p.why.text;
+    device_gaussians_download(&after, &p.device);
+    float farthest = 0;
+    for (int64_t k = 0; k < 3 * after.count; k++)
+        farthest = std::fmax(farthest, std::fabs(after.log_scale[k] - p.host.log_scale[k]));
+    EXPECT_LE(farthest, 1.0001f * float(p.steps[0].gamma) * settings.radius);
+    EXPECT_GE(farthest, 0.9f * float(p.steps[0].gamma) * settings.radius); // some would have
+    gaussians_free(&after);
 }
 
 TEST(lm_finish, the_cached_form_takes_the_same_step) {

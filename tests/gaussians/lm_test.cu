@@ -557,6 +557,49 @@ TEST(lm_solver, units_are_added_where_something_is_seen) {
     for (reference_gaussians *all : {&values, &seen, &sum}) reference_gaussians_destroy(all);
 }
 
+// Five Gaussians of which each but the first goes too far in another way; the last has a needle's short axis
+// to go along.
+TEST(lm_solver, an_update_is_limited_for_each_gaussian) {
+    const float radius = 0.3f;
+    reference_gaussians values = reference_gaussians_create(5, 1), update = reference_gaussians_create(5, 1);
+    for (int i = 0; i < 5; i++) {
+        values.quaternion[4 * i + 1] = 2; // half a turn about x: y and z point the other way
+        for (int k = 0; k < 3; k++) values.log_scale[3 * i + k] = -1 - k;
+        for (int k = 0; k < 3; k++) update.mean[3 * i + k] = 0.01 * std::exp(-1.0 - k);
+        for (int k = 0; k < 3; k++) update.log_scale[3 * i + k] = 0.1;
+        update.quaternion[4 * i + 1] = 50; // along itself: turns nothing
+        update.quaternion[4 * i + 2] = 0.02;
+        update.opacity_logit[i] = -0.5;
+        for (int k = 0; k < 12; k++) update.sh[12 * i + k] = 7;
+    }
+    double farther[5] = {1, 4, 3, 2, 6}; // times the radius
+    update.log_scale[3 * 1 + 2] = -farther[1] * 0.3;
+    update.quaternion[4 * 2 + 0] = std::sqrt(std::pow(farther[2] * 0.3, 2) - std::pow(0.02, 2)); // |q| is 2
+    update.opacity_logit[3] = farther[3] * 0.6;
+    values.log_scale[3 * 4 + 2] = -9;
+    const double short_axis = std::exp(-1.0 - 2), rest = 2 * 0.01 * 0.01;
+    update.mean[3 * 4 + 2] = short_axis * std::sqrt(std::pow(farther[4] * 0.3, 2) - rest);
+    const device_gaussians gaussians(values), device(update);
+    const reference_gaussians before = device.read();
+    ASSERT_GS_OK(gs_lm_limit(gaussians.get(), radius, device.get(), NULL));
+    reference_gaussians after = device.read();
+    for (int i = 0; i < 5; i++) {
+        const auto scaled = [&](const double *a, const double *b, int n) {
+            for (int k = 0; k < n; k++)
+                EXPECT_NEAR(a[n * i + k], b[n * i + k] / farther[i], 1e-5 * std::fabs(a[n * i + k])) << i;
+        };
+        scaled(after.mean, before.mean, 3);
+        scaled(after.log_scale, before.log_scale, 3);
+        scaled(after.quaternion, before.quaternion, 4);
+        scaled(after.opacity_logit, before.opacity_logit, 1);
+        for (int k = 0; k < 12; k++) EXPECT_EQ(after.sh[12 * i + k], 7);
+    }
+    for (int k = 0; k < 3; k++) EXPECT_EQ(after.mean[k], before.mean[k]); // near enough: to the last bit
+    EXPECT_EQ(gs_lm_limit(gaussians.get(), 0, device.get(), NULL), GS_INVALID_ARGUMENT);
+    reference_gaussians read = before;
+    for (reference_gaussians *all : {&values, &update, &after, &read}) reference_gaussians_destroy(all);
+}
+
 TEST(lm_solver, dot_products_with_a_weight_and_without) {
     const size_t values = 300000;
     const std::vector<float> weight = random_floats(1, values, 0, 1), a = random_floats(2, values, 0, 1),

@@ -20,7 +20,7 @@
 // The same products from a cache of all (pixel, splat) pairs that count:
 //   gs_lm_cache_begin, gs_lm_cache_fill, gs_lm_cached_forward, gs_lm_metric_apply, gs_lm_cached_backward,
 //   gs_lm_cached_squares
-// The solver, on vectors of all parameters: gs_lm_pcg_start, gs_lm_pcg_step.
+// The solver, on vectors of all parameters: gs_lm_pcg_start, gs_lm_pcg_step; gs_lm_limit.
 #ifndef GS_LM_H
 #define GS_LM_H
 
@@ -120,6 +120,13 @@ gs_status gs_lm_add_diagonal(const gs_gaussians *gaussians, int sh_degree_used, 
 // pictures hardly depend on free to go anywhere; with this they stay within a few units.
 gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_gaussians *diagonal,
                           gs_stream stream);
+
+// Where an update would move a Gaussian farther than radius, all of it but the colour is made shorter, to the
+// radius. Farther is the largest of: a change of a log_scale; of the mean, in the Gaussian's own axes, none
+// taken for shorter than exp(-2) of the longest; of the rotation, in radians; half a change of the opacity's
+// logit. So a few Gaussians whom the derivatives promise too much do not hold up all others.
+gs_status gs_lm_limit(const gs_gaussians *gaussians, float radius, const gs_gaussians *update,
+                      gs_stream stream);
 
 // ---- the same from a cache ----
 

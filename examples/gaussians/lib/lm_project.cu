@@ -350,6 +350,40 @@ __global__ void __launch_bounds__(project_block)
     add_where_seen(diagonal.sh, i, 3 * sh_coefficients(gaussians.sh_degree), weight);
 }
 
+// The largest of what the update does to a Gaussian's place and shape: see gs_lm_limit.
+__device__ float reach(const gs_gaussians &gaussians, const gs_gaussians &update, int64_t i) {
+    const float *log_scale = gaussians.log_scale + 3 * i, *q = gaussians.quaternion + 4 * i;
+    const float *mean = update.mean + 3 * i, *by = update.quaternion + 4 * i;
+    const float length = sqrtf(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+    float unit[4], radial = 0, axes[3][3], turn = 0, place = 0, most = 0.5f * fabsf(update.opacity_logit[i]);
+    for (int k = 0; k < 4; k++) {
+        unit[k] = q[k] / length;
+        radial += unit[k] * by[k];
+    }
+    for (int k = 0; k < 4; k++) turn += squared((by[k] - unit[k] * radial) / length);
+    rotation_matrix(unit, axes);
+    const float longest = fmaxf(log_scale[0], fmaxf(log_scale[1], log_scale[2]));
+    for (int j = 0; j < 3; j++) {
+        const float along = axes[0][j] * mean[0] + axes[1][j] * mean[1] + axes[2][j] * mean[2];
+        place += squared(along * expf(-fmaxf(log_scale[j], longest - 2)));
+        most = fmaxf(most, fabsf(update.log_scale[3 * i + j]));
+    }
+    return fmaxf(most, fmaxf(2 * sqrtf(turn), sqrtf(place)));
+}
+
+__global__ void __launch_bounds__(project_block)
+    limit_kernel(gs_gaussians gaussians, float radius, gs_gaussians update) {
+    const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
+    if (i >= gaussians.count) return;
+    const float most = reach(gaussians, update, i);
+    if (!(most > radius)) return;
+    const float by = radius / most;
+    for (int k = 0; k < 3; k++) update.mean[3 * i + k] *= by;
+    for (int k = 0; k < 3; k++) update.log_scale[3 * i + k] *= by;
+    for (int k = 0; k < 4; k++) update.quaternion[4 * i + k] *= by;
+    update.opacity_logit[i] *= by;
+}
+
 bool complete(const gs_gaussians *g) {
     return g->mean && g->log_scale && g->quaternion && g->opacity_logit && g->sh;
 }
@@ -444,5 +478,18 @@ gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_
     GS_REQUIRE(weight >= 0 && isfinite(weight), "weight must be finite and not negative");
     GS_CUDA(launch(stream, blocks_for(gaussians->count, project_block), project_block, add_units_kernel,
                    *gaussians, weight, *diagonal));
+    return GS_OK;
+}
+
+gs_status gs_lm_limit(const gs_gaussians *gaussians, float radius, const gs_gaussians *update,
+                      gs_stream stream) {
+    GS_REQUIRE(gaussians && update && gaussians->count == update->count &&
+                   gaussians->sh_degree == update->sh_degree,
+               "gaussians and a vector of their shape must be given");
+    GS_REQUIRE(gaussians->count == 0 || (complete(gaussians) && complete(update)),
+               "every array of gaussians and the vector must be given");
+    GS_REQUIRE(radius > 0 && isfinite(radius), "radius must be finite and above 0");
+    GS_CUDA(launch(stream, blocks_for(gaussians->count, project_block), project_block, limit_kernel,
+                   *gaussians, radius, *update));
     return GS_OK;
 }

@@ -172,6 +172,12 @@ static void solve(solver *s, size_t views) {
     }
 }
 
+// What UPDATE promises too much of no longer counts.
+static void limit_update(solver *s) {
+    if (s->settings->radius > 0)
+        GS_CHECK(gs_lm_limit(s->gaussians, s->settings->radius, &s->vectors[UPDATE], NULL));
+}
+
 static void add_curvature(solver *s, size_t views) {
     lm_views_add_curvature(s->open, views, &s->scene, &s->vectors[UPDATE], &s->model[1]);
 }
@@ -191,6 +197,7 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
                         (double)s->arena.limit / 0x1p30);
         solve(s, views);
         if (views == images) {
+            limit_update(s);
             add_curvature(s, views);
             break;
         }
@@ -204,6 +211,7 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
         GS_CHECK(gs_lm_divide(flat(s, SUM), flat(s, WEIGHTS), s->values, NULL));
         DEVICE_CHECK(cudaMemcpyAsync(flat(s, UPDATE), flat(s, SUM), (size_t)s->values * sizeof(float),
                                      cudaMemcpyDeviceToDevice, NULL));
+        limit_update(s);
         // What the model says of the combined step takes every view once more.
         const lm_form form = s->scene.form;
         s->scene.form = LM_FREE;

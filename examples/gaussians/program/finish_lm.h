@@ -16,6 +16,7 @@ typedef struct lm_settings {
     bool centre_only;  // of lm_scene
     float epsilon;     // of gs_lm_weights
     float unit_weight; // of gs_lm_add_units: what the damping adds to diag(J^T J); 0: nothing
+    float radius;      // of gs_lm_limit; 0: no limit
     double damping, least_damping, most_damping;
     bool by_length;         // a kept step divides the damping by 2 gamma (1/4 to 8 times) instead of by 2
     double least_gain;      // a step that gains less of what the model promised is undone

@@ -5,11 +5,13 @@
 
 lm_options lm_options_default(void) {
     return (lm_options){.steps = 5,
-                        .pcg_iterations = 8,
-                        .batch = 25,
-                        .batches = 4,
+                        .pcg_iterations = 20,
+                        .batch = 100,
+                        .batches = 1,
                         .damping = 0.1,
-                        .unit_weight = 1,
+                        .rule = 1,
+                        .unit_weight = 0.1,
+                        .radius = 0.3,
                         .epsilon = 1e-3,
                         .form = LM_FREE,
                         .objective = GS_LM_L1_SSIM};
@@ -37,11 +39,13 @@ void lm_options_list(lm_options *o, option_spec *table) {
         {OPTION_CHOICE, "lm-ssim", 0, &o->ssim, 0, 0, ssims,
          "SSIM's gradient by all pixels of its window or by the one in its centre"},
         {OPTION_REAL, "lm-damping", 0, &o->damping, 0, 1e6, NULL,
-         "of the first step; halved after a good one, doubled after one that is undone"},
+         "of the first step; doubled after one that is undone"},
         {OPTION_CHOICE, "lm-rule", 0, &o->rule, 0, 0, rules,
-         "length: after a good step it is divided by twice the length that the search gave it instead"},
+         "after a good step damping is halved, or divided by twice the length that the search gave the step"},
         {OPTION_REAL, "lm-units", 0, &o->unit_weight, 0, 1e6, NULL,
          "damping also holds parameters within a few of their own units, with this weight"},
+        {OPTION_REAL, "lm-radius", 0, &o->radius, 0, 1e6, NULL,
+         "no Gaussian changes farther in a step, in its own units: axes, radians; 0: no limit"},
         {OPTION_REAL, "lm-epsilon", 0, &o->epsilon, 1e-9, 1, NULL,
          "under the roots of the residuals: differences much smaller count as squares"}};
     for (int i = 0; i < LM_OPTIONS; i++) table[i] = options[i];
@@ -61,6 +65,7 @@ lm_settings lm_settings_from(const lm_options *o) {
                          .damping = o->damping,
                          .by_length = o->rule == 1,
                          .unit_weight = (float)o->unit_weight,
+                         .radius = (float)o->radius,
                          .least_damping = fmin(1e-4, o->damping),
                          .most_damping = fmax(1e4, o->damping),
                          .least_gain = 1e-5,

@@ -8,11 +8,11 @@
 
 typedef struct lm_options {
     int64_t steps, pcg_iterations, batch, batches;
-    double memory, damping, unit_weight, epsilon; // memory: GiB
+    double memory, damping, unit_weight, radius, epsilon; // memory: GiB
     int form, objective, choice, ssim, rule;
 } lm_options;
 
-enum { LM_OPTIONS = 13 };
+enum { LM_OPTIONS = 14 };
 
 lm_options lm_options_default(void);
 // LM_OPTIONS entries for a table.

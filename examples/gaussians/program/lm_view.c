@@ -264,8 +264,10 @@ static void multiply(const lm_view *v, lm_scene *s, size_t n) {
     }
 }
 
+// How many of the views from `first` on to take at once: as few times as possible, and equal shares.
 static size_t together(size_t count, size_t first) {
-    return count - first < GS_LM_SIGHTS ? count - first : GS_LM_SIGHTS;
+    const size_t left = count - first, times = (left + GS_LM_SIGHTS - 1) / GS_LM_SIGHTS;
+    return (left + times - 1) / times;
 }
 
 void lm_views_product(const lm_view *views, size_t count, lm_scene *s, const gs_gaussians *direction,

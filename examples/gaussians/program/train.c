@@ -335,7 +335,7 @@ static char *key_settings(const train_options *options) {
         "output",     "seconds",    "log",       "log-every", "eval-every", "checkpoint-every",
         "checkpoint", "resume",     "report",    "finish",    "lm-steps",   "lm-pcg",
         "lm-batch",   "lm-batches", "lm-choice", "lm-form",   "lm-memory",  "lm-objective",
-        "lm-ssim",    "lm-damping", "lm-units",  "lm-rule",   "lm-epsilon", NULL};
+        "lm-ssim",    "lm-damping", "lm-units",  "lm-rule",   "lm-radius",  "lm-epsilon", NULL};
     return checkpoint_settings(options->table, others);
 }
 
