@@ -25,10 +25,13 @@ test: packages
 sanitize:
 	$(MAKE) test PRESET=sanitize
 
-# Compiles every kernel for sm_90 with nvcc; needs no GPU.
+# Compiles every kernel with nvcc; needs no GPU, and then compiles for sm_90. And the examples for the oldest
+# architecture that nvcc 13 knows.
 gpu-compile: packages
 	cmake --preset cuda
 	cmake --build --preset cuda -j $(JOBS)
+	cmake --preset cuda -B build/cuda-75 -DCMAKE_CUDA_ARCHITECTURES=75
+	cmake --build build/cuda-75 -j $(JOBS) --target splat spheres cubemap scatter_add histogram
 
 # Measures the calls beside their rivals, on a GPU: build/aggregate.json, its figures in build/aggregate.md, plots in
 # docs/pictures. CCCL=FOLDER, which holds cub/, compares with that CCCL instead of the toolkit's. With SCENE=FILE.ply

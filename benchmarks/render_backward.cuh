@@ -16,9 +16,7 @@ struct cub_commit : warp_commit<distwar::strategy::atomic> {
     struct memory {
         typename reduction::TempStorage storage[tile_pixels / 32];
     };
-    __device__ __forceinline__ int farthest(int value, memory &) const {
-        return __reduce_max_sync(full_warp, value);
-    }
+    __device__ __forceinline__ int farthest(int value, memory &) const { return largest_in_warp(value); }
     __device__ __forceinline__ void add(bool active, uint32_t index, const float (&value)[GS_MOMENTS],
                                         memory &shared) const {
         if (!__any_sync(full_warp, active)) return;

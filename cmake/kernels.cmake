@@ -7,8 +7,15 @@ if(NOT DISTWAR_BACKEND MATCHES "^(simt|cuda)$")
 endif()
 
 if(DISTWAR_BACKEND STREQUAL cuda)
-  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 90)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES) # those of this machine's GPUs; without one, sm_90
+    execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+                    OUTPUT_VARIABLE capabilities ERROR_QUIET RESULT_VARIABLE failed)
+    string(REGEX MATCHALL "[0-9]+\\.[0-9]" CMAKE_CUDA_ARCHITECTURES "${capabilities}")
+    list(REMOVE_DUPLICATES CMAKE_CUDA_ARCHITECTURES)
+    list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "\\." "")
+    if(failed OR NOT CMAKE_CUDA_ARCHITECTURES)
+      set(CMAKE_CUDA_ARCHITECTURES 90)
+    endif()
   endif()
   enable_language(CUDA)
   set(CMAKE_CUDA_STANDARD 17)

@@ -59,6 +59,7 @@ TEST_F(program, refuses_a_wrong_command_line) {
         {"train", "data", "-o", "x.ply", "--density-every", "0"},
         {"train", "data", "-o", "x.ply", "--mcmc-noise", "nan"},
         {"train", "data", "-o", "x.ply", "--start-opacity", "1"},
+        {"train", "data", "-o", "x.ply", "--scale-penalty", "1e39"},
         {"train", "data", "-o", "x.ply", "--log-every", "-1"},
         {"train", "data", "-o", "x.ply", "--log", "x.ply"},
         {"train", "data", "-o", "x.ply", "--log", "x.ply.checkpoint"},

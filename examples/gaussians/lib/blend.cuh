@@ -21,6 +21,20 @@ constexpr float min_transmittance = 1e-4f;
 constexpr float min_exponent = -7.994353436858858f; // log2(1/255): below it a splat does not count
 constexpr unsigned full_warp = 0xffffffffu;
 
+// The largest of the values of all 32 lanes, in each of them; int or unsigned.
+template <typename T>
+__device__ __forceinline__ T largest_in_warp(T value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800 // which brought the one instruction
+    for (int distance = 16; distance > 0; distance /= 2) {
+        const T other = __shfl_xor_sync(full_warp, value, distance);
+        value = other > value ? other : value;
+    }
+    return value;
+#else
+    return __reduce_max_sync(full_warp, value);
+#endif
+}
+
 template <int Pixels>
 constexpr int tile_threads = tile_pixels / Pixels;
 template <int Pixels>

@@ -24,9 +24,7 @@ struct warp_commit {
     static constexpr bool whole_tile = false;
     struct memory {};
 
-    __device__ __forceinline__ int farthest(int value, memory &) const {
-        return __reduce_max_sync(full_warp, value);
-    }
+    __device__ __forceinline__ int farthest(int value, memory &) const { return largest_in_warp(value); }
     __device__ __forceinline__ void add(bool active, uint32_t index, const float (&value)[GS_MOMENTS],
                                         memory &) const {
         distwar::reduce<Strategy>(distwar::all_lanes, active, distwar::uniform_key{index}, value,

@@ -62,7 +62,7 @@ __device__ inline bounds total(double by_color, double by_alpha, float largest_c
     __shared__ distwar::block_sum_memory<2, threads, double> memory;
     __shared__ unsigned of_warp[threads / 32];
     // Floats that are not negative are ordered as their bits are, and NaN is the largest.
-    const unsigned largest = __reduce_max_sync(full_warp, __float_as_uint(largest_color));
+    const unsigned largest = largest_in_warp(__float_as_uint(largest_color));
     if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = largest;
     const double value[2] = {by_color, by_alpha};
     double sum[2];
@@ -130,9 +130,7 @@ struct fixed_commit {
     static constexpr bool whole_tile = false;
     struct memory {};
 
-    __device__ __forceinline__ int farthest(int value, memory &) const {
-        return __reduce_max_sync(full_warp, value);
-    }
+    __device__ __forceinline__ int farthest(int value, memory &) const { return largest_in_warp(value); }
     __device__ __forceinline__ void add(bool active, uint32_t index, const float (&value)[GS_MOMENTS],
                                         memory &) const {
         if (!__any_sync(full_warp, active)) return;

@@ -14,9 +14,14 @@ template <int Pixels>
 constexpr int splats_at_once = Pixels == 1 ? 2 : 1;
 
 // Registers: with two pixels a thread, 10 tiles at once on a multiprocessor do better than the 8 there would
-// be.
+// be. Before compute capability 8.0 it may have threads for 8 alone.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int tiles_at_once = 8;
+#else
+constexpr int tiles_at_once = 10;
+#endif
 template <int Pixels>
-__global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? 10 : 1)
+__global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? tiles_at_once : 1)
     render_kernel(const gs_splat *splats, const gs_lists lists, int width, int height, color3 background,
                   gs_image image) {
     constexpr int N = splats_at_once<Pixels>;

@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
         consumed[p] = inside ? int(image.consumed[int64_t(y) * width + mine.x]) : 0;
         farthest = max(farthest, consumed[p]);
     }
-    farthest = __reduce_max_sync(full_warp, farthest);
+    farthest = largest_in_warp(farthest);
     for (int first = 0; first < farthest; first += 32) {
         const int entry = first + lane;
         unsigned rest =
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
         for (int c = 0; c < 3; c++) of_value[p][c] = inside ? weight[i + c * plane] : 0;
         farthest = max(farthest, consumed[p]);
     }
-    for (int top = __reduce_max_sync(full_warp, farthest); top > 0; top -= 32) {
+    for (int top = largest_in_warp(farthest); top > 0; top -= 32) {
         const int entry = top - 1 - int(threadIdx.x % 32);
         unsigned rest = fill_batch(splats, lists.splat_index + begin, entry, entry >= 0, mine.centres, batch);
         for (; rest != 0; rest &= rest - 1) {

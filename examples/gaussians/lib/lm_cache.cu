@@ -46,7 +46,7 @@ __device__ __forceinline__ void walk(const gs_splat *splats, const gs_lists &lis
     const int64_t begin = lists.tile_begin[mine.tile];
     const bool inside = mine.x < width && mine.y < height;
     const int consumed = inside ? int(image.consumed[int64_t(mine.y) * width + mine.x]) : 0;
-    for (int top = __reduce_max_sync(full_warp, consumed); top > 0; top -= 32) {
+    for (int top = largest_in_warp(consumed); top > 0; top -= 32) {
         const int entry = top - 1 - int(threadIdx.x % 32);
         unsigned rest = fill_batch(splats, lists.splat_index + begin, entry, entry >= 0, mine.centres, batch);
         for (; rest != 0; rest &= rest - 1) {
