@@ -11,90 +11,91 @@
 
 namespace {
 
-// The window over TAPS items that lie `stride` apart.
-__device__ derivatives gather(const derivatives *item, int stride) {
-    derivatives sum = {};
-    for (int k = 0; k < TAPS; k++) {
-        sum.m += window[k] * item[k * stride].m;
-        sum.p += window[k] * item[k * stride].p;
-        sum.s += window[k] * item[k * stride].s;
-    }
-    return sum;
-}
+enum { THREADS = TILE * STEP, VALUE_THREADS = 1024 };
 
-enum { THREADS = TILE * STEP };
-
-// Of gs_loss's three results, each times the number of values in the image.
+// Of |c - c*| and of SSIM.
 struct loss_sums {
-    double of[3];
+    double of[2];
 };
 
-// Writes this block's part of the sums and, if maps is not NULL, maps[3][height][width].
-__global__ void __launch_bounds__(THREADS) loss_forward(images in, derivatives *maps, loss_sums *of_block) {
-    __shared__ double of_warp[THREADS / 32][3];
-    double sum[3] = {};
+// Writes this block's part of the sums and, if maps is not NULL, maps[3][3][height][width]: m, p and s.
+__global__ void __launch_bounds__(THREADS) loss_forward(images in, float *maps, loss_sums *of_block) {
+    __shared__ double of_warp[THREADS / 32][2];
+    const int64_t values = 3 * int64_t(in.width) * in.height;
+    float of_thread[2] = {}; // RUN_Y values at most
     for_each_value(in, [&](int64_t i, float c, float t, const similarity &like, const derivatives &d) {
-        const float difference = fabsf(c - t);
-        sum[0] += L1_WEIGHT * difference + SSIM_WEIGHT * (1 - like.ssim);
-        sum[1] += difference;
-        sum[2] += like.ssim;
-        if (maps) maps[i] = d;
+        of_thread[0] += fabsf(c - t);
+        of_thread[1] += like.ssim;
+        if (maps) maps[i] = d.m, maps[values + i] = d.p, maps[2 * values + i] = d.s;
     });
     // A row of threads is a warp.
-    double of_lane[distwar::tree_places(3)];
+    const double sum[2] = {of_thread[0], of_thread[1]};
+    double of_lane[distwar::tree_places(2)];
     distwar::tree_total(true, sum, of_lane);
     const int k = threadIdx.x;
-    if (k < 3) of_warp[threadIdx.y][k] = of_lane[0];
+    if (k < 2) of_warp[threadIdx.y][k] = of_lane[0];
     __syncthreads();
-    if (threadIdx.y > 0 || k >= 3) return;
+    if (threadIdx.y > 0 || k >= 2) return;
     double total = 0;
     for (int warp = 0; warp < THREADS / 32; warp++) total += of_warp[warp][k];
     of_block[(blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x].of[k] = total;
 }
 
-// result = the sums of all blocks over the number of values. By one block.
-__global__ void __launch_bounds__(THREADS)
+// gs_loss's results from the sums of all blocks. By one block.
+__global__ void __launch_bounds__(VALUE_THREADS)
     loss_value(const loss_sums *of_block, int blocks, double values, double *result) {
-    __shared__ distwar::block_sum_memory<3, THREADS, double> memory;
-    double mine[3] = {}, total[3];
-    for (int i = threadIdx.x; i < blocks; i += THREADS)
-        for (int k = 0; k < 3; k++) mine[k] += of_block[i].of[k];
+    __shared__ distwar::block_sum_memory<2, VALUE_THREADS, double> memory;
+    double mine[2] = {}, total[2];
+    for (int i = threadIdx.x; i < blocks; i += VALUE_THREADS)
+        for (int k = 0; k < 2; k++) mine[k] += of_block[i].of[k];
     distwar::block_sum(mine, memory, total);
     if (threadIdx.x > 0) return;
-    for (int k = 0; k < 3; k++) result[k] = total[k] / values;
+    result[1] = total[0] / values;
+    result[2] = total[1] / values;
+    result[0] = L1_WEIGHT * result[1] + SSIM_WEIGHT * (1 - result[2]);
 }
 
 // gradient = dL/dc from what loss_forward left in maps.
-__global__ void __launch_bounds__(TILE *STEP)
-    loss_backward(images in, const derivatives *maps, float *gradient) {
-    __shared__ derivatives map[HALO][HALO], rows[HALO][TILE];
+__global__ void __launch_bounds__(THREADS) loss_backward(images in, const float *maps, float *gradient) {
+    __shared__ float map[3][HALO][HALO + 1], rows[3][HALO][TILE + 1];
 
-    const int x0 = blockIdx.x * TILE, y0 = blockIdx.y * TILE, channel = blockIdx.z;
+    const int channel = blockIdx.z;
     const int64_t plane = int64_t(in.width) * in.height;
-    const int thread = threadIdx.y * TILE + threadIdx.x;
-    for (int i = thread; i < HALO * HALO; i += TILE * STEP) {
-        const int row = i / HALO, column = i % HALO;
-        const int x = x0 - RADIUS + column, y = y0 - RADIUS + row;
-        map[row][column] =
-            inside(in, x, y) ? maps[channel * plane + int64_t(y) * in.width + x] : derivatives{};
-    }
+    const float *const of_channel = maps + channel * plane;
+    for_each_of_halo([&](int row, int column, int x, int y) {
+        const bool has = inside(in, x, y);
+        for (int k = 0; k < 3; k++)
+            map[k][row][column] = has ? of_channel[3 * k * plane + y * in.width + x] : 0;
+    });
     __syncthreads();
-    for (int row = threadIdx.y; row < HALO; row += STEP)
-        rows[row][threadIdx.x] = gather(&map[row][threadIdx.x], 1);
+    for_each_run([&](int row, int column) {
+        float sum[RUN_X][3];
+        slide_window(
+            [&](int k, float value[3]) {
+                for (int c = 0; c < 3; c++) value[c] = map[c][row][column + k];
+            },
+            sum);
+        for (int j = 0; j < RUN_X; j++)
+            for (int c = 0; c < 3; c++) rows[c][row][column + j] = sum[j][c];
+    });
     __syncthreads();
 
     const double n = 3.0 * double(plane);
     const float l1_scale = float(L1_WEIGHT / n), ssim_scale = float(SSIM_WEIGHT / n);
-    const int x = x0 + threadIdx.x;
-    for (int row = threadIdx.y; row < TILE; row += STEP) {
-        const int y = y0 + row;
+    const int column = threadIdx.x, row = threadIdx.y * RUN_Y;
+    float d[RUN_Y][3]; // m, p and s under the window
+    slide_window(
+        [&](int k, float value[3]) {
+            for (int c = 0; c < 3; c++) value[c] = rows[c][row + k][column];
+        },
+        d);
+    for (int j = 0; j < RUN_Y; j++) {
+        const int x = blockIdx.x * TILE + column, y = blockIdx.y * TILE + row + j;
         if (!inside(in, x, y)) continue;
-        const derivatives d = gather(&rows[row][threadIdx.x], TILE);
-        const int64_t pixel = int64_t(y) * in.width + x;
-        const float c = in.color[channel * plane + pixel], t = target_at(in, pixel, channel);
+        const int64_t i = channel * plane + y * in.width + x;
+        const float c = in.color[i], t = target_at(in, y * in.width + x, channel);
         const float sign = float(c > t) - float(c < t);
-        gradient[channel * plane + pixel] =
-            l1_scale * sign - ssim_scale * (d.m + 2 * (c - t) * d.p + t * d.s);
+        gradient[i] = l1_scale * sign - ssim_scale * (d[j][0] + 2 * (c - t) * d[j][1] + t * d[j][2]);
     }
 }
 
@@ -113,7 +114,7 @@ gs_status gs_loss_workspace(int32_t width, int32_t height, size_t *bytes) {
                "width and height must be 1..GS_MAX_SIZE");
     GS_REQUIRE(bytes, "bytes is NULL");
     *bytes = size_t(blocks_in(grid_of(width, height))) * sizeof(loss_sums) +
-             size_t(3) * width * height * sizeof(derivatives);
+             size_t(9) * width * height * sizeof(float);
     return GS_OK;
 }
 
@@ -129,10 +130,10 @@ gs_status gs_loss(const float *color, const uint8_t *target, int32_t width, int3
     const images in = {color, target, width, height};
     const dim3 grid = grid_of(width, height), block(TILE, STEP);
     auto *const of_block = static_cast<loss_sums *>(workspace);
-    derivatives *const maps =
-        color_gradient ? reinterpret_cast<derivatives *>(of_block + blocks_in(grid)) : nullptr;
+    float *const maps = color_gradient ? reinterpret_cast<float *>(of_block + blocks_in(grid)) : nullptr;
     GS_CUDA(launch(stream, grid, block, loss_forward, in, maps, of_block));
-    GS_CUDA(launch(stream, 1, THREADS, loss_value, of_block, blocks_in(grid), 3.0 * width * height, result));
+    GS_CUDA(launch(stream, 1, VALUE_THREADS, loss_value, of_block, blocks_in(grid), 3.0 * width * height,
+                   result));
     if (color_gradient) GS_CUDA(launch(stream, grid, block, loss_backward, in, maps, color_gradient));
     return GS_OK;
 }

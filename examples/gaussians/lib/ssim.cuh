@@ -5,10 +5,21 @@
 #define GS_SSIM_CUH
 
 #include <cuda_runtime.h>
+#include <distwar/lanes.cuh>
 #include <math.h>
 #include <stdint.h>
 
-enum { RADIUS = 5, TAPS = 2 * RADIUS + 1, TILE = 32, HALO = TILE + 2 * RADIUS, STEP = 8 };
+// A block of TILE x STEP threads takes a tile of TILE x TILE pixels. Its threads slide the window: each makes
+// RUN_X pixels of a row, then RUN_Y of a column, so that what it reads counts for several.
+enum {
+    RADIUS = 5,
+    TAPS = 2 * RADIUS + 1,
+    TILE = 32,
+    HALO = TILE + 2 * RADIUS,
+    STEP = 8,
+    RUN_X = 8,
+    RUN_Y = TILE / STEP
+};
 
 constexpr double L1_WEIGHT = 0.8, SSIM_WEIGHT = 0.2;
 constexpr float C1 = 0.0001f, C2 = 0.0009f; // (0.01 L)^2 and (0.03 L)^2, L = 1
@@ -43,12 +54,62 @@ struct similarity {
     float ssim, by_brightness, by_contrast;
 };
 
-__device__ inline float target_at(const images &in, int64_t pixel, int channel) {
-    return float(in.target[3 * pixel + channel]) / 255.0f;
+// The target's value over 255, correctly rounded: by what the first quotient leaves.
+__device__ inline float target_at(const images &in, int pixel, int channel) {
+    const float value = in.target[3 * pixel + channel], quotient = value * (1 / 255.0f);
+    return fmaf(fmaf(-quotient, 255.0f, value), 1 / 255.0f, quotient);
 }
 
 __device__ inline bool inside(const images &in, int x, int y) {
-    return x >= 0 && x < in.width && y >= 0 && y < in.height;
+    return unsigned(x) < unsigned(in.width) && unsigned(y) < unsigned(in.height);
+}
+
+// Calls load(row, column, x, y) for all places of the block's tile with what the window reaches around it.
+template <typename Load>
+__device__ __forceinline__ void for_each_of_halo(const Load &load) {
+    const int thread = threadIdx.y * TILE + threadIdx.x;
+    DISTWAR_UNROLL
+    for (int i = thread; i < HALO * HALO; i += TILE * STEP) {
+        const int row = i / HALO, column = i % HALO;
+        load(row, column, int(blockIdx.x) * TILE - RADIUS + column, int(blockIdx.y) * TILE - RADIUS + row);
+    }
+}
+
+// Calls run(row, column) for every run of RUN_X places in the HALO rows of the block's tile. Neighbouring
+// threads are in neighbouring rows, whose length in shared memory is odd, so that they meet in no bank.
+template <typename Run>
+__device__ __forceinline__ void for_each_run(const Run &run) {
+    const int thread = threadIdx.y * TILE + threadIdx.x;
+    for (int i = thread; i < HALO * (TILE / RUN_X); i += TILE * STEP) run(i % HALO, i / HALO * RUN_X);
+}
+
+// The window over n consecutive places of K kinds of values: item(k, value) for k = 0..n + TAPS - 2.
+template <int K, int n, typename Item>
+__device__ __forceinline__ void slide_window(const Item &item, float (&sum)[n][K]) {
+    for (int j = 0; j < n; j++)
+        for (int c = 0; c < K; c++) sum[j][c] = 0;
+    DISTWAR_UNROLL
+    for (int k = 0; k < n + TAPS - 1; k++) {
+        float value[K];
+        item(k, value);
+        DISTWAR_UNROLL
+        for (int j = 0; j < n; j++)
+            if (k >= j && k < j + TAPS)
+                for (int c = 0; c < K; c++) sum[j][c] += window[k - j] * value[c];
+    }
+}
+
+__device__ __forceinline__ similarity similarity_of(const statistics &s, derivatives *d) {
+    const float a1 = 2 * s.mean1 * s.mean2 + C1, a2 = 2 * s.covariance + C2;
+    const float b1 = s.mean1 * s.mean1 + s.mean2 * s.mean2 + C1, b2 = s.variance1 + s.variance2 + C2;
+    const float by_both = 1 / (b1 * b2), by_b1 = b2 * by_both, by_b2 = b1 * by_both;
+    const similarity like = {a1 * a2 * by_both, by_b1, a1 * by_both};
+    const float by_product = 2 * like.by_contrast; // x of docs/math.md
+    d->p = -like.ssim * by_b2;
+    d->s = by_product * ((s.variance1 + s.variance2 - 2 * s.covariance) * by_b2);
+    d->m = 2 * s.mean2 * a2 * by_both - 2 * s.mean1 * like.ssim * by_b1 - 2 * d->p * (s.mean1 - s.mean2) -
+           d->s * s.mean2;
+    return like;
 }
 
 // Calls use(i, c, t, like, d) for every value i of [3][height][width] in the block's tile of one channel: the
@@ -56,69 +117,64 @@ __device__ inline bool inside(const images &in, int x, int y) {
 // block of (TILE, STEP), in a grid of tiles by channels.
 template <typename Use>
 __device__ __forceinline__ void for_each_value(const images &in, const Use &use) {
-    __shared__ float color[HALO][HALO], target[HALO][HALO];
-    __shared__ statistics rows[HALO][TILE];
+    __shared__ float color[HALO][HALO + 1], target[HALO][HALO + 1];
+    __shared__ float rows[5][HALO][TILE + 1]; // the members of statistics
 
-    const int x0 = blockIdx.x * TILE, y0 = blockIdx.y * TILE, channel = blockIdx.z;
+    const int channel = blockIdx.z;
     const int64_t plane = int64_t(in.width) * in.height;
-    const int thread = threadIdx.y * TILE + threadIdx.x;
-    for (int i = thread; i < HALO * HALO; i += TILE * STEP) {
-        const int row = i / HALO, column = i % HALO;
-        const int x = x0 - RADIUS + column, y = y0 - RADIUS + row;
+    const float *const in_color = in.color + channel * plane;
+    for_each_of_halo([&](int row, int column, int x, int y) {
         const bool has = inside(in, x, y);
-        const int64_t pixel = int64_t(y) * in.width + x;
-        color[row][column] = has ? in.color[channel * plane + pixel] : 0;
-        target[row][column] = has ? target_at(in, pixel, channel) : 0;
-    }
+        color[row][column] = has ? in_color[y * in.width + x] : 0;
+        target[row][column] = has ? target_at(in, y * in.width + x, channel) : 0;
+    });
     __syncthreads();
 
-    // Variances are taken about the mean, first of a row and then of the rows: E[c^2] - E[c]^2 would lose
-    // most of its digits where the image is flat, and there SSIM divides by little more than C2.
-    for (int row = threadIdx.y; row < HALO; row += STEP) {
-        const float *c = &color[row][threadIdx.x], *t = &target[row][threadIdx.x];
-        statistics s = {};
-        for (int k = 0; k < TAPS; k++) {
-            s.mean1 += window[k] * c[k];
-            s.mean2 += window[k] * t[k];
+    // Variances are taken about a value near by, that of the run's middle, along rows and then of the rows:
+    // E[c^2] - E[c]^2 would lose most of its digits where the image is flat, and there SSIM divides by little
+    // more than C2.
+    for_each_run([&](int row, int column) {
+        const int middle = column + RADIUS + RUN_X / 2;
+        const float about1 = color[row][middle], about2 = target[row][middle];
+        float sum[RUN_X][5];
+        slide_window(
+            [&](int k, float value[5]) {
+                const float d1 = color[row][column + k] - about1, d2 = target[row][column + k] - about2;
+                value[0] = d1, value[1] = d2, value[2] = d1 * d1, value[3] = d2 * d2, value[4] = d1 * d2;
+            },
+            sum);
+        for (int j = 0; j < RUN_X; j++) {
+            const float *m = sum[j];
+            rows[0][row][column + j] = about1 + m[0];
+            rows[1][row][column + j] = about2 + m[1];
+            rows[2][row][column + j] = m[2] - m[0] * m[0];
+            rows[3][row][column + j] = m[3] - m[1] * m[1];
+            rows[4][row][column + j] = m[4] - m[0] * m[1];
         }
-        for (int k = 0; k < TAPS; k++) {
-            const float d1 = c[k] - s.mean1, d2 = t[k] - s.mean2;
-            s.variance1 += window[k] * d1 * d1;
-            s.variance2 += window[k] * d2 * d2;
-            s.covariance += window[k] * d1 * d2;
-        }
-        rows[row][threadIdx.x] = s;
-    }
+    });
     __syncthreads();
 
-    const int x = x0 + threadIdx.x;
-    for (int row = threadIdx.y; row < TILE; row += STEP) {
-        const int y = y0 + row;
+    const int column = threadIdx.x, row = threadIdx.y * RUN_Y, middle = row + RADIUS + RUN_Y / 2;
+    const float about1 = rows[0][middle][column], about2 = rows[1][middle][column];
+    float sum[RUN_Y][5];
+    slide_window(
+        [&](int k, float value[5]) {
+            const float d1 = rows[0][row + k][column] - about1, d2 = rows[1][row + k][column] - about2;
+            value[0] = d1, value[1] = d2;
+            value[2] = rows[2][row + k][column] + d1 * d1;
+            value[3] = rows[3][row + k][column] + d2 * d2;
+            value[4] = rows[4][row + k][column] + d1 * d2;
+        },
+        sum);
+    for (int j = 0; j < RUN_Y; j++) {
+        const int x = blockIdx.x * TILE + column, y = blockIdx.y * TILE + row + j;
         if (!inside(in, x, y)) continue;
-        statistics s = {};
-        for (int k = 0; k < TAPS; k++) {
-            const statistics &r = rows[row + k][threadIdx.x];
-            s.mean1 += window[k] * r.mean1;
-            s.mean2 += window[k] * r.mean2;
-        }
-        for (int k = 0; k < TAPS; k++) {
-            const statistics &r = rows[row + k][threadIdx.x];
-            const float d1 = r.mean1 - s.mean1, d2 = r.mean2 - s.mean2;
-            s.variance1 += window[k] * (r.variance1 + d1 * d1);
-            s.variance2 += window[k] * (r.variance2 + d2 * d2);
-            s.covariance += window[k] * (r.covariance + d1 * d2);
-        }
-        const float a1 = 2 * s.mean1 * s.mean2 + C1, a2 = 2 * s.covariance + C2;
-        const float b1 = s.mean1 * s.mean1 + s.mean2 * s.mean2 + C1, b2 = s.variance1 + s.variance2 + C2;
-        const similarity like = {a1 * a2 / (b1 * b2), 1 / b1, a1 / (b1 * b2)};
-        const float by_product = 2 * a1 / (b1 * b2); // x of docs/math.md
+        const float *m = sum[j];
         derivatives d;
-        d.p = -like.ssim / b2;
-        d.s = by_product * ((s.variance1 + s.variance2 - 2 * s.covariance) / b2);
-        d.m = 2 * s.mean2 * a2 / (b1 * b2) - 2 * s.mean1 * like.ssim / b1 - 2 * d.p * (s.mean1 - s.mean2) -
-              d.s * s.mean2;
-        use(channel * plane + int64_t(y) * in.width + x, color[row + RADIUS][threadIdx.x + RADIUS],
-            target[row + RADIUS][threadIdx.x + RADIUS], like, d);
+        const similarity like = similarity_of(
+            {about1 + m[0], about2 + m[1], m[2] - m[0] * m[0], m[3] - m[1] * m[1], m[4] - m[0] * m[1]}, &d);
+        use(channel * plane + y * in.width + x, color[row + j + RADIUS][column + RADIUS],
+            target[row + j + RADIUS][column + RADIUS], like, d);
     }
 }
 
