@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 bool path_join(char out[PATH_ROOM], const char *folder, const char *name, fault *why) {
     const int length = snprintf(out, PATH_ROOM, "%s/%s", folder, name);
@@ -36,6 +37,11 @@ bool path_is_one_file(const char *a, const char *b) {
     const char *name_a = last_part(a), *name_b = last_part(b);
     return strcmp(name_a, name_b) == 0 && folder_status(a, name_a, &of_a) &&
            folder_status(b, name_b, &of_b) && is_one(&of_a, &of_b);
+}
+
+bool file_remove(const char *path, bool *removed, fault *why) {
+    *removed = unlink(path) == 0;
+    return *removed || errno == ENOENT || fail(why, "%s: cannot remove: %s", path, strerror(errno));
 }
 
 bool folder_make(const char *path, fault *why) {

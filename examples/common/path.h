@@ -15,6 +15,8 @@ enum { PATH_ROOM = 4096 }; // bytes, the final zero included
 bool path_join(char out[PATH_ROOM], const char *folder, const char *name, fault *why);
 // Whether the two paths name one file, whether it is there already or not.
 bool path_is_one_file(const char *a, const char *b);
+// Removes a file, if there is one: *removed.
+bool file_remove(const char *path, bool *removed, fault *why);
 // Makes the folder unless it is there; the one that it is in must be.
 bool folder_make(const char *path, fault *why);
 // Whether `name`, taken from an untrusted file, stays inside the folder it is joined to: not empty, not

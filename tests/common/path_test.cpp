@@ -41,6 +41,23 @@ TEST(Path, MakesAFolderOnce) {
     EXPECT_EQ(remove(parent.c_str()), 0);
 }
 
+TEST(Path, RemovesFilesAlone) {
+    const std::string parent = testing::TempDir() + "path_test_remove_" + std::to_string(getpid());
+    const std::string file = parent + "/file";
+    fault why;
+    bool removed;
+    ASSERT_TRUE(folder_make(parent.c_str(), &why)) << why.text;
+    EXPECT_TRUE(file_remove(file.c_str(), &removed, &why));
+    EXPECT_FALSE(removed);
+    std::ofstream(file) << "here";
+    EXPECT_TRUE(file_remove(file.c_str(), &removed, &why));
+    EXPECT_TRUE(removed);
+    EXPECT_FALSE(std::ifstream(file).good());
+    EXPECT_FALSE(file_remove(parent.c_str(), &removed, &why)); // an empty folder
+    EXPECT_NE(std::string(why.text).find("cannot remove"), std::string::npos) << why.text;
+    EXPECT_EQ(remove(parent.c_str()), 0);
+}
+
 TEST(Path, KnowsOneFileByTwoNames) {
     const std::string parent = testing::TempDir() + "path_test_one_" + std::to_string(getpid());
     fault why;

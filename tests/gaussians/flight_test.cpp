@@ -3,6 +3,7 @@
 #include "program_run.h"
 #include "camera.h"
 #include "camera_path.h"
+#include <set>
 
 namespace {
 
@@ -154,6 +155,22 @@ TEST_F(fly, numbered_pictures_of_the_views_size) {
         EXPECT_NE(frames[0], frames[1]);
         EXPECT_EQ(std::distance(fs::directory_iterator(at(path)), fs::directory_iterator()), 5);
     }
+}
+
+TEST_F(fly, a_shorter_flight_leaves_nothing_of_a_longer_one) {
+    write_colmap(at("data"), 4);
+    write_scene(at("scene.ply"), 1, 0, 0, 3);
+    const auto fly = [&](const char *frames) {
+        return splat({"render", at("scene.ply"), "-o", at("out"), "--cameras", at("data"), "--path", "orbit",
+                      "--frames", frames, "--downscale", "4"});
+    };
+    ASSERT_EQ(fly("6").code, 0);
+    std::ofstream(at("out") / "flight.mp4") << "mine";
+    const outcome run = fly("2");
+    ASSERT_EQ(run.code, 0) << run.err;
+    std::set<std::string> left;
+    for (const auto &entry : fs::directory_iterator(at("out"))) left.insert(entry.path().filename());
+    EXPECT_EQ(left, (std::set<std::string>{"flight.mp4", "frame_00000.png", "frame_00001.png"}));
 }
 
 TEST_F(fly, bad_wishes_are_refused) {

@@ -9,14 +9,12 @@
 #include "json_writer.h"
 #include "path.h"
 #include "ply.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct generate_options {
     const char *folder;
@@ -172,18 +170,13 @@ static bool write_pictures(const view_set *set, const gs_gaussians *gaussians, f
     return done;
 }
 
-static bool remove_if_there(const char *path, fault *why) {
-    return remove(path) == 0 || errno == ENOENT || fail(why, "%s: cannot remove: %s", path, strerror(errno));
-}
-
 // Pictures that an earlier run, of more views, left behind those of this one.
 static bool remove_surplus(const view_set *set, fault *why) {
     char path[PATH_ROOM];
-    for (int64_t i = set->last; picture_path(path, set, i, why); i++) {
-        if (access(path, F_OK) != 0) return true;
-        if (!remove_if_there(path, why)) return false;
-    }
-    return false;
+    bool more = true;
+    for (int64_t i = set->last; more; i++)
+        if (!picture_path(path, set, i, why) || !file_remove(path, &more, why)) return false;
+    return true;
 }
 
 // The pictures first, so that there is no list of what is not there.
@@ -197,7 +190,8 @@ static bool write_views(const view_set *set, const gs_gaussians *gaussians, fram
 // Before the pictures that it is a list of become others.
 static bool remove_list(const view_set *set, fault *why) {
     char path[PATH_ROOM];
-    return list_path(path, set, why) && remove_if_there(path, why);
+    bool removed;
+    return list_path(path, set, why) && file_remove(path, &removed, why);
 }
 
 static bool write_data(const generate_options *options, const gs_gaussians *scene, fault *why) {

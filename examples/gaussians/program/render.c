@@ -94,14 +94,28 @@ static bool render_picture(const gs_gaussians *scene, int sh_degree, const gs_ca
     return done;
 }
 
-static bool write_frame(const frame *f, const char *folder, int64_t index, fault *why) {
-    char name[32], path[PATH_ROOM];
-    image picture;
+static bool frame_path(char path[PATH_ROOM], const char *folder, int64_t index, fault *why) {
+    char name[32];
     snprintf(name, sizeof name, "frame_%05lld.png", (long long)index);
-    if (!path_join(path, folder, name, why) || !frame_picture(f, &picture, why)) return false;
+    return path_join(path, folder, name, why);
+}
+
+static bool write_frame(const frame *f, const char *folder, int64_t index, fault *why) {
+    char path[PATH_ROOM];
+    image picture;
+    if (!frame_path(path, folder, index, why) || !frame_picture(f, &picture, why)) return false;
     const bool done = image_write_png(path, &picture, why);
     image_free(&picture);
     return done;
+}
+
+// Frames of an earlier, longer flight would be taken for the end of this one.
+static bool remove_surplus(const char *folder, int64_t first, fault *why) {
+    char path[PATH_ROOM];
+    bool more = true;
+    for (int64_t i = first; more; i++)
+        if (!frame_path(path, folder, i, why) || !file_remove(path, &more, why)) return false;
+    return true;
 }
 
 static bool render_frames(const render_options *options, const float background[3],
@@ -119,7 +133,7 @@ static bool render_frames(const render_options *options, const float background[
     }
     progress_end(&bar);
     frame_free(&f);
-    return done;
+    return done && remove_surplus(options->output, options->frames, why);
 }
 
 static bool open_path(const render_options *options, const dataset *data, camera_path *path, fault *why) {
