@@ -59,7 +59,7 @@ enum {
 // The parameters of `count` Gaussians; also the shape of their gradients and of Adam's two moments. Arrays
 // that a view does not read may be NULL, and so may the same arrays of its gradients, which stay unwritten.
 typedef struct gs_gaussians {
-    int64_t count;        // 0 <= count < 2^31
+    int64_t count;        // 0 <= count < 2^31 - 1
     int32_t sh_degree;    // 0..3: what `sh` has room for
     float *mean;          // [count][3]   world
     float *log_scale;     // [count][3]
@@ -78,10 +78,10 @@ typedef struct gs_gaussians {
 
 typedef struct gs_camera {
     int32_t width, height; // 1..GS_MAX_SIZE
-    float fx, fy, cx, cy;  // pixels; pixel (i, j) has its centre at (i + 0.5, j + 0.5)
+    float fx, fy, cx, cy;  // pixels, fx and fy > 0; pixel (i, j) has its centre at (i + 0.5, j + 0.5)
     float rotation[9];     // world to camera, row-major; +x right, +y down, +z forward
     float translation[3];  // x' = rotation x + translation
-    float near_plane;      // Gaussians with z <= near_plane are culled
+    float near_plane;      // > 0; Gaussians with z <= near_plane are culled
 } gs_camera;
 
 #ifdef __cplusplus
@@ -128,7 +128,8 @@ typedef struct gs_frame {
     gs_camera camera;
     float background[3];
     gs_image image;        // the memory for gs_forward's picture
-    int64_t pair_capacity; // most entries of the lists: begin with some 10 a Gaussian, grow to pairs_needed
+    int64_t pair_capacity; // most entries of the lists, at most 2^40: begin with some 10 a Gaussian, grow to
+                           // pairs_needed
     void *workspace;       // device, of gs_frame_workspace's bytes
     size_t workspace_bytes;
     // From gs_forward, all in the workspace:
@@ -240,7 +241,7 @@ gs_status gs_loss(const float *color, const uint8_t *target, int32_t width, int3
                   size_t workspace_bytes, double *result, float *color_gradient, gs_stream stream);
 
 typedef struct gs_adam_rates {
-    float mean, log_scale, quaternion, opacity_logit, sh_constant, sh_rest;
+    float mean, log_scale, quaternion, opacity_logit, sh_constant, sh_rest; // each finite, >= 0
     // Of each Gaussian, those that any view has read so far, (degree + 1)^2; 0: all. It saves time, and
     // changes nothing if the others have gradients and moments of 0.
     int32_t sh_coefficients;
@@ -264,7 +265,7 @@ gs_status gs_exposure_backward(const float *matrix, const float *color, int32_t 
 // One step of Adam, as gs_adam, on the matrix of one view. exposures: [views][3][GS_EXPOSURE_VALUES], of each
 // view its matrix and the two moments, which start as zeros. All matrices move against the step by a share
 // each, so that their mean stays what it was: else scene and matrices could drift apart together, and a
-// picture without a matrix would show it. step counts the view's own.
+// picture without a matrix would show it. step = 1, 2, ... counts the view's own; rate is finite, >= 0.
 gs_status gs_exposure_adam(float *exposures, int64_t views, int64_t view, const float *gradient, float rate,
                            int64_t step, gs_stream stream);
 
@@ -325,21 +326,22 @@ gs_status gs_opacity_reset(const gs_gaussians *gaussians, const gs_gaussians *fi
 // Bytes of device memory that gs_relocate needs for `count` Gaussians.
 gs_status gs_relocate_workspace(int64_t count, size_t *bytes);
 
-// Gives a new place to each Gaussian that is dead (opacity at most least_opacity, or not a number) and to the
-// rows from `existing` on, which may hold anything: that of a living one, drawn with probability in
-// proportion to opacity. All that then share a place get opacity and scales that leave the picture there
-// about as it was, and moments of 0. If none is alive, nothing changes but that new rows become dead.
+// Gives a new place to each Gaussian that is dead (opacity at most least_opacity, 0 to below 1, or not a
+// number) and to the rows from `existing` on, which may hold anything: that of a living one, drawn with
+// probability in proportion to opacity. All that then share a place get opacity and scales that leave the
+// picture there about as it was, and moments of 0. If none is alive, nothing changes but that new rows become
+// dead.
 gs_status gs_relocate(const gs_gaussians *gaussians, int64_t existing, const gs_gaussians *first_moment,
                       const gs_gaussians *second_moment, float least_opacity, uint64_t seed,
                       uint64_t iteration, void *workspace, size_t workspace_bytes, gs_stream stream);
 
-// Adds to the means `scale` times S(opacity) C n: C the covariance, n standard normal, S = 1 / (1 + exp(100
-// (opacity - 0.005))), which is left out where it is below 1e-8.
+// Adds to the means `scale` (finite, >= 0) times S(opacity) C n: C the covariance, n standard normal, S = 1 /
+// (1 + exp(100 (opacity - 0.005))), which is left out where it is below 1e-8.
 gs_status gs_density_noise(const gs_gaussians *gaussians, float scale, uint64_t seed, uint64_t iteration,
                            gs_stream stream);
 
 // Adds to the gradients those of opacity_weight times the mean opacity and scale_weight times the mean
-// exp(log_scale).
+// exp(log_scale); both weights are finite, >= 0.
 gs_status gs_density_penalty(const gs_gaussians *gaussians, float opacity_weight, float scale_weight,
                              const gs_gaussians *gradients, gs_stream stream);
 
