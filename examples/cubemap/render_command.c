@@ -76,7 +76,9 @@ int render_command(int argc, char **argv) {
         fail(&why, "-o is missing, the picture to write");
         return report_misuse(&command, &why);
     }
-    if (!view_options_complete(&options.of, &why)) return report_misuse(&command, &why);
+    if (!view_options_complete(&options.of, &why) ||
+        !are_two_files("-o", options.output, "FACES.png", options.file, &why))
+        return report_misuse(&command, &why);
     mesh host = {0};
     float *texel = NULL;
     int size;

@@ -63,6 +63,8 @@ int render_command(int argc, char **argv) {
         fail(&why, "-o is missing, the picture to write");
         return report_misuse(&command, &why);
     }
+    if (!are_two_files("-o", options.output, "SPHERES.txt", options.file, &why))
+        return report_misuse(&command, &why);
     view_options_complete(&options.of);
     sphere_set host = {0};
     bool done = output_is_possible(options.output, &why) &&

@@ -163,6 +163,7 @@ TEST_F(cubemap_program, wrong_lines_are_refused) {
                     {{"train", "--threshold", "34"}, "--threshold must be 0..33"},
                     {{"train", "faces.png"}, "unexpected argument"},
                     {{"render"}, "-o is missing"},
+                    {{"render", "f.png", "-o", "f.png"}, "-o and FACES.png name one file"},
                     {{"render", "-o", "x.png", "--view", "8"}, "--view must be 0..7"},
                     {{"render", "-o", "x.png", "--width", "99999"}, "--width must be 0..4096"},
                     {{"bench", "--thresholds", "0,34"}, "--thresholds needs numbers from 0 to 33"},

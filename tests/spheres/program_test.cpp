@@ -110,6 +110,7 @@ TEST_F(spheres_program, wrong_lines_are_refused) {
                     {{"train", "--channels", "4"}, "--channels must be one of 3, 8, 16, 32"},
                     {{"train", "scene.txt"}, "unexpected argument"},
                     {{"render"}, "-o is missing"},
+                    {{"render", "s.txt", "-o", "./s.txt"}, "-o and SPHERES.txt name one file"},
                     {{"render", "-o", "x.png", "--view", "8"}, "--view must be 0..7"},
                     {{"render", "-o", "x.png", "--width", "99999"}, "--width must be 0..4096"},
                     {{"bench", "--thresholds", "0,34"}, "--thresholds needs numbers from 0 to 33"},
