@@ -153,9 +153,6 @@ gs_status gs_lm_cache_fill(const gs_splat *splats, int64_t count, const gs_lists
 // change: [height][width][4], 16-byte aligned, of which the last is 0: as gs_lm_forward's, without a weight.
 gs_status gs_lm_cached_forward(const gs_splat *splats, int64_t count, const gs_lm_cache *cache, int32_t width,
                                int32_t height, const float *tangents, float *change, gs_stream stream);
-// change[height][width][4] times weight[3][height][width], in place.
-gs_status gs_lm_cached_weigh(const float *weight, int32_t width, int32_t height, float *change,
-                             gs_stream stream);
 // The moments of gs_render_backward, for a gradient [height][width][4].
 gs_status gs_lm_cached_backward(const gs_splat *splats, int64_t count, const gs_lm_cache *cache,
                                 int32_t width, const float *color_gradient, gs_reduction reduction,

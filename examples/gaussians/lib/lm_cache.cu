@@ -150,14 +150,6 @@ __global__ void __launch_bounds__(cache_block)
     });
 }
 
-__global__ void __launch_bounds__(cache_block)
-    weigh_kernel(const float *weight, int64_t pixels, float4 *change) {
-    const int64_t i = int64_t(blockIdx.x) * cache_block + threadIdx.x;
-    if (i >= pixels) return;
-    const float4 v = change[i];
-    change[i] = make_float4(v.x * weight[i], v.y * weight[i + pixels], v.z * weight[i + 2 * pixels], 0);
-}
-
 template <distwar::strategy Strategy>
 __global__ void __launch_bounds__(cache_block)
     cached_backward_kernel(const gs_splat *splats, int64_t count, gs_lm_cache cache, int width,
@@ -323,17 +315,6 @@ gs_status gs_lm_cached_forward(const gs_splat *splats, int64_t count, const gs_l
     GS_CUDA(cudaMemsetAsync(change, 0, size_t(width) * height * 4 * sizeof(float), stream));
     GS_CUDA(launch(stream, blocks_for_pairs(cache->pairs), cache_block, cached_forward_kernel, splats, count,
                    *cache, width, reinterpret_cast<const splat_tangent *>(tangents), change));
-    return GS_OK;
-}
-
-gs_status gs_lm_cached_weigh(const float *weight, int32_t width, int32_t height, float *change,
-                             gs_stream stream) {
-    const gs_status status = check_size(__func__, 0, width, height);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(weight && change, "weight and change must be given");
-    const int64_t pixels = int64_t(width) * height;
-    GS_CUDA(launch(stream, blocks_for(pixels, cache_block), cache_block, weigh_kernel, weight, pixels,
-                   reinterpret_cast<float4 *>(change)));
     return GS_OK;
 }
 
