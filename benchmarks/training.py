@@ -55,7 +55,7 @@ class Run:
 
 
 def load(folder):
-    """Runs that came to their end, and reports of splat finish, by name."""
+    """Runs that came to their end, by name."""
     runs = {}
     for path in sorted(glob.glob(os.path.join(folder, "*.jsonl"))):
         run, name = Run(path), os.path.splitext(os.path.basename(path))[0]
@@ -63,11 +63,7 @@ def load(folder):
             runs[name] = run
         else:
             print(f"{name}: did not come to its end", file=sys.stderr)
-    finishes = {}
-    for path in sorted(glob.glob(os.path.join(folder, "lm-*.json"))):
-        with open(path) as file:
-            finishes[os.path.splitext(os.path.basename(path))[0]] = json.load(file)
-    return runs, finishes
+    return runs
 
 
 def part(runs, name):
@@ -130,50 +126,12 @@ def print_reproducible(runs):
                             "the first run's bytes"], rows)
 
 
-def print_finish(finishes, starts):
-    rows = []
-    for name, report in finishes.items():
-        _, scene, start, variant = name.split("-", 3)
-        begin, last = starts.get(f"{scene}-{start}"), report["steps"][-1]
-        kept = sum(step["kept"] for step in report["steps"])
-        rows.append([scene, begin and f"{begin.end['iteration']:,} in {begin.end['seconds']:.1f} s", variant,
-                     f"{kept} of {len(report['steps'])}", f"{last['seconds']:.2f}",
-                     f"{max(step['bytes'] for step in report['steps']) / 2**30:.2f}",
-                     f"{report['steps'][0]['before']:.6f} -> {last['after'] if last['kept'] else last['before']:.6f}",
-                     f"{report['psnr']:.2f} -> {last['psnr']:.2f}", f"{report['ssim']:.4f} -> {last['ssim']:.4f}"])
-    table("Levenberg-Marquardt after Adam:",
-          ["data", "Adam's iterations before", "variant", "steps kept", "seconds", "GiB", "objective", "PSNR, dB", "SSIM"],
-          rows)
-    parts = list(dict.fromkeys(part for report in finishes.values() for part in report["steps"][-1]["gpu_ms"]))
-    table("Its parts, GPU ms, all steps:", ["run", *parts],
-          [[name, *(f"{report['steps'][-1]['gpu_ms'][part]:.1f}" for part in parts)] for name, report in finishes.items()])
-
-
-def print_after(finishes, starts, quality):
-    """Where Adam is when Levenberg-Marquardt has finished, and when it gets as far."""
-    rows = []
-    for name, report in finishes.items():
-        _, scene, start, variant = name.split("-", 3)
-        adam, begin, last = quality.get(scene + "-30000"), starts.get(f"{scene}-{start}"), report["steps"][-1]
-        if not adam or not begin:
-            continue
-        seconds = begin.end["seconds"] + last["seconds"]
-        then = adam.evaluated(seconds)
-        catches_up = next((e["seconds"] for e in adam.evaluations if e["psnr"] >= last["psnr"]), None)
-        rows.append([scene, variant, f"{seconds:.1f}", f"{last['psnr']:.2f}", then and f"{then['psnr']:.2f}",
-                     f"{catches_up:.1f}" if catches_up is not None else "never", f"{adam.evaluations[-1]['psnr']:.2f}, "
-                     f"{adam.end['seconds']:.1f} s"])
-    table("The same beside Adam alone, PSNR in dB:",
-          ["data", "variant", "seconds with Adam's", "LM", "Adam by then", "Adam is there at, s", "Adam at its end"], rows)
-
-
-def draw(finishes, runs, wall, folder):
+def draw(runs, wall, folder):
     pyplot = figures.pyplot()
     if not pyplot:
         return
 
-    scenes = sorted({name.split("-")[1] for name in finishes})
-    quality, starts = part(runs, "quality"), part(runs, "start")
+    quality = part(runs, "quality")
 
     def save(name, scenes, lines):
         if not scenes:
@@ -196,18 +154,6 @@ def draw(finishes, runs, wall, folder):
         pyplot.close(figure)
         print(f"drawn: {path}", file=sys.stderr)
 
-    def with_finish(scene):
-        if scene + "-30000" in quality:
-            yield "Adam", quality[scene + "-30000"].evaluations
-        for name, report in finishes.items():
-            _, of, start, variant = name.split("-", 3)
-            if of == scene and f"{scene}-{start}" in starts:
-                begin = starts[f"{scene}-{start}"].end["seconds"]
-                yield f"LM from {start} s, {variant}", [
-                    {"seconds": begin, "psnr": report["psnr"], "ssim": report["ssim"]},
-                    *({**step, "seconds": begin + step["seconds"]} for step in report["steps"])]
-
-    save("lm.png", scenes, with_finish)
     save("wall.png", sorted({name.split("-")[0] for name in wall}), lambda scene: [
         (reduction, run.evaluations) for reduction, run in (("atomic", wall[scene + "-atomic"]),
                                                             ("auto", quality.get(scene + "-30000"))) if run])
@@ -215,15 +161,15 @@ def draw(finishes, runs, wall, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", help="with NAME.jsonl and lm-NAME.json")
+    parser.add_argument("folder", help="with NAME.jsonl")
     parser.add_argument("-o", "--output", help="folder for the pictures; without it only the figures are printed")
     parser.add_argument("--keep", help="folder for copies of the logs that hold what the tables are made of")
     options = parser.parse_args()
-    runs, finishes = load(options.folder)
-    if not runs and not finishes:
+    runs = load(options.folder)
+    if not runs:
         sys.exit(f"{options.folder}: holds no runs")
-    print(", ".join(sorted({run.start["gpu"] for run in runs.values()} | {r["device"] for r in finishes.values()})))
-    quality, starts = part(runs, "quality"), part(runs, "start")
+    print(", ".join(sorted({run.start["gpu"] for run in runs.values()})))
+    quality = part(runs, "quality")
     print_quality(quality)
     print_split({**quality, **part(runs, "speed")})
     wall = part(runs, "wall")
@@ -232,16 +178,13 @@ def main():
                 if name.rpartition("-")[0] + "-atomic" in wall})
     print_speed(part(runs, "speed"))
     print_reproducible(part(runs, "reproducible"))
-    print_finish(finishes, starts)
-    print_after(finishes, starts, quality)
     if options.keep:
         os.makedirs(options.keep, exist_ok=True)
         for name, run in runs.items():
-            if not name.startswith("start-"):
-                run.keep(os.path.join(options.keep, name + ".jsonl"))
+            run.keep(os.path.join(options.keep, name + ".jsonl"))
     if options.output:
         os.makedirs(options.output, exist_ok=True)
-        draw(finishes, runs, wall, options.output)
+        draw(runs, wall, options.output)
 
 
 if __name__ == "__main__":

@@ -5,23 +5,21 @@
 #   benchmarks/training.sh PROGRAMS DATA OUT [PART...]
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of fern, relief23 and
-# fox, each in a folder of its name; what is not there is left out. OUT: a folder for the logs, a NAME.jsonl each, and
-# the JSON of splat finish. Parts, with the seconds they take on an H200 (estimated), all of them unless named:
+# fox, each in a folder of its name; what is not there is left out. OUT: a folder for the logs, a NAME.jsonl each.
+# Parts, with the seconds they take on an H200 (estimated), all of them unless named:
 #   quality7       50  7,000 iterations on each, and on knot, a scene that splat generate makes
 #   quality30     190  30,000 iterations
 #   wall          140  a minute with plain atomics on fern and fox; the tuner's is in quality30
 #   speed          25  1,000 iterations with 100 thousand, 300 thousand and 1 million Gaussians
 #   reproducible   45  the same run twice with --reproducible, compared byte by byte, once killed and resumed, and once
 #                      without
-#   lm            240  Levenberg-Marquardt on fern and fox from where Adam is after two thirds and one third of its time;
-#                      Adam's own curve is that of quality30
-# benchmarks/training.py OUT prints tables of it and draws.
+# benchmarks/training.py OUT prints tables of it and draws. Levenberg-Marquardt is in finish.sh.
 # shellcheck disable=SC2086 # lists of options are split
 set -eu
-[ $# -ge 3 ] || { sed -n '3,18s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 3 ] || { sed -n '3,16s/^# \{0,1\}//p' "$0"; exit 2; }
 programs=$1 data=$2 out=$3
 shift 3
-[ $# -gt 0 ] || set -- quality7 quality30 wall speed reproducible lm
+[ $# -gt 0 ] || set -- quality7 quality30 wall speed reproducible
 mkdir -p "$out/scenes"
 
 failed=''
@@ -95,27 +93,6 @@ reproducible() {
     done
     train $name 60 fern --reproducible --checkpoint-every 1000 $resume
     compare $name $kills
-}
-finish() { # SCENE START NAME OPTIONS...
-    scene=$1 start=$2 name=lm-$1-$2-$3
-    shift 3
-    [ -f "$out/scenes/start-$scene-$start.ply" ] || return 0
-    limited $name 60 splat finish "$out/scenes/start-$scene-$start.ply" --cameras "$data/$scene" \
-        -o "$out/scenes/lm.ply" --json "$out/$name.json" "$@"
-}
-lm() {
-    for scene in fern fox; do
-        case $scene in fern) starts="13 26" ;; fox) starts="30 60" ;; esac
-        for start in $starts; do
-            train start-$scene-$start 120 $scene --iterations 30000 --seconds $start
-            finish $scene $start free --lm-steps 5
-            finish $scene $start free-20 --lm-steps 20
-        done
-        finish $scene $start cached --lm-steps 5 --lm-form cached --lm-memory 60
-        finish $scene $start l2 --lm-steps 5 --lm-objective l2
-        finish $scene $start batch-5 --lm-steps 5 --lm-batch 5 --lm-batches 4
-        finish $scene $start units-0 --lm-steps 5 --lm-units 0
-    done
 }
 for part; do $part; done
 [ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Prints what benchmarks/finish.sh wrote as Markdown tables, and draws quality over time.
+
+    benchmarks/finish.py build/finish [-o docs/pictures] [--keep benchmarks/results/finish-h200]
+"""
+import argparse
+import glob
+import json
+import os
+import sys
+
+import figures
+
+DRAWN = {"third": "a third", "free": "two thirds"}
+STEP = ("seconds", "before", "after", "gamma", "damping", "gain", "kept", "images", "subsets", "bytes", "psnr", "ssim")
+
+
+def load(folder):
+    """{scene: Adam's log, its start, evaluations and end} and {(scene, iteration, variant): report of splat finish}."""
+    adam, finishes = {}, {}
+    for path in sorted(glob.glob(os.path.join(folder, "adam-*.jsonl"))):
+        with open(path) as file:
+            events = [json.loads(line) for line in file]
+        adam[os.path.splitext(os.path.basename(path))[0][5:]] = [
+            e for e in events if e["event"] in ("start", "evaluation", "end")]
+    for path in sorted(glob.glob(os.path.join(folder, "lm-*.json"))):
+        _, scene, iteration, variant = os.path.splitext(os.path.basename(path))[0].split("-", 3)
+        with open(path) as file:
+            finishes[scene, int(iteration), variant] = json.load(file)
+    return adam, finishes
+
+
+def keep(adam, finishes, folder):
+    def rounded(value):
+        return float(f"{value:.6g}") if isinstance(value, float) else value
+
+    os.makedirs(folder, exist_ok=True)
+    for scene, events in adam.items():
+        with open(os.path.join(folder, f"adam-{scene}.jsonl"), "w") as file:
+            for e in events:
+                kept = ("event", "splat", "gpu", "iteration", "seconds", "gaussians", "psnr", "ssim")
+                file.write(json.dumps({key: rounded(e[key]) for key in kept if key in e}) + "\n")
+    for (scene, iteration, variant), report in finishes.items():
+        steps = [{**{key: rounded(step[key]) for key in STEP}, "gpu_ms": {}} for step in report["steps"]]
+        steps[-1]["gpu_ms"] = {part: rounded(ms) for part, ms in report["steps"][-1]["gpu_ms"].items()}
+        with open(os.path.join(folder, f"lm-{scene}-{iteration}-{variant}.json"), "w") as file:
+            head = {key: rounded(report[key]) for key in ("device", "gaussians", "views", "psnr", "ssim")}
+            file.write(json.dumps(head)[:-1] + ', "steps": [\n' + ",\n".join(json.dumps(s) for s in steps) + "\n]}\n")
+
+
+def table(title, header, rows):
+    if rows:
+        print(f"\n{title}\n\n| " + " | ".join(header) + " |\n|" + "---|" * len(header))
+        for row in rows:
+            print("| " + " | ".join(str(cell) for cell in row) + " |")
+
+
+def curve(report):
+    """Seconds, objective, PSNR and SSIM: at the start, and after every step."""
+    points = [(0, report["steps"][0]["before"], report["psnr"], report["ssim"])]
+    for step in report["steps"]:
+        points.append((step["seconds"], step["after"] if step["kept"] else step["before"], step["psnr"], step["ssim"]))
+    return points
+
+
+def reaches(points, objective):
+    """The first point after a whole step whose objective is as low; or None."""
+    return next((point for point in points[1:] if point[1] <= objective), None)
+
+
+def seconds_at(events, iteration):
+    return next(e["seconds"] for e in events if e["event"] == "evaluation" and e["iteration"] >= iteration)
+
+
+def print_steps(finishes):
+    rows = []
+    for (scene, iteration, variant), report in finishes.items():
+        points, steps = curve(report), report["steps"]
+        rows.append([scene, f"{iteration:,}", variant, f"{sum(s['kept'] for s in steps)} of {len(steps)}",
+                     f"{points[-1][0]:.2f}", f"{max(s['bytes'] for s in steps) / 2**30:.2f}",
+                     f"{points[0][1]:.6f} -> {points[-1][1]:.6f}", f"{points[0][2]:.2f} -> {points[-1][2]:.2f}",
+                     f"{points[0][3]:.4f} -> {points[-1][3]:.4f}"])
+    table("Levenberg-Marquardt from Adam's iteration:",
+          ["data", "iteration", "variant", "steps kept", "seconds", "GiB", "objective", "PSNR, dB", "SSIM"], rows)
+    parts = list(dict.fromkeys(part for report in finishes.values() for part in report["steps"][-1]["gpu_ms"]))
+    table("GPU ms a step:", ["data", "iteration", "variant", *parts],
+          [[scene, f"{iteration:,}", variant, *(f"{report['steps'][-1]['gpu_ms'].get(part, 0) / len(report['steps']):.1f}"
+                                                for part in parts)]
+           for (scene, iteration, variant), report in finishes.items()])
+
+
+def print_beside_adam(adam, finishes):
+    rows = []
+    for (scene, iteration, variant), report in finishes.items():
+        last = adam[scene][-1]
+        end = finishes.get((scene, last["iteration"], "end"))
+        if not end or iteration == last["iteration"]:
+            continue
+        goal, left = curve(end)[0], last["seconds"] - seconds_at(adam[scene], iteration)
+        there = reaches(curve(report), goal[1])
+        if there:
+            rows.append([scene, f"{iteration:,}", variant, f"{goal[1]:.6f}", f"{left:.2f}", f"{there[0]:.2f}",
+                         f"{there[0] / left:.2f}", f"{goal[2]:.2f}, {goal[3]:.4f}", f"{there[2]:.2f}, {there[3]:.4f}"])
+    table("When the objective is that of Adam's end:",
+          ["data", "iteration", "variant", "objective", "Adam, s more", "LM, s more", "ratio", "Adam: PSNR, SSIM", "LM"],
+          rows)
+
+
+def draw(adam, finishes, path):
+    pyplot = figures.pyplot()
+    if not pyplot or not adam:
+        return
+    figure, plots = pyplot.subplots(3, len(adam), figsize=(4.5 * len(adam), 7.5), squeeze=False, sharex="col",
+                                    layout="constrained")
+    for column, (scene, events) in zip(plots.T, adam.items()):
+        mine = {key[1:]: report for key, report in finishes.items() if key[0] == scene}
+        begins = {iteration: seconds_at(events, iteration) for iteration, _ in mine}
+        # Adam's objective is measured where splat finish began.
+        lines = {"Adam": [[(begins[iteration], curve(report)[0][1]) for (iteration, _), report in sorted(mine.items())]]}
+        for key in ("psnr", "ssim"):
+            lines["Adam"].append([(e["seconds"], e[key]) for e in events
+                                  if e["event"] == "evaluation" and e["seconds"] >= min(begins.values())])
+        for (iteration, variant), report in mine.items():
+            if variant.split("-")[0] in DRAWN:
+                lines[f"Levenberg-Marquardt after {DRAWN[variant.split('-')[0]]}"] = [
+                    [(begins[iteration] + point[0], point[k]) for point in curve(report)] for k in (1, 2, 3)]
+        for label, of_plots in lines.items():
+            for plot, points in zip(column, of_plots):
+                plot.plot(*zip(*points), ".-", markersize=4, label=label)
+        column[0].set_title(f"{scene}, {events[-1]['iteration']:,} iterations", fontsize=10)
+        column[2].set_xlabel("seconds of training")
+    for plot, name in zip(plots[:, 0], ("objective", "held-out PSNR, dB", "held-out SSIM")):
+        plot.set_ylabel(name)
+    for plot in plots.flat:
+        plot.grid(alpha=0.3)
+    figures.save(figure, plots.flat, "Adam alone, and Levenberg-Marquardt after it", path, ncols=3, dpi=80, fontsize=11)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", help="with adam-SCENE.jsonl and lm-SCENE-ITERATION-VARIANT.json")
+    parser.add_argument("-o", "--output", help="folder for the picture; without it only the figures are printed")
+    parser.add_argument("--keep", help="folder for copies that hold what tables and picture are made of")
+    options = parser.parse_args()
+    adam, finishes = load(options.folder)
+    if not finishes:
+        sys.exit(f"{options.folder}: holds no runs")
+    print(", ".join(sorted({report["device"] for report in finishes.values()})))
+    print_steps(finishes)
+    print_beside_adam(adam, finishes)
+    if options.keep:
+        keep(adam, finishes, options.keep)
+    if options.output:
+        os.makedirs(options.output, exist_ok=True)
+        draw(adam, finishes, os.path.join(options.output, "lm.png"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Adam to its end, and Levenberg-Marquardt from where it was after a third and two thirds of its iterations:
+#
+#   benchmarks/finish.sh PROGRAMS DATA OUT [SCENE:ITERATIONS[:VARIANT,VARIANT...]...]
+#
+# PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of each SCENE in a
+# folder of its name; fox starts from random points. OUT: a folder for Adam's logs, adam-SCENE.jsonl, and the JSON of
+# splat finish, lm-SCENE-ITERATION-VARIANT.json. Unless named: fern:30000 fox:30000, and of each scene all variants,
+# which are the lines of `options` below. About 90 seconds on an H200 for fern, 240 for fox.
+# benchmarks/finish.py OUT prints tables of it and draws.
+# shellcheck disable=SC2086,SC2046,SC2017 # lists of options are split; checkpoints are at whole thirds
+set -eu
+[ $# -ge 3 ] || { sed -n '3,12s/^# \{0,1\}//p' "$0"; exit 2; }
+programs=$1 data=$2 out=$3
+shift 3
+[ $# -gt 0 ] || set -- fern:30000 fox:30000
+mkdir -p "$out/scenes"
+
+options() { # VARIANT: those of splat finish, and what it begins from: third, two (thirds) or end
+    case $1 in
+    free) echo two --lm-steps 20 ;;
+    third) echo third --lm-steps 20 ;;
+    end) echo end --lm-steps 1 ;;
+    free-8) echo two --lm-steps 8 ;; # in place of free where a step takes long
+    cached) echo two --lm-steps 2 --lm-form cached ;;
+    no-radius) echo two --lm-steps 10 --lm-radius 0 ;;
+    radius-1) echo two --lm-steps 10 --lm-radius 1 ;;
+    gain) echo two --lm-steps 10 --lm-rule gain ;;
+    centre) echo two --lm-steps 10 --lm-ssim centre ;;
+    l2) echo two --lm-steps 10 --lm-objective l2 ;;
+    pcg-8) echo two --lm-steps 15 --lm-pcg 8 ;;
+    units-1) echo two --lm-steps 10 --lm-units 1 ;;
+    half) echo two --lm-steps 10 --lm-batch 9 ;;
+    halves) echo two --lm-steps 10 --lm-batch 9 --lm-batches 2 ;;
+    *) echo "no variant $1" >&2; exit 2 ;;
+    esac
+}
+say() { echo "$(date +%H:%M:%S) $*"; }
+
+# Adam with its checkpoints kept, a third of the way from each other; and the scenes of those. Writing them is not counted
+# as training.
+adam() { # SCENE ITERATIONS
+    checkpoint="$out/scenes/$1.checkpoint"
+    rm -f "$checkpoint"
+    say "adam-$1"
+    timeout 300 "$programs/splat" train $from --iterations $2 -o "$out/scenes/$1-$2.ply" --eval-every $(($2 / 30)) \
+        --checkpoint-every $(($2 / 3)) --checkpoint "$checkpoint" --log "$out/adam-$1.jsonl" >"$out/adam-$1.txt" 2>&1 &
+    process=$!
+    for at in $(($2 / 3)) $(($2 / 3 * 2)); do
+        while kill -0 $process 2>/dev/null && [ ! -e "$checkpoint" ]; do sleep 0.05; done
+        mv "$checkpoint" "$out/scenes/$1-$at.checkpoint"
+    done
+    wait $process
+    for at in $(($2 / 3)) $(($2 / 3 * 2)); do # one iteration more
+        "$programs/splat" train $from --iterations $2 -o "$out/scenes/$1-$at.ply" --seconds 0.000001 \
+            --resume "$out/scenes/$1-$at.checkpoint" --checkpoint "$checkpoint" >"$out/start-$1-$at.txt" 2>&1
+        rm "$out/scenes/$1-$at.checkpoint"
+    done
+}
+for chosen; do
+    scene=${chosen%%:*} rest=${chosen#*:}
+    iterations=${rest%%:*} variants=free,third,end,cached,no-radius,radius-1,gain,centre,l2,pcg-8,units-1,half,halves
+    [ "$rest" = "$iterations" ] || variants=${rest#*:}
+    from="$data/$scene"
+    [ "$scene" != fox ] || from="$from --random 100000"
+    adam $scene $iterations
+    for variant in $(echo $variants | tr , ' '); do
+        set -- $(options $variant)
+        case $1 in third) at=$((iterations / 3)) ;; two) at=$((iterations / 3 * 2)) ;; end) at=$iterations ;; esac
+        shift
+        say "lm-$scene-$at-$variant"
+        timeout 90 "$programs/splat" finish "$out/scenes/$scene-$at.ply" --cameras "$data/$scene" \
+            -o "$out/scenes/lm.ply" --json "$out/lm-$scene-$at-$variant.json" "$@" \
+            >"$out/lm-$scene-$at-$variant.txt" 2>&1 || tail -n 3 "$out/lm-$scene-$at-$variant.txt"
+    done
+done

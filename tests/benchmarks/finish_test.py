@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""The tables of made-up runs, and again of what is kept of them.
+
+    finish_test.py ROOT
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+
+def step(seconds, before, after, kept=True):
+    return {"seconds": seconds, "before": before, "after": after, "gamma": 1, "damping": 1, "gain": 1, "kept": kept,
+            "images": 3, "subsets": 1, "bytes": 2**29, "psnr": 20 + seconds, "ssim": 0.5, "gpu_ms": {"Jp": 10 * seconds}}
+
+
+adam = [{"event": "start", "gpu": "GPU", "iteration": 0, "settings": {}},
+        {"event": "evaluation", "iteration": 20, "seconds": 40, "psnr": 20, "ssim": 0.5},
+        {"event": "step", "iteration": 20},
+        {"event": "evaluation", "iteration": 30, "seconds": 60, "psnr": 21, "ssim": 0.6},
+        {"event": "end", "iteration": 30, "seconds": 60, "gaussians": 1000}]
+# The second step is undone, so it is the third that is as good as Adam's end.
+finishes = {"lm-fern-20-free": [step(2, 0.5, 0.4), step(4, 0.4, 0.1, False), step(5, 0.4, 0.3)],
+            "lm-fern-30-end": [step(2, 0.35, 0.3)]}
+with tempfile.TemporaryDirectory() as folder:
+    with open(os.path.join(folder, "adam-fern.jsonl"), "w") as file:
+        file.writelines(json.dumps(event) + "\n" for event in adam)
+    for name, steps in finishes.items():
+        with open(os.path.join(folder, name + ".json"), "w") as file:
+            json.dump({"device": "GPU", "gaussians": 1000, "views": 3, "psnr": 19, "ssim": 0.4, "steps": steps}, file)
+    script, kept = os.path.join(sys.argv[1], "benchmarks", "finish.py"), os.path.join(folder, "kept")
+    pages = [subprocess.run([sys.executable, "-B", script, *arguments], check=True, capture_output=True, text=True).stdout
+             for arguments in ([folder, "--keep", kept], [kept])]
+wanted = """\
+| fern | 20 | free | 2 of 3 | 5.00 | 0.50 | 0.500000 -> 0.300000 | 19.00 -> 25.00 | 0.4000 -> 0.5000 |
+| fern | 20 | free | 16.7 |
+| fern | 20 | free | 0.350000 | 20.00 | 5.00 | 0.25 | 19.00, 0.4000 | 25.00, 0.5000 |"""
+missing = [row for row in wanted.splitlines() if row not in pages[0].splitlines()]
+if missing:
+    sys.exit("lacks:\n" + "\n".join(missing) + "\n\nin\n" + pages[0])
+if pages[0] != pages[1]:
+    sys.exit("what is kept makes other tables:\n" + pages[1])
+print("ok")
