@@ -3,10 +3,12 @@
 #include "command_line.h"
 #include <distwar/version.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifdef DISTWAR_SIMT
 static const char backend[] = "simt";
@@ -49,7 +51,16 @@ static int run(const program_spec *program, int argc, char **argv) {
     return run_command(program, argc - 1, argv + 1);
 }
 
+// Where a standard stream is closed, the next file opened would take its number, and messages would go into
+// that file. Writing to this one fails, as to the closed one.
+static void keep_standard_streams(void) {
+    int file = open("/dev/null", O_RDONLY);
+    while (file >= 0 && file <= STDERR_FILENO) file = open("/dev/null", O_RDONLY);
+    if (file >= 0) close(file);
+}
+
 int program_run(const program_spec *program, int argc, char **argv) {
+    keep_standard_streams();
     int code = run(program, argc, argv);
     if (fflush(stdout) == 0 && !ferror(stdout)) return code;
     fprintf(stderr, "%s: cannot write to stdout: %s\n", program->name, strerror(errno));
