@@ -68,7 +68,6 @@ __device__ inline bool inside(const images &in, int x, int y) {
 template <typename Load>
 __device__ __forceinline__ void for_each_of_halo(const Load &load) {
     const int thread = threadIdx.y * TILE + threadIdx.x;
-    DISTWAR_UNROLL
     for (int i = thread; i < HALO * HALO; i += TILE * STEP) {
         const int row = i / HALO, column = i % HALO;
         load(row, column, int(blockIdx.x) * TILE - RADIUS + column, int(blockIdx.y) * TILE - RADIUS + row);
