@@ -63,7 +63,8 @@ static bool split_open(split *parts, const dataset *data, bool random_background
     return true;
 }
 
-// The published rates (Kerbl et al. 2023); those of means are for a scene of extent 1.
+// The published rates (Kerbl et al. 2023); those of means are for a scene of extent 1. But SH above the
+// constant has four times the published one: docs/notes/performance.md section 8 has what that wins.
 static training_settings settings_from(const train_options *options, double extent) {
     return (training_settings){.iterations = options->iterations,
                                .seconds = options->seconds,
@@ -75,7 +76,7 @@ static training_settings settings_from(const train_options *options, double exte
                                          .quaternion = 1e-3f,
                                          .opacity_logit = 5e-2f,
                                          .sh_constant = 2.5e-3f,
-                                         .sh_rest = 2.5e-3f / 20},
+                                         .sh_rest = 4 * 2.5e-3f / 20},
                                .final_mean_rate = (float)(1.6e-6 * extent),
                                .warm_up = options->warm_up,
                                .exposure_rate = 1e-2f,
@@ -332,10 +333,11 @@ static bool resume(const train_options *options, const split *parts, saver *savi
 // The options as the checkpoint's key has them: those that decide what the iterations come to.
 static char *key_settings(const train_options *options) {
     static const char *const others[] = {
-        "output",     "seconds",    "log",       "log-every", "eval-every", "checkpoint-every",
-        "checkpoint", "resume",     "report",    "finish",    "lm-steps",   "lm-pcg",
-        "lm-batch",   "lm-batches", "lm-choice", "lm-form",   "lm-memory",  "lm-objective",
-        "lm-ssim",    "lm-damping", "lm-units",  "lm-rule",   "lm-radius",  "lm-epsilon", NULL};
+        "output",           "seconds",    "log",          "log-every",  "eval-every",
+        "checkpoint-every", "checkpoint", "resume",       "report",     "finish",
+        "lm-steps",         "lm-pcg",     "lm-batch",     "lm-batches", "lm-choice",
+        "lm-form",          "lm-memory",  "lm-objective", "lm-ssim",    "lm-damping",
+        "lm-units",         "lm-rule",    "lm-radius",    "lm-epsilon", NULL};
     return checkpoint_settings(options->table, others);
 }
 
