@@ -196,6 +196,32 @@ TEST(lm_view, keeps_44_bytes_a_pixel) {
     }
 }
 
+TEST(lm_arena, has_as_many_blocks_as_are_asked_for) {
+    lm_arena arena = {};
+    arena.least = 1;
+    std::vector<char *> pieces;
+    for (int i = 0; i < 1000; i++) {
+        pieces.push_back(static_cast<char *>(lm_arena_take(&arena, 300)));
+        ASSERT_TRUE(pieces.back()) << i;
+        const std::vector<char> mine(300, char(i % 100));
+        device_upload(pieces.back(), mine.data(), mine.size());
+    }
+    EXPECT_EQ(arena.count, 1000u);
+    EXPECT_EQ(arena.held, 1000u * 512);
+    for (int i = 0; i < 1000; i++) {
+        std::vector<char> read(300);
+        device_download(read.data(), pieces[size_t(i)], read.size());
+        ASSERT_EQ(read, std::vector<char>(300, char(i % 100))) << i;
+    }
+    lm_arena_reset(&arena);
+    EXPECT_EQ(arena.count, 1u);
+    EXPECT_EQ(arena.held, 1000u * 512);
+    arena.limit = arena.held;
+    EXPECT_TRUE(lm_arena_take(&arena, arena.held));
+    EXPECT_FALSE(lm_arena_take(&arena, 1));
+    lm_arena_free(&arena);
+}
+
 lm_settings settings_with(int64_t steps, lm_form form) {
     const lm_options options = lm_options_default();
     lm_settings settings = lm_settings_from(&options);

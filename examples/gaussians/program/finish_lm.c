@@ -201,6 +201,7 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
             add_curvature(s, views);
             break;
         }
+        if (!flat(s, SUM)) return fail(why, "no memory for what belongs to %zu views", images);
         if (!several) clear(s, SUM), clear(s, WEIGHTS);
         several = true;
         GS_CHECK(gs_lm_add_weighted(flat(s, SUM), flat(s, WEIGHTS), flat(s, DIAGONAL), flat(s, UPDATE),

@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include "lm_arena.h"
 #include "device.h"
+#include <stdbool.h>
+#include <stdlib.h>
 
 enum { ALIGNMENT = 256 };
-static const size_t least_block = (size_t)16 << 20;
+
+static bool make_room(lm_arena *arena) {
+    if (arena->count < arena->room) return true;
+    const size_t room = 2 * arena->room + 16;
+    lm_arena_block *blocks = realloc(arena->blocks, room * sizeof *blocks);
+    if (!blocks) return false;
+    arena->blocks = blocks;
+    arena->room = room;
+    return true;
+}
 
 void *lm_arena_take(lm_arena *arena, size_t bytes) {
     bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -14,10 +25,11 @@ void *lm_arena_take(lm_arena *arena, size_t bytes) {
             arena->taken += bytes;
             return memory;
         }
-    size_t block = bytes > least_block ? bytes : least_block;
+    const size_t least = arena->least ? arena->least : (size_t)16 << 20;
+    size_t block = bytes > least ? bytes : least;
     const size_t room = arena->limit ? arena->limit - arena->held : block;
     if (room < block) block = room;
-    if (block < bytes || arena->count == LM_ARENA_BLOCKS) return NULL;
+    if (block < bytes || !make_room(arena)) return NULL;
     arena->blocks[arena->count].memory = device_allocate(block);
     arena->blocks[arena->count].bytes = block;
     arena->held += block;
@@ -53,4 +65,7 @@ void lm_arena_reset(lm_arena *arena) {
 
 void lm_arena_free(lm_arena *arena) {
     free_blocks(arena);
+    free(arena->blocks);
+    arena->blocks = NULL;
+    arena->room = 0;
 }

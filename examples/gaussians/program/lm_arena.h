@@ -6,24 +6,27 @@
 
 #include <stddef.h>
 
-enum { LM_ARENA_BLOCKS = 256 };
+typedef struct lm_arena_block {
+    char *memory;
+    size_t bytes;
+} lm_arena_block;
 
 typedef struct lm_arena {
     size_t limit;                // bytes that all blocks together may have; 0: none
+    size_t least;                // bytes of a block, at least; 0: 16 MiB
     size_t held;                 // that they have
     size_t count, current, used; // blocks; the one in use, and how far
     size_t taken, most;          // bytes since the last reset, and before it
-    struct {
-        char *memory;
-        size_t bytes;
-    } blocks[LM_ARENA_BLOCKS];
+    lm_arena_block *blocks;
+    size_t room; // in that array
 } lm_arena;
 
 typedef struct lm_arena_mark {
     size_t current, used, taken;
 } lm_arena_mark;
 
-// NULL where the limit does not allow it. Aligned to 256 bytes, not cleared.
+// NULL where the limit does not allow it, or the host has no memory for its books. Aligned to 256 bytes, not
+// cleared.
 void *lm_arena_take(lm_arena *arena, size_t bytes);
 // Everything taken since the mark is given back.
 lm_arena_mark lm_arena_now(const lm_arena *arena);
