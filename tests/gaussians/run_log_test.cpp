@@ -3,8 +3,10 @@
 #include "program_run.h"
 #include "json_value.h"
 #include "gs.h"
+#include <chrono>
 #include <map>
 #include <sys/stat.h>
+#include <thread>
 
 namespace {
 
@@ -171,6 +173,23 @@ TEST_F(run_log, a_log_that_cannot_be_written_is_a_failure) {
     EXPECT_EQ(run.code, 1);
     EXPECT_CONTAINS(run.err, "/dev/full: not written whole: No space left on device");
     EXPECT_TRUE(fs::exists(at("scene.ply"))); // but training does not end for it
+}
+
+TEST_F(run_log, a_reader_that_leaves_does_not_end_training) {
+    ASSERT_EQ(mkfifo(at("pipe").c_str(), 0600), 0);
+    const int pipe = open(at("pipe").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ASSERT_GE(pipe, 0);
+    std::thread reader([pipe] { // of the first line, or of some of it
+        char some[80];
+        for (int tries = 0; tries < 60000 && read(pipe, some, sizeof some) <= 0; tries++)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        close(pipe);
+    });
+    const outcome run = train({"--log", at("pipe"), "--iterations", "60", "--log-every", "1"});
+    reader.join();
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "pipe: not written whole: Broken pipe");
+    EXPECT_TRUE(fs::exists(at("scene.ply")));
 }
 
 } // namespace

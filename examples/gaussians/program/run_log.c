@@ -15,7 +15,11 @@ bool run_log_open(run_log *log, const run_log_options *options, fault *why) {
     const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | (options->append ? O_APPEND : O_TRUNC);
     const int file = open(options->path, flags, 0666);
     if (file >= 0 && fcntl(file, F_SETFL, flags & O_APPEND) == 0) log->stream = fdopen(file, "w");
-    if (log->stream) return true;
+    if (log->stream) {
+        const struct sigaction ignore = {.sa_handler = SIG_IGN};
+        sigaction(SIGPIPE, &ignore, &log->before);
+        return true;
+    }
     fail(why, "%s: cannot write: %s", options->path, strerror(errno));
     if (file >= 0) close(file);
     return false;
@@ -211,7 +215,10 @@ void run_log_checkpoint(run_log *log, int64_t iteration, const char *file) {
 }
 
 bool run_log_close(run_log *log, fault *why) {
-    if (log->stream && fclose(log->stream) != 0 && log->error == 0) log->error = errno;
+    if (log->stream) {
+        if (fclose(log->stream) != 0 && log->error == 0) log->error = errno;
+        sigaction(SIGPIPE, &log->before, NULL);
+    }
     const bool whole = log->error == 0;
     if (!whole) fail(why, "%s: not written whole: %s", log->options.path, strerror(log->error));
     run_record_free(&log->record);
