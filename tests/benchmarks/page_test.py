@@ -17,7 +17,8 @@ def lines(*command):
 
 rows = [line for line in lines("benchmarks/plot_blend.py", "benchmarks/results/blend-h200") +
         lines("benchmarks/profile.py", "benchmarks/results/blend-h200/profile.json") +
-        lines("benchmarks/plot_workloads.py", "benchmarks/results/blend-h200", "benchmarks/results/workloads-h200")
+        lines("benchmarks/plot_workloads.py", "benchmarks/results/blend-h200", "benchmarks/results/workloads-h200") +
+        lines("benchmarks/training.py", "benchmarks/results/training-h200")
         if line.startswith("|")]
 with open(os.path.join(root, "docs/benchmarks.md")) as page:
     stated = set(page.read().splitlines())
