@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Adam to its end, and Levenberg-Marquardt from where it was after a third and two thirds of its iterations:
 #
-#   benchmarks/finish.sh PROGRAMS DATA OUT [SCENE:ITERATIONS[:VARIANT,VARIANT...]...]
+#   benchmarks/finish.sh PROGRAMS DATA OUT [SCENE:ITERATIONS[:VARIANT,VARIANT...[:DOWNSCALE]]...]
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of each SCENE in a
 # folder of its name; fox starts from random points. OUT: a folder for Adam's logs, adam-SCENE.jsonl, and the JSON of
@@ -38,8 +38,7 @@ options() { # VARIANT: those of splat finish, and what it begins from: third, tw
 }
 say() { echo "$(date +%H:%M:%S) $*"; }
 
-# Adam with its checkpoints kept, a third of the way from each other; and the scenes of those. Writing them is not counted
-# as training.
+# Adam with its checkpoints kept, a third of the way from each other. Writing them is not counted as training.
 adam() { # SCENE ITERATIONS
     checkpoint="$out/scenes/$1.checkpoint"
     rm -f "$checkpoint"
@@ -52,25 +51,30 @@ adam() { # SCENE ITERATIONS
         mv "$checkpoint" "$out/scenes/$1-$at.checkpoint"
     done
     wait $process
-    for at in $(($2 / 3)) $(($2 / 3 * 2)); do # one iteration more
-        "$programs/splat" train $from --iterations $2 -o "$out/scenes/$1-$at.ply" --seconds 0.000001 \
-            --resume "$out/scenes/$1-$at.checkpoint" --checkpoint "$checkpoint" >"$out/start-$1-$at.txt" 2>&1
-        rm "$out/scenes/$1-$at.checkpoint"
-    done
+}
+scene_at() { # SCENE ITERATIONS AT: the scene of a checkpoint, one iteration later
+    [ -e "$out/scenes/$1-$3.ply" ] ||
+        "$programs/splat" train $from --iterations $2 -o "$out/scenes/$1-$3.ply" --seconds 0.000001 \
+            --resume "$out/scenes/$1-$3.checkpoint" --checkpoint "$out/scenes/unused" >"$out/start-$1-$3.txt" 2>&1
 }
 for chosen; do
     scene=${chosen%%:*} rest=${chosen#*:}
     iterations=${rest%%:*} variants=free,third,end,cached,no-radius,radius-1,gain,centre,l2,pcg-8,units-1,half,halves
-    [ "$rest" = "$iterations" ] || variants=${rest#*:}
-    from="$data/$scene"
+    rest=${rest#"$iterations"} downscale=1
+    rest=${rest#:}
+    [ -z "${rest%%:*}" ] || variants=${rest%%:*}
+    [ "${rest%:*}" = "$rest" ] || downscale=${rest#*:}
+    from="$data/$scene --downscale $downscale"
     [ "$scene" != fox ] || from="$from --random 100000"
+    rm -f "$out/scenes/$scene-"*
     adam $scene $iterations
     for variant in $(echo $variants | tr , ' '); do
         set -- $(options $variant)
         case $1 in third) at=$((iterations / 3)) ;; two) at=$((iterations / 3 * 2)) ;; end) at=$iterations ;; esac
         shift
         say "lm-$scene-$at-$variant"
-        timeout 90 "$programs/splat" finish "$out/scenes/$scene-$at.ply" --cameras "$data/$scene" \
+        scene_at $scene $iterations $at
+        timeout 90 "$programs/splat" finish "$out/scenes/$scene-$at.ply" --cameras "$data/$scene" --downscale $downscale \
             -o "$out/scenes/lm.ply" --json "$out/lm-$scene-$at-$variant.json" "$@" \
             >"$out/lm-$scene-$at-$variant.txt" 2>&1 || tail -n 3 "$out/lm-$scene-$at-$variant.txt"
     done
