@@ -7,9 +7,10 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
-// More than any file can have: the flattest block of 8 x 8 samples takes a bit, and a sample is at most 16
-// pixels.
-enum { PIXELS_A_BYTE = 8 * 64 * 16 };
+// More than any file with Huffman codes can have: a block of 8 x 8 samples takes a bit at least. A sample may
+// be 16 pixels, but not all are: where one component has a quarter of the columns and another a quarter of
+// the rows, the two have two blocks for 256 pixels, and there are none with fewer.
+enum { PIXELS_A_BYTE = 8 * 128 };
 
 typedef struct jpeg_trap {
     struct jpeg_error_mgr base; // first: libjpeg hands its address back

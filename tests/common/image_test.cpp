@@ -253,7 +253,7 @@ TEST_F(Image, RefusesPicturesThatTheFileCannotHold) {
     const size_t frame = jpeg.find("\xff\xc0");
     ASSERT_NE(frame, std::string::npos);
     jpeg.replace(frame + 5, 4, std::string("\x40\x00\x40\x00", 4));
-    for (const std::string &bytes : {png, jpeg}) {
+    for (const std::string &bytes : {png, jpeg, jpeg + std::string(200000, 'x')}) {
         EXPECT_FALSE(read(bytes));
         EXPECT_TRUE(contains(why, path + ": damaged: 16384 x 16384 pixels announced, which its " +
                                       std::to_string(bytes.size()) + " bytes cannot hold"))
@@ -266,6 +266,9 @@ TEST_F(Image, RefusesPicturesThatTheFileCannotHold) {
         << why.text;
     EXPECT_TRUE(
         read(encode_jpeg(int(side), int(side), 3, JCS_RGB, std::vector<uint8_t>(3 * side * side), true)))
+        << why.text;
+    EXPECT_TRUE(
+        read(encode_jpeg(int(side), int(side), 1, JCS_GRAYSCALE, std::vector<uint8_t>(side * side), true)))
         << why.text;
 }
 
