@@ -12,6 +12,7 @@ import sys
 
 import figures
 
+EPSILON = 0.001  # the objective is the loss and this
 DRAWN = {"third": "a third", "free": "two thirds"}
 STEP = ("seconds", "before", "after", "gamma", "damping", "gain", "kept", "images", "subsets", "bytes", "psnr", "ssim")
 
@@ -23,7 +24,7 @@ def load(folder):
         with open(path) as file:
             events = [json.loads(line) for line in file]
         adam[os.path.splitext(os.path.basename(path))[0][5:]] = [
-            e for e in events if e["event"] in ("start", "evaluation", "end")]
+            e for e in events if e["event"] in ("start", "evaluation", "end") or e["event"] == "step" and "loss" in e]
     for path in sorted(glob.glob(os.path.join(folder, "lm-*.json"))):
         _, scene, iteration, variant = os.path.splitext(os.path.basename(path))[0].split("-", 3)
         with open(path) as file:
@@ -39,7 +40,7 @@ def keep(adam, finishes, folder):
     for scene, events in adam.items():
         with open(os.path.join(folder, f"adam-{scene}.jsonl"), "w") as file:
             for e in events:
-                kept = ("event", "splat", "gpu", "iteration", "seconds", "gaussians", "psnr", "ssim")
+                kept = ("event", "splat", "gpu", "iteration", "seconds", "gaussians", "loss", "psnr", "ssim")
                 file.write(json.dumps({key: rounded(e[key]) for key in kept if key in e}) + "\n")
     for (scene, iteration, variant), report in finishes.items():
         steps = [{**{key: rounded(step[key]) for key in STEP}, "gpu_ms": {}} for step in report["steps"]]
@@ -116,18 +117,19 @@ def draw(adam, finishes, path):
     for column, (scene, events) in zip(plots.T, adam.items()):
         mine = {key[1:]: report for key, report in finishes.items() if key[0] == scene}
         begins = {iteration: seconds_at(events, iteration) for iteration, _ in mine}
-        # Adam's objective is measured where splat finish began.
-        lines = {"Adam": [[(begins[iteration], curve(report)[0][1]) for (iteration, _), report in sorted(mine.items())]]}
-        for key in ("psnr", "ssim"):
-            lines["Adam"].append([(e["seconds"], e[key]) for e in events
-                                  if e["event"] == "evaluation" and e["seconds"] >= min(begins.values())])
+        lines = {"Adam": [[(e["seconds"], e[key]) for e in events if key in e and e["seconds"] >= min(begins.values())]
+                          for key in ("loss", "psnr", "ssim")]}
+        # Its loss is that of views as they came, before their step; the objective is measured where splat finish began.
+        lines["Adam"][0] = [(seconds, loss + EPSILON) for seconds, loss in lines["Adam"][0]]
+        column[0].plot(*zip(*((begins[iteration], curve(report)[0][1]) for (iteration, _), report in mine.items())), "ko",
+                       markersize=4, label="Adam, all views at once")
         for (iteration, variant), report in mine.items():
             if variant.split("-")[0] in DRAWN:
                 lines[f"Levenberg-Marquardt after {DRAWN[variant.split('-')[0]]}"] = [
                     [(begins[iteration] + point[0], point[k]) for point in curve(report)] for k in (1, 2, 3)]
         for label, of_plots in lines.items():
             for plot, points in zip(column, of_plots):
-                plot.plot(*zip(*points), ".-", markersize=4, label=label)
+                plot.plot(*zip(*points), ".-", markersize=3, linewidth=1, label=label)
         column[0].set_title(f"{scene}, {events[-1]['iteration']:,} iterations", fontsize=10)
         column[2].set_xlabel("seconds of training")
     for plot, name in zip(plots[:, 0], ("objective", "held-out PSNR, dB", "held-out SSIM")):
