@@ -178,16 +178,11 @@ static bool run(finish *f, gs_gaussians *host, const dataset *data, fault *why) 
 
 // -o may name the scene itself; the numbers would overwrite one of the two.
 static bool files_stand_alone(const finish_options *o, fault *why) {
-    const char *const scenes[] = {o->scene, o->output};
-    for (size_t i = 0; i < 2; i++) {
-        if (o->log && strcmp(o->log, scenes[i]) == 0)
-            return fail(why, "--log names a file of another use, %s", o->log);
-        if (o->json && strcmp(o->json, scenes[i]) == 0)
-            return fail(why, "--json names a file of another use, %s", o->json);
-    }
-    if (o->log && o->json && strcmp(o->log, o->json) == 0)
-        return fail(why, "--log names a file of another use, %s", o->log);
-    return true;
+    return are_two_files("--log", o->log, "the scene", o->scene, why) &&
+           are_two_files("--log", o->log, "-o", o->output, why) &&
+           are_two_files("--log", o->log, "--json", o->json, why) &&
+           are_two_files("--json", o->json, "the scene", o->scene, why) &&
+           are_two_files("--json", o->json, "-o", o->output, why);
 }
 
 int finish_command(int argc, char **argv) {

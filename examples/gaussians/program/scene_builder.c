@@ -74,10 +74,11 @@ static void quaternion_from_axes(const double x[3], const double y[3], const dou
 // axes: two at right angles; the third follows.
 static void add(scene_builder *builder, const scene_place *place, const double x[3], const double y[3],
                 const double scale[3], const scene_material *material, const void *context) {
+    if (builder->full) return;
     scene_gaussian *grown =
         growing(builder->gaussians, builder->count, &builder->room, sizeof *builder->gaussians);
-    builder->full |= !grown;
-    if (builder->full) return;
+    builder->full = !grown;
+    if (!grown) return;
     builder->gaussians = grown;
     scene_gaussian *g = &grown[builder->count++];
     double z[3];
