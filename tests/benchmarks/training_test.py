@@ -35,8 +35,8 @@ with tempfile.TemporaryDirectory() as folder:
 wanted = """\
 | fern | 20 | 1,000 | 80.0 | 25.00 | 0.7500 |
 | fern-30000 | 6.000, 66.7 % | 3.000, 33.3 % | 9.000 |
-| fern | atomic | 20.00, iteration 5 | 25.00, iteration 10 | 0 |
-| fern | auto |  | 20.00, iteration 10 | 0 |
+| fern | atomic | 20.00, iteration 5 | 25.00, iteration 10 | 25.00, 60.0 s | 0 |
+| fern | auto |  | 20.00, iteration 10 | 25.00, 80.0 s | 0 |
 | 1,000 | 250 |
 | fern-2 | 10 | 1.00 | 25.00 | 3 | NO |"""
 missing = [row for row in wanted.splitlines() if row not in page.stdout.splitlines()]
