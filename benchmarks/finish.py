@@ -114,6 +114,8 @@ def draw(adam, finishes, path):
         return
     figure, plots = pyplot.subplots(3, len(adam), figsize=(4.5 * len(adam), 7.5), squeeze=False, sharex="col",
                                     layout="constrained")
+    label_of = {variant: f"Levenberg-Marquardt after {where}" for variant, where in DRAWN.items()}
+    colors = {label: f"C{i}" for i, label in enumerate(["Adam", *label_of.values()])}
     for column, (scene, events) in zip(plots.T, adam.items()):
         mine = {key[1:]: report for key, report in finishes.items() if key[0] == scene}
         begins = {iteration: seconds_at(events, iteration) for iteration, _ in mine}
@@ -125,11 +127,11 @@ def draw(adam, finishes, path):
                        markersize=4, label="Adam, all views at once")
         for (iteration, variant), report in mine.items():
             if variant.split("-")[0] in DRAWN:
-                lines[f"Levenberg-Marquardt after {DRAWN[variant.split('-')[0]]}"] = [
+                lines[label_of[variant.split("-")[0]]] = [
                     [(begins[iteration] + point[0], point[k]) for point in curve(report)] for k in (1, 2, 3)]
         for label, of_plots in lines.items():
             for plot, points in zip(column, of_plots):
-                plot.plot(*zip(*points), ".-", markersize=3, linewidth=1, label=label)
+                plot.plot(*zip(*points), ".-", markersize=3, linewidth=1, label=label, color=colors[label])
         column[0].set_title(f"{scene}, {events[-1]['iteration']:,} iterations", fontsize=10)
         column[2].set_xlabel("seconds of training")
     for plot, name in zip(plots[:, 0], ("objective", "held-out PSNR, dB", "held-out SSIM")):
