@@ -131,6 +131,18 @@ TEST_F(eval, a_scene_equals_what_was_rendered_of_it) {
     EXPECT_LT(json(run.out)["mean"]["psnr"].number(), 30);
 }
 
+TEST_F(eval, colours_that_overflow_have_no_ssim) {
+    write_colmap(at("data"), 4);
+    write_scene(at("scene.ply"), 1, 0, 0, 3);
+    put_float(at("scene.ply"), 0, 6, 1e38f); // f_dc_0
+    const outcome run = evaluate({"--json", at("eval.json")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, " nan\n");
+    const json report(contents(at("eval.json")));
+    EXPECT_TRUE(report["mean"]["ssim"].null());
+    EXPECT_GT(report["mean"]["psnr"].number(), 0);
+}
+
 TEST_F(eval, says_what_is_wrong) {
     write_grays();
     outcome run = evaluate({"--holdout", "0"});

@@ -2,6 +2,7 @@
 #include "quality.h"
 #include "device.h"
 #include "frame.h"
+#include <math.h>
 
 static bool measure_one(frame *f, const target_view *view, double *device_result, quality *out, fault *why) {
     frame_loss(f, view->pixels, device_result, false);
@@ -9,7 +10,8 @@ static bool measure_one(frame *f, const target_view *view, double *device_result
     device_download(result, device_result, sizeof result);
     image picture;
     if (!frame_picture(f, &picture, why)) return false;
-    *out = (quality){image_psnr(&picture, view->picture), result[2]};
+    const double ssim = isnan(result[2]) ? NAN : result[2]; // of colours that overflow; without a sign
+    *out = (quality){image_psnr(&picture, view->picture), ssim};
     image_free(&picture);
     return true;
 }
