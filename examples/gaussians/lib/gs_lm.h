@@ -46,7 +46,7 @@ typedef enum gs_lm_objective {
 // gradient, their value times their slope, summed; both [3][height][width], both or neither NULL.
 // result: 1 double on the device, the sum of the residuals' squares. For GS_LM_L1_SSIM that is 3 width height
 // (loss + epsilon), loss as of gs_loss; SSIM's slope is by the pixel's own colour alone. color, target: as of
-// gs_loss. epsilon > 0 keeps the slopes finite; GS_LM_L2 does not use it.
+// gs_loss. epsilon, in (0, 1], keeps the slopes finite; GS_LM_L2 does not use it.
 gs_status gs_lm_weights(const float *color, const uint8_t *target, int32_t width, int32_t height,
                         gs_lm_objective objective, float epsilon, double *result, float *weight,
                         float *gradient, gs_stream stream);
