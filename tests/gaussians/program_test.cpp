@@ -164,6 +164,27 @@ TEST_F(program, trains_from_photographs_and_renders_them) {
     EXPECT_GT(small.others({0, 0, 0}), 100);
 }
 
+TEST_F(program, sh_rate_counts_in_published_rates) {
+    write_colmap(at("data"), 8);
+    // The first step of what is above the constant is the 1,001st: in Adam its length is in proportion.
+    double farthest[2] = {};
+    for (const int rate : {1, 4}) {
+        const outcome trained = splat({"train", at("data"), "-o", at("a.ply"), "--iterations", "1001",
+                                       "--downscale", "4", "--sh-degree", "1", "--density", "none",
+                                       "--reproducible", "--sh-rate", std::to_string(rate)});
+        ASSERT_EQ(trained.code, 0) << trained.err;
+        gs_gaussians scene;
+        fault why;
+        ASSERT_TRUE(ply_read(at("a.ply").c_str(), &scene, &why)) << why.text;
+        ASSERT_EQ(scene.sh_degree, 1);
+        for (int64_t i = 0; i < 12 * scene.count; i++)
+            if (i % 12 >= 3) farthest[rate / 4] = fmax(farthest[rate / 4], fabs(scene.sh[i]));
+        gaussians_free(&scene);
+    }
+    EXPECT_GT(farthest[0], 1.25e-4);
+    EXPECT_NEAR(farthest[1] / farthest[0], 4, 1e-5);
+}
+
 TEST_F(program, training_tunes_unless_told_not_to) {
     write_colmap(at("data"), 20);
     const bool cpu = std::string(gs_backend()) == "simt";

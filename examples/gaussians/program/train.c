@@ -26,7 +26,7 @@ typedef struct train_options {
     const char *data, *output, *background, *log, *report, *checkpoint, *resume;
     int64_t downscale, iterations, warm_up, seed, threshold, holdout, sh_degree, random, log_every,
         eval_every, checkpoint_every;
-    double seconds;
+    double seconds, sh_rate;
     int reduction;
     bool antialias, exposure, reproducible, random_background;
     density_options density;
@@ -63,8 +63,7 @@ static bool split_open(split *parts, const dataset *data, bool random_background
     return true;
 }
 
-// The published rates (Kerbl et al. 2023); those of means are for a scene of extent 1. But SH above the
-// constant has four times the published one: docs/notes/performance.md section 8 has what that wins.
+// The published rates (Kerbl et al. 2023); those of means are for a scene of extent 1.
 static training_settings settings_from(const train_options *options, double extent) {
     return (training_settings){.iterations = options->iterations,
                                .seconds = options->seconds,
@@ -76,7 +75,7 @@ static training_settings settings_from(const train_options *options, double exte
                                          .quaternion = 1e-3f,
                                          .opacity_logit = 5e-2f,
                                          .sh_constant = 2.5e-3f,
-                                         .sh_rest = 4 * 2.5e-3f / 20},
+                                         .sh_rest = (float)(options->sh_rate * 2.5e-3 / 20)},
                                .final_mean_rate = (float)(1.6e-6 * extent),
                                .warm_up = options->warm_up,
                                .exposure_rate = 1e-2f,
@@ -425,6 +424,7 @@ int train_command(int argc, char **argv) {
                              .threshold = DEFAULT_THRESHOLD,
                              .holdout = 8,
                              .sh_degree = GS_MAX_SH_DEGREE,
+                             .sh_rate = 4,
                              .reduction = GS_REDUCTIONS,
                              .density = density_options_default(),
                              .lm = lm_options_default()};
@@ -452,6 +452,8 @@ int train_command(int argc, char **argv) {
          "start from so many random points instead of the data's; 0: from the data's"},
         {OPTION_INT, "sh-degree", 0, &options.sh_degree, 0, GS_MAX_SH_DEGREE, NULL,
          "of the colours' spherical harmonics; in use one more every 1000 iterations"},
+        {OPTION_REAL, "sh-rate", 0, &options.sh_rate, 0, 1e6, NULL,
+         "learning rate of the spherical harmonics above the constant, in published ones; 1 for few views"},
         {OPTION_TEXT, "background", 0, &options.background, 0, 0, NULL,
          "R,G,B, each 0..1; also behind transparent pictures"},
         {OPTION_FLAG, "random-background", 0, &options.random_background, 0, 0, NULL,
