@@ -33,12 +33,10 @@ __device__ __forceinline__ float tap(int k, bool squared) {
 template <bool Squared, typename Read, typename Use>
 __device__ __forceinline__ void blur(int width, int height, blur_memory &memory, const Read &read,
                                      const Use &use) {
-    const int x0 = blockIdx.x * TILE, y0 = blockIdx.y * TILE, thread = threadIdx.y * TILE + threadIdx.x;
-    for (int i = thread; i < HALO * HALO; i += TILE * STEP) {
-        const int x = x0 - RADIUS + i % HALO, y = y0 - RADIUS + i / HALO;
-        memory.values[i / HALO][i % HALO] =
-            x >= 0 && x < width && y >= 0 && y < height ? read(int64_t(y) * width + x) : 0;
-    }
+    for_each_of_halo([&](int row, int column, int x, int y) {
+        const bool has = x >= 0 && x < width && y >= 0 && y < height;
+        memory.values[row][column] = has ? read(int64_t(y) * width + x) : 0;
+    });
     __syncthreads();
     for (int row = threadIdx.y; row < HALO; row += STEP) {
         float sum = 0;
@@ -46,9 +44,9 @@ __device__ __forceinline__ void blur(int width, int height, blur_memory &memory,
         memory.rows[row][threadIdx.x] = sum;
     }
     __syncthreads();
-    const int x = x0 + threadIdx.x;
+    const int x = blockIdx.x * TILE + threadIdx.x;
     for (int row = threadIdx.y; row < TILE; row += STEP) {
-        const int y = y0 + row;
+        const int y = blockIdx.y * TILE + row;
         if (x >= width || y >= height) continue;
         float sum = 0;
         for (int k = 0; k < TAPS; k++) sum = fmaf(tap(k, Squared), memory.rows[row + k][threadIdx.x], sum);
