@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "run_log.h"
+#include "common_divisor.h"
 #include "device.h"
 #include "json_writer.h"
 #include <errno.h>
@@ -63,15 +64,6 @@ void run_log_start(run_log *log, const training_state *state) {
     }
     json_end(&json, '}');
     end_line(log, &json);
-}
-
-static int64_t common_divisor(int64_t a, int64_t b) {
-    while (b != 0) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
 }
 
 int64_t run_log_interval(const run_log *log) {

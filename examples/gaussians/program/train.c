@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // splat train: photographs with cameras -> a scene of Gaussians.
 #include "command.h"
+#include "common_divisor.h"
 #include "dataset.h"
 #include "density_options.h"
 #include "device.h"
@@ -199,10 +200,6 @@ static bool look_on(void *context, const training_state *state, const training_r
         return false;
     if (saved) run_log_checkpoint(&all->log, state->iteration, all->saver.path);
     return true;
-}
-
-static int64_t common_divisor(int64_t a, int64_t b) {
-    return b == 0 ? a : common_divisor(b, a % b);
 }
 
 // Trains until the end, or until a signal comes: *asked then.
@@ -453,7 +450,7 @@ int train_command(int argc, char **argv) {
         {OPTION_INT, "sh-degree", 0, &options.sh_degree, 0, GS_MAX_SH_DEGREE, NULL,
          "of the colours' spherical harmonics; in use one more every 1000 iterations"},
         {OPTION_REAL, "sh-rate", 0, &options.sh_rate, 0, 1e6, NULL,
-         "learning rate of the spherical harmonics above the constant, in published ones; 1 for few views"},
+         "learning rate of the spherical harmonics above the constant, in published ones"},
         {OPTION_TEXT, "background", 0, &options.background, 0, 0, NULL,
          "R,G,B, each 0..1; also behind transparent pictures"},
         {OPTION_FLAG, "random-background", 0, &options.random_background, 0, 0, NULL,

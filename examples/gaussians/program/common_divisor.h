@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+// The greatest, of intervals of steps; 0 is no interval.
+#ifndef COMMON_DIVISOR_H
+#define COMMON_DIVISOR_H
+
+#include <stdint.h>
+
+static inline int64_t common_divisor(int64_t a, int64_t b) {
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
+#endif
