@@ -212,7 +212,8 @@ gs_status gs_moments_bytes(int64_t count, gs_reduction reduction, size_t *bytes)
 // moments: gs_moments_bytes, beginning with [count][GS_MOMENTS_STRIDE], 16-byte aligned; the first 9 of a
 // record are the sums over pixels of d/d color[0..2] and h, h e0, h e1, h e0^2, h e0 e1, h e1^2 (docs/math.md
 // section 3, e by gs_splat.whiten); the rest are 0. reduction and balance_threshold (0..33): how a warp's
-// sums reach memory, see distwar/reduce.cuh.
+// sums reach memory, see distwar/reduce.cuh. image: as gs_render left it; its color may be NULL if
+// lists->split_tiles is 0.
 gs_status gs_render_backward(const gs_splat *splats, int64_t count, const gs_lists *lists, int32_t width,
                              int32_t height, const float background[3], const gs_image *image,
                              const float *color_gradient, const float *alpha_gradient, gs_reduction reduction,

@@ -2,6 +2,7 @@
 #include "lm_view.h"
 #include "device.h"
 #include "gs_check.h"
+#include <assert.h>
 
 static size_t pixels_of(const gs_camera *camera) {
     return (size_t)camera->width * (size_t)camera->height;
@@ -14,9 +15,8 @@ static float *records(lm_scene *s, size_t n) {
 }
 
 void lm_scene_close(lm_scene *s) {
-    device_buffer *const all[] = {&s->bin,      &s->color,  &s->change, &s->records,
-                                  &s->squares,  &s->cache,  &s->splats, &s->transmittance,
-                                  &s->consumed, &s->result, &s->loss};
+    device_buffer *const all[] = {&s->bin,    &s->color,         &s->change,   &s->records, &s->cache,
+                                  &s->splats, &s->transmittance, &s->consumed, &s->result,  &s->loss};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_free(all[i]);
 }
 
@@ -32,15 +32,13 @@ void lm_scene_reserve(lm_scene *s, const gs_camera *camera) {
     device_buffer_reserve(&s->loss, loss);
     device_buffer_reserve(&s->splats, count * sizeof(gs_splat));
     records(s, GS_LM_SIGHTS - 1);
-    device_buffer_reserve(&s->squares, count * GS_LM_SQUARES_STRIDE * sizeof(float));
     device_buffer_reserve(&s->cache, s->form == LM_CACHED ? cache : 0);
     device_buffer_reserve(&s->result, 3 * sizeof(double));
 }
 
 size_t lm_scene_bytes(const lm_scene *s) {
-    return s->bin.bytes + s->color.bytes + s->change.bytes + s->records.bytes + s->squares.bytes +
-           s->cache.bytes + s->splats.bytes + s->transmittance.bytes + s->consumed.bytes + s->result.bytes +
-           s->loss.bytes;
+    return s->bin.bytes + s->color.bytes + s->change.bytes + s->records.bytes + s->cache.bytes +
+           s->splats.bytes + s->transmittance.bytes + s->consumed.bytes + s->result.bytes + s->loss.bytes;
 }
 
 // Projects, bins and renders: lists point into the scene's workspace.
@@ -157,10 +155,10 @@ static bool open_in(lm_view *v, lm_scene *s, lm_arena *arena, double *objective,
     v->splats = lm_arena_take(arena, (size_t)s->gaussians->count * sizeof(gs_splat));
     v->metric.weight = lm_arena_take(arena, 3 * pixels * sizeof(float));
     v->metric.coupling = whole_loss(s) ? lm_arena_take(arena, 3 * pixels * sizeof(float)) : NULL;
-    v->image = (gs_image){.color = lm_arena_take(arena, 3 * pixels * sizeof(float)),
+    v->image = (gs_image){.color = device_buffer_reserve(&s->color, 3 * pixels * sizeof(float)),
                           .transmittance = lm_arena_take(arena, pixels * sizeof(float)),
                           .consumed = lm_arena_take(arena, pixels * sizeof(uint32_t))};
-    if (!v->splats || !v->metric.weight || (whole_loss(s) && !v->metric.coupling) || !v->image.color ||
+    if (!v->splats || !v->metric.weight || (whole_loss(s) && !v->metric.coupling) ||
         !v->image.transmittance || !v->image.consumed)
         return false;
     render(s, camera, v->splats, &v->image, &v->lists);
@@ -174,6 +172,10 @@ static bool open_in(lm_view *v, lm_scene *s, lm_arena *arena, double *objective,
     }
     float *by_pixel = device_buffer_reserve(&s->change, 4 * pixels * sizeof(float));
     *objective = residuals(s, v->target, v->image.color, &v->metric, by_pixel);
+    // Tiles that two blocks share are all that need the colours again.
+    v->image.color =
+        v->lists.split_tiles > 0 ? keep(arena, v->image.color, 3 * pixels * sizeof(float)) : NULL;
+    if (v->lists.split_tiles > 0 && !v->image.color) return false;
     if (s->form == LM_CACHED && !build_cache(v, s, arena)) return false;
     if (!gradient) return true;
     blend_backward(v, s, 0, by_pixel);
@@ -194,7 +196,8 @@ bool lm_view_open(lm_view *v, lm_scene *s, const target_view *target, lm_arena *
 void lm_view_add_diagonal(const lm_view *v, lm_scene *s, const gs_gaussians *diagonal) {
     const gs_camera *camera = &v->target->camera;
     const int64_t count = s->gaussians->count;
-    float *squares = device_buffer_reserve(&s->squares, (size_t)count * GS_LM_SQUARES_STRIDE * sizeof(float));
+    static_assert(GS_LM_SQUARES_STRIDE <= GS_LM_SIGHTS * GS_LM_TANGENT_STRIDE, "records have room for them");
+    float *squares = records(s, 0);
     const float *weight = v->metric.weight;
     if (v->metric.coupling) {
         float *diagonal_of_metric = device_buffer_reserve(&s->change, 4 * pixels_of(camera) * sizeof(float));

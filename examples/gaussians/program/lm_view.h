@@ -28,7 +28,7 @@ typedef struct lm_scene {
     lm_form form;
     lm_clock *clock;
     int64_t pair_capacity;
-    device_buffer bin, color, change, records, squares, cache, splats, transmittance, consumed, result, loss;
+    device_buffer bin, color, change, records, cache, splats, transmittance, consumed, result, loss;
 } lm_scene;
 
 typedef struct lm_view {
@@ -48,7 +48,7 @@ size_t lm_scene_bytes(const lm_scene *scene); // of its memory
 // The sum of squared residuals at the Gaussians' present values. Waits.
 double lm_picture_objective(lm_scene *scene, const target_view *target);
 
-// Renders the view and keeps in the arena what products need: 44 bytes a pixel, its splats and its lists, and
+// Renders the view and keeps in the arena what products need: 32 bytes a pixel (44 with split tiles), its splats and its lists, and
 // the cache where there is one. False if the arena has no room for it: then it is as before. *objective: the
 // sum of squared residuals. To *gradient, unless NULL, half of its gradient is added.
 bool lm_view_open(lm_view *view, lm_scene *scene, const target_view *target, lm_arena *arena,
