@@ -29,9 +29,9 @@ bool image_allocate(image *out, int width, int height, int channels, fault *why)
     return fail(why, "no memory for an image of %d x %d pixels", width, height);
 }
 
-bool image_allocate_for(const input_file *file, uint64_t coded_bytes, uint64_t ratio, int width, int height,
+bool image_allocate_for(const input_file *file, uint64_t units, uint64_t units_a_byte, int width, int height,
                         int channels, image *out, fault *why) {
-    if (coded_bytes / ratio > file->size)
+    if (units / units_a_byte > file->size)
         return fail(why, "%s: damaged: %d x %d pixels announced, which its %" PRIu64 " bytes cannot hold",
                     file->path, width, height, file->size);
     return image_allocate(out, width, height, channels, why) || fail(why, "%s: %s", file->path, why->text);

@@ -7,9 +7,9 @@
 #include "image.h"
 #include "input_file.h"
 
-// Memory for what `file` announces, once it could hold that many pixels: `coded_bytes` is what they take
-// before the format's compression, at most `ratio` : 1. The text names the file.
-bool image_allocate_for(const input_file *file, uint64_t coded_bytes, uint64_t ratio, int width, int height,
+// Memory for what `file` announces, once it could hold that many pixels: they are so many units of the
+// format, of which a byte holds `units_a_byte` at most. The text names the file.
+bool image_allocate_for(const input_file *file, uint64_t units, uint64_t units_a_byte, int width, int height,
                         int channels, image *out, fault *why);
 
 bool image_decode_png(input_file *file, image *out, fault *why);

@@ -7,10 +7,11 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
-// More than any file with Huffman codes can have: a block of 8 x 8 samples takes a bit at least. A sample may
-// be 16 pixels, but not all are: where one component has a quarter of the columns and another a quarter of
-// the rows, the two have two blocks for 256 pixels, and there are none with fewer.
-enum { PIXELS_A_BYTE = 8 * 128 };
+// More than any file with Huffman codes can have: the DC coefficient of a block of 8 x 8 samples takes a bit
+// at least. The other 63 may come later or never, but libjpeg keeps 128 bytes for every block of a file in
+// several scans, as progressive ones are: 1,024 times the file at most. A block is of 64 pixels, or up to 128
+// where one component has a quarter of the columns and another a quarter of the rows.
+enum { BLOCKS_A_BYTE = 8 };
 
 typedef struct jpeg_trap {
     struct jpeg_error_mgr base; // first: libjpeg hands its address back
@@ -37,6 +38,14 @@ static void on_message(j_common_ptr common, int level) {
     on_error(common);
 }
 
+// Known once the header was read.
+static uint64_t block_count(const struct jpeg_decompress_struct *jpeg) {
+    uint64_t blocks = 0;
+    for (int i = 0; i < jpeg->num_components; i++)
+        blocks += (uint64_t)jpeg->comp_info[i].width_in_blocks * jpeg->comp_info[i].height_in_blocks;
+    return blocks;
+}
+
 // Apart from its caller, so that nothing the clean-up needs lives in a frame that longjmp returns to.
 static bool decode(struct jpeg_decompress_struct *jpeg, jpeg_trap *trap, image *out) {
     if (setjmp(trap->escape)) return false;
@@ -48,8 +57,8 @@ static bool decode(struct jpeg_decompress_struct *jpeg, jpeg_trap *trap, image *
         return false;
     }
     jpeg->out_color_space = JCS_RGB;
-    if (!image_allocate_for(trap->file, (uint64_t)jpeg->image_width * jpeg->image_height, PIXELS_A_BYTE,
-                            (int)jpeg->image_width, (int)jpeg->image_height, 3, out, trap->why))
+    if (!image_allocate_for(trap->file, block_count(jpeg), BLOCKS_A_BYTE, (int)jpeg->image_width,
+                            (int)jpeg->image_height, 3, out, trap->why))
         return false;
     jpeg_start_decompress(jpeg);
     while (jpeg->output_scanline < jpeg->output_height) {

@@ -58,8 +58,11 @@ std::string encode_png(int width, int height, int color_type, int bit_depth, std
     return bytes;
 }
 
+// DC_ONLY: a progressive one without its other scans.
+enum jpeg_kind { BASELINE, PROGRESSIVE, DC_ONLY };
+
 std::string encode_jpeg(int width, int height, int components, J_COLOR_SPACE space, std::vector<uint8_t> rows,
-                        bool progressive = false) {
+                        jpeg_kind kind = BASELINE) {
     jpeg_compress_struct jpeg = {};
     jpeg_error_mgr errors;
     jpeg.err = jpeg_std_error(&errors);
@@ -73,7 +76,9 @@ std::string encode_jpeg(int width, int height, int components, J_COLOR_SPACE spa
     jpeg.in_color_space = space;
     jpeg_set_defaults(&jpeg);
     jpeg_set_quality(&jpeg, 95, TRUE);
-    if (progressive) jpeg_simple_progression(&jpeg);
+    if (kind == PROGRESSIVE) jpeg_simple_progression(&jpeg);
+    const jpeg_scan_info dc_only = {jpeg.num_components, {0, 1, 2}, 0, 0, 0, 0};
+    if (kind == DC_ONLY) jpeg.scan_info = &dc_only, jpeg.num_scans = 1;
     jpeg_start_compress(&jpeg, TRUE);
     for (int y = 0; y < height; y++) {
         JSAMPROW row = rows.data() + size_t(y) * size_t(width) * size_t(components);
@@ -196,10 +201,10 @@ TEST_F(Image, ReadsInterlacedPng) {
 }
 
 TEST_F(Image, ReadsJpeg) {
-    for (const bool progressive : {false, true}) {
+    for (const jpeg_kind kind : {BASELINE, PROGRESSIVE, DC_ONLY}) {
         std::vector<uint8_t> pixels;
         for (int i = 0; i < 20 * 9; i++) pixels.insert(pixels.end(), {200, 100, 50});
-        ASSERT_TRUE(read(encode_jpeg(20, 9, 3, JCS_RGB, pixels, progressive))) << why.text;
+        ASSERT_TRUE(read(encode_jpeg(20, 9, 3, JCS_RGB, pixels, kind))) << why.text;
         EXPECT_EQ(picture.width, 20);
         EXPECT_EQ(picture.height, 9);
         EXPECT_EQ(picture.channels, 3);
@@ -259,17 +264,31 @@ TEST_F(Image, RefusesPicturesThatTheFileCannotHold) {
                                       std::to_string(bytes.size()) + " bytes cannot hold"))
             << why.text;
     }
+    // A block takes a bit, and 4096 x 4096 pixels with colours at half the size are so many.
+    const size_t blocks = 512 * 512 + 2 * 256 * 256;
+    for (const jpeg_kind kind : {BASELINE, PROGRESSIVE}) {
+        jpeg = encode_jpeg(8, 8, 3, JCS_RGB, std::vector<uint8_t>(192), kind);
+        jpeg.replace(jpeg.find(kind == BASELINE ? "\xff\xc0" : "\xff\xc2") + 5, 4,
+                     std::string("\x10\x00\x10\x00", 4));
+        jpeg.resize(blocks / 8 - 1, 'x');
+        EXPECT_FALSE(read(jpeg));
+        EXPECT_TRUE(contains(why, path + ": damaged: 4096 x 4096 pixels announced, which its ")) << why.text;
+        EXPECT_FALSE(read(jpeg + 'x')); // it could, but does not
+        EXPECT_TRUE(contains(why, path + ": damaged JPEG before byte ")) << why.text;
+    }
     // The flattest picture there is does pass.
     const size_t side = 4096;
     EXPECT_TRUE(
         read(encode_png(int(side), int(side), PNG_COLOR_TYPE_GRAY, 8, std::vector<uint8_t>(side * side))))
         << why.text;
-    EXPECT_TRUE(
-        read(encode_jpeg(int(side), int(side), 3, JCS_RGB, std::vector<uint8_t>(3 * side * side), true)))
-        << why.text;
-    EXPECT_TRUE(
-        read(encode_jpeg(int(side), int(side), 1, JCS_GRAYSCALE, std::vector<uint8_t>(side * side), true)))
-        << why.text;
+    for (const jpeg_kind kind : {PROGRESSIVE, DC_ONLY}) {
+        jpeg = encode_jpeg(int(side), int(side), 3, JCS_RGB, std::vector<uint8_t>(3 * side * side), kind);
+        EXPECT_TRUE(read(jpeg)) << why.text;
+        EXPECT_TRUE(read(
+            encode_jpeg(int(side), int(side), 1, JCS_GRAYSCALE, std::vector<uint8_t>(side * side), kind)))
+            << why.text;
+    }
+    EXPECT_LT(jpeg.size(), blocks / 8 + 500) << "so the bound is no looser than it must be";
 }
 
 TEST_F(Image, RefusesWhatIsNoPicture) {
@@ -288,7 +307,7 @@ TEST_F(Image, RefusesEveryBeginning) {
     image_free(&sent);
     for (const std::string &bytes :
          {encode_png(9, 6, PNG_COLOR_TYPE_RGB, 8, pixels), encode_jpeg(9, 6, 3, JCS_RGB, pixels),
-          encode_jpeg(9, 6, 3, JCS_RGB, pixels, true)}) {
+          encode_jpeg(9, 6, 3, JCS_RGB, pixels, PROGRESSIVE)}) {
         write_bytes(path, bytes);
         refuses_every_beginning(path, [&](fault *reason) { return reads(reason); });
     }
