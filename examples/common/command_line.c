@@ -56,6 +56,7 @@ bool are_two_files(const char *a_is, const char *a, const char *b_is, const char
 bool output_is_possible(const char *path, fault *why) {
     output_file file;
     if (!output_file_open(&file, path, why)) return false;
+    output_file_remove_stale(&file);
     output_file_discard(&file);
     return true;
 }

@@ -29,7 +29,8 @@ bool parse_color(const char *text, float color[3], fault *why);
 // Fails if both paths (NULL: there is none) name one file: one would take the other's place. a_is, b_is: what
 // they are called.
 bool are_two_files(const char *a_is, const char *a, const char *b_is, const char *b, fault *why);
-// Fails unless a file could be put at `path`: asked before long work, so that its result is not lost.
+// Fails unless a file could be put at `path`: asked before long work, so that its result is not lost. Removes
+// what programs that were killed left beside it.
 bool output_is_possible(const char *path, fault *why);
 
 // The option --json: a path, "-" for stdout, or NULL.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // A file that appears whole or not at all.
 #include "output_file.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +14,20 @@ static void forget(output_file *file) {
     free(file->path);
     free(file->temporary_path);
     *file = (output_file){0};
+}
+
+// Whether that name still is the file's.
+static bool has_name(int descriptor, int folder, const char *name) {
+    struct stat of_file, of_name;
+    return fstat(descriptor, &of_file) == 0 && fstatat(folder, name, &of_name, AT_SYMLINK_NOFOLLOW) == 0 &&
+           of_file.st_dev == of_name.st_dev && of_file.st_ino == of_name.st_ino;
+}
+
+// Who writes a temporary file holds it locked until it has another name or none, so what can be locked was
+// left by a process that was killed. A file system without locks lets nobody have one, and then nothing is
+// removed.
+static bool lock(int descriptor) {
+    return flock(descriptor, LOCK_EX | LOCK_NB) == 0;
 }
 
 // Creates PATH.part-PROCESS-N under the first N that is free. Not mkstemp: open() applies the umask by
@@ -23,7 +39,13 @@ static int create_temporary(output_file *file) {
     for (int n = 0; n < 10000; n++) {
         snprintf(file->temporary_path, room, "%s.part-%ld-%d", file->path, (long)getpid(), n);
         const int descriptor = open(file->temporary_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (descriptor >= 0 || errno != EEXIST) return descriptor;
+        if (descriptor < 0 && errno != EEXIST) return -1;
+        if (descriptor < 0) continue;
+        // Before it was locked another process may have found it, and removed it or be about to.
+        if ((lock(descriptor) || errno != EWOULDBLOCK) &&
+            has_name(descriptor, AT_FDCWD, file->temporary_path))
+            return descriptor;
+        close(descriptor);
     }
     return -1;
 }
@@ -46,8 +68,8 @@ bool output_file_open(output_file *file, const char *path, fault *why) {
     file->stream = fdopen(descriptor, "wb");
     if (!file->stream) {
         fail(why, "%s: cannot write: %s", path, strerror(errno));
-        close(descriptor);
         unlink(file->temporary_path);
+        close(descriptor);
         forget(file);
         return false;
     }
@@ -58,23 +80,56 @@ bool output_file_commit(output_file *file, fault *why) {
     const char *reason = NULL;
     if (ferror(file->stream)) {
         reason = "a write failed; is the disk full?";
-    } else if (fflush(file->stream) != 0 || fsync(fileno(file->stream)) != 0) {
+    } else if (fflush(file->stream) != 0 || fsync(fileno(file->stream)) != 0 ||
+               rename(file->temporary_path, file->path) != 0) {
         reason = strerror(errno);
     }
-    if (fclose(file->stream) != 0 && !reason) reason = strerror(errno);
-    file->stream = NULL;
-    if (!reason && rename(file->temporary_path, file->path) != 0) reason = strerror(errno);
     if (reason) {
         fail(why, "%s: cannot write: %s", file->path, reason);
         unlink(file->temporary_path);
     }
+    fclose(file->stream); // last, for the lock; it has nothing left to write that could fail
     forget(file);
     return !reason;
 }
 
 void output_file_discard(output_file *file) {
     if (!file->stream) return;
-    fclose(file->stream);
     unlink(file->temporary_path);
+    fclose(file->stream);
     forget(file);
+}
+
+// Whether `entry` is NAME.part-PROCESS-N.
+static bool is_temporary(const char *entry, const char *name) {
+    static const char infix[] = ".part-", digits[] = "0123456789";
+    const size_t length = strlen(name), before = length + strlen(infix);
+    if (strncmp(entry, name, length) != 0 || strncmp(entry + length, infix, strlen(infix)) != 0) return false;
+    const char *process = entry + before, *end = process + strspn(process, digits);
+    if (end == process || *end != '-') return false;
+    const char *n = end + 1;
+    end = n + strspn(n, digits);
+    return end > n && *end == '\0';
+}
+
+static void remove_if_stale(int folder, const char *name) {
+    const int descriptor = openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat status;
+    if (descriptor < 0) return;
+    const bool stale = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && lock(descriptor);
+    // Since it was opened it may have been renamed or removed, and another may have its name.
+    if (stale && has_name(descriptor, folder, name)) unlinkat(folder, name, 0);
+    close(descriptor);
+}
+
+void output_file_remove_stale(const output_file *file) {
+    const char *slash = strrchr(file->path, '/'), *name = slash ? slash + 1 : file->path;
+    char *folder = slash ? strndup(file->path, (size_t)(name - file->path)) : strdup(".");
+    DIR *entries = folder ? opendir(folder) : NULL; // may be none: a folder to write in need not be readable
+    if (entries) {
+        for (const struct dirent *entry; (entry = readdir(entries));)
+            if (is_temporary(entry->d_name, name)) remove_if_stale(dirfd(entries), entry->d_name);
+        closedir(entries);
+    }
+    free(folder);
 }

@@ -23,6 +23,9 @@ bool output_file_open(output_file *file, const char *path, fault *why);
 bool output_file_commit(output_file *file, fault *why);
 // Gives up: removes the temporary file. Harmless after a commit or a failed open.
 void output_file_discard(output_file *file);
+// Removes the temporary files of the same path that programs left when they were killed, and none that is
+// still written. What cannot be removed stays: it harms nobody.
+void output_file_remove_stale(const output_file *file);
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT
+#include "command_line.h"
 #include "files.h"
 #include "output_file.h"
+#include <atomic>
+#include <set>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 namespace {
@@ -140,6 +145,87 @@ TEST_F(OutputFile, KeepsTheOldFileWhenTheDiskIsFull) {
         EXPECT_EQ(read_bytes(path), "old");
         EXPECT_EQ(folder.entries(), 1u);
     }
+}
+
+TEST_F(OutputFile, RemovesWhatAKilledWriterLeft) {
+    ASSERT_EQ(symlink("real/target", path.c_str()), 0);
+    write_bytes(folder / "real/target", "old");
+    const pid_t child = fork();
+    if (child == 0) {
+        if (output_file_open(&file, path.c_str(), &why)) fputs("half", file.stream), fflush(file.stream);
+        raise(SIGKILL);
+    }
+    int status;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    const std::string left = folder / "real/target.part-" + std::to_string(child) + "-0";
+    ASSERT_EQ(read_bytes(left), "half");
+    ASSERT_TRUE(output_is_possible(path.c_str(), &why)) << why.text;
+    EXPECT_FALSE(std::filesystem::exists(left));
+    EXPECT_EQ(read_bytes(path), "old");
+    EXPECT_EQ(folder.entries(), 2u);
+}
+
+TEST_F(OutputFile, RemovesNothingElse) {
+    std::set<std::string> kept;
+    for (const char *name : {"output", "output.part-", "output.part-1", "output.part-1-", "output.part--1",
+                             "output.part-1-0x", "output.part-1-0-0", "output.part-x1-0",
+                             "output.part-1-0.part-1-0", "output.part_1-0", "output.part", "other.part-1-0",
+                             "my-output.part-1-0", "output2.part-1-0", "folder/output.part-1-0"}) {
+        write_bytes(folder / name, "x");
+        kept.insert(folder / name);
+    }
+    ASSERT_EQ(symlink("output", (folder / "output.part-1-1").c_str()), 0);
+    ASSERT_EQ(mkfifo((folder / "output.part-1-2").c_str(), 0600), 0);
+    write_bytes(folder / "output.part-1-3/x", "a folder");
+    ASSERT_TRUE(output_file_open(&file, path.c_str(), &why)) << why.text; // being written
+    kept.insert({folder / "output.part-1-1", folder / "output.part-1-2", folder / "output.part-1-3",
+                 folder / "folder", folder / "output.part-1-3/x", file.temporary_path});
+    write_bytes(folder / "output.part-1-0", "x");
+    write_bytes(folder / "output.part-12345678901234567890-9", "x");
+
+    ASSERT_TRUE(output_is_possible(path.c_str(), &why)) << why.text;
+    std::set<std::string> found;
+    for (const auto &entry : std::filesystem::recursive_directory_iterator(folder.path))
+        found.insert(entry.path());
+    EXPECT_EQ(found, kept);
+    fputs("new", file.stream);
+    ASSERT_TRUE(output_file_commit(&file, &why)) << why.text;
+    EXPECT_EQ(read_bytes(path), "new");
+}
+
+// Whoever looks for remains, and whenever, what others write arrives. More threads than cores, so that some
+// are interrupted between any two steps.
+TEST_F(OutputFile, IsSafeFromThoseWhoRemoveRemains) {
+    const int each = 4, rounds = 2000;
+    std::atomic<bool> done{false};
+    std::vector<std::thread> removers, writers;
+    ASSERT_TRUE(output_file_open(&file, path.c_str(), &why)) << why.text;
+    for (int i = 0; i < each; i++) {
+        removers.emplace_back([&] {
+            while (!done) output_file_remove_stale(&file);
+        });
+        writers.emplace_back([&, i] {
+            for (int n = 0; n <= rounds; n++) {
+                output_file mine;
+                fault reason;
+                ASSERT_TRUE(output_file_open(&mine, path.c_str(), &reason)) << reason.text;
+                std::this_thread::yield();
+                if (n % 500 == 0) { // it takes long
+                    fprintf(mine.stream, "%d %d", i, n);
+                    ASSERT_TRUE(output_file_commit(&mine, &reason)) << reason.text;
+                } else {
+                    ASSERT_EQ(access(mine.temporary_path, F_OK), 0) << "removed while it was written";
+                    output_file_discard(&mine);
+                }
+            }
+        });
+    }
+    for (std::thread &writer : writers) writer.join();
+    done = true;
+    for (std::thread &remover : removers) remover.join();
+    output_file_discard(&file);
+    EXPECT_EQ(read_bytes(path).substr(1), " " + std::to_string(rounds));
+    EXPECT_EQ(folder.entries(), 1u);
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "report.h"
+#include "command_line.h"
 #include "device.h"
 #include "html.h"
 #include "output_file.h"
@@ -211,12 +212,8 @@ static bool write_page(FILE *page, const run_report *report, const quality *mean
 
 bool report_is_possible(const char *folder, fault *why) {
     char path[PATH_ROOM];
-    output_file file;
-    if (!folder_make(folder, why) || !path_join(path, folder, "index.html", why) ||
-        !output_file_open(&file, path, why))
-        return false;
-    output_file_discard(&file);
-    return true;
+    return folder_make(folder, why) && path_join(path, folder, "index.html", why) &&
+           output_is_possible(path, why);
 }
 
 bool report_write(const char *folder, const run_report *report, fault *why) {
