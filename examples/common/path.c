@@ -13,11 +13,22 @@ bool path_join(char out[PATH_ROOM], const char *folder, const char *name, fault 
     return true;
 }
 
-// The status of the folder that the path's last part is in.
-static bool folder_status(const char *path, const char *last_part, struct stat *status) {
+bool file_id_of(const char *path, file_id *out) {
+    struct stat status;
+    if (stat(path, &status) != 0) return false;
+    *out = (file_id){status.st_dev, status.st_ino};
+    return true;
+}
+
+bool file_id_is(const file_id *a, const file_id *b) {
+    return a->device == b->device && a->number == b->number;
+}
+
+// Of the folder that the path's last part is in.
+static bool folder_id(const char *path, const char *last_part, file_id *out) {
     char folder[PATH_ROOM];
     const int length = snprintf(folder, PATH_ROOM, "%.*s.", (int)(last_part - path), path);
-    return length < PATH_ROOM && stat(folder, status) == 0;
+    return length < PATH_ROOM && file_id_of(folder, out);
 }
 
 static const char *last_part(const char *path) {
@@ -25,18 +36,14 @@ static const char *last_part(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-static bool is_one(const struct stat *a, const struct stat *b) {
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
 bool path_is_one_file(const char *a, const char *b) {
-    struct stat of_a, of_b;
-    const bool a_is_there = stat(a, &of_a) == 0, b_is_there = stat(b, &of_b) == 0;
+    file_id of_a, of_b;
+    const bool a_is_there = file_id_of(a, &of_a), b_is_there = file_id_of(b, &of_b);
     if (strcmp(a, b) == 0) return true;
-    if (a_is_there || b_is_there) return a_is_there && b_is_there && is_one(&of_a, &of_b);
+    if (a_is_there || b_is_there) return a_is_there && b_is_there && file_id_is(&of_a, &of_b);
     const char *name_a = last_part(a), *name_b = last_part(b);
-    return strcmp(name_a, name_b) == 0 && folder_status(a, name_a, &of_a) &&
-           folder_status(b, name_b, &of_b) && is_one(&of_a, &of_b);
+    return strcmp(name_a, name_b) == 0 && folder_id(a, name_a, &of_a) && folder_id(b, name_b, &of_b) &&
+           file_id_is(&of_a, &of_b);
 }
 
 bool file_remove(const char *path, bool *removed, fault *why) {

@@ -4,6 +4,7 @@
 #define COMMON_PATH_H
 
 #include "fault.h"
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -13,6 +14,13 @@ enum { PATH_ROOM = 4096 }; // bytes, the final zero included
 
 // "folder/name". Fails if it does not fit.
 bool path_join(char out[PATH_ROOM], const char *folder, const char *name, fault *why);
+// What tells a file from all others, whatever path leads to it.
+typedef struct file_id {
+    uint64_t device, number;
+} file_id;
+// False if it is not there.
+bool file_id_of(const char *path, file_id *out);
+bool file_id_is(const file_id *a, const file_id *b);
 // Whether the two paths name one file, whether it is there already or not.
 bool path_is_one_file(const char *a, const char *b);
 // Removes a file, if there is one: *removed.

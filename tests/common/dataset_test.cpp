@@ -208,6 +208,27 @@ TEST_F(Dataset, NamesTheFirstOfTwoBadPictures) {
     expect_refusal(folder / "images/a.png", "the picture has 700 x 700 pixels");
 }
 
+TEST_F(Dataset, KnowsItsFiles) {
+    write_all();
+    write_bytes(folder / "images/other.png", "no picture of the model");
+    std::filesystem::create_symlink("images/a.png", folder / "link");
+    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false};
+    for (const auto wanted : {decltype(options.wanted)(nullptr), dataset_no_picture}) {
+        options.wanted = wanted;
+        dataset_free(&got);
+        ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &got, &why)) << why.text;
+        for (const char *name : {"sparse/0/cameras.bin", "sparse/0/images.bin", "sparse/0/points3D.bin",
+                                 "images/a.png", "images/b.png", "images/../images//b.png", "link"}) {
+            const std::string path = folder / name;
+            EXPECT_FALSE(dataset_spared(&got, path.c_str(), &why)) << name;
+            EXPECT_TRUE(contains(why, path + ": cannot write: is one of the files of the data")) << why.text;
+        }
+        for (const char *name : {"images/other.png", "images/c.png", "images", "a.png", "none/a.png"})
+            EXPECT_TRUE(dataset_spared(&got, (folder / name).c_str(), &why)) << name;
+        EXPECT_TRUE(dataset_spared(&got, nullptr, &why));
+    }
+}
+
 TEST_F(Dataset, RefusesAModelWithoutImages) {
     images.clear();
     write_model();

@@ -119,6 +119,44 @@ TEST_F(bad_input, of_every_kind_of_data_is_refused_by_name) {
     }
 }
 
+// By every option that names a file to write, and for every kind of file that is read.
+TEST_F(bad_input, data_is_not_overwritten) {
+    write_colmap(at("data"), 5);
+    write_scene(at("scene.ply"), 1, 0, 0, 3);
+    const std::string data = at("data"), scene = at("scene.ply"), photo = data + "/images/photo1.png",
+                      model = data + "/sparse/0/images.bin", transforms = data + "/transforms.json";
+    const std::vector<std::string> train = {"train", data, "--iterations", "1", "--random", "9"},
+                                   finish = {"finish", scene, "--cameras", data},
+                                   eval = {"eval", scene, "--cameras", data, "--downscale", "4"},
+                                   bench = {"bench", scene, "--cameras", data, "--views", "1"},
+                                   render = {"render", scene, "--cameras", data};
+    const auto spares = [&](const std::string &file, std::vector<std::string> arguments,
+                            const std::vector<std::string> &more) {
+        const std::string before = contents(file);
+        ASSERT_NE(before, "");
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        expect_refusal(arguments, {file + ": cannot write: is one of the files of the data"}, 2);
+        EXPECT_TRUE(contents(file) == before) << file;
+    };
+    for (const std::string &file :
+         {photo, model, data + "/sparse/0/cameras.bin", data + "/sparse/0/points3D.bin"})
+        spares(file, train, {"-o", file});
+    spares(photo, train, {"-o", at("new.ply"), "--checkpoint", photo});
+    spares(model, train, {"-o", at("new.ply"), "--log", model});
+    spares(photo, finish, {"-o", photo});
+    spares(photo, finish, {"-o", at("new.ply"), "--json", photo});
+    spares(model, finish, {"-o", at("new.ply"), "--log", model});
+    spares(model, eval, {"--json", model});
+    spares(photo, bench, {"--json", photo});
+    spares(photo, render, {"-o", photo});
+    as_transforms();
+    spares(transforms, train, {"-o", transforms, "--holdout", "0"});
+    spares(data + "/images/photo0.png", train, {"-o", data + "/images/photo0.png", "--holdout", "0"});
+    // What is no part of the data may be in its folder.
+    const outcome beside = splat({"eval", scene, "--cameras", data, "--json", photo});
+    EXPECT_EQ(beside.code, 0) << beside.err;
+}
+
 TEST_F(bad_input, random_starts_take_the_seed) {
     write_colmap(at("data"), 5);
     as_transforms();

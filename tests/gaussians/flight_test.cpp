@@ -173,6 +173,32 @@ TEST_F(fly, a_shorter_flight_leaves_nothing_of_a_longer_one) {
     EXPECT_EQ(left, (std::set<std::string>{"flight.mp4", "frame_00000.png", "frame_00001.png"}));
 }
 
+// Photographs may have the names of frames.
+TEST_F(fly, photographs_do_not_become_frames) {
+    write_scene(at("scene.ply"), 1, 0, 0, 3);
+    const auto spares = [&](const char *name, const std::vector<const char *> &others) {
+        fs::remove_all(at("data"));
+        write_colmap(at("data"), 4);
+        fs::remove_all(at("data") / "sparse");
+        const fs::path images = at("data") / "images", photograph = images / name;
+        fs::rename(images / "photo0.png", photograph);
+        for (const char *other : others) std::ofstream(images / other) << "of an earlier flight";
+        std::ofstream(at("data") / "transforms.json")
+            << R"({"fl_x":36,"w":40,"h":28,"frames":[{"file_path":"images/)" << name
+            << R"(","transform_matrix":[[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]}]})";
+        const std::string before = contents(photograph);
+        const outcome run = splat({"render", at("scene.ply"), "-o", images, "--cameras", at("data"), "--path",
+                                   "spiral", "--frames", "2"});
+        EXPECT_TRUE(contents(photograph) == before) << name;
+        const std::string said = photograph.string() + ": cannot write: is one of the files of the data";
+        EXPECT_EQ(run.code == 1, run.err.find(said) != std::string::npos) << run.err;
+        return run.code;
+    };
+    EXPECT_EQ(spares("frame_00001.png", {}), 1);                  // it would be replaced
+    EXPECT_EQ(spares("frame_00003.png", {"frame_00002.png"}), 1); // it would be removed
+    EXPECT_EQ(spares("frame_00003.png", {"frame_00001.png"}), 0); // it would stay
+}
+
 TEST_F(fly, bad_wishes_are_refused) {
     write_colmap(at("data"), 4);
     write_scene(at("scene.ply"), 1, 0, 0, 3);

@@ -2,7 +2,6 @@
 // What a trainer starts from.
 #include "dataset.h"
 #include "colmap.h"
-#include "path.h"
 #include "transforms.h"
 #include <errno.h>
 #include <pthread.h>
@@ -21,7 +20,17 @@ void dataset_free(dataset *data) {
     free(data->views);
     free(data->points);
     free(data->colors);
+    free(data->files);
     *data = (dataset){0};
+}
+
+bool dataset_spared(const dataset *data, const char *path, fault *why) {
+    file_id id;
+    if (!path || !file_id_of(path, &id)) return true;
+    for (size_t i = 0; i < data->file_count; i++)
+        if (file_id_is(&id, &data->files[i]))
+            return fail(why, "%s: cannot write: is one of the files of the data", path);
+    return true;
 }
 
 void dataset_hold_out(dataset *data, size_t every) {
@@ -216,9 +225,28 @@ static bool take_over(reconstruction *source, dataset *out, fault *why) {
     return true;
 }
 
-// The folder of the pictures goes to `pictures`.
-static bool find_and_read(const char *folder, char pictures[PATH_ROOM], reconstruction *out, fault *why) {
-    char model[PATH_ROOM];
+static void note_file(dataset *out, const char *folder, const char *name) {
+    char path[PATH_ROOM];
+    fault ignored; // no file has a path that is too long
+    if (path_join(path, folder, name, &ignored) && file_id_of(path, &out->files[out->file_count]))
+        out->file_count++;
+}
+
+static bool note_files(dataset *out, const char *model, const char *pictures, fault *why) {
+    static const char *const names[] = {
+        "cameras.bin",  "images.bin",      "points3D.bin",          "cameras.txt",         "images.txt",
+        "points3D.txt", "transforms.json", "transforms_train.json", "transforms_test.json"};
+    const size_t name_count = sizeof names / sizeof *names;
+    out->files = calloc(name_count + out->view_count, sizeof *out->files);
+    if (!out->files) return fail(why, "no memory for %zu views", out->view_count);
+    for (size_t i = 0; i < name_count; i++) note_file(out, model, names[i]);
+    for (size_t i = 0; i < out->view_count; i++) note_file(out, pictures, out->views[i].name);
+    return true;
+}
+
+// The folders of the model, or of the transforms, and of the pictures go to `model` and `pictures`.
+static bool find_and_read(const char *folder, char model[PATH_ROOM], char pictures[PATH_ROOM],
+                          reconstruction *out, fault *why) {
     struct stat status;
     *out = (reconstruction){0};
     if (stat(folder, &status) != 0) return fail(why, "%s: cannot open: %s", folder, strerror(errno));
@@ -226,6 +254,7 @@ static bool find_and_read(const char *folder, char pictures[PATH_ROOM], reconstr
     if (colmap_find(folder, model))
         return path_join(pictures, folder, "images", why) && colmap_load(model, out, why);
     if (transforms_are_in(folder)) { // no longer than a path may be, or nothing was found in it
+        strcpy(model, folder);
         strcpy(pictures, folder);
         return transforms_load(folder, out, why);
     }
@@ -238,12 +267,12 @@ static bool find_and_read(const char *folder, char pictures[PATH_ROOM], reconstr
 
 bool dataset_load(const char *folder, const dataset_options *options, dataset *out, fault *why) {
     *out = (dataset){0};
-    char pictures[PATH_ROOM];
+    char model[PATH_ROOM], pictures[PATH_ROOM];
     reconstruction source;
     if (options->downscale < 1)
         return fail(why, "cannot divide the pictures' size by %d", options->downscale);
-    if (!find_and_read(folder, pictures, &source, why)) return false;
-    bool loaded = take_over(&source, out, why);
+    if (!find_and_read(folder, model, pictures, &source, why)) return false;
+    bool loaded = take_over(&source, out, why) && note_files(out, model, pictures, why);
     if (loaded) {
         loading work = {.folder = pictures,
                         .options = options,

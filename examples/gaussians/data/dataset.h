@@ -7,6 +7,7 @@
 #include "fault.h"
 #include "image.h"
 #include "gs.h"
+#include "path.h"
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -28,6 +29,8 @@ typedef struct dataset {
     float (*points)[3];  // world
     uint8_t (*colors)[3];
     bool cut_out; // every picture has an alpha channel: an object, with nothing around it
+    size_t file_count;
+    file_id *files; // that it consists of: the model's or transforms, and all pictures
 } dataset;
 
 typedef struct dataset_options {
@@ -54,6 +57,8 @@ bool dataset_no_picture(size_t index, const char *name, const void *context);
 // Marks every `every`th view as held out, from the first; none if 0. Does nothing if the data itself names
 // its held-out views.
 void dataset_hold_out(dataset *data, size_t every);
+// Fails if that path (NULL: none) leads to one of its files: asked before anything is written there.
+bool dataset_spared(const dataset *data, const char *path, fault *why);
 void dataset_free(dataset *data); // harmless twice
 
 #ifdef __cplusplus

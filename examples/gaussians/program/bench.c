@@ -94,6 +94,7 @@ int bench_command(int argc, char **argv) {
     bench_views views = {0};
     bool done = json_is_possible(options.json, &why) && read_scene_to_measure(options.scene, &scene, &why) &&
                 bench_views_open(&views, &options.views, &why) &&
+                dataset_spared(&views.data, options.json, &why) &&
                 run(&options, &settings, &scene, &views, &why);
     bench_views_close(&views);
     gaussians_free(&scene);

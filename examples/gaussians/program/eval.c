@@ -160,7 +160,8 @@ int eval_command(int argc, char **argv) {
     const dataset_options loading = {.downscale = (int)options.downscale,
                                      .background = {background[0], background[1], background[2]}};
     bool done = json_is_possible(options.json, &why) && read_scene_to_measure(options.scene, &scene, &why) &&
-                dataset_load(options.cameras, &loading, &data, &why);
+                dataset_load(options.cameras, &loading, &data, &why) &&
+                dataset_spared(&data, options.json, &why);
     if (done) {
         dataset_hold_out(&data, (size_t)options.holdout);
         done = evaluate(&options, background, &scene, &data, &why);

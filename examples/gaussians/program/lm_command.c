@@ -239,7 +239,9 @@ int finish_command(int argc, char **argv) {
                                      .background = {f.background[0], f.background[1], f.background[2]}};
     bool done = output_is_possible(options.output, &why) && json_is_possible(options.json, &why) &&
                 read_scene_to_measure(options.scene, &host, &why) &&
-                dataset_load(options.data, &loading, &data, &why);
+                dataset_load(options.data, &loading, &data, &why) &&
+                dataset_spared(&data, options.output, &why) && dataset_spared(&data, options.json, &why) &&
+                dataset_spared(&data, options.log, &why);
     if (done) {
         dataset_hold_out(&data, (size_t)options.holdout);
         done = run(&f, &host, &data, &why);

@@ -118,6 +118,18 @@ static bool remove_surplus(const char *folder, int64_t first, fault *why) {
     return true;
 }
 
+// No photograph is where a frame will be written or removed as surplus.
+static bool frames_spare(const render_options *options, const dataset *data, fault *why) {
+    char path[PATH_ROOM];
+    file_id ignored;
+    bool more = true;
+    for (int64_t i = 0; more; i++) {
+        if (!frame_path(path, options->output, i, why) || !dataset_spared(data, path, why)) return false;
+        more = i < options->frames || file_id_of(path, &ignored);
+    }
+    return true;
+}
+
 static bool render_frames(const render_options *options, const float background[3],
                           const gs_gaussians *gaussians, const camera_path *path, gs_camera camera,
                           fault *why) {
@@ -150,7 +162,9 @@ static bool fly(const render_options *options, const float background[3], const 
                 const dataset *data, fault *why) {
     camera_path path;
     const dataset_view *view = find_view(data, options->view, why);
-    if (!view || !open_path(options, data, &path, why) || !folder_make(options->output, why)) return false;
+    if (!view || !open_path(options, data, &path, why) || !frames_spare(options, data, why) ||
+        !folder_make(options->output, why))
+        return false;
     gs_gaussians gaussians = device_gaussians_allocate(scene->count, scene->sh_degree);
     device_gaussians_upload(&gaussians, scene);
     const bool done = render_frames(options, background, &gaussians, &path, view->camera, why);
@@ -260,6 +274,7 @@ int render_command(int argc, char **argv) {
     bool done = (options.path != NO_PATH || output_is_possible(options.output, &why)) &&
                 ply_read(options.scene, &scene, &why) &&
                 (!options.cameras || dataset_load(options.cameras, &loading, &data, &why)) &&
+                dataset_spared(&data, options.output, &why) &&
                 (options.path == NO_PATH ? render : fly)(&options, background, &scene, &data, &why);
     dataset_free(&data);
     gaussians_free(&scene);

@@ -379,6 +379,8 @@ static bool load_and_train(const train_options *options, const float background[
     bool done = output_is_possible(options->output, why) && output_is_possible(options->checkpoint, why) &&
                 (!options->report || report_is_possible(options->report, why)) &&
                 dataset_load(options->data, &loading, &data, why);
+    done = done && dataset_spared(&data, options->output, why) &&
+           dataset_spared(&data, options->checkpoint, why) && dataset_spared(&data, options->log, why);
     if (done) {
         dataset_hold_out(&data, (size_t)options->holdout);
         done = train_on(options, background, &data, asked, why);
