@@ -388,6 +388,19 @@ TEST(lm_squares, do_not_depend_on_the_reduction) {
             << gs_reduction_name(way.reduction);
 }
 
+TEST_P(lm, do_not_depend_on_the_pixels_of_a_thread) {
+    lm_frame frame(GetParam());
+    reference_gaussians direction = frame.random_direction(1);
+    const device_gaussians p(direction);
+    reference_gaussians_destroy(&direction);
+    frame.lists.pixels_per_thread = 1;
+    const std::vector<double> change = frame.forward(p, false);
+    for (const int pixels : {2, 4}) {
+        frame.lists.pixels_per_thread = pixels;
+        EXPECT_LE(relative_norm(frame.forward(p, false), change), 1e-5) << pixels;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(scenes, lm, testing::ValuesIn(comparison_scenes()));
 
 // Small enough for a dense J.

@@ -9,9 +9,35 @@
 #include "lm_tangent.cuh"
 #include "status.h"
 #include <distwar/reduce.cuh>
+#include <type_traits>
 
 namespace {
 
+// The middle of a patch, from its first pixel.
+constexpr float middle_x = 0.5f * (patch_width - 1);
+template <int Pixels>
+constexpr float middle_y = 0.5f * (row_step * Pixels - 1);
+
+// The tangent with log_alpha as coefficients of 1, u, v, u^2, u v, v^2, (u, v) being a pixel's offset from a
+// point that lies (dx, dy) from the splat's mean. Once for a splat and warp, and pixels below one another
+// share all that has u alone. The point is the middle of the patch: about the mean, a long thin splat would
+// have large terms that cancel.
+__device__ inline splat_tangent moved(const gs_splat &splat, splat_tangent tangent, float dx, float dy) {
+    const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
+    const float e0 = fmaf(w1, dy, w0 * dx), e1 = w2 * dy;
+    float(&k)[6] = tangent.log_alpha;
+    const float by_e0 = k[1] + 2 * k[3] * e0 + k[4] * e1, by_e1 = k[2] + k[4] * e0 + 2 * k[5] * e1;
+    k[0] = log_alpha_change(tangent, e0, e1);
+    k[1] = w0 * by_e0;
+    k[2] = w1 * by_e0 + w2 * by_e1;
+    const float w1_k3 = w1 * k[3], w2_k4 = w2 * k[4];
+    k[3] *= w0 * w0;
+    k[4] = w0 * (2 * w1_k3 + w2_k4);
+    k[5] = w1 * (w1_k3 + w2_k4) + k[5] * w2 * w2;
+    return tangent;
+}
+
+// Without branches for single pixels: a splat that does not count at one has alpha 0, which changes nothing.
 template <int Pixels>
 __global__ void __launch_bounds__(tile_threads<Pixels>)
     forward_kernel(const gs_splat *splats, const splat_tangent *tangents, gs_lists lists, int width,
@@ -24,8 +50,11 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
     const patch<Pixels> mine =
         patch_of_warp<Pixels>(tile_in_turn(lists, int(blockIdx.x)), lists.tiles_x, width, height);
     const int64_t begin = lists.tile_begin[mine.tile], plane = int64_t(width) * height;
+    const float u = float(lane % patch_width) - middle_x;
 
-    float transmittance[Pixels], log_change[Pixels]; // of the transmittance
+    // T' itself and not T'/T, which would take a division a splat: T (1 - alpha) changes by T' - (T alpha)',
+    // and (T alpha)' is what the splat's colour is weighted with as well.
+    float transmittance[Pixels], its_change[Pixels], v[Pixels];
     color3 color[Pixels];
     int consumed[Pixels], farthest = 0;
     DISTWAR_UNROLL
@@ -33,7 +62,8 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
         const int y = mine.y + row_step * p;
         const bool inside = mine.x < width && y < height;
         transmittance[p] = 1;
-        log_change[p] = 0;
+        its_change[p] = 0;
+        v[p] = float(lane / patch_width + row_step * p) - middle_y<Pixels>;
         color[p] = {0, 0, 0};
         consumed[p] = inside ? int(image.consumed[int64_t(y) * width + mine.x]) : 0;
         farthest = max(farthest, consumed[p]);
@@ -43,24 +73,42 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
         const int entry = first + lane;
         unsigned rest =
             fill_batch(splats, lists.splat_index + begin, entry, entry < farthest, mine.centres, batch);
-        if (rest >> lane & 1) tangent_batch[lane] = tangents[batch.index[lane]];
+        if (rest >> lane & 1) {
+            const gs_splat &splat = batch.splat[lane];
+            tangent_batch[lane] =
+                moved(splat, tangents[batch.index[lane]], mine.centres.left + middle_x - splat.mean[0],
+                      mine.centres.top + middle_y<Pixels> - splat.mean[1]);
+        }
         __syncwarp();
         for (; rest != 0; rest &= rest - 1) {
             const int j = __ffs(int(rest)) - 1;
             const gs_splat splat = batch.splat[j];
             const splat_tangent tangent = tangent_batch[j];
-            DISTWAR_UNROLL
-            for (int p = 0; p < Pixels; p++) {
-                coverage c;
-                if (first + j >= consumed[p] || !covers(splat, mine.x, mine.y + row_step * p, &c)) continue;
-                const float by_alpha = c.cut ? 0 : log_alpha_change(tangent, c.e0, c.e1);
-                const float share = transmittance[p] * c.alpha, by_share = share * (by_alpha + log_change[p]);
-                color[p].r += share * tangent.color[0] + by_share * splat.color[0];
-                color[p].g += share * tangent.color[1] + by_share * splat.color[1];
-                color[p].b += share * tangent.color[2] + by_share * splat.color[2];
-                log_change[p] -= __fdividef(c.alpha, 1 - c.alpha) * by_alpha;
-                transmittance[p] *= 1 - c.alpha;
-            }
+            const float *k = tangent.log_alpha;
+            const float of_u = fmaf(u, fmaf(u, k[3], k[1]), k[0]), of_u_by_v = fmaf(u, k[4], k[2]);
+            const auto add_pixels = [&](auto may_cut) {
+                DISTWAR_UNROLL
+                for (int p = 0; p < Pixels; p++) {
+                    coverage c;
+                    const bool counts =
+                        covers<decltype(may_cut)::value>(splat, mine.x, mine.y + row_step * p, &c) &
+                        (first + j < consumed[p]);
+                    const float alpha = counts ? c.alpha : 0;
+                    const float by_alpha = c.cut ? 0 : fmaf(v[p], fmaf(v[p], k[5], of_u_by_v), of_u);
+                    const float share = transmittance[p] * alpha;
+                    const float its = fmaf(alpha, its_change[p], share * by_alpha); // (T alpha)'
+                    color[p].r = fmaf(share, tangent.color[0], fmaf(its, splat.color[0], color[p].r));
+                    color[p].g = fmaf(share, tangent.color[1], fmaf(its, splat.color[1], color[p].g));
+                    color[p].b = fmaf(share, tangent.color[2], fmaf(its, splat.color[2], color[p].b));
+                    its_change[p] -= its;
+                    transmittance[p] = fmaf(-alpha, transmittance[p], transmittance[p]);
+                }
+            };
+            // As in the backward blend: most splats are cut nowhere.
+            if (Pixels > 1 && splat.log2_opacity < never_cut)
+                add_pixels(std::false_type{});
+            else
+                add_pixels(std::true_type{});
         }
     }
     DISTWAR_UNROLL
@@ -68,10 +116,9 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
         const int y = mine.y + row_step * p;
         if (mine.x >= width || y >= height) continue;
         const int64_t i = int64_t(y) * width + mine.x;
-        const float through = transmittance[p] * log_change[p];
-        const float value[3] = {fmaf(through, background.r, color[p].r),
-                                fmaf(through, background.g, color[p].g),
-                                fmaf(through, background.b, color[p].b)};
+        const float value[3] = {fmaf(its_change[p], background.r, color[p].r),
+                                fmaf(its_change[p], background.g, color[p].g),
+                                fmaf(its_change[p], background.b, color[p].b)};
         for (int c = 0; c < 3; c++)
             change[i + c * plane] = weight ? weight[i + c * plane] * value[c] : value[c];
     }
