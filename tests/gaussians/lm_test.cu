@@ -381,11 +381,14 @@ TEST_P(lm, the_cached_form_agrees_with_the_free_one) {
 }
 
 TEST(lm_squares, do_not_depend_on_the_reduction) {
-    const lm_frame frame(comparison_scenes()[1]);
+    lm_frame frame(comparison_scenes()[1]);
     const std::vector<double> atomic = frame.take_squares(GS_ATOMIC);
-    for (const auto &way : ways)
-        EXPECT_LE(relative_norm(frame.take_squares(way.reduction, way.threshold), atomic), 1e-5)
-            << gs_reduction_name(way.reduction);
+    for (const int pixels : {1, 2, 4}) {
+        frame.lists.pixels_per_thread = pixels;
+        for (const auto &way : ways)
+            EXPECT_LE(relative_norm(frame.take_squares(way.reduction, way.threshold), atomic), 1e-5)
+                << gs_reduction_name(way.reduction) << ' ' << pixels;
+    }
 }
 
 TEST_P(lm, do_not_depend_on_the_pixels_of_a_thread) {
@@ -394,10 +397,11 @@ TEST_P(lm, do_not_depend_on_the_pixels_of_a_thread) {
     const device_gaussians p(direction);
     reference_gaussians_destroy(&direction);
     frame.lists.pixels_per_thread = 1;
-    const std::vector<double> change = frame.forward(p, false);
+    const std::vector<double> change = frame.forward(p, false), squares = frame.take_squares(GS_TREE);
     for (const int pixels : {2, 4}) {
         frame.lists.pixels_per_thread = pixels;
         EXPECT_LE(relative_norm(frame.forward(p, false), change), 1e-5) << pixels;
+        EXPECT_LE(relative_norm(frame.take_squares(GS_TREE), squares), 1e-5) << pixels;
     }
 }
 

@@ -155,21 +155,34 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
             const gs_splat splat = batch.splat[j];
             float value[GS_LM_SQUARES] = {};
             bool active = false;
-            DISTWAR_UNROLL
-            for (int p = 0; p < Pixels; p++) {
-                coverage c;
-                if (top - 1 - j >= consumed[p] || !covers(splat, mine.x, mine.y + row_step * p, &c)) continue;
-                active = true;
-                transmittance[p] = __fdividef(transmittance[p], 1 - c.alpha);
-                const float share = transmittance[p] * c.alpha;
-                float by_log_alpha[3];
-                for (int k = 0; k < 3; k++) {
-                    const float difference = splat.color[k] - behind[p][k];
-                    by_log_alpha[k] = c.cut ? 0 : share * difference;
-                    behind[p][k] = fmaf(c.alpha, difference, behind[p][k]);
+            const auto add_pixels = [&](auto may_cut) {
+                coverage c[Pixels]; // all of them first: their latencies overlap
+                DISTWAR_UNROLL
+                for (int p = 0; p < Pixels; p++) {
+                    const bool counts =
+                        covers<decltype(may_cut)::value>(splat, mine.x, mine.y + row_step * p, &c[p]) &
+                        (top - 1 - j < consumed[p]);
+                    active |= counts;
+                    if (!counts) c[p].alpha = 0;
                 }
-                add_squares(of_value[p], share, by_log_alpha, c.e0, c.e1, value);
-            }
+                DISTWAR_UNROLL
+                for (int p = 0; p < Pixels; p++) {
+                    const float alpha = c[p].alpha;
+                    if (!(alpha > 0)) continue; // 31 sums are worth a branch
+                    transmittance[p] = __fdividef(transmittance[p], 1 - alpha);
+                    float difference[3];
+                    for (int k = 0; k < 3; k++) {
+                        const float seen = splat.color[k] - behind[p][k];
+                        behind[p][k] = fmaf(alpha, seen, behind[p][k]);
+                        difference[k] = c[p].cut ? 0 : seen;
+                    }
+                    add_squares(of_value[p], transmittance[p] * alpha, difference, c[p].e0, c[p].e1, value);
+                }
+            };
+            if (Pixels == 4 && splat.log2_opacity < never_cut) // as in the backward blend
+                add_pixels(std::false_type{});
+            else
+                add_pixels(std::true_type{});
             distwar::reduce<Strategy>(distwar::all_lanes, active, distwar::uniform_key{batch.index[j]}, value,
                                       distwar::record<float>{squares, GS_LM_SQUARES_STRIDE},
                                       balance_threshold);
@@ -215,15 +228,22 @@ gs_status gs_lm_squares(const gs_splat *splats, int64_t count, const gs_lists *l
         GS_CUDA(cudaMemsetAsync(squares, 0, size_t(count) * GS_LM_SQUARES_STRIDE * sizeof(float), stream));
     if (lists->pairs == 0) return GS_OK;
     using distwar::strategy;
-    void (*const by_reduction[])(const gs_splat *, gs_lists, int, int, color3, gs_image, const float *, int,
-                                 float *) = {
-        squares_kernel<strategy::atomic, 1>, squares_kernel<strategy::serial, 1>,
-        squares_kernel<strategy::bfly, 1>, squares_kernel<strategy::tree, 1>};
+    using kernel =
+        void (*)(const gs_splat *, gs_lists, int, int, color3, gs_image, const float *, int, float *);
+    static const kernel kernels[][3] = {
+        {squares_kernel<strategy::atomic, 1>, squares_kernel<strategy::atomic, 2>,
+         squares_kernel<strategy::atomic, 4>},
+        {squares_kernel<strategy::serial, 1>, squares_kernel<strategy::serial, 2>,
+         squares_kernel<strategy::serial, 4>},
+        {squares_kernel<strategy::bfly, 1>, squares_kernel<strategy::bfly, 2>,
+         squares_kernel<strategy::bfly, 4>},
+        {squares_kernel<strategy::tree, 1>, squares_kernel<strategy::tree, 2>,
+         squares_kernel<strategy::tree, 4>}};
     static_assert(GS_ATOMIC == 0 && GS_SERIAL == 1 && GS_BFLY == 2 && GS_TREE == 3, "the order above");
     GS_REQUIRE(reduction >= 0 && reduction <= GS_TREE, "reduction must be atomic, serial, bfly or tree");
-    GS_CUDA(launch(stream, unsigned(lists->tiles_x * lists->tiles_y), unsigned(tile_threads<1>),
-                   by_reduction[reduction], splats, *lists, width, height,
-                   color3{background[0], background[1], background[2]}, *image, weight, balance_threshold,
-                   squares));
+    GS_CUDA(launch(
+        stream, unsigned(lists->tiles_x * lists->tiles_y), unsigned(tile_pixels / lists->pixels_per_thread),
+        kernels[reduction][lists->pixels_per_thread / 2], splats, *lists, width, height,
+        color3{background[0], background[1], background[2]}, *image, weight, balance_threshold, squares));
     return GS_OK;
 }

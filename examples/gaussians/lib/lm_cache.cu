@@ -194,9 +194,11 @@ __global__ void __launch_bounds__(cache_block)
             const offset e = offset_at(splat, pixel);
             const int64_t at = pixel_index(pixel, width);
             const float of_value[3] = {weight[at], weight[at + plane], weight[at + 2 * plane]};
-            const float by_log_alpha[3] = {cache.by_log_alpha[i], cache.by_log_alpha[i + cache.pairs],
-                                           cache.by_log_alpha[i + 2 * cache.pairs]};
-            add_squares(of_value, cache.share[i], by_log_alpha, e.e0, e.e1, value);
+            const float share = cache.share[i], over_share = 1 / share; // T and alpha are never 0
+            const float difference[3] = {over_share * cache.by_log_alpha[i],
+                                         over_share * cache.by_log_alpha[i + cache.pairs],
+                                         over_share * cache.by_log_alpha[i + 2 * cache.pairs]};
+            add_squares(of_value, share, difference, e.e0, e.e1, value);
         }
         distwar::reduce<Strategy>(distwar::all_lanes, mine < end, distwar::uniform_key{splat_index}, value,
                                   distwar::record<float>{squares, GS_LM_SQUARES_STRIDE}, balance_threshold);

@@ -8,22 +8,24 @@
 #include <distwar/reduce.cuh>
 
 // One pixel's part. weight: of its three values; share = T alpha, the derivative by the splat's own colour;
-// by_log_alpha: that by log alpha, of which 1, e0, .. e1^2 times are those by the six moments.
+// difference: the splat's colour less that behind it, 0 where alpha was cut. share difference is the
+// derivative by log alpha, of which 1, e0, .. e1^2 times are those by the six moments.
 //   sums[0..2]          weight share^2, a channel
-//   sums[3]             H = weight by_log_alpha^2, over the channels
+//   sums[3]             H = weight (share difference)^2, over the channels
 //   sums[4..6]          H e0^2, e0 e1, e1^2
 //   sums[7..10]         H e0^3, e0^2 e1, e0 e1^2, e1^3
 //   sums[11..15]        H e0^4, e0^3 e1, e0^2 e1^2, e0 e1^3, e1^4
-//   sums[16 + 5 c ..]   weight share by_log_alpha times e0, e1, e0^2, e0 e1, e1^2, of channel c
-__device__ __forceinline__ void add_squares(const float weight[3], float share, const float by_log_alpha[3],
+//   sums[16 + 5 c ..]   weight share^2 difference times e0, e1, e0^2, e0 e1, e1^2, of channel c
+// All have weight share^2, so that is what the difference multiplies.
+__device__ __forceinline__ void add_squares(const float weight[3], float share, const float difference[3],
                                             float e0, float e1, float (&sums)[GS_LM_SQUARES]) {
-    const float e00 = e0 * e0, e01 = e0 * e1, e11 = e1 * e1;
+    const float e00 = e0 * e0, e01 = e0 * e1, e11 = e1 * e1, share2 = share * share;
     float h = 0;
     DISTWAR_UNROLL
     for (int c = 0; c < 3; c++) {
-        sums[c] = fmaf(weight[c] * share, share, sums[c]);
-        h = fmaf(weight[c] * by_log_alpha[c], by_log_alpha[c], h);
-        const float cross = weight[c] * share * by_log_alpha[c];
+        const float own = weight[c] * share2, cross = own * difference[c];
+        sums[c] += own;
+        h = fmaf(cross, difference[c], h);
         sums[16 + 5 * c] = fmaf(cross, e0, sums[16 + 5 * c]);
         sums[17 + 5 * c] = fmaf(cross, e1, sums[17 + 5 * c]);
         sums[18 + 5 * c] = fmaf(cross, e00, sums[18 + 5 * c]);
