@@ -309,6 +309,33 @@ TEST(lm_finish, the_cached_form_takes_the_same_step) {
     EXPECT_NEAR(free.steps[0].after, cached.steps[0].after, 1e-4 * free.steps[0].after);
 }
 
+// The preconditioner changes how soon conjugate gradients converge, not where to.
+TEST(lm_finish, either_preconditioner_leads_to_the_same_step) {
+    std::vector<float> moved[2], before;
+    for (const bool diagonal_only : {false, true}) {
+        problem p;
+        lm_settings settings = settings_with(1, LM_FREE);
+        settings.diagonal_only = diagonal_only;
+        settings.pcg_iterations = 60;
+        settings.damping = 3;
+        const std::vector<char> start = p.bytes();
+        ASSERT_TRUE(p.finish(settings)) << p.why.text;
+        ASSERT_TRUE(p.steps[0].kept);
+        const std::vector<char> end = p.bytes();
+        before.resize(start.size() / sizeof(float));
+        moved[diagonal_only].resize(before.size());
+        std::memcpy(before.data(), start.data(), start.size());
+        std::memcpy(moved[diagonal_only].data(), end.data(), end.size());
+    }
+    double apart = 0, far = 0;
+    for (size_t k = 0; k < before.size(); k++) {
+        apart += std::pow(double(moved[0][k]) - moved[1][k], 2);
+        far += std::pow(double(moved[1][k]) - before[k], 2);
+    }
+    EXPECT_GT(far, 0);
+    EXPECT_LE(std::sqrt(apart / far), 1e-2);
+}
+
 TEST(lm_finish, subsets_are_combined) {
     for (const bool strided : {false, true}) {
         problem p;

@@ -446,6 +446,162 @@ TEST(lm_dense, diagonal_is_that_of_explicit_columns) {
     }
 }
 
+// The lower triangle of rows first .. first + size - 1 of J^T J, the columns `stride` apart.
+std::vector<double> triangle(const dense &of, int64_t first, int size, int stride = 1) {
+    std::vector<double> out;
+    const auto column = [&](int k) { return of.jacobian.begin() + (first + k * stride) * of.rows; };
+    for (int row = 0; row < size; row++)
+        for (int k = 0; k <= row; k++)
+            out.push_back(std::inner_product(column(row), column(row) + of.rows, column(k), 0.0));
+    return out;
+}
+
+// The blocks of a frame's Gaussians, from `squares`.
+struct block_memory {
+    explicit block_memory(const lm_frame &frame) : memory(std::vector<float>(values_of(frame))) {
+        EXPECT_GS_OK(gs_lm_add_blocks(frame.gaussians.get(), frame.choice.sh_degree_used, &frame.camera,
+                                      frame.splats.data(), frame.squares.data(), memory.data(), NULL));
+    }
+    static size_t values_of(const lm_frame &frame) {
+        size_t bytes = 0;
+        EXPECT_GS_OK(gs_lm_blocks_bytes(frame.choice.count, frame.choice.sh_degree, &bytes));
+        return bytes / sizeof(float);
+    }
+    // Of Gaussian i, `size` entries from `first` on.
+    std::vector<double> read(const lm_frame &frame, int64_t i, int first, int size) const {
+        const std::vector<float> all = memory.read();
+        std::vector<double> out;
+        for (int k = first; k < first + size; k++) out.push_back(all[size_t(k * frame.choice.count + i)]);
+        return out;
+    }
+    device_vector<float> memory;
+};
+
+enum { SHAPE_ENTRIES = 55, OPACITY_ENTRY = 55, SH_ENTRIES = 56 };
+
+TEST(lm_dense, blocks_are_those_of_the_normal_equations) {
+    for (const int degree : {0, 1, 2, 3}) {
+        const lm_frame frame({5, 24, degree, degree, 23, 17});
+        const dense explicitly(frame);
+        frame.take_squares(GS_TREE);
+        const block_memory blocks(frame);
+        const reference_gaussians &g = frame.scene.gaussians;
+        const int bases = (degree + 1) * (degree + 1);
+        std::vector<double> shape, shape_wanted, opacity, opacity_wanted, sh, sh_wanted;
+        const auto append = [](std::vector<double> &to, const std::vector<double> &from) {
+            to.insert(to.end(), from.begin(), from.end());
+        };
+        for (int64_t i = 0; i < frame.choice.count; i++) {
+            // Mean, log_scale and quaternion lie in three arrays: gathered into neighbouring columns.
+            dense gathered = explicitly;
+            gathered.jacobian.clear();
+            for (const auto &[array, size] :
+                 {std::pair(g.mean, 3), std::pair(g.log_scale, 3), std::pair(g.quaternion, 4)})
+                for (int k = 0; k < size; k++) {
+                    const auto from =
+                        explicitly.jacobian.begin() + (array - g.mean + size * i + k) * explicitly.rows;
+                    gathered.jacobian.insert(gathered.jacobian.end(), from, from + explicitly.rows);
+                }
+            append(shape, blocks.read(frame, i, 0, SHAPE_ENTRIES));
+            append(shape_wanted, triangle(gathered, 0, 10));
+            append(opacity, blocks.read(frame, i, OPACITY_ENTRY, 1));
+            append(opacity_wanted, triangle(explicitly, g.opacity_logit - g.mean + i, 1));
+            append(sh, blocks.read(frame, i, SH_ENTRIES, bases * (bases + 1) / 2));
+            std::vector<double> mean(size_t(bases * (bases + 1) / 2));
+            for (int c = 0; c < 3; c++) {
+                const std::vector<double> of_channel =
+                    triangle(explicitly, g.sh - g.mean + 3 * bases * i + c, bases, 3);
+                for (size_t k = 0; k < mean.size(); k++) mean[k] += of_channel[k] / 3;
+            }
+            append(sh_wanted, mean);
+        }
+        EXPECT_LE(relative_norm(shape, shape_wanted), 1e-4) << "degree " << degree;
+        EXPECT_LE(relative_norm(opacity, opacity_wanted), 1e-4) << "degree " << degree;
+        EXPECT_LE(relative_norm(sh, sh_wanted), 1e-4) << "degree " << degree;
+    }
+}
+
+// Against the blocks in double, multiplied back.
+TEST(lm_dense, blocks_precondition_by_their_inverse) {
+    const float lambda = 0.1f;
+    for (const int degree : {0, 1, 2, 3}) {
+        const lm_frame frame({5, 24, degree, degree, 23, 17});
+        frame.take_squares(GS_TREE);
+        const block_memory blocks(frame);
+        std::vector<double> wanted_shape, got_shape, wanted_sh, got_sh;
+        std::vector<std::vector<double>> shape, sh, opacity;
+        const int bases = (degree + 1) * (degree + 1);
+        for (int64_t i = 0; i < frame.choice.count; i++) {
+            shape.push_back(blocks.read(frame, i, 0, SHAPE_ENTRIES));
+            opacity.push_back(blocks.read(frame, i, OPACITY_ENTRY, 1));
+            sh.push_back(blocks.read(frame, i, SH_ENTRIES, bases * (bases + 1) / 2));
+        }
+        reference_gaussians d = reference_gaussians_create(frame.choice.count, degree);
+        reference_gaussians r = reference_gaussians_create(frame.choice.count, degree);
+        const std::vector<double> diagonal = frame.diagonal();
+        std::copy(diagonal.begin(), diagonal.end(), d.mean);
+        // In the units of the diagonal, and nothing where nobody sees anything.
+        const std::vector<double> random = random_weights(diagonal.size(), 9);
+        for (size_t k = 0; k < diagonal.size(); k++) r.mean[k] = float(random[k] * std::sqrt(diagonal[k]));
+        const device_gaussians on_diagonal(d), residual(r), z(frame.choice.count, degree);
+        const device_vector<double> sum(std::vector<double>{1});
+        ASSERT_GS_OK(gs_lm_factor_blocks(on_diagonal.get(), lambda, blocks.memory.data(), NULL));
+        ASSERT_GS_OK(gs_lm_precondition(blocks.memory.data(), on_diagonal.get(), residual.get(), z.get(),
+                                        sum.data(), NULL));
+        reference_gaussians x = z.read();
+        const auto multiplied = [&](const std::vector<double> &a, const std::vector<double> &damping,
+                                    const std::vector<double> &by) {
+            std::vector<double> out(by.size());
+            for (size_t row = 0; row < by.size(); row++)
+                for (size_t k = 0; k < by.size(); k++) {
+                    const size_t high = std::max(row, k), low = std::min(row, k);
+                    out[row] +=
+                        (a[high * (high + 1) / 2 + low] + (row == k ? lambda * damping[k] : 0)) * by[k];
+                }
+            return out;
+        };
+        double expected_sum = 1;
+        for (size_t k = 0; k < diagonal.size(); k++) expected_sum += x.mean[k] * r.mean[k];
+        EXPECT_NEAR(sum.read()[0], expected_sum, 1e-5 * expected_sum);
+        for (int64_t i = 0; i < frame.choice.count; i++) {
+            const auto of_shape = [&](const reference_gaussians &v) {
+                std::vector<double> out(v.mean + 3 * i, v.mean + 3 * i + 3);
+                out.insert(out.end(), v.log_scale + 3 * i, v.log_scale + 3 * i + 3);
+                out.insert(out.end(), v.quaternion + 4 * i, v.quaternion + 4 * i + 4);
+                return out;
+            };
+            const std::vector<double> damping = of_shape(d), right = of_shape(r);
+            const std::vector<double> left = multiplied(shape[size_t(i)], damping, of_shape(x));
+            for (size_t k = 0; k < left.size(); k++) {
+                if (damping[k] <= 0) continue;
+                got_shape.push_back(left[k] / std::sqrt(damping[k]));
+                wanted_shape.push_back(right[k] / std::sqrt(damping[k]));
+            }
+            const double of_opacity = opacity[size_t(i)][0] + lambda * d.opacity_logit[i];
+            EXPECT_NEAR(x.opacity_logit[i] * of_opacity, r.opacity_logit[i],
+                        1e-5 * std::fabs(r.opacity_logit[i]));
+            std::vector<double> mean(static_cast<size_t>(bases));
+            for (int k = 0; k < 3 * bases; k++) mean[size_t(k / 3)] += d.sh[3 * bases * i + k] / 3;
+            for (int c = 0; c < 3; c++) {
+                std::vector<double> of_channel, wanted;
+                for (int k = 0; k < bases; k++) {
+                    of_channel.push_back(x.sh[3 * (bases * i + k) + c]);
+                    wanted.push_back(r.sh[3 * (bases * i + k) + c]);
+                }
+                const std::vector<double> back = multiplied(sh[size_t(i)], mean, of_channel);
+                for (int k = 0; k < bases && mean[0] > 0; k++) {
+                    const double unit = std::sqrt(mean[size_t(k)]);
+                    got_sh.push_back(back[size_t(k)] * d.sh[3 * bases * i + c] / mean[0] / unit);
+                    wanted_sh.push_back(d.sh[3 * bases * i + c] > 0 ? wanted[size_t(k)] / unit : 0);
+                }
+            }
+        }
+        EXPECT_LE(relative_norm(got_shape, wanted_shape), 1e-3) << "degree " << degree;
+        EXPECT_LE(relative_norm(got_sh, wanted_sh), 1e-3) << "degree " << degree;
+        for (reference_gaussians *all : {&d, &r, &x}) reference_gaussians_destroy(all);
+    }
+}
+
 TEST(lm_dense, conjugate_gradients_find_the_solution_of_the_normal_equations) {
     const lm_frame frame(tiny);
     dense explicitly(frame);
@@ -475,8 +631,10 @@ TEST(lm_dense, conjugate_gradients_find_the_solution_of_the_normal_equations) {
     const device_vector<float> b(floats(right, -1)), d(floats(diagonal)), x(b.read().size()),
         residual(b.read().size()), direction(b.read().size());
     const device_vector<double> scalars(size_t(2 * iterations + 1));
-    ASSERT_GS_OK(gs_lm_pcg_start(b.data(), d.data(), values, iterations, x.data(), residual.data(),
-                                 direction.data(), scalars.data(), NULL));
+    ASSERT_GS_OK(
+        gs_lm_pcg_start(b.data(), values, iterations, x.data(), residual.data(), scalars.data(), NULL));
+    ASSERT_GS_OK(gs_lm_precondition_diagonal(d.data(), residual.data(), values, direction.data(),
+                                             scalars.data(), NULL));
     for (int k = 0; k < iterations; k++) {
         reference_gaussians p = reference_gaussians_create(frame.choice.count, frame.choice.sh_degree);
         const std::vector<float> now = direction.read();
@@ -486,6 +644,9 @@ TEST(lm_dense, conjugate_gradients_find_the_solution_of_the_normal_equations) {
         const device_vector<float> product(floats(frame.backward(frame.change.data())));
         ASSERT_GS_OK(gs_lm_pcg_step(d.data(), lambda, values, k, product.data(), x.data(), residual.data(),
                                     direction.data(), scalars.data(), NULL));
+        ASSERT_GS_OK(gs_lm_precondition_diagonal(d.data(), residual.data(), values, product.data(),
+                                                 scalars.data() + 2 * k + 2, NULL));
+        ASSERT_GS_OK(gs_lm_pcg_turn(product.data(), values, k, direction.data(), scalars.data(), NULL));
     }
     // In the norm in which the preconditioner sees them: parameters have units of their own.
     std::vector<double> got = doubles(x.read());
@@ -518,8 +679,10 @@ TEST(lm_solver, converges_on_a_small_system_and_then_rests) {
     const device_vector<float> right_device(b), diagonal(d), x(size_t{n}), residual(size_t{n}),
         direction(size_t{n});
     const device_vector<double> scalars(size_t(2 * iterations + 1));
-    ASSERT_GS_OK(gs_lm_pcg_start(right_device.data(), diagonal.data(), n, iterations, x.data(),
-                                 residual.data(), direction.data(), scalars.data(), NULL));
+    ASSERT_GS_OK(
+        gs_lm_pcg_start(right_device.data(), n, iterations, x.data(), residual.data(), scalars.data(), NULL));
+    ASSERT_GS_OK(gs_lm_precondition_diagonal(diagonal.data(), residual.data(), n, direction.data(),
+                                             scalars.data(), NULL));
     for (int k = 0; k < iterations; k++) {
         const std::vector<float> p = direction.read();
         std::vector<float> product(n);
@@ -528,6 +691,9 @@ TEST(lm_solver, converges_on_a_small_system_and_then_rests) {
         const device_vector<float> q(product);
         ASSERT_GS_OK(gs_lm_pcg_step(diagonal.data(), lambda, n, k, q.data(), x.data(), residual.data(),
                                     direction.data(), scalars.data(), NULL));
+        ASSERT_GS_OK(gs_lm_precondition_diagonal(diagonal.data(), residual.data(), n, q.data(),
+                                                 scalars.data() + 2 * k + 2, NULL));
+        ASSERT_GS_OK(gs_lm_pcg_turn(q.data(), n, k, direction.data(), scalars.data(), NULL));
     }
     const std::vector<float> solution = x.read();
     EXPECT_EQ(solution[2], 0);

@@ -167,13 +167,41 @@ gs_status gs_lm_cached_squares(const gs_splat *splats, int64_t count, const gs_l
 // Vectors are `values` floats in any order, the same in all; several arrays that lie in one allocation, and
 // zeros between them, will do. scalars: 2 iterations + 1 doubles on the device. Nothing waits.
 
-// For (A + lambda diag(A)) x = right, diagonal = diag(A) >= 0: x = 0, residual = right, and the first
-// direction. Where the diagonal is 0 the direction is 0, and so is x forever.
-gs_status gs_lm_pcg_start(const float *right, const float *diagonal, int64_t values, int iterations, float *x,
-                          float *residual, float *direction, double *scalars, gs_stream stream);
-// Iteration 0 <= iteration < iterations, product = A direction, which is overwritten.
+// For (A + lambda diagonal) x = right: x = 0, residual = right (may be the same array), scalars = 0. Then
+//   z = P residual into `direction`, and residual^T z added to scalars[0]
+// and for every iteration from 0 on
+//   gs_lm_pcg_step    x and residual after a step along the direction, of which product = A direction
+//   z = P residual, and residual^T z added to scalars[2 iteration + 2]
+//   gs_lm_pcg_turn    the next direction
+// with any P that is symmetric, positive, and the same throughout: gs_lm_precondition or
+// gs_lm_precondition_diagonal.
+gs_status gs_lm_pcg_start(const float *right, int64_t values, int iterations, float *x, float *residual,
+                          double *scalars, gs_stream stream);
+// product is overwritten.
 gs_status gs_lm_pcg_step(const float *diagonal, float lambda, int64_t values, int iteration, float *product,
-                         float *x, float *residual, float *direction, double *scalars, gs_stream stream);
+                         float *x, float *residual, const float *direction, double *scalars,
+                         gs_stream stream);
+gs_status gs_lm_pcg_turn(const float *z, int64_t values, int iteration, float *direction,
+                         const double *scalars, gs_stream stream);
+// z = residual / diagonal, 0 where the diagonal is; *sum += residual^T z.
+gs_status gs_lm_precondition_diagonal(const float *diagonal, const float *residual, int64_t values, float *z,
+                                      double *sum, gs_stream stream);
+
+// Of every Gaussian the blocks of A on the diagonal: of mean, log_scale and quaternion with each other, of
+// opacity with itself, and of the spherical harmonics of one channel with each other, the mean over channels.
+// Preconditions far better than diag(A): from narrow views sixteen harmonics look alike, and so do shape and
+// place of a thin splat. Bytes for `count` Gaussians: 768 each with degree 3.
+gs_status gs_lm_blocks_bytes(int64_t count, int sh_degree, size_t *bytes);
+// Adds this camera's part, from its squares as gs_lm_add_diagonal has them.
+gs_status gs_lm_add_blocks(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                           const gs_splat *splats, const float *squares, float *blocks, gs_stream stream);
+// From blocks of A to factors of those of A + lambda diagonal, in place. What depends on other rows of its
+// block to within 1e-5 of its square is given up: 0 in z.
+gs_status gs_lm_factor_blocks(const gs_gaussians *diagonal, float lambda, float *blocks, gs_stream stream);
+// z = the inverse of the factored blocks times the residual, a channel's harmonics in proportion to its
+// constant's part of the diagonal; *sum += residual^T z.
+gs_status gs_lm_precondition(const float *blocks, const gs_gaussians *diagonal, const gs_gaussians *residual,
+                             const gs_gaussians *z, double *sum, gs_stream stream);
 
 // *sum += the sum of weight a b; weight NULL: of a b. sum: on the device. With a picture's weight and its
 // change along a step, or with the gradient and a step, what the model of the objective says of that step.

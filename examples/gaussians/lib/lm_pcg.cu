@@ -18,10 +18,6 @@ __device__ int64_t stride_of_grid() {
     return int64_t(gridDim.x) * vector_block;
 }
 
-__device__ float preconditioned(float residual, float diagonal) {
-    return diagonal > 0 ? residual / diagonal : 0;
-}
-
 // By all threads of the block.
 __device__ void add_of_block(double part, double *sum) {
     __shared__ distwar::block_sum_memory<1, vector_block, double> memory;
@@ -32,17 +28,14 @@ __device__ void add_of_block(double part, double *sum) {
 }
 
 __global__ void __launch_bounds__(vector_block)
-    start_kernel(const float *right, const float *diagonal, int64_t values, float *x, float *residual,
-                 float *direction, double *scalars) {
-    double sum = 0;
+    precondition_kernel(const float *diagonal, const float *residual, int64_t values, float *z, double *sum) {
+    double part = 0;
     for (int64_t i = first_value(); i < values; i += stride_of_grid()) {
-        const float r = right[i], z = preconditioned(r, diagonal[i]);
-        x[i] = 0;
-        residual[i] = r;
-        direction[i] = z;
-        sum += double(r) * z;
+        const float r = residual[i], by = diagonal[i] > 0 ? r / diagonal[i] : 0;
+        z[i] = by;
+        part += double(r) * by;
     }
-    add_of_block(sum, scalars);
+    add_of_block(part, sum);
 }
 
 __global__ void __launch_bounds__(vector_block)
@@ -62,25 +55,20 @@ __device__ double ratio(double a, double b) {
 }
 
 __global__ void __launch_bounds__(vector_block)
-    update_kernel(const float *diagonal, int64_t values, const float *product, float *x, float *residual,
-                  const float *direction, double *scalars) {
+    update_kernel(int64_t values, const float *product, float *x, float *residual, const float *direction,
+                  const double *scalars) {
     const float alpha = float(ratio(scalars[0], scalars[1]));
-    double sum = 0;
     for (int64_t i = first_value(); i < values; i += stride_of_grid()) {
         x[i] = fmaf(alpha, direction[i], x[i]);
-        const float r = fmaf(-alpha, product[i], residual[i]);
-        residual[i] = r;
-        sum += double(r) * preconditioned(r, diagonal[i]);
+        residual[i] = fmaf(-alpha, product[i], residual[i]);
     }
-    add_of_block(sum, scalars + 2);
 }
 
 __global__ void __launch_bounds__(vector_block)
-    direction_kernel(const float *diagonal, int64_t values, const float *residual, float *direction,
-                     const double *scalars) {
+    direction_kernel(const float *z, int64_t values, float *direction, const double *scalars) {
     const float beta = float(ratio(scalars[2], scalars[0]));
     for (int64_t i = first_value(); i < values; i += stride_of_grid())
-        direction[i] = fmaf(beta, direction[i], preconditioned(residual[i], diagonal[i]));
+        direction[i] = fmaf(beta, direction[i], z[i]);
 }
 
 // weight may be NULL.
@@ -118,18 +106,29 @@ unsigned grid_for(int64_t values) {
 
 } // namespace
 
-gs_status gs_lm_pcg_start(const float *right, const float *diagonal, int64_t values, int iterations, float *x,
-                          float *residual, float *direction, double *scalars, gs_stream stream) {
+gs_status gs_lm_pcg_start(const float *right, int64_t values, int iterations, float *x, float *residual,
+                          double *scalars, gs_stream stream) {
     GS_REQUIRE(values >= 0 && iterations >= 0, "values and iterations must not be negative");
-    GS_REQUIRE(right && diagonal && x && residual && direction && scalars, "an argument is NULL");
+    GS_REQUIRE(right && x && residual && scalars, "an argument is NULL");
     GS_CUDA(cudaMemsetAsync(scalars, 0, (2 * size_t(iterations) + 1) * sizeof *scalars, stream));
-    GS_CUDA(launch(stream, grid_for(values), vector_block, start_kernel, right, diagonal, values, x, residual,
-                   direction, scalars));
+    GS_CUDA(cudaMemsetAsync(x, 0, size_t(values) * sizeof *x, stream));
+    if (residual != right)
+        GS_CUDA(cudaMemcpyAsync(residual, right, size_t(values) * sizeof *right, cudaMemcpyDeviceToDevice,
+                                stream));
+    return GS_OK;
+}
+
+gs_status gs_lm_precondition_diagonal(const float *diagonal, const float *residual, int64_t values, float *z,
+                                      double *sum, gs_stream stream) {
+    GS_REQUIRE(values >= 0 && diagonal && residual && z && sum, "an argument is NULL or negative");
+    GS_CUDA(launch(stream, grid_for(values), vector_block, precondition_kernel, diagonal, residual, values, z,
+                   sum));
     return GS_OK;
 }
 
 gs_status gs_lm_pcg_step(const float *diagonal, float lambda, int64_t values, int iteration, float *product,
-                         float *x, float *residual, float *direction, double *scalars, gs_stream stream) {
+                         float *x, float *residual, const float *direction, double *scalars,
+                         gs_stream stream) {
     GS_REQUIRE(values >= 0 && iteration >= 0, "values and iteration must not be negative");
     GS_REQUIRE(lambda >= 0 && isfinite(lambda), "lambda must be finite and not negative");
     GS_REQUIRE(diagonal && product && x && residual && direction && scalars, "an argument is NULL");
@@ -137,10 +136,17 @@ gs_status gs_lm_pcg_step(const float *diagonal, float lambda, int64_t values, in
     const unsigned grid = grid_for(values);
     GS_CUDA(launch(stream, grid, vector_block, curvature_kernel, diagonal, lambda, values, product, direction,
                    scalars));
-    GS_CUDA(launch(stream, grid, vector_block, update_kernel, diagonal, values, product, x, residual,
-                   direction, scalars));
     GS_CUDA(
-        launch(stream, grid, vector_block, direction_kernel, diagonal, values, residual, direction, scalars));
+        launch(stream, grid, vector_block, update_kernel, values, product, x, residual, direction, scalars));
+    return GS_OK;
+}
+
+gs_status gs_lm_pcg_turn(const float *z, int64_t values, int iteration, float *direction,
+                         const double *scalars, gs_stream stream) {
+    GS_REQUIRE(values >= 0 && iteration >= 0, "values and iteration must not be negative");
+    GS_REQUIRE(z && direction && scalars, "an argument is NULL");
+    GS_CUDA(launch(stream, grid_for(values), vector_block, direction_kernel, z, values, direction,
+                   scalars + 2 * iteration));
     return GS_OK;
 }
 

@@ -25,11 +25,13 @@ typedef struct solver {
     gs_gaussians vectors[VECTORS]; // RIGHT: minus the gradient, of all the step's images; PRODUCT is also
                                    // what a step can go back to, once it is solved
     int64_t values;                // of a vector, padding included
-    double *scalars, *model;       // device; model: RIGHT^T UPDATE and |J UPDATE|^2
-    size_t *order;                 // a permutation of the views
-    lm_view *open;                 // [batch]: views of the subset being solved
-    double *sum_of; // [view_count]: of squared residuals, as a step began; in the order of `order`
-    size_t ready;   // views that are open where the Gaussians are, minus their gradient in RESIDUAL; or 0
+    float *blocks;                 // device; the preconditioner, or NULL: DIAGONAL is
+    size_t blocks_bytes;
+    double *scalars, *model; // device; model: RIGHT^T UPDATE and |J UPDATE|^2
+    size_t *order;           // a permutation of the views
+    lm_view *open;           // [batch]: views of the subset being solved
+    double *sum_of;          // [view_count]: of squared residuals, as a step began; in the order of `order`
+    size_t ready; // views that are open where the Gaussians are, minus their gradient in RESIDUAL; or 0
     double damping;
     double resident_model[2];
     size_t most_bytes;
@@ -61,13 +63,17 @@ static bool solver_open(solver *s, fault *why) {
     s->values = (int64_t)(device_gaussians_bytes(g->count, g->sh_degree) / sizeof(float));
     const int vectors = vectors_of(settings);
     for (int i = 0; i < vectors; i++) s->vectors[i] = device_gaussians_allocate(g->count, g->sh_degree);
+    if (!settings->diagonal_only) {
+        GS_CHECK(gs_lm_blocks_bytes(g->count, g->sh_degree, &s->blocks_bytes));
+        s->blocks = device_allocate(s->blocks_bytes);
+    }
     s->scalars = device_allocate((2 * (size_t)settings->pcg_iterations + 1) * sizeof(double));
     s->model = device_allocate(2 * sizeof(double));
     s->order = calloc(s->view_count, sizeof *s->order);
     s->open = calloc((size_t)min_of(settings->batch, (int64_t)s->view_count), sizeof *s->open);
     s->sum_of = calloc(s->view_count, sizeof *s->sum_of);
     if (!s->order || !s->open || !s->sum_of) return fail(why, "no memory for %zu views", s->view_count);
-    const size_t fixed = (size_t)vectors * (size_t)s->values * sizeof(float);
+    const size_t fixed = (size_t)vectors * (size_t)s->values * sizeof(float) + s->blocks_bytes;
     if (settings->memory) {
         // What grows is the lists of pairs; every view is looked at once, and steps may add some.
         for (size_t i = 0; i < s->view_count; i++) {
@@ -86,6 +92,7 @@ static bool solver_open(solver *s, fault *why) {
 
 static void solver_close(solver *s) {
     for (int i = 0; i < VECTORS; i++) device_gaussians_free(&s->vectors[i]);
+    device_free(s->blocks);
     device_free(s->scalars);
     device_free(s->model);
     lm_scene_close(&s->scene);
@@ -98,8 +105,8 @@ static void solver_close(solver *s) {
 
 static void note_memory(solver *s) {
     const int vectors = vectors_of(s->settings);
-    const size_t bytes =
-        (size_t)vectors * (size_t)s->values * sizeof(float) + lm_scene_bytes(&s->scene) + s->arena.held;
+    const size_t bytes = (size_t)vectors * (size_t)s->values * sizeof(float) + s->blocks_bytes +
+                         lm_scene_bytes(&s->scene) + s->arena.held;
     if (bytes > s->most_bytes) s->most_bytes = bytes;
 }
 
@@ -151,23 +158,40 @@ static size_t open_subset(solver *s, size_t first, size_t most, bool with_gradie
     return opened;
 }
 
+// `to` becomes that of RESIDUAL, as the iteration begins.
+static void precondition(solver *s, int to, int iteration) {
+    double *sum = s->scalars + 2 * iteration;
+    if (s->blocks)
+        GS_CHECK(gs_lm_precondition(s->blocks, &s->vectors[DIAGONAL], &s->vectors[RESIDUAL], &s->vectors[to],
+                                    sum, NULL));
+    else
+        GS_CHECK(gs_lm_precondition_diagonal(flat(s, DIAGONAL), flat(s, RESIDUAL), s->values, flat(s, to),
+                                             sum, NULL));
+}
+
 // UPDATE becomes the solution of the open views' normal equations, with RESIDUAL on their right-hand side;
 // DIAGONAL becomes their diagonal.
 static void solve(solver *s, size_t views) {
     lm_clock *clock = &s->clock;
     clear(s, DIAGONAL);
-    for (size_t i = 0; i < views; i++) lm_view_add_diagonal(&s->open[i], &s->scene, &s->vectors[DIAGONAL]);
+    if (s->blocks) DEVICE_CHECK(cudaMemsetAsync(s->blocks, 0, s->blocks_bytes, NULL));
+    for (size_t i = 0; i < views; i++)
+        lm_view_add_diagonal(&s->open[i], &s->scene, &s->vectors[DIAGONAL], s->blocks);
     GS_CHECK(gs_lm_add(flat(s, RIGHT), 1, flat(s, RESIDUAL), s->values, NULL));
     if (s->settings->unit_weight > 0)
         GS_CHECK(gs_lm_add_units(s->gaussians, s->settings->unit_weight, &s->vectors[DIAGONAL], NULL));
     const int iterations = (int)s->settings->pcg_iterations;
-    GS_CHECK(gs_lm_pcg_start(flat(s, RESIDUAL), flat(s, DIAGONAL), s->values, iterations, flat(s, UPDATE),
-                             flat(s, RESIDUAL), flat(s, DIRECTION), s->scalars, NULL));
+    GS_CHECK(gs_lm_pcg_start(flat(s, RESIDUAL), s->values, iterations, flat(s, UPDATE), flat(s, RESIDUAL),
+                             s->scalars, NULL));
+    if (s->blocks) GS_CHECK(gs_lm_factor_blocks(&s->vectors[DIAGONAL], (float)s->damping, s->blocks, NULL));
+    precondition(s, DIRECTION, 0);
     lm_clock_mark(clock, LM_SOLVER);
     for (int k = 0; k < iterations; k++) {
         lm_views_product(s->open, views, &s->scene, &s->vectors[DIRECTION], &s->vectors[PRODUCT]);
         GS_CHECK(gs_lm_pcg_step(flat(s, DIAGONAL), (float)s->damping, s->values, k, flat(s, PRODUCT),
                                 flat(s, UPDATE), flat(s, RESIDUAL), flat(s, DIRECTION), s->scalars, NULL));
+        precondition(s, PRODUCT, k + 1);
+        GS_CHECK(gs_lm_pcg_turn(flat(s, PRODUCT), s->values, k, flat(s, DIRECTION), s->scalars, NULL));
         lm_clock_mark(clock, LM_SOLVER);
     }
 }

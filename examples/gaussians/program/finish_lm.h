@@ -8,8 +8,9 @@
 
 typedef struct lm_settings {
     int64_t steps, pcg_iterations; // >= 1
-    int64_t batch, batches;        // images a subset, at most, and subsets a step; >= 1
-    bool strided;                  // subsets are every so-manieth image instead of random ones
+    bool diagonal_only;     // preconditions conjugate gradients, as in the paper, not gs_lm_precondition
+    int64_t batch, batches; // images a subset, at most, and subsets a step; >= 1
+    bool strided;           // subsets are every so-manieth image instead of random ones
     lm_form form;
     size_t memory; // bytes on the device that all this may take; 0: what it takes. Decides subsets' sizes too
     gs_lm_objective objective;

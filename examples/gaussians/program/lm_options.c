@@ -22,10 +22,13 @@ void lm_options_list(lm_options *o, option_spec *table) {
     static const char *const objectives[] = {"l1-ssim", "l2", NULL};
     static const char *const ssims[] = {"full", "centre", NULL};
     static const char *const rules[] = {"gain", "length", NULL};
+    static const char *const preconditioners[] = {"blocks", "diagonal", NULL};
     static const char *const choices[] = {"random", "strided", NULL};
     const option_spec options[LM_OPTIONS] = {
         {OPTION_INT, "lm-steps", 0, &o->steps, 1, 100000, NULL, "steps of Levenberg-Marquardt"},
         {OPTION_INT, "lm-pcg", 0, &o->pcg_iterations, 1, 10000, NULL, "conjugate gradients in each"},
+        {OPTION_CHOICE, "lm-preconditioner", 0, &o->preconditioner, 0, 0, preconditioners,
+         "of them: each Gaussian's own blocks of the matrix, or its diagonal"},
         {OPTION_INT, "lm-batch", 0, &o->batch, 1, 1000000, NULL,
          "views that are solved for together, at most"},
         {OPTION_INT, "lm-batches", 0, &o->batches, 1, 1000000, NULL,
@@ -54,6 +57,7 @@ void lm_options_list(lm_options *o, option_spec *table) {
 lm_settings lm_settings_from(const lm_options *o) {
     return (lm_settings){.steps = o->steps,
                          .pcg_iterations = o->pcg_iterations,
+                         .diagonal_only = o->preconditioner == 1,
                          .batch = o->batch,
                          .batches = o->batches,
                          .strided = o->choice == 1,

@@ -9,10 +9,10 @@
 typedef struct lm_options {
     int64_t steps, pcg_iterations, batch, batches;
     double memory, damping, unit_weight, radius, epsilon; // memory: GiB
-    int form, objective, choice, ssim, rule;
+    int form, objective, choice, ssim, rule, preconditioner;
 } lm_options;
 
-enum { LM_OPTIONS = 14 };
+enum { LM_OPTIONS = 15 };
 
 lm_options lm_options_default(void);
 // LM_OPTIONS entries for a table.

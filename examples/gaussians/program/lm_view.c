@@ -193,7 +193,7 @@ bool lm_view_open(lm_view *v, lm_scene *s, const target_view *target, lm_arena *
     return false;
 }
 
-void lm_view_add_diagonal(const lm_view *v, lm_scene *s, const gs_gaussians *diagonal) {
+void lm_view_add_diagonal(const lm_view *v, lm_scene *s, const gs_gaussians *diagonal, float *blocks) {
     const gs_camera *camera = &v->target->camera;
     const int64_t count = s->gaussians->count;
     static_assert(GS_LM_SQUARES_STRIDE <= GS_LM_SIGHTS * GS_LM_TANGENT_STRIDE, "records have room for them");
@@ -212,6 +212,9 @@ void lm_view_add_diagonal(const lm_view *v, lm_scene *s, const gs_gaussians *dia
                                &v->image, weight, s->reduction, s->threshold, squares, NULL));
     GS_CHECK(gs_lm_add_diagonal(s->gaussians, s->gaussians->sh_degree, camera, v->splats, squares, diagonal,
                                 NULL));
+    if (blocks)
+        GS_CHECK(gs_lm_add_blocks(s->gaussians, s->gaussians->sh_degree, camera, v->splats, squares, blocks,
+                                  NULL));
     lm_clock_mark(s->clock, LM_DIAGONAL);
 }
 

@@ -48,13 +48,14 @@ size_t lm_scene_bytes(const lm_scene *scene); // of its memory
 // The sum of squared residuals at the Gaussians' present values. Waits.
 double lm_picture_objective(lm_scene *scene, const target_view *target);
 
-// Renders the view and keeps in the arena what products need: 32 bytes a pixel (44 with split tiles), its splats and its lists, and
-// the cache where there is one. False if the arena has no room for it: then it is as before. *objective: the
-// sum of squared residuals. To *gradient, unless NULL, half of its gradient is added.
+// Renders the view and keeps in the arena what products need: 32 bytes a pixel (44 with split tiles), its
+// splats and its lists, and the cache where there is one. False if the arena has no room for it: then it is
+// as before. *objective: the sum of squared residuals. To *gradient, unless NULL, half of its gradient is
+// added.
 bool lm_view_open(lm_view *view, lm_scene *scene, const target_view *target, lm_arena *arena,
                   double *objective, const gs_gaussians *gradient);
-// diagonal += diag(J^T J)
-void lm_view_add_diagonal(const lm_view *view, lm_scene *scene, const gs_gaussians *diagonal);
+// diagonal += diag(J^T J), blocks (or NULL) += those of gs_lm_add_blocks
+void lm_view_add_diagonal(const lm_view *view, lm_scene *scene, const gs_gaussians *diagonal, float *blocks);
 // product = the sum of J^T J direction over the views
 void lm_views_product(const lm_view *views, size_t count, lm_scene *scene, const gs_gaussians *direction,
                       const gs_gaussians *product);
