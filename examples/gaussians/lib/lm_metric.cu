@@ -82,28 +82,129 @@ __global__ void __launch_bounds__(TILE *STEP)
         [&](int64_t i, float sum) { diagonal[plane + i] = weight[plane + i] - sum; });
 }
 
-// coupled = coupling times the change under each window.
-__global__ void __launch_bounds__(TILE *STEP)
-    share_kernel(layout at, const float *coupling, const float *change, float *coupled) {
-    __shared__ blur_memory memory;
-    const int channel = int(blockIdx.z);
-    const int64_t plane = channel * at.pixels();
-    blur<false>(
-        at.width, at.height, memory, [&](int64_t i) { return change[at(channel, i)]; },
-        [&](int64_t i, float sum) { coupled[plane + i] = coupling[plane + i] * sum; });
+// A warp's strip: STRIP columns and so many rows, four columns a lane. The outer two lanes of either side
+// only lend what the window reaches.
+enum { STRIP_WARPS = 4, STRIP_LEND = 2, STRIP_ROWS = 8, STRIP = 4 * (32 - 2 * STRIP_LEND) };
+
+// Four columns of one channel, from x on, 16 bytes at once if `aligned`. Rows and columns outside may be
+// read, and are the nearest that there are, so that no branch holds up a read.
+template <bool aligned>
+struct four_columns {
+    int width, height, x, step;
+    int64_t first;
+
+    __device__ __forceinline__ four_columns(const layout &at, int channel, int x)
+        : width(at.width), height(at.height), x(x) {
+        const bool interleaved = !aligned && at.interleaved; // planar is aligned, or nothing is
+        step = interleaved ? 4 : 1;
+        first = interleaved ? channel : channel * at.pixels();
+    }
+    __device__ __forceinline__ void read(const float *values, int y, float out[4]) const {
+        const float *row = values + first + step * int64_t(min(max(y, 0), height - 1)) * width;
+        if (aligned) {
+            const float4 four = *reinterpret_cast<const float4 *>(row + min(max(x, 0), width - 4));
+            out[0] = four.x, out[1] = four.y, out[2] = four.z, out[3] = four.w;
+        } else {
+            for (int e = 0; e < 4; e++) out[e] = row[step * min(max(x + e, 0), width - 1)];
+        }
+    }
+    __device__ __forceinline__ void write(const float in[4], int y, float *values) const {
+        float *row = values + first + step * (int64_t(y) * width + x);
+        if (aligned) {
+            *reinterpret_cast<float4 *>(row) = make_float4(in[0], in[1], in[2], in[3]);
+        } else {
+            for (int e = 0; e < 4; e++)
+                if (x + e < width) row[step * e] = in[e];
+        }
+    }
+};
+
+// Where a lane is in its strip.
+struct strip_place {
+    int x, top;
+
+    __device__ __forceinline__ strip_place()
+        : x(int(blockIdx.x) * STRIP + 4 * (int(threadIdx.x) - STRIP_LEND)),
+          top(int(blockIdx.y * STRIP_WARPS + threadIdx.y) * STRIP_ROWS) {}
+    __device__ __forceinline__ bool has(const layout &at, int row) const {
+        const int lane = int(threadIdx.x);
+        return lane >= STRIP_LEND && lane < 32 - STRIP_LEND && x < at.width && top + row < at.height;
+    }
+};
+
+// The window over a lane's four columns, zeros outside: calls use(row, sum) for every row of the warp's
+// strip. Columns are summed in registers, then neighbouring lanes lend each other their sums, so that nothing
+// passes through shared memory and no warp waits for another. By all lanes of a warp.
+template <bool aligned, typename Use>
+__device__ __forceinline__ void blur_strip(const four_columns<aligned> &from, int top, const float *values,
+                                           const Use &use) {
+    float column[STRIP_ROWS][4];
+    slide_window(
+        [&](int k, float value[4]) {
+            const int y = top + k - RADIUS;
+            from.read(values, y, value);
+            for (int e = 0; e < 4; e++) value[e] = y >= 0 && y < from.height ? value[e] : 0;
+        },
+        column);
+    DISTWAR_UNROLL
+    for (int row = 0; row < STRIP_ROWS; row++) {
+        float near[TAPS + 3]; // of columns x - RADIUS to x + 3 + RADIUS
+        for (int e = 0; e < 4; e++)
+            if (from.x + e < 0 || from.x + e >= from.width) column[row][e] = 0;
+        near[0] = __shfl_up_sync(distwar::all_lanes, column[row][3], 2);
+        near[TAPS + 2] = __shfl_down_sync(distwar::all_lanes, column[row][0], 2);
+        DISTWAR_UNROLL
+        for (int e = 0; e < 4; e++) {
+            near[1 + e] = __shfl_up_sync(distwar::all_lanes, column[row][e], 1);
+            near[5 + e] = column[row][e];
+            near[9 + e] = __shfl_down_sync(distwar::all_lanes, column[row][e], 1);
+        }
+        float sum[4] = {};
+        DISTWAR_UNROLL
+        for (int e = 0; e < 4; e++)
+            for (int k = 0; k < TAPS; k++) sum[e] = fmaf(window[k], near[e + k], sum[e]);
+        use(row, sum);
+    }
 }
 
-__global__ void __launch_bounds__(TILE *STEP)
-    apply_kernel(layout at, const float *weight, const float *coupled, float *change) {
-    __shared__ blur_memory memory;
+// coupled = coupling times the change under each window.
+template <bool aligned>
+__global__ void __launch_bounds__(32 * STRIP_WARPS)
+    share_strips(layout at, const float *coupling, const float *change, float *coupled) {
     const int channel = int(blockIdx.z);
-    const int64_t plane = channel * at.pixels();
-    blur<false>(
-        at.width, at.height, memory, [&](int64_t i) { return coupled[plane + i]; },
-        [&](int64_t i, float sum) {
-            float &value = change[at(channel, i)];
-            value = fmaf(weight[plane + i], value, -sum);
-        });
+    const strip_place place;
+    const four_columns<aligned> from(at, channel, place.x);
+    const four_columns<aligned> here({at.width, at.height, false}, channel, place.x);
+    float by[STRIP_ROWS][4]; // read before anything waits
+    DISTWAR_UNROLL
+    for (int row = 0; row < STRIP_ROWS; row++) here.read(coupling, place.top + row, by[row]);
+    blur_strip(from, place.top, change, [&](int row, float sum[4]) {
+        for (int e = 0; e < 4; e++) sum[e] *= by[row][e];
+        if (place.has(at, row)) here.write(sum, place.top + row, coupled);
+    });
+}
+
+// change = weight times itself less what the windows share.
+template <bool aligned>
+__global__ void __launch_bounds__(32 * STRIP_WARPS)
+    apply_strips(layout at, const float *weight, const float *coupled, float *change) {
+    const int channel = int(blockIdx.z);
+    const strip_place place;
+    const four_columns<aligned> to(at, channel, place.x);
+    const four_columns<aligned> here({at.width, at.height, false}, channel, place.x);
+    float own[STRIP_ROWS][4];
+    DISTWAR_UNROLL
+    for (int row = 0; row < STRIP_ROWS; row++) {
+        float by[4];
+        here.read(weight, place.top + row, by);
+        to.read(change, place.top + row, own[row]);
+        for (int e = 0; e < 4; e++) own[row][e] = __fmul_rn(own[row][e], by[e]); // the same in both layouts
+    }
+    blur_strip(here, place.top, coupled, [&](int row, const float sum[4]) {
+        float out[4];
+        for (int e = 0; e < 4; e++) out[e] = own[row][e] - sum[e];
+        if (place.has(at, row)) to.write(out, place.top + row, change);
+    });
 }
 
 __global__ void __launch_bounds__(TILE *STEP) weigh_kernel(layout at, const float *weight, float *change) {
@@ -139,6 +240,16 @@ dim3 grid_of(int32_t width, int32_t height) {
 }
 
 const dim3 block(TILE, STEP);
+
+template <bool aligned>
+gs_status apply_by_strips(const gs_lm_metric *metric, const layout &at, float *scratch, float *change,
+                          gs_stream stream) {
+    const dim3 grid(blocks_for(at.width, STRIP), blocks_for(at.height, STRIP_WARPS * STRIP_ROWS), 3);
+    const dim3 strips(32, STRIP_WARPS);
+    GS_CUDA(launch(stream, grid, strips, share_strips<aligned>, at, metric->coupling, change, scratch));
+    GS_CUDA(launch(stream, grid, strips, apply_strips<aligned>, at, metric->weight, scratch, change));
+    return GS_OK;
+}
 
 gs_status check(const char *function, const gs_lm_metric *metric, int32_t width, int32_t height) {
     GS_REQUIRE_OF(function, width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
@@ -179,14 +290,13 @@ gs_status gs_lm_metric_apply(const gs_lm_metric *metric, int32_t width, int32_t 
     if (status != GS_OK) return status;
     GS_REQUIRE(change && (scratch || !metric->coupling), "change or scratch is NULL");
     const layout at = {width, height, interleaved != 0};
-    const dim3 grid = grid_of(width, height);
     if (!metric->coupling) {
-        GS_CUDA(launch(stream, grid, block, weigh_kernel, at, metric->weight, change));
+        GS_CUDA(launch(stream, grid_of(width, height), block, weigh_kernel, at, metric->weight, change));
         return GS_OK;
     }
-    GS_CUDA(launch(stream, grid, block, share_kernel, at, metric->coupling, change, scratch));
-    GS_CUDA(launch(stream, grid, block, apply_kernel, at, metric->weight, scratch, change));
-    return GS_OK;
+    const bool aligned = !interleaved && width % 4 == 0;
+    const auto apply = aligned ? apply_by_strips<true> : apply_by_strips<false>;
+    return apply(metric, at, scratch, change, stream);
 }
 
 gs_status gs_lm_metric_add_square(const gs_lm_metric *metric, int32_t width, int32_t height,
