@@ -28,6 +28,18 @@ __device__ inline void rotation_matrix(const float q[4], float out[3][3]) {
     out[2][0] = 2 * (x * z - w * y), out[2][1] = 2 * (y * z + w * x), out[2][2] = 1 - 2 * (x * x + y * y);
 }
 
+// Adjoint of rotation_matrix: from the gradient g by the matrix to the gradient by q.
+__device__ inline void rotation_matrix_adjoint(const float q[4], const float g[3][3], float out[4]) {
+    const float w = q[0], x = q[1], y = q[2], z = q[3];
+    out[0] = 2 * (x * (g[2][1] - g[1][2]) + y * (g[0][2] - g[2][0]) + z * (g[1][0] - g[0][1]));
+    out[1] = 2 * (y * (g[0][1] + g[1][0]) + z * (g[0][2] + g[2][0]) + w * (g[2][1] - g[1][2])) -
+             4 * x * (g[1][1] + g[2][2]);
+    out[2] = 2 * (x * (g[0][1] + g[1][0]) + z * (g[1][2] + g[2][1]) + w * (g[0][2] - g[2][0])) -
+             4 * y * (g[0][0] + g[2][2]);
+    out[3] = 2 * (x * (g[0][2] + g[2][0]) + y * (g[1][2] + g[2][1]) + w * (g[1][0] - g[0][1])) -
+             4 * z * (g[0][0] + g[1][1]);
+}
+
 // Row `row` of R m + t. Row 2 alone decides what is behind the near plane.
 __device__ inline float camera_space(const gs_camera &camera, const float *m, int row) {
     const float *r = camera.rotation + 3 * row;
@@ -121,6 +133,35 @@ __device__ inline void sh_basis(int degree, const float r[3], float out[16]) {
     out[13] = -0.4570457994644658f * x * (4 * zz - xx - yy);
     out[14] = 1.445305721320277f * z * (xx - yy);
     out[15] = -0.5900435899266435f * x * (xx - 3 * yy);
+}
+
+// Adjoint of sh_basis: from the gradient g by the basis to the gradient by r.
+__device__ inline void sh_basis_adjoint(int degree, const float r[3], const float g[16], float out[3]) {
+    const float x = r[0], y = r[1], z = r[2];
+    out[0] = out[1] = out[2] = 0;
+    if (degree < 1) return;
+    out[0] += -0.4886025119029199f * g[3];
+    out[1] += -0.4886025119029199f * g[1];
+    out[2] += 0.4886025119029199f * g[2];
+    if (degree < 2) return;
+    const float xx = x * x, yy = y * y, zz = z * z;
+    const float g4 = 1.0925484305920792f * g[4], g5 = -1.0925484305920792f * g[5],
+                g6 = 0.31539156525252005f * g[6];
+    const float g7 = -1.0925484305920792f * g[7], g8 = 0.5462742152960396f * g[8];
+    out[0] += y * g4 - 2 * x * g6 + z * g7 + 2 * x * g8;
+    out[1] += x * g4 + z * g5 - 2 * y * g6 - 2 * y * g8;
+    out[2] += y * g5 + 4 * z * g6 + x * g7;
+    if (degree < 3) return;
+    const float g9 = -0.5900435899266435f * g[9], g10 = 2.890611442640554f * g[10];
+    const float g11 = -0.4570457994644658f * g[11], g12 = 0.3731763325901154f * g[12];
+    const float g13 = -0.4570457994644658f * g[13], g14 = 1.445305721320277f * g[14];
+    const float g15 = -0.5900435899266435f * g[15];
+    out[0] += 6 * x * y * g9 + y * z * g10 - 2 * x * y * g11 - 6 * x * z * g12 +
+              (4 * zz - 3 * xx - yy) * g13 + 2 * x * z * g14 + 3 * (xx - yy) * g15;
+    out[1] += 3 * (xx - yy) * g9 + x * z * g10 + (4 * zz - xx - 3 * yy) * g11 - 6 * y * z * g12 -
+              2 * x * y * g13 - 2 * y * z * g14 - 6 * x * y * g15;
+    out[2] +=
+        x * y * g10 + 8 * y * z * g11 + 3 * (2 * zz - xx - yy) * g12 + 8 * x * z * g13 + (xx - yy) * g14;
 }
 
 __device__ inline float sigmoid(float x) {
