@@ -188,7 +188,7 @@ std::vector<float> random_floats(uint64_t seed, size_t count, float low, float h
 const std::vector<scene_choice> &comparison_scenes() {
     static const std::vector<scene_choice> scenes = {
         {1, 96, 0, 0, 64, 48},  {2, 128, 1, 1, 50, 37}, {3, 160, 2, 2, 37, 61},
-        {4, 192, 3, 3, 71, 45}, {5, 64, 3, 1, 17, 90},  {6, 64, 3, 0, 130, 9},
+        {4, 192, 3, 3, 71, 45}, {5, 64, 3, 1, 17, 90},  {6, 64, 3, 0, 132, 9},
         {7, 32, 2, 3, 1, 1},    {8, 320, 3, 3, 96, 80}, {9, 600, 1, 1, 33, 33},
     };
     return scenes;
