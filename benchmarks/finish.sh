@@ -18,21 +18,29 @@ shift 3
 mkdir -p "$out/scenes"
 
 options() { # VARIANT: those of splat finish, and what it begins from: third, two (thirds) or end
+    half=9 quarter=5 # of fern's 17 views
+    [ "$scene" != fox ] || half=22 quarter=11
     case $1 in
     free) echo two --lm-steps 20 ;;
     third) echo third --lm-steps 20 ;;
-    end) echo end --lm-steps 1 ;;
-    free-8) echo two --lm-steps 8 ;; # in place of free where a step takes long
+    end) echo end --lm-steps 5 ;;
+    free-12) echo two --lm-steps 12 ;; # in place of free where a step takes long
     cached) echo two --lm-steps 2 --lm-form cached ;;
+    half-cached) echo two --lm-steps 2 --lm-form cached --lm-batch $half ;; # where a cache of all does not fit
+    diagonal) echo two --lm-steps 10 --lm-preconditioner diagonal ;;
+    diagonal-20) echo two --lm-steps 10 --lm-preconditioner diagonal --lm-pcg 20 --lm-units 0.1 ;;
     no-radius) echo two --lm-steps 10 --lm-radius 0 ;;
     radius-1) echo two --lm-steps 10 --lm-radius 1 ;;
     gain) echo two --lm-steps 10 --lm-rule gain ;;
     centre) echo two --lm-steps 10 --lm-ssim centre ;;
     l2) echo two --lm-steps 10 --lm-objective l2 ;;
-    pcg-8) echo two --lm-steps 15 --lm-pcg 8 ;;
+    pcg-4) echo two --lm-steps 14 --lm-pcg 4 ;;
+    pcg-16) echo two --lm-steps 7 --lm-pcg 16 ;;
     units-1) echo two --lm-steps 10 --lm-units 1 ;;
-    half) echo two --lm-steps 10 --lm-batch 9 ;;
-    halves) echo two --lm-steps 10 --lm-batch 9 --lm-batches 2 ;;
+    units-100) echo two --lm-steps 10 --lm-units 100 ;;
+    half) echo two --lm-steps 10 --lm-batch $half ;;
+    quarter) echo two --lm-steps 10 --lm-batch $quarter ;;
+    halves) echo two --lm-steps 10 --lm-batch $half --lm-batches 2 ;;
     *) echo "no variant $1" >&2; exit 2 ;;
     esac
 }
@@ -59,7 +67,8 @@ scene_at() { # SCENE ITERATIONS AT: the scene of a checkpoint, one iteration lat
 }
 for chosen; do
     scene=${chosen%%:*} rest=${chosen#*:}
-    iterations=${rest%%:*} variants=free,third,end,cached,no-radius,radius-1,gain,centre,l2,pcg-8,units-1,half,halves
+    iterations=${rest%%:*} variants=free,third,end,cached,half-cached,diagonal,diagonal-20,no-radius,radius-1,gain,centre,l2,pcg-4,pcg-16
+    variants=$variants,units-1,units-100,half,quarter,halves
     rest=${rest#"$iterations"} downscale=1
     rest=${rest#:}
     [ -z "${rest%%:*}" ] || variants=${rest%%:*}

@@ -5,12 +5,12 @@
 
 lm_options lm_options_default(void) {
     return (lm_options){.steps = 5,
-                        .pcg_iterations = 20,
+                        .pcg_iterations = 8,
                         .batch = 100,
                         .batches = 1,
                         .damping = 0.1,
                         .rule = 1,
-                        .unit_weight = 0.1,
+                        .unit_weight = 10,
                         .radius = 0.3,
                         .epsilon = 1e-3,
                         .form = LM_FREE,
