@@ -98,6 +98,8 @@ def print_beside_adam(adam, finishes):
         end = finishes.get((scene, last["iteration"], "end"))
         if not end or iteration == last["iteration"]:
             continue
+        if report["steps"][0]["images"] < report["views"] or report["steps"][0]["before"] < 0.5 * curve(end)[0][1]:
+            continue  # an objective over other views, or another one
         goal, left = curve(end)[0], last["seconds"] - seconds_at(adam[scene], iteration)
         there = reaches(curve(report), goal[1])
         if there:
@@ -117,7 +119,8 @@ def draw(adam, finishes, path):
     label_of = {variant: f"Levenberg-Marquardt after {where}" for variant, where in DRAWN.items()}
     colors = {label: f"C{i}" for i, label in enumerate(["Adam", *label_of.values()])}
     for column, (scene, events) in zip(plots.T, adam.items()):
-        mine = {key[1:]: report for key, report in finishes.items() if key[0] == scene}
+        mine = {key[1:]: report for key, report in finishes.items()
+                if key[0] == scene and key[2].split("-")[0] in (*DRAWN, "end")}
         begins = {iteration: seconds_at(events, iteration) for iteration, _ in mine}
         lines = {"Adam": [[(e["seconds"], e[key]) for e in events if key in e and e["seconds"] >= min(begins.values())]
                           for key in ("loss", "psnr", "ssim")]}

@@ -59,7 +59,8 @@ lm() {
         case $strategy in atomic) at=0 ;; *) at="0 8 16 24" ;; esac
         for threshold in $at; do
             measure lm-$trained-$strategy-$threshold 90 splat finish "$scene" --cameras "$cameras" -o "$out/lm.ply" \
-                --lm-steps 1 --lm-pcg 4 --lm-batch 12 --lm-batches 1 --reduce $strategy --threshold $threshold
+                --lm-steps 1 --lm-pcg 4 --lm-preconditioner diagonal --lm-batch 12 --reduce $strategy \
+                --threshold $threshold
         done
     done
     rm -f "$out/lm.ply"
