@@ -91,6 +91,17 @@ def print_quality(runs):
     table("Held-out quality:", ["data", "iterations", "Gaussians", "seconds", "PSNR, dB", "SSIM"], rows)
 
 
+def print_finish(runs):
+    rows = []
+    for name, run in sorted(runs.items(), key=by_scene):
+        scene, iterations = by_scene((name, run))
+        rows.append([scene, f"{iterations:,}", *(f"{e['psnr']:.2f}, {e['ssim']:.4f}" + (
+            f" in {e['seconds']:.1f} s" if e["seconds"] else "") for e in run.evaluations)])
+    steps = max((len(row) - 3 for row in rows), default=0)
+    table("Levenberg-Marquardt after it, PSNR in dB and SSIM:",
+          ["data", "iterations", "at their end", *(f"after {k} step{'s'[:k > 1]}" for k in range(1, steps + 1))], rows)
+
+
 def print_split(runs):
     runs = {name: stages for name, run in runs.items() if (stages := run.stages())}
     names = list(dict.fromkeys(stage for stages in runs.values() for stage in stages))
@@ -172,6 +183,7 @@ def main():
     print(", ".join(sorted({run.start["gpu"] for run in runs.values()})))
     quality = part(runs, "quality")
     print_quality(quality)
+    print_finish(part(runs, "finish"))
     print_split({**quality, **part(runs, "speed")})
     wall = part(runs, "wall")
     tuned = {name.rpartition("-")[0] + "-auto": run for name, run in quality.items() if name.endswith("-30000")}

@@ -8,18 +8,19 @@
 # fox, each in a folder of its name; what is not there is left out. OUT: a folder for the logs, a NAME.jsonl each.
 # Parts, with the seconds they take on an H200 (estimated), all of them unless named:
 #   quality7       50  7,000 iterations on each, and on knot, a scene that splat generate makes
+#   finish         30  three steps of Levenberg-Marquardt on the scenes of quality7
 #   quality30     190  30,000 iterations
 #   wall          140  a minute with plain atomics on fern and fox; the tuner's is in quality30
 #   speed          25  1,000 iterations with 100 thousand, 300 thousand and 1 million Gaussians
 #   reproducible   45  the same run twice with --reproducible, compared byte by byte, once killed and resumed, and once
 #                      without
-# benchmarks/training.py OUT prints tables of it and draws. Levenberg-Marquardt is in finish.sh.
-# shellcheck disable=SC2086 # lists of options are split
+# benchmarks/training.py OUT prints tables of it and draws. More of Levenberg-Marquardt is in finish.sh.
+# shellcheck disable=SC2086,SC2046 # lists of options are split
 set -eu
-[ $# -ge 3 ] || { sed -n '3,16s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 3 ] || { sed -n '3,17s/^# \{0,1\}//p' "$0"; exit 2; }
 programs=$1 data=$2 out=$3
 shift 3
-[ $# -gt 0 ] || set -- quality7 quality30 wall speed reproducible
+[ $# -gt 0 ] || set -- quality7 finish quality30 wall speed reproducible
 mkdir -p "$out/scenes"
 
 failed=''
@@ -33,11 +34,16 @@ limited() { # NAME SECONDS PROGRAM OPTIONS...
     timeout "$limit" "$programs/$program" "$@" >"$out/$name.txt" 2>&1 ||
         { tail -n 5 "$out/$name.txt"; failed="$failed $name"; }
 }
+photographs() { # SCENE
+    [ "$1" = knot ] && echo "$out/scenes/knot" || echo "$data/$1"
+}
+before() { # SCENE: what it is seen before
+    [ "$1" != knot ] || echo "--background 1,1,1"
+}
 of() { # SCENE: its photographs and how it is started
     case $1 in
-    knot) echo "$out/scenes/knot --random 100000 --background 1,1,1" ;;
-    fox) echo "$data/fox --random 100000" ;;
-    *) echo "$data/$1" ;;
+    knot | fox) echo "$(photographs $1) --random 100000 $(before $1)" ;;
+    *) photographs $1 ;;
     esac
 }
 is_there() {
@@ -56,6 +62,13 @@ quality() { # ITERATIONS LIMIT
     done
 }
 quality7() { quality 7000 60; }
+finish() {
+    for scene in fern relief23 fox knot; do
+        trained="$out/scenes/quality-$scene-7000.ply"
+        [ ! -e "$trained" ] || limited finish-$scene-7000 60 splat finish "$trained" --cameras "$(photographs $scene)" \
+            $(before $scene) -o "$out/scenes/finish-$scene-7000.ply" --log "$out/finish-$scene-7000.jsonl" --lm-steps 3
+    done
+}
 quality30() { quality 30000 180; }
 wall() {
     for scene in fern fox; do
