@@ -5,13 +5,14 @@
 #   benchmarks/finish.sh PROGRAMS DATA OUT [SCENE:ITERATIONS[:VARIANT,VARIANT...[:DOWNSCALE]]...]
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of each SCENE in a
-# folder of its name; fox starts from random points. OUT: a folder for Adam's logs, adam-SCENE.jsonl, and the JSON of
-# splat finish, lm-SCENE-ITERATION-VARIANT.json. Unless named: fern:30000 fox:30000, and of each scene all variants,
-# which are the lines of `options` below. About 90 seconds on an H200 for fern, 240 for fox.
+# folder of its name; fox and knot, which `splat generate DATA/knot` makes, start from random points. OUT: a folder for
+# Adam's logs, adam-SCENE.jsonl, and the JSON of splat finish, lm-SCENE-ITERATION-VARIANT.json. Unless named: fern:30000
+# fox:30000, and of each scene all variants, which are the lines of `options` below. About 85 seconds on an H200 for
+# fern, 260 for fox.
 # benchmarks/finish.py OUT prints tables of it and draws.
 # shellcheck disable=SC2086,SC2046,SC2017 # lists of options are split; checkpoints are at whole thirds
 set -eu
-[ $# -ge 3 ] || { sed -n '3,12s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 3 ] || { sed -n '3,13s/^# \{0,1\}//p' "$0"; exit 2; }
 programs=$1 data=$2 out=$3
 shift 3
 [ $# -gt 0 ] || set -- fern:30000 fox:30000
@@ -19,7 +20,7 @@ mkdir -p "$out/scenes"
 
 options() { # VARIANT: those of splat finish, and what it begins from: third, two (thirds) or end
     half=9 quarter=5 # of fern's 17 views
-    [ "$scene" != fox ] || half=22 quarter=11
+    case $scene in fox) half=22 quarter=11 ;; knot) half=50 quarter=25 ;; esac
     case $1 in
     free) echo two --lm-steps 20 ;;
     third) echo third --lm-steps 20 ;;
@@ -73,8 +74,9 @@ for chosen; do
     rest=${rest#:}
     [ -z "${rest%%:*}" ] || variants=${rest%%:*}
     [ "${rest%:*}" = "$rest" ] || downscale=${rest#*:}
-    from="$data/$scene --downscale $downscale"
-    [ "$scene" != fox ] || from="$from --random 100000"
+    from="$data/$scene --downscale $downscale" before=
+    [ "$scene" != knot ] || before="--background 1,1,1"
+    case $scene in fox | knot) from="$from --random 100000 $before" ;; esac
     rm -f "$out/scenes/$scene-"*
     adam $scene $iterations
     for variant in $(echo $variants | tr , ' '); do
@@ -83,7 +85,7 @@ for chosen; do
         shift
         say "lm-$scene-$at-$variant"
         scene_at $scene $iterations $at
-        timeout 90 "$programs/splat" finish "$out/scenes/$scene-$at.ply" --cameras "$data/$scene" --downscale $downscale \
+        timeout 90 "$programs/splat" finish "$out/scenes/$scene-$at.ply" --cameras "$data/$scene" --downscale $downscale $before \
             -o "$out/scenes/lm.ply" --json "$out/lm-$scene-$at-$variant.json" "$@" \
             >"$out/lm-$scene-$at-$variant.txt" 2>&1 || tail -n 3 "$out/lm-$scene-$at-$variant.txt"
     done

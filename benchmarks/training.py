@@ -47,7 +47,8 @@ class Run:
         stages = {stage: round(ms, 4) for stage, ms in self.stages().items()}
         step = {"event": "step", "iteration": self.end["iteration"], "gpu_ms": stages}
         measured = [{key: e[key] if isinstance(e[key], (str, int)) else round(e[key], 4)
-                     for key in ("event", "iteration", "seconds", "psnr", "ssim")} for e in self.evaluations]
+                     for key in ("event", "iteration", "seconds", "psnr", "ssim") if key in e}
+                    for e in self.evaluations + self.of("lm")]
         with open(path, "w") as file:
             for event in [{**start, "settings": {}}, *([step] if stages else []), *measured, self.end,
                           *self.of("comparison")]:
@@ -96,7 +97,7 @@ def print_finish(runs):
     for name, run in sorted(runs.items(), key=by_scene):
         scene, iterations = by_scene((name, run))
         rows.append([scene, f"{iterations:,}", *(f"{e['psnr']:.2f}, {e['ssim']:.4f}" + (
-            f" in {e['seconds']:.1f} s" if e["seconds"] else "") for e in run.evaluations)])
+            f" in {e['seconds']:.1f} s" if e["seconds"] else "") for e in run.evaluations[:1] + run.of("lm"))])
     steps = max((len(row) - 3 for row in rows), default=0)
     table("Levenberg-Marquardt after it, PSNR in dB and SSIM:",
           ["data", "iterations", "at their end", *(f"after {k} step{'s'[:k > 1]}" for k in range(1, steps + 1))], rows)
