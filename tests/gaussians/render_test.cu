@@ -195,4 +195,30 @@ TEST(render_edges, bad_arguments_are_named) {
               GS_INVALID_ARGUMENT);
 }
 
+// Only where tiles are split does the way back read the colours.
+TEST(render_edges, the_way_back_does_without_colours_unless_tiles_are_split) {
+    kernel_frame frame(comparison_scenes()[0]);
+    const int width = frame.choice.width, height = frame.choice.height;
+    const std::vector<float> by_color = random_floats(1, size_t(3 * frame.pixels()), -1, 1),
+                             by_alpha = random_floats(2, size_t(frame.pixels()), -1, 1);
+    frame.lists.split_tiles = 0;
+    const std::vector<float> with = frame.backward(by_color, by_alpha, GS_TREE, 0);
+    frame.image.color = NULL;
+    const std::vector<float> without = frame.backward(by_color, by_alpha, GS_TREE, 0);
+    EXPECT_LE(relative_norm({without.begin(), without.end()}, {with.begin(), with.end()}), 1e-6);
+    const device_vector<float> gradient(by_color), moments(size_t(frame.choice.count * GS_MOMENTS_STRIDE));
+    frame.lists.split_tiles = 1;
+    EXPECT_EQ(gs_render_backward(frame.splats.data(), frame.choice.count, &frame.lists, width, height,
+                                 frame.background, &frame.image, gradient.data(), NULL, GS_TREE, 0,
+                                 moments.data(), NULL),
+              GS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(gs_last_error()).find("color of the image must be given where tiles are split"),
+              std::string::npos)
+        << gs_last_error();
+    EXPECT_EQ(
+        gs_render(frame.splats.data(), &frame.lists, width, height, frame.background, &frame.image, NULL),
+        GS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(gs_last_error()).find("gs_render: color"), std::string::npos) << gs_last_error();
+}
+
 } // namespace

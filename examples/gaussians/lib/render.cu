@@ -10,12 +10,12 @@
 namespace {
 
 gs_status check(const char *function, const gs_splat *splats, const gs_lists *lists, int width, int height,
-                const float *background, const gs_image *image, bool with_color) {
+                const float *background, const gs_image *image) {
     GS_REQUIRE_OF(function, lists && background && image, "lists, background and image must be given");
     const gs_status status = check_lists(function, splats, lists, width, height);
     if (status != GS_OK) return status;
-    GS_REQUIRE_OF(function, (image->color || !with_color) && image->transmittance && image->consumed,
-                  "every plane of the image must be given");
+    GS_REQUIRE_OF(function, image->transmittance && image->consumed,
+                  "transmittance and consumed of the image must be given");
     return GS_OK;
 }
 
@@ -23,8 +23,9 @@ gs_status check(const char *function, const gs_splat *splats, const gs_lists *li
 
 gs_status gs_render(const gs_splat *splats, const gs_lists *lists, int32_t width, int32_t height,
                     const float background[3], const gs_image *image, gs_stream stream) {
-    const gs_status status = check(__func__, splats, lists, width, height, background, image, true);
+    const gs_status status = check(__func__, splats, lists, width, height, background, image);
     if (status != GS_OK) return status;
+    GS_REQUIRE(image->color, "color of the image must be given");
     GS_CUDA(launch_render(stream, splats, *lists, width, height,
                           {background[0], background[1], background[2]}, *image));
     return GS_OK;
@@ -43,9 +44,10 @@ gs_status gs_render_backward(const gs_splat *splats, int64_t count, const gs_lis
                              int32_t height, const float background[3], const gs_image *image,
                              const float *color_gradient, const float *alpha_gradient, gs_reduction reduction,
                              int balance_threshold, float *moments, gs_stream stream) {
-    const gs_status status =
-        check(__func__, splats, lists, width, height, background, image, lists && lists->split_tiles > 0);
+    const gs_status status = check(__func__, splats, lists, width, height, background, image);
     if (status != GS_OK) return status;
+    GS_REQUIRE(image->color || lists->split_tiles == 0,
+               "color of the image must be given where tiles are split");
     GS_REQUIRE(count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
     GS_REQUIRE(color_gradient && (count == 0 || moments), "color_gradient and moments must be given");
     GS_REQUIRE(balance_threshold >= 0 && balance_threshold <= 33, "balance_threshold must be in 0..33");
