@@ -480,8 +480,15 @@ struct block_memory {
 enum { SHAPE_ENTRIES = 55, OPACITY_ENTRY = 55, SH_ENTRIES = 56 };
 
 TEST(lm_dense, blocks_are_those_of_the_normal_equations) {
-    for (const int degree : {0, 1, 2, 3}) {
-        const lm_frame frame({5, 24, degree, degree, 23, 17});
+    const scene_choice choices[] = {{5, 24, 0, 0, 23, 17},
+                                    {5, 24, 1, 1, 23, 17},
+                                    {5, 24, 2, 2, 23, 17},
+                                    {5, 24, 3, 3, 23, 17},
+                                    {5, 24, 3, 1, 23, 17, false, false, 0.5f}};
+    for (const scene_choice &choice : choices) {
+        SCOPED_TRACE(testing::PrintToString(choice));
+        const int degree = choice.sh_degree;
+        const lm_frame frame(choice);
         const dense explicitly(frame);
         frame.take_squares(GS_TREE);
         const block_memory blocks(frame);
@@ -515,9 +522,15 @@ TEST(lm_dense, blocks_are_those_of_the_normal_equations) {
             }
             append(sh_wanted, mean);
         }
-        EXPECT_LE(relative_norm(shape, shape_wanted), 1e-4) << "degree " << degree;
-        EXPECT_LE(relative_norm(opacity, opacity_wanted), 1e-4) << "degree " << degree;
-        EXPECT_LE(relative_norm(sh, sh_wanted), 1e-4) << "degree " << degree;
+        EXPECT_LE(relative_norm(shape, shape_wanted), 1e-4);
+        EXPECT_LE(relative_norm(opacity, opacity_wanted), 1e-4);
+        EXPECT_LE(relative_norm(sh, sh_wanted), 1e-4);
+        // Another camera's part is added to it.
+        const std::vector<float> once = blocks.memory.read();
+        ASSERT_GS_OK(gs_lm_add_blocks(frame.gaussians.get(), choice.sh_degree_used, &frame.camera,
+                                      frame.splats.data(), frame.squares.data(), blocks.memory.data(), NULL));
+        const std::vector<float> twice = blocks.memory.read();
+        for (size_t k = 0; k < once.size(); k++) ASSERT_EQ(twice[k], 2 * once[k]) << k;
     }
 }
 
@@ -600,6 +613,46 @@ TEST(lm_dense, blocks_precondition_by_their_inverse) {
         EXPECT_LE(relative_norm(got_sh, wanted_sh), 1e-3) << "degree " << degree;
         for (reference_gaussians *all : {&d, &r, &x}) reference_gaussians_destroy(all);
     }
+}
+
+// Blocks of two Gaussians: of the first a row depends on the one before it, and others are not finite.
+TEST(lm_solver, rows_that_cannot_be_solved_for_are_given_up) {
+    const auto at = [](int row, int column) { return row * (row + 1) / 2 + column; };
+    std::vector<float> blocks(2 * (SH_ENTRIES + 1));
+    const auto put = [&](int entry, int i, float value) { blocks[size_t(2 * entry + i)] = value; };
+    for (int i = 0; i < 2; i++) {
+        for (int row = 0; row < 10; row++) put(at(row, row), i, 4);
+        put(OPACITY_ENTRY, i, 4);
+        put(SH_ENTRIES, i, 4);
+    }
+    put(at(1, 0), 0, 4);
+    put(at(1, 1), 0, 4.00001f); // all but rounding
+    put(at(4, 2), 0, NAN);
+    put(at(6, 6), 0, INFINITY);
+    put(at(7, 3), 0, INFINITY);
+    put(OPACITY_ENTRY, 0, NAN);
+    put(SH_ENTRIES, 0, NAN);
+    reference_gaussians ones = reference_gaussians_create(2, 0);
+    std::fill_n(ones.mean, reference_gaussians_values(&ones), 1.0);
+    const device_gaussians all(ones), z(2, 0);
+    const device_vector<float> memory(blocks);
+    const device_vector<double> sum(std::vector<double>{0});
+    ASSERT_GS_OK(gs_lm_factor_blocks(all.get(), 0, memory.data(), NULL));
+    ASSERT_GS_OK(gs_lm_precondition(memory.data(), all.get(), all.get(), z.get(), sum.data(), NULL));
+    reference_gaussians x = z.read();
+    double expected_sum = 0;
+    for (int i = 0; i < 2; i++) {
+        const double wanted = 0.25, lost = i == 0 ? 0 : wanted;
+        const double shape[10] = {wanted, lost, wanted, wanted, lost, wanted, lost, lost, wanted, wanted};
+        for (int k = 0; k < 3; k++) EXPECT_NEAR(x.mean[3 * i + k], shape[k], 1e-6) << i << ' ' << k;
+        for (int k = 0; k < 3; k++) EXPECT_NEAR(x.log_scale[3 * i + k], shape[3 + k], 1e-6) << i << ' ' << k;
+        for (int k = 0; k < 4; k++) EXPECT_NEAR(x.quaternion[4 * i + k], shape[6 + k], 1e-6) << i << ' ' << k;
+        EXPECT_NEAR(x.opacity_logit[i], lost, 1e-6);
+        for (int c = 0; c < 3; c++) EXPECT_NEAR(x.sh[3 * i + c], lost, 1e-6);
+        expected_sum += std::accumulate(shape, shape + 10, 4 * lost);
+    }
+    EXPECT_NEAR(sum.read()[0], expected_sum, 1e-6);
+    for (reference_gaussians *both : {&ones, &x}) reference_gaussians_destroy(both);
 }
 
 TEST(lm_dense, conjugate_gradients_find_the_solution_of_the_normal_equations) {
@@ -716,7 +769,6 @@ TEST(lm_solver, combines_updates_by_their_diagonals) {
     EXPECT_EQ(sum.read(), (std::vector<float>{6.5f, 9.5f, 0}));
 }
 
-// What a quadratic model says of a step: two sums over values.
 TEST(lm_solver, units_are_added_where_something_is_seen) {
     reference_gaussians values = reference_gaussians_create(2, 0), seen = reference_gaussians_create(2, 0);
     const double log_scale[6] = {-1, -2, -3, 0, 0, 0}, quaternion[8] = {0, 2, 0, 0, 1, 0, 0, 0};
@@ -783,6 +835,7 @@ TEST(lm_solver, an_update_is_limited_for_each_gaussian) {
     for (reference_gaussians *all : {&values, &update, &after, &read}) reference_gaussians_destroy(all);
 }
 
+// What a quadratic model says of a step: two sums over values.
 TEST(lm_solver, dot_products_with_a_weight_and_without) {
     const size_t values = 300000;
     const std::vector<float> weight = random_floats(1, values, 0, 1), a = random_floats(2, values, 0, 1),
@@ -811,6 +864,15 @@ TEST(lm_edges, an_empty_scene_has_no_pairs_and_no_change) {
     ASSERT_GS_OK(
         gs_lm_cached_forward(frame.splats.data(), 0, &held.cache, 20, 30, NULL, held.picture.data(), NULL));
     for (const float value : held.picture.read()) ASSERT_EQ(value, 0);
+    size_t bytes = 1;
+    ASSERT_GS_OK(gs_lm_blocks_bytes(0, 3, &bytes));
+    EXPECT_EQ(bytes, 0u);
+    ASSERT_GS_OK(
+        gs_lm_add_blocks(frame.gaussians.get(), 0, &frame.camera, frame.splats.data(), NULL, NULL, NULL));
+    ASSERT_GS_OK(gs_lm_factor_blocks(none.get(), 1, NULL, NULL));
+    const device_vector<double> sum(std::vector<double>{7});
+    ASSERT_GS_OK(gs_lm_precondition(NULL, none.get(), none.get(), none.get(), sum.data(), NULL));
+    EXPECT_EQ(sum.read()[0], 7);
 }
 
 TEST(lm_edges, bad_arguments_are_named) {
@@ -836,6 +898,50 @@ TEST(lm_edges, bad_arguments_are_named) {
     EXPECT_EQ(
         gs_lm_cache_begin(frame.splats.data(), 32, &frame.lists, 23, 17, &frame.image, NULL, 0, &cache, NULL),
         GS_INVALID_ARGUMENT);
+}
+
+TEST(lm_edges, bad_arguments_of_the_solver_are_named) {
+    const auto refused = [](gs_status status, const char *text) {
+        EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
+        EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();
+    };
+    const device_gaussians a(4, 1), fewer(3, 1), flatter(4, 0);
+    const gs_gaussians *v = a.get();
+    size_t bytes = 0;
+    refused(gs_lm_blocks_bytes(-1, 1, &bytes), "gs_lm_blocks_bytes: count");
+    refused(gs_lm_blocks_bytes(int64_t(1) << 31, 1, &bytes), "gs_lm_blocks_bytes: count");
+    refused(gs_lm_blocks_bytes(4, 4, &bytes), "gs_lm_blocks_bytes: sh_degree");
+    refused(gs_lm_blocks_bytes(4, 1, NULL), "bytes must be given");
+    ASSERT_GS_OK(gs_lm_blocks_bytes(4, 1, &bytes));
+    EXPECT_EQ(bytes, 4u * 66 * sizeof(float));
+    const device_vector<float> blocks(std::vector<float>(bytes / sizeof(float)));
+    const device_vector<double> sum(3);
+    float *const x = blocks.data();
+
+    const lm_frame frame(tiny);
+    const auto add = [&](const float *squares, float *to) {
+        return gs_lm_add_blocks(frame.gaussians.get(), 1, &frame.camera, frame.splats.data(), squares, to,
+                                NULL);
+    };
+    refused(add(NULL, x), "gs_lm_add_blocks: squares and blocks");
+    refused(add(frame.squares.data(), NULL), "gs_lm_add_blocks: squares and blocks");
+    for (const float lambda : {-1.0f, NAN, INFINITY})
+        refused(gs_lm_factor_blocks(v, lambda, x, NULL), "gs_lm_factor_blocks: lambda");
+    refused(gs_lm_factor_blocks(v, 1, NULL, NULL), "gs_lm_factor_blocks: every array");
+    refused(gs_lm_factor_blocks(NULL, 1, x, NULL), "gs_lm_factor_blocks: vectors");
+    refused(gs_lm_precondition(x, v, fewer.get(), v, sum.data(), NULL), "gs_lm_precondition: vectors must");
+    refused(gs_lm_precondition(x, v, v, flatter.get(), sum.data(), NULL), "gs_lm_precondition: vectors must");
+    refused(gs_lm_precondition(NULL, v, v, v, sum.data(), NULL), "gs_lm_precondition: every array");
+    refused(gs_lm_precondition(x, v, v, v, NULL, NULL), "gs_lm_precondition: sum");
+
+    refused(gs_lm_precondition_diagonal(x, x, -1, x, sum.data(), NULL), "gs_lm_precondition_diagonal: an");
+    refused(gs_lm_precondition_diagonal(x, x, 4, x, NULL, NULL), "gs_lm_precondition_diagonal: an");
+    refused(gs_lm_pcg_start(x, 4, -1, x, x, sum.data(), NULL), "gs_lm_pcg_start: values and iterations");
+    refused(gs_lm_pcg_start(x, 4, 1, NULL, x, sum.data(), NULL), "gs_lm_pcg_start: an argument is NULL");
+    refused(gs_lm_pcg_step(x, NAN, 4, 0, x, x, x, x, sum.data(), NULL), "gs_lm_pcg_step: lambda");
+    refused(gs_lm_pcg_step(x, 1, 4, 0, x, x, x, NULL, sum.data(), NULL), "gs_lm_pcg_step: an argument");
+    refused(gs_lm_pcg_turn(x, 4, -1, x, sum.data(), NULL), "gs_lm_pcg_turn: values and iteration");
+    refused(gs_lm_pcg_turn(NULL, 4, 0, x, sum.data(), NULL), "gs_lm_pcg_turn: an argument is NULL");
 }
 
 } // namespace

@@ -196,7 +196,7 @@ gs_status gs_lm_blocks_bytes(int64_t count, int sh_degree, size_t *bytes);
 gs_status gs_lm_add_blocks(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                            const gs_splat *splats, const float *squares, float *blocks, gs_stream stream);
 // From blocks of A to factors of those of A + lambda diagonal, in place. What depends on other rows of its
-// block to within 1e-5 of its square is given up: 0 in z.
+// block to within 1e-5 of its square, or is not finite, is given up: 0 in z.
 gs_status gs_lm_factor_blocks(const gs_gaussians *diagonal, float lambda, float *blocks, gs_stream stream);
 // z = the inverse of the factored blocks times the residual, a channel's harmonics in proportion to its
 // constant's part of the diagonal; *sum += residual^T z.

@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 // In place the lower factor, of whose diagonal the inverse. A row that depends on those before it, or that is
-// zero, gets zeros.
+// zero or not finite, becomes zeros, and spoils no other.
 template <int Rows>
 __device__ void factor(float (&a)[entries(Rows)]) {
     DISTWAR_UNROLL
@@ -122,11 +122,13 @@ __device__ void factor(float (&a)[entries(Rows)]) {
             const float before = sum;
             DISTWAR_UNROLL
             for (int k = 0; k < column; k++) sum = fmaf(-a[at(row, k)], a[at(column, k)], sum);
-            if (row == column)
-                sum = sum > 1e-5f * before ? rsqrtf(sum) : 0;
-            else
-                sum *= a[at(column, column)];
+            if (row > column) sum *= a[at(column, column)];
             a[at(row, column)] = sum;
+            if (row > column) continue;
+            const bool good = sum > 1e-5f * before && sum < INFINITY; // false where any of the row is NaN
+            DISTWAR_UNROLL
+            for (int k = 0; k < row; k++) a[at(row, k)] = good ? a[at(row, k)] : 0;
+            a[at(row, row)] = good ? rsqrtf(sum) : 0;
         }
     }
 }
