@@ -2,14 +2,13 @@
 //
 // libgs: the parts of Levenberg and Marquardt's method on Gaussian splatting. The loss is a sum of squares of
 // residuals, two for every pixel and channel; J is their derivative by all stored parameters, and it is never
-// formed: what is here multiplies by it, by its transpose, and sums the squares of its columns. Formulas:
-// docs/math.md, section 8. The rules of gs.h hold; scenes with given colours or covariances and antialiased
-// ones are not taken.
+// formed: what is here multiplies by it, by its transpose, and sums the squares of its columns, and products
+// of those of one Gaussian. Formulas: docs/math.md, section 8. The rules of gs.h hold; scenes with given
+// colours or covariances and antialiased ones are not taken.
 //
 // One camera, after gs_project, gs_bin and gs_render, in colours C rather than residuals, J = R C:
-//   gs_lm_weights       where residuals depend on nothing but their own pixel's colour, as in the paper: R^T
-//   R,
-//                       which is one weight a value then, and R^T F
+//   gs_lm_weights       where residuals depend on nothing but their own pixel's colour, as in the paper:
+//                       R^T R, which is one weight a value then, and R^T F
 //   gs_lm_find_metric   R^T R of the whole loss; its gradient is that of gs_loss
 //   gs_lm_tangents      a direction's derivative of every splat, and
 //   gs_lm_forward       C times the direction, times a weight if wanted
@@ -17,10 +16,12 @@
 //   gs_render_backward, gs_lm_gradients        C^T times a picture
 //   gs_lm_metric_diagonal, gs_lm_squares, gs_lm_add_diagonal    diag(C^T weight C), and once for all cameras
 //   gs_lm_add_units
+//   gs_lm_add_blocks    each Gaussian's own blocks of C^T weight C, from the same squares
 // The same products from a cache of all (pixel, splat) pairs that count:
 //   gs_lm_cache_begin, gs_lm_cache_fill, gs_lm_cached_forward, gs_lm_metric_apply, gs_lm_cached_backward,
 //   gs_lm_cached_squares
-// The solver, on vectors of all parameters: gs_lm_pcg_start, gs_lm_pcg_step; gs_lm_limit.
+// The solver, on vectors of all parameters: gs_lm_pcg_start, gs_lm_pcg_step, gs_lm_pcg_turn, preconditioned
+// by gs_lm_factor_blocks and gs_lm_precondition, or gs_lm_precondition_diagonal; gs_lm_limit.
 #ifndef GS_LM_H
 #define GS_LM_H
 
@@ -104,8 +105,8 @@ gs_status gs_lm_forward(const gs_splat *splats, const float *tangents, const gs_
                         float *change, gs_stream stream);
 
 // squares: [count][GS_LM_SQUARES_STRIDE], 16-byte aligned; sums over pixels and channels of weight times the
-// products of the derivatives of a pixel's colour by a splat's colour and by the six moments, as far as
-// diagonals need them. reduction: GS_ATOMIC, GS_SERIAL, GS_BFLY or GS_TREE.
+// products of the derivatives of a pixel's colour by a splat's colour and by the six moments, as far as the
+// diagonal and the blocks need them. reduction: GS_ATOMIC, GS_SERIAL, GS_BFLY or GS_TREE.
 gs_status gs_lm_squares(const gs_splat *splats, int64_t count, const gs_lists *lists, int32_t width,
                         int32_t height, const float background[3], const gs_image *image, const float *weight,
                         gs_reduction reduction, int balance_threshold, float *squares, gs_stream stream);
@@ -190,7 +191,8 @@ gs_status gs_lm_precondition_diagonal(const float *diagonal, const float *residu
 // Of every Gaussian the blocks of A on the diagonal: of mean, log_scale and quaternion with each other, of
 // opacity with itself, and of the spherical harmonics of one channel with each other, the mean over channels.
 // Preconditions far better than diag(A): from narrow views sixteen harmonics look alike, and so do shape and
-// place of a thin splat. Bytes for `count` Gaussians: 768 each with degree 3.
+// place of a thin splat. Zeros at first, then added to for every camera, then factored once. Bytes for
+// `count` Gaussians: 768 each with degree 3.
 gs_status gs_lm_blocks_bytes(int64_t count, int sh_degree, size_t *bytes);
 // Adds this camera's part, from its squares as gs_lm_add_diagonal has them.
 gs_status gs_lm_add_blocks(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
@@ -198,8 +200,8 @@ gs_status gs_lm_add_blocks(const gs_gaussians *gaussians, int sh_degree_used, co
 // From blocks of A to factors of those of A + lambda diagonal, in place. What depends on other rows of its
 // block to within 1e-5 of its square, or is not finite, is given up: 0 in z.
 gs_status gs_lm_factor_blocks(const gs_gaussians *diagonal, float lambda, float *blocks, gs_stream stream);
-// z = the inverse of the factored blocks times the residual, a channel's harmonics in proportion to its
-// constant's part of the diagonal; *sum += residual^T z.
+// z = the inverse of the factored blocks times the residual, a channel's harmonics in inverse proportion to
+// its constant's part of the diagonal, which is the one that they were factored with; *sum += residual^T z.
 gs_status gs_lm_precondition(const float *blocks, const gs_gaussians *diagonal, const gs_gaussians *residual,
                              const gs_gaussians *z, double *sum, gs_stream stream);
 

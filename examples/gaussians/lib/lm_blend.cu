@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The blend's derivative along a direction, pixel by pixel down its ray, and the sums of products that
-// diag(J^T J) is made of. How threads share the work: blend.cuh; formulas: docs/math.md, section 8.
+// diag(J^T J) and blocks are made of. How threads share the work: blend.cuh; formulas: docs/math.md,
+// section 8.
 #include "blend.cuh"
 #include "gs_lm.h"
 #include "launch.cuh"

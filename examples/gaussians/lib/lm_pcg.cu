@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Conjugate gradients on (A + lambda diag(A)) x = b with the diagonal as preconditioner, and the few other
-// things that are done to vectors of parameters. Scalars never leave the device: scalars[2 k] is r^T z of
-// iteration k, z = r / diagonal, scalars[2 k + 1] its p^T (A + lambda diag(A)) p.
+// Conjugate gradients on (A + lambda diagonal) x = b, preconditioned by the diagonal or by what the caller
+// has, and the few other things that are done to vectors of parameters. Scalars never leave the device:
+// scalars[2 k] is r^T z of iteration k, z = P r, scalars[2 k + 1] its p^T (A + lambda diagonal) p.
 #include "gs_lm.h"
 #include "launch.cuh"
 #include "status.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The projection's derivative along a direction, and the diagonal of J^T J from what the blend has summed.
+// The projection's derivative along a direction and the adjoint, of several cameras at once; the diagonal of
+// J^T J from what the blend has summed; how far an update may go.
 // Formulas: docs/math.md, section 8.
 #include "gs_lm.h"
 #include "launch.cuh"

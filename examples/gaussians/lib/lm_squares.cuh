@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The sums of products from which a Gaussian's part of diag(J^T J) follows: docs/math.md, section 8.
+// The sums of products from which a Gaussian's part of diag(J^T J), and its blocks of J^T J, follow:
+// docs/math.md, section 8.
 #ifndef GS_LM_SQUARES_CUH
 #define GS_LM_SQUARES_CUH
 

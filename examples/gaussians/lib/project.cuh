@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How a camera sees a Gaussian: the steps of the projection that its value, its adjoint and its derivative
-// along a direction (lm_project.cu) share. Formulas: docs/math.md, section 2.
+// along a direction (lm_footprint.cuh, lm_project.cu) share. Formulas: docs/math.md, section 2.
 #ifndef GS_PROJECT_CUH
 #define GS_PROJECT_CUH
 
