@@ -238,6 +238,33 @@ lm_settings settings_with(int64_t steps, lm_form form) {
     return settings;
 }
 
+TEST(lm_options, name_the_preconditioner) {
+    const auto parse = [](const char *value, lm_options *options, fault *why) {
+        option_spec table[LM_OPTIONS + 1] = {};
+        lm_options_list(options, table);
+        table[LM_OPTIONS].kind = OPTION_END;
+        const command_spec command = {"finish", "", "", NULL, table, 0, 0};
+        char name[] = "finish", option[] = "--lm-preconditioner";
+        std::string text = value;
+        char *argv[] = {name, option, &text[0], NULL};
+        const char *positional;
+        int count;
+        return options_parse(&command, 3, argv, &positional, &count, why);
+    };
+    fault why = {};
+    lm_options options = lm_options_default();
+    EXPECT_FALSE(lm_settings_from(&options).diagonal_only);
+    ASSERT_EQ(parse("diagonal", &options, &why), OPTIONS_OK) << why.text;
+    EXPECT_TRUE(lm_settings_from(&options).diagonal_only);
+    ASSERT_EQ(parse("blocks", &options, &why), OPTIONS_OK) << why.text;
+    EXPECT_FALSE(lm_settings_from(&options).diagonal_only);
+    EXPECT_EQ(parse("nonsense", &options, &why), OPTIONS_USAGE_ERROR);
+    EXPECT_NE(
+        std::string(why.text).find("--lm-preconditioner must be one of blocks, diagonal, not 'nonsense'"),
+        std::string::npos)
+        << why.text;
+}
+
 TEST(lm_finish, steps_lower_the_objective) {
     for (const gs_lm_objective objective : {GS_LM_L1_SSIM, GS_LM_L2}) {
         problem p;
@@ -309,31 +336,61 @@ TEST(lm_finish, the_cached_form_takes_the_same_step) {
     EXPECT_NEAR(free.steps[0].after, cached.steps[0].after, 1e-4 * free.steps[0].after);
 }
 
+lm_settings settings_to_solve(bool diagonal_only, int64_t iterations) {
+    lm_settings settings = settings_with(1, LM_FREE);
+    settings.diagonal_only = diagonal_only;
+    settings.pcg_iterations = iterations;
+    return settings;
+}
+
+// Of one step's equations, the Gaussians' change over gamma. bytes: that the step took, unless NULL.
+std::vector<double> solution_of(const lm_settings &settings, size_t *bytes = NULL) {
+    problem p;
+    const std::vector<char> start = p.bytes();
+    EXPECT_TRUE(p.finish(settings)) << p.why.text;
+    EXPECT_TRUE(p.steps[0].kept);
+    const std::vector<char> end = p.bytes();
+    std::vector<double> out(start.size() / sizeof(float));
+    for (size_t k = 0; k < out.size(); k++) {
+        float before, after;
+        std::memcpy(&before, start.data() + k * sizeof before, sizeof before);
+        std::memcpy(&after, end.data() + k * sizeof after, sizeof after);
+        out[k] = (double(after) - before) / p.steps[0].gamma;
+    }
+    if (bytes) *bytes = p.steps[0].bytes;
+    return out;
+}
+
+double relative_distance(const std::vector<double> &a, const std::vector<double> &b) {
+    double apart = 0, far = 0;
+    for (size_t k = 0; k < b.size(); k++) {
+        apart += (a[k] - b[k]) * (a[k] - b[k]);
+        far += b[k] * b[k];
+    }
+    return std::sqrt(apart / far);
+}
+
 // The preconditioner changes how soon conjugate gradients converge, not where to.
 TEST(lm_finish, either_preconditioner_leads_to_the_same_step) {
-    std::vector<float> moved[2], before;
-    for (const bool diagonal_only : {false, true}) {
-        problem p;
-        lm_settings settings = settings_with(1, LM_FREE);
-        settings.diagonal_only = diagonal_only;
-        settings.pcg_iterations = 60;
-        settings.damping = 3;
-        const std::vector<char> start = p.bytes();
-        ASSERT_TRUE(p.finish(settings)) << p.why.text;
-        ASSERT_TRUE(p.steps[0].kept);
-        const std::vector<char> end = p.bytes();
-        before.resize(start.size() / sizeof(float));
-        moved[diagonal_only].resize(before.size());
-        std::memcpy(before.data(), start.data(), start.size());
-        std::memcpy(moved[diagonal_only].data(), end.data(), end.size());
+    size_t with_blocks, without, blocks;
+    const std::vector<double> by_diagonal = solution_of(settings_to_solve(true, 60), &without),
+                              by_blocks = solution_of(settings_to_solve(false, 60), &with_blocks);
+    EXPECT_LE(relative_distance(by_blocks, by_diagonal), 1e-2);
+    EXPECT_LE(relative_distance(solution_of(settings_to_solve(false, 4)), by_diagonal),
+              0.5 * relative_distance(solution_of(settings_to_solve(true, 4)), by_diagonal));
+    ASSERT_EQ(gs_lm_blocks_bytes(60, 1, &blocks), GS_OK);
+    EXPECT_EQ(with_blocks, without + blocks);
+}
+
+TEST(lm_finish, units_hold_all_parameters) {
+    lm_settings settings = settings_to_solve(false, 8);
+    double square[2] = {};
+    for (const bool heavy : {false, true}) {
+        settings.unit_weight = heavy ? 1e5f : 1;
+        for (const double value : solution_of(settings)) square[heavy] += value * value;
     }
-    double apart = 0, far = 0;
-    for (size_t k = 0; k < before.size(); k++) {
-        apart += std::pow(double(moved[0][k]) - moved[1][k], 2);
-        far += std::pow(double(moved[1][k]) - before[k], 2);
-    }
-    EXPECT_GT(far, 0);
-    EXPECT_LE(std::sqrt(apart / far), 1e-2);
+    EXPECT_GT(square[true], 0);
+    EXPECT_LE(square[true], 1e-2 * square[false]);
 }
 
 TEST(lm_finish, subsets_are_combined) {
