@@ -757,6 +757,30 @@ TEST(lm_solver, converges_on_a_small_system_and_then_rests) {
     }
 }
 
+// Where nothing is left to do, or nobody sees anything, quotients are 0 / 0.
+TEST(lm_solver, rests_where_there_is_nothing_to_do) {
+    const int n = 300, iterations = 2; // more than a block
+    const device_vector<float> nothing(std::vector<float>(size_t{n})), x(std::vector<float>(size_t{n}, 5)),
+        residual(size_t{n}), direction(size_t{n}), product(size_t{n});
+    const device_vector<double> scalars(std::vector<double>(2 * iterations + 1, 5));
+    ASSERT_GS_OK(
+        gs_lm_pcg_start(nothing.data(), n, iterations, x.data(), residual.data(), scalars.data(), NULL));
+    ASSERT_GS_OK(gs_lm_precondition_diagonal(nothing.data(), residual.data(), n, direction.data(),
+                                             scalars.data(), NULL));
+    for (int k = 0; k < iterations; k++) {
+        ASSERT_EQ(direction.read(), std::vector<float>(size_t{n})) << k;
+        const device_vector<float> q(std::vector<float>(size_t{n}));
+        ASSERT_GS_OK(gs_lm_pcg_step(nothing.data(), 1, n, k, q.data(), x.data(), residual.data(),
+                                    direction.data(), scalars.data(), NULL));
+        ASSERT_GS_OK(gs_lm_precondition_diagonal(nothing.data(), residual.data(), n, product.data(),
+                                                 scalars.data() + 2 * k + 2, NULL));
+        ASSERT_GS_OK(gs_lm_pcg_turn(product.data(), n, k, direction.data(), scalars.data(), NULL));
+    }
+    EXPECT_EQ(x.read(), std::vector<float>(size_t{n}));
+    EXPECT_EQ(direction.read(), std::vector<float>(size_t{n}));
+    EXPECT_EQ(scalars.read(), std::vector<double>(2 * iterations + 1));
+}
+
 TEST(lm_solver, combines_updates_by_their_diagonals) {
     const device_vector<float> sum(std::vector<float>(3)), weights(std::vector<float>(3));
     const device_vector<float> d1(std::vector<float>{1, 0, 0}), x1(std::vector<float>{2, 0, 0});
