@@ -625,7 +625,7 @@ TEST(lm_solver, rows_that_cannot_be_solved_for_are_given_up) {
         put(OPACITY_ENTRY, i, 4);
         put(SH_ENTRIES, i, 4);
     }
-    put(at(1, 0), 0, 4);
+    put(at(1, 0), 0, -4);
     put(at(1, 1), 0, 4.00001f); // all but rounding
     put(at(4, 2), 0, NAN);
     put(at(6, 6), 0, INFINITY);
