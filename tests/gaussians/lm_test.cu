@@ -480,6 +480,43 @@ struct block_memory {
 
 enum { SHAPE_ENTRIES = 55, OPACITY_ENTRY = 55, SH_ENTRIES = 56 };
 
+// In scenes of more Gaussians than a block has threads, too.
+TEST(lm_blocks, have_the_diagonal_between_them) {
+    for (const scene_choice &choice : comparison_scenes()) {
+        const lm_frame frame(choice);
+        frame.take_squares(GS_TREE);
+        const int bases = (choice.sh_degree + 1) * (choice.sh_degree + 1);
+        const std::vector<double> diagonal = frame.diagonal();
+        const std::vector<float> blocks = block_memory(frame).memory.read();
+        const auto entry = [&](int first, int row, int64_t i) {
+            return double(blocks[size_t((first + row * (row + 3) / 2) * choice.count + i)]);
+        };
+        const double *from = diagonal.data();
+        std::vector<double> got, expected;
+        for (const auto &[values, row] : {std::pair(3, 0), std::pair(3, 3), std::pair(4, 6)}) {
+            got.clear(), expected.clear(); // each array on its own: they differ by orders of magnitude
+            for (int64_t k = 0; k < values * choice.count; k++) {
+                got.push_back(entry(0, row + int(k % values), k / values));
+                expected.push_back(*from++);
+            }
+            EXPECT_LE(relative_norm(got, expected), 1e-4)
+                << testing::PrintToString(choice) << ", row " << row;
+        }
+        got.clear(), expected.clear();
+        for (int64_t i = 0; i < choice.count; i++) {
+            got.push_back(entry(OPACITY_ENTRY, 0, i));
+            expected.push_back(*from++);
+        }
+        EXPECT_LE(relative_norm(got, expected), 1e-4) << testing::PrintToString(choice);
+        got.clear(), expected.clear();
+        for (int64_t k = 0; k < bases * choice.count; k++, from += 3) {
+            got.push_back(entry(SH_ENTRIES, int(k % bases), k / bases));
+            expected.push_back((from[0] + from[1] + from[2]) / 3);
+        }
+        EXPECT_LE(relative_norm(got, expected), 1e-4) << testing::PrintToString(choice);
+    }
+}
+
 TEST(lm_dense, blocks_are_those_of_the_normal_equations) {
     const scene_choice choices[] = {{5, 24, 0, 0, 23, 17},
                                     {5, 24, 1, 1, 23, 17},

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The preconditioner: of every Gaussian the blocks of J^T J that its shape and place, and its spherical
 // harmonics, have with themselves, factored. Formulas: docs/math.md, section 8.
+#include "block_total.cuh"
 #include "gs_lm.h"
 #include "launch.cuh"
 #include "lm_check.h"
 #include "lm_footprint.cuh"
 #include "status.h"
-#include <distwar/block.cuh>
 
 namespace {
 
@@ -194,14 +194,6 @@ __global__ void __launch_bounds__(block_threads)
     for (int k = 0; k < entries(Bases); k++) sh[k * diagonal.count + i] = a[k];
 }
 
-__device__ void add_of_block(double part, double *sum) {
-    __shared__ distwar::block_sum_memory<1, block_threads, double> memory;
-    const double parts[1] = {part};
-    double total[1];
-    distwar::block_sum(parts, memory, total);
-    if (threadIdx.x == 0) atomicAdd(sum, total[0]);
-}
-
 __global__ void __launch_bounds__(block_threads)
     precondition_shape_kernel(const float *shape, gs_gaussians residual, gs_gaussians z, double *sum) {
     const int64_t i = int64_t(blockIdx.x) * block_threads + threadIdx.x;
@@ -222,7 +214,7 @@ __global__ void __launch_bounds__(block_threads)
         z.opacity_logit[i] = opacity;
         part += double(opacity) * by;
     }
-    add_of_block(part, sum);
+    add_of_block<block_threads>(part, sum);
 }
 
 template <int Bases>
@@ -251,7 +243,7 @@ __global__ void __launch_bounds__(block_threads)
             }
         }
     }
-    add_of_block(part, sum);
+    add_of_block<block_threads>(part, sum);
 }
 
 // Where those of the spherical harmonics begin.

@@ -2,10 +2,10 @@
 // Conjugate gradients on (A + lambda diagonal) x = b, preconditioned by the diagonal or by what the caller
 // has, and the few other things that are done to vectors of parameters. Scalars never leave the device:
 // scalars[2 k] is r^T z of iteration k, z = P r, scalars[2 k + 1] its p^T (A + lambda diagonal) p.
+#include "block_total.cuh"
 #include "gs_lm.h"
 #include "launch.cuh"
 #include "status.h"
-#include <distwar/block.cuh>
 
 namespace {
 
@@ -18,15 +18,6 @@ __device__ int64_t stride_of_grid() {
     return int64_t(gridDim.x) * vector_block;
 }
 
-// By all threads of the block.
-__device__ void add_of_block(double part, double *sum) {
-    __shared__ distwar::block_sum_memory<1, vector_block, double> memory;
-    const double parts[1] = {part};
-    double total[1];
-    distwar::block_sum(parts, memory, total);
-    if (threadIdx.x == 0) atomicAdd(sum, total[0]);
-}
-
 __global__ void __launch_bounds__(vector_block)
     precondition_kernel(const float *diagonal, const float *residual, int64_t values, float *z, double *sum) {
     double part = 0;
@@ -35,7 +26,7 @@ __global__ void __launch_bounds__(vector_block)
         z[i] = by;
         part += double(r) * by;
     }
-    add_of_block(part, sum);
+    add_of_block<vector_block>(part, sum);
 }
 
 __global__ void __launch_bounds__(vector_block)
@@ -47,7 +38,7 @@ __global__ void __launch_bounds__(vector_block)
         product[i] = q;
         sum += double(p) * q;
     }
-    add_of_block(sum, scalars + 1);
+    add_of_block<vector_block>(sum, scalars + 1);
 }
 
 __device__ double ratio(double a, double b) {
@@ -77,7 +68,7 @@ __global__ void __launch_bounds__(vector_block)
     double part = 0;
     for (int64_t i = first_value(); i < values; i += stride_of_grid())
         part += (weight ? double(weight[i]) : 1.0) * a[i] * b[i];
-    add_of_block(part, sum);
+    add_of_block<vector_block>(part, sum);
 }
 
 __global__ void __launch_bounds__(vector_block)

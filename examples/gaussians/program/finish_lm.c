@@ -190,8 +190,10 @@ static void solve(solver *s, size_t views) {
         lm_views_product(s->open, views, &s->scene, &s->vectors[DIRECTION], &s->vectors[PRODUCT]);
         GS_CHECK(gs_lm_pcg_step(flat(s, DIAGONAL), (float)s->damping, s->values, k, flat(s, PRODUCT),
                                 flat(s, UPDATE), flat(s, RESIDUAL), flat(s, DIRECTION), s->scalars, NULL));
-        precondition(s, PRODUCT, k + 1);
-        GS_CHECK(gs_lm_pcg_turn(flat(s, PRODUCT), s->values, k, flat(s, DIRECTION), s->scalars, NULL));
+        if (k + 1 < iterations) {
+            precondition(s, PRODUCT, k + 1);
+            GS_CHECK(gs_lm_pcg_turn(flat(s, PRODUCT), s->values, k, flat(s, DIRECTION), s->scalars, NULL));
+        }
         lm_clock_mark(clock, LM_SOLVER);
     }
 }

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// A sum over all threads of a grid, in double.
+#ifndef GS_BLOCK_TOTAL_CUH
+#define GS_BLOCK_TOTAL_CUH
+
+#include <cuda_runtime.h>
+#include <distwar/block.cuh>
+
+// *sum += the parts of all threads, in one atomic for the block. By all Threads threads of the block.
+template <int Threads>
+__device__ void add_of_block(double part, double *sum) {
+    __shared__ distwar::block_sum_memory<1, Threads, double> memory;
+    const double parts[1] = {part};
+    double total[1];
+    distwar::block_sum(parts, memory, total);
+    if (threadIdx.x == 0) atomicAdd(sum, total[0]);
+}
+
+#endif
