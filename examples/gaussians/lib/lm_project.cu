@@ -340,15 +340,15 @@ __global__ void __launch_bounds__(sights_block, sights_blocks)
         const gs_camera &camera = seen.of[n].camera;
         const gs_splat splat = seen.of[n].splats[i];
         const float4 *record = reinterpret_cast<const float4 *>(seen.of[n].records + i * GS_MOMENTS_STRIDE);
-        const float4 first = record[0], second = record[1], third = record[2];
+        const float4 front = record[0], second = record[1], third = record[2];
         // What is culled or meets no pixel has no gradient.
-        const bool met = first.x != 0 || first.y != 0 || first.z != 0 || first.w != 0 || second.x != 0 ||
+        const bool met = front.x != 0 || front.y != 0 || front.z != 0 || front.w != 0 || second.x != 0 ||
                          second.y != 0 || second.z != 0 || second.w != 0 || third.x != 0;
         if (splat.depth == 0 || !met) continue;
         const float moments[5] = {second.x, second.y, second.z, second.w, third.x};
-        const float color[3] = {splat.color[0] > 0 ? first.x : 0, splat.color[1] > 0 ? first.y : 0,
-                                splat.color[2] > 0 ? first.z : 0};
-        by_opacity += first.w;
+        const float color[3] = {splat.color[0] > 0 ? front.x : 0, splat.color[1] > 0 ? front.y : 0,
+                                splat.color[2] > 0 ? front.z : 0};
+        by_opacity += front.w;
         any = true;
         const sight_of_one v = sight_from(seen, n, mean);
         add_seen_adjoint(camera, splat, v, covariance, moments, &by_covariance, by_mean);
