@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Writes a scene to measure on (scenes.h), made from a trained one.
-#include "command.h"
+#include "commands/command.h"
 #include "dataset.h"
 #include "ply.h"
 #include "scenes.h"

@@ -10,7 +10,7 @@
 // events, after twice the L2 cache was overwritten. Each run is repeated; median and deviation are over
 // repetitions. Before a run is timed its moments are compared with those of another strategy.
 #include "axes.h"
-#include "bench_views.h"
+#include "measure/bench_views.h"
 #include "command_line.h"
 #include "device.h"
 #include "ply.h"

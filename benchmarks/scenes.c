@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "scenes.h"
-#include "camera.h"
+#include "view/camera.h"
 #include "ply.h"
 #include "random.h"
 #include <math.h>

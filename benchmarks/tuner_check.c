@@ -2,16 +2,16 @@
 // Proves the tuner on a scene: launches the backward blend over changing views as a training run does, then
 // measures every candidate, and fails if what the tuner chose after its first exploration is more than 3 %
 // slower than the fastest. GPU only.
-#include "bench_views.h"
-#include "command.h"
+#include "measure/bench_views.h"
+#include "commands/command.h"
 #include "device.h"
-#include "device_gaussians.h"
-#include "frame.h"
+#include "view/device_gaussians.h"
+#include "view/frame.h"
 #include "gpu_timer.h"
 #include "json_writer.h"
 #include "ply.h"
 #include "random.h"
-#include "reduction_choice.h"
+#include "training/reduction_choice.h"
 #include "timing.h"
 #include <inttypes.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The generated meshes, and those of OBJ files.
-#include "../common/run_program.h"
+#include "run_program.h"
 #include "obj_file.h"
 #include "scenes.h"
 #include <map>

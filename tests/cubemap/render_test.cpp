@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Lookup, levels and their adjoints against the reference, with every reduction.
-#include "../common/same_bits.h"
+#include "same_bits.h"
 #include "cubemap_reference.h"
 #include "derivative.h"
 #include "scenes.h"

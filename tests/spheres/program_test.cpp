@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The program as its users run it. SPHERES_PROGRAM is its path.
-#include "../common/run_program.h"
+#include "run_program.h"
 #include "image.h"
 #include "sphere_file.h"
 #include <functional>

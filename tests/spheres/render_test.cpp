@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The stages against the reference: which spheres a pixel counts, what it shows, and every gradient, with
 // every reduction.
-#include "../common/same_bits.h"
+#include "same_bits.h"
 #include "derivative.h"
 #include "device.h"
 #include "random_spheres.h"

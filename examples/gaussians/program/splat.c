@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // splat: trains, renders and measures scenes of 3D Gaussians.
-#include "command.h"
+#include "commands/command.h"
 #include "program.h"
 #include <stddef.h>
 

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+// The blend's derivative along a direction, pixel by pixel down its ray, and the sums of products that
+// diag(J^T J) and blocks are made of. How threads share the work: blend.cuh; formulas: docs/math.md,
+// section 8.
+#include "blend.cuh"
+#include "gs_lm.h"
+#include "launch.cuh"
+#include "lists_check.h"
+#include "lm/squares.cuh"
+#include "lm/tangent.cuh"
+#include "status.h"
+#include <distwar/reduce.cuh>
+#include <type_traits>
+
+namespace {
+
+// The middle of a patch, from its first pixel.
+constexpr float middle_x = 0.5f * (patch_width - 1);
+template <int Pixels>
+constexpr float middle_y = 0.5f * (row_step * Pixels - 1);
+
+// The tangent with log_alpha as coefficients of 1, u, v, u^2, u v, v^2, (u, v) being a pixel's offset from a
+// point that lies (dx, dy) from the splat's mean. Once for a splat and warp, and pixels below one another
+// share all that has u alone. The point is the middle of the patch: about the mean, a long thin splat would
+// have large terms that cancel.
+__device__ inline splat_tangent moved(const gs_splat &splat, splat_tangent tangent, float dx, float dy) {
+    const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
+    const float e0 = fmaf(w1, dy, w0 * dx), e1 = w2 * dy;
+    float(&k)[6] = tangent.log_alpha;
+    const float by_e0 = k[1] + 2 * k[3] * e0 + k[4] * e1, by_e1 = k[2] + k[4] * e0 + 2 * k[5] * e1;
+    k[0] = log_alpha_change(tangent, e0, e1);
+    k[1] = w0 * by_e0;
+    k[2] = w1 * by_e0 + w2 * by_e1;
+    const float w1_k3 = w1 * k[3], w2_k4 = w2 * k[4];
+    k[3] *= w0 * w0;
+    k[4] = w0 * (2 * w1_k3 + w2_k4);
+    k[5] = w1 * (w1_k3 + w2_k4) + k[5] * w2 * w2;
+    return tangent;
+}
+
+// Without branches for single pixels: a splat that does not count at one has alpha 0, which changes nothing.
+template <int Pixels>
+__global__ void __launch_bounds__(tile_threads<Pixels>)
+    forward_kernel(const gs_splat *splats, const splat_tangent *tangents, gs_lists lists, int width,
+                   int height, color3 background, gs_image image, const float *weight, float *change) {
+    __shared__ splat_batch batches[tile_warps<Pixels>];
+    __shared__ splat_tangent tangent_batches[tile_warps<Pixels>][32];
+    splat_batch &batch = batches[threadIdx.x / 32];
+    splat_tangent *tangent_batch = tangent_batches[threadIdx.x / 32];
+    const int lane = int(threadIdx.x % 32);
+    const patch<Pixels> mine =
+        patch_of_warp<Pixels>(tile_in_turn(lists, int(blockIdx.x)), lists.tiles_x, width, height);
+    const int64_t begin = lists.tile_begin[mine.tile], plane = int64_t(width) * height;
+    const float u = float(lane % patch_width) - middle_x;
+
+    // T' itself and not T'/T, which would take a division a splat: T (1 - alpha) changes by T' - (T alpha)',
+    // and (T alpha)' is what the splat's colour is weighted with as well.
+    float transmittance[Pixels], its_change[Pixels], v[Pixels];
+    color3 color[Pixels];
+    int consumed[Pixels], farthest = 0;
+    DISTWAR_UNROLL
+    for (int p = 0; p < Pixels; p++) {
+        const int y = mine.y + row_step * p;
+        const bool inside = mine.x < width && y < height;
+        transmittance[p] = 1;
+        its_change[p] = 0;
+        v[p] = float(lane / patch_width + row_step * p) - middle_y<Pixels>;
+        color[p] = {0, 0, 0};
+        consumed[p] = inside ? int(image.consumed[int64_t(y) * width + mine.x]) : 0;
+        farthest = max(farthest, consumed[p]);
+    }
+    farthest = largest_in_warp(farthest);
+    for (int first = 0; first < farthest; first += 32) {
+        const int entry = first + lane;
+        unsigned rest =
+            fill_batch(splats, lists.splat_index + begin, entry, entry < farthest, mine.centres, batch);
+        if (rest >> lane & 1) {
+            const gs_splat &splat = batch.splat[lane];
+            tangent_batch[lane] =
+                moved(splat, tangents[batch.index[lane]], mine.centres.left + middle_x - splat.mean[0],
+                      mine.centres.top + middle_y<Pixels> - splat.mean[1]);
+        }
+        __syncwarp();
+        for (; rest != 0; rest &= rest - 1) {
+            const int j = __ffs(int(rest)) - 1;
+            const gs_splat splat = batch.splat[j];
+            const splat_tangent tangent = tangent_batch[j];
+            const float *k = tangent.log_alpha;
+            const float of_u = fmaf(u, fmaf(u, k[3], k[1]), k[0]), of_u_by_v = fmaf(u, k[4], k[2]);
+            const auto add_pixels = [&](auto may_cut) {
+                DISTWAR_UNROLL
+                for (int p = 0; p < Pixels; p++) {
+                    coverage c;
+                    const bool counts =
+                        covers<decltype(may_cut)::value>(splat, mine.x, mine.y + row_step * p, &c) &
+                        (first + j < consumed[p]);
+                    const float alpha = counts ? c.alpha : 0;
+                    const float by_alpha = c.cut ? 0 : fmaf(v[p], fmaf(v[p], k[5], of_u_by_v), of_u);
+                    const float share = transmittance[p] * alpha;
+                    const float its = fmaf(alpha, its_change[p], share * by_alpha); // (T alpha)'
+                    color[p].r = fmaf(share, tangent.color[0], fmaf(its, splat.color[0], color[p].r));
+                    color[p].g = fmaf(share, tangent.color[1], fmaf(its, splat.color[1], color[p].g));
+                    color[p].b = fmaf(share, tangent.color[2], fmaf(its, splat.color[2], color[p].b));
+                    its_change[p] -= its;
+                    transmittance[p] = fmaf(-alpha, transmittance[p], transmittance[p]);
+                }
+            };
+            // As in the backward blend: most splats are cut nowhere.
+            if (Pixels > 1 && splat.log2_opacity < never_cut)
+                add_pixels(std::false_type{});
+            else
+                add_pixels(std::true_type{});
+        }
+    }
+    DISTWAR_UNROLL
+    for (int p = 0; p < Pixels; p++) {
+        const int y = mine.y + row_step * p;
+        if (mine.x >= width || y >= height) continue;
+        const int64_t i = int64_t(y) * width + mine.x;
+        const float value[3] = {fmaf(its_change[p], background.r, color[p].r),
+                                fmaf(its_change[p], background.g, color[p].g),
+                                fmaf(its_change[p], background.b, color[p].b)};
+        for (int c = 0; c < 3; c++)
+            change[i + c * plane] = weight ? weight[i + c * plane] * value[c] : value[c];
+    }
+}
+
+template <distwar::strategy Strategy, int Pixels>
+__global__ void __launch_bounds__(tile_threads<Pixels>)
+    squares_kernel(const gs_splat *splats, gs_lists lists, int width, int height, color3 background,
+                   gs_image image, const float *weight, int balance_threshold, float *squares) {
+    __shared__ splat_batch batches[tile_warps<Pixels>];
+    splat_batch &batch = batches[threadIdx.x / 32];
+    const patch<Pixels> mine =
+        patch_of_warp<Pixels>(tile_in_turn(lists, int(blockIdx.x)), lists.tiles_x, width, height);
+    const int64_t begin = lists.tile_begin[mine.tile], plane = int64_t(width) * height;
+
+    float transmittance[Pixels], behind[Pixels][3], of_value[Pixels][3]; // of_value: weights
+    int consumed[Pixels], farthest = 0;
+    DISTWAR_UNROLL
+    for (int p = 0; p < Pixels; p++) {
+        const int y = mine.y + row_step * p;
+        const bool inside = mine.x < width && y < height;
+        const int64_t i = int64_t(y) * width + mine.x;
+        transmittance[p] = inside ? image.transmittance[i] : 1;
+        consumed[p] = inside ? int(image.consumed[i]) : 0;
+        behind[p][0] = background.r, behind[p][1] = background.g, behind[p][2] = background.b;
+        for (int c = 0; c < 3; c++) of_value[p][c] = inside ? weight[i + c * plane] : 0;
+        farthest = max(farthest, consumed[p]);
+    }
+    for (int top = largest_in_warp(farthest); top > 0; top -= 32) {
+        const int entry = top - 1 - int(threadIdx.x % 32);
+        unsigned rest = fill_batch(splats, lists.splat_index + begin, entry, entry >= 0, mine.centres, batch);
+        for (; rest != 0; rest &= rest - 1) {
+            const int j = __ffs(int(rest)) - 1;
+            const gs_splat splat = batch.splat[j];
+            float value[GS_LM_SQUARES] = {};
+            bool active = false;
+            const auto add_pixels = [&](auto may_cut) {
+                coverage c[Pixels]; // all of them first: their latencies overlap
+                DISTWAR_UNROLL
+                for (int p = 0; p < Pixels; p++) {
+                    const bool counts =
+                        covers<decltype(may_cut)::value>(splat, mine.x, mine.y + row_step * p, &c[p]) &
+                        (top - 1 - j < consumed[p]);
+                    active |= counts;
+                    if (!counts) c[p].alpha = 0;
+                }
+                DISTWAR_UNROLL
+                for (int p = 0; p < Pixels; p++) {
+                    const float alpha = c[p].alpha;
+                    if (!(alpha > 0)) continue; // 31 sums are worth a branch
+                    transmittance[p] = __fdividef(transmittance[p], 1 - alpha);
+                    float difference[3];
+                    for (int k = 0; k < 3; k++) {
+                        const float seen = splat.color[k] - behind[p][k];
+                        behind[p][k] = fmaf(alpha, seen, behind[p][k]);
+                        difference[k] = c[p].cut ? 0 : seen;
+                    }
+                    add_squares(of_value[p], transmittance[p] * alpha, difference, c[p].e0, c[p].e1, value);
+                }
+            };
+            if (Pixels == 4 && splat.log2_opacity < never_cut) // as in the backward blend
+                add_pixels(std::false_type{});
+            else
+                add_pixels(std::true_type{});
+            distwar::reduce<Strategy>(distwar::all_lanes, active, distwar::uniform_key{batch.index[j]}, value,
+                                      distwar::record<float>{squares, GS_LM_SQUARES_STRIDE},
+                                      balance_threshold);
+        }
+    }
+}
+
+gs_status check(const char *function, const gs_splat *splats, const gs_lists *lists, int width, int height,
+                const float *background, const gs_image *image) {
+    GS_REQUIRE_OF(function, lists && background && image, "lists, background and image must be given");
+    const gs_status status = check_lists(function, splats, lists, width, height);
+    if (status != GS_OK) return status;
+    GS_REQUIRE_OF(function, image->transmittance && image->consumed,
+                  "transmittance and consumed of the image must be given");
+    return GS_OK;
+}
+
+} // namespace
+
+gs_status gs_lm_forward(const gs_splat *splats, const float *tangents, const gs_lists *lists, int32_t width,
+                        int32_t height, const float background[3], const gs_image *image, const float *weight,
+                        float *change, gs_stream stream) {
+    const gs_status status = check(__func__, splats, lists, width, height, background, image);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(change && (lists->pairs == 0 || tangents), "tangents and change must be given");
+    const bool two = lists->pixels_per_thread == 4; // as gs_render
+    GS_CUDA(launch(stream, unsigned(lists->tiles_x * lists->tiles_y), two ? tile_threads<2> : tile_threads<1>,
+                   two ? forward_kernel<2> : forward_kernel<1>, splats,
+                   reinterpret_cast<const splat_tangent *>(tangents), *lists, width, height,
+                   color3{background[0], background[1], background[2]}, *image, weight, change));
+    return GS_OK;
+}
+
+gs_status gs_lm_squares(const gs_splat *splats, int64_t count, const gs_lists *lists, int32_t width,
+                        int32_t height, const float background[3], const gs_image *image, const float *weight,
+                        gs_reduction reduction, int balance_threshold, float *squares, gs_stream stream) {
+    const gs_status status = check(__func__, splats, lists, width, height, background, image);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
+    GS_REQUIRE(weight && (count == 0 || squares), "weight and squares must be given");
+    GS_REQUIRE(balance_threshold >= 0 && balance_threshold <= 33, "balance_threshold must be in 0..33");
+    if (count > 0)
+        GS_CUDA(cudaMemsetAsync(squares, 0, size_t(count) * GS_LM_SQUARES_STRIDE * sizeof(float), stream));
+    if (lists->pairs == 0) return GS_OK;
+    using distwar::strategy;
+    using kernel =
+        void (*)(const gs_splat *, gs_lists, int, int, color3, gs_image, const float *, int, float *);
+    static const kernel kernels[][3] = {
+        {squares_kernel<strategy::atomic, 1>, squares_kernel<strategy::atomic, 2>,
+         squares_kernel<strategy::atomic, 4>},
+        {squares_kernel<strategy::serial, 1>, squares_kernel<strategy::serial, 2>,
+         squares_kernel<strategy::serial, 4>},
+        {squares_kernel<strategy::bfly, 1>, squares_kernel<strategy::bfly, 2>,
+         squares_kernel<strategy::bfly, 4>},
+        {squares_kernel<strategy::tree, 1>, squares_kernel<strategy::tree, 2>,
+         squares_kernel<strategy::tree, 4>}};
+    static_assert(GS_ATOMIC == 0 && GS_SERIAL == 1 && GS_BFLY == 2 && GS_TREE == 3, "the order above");
+    GS_REQUIRE(reduction >= 0 && reduction <= GS_TREE, "reduction must be atomic, serial, bfly or tree");
+    GS_CUDA(launch(
+        stream, unsigned(lists->tiles_x * lists->tiles_y), unsigned(tile_pixels / lists->pixels_per_thread),
+        kernels[reduction][lists->pixels_per_thread / 2], splats, *lists, width, height,
+        color3{background[0], background[1], background[2]}, *image, weight, balance_threshold, squares));
+    return GS_OK;
+}

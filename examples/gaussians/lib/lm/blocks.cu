@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: MIT
+// The preconditioner: of every Gaussian the blocks of J^T J that its shape and place, and its spherical
+// harmonics, have with themselves, factored. Formulas: docs/math.md, section 8.
+#include "block_total.cuh"
+#include "gs_lm.h"
+#include "launch.cuh"
+#include "lm/check.h"
+#include "lm/footprint.cuh"
+#include "status.h"
+
+namespace {
+
+constexpr int block_threads = 128;
+constexpr int shape_values = 10; // mean, log_scale, quaternion
+constexpr int opacity_entry = shape_values * (shape_values + 1) / 2, first_sh = opacity_entry + 1;
+
+__host__ __device__ constexpr int entries(int rows) {
+    return rows * (rows + 1) / 2;
+}
+// Of the lower triangle, row by row.
+__host__ __device__ constexpr int at(int row, int column) {
+    return row * (row + 1) / 2 + column;
+}
+
+// Sums of products, as add_squares has them, of e0, e1, e0^2, e0 e1, e1^2 with each other.
+__device__ constexpr int moment_of[5][5] = {
+    {4, 5, 7, 8, 9}, {5, 6, 8, 9, 10}, {7, 8, 11, 12, 13}, {8, 9, 12, 13, 14}, {9, 10, 13, 14, 15}};
+
+__global__ void __launch_bounds__(block_threads)
+    add_shape_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
+                     const float *squares, float *shape) {
+    const int64_t i = int64_t(blockIdx.x) * block_threads + threadIdx.x;
+    if (i >= gaussians.count) return;
+    const gs_splat splat = splats[i];
+    if (splat.depth == 0) return;
+    float s[GS_LM_SQUARES_STRIDE];
+    const float4 *record = reinterpret_cast<const float4 *>(squares + i * GS_LM_SQUARES_STRIDE);
+    DISTWAR_UNROLL
+    for (int k = 0; k < GS_LM_SQUARES_STRIDE / 4; k++) {
+        const float4 four = record[k];
+        s[4 * k] = four.x, s[4 * k + 1] = four.y, s[4 * k + 2] = four.z, s[4 * k + 3] = four.w;
+    }
+    const float by_logit = 1 - sigmoid(gaussians.opacity_logit[i]);
+    shape[opacity_entry * gaussians.count + i] += by_logit * by_logit * s[3];
+    const linear_view v = view_of(gaussians, camera, i);
+    const footprint f = trace_footprint(gaussians, camera, v, i);
+    const float *sh = gaussians.sh + i * sh_coefficients(gaussians.sh_degree) * 3;
+    float view[3], color[3][3];
+    const float distance = view_direction(gaussians.mean + 3 * i, camera, view);
+    DISTWAR_UNROLL
+    for (int k = 0; k < 3; k++) {
+        color[k][0] = color[k][1] = color[k][2] = 0;
+        add_color_tangent(sh, degree, view, distance, unit_move(k).mean, color[k]);
+        for (int c = 0; c < 3; c++)
+            if (!(splat.color[c] > 0)) color[k][c] = 0;
+    }
+    float by[shape_values][5];
+    DISTWAR_UNROLL
+    for (int row = 0; row < shape_values; row++) {
+        const footprint_tangent t = tangent_of(camera, splat, v, f, unit_move(row));
+        float times[5], crossed[3]; // the sums times t
+        DISTWAR_UNROLL
+        for (int j = 0; j < 5; j++) by[row][j] = t.by[j];
+        DISTWAR_UNROLL
+        for (int j = 0; j < 5; j++) {
+            times[j] = 0;
+            DISTWAR_UNROLL
+            for (int k = 0; k < 5; k++) times[j] = fmaf(s[moment_of[j][k]], t.by[k], times[j]);
+        }
+        DISTWAR_UNROLL
+        for (int c = 0; c < 3; c++) {
+            crossed[c] = row < 3 ? s[c] * color[row < 3 ? row : 0][c] : 0;
+            DISTWAR_UNROLL
+            for (int k = 0; k < 5; k++) {
+                crossed[c] = fmaf(s[16 + 5 * c + k], t.by[k], crossed[c]);
+                if (row < 3) times[k] = fmaf(s[16 + 5 * c + k], color[row < 3 ? row : 0][c], times[k]);
+            }
+        }
+        DISTWAR_UNROLL
+        for (int column = 0; column <= row; column++) {
+            float sum = 0;
+            DISTWAR_UNROLL
+            for (int k = 0; k < 5; k++) sum = fmaf(by[column][k], times[k], sum);
+            if (column < 3)
+                for (int c = 0; c < 3; c++) sum = fmaf(color[column < 3 ? column : 0][c], crossed[c], sum);
+            shape[at(row, column) * gaussians.count + i] += sum;
+        }
+    }
+}
+
+template <int Bases>
+__global__ void __launch_bounds__(block_threads)
+    add_sh_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
+                  const float *squares, float *sh) {
+    const int64_t i = int64_t(blockIdx.x) * block_threads + threadIdx.x;
+    if (i >= gaussians.count) return;
+    const gs_splat splat = splats[i];
+    if (splat.depth == 0) return;
+    float view[3], basis[16], weight = 0;
+    for (int c = 0; c < 3; c++)
+        if (splat.color[c] > 0) weight += squares[i * GS_LM_SQUARES_STRIDE + c] / 3;
+    view_direction(gaussians.mean + 3 * i, camera, view);
+    for (int k = 0; k < 16; k++) basis[k] = 0;
+    sh_basis(degree, view, basis);
+    DISTWAR_UNROLL
+    for (int row = 0; row < Bases; row++) {
+        DISTWAR_UNROLL
+        for (int column = 0; column <= row; column++)
+            sh[at(row, column) * gaussians.count + i] += weight * basis[row] * basis[column];
+    }
+}
+
+// In place the lower factor, of whose diagonal the inverse. A row that depends on those before it, or that is
+// zero or not finite, becomes zeros, and spoils no other.
+template <int Rows>
+__device__ void factor(float (&a)[entries(Rows)]) {
+    DISTWAR_UNROLL
+    for (int row = 0; row < Rows; row++) {
+        DISTWAR_UNROLL
+        for (int column = 0; column <= row; column++) {
+            float sum = a[at(row, column)];
+            const float before = sum;
+            DISTWAR_UNROLL
+            for (int k = 0; k < column; k++) sum = fmaf(-a[at(row, k)], a[at(column, k)], sum);
+            if (row > column) sum *= a[at(column, column)];
+            a[at(row, column)] = sum;
+            if (row > column) continue;
+            const bool good = sum > 1e-5f * before && sum < INFINITY; // false where any of the row is NaN
+            DISTWAR_UNROLL
+            for (int k = 0; k < row; k++) a[at(row, k)] = good ? a[at(row, k)] : 0;
+            a[at(row, row)] = good ? rsqrtf(sum) : 0;
+        }
+    }
+}
+
+template <int Rows>
+__device__ void solve(const float (&a)[entries(Rows)], float (&x)[Rows]) {
+    DISTWAR_UNROLL
+    for (int row = 0; row < Rows; row++) {
+        DISTWAR_UNROLL
+        for (int k = 0; k < row; k++) x[row] = fmaf(-a[at(row, k)], x[k], x[row]);
+        x[row] *= a[at(row, row)];
+    }
+    DISTWAR_UNROLL
+    for (int row = Rows - 1; row >= 0; row--) {
+        DISTWAR_UNROLL
+        for (int k = row + 1; k < Rows; k++) x[row] = fmaf(-a[at(k, row)], x[k], x[row]);
+        x[row] *= a[at(row, row)];
+    }
+}
+
+template <int Rows>
+__device__ void load(const float *from, int64_t count, int64_t i, float (&a)[entries(Rows)]) {
+    DISTWAR_UNROLL
+    for (int k = 0; k < entries(Rows); k++) a[k] = from[k * count + i];
+}
+
+__device__ void load_shape(const gs_gaussians &vector, int64_t i, float (&x)[shape_values]) {
+    for (int k = 0; k < 3; k++) x[k] = vector.mean[3 * i + k];
+    for (int k = 0; k < 3; k++) x[3 + k] = vector.log_scale[3 * i + k];
+    for (int k = 0; k < 4; k++) x[6 + k] = vector.quaternion[4 * i + k];
+}
+
+__global__ void __launch_bounds__(block_threads)
+    factor_shape_kernel(gs_gaussians diagonal, float lambda, float *shape) {
+    const int64_t i = int64_t(blockIdx.x) * block_threads + threadIdx.x;
+    if (i >= diagonal.count) return;
+    float a[entries(shape_values)], damping[shape_values];
+    load<shape_values>(shape, diagonal.count, i, a);
+    load_shape(diagonal, i, damping);
+    DISTWAR_UNROLL
+    for (int k = 0; k < shape_values; k++) a[at(k, k)] = fmaf(lambda, damping[k], a[at(k, k)]);
+    factor<shape_values>(a);
+    DISTWAR_UNROLL
+    for (int k = 0; k < entries(shape_values); k++) shape[k * diagonal.count + i] = a[k];
+    float &opacity = shape[opacity_entry * diagonal.count + i];
+    const float square = fmaf(lambda, diagonal.opacity_logit[i], opacity);
+    opacity = square > 0 ? 1 / square : 0;
+}
+
+template <int Bases>
+__global__ void __launch_bounds__(block_threads)
+    factor_sh_kernel(gs_gaussians diagonal, float lambda, float *sh) {
+    const int64_t i = int64_t(blockIdx.x) * block_threads + threadIdx.x;
+    if (i >= diagonal.count) return;
+    float a[entries(Bases)];
+    load<Bases>(sh, diagonal.count, i, a);
+    const float *row = diagonal.sh + i * Bases * 3;
+    DISTWAR_UNROLL
+    for (int k = 0; k < Bases; k++)
+        a[at(k, k)] += lambda / 3 * (row[3 * k] + row[3 * k + 1] + row[3 * k + 2]);
+    factor<Bases>(a);
+    DISTWAR_UNROLL
+    for (int k = 0; k < entries(Bases); k++) sh[k * diagonal.count + i] = a[k];
+}
+
+__global__ void __launch_bounds__(block_threads)
+    precondition_shape_kernel(const float *shape, gs_gaussians residual, gs_gaussians z, double *sum) {
+    const int64_t i = int64_t(blockIdx.x) * block_threads + threadIdx.x;
+    double part = 0;
+    if (i < residual.count) {
+        float a[entries(shape_values)], x[shape_values], r[shape_values];
+        load<shape_values>(shape, residual.count, i, a);
+        load_shape(residual, i, r);
+        DISTWAR_UNROLL
+        for (int k = 0; k < shape_values; k++) x[k] = r[k];
+        solve<shape_values>(a, x);
+        DISTWAR_UNROLL
+        for (int k = 0; k < shape_values; k++) part += double(x[k]) * r[k];
+        for (int k = 0; k < 3; k++) z.mean[3 * i + k] = x[k];
+        for (int k = 0; k < 3; k++) z.log_scale[3 * i + k] = x[3 + k];
+        for (int k = 0; k < 4; k++) z.quaternion[4 * i + k] = x[6 + k];
+        const float by = residual.opacity_logit[i], opacity = shape[opacity_entry * residual.count + i] * by;
+        z.opacity_logit[i] = opacity;
+        part += double(opacity) * by;
+    }
+    add_of_block<block_threads>(part, sum);
+}
+
+template <int Bases>
+__global__ void __launch_bounds__(block_threads)
+    precondition_sh_kernel(const float *sh, gs_gaussians diagonal, gs_gaussians residual, gs_gaussians z,
+                           double *sum) {
+    const int64_t i = int64_t(blockIdx.x) * block_threads + threadIdx.x;
+    double part = 0;
+    if (i < residual.count) {
+        float a[entries(Bases)];
+        load<Bases>(sh, residual.count, i, a);
+        const float *d = diagonal.sh + i * Bases * 3, *r = residual.sh + i * Bases * 3;
+        float *to = z.sh + i * Bases * 3;
+        const float mean = (d[0] + d[1] + d[2]) / 3;
+        for (int c = 0; c < 3; c++) {
+            float x[Bases];
+            DISTWAR_UNROLL
+            for (int k = 0; k < Bases; k++) x[k] = r[3 * k + c];
+            solve<Bases>(a, x);
+            const float scale = d[c] > 0 ? mean / d[c] : 0;
+            DISTWAR_UNROLL
+            for (int k = 0; k < Bases; k++) {
+                x[k] *= scale;
+                part += double(x[k]) * r[3 * k + c];
+                to[3 * k + c] = x[k];
+            }
+        }
+    }
+    add_of_block<block_threads>(part, sum);
+}
+
+// Where those of the spherical harmonics begin.
+float *sh_blocks(float *blocks, int64_t count) {
+    return blocks + count * first_sh;
+}
+
+// kernel<BASES> of a degree
+#define GS_OF_DEGREE(kernel, degree)                                                                         \
+    ((degree) == 0 ? kernel<1> : (degree) == 1 ? kernel<4> : (degree) == 2 ? kernel<9> : kernel<16>)
+
+gs_status check_vectors(const char *function, const float *blocks, const gs_gaussians *a,
+                        const gs_gaussians *b) {
+    GS_REQUIRE_OF(function, a && b, "vectors must be given");
+    GS_REQUIRE_OF(function, a->count >= 0 && a->count < INT32_MAX, "count must be in 0..2^31 - 2");
+    GS_REQUIRE_OF(function, a->sh_degree >= 0 && a->sh_degree <= GS_MAX_SH_DEGREE,
+                  "sh_degree must be in 0..3");
+    GS_REQUIRE_OF(function, a->count == b->count && a->sh_degree == b->sh_degree,
+                  "vectors must have one shape");
+    GS_REQUIRE_OF(function, a->count == 0 || (complete(a) && complete(b) && blocks),
+                  "every array of the vectors, and blocks, must be given");
+    return GS_OK;
+}
+
+} // namespace
+
+gs_status gs_lm_blocks_bytes(int64_t count, int sh_degree, size_t *bytes) {
+    GS_REQUIRE(count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
+    GS_REQUIRE(sh_degree >= 0 && sh_degree <= GS_MAX_SH_DEGREE, "sh_degree must be in 0..3");
+    GS_REQUIRE(bytes, "bytes must be given");
+    *bytes = size_t(count) * size_t(first_sh + entries((sh_degree + 1) * (sh_degree + 1))) * sizeof(float);
+    return GS_OK;
+}
+
+gs_status gs_lm_add_blocks(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                           const gs_splat *splats, const float *squares, float *blocks, gs_stream stream) {
+    gs_gaussians in = {};
+    int degree = 0;
+    const gs_status status =
+        check_lm(__func__, gaussians, sh_degree_used, camera, splats, gaussians, &in, &degree);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(in.count == 0 || (squares && blocks), "squares and blocks must be given");
+    const unsigned grid = blocks_for(in.count, block_threads);
+    GS_CUDA(
+        launch(stream, grid, block_threads, add_shape_kernel, in, degree, *camera, splats, squares, blocks));
+    GS_CUDA(launch(stream, grid, block_threads, GS_OF_DEGREE(add_sh_kernel, in.sh_degree), in, degree,
+                   *camera, splats, squares, sh_blocks(blocks, in.count)));
+    return GS_OK;
+}
+
+gs_status gs_lm_factor_blocks(const gs_gaussians *diagonal, float lambda, float *blocks, gs_stream stream) {
+    const gs_status status = check_vectors(__func__, blocks, diagonal, diagonal);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(lambda >= 0 && isfinite(lambda), "lambda must be finite and not negative");
+    const unsigned grid = blocks_for(diagonal->count, block_threads);
+    GS_CUDA(launch(stream, grid, block_threads, factor_shape_kernel, *diagonal, lambda, blocks));
+    GS_CUDA(launch(stream, grid, block_threads, GS_OF_DEGREE(factor_sh_kernel, diagonal->sh_degree),
+                   *diagonal, lambda, sh_blocks(blocks, diagonal->count)));
+    return GS_OK;
+}
+
+gs_status gs_lm_precondition(const float *blocks, const gs_gaussians *diagonal, const gs_gaussians *residual,
+                             const gs_gaussians *z, double *sum, gs_stream stream) {
+    gs_status status = check_vectors(__func__, blocks, diagonal, residual);
+    if (status == GS_OK) status = check_vectors(__func__, blocks, residual, z);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(sum, "sum must be given");
+    const unsigned grid = blocks_for(residual->count, block_threads);
+    GS_CUDA(launch(stream, grid, block_threads, precondition_shape_kernel, blocks, *residual, *z, sum));
+    GS_CUDA(launch(stream, grid, block_threads, GS_OF_DEGREE(precondition_sh_kernel, residual->sh_degree),
+                   blocks + residual->count * first_sh, *diagonal, *residual, *z, sum));
+    return GS_OK;
+}

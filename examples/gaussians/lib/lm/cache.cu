@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: MIT
+// The products by J from a cache of all (pixel, splat) pairs that count, sorted by splat: built by two walks
+// down the rays with a prefix sum between them, read in order by warps that take equal shares of the pairs
+// and commit once for each splat they meet. Formulas: docs/math.md, section 8.
+#include "blend.cuh"
+#include "gs_lm.h"
+#include "launch.cuh"
+#include "lists_check.h"
+#include "lm/squares.cuh"
+#include "lm/tangent.cuh"
+#include "scan_sort.h"
+#include "status.h"
+#include <distwar/reduce.cuh>
+
+namespace {
+
+constexpr int cache_block = 128, warps_of_block = cache_block / 32;
+constexpr int64_t pairs_of_warp = 2048;
+
+__device__ uint32_t packed_pixel(int x, int y) {
+    return uint32_t(x) | uint32_t(y) << 16;
+}
+
+// Whitened, as `covers` has it.
+struct offset {
+    float e0, e1;
+};
+
+__device__ offset offset_at(const gs_splat &splat, uint32_t pixel) {
+    const float dx = float(pixel & 0xffff) + 0.5f - splat.mean[0];
+    const float dy = float(pixel >> 16) + 0.5f - splat.mean[1];
+    return {fmaf(splat.whiten[0], dx, splat.whiten[1] * dy), splat.whiten[2] * dy};
+}
+
+__device__ int64_t pixel_index(uint32_t pixel, int width) {
+    return int64_t(pixel >> 16) * width + (pixel & 0xffff);
+}
+
+// Down the rays: visit(x, y, splat, index, counts, coverage) for every splat that reaches the warp's patch,
+// back to front, by the whole warp.
+template <typename Visit>
+__device__ __forceinline__ void walk(const gs_splat *splats, const gs_lists &lists, int width, int height,
+                                     const gs_image &image, splat_batch &batch, const Visit &visit) {
+    const patch<1> mine =
+        patch_of_warp<1>(tile_in_turn(lists, int(blockIdx.x)), lists.tiles_x, width, height);
+    const int64_t begin = lists.tile_begin[mine.tile];
+    const bool inside = mine.x < width && mine.y < height;
+    const int consumed = inside ? int(image.consumed[int64_t(mine.y) * width + mine.x]) : 0;
+    for (int top = largest_in_warp(consumed); top > 0; top -= 32) {
+        const int entry = top - 1 - int(threadIdx.x % 32);
+        unsigned rest = fill_batch(splats, lists.splat_index + begin, entry, entry >= 0, mine.centres, batch);
+        for (; rest != 0; rest &= rest - 1) {
+            const int j = __ffs(int(rest)) - 1;
+            coverage c;
+            const bool counts = top - 1 - j < consumed && covers(batch.splat[j], mine.x, mine.y, &c);
+            visit(batch.splat[j], batch.index[j], counts, c);
+        }
+    }
+}
+
+__global__ void __launch_bounds__(tile_threads<1>)
+    count_kernel(const gs_splat *splats, gs_lists lists, int width, int height, gs_image image,
+                 int64_t *counts) {
+    __shared__ splat_batch batches[tile_warps<1>];
+    walk(splats, lists, width, height, image, batches[threadIdx.x / 32],
+         [&](const gs_splat &, uint32_t index, bool counting, const coverage &) {
+             const unsigned mask = __ballot_sync(full_warp, counting);
+             if (mask != 0 && threadIdx.x % 32 == 0)
+                 atomicAdd(reinterpret_cast<unsigned long long *>(counts + index),
+                           static_cast<unsigned long long>(__popc(mask)));
+         });
+}
+
+__global__ void __launch_bounds__(tile_threads<1>)
+    fill_kernel(const gs_splat *splats, gs_lists lists, int width, int height, color3 background,
+                gs_image image, int64_t *cursor, gs_lm_cache cache) {
+    __shared__ splat_batch batches[tile_warps<1>];
+    const patch<1> mine =
+        patch_of_warp<1>(tile_in_turn(lists, int(blockIdx.x)), lists.tiles_x, width, height);
+    const bool inside = mine.x < width && mine.y < height;
+    const int lane = int(threadIdx.x % 32);
+    float transmittance = inside ? image.transmittance[int64_t(mine.y) * width + mine.x] : 1;
+    float behind[3] = {background.r, background.g, background.b};
+    walk(splats, lists, width, height, image, batches[threadIdx.x / 32],
+         [&](const gs_splat &splat, uint32_t index, bool counting, const coverage &c) {
+             const unsigned mask = __ballot_sync(full_warp, counting);
+             if (mask == 0) return;
+             unsigned long long first = 0;
+             if (lane == 0)
+                 first = atomicAdd(reinterpret_cast<unsigned long long *>(cursor + index),
+                                   static_cast<unsigned long long>(__popc(mask)));
+             first = __shfl_sync(full_warp, first, 0);
+             if (!counting) return;
+             const int64_t at = int64_t(first) + __popc(mask & ((1u << lane) - 1));
+             transmittance = __fdividef(transmittance, 1 - c.alpha);
+             const float share = transmittance * c.alpha;
+             cache.pixel[at] = packed_pixel(mine.x, mine.y);
+             cache.share[at] = share;
+             for (int k = 0; k < 3; k++) {
+                 const float difference = splat.color[k] - behind[k];
+                 cache.by_log_alpha[at + k * cache.pairs] = c.cut ? 0 : share * difference;
+                 behind[k] = fmaf(c.alpha, difference, behind[k]);
+             }
+         });
+}
+
+// For every splat that has some of the warp's pairs: body(splat index, first of them, end of them), by the
+// whole warp.
+template <typename Body>
+__device__ __forceinline__ void for_each_splat(const gs_lm_cache &cache, int64_t count, const Body &body) {
+    const int64_t warp = int64_t(blockIdx.x) * warps_of_block + threadIdx.x / 32;
+    int64_t at = warp * pairs_of_warp;
+    const int64_t stop = min(at + pairs_of_warp, cache.pairs);
+    if (at >= stop) return;
+    int64_t splat = 0; // the last with begin[splat] <= at
+    for (int64_t above = count; above - splat > 1;) {
+        const int64_t middle = (splat + above) / 2;
+        (cache.begin[middle] <= at ? splat : above) = middle;
+    }
+    for (;;) {
+        const int64_t end = min(cache.begin[splat + 1], stop);
+        body(splat, at, end);
+        at = end;
+        if (at >= stop) return;
+        for (splat++;; splat += 32) { // past those without pairs
+            const int64_t mine = splat + threadIdx.x % 32;
+            const unsigned mask = __ballot_sync(full_warp, mine < count && cache.begin[mine + 1] > at);
+            if (mask == 0) continue;
+            splat += __ffs(int(mask)) - 1;
+            break;
+        }
+    }
+}
+
+__global__ void __launch_bounds__(cache_block)
+    cached_forward_kernel(const gs_splat *splats, int64_t count, gs_lm_cache cache, int width,
+                          const splat_tangent *tangents, float *change) {
+    for_each_splat(cache, count, [&](int64_t splat_index, int64_t first, int64_t end) {
+        const gs_splat splat = splats[splat_index];
+        const splat_tangent tangent = tangents[splat_index];
+        for (int64_t i = first + threadIdx.x % 32; i < end; i += 32) {
+            const uint32_t pixel = cache.pixel[i];
+            const offset e = offset_at(splat, pixel);
+            const float share = cache.share[i], by_alpha = log_alpha_change(tangent, e.e0, e.e1);
+            float value[4] = {0, 0, 0, 0};
+            for (int c = 0; c < 3; c++)
+                value[c] = share * tangent.color[c] + by_alpha * cache.by_log_alpha[i + c * cache.pairs];
+            distwar::aligned_record{change, 4}.add(pixel_index(pixel, width), value);
+        }
+    });
+}
+
+template <distwar::strategy Strategy>
+__global__ void __launch_bounds__(cache_block)
+    cached_backward_kernel(const gs_splat *splats, int64_t count, gs_lm_cache cache, int width,
+                           const float4 *gradient, int balance_threshold, float *moments) {
+    for_each_splat(cache, count, [&](int64_t splat_index, int64_t first, int64_t end) {
+        const gs_splat splat = splats[splat_index];
+        float value[GS_MOMENTS] = {};
+        const int64_t mine = first + threadIdx.x % 32;
+        for (int64_t i = mine; i < end; i += 32) {
+            const uint32_t pixel = cache.pixel[i];
+            const offset e = offset_at(splat, pixel);
+            const float4 u = gradient[pixel_index(pixel, width)];
+            const float share = cache.share[i];
+            const float h = u.x * cache.by_log_alpha[i] + u.y * cache.by_log_alpha[i + cache.pairs] +
+                            u.z * cache.by_log_alpha[i + 2 * cache.pairs];
+            const float h0 = h * e.e0, h1 = h * e.e1;
+            value[0] = fmaf(share, u.x, value[0]);
+            value[1] = fmaf(share, u.y, value[1]);
+            value[2] = fmaf(share, u.z, value[2]);
+            value[3] += h;
+            value[4] += h0;
+            value[5] += h1;
+            value[6] = fmaf(h0, e.e0, value[6]);
+            value[7] = fmaf(h0, e.e1, value[7]);
+            value[8] = fmaf(h1, e.e1, value[8]);
+        }
+        distwar::reduce<Strategy>(distwar::all_lanes, mine < end, distwar::uniform_key{splat_index}, value,
+                                  distwar::record<float>{moments, GS_MOMENTS_STRIDE}, balance_threshold);
+    });
+}
+
+template <distwar::strategy Strategy>
+__global__ void __launch_bounds__(cache_block)
+    cached_squares_kernel(const gs_splat *splats, int64_t count, gs_lm_cache cache, int width, int64_t plane,
+                          const float *weight, int balance_threshold, float *squares) {
+    for_each_splat(cache, count, [&](int64_t splat_index, int64_t first, int64_t end) {
+        const gs_splat splat = splats[splat_index];
+        float value[GS_LM_SQUARES] = {};
+        const int64_t mine = first + threadIdx.x % 32;
+        for (int64_t i = mine; i < end; i += 32) {
+            const uint32_t pixel = cache.pixel[i];
+            const offset e = offset_at(splat, pixel);
+            const int64_t at = pixel_index(pixel, width);
+            const float of_value[3] = {weight[at], weight[at + plane], weight[at + 2 * plane]};
+            const float share = cache.share[i], over_share = 1 / share; // T and alpha are never 0
+            const float difference[3] = {over_share * cache.by_log_alpha[i],
+                                         over_share * cache.by_log_alpha[i + cache.pairs],
+                                         over_share * cache.by_log_alpha[i + 2 * cache.pairs]};
+            add_squares(of_value, share, difference, e.e0, e.e1, value);
+        }
+        distwar::reduce<Strategy>(distwar::all_lanes, mine < end, distwar::uniform_key{splat_index}, value,
+                                  distwar::record<float>{squares, GS_LM_SQUARES_STRIDE}, balance_threshold);
+    });
+}
+
+unsigned blocks_for_pairs(int64_t pairs) {
+    return unsigned((pairs + pairs_of_warp * warps_of_block - 1) / (pairs_of_warp * warps_of_block));
+}
+
+size_t cursor_bytes(int64_t count) {
+    return (size_t(count + 1) * sizeof(int64_t) + 255) / 256 * 256;
+}
+
+gs_status check_size(const char *function, int64_t count, int width, int height) {
+    GS_REQUIRE_OF(function, count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
+    GS_REQUIRE_OF(function, width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
+                  "width and height must be in 1..16384");
+    return GS_OK;
+}
+
+gs_status check_build(const char *function, const gs_splat *splats, int64_t count, const gs_lists *lists,
+                      int width, int height, const gs_image *image, const void *workspace, size_t bytes,
+                      const gs_lm_cache *cache) {
+    const gs_status status = check_size(function, count, width, height);
+    if (status != GS_OK) return status;
+    GS_REQUIRE_OF(function, lists && image && cache && cache->begin,
+                  "lists, image, cache and its begin must be given");
+    const gs_status listed = check_lists(function, splats, lists, width, height);
+    if (listed != GS_OK) return listed;
+    GS_REQUIRE_OF(function, image->transmittance && image->consumed,
+                  "transmittance and consumed of the image must be given");
+    size_t needed = 0;
+    const gs_status sized = gs_lm_cache_workspace(count, &needed);
+    if (sized != GS_OK) return sized;
+    GS_REQUIRE_OF(function, workspace && bytes >= needed,
+                  "the workspace is NULL or smaller than gs_lm_cache_workspace says");
+    return GS_OK;
+}
+
+gs_status check_cache(const char *function, const gs_splat *splats, int64_t count, const gs_lm_cache *cache,
+                      int width, int height) {
+    const gs_status status = check_size(function, count, width, height);
+    if (status != GS_OK) return status;
+    GS_REQUIRE_OF(function, cache && cache->begin && cache->pairs >= 0, "the cache must be given");
+    GS_REQUIRE_OF(function,
+                  cache->pairs == 0 || (splats && cache->pixel && cache->share && cache->by_log_alpha),
+                  "the cache's arrays and the splats must be given");
+    return GS_OK;
+}
+
+gs_status check_reduction(const char *function, gs_reduction reduction, int balance_threshold) {
+    GS_REQUIRE_OF(function, balance_threshold >= 0 && balance_threshold <= 33,
+                  "balance_threshold must be in 0..33");
+    GS_REQUIRE_OF(function, reduction >= 0 && reduction <= GS_TREE,
+                  "reduction must be atomic, serial, bfly or tree");
+    return GS_OK;
+}
+
+using distwar::strategy;
+static_assert(GS_ATOMIC == 0 && GS_SERIAL == 1 && GS_BFLY == 2 && GS_TREE == 3, "the order of kernels below");
+
+} // namespace
+
+gs_status gs_lm_cache_workspace(int64_t count, size_t *bytes) {
+    GS_REQUIRE(count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
+    GS_REQUIRE(bytes, "bytes must be given");
+    size_t scan = 0;
+    GS_CUDA(scan_exclusive_bytes(count + 1, &scan));
+    *bytes = cursor_bytes(count) + scan;
+    return GS_OK;
+}
+
+gs_status gs_lm_cache_begin(const gs_splat *splats, int64_t count, const gs_lists *lists, int32_t width,
+                            int32_t height, const gs_image *image, void *workspace, size_t workspace_bytes,
+                            gs_lm_cache *cache, gs_stream stream) {
+    const gs_status status =
+        check_build(__func__, splats, count, lists, width, height, image, workspace, workspace_bytes, cache);
+    if (status != GS_OK) return status;
+    GS_CUDA(cudaMemsetAsync(cache->begin, 0, size_t(count + 1) * sizeof(int64_t), stream));
+    if (lists->pairs > 0)
+        GS_CUDA(launch(stream, unsigned(lists->tiles_x * lists->tiles_y), unsigned(tile_threads<1>),
+                       count_kernel, splats, *lists, width, height, *image, cache->begin));
+    char *temporary = static_cast<char *>(workspace) + cursor_bytes(count);
+    GS_CUDA(scan_exclusive(cache->begin, cache->begin, count + 1, temporary,
+                           workspace_bytes - cursor_bytes(count), stream));
+    GS_CUDA(cudaMemcpyAsync(&cache->pairs, cache->begin + count, sizeof(int64_t), cudaMemcpyDeviceToHost,
+                            stream));
+    GS_CUDA(cudaStreamSynchronize(stream));
+    return GS_OK;
+}
+
+gs_status gs_lm_cache_fill(const gs_splat *splats, int64_t count, const gs_lists *lists, int32_t width,
+                           int32_t height, const float background[3], const gs_image *image, void *workspace,
+                           size_t workspace_bytes, const gs_lm_cache *cache, gs_stream stream) {
+    gs_status status =
+        check_build(__func__, splats, count, lists, width, height, image, workspace, workspace_bytes, cache);
+    if (status == GS_OK) status = check_cache(__func__, splats, count, cache, width, height);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(background, "background must be given");
+    if (cache->pairs == 0) return GS_OK;
+    int64_t *cursor = static_cast<int64_t *>(workspace);
+    GS_CUDA(cudaMemcpyAsync(cursor, cache->begin, size_t(count + 1) * sizeof(int64_t),
+                            cudaMemcpyDeviceToDevice, stream));
+    GS_CUDA(launch(stream, unsigned(lists->tiles_x * lists->tiles_y), unsigned(tile_threads<1>), fill_kernel,
+                   splats, *lists, width, height, color3{background[0], background[1], background[2]}, *image,
+                   cursor, *cache));
+    return GS_OK;
+}
+
+gs_status gs_lm_cached_forward(const gs_splat *splats, int64_t count, const gs_lm_cache *cache, int32_t width,
+                               int32_t height, const float *tangents, float *change, gs_stream stream) {
+    const gs_status status = check_cache(__func__, splats, count, cache, width, height);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(change && (cache->pairs == 0 || tangents), "tangents and change must be given");
+    GS_CUDA(cudaMemsetAsync(change, 0, size_t(width) * height * 4 * sizeof(float), stream));
+    GS_CUDA(launch(stream, blocks_for_pairs(cache->pairs), cache_block, cached_forward_kernel, splats, count,
+                   *cache, width, reinterpret_cast<const splat_tangent *>(tangents), change));
+    return GS_OK;
+}
+
+gs_status gs_lm_cached_backward(const gs_splat *splats, int64_t count, const gs_lm_cache *cache,
+                                int32_t width, const float *color_gradient, gs_reduction reduction,
+                                int balance_threshold, float *moments, gs_stream stream) {
+    gs_status status = check_cache(__func__, splats, count, cache, width, 1);
+    if (status == GS_OK) status = check_reduction(__func__, reduction, balance_threshold);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(color_gradient && (count == 0 || moments), "color_gradient and moments must be given");
+    if (count > 0)
+        GS_CUDA(cudaMemsetAsync(moments, 0, size_t(count) * GS_MOMENTS_STRIDE * sizeof(float), stream));
+    using kernel = void (*)(const gs_splat *, int64_t, gs_lm_cache, int, const float4 *, int, float *);
+    static const kernel by_reduction[] = {
+        cached_backward_kernel<strategy::atomic>, cached_backward_kernel<strategy::serial>,
+        cached_backward_kernel<strategy::bfly>, cached_backward_kernel<strategy::tree>};
+    GS_CUDA(launch(stream, blocks_for_pairs(cache->pairs), cache_block, by_reduction[reduction], splats,
+                   count, *cache, width, reinterpret_cast<const float4 *>(color_gradient), balance_threshold,
+                   moments));
+    return GS_OK;
+}
+
+gs_status gs_lm_cached_squares(const gs_splat *splats, int64_t count, const gs_lm_cache *cache, int32_t width,
+                               int32_t height, const float *weight, gs_reduction reduction,
+                               int balance_threshold, float *squares, gs_stream stream) {
+    gs_status status = check_cache(__func__, splats, count, cache, width, height);
+    if (status == GS_OK) status = check_reduction(__func__, reduction, balance_threshold);
+    if (status != GS_OK) return status;
+    GS_REQUIRE(weight && (count == 0 || squares), "weight and squares must be given");
+    if (count > 0)
+        GS_CUDA(cudaMemsetAsync(squares, 0, size_t(count) * GS_LM_SQUARES_STRIDE * sizeof(float), stream));
+    using kernel =
+        void (*)(const gs_splat *, int64_t, gs_lm_cache, int, int64_t, const float *, int, float *);
+    static const kernel by_reduction[] = {
+        cached_squares_kernel<strategy::atomic>, cached_squares_kernel<strategy::serial>,
+        cached_squares_kernel<strategy::bfly>, cached_squares_kernel<strategy::tree>};
+    GS_CUDA(launch(stream, blocks_for_pairs(cache->pairs), cache_block, by_reduction[reduction], splats,
+                   count, *cache, width, int64_t(width) * height, weight, balance_threshold, squares));
+    return GS_OK;
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+// splat demo: trains the built-in scene from its own pictures, and compares the strategies on it.
+#include "commands/command.h"
+#include "demo/demo_scene.h"
+#include "device.h"
+#include "view/device_gaussians.h"
+#include "view/frame.h"
+#include "path.h"
+#include "ply.h"
+#include "measure/quality.h"
+#include "measure/strategy_table.h"
+#include "training/trainer.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct demo_options {
+    const char *folder;
+    int64_t iterations, width, gaussians, seed;
+} demo_options;
+
+typedef struct demo {
+    const demo_options *options;
+    char picture_path[PATH_ROOM], scene_path[PATH_ROOM];
+    int width, height;
+    image pictures[DEMO_VIEWS]; // the targets
+    target_view views[DEMO_VIEWS];
+    image target, before, after; // view 0, large enough to be looked at
+} demo;
+
+static bool render_view(const gs_gaussians *gaussians, const gs_camera *camera, image *out, fault *why) {
+    frame f = {0};
+    frame_render(&f, gaussians, gaussians->sh_degree, camera, demo_background);
+    bool done = frame_picture(&f, out, why);
+    frame_free(&f);
+    return done;
+}
+
+// What is shown of the scene as it is now.
+static bool show(const demo *d, const gs_gaussians *gaussians, image *out, fault *why) {
+    const int least = 480, factor = d->width < least ? (least + d->width - 1) / d->width : 1;
+    const gs_camera camera = demo_camera(0, factor * d->width, factor * d->height);
+    return render_view(gaussians, &camera, out, why);
+}
+
+// Renders the scene as the targets, 8 bits a channel, as photographs would be.
+static bool make_targets(demo *d, const gs_gaussians *gaussians, fault *why) {
+    for (int i = 0; i < DEMO_VIEWS; i++) {
+        gs_camera camera = demo_camera(i, d->width, d->height);
+        if (!render_view(gaussians, &camera, &d->pictures[i], why) ||
+            !target_view_open(&d->views[i], &camera, &d->pictures[i], why))
+            return false;
+    }
+    return true;
+}
+
+// Chosen for a few hundred steps; the published rates are for many thousands.
+static training_settings demo_settings(const demo_options *options) {
+    training_settings settings = {.iterations = options->iterations,
+                                  .seed = (uint64_t)options->seed,
+                                  .reduction = GS_REDUCTIONS,
+                                  .rates = {.mean = 5e-3f,
+                                            .log_scale = 2e-2f,
+                                            .quaternion = 1e-2f,
+                                            .opacity_logit = 1e-1f,
+                                            .sh_constant = 4e-2f,
+                                            .sh_rest = 1e-2f},
+                                  .final_mean_rate = 5e-4f};
+    memcpy(settings.background, demo_background, sizeof settings.background);
+    return settings;
+}
+
+static bool write_pictures(const demo *d, fault *why) {
+    image row;
+    const image *const pictures[] = {&d->target, &d->before, &d->after};
+    if (!image_beside(pictures, 3, 4, &row, why)) return false;
+    bool done = image_write_png(d->picture_path, &row, why);
+    image_free(&row);
+    return done;
+}
+
+// Times are of all views; counts, which do not vary as times do, of the first.
+static bool compare_strategies(const demo *d, const gs_gaussians *gaussians, fault *why) {
+    const int thresholds[] = {0, 8, 16, 24};
+    strategy_table table;
+    bool done = strategy_table_open(&table, GS_REDUCTIONS, thresholds, 4, DEMO_VIEWS, why);
+    if (done) {
+        frame f = {0};
+        double *result = device_allocate(3 * sizeof *result);
+        for (size_t i = 0; i < (table.counts ? 1 : DEMO_VIEWS); i++) {
+            frame_render(&f, gaussians, gaussians->sh_degree, &d->views[i].camera, demo_background);
+            frame_loss(&f, d->views[i].pixels, result, true);
+            strategy_table_measure(&table, &f, 11);
+        }
+        strategy_table_print(&table, 0);
+        device_free(result);
+        frame_free(&f);
+    }
+    strategy_table_close(&table);
+    return done;
+}
+
+// `host` holds the scene as it should be, and afterwards the trained one.
+static bool train_demo(demo *d, const gs_gaussians *host, training_state *state, fault *why) {
+    quality before, after;
+    training_report report;
+    training_settings settings = demo_settings(d->options);
+    const gs_gaussians *gaussians = &state->gaussians;
+    if (!make_targets(d, gaussians, why) || !show(d, gaussians, &d->target, why)) return false;
+
+    demo_disturb(host, (uint64_t)d->options->seed);
+    device_gaussians_upload(&state->gaussians, host);
+    printf("demo       %lld Gaussians, %d views of %d x %d, on %s\n", (long long)host->count, DEMO_VIEWS,
+           d->width, d->height, device_name());
+    fflush(stdout);
+    if (!quality_measure(gaussians, d->views, DEMO_VIEWS, demo_background, &before, NULL, why) ||
+        !show(d, gaussians, &d->before, why) ||
+        !train(state, d->views, DEMO_VIEWS, &settings, NULL, &report, why))
+        return false;
+    training_report_free(&report);
+    if (!quality_measure(gaussians, d->views, DEMO_VIEWS, demo_background, &after, NULL, why) ||
+        !show(d, gaussians, &d->after, why))
+        return false;
+    device_gaussians_download(host, gaussians);
+    if (!write_pictures(d, why) || !ply_write(d->scene_path, host, why)) return false;
+    printf("training   %lld iterations in %.1f s, loss %.5f -> %.5f\n", (long long)settings.iterations,
+           report.seconds, report.first_loss, report.last_loss);
+    printf("PSNR       %.2f dB -> %.2f dB\n", before.psnr, after.psnr);
+    printf("SSIM       %.4f -> %.4f\n", before.ssim, after.ssim);
+    printf("picture    %s: target, before, after\n", d->picture_path);
+    printf("scene      %s\n\n", d->scene_path);
+    fflush(stdout);
+    return compare_strategies(d, gaussians, why);
+}
+
+static bool run_demo(demo *d, fault *why) {
+    const char *folder = d->options->folder;
+    gs_gaussians host;
+    if (!folder_make(folder, why) || !path_join(d->picture_path, folder, "demo.png", why) ||
+        !path_join(d->scene_path, folder, "demo.ply", why) || !output_is_possible(d->picture_path, why) ||
+        !output_is_possible(d->scene_path, why) ||
+        !demo_scene(d->options->gaussians, (uint64_t)d->options->seed, &host, why))
+        return false;
+    training_state state;
+    training_state_open(&state, &host);
+    bool done = train_demo(d, &host, &state, why);
+    training_state_close(&state);
+    gaussians_free(&host);
+    return done;
+}
+
+int demo_command(int argc, char **argv) {
+    bool gpu = strcmp(gs_backend(), "cuda") == 0;
+    demo_options options = {.folder = "splat-demo",
+                            .iterations = gpu ? 2000 : 60,
+                            .width = gpu ? 1024 : 160,
+                            .gaussians = gpu ? 40000 : 4000,
+                            .seed = 1};
+    const option_spec table[] = {
+        {OPTION_TEXT, "output", 'o', &options.folder, 0, 0, NULL,
+         "the folder to write to; made if it is missing"},
+        {OPTION_INT, "iterations", 0, &options.iterations, 1, 1000000, NULL, "training steps, one view each"},
+        {OPTION_INT, "width", 0, &options.width, 16, 4096, NULL,
+         "of the pictures trained on, in pixels; the height is 3/4 of it"},
+        {OPTION_INT, "gaussians", 0, &options.gaussians, 1000, 10000000, NULL, "about so many in the scene"},
+        {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL,
+         "of the scene's grass, the disturbed start and the order of views"},
+        {.kind = OPTION_END}};
+    const command_spec command = {
+        "splat demo",
+        "[-o DIR] [options]",
+        "Trains a built-in scene from its own pictures. Writes DIR/demo.png (target, before, after) and "
+        "DIR/demo.ply, and\n"
+        "prints what each strategy of the backward blend costs: times on a GPU, counts on the CPU.",
+        "  splat demo\n"
+        "  splat demo -o demo --iterations 300\n",
+        table,
+        0,
+        0};
+    int code;
+    if (!read_command_line(&command, argc, argv, NULL, &code)) return code;
+    fault why;
+    demo d = {.options = &options, .width = (int)options.width, .height = (int)(options.width * 3 / 4)};
+    bool done = run_demo(&d, &why);
+    for (int i = 0; i < DEMO_VIEWS; i++) {
+        target_view_close(&d.views[i]);
+        image_free(&d.pictures[i]);
+    }
+    image_free(&d.target);
+    image_free(&d.before);
+    image_free(&d.after);
+    return done ? EXIT_SUCCESS : report_failure("splat", &why);
+}

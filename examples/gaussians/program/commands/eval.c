@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+// splat eval: how close a scene comes to photographs.
+#include "commands/command.h"
+#include "dataset.h"
+#include "view/device_gaussians.h"
+#include "json_writer.h"
+#include "ply.h"
+#include "measure/quality.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct eval_options {
+    const char *scene, *cameras, *background, *json;
+    int64_t holdout, downscale;
+    bool all;
+} eval_options;
+
+typedef struct evaluation {
+    const eval_options *options;
+    int64_t gaussians;
+    const float *background;
+    size_t count;
+    const dataset_view **sources; // [count]
+    target_view *views;           // [count]
+    quality *each;                // [count]
+    quality mean;
+} evaluation;
+
+static bool evaluation_open(evaluation *e, const dataset *data, fault *why) {
+    e->sources = calloc(data->view_count, sizeof *e->sources);
+    e->views = calloc(data->view_count, sizeof *e->views);
+    e->each = calloc(data->view_count, sizeof *e->each);
+    if (!e->sources || !e->views || !e->each) return fail(why, "no memory for %zu views", data->view_count);
+    for (size_t i = 0; i < data->view_count; i++) {
+        const dataset_view *view = &data->views[i];
+        if (!e->options->all && !view->held_out) continue;
+        if (!target_view_open(&e->views[e->count], &view->camera, &view->picture, why))
+            return fail(why, "%s: %s", view->name, why->text);
+        e->sources[e->count++] = view;
+    }
+    return e->count > 0 || fail(why, "%s: no view is held out (%zu in all); --all takes every one",
+                                e->options->cameras, data->view_count);
+}
+
+static void evaluation_close(evaluation *e) {
+    for (size_t i = 0; i < e->count; i++) target_view_close(&e->views[i]);
+    free(e->sources);
+    free(e->views);
+    free(e->each);
+}
+
+static void print_table(const evaluation *e) {
+    int width = (int)strlen("mean");
+    for (size_t i = 0; i < e->count; i++)
+        if ((int)strlen(e->sources[i]->name) > width) width = (int)strlen(e->sources[i]->name);
+    printf("%-*s  %13s  PSNR, dB    SSIM\n", width, "view", "size     ");
+    for (size_t i = 0; i < e->count; i++) {
+        const dataset_view *view = e->sources[i];
+        printf("%-*s  %5d x %-5d  %8.2f  %6.4f\n", width, view->name, view->camera.width, view->camera.height,
+               e->each[i].psnr, e->each[i].ssim);
+    }
+    printf("%-*s  %13s  %8.2f  %6.4f\n", width, "mean", "", e->mean.psnr, e->mean.ssim);
+}
+
+static void describe_quality(json_writer *json, const quality *q) {
+    json_put_number(json, "psnr", q->psnr);
+    json_put_number(json, "ssim", q->ssim);
+}
+
+static void describe(json_writer *json, const void *subject) {
+    const evaluation *e = subject;
+    json_begin(json, NULL, '{');
+    json_put_text(json, "scene", e->options->scene);
+    json_put_integer(json, "gaussians", e->gaussians);
+    json_put_text(json, "cameras", e->options->cameras);
+    json_put_integer(json, "downscale", e->options->downscale);
+    json_begin(json, "background", '[');
+    for (int channel = 0; channel < 3; channel++) json_put_number(json, NULL, e->background[channel]);
+    json_end(json, ']');
+    json_begin(json, "views", '[');
+    for (size_t i = 0; i < e->count; i++) {
+        json_begin(json, NULL, '{');
+        json_put_text(json, "name", e->sources[i]->name);
+        json_put_integer(json, "width", e->sources[i]->camera.width);
+        json_put_integer(json, "height", e->sources[i]->camera.height);
+        describe_quality(json, &e->each[i]);
+        json_end(json, '}');
+    }
+    json_end(json, ']');
+    json_begin(json, "mean", '{');
+    describe_quality(json, &e->mean);
+    json_end(json, '}');
+    json_end(json, '}');
+}
+
+static bool evaluate(const eval_options *options, const float background[3], const gs_gaussians *scene,
+                     const dataset *data, fault *why) {
+    evaluation e = {.options = options, .gaussians = scene->count, .background = background};
+    bool done = evaluation_open(&e, data, why);
+    if (done) {
+        gs_gaussians gaussians = device_gaussians_allocate(scene->count, scene->sh_degree);
+        device_gaussians_upload(&gaussians, scene);
+        done = quality_measure(&gaussians, e.views, e.count, background, &e.mean, e.each, why);
+        device_gaussians_free(&gaussians);
+    }
+    if (done && !json_is_stdout(options->json)) print_table(&e);
+    if (done && options->json) done = json_save(options->json, describe, &e, why);
+    evaluation_close(&e);
+    return done;
+}
+
+int eval_command(int argc, char **argv) {
+    eval_options options = {.background = "0,0,0", .holdout = 8, .downscale = 1};
+    const option_spec table[] = {
+        {OPTION_TEXT, "cameras", 0, &options.cameras, 0, 0, NULL,
+         "the folder with the photographs and their cameras, as for 'splat train'; required"},
+        {OPTION_INT, "holdout", 0, &options.holdout, 0, INFINITY, NULL,
+         "measure on every Nth view, by name; the N that training held out; not used if the data has test "
+         "views"},
+        {OPTION_FLAG, "all", 0, &options.all, 0, 0, NULL, "measure on every view"},
+        {OPTION_INT, "downscale", 0, &options.downscale, 1, 64, NULL, "divide pictures by this, both ways"},
+        {OPTION_TEXT, "background", 0, &options.background, 0, 0, NULL, "R,G,B, each 0..1"},
+        {OPTION_TEXT, "json", 0, &options.json, 0, 0, NULL, JSON_HELP},
+        {.kind = OPTION_END}};
+    const command_spec command = {
+        "splat eval",
+        "SCENE.ply --cameras DATA [options]",
+        "Measures how close a scene comes to photographs it was not trained on.\n\n"
+        "PSNR: 10 log10(255^2 / mean square error) over all pixels and channels of a view, the picture "
+        "rounded to "
+        "8 bits as\n"
+        "it would be written; 'inf' (in JSON null) if nothing differs. SSIM: on values 0..1 before rounding, "
+        "channel by\n"
+        "channel, window 11 x 11, Gaussian with sigma 1.5, zeros outside the picture, C1 = 0.01^2, C2 = "
+        "0.03^2, "
+        "mean over\n"
+        "pixels and channels (docs/math.md, section 5). Means are over views. LPIPS is not measured: it "
+        "needs the "
+        "weights\n"
+        "of a network.",
+        "  splat eval fern.ply --cameras data/fern\n"
+        "  splat eval fern.ply --cameras data/fern --downscale 4 --json fern.json\n"
+        "  splat eval fern.ply --cameras data/fern --all --json -\n",
+        table,
+        1,
+        1};
+    int code;
+    if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
+    fault why;
+    float background[3];
+    bool usable = parse_color(options.background, background, &why);
+    if (usable && !options.cameras) usable = fail(&why, "--cameras is missing, the photographs");
+    usable = usable && are_two_files("--json", options.json, "the scene", options.scene, &why);
+    if (!usable) return report_misuse(&command, &why);
+
+    gs_gaussians scene = {0};
+    dataset data = {0};
+    const dataset_options loading = {.downscale = (int)options.downscale,
+                                     .background = {background[0], background[1], background[2]}};
+    bool done = json_is_possible(options.json, &why) && read_scene_to_measure(options.scene, &scene, &why) &&
+                dataset_load(options.cameras, &loading, &data, &why) &&
+                dataset_spared(&data, options.json, &why);
+    if (done) {
+        dataset_hold_out(&data, (size_t)options.holdout);
+        done = evaluate(&options, background, &scene, &data, &why);
+    }
+    dataset_free(&data);
+    gaussians_free(&scene);
+    return done ? EXIT_SUCCESS : report_failure("splat", &why);
+}

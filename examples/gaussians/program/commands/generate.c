@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+// splat generate: pictures of the built-in scene with their cameras, as data to train on.
+#include "view/camera.h"
+#include "commands/command.h"
+#include "demo/demo_scene.h"
+#include "device.h"
+#include "view/device_gaussians.h"
+#include "view/frame.h"
+#include "json_writer.h"
+#include "path.h"
+#include "ply.h"
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct generate_options {
+    const char *folder;
+    int64_t views, test_views, size, gaussians, seed;
+} generate_options;
+
+// The views of one transforms file.
+typedef struct view_set {
+    const generate_options *options;
+    const char *name;    // "train"
+    int64_t first, last; // of all cameras; those from first to before last
+} view_set;
+
+// On the upper half of a sphere around the scene, evenly: any run of them covers it. The seed turns them.
+static gs_camera camera_at(const generate_options *options, int64_t index) {
+    const double golden = 0.6180339887498949, pi = 3.141592653589793;
+    const double start = fmod(golden * (double)(options->seed % 1000000), 1);
+    const double around = 2 * pi * fmod(start + golden * (double)index, 1);
+    const double plastic = 0.7548776662466927; // the plane's golden ratio; with its square no pattern shows
+    const double height = 0.02 + 0.94 * fmod(0.5 + plastic * (double)index, 1); // sine of the elevation
+    const double across = sqrt(1 - height * height), distance = DEMO_CAMERA_DISTANCE;
+    const double eye[3] = {distance * across * cos(around), distance * across * sin(around),
+                           demo_center[2] + distance * height};
+    gs_camera camera = camera_with_view_angle((int)options->size, (int)options->size, DEMO_VIEW_ANGLE);
+    camera_look_at(&camera, eye, demo_center, (const double[3]){0, 0, 1});
+    return camera;
+}
+
+static void describe_frame(json_writer *json, const gs_camera *camera, const char *picture) {
+    double center[3];
+    camera_center(camera, center);
+    json_begin(json, NULL, '{');
+    json_put_text(json, "file_path", picture);
+    json_begin(json, "transform_matrix", '[');
+    for (int row = 0; row < 4; row++) {
+        json_begin(json, NULL, '[');
+        for (int column = 0; column < 4; column++) {
+            const double flip = column == 0 ? 1 : -1; // y up and z backward
+            json_put_number(json, NULL,
+                            row == 3      ? column == 3
+                            : column == 3 ? center[row]
+                                          : flip * (double)camera->rotation[3 * column + row]);
+        }
+        json_end(json, ']');
+    }
+    json_end(json, ']');
+    json_end(json, '}');
+}
+
+// The picture's path in the folder, without ".png", as in NeRF's scenes.
+static void picture_name(char out[32], const view_set *set, int64_t index) {
+    snprintf(out, 32, "%s/r_%04" PRId64, set->name, index - set->first);
+}
+
+static bool picture_path(char path[PATH_ROOM], const view_set *set, int64_t index, fault *why) {
+    char name[32], file[40];
+    picture_name(name, set, index);
+    snprintf(file, sizeof file, "%s.png", name);
+    return path_join(path, set->options->folder, file, why);
+}
+
+static bool list_path(char path[PATH_ROOM], const view_set *set, fault *why) {
+    char file[40];
+    snprintf(file, sizeof file, "transforms_%s.json", set->name);
+    return path_join(path, set->options->folder, file, why);
+}
+
+static void describe_views(json_writer *json, const void *subject) {
+    const view_set *set = subject;
+    json_begin(json, NULL, '{');
+    json_put_number(json, "camera_angle_x", DEMO_VIEW_ANGLE);
+    json_begin(json, "frames", '[');
+    for (int64_t i = set->first; i < set->last; i++) {
+        const gs_camera camera = camera_at(set->options, i);
+        char name[32];
+        picture_name(name, set, i);
+        describe_frame(json, &camera, name);
+    }
+    json_end(json, ']');
+    json_end(json, '}');
+}
+
+// The picture with what is not covered transparent: its colours are freed of the black behind them.
+static bool cut_out(const frame *f, image *out, fault *why) {
+    const size_t pixels = (size_t)f->camera.width * (size_t)f->camera.height;
+    float *planes = malloc(4 * pixels * sizeof *planes);
+    if (!planes) return fail(why, "no memory for a picture of %d x %d", f->camera.width, f->camera.height);
+    device_download(planes, f->image.color, 3 * pixels * sizeof *planes);
+    device_download(planes + 3 * pixels, f->image.transmittance, pixels * sizeof *planes);
+    bool done = image_allocate(out, f->camera.width, f->camera.height, 4, why);
+    for (size_t i = 0; done && i < pixels; i++) {
+        const float alpha = 1 - planes[3 * pixels + i];
+        for (size_t c = 0; c < 3; c++) {
+            const float color = alpha > 0 ? fminf(planes[c * pixels + i] / alpha, 1) : 0;
+            out->pixels[4 * i + c] = (uint8_t)(255 * color + 0.5f);
+        }
+        out->pixels[4 * i + 3] = (uint8_t)(255 * alpha + 0.5f);
+    }
+    free(planes);
+    return done;
+}
+
+// A picture on its way to its file, on a thread of its own: encoding takes longer than rendering.
+typedef struct picture_job {
+    pthread_t thread;
+    bool running, done;
+    char path[PATH_ROOM];
+    image picture;
+    fault why;
+} picture_job;
+
+static void *encode(void *argument) {
+    picture_job *job = argument;
+    job->done = image_write_png(job->path, &job->picture, &job->why);
+    return NULL;
+}
+
+// Waits for what the job had to do before. True if that went well, or if there was nothing.
+static bool job_end(picture_job *job, fault *why) {
+    if (job->running) pthread_join(job->thread, NULL);
+    const bool done = job->done || !job->picture.pixels;
+    if (!done) *why = job->why;
+    image_free(&job->picture);
+    job->running = job->done = false;
+    return done;
+}
+
+static bool job_start(picture_job *job, const frame *f, const view_set *set, int64_t index, fault *why) {
+    if (!job_end(job, why) || !picture_path(job->path, set, index, why) || !cut_out(f, &job->picture, why))
+        return false;
+    job->running = pthread_create(&job->thread, NULL, encode, job) == 0;
+    if (!job->running) encode(job);
+    return true;
+}
+
+static bool write_pictures(const view_set *set, const gs_gaussians *gaussians, frame *f, fault *why) {
+    enum { JOBS = 16 };
+    const float black[3] = {0, 0, 0};
+    picture_job *jobs = calloc(JOBS, sizeof *jobs);
+    bool done = jobs || fail(why, "no memory for %d pictures' paths", JOBS);
+    for (int64_t i = set->first; done && i < set->last; i++) {
+        const gs_camera camera = camera_at(set->options, i);
+        frame_render(f, gaussians, gaussians->sh_degree, &camera, black);
+        done = job_start(&jobs[i % JOBS], f, set, i, why);
+    }
+    for (int j = 0; jobs && j < JOBS; j++) {
+        fault late;
+        if (job_end(&jobs[j], &late) || !done) continue;
+        *why = late;
+        done = false;
+    }
+    free(jobs);
+    return done;
+}
+
+// Pictures that an earlier run, of more views, left behind those of this one.
+static bool remove_surplus(const view_set *set, fault *why) {
+    char path[PATH_ROOM];
+    bool more = true;
+    for (int64_t i = set->last; more; i++)
+        if (!picture_path(path, set, i, why) || !file_remove(path, &more, why)) return false;
+    return true;
+}
+
+// The pictures first, so that there is no list of what is not there.
+static bool write_views(const view_set *set, const gs_gaussians *gaussians, frame *f, fault *why) {
+    char path[PATH_ROOM];
+    return path_join(path, set->options->folder, set->name, why) && folder_make(path, why) &&
+           write_pictures(set, gaussians, f, why) && remove_surplus(set, why) && list_path(path, set, why) &&
+           json_save(path, describe_views, set, why);
+}
+
+// Before the pictures that it is a list of become others.
+static bool remove_list(const view_set *set, fault *why) {
+    char path[PATH_ROOM];
+    bool removed;
+    return list_path(path, set, why) && file_remove(path, &removed, why);
+}
+
+static bool write_data(const generate_options *options, const gs_gaussians *scene, fault *why) {
+    const view_set training = {options, "train", 0, options->views},
+                   test = {options, "test", options->views, options->views + options->test_views};
+    frame f = {0};
+    gs_gaussians gaussians = device_gaussians_allocate(scene->count, scene->sh_degree);
+    device_gaussians_upload(&gaussians, scene);
+    const bool done = remove_list(&training, why) && remove_list(&test, why) &&
+                      write_views(&training, &gaussians, &f, why) && write_views(&test, &gaussians, &f, why);
+    device_gaussians_free(&gaussians);
+    frame_free(&f);
+    return done;
+}
+
+static bool generate(const generate_options *options, fault *why) {
+    char path[PATH_ROOM];
+    gs_gaussians scene;
+    if (!folder_make(options->folder, why) || !path_join(path, options->folder, "scene.ply", why) ||
+        !output_is_possible(path, why) ||
+        !demo_scene(options->gaussians, (uint64_t)options->seed, &scene, why))
+        return false;
+    const bool done = ply_write(path, &scene, why) && write_data(options, &scene, why);
+    if (done)
+        printf("%s: %" PRId64 " views to train on, %" PRId64 " held out, %" PRId64 " x %" PRId64
+               ", of %" PRId64 " Gaussians\n",
+               options->folder, options->views, options->test_views, options->size, options->size,
+               scene.count);
+    gaussians_free(&scene);
+    return done;
+}
+
+int generate_command(int argc, char **argv) {
+    generate_options options = {.views = 100, .test_views = 20, .size = 800, .gaussians = 40000, .seed = 1};
+    const option_spec table[] = {
+        {OPTION_INT, "views", 0, &options.views, 1, 10000, NULL, "to train on"},
+        {OPTION_INT, "test-views", 0, &options.test_views, 0, 10000, NULL, "held out"},
+        {OPTION_INT, "size", 0, &options.size, 8, 4096, NULL, "of a picture in pixels, both ways"},
+        {OPTION_INT, "gaussians", 0, &options.gaussians, 1000, 10000000, NULL,
+         "about so many; textures and edges are as fine as they allow"},
+        {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL, "of the cameras' places and of the grass"},
+        {.kind = OPTION_END}};
+    const command_spec command = {
+        "splat generate",
+        "DIR [options]",
+        "Makes data to train on: pictures of a built-in scene, an object with thin parts, textures and\n"
+        "reflections on a transparent background, from all around above it. Writes DIR, in the form of "
+        "NeRF's\n"
+        "Blender scenes: transforms_train.json, transforms_test.json, train/*.png, test/*.png, and the "
+        "scene\n"
+        "itself, scene.ply, in place of those of an earlier run.",
+        "  splat generate data/knot\n"
+        "  splat train data/knot -o knot.ply --random 100000 --background 1,1,1\n"
+        "  splat generate small --views 20 --test-views 5 --size 64 --gaussians 3000\n",
+        table,
+        1,
+        1};
+    int code;
+    if (!read_command_line(&command, argc, argv, &options.folder, &code)) return code;
+    fault why;
+    return generate(&options, &why) ? EXIT_SUCCESS : report_failure("splat", &why);
+}

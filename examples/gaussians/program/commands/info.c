@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+// splat info: what is in a scene's file.
+#include "commands/command.h"
+#include "json_writer.h"
+#include "ply.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+enum { QUANTITIES = 6, LEVELS = 7, HISTOGRAMS = 2, BINS = 10 };
+enum { LONGEST_AXIS = 4, OPACITY = 5 };
+
+// In percent of the Gaussians; the first is the least, the last the greatest.
+static const double levels[LEVELS] = {0, 1, 25, 50, 75, 99, 100};
+
+static const struct {
+    const char *name, *key;
+} quantities[QUANTITIES] = {{"mean, x", "x"},
+                            {"mean, y", "y"},
+                            {"mean, z", "z"},
+                            {"shortest axis", "shortest_axis"},
+                            {"longest axis", "longest_axis"},
+                            {"opacity", "opacity"}};
+
+// How many of a quantity's finite values are from one edge to before the next; the outermost bins take what
+// is beyond them too.
+typedef struct histogram {
+    int quantity;
+    double edge[BINS + 1];
+    int64_t count[BINS];
+} histogram;
+
+typedef struct scene_info {
+    const char *path;
+    int64_t bytes, count;
+    int sh_degree;
+    bool antialias;
+    int64_t values_not_finite, gaussians_not_finite;
+    double percentile[QUANTITIES][LEVELS]; // of the finite values; NaN if there are none
+    histogram histograms[HISTOGRAMS];
+} scene_info;
+
+static double quantity(const gs_gaussians *g, int64_t i, int which) {
+    const float *scale = g->log_scale + 3 * i;
+    if ((which == 3 || which == LONGEST_AXIS) && !isfinite(scale[0] + scale[1] + scale[2])) return NAN;
+    switch (which) {
+    case 3: // standard deviations, in units of the world
+        return exp(fmin(fmin(scale[0], scale[1]), scale[2]));
+    case LONGEST_AXIS:
+        return exp(fmax(fmax(scale[0], scale[1]), scale[2]));
+    case OPACITY:
+        return 1 / (1 + exp(-(double)g->opacity_logit[i]));
+    default:
+        return g->mean[3 * i + which];
+    }
+}
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// `room`: a double for every Gaussian. Percentiles by rank: each is a value that occurs.
+static void find_percentiles(const gs_gaussians *scene, int which, double *room, double out[LEVELS]) {
+    size_t count = 0;
+    for (int64_t i = 0; i < scene->count; i++) {
+        const double value = quantity(scene, i, which);
+        if (isfinite(value)) room[count++] = value;
+    }
+    qsort(room, count, sizeof *room, compare);
+    for (int l = 0; l < LEVELS; l++)
+        out[l] = count ? room[(size_t)lround(levels[l] / 100 * (double)(count - 1))] : NAN;
+}
+
+// Opacities: from 0 to 1; axes: by equal factors from the 1st percentile to the 99th.
+static void set_edges(histogram *h, const double percentile[LEVELS]) {
+    if (h->quantity == OPACITY) {
+        for (int i = 0; i <= BINS; i++) h->edge[i] = (double)i / BINS;
+        return;
+    }
+    double low = log(fmax(percentile[1], 1e-300)), high = log(fmax(percentile[LEVELS - 2], 1e-300));
+    if (!(high - low > 0.1)) { // all about the same
+        low -= 0.5;
+        high += 0.5;
+    }
+    for (int i = 0; i <= BINS; i++) h->edge[i] = exp(low + (high - low) * i / BINS);
+}
+
+static void fill(histogram *h, const gs_gaussians *scene) {
+    for (int64_t i = 0; i < scene->count; i++) {
+        const double value = quantity(scene, i, h->quantity);
+        if (!isfinite(value)) continue;
+        int bin = 0;
+        while (bin < BINS - 1 && value >= h->edge[bin + 1]) bin++;
+        h->count[bin]++;
+    }
+}
+
+static void count_not_finite(const gs_gaussians *scene, scene_info *info) {
+    const int bases = (scene->sh_degree + 1) * (scene->sh_degree + 1);
+    const float *const arrays[] = {scene->mean, scene->log_scale, scene->quaternion, scene->opacity_logit,
+                                   scene->sh};
+    const int widths[] = {3, 3, 4, 1, 3 * bases};
+    for (int64_t i = 0; i < scene->count; i++) {
+        int64_t found = 0;
+        for (int a = 0; a < 5; a++)
+            for (int k = 0; k < widths[a]; k++) found += !isfinite(arrays[a][i * widths[a] + k]);
+        info->values_not_finite += found;
+        info->gaussians_not_finite += found > 0;
+    }
+}
+
+static bool gather(const char *path, scene_info *info, fault *why) {
+    gs_gaussians scene;
+    struct stat status;
+    if (!ply_read_any(path, &scene, why)) return false;
+    *info = (scene_info){.path = path,
+                         .bytes = stat(path, &status) == 0 ? (int64_t)status.st_size : 0,
+                         .count = scene.count,
+                         .sh_degree = scene.sh_degree,
+                         .antialias = scene.antialias};
+    count_not_finite(&scene, info);
+    double *room = calloc((size_t)scene.count + 1, sizeof *room); // + 1, as calloc(0) may return NULL
+    for (int q = 0; q < QUANTITIES && room; q++) find_percentiles(&scene, q, room, info->percentile[q]);
+    free(room);
+    const int shown[HISTOGRAMS] = {LONGEST_AXIS, OPACITY};
+    for (int i = 0; i < HISTOGRAMS; i++) {
+        histogram *h = &info->histograms[i];
+        h->quantity = shown[i];
+        set_edges(h, info->percentile[h->quantity]);
+        fill(h, &scene);
+    }
+    gaussians_free(&scene);
+    return room || fail(why, "%s: no memory for %" PRId64 " values", path, info->count);
+}
+
+static void print_histogram(const histogram *h) {
+    enum { WIDTH = 50 };
+    int64_t most = 1;
+    for (int i = 0; i < BINS; i++)
+        if (h->count[i] > most) most = h->count[i];
+    printf("\n%s\n", quantities[h->quantity].name);
+    for (int i = 0; i < BINS; i++) {
+        const int bar = h->count[i] ? 1 + (int)ceil(WIDTH * (double)h->count[i] / (double)most) : 0;
+        printf("%9.3g ..%9.3g %10" PRId64 "%.*s\n", h->edge[i], h->edge[i + 1], h->count[i], bar,
+               " ##################################################");
+    }
+}
+
+static void print_table(const scene_info *info) {
+    printf("file         %s, %" PRId64 " bytes\n", info->path, info->bytes);
+    printf("Gaussians    %" PRId64 ", SH degree %d%s\n", info->count, info->sh_degree,
+           info->antialias ? ", antialiased" : "");
+    if (info->values_not_finite > 0)
+        printf("not finite   %" PRId64 " values in %" PRId64
+               " Gaussians: other commands refuse this file; below is the rest\n",
+               info->values_not_finite, info->gaussians_not_finite);
+    else
+        printf("not finite   none\n");
+    printf("\n%-13s %11s", "", "least");
+    for (int l = 1; l < LEVELS - 1; l++) printf(" %10g%%", levels[l]);
+    printf(" %11s\n", "most");
+    for (int q = 0; q < QUANTITIES; q++) {
+        printf("%-13s", quantities[q].name);
+        for (int l = 0; l < LEVELS; l++)
+            if (isnan(info->percentile[q][l]))
+                printf(" %11s", "-");
+            else
+                printf(" %11.4g", info->percentile[q][l]);
+        printf("\n");
+    }
+    for (int i = 0; i < HISTOGRAMS && info->count > 0; i++) print_histogram(&info->histograms[i]);
+}
+
+static void describe_histogram(json_writer *json, const histogram *h) {
+    json_begin(json, quantities[h->quantity].key, '{');
+    json_begin(json, "edges", '[');
+    for (int i = 0; i <= BINS; i++) json_put_number(json, NULL, h->edge[i]);
+    json_end(json, ']');
+    json_begin(json, "counts", '[');
+    for (int i = 0; i < BINS; i++) json_put_integer(json, NULL, h->count[i]);
+    json_end(json, ']');
+    json_end(json, '}');
+}
+
+static void describe(json_writer *json, const void *subject) {
+    const scene_info *info = subject;
+    json_begin(json, NULL, '{');
+    json_put_text(json, "scene", info->path);
+    json_put_integer(json, "bytes", info->bytes);
+    json_put_integer(json, "gaussians", info->count);
+    json_put_integer(json, "sh_degree", info->sh_degree);
+    json_put_boolean(json, "antialias", info->antialias);
+    json_put_integer(json, "values_not_finite", info->values_not_finite);
+    json_put_integer(json, "gaussians_not_finite", info->gaussians_not_finite);
+    json_begin(json, "percents", '[');
+    for (int l = 0; l < LEVELS; l++) json_put_number(json, NULL, levels[l]);
+    json_end(json, ']');
+    json_begin(json, "percentiles", '{');
+    for (int q = 0; q < QUANTITIES; q++) {
+        json_begin(json, quantities[q].key, '[');
+        for (int l = 0; l < LEVELS; l++) json_put_number(json, NULL, info->percentile[q][l]);
+        json_end(json, ']');
+    }
+    json_end(json, '}');
+    json_begin(json, "histograms", '{');
+    for (int i = 0; i < HISTOGRAMS; i++) describe_histogram(json, &info->histograms[i]);
+    json_end(json, '}');
+    json_end(json, '}');
+}
+
+int info_command(int argc, char **argv) {
+    const char *path, *json = NULL;
+    const option_spec table[] = {{OPTION_TEXT, "json", 0, &json, 0, 0, NULL, JSON_HELP},
+                                 {.kind = OPTION_END}};
+    const command_spec command = {"splat info",
+                                  "SCENE.ply [options]",
+                                  "Says what is in a scene's file: size, number of Gaussians, SH degree, "
+                                  "values that are not finite (which\n"
+                                  "other commands refuse), percentiles of the means (from 0 to 100 the "
+                                  "bounds; from 1 to 99 those without the\n"
+                                  "strays), of the shortest and longest axis (one standard deviation, in "
+                                  "units of the world) and of the\n"
+                                  "opacity, and histograms of the longest axis and the opacity.",
+                                  "  splat info fern.ply\n"
+                                  "  splat info fern.ply --json -\n",
+                                  table,
+                                  1,
+                                  1};
+    int code;
+    if (!read_command_line(&command, argc, argv, &path, &code)) return code;
+    fault why;
+    scene_info info;
+    if (!are_two_files("--json", json, "the scene", path, &why)) return report_misuse(&command, &why);
+    if (!json_is_possible(json, &why) || !gather(path, &info, &why)) return report_failure("splat", &why);
+    if (!json_is_stdout(json)) print_table(&info);
+    if (json && !json_save(json, describe, &info, &why)) return report_failure("splat", &why);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+// splat render: a scene -> a picture of one view, or pictures of a flight through it.
+#include "view/camera.h"
+#include "view/camera_path.h"
+#include "commands/command.h"
+#include "dataset.h"
+#include "view/device_gaussians.h"
+#include "view/frame.h"
+#include "path.h"
+#include "ply.h"
+#include "progress.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct render_options {
+    const char *scene, *output, *cameras, *view, *background;
+    int64_t downscale, width, height, sh_degree, frames;
+    int path; // a camera_path_kind, or NO_PATH
+    bool photo;
+} render_options;
+
+enum { NO_PATH = 2 };
+static const char *const path_names[] = {"orbit", "spiral", "none", NULL};
+
+static bool is_index(const char *wanted, size_t index) {
+    char *end;
+    unsigned long long number = strtoull(wanted, &end, 10);
+    return wanted[0] >= '0' && wanted[0] <= '9' && *end == '\0' && number == index;
+}
+
+// For dataset_options.wanted: no more than the photograph of the view.
+static bool is_photo(size_t index, const char *name, const void *options) {
+    const render_options *o = options;
+    return o->photo && (strcmp(name, o->view) == 0 || is_index(o->view, index));
+}
+
+static const dataset_view *find_view(const dataset *data, const char *wanted, fault *why) {
+    for (size_t i = 0; i < data->view_count; i++)
+        if (strcmp(data->views[i].name, wanted) == 0) return &data->views[i];
+    for (size_t i = 0; i < data->view_count; i++)
+        if (is_index(wanted, i)) return &data->views[i];
+    fail(why, "there is no view '%s'; there are %zu, by name or from 0 on", wanted, data->view_count);
+    return NULL;
+}
+
+static int compare_floats(const void *a, const void *b) {
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+// A camera in front of the scene that looks along +z. What it takes in is where nearly all means are: a few
+// Gaussians far outside, which trained scenes have, must not make the rest a dot.
+static bool camera_before(const gs_gaussians *scene, int width, int height, gs_camera *out, fault *why) {
+    const double angle = 0.8; // radians
+    double center[3] = {0}, radius = 1;
+    if (scene->count > 0) {
+        size_t count = (size_t)scene->count, last = count - 1, trimmed = last / 50;
+        float *sorted = malloc(count * sizeof *sorted);
+        if (!sorted) return fail(why, "no memory for the bounds of %zu Gaussians", count);
+        double square = 0;
+        for (int axis = 0; axis < 3; axis++) {
+            for (size_t i = 0; i < count; i++) sorted[i] = scene->mean[3 * i + axis];
+            qsort(sorted, count, sizeof *sorted, compare_floats);
+            double low = sorted[trimmed], high = sorted[last - trimmed];
+            center[axis] = (low + high) / 2;
+            square += (high - low) * (high - low) / 4;
+        }
+        for (size_t i = 0; i < count; i++) sorted[i] = scene->log_scale[3 * i];
+        qsort(sorted, count, sizeof *sorted, compare_floats);
+        radius = sqrt(square) + 3 * exp(sorted[count / 2]);
+        free(sorted);
+    }
+    double eye[3] = {center[0], center[1], center[2] - radius / sin(angle / 2)};
+    *out = camera_with_view_angle(width, height, angle);
+    out->near_plane = (float)(radius / 100);
+    camera_look_at(out, eye, center, (const double[3]){0, -1, 0});
+    for (int i = 0; i < 3; i++)
+        if (!isfinite(out->translation[i]))
+            return fail(why, "the scene is too large, or too small, to look at as a whole");
+    return true;
+}
+
+static bool render_picture(const gs_gaussians *scene, int sh_degree, const gs_camera *camera,
+                           const float background[3], image *out, fault *why) {
+    frame f = {0};
+    gs_gaussians gaussians = device_gaussians_allocate(scene->count, scene->sh_degree);
+    device_gaussians_upload(&gaussians, scene);
+    frame_render(&f, &gaussians, sh_degree, camera, background);
+    bool done = frame_picture(&f, out, why);
+    frame_free(&f);
+    device_gaussians_free(&gaussians);
+    return done;
+}
+
+static bool frame_path(char path[PATH_ROOM], const char *folder, int64_t index, fault *why) {
+    char name[32];
+    snprintf(name, sizeof name, "frame_%05lld.png", (long long)index);
+    return path_join(path, folder, name, why);
+}
+
+static bool write_frame(const frame *f, const char *folder, int64_t index, fault *why) {
+    char path[PATH_ROOM];
+    image picture;
+    if (!frame_path(path, folder, index, why) || !frame_picture(f, &picture, why)) return false;
+    const bool done = image_write_png(path, &picture, why);
+    image_free(&picture);
+    return done;
+}
+
+// Frames of an earlier, longer flight would be taken for the end of this one.
+static bool remove_surplus(const char *folder, int64_t first, fault *why) {
+    char path[PATH_ROOM];
+    bool more = true;
+    for (int64_t i = first; more; i++)
+        if (!frame_path(path, folder, i, why) || !file_remove(path, &more, why)) return false;
+    return true;
+}
+
+// No photograph is where a frame will be written or removed as surplus.
+static bool frames_spare(const render_options *options, const dataset *data, fault *why) {
+    char path[PATH_ROOM];
+    file_id ignored;
+    bool more = true;
+    for (int64_t i = 0; more; i++) {
+        if (!frame_path(path, options->output, i, why) || !dataset_spared(data, path, why)) return false;
+        more = i < options->frames || file_id_of(path, &ignored);
+    }
+    return true;
+}
+
+static bool render_frames(const render_options *options, const float background[3],
+                          const gs_gaussians *gaussians, const camera_path *path, gs_camera camera,
+                          fault *why) {
+    frame f = {0};
+    progress bar;
+    bool done = true;
+    progress_begin(&bar, "rendering", options->frames);
+    for (int64_t i = 0; done && i < options->frames; i++) {
+        camera_path_place(path, (double)i / (double)options->frames, &camera);
+        frame_render(&f, gaussians, (int)options->sh_degree, &camera, background);
+        done = write_frame(&f, options->output, i, why);
+        if (progress_due(&bar)) progress_show(&bar, i + 1, NAN);
+    }
+    progress_end(&bar);
+    frame_free(&f);
+    return done && remove_surplus(options->output, options->frames, why);
+}
+
+static bool open_path(const render_options *options, const dataset *data, camera_path *path, fault *why) {
+    gs_camera *cameras = calloc(data->view_count, sizeof *cameras);
+    if (!cameras) return fail(why, "no memory for %zu cameras", data->view_count);
+    for (size_t i = 0; i < data->view_count; i++) cameras[i] = data->views[i].camera;
+    const bool done = camera_path_open(path, (camera_path_kind)options->path, cameras, data->view_count, why);
+    free(cameras);
+    return done || fail(why, "%s: %s", options->cameras, why->text);
+}
+
+// The lens is that of the wanted view.
+static bool fly(const render_options *options, const float background[3], const gs_gaussians *scene,
+                const dataset *data, fault *why) {
+    camera_path path;
+    const dataset_view *view = find_view(data, options->view, why);
+    if (!view || !open_path(options, data, &path, why) || !frames_spare(options, data, why) ||
+        !folder_make(options->output, why))
+        return false;
+    gs_gaussians gaussians = device_gaussians_allocate(scene->count, scene->sh_degree);
+    device_gaussians_upload(&gaussians, scene);
+    const bool done = render_frames(options, background, &gaussians, &path, view->camera, why);
+    device_gaussians_free(&gaussians);
+    if (done)
+        printf("%s: %lld Gaussians, %lld frames, %d x %d\n", options->output, (long long)scene->count,
+               (long long)options->frames, view->camera.width, view->camera.height);
+    return done;
+}
+
+static bool write_beside(const char *path, const image *picture, const image *photo, fault *why) {
+    image both;
+    if (!image_beside((const image *const[]){picture, photo}, 2, 8, &both, why)) return false;
+    bool done = image_write_png(path, &both, why);
+    image_free(&both);
+    return done;
+}
+
+static bool render(const render_options *options, const float background[3], const gs_gaussians *scene,
+                   const dataset *data, fault *why) {
+    const dataset_view *view = NULL;
+    gs_camera camera;
+    if (options->cameras) {
+        view = find_view(data, options->view, why);
+        if (!view) return false;
+        camera = view->camera;
+    } else if (!camera_before(scene, (int)options->width, (int)options->height, &camera, why))
+        return false;
+
+    image picture;
+    if (!render_picture(scene, (int)options->sh_degree, &camera, background, &picture, why)) return false;
+    bool done = options->photo ? write_beside(options->output, &picture, &view->picture, why)
+                               : image_write_png(options->output, &picture, why);
+    if (done) {
+        printf("%s: %lld Gaussians, %d x %d", options->output, (long long)scene->count, picture.width,
+               picture.height);
+        if (view) printf(", view %s", view->name);
+        if (options->photo)
+            printf(", beside its photograph, PSNR %.2f dB", image_psnr(&picture, &view->picture));
+        printf("\n");
+    }
+    image_free(&picture);
+    return done;
+}
+
+int render_command(int argc, char **argv) {
+    render_options options = {.view = "0",
+                              .background = "0,0,0",
+                              .downscale = 1,
+                              .width = 800,
+                              .height = 600,
+                              .frames = 120,
+                              .path = NO_PATH,
+                              .sh_degree = GS_MAX_SH_DEGREE};
+    const option_spec table[] = {
+        {OPTION_TEXT, "output", 'o', &options.output, 0, 0, NULL,
+         "the PNG file to write, with --path the folder of the frames; required"},
+        {OPTION_TEXT, "cameras", 0, &options.cameras, 0, 0, NULL,
+         "take the camera from this folder of photographs (see splat train); without it, look at the whole "
+         "scene along +z"},
+        {OPTION_TEXT, "view", 0, &options.view, 0, 0, NULL,
+         "which of the cameras: an image's name, or its index"},
+        {OPTION_CHOICE, "path", 0, &options.path, 0, 0, path_names,
+         "fly: orbit, around what the cameras of --cameras look at; spiral, before what they all face"},
+        {OPTION_INT, "frames", 0, &options.frames, 1, 100000, NULL, "pictures of the flight"},
+        {OPTION_INT, "downscale", 0, &options.downscale, 1, 64, NULL,
+         "divide the camera's picture by this, both ways"},
+        {OPTION_FLAG, "photo", 0, &options.photo, 0, 0, NULL,
+         "put the photograph to the right; needs --cameras"},
+        {OPTION_INT, "width", 0, &options.width, 1, IMAGE_MAX_SIZE, NULL, "pixels, without --cameras"},
+        {OPTION_INT, "height", 0, &options.height, 1, IMAGE_MAX_SIZE, NULL, "pixels, without --cameras"},
+        {OPTION_INT, "sh-degree", 0, &options.sh_degree, 0, GS_MAX_SH_DEGREE, NULL,
+         "highest degree of the colours' spherical harmonics to use"},
+        {OPTION_TEXT, "background", 0, &options.background, 0, 0, NULL, "R,G,B, each 0..1"},
+        {.kind = OPTION_END}};
+    const command_spec command = {
+        "splat render",
+        "SCENE.ply -o OUT [options]",
+        "Renders one view of a scene, or with --path a flight through it: OUT/frame_00000.png and so on, "
+        "with the\n"
+        "size and the lens of --view. Both flights end where they begin.",
+        "  splat render fern.ply -o fern.png\n"
+        "  splat render fern.ply -o fern.png --cameras data/fern --view 0 --downscale 4 --photo\n"
+        "  splat render fern.ply -o flight --cameras data/fern --downscale 4 --path spiral --frames 90\n",
+        table,
+        1,
+        1};
+    int code;
+    if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
+    fault why;
+    float background[3];
+    bool usable = parse_color(options.background, background, &why);
+    if (usable && !options.output) usable = fail(&why, "-o is missing, the picture to write");
+    usable = usable && are_two_files("-o", options.output, "the scene", options.scene, &why);
+    if (usable && options.photo && !options.cameras) usable = fail(&why, "--photo needs --cameras");
+    if (usable && options.path != NO_PATH && !options.cameras) usable = fail(&why, "--path needs --cameras");
+    if (usable && options.path != NO_PATH && options.photo)
+        usable = fail(&why, "--photo is of one view, not of a --path");
+    if (!usable) return report_misuse(&command, &why);
+
+    gs_gaussians scene = {0};
+    dataset data = {0};
+    const dataset_options loading = {.downscale = (int)options.downscale,
+                                     .background = {background[0], background[1], background[2]},
+                                     .wanted = is_photo,
+                                     .context = &options};
+    bool done = (options.path != NO_PATH || output_is_possible(options.output, &why)) &&
+                ply_read(options.scene, &scene, &why) &&
+                (!options.cameras || dataset_load(options.cameras, &loading, &data, &why)) &&
+                dataset_spared(&data, options.output, &why) &&
+                (options.path == NO_PATH ? render : fly)(&options, background, &scene, &data, &why);
+    dataset_free(&data);
+    gaussians_free(&scene);
+    return done ? EXIT_SUCCESS : report_failure("splat", &why);
+}

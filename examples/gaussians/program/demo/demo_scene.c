@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT
+#include "demo/demo_scene.h"
+#include "view/camera.h"
+#include "random.h"
+#include "demo/scene_builder.h"
+#include "vector.h"
+#include <math.h>
+#include <string.h>
+
+enum { WIRES = 10, RINGS = 3, BLADES = 220, SHADOWS = 160 };
+
+static const double pi = 3.141592653589793;
+static const double light[3] = {0.4243, -0.3394, 0.8396}; // towards it, of length 1
+static const double plate_top = -0.6, plate_radius = 1.15, rim = 0.06, tube = 0.105, ball_radius = 0.27;
+
+const double demo_center[3] = {0, 0, -0.12};
+const float demo_background[3] = {0.06f, 0.07f, 0.11f};
+
+gs_camera demo_camera(int view, int width, int height) {
+    const double around = 2 * pi * view / DEMO_VIEWS + 0.8, up = view % 2 ? 0.35 : 0.65;
+    gs_camera camera = camera_with_view_angle(width, height, 0.9 * DEMO_VIEW_ANGLE);
+    const double eye[3] = {DEMO_CAMERA_DISTANCE * cos(up) * cos(around),
+                           DEMO_CAMERA_DISTANCE * cos(up) * sin(around),
+                           demo_center[2] + DEMO_CAMERA_DISTANCE * sin(up)};
+    camera_look_at(&camera, eye, demo_center, (const double[3]){0, 0, 1});
+    return camera;
+}
+
+// ---- shapes
+
+// The (2, 3) torus knot, and the tube around it.
+static void knot(double t, double point[3]) {
+    const double angle = 2 * pi * t, radius = 0.76 + 0.3 * cos(3 * angle);
+    point[0] = radius * cos(2 * angle);
+    point[1] = radius * sin(2 * angle);
+    point[2] = 0.3 * sin(3 * angle);
+}
+
+static void knot_tube(double u, double v, const void *context, double position[3]) {
+    (void)context;
+    double before[3], after[3], along[3], a[3], b[3];
+    knot(u, position);
+    knot(u - 1e-4, before);
+    knot(u + 1e-4, after);
+    for (int i = 0; i < 3; i++) along[i] = after[i] - before[i];
+    normalize(along);
+    cross(along, (const double[3]){0, 0, 1}, a); // a knot that never climbs steeply
+    normalize(a);
+    cross(along, a, b);
+    for (int i = 0; i < 3; i++)
+        position[i] += tube * (cos(2 * pi * v) * a[i] - sin(2 * pi * v) * b[i]); // normal outwards
+}
+
+// Turned around the z axis, the normal away from it where z falls with u.
+static void turned(double radius, double z, double v, double position[3]) {
+    position[0] = radius * cos(2 * pi * v);
+    position[1] = radius * sin(2 * pi * v);
+    position[2] = z;
+}
+
+static void plate(double u, double v, const void *context, double position[3]) {
+    (void)context;
+    if (u < 0.45 || u > 0.55) {
+        const bool top = u < 0.5;
+        turned(plate_radius * (top ? u : 1 - u) / 0.45, top ? plate_top : plate_top - 2 * rim, v, position);
+    } else {
+        const double angle = pi * (u - 0.45) / 0.1;
+        turned(plate_radius + rim * sin(angle), plate_top - rim + rim * cos(angle), v, position);
+    }
+}
+
+static void foot(double u, double v, const void *context, double position[3]) {
+    (void)context;
+    turned(0.05 + 0.13 * pow(u, 4) + 0.05 * pow(1 - u, 4), -0.22 + (plate_top + 0.22) * u, v, position);
+}
+
+typedef struct ball {
+    double center[3], radius;
+    double color[3];
+} ball;
+
+static void ball_surface(double u, double v, const void *context, double position[3]) {
+    const ball *b = context;
+    turned(b->radius * sin(pi * u), b->radius * cos(pi * u), v, position);
+    for (int i = 0; i < 3; i++) position[i] += b->center[i];
+}
+
+// From the plate's edge over the top to the other side. `height`: 0 at the ends.
+static void dome(double t, double around, double position[3]) {
+    turned(1.08 * cos(pi * t), plate_top + 1.55 * sin(pi * t), around / (2 * pi), position);
+}
+
+static void wire(double u, double v, const void *context, double position[3]) {
+    (void)v;
+    dome(u, *(const double *)context, position);
+}
+
+static void ring(double u, double v, const void *context, double position[3]) {
+    (void)v;
+    dome(*(const double *)context, 2 * pi * u, position);
+}
+
+typedef struct blade {
+    double root[3], lean[3], height;
+} blade;
+
+static void blade_line(double u, double v, const void *context, double position[3]) {
+    (void)v;
+    const blade *b = context;
+    for (int i = 0; i < 3; i++) position[i] = b->root[i] + u * u * b->lean[i] + (i == 2) * u * b->height;
+}
+
+// ---- what they look like
+
+// Smooth, -1..1, without a period one would see.
+static double cloud(const double p[3], double frequency) {
+    const double x = frequency * p[0], y = frequency * p[1], z = frequency * p[2];
+    return (sin(1.7 * x + 2.3 * sin(0.9 * y + 0.4)) + sin(2.1 * y + 1.9 * sin(1.1 * z + 1.3)) +
+            sin(1.9 * z + 2.1 * sin(0.8 * x + 2.2))) /
+           3;
+}
+
+// 0 below the one, 1 above the other.
+static double step_between(double low, double high, double x) {
+    const double t = fmin(fmax((x - low) / (high - low), 0), 1);
+    return t * t * (3 - 2 * t);
+}
+
+static void blend(const double a[3], const double b[3], double t, double out[3]) {
+    for (int i = 0; i < 3; i++) out[i] = a[i] + t * (b[i] - a[i]);
+}
+
+// 1 in the light, less where the knot or the mirror ball is in its way.
+static double lit(const double p[3]) {
+    double clear = 1;
+    for (int i = 0; i <= SHADOWS; i++) {
+        double to[3] = {0}, across[3], radius = i < SHADOWS ? tube : ball_radius;
+        if (i < SHADOWS) knot((double)i / SHADOWS, to);
+        for (int axis = 0; axis < 3; axis++) to[axis] -= p[axis];
+        cross(to, light, across);
+        if (dot(to, light) > 1.5 * radius)
+            clear = fmin(clear, step_between(0.7 * radius, 1.4 * radius, sqrt(dot(across, across))));
+    }
+    return clear;
+}
+
+// What is around the scene and shows in mirrors.
+static void surroundings(const double direction[3], double color[3]) {
+    const double sky[3] = {0.35, 0.55, 0.95}, horizon[3] = {1.0, 0.93, 0.8}, ground[3] = {0.3, 0.2, 0.14};
+    blend(horizon, direction[2] > 0 ? sky : ground, step_between(0, 0.7, fabs(direction[2])), color);
+    const double sun = 0.8 * step_between(0.6, 1, dot(direction, light));
+    for (int i = 0; i < 3; i++) color[i] += sun;
+}
+
+static void reflect(const scene_place *place, const double view[3], double color[3]) {
+    double mirrored[3];
+    const double turn = 2 * dot(view, place->normal);
+    for (int i = 0; i < 3; i++) mirrored[i] = view[i] - turn * place->normal[i];
+    surroundings(mirrored, color);
+}
+
+// What a matt colour becomes in the light.
+static void light_up(const scene_place *place, double clear, double color[3]) {
+    const double facing = fmax(0, dot(place->normal, light)) * clear;
+    for (int i = 0; i < 3; i++) color[i] *= 0.35 + 0.1 * place->normal[2] + 0.6 * facing;
+}
+
+static void varnish(const scene_place *place, const double view[3], const void *context, double added[3]) {
+    (void)context;
+    reflect(place, view, added);
+    for (int i = 0; i < 3; i++) added[i] = 0.28 * (added[i] - 0.4);
+}
+
+static void knot_colors(const scene_place *place, const void *context, double color[3]) {
+    (void)context;
+    const double cream[3] = {0.97, 0.93, 0.84};
+    for (int i = 0; i < 3; i++) color[i] = 0.55 + 0.45 * cos(2 * pi * (place->u + i / 3.0));
+    const double stripe = sin(2 * pi * (2 * place->v + 36 * place->u)) - 0.55;
+    blend(color, cream, step_between(-0.15, 0.15, stripe), color);
+    light_up(place, 1, color);
+}
+
+static void plate_colors(const scene_place *place, const void *context, double color[3]) {
+    (void)context;
+    const double *p = place->position, radius = hypot(p[0], p[1]) / plate_radius;
+    const double dark[3] = {0.10, 0.16, 0.25}, pale[3] = {0.92, 0.87, 0.76}, wood[3] = {0.55, 0.32, 0.16};
+    const double tiles = sin(24 * atan2(p[1], p[0])) * sin(8 * pi * radius);
+    blend(dark, pale, step_between(-0.25, 0.25, tiles), color);
+    blend(color, wood, step_between(0.92, 0.95, radius), color);
+    const double grain = 1 + 0.18 * cloud(p, 9) + 0.08 * cloud(p, 31);
+    for (int i = 0; i < 3; i++) color[i] *= grain;
+    light_up(place, lit(p), color);
+}
+
+static void black(const scene_place *place, const void *context, double color[3]) {
+    (void)place, (void)context;
+    color[0] = color[1] = color[2] = 0;
+}
+
+static void mirror_image(const scene_place *place, const double view[3], const void *context,
+                         double added[3]) {
+    (void)context;
+    reflect(place, view, added);
+}
+
+static void bead_colors(const scene_place *place, const void *context, double color[3]) {
+    memcpy(color, ((const ball *)context)->color, 3 * sizeof *color);
+    light_up(place, 1, color);
+}
+
+// As the side of a thin round thing that is turned to the light.
+static void light_up_strand(const scene_place *place, double color[3]) {
+    const double along = dot(place->tangent, light);
+    for (int i = 0; i < 3; i++) color[i] *= 0.35 + 0.65 * sqrt(fmax(0, 1 - along * along));
+}
+
+static void wire_colors(const scene_place *place, const void *context, double color[3]) {
+    (void)context;
+    const double brass[3] = {0.75, 0.56, 0.28};
+    memcpy(color, brass, sizeof brass);
+    light_up_strand(place, color);
+}
+
+static void glint(const scene_place *place, const double view[3], const void *context, double added[3]) {
+    (void)context;
+    const double off = dot(place->tangent, light) - dot(place->tangent, view); // 0: the light is thrown there
+    for (int i = 0; i < 3; i++) added[i] = 0.3 * exp(-6 * off * off);
+}
+
+static void blade_colors(const scene_place *place, const void *context, double color[3]) {
+    const blade *b = context;
+    const double dry[3] = {0.8, 0.75, 0.3}, fresh[3] = {0.16, 0.5, 0.14};
+    blend(fresh, dry, 0.5 + 0.5 * sin(40 * b->root[0] + 30 * b->root[1]), color);
+    for (int i = 0; i < 3; i++) color[i] *= 0.4 + 0.6 * place->u;
+    light_up_strand(place, color);
+}
+
+static const scene_material lacquer = {knot_colors, varnish}, stone = {plate_colors, NULL},
+                            silver = {black, mirror_image}, glass = {bead_colors, varnish},
+                            brass = {wire_colors, glint}, grass = {blade_colors, NULL};
+
+// ---- the scene
+
+static void add_cage(scene_builder *builder) {
+    const double radius[2] = {0.006, 0.006};
+    for (int i = 0; i < WIRES; i++) {
+        const double around = pi * (i + 0.5) / WIRES;
+        scene_add_strand(builder, wire, radius, &brass, &around);
+    }
+    for (int r = 1; r <= RINGS; r++) {
+        const double t = 0.5 * r / (RINGS + 1);
+        scene_add_strand(builder, ring, radius, &brass, &t);
+        for (int i = 0; i < 2 * WIRES; i++) {
+            const double hue = (i + 0.37 * r) / (2.0 * WIRES);
+            ball bead = {.radius = 0.03};
+            dome(t, pi * (i + 0.5) / WIRES, bead.center);
+            for (int c = 0; c < 3; c++) bead.color[c] = 0.5 + 0.5 * cos(2 * pi * (hue + c / 3.0));
+            scene_add_surface(builder, ball_surface, &glass, &bead);
+        }
+    }
+}
+
+static void add_grass(scene_builder *builder, uint64_t seed) {
+    random_stream random = {seed};
+    for (int i = 0; i < BLADES; i++) {
+        const double around = 2 * pi * random_unit(&random), radius = 0.78 + 0.2 * random_unit(&random);
+        const blade b = {.root = {radius * cos(around), radius * sin(around), plate_top},
+                         .lean = {0.12 * random_normal(&random), 0.12 * random_normal(&random), -0.05},
+                         .height = 0.15 + 0.2 * random_unit(&random)};
+        scene_add_strand(builder, blade_line, (const double[2]){0.008, 0.001}, &grass, &b);
+    }
+}
+
+bool demo_scene(int64_t about, uint64_t seed, gs_gaussians *out, fault *why) {
+    const double area = 18.4, strands = 14; // what they add up to, in units of the spacing
+    const double n = (double)about, h = (strands + sqrt(strands * strands + 4 * n * area)) / (2 * n);
+    scene_builder builder = {.spacing = h};
+    const ball mirror = {.radius = ball_radius};
+    scene_add_surface(&builder, knot_tube, &lacquer, NULL);
+    scene_add_surface(&builder, ball_surface, &silver, &mirror);
+    scene_add_surface(&builder, foot, &stone, NULL);
+    scene_add_surface(&builder, plate, &stone, NULL);
+    add_cage(&builder);
+    add_grass(&builder, seed);
+    return scene_finish(&builder, out, why);
+}
+
+void demo_disturb(const gs_gaussians *scene, uint64_t seed) {
+    random_stream random = {seed};
+    const int coefficients = 3 * (scene->sh_degree + 1) * (scene->sh_degree + 1);
+    for (int64_t i = 0; i < scene->count; i++) {
+        float *sh = scene->sh + coefficients * i;
+        for (int axis = 0; axis < 3; axis++) {
+            scene->mean[3 * i + axis] += (float)(0.04 * random_normal(&random));
+            scene->log_scale[3 * i + axis] += (float)(0.3 * random_normal(&random));
+            sh[axis] = 0.15f * sh[axis] + (float)(0.3 * random_normal(&random));
+        }
+        for (int k = 0; k < 4; k++) scene->quaternion[4 * i + k] += (float)(0.15 * random_normal(&random));
+        for (int k = 3; k < coefficients; k++) sh[k] = 0;
+        scene->opacity_logit[i] = 0; // 0.5
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+#include "demo/scene_builder.h"
+#include "growing.h"
+#include "ply.h"
+#include "training/start.h"
+#include "vector.h"
+#include <math.h>
+#include <string.h>
+
+enum { DEGREE = 3, BASES = (DEGREE + 1) * (DEGREE + 1), DIRECTIONS = 256 };
+
+static const double pi = 3.141592653589793;
+
+typedef struct scene_gaussian {
+    double mean[3], scale[3], quaternion[4], sh[BASES][3];
+} scene_gaussian;
+
+// docs/math.md, section 2.
+static void sh_basis(const double r[3], double out[BASES]) {
+    const double x = r[0], y = r[1], z = r[2], xx = x * x, yy = y * y, zz = z * z;
+    const double basis[BASES] = {0.28209479177387814,
+                                 -0.4886025119029199 * y,
+                                 0.4886025119029199 * z,
+                                 -0.4886025119029199 * x,
+                                 1.0925484305920792 * x * y,
+                                 -1.0925484305920792 * y * z,
+                                 0.31539156525252005 * (2 * zz - xx - yy),
+                                 -1.0925484305920792 * x * z,
+                                 0.5462742152960396 * (xx - yy),
+                                 -0.5900435899266435 * y * (3 * xx - yy),
+                                 2.890611442640554 * x * y * z,
+                                 -0.4570457994644658 * y * (4 * zz - xx - yy),
+                                 0.3731763325901154 * z * (2 * zz - 3 * xx - 3 * yy),
+                                 -0.4570457994644658 * x * (4 * zz - xx - yy),
+                                 1.445305721320277 * z * (xx - yy),
+                                 -0.5900435899266435 * x * (xx - 3 * yy)};
+    memcpy(out, basis, sizeof basis);
+}
+
+// The colours' projection on the basis; of the gleam by its values in directions that cover the sphere
+// evenly.
+static void project_colors(const scene_place *place, const scene_material *material, const void *context,
+                           double sh[BASES][3]) {
+    const double golden = pi * (3 - sqrt(5));
+    double basis[BASES], color[3];
+    memset(sh, 0, sizeof(double[BASES][3]));
+    material->matt(place, context, color);
+    for (int channel = 0; channel < 3; channel++) sh[0][channel] = sh_constant_from_color(color[channel]);
+    for (int i = 0; material->gleam && i < DIRECTIONS; i++) {
+        const double z = 1 - (2 * i + 1) / (double)DIRECTIONS, across = sqrt(1 - z * z);
+        const double direction[3] = {across * cos(golden * i), across * sin(golden * i), z};
+        sh_basis(direction, basis);
+        material->gleam(place, direction, context, color);
+        for (int k = 0; k < BASES; k++)
+            for (int channel = 0; channel < 3; channel++)
+                sh[k][channel] += 4 * pi / DIRECTIONS * basis[k] * color[channel];
+    }
+}
+
+// Of the rotation whose columns are three axes at right angles.
+static void quaternion_from_axes(const double x[3], const double y[3], const double z[3], double out[4]) {
+    const double squares[4] = {1 + x[0] + y[1] + z[2], 1 + x[0] - y[1] - z[2], 1 - x[0] + y[1] - z[2],
+                               1 - x[0] - y[1] + z[2]}; // 4 times those of w, x, y, z
+    const double products[4][4] = {{squares[0], y[2] - z[1], z[0] - x[2], x[1] - y[0]},
+                                   {y[2] - z[1], squares[1], x[1] + y[0], x[2] + z[0]},
+                                   {z[0] - x[2], x[1] + y[0], squares[2], y[2] + z[1]},
+                                   {x[1] - y[0], x[2] + z[0], y[2] + z[1], squares[3]}};
+    int largest = 0;
+    for (int k = 1; k < 4; k++)
+        if (squares[k] > squares[largest]) largest = k;
+    for (int k = 0; k < 4; k++) out[k] = products[largest][k] / (2 * sqrt(squares[largest]));
+}
+
+// axes: two at right angles; the third follows.
+static void add(scene_builder *builder, const scene_place *place, const double x[3], const double y[3],
+                const double scale[3], const scene_material *material, const void *context) {
+    if (builder->full) return;
+    scene_gaussian *grown =
+        growing(builder->gaussians, builder->count, &builder->room, sizeof *builder->gaussians);
+    builder->full = !grown;
+    if (!grown) return;
+    builder->gaussians = grown;
+    scene_gaussian *g = &grown[builder->count++];
+    double z[3];
+    cross(x, y, z);
+    quaternion_from_axes(x, y, z, g->quaternion);
+    memcpy(g->mean, place->position, sizeof g->mean);
+    memcpy(g->scale, scale, sizeof g->scale);
+    project_colors(place, material, context, g->sh);
+}
+
+// How far the shape moves for a small step of u or v, in `out`; returns its speed.
+static double velocity(scene_shape shape, const void *context, double u, double v, bool along_u,
+                       double out[3]) {
+    const double step = 1e-4;
+    double before[3], after[3];
+    shape(u - (along_u ? step : 0), v - (along_u ? 0 : step), context, before);
+    shape(u + (along_u ? step : 0), v + (along_u ? 0 : step), context, after);
+    for (int i = 0; i < 3; i++) out[i] = (after[i] - before[i]) / (2 * step);
+    return sqrt(dot(out, out));
+}
+
+static double length_across(scene_shape shape, const void *context, double u) {
+    enum { SAMPLES = 16 };
+    double sum = 0, unused[3];
+    for (int i = 0; i < SAMPLES; i++)
+        sum += velocity(shape, context, u, (i + 0.5) / SAMPLES, false, unused) / SAMPLES;
+    return sum;
+}
+
+void scene_add_surface(scene_builder *builder, scene_shape shape, const scene_material *material,
+                       const void *context) {
+    const double h = builder->spacing, golden = 0.6180339887498949;
+    int row = 0;
+    for (double u = 0; u < 1 && !builder->full; row++) {
+        double along[3], across[3];
+        const double speed = velocity(shape, context, u, 0.5, true, along), length = fmin(h / speed, 1 - u);
+        const double middle = u + length / 2; // never an end, which may be a pole
+        const double width = length_across(shape, context, middle);
+        const int columns = (int)fmax(1, round(width / h));
+        for (int column = 0; column < columns; column++) {
+            const double v = (column + fmod(row * golden, 1)) / columns;
+            scene_place place = {.u = middle, .v = v};
+            shape(middle, v, context, place.position);
+            velocity(shape, context, middle, v, true, along);
+            velocity(shape, context, middle, v, false, across);
+            cross(along, across, place.normal);
+            normalize(place.normal);
+            normalize(along);
+            cross(place.normal, along, across);
+            memcpy(place.tangent, along, sizeof along);
+            const double scale[3] = {0.55 * h, 0.55 * width / columns, 0.1 * h};
+            add(builder, &place, along, across, scale, material, context);
+        }
+        u += length;
+    }
+}
+
+void scene_add_strand(scene_builder *builder, scene_shape shape, const double radius[2],
+                      const scene_material *material, const void *context) {
+    const double step = 2 * builder->spacing;
+    for (double u = 0; u < 1 && !builder->full;) {
+        scene_place place = {0};
+        double along[3], across[3];
+        const double length = fmin(step / velocity(shape, context, u, 0, true, along), 1 - u);
+        place.u = u + length / 2;
+        const double speed = velocity(shape, context, place.u, 0, true, along);
+        const double thick = radius[0] + place.u * (radius[1] - radius[0]);
+        shape(place.u, 0, context, place.position);
+        normalize(along);
+        const double other[3] = {fabs(along[0]) < 0.5, fabs(along[0]) >= 0.5, 0};
+        cross(along, other, across);
+        normalize(across);
+        memcpy(place.tangent, along, sizeof along);
+        const double scale[3] = {fmax(0.5 * length * speed, thick), thick, thick};
+        add(builder, &place, along, across, scale, material, context);
+        u += length;
+    }
+}
+
+bool scene_finish(scene_builder *builder, gs_gaussians *out, fault *why) {
+    const double opacity = 0.95;
+    bool done = builder->full ? fail(why, "no memory for more than %zu Gaussians", builder->count)
+                              : gaussians_allocate(out, (int64_t)builder->count, DEGREE, why);
+    for (size_t i = 0; done && i < builder->count; i++) {
+        const scene_gaussian *g = &builder->gaussians[i];
+        for (int axis = 0; axis < 3; axis++) {
+            out->mean[3 * i + axis] = (float)g->mean[axis];
+            out->log_scale[3 * i + axis] = (float)log(g->scale[axis]);
+        }
+        for (int k = 0; k < 4; k++) out->quaternion[4 * i + k] = (float)g->quaternion[k];
+        for (int k = 0; k < 3 * BASES; k++) out->sh[3 * BASES * i + k] = (float)g->sh[k / 3][k % 3];
+        out->opacity_logit[i] = (float)log(opacity / (1 - opacity));
+    }
+    free(builder->gaussians);
+    *builder = (scene_builder){0};
+    return done;
+}

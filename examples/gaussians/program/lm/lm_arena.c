@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#include "lm/lm_arena.h"
+#include "device.h"
+#include <stdbool.h>
+#include <stdlib.h>
+
+enum { ALIGNMENT = 256 };
+
+static bool make_room(lm_arena *arena) {
+    if (arena->count < arena->room) return true;
+    const size_t room = 2 * arena->room + 16;
+    lm_arena_block *blocks = realloc(arena->blocks, room * sizeof *blocks);
+    if (!blocks) return false;
+    arena->blocks = blocks;
+    arena->room = room;
+    return true;
+}
+
+void *lm_arena_take(lm_arena *arena, size_t bytes) {
+    bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    for (; arena->current < arena->count; arena->current++, arena->used = 0)
+        if (arena->blocks[arena->current].bytes - arena->used >= bytes) {
+            void *memory = arena->blocks[arena->current].memory + arena->used;
+            arena->used += bytes;
+            arena->taken += bytes;
+            return memory;
+        }
+    const size_t least = arena->least ? arena->least : (size_t)16 << 20;
+    size_t block = bytes > least ? bytes : least;
+    const size_t room = arena->limit ? arena->limit - arena->held : block;
+    if (room < block) block = room;
+    if (block < bytes || !make_room(arena)) return NULL;
+    arena->blocks[arena->count].memory = device_allocate(block);
+    arena->blocks[arena->count].bytes = block;
+    arena->held += block;
+    arena->current = arena->count++;
+    arena->used = bytes;
+    arena->taken += bytes;
+    return arena->blocks[arena->current].memory;
+}
+
+lm_arena_mark lm_arena_now(const lm_arena *arena) {
+    return (lm_arena_mark){arena->current, arena->used, arena->taken};
+}
+
+void lm_arena_return(lm_arena *arena, lm_arena_mark mark) {
+    arena->current = mark.current;
+    arena->used = mark.used;
+    arena->taken = mark.taken;
+}
+
+static void free_blocks(lm_arena *arena) {
+    for (size_t i = 0; i < arena->count; i++) device_free(arena->blocks[i].memory);
+    arena->count = arena->current = arena->used = arena->taken = arena->held = 0;
+}
+
+void lm_arena_reset(lm_arena *arena) {
+    if (arena->taken > arena->most) arena->most = arena->taken;
+    if (arena->count > 1) {
+        free_blocks(arena);
+        lm_arena_take(arena, arena->most); // at most what was held, so within the limit
+    }
+    lm_arena_return(arena, (lm_arena_mark){0, 0, 0});
+}
+
+void lm_arena_free(lm_arena *arena) {
+    free_blocks(arena);
+    free(arena->blocks);
+    arena->blocks = NULL;
+    arena->room = 0;
+}

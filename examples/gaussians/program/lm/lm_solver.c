@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: MIT
+#include "lm/lm_solver.h"
+#include "device.h"
+#include "view/device_gaussians.h"
+#include "view/gs_check.h"
+#include "progress.h"
+#include "random.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Of the step's images, of which the line search looks at every third; and how many lengths it tries at most.
+enum { SEARCH_STRIDE = 3, SEARCHES = 8 };
+
+enum { RIGHT, DIAGONAL, UPDATE, RESIDUAL, DIRECTION, PRODUCT, SUM, WEIGHTS, VECTORS };
+
+typedef struct solver {
+    const gs_gaussians *gaussians;
+    const target_view *views;
+    size_t view_count;
+    const lm_settings *settings;
+    lm_scene scene;
+    lm_clock clock;
+    lm_arena arena;
+    gs_gaussians vectors[VECTORS]; // RIGHT: minus the gradient, of all the step's images; PRODUCT is also
+                                   // what a step can go back to, once it is solved
+    int64_t values;                // of a vector, padding included
+    float *blocks;                 // device; the preconditioner, or NULL: DIAGONAL is
+    size_t blocks_bytes;
+    double *scalars, *model; // device; model: RIGHT^T UPDATE and |J UPDATE|^2
+    size_t *order;           // a permutation of the views
+    lm_view *open;           // [batch]: views of the subset being solved
+    double *sum_of;          // [view_count]: of squared residuals, as a step began; in the order of `order`
+    size_t ready; // views that are open where the Gaussians are, minus their gradient in RESIDUAL; or 0
+    double damping;
+    double resident_model[2];
+    size_t most_bytes;
+} solver;
+
+// Several subsets, by the settings or for want of memory, need two more.
+static int vectors_of(const lm_settings *settings) {
+    return settings->batches > 1 || settings->memory > 0 ? VECTORS : SUM;
+}
+
+static int64_t min_of(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static bool solver_open(solver *s, fault *why) {
+    const lm_settings *settings = s->settings;
+    const gs_gaussians *g = s->gaussians;
+    s->scene = (lm_scene){.gaussians = g,
+                          .objective = settings->objective,
+                          .epsilon = settings->epsilon,
+                          .centre_only = settings->centre_only,
+                          .reduction = settings->reduction,
+                          .threshold = settings->threshold,
+                          .form = settings->form,
+                          .clock = &s->clock};
+    memcpy(s->scene.background, settings->background, sizeof s->scene.background);
+    lm_clock_open(&s->clock);
+    s->damping = settings->damping;
+    s->values = (int64_t)(device_gaussians_bytes(g->count, g->sh_degree) / sizeof(float));
+    const int vectors = vectors_of(settings);
+    for (int i = 0; i < vectors; i++) s->vectors[i] = device_gaussians_allocate(g->count, g->sh_degree);
+    if (!settings->diagonal_only) {
+        GS_CHECK(gs_lm_blocks_bytes(g->count, g->sh_degree, &s->blocks_bytes));
+        s->blocks = device_allocate(s->blocks_bytes);
+    }
+    s->scalars = device_allocate((2 * (size_t)settings->pcg_iterations + 1) * sizeof(double));
+    s->model = device_allocate(2 * sizeof(double));
+    s->order = calloc(s->view_count, sizeof *s->order);
+    s->open = calloc((size_t)min_of(settings->batch, (int64_t)s->view_count), sizeof *s->open);
+    s->sum_of = calloc(s->view_count, sizeof *s->sum_of);
+    if (!s->order || !s->open || !s->sum_of) return fail(why, "no memory for %zu views", s->view_count);
+    const size_t fixed = (size_t)vectors * (size_t)s->values * sizeof(float) + s->blocks_bytes;
+    if (settings->memory) {
+        // What grows is the lists of pairs; every view is looked at once, and steps may add some.
+        for (size_t i = 0; i < s->view_count; i++) {
+            lm_scene_reserve(&s->scene, &s->views[i].camera);
+            lm_picture_objective(&s->scene, &s->views[i]);
+        }
+        const size_t taken = fixed + lm_scene_bytes(&s->scene) + s->scene.bin.bytes / 2;
+        if (taken >= settings->memory)
+            return fail(why, "the vectors alone take %.2f GiB, more than the memory allowed",
+                        (double)taken / 0x1p30);
+        s->arena.limit = settings->memory - taken;
+    }
+    s->most_bytes = fixed;
+    return true;
+}
+
+static void solver_close(solver *s) {
+    for (int i = 0; i < VECTORS; i++) device_gaussians_free(&s->vectors[i]);
+    device_free(s->blocks);
+    device_free(s->scalars);
+    device_free(s->model);
+    lm_scene_close(&s->scene);
+    lm_arena_free(&s->arena);
+    lm_clock_close(&s->clock);
+    free(s->order);
+    free(s->open);
+    free(s->sum_of);
+}
+
+static void note_memory(solver *s) {
+    const int vectors = vectors_of(s->settings);
+    const size_t bytes = (size_t)vectors * (size_t)s->values * sizeof(float) + s->blocks_bytes +
+                         lm_scene_bytes(&s->scene) + s->arena.held;
+    if (bytes > s->most_bytes) s->most_bytes = bytes;
+}
+
+static double values_of(const target_view *view) {
+    return 3.0 * view->camera.width * view->camera.height;
+}
+
+static float *flat(const solver *s, int vector) {
+    return s->vectors[vector].mean;
+}
+
+static void clear(const solver *s, int vector) {
+    DEVICE_CHECK(cudaMemsetAsync(flat(s, vector), 0, (size_t)s->values * sizeof(float), NULL));
+}
+
+// This step's images come first in s->order, in the order of their subsets; returns how many.
+static size_t choose_images(solver *s, int64_t step) {
+    const size_t n = s->view_count;
+    const size_t wanted = (size_t)min_of(s->settings->batch * s->settings->batches, (int64_t)n);
+    random_stream random = {s->settings->seed ^ (uint64_t)step * 0x9e3779b97f4a7c15u};
+    for (size_t i = 0; i < n; i++) s->order[i] = i;
+    if (s->settings->strided) {
+        const size_t first = (size_t)(step - 1);
+        for (size_t i = 0; i < n; i++) s->order[i] = (first + i * n / wanted) % n;
+        return wanted;
+    }
+    for (size_t i = 0; i + 1 < n; i++) {
+        const size_t other = i + (size_t)random_below(&random, n - i);
+        const size_t chosen = s->order[other];
+        s->order[other] = s->order[i];
+        s->order[i] = chosen;
+    }
+    return wanted;
+}
+
+// Opens views from s->order[first] on, at most `most`, as many as there is room for; returns how many.
+// RESIDUAL becomes minus their gradient, unless it is not wanted.
+static size_t open_subset(solver *s, size_t first, size_t most, bool with_gradient) {
+    size_t opened = 0;
+    s->ready = 0;
+    lm_arena_reset(&s->arena);
+    if (with_gradient) clear(s, RESIDUAL);
+    while (opened < most &&
+           lm_view_open(&s->open[opened], &s->scene, &s->views[s->order[first + opened]], &s->arena,
+                        &s->sum_of[first + opened], with_gradient ? &s->vectors[RESIDUAL] : NULL))
+        opened++;
+    if (with_gradient) GS_CHECK(gs_lm_add(flat(s, RESIDUAL), -2, flat(s, RESIDUAL), s->values, NULL));
+    note_memory(s);
+    return opened;
+}
+
+// `to` becomes that of RESIDUAL, as the iteration begins.
+static void precondition(solver *s, int to, int iteration) {
+    double *sum = s->scalars + 2 * iteration;
+    if (s->blocks)
+        GS_CHECK(gs_lm_precondition(s->blocks, &s->vectors[DIAGONAL], &s->vectors[RESIDUAL], &s->vectors[to],
+                                    sum, NULL));
+    else
+        GS_CHECK(gs_lm_precondition_diagonal(flat(s, DIAGONAL), flat(s, RESIDUAL), s->values, flat(s, to),
+                                             sum, NULL));
+}
+
+// UPDATE becomes the solution of the open views' normal equations, with RESIDUAL on their right-hand side;
+// DIAGONAL becomes their diagonal.
+static void solve(solver *s, size_t views) {
+    lm_clock *clock = &s->clock;
+    clear(s, DIAGONAL);
+    if (s->blocks) DEVICE_CHECK(cudaMemsetAsync(s->blocks, 0, s->blocks_bytes, NULL));
+    for (size_t i = 0; i < views; i++)
+        lm_view_add_diagonal(&s->open[i], &s->scene, &s->vectors[DIAGONAL], s->blocks);
+    GS_CHECK(gs_lm_add(flat(s, RIGHT), 1, flat(s, RESIDUAL), s->values, NULL));
+    if (s->settings->unit_weight > 0)
+        GS_CHECK(gs_lm_add_units(s->gaussians, s->settings->unit_weight, &s->vectors[DIAGONAL], NULL));
+    const int iterations = (int)s->settings->pcg_iterations;
+    GS_CHECK(gs_lm_pcg_start(flat(s, RESIDUAL), s->values, iterations, flat(s, UPDATE), flat(s, RESIDUAL),
+                             s->scalars, NULL));
+    if (s->blocks) GS_CHECK(gs_lm_factor_blocks(&s->vectors[DIAGONAL], (float)s->damping, s->blocks, NULL));
+    precondition(s, DIRECTION, 0);
+    lm_clock_mark(clock, LM_SOLVER);
+    for (int k = 0; k < iterations; k++) {
+        lm_views_product(s->open, views, &s->scene, &s->vectors[DIRECTION], &s->vectors[PRODUCT]);
+        GS_CHECK(gs_lm_pcg_step(flat(s, DIAGONAL), (float)s->damping, s->values, k, flat(s, PRODUCT),
+                                flat(s, UPDATE), flat(s, RESIDUAL), flat(s, DIRECTION), s->scalars, NULL));
+        if (k + 1 < iterations) {
+            precondition(s, PRODUCT, k + 1);
+            GS_CHECK(gs_lm_pcg_turn(flat(s, PRODUCT), s->values, k, flat(s, DIRECTION), s->scalars, NULL));
+        }
+        lm_clock_mark(clock, LM_SOLVER);
+    }
+}
+
+// What UPDATE promises too much of no longer counts.
+static void limit_update(solver *s) {
+    if (s->settings->radius > 0)
+        GS_CHECK(gs_lm_limit(s->gaussians, s->settings->radius, &s->vectors[UPDATE], NULL));
+}
+
+static void add_curvature(solver *s, size_t views) {
+    lm_views_add_curvature(s->open, views, &s->scene, &s->vectors[UPDATE], &s->model[1]);
+}
+
+// Solves every subset of the step's images; UPDATE becomes the step. report: images, subsets, before.
+static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
+    double objective = 0, values = 0;
+    bool several = false;
+    DEVICE_CHECK(cudaMemsetAsync(s->model, 0, 2 * sizeof(double), NULL));
+    clear(s, RIGHT);
+    for (size_t first = 0, views; first < images; first += views, report->subsets++) {
+        const size_t most = (size_t)min_of(s->settings->batch, (int64_t)(images - first));
+        views = s->ready == images ? images : open_subset(s, first, most, true);
+        if (views == 0)
+            return fail(why,
+                        "one view does not fit into the memory allowed, of which %.2f GiB are left for it",
+                        (double)s->arena.limit / 0x1p30);
+        solve(s, views);
+        if (views == images) {
+            limit_update(s);
+            add_curvature(s, views);
+            break;
+        }
+        if (!flat(s, SUM)) return fail(why, "no memory for what belongs to %zu views", images);
+        if (!several) clear(s, SUM), clear(s, WEIGHTS);
+        several = true;
+        GS_CHECK(gs_lm_add_weighted(flat(s, SUM), flat(s, WEIGHTS), flat(s, DIAGONAL), flat(s, UPDATE),
+                                    s->values, NULL));
+    }
+    if (!several) report->subsets = 1;
+    if (several) {
+        GS_CHECK(gs_lm_divide(flat(s, SUM), flat(s, WEIGHTS), s->values, NULL));
+        DEVICE_CHECK(cudaMemcpyAsync(flat(s, UPDATE), flat(s, SUM), (size_t)s->values * sizeof(float),
+                                     cudaMemcpyDeviceToDevice, NULL));
+        limit_update(s);
+        // What the model says of the combined step takes every view once more.
+        const lm_form form = s->scene.form;
+        s->scene.form = LM_FREE;
+        for (size_t first = 0, views; first < images; first += views) {
+            const size_t most = (size_t)min_of(s->settings->batch, (int64_t)(images - first));
+            views = open_subset(s, first, most, false);
+            add_curvature(s, views);
+        }
+        s->scene.form = form;
+    }
+    s->ready = 0;
+    for (size_t i = 0; i < images; i++) {
+        objective += s->sum_of[i];
+        values += values_of(&s->views[s->order[i]]);
+    }
+    GS_CHECK(gs_lm_add_dot(NULL, flat(s, RIGHT), flat(s, UPDATE), s->values, &s->model[0], NULL));
+    device_download(s->resident_model, s->model, sizeof s->resident_model);
+    report->images = (int64_t)images;
+    report->before = objective / values;
+    return true;
+}
+
+// Gaussians = what PRODUCT keeps + gamma UPDATE; with gamma 0 to the byte what they were.
+static void move_to(solver *s, double gamma) {
+    device_gaussians_copy(s->gaussians, &s->vectors[PRODUCT]);
+    if (gamma == 0) return;
+    const gs_gaussians *g = s->gaussians, *d = &s->vectors[UPDATE];
+    const int64_t n = g->count, bases = (g->sh_degree + 1) * (g->sh_degree + 1);
+    GS_CHECK(gs_lm_add(g->mean, (float)gamma, d->mean, 3 * n, NULL));
+    GS_CHECK(gs_lm_add(g->log_scale, (float)gamma, d->log_scale, 3 * n, NULL));
+    GS_CHECK(gs_lm_add(g->quaternion, (float)gamma, d->quaternion, 4 * n, NULL));
+    GS_CHECK(gs_lm_add(g->opacity_logit, (float)gamma, d->opacity_logit, n, NULL));
+    GS_CHECK(gs_lm_add(g->sh, (float)gamma, d->sh, 3 * bases * n, NULL));
+}
+
+// Every so-manieth of the step's images, others in every step.
+typedef struct probe {
+    size_t first, stride, images;
+} probe;
+
+// The mean objective over those. Infinite where it is not finite.
+static double objective_at(solver *s, double gamma, probe of) {
+    move_to(s, gamma);
+    double sum = 0, values = 0;
+    for (size_t i = of.first; i < of.images; i += of.stride) {
+        sum += lm_picture_objective(&s->scene, &s->views[s->order[i]]);
+        values += values_of(&s->views[s->order[i]]);
+    }
+    note_memory(s);
+    return isfinite(sum) ? sum / values : INFINITY;
+}
+
+// As objective_at(s, 0, of).
+static double objective_before(const solver *s, probe of) {
+    double sum = 0, values = 0;
+    for (size_t i = of.first; i < of.images; i += of.stride) {
+        sum += s->sum_of[i];
+        values += values_of(&s->views[s->order[i]]);
+    }
+    return sum / values;
+}
+
+// From the model's own minimum to that of the parabola which has the objective's slope and meets it there;
+// the better of the two. Shorter while neither helps. slope: of the mean objective.
+static double search_gamma(solver *s, probe of, double slope) {
+    const double model = -s->resident_model[0], curvature = s->resident_model[1];
+    const double before = objective_before(s, of);
+    double gamma = model < 0 && curvature > 0 ? fmin(-model / curvature, 2) : 1, best = gamma,
+           least = INFINITY;
+    for (int tried = 0; tried < SEARCHES; tried++) {
+        const double here = objective_at(s, gamma, of);
+        if (here < least) {
+            least = here;
+            best = gamma;
+        }
+        if (tried > 0 && least < before) break;
+        const double bend = (here - before - slope * gamma) / (gamma * gamma);
+        double next = bend > 0 ? -slope / (2 * bend) : INFINITY; // 0 where `here` is infinite
+        next = fmin(fmax(next, gamma / 4), 1.5 * gamma);         // at 2 the model would promise nothing
+        if (here < before && fabs(next - gamma) < 0.2 * gamma) break;
+        gamma = next;
+    }
+    return best;
+}
+
+// The mean objective where the step ends. If the next step begins with all these views, they are opened for
+// it.
+static double arrive(solver *s, double gamma, size_t images, const lm_step *step) {
+    const bool same = images == s->view_count && step->subsets == 1 && step->step < s->settings->steps;
+    if (!same) return objective_at(s, gamma, (probe){0, 1, images});
+    move_to(s, gamma);
+    const size_t opened = open_subset(s, 0, images, true);
+    if (opened < images) return objective_at(s, gamma, (probe){0, 1, images});
+    s->ready = images;
+    const double mean = objective_before(s, (probe){0, 1, images});
+    return isfinite(mean) ? mean : INFINITY;
+}
+
+// A step that the search cut short was too long: in proportion to 1 / damping, while that rules the step.
+static double damping_factor(const lm_settings *settings, const lm_step *step) {
+    if (!step->kept) return 2;
+    return settings->by_length ? fmin(fmax(0.5 / step->gamma, 0.25), 8) : 0.5;
+}
+
+static bool lm_step_once(solver *s, lm_step *report, fault *why) {
+    lm_clock_start(&s->clock);
+    const size_t chosen = s->ready ? s->ready : choose_images(s, report->step);
+    if (!find_update(s, chosen, report, why)) return false;
+    if (!isfinite(report->before)) return fail(why, "the objective is not finite");
+    const size_t images = (size_t)report->images;
+    device_gaussians_copy(&s->vectors[PRODUCT], s->gaussians);
+    double values = 0;
+    for (size_t i = 0; i < images; i++) values += values_of(&s->views[s->order[i]]);
+    const double slope = -2 * s->resident_model[0] / values, bend = s->resident_model[1] / values;
+    const size_t some_first = images >= 3 * SEARCH_STRIDE ? (size_t)report->step % SEARCH_STRIDE : 0;
+    const probe some = {some_first, SEARCH_STRIDE, images};
+    const double gamma = search_gamma(s, some, slope);
+    report->after = arrive(s, gamma, images, report);
+    const double promised = -slope * gamma - bend * gamma * gamma;
+    report->gamma = gamma;
+    report->damping = s->damping;
+    report->gain = promised > 0 ? (report->before - report->after) / promised : -1;
+    report->kept = report->gain > s->settings->least_gain;
+    if (!report->kept) {
+        move_to(s, 0);
+        s->ready = 0;
+    }
+    s->damping *= damping_factor(s->settings, report);
+    if (s->damping < s->settings->least_damping) s->damping = s->settings->least_damping;
+    if (s->damping > s->settings->most_damping) s->damping = s->settings->most_damping;
+    lm_clock_stop(&s->clock);
+    DEVICE_CHECK(cudaDeviceSynchronize());
+    report->bytes = s->most_bytes;
+    report->milliseconds = s->clock.milliseconds;
+    return true;
+}
+
+bool finish_lm(const gs_gaussians *gaussians, const target_view *views, size_t view_count,
+               const lm_settings *settings, const lm_observer *observer, fault *why) {
+    if (gaussians->antialias) return fail(why, "Levenberg-Marquardt does not take antialiased scenes");
+    solver s = {.gaussians = gaussians, .views = views, .view_count = view_count, .settings = settings};
+    progress bar;
+    progress_begin(&bar, "Levenberg-Marquardt", settings->steps);
+    double spent = 0;
+    const double opening = seconds_now();
+    bool done = solver_open(&s, why);
+    spent += seconds_now() - opening;
+    for (int64_t step = 1; done && step <= settings->steps; step++) {
+        lm_step report = {.step = step};
+        const double started = seconds_now();
+        done = lm_step_once(&s, &report, why);
+        spent += seconds_now() - started;
+        report.seconds = spent;
+        if (done && progress_due(&bar)) progress_show(&bar, step, report.after);
+        if (done && observer) done = observer->observe(observer->context, &report, why);
+    }
+    progress_end(&bar);
+    solver_close(&s);
+    return done;
+}

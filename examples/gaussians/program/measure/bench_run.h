@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// Measures what each stage of a training step costs on a scene. The protocol is in splat bench --help.
+#ifndef SPLAT_BENCH_RUN_H
+#define SPLAT_BENCH_RUN_H
+
+#include "measure/strategy_table.h"
+
+typedef struct bench_settings {
+    gs_reduction reduction; // GS_REDUCTIONS: all of them
+    const int *thresholds;  // of the strategies; [threshold_count]
+    size_t threshold_count;
+    int runs; // of everything timed, for the median; 1..MAX_RUNS
+} bench_settings;
+
+// What is timed beside the stages. STAGE_DENSITY is not.
+enum { BENCH_SUM = STAGES, BENCH_END_TO_END, BENCH_TIMES };
+
+typedef struct bench_view {
+    int64_t visible; // splats that were not culled
+    int64_t pairs;   // entries of all tiles' lists
+} bench_view;
+
+typedef struct bench_result {
+    size_t view_count;
+    bench_view *views; // [view_count]
+    strategy_table table;
+    // Device memory a stage writes to, with its workspace, after all views; gradients count as project
+    // backward's, its moments as Adam's.
+    size_t bytes[STAGES], parameter_bytes;
+    // On a GPU, of the fastest row of the table:
+    size_t fastest;
+    timing *times[BENCH_TIMES]; // [view_count] each; NULL where nothing is timed
+} bench_result;
+
+// gaussians: device, count >= 1; view_count >= 1. Black background, every SH degree that is stored. Closed
+// also after a failure.
+bool bench_run(const gs_gaussians *gaussians, const gs_camera *cameras, size_t view_count,
+               const bench_settings *settings, bench_result *out, fault *why);
+void bench_result_close(bench_result *result);
+
+#endif

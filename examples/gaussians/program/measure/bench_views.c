@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#include "measure/bench_views.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void bench_view_rows(bench_view_options *options, option_spec *rows) {
+    *options = (bench_view_options){.views = 12, .downscale = 1};
+    const option_spec all[BENCH_VIEW_ROWS] = {
+        {OPTION_TEXT, "cameras", 0, &options->cameras, 0, 0, NULL,
+         "the folder with the photographs and their cameras, as for 'splat train'; required"},
+        {OPTION_INT, "views", 0, &options->views, 1, INFINITY, NULL,
+         "how many: of those sorted by name the first, the fifth, the ninth ..., as far as there are"},
+        {OPTION_FLAG, "center-principal", 0, &options->center_principal, 0, 0, NULL,
+         "put the principal point of every camera in the middle of its picture"},
+        {OPTION_INT, "downscale", 0, &options->downscale, 1, 64, NULL, "divide pictures by this, both ways"},
+        {OPTION_TEXT, "size", 0, &options->size, 0, 0, NULL,
+         "WIDTHxHEIGHT of pictures: views are scaled to cover it and cut around their middle"}};
+    memcpy(rows, all, sizeof all);
+}
+
+// From "WIDTHxHEIGHT".
+static bool parse_size(const char *text, int *width, int *height, fault *why) {
+    long sides[2] = {0, 0};
+    const char *rest = text;
+    for (int i = 0; i < 2; i++) {
+        char *end;
+        errno = 0;
+        bool digits = rest[0] >= '0' && rest[0] <= '9';
+        sides[i] = digits ? strtol(rest, &end, 10) : 0;
+        if (sides[i] < 1 || sides[i] > GS_MAX_SIZE || *end != "x"[i])
+            return fail(why, "--size needs WIDTHxHEIGHT, each 1 to %d, not '%s'", GS_MAX_SIZE, text);
+        rest = end + 1;
+    }
+    *width = (int)sides[0];
+    *height = (int)sides[1];
+    return true;
+}
+
+static void resize_camera(gs_camera *camera, int width, int height) {
+    float across = (float)width / (float)camera->width, down = (float)height / (float)camera->height;
+    float scale = fmaxf(across, down);
+    camera->fx *= scale;
+    camera->fy *= scale;
+    camera->cx = scale * (camera->cx - 0.5f * (float)camera->width) + 0.5f * (float)width;
+    camera->cy = scale * (camera->cy - 0.5f * (float)camera->height) + 0.5f * (float)height;
+    camera->width = width;
+    camera->height = height;
+}
+
+bool bench_view_options_check(const bench_view_options *options, fault *why) {
+    int width, height;
+    if (!options->cameras) return fail(why, "--cameras is missing, the views to measure on");
+    return !options->size || parse_size(options->size, &width, &height, why);
+}
+
+bool bench_views_open(bench_views *views, const bench_view_options *options, fault *why) {
+    *views = (bench_views){0};
+    const dataset_options loading = {.downscale = (int)options->downscale, .wanted = dataset_no_picture};
+    int width = 0, height = 0;
+    bool done = !options->size || parse_size(options->size, &width, &height, why);
+    if (!done || !dataset_load(options->cameras, &loading, &views->data, why)) return false;
+    size_t all = views->data.view_count;
+    views->cameras = calloc(all, sizeof *views->cameras);
+    views->names = calloc(all, sizeof *views->names);
+    if (!views->cameras || !views->names) return fail(why, "no memory for %zu views", all);
+    for (size_t i = 0; i < all && views->count < (size_t)options->views; i += BENCH_VIEW_STEP) {
+        gs_camera *camera = &views->cameras[views->count];
+        *camera = views->data.views[i].camera;
+        if (options->center_principal) {
+            camera->cx = (float)camera->width / 2;
+            camera->cy = (float)camera->height / 2;
+        }
+        if (width > 0) resize_camera(camera, width, height);
+        views->names[views->count++] = views->data.views[i].name;
+    }
+    return true;
+}
+
+void bench_views_close(bench_views *views) {
+    free(views->cameras);
+    free(views->names);
+    dataset_free(&views->data);
+    *views = (bench_views){0};
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+#include "record/report_views.h"
+#include "view/frame.h"
+#include "record/html.h"
+#include <math.h>
+#include <stdlib.h>
+
+enum { SHOWN = 5, WIDEST = 420, FULL_ERROR = 64 };
+
+typedef struct ranked {
+    size_t index;
+    double psnr;
+} ranked;
+
+static int compare_ranked(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    return (x->psnr > y->psnr) - (x->psnr < y->psnr);
+}
+
+// Dark to bright, as the eye sees it: black, purple, red, orange, pale yellow.
+static void error_color(double part, uint8_t color[3]) {
+    static const double stops[5][3] = {
+        {0, 0, 4}, {87, 16, 110}, {188, 55, 84}, {249, 142, 9}, {252, 255, 164}};
+    const double at = 4 * fmin(fmax(part, 0), 1);
+    const int below = at < 4 ? (int)at : 3;
+    for (int c = 0; c < 3; c++)
+        color[c] = (uint8_t)(stops[below][c] + (at - below) * (stops[below + 1][c] - stops[below][c]) + 0.5);
+}
+
+// Pixel by pixel the mean of the three channels' differences, as a gray.
+static bool subtract(const image *a, const image *b, image *out, fault *why) {
+    if (!image_allocate(out, a->width, a->height, 3, why)) return false;
+    const size_t pixels = (size_t)a->width * (size_t)a->height;
+    for (size_t i = 0; i < pixels; i++) {
+        int sum = 0;
+        for (size_t c = 0; c < 3; c++) sum += abs(a->pixels[3 * i + c] - b->pixels[3 * i + c]);
+        for (size_t c = 0; c < 3; c++) out->pixels[3 * i + c] = (uint8_t)((sum + 1) / 3);
+    }
+    return true;
+}
+
+static void color_errors(const image *differences) {
+    const size_t pixels = (size_t)differences->width * (size_t)differences->height;
+    for (size_t i = 0; i < pixels; i++) {
+        uint8_t *pixel = differences->pixels + 3 * i;
+        error_color((double)pixel[0] / FULL_ERROR, pixel);
+    }
+}
+
+static bool write_picture(FILE *page, const image *small, const char *caption, const char *view, fault *why) {
+    fprintf(page, "<figure><img alt=\"%s, ", caption);
+    html_text(page, view);
+    fprintf(page, "\" width=\"%d\" height=\"%d\" src=\"", small->width, small->height);
+    if (!html_data_uri(page, small, why)) return false;
+    fprintf(page, "\"/><figcaption>%s</figcaption></figure>\n", caption);
+    return true;
+}
+
+static bool write_small(FILE *page, const image *picture, bool errors, const char *caption, const char *view,
+                        fault *why) {
+    image small;
+    if (!image_downscale(picture, (picture->width + WIDEST - 1) / WIDEST, &small, why)) return false;
+    if (errors) color_errors(&small);
+    const bool done = write_picture(page, &small, caption, view, why);
+    image_free(&small);
+    return done;
+}
+
+static bool write_view(FILE *page, const target_view *view, const image *rendered, const quality *q,
+                       const char *rank, fault *why) {
+    const char *name = view->name ? view->name : "";
+    image differences;
+    if (!subtract(rendered, view->picture, &differences, why)) return false;
+    fputs("<section class=\"view\"><h3>", page);
+    html_text(page, name);
+    fprintf(page, " <span>%s%.2f dB, SSIM %.4f, %d × %d</span></h3>\n<div class=\"trio\">\n", rank, q->psnr,
+            q->ssim, rendered->width, rendered->height);
+    const bool done = write_small(page, rendered, false, "rendered", name, why) &&
+                      write_small(page, view->picture, false, "photograph", name, why) &&
+                      write_small(page, &differences, true, "error", name, why);
+    fputs("</div></section>\n", page);
+    image_free(&differences);
+    return done;
+}
+
+static bool write_ranked(FILE *page, const gs_gaussians *gaussians, const target_view *views,
+                         const quality *each, const ranked *order, size_t count, const float background[3],
+                         fault *why) {
+    const size_t shown = count < SHOWN ? count : SHOWN;
+    frame f = {0};
+    bool done = true;
+    for (size_t i = 0; done && i < shown; i++) {
+        const size_t rank = shown > 1 ? i * (count - 1) / (shown - 1) : 0, index = order[rank].index;
+        const char *place = count == 1 ? "" : rank == 0 ? "worst: " : rank == count - 1 ? "best: " : "";
+        image rendered;
+        frame_render(&f, gaussians, gaussians->sh_degree, &views[index].camera, background);
+        done = frame_picture(&f, &rendered, why);
+        if (!done) break;
+        done = write_view(page, &views[index], &rendered, &each[index], place, why);
+        image_free(&rendered);
+    }
+    frame_free(&f);
+    return done;
+}
+
+static void write_legend(FILE *page) {
+    fputs("<p class=\"legend\">error: 0 <svg class=\"ramp\" viewBox=\"0 0 120 10\" role=\"img\" "
+          "aria-label=\"colours of the error map\">",
+          page);
+    for (int i = 0; i < 30; i++) {
+        uint8_t color[3];
+        error_color((i + 0.5) / 30, color);
+        fprintf(page, "<rect x=\"%d\" width=\"4.2\" height=\"10\" fill=\"#%02x%02x%02x\"/>", 4 * i, color[0],
+                color[1], color[2]);
+    }
+    fprintf(page, "</svg> %d of 255 and more, mean of the channels</p>\n", FULL_ERROR);
+}
+
+bool report_views_write(FILE *page, const gs_gaussians *gaussians, const target_view *views,
+                        const quality *each, size_t count, const float background[3], fault *why) {
+    ranked *order = calloc(count, sizeof *order);
+    if (!order) return fail(why, "no memory for the report's %zu views", count);
+    for (size_t i = 0; i < count; i++) order[i] = (ranked){i, each[i].psnr};
+    qsort(order, count, sizeof *order, compare_ranked);
+    write_legend(page);
+    const bool done = write_ranked(page, gaussians, views, each, order, count, background, why);
+    free(order);
+    return done;
+}

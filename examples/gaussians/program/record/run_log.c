@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+#include "record/run_log.h"
+#include "record/common_divisor.h"
+#include "device.h"
+#include "json_writer.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+bool run_log_open(run_log *log, const run_log_options *options, fault *why) {
+    *log = (run_log){.options = *options};
+    if (!options->path) return true;
+    // Without O_NONBLOCK a pipe that nobody reads would wait for a reader.
+    const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | (options->append ? O_APPEND : O_TRUNC);
+    const int file = open(options->path, flags, 0666);
+    if (file >= 0 && fcntl(file, F_SETFL, flags & O_APPEND) == 0) log->stream = fdopen(file, "w");
+    if (log->stream) {
+        const struct sigaction ignore = {.sa_handler = SIG_IGN};
+        sigaction(SIGPIPE, &ignore, &log->before);
+        return true;
+    }
+    fail(why, "%s: cannot write: %s", options->path, strerror(errno));
+    if (file >= 0) close(file);
+    return false;
+}
+
+static json_writer begin_line(const run_log *log, const char *event) {
+    json_writer json = {.stream = log->stream, .first = true, .one_line = true};
+    json_begin(&json, NULL, '{');
+    json_put_text(&json, "event", event);
+    return json;
+}
+
+// At once in the file: who looks on while training runs sees whole lines.
+static void end_line(run_log *log, json_writer *json) {
+    json_end(json, '}');
+    putc('\n', log->stream);
+    if (fflush(log->stream) != 0 || ferror(log->stream)) log->error = errno;
+}
+
+static bool writes(const run_log *log) {
+    return log->stream && log->error == 0;
+}
+
+void run_log_start(run_log *log, const training_state *state) {
+    log->last_step = state->iteration;
+    log->last_gaussians = state->gaussians.count;
+    if (!writes(log)) return;
+    json_writer json = begin_line(log, "start");
+    json_put_text(&json, "splat", gs_version());
+    json_put_text(&json, "backend", gs_backend());
+    json_put_text(&json, "gpu", device_name());
+    json_put_integer(&json, "iteration", state->iteration);
+    json_put_integer(&json, "gaussians", state->gaussians.count);
+    json_begin(&json, "settings", '{');
+    for (size_t i = 0; i < log->record.setting_count; i++) {
+        const run_setting *setting = &log->record.settings[i];
+        if (setting->text)
+            json_put_text(&json, setting->name, setting->text);
+        else
+            json_put_number(&json, setting->name, setting->number);
+    }
+    json_end(&json, '}');
+    end_line(log, &json);
+}
+
+int64_t run_log_interval(const run_log *log) {
+    return common_divisor(log->options.every, log->options.evaluate_every);
+}
+
+static void write_point(run_log *log, const run_point *point) {
+    json_writer json = begin_line(log, "step");
+    json_put_integer(&json, "iteration", point->iteration);
+    json_put_number(&json, "seconds", point->seconds);
+    json_put_number(&json, "loss", point->loss);
+    json_put_integer(&json, "gaussians", point->gaussians);
+    json_put_number(&json, "step_ms", point->step_milliseconds);
+    if (point->measured) {
+        json_begin(&json, "gpu_ms", '{');
+        for (int i = 0; i < STAGES; i++) json_put_number(&json, stage_name((stage)i), point->milliseconds[i]);
+        json_end(&json, '}');
+    }
+    json_put_text(&json, "reduce", gs_reduction_name(point->reduction));
+    json_put_integer(&json, "threshold", point->threshold);
+    end_line(log, &json);
+}
+
+static void write_density(run_log *log, int64_t iteration, int64_t count) {
+    json_writer json = begin_line(log, "density");
+    json_put_integer(&json, "iteration", iteration);
+    json_put_integer(&json, "gaussians_before", log->last_gaussians);
+    json_put_integer(&json, "gaussians", count);
+    end_line(log, &json);
+}
+
+static bool add_point(run_log *log, const training_state *state, const training_report *report, fault *why) {
+    const int64_t steps = report->iterations - log->last_step, timed = report->clock.steps;
+    run_point point = {.iteration = report->iterations,
+                       .gaussians = state->gaussians.count,
+                       .seconds = report->seconds,
+                       .measured = timed > log->last_clock.steps,
+                       .reduction = report->reduction.reduction,
+                       .threshold = report->reduction.threshold};
+    if (steps == 0) return true;
+    for (int64_t i = log->last_step + 1; i <= report->iterations; i++)
+        point.loss += report->losses[i - report->first_iteration] / (double)steps;
+    point.step_milliseconds = 1000 * (report->seconds - log->last_seconds) / (double)steps;
+    for (int i = 0; i < STAGES && point.measured; i++)
+        point.milliseconds[i] = (report->clock.milliseconds[i] - log->last_clock.milliseconds[i]) /
+                                (double)(timed - log->last_clock.steps);
+    if (writes(log) && point.gaussians != log->last_gaussians)
+        write_density(log, point.iteration, point.gaussians);
+    if (writes(log)) write_point(log, &point);
+    log->last_step = point.iteration;
+    log->last_gaussians = point.gaussians;
+    log->last_seconds = point.seconds;
+    log->last_clock = report->clock;
+    return run_record_add_point(&log->record, &point, why);
+}
+
+bool run_log_end_iterations(run_log *log, const training_state *state, const training_report *report,
+                            fault *why) {
+    return add_point(log, state, report, why);
+}
+
+bool run_log_lm_step(run_log *log, const lm_step *step, const quality *mean, fault *why) {
+    const run_lm_step entry = {.step = *step, .evaluated = mean, .mean = mean ? *mean : (quality){0}};
+    if (writes(log)) {
+        json_writer json = begin_line(log, "lm");
+        json_put_integer(&json, "step", step->step);
+        json_put_number(&json, "seconds", step->seconds);
+        json_put_number(&json, "before", step->before);
+        json_put_number(&json, "after", step->after);
+        json_put_number(&json, "gain", step->gain);
+        json_put_number(&json, "gamma", step->gamma);
+        json_put_number(&json, "damping", step->damping);
+        json_put_boolean(&json, "kept", step->kept);
+        json_put_integer(&json, "views", step->images);
+        json_put_integer(&json, "subsets", step->subsets);
+        json_put_integer(&json, "bytes", (int64_t)step->bytes);
+        if (mean) json_put_number(&json, "psnr", mean->psnr);
+        if (mean) json_put_number(&json, "ssim", mean->ssim);
+        end_line(log, &json);
+    }
+    return run_record_add_lm_step(&log->record, &entry, why);
+}
+
+// Of all that came so far.
+static double seconds_of(const run_log *log, const training_report *report) {
+    const run_record *record = &log->record;
+    return report->seconds +
+           (record->lm_step_count ? record->lm_steps[record->lm_step_count - 1].step.seconds : 0);
+}
+
+bool run_log_evaluation(run_log *log, const run_evaluation *evaluation, fault *why) {
+    if (writes(log)) {
+        json_writer json = begin_line(log, "evaluation");
+        json_put_integer(&json, "iteration", evaluation->iteration);
+        json_put_number(&json, "seconds", evaluation->seconds);
+        json_put_number(&json, "psnr", evaluation->mean.psnr);
+        json_put_number(&json, "ssim", evaluation->mean.ssim);
+        json_put_integer(&json, "views", (int64_t)log->options.held_out_count);
+        end_line(log, &json);
+    }
+    return run_record_add_evaluation(&log->record, evaluation, why);
+}
+
+static bool evaluate(run_log *log, const training_state *state, const training_report *report, fault *why) {
+    const run_log_options *options = &log->options;
+    run_evaluation evaluation = {.iteration = report->iterations, .seconds = seconds_of(log, report)};
+    if (!quality_measure(&state->gaussians, options->held_out, options->held_out_count, options->background,
+                         &evaluation.mean, NULL, why))
+        return false;
+    return run_log_evaluation(log, &evaluation, why);
+}
+
+bool run_log_observe(run_log *log, const training_state *state, const training_report *report, fault *why) {
+    const int64_t step = report->iterations, often = log->options.evaluate_every;
+    if (step % log->options.every == 0 && !add_point(log, state, report, why)) return false;
+    if (often == 0 || step % often != 0 || log->options.held_out_count == 0) return true;
+    return evaluate(log, state, report, why);
+}
+
+bool run_log_finish(run_log *log, const training_state *state, const training_report *report, fault *why) {
+    const run_record *record = &log->record;
+    const bool evaluated = record->lm_step_count == 0 && record->evaluation_count > 0 &&
+                           record->evaluations[record->evaluation_count - 1].iteration == report->iterations;
+    if (!add_point(log, state, report, why)) return false;
+    if (!evaluated && log->options.held_out_count > 0 && !evaluate(log, state, report, why)) return false;
+    if (!writes(log)) return true;
+    json_writer json = begin_line(log, "end");
+    json_put_integer(&json, "iteration", report->iterations);
+    json_put_number(&json, "seconds", seconds_of(log, report));
+    json_put_integer(&json, "gaussians", state->gaussians.count);
+    end_line(log, &json);
+    return true;
+}
+
+void run_log_checkpoint(run_log *log, int64_t iteration, const char *file) {
+    if (!writes(log)) return;
+    json_writer json = begin_line(log, "checkpoint");
+    json_put_integer(&json, "iteration", iteration);
+    json_put_text(&json, "file", file);
+    end_line(log, &json);
+}
+
+bool run_log_close(run_log *log, fault *why) {
+    if (log->stream) {
+        if (fclose(log->stream) != 0 && log->error == 0) log->error = errno;
+        sigaction(SIGPIPE, &log->before, NULL);
+    }
+    const bool whole = log->error == 0;
+    if (!whole) fail(why, "%s: not written whole: %s", log->options.path, strerror(log->error));
+    run_record_free(&log->record);
+    *log = (run_log){0};
+    return whole;
+}

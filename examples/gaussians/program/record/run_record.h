@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// What a training run was asked to do and how it went: what its log and its report are made from.
+#ifndef SPLAT_RUN_RECORD_H
+#define SPLAT_RUN_RECORD_H
+
+#include "lm/lm_solver.h"
+#include "options.h"
+#include "measure/quality.h"
+#include "training/trainer.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// A name and a number, or a text if there is one.
+typedef struct run_setting {
+    const char *name, *text; // not owned
+    double number;
+} run_setting;
+
+// The run at a step, and the means since the point before.
+typedef struct run_point {
+    int64_t iteration, gaussians;
+    double seconds;              // of training, since the run began
+    double loss;                 // mean
+    double step_milliseconds;    // mean, on the host's clock
+    bool measured;               // whether the GPU's times are
+    double milliseconds[STAGES]; // mean a step, of the GPU
+    gs_reduction reduction;      // the best that was known
+    int threshold;
+} run_point;
+
+typedef struct run_evaluation {
+    int64_t iteration;
+    double seconds; // of training
+    quality mean;   // over the held-out views
+} run_evaluation;
+
+// A step of Levenberg-Marquardt, and the held-out views after it.
+typedef struct run_lm_step {
+    lm_step step; // its milliseconds are NULL
+    bool evaluated;
+    quality mean; // if so
+} run_lm_step;
+
+enum { RUN_SETTINGS = 64 };
+
+// Starts as {0}.
+typedef struct run_record {
+    size_t setting_count, point_count, point_room, evaluation_count, evaluation_room, lm_step_count,
+        lm_step_room;
+    run_setting settings[RUN_SETTINGS];
+    run_point *points;
+    run_evaluation *evaluations;
+    run_lm_step *lm_steps;
+} run_record;
+
+// At most RUN_SETTINGS in all. Texts must outlive the record.
+void run_record_text(run_record *record, const char *name, const char *text);
+void run_record_number(run_record *record, const char *name, double number);
+// The value of every option, as it is now. The table's texts and names must outlive the record.
+void run_record_options(run_record *record, const option_spec *table);
+bool run_record_add_point(run_record *record, const run_point *point, fault *why);
+bool run_record_add_evaluation(run_record *record, const run_evaluation *evaluation, fault *why);
+bool run_record_add_lm_step(run_record *record, const run_lm_step *step, fault *why);
+// NULL if there was none.
+const quality *run_record_last_quality(const run_record *record);
+void run_record_free(run_record *record);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+#include "training/trainer.h"
+#include "device.h"
+#include "view/frame.h"
+#include "view/gs_check.h"
+#include "progress.h"
+#include "random.h"
+#include "training/random_purpose.h"
+#include "training/view_order.h"
+#include <math.h>
+#include <stdlib.h>
+
+// Losses stay on the device and come over in batches, so that a step does not wait for its own.
+enum { BATCH = 100 };
+
+int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_t step) {
+    int64_t degree = settings->sh_interval > 0 ? (step - 1) / settings->sh_interval : sh_degree;
+    return degree < sh_degree ? (int)degree : sh_degree;
+}
+
+// 0 at the first step, 1 at the last.
+static double progress_at(const training_settings *settings, int64_t step) {
+    return settings->iterations > 1 ? (double)(step - 1) / (double)(settings->iterations - 1) : 0;
+}
+
+float scheduled_mean_rate(const training_settings *settings, int64_t step) {
+    const double half_pi = 1.5707963267948966;
+    const double warm =
+        step < settings->warm_up ? 0.01 + 0.99 * sin(half_pi * (double)step / (double)settings->warm_up) : 1;
+    return (float)(warm * settings->rates.mean *
+                   pow(settings->final_mean_rate / settings->rates.mean, progress_at(settings, step)));
+}
+
+typedef struct trainer {
+    training_state *state;
+    const target_view *views;
+    const training_settings *settings;
+    density_control density;
+    frame f;
+    reduction_choice reduction;
+    view_order order;
+    device_buffer exposure_gradient, target;
+    double (*results)[3]; // device, [BATCH]: of the steps since the last fetch
+    int64_t waiting;      // how many of them there are
+    double started;
+    training_report report;
+} trainer;
+
+static bool trainer_open(trainer *t, training_state *state, const target_view *views, size_t view_count,
+                         const training_settings *settings, fault *why) {
+    *t = (trainer){.state = state, .views = views, .settings = settings, .started = seconds_now()};
+    const int64_t steps = settings->iterations - state->iteration;
+    t->report.first_iteration = state->iteration + 1;
+    t->report.iterations = state->iteration;
+    t->report.losses = calloc((size_t)steps + 1, sizeof *t->report.losses);
+    if (!t->report.losses) return fail(why, "no memory for the losses of %lld iterations", (long long)steps);
+    if (!view_order_open(&t->order, view_count, settings->seed, why)) return false;
+    t->results = device_allocate(BATCH * sizeof *t->results);
+    stage_clock_open(&t->report.clock);
+    reduction_choice_open(&t->reduction, settings->reduction, settings->threshold);
+    t->f.clock = &t->report.clock;
+    return true;
+}
+
+// But for the report.
+static void trainer_close(trainer *t) {
+    reduction_choice_close(&t->reduction);
+    device_buffer_free(&t->exposure_gradient);
+    device_buffer_free(&t->target);
+    device_free(t->results);
+    view_order_close(&t->order);
+    frame_free(&t->f);
+    density_control_close(&t->density);
+}
+
+// Every round of the order has each view once, so that its step is the round's number.
+static void step_exposure(trainer *t, size_t view, const float *matrix) {
+    const training_settings *settings = t->settings;
+    const float rate =
+        settings->exposure_rate * (float)pow(0.1, progress_at(settings, t->state->iteration + 1));
+    float *gradient = device_buffer_reserve(&t->exposure_gradient, GS_EXPOSURE_VALUES * sizeof(float));
+    frame_expose_backward(&t->f, matrix, gradient);
+    GS_CHECK(gs_exposure_adam(t->state->exposure, t->state->exposures, (int64_t)view, gradient, rate,
+                              t->state->iteration / (int64_t)t->order.count + 1, NULL));
+}
+
+static void choose_background(const training_settings *settings, int64_t step, float background[3]) {
+    random_stream random = random_at(settings->seed, RANDOM_BACKGROUND, (uint64_t)step, 0);
+    for (int c = 0; c < 3; c++)
+        background[c] = settings->random_background ? (float)random_unit(&random) : settings->background[c];
+}
+
+// The view's picture before that background.
+static const uint8_t *target_before(trainer *t, const target_view *view, const float background[3]) {
+    if (!t->settings->random_background || !view->alpha) return view->pixels;
+    const int32_t width = view->camera.width, height = view->camera.height;
+    uint8_t *target = device_buffer_reserve(&t->target, 3 * (size_t)width * (size_t)height);
+    float change[3];
+    for (int c = 0; c < 3; c++) change[c] = background[c] - t->settings->background[c];
+    GS_CHECK(gs_backdrop(view->pixels, view->alpha, width, height, change, target, NULL));
+    return target;
+}
+
+static void train_step(trainer *t) {
+    training_state *state = t->state;
+    const training_settings *settings = t->settings;
+    const int64_t step = state->iteration + 1;
+    const size_t index = view_order_at(&t->order, state->iteration);
+    const target_view *view = &t->views[index];
+    const float *exposure = state->exposures > 0 ? state->exposure + 3 * GS_EXPOSURE_VALUES * index : NULL;
+    const int degree = scheduled_sh_degree(settings, state->gaussians.sh_degree, step);
+    gs_adam_rates rates = settings->rates;
+    rates.mean = scheduled_mean_rate(settings, step);
+    rates.sh_coefficients = (degree + 1) * (degree + 1);
+
+    stage_clock_start(&t->report.clock);
+    float background[3];
+    choose_background(settings, step, background);
+    frame_render(&t->f, &state->gaussians, degree, &view->camera, background);
+    if (exposure) frame_expose(&t->f, exposure);
+    frame_loss(&t->f, target_before(t, view, background), t->results[t->waiting++], true);
+    if (exposure) step_exposure(t, index, exposure);
+    reduction_choice_begin(&t->reduction);
+    frame_render_backward(&t->f, t->reduction.reduction, t->reduction.threshold);
+    reduction_choice_end(&t->reduction, t->f.lists.pairs);
+    frame_project_backward(&t->f, &state->gradients);
+    density_before_adam(&settings->density, state);
+    GS_CHECK(gs_adam(&state->gaussians, &state->gradients, &state->first_moment, &state->second_moment,
+                     &rates, step, NULL));
+    stage_clock_mark(&t->report.clock, STAGE_ADAM);
+    state->iteration = step;
+    density_after_adam(&t->density, &settings->density, settings->seed, rates.mean, &t->f, state);
+    stage_clock_mark(&t->report.clock, STAGE_DENSITY);
+}
+
+// Adds the waiting losses to the report.
+static bool fetch_losses(trainer *t, fault *why) {
+    double batch[BATCH][3];
+    training_report *report = &t->report;
+    device_download(batch, t->results, (size_t)t->waiting * sizeof *batch);
+    for (int64_t i = 0; i < t->waiting; i++) {
+        report->losses[++report->iterations - report->first_iteration] = batch[i][0];
+        if (!isfinite(batch[i][0]))
+            return fail(why, "the loss is not finite at iteration %lld", (long long)report->iterations);
+    }
+    t->waiting = 0;
+    return true;
+}
+
+static double mean(const double *values, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += values[i];
+    return count > 0 ? sum / (double)count : NAN;
+}
+
+static bool update_report(trainer *t, fault *why) {
+    if (!fetch_losses(t, why)) return false;
+    training_report *report = &t->report;
+    const int64_t steps = report->iterations - report->first_iteration + 1;
+    int64_t window = steps / 10 + 1;
+    if (window > 100) window = 100;
+    if (window > steps) window = steps;
+    report->loss_window = window;
+    report->first_loss = mean(report->losses, window);
+    report->last_loss = mean(report->losses + steps - window, window);
+    report->seconds = seconds_now() - t->started;
+    report->reduction = reduction_choice_report(&t->reduction);
+    return true;
+}
+
+// The time it takes is not training's.
+static bool look_on(trainer *t, const training_observer *observer, progress *bar, fault *why) {
+    const double began = seconds_now();
+    const bool done = observer->observe(observer->context, t->state, &t->report, why);
+    const double took = seconds_now() - began;
+    t->started += took;
+    bar->started += took;
+    return done;
+}
+
+static bool train_all(trainer *t, const training_observer *observer, fault *why) {
+    const training_settings *settings = t->settings;
+    progress bar;
+    progress_begin(&bar, "training", settings->iterations);
+    bar.before = t->state->iteration;
+    bar.time_limit = settings->seconds;
+    bool done = true, last = t->state->iteration >= settings->iterations;
+    while (!last && done) {
+        train_step(t);
+        const int64_t step = t->state->iteration;
+        last = step == settings->iterations ||
+               (settings->seconds > 0 && seconds_now() - bar.started >= settings->seconds) ||
+               (observer && observer->end && *observer->end);
+        if (progress_due(&bar)) {
+            double loss;
+            device_download(&loss, t->results[t->waiting - 1], sizeof loss);
+            progress_show(&bar, step, loss);
+        }
+        if (observer && observer->observe && (last || step % observer->interval == 0))
+            done = update_report(t, why) && look_on(t, observer, &bar, why);
+        else if (t->waiting == BATCH)
+            done = fetch_losses(t, why);
+    }
+    DEVICE_CHECK(cudaDeviceSynchronize());
+    progress_end(&bar);
+    return done;
+}
+
+bool train(training_state *state, const target_view *views, size_t view_count,
+           const training_settings *settings, const training_observer *observer, training_report *report,
+           fault *why) {
+    trainer t;
+    bool done = trainer_open(&t, state, views, view_count, settings, why) && train_all(&t, observer, why) &&
+                update_report(&t, why);
+    stage_clock_close(&t.report.clock);
+    if (done)
+        *report = t.report;
+    else
+        training_report_free(&t.report);
+    trainer_close(&t);
+    return done;
+}
+
+void training_report_free(training_report *report) {
+    free(report->losses);
+    report->losses = NULL;
+}

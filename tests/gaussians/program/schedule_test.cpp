@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT
+// What a training run does when: learning rates, SH degree, density control, each against its schedule
+// written out, by steps on Gaussians alone.
+#include "training/density_control.h"
+#include "training/density_options.h"
+#include "density_scene.h"
+#include "training/trainer.h"
+#include <algorithm>
+
+namespace {
+
+training_settings plain_settings() {
+    training_settings s = {};
+    s.iterations = 7000;
+    s.rates.mean = 3e-4f;
+    s.final_mean_rate = 3e-6f;
+    s.sh_interval = 1000;
+    return s;
+}
+
+TEST(schedule, rate_of_means_decays_exponentially) {
+    const training_settings s = plain_settings();
+    EXPECT_FLOAT_EQ(scheduled_mean_rate(&s, 1), 3e-4f);
+    EXPECT_FLOAT_EQ(scheduled_mean_rate(&s, 7000), 3e-6f);
+    for (int64_t step : {2, 1000, 3500, 6999}) { // log-linear between the ends
+        const double progress = double(step - 1) / 6999;
+        const double expected = std::exp((1 - progress) * std::log(3e-4) + progress * std::log(3e-6));
+        EXPECT_NEAR(scheduled_mean_rate(&s, step), expected, 1e-5 * expected) << step;
+    }
+    training_settings one = s;
+    one.iterations = 1;
+    EXPECT_FLOAT_EQ(scheduled_mean_rate(&one, 1), 3e-4f);
+}
+
+TEST(schedule, rate_of_means_warms_up) {
+    const training_settings s = plain_settings();
+    training_settings warm = s;
+    warm.warm_up = 500;
+    for (int64_t step : {1, 100, 250, 499}) {
+        const double share = 0.01 + 0.99 * std::sin(M_PI / 2 * double(step) / 500);
+        const double expected = share * scheduled_mean_rate(&s, step);
+        EXPECT_NEAR(scheduled_mean_rate(&warm, step), expected, 1e-5 * expected) << step;
+    }
+    for (int64_t step : {500, 501, 7000})
+        EXPECT_EQ(scheduled_mean_rate(&warm, step), scheduled_mean_rate(&s, step)) << step;
+}
+
+TEST(schedule, sh_degree_rises_every_interval) {
+    training_settings s = plain_settings();
+    const int64_t steps[] = {1, 1000, 1001, 2000, 2001, 3000, 3001, 7000};
+    const int degrees[] = {0, 0, 1, 1, 2, 2, 3, 3};
+    for (int i = 0; i < 8; i++) {
+        EXPECT_EQ(scheduled_sh_degree(&s, 3, steps[i]), degrees[i]) << steps[i];
+        EXPECT_EQ(scheduled_sh_degree(&s, 1, steps[i]), std::min(degrees[i], 1)) << steps[i];
+    }
+    s.sh_interval = 0;
+    EXPECT_EQ(scheduled_sh_degree(&s, 3, 1), 3);
+}
+
+TEST(schedule, defaults_are_the_published_ones) {
+    density_options options = density_options_default();
+    options.kind = DENSITY_ADAPTIVE;
+    const density_settings a = density_settings_from(&options, 30000, 2.5);
+    EXPECT_EQ(a.from, 500);
+    EXPECT_EQ(a.until, 15000);
+    EXPECT_EQ(a.every, 100);
+    EXPECT_FLOAT_EQ(a.gradient_threshold, 2e-4f);
+    EXPECT_FLOAT_EQ(a.split_size, 0.01f);
+    EXPECT_FLOAT_EQ(a.most_size, 0.1f);
+    EXPECT_FLOAT_EQ(a.split_factor, 1.6f);
+    EXPECT_FLOAT_EQ(a.least_opacity, 0.005f);
+    EXPECT_EQ(a.reset_every, 3000);
+    EXPECT_FLOAT_EQ(a.reset_opacity, 0.01f);
+    EXPECT_EQ(a.extent, 2.5);
+    options.kind = DENSITY_MCMC;
+    const density_settings m = density_settings_from(&options, 30000, 2.5);
+    EXPECT_EQ(m.until, 25000);
+    EXPECT_FLOAT_EQ(m.growth, 0.05f);
+    EXPECT_FLOAT_EQ(m.noise, 5e5f);
+    EXPECT_FLOAT_EQ(m.opacity_weight, 0.01f);
+    EXPECT_FLOAT_EQ(m.scale_weight, 0.01f);
+    EXPECT_EQ(density_settings_from(&options, 7000, 2.5).until, 5833);
+    options.until = 123;
+    EXPECT_EQ(density_settings_from(&options, 7000, 2.5).until, 123);
+}
+
+// A state on the device with a frame of one camera that sees everyone, whose gradients are all `gradient`.
+class run {
+  public:
+    run(int64_t count, float gradient) : host(random_gaussians(1, count, 1)) {
+        for (int64_t i = 0; i < count; i++) {
+            host.opacity_logit(i) = 0;
+            for (int k = 0; k < 3; k++) host.log_scale(i)[k] = float(std::log(1e-3));
+        }
+        const gs_gaussians start = {count,
+                                    1,
+                                    host.array[0].data(),
+                                    host.array[1].data(),
+                                    host.array[2].data(),
+                                    host.array[3].data(),
+                                    host.array[4].data(),
+                                    nullptr,
+                                    nullptr,
+                                    0,
+                                    0};
+        training_state_open(&state, &start);
+        show(gradient);
+        f.camera.width = f.camera.height = 100;
+    }
+    ~run() {
+        density_control_close(&control);
+        training_state_close(&state);
+        device_buffer_free(&f.splats);
+        device_buffer_free(&f.mean2d_gradient);
+    }
+    run(const run &) = delete;
+    run &operator=(const run &) = delete;
+
+    // Step number `step` and what density control makes of it.
+    void step_to(const density_settings &settings, int64_t step) {
+        show(shown);
+        state.iteration = step;
+        density_after_adam(&control, &settings, 5, 1e-4f, &f, &state);
+    }
+    std::vector<float> read(const float *array, int64_t count) const {
+        std::vector<float> values(static_cast<size_t>(count));
+        device_download(values.data(), array, values.size() * sizeof(float));
+        return values;
+    }
+
+    training_state state = {};
+
+  private:
+    void show(float gradient) {
+        shown = gradient;
+        const size_t count = size_t(state.gaussians.count);
+        gs_splat seen = {};
+        seen.mean[0] = seen.mean[1] = 50;
+        seen.whiten[0] = seen.whiten[2] = 0.3f;
+        seen.depth = 1;
+        const std::vector<gs_splat> splats(count, seen);
+        std::vector<float> gradients(2 * count, 0.0f);
+        for (size_t i = 0; i < count; i++) gradients[2 * i] = i % 4 == 0 ? gradient : 0;
+        device_upload(device_buffer_reserve(&f.splats, count * sizeof seen), splats.data(),
+                      count * sizeof seen);
+        device_upload(device_buffer_reserve(&f.mean2d_gradient, 2 * count * sizeof(float)), gradients.data(),
+                      2 * count * sizeof(float));
+    }
+    host_gaussians host;
+    frame f = {};
+    density_control control = {};
+    float shown = 0;
+};
+
+density_settings settings_of(density_kind kind, int64_t iterations) {
+    density_options options = density_options_default();
+    options.kind = kind;
+    options.most_gaussians = 0;
+    return density_settings_from(&options, iterations, 1);
+}
+
+// Every fourth has a large gradient, and is cloned whenever density control acts.
+TEST(schedule, adaptive_control_acts_when_it_should_and_memory_grows_by_doubling) {
+    density_settings settings = settings_of(DENSITY_ADAPTIVE, 2000); // until 1000
+    settings.reset_every = 0;
+    run r(20, 1);
+    int64_t expected = 20, capacity = 20;
+    for (int64_t step = 100; step <= 1200; step += 50) {
+        const std::vector<float> ones(size_t(r.state.gaussians.count), 1.0f);
+        for (const gs_gaussians *m : {&r.state.first_moment, &r.state.second_moment})
+            device_upload(m->opacity_logit, ones.data(), ones.size() * sizeof(float));
+        r.step_to(settings, step);
+        const bool acts = step > 500 && step < 1000 && step % 100 == 0;
+        const int64_t newborns = acts ? (expected + 3) / 4 : 0;
+        expected += newborns;
+        if (capacity < expected) capacity *= 2;
+        ASSERT_EQ(r.state.gaussians.count, expected) << step;
+        EXPECT_EQ(r.state.capacity, capacity);
+        EXPECT_EQ(r.state.gradients.count, expected);
+        for (const gs_gaussians *m : {&r.state.first_moment, &r.state.second_moment}) {
+            ASSERT_EQ(m->count, expected);
+            const std::vector<float> moved = r.read(m->opacity_logit, expected);
+            EXPECT_EQ(std::count(moved.begin(), moved.end(), 0.0f), newborns);
+            EXPECT_EQ(std::count(moved.begin(), moved.end(), 1.0f), expected - newborns);
+        }
+        for (const float sum : r.read(r.state.density, acts ? 2 * expected : 0)) ASSERT_EQ(sum, 0);
+    }
+    EXPECT_GT(expected, 40);
+}
+
+TEST(schedule, opacities_are_reset_every_interval_before_the_end) {
+    density_settings settings = settings_of(DENSITY_ADAPTIVE, 2000); // until 1000
+    settings.reset_every = 300;
+    run r(20, 0);
+    const std::vector<float> opaque(20, 1.0f);
+    const float reset = float(std::log(0.01 / 0.99));
+    for (int64_t step = 100; step <= 1500; step += 100) {
+        device_upload(r.state.gaussians.opacity_logit, opaque.data(), opaque.size() * sizeof(float));
+        r.step_to(settings, step);
+        ASSERT_EQ(r.state.gaussians.count, 20);
+        const bool resets = step % 300 == 0 && step < 1000;
+        for (const float logit : r.read(r.state.gaussians.opacity_logit, 20))
+            ASSERT_NEAR(logit, resets ? reset : 1, 1e-4) << step;
+    }
+}
+
+// Those larger than a tenth of the extent go, but not before the first reset.
+TEST(schedule, large_gaussians_are_pruned_after_the_first_reset) {
+    density_settings settings = settings_of(DENSITY_ADAPTIVE, 4000);
+    settings.reset_every = 800;
+    run r(20, 0);
+    std::vector<float> scales(60, float(std::log(0.05)));
+    scales[3 * 7] = float(std::log(0.2));
+    device_upload(r.state.gaussians.log_scale, scales.data(), scales.size() * sizeof(float));
+    for (int64_t step : {600, 700, 800}) {
+        r.step_to(settings, step);
+        EXPECT_EQ(r.state.gaussians.count, 20) << step;
+    }
+    r.step_to(settings, 900);
+    EXPECT_EQ(r.state.gaussians.count, 19);
+}
+
+TEST(schedule, mcmc_grows_by_its_share_up_to_the_limit) {
+    density_settings settings = settings_of(DENSITY_MCMC, 12000); // until 10000, half-way 5250
+    settings.most_gaussians = 1300;
+    run r(1000, 0);
+    int64_t expected = 1000;
+    for (int64_t step = 400; step <= 1500; step += 50) {
+        r.step_to(settings, step);
+        if (step > 500 && step % 100 == 0)
+            expected = std::min<int64_t>(1300, int64_t(double(expected) * (1 + double(0.05f))));
+        ASSERT_EQ(r.state.gaussians.count, expected) << step;
+    }
+    EXPECT_EQ(expected, 1300);
+}
+
+TEST(schedule, mcmc_relocates_the_dead_until_its_end_and_no_longer) {
+    density_settings settings = settings_of(DENSITY_MCMC, 1200); // until 1000
+    settings.most_gaussians = 20;
+    for (int64_t step : {500, 600, 650, 900, 1000, 1100}) {
+        run r(20, 0);
+        const float dead = -9;
+        device_upload(r.state.gaussians.opacity_logit + 7, &dead, sizeof dead);
+        r.step_to(settings, step);
+        const bool acts = step > 500 && step < 1000 && step % 100 == 0;
+        EXPECT_EQ(r.read(r.state.gaussians.opacity_logit, 20)[7] != dead, acts) << step;
+    }
+}
+
+TEST(schedule, mcmc_penalises_opacity_and_size_until_its_end_and_no_longer) {
+    const density_settings settings = settings_of(DENSITY_MCMC, 1200); // until 1000
+    for (int64_t step : {1, 500, 999, 1000, 1200}) {
+        run r(20, 0);
+        const std::vector<float> none(60, 0.0f);
+        device_upload(r.state.gradients.opacity_logit, none.data(), 20 * sizeof(float));
+        device_upload(r.state.gradients.log_scale, none.data(), 60 * sizeof(float));
+        r.state.iteration = step - 1;
+        density_before_adam(&settings, &r.state);
+        const float opacity = step < 1000 ? 0.01f * 0.25f / 20 : 0; // at opacity 1/2
+        for (const float g : r.read(r.state.gradients.opacity_logit, 20))
+            EXPECT_NEAR(g, opacity, 1e-8) << step;
+        const float scale = step < 1000 ? 0.01f * 1e-3f / 60 : 0;
+        for (const float g : r.read(r.state.gradients.log_scale, 60)) EXPECT_NEAR(g, scale, 1e-11) << step;
+    }
+}
+
+TEST(schedule, mcmc_reaches_its_limit_half_way_from_few) {
+    density_settings settings = settings_of(DENSITY_MCMC, 2400); // until 2000, half-way 1250
+    settings.most_gaussians = 5000;
+    run r(10, 0);
+    for (int64_t step = 600; step < 2400; step += 100) {
+        r.step_to(settings, step);
+        if (step < 1100) {
+            EXPECT_LT(r.state.gaussians.count, 5000) << step;
+        }
+        if (step >= 1300) {
+            EXPECT_EQ(r.state.gaussians.count, 5000) << step;
+        }
+    }
+    density_settings over = settings;
+    over.most_gaussians = 7;
+    r.step_to(over, 700); // more than the limit from the start: they stay
+    EXPECT_EQ(r.state.gaussians.count, 5000);
+}
+
+TEST(schedule, none_leaves_all_as_it_is) {
+    run r(30, 1);
+    const std::vector<float> before = r.read(r.state.gaussians.mean, 90);
+    for (int64_t step : {600, 3000}) r.step_to(settings_of(DENSITY_NONE, 30000), step);
+    EXPECT_EQ(r.state.gaussians.count, 30);
+    EXPECT_EQ(r.read(r.state.gaussians.mean, 90), before);
+}
+
+// A published start of MCMC where Gaussians have neighbours to lean on, a large one where they are everywhere
+// or stay as they are.
+TEST(schedule, start_is_small_and_half_opaque_for_mcmc_but_not_everywhere) {
+    density_options options = density_options_default();
+    double opacity, size;
+    options.kind = DENSITY_MCMC;
+    density_start(&options, 7000, false, &opacity, &size);
+    EXPECT_EQ(opacity, 0.5);
+    EXPECT_EQ(size, 0.1);
+    density_start(&options, 7000, true, &opacity, &size);
+    EXPECT_EQ(opacity, 0.1);
+    EXPECT_EQ(size, 1);
+    density_start(&options, 720, false, &opacity, &size); // ends before step 600
+    EXPECT_EQ(opacity, 0.1);
+    EXPECT_EQ(size, 1);
+    density_start(&options, 722, false, &opacity, &size); // acts at step 600, before 601
+    EXPECT_EQ(opacity, 0.5);
+    EXPECT_EQ(size, 0.1);
+    options.kind = DENSITY_ADAPTIVE;
+    density_start(&options, 7000, false, &opacity, &size);
+    EXPECT_EQ(opacity, 0.1);
+    EXPECT_EQ(size, 1);
+    options.start_opacity = 0.7;
+    options.start_size = 2;
+    density_start(&options, 7000, false, &opacity, &size);
+    EXPECT_EQ(opacity, 0.7);
+    EXPECT_EQ(size, 2);
+}
+
+} // namespace
