@@ -129,7 +129,7 @@ __device__ __forceinline__ void add(bool active, int key, int shared_key, const 
             }
         }
     } else {
-        distwar::reduce<static_cast<distwar::strategy>(W)>(distwar::all_lanes, active, key, val, sink,
+        distwar::reduce<axes::strategy_of(W)>(distwar::all_lanes, active, key, val, sink,
                                                            threshold);
     }
 }

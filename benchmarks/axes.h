@@ -5,6 +5,8 @@
 #ifndef BENCHMARKS_AXES_H
 #define BENCHMARKS_AXES_H
 
+#include <distwar/policy.cuh>
+
 namespace axes {
 
 // distwar's calls, then their rivals; last, tuned: tree with the threshold that tune.h chooses. tree_uniform
@@ -48,6 +50,13 @@ constexpr int stride_of(int K) {
 template <int K>
 inline constexpr int record_stride = stride_of(K); // a constant on the GPU too
 
+// The strategy of the first four.
+constexpr distwar::strategy strategy_of(way w) {
+    return w == atomic   ? distwar::strategy::atomic
+           : w == serial ? distwar::strategy::serial
+           : w == bfly   ? distwar::strategy::bfly
+                         : distwar::strategy::tree;
+}
 constexpr bool is_floor(way w) {
     return w >= totals;
 }

@@ -9,9 +9,16 @@
 #ifndef DISTWAR_POLICY_CUH
 #define DISTWAR_POLICY_CUH
 
+#include "strategy.h"
+
 namespace distwar {
 
-enum class strategy { atomic, serial, bfly, tree };
+// The strategies of strategy.h, with the same values as distwar_strategy.
+enum class strategy {
+#define DISTWAR_ENUMERATOR(name, NAME, has_threshold) name,
+    DISTWAR_STRATEGIES(DISTWAR_ENUMERATOR)
+#undef DISTWAR_ENUMERATOR
+};
 
 struct policy {
     strategy reduction;

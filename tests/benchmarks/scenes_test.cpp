@@ -14,7 +14,7 @@ enum { GIVEN = 10 };
 
 // Gaussian i has i as its colour; all have the same shape, stretched along y after a turn about z by 90
 // degrees.
-class scenes : public testing::Test {
+class Scenes : public testing::Test {
   protected:
     gs_gaussians from = {}, out = {}, again = {};
     fault why;
@@ -37,7 +37,7 @@ class scenes : public testing::Test {
     }
 };
 
-TEST_F(scenes, many_copies_every_gaussian_equally_often) {
+TEST_F(Scenes, ManyCopiesEveryGaussianEquallyOften) {
     ASSERT_TRUE(scene_of_many(&from, 25, 1, &out, &why)) << why.text;
     ASSERT_EQ(out.count, 25);
     int copies[GIVEN] = {};
@@ -48,14 +48,14 @@ TEST_F(scenes, many_copies_every_gaussian_equally_often) {
     }
 }
 
-TEST_F(scenes, many_of_fewer_is_a_subset) {
+TEST_F(Scenes, ManyOfFewerIsASubset) {
     ASSERT_TRUE(scene_of_many(&from, 6, 1, &out, &why)) << why.text;
     std::set<float> seen(out.sh, out.sh + 1);
     for (int i = 0; i < 6; i++) seen.insert(out.sh[3 * i]);
     EXPECT_EQ(seen.size(), 6u);
 }
 
-TEST_F(scenes, many_shrinks_and_moves_along_the_axes) {
+TEST_F(Scenes, ManyShrinksAndMovesAlongTheAxes) {
     enum { COUNT = 20000 };
     ASSERT_TRUE(scene_of_many(&from, COUNT, 1, &out, &why)) << why.text;
     double square[3] = {};
@@ -72,7 +72,7 @@ TEST_F(scenes, many_shrinks_and_moves_along_the_axes) {
     EXPECT_NEAR(sqrt(square[2]) / scale[2], 1, 0.03);
 }
 
-TEST_F(scenes, huge_ones_cover_more_than_a_quarter_of_the_picture) {
+TEST_F(Scenes, HugeOnesCoverMoreThanAQuarterOfThePicture) {
     gs_camera camera = camera_with_view_angle(300, 200, 0.9);
     const double eye[3] = {450, 0, -700}, target[3] = {450, 0, 0}, up[3] = {0, 1, 0};
     camera_look_at(&camera, eye, target, up);
@@ -90,7 +90,7 @@ TEST_F(scenes, huge_ones_cover_more_than_a_quarter_of_the_picture) {
     }
 }
 
-TEST_F(scenes, of_degree_3_is_the_same_with_more_coefficients) {
+TEST_F(Scenes, OfDegree3IsTheSameWithMoreCoefficients) {
     ASSERT_TRUE(scene_of_degree_3(&from, &out, &why)) << why.text;
     ASSERT_EQ(out.count, GIVEN);
     ASSERT_EQ(out.sh_degree, 3);
@@ -99,7 +99,7 @@ TEST_F(scenes, of_degree_3_is_the_same_with_more_coefficients) {
         for (int k = 0; k < 48; k++) EXPECT_EQ(out.sh[48 * i + k], k == 0 ? float(i) : 0);
 }
 
-TEST_F(scenes, are_the_same_for_the_same_seed_alone) {
+TEST_F(Scenes, AreTheSameForTheSameSeedAlone) {
     ASSERT_TRUE(scene_of_many(&from, 25, 7, &out, &why) && scene_of_many(&from, 25, 7, &again, &why));
     EXPECT_EQ(memcmp(out.mean, again.mean, 75 * sizeof(float)), 0);
     gaussians_free(&again);

@@ -32,7 +32,7 @@ outcome loss_of(const std::vector<float> &value, const std::vector<float> &targe
     return out;
 }
 
-TEST(l1_loss, is_the_mean_difference_with_its_slope) {
+TEST(L1Loss, IsTheMeanDifferenceWithItsSlope) {
     for (const size_t count : {1u, 31u, 2048u, 2049u, 30011u}) {
         std::mt19937 random{unsigned(count)};
         std::vector<float> value(count), target(count);
@@ -51,7 +51,7 @@ TEST(l1_loss, is_the_mean_difference_with_its_slope) {
     }
 }
 
-TEST(l1_loss, of_a_nan_is_nan) {
+TEST(L1Loss, OfANanIsNan) {
     std::vector<float> value(5000, 0.5f);
     value[4321] = NAN;
     EXPECT_TRUE(std::isnan(loss_of(value, std::vector<float>(5000, 0.25f)).loss));

@@ -5,7 +5,7 @@
 
 namespace {
 
-TEST(reduction, names_are_in_their_order) {
+TEST(Reduction, NamesAreInTheirOrder) {
     EXPECT_STREQ(reduction_name(REDUCE_ATOMIC), "atomic");
     EXPECT_STREQ(reduction_name(REDUCE_FIXED), "fixed");
     EXPECT_EQ(reduction_name(REDUCTIONS), nullptr);
@@ -17,7 +17,7 @@ TEST(reduction, names_are_in_their_order) {
     EXPECT_STREQ(reduction_names_and_auto()[REDUCTIONS], "auto");
 }
 
-TEST(reduction, thresholds_are_numbers_with_commas) {
+TEST(Reduction, ThresholdsAreNumbersWithCommas) {
     int values[MAX_THRESHOLDS];
     size_t count;
     fault why;

@@ -30,7 +30,7 @@ inline std::string contents(const fs::path &path) {
     return text.str();
 }
 
-class program_test : public testing::Test {
+class ProgramTest : public testing::Test {
   protected:
     fs::path folder; // of this test alone
 

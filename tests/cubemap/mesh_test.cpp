@@ -55,7 +55,7 @@ void expect_closed(const char *name, const mesh &m, int triangles, int euler, do
         EXPECT_LE(std::hypot(double(p[0]), double(p[1]), double(p[2])), 1 + 1e-6) << name;
 }
 
-TEST(cubemap_mesh, shapes_are_closed_and_look_outwards) {
+TEST(CubemapMesh, ShapesAreClosedAndLookOutwards) {
     const double pi = 3.141592653589793;
     expect_closed("icosahedron", icosphere(0).host, 20, 2, 2.536);
     expect_closed("icosphere", icosphere(4).host, 20 * 256, 2, 4 * pi / 3);
@@ -65,7 +65,7 @@ TEST(cubemap_mesh, shapes_are_closed_and_look_outwards) {
 }
 
 // The formulas' normals are about those of the triangles.
-TEST(cubemap_mesh, normals_are_found_from_triangles) {
+TEST(CubemapMesh, NormalsAreFoundFromTriangles) {
     test_mesh shape = torus(60, 40);
     const std::vector<float> given(shape.host.normal, shape.host.normal + 3 * shape.host.vertices);
     mesh_find_normals(&shape.host);
@@ -76,7 +76,7 @@ TEST(cubemap_mesh, normals_are_found_from_triangles) {
     }
 }
 
-class cubemap_obj : public program_test {
+class CubemapObj : public ProgramTest {
   protected:
     fault why = {};
     // The text's mesh; empty if it is refused.
@@ -101,7 +101,7 @@ const char cube[] = "# a cube, from 2 to 4\n"
                     "f -6 -2 -1 -5 \n" // 3 7 8 4
                     "f 1 5 7 3\nf\t2 4 8/1 6\n";
 
-TEST_F(cubemap_obj, of_a_cube_is_read) {
+TEST_F(CubemapObj, OfACubeIsRead) {
     mesh m = parse(cube);
     ASSERT_NE(m.position, nullptr) << why.text;
     EXPECT_EQ(m.vertices, 8);
@@ -127,14 +127,14 @@ TEST_F(cubemap_obj, of_a_cube_is_read) {
     mesh_free(&m);
 }
 
-TEST_F(cubemap_obj, vertices_without_triangles_have_a_normal) {
+TEST_F(CubemapObj, VerticesWithoutTrianglesHaveANormal) {
     mesh m = parse("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 5 5 5\nv 1 1 1\nf 1 2 3\nf 5 5 5\n");
     ASSERT_NE(m.position, nullptr) << why.text;
     for (int v = 0; v < 5; v++) EXPECT_GT(m.normal[3 * v + 2], 0.0f);
     mesh_free(&m);
 }
 
-TEST_F(cubemap_obj, bad_files_are_refused_by_name_and_line) {
+TEST_F(CubemapObj, BadFilesAreRefusedByNameAndLine) {
     const std::string three = "v 0 0 0\nv 1 0 0\nv 0 1 0\n";
     const struct {
         std::string text;
@@ -186,7 +186,7 @@ void expect_sound(const mesh &m) {
     }
 }
 
-TEST_F(cubemap_obj, cut_or_damaged_is_sound_or_refused) {
+TEST_F(CubemapObj, CutOrDamagedIsSoundOrRefused) {
     const std::string good = cube;
     std::mt19937 random(1);
     int read = 0, refused = 0;

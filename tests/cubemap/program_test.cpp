@@ -8,7 +8,7 @@
 
 namespace {
 
-class cubemap_program : public program_test {
+class CubemapProgram : public ProgramTest {
   protected:
     outcome cubemap(const std::vector<std::string> &arguments) const {
         return run(CUBEMAP_PROGRAM, arguments);
@@ -21,7 +21,7 @@ class cubemap_program : public program_test {
     }
 };
 
-TEST_F(cubemap_program, train_finds_the_surroundings_and_writes_both_files) {
+TEST_F(CubemapProgram, TrainFindsTheSurroundingsAndWritesBothFiles) {
     const outcome result = train({});
     ASSERT_EQ(result.code, 0) << result.err;
     const auto loss = change(result.out, "loss"), psnr = change(result.out, "PSNR");
@@ -51,7 +51,7 @@ TEST_F(cubemap_program, train_finds_the_surroundings_and_writes_both_files) {
     EXPECT_TRUE(fs::exists(at("view.png")));
 }
 
-TEST_F(cubemap_program, faces_are_written_and_read) {
+TEST_F(CubemapProgram, FacesAreWrittenAndRead) {
     std::vector<float> texel(18 * 4 * 4);
     for (size_t k = 0; k < texel.size(); k++) texel[k] = float(k) / float(texel.size());
     texel[0] = -1, texel[1] = 2, texel[2] = NAN;
@@ -68,7 +68,7 @@ TEST_F(cubemap_program, faces_are_written_and_read) {
     free(back);
 }
 
-TEST_F(cubemap_program, train_with_fixed_writes_the_same_file_again) {
+TEST_F(CubemapProgram, TrainWithFixedWritesTheSameFileAgain) {
     const std::vector<std::string> options = {"--reduce", "fixed", "--mesh", "torus", "--iterations", "8"};
     ASSERT_EQ(train(options).code, 0);
     const std::string first = contents(at("out/faces.png"));
@@ -77,7 +77,7 @@ TEST_F(cubemap_program, train_with_fixed_writes_the_same_file_again) {
     EXPECT_GT(first.size(), 500u);
 }
 
-TEST_F(cubemap_program, every_reduction_trains) {
+TEST_F(CubemapProgram, EveryReductionTrains) {
     for (const char *name : {"atomic", "vector", "serial", "bfly", "tree", "fixed"}) {
         const outcome result = train(
             {"--reduce", name, "--threshold", "8", "--iterations", "16", "--width", "32", "--height", "24"});
@@ -88,7 +88,7 @@ TEST_F(cubemap_program, every_reduction_trains) {
     }
 }
 
-TEST_F(cubemap_program, every_mesh_is_drawn) {
+TEST_F(CubemapProgram, EveryMeshIsDrawn) {
     std::ofstream(at("m.obj")) << "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 3 1 4\n";
     const struct {
         std::string mesh;
@@ -111,7 +111,7 @@ TEST_F(cubemap_program, every_mesh_is_drawn) {
     }
 }
 
-TEST_F(cubemap_program, bench_writes_json) {
+TEST_F(CubemapProgram, BenchWritesJson) {
     const outcome result = cubemap({"bench", "--width", "40", "--size", "16", "--thresholds", "0,33",
                                     "--repeat", "3", "--views", "2", "--json", "-"});
     ASSERT_EQ(result.code, 0) << result.err;
@@ -131,7 +131,7 @@ TEST_F(cubemap_program, bench_writes_json) {
     json_decref(root);
 }
 
-TEST_F(cubemap_program, bench_prints_a_table) {
+TEST_F(CubemapProgram, BenchPrintsATable) {
     const outcome result = cubemap(
         {"bench", "--width", "32", "--size", "4", "--reduce", "tree", "--thresholds", "8", "--repeat", "1"});
     ASSERT_EQ(result.code, 0) << result.err;
@@ -140,7 +140,7 @@ TEST_F(cubemap_program, bench_prints_a_table) {
     EXPECT_EQ(result.out.find("serial"), std::string::npos);
 }
 
-TEST_F(cubemap_program, help_and_version_are_there) {
+TEST_F(CubemapProgram, HelpAndVersionAreThere) {
     for (const char *command : {"train", "render", "bench"}) {
         const outcome help = cubemap({command, "--help"});
         EXPECT_EQ(help.code, 0);
@@ -150,7 +150,7 @@ TEST_F(cubemap_program, help_and_version_are_there) {
     EXPECT_CONTAINS(cubemap({"--help"}).out, "bench");
 }
 
-TEST_F(cubemap_program, wrong_lines_are_refused) {
+TEST_F(CubemapProgram, WrongLinesAreRefused) {
     expect_refused(CUBEMAP_PROGRAM,
                    {{{}, "usage: cubemap"},
                     {{"paint"}, "there is no command 'paint'"},
@@ -171,11 +171,11 @@ TEST_F(cubemap_program, wrong_lines_are_refused) {
                    2);
 }
 
-TEST_F(cubemap_program, files_that_cannot_be_written_are_told_before_the_work) {
+TEST_F(CubemapProgram, FilesThatCannotBeWrittenAreToldBeforeTheWork) {
     expect_told_before_the_work(CUBEMAP_PROGRAM);
 }
 
-TEST_F(cubemap_program, bad_files_are_refused) {
+TEST_F(CubemapProgram, BadFilesAreRefused) {
     std::ofstream(at("text.png")) << "no picture at all";
     std::ofstream(at("open.obj")) << "v 1 2 3\nf 1 1\n";
     fault why;

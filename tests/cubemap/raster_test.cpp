@@ -92,14 +92,14 @@ void expect_seen(const char *name, const mesh &host, const pinhole_camera &camer
     EXPECT_LT(std::sqrt(square / double(on_mesh)), 5e-5) << name;
 }
 
-TEST(cubemap_raster, sees_what_the_reference_sees) {
+TEST(CubemapRaster, SeesWhatTheReferenceSees) {
     expect_seen("icosphere", icosphere(2).host, scene_camera(0, 83, 61));
     expect_seen("icosahedron", icosphere(0).host, scene_camera(3, 33, 48));
     expect_seen("bumpy", bumpy(3).host, scene_camera(1, 64, 48));
     expect_seen("torus", torus(24, 12).host, scene_camera(5, 70, 50));
 }
 
-TEST(cubemap_raster, triangles_may_reach_behind_the_camera) {
+TEST(CubemapRaster, TrianglesMayReachBehindTheCamera) {
     // A floor around the camera, and a wall behind it that nobody sees.
     const test_mesh floor(
         {-40, -40, -1, 40, -40, -1, 40, 40, -1, -40, 40, -1, -9, -9, 9, -9, -9, -9, -9, 9, 0}, {},
@@ -109,7 +109,7 @@ TEST(cubemap_raster, triangles_may_reach_behind_the_camera) {
     expect_seen("floor", floor.host, camera);
 }
 
-TEST(cubemap_raster, thousands_of_triangles_in_a_tile) {
+TEST(CubemapRaster, ThousandsOfTrianglesInATile) {
     expect_seen("far away", bumpy(4).host, [] {
         const double eye[3] = {9, 3, 4}, target[3] = {0, 0, 0}, up[3] = {0, 0, 1};
         return pinhole_look_at(16, 16, 0.25, eye, target, up);
@@ -117,7 +117,7 @@ TEST(cubemap_raster, thousands_of_triangles_in_a_tile) {
 }
 
 // Candidates come to a tile in any order; what is seen does not depend on it.
-TEST(cubemap_raster, is_the_same_in_every_run) {
+TEST(CubemapRaster, IsTheSameInEveryRun) {
     const test_mesh shape = bumpy(4);
     const pinhole_camera camera = scene_camera(2, 40, 30);
     const std::vector<float> first = seen(shape.host, camera, 8).samples();
@@ -133,7 +133,7 @@ TEST(cubemap_raster, is_the_same_in_every_run) {
 }
 
 // A grid whose edges go through pixel centres: each pixel sees one of the triangles.
-TEST(cubemap_raster, shared_edges_leave_no_gaps) {
+TEST(CubemapRaster, SharedEdgesLeaveNoGaps) {
     std::vector<float> position;
     std::vector<int> corner;
     const int side = 16;
@@ -153,7 +153,7 @@ TEST(cubemap_raster, shared_edges_leave_no_gaps) {
             EXPECT_EQ(sample[4 * size_t(18 * y + x) + 3] >= 0, x <= side && y <= side) << x << ", " << y;
 }
 
-TEST(cubemap_raster, nothing_is_mirrored_by_nothing) {
+TEST(CubemapRaster, NothingIsMirroredByNothing) {
     const pinhole_camera camera = {20, 20, 20, {10, 10}, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}};
     const std::vector<float> in_front = {-9, -9, 4, 9, -9, 4, 0, 20, 4},
                              behind = {-9, -9, -4, 9, -9, -4, 0, 20, -4},
@@ -183,7 +183,7 @@ TEST(cubemap_raster, nothing_is_mirrored_by_nothing) {
 
 // A wall, and before and behind it triangles without an area as seen from here: rounding alone says how deep
 // they are. The wall is seen as if there were nothing else.
-TEST(cubemap_raster, triangles_that_are_seen_edge_on_hide_nothing) {
+TEST(CubemapRaster, TrianglesThatAreSeenEdgeOnHideNothing) {
     const pinhole_camera camera = {32, 32, 19, {16, 16}, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}};
     std::vector<float> position = {-20, -20, 4, 20, -20, 4, 0, 30, 4.5f};
     std::vector<int> corner = {0, 1, 2};

@@ -6,7 +6,7 @@
 
 namespace {
 
-TEST(cubemap_reference, adjoint_is_the_derivative) {
+TEST(CubemapReference, AdjointIsTheDerivative) {
     for (const int size : {1, 4, 8}) {
         const int levels = int(std::lround(std::log2(size))) + 1;
         const size_t values = 3 * size_t(reference_level_begin(size, levels));
@@ -34,7 +34,7 @@ TEST(cubemap_reference, adjoint_is_the_derivative) {
 }
 
 // Texels that are a linear function of place on a face: between their centres so is what is looked up.
-TEST(cubemap_reference, lookup_is_linear_within_a_face) {
+TEST(CubemapReference, LookupIsLinearWithinAFace) {
     const int size = 8;
     std::vector<double> texel(3 * size_t(reference_level_begin(size, 4)));
     for (int j = 0; j < size; j++)
@@ -56,7 +56,7 @@ TEST(cubemap_reference, lookup_is_linear_within_a_face) {
 }
 
 // By hand: straight ahead at a mirror that is turned half way to the right.
-TEST(cubemap_reference, a_mirror_mirrors) {
+TEST(CubemapReference, AMirrorMirrors) {
     float position[9] = {-9, -9, 4, 9, -9, 4, 0, 9, 4}, normal[9] = {1, 0, -1, 2, 0, -2, 3, 0, -3};
     int corner[3] = {0, 1, 2};
     const mesh host = {3, 1, position, normal, corner};

@@ -72,7 +72,7 @@ class looked_up {
     }
 };
 
-TEST(cubemap_render, shows_what_the_reference_shows) {
+TEST(CubemapRender, ShowsWhatTheReferenceShows) {
     for (const lookup_case &c : cases) {
         const looked_up d(c);
         const size_t pixels = d.s.pixels();
@@ -98,7 +98,7 @@ TEST(cubemap_render, shows_what_the_reference_shows) {
     }
 }
 
-TEST(cubemap_adjoint, of_every_reduction_is_that_of_the_reference) {
+TEST(CubemapAdjoint, OfEveryReductionIsThatOfTheReference) {
     for (const lookup_case &c : cases) {
         looked_up d(c);
         const std::vector<double> weights = d.color_gradient();
@@ -124,7 +124,7 @@ TEST(cubemap_adjoint, of_every_reduction_is_that_of_the_reference) {
 }
 
 // <A x, y> = <x, A' y>, and A x by itself.
-TEST(cubemap_levels, are_means_and_the_adjoint_is_theirs) {
+TEST(CubemapLevels, AreMeansAndTheAdjointIsTheirs) {
     for (const lookup_case &c : cases) {
         looked_up d(c);
         const int size = c.size;
@@ -159,13 +159,13 @@ TEST(cubemap_levels, are_means_and_the_adjoint_is_theirs) {
     }
 }
 
-TEST(cubemap_adjoint, with_fixed_is_the_same_to_the_last_bit) {
+TEST(CubemapAdjoint, WithFixedIsTheSameToTheLastBit) {
     looked_up d(cases[0]);
     expect_fixed_has_the_same_bits(
         [&](reduction which, int threshold) { return d.backward(which, threshold); });
 }
 
-TEST(cubemap_adjoint, of_a_gradient_that_is_not_a_number_is_told) {
+TEST(CubemapAdjoint, OfAGradientThatIsNotANumberIsTold) {
     looked_up d(cases[0]);
     d.backward(REDUCE_FIXED, 0);
     const std::vector<float> bad(3 * d.s.pixels(), NAN);
@@ -176,7 +176,7 @@ TEST(cubemap_adjoint, of_a_gradient_that_is_not_a_number_is_told) {
 }
 
 // Pixels without a mesh are NaN in this gradient, and nothing hears of it.
-TEST(cubemap_adjoint, takes_nothing_from_the_background) {
+TEST(CubemapAdjoint, TakesNothingFromTheBackground) {
     looked_up d(cases[0]);
     std::vector<float> gradient(3 * d.s.pixels());
     for (size_t p = 0; p < d.s.pixels(); p++)
@@ -189,7 +189,7 @@ TEST(cubemap_adjoint, takes_nothing_from_the_background) {
     }
 }
 
-TEST(cubemap_count_lanes, counts_every_texel_of_every_pixel_once) {
+TEST(CubemapCountLanes, CountsEveryTexelOfEveryPixelOnce) {
     for (const lookup_case &c : cases) {
         const looked_up d(c);
         lane_histogram *device = static_cast<lane_histogram *>(device_allocate(sizeof *device)), counts;
@@ -217,7 +217,7 @@ TEST(cubemap_count_lanes, counts_every_texel_of_every_pixel_once) {
     }
 }
 
-TEST(cubemap_adam, steps_level_0_alone) {
+TEST(CubemapAdam, StepsLevel0Alone) {
     looked_up d(cases[0]);
     const size_t base = 18 * 16 * 16;
     const std::vector<float> threes(base, 3), zeros(base, 0);

@@ -52,7 +52,7 @@ std::vector<footprint> footprints(const std::vector<float3> &directions, int siz
     return out.read();
 }
 
-TEST(cubemap_texel, across_all_twelve_edges_is_the_geometric_neighbour) {
+TEST(CubemapTexel, AcrossAllTwelveEdgesIsTheGeometricNeighbour) {
     for (const int size : {1, 2, 8}) {
         const int side = size + 2;
         device_array<int> out(size_t(6 * side * side));
@@ -96,7 +96,7 @@ std::vector<float3> directions() {
     return out;
 }
 
-TEST(cubemap_texel, footprints_are_those_of_the_reference) {
+TEST(CubemapTexel, FootprintsAreThoseOfTheReference) {
     const std::vector<float3> all = directions();
     for (const int size : {1, 2, 4, 32, 1024}) {
         const std::vector<footprint> found = footprints(all, size);
@@ -127,7 +127,7 @@ TEST(cubemap_texel, footprints_are_those_of_the_reference) {
 }
 
 // Texels of random colours: on both sides of an edge, and on all three of a corner, there is one colour.
-TEST(cubemap_texel, there_are_no_seams) {
+TEST(CubemapTexel, ThereAreNoSeams) {
     for (const int size : {1, 2, 16}) {
         const std::vector<double> texel = random_weights(size_t(6 * size * size), 4),
                                   along = random_weights(64, 5);

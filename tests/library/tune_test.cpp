@@ -408,7 +408,7 @@ TEST(Tune, ReportsOfAnEarlierRaceAreNoSamples) {
 
 // ---- what is kept
 
-struct kept : testing::Test {
+struct Kept : testing::Test {
     world w{12};
     std::string text;
     tuner later;
@@ -435,7 +435,7 @@ struct kept : testing::Test {
     }
 };
 
-TEST_F(kept, ALaterRunStartsFromTheBestAndLooksAtNeighbours) {
+TEST_F(Kept, ALaterRunStartsFromTheBestAndLooksAtNeighbours) {
     ASSERT_TRUE(load(text));
     EXPECT_EQ(later.best, w.t.best);
     EXPECT_TRUE(later.known);
@@ -451,7 +451,7 @@ TEST_F(kept, ALaterRunStartsFromTheBestAndLooksAtNeighbours) {
     EXPECT_LE(again.excess(), 0.03);
 }
 
-TEST_F(kept, IsOfOneGpuAndOneWorkload) {
+TEST_F(Kept, IsOfOneGpuAndOneWorkload) {
     const tuner before = later;
     EXPECT_FALSE(load(text, "NVIDIA H100"));
     EXPECT_FALSE(load(text, "NVIDIA H20"));
@@ -462,7 +462,7 @@ TEST_F(kept, IsOfOneGpuAndOneWorkload) {
     EXPECT_TRUE(load(text));
 }
 
-TEST_F(kept, CandidatesMayComeAndGo) {
+TEST_F(Kept, CandidatesMayComeAndGo) {
     auto fewer = w.candidates;
     tune_candidate best = fewer[(size_t)w.t.best];
     fewer.erase(fewer.begin());
@@ -477,7 +477,7 @@ TEST_F(kept, CandidatesMayComeAndGo) {
     EXPECT_FALSE(later.known);
 }
 
-TEST_F(kept, DamageIsRefused) {
+TEST_F(Kept, DamageIsRefused) {
     const tuner before = later;
     for (size_t length = 0; length < text.size(); length++)
         EXPECT_FALSE(load(text.substr(0, length))) << length;
@@ -492,7 +492,7 @@ TEST_F(kept, DamageIsRefused) {
     EXPECT_EQ(memcmp(&before, &later, sizeof later), 0);
 }
 
-TEST_F(kept, NonsenseWithAGoodHashIsRefused) {
+TEST_F(Kept, NonsenseWithAGoodHashIsRefused) {
     const std::string head = "distwar tuner 1\ngpu NVIDIA H200\nworkload fox 1080x1920\n";
     EXPECT_TRUE(load(sealed(head + "best 3 8\n")));
     EXPECT_TRUE(load(sealed(head + "best 3 8\ncandidate 3 8 1000\ncandidate 7 -7 1000\n")));
@@ -507,7 +507,7 @@ TEST_F(kept, NonsenseWithAGoodHashIsRefused) {
     EXPECT_EQ(memcmp(&before, &later, sizeof later), 0);
 }
 
-TEST_F(kept, SavingNeedsAChoiceANameAndRoom) {
+TEST_F(Kept, SavingNeedsAChoiceANameAndRoom) {
     char memory[TUNE_TEXT_SIZE];
     auto save = [&](const tuner &t, const char *gpu, size_t room) {
         return tune_save(&t, gpu, "fox", memory, room);

@@ -8,7 +8,7 @@
 
 namespace {
 
-class spheres_program : public program_test {
+class SpheresProgram : public ProgramTest {
   protected:
     outcome spheres(const std::vector<std::string> &arguments) const {
         return run(SPHERES_PROGRAM, arguments);
@@ -21,7 +21,7 @@ class spheres_program : public program_test {
     }
 };
 
-TEST_F(spheres_program, train_brings_the_spheres_back_and_writes_both_files) {
+TEST_F(SpheresProgram, TrainBringsTheSpheresBackAndWritesBothFiles) {
     const outcome result = train({});
     ASSERT_EQ(result.code, 0) << result.err;
     const auto loss = change(result.out, "loss"), psnr = change(result.out, "PSNR");
@@ -45,7 +45,7 @@ TEST_F(spheres_program, train_brings_the_spheres_back_and_writes_both_files) {
     EXPECT_TRUE(fs::exists(at("view.png")));
 }
 
-TEST_F(spheres_program, train_with_fixed_writes_the_same_file_again) {
+TEST_F(SpheresProgram, TrainWithFixedWritesTheSameFileAgain) {
     const std::vector<std::string> options = {"--reduce", "fixed", "--channels", "8", "--iterations", "4"};
     ASSERT_EQ(train(options).code, 0);
     const std::string first = contents(at("out/spheres.txt"));
@@ -54,7 +54,7 @@ TEST_F(spheres_program, train_with_fixed_writes_the_same_file_again) {
     EXPECT_GT(first.size(), 1000u);
 }
 
-TEST_F(spheres_program, every_reduction_trains) {
+TEST_F(SpheresProgram, EveryReductionTrains) {
     for (const char *name : {"atomic", "vector", "serial", "bfly", "tree", "fixed"}) {
         const outcome result = train({"--reduce", name, "--threshold", "8", "--iterations", "16"});
         ASSERT_EQ(result.code, 0) << name << ": " << result.err;
@@ -64,7 +64,7 @@ TEST_F(spheres_program, every_reduction_trains) {
     }
 }
 
-TEST_F(spheres_program, bench_writes_json) {
+TEST_F(SpheresProgram, BenchWritesJson) {
     const outcome result = spheres({"bench", "--width", "40", "--channels", "16", "--thresholds", "0,33",
                                     "--repeat", "3", "--views", "2", "--json", "-"});
     ASSERT_EQ(result.code, 0) << result.err;
@@ -80,7 +80,7 @@ TEST_F(spheres_program, bench_writes_json) {
     json_decref(root);
 }
 
-TEST_F(spheres_program, bench_prints_a_table) {
+TEST_F(SpheresProgram, BenchPrintsATable) {
     const outcome result =
         spheres({"bench", "--width", "32", "--reduce", "tree", "--thresholds", "8", "--repeat", "1"});
     ASSERT_EQ(result.code, 0) << result.err;
@@ -89,7 +89,7 @@ TEST_F(spheres_program, bench_prints_a_table) {
     EXPECT_EQ(result.out.find("serial"), std::string::npos);
 }
 
-TEST_F(spheres_program, help_and_version_are_there) {
+TEST_F(SpheresProgram, HelpAndVersionAreThere) {
     for (const char *command : {"train", "render", "bench"}) {
         const outcome help = spheres({command, "--help"});
         EXPECT_EQ(help.code, 0);
@@ -99,7 +99,7 @@ TEST_F(spheres_program, help_and_version_are_there) {
     EXPECT_CONTAINS(spheres({"--help"}).out, "bench");
 }
 
-TEST_F(spheres_program, wrong_lines_are_refused) {
+TEST_F(SpheresProgram, WrongLinesAreRefused) {
     expect_refused(SPHERES_PROGRAM,
                    {{{}, "usage: spheres"},
                     {{"paint"}, "there is no command 'paint'"},
@@ -119,11 +119,11 @@ TEST_F(spheres_program, wrong_lines_are_refused) {
                    2);
 }
 
-TEST_F(spheres_program, files_that_cannot_be_written_are_told_before_the_work) {
+TEST_F(SpheresProgram, FilesThatCannotBeWrittenAreToldBeforeTheWork) {
     expect_told_before_the_work(SPHERES_PROGRAM);
 }
 
-TEST_F(spheres_program, bad_files_are_refused_by_name_and_line) {
+TEST_F(SpheresProgram, BadFilesAreRefusedByNameAndLine) {
     const std::string good = "spheres 1\n2 3\n0 0 0 -1 0 1 1 1\n0 0 1 -1 0 1 1 1\n";
     const auto with = [&](const std::string &from, const std::string &to) {
         std::string out = good;

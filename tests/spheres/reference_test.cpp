@@ -7,7 +7,7 @@
 
 namespace {
 
-TEST(spheres_reference, adjoint_is_the_derivative) {
+TEST(SpheresReference, AdjointIsTheDerivative) {
     for (const sphere_case &choice : {sphere_case{"few kept", 60, 3, 21, 15, 3, 0.7, 1},
                                       sphere_case{"many kept", 220, 8, 19, 14, 12, 0.9, 2}}) {
         random_spheres scene(choice);
@@ -39,7 +39,7 @@ TEST(spheres_reference, adjoint_is_the_derivative) {
 }
 
 // By hand: one sphere, seen along its centre line.
-TEST(spheres_reference, a_pixel_is_a_softmax) {
+TEST(SpheresReference, APixelIsASoftmax) {
     double values[8] = {0, 0, 4, 0, 0, 0.2, 0.4, 0.9}; // radius 1, opacity 1/2
     const reference_spheres set = {1, 3, values, values + 3, values + 4, values + 5};
     const reference_view view = {1,         1, 1, 1,    {0.5, 0.5}, {1, 0, 0, 0, 1, 0, 0, 0, 1},

@@ -99,7 +99,7 @@ void expect_the_closest(const drawn &d, const reference_spheres &set, const refe
     }
 }
 
-TEST(spheres_candidates, are_the_closest_that_the_ray_meets) {
+TEST(SpheresCandidates, AreTheClosestThatTheRayMeets) {
     for (const sphere_case &choice : cases) {
         drawn d(choice);
         const reference_spheres set = d.scene.doubled();
@@ -122,7 +122,7 @@ TEST(spheres_candidates, are_the_closest_that_the_ray_meets) {
     }
 }
 
-TEST(spheres_candidates, of_equal_depth_are_the_first) {
+TEST(SpheresCandidates, OfEqualDepthAreTheFirst) {
     const sphere_case choice = {"equal", 700, 3, 17, 16, 6, 0.9, 9};
     drawn d(choice, [](random_spheres &scene) { // all spheres at one place
         for (int64_t i = 0; i < scene.set.count; i++)
@@ -136,7 +136,7 @@ TEST(spheres_candidates, of_equal_depth_are_the_first) {
     }
 }
 
-TEST(spheres_render, shows_what_the_reference_shows) {
+TEST(SpheresRender, ShowsWhatTheReferenceShows) {
     for (const sphere_case &choice : cases) {
         drawn d(choice);
         const reference_spheres set = d.scene.doubled();
@@ -156,7 +156,7 @@ TEST(spheres_render, shows_what_the_reference_shows) {
     }
 }
 
-TEST(spheres_adjoint, of_every_reduction_is_that_of_the_reference) {
+TEST(SpheresAdjoint, OfEveryReductionIsThatOfTheReference) {
     for (const sphere_case &choice : cases) {
         drawn d(choice);
         const reference_spheres set = d.scene.doubled();
@@ -184,13 +184,13 @@ TEST(spheres_adjoint, of_every_reduction_is_that_of_the_reference) {
     }
 }
 
-TEST(spheres_adjoint, with_fixed_is_the_same_to_the_last_bit) {
+TEST(SpheresAdjoint, WithFixedIsTheSameToTheLastBit) {
     drawn d(cases[1]);
     expect_fixed_has_the_same_bits(
         [&](reduction which, int threshold) { return d.backward(which, threshold); });
 }
 
-TEST(spheres_adjoint, of_a_gradient_that_is_not_a_number_is_told) {
+TEST(SpheresAdjoint, OfAGradientThatIsNotANumberIsTold) {
     drawn d(cases[0]);
     d.backward(REDUCE_FIXED, 0);
     const std::vector<float> bad(d.scene.colors(), NAN);
@@ -200,7 +200,7 @@ TEST(spheres_adjoint, of_a_gradient_that_is_not_a_number_is_told) {
     EXPECT_FALSE(sum_memory_is_exact(&d.frame.moments, &why));
 }
 
-TEST(spheres_edges, nothing_in_view_is_the_background) {
+TEST(SpheresEdges, NothingInViewIsTheBackground) {
     drawn d(cases[1], [](random_spheres &scene) {
         for (int64_t i = 0; i < scene.set.count; i++) // behind, beyond a limit, or not a number
             scene.set.center[3 * i + 2] = i % 3 == 0 ? -90.0f : i % 3 == 1 ? 90.0f : float(NAN);
@@ -212,7 +212,7 @@ TEST(spheres_edges, nothing_in_view_is_the_background) {
         for (const float value : d.backward(which, 0)) ASSERT_EQ(value, 0);
 }
 
-TEST(spheres_count_lanes, counts_every_sphere_of_every_pixel_once) {
+TEST(SpheresCountLanes, CountsEverySphereOfEveryPixelOnce) {
     for (const sphere_case &choice : cases) {
         drawn d(choice);
         lane_histogram *device = static_cast<lane_histogram *>(device_allocate(sizeof *device)), counts;
@@ -235,7 +235,7 @@ TEST(spheres_count_lanes, counts_every_sphere_of_every_pixel_once) {
     }
 }
 
-TEST(spheres_adam, steps_by_the_rate_of_each_group) {
+TEST(SpheresAdam, StepsByTheRateOfEachGroup) {
     const sphere_case choice = {"adam", 5, 8, 8, 8, 1, 1, 1};
     drawn d(choice);
     std::vector<float> ones(d.scene.parameters(), 3);

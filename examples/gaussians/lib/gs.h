@@ -50,8 +50,7 @@ const char *gs_version(void);
 enum {
     GS_TILE_SIZE = 16,       // pixels, both ways
     GS_MAX_SIZE = 16384,     // of an image, both ways
-    GS_MOMENTS = 9,          // values that gs_render_backward sums for a splat
-    GS_MOMENTS_STRIDE = 12,  // floats from one splat's record of moments to the next
+    GS_CHANNELS = 3,         // colour channels of splats, images and pictures
     GS_EXPOSURE_VALUES = 12, // of the matrix that corrects a picture's colours
     GS_MAX_SH_DEGREE = 3
 };
@@ -99,6 +98,20 @@ typedef struct gs_splat {
     float depth;    // camera z; 0 if culled, else > 0
     float reserved[2];
 } gs_splat;
+
+// What gs_render_backward sums over pixels for a splat, e by gs_splat.whiten (docs/math.md section 3).
+typedef struct gs_moments {
+    GS_ALIGNED_16 float color[GS_CHANNELS]; // d loss / d color
+    float h;                                // d loss / d log alpha
+    float h_e0, h_e1;                       // h e
+    float h_e0e0, h_e0e1, h_e1e1;           // h e e^T
+    float reserved[3];                      // 0
+} gs_moments;
+
+enum {
+    GS_MOMENTS = GS_CHANNELS + 6,                          // values of a gs_moments that are summed
+    GS_MOMENTS_STRIDE = sizeof(gs_moments) / sizeof(float) // floats from one splat's record to the next
+};
 
 // For every tile, its splats in the order (depth, index). Points into gs_bin's workspace.
 typedef struct gs_lists {

@@ -4,7 +4,7 @@
 
 namespace {
 
-TEST(backdrop, is_what_blending_on_the_new_background_gives) {
+TEST(Backdrop, IsWhatBlendingOnTheNewBackgroundGives) {
     const int width = 37, height = 21;
     const size_t pixels = static_cast<size_t>(width) * height;
     std::mt19937 random(1);
@@ -34,7 +34,7 @@ TEST(backdrop, is_what_blending_on_the_new_background_gives) {
     }
 }
 
-TEST(backdrop, refuses_bad_arguments) {
+TEST(Backdrop, RefusesBadArguments) {
     const device_vector<uint8_t> bytes(size_t{12});
     const float good[3] = {0, 1, -1}, bad[3] = {0, NAN, 0};
     const auto call = [&](const float change[3], int32_t width) {

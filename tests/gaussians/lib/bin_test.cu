@@ -12,9 +12,9 @@
 
 namespace {
 
-class bin : public testing::TestWithParam<scene_choice> {};
+class Bin : public testing::TestWithParam<scene_choice> {};
 
-TEST_P(bin, holds_every_splat_that_counts_in_order) {
+TEST_P(Bin, HoldsEverySplatThatCountsInOrder) {
     const kernel_frame frame(GetParam());
     const std::vector<gs_splat> splats = frame.splats.read();
     reference_decisions taken = frame.decisions();
@@ -55,7 +55,7 @@ TEST_P(bin, holds_every_splat_that_counts_in_order) {
     reference_decisions_destroy(&taken);
 }
 
-INSTANTIATE_TEST_SUITE_P(scenes, bin, testing::ValuesIn(comparison_scenes()));
+INSTANTIATE_TEST_SUITE_P(Scenes, Bin, testing::ValuesIn(comparison_scenes()));
 
 // The lists of splats as they stand, on the host and the device.
 struct binned {
@@ -81,7 +81,7 @@ struct binned {
     int64_t length(uint32_t tile) const { return begin[tile + 1] - begin[tile]; }
 };
 
-TEST(bin_edges, equal_depths_stand_in_the_order_of_their_index) {
+TEST(BinEdges, EqualDepthsStandInTheOrderOfTheirIndex) {
     const int count = 70;
     const std::vector<gs_splat> splats(count, {{20, 20}, {0.1f, 0, 0.1f}, -1, {1, 1, 1}, 3, {}});
     const binned made(splats, 40, 40, 9 * count);
@@ -99,7 +99,7 @@ std::vector<uint32_t> by_depth(const std::vector<gs_splat> &splats) {
 
 // Around what warps and blocks sort by themselves, what is cut into parts, and, last, what has parts that are
 // too long and are merged in global memory. Depths occur several times.
-TEST(bin_edges, long_lists_are_sorted) {
+TEST(BinEdges, LongListsAreSorted) {
     std::mt19937 random(3);
     for (const int count :
          {1, 2, 31, 33, 64, 65, 100, 257, 2047, 2048, 2049, 4095, 4096, 4097, 7000, 9001, 70000, 1200000}) {
@@ -111,14 +111,14 @@ TEST(bin_edges, long_lists_are_sorted) {
     }
 }
 
-TEST(bin_edges, lists_of_one_depth_are_cut_too) {
+TEST(BinEdges, ListsOfOneDepthAreCutToo) {
     const std::vector<gs_splat> splats(20000, {{8, 8}, {2, 0, 2}, -1, {1, 1, 1}, 3, {}});
     const binned made(splats, 16, 16, int64_t(splats.size()));
     for (size_t i = 0; i < splats.size(); i++) ASSERT_EQ(made.index[i], i);
 }
 
 // Several lists of every kind at once, and no room but for them.
-TEST(bin_edges, each_list_keeps_to_its_place) {
+TEST(BinEdges, EachListKeepsToItsPlace) {
     std::mt19937 random(5);
     const std::vector<int> lengths = {5000, 0, 300, 4097, 2048, 17000, 40, 4096, 1, 4097, 3000, 4097};
     std::vector<gs_splat> splats;
@@ -137,7 +137,7 @@ TEST(bin_edges, each_list_keeps_to_its_place) {
             << "tile " << t;
 }
 
-TEST(bin_edges, long_lists_come_first_and_those_beyond_a_fair_share_are_split) {
+TEST(BinEdges, LongListsComeFirstAndThoseBeyondAFairShareAreSplit) {
     std::mt19937 random(4);
     const int width = 330, height = 170;
     std::vector<gs_splat> splats;
@@ -170,7 +170,7 @@ int pixels_proposed(int tiles_x, int tiles_y, int longest) {
     return binned(splats, 16 * tiles_x, 16 * tiles_y, int64_t(splats.size())).lists.pixels_per_thread;
 }
 
-TEST(bin_edges, fewer_pixels_a_thread_where_one_list_outlasts_the_others_or_tiles_are_few) {
+TEST(BinEdges, FewerPixelsAThreadWhereOneListOutlastsTheOthersOrTilesAreFew) {
     int device, multiprocessors;
     ASSERT_EQ(cudaGetDevice(&device), cudaSuccess);
     ASSERT_EQ(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), cudaSuccess);
@@ -186,7 +186,7 @@ TEST(bin_edges, fewer_pixels_a_thread_where_one_list_outlasts_the_others_or_tile
     EXPECT_EQ(pixels_proposed(3 * multiprocessors, 1, 20), 4);
 }
 
-TEST(bin_edges, a_list_that_does_not_fit_is_not_begun) {
+TEST(BinEdges, AListThatDoesNotFitIsNotBegun) {
     const kernel_frame frame(comparison_scenes()[0]);
     const int64_t capacity = frame.lists.pairs - 1;
     size_t bytes;
@@ -206,7 +206,7 @@ TEST(bin_edges, a_list_that_does_not_fit_is_not_begun) {
               GS_INVALID_ARGUMENT);
 }
 
-TEST(bin_edges, no_splats_make_empty_lists) {
+TEST(BinEdges, NoSplatsMakeEmptyLists) {
     const binned made({}, 33, 17, 0);
     EXPECT_EQ(made.lists.pairs, 0);
     EXPECT_EQ(made.lists.split_tiles, 0);
@@ -241,7 +241,7 @@ __global__ void find_missed(const borderline *cases, int count, float error, uns
     }
 }
 
-TEST(reach, misses_no_pixel_for_rounding) {
+TEST(Reach, MissesNoPixelForRounding) {
     std::mt19937_64 random(6);
     const auto uniform = [&random](double low, double high) {
         return low + (high - low) * double(random() >> 11) * 0x1p-53;

@@ -98,7 +98,7 @@ void expect_fate(scene &s, outcome &got, const host_gaussians &moments, int64_t 
         }
 }
 
-TEST(densify, everyone_meets_the_published_fate_and_takes_its_state_along) {
+TEST(Densify, EveryoneMeetsThePublishedFateAndTakesItsStateAlong) {
     for (int degree : {0, 3}) {
         scene s = make_scene(3, 1777, degree);
         const host_gaussians moments = random_gaussians(4, 1777, degree);
@@ -123,7 +123,7 @@ TEST(densify, everyone_meets_the_published_fate_and_takes_its_state_along) {
     }
 }
 
-TEST(densify, children_of_a_split_are_drawn_from_their_parent) {
+TEST(Densify, ChildrenOfASplitAreDrawnFromTheirParent) {
     scene s = make_scene(5, 3000, 0);
     for (int64_t i = 0; i < 3000; i++) {
         s.gaussians.opacity_logit(i) = 0;
@@ -151,7 +151,7 @@ TEST(densify, children_of_a_split_are_drawn_from_their_parent) {
     both.expect_standard();
 }
 
-TEST(densify, growth_stops_at_the_limit_where_the_gradient_is_least) {
+TEST(Densify, GrowthStopsAtTheLimitWhereTheGradientIsLeast) {
     scene s = make_scene(6, 900, 1);
     const host_gaussians moments = random_gaussians(4, 900, 1);
     const int64_t free_count = densify(s, rules, moments).parameters.count;
@@ -181,7 +181,7 @@ TEST(densify, growth_stops_at_the_limit_where_the_gradient_is_least) {
     }
 }
 
-TEST(densify, same_input_same_bytes_and_another_iteration_other_places) {
+TEST(Densify, SameInputSameBytesAndAnotherIterationOtherPlaces) {
     const scene s = make_scene(8, 2000, 2);
     const auto places = [&](const gs_density_rules &r) {
         return densify(s, r, s.gaussians).parameters.array[0];
@@ -194,7 +194,7 @@ TEST(densify, same_input_same_bytes_and_another_iteration_other_places) {
     EXPECT_NE(places(rules), places(other_seed));
 }
 
-TEST(densify, what_is_not_a_number_is_pruned_or_does_not_grow) {
+TEST(Densify, WhatIsNotANumberIsPrunedOrDoesNotGrow) {
     scene s = make_scene(9, 40, 0);
     for (int64_t i = 0; i < 40; i++) {
         s.gaussians.opacity_logit(i) = 0;
@@ -215,7 +215,7 @@ TEST(densify, what_is_not_a_number_is_pruned_or_does_not_grow) {
     }
 }
 
-TEST(densify, all_may_go_and_there_may_be_none) {
+TEST(Densify, AllMayGoAndThereMayBeNone) {
     scene s = make_scene(10, 300, 1);
     for (int64_t i = 0; i < 300; i++) s.gaussians.opacity_logit(i) = -20;
     EXPECT_EQ(densify(s, rules, s.gaussians).parameters.count, 0);
@@ -223,7 +223,7 @@ TEST(densify, all_may_go_and_there_may_be_none) {
     EXPECT_EQ(densify(none, rules, none.gaussians).parameters.count, 0);
 }
 
-TEST(densify, gradients_are_summed_over_the_views_that_saw_a_gaussian) {
+TEST(Densify, GradientsAreSummedOverTheViewsThatSawAGaussian) {
     const int64_t count = 500;
     std::vector<gs_splat> splats(static_cast<size_t>(count));
     std::vector<float> gradient(size_t(2 * count)), density(size_t(2 * count));
@@ -259,7 +259,7 @@ TEST(densify, gradients_are_summed_over_the_views_that_saw_a_gaussian) {
     EXPECT_LT(seen, 400);
 }
 
-TEST(densify, a_reset_cuts_opacities_and_their_moments_alone) {
+TEST(Densify, AResetCutsOpacitiesAndTheirMomentsAlone) {
     const host_gaussians start = random_gaussians(12, 600, 1), state = random_gaussians(13, 600, 1);
     const device_set gaussians(start), first(state), second(state);
     const gs_gaussians g = gaussians.get(), m = first.get(), v = second.get();
@@ -280,7 +280,7 @@ TEST(densify, a_reset_cuts_opacities_and_their_moments_alone) {
     }
 }
 
-TEST(densify, refuses_bad_arguments) {
+TEST(Densify, RefusesBadArguments) {
     const device_set set(random_gaussians(14, 10, 1));
     const gs_gaussians g = set.get();
     size_t bytes = 0;

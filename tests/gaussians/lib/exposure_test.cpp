@@ -20,7 +20,7 @@ std::vector<float> random_values(unsigned seed, size_t count) {
     return out;
 }
 
-struct exposure : testing::Test {
+struct Exposure : testing::Test {
     static constexpr int width = 131, height = 77; // several blocks, and no whole number of them
     static constexpr size_t plane = size_t(width) * height;
     std::vector<float> matrix = random_values(1, GS_EXPOSURE_VALUES), color = random_values(2, 3 * plane),
@@ -37,7 +37,7 @@ struct exposure : testing::Test {
     }
 };
 
-TEST_F(exposure, corrects_every_pixel) {
+TEST_F(Exposure, CorrectsEveryPixel) {
     const device_vector<float> m(matrix), c(color), corrected(3 * plane);
     EXPECT_GS_OK(gs_exposure(m.data(), c.data(), width, height, corrected.data(), NULL));
     const std::vector<float> got = corrected.read();
@@ -49,7 +49,7 @@ TEST_F(exposure, corrects_every_pixel) {
         }
 }
 
-TEST_F(exposure, adjoint_matches_finite_differences) {
+TEST_F(Exposure, AdjointMatchesFiniteDifferences) {
     const device_vector<float> m(matrix), c(color), gradient(by_corrected), by_matrix(GS_EXPOSURE_VALUES);
     size_t bytes = 0;
     EXPECT_GS_OK(gs_exposure_workspace(width, height, &bytes));
@@ -74,7 +74,7 @@ TEST_F(exposure, adjoint_matches_finite_differences) {
     }
 }
 
-TEST_F(exposure, adam_steps_one_matrix_and_keeps_the_mean) {
+TEST_F(Exposure, AdamStepsOneMatrixAndKeepsTheMean) {
     constexpr size_t views = 40, view = 17, record = 3 * GS_EXPOSURE_VALUES;
     std::vector<float> before = random_values(6, views * record);
     for (size_t v = 0; v < views; v++) // the moments of the first step
@@ -102,7 +102,7 @@ TEST_F(exposure, adam_steps_one_matrix_and_keeps_the_mean) {
     }
 }
 
-TEST_F(exposure, bad_arguments_are_named) {
+TEST_F(Exposure, BadArgumentsAreNamed) {
     size_t bytes = 0;
     EXPECT_EQ(gs_exposure_workspace(0, 4, &bytes), GS_INVALID_ARGUMENT);
     EXPECT_NE(strstr(gs_last_error(), "width"), nullptr) << gs_last_error();

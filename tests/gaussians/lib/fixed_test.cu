@@ -27,14 +27,14 @@ std::vector<uint32_t> bits_of(const std::vector<float> &values) {
     return bits;
 }
 
-class fixed : public testing::Test {
+class Fixed : public testing::Test {
   protected:
-    fixed() : frame({4, 192, 1, 1, 71, 45}) {
+    Fixed() : frame({4, 192, 1, 1, 71, 45}) {
         frame.lists.pixels_per_thread = 2;
         by_color = random_floats(21, size_t(3 * frame.pixels()), -1, 1);
         by_alpha = random_floats(22, size_t(frame.pixels()), -1, 1);
     }
-    ~fixed() { set_schedule(0); }
+    ~Fixed() { set_schedule(0); }
 
     // In how many of the runs the moments have other bits than in the first.
     int differing_runs(gs_reduction reduction) const {
@@ -53,7 +53,7 @@ class fixed : public testing::Test {
     std::vector<float> by_color, by_alpha;
 };
 
-TEST_F(fixed, has_the_same_bits_in_every_run) {
+TEST_F(Fixed, HasTheSameBitsInEveryRun) {
     EXPECT_EQ(differing_runs(GS_FIXED), 0);
 #ifdef DISTWAR_SIMT
     EXPECT_GT(differing_runs(GS_ATOMIC), 0) << "the schedules make no difference, so this test shows nothing";
@@ -61,7 +61,7 @@ TEST_F(fixed, has_the_same_bits_in_every_run) {
 }
 
 // The loss is summed in a fixed order whatever the reduction.
-TEST_F(fixed, the_loss_has_the_same_bits_too) {
+TEST_F(Fixed, TheLossHasTheSameBitsToo) {
     const int width = frame.choice.width, height = frame.choice.height;
     const device_vector<uint8_t> target(
         std::vector<uint8_t>(frame.scene.target, frame.scene.target + 3 * frame.pixels()));
@@ -80,7 +80,7 @@ TEST_F(fixed, the_loss_has_the_same_bits_too) {
     }
 }
 
-TEST_F(fixed, follows_the_size_of_the_gradient) {
+TEST_F(Fixed, FollowsTheSizeOfTheGradient) {
     for (const int exponent : {-60, -30, -4, 0, 20, 60}) {
         std::vector<float> color = by_color, alpha = by_alpha;
         for (float &value : color) value = ldexpf(value, exponent);
@@ -93,7 +93,7 @@ TEST_F(fixed, follows_the_size_of_the_gradient) {
 
 // One pixel with a gradient a million times all others': the sums of splats that do not reach it keep some
 // digits.
-TEST_F(fixed, does_not_drown_small_gradients_beside_a_large_one) {
+TEST_F(Fixed, DoesNotDrownSmallGradientsBesideALargeOne) {
     by_color[0] = 1e6f;
     const std::vector<float> got = frame.backward(by_color, by_alpha, GS_FIXED, 0);
     const std::vector<float> wanted = frame.backward(by_color, by_alpha, GS_TREE, 0);
@@ -107,7 +107,7 @@ TEST_F(fixed, does_not_drown_small_gradients_beside_a_large_one) {
 }
 
 // The scales follow the largest colour.
-TEST_F(fixed, takes_colours_of_any_size) {
+TEST_F(Fixed, TakesColoursOfAnySize) {
     std::vector<gs_splat> splats = frame.splats.read();
     for (const float factor : {1e-6f, 1e6f}) {
         for (gs_splat &splat : splats)
@@ -119,13 +119,13 @@ TEST_F(fixed, takes_colours_of_any_size) {
     }
 }
 
-TEST_F(fixed, without_a_gradient_is_zero) {
+TEST_F(Fixed, WithoutAGradientIsZero) {
     for (const float moment : frame.backward(std::vector<float>(by_color.size()),
                                              std::vector<float>(by_alpha.size()), GS_FIXED, 0))
         ASSERT_EQ(moment, 0);
 }
 
-TEST_F(fixed, makes_nothing_of_what_is_not_finite) {
+TEST_F(Fixed, MakesNothingOfWhatIsNotFinite) {
     for (const float bad : {float(NAN), float(INFINITY)})
         for (std::vector<float> *const gradient : {&by_color, &by_alpha}) {
             const float good = gradient->back();
@@ -141,7 +141,7 @@ TEST_F(fixed, makes_nothing_of_what_is_not_finite) {
         }
 }
 
-TEST(fixed_interface, says_the_memory_that_it_needs) {
+TEST(FixedInterface, SaysTheMemoryThatItNeeds) {
     size_t tree = 0, fixed = 0;
     ASSERT_GS_OK(gs_moments_bytes(1000, GS_TREE, &tree));
     ASSERT_GS_OK(gs_moments_bytes(1000, GS_FIXED, &fixed));
@@ -152,7 +152,7 @@ TEST(fixed_interface, says_the_memory_that_it_needs) {
     EXPECT_EQ(gs_moments_bytes(1, GS_TREE, NULL), GS_INVALID_ARGUMENT);
 }
 
-TEST(fixed_interface, a_frame_without_room_for_it_is_refused) {
+TEST(FixedInterface, AFrameWithoutRoomForItIsRefused) {
     gs_frame frame = {};
     frame.camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f};
     const device_vector<float> color(3 * 32 * 32), transmittance(32 * 32);

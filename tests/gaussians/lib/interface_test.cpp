@@ -42,7 +42,7 @@ bool last_error_has(const char *text) {
     return std::string(gs_last_error()).find(text) != std::string::npos;
 }
 
-TEST(interface, forward_is_the_stages) {
+TEST(Interface, ForwardIsTheStages) {
     whole_frame whole(some_scene);
     const int64_t pairs = whole.stages.lists.pairs;
     ASSERT_GT(pairs, 100);
@@ -56,7 +56,7 @@ TEST(interface, forward_is_the_stages) {
     }
 }
 
-TEST(interface, pairs_that_do_not_fit_are_counted_and_nothing_is_written) {
+TEST(Interface, PairsThatDoNotFitAreCountedAndNothingIsWritten) {
     whole_frame whole(some_scene);
     const int64_t pairs = whole.stages.lists.pairs;
     for (const int64_t capacity : {int64_t(0), pairs - 1}) {
@@ -72,7 +72,7 @@ TEST(interface, pairs_that_do_not_fit_are_counted_and_nothing_is_written) {
     EXPECT_GS_OK(whole.forward(whole.frame.pairs_needed));
 }
 
-TEST(interface, backward_is_the_stages) {
+TEST(Interface, BackwardIsTheStages) {
     whole_frame whole(some_scene);
     ASSERT_GS_OK(whole.forward(100000));
     const kernel_frame &stages = whole.stages;
@@ -110,7 +110,7 @@ TEST(interface, backward_is_the_stages) {
     reference_gaussians_destroy(&wanted);
 }
 
-TEST(interface, frames_that_cannot_be_are_refused) {
+TEST(Interface, FramesThatCannotBeAreRefused) {
     whole_frame whole(some_scene);
     const device_vector<float> color_gradient(std::vector<float>(size_t(3 * whole.stages.pixels())));
     const device_gaussians gradients(some_scene.count, some_scene.sh_degree);
@@ -151,7 +151,7 @@ struct one_gaussian {
     gs_camera camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f};
 };
 
-TEST(interface, a_scale_modifier_multiplies_every_scale) {
+TEST(Interface, AScaleModifierMultipliesEveryScale) {
     one_gaussian one;
     const float plain = one.seen().whiten[2];
     one.values.scale_modifier = 1;
@@ -171,7 +171,7 @@ TEST(interface, a_scale_modifier_multiplies_every_scale) {
     }
 }
 
-TEST(interface, a_given_covariance_need_only_look_positive_definite) {
+TEST(Interface, AGivenCovarianceNeedOnlyLookPositiveDefinite) {
     one_gaussian one;
     reference_gaussians_extend(&one.values, 0, 1);
     double *c = one.values.covariance; // xx, xy, xz, yy, yz, zz
@@ -205,7 +205,7 @@ TEST(interface, a_given_covariance_need_only_look_positive_definite) {
     EXPECT_NEAR(l0_l2 * l0_l2 * determinant, 1, 1e-4);
 }
 
-TEST(interface, given_colors_are_not_cut) {
+TEST(Interface, GivenColorsAreNotCut) {
     one_gaussian one;
     reference_gaussians_extend(&one.values, 1, 0);
     one.values.color[0] = -2, one.values.color[2] = 3;
@@ -217,7 +217,7 @@ TEST(interface, given_colors_are_not_cut) {
     EXPECT_EQ(one.seen().depth, 0);
 }
 
-TEST(interface, missing_arrays_are_named) {
+TEST(Interface, MissingArraysAreNamed) {
     one_gaussian one;
     const device_gaussians gaussians(one.values);
     const device_vector<gs_splat> splats(1);
@@ -262,7 +262,7 @@ TEST(interface, missing_arrays_are_named) {
     EXPECT_EQ(log_scale.read(), std::vector<float>(3, 7));
 }
 
-TEST(interface, radii_are_three_sigma) {
+TEST(Interface, RadiiAreThreeSigma) {
     const kernel_frame frame({22, 320, 0, 0, 90, 70});
     const int64_t count = frame.choice.count;
     const device_vector<int32_t> device_radii{size_t(count)};
@@ -316,7 +316,7 @@ TEST(interface, radii_are_three_sigma) {
     EXPECT_GS_OK(gs_radii(NULL, 0, 32, 32, NULL, NULL));
 }
 
-TEST(interface, the_visibility_mark_is_the_near_plane) {
+TEST(Interface, TheVisibilityMarkIsTheNearPlane) {
     const kernel_frame frame({23, 320, 0, 0, 60, 40});
     const int64_t count = frame.choice.count;
     gs_gaussians means = {};

@@ -9,7 +9,7 @@
 namespace {
 
 // Converges in as many iterations as there are unknowns, and stays there.
-TEST(lm_solver, converges_on_a_small_system_and_then_rests) {
+TEST(LmSolver, ConvergesOnASmallSystemAndThenRests) {
     const int n = 6, iterations = 20;
     std::vector<double> a(n * n);
     const std::vector<double> factor = random_weights(n * n, 3), right = random_weights(n, 4);
@@ -53,7 +53,7 @@ TEST(lm_solver, converges_on_a_small_system_and_then_rests) {
 }
 
 // Where nothing is left to do, or nobody sees anything, quotients are 0 / 0.
-TEST(lm_solver, rests_where_there_is_nothing_to_do) {
+TEST(LmSolver, RestsWhereThereIsNothingToDo) {
     const int n = 300, iterations = 2; // more than a block
     const device_vector<float> nothing(std::vector<float>(size_t{n})), x(std::vector<float>(size_t{n}, 5)),
         residual(size_t{n}), direction(size_t{n}), product(size_t{n});
@@ -76,7 +76,7 @@ TEST(lm_solver, rests_where_there_is_nothing_to_do) {
     EXPECT_EQ(scalars.read(), std::vector<double>(2 * iterations + 1));
 }
 
-TEST(lm_solver, combines_updates_by_their_diagonals) {
+TEST(LmSolver, CombinesUpdatesByTheirDiagonals) {
     const device_vector<float> sum(std::vector<float>(3)), weights(std::vector<float>(3));
     const device_vector<float> d1(std::vector<float>{1, 0, 0}), x1(std::vector<float>{2, 0, 0});
     const device_vector<float> d2(std::vector<float>{3, 5, 0}), x2(std::vector<float>{6, 7, 0});
@@ -88,7 +88,7 @@ TEST(lm_solver, combines_updates_by_their_diagonals) {
     EXPECT_EQ(sum.read(), (std::vector<float>{6.5f, 9.5f, 0}));
 }
 
-TEST(lm_solver, units_are_added_where_something_is_seen) {
+TEST(LmSolver, UnitsAreAddedWhereSomethingIsSeen) {
     reference_gaussians values = reference_gaussians_create(2, 0), seen = reference_gaussians_create(2, 0);
     const double log_scale[6] = {-1, -2, -3, 0, 0, 0}, quaternion[8] = {0, 2, 0, 0, 1, 0, 0, 0};
     std::copy_n(log_scale, 6, values.log_scale);
@@ -113,7 +113,7 @@ TEST(lm_solver, units_are_added_where_something_is_seen) {
 
 // Five Gaussians of which each but the first goes too far in another way; the last has a needle's short axis
 // to go along.
-TEST(lm_solver, an_update_is_limited_for_each_gaussian) {
+TEST(LmSolver, AnUpdateIsLimitedForEachGaussian) {
     const float radius = 0.3f;
     reference_gaussians values = reference_gaussians_create(5, 1), update = reference_gaussians_create(5, 1);
     for (int i = 0; i < 5; i++) {
@@ -155,7 +155,7 @@ TEST(lm_solver, an_update_is_limited_for_each_gaussian) {
 }
 
 // What a quadratic model says of a step: two sums over values.
-TEST(lm_solver, dot_products_with_a_weight_and_without) {
+TEST(LmSolver, DotProductsWithAWeightAndWithout) {
     const size_t values = 300000;
     const std::vector<float> weight = random_floats(1, values, 0, 1), a = random_floats(2, values, 0, 1),
                              b = random_floats(3, values, 0, 1);

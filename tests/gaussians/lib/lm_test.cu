@@ -115,9 +115,9 @@ std::vector<double> slopes(const LmProblem &lm) {
     return out;
 }
 
-class lm : public testing::TestWithParam<scene_choice> {};
+class Lm : public testing::TestWithParam<scene_choice> {};
 
-TEST_P(lm, weights_are_the_squared_slopes_of_the_residuals) {
+TEST_P(Lm, WeightsAreTheSquaredSlopesOfTheResiduals) {
     for (const gs_lm_objective objective : {GS_LM_L1_SSIM, GS_LM_L2}) {
         const lm_frame frame(GetParam(), objective);
         const std::vector<double> residuals = frame.lm.residuals(frame.lm.base), slope = slopes(frame.lm);
@@ -160,7 +160,7 @@ struct lm_metric {
     gs_lm_metric kernel;
 };
 
-TEST_P(lm, metric_is_that_of_the_reference) {
+TEST_P(Lm, MetricIsThatOfTheReference) {
     const lm_frame frame(GetParam());
     const lm_metric metric(frame);
     const std::vector<double> color = doubles(frame.color.read());
@@ -206,7 +206,7 @@ TEST_P(lm, metric_is_that_of_the_reference) {
     }
 }
 
-TEST_P(lm, forward_agrees_with_finite_differences_of_the_residuals) {
+TEST_P(Lm, ForwardAgreesWithFiniteDifferencesOfTheResiduals) {
     const lm_frame frame(GetParam());
     reference_gaussians direction = frame.random_direction(1);
     const reference_gaussians &at = frame.scene.gaussians;
@@ -234,7 +234,7 @@ TEST_P(lm, forward_agrees_with_finite_differences_of_the_residuals) {
 }
 
 // As gs_project_backward has them, over several cameras, as often as it is asked for.
-TEST_P(lm, gradients_of_several_cameras_are_those_of_each) {
+TEST_P(Lm, GradientsOfSeveralCamerasAreThoseOfEach) {
     const lm_frame frame(GetParam());
     const std::vector<double> one = frame.backward(frame.slope.data());
     const size_t values = size_t(frame.choice.count * GS_MOMENTS_STRIDE);
@@ -270,7 +270,7 @@ TEST_P(lm, gradients_of_several_cameras_are_those_of_each) {
     }
 }
 
-TEST_P(lm, backward_is_the_transpose_of_forward) {
+TEST_P(Lm, BackwardIsTheTransposeOfForward) {
     const lm_frame frame(GetParam());
     for (unsigned seed = 1; seed < 4; seed++) {
         reference_gaussians direction = frame.random_direction(seed);
@@ -321,7 +321,7 @@ struct cached {
     gs_lm_cache cache;
 };
 
-TEST_P(lm, the_cache_holds_every_counted_pair_once) {
+TEST_P(Lm, TheCacheHoldsEveryCountedPairOnce) {
     const lm_frame frame(GetParam());
     const cached held(frame);
     std::vector<int64_t> expected(size_t(frame.choice.count));
@@ -345,7 +345,7 @@ TEST_P(lm, the_cache_holds_every_counted_pair_once) {
     }
 }
 
-TEST_P(lm, the_cached_form_agrees_with_the_free_one) {
+TEST_P(Lm, TheCachedFormAgreesWithTheFreeOne) {
     const lm_frame frame(GetParam());
     cached held(frame);
     const int width = frame.choice.width, height = frame.choice.height;
@@ -381,7 +381,7 @@ TEST_P(lm, the_cached_form_agrees_with_the_free_one) {
     }
 }
 
-TEST(lm_squares, do_not_depend_on_the_reduction) {
+TEST(LmSquares, DoNotDependOnTheReduction) {
     lm_frame frame(comparison_scenes()[1]);
     const std::vector<double> atomic = frame.take_squares(GS_ATOMIC);
     for (const int pixels : {1, 2, 4}) {
@@ -392,7 +392,7 @@ TEST(lm_squares, do_not_depend_on_the_reduction) {
     }
 }
 
-TEST_P(lm, do_not_depend_on_the_pixels_of_a_thread) {
+TEST_P(Lm, DoNotDependOnThePixelsOfAThread) {
     lm_frame frame(GetParam());
     reference_gaussians direction = frame.random_direction(1);
     const device_gaussians p(direction);
@@ -406,7 +406,7 @@ TEST_P(lm, do_not_depend_on_the_pixels_of_a_thread) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(scenes, lm, testing::ValuesIn(comparison_scenes()));
+INSTANTIATE_TEST_SUITE_P(Scenes, Lm, testing::ValuesIn(comparison_scenes()));
 
 // Small enough for a dense J.
 const scene_choice tiny = {5, 32, 1, 1, 23, 17};
@@ -419,7 +419,7 @@ struct dense {
     int64_t rows, columns;
 };
 
-TEST(lm_dense, diagonal_is_that_of_explicit_columns) {
+TEST(LmDense, DiagonalIsThatOfExplicitColumns) {
     for (const gs_lm_objective objective : {GS_LM_L1_SSIM, GS_LM_L2}) {
         const lm_frame frame(tiny, objective);
         const dense explicitly(frame);
@@ -481,7 +481,7 @@ struct block_memory {
 enum { SHAPE_ENTRIES = 55, OPACITY_ENTRY = 55, SH_ENTRIES = 56 };
 
 // In scenes of more Gaussians than a block has threads, too.
-TEST(lm_blocks, have_the_diagonal_between_them) {
+TEST(LmBlocks, HaveTheDiagonalBetweenThem) {
     for (const scene_choice &choice : comparison_scenes()) {
         const lm_frame frame(choice);
         frame.take_squares(GS_TREE);
@@ -517,7 +517,7 @@ TEST(lm_blocks, have_the_diagonal_between_them) {
     }
 }
 
-TEST(lm_dense, blocks_are_those_of_the_normal_equations) {
+TEST(LmDense, BlocksAreThoseOfTheNormalEquations) {
     const scene_choice choices[] = {{5, 24, 0, 0, 23, 17},
                                     {5, 24, 1, 1, 23, 17},
                                     {5, 24, 2, 2, 23, 17},
@@ -573,7 +573,7 @@ TEST(lm_dense, blocks_are_those_of_the_normal_equations) {
 }
 
 // Against the blocks in double, multiplied back.
-TEST(lm_dense, blocks_precondition_by_their_inverse) {
+TEST(LmDense, BlocksPreconditionByTheirInverse) {
     const float lambda = 0.1f;
     for (const int degree : {0, 1, 2, 3}) {
         const lm_frame frame({5, 24, degree, degree, 23, 17});
@@ -654,7 +654,7 @@ TEST(lm_dense, blocks_precondition_by_their_inverse) {
 }
 
 // Blocks of two Gaussians: of the first a row depends on the one before it, and others are not finite.
-TEST(lm_solver, rows_that_cannot_be_solved_for_are_given_up) {
+TEST(LmSolver, RowsThatCannotBeSolvedForAreGivenUp) {
     const auto at = [](int row, int column) { return row * (row + 1) / 2 + column; };
     std::vector<float> blocks(2 * (SH_ENTRIES + 1));
     const auto put = [&](int entry, int i, float value) { blocks[size_t(2 * entry + i)] = value; };
@@ -693,7 +693,7 @@ TEST(lm_solver, rows_that_cannot_be_solved_for_are_given_up) {
     for (reference_gaussians *both : {&ones, &x}) reference_gaussians_destroy(both);
 }
 
-TEST(lm_dense, conjugate_gradients_find_the_solution_of_the_normal_equations) {
+TEST(LmDense, ConjugateGradientsFindTheSolutionOfTheNormalEquations) {
     const lm_frame frame(tiny);
     dense explicitly(frame);
     frame.take_squares(GS_TREE);
@@ -751,7 +751,7 @@ TEST(lm_dense, conjugate_gradients_find_the_solution_of_the_normal_equations) {
     EXPECT_LE(relative_norm(got, expected), 1e-3);
 }
 
-TEST(lm_edges, an_empty_scene_has_no_pairs_and_no_change) {
+TEST(LmEdges, AnEmptySceneHasNoPairsAndNoChange) {
     const lm_frame frame({1, 0, 0, 0, 20, 30});
     cached held(frame);
     EXPECT_EQ(held.cache.pairs, 0);
@@ -772,7 +772,7 @@ TEST(lm_edges, an_empty_scene_has_no_pairs_and_no_change) {
     EXPECT_EQ(sum.read()[0], 7);
 }
 
-TEST(lm_edges, bad_arguments_are_named) {
+TEST(LmEdges, BadArgumentsAreNamed) {
     const lm_frame frame(tiny);
     const device_vector<double> sum(1);
     const device_vector<uint8_t> target(size_t(3 * frame.pixels()));
@@ -797,7 +797,7 @@ TEST(lm_edges, bad_arguments_are_named) {
         GS_INVALID_ARGUMENT);
 }
 
-TEST(lm_edges, bad_arguments_of_the_solver_are_named) {
+TEST(LmEdges, BadArgumentsOfTheSolverAreNamed) {
     const auto refused = [](gs_status status, const char *text) {
         EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
         EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();

@@ -7,9 +7,9 @@
 
 namespace {
 
-class pipeline : public testing::TestWithParam<scene_choice> {};
+class Pipeline : public testing::TestWithParam<scene_choice> {};
 
-TEST_P(pipeline, gradients_agree_with_the_reference) {
+TEST_P(Pipeline, GradientsAgreeWithTheReference) {
     const kernel_frame frame(GetParam());
     const int width = frame.choice.width, height = frame.choice.height;
     const std::vector<float> alpha_weight = random_floats(31, size_t(frame.pixels()), -1e-3f, 1e-3f);
@@ -87,7 +87,7 @@ TEST_P(pipeline, gradients_agree_with_the_reference) {
     reference_decisions_destroy(&taken);
 }
 
-INSTANTIATE_TEST_SUITE_P(scenes, pipeline, testing::ValuesIn(comparison_scenes()));
-INSTANTIATE_TEST_SUITE_P(given, pipeline, testing::ValuesIn(scenes_with_given_inputs()));
+INSTANTIATE_TEST_SUITE_P(Scenes, Pipeline, testing::ValuesIn(comparison_scenes()));
+INSTANTIATE_TEST_SUITE_P(Given, Pipeline, testing::ValuesIn(scenes_with_given_inputs()));
 
 } // namespace

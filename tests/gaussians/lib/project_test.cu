@@ -8,7 +8,7 @@
 
 namespace {
 
-class project : public testing::TestWithParam<scene_choice> {};
+class Project : public testing::TestWithParam<scene_choice> {};
 
 // The covariance that a whitening factor stands for.
 void covariance_of(const gs_splat &splat, double out[3]) {
@@ -19,7 +19,7 @@ void covariance_of(const gs_splat &splat, double out[3]) {
     out[2] = 1 / (l2 * l2);
 }
 
-TEST_P(project, agrees_with_the_reference) {
+TEST_P(Project, AgreesWithTheReference) {
     const kernel_frame frame(GetParam());
     const std::vector<gs_splat> splats = frame.splats.read();
     int visible = 0;
@@ -59,8 +59,8 @@ TEST_P(project, agrees_with_the_reference) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(scenes, project, testing::ValuesIn(comparison_scenes()));
-INSTANTIATE_TEST_SUITE_P(given, project, testing::ValuesIn(scenes_with_given_inputs()));
+INSTANTIATE_TEST_SUITE_P(Scenes, Project, testing::ValuesIn(comparison_scenes()));
+INSTANTIATE_TEST_SUITE_P(Given, Project, testing::ValuesIn(scenes_with_given_inputs()));
 
 // All that a projection and its adjoint write.
 struct outcome {
@@ -106,7 +106,7 @@ void turn_rows(double *values, int64_t n, int sh_degree) {
 // Warps move rows together; what comes of a Gaussian must not depend on where it stands, nor on its
 // neighbours, of which some are culled, some have moments of 0, and some are not there, the last warp being a
 // part of one.
-TEST(project_edges, neighbours_make_no_difference) {
+TEST(ProjectEdges, NeighboursMakeNoDifference) {
     for (int degree = 0; degree <= 3; degree++)
         for (int used = 0; used <= degree; used++) {
             SCOPED_TRACE(testing::Message() << "degree " << used << " of " << degree);
@@ -145,7 +145,7 @@ TEST(project_edges, neighbours_make_no_difference) {
 }
 
 // Sums that overflowed under GS_FIXED are NaN everywhere: none of them may be taken for no gradient.
-TEST(project_edges, moments_that_are_not_numbers_stay_visible) {
+TEST(ProjectEdges, MomentsThatAreNotNumbersStayVisible) {
     const int64_t n = 40;
     reference_scene scene = reference_scene_create(60, n, 3, 64, 48);
     const gs_camera camera = reference_camera_to_floats(&scene.camera);
@@ -157,7 +157,7 @@ TEST(project_edges, moments_that_are_not_numbers_stay_visible) {
     reference_scene_destroy(&scene);
 }
 
-TEST(project_edges, whatever_is_not_finite_is_culled) {
+TEST(ProjectEdges, WhateverIsNotFiniteIsCulled) {
     reference_gaussians one = reference_gaussians_create(1, 0);
     one.quaternion[0] = 1, one.mean[2] = 5;
     gs_camera camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f};
@@ -186,7 +186,7 @@ TEST(project_edges, whatever_is_not_finite_is_culled) {
     reference_gaussians_destroy(&one);
 }
 
-TEST(project_edges, bad_arguments_are_named) {
+TEST(ProjectEdges, BadArgumentsAreNamed) {
     const gs_gaussians none = {};
     gs_camera camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f};
     EXPECT_EQ(gs_project(&none, 0, &camera, NULL, NULL), GS_OK);

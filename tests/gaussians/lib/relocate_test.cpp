@@ -43,7 +43,7 @@ void share(double opacity, int n, double *each, double *factor) {
 }
 
 // One lives, the others take its place.
-TEST(relocate, those_that_share_a_place_show_what_one_did) {
+TEST(Relocate, ThoseThatShareAPlaceShowWhatOneDid) {
     for (const double opacity : {0.01, 0.3, 0.9, 0.99})
         for (const int n : {2, 3, 5, 20, 51, 60}) {
             SCOPED_TRACE(testing::Message() << "opacity " << opacity << ", " << n << " share");
@@ -73,7 +73,7 @@ TEST(relocate, those_that_share_a_place_show_what_one_did) {
         }
 }
 
-TEST(relocate, the_living_that_nobody_joins_stay_with_their_state) {
+TEST(Relocate, TheLivingThatNobodyJoinsStayWithTheirState) {
     const int64_t count = 400;
     host_gaussians start = random_gaussians(3, count, 2);
     const host_gaussians moments = random_gaussians(4, count, 2);
@@ -94,7 +94,7 @@ TEST(relocate, the_living_that_nobody_joins_stay_with_their_state) {
     EXPECT_LE(joined, newcomers);
 }
 
-TEST(relocate, places_are_drawn_in_proportion_to_opacity) {
+TEST(Relocate, PlacesAreDrawnInProportionToOpacity) {
     const int64_t living = 5, count = 20000;
     host_gaussians start = random_gaussians(5, count, 0);
     const double opacities[living] = {0.01, 0.1, 0.2, 0.5, 0.8};
@@ -119,7 +119,7 @@ TEST(relocate, places_are_drawn_in_proportion_to_opacity) {
     }
 }
 
-TEST(relocate, same_input_same_bytes_and_another_iteration_other_places) {
+TEST(Relocate, SameInputSameBytesAndAnotherIterationOtherPlaces) {
     host_gaussians start = random_gaussians(6, 3000, 0);
     for (int64_t i = 0; i < 3000; i++) start.opacity_logit(i) = i % 3 == 0 ? -9.0f : float(i % 7) - 3;
     const auto places = [&](uint64_t seed, uint64_t iteration) {
@@ -130,7 +130,7 @@ TEST(relocate, same_input_same_bytes_and_another_iteration_other_places) {
     EXPECT_NE(places(1, 600), places(2, 600));
 }
 
-TEST(relocate, where_nobody_lives_new_rows_are_dead) {
+TEST(Relocate, WhereNobodyLivesNewRowsAreDead) {
     host_gaussians start = random_gaussians(7, 50, 1);
     for (int64_t i = 0; i < 50; i++) start.opacity_logit(i) = i < 40 ? -9.0f : 3.0f;
     relocated got = relocate(start, 40, start);
@@ -142,7 +142,7 @@ TEST(relocate, where_nobody_lives_new_rows_are_dead) {
     EXPECT_EQ(relocate(none, 0, none).gaussians.count, 0);
 }
 
-TEST(relocate, noise_is_shaped_by_covariance_and_kept_from_the_opaque) {
+TEST(Relocate, NoiseIsShapedByCovarianceAndKeptFromTheOpaque) {
     const int64_t count = 4000;
     host_gaussians start = random_gaussians(8, count, 0);
     const double opacities[] = {0.004, 0.02, 0.9};
@@ -173,7 +173,7 @@ TEST(relocate, noise_is_shaped_by_covariance_and_kept_from_the_opaque) {
     EXPECT_NE(moved(18).array[0], after.array[0]);
 }
 
-TEST(relocate, penalties_have_the_gradient_of_the_means) {
+TEST(Relocate, PenaltiesHaveTheGradientOfTheMeans) {
     const int64_t count = 300;
     host_gaussians start = random_gaussians(10, count, 1), gradient = random_gaussians(11, count, 1);
     const device_set set(start), sums(gradient);
@@ -196,7 +196,7 @@ TEST(relocate, penalties_have_the_gradient_of_the_means) {
     for (int a : {0, 2, 4}) EXPECT_EQ(got.array[a], gradient.array[a]);
 }
 
-TEST(relocate, refuses_bad_arguments) {
+TEST(Relocate, RefusesBadArguments) {
     const device_set set(random_gaussians(12, 10, 1)), other(random_gaussians(12, 9, 1));
     const gs_gaussians g = set.get(), wrong = other.get();
     size_t bytes = 0;

@@ -7,9 +7,9 @@
 
 namespace {
 
-class render : public testing::TestWithParam<scene_choice> {};
+class Render : public testing::TestWithParam<scene_choice> {};
 
-TEST_P(render, agrees_with_the_reference_under_its_own_decisions) {
+TEST_P(Render, AgreesWithTheReferenceUnderItsOwnDecisions) {
     const kernel_frame frame(GetParam());
     reference_decisions taken = frame.decisions();
     const std::vector<reference_splat> splats = frame.reference_splats(taken);
@@ -29,7 +29,7 @@ TEST_P(render, agrees_with_the_reference_under_its_own_decisions) {
     reference_decisions_destroy(&taken);
 }
 
-TEST(render_decisions, differ_only_where_they_are_close) {
+TEST(RenderDecisions, DifferOnlyWhereTheyAreClose) {
     int64_t pixels = 0, differing = 0;
     for (const scene_choice &choice : comparison_scenes()) {
         const kernel_frame frame(choice);
@@ -80,7 +80,7 @@ std::ostream &operator<<(std::ostream &out, const way &w) {
                << w.pixels_per_thread << " pixels a thread" << (w.split ? ", split" : "");
 }
 
-TEST_P(render, gives_the_moments_of_the_reference_by_every_reduction) {
+TEST_P(Render, GivesTheMomentsOfTheReferenceByEveryReduction) {
     kernel_frame frame(GetParam());
     reference_decisions taken = frame.decisions();
     const std::vector<reference_splat> splats = frame.reference_splats(taken);
@@ -111,7 +111,7 @@ TEST_P(render, gives_the_moments_of_the_reference_by_every_reduction) {
     reference_decisions_destroy(&taken);
 }
 
-TEST_P(render, does_not_depend_on_the_reduction) {
+TEST_P(Render, DoesNotDependOnTheReduction) {
     kernel_frame frame(GetParam());
     const std::vector<float> by_color = random_floats(21, size_t(3 * frame.pixels()), -1, 1);
     const std::vector<float> by_alpha = random_floats(22, size_t(frame.pixels()), -1, 1);
@@ -126,7 +126,7 @@ TEST_P(render, does_not_depend_on_the_reduction) {
     }
 }
 
-TEST_P(render, does_not_depend_on_the_pixels_of_a_thread) {
+TEST_P(Render, DoesNotDependOnThePixelsOfAThread) {
     kernel_frame frame(GetParam());
     std::vector<float> color, transmittance;
     std::vector<uint32_t> consumed;
@@ -143,9 +143,9 @@ TEST_P(render, does_not_depend_on_the_pixels_of_a_thread) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(scenes, render, testing::ValuesIn(comparison_scenes()));
+INSTANTIATE_TEST_SUITE_P(Scenes, Render, testing::ValuesIn(comparison_scenes()));
 
-TEST(render_edges, an_empty_scene_is_the_background) {
+TEST(RenderEdges, AnEmptySceneIsTheBackground) {
     const kernel_frame frame({1, 0, 0, 0, 20, 30});
     const std::vector<float> color = frame.color.read(), transmittance = frame.transmittance.read();
     for (int64_t i = 0; i < frame.pixels(); i++) {
@@ -154,7 +154,7 @@ TEST(render_edges, an_empty_scene_is_the_background) {
     }
 }
 
-TEST(render_edges, a_view_with_nothing_visible_is_the_background) {
+TEST(RenderEdges, AViewWithNothingVisibleIsTheBackground) {
     kernel_frame frame(comparison_scenes()[0]);
     gs_camera away = frame.camera;
     away.translation[2] = -1000;
@@ -175,7 +175,7 @@ TEST(render_edges, a_view_with_nothing_visible_is_the_background) {
     for (const float moment : frame.backward(by_color, by_alpha, GS_BFLY, 0)) ASSERT_EQ(moment, 0);
 }
 
-TEST(render_edges, bad_arguments_are_named) {
+TEST(RenderEdges, BadArgumentsAreNamed) {
     const kernel_frame frame(comparison_scenes()[0]);
     const int width = frame.choice.width, height = frame.choice.height;
     EXPECT_EQ(gs_render(frame.splats.data(), &frame.lists, width + 64, height, frame.background, &frame.image,
@@ -196,7 +196,7 @@ TEST(render_edges, bad_arguments_are_named) {
 }
 
 // Only where tiles are split does the way back read the colours.
-TEST(render_edges, the_way_back_does_without_colours_unless_tiles_are_split) {
+TEST(RenderEdges, TheWayBackDoesWithoutColoursUnlessTilesAreSplit) {
     kernel_frame frame(comparison_scenes()[0]);
     const int width = frame.choice.width, height = frame.choice.height;
     const std::vector<float> by_color = random_floats(1, size_t(3 * frame.pixels()), -1, 1),

@@ -13,7 +13,7 @@ std::string transforms(const std::string &first, const std::string &rest = "") {
            "\",\"transform_matrix\":[[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]}" + rest + "]}";
 }
 
-class bad_input : public program {
+class BadInput : public Program {
   protected:
     // No file can grow past `bytes` while it lives, in this process and those it starts: a disk that is full.
     class small_disk {
@@ -58,7 +58,7 @@ class bad_input : public program {
     }
 };
 
-TEST_F(bad_input, of_every_kind_of_data_is_refused_by_name) {
+TEST_F(BadInput, OfEveryKindOfDataIsRefusedByName) {
     const auto cut = [&](const char *name, uintmax_t bytes) {
         const fs::path path = at("data") / name;
         fs::resize_file(path, fs::file_size(path) - bytes);
@@ -120,7 +120,7 @@ TEST_F(bad_input, of_every_kind_of_data_is_refused_by_name) {
 }
 
 // By every option that names a file to write, and for every kind of file that is read.
-TEST_F(bad_input, data_is_not_overwritten) {
+TEST_F(BadInput, DataIsNotOverwritten) {
     write_colmap(at("data"), 5);
     write_scene(at("scene.ply"), 1, 0, 0, 3);
     const std::string data = at("data"), scene = at("scene.ply"), photo = data + "/images/photo1.png",
@@ -157,7 +157,7 @@ TEST_F(bad_input, data_is_not_overwritten) {
     EXPECT_EQ(beside.code, 0) << beside.err;
 }
 
-TEST_F(bad_input, random_starts_take_the_seed) {
+TEST_F(BadInput, RandomStartsTakeTheSeed) {
     write_colmap(at("data"), 5);
     as_transforms();
     double losses[3]; // of the first view, before any training
@@ -172,7 +172,7 @@ TEST_F(bad_input, random_starts_take_the_seed) {
     EXPECT_GT(std::abs(losses[0] - losses[2]), 0);
 }
 
-TEST_F(bad_input, missing_pictures_of_transforms_are_counted_once) {
+TEST_F(BadInput, MissingPicturesOfTransformsAreCountedOnce) {
     write_colmap(at("data"), 5);
     as_transforms();
     const std::string pose = "\",\"transform_matrix\":[[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]}";
@@ -186,7 +186,7 @@ TEST_F(bad_input, missing_pictures_of_transforms_are_counted_once) {
     EXPECT_CONTAINS(run.out, "1 views to train on");
 }
 
-TEST_F(bad_input, a_full_disk_leaves_the_old_file) {
+TEST_F(BadInput, AFullDiskLeavesTheOldFile) {
     write_colmap(at("data"), 100);
     write_scene(at("in.ply"), 1, 0, 0, 3);
     std::ofstream(at("scene.ply")) << "old";
@@ -199,7 +199,7 @@ TEST_F(bad_input, a_full_disk_leaves_the_old_file) {
     EXPECT_EQ(contents(at("scene.png")), "old");
 }
 
-TEST_F(bad_input, a_full_disk_behind_stdout_is_a_failure) {
+TEST_F(BadInput, AFullDiskBehindStdoutIsAFailure) {
     write_scene(at("in.ply"), 1, 0, 0, 3);
     for (const std::string &arguments : {"info " + at("in.ply").string(), std::string("--help")}) {
         const std::string err = at("err").string();

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 #define EXPECT_CONTAINS(text, part)                                                                          \
     EXPECT_NE(std::string(text).find(part), std::string::npos) << "no '" << (part) << "' in: " << (text)
 
-class checkpoint : public testing::Test {
+class Checkpoint : public testing::Test {
   protected:
     fs::path folder;
     training_state state = {};
@@ -103,7 +103,7 @@ class checkpoint : public testing::Test {
     }
 };
 
-TEST_F(checkpoint, brings_everything_back) {
+TEST_F(Checkpoint, BringsEverythingBack) {
     ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
     EXPECT_EQ(files(), 1u);
     training_state back = {};
@@ -120,7 +120,7 @@ TEST_F(checkpoint, brings_everything_back) {
     EXPECT_EQ(bytes(), before);
 }
 
-TEST_F(checkpoint, brings_back_a_state_of_nothing) {
+TEST_F(Checkpoint, BringsBackAStateOfNothing) {
     training_state_close(&state);
     gs_gaussians none;
     ASSERT_TRUE(gaussians_allocate(&none, 0, 0, &why)) << why.text;
@@ -130,7 +130,7 @@ TEST_F(checkpoint, brings_back_a_state_of_nothing) {
     EXPECT_TRUE(reads()) << why.text;
 }
 
-TEST_F(checkpoint, every_beginning_is_refused) {
+TEST_F(Checkpoint, EveryBeginningIsRefused) {
     ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
     const std::string whole = bytes();
     for (size_t size = whole.size(); size-- > 0;) {
@@ -145,7 +145,7 @@ TEST_F(checkpoint, every_beginning_is_refused) {
     EXPECT_TRUE(reads()) << why.text;
 }
 
-TEST_F(checkpoint, every_flipped_bit_is_refused) {
+TEST_F(Checkpoint, EveryFlippedBitIsRefused) {
     ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
     const std::string whole = bytes();
     const auto flip = [&](size_t at, int bits) {
@@ -161,7 +161,7 @@ TEST_F(checkpoint, every_flipped_bit_is_refused) {
     EXPECT_TRUE(reads()) << why.text;
 }
 
-TEST_F(checkpoint, what_is_none_is_refused) {
+TEST_F(Checkpoint, WhatIsNoneIsRefused) {
     ASSERT_FALSE(reads());
     EXPECT_CONTAINS(why.text, "cannot open");
     put(std::string(1000, 'x'));
@@ -175,7 +175,7 @@ TEST_F(checkpoint, what_is_none_is_refused) {
     EXPECT_CONTAINS(why.text, "version 2");
 }
 
-TEST_F(checkpoint, of_another_run_is_refused) {
+TEST_F(Checkpoint, OfAnotherRunIsRefused) {
     const checkpoint_key others[] = {
         {"--seed 4\n--iterations 700\n", key.data}, {"--seed 3\n", key.data}, {key.settings, key.data + 1}};
     const char *const words[] = {"--seed 4; this one has --seed 3", "other options", "other photographs"};
@@ -187,7 +187,7 @@ TEST_F(checkpoint, of_another_run_is_refused) {
 }
 
 // As on a full disk: the file may not become as large.
-TEST_F(checkpoint, one_that_cannot_be_written_leaves_the_one_before) {
+TEST_F(Checkpoint, OneThatCannotBeWrittenLeavesTheOneBefore) {
     ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
     const std::string before = bytes();
     state.iteration++;
@@ -206,7 +206,7 @@ TEST_F(checkpoint, one_that_cannot_be_written_leaves_the_one_before) {
     EXPECT_FALSE(checkpoint_write(path("no/such/folder").c_str(), &key, &state, &why));
 }
 
-TEST(checkpoint_settings, name_every_option_but_those_excepted) {
+TEST(CheckpointSettings, NameEveryOptionButThoseExcepted) {
     bool flag = true;
     int64_t whole = -7;
     double real = 0.1;
@@ -229,7 +229,7 @@ TEST(checkpoint_settings, name_every_option_but_those_excepted) {
     free(settings);
 }
 
-TEST(checkpoint_fingerprint, is_of_cameras_and_pixels) {
+TEST(CheckpointFingerprint, IsOfCamerasAndPixels) {
     uint8_t pixels[12] = {};
     image picture = {};
     picture.width = 2, picture.height = 2, picture.channels = 3, picture.pixels = pixels;

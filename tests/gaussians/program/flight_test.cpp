@@ -130,9 +130,9 @@ TEST(Flight, CamerasThatDoNotSayWhereAreRefused) {
     EXPECT_CONTAINS(std::string(why.text), "stand");
 }
 
-class fly : public program {};
+class Fly : public Program {};
 
-TEST_F(fly, numbered_pictures_of_the_views_size) {
+TEST_F(Fly, NumberedPicturesOfTheViewsSize) {
     write_colmap(at("data"), 4);
     write_scene(at("scene.ply"), 1, 0, 0, 3);
     for (const char *path : {"orbit", "spiral"}) {
@@ -157,7 +157,7 @@ TEST_F(fly, numbered_pictures_of_the_views_size) {
     }
 }
 
-TEST_F(fly, a_shorter_flight_leaves_nothing_of_a_longer_one) {
+TEST_F(Fly, AShorterFlightLeavesNothingOfALongerOne) {
     write_colmap(at("data"), 4);
     write_scene(at("scene.ply"), 1, 0, 0, 3);
     const auto fly = [&](const char *frames) {
@@ -174,7 +174,7 @@ TEST_F(fly, a_shorter_flight_leaves_nothing_of_a_longer_one) {
 }
 
 // Photographs may have the names of frames.
-TEST_F(fly, photographs_do_not_become_frames) {
+TEST_F(Fly, PhotographsDoNotBecomeFrames) {
     write_scene(at("scene.ply"), 1, 0, 0, 3);
     const auto spares = [&](const char *name, const std::vector<const char *> &others) {
         fs::remove_all(at("data"));
@@ -199,7 +199,7 @@ TEST_F(fly, photographs_do_not_become_frames) {
     EXPECT_EQ(spares("frame_00003.png", {"frame_00001.png"}), 0); // it would stay
 }
 
-TEST_F(fly, bad_wishes_are_refused) {
+TEST_F(Fly, BadWishesAreRefused) {
     write_colmap(at("data"), 4);
     write_scene(at("scene.ply"), 1, 0, 0, 3);
     const std::vector<std::string> flight = {"render",     at("scene.ply"), "-o",

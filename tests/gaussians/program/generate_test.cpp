@@ -6,7 +6,7 @@
 
 namespace {
 
-class generate : public program {
+class Generate : public Program {
   protected:
     void make(const char *name, std::vector<std::string> more = {}) const {
         more.insert(more.begin(), {"generate", at(name), "--views", "6", "--test-views", "2", "--size", "48",
@@ -18,7 +18,7 @@ class generate : public program {
     }
 };
 
-TEST_F(generate, is_data_of_an_object) {
+TEST_F(Generate, IsDataOfAnObject) {
     make("data");
     dataset data;
     fault why;
@@ -49,7 +49,7 @@ TEST_F(generate, is_data_of_an_object) {
     dataset_free(&data);
 }
 
-TEST_F(generate, is_trained_on_before_any_background) {
+TEST_F(Generate, IsTrainedOnBeforeAnyBackground) {
     make("data");
     const auto train = [&](const char *to, std::vector<std::string> more) {
         more.insert(more.begin(), {"train", at("data"), "-o", at(to), "--random", "200", "--iterations", "20",
@@ -63,7 +63,7 @@ TEST_F(generate, is_trained_on_before_any_background) {
     EXPECT_EQ(random, train("again.ply", {"--random-background"}));
 }
 
-TEST_F(generate, shows_its_scene) {
+TEST_F(Generate, ShowsItsScene) {
     make("data");
     outcome run = splat({"eval", at("data") / "scene.ply", "--cameras", at("data"), "--background", "1,1,1"});
     ASSERT_EQ(run.code, 0) << run.err;
@@ -72,7 +72,7 @@ TEST_F(generate, shows_its_scene) {
     EXPECT_GT(std::strtod(run.out.c_str() + mean + strlen("mean"), nullptr), 45) << run.out;
 }
 
-TEST_F(generate, the_seed_decides) {
+TEST_F(Generate, TheSeedDecides) {
     make("one");
     make("again");
     make("other", {"--seed", "2"});
@@ -85,7 +85,7 @@ TEST_F(generate, the_seed_decides) {
 }
 
 // Of an earlier run nothing is left that is not of this one, and other files stay.
-TEST_F(generate, takes_the_place_of_an_earlier_run) {
+TEST_F(Generate, TakesThePlaceOfAnEarlierRun) {
     make("fresh");
     ASSERT_EQ(splat({"generate", at("data"), "--views", "9", "--test-views", "4", "--size", "16",
                      "--gaussians", "2000", "--seed", "5"})
@@ -105,7 +105,7 @@ TEST_F(generate, takes_the_place_of_an_earlier_run) {
 }
 
 // No list stays of pictures that are no longer those.
-TEST_F(generate, one_that_fails_leaves_no_list) {
+TEST_F(Generate, OneThatFailsLeavesNoList) {
     make("data");
     fs::remove_all(at("data") / "test");
     std::ofstream(at("data") / "test") << "not a folder";
@@ -116,7 +116,7 @@ TEST_F(generate, one_that_fails_leaves_no_list) {
     EXPECT_FALSE(fs::exists(at("data") / "transforms_test.json"));
 }
 
-TEST_F(generate, a_place_that_cannot_be_written_is_refused) {
+TEST_F(Generate, APlaceThatCannotBeWrittenIsRefused) {
     std::ofstream(at("file")) << "not a folder";
     for (const fs::path &place : {at("file"), at("no") / "such" / "folder"}) {
         outcome run = splat({"generate", place});

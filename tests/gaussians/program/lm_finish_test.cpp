@@ -116,7 +116,7 @@ struct opened_views {
     std::vector<double> objective;
 };
 
-TEST(lm_view, the_gradient_is_that_of_the_objective) {
+TEST(LmView, TheGradientIsThatOfTheObjective) {
     problem p;
     opened_views views(p, LM_FREE);
     gs_gaussians gradient = device_gaussians_allocate(p.device.count, p.device.sh_degree);
@@ -153,7 +153,7 @@ TEST(lm_view, the_gradient_is_that_of_the_objective) {
     device_gaussians_free(&gradient);
 }
 
-TEST(lm_view, keeps_what_products_need_while_others_are_opened) {
+TEST(LmView, KeepsWhatProductsNeedWhileOthersAreOpened) {
     for (const lm_form form : {LM_FREE, LM_CACHED}) {
         problem p(300);
         opened_views views(p, form);
@@ -178,7 +178,7 @@ TEST(lm_view, keeps_what_products_need_while_others_are_opened) {
 
 // Its metric (24), what is left of the light behind all (4) and where that was (4); its colours (12) only for
 // tiles that two blocks share.
-TEST(lm_view, keeps_32_bytes_a_pixel) {
+TEST(LmView, Keeps32BytesAPixel) {
     for (const size_t count : {60, 300}) {
         problem p{int64_t(count)};
         opened_views views(p, LM_FREE);
@@ -199,7 +199,7 @@ TEST(lm_view, keeps_32_bytes_a_pixel) {
     }
 }
 
-TEST(lm_arena, has_as_many_blocks_as_are_asked_for) {
+TEST(LmArena, HasAsManyBlocksAsAreAskedFor) {
     lm_arena arena = {};
     arena.least = 1;
     std::vector<char *> pieces;
@@ -238,7 +238,7 @@ lm_settings settings_with(int64_t steps, lm_form form) {
     return settings;
 }
 
-TEST(lm_options, name_the_preconditioner) {
+TEST(LmOptions, NameThePreconditioner) {
     const auto parse = [](const char *value, lm_options *options, fault *why) {
         option_spec table[LM_OPTIONS + 1] = {};
         lm_options_list(options, table);
@@ -265,7 +265,7 @@ TEST(lm_options, name_the_preconditioner) {
         << why.text;
 }
 
-TEST(lm_finish, steps_lower_the_objective) {
+TEST(LmFinish, StepsLowerTheObjective) {
     for (const gs_lm_objective objective : {GS_LM_L1_SSIM, GS_LM_L2}) {
         problem p;
         lm_settings settings = settings_with(4, LM_FREE);
@@ -289,7 +289,7 @@ TEST(lm_finish, steps_lower_the_objective) {
     }
 }
 
-TEST(lm_finish, a_step_that_gains_too_little_is_undone_to_the_byte) {
+TEST(LmFinish, AStepThatGainsTooLittleIsUndoneToTheByte) {
     problem p;
     lm_settings settings = settings_with(2, LM_FREE);
     settings.least_gain = 1e9;
@@ -300,7 +300,7 @@ TEST(lm_finish, a_step_that_gains_too_little_is_undone_to_the_byte) {
     EXPECT_EQ(p.bytes(), before);
 }
 
-TEST(lm_finish, by_length_the_damping_follows_the_search) {
+TEST(LmFinish, ByLengthTheDampingFollowsTheSearch) {
     problem p;
     lm_settings settings = settings_with(2, LM_FREE);
     settings.by_length = true;
@@ -311,7 +311,7 @@ TEST(lm_finish, by_length_the_damping_follows_the_search) {
     EXPECT_GT(std::fabs(factor - 0.5), 1e-3); // which the other rule would have
 }
 
-TEST(lm_finish, no_gaussian_goes_farther_than_the_radius) {
+TEST(LmFinish, NoGaussianGoesFartherThanTheRadius) {
     problem p;
     lm_settings settings = settings_with(1, LM_FREE);
     settings.radius = 0.05f;
@@ -328,7 +328,7 @@ TEST(lm_finish, no_gaussian_goes_farther_than_the_radius) {
     gaussians_free(&after);
 }
 
-TEST(lm_finish, the_cached_form_takes_the_same_step) {
+TEST(LmFinish, TheCachedFormTakesTheSameStep) {
     problem free, cached;
     ASSERT_TRUE(free.finish(settings_with(1, LM_FREE))) << free.why.text;
     ASSERT_TRUE(cached.finish(settings_with(1, LM_CACHED))) << cached.why.text;
@@ -371,7 +371,7 @@ double relative_distance(const std::vector<double> &a, const std::vector<double>
 }
 
 // The preconditioner changes how soon conjugate gradients converge, not where to.
-TEST(lm_finish, either_preconditioner_leads_to_the_same_step) {
+TEST(LmFinish, EitherPreconditionerLeadsToTheSameStep) {
     size_t with_blocks, without, blocks;
     const std::vector<double> by_diagonal = solution_of(settings_to_solve(true, 60), &without),
                               by_blocks = solution_of(settings_to_solve(false, 60), &with_blocks);
@@ -382,7 +382,7 @@ TEST(lm_finish, either_preconditioner_leads_to_the_same_step) {
     EXPECT_EQ(with_blocks, without + blocks);
 }
 
-TEST(lm_finish, units_hold_all_parameters) {
+TEST(LmFinish, UnitsHoldAllParameters) {
     lm_settings settings = settings_to_solve(false, 8);
     double square[2] = {};
     for (const bool heavy : {false, true}) {
@@ -393,7 +393,7 @@ TEST(lm_finish, units_hold_all_parameters) {
     EXPECT_LE(square[true], 1e-2 * square[false]);
 }
 
-TEST(lm_finish, subsets_are_combined) {
+TEST(LmFinish, SubsetsAreCombined) {
     for (const bool strided : {false, true}) {
         problem p;
         lm_settings settings = settings_with(2, LM_CACHED);
@@ -410,7 +410,7 @@ TEST(lm_finish, subsets_are_combined) {
     }
 }
 
-TEST(lm_finish, keeps_to_its_memory) {
+TEST(LmFinish, KeepsToItsMemory) {
     lm_settings settings = settings_with(1, LM_CACHED);
     settings.pcg_iterations = 1;
     size_t subsets = 1;
@@ -439,7 +439,7 @@ TEST(lm_finish, keeps_to_its_memory) {
     EXPECT_TRUE(said);
 }
 
-TEST(lm_finish, antialiased_scenes_are_refused) {
+TEST(LmFinish, AntialiasedScenesAreRefused) {
     problem p;
     p.device.antialias = 1;
     EXPECT_FALSE(p.finish(settings_with(1, LM_FREE)));

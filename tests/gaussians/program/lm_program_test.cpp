@@ -14,7 +14,7 @@ std::vector<json> events_of(const fs::path &log, const std::string &event) {
     return found;
 }
 
-TEST_F(program, finishes_a_scene_by_levenberg_marquardt) {
+TEST_F(Program, FinishesASceneByLevenbergMarquardt) {
     write_colmap(folder / "data", 40);
     const std::string data = (folder / "data").string(), scene = (folder / "scene.ply").string(),
                       finished = (folder / "finished.ply").string(),
@@ -58,7 +58,7 @@ TEST_F(program, finishes_a_scene_by_levenberg_marquardt) {
     json_decref(record);
 }
 
-TEST_F(program, finishing_says_nothing_beside_its_json) {
+TEST_F(Program, FinishingSaysNothingBesideItsJson) {
     write_colmap(at("data"), 20);
     write_scene(at("scene.ply"), 3, 0, 0, 3);
     const outcome run = splat({"finish", at("scene.ply"), "--cameras", at("data"), "-o", at("out.ply"),
@@ -67,7 +67,7 @@ TEST_F(program, finishing_says_nothing_beside_its_json) {
     EXPECT_EQ(json(run.out)["steps"].size(), 1u);
 }
 
-TEST_F(program, finishing_is_in_the_log_and_the_report) {
+TEST_F(Program, FinishingIsInTheLogAndTheReport) {
     write_colmap(folder / "data", 30);
     const std::vector<std::string> train = {"train",        at("data"), "-o",        at("scene.ply"),
                                             "--iterations", "10",       "--finish",  "lm",
@@ -110,7 +110,7 @@ TEST_F(program, finishing_is_in_the_log_and_the_report) {
     EXPECT_EQ(events_of(at("log"), "evaluation").size(), 1u);
 }
 
-TEST_F(program, finishing_comes_after_seconds_and_after_a_checkpoint) {
+TEST_F(Program, FinishingComesAfterSecondsAndAfterACheckpoint) {
     write_colmap(folder / "data", 30);
     const std::vector<std::string> finish = {"--finish", "lm", "--lm-steps", "1", "--lm-pcg", "1"};
     std::vector<std::string> train = {"train",        at("data"), "-o",          at("scene.ply"),
@@ -139,7 +139,7 @@ TEST_F(program, finishing_comes_after_seconds_and_after_a_checkpoint) {
     EXPECT_FALSE(contents(at("scene.ply")) == scene);
 }
 
-TEST_F(program, finishing_says_what_it_lacks) {
+TEST_F(Program, FinishingSaysWhatItLacks) {
     write_colmap(folder / "data", 40);
     const std::string data = (folder / "data").string(), scene = (folder / "scene.ply").string();
     const std::string smooth = (folder / "smooth.ply").string();

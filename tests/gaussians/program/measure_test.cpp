@@ -20,7 +20,7 @@ void put_float(const fs::path &path, int i, int slot, float value) {
 
 // ---- eval
 
-class eval : public program {
+class Eval : public Program {
   protected:
     // Photographs of one gray each, 40 brighter from one to the next, of cameras that see nothing of
     // scene.ply.
@@ -65,7 +65,7 @@ double ssim_of_black_and(double gray) {
     return sum / (photo_width * photo_height);
 }
 
-TEST_F(eval, measures_what_can_be_computed_by_hand) {
+TEST_F(Eval, MeasuresWhatCanBeComputedByHand) {
     write_grays();
     outcome run = evaluate({"--holdout", "2", "--json", at("eval.json")});
     ASSERT_EQ(run.code, 0) << run.err;
@@ -93,14 +93,14 @@ TEST_F(eval, measures_what_can_be_computed_by_hand) {
     EXPECT_EQ(report["gaussians"].number(), 2);
 }
 
-TEST_F(eval, takes_every_view_if_asked) {
+TEST_F(Eval, TakesEveryViewIfAsked) {
     write_grays();
     outcome run = evaluate({"--all", "--json", "-"});
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_EQ(json(run.out)["views"].size(), size_t(photos)); // stdout holds nothing else
 }
 
-TEST_F(eval, an_equal_picture_is_infinitely_good) {
+TEST_F(Eval, AnEqualPictureIsInfinitelyGood) {
     write_grays();
     for (int v = 0; v < photos; v++) write_gray(v, 51);
     outcome run = evaluate({"--background", "0.2,0.2,0.2", "--json", at("eval.json")});
@@ -111,7 +111,7 @@ TEST_F(eval, an_equal_picture_is_infinitely_good) {
     EXPECT_NEAR(report["mean"]["ssim"].number(), 1, 1e-6);
 }
 
-TEST_F(eval, a_scene_equals_what_was_rendered_of_it) {
+TEST_F(Eval, ASceneEqualsWhatWasRenderedOfIt) {
     write_colmap(at("data"), 4);
     write_scene(at("scene.ply"), 3, 0, 0, 3);
     for (int v = 0; v < photos; v++) {
@@ -131,7 +131,7 @@ TEST_F(eval, a_scene_equals_what_was_rendered_of_it) {
     EXPECT_LT(json(run.out)["mean"]["psnr"].number(), 30);
 }
 
-TEST_F(eval, colours_that_overflow_have_no_ssim) {
+TEST_F(Eval, ColoursThatOverflowHaveNoSsim) {
     write_colmap(at("data"), 4);
     write_scene(at("scene.ply"), 1, 0, 0, 3);
     put_float(at("scene.ply"), 0, 6, 1e38f); // f_dc_0
@@ -143,7 +143,7 @@ TEST_F(eval, colours_that_overflow_have_no_ssim) {
     EXPECT_GT(report["mean"]["psnr"].number(), 0);
 }
 
-TEST_F(eval, says_what_is_wrong) {
+TEST_F(Eval, SaysWhatIsWrong) {
     write_grays();
     outcome run = evaluate({"--holdout", "0"});
     EXPECT_EQ(run.code, 1);
@@ -168,7 +168,7 @@ TEST_F(eval, says_what_is_wrong) {
 
 // ---- bench
 
-class bench : public program {
+class Bench : public Program {
   protected:
     outcome run_bench(std::vector<std::string> more) const {
         more.insert(more.begin(), {"bench", at("scene.ply"), "--cameras", at("data"), "--repeat", "2"});
@@ -183,14 +183,14 @@ class bench : public program {
         return json(run.out);
     }
     void SetUp() override {
-        program::SetUp();
+        Program::SetUp();
         write_colmap(at("data"), 4);
         write_scene(at("scene.ply"), 3, 0, 0, 3);
         fs::remove_all(at("data") / "images"); // not needed
     }
 };
 
-TEST_F(bench, covers_every_reduction_and_threshold) {
+TEST_F(Bench, CoversEveryReductionAndThreshold) {
     const json report = benched({"--thresholds", "0,16,33"});
     std::set<std::string> names;
     const json rows = report["render backward"];
@@ -220,7 +220,7 @@ TEST_F(bench, covers_every_reduction_and_threshold) {
     EXPECT_EQ(names, expected);
 }
 
-TEST_F(bench, prints_a_row_for_every_reduction) {
+TEST_F(Bench, PrintsARowForEveryReduction) {
     outcome run = run_bench({"--views", "1", "--thresholds", "8"});
     ASSERT_EQ(run.code, 0) << run.err;
     for (int r = 0; r < GS_REDUCTIONS; r++) {
@@ -235,7 +235,7 @@ TEST_F(bench, prints_a_row_for_every_reduction) {
     EXPECT_CONTAINS(run.out, counts ? "atomic instrs" : "all kernels");
 }
 
-TEST_F(bench, takes_every_fourth_view) {
+TEST_F(Bench, TakesEveryFourthView) {
     json report = benched({"--reduce", "serial", "--thresholds", "0"});
     ASSERT_EQ(report["views"].size(), 2u);
     EXPECT_EQ(report["views"].at(0)["name"].text(), "photo0.png");
@@ -250,7 +250,7 @@ TEST_F(bench, takes_every_fourth_view) {
     EXPECT_EQ(report["views"].at(0)["width"].number(), photo_width / 2);
 }
 
-TEST_F(bench, states_the_memory_of_each_stage) {
+TEST_F(Bench, StatesTheMemoryOfEachStage) {
     const json report = benched({"--reduce", "atomic"}), stages = report["stages"];
     const double pixels = photo_width * photo_height;
     EXPECT_EQ(report["parameter_bytes"].number(), 5 * 256); // five arrays of three Gaussians
@@ -274,7 +274,7 @@ TEST_F(bench, states_the_memory_of_each_stage) {
 }
 
 // The same cameras with the principal point elsewhere see other tiles, until it is put in the middle.
-TEST_F(bench, centers_the_principal_point) {
+TEST_F(Bench, CentersThePrincipalPoint) {
     const double middle = benched({"--reduce", "atomic"})["views"].at(0)["pairs"].number();
     bytes(at("data") / "sparse/0/cameras.bin")
         << uint64_t(1) << uint32_t(1) << int32_t(1) << uint64_t(photo_width) << uint64_t(photo_height) << 36.0
@@ -287,7 +287,7 @@ TEST_F(bench, centers_the_principal_point) {
     EXPECT_TRUE(report["center_principal"].is(true));
 }
 
-TEST_F(bench, makes_pictures_of_the_size_asked_for) {
+TEST_F(Bench, MakesPicturesOfTheSizeAskedFor) {
     const json report = benched({"--reduce", "atomic", "--views", "1", "--size", "33x70"});
     EXPECT_EQ(report["views"].at(0)["width"].number(), 33);
     EXPECT_EQ(report["views"].at(0)["height"].number(), 70);
@@ -300,7 +300,7 @@ TEST_F(bench, makes_pictures_of_the_size_asked_for) {
     }
 }
 
-TEST_F(bench, of_a_scene_out_of_sight_is_all_zeros) {
+TEST_F(Bench, OfASceneOutOfSightIsAllZeros) {
     write_scene(at("scene.ply"), 3, 0, 0, -20);
     const json report = benched({"--thresholds", "0"});
     EXPECT_EQ(report["views"].at(0)["visible"].number(), 0);
@@ -310,7 +310,7 @@ TEST_F(bench, of_a_scene_out_of_sight_is_all_zeros) {
         EXPECT_EQ(report["render backward"].at(r)["atomic_adds"].number(), 0);
 }
 
-TEST_F(bench, says_what_is_wrong) {
+TEST_F(Bench, SaysWhatIsWrong) {
     outcome run = splat({"bench", at("scene.ply"), "--cameras", at("nowhere"), "--json", at("b.json")});
     EXPECT_EQ(run.code, 1);
     EXPECT_CONTAINS(run.err, "nowhere");
@@ -330,9 +330,9 @@ TEST_F(bench, says_what_is_wrong) {
 
 // ---- info
 
-class info : public program {};
+class Info : public Program {};
 
-TEST_F(info, describes_a_scene) {
+TEST_F(Info, DescribesAScene) {
     write_scene(at("scene.ply"), 5, 1.5f, -2, 3);
     put_float(at("scene.ply"), 2, 0, -7);    // x
     put_float(at("scene.ply"), 3, 11, 0.5f); // second log-scale
@@ -360,7 +360,7 @@ TEST_F(info, describes_a_scene) {
     EXPECT_NEAR(quantities["opacity"].at(most).number(), 1 / (1 + std::exp(-3)), 1e-12);
 }
 
-TEST_F(info, draws_histograms) {
+TEST_F(Info, DrawsHistograms) {
     write_scene(at("scene.ply"), 100, 0, 0, 0);
     const auto file = at("scene.ply");
     for (int i = 0; i < 100; i++) {
@@ -390,7 +390,7 @@ TEST_F(info, draws_histograms) {
     EXPECT_CONTAINS(run.out, "        30 ######################\n"); // 30 of 69, 50 wide
 }
 
-TEST_F(info, counts_what_is_not_finite) {
+TEST_F(Info, CountsWhatIsNotFinite) {
     write_scene(at("scene.ply"), 4, 1, 2, 3);
     put_float(at("scene.ply"), 0, 0, NAN);
     put_float(at("scene.ply"), 0, 12, INFINITY); // log-scale
@@ -407,7 +407,7 @@ TEST_F(info, counts_what_is_not_finite) {
     EXPECT_NEAR(report["percentiles"]["longest_axis"].at(6).number(), std::exp(-2), 1e-12);
 }
 
-TEST_F(info, of_nothing_is_said) {
+TEST_F(Info, OfNothingIsSaid) {
     write_scene(at("empty.ply"), 0, 0, 0, 0);
     outcome run = splat({"info", at("empty.ply")});
     ASSERT_EQ(run.code, 0) << run.err;
@@ -416,7 +416,7 @@ TEST_F(info, of_nothing_is_said) {
     EXPECT_TRUE(json(run.out)["percentiles"]["x"].at(0).null());
 }
 
-TEST_F(info, refuses_a_damaged_file) {
+TEST_F(Info, RefusesADamagedFile) {
     write_scene(at("scene.ply"), 4, 1, 2, 3);
     fs::resize_file(at("scene.ply"), fs::file_size(at("scene.ply")) - 1);
     for (const char *name : {"scene.ply", "nothing.ply"}) {

@@ -16,7 +16,7 @@
 #include <random>
 #include <sstream>
 
-class program : public program_test {
+class Program : public ProgramTest {
   protected:
     outcome splat(const std::vector<std::string> &arguments) const { return run(SPLAT_PROGRAM, arguments); }
 };

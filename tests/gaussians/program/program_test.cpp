@@ -8,14 +8,14 @@ namespace {
 
 const char *const commands[] = {"train", "render", "eval", "bench", "info", "generate", "demo"};
 
-TEST_F(program, without_a_command_explains_itself) {
+TEST_F(Program, WithoutACommandExplainsItself) {
     outcome run = splat({});
     EXPECT_EQ(run.code, 2);
     EXPECT_EQ(run.out, "");
     for (const char *command : commands) EXPECT_CONTAINS(run.err, command);
 }
 
-TEST_F(program, helps) {
+TEST_F(Program, Helps) {
     outcome run = splat({"--help"});
     EXPECT_EQ(run.code, 0);
     EXPECT_EQ(run.err, "");
@@ -33,13 +33,13 @@ TEST_F(program, helps) {
     EXPECT_EQ(splat({"help"}).code, 0);
 }
 
-TEST_F(program, names_its_version) {
+TEST_F(Program, NamesItsVersion) {
     outcome run = splat({"--version"});
     EXPECT_EQ(run.code, 0);
     EXPECT_EQ(run.out, std::string("splat ") + gs_version() + " (" + gs_backend() + ")\n");
 }
 
-TEST_F(program, refuses_a_wrong_command_line) {
+TEST_F(Program, RefusesAWrongCommandLine) {
     const std::vector<std::vector<std::string>> wrong = {
         {"paint"},
         {"help", "paint"},
@@ -100,7 +100,7 @@ TEST_F(program, refuses_a_wrong_command_line) {
     EXPECT_EQ(files_in_folder(), 0u);
 }
 
-TEST_F(program, demo_learns_and_compares_the_strategies) {
+TEST_F(Program, DemoLearnsAndComparesTheStrategies) {
     outcome run =
         splat({"demo", "-o", at("demo"), "--iterations", "12", "--width", "48", "--gaussians", "1000"});
     ASSERT_EQ(run.code, 0) << run.err;
@@ -130,7 +130,7 @@ TEST_F(program, demo_learns_and_compares_the_strategies) {
     gaussians_free(&scene);
 }
 
-TEST_F(program, trains_from_photographs_and_renders_them) {
+TEST_F(Program, TrainsFromPhotographsAndRendersThem) {
     write_colmap(at("data"), 50);
     for (int r = 0; r < GS_REDUCTIONS; r++) {
         const char *reduction = gs_reduction_name(gs_reduction(r));
@@ -164,7 +164,7 @@ TEST_F(program, trains_from_photographs_and_renders_them) {
     EXPECT_GT(small.others({0, 0, 0}), 100);
 }
 
-TEST_F(program, sh_rate_counts_in_published_rates) {
+TEST_F(Program, ShRateCountsInPublishedRates) {
     write_colmap(at("data"), 8);
     // The first step of what is above the constant is the 1,001st: in Adam its length is in proportion.
     double farthest[2] = {};
@@ -185,7 +185,7 @@ TEST_F(program, sh_rate_counts_in_published_rates) {
     EXPECT_NEAR(farthest[1] / farthest[0], 4, 1e-5);
 }
 
-TEST_F(program, training_tunes_unless_told_not_to) {
+TEST_F(Program, TrainingTunesUnlessToldNotTo) {
     write_colmap(at("data"), 20);
     const bool cpu = std::string(gs_backend()) == "simt";
     outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "3"});
@@ -203,7 +203,7 @@ TEST_F(program, training_tunes_unless_told_not_to) {
     EXPECT_CONTAINS(run.out, "(means over 1 iteration)");
 }
 
-TEST_F(program, stops_training_after_a_time) {
+TEST_F(Program, StopsTrainingAfterATime) {
     write_colmap(at("data"), 20);
     auto begin = std::chrono::steady_clock::now();
     outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--seconds", "0.5"});
@@ -225,7 +225,7 @@ TEST_F(program, stops_training_after_a_time) {
     EXPECT_CONTAINS(run.out, "3 iterations in");
 }
 
-TEST_F(program, renders_without_reading_other_photographs) {
+TEST_F(Program, RendersWithoutReadingOtherPhotographs) {
     write_colmap(at("data"), 10);
     write_scene(at("scene.ply"), 1, 0, 0, 3);
     fs::resize_file(at("data") / "images/photo2.png", 20);
@@ -242,7 +242,7 @@ TEST_F(program, renders_without_reading_other_photographs) {
     EXPECT_EQ(render("photo1.png", true), 0);
 }
 
-TEST_F(program, the_seed_decides) {
+TEST_F(Program, TheSeedDecides) {
     write_colmap(at("data"), 20);
     auto trained = [&](const char *seed) {
         outcome run =
@@ -258,7 +258,7 @@ TEST_F(program, the_seed_decides) {
     EXPECT_TRUE(differs);
 }
 
-TEST_F(program, shows_any_scene_without_cameras) {
+TEST_F(Program, ShowsAnySceneWithoutCameras) {
     write_scene(at("scene.ply"), 1, 100, -50, 1000);
     outcome run =
         splat({"render", at("scene.ply"), "-o", at("scene.png"), "--width", "40", "--height", "30"});
@@ -272,7 +272,7 @@ TEST_F(program, shows_any_scene_without_cameras) {
     EXPECT_LT(shown.others({0, 0, 0}), 40 * 30 - 100); // there is space around it
 }
 
-TEST_F(program, an_empty_scene_is_background) {
+TEST_F(Program, AnEmptySceneIsBackground) {
     write_scene(at("empty.ply"), 0, 0, 0, 0);
     outcome run = splat({"render", at("empty.ply"), "-o", at("empty.png"), "--width", "33", "--height", "17",
                          "--background", "0.2,0.4,1"});
@@ -283,7 +283,7 @@ TEST_F(program, an_empty_scene_is_background) {
     EXPECT_EQ(shown.others({51, 102, 255}), 0);
 }
 
-TEST_F(program, a_view_of_nothing_is_background) {
+TEST_F(Program, AViewOfNothingIsBackground) {
     write_colmap(at("data"), 4);
     write_scene(at("behind.ply"), 3, 0, 0, -20); // the cameras look along +z
     write_scene(at("aside.ply"), 3, 500, 0, 5);
@@ -295,7 +295,7 @@ TEST_F(program, a_view_of_nothing_is_background) {
     }
 }
 
-TEST_F(program, a_truncated_scene_is_refused) {
+TEST_F(Program, ATruncatedSceneIsRefused) {
     write_scene(at("scene.ply"), 3, 0, 0, 0);
     const auto whole = fs::file_size(at("scene.ply"));
     for (uintmax_t size : {uintmax_t(0), uintmax_t(20), whole / 2, whole - 1}) {
@@ -310,7 +310,7 @@ TEST_F(program, a_truncated_scene_is_refused) {
     }
 }
 
-TEST_F(program, truncated_photographs_and_cameras_are_refused) {
+TEST_F(Program, TruncatedPhotographsAndCamerasAreRefused) {
     const char *const files[] = {"sparse/0/cameras.bin", "sparse/0/images.bin", "sparse/0/points3D.bin",
                                  "images/photo2.png"};
     for (const char *file : files) {
@@ -329,7 +329,7 @@ TEST_F(program, truncated_photographs_and_cameras_are_refused) {
     }
 }
 
-TEST_F(program, missing_input_is_named) {
+TEST_F(Program, MissingInputIsNamed) {
     outcome run = splat({"train", at("nowhere"), "-o", at("scene.ply")});
     EXPECT_EQ(run.code, 1);
     EXPECT_CONTAINS(run.err, "nowhere");
@@ -339,7 +339,7 @@ TEST_F(program, missing_input_is_named) {
     EXPECT_EQ(files_in_folder(), 0u);
 }
 
-TEST_F(program, nothing_to_start_from_is_said) {
+TEST_F(Program, NothingToStartFromIsSaid) {
     write_colmap(at("data"), 0);
     outcome run = splat({"train", at("data"), "-o", at("scene.ply")});
     EXPECT_EQ(run.code, 1);
@@ -351,7 +351,7 @@ TEST_F(program, nothing_to_start_from_is_said) {
     EXPECT_EQ(files_in_folder(), 1u);
 }
 
-TEST_F(program, an_unknown_view_is_refused) {
+TEST_F(Program, AnUnknownViewIsRefused) {
     write_colmap(at("data"), 3);
     write_scene(at("scene.ply"), 1, 0, 0, 3);
     for (const char *view : {"5", "-1", "photo9.png", "", "0x1"}) {
@@ -363,7 +363,7 @@ TEST_F(program, an_unknown_view_is_refused) {
     EXPECT_FALSE(fs::exists(at("view.png")));
 }
 
-TEST_F(program, a_place_that_cannot_be_written_is_refused_before_the_work) {
+TEST_F(Program, APlaceThatCannotBeWrittenIsRefusedBeforeTheWork) {
     write_colmap(at("data"), 20);
     fs::create_directory(at("folder"));
     for (fs::path output : {at("no/such/folder/scene.ply"), at("folder")}) {

@@ -28,7 +28,7 @@ void expect_self_contained(const std::string &text, const page &parsed) {
         }
 }
 
-class report : public program {
+class Report : public Program {
   protected:
     // The page's pictures, decoded.
     std::vector<std::unique_ptr<picture>> pictures(const page &parsed) const {
@@ -44,7 +44,7 @@ class report : public program {
     }
 };
 
-TEST_F(report, is_one_page_with_pictures_and_curves) {
+TEST_F(Report, IsOnePageWithPicturesAndCurves) {
     const fs::path data = at("da<t>a & \"more\"");
     write_colmap(data, 30);
     outcome run = splat({"train", data, "-o", at("scene.ply"), "--iterations", "24", "--holdout", "2",
@@ -105,7 +105,7 @@ TEST_F(report, is_one_page_with_pictures_and_curves) {
     }
 }
 
-TEST_F(report, without_held_out_views_shows_those_trained_on) {
+TEST_F(Report, WithoutHeldOutViewsShowsThoseTrainedOn) {
     write_colmap(at("data"), 20);
     outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "3", "--holdout", "0",
                          "--report", at("report")});
@@ -118,7 +118,7 @@ TEST_F(report, without_held_out_views_shows_those_trained_on) {
     EXPECT_EQ(pictures(parsed).size(), 15u);
 }
 
-TEST_F(report, a_place_that_cannot_be_written_is_refused_before_the_work) {
+TEST_F(Report, APlaceThatCannotBeWrittenIsRefusedBeforeTheWork) {
     write_colmap(at("data"), 20);
     std::ofstream(at("file")) << "not a folder";
     fs::create_directories(at("page") / "index.html");
@@ -133,7 +133,7 @@ TEST_F(report, a_place_that_cannot_be_written_is_refused_before_the_work) {
 
 // A run as on a GPU, made up: large pictures, a million Gaussians, times of stages, a tuner that changed its
 // mind.
-class made_up : public report {
+class MadeUp : public Report {
   protected:
     std::string write(int width, int height) {
         fault why;
@@ -193,7 +193,7 @@ class made_up : public report {
     }
 };
 
-TEST_F(made_up, has_stages_and_the_tuners_choices) {
+TEST_F(MadeUp, HasStagesAndTheTunersChoices) {
     const std::string text = write(30, 20);
     const page parsed(text);
     expect_self_contained(text, parsed);
@@ -206,7 +206,7 @@ TEST_F(made_up, has_stages_and_the_tuners_choices) {
     EXPECT_CONTAINS(text, "<dd>249 <small>steps/s");
 }
 
-TEST_F(made_up, large_pictures_are_shown_smaller) {
+TEST_F(MadeUp, LargePicturesAreShownSmaller) {
     const page parsed(write(1300, 700));
     const auto shown = pictures(parsed);
     ASSERT_EQ(shown.size(), 3u);
@@ -218,7 +218,7 @@ TEST_F(made_up, large_pictures_are_shown_smaller) {
 }
 
 // The layout is for the eye; that a browser draws something at all is for this test.
-TEST_F(made_up, is_drawn_by_a_browser) {
+TEST_F(MadeUp, IsDrawnByABrowser) {
     if (system("command -v chromium >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium";
     write(640, 480);
     const std::string command =

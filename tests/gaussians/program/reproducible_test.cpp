@@ -15,7 +15,7 @@ extern "C" int train_command(int argc, char **argv);
 
 namespace {
 
-class reproducible : public program {
+class Reproducible : public Program {
   protected:
     std::vector<std::string> run_of(const char *output, int iterations,
                                     const std::vector<std::string> &more = {}) const {
@@ -96,7 +96,7 @@ const std::vector<std::vector<std::string>> ways = {
      "--mcmc-growth", "0.2", "--random", "40"},
 };
 
-TEST_F(reproducible, gives_the_same_bytes_under_every_schedule) {
+TEST_F(Reproducible, GivesTheSameBytesUnderEverySchedule) {
     write_colmap(at("data"), 30);
     for (const std::vector<std::string> &way : ways) {
         std::string first;
@@ -111,7 +111,7 @@ TEST_F(reproducible, gives_the_same_bytes_under_every_schedule) {
 }
 
 #ifdef DISTWAR_SIMT
-TEST_F(reproducible, is_not_so_by_itself) {
+TEST_F(Reproducible, IsNotSoByItself) {
     write_colmap(at("data"), 30);
     std::string first;
     bool differs = false;
@@ -128,7 +128,7 @@ TEST_F(reproducible, is_not_so_by_itself) {
 }
 #endif
 
-TEST_F(reproducible, a_resumed_run_ends_as_if_it_had_not_been_interrupted) {
+TEST_F(Reproducible, AResumedRunEndsAsIfItHadNotBeenInterrupted) {
     write_colmap(at("data"), 30);
     for (const std::vector<std::string> &way : ways) {
         std::vector<std::string> saving = way;
@@ -143,14 +143,14 @@ TEST_F(reproducible, a_resumed_run_ends_as_if_it_had_not_been_interrupted) {
     }
 }
 
-TEST_F(reproducible, a_run_can_be_resumed_at_its_end) {
+TEST_F(Reproducible, ARunCanBeResumedAtItsEnd) {
     write_colmap(at("data"), 30);
     ASSERT_EQ(train_here(run_of("whole.ply", 6, {"--checkpoint-every", "6"}), 0), 0);
     ASSERT_EQ(train_here(run_of("resumed.ply", 6, {"--resume", at("whole.ply.checkpoint")}), 0), 0);
     EXPECT_TRUE(contents(at("whole.ply")) == contents(at("resumed.ply")));
 }
 
-TEST_F(reproducible, signals_save_and_end_it) {
+TEST_F(Reproducible, SignalsSaveAndEndIt) {
     write_colmap(at("data"), 30);
     for (const int signal : {SIGINT, SIGTERM}) {
         // So long that it must be the signal that ends it; the first checkpoint says that training is on.
@@ -170,7 +170,7 @@ TEST_F(reproducible, signals_save_and_end_it) {
 }
 
 // Killed wherever it may be: loading, training, writing a checkpoint or the scene.
-TEST_F(reproducible, survives_twenty_kills) {
+TEST_F(Reproducible, SurvivesTwentyKills) {
     write_colmap(at("data"), 12);
     const int iterations = 90;
     const std::vector<std::string> way = {"--density",       "adaptive", "--density-from",  "10",
@@ -215,7 +215,7 @@ TEST_F(reproducible, survives_twenty_kills) {
         EXPECT_EQ(file.path().filename().string().find(".part-"), std::string::npos) << file.path();
 }
 
-TEST_F(reproducible, checkpoints_of_other_runs_and_damaged_ones_are_refused) {
+TEST_F(Reproducible, CheckpointsOfOtherRunsAndDamagedOnesAreRefused) {
     write_colmap(at("data"), 12);
     ASSERT_EQ(train_here(run_of("scene.ply", 4, {"--checkpoint-every", "4", "--checkpoint", at("saved")}), 0),
               0);
@@ -242,7 +242,7 @@ TEST_F(reproducible, checkpoints_of_other_runs_and_damaged_ones_are_refused) {
 }
 
 // With a sum that is right: only then are its numbers looked at.
-TEST_F(reproducible, a_forged_checkpoint_is_refused) {
+TEST_F(Reproducible, AForgedCheckpointIsRefused) {
     write_colmap(at("data"), 12);
     const std::vector<std::string> more = {"--checkpoint-every", "2", "--checkpoint", at("saved"),
                                            "--exposure"};
@@ -283,7 +283,7 @@ TEST_F(reproducible, a_forged_checkpoint_is_refused) {
     }
 }
 
-TEST_F(reproducible, what_contradicts_it_is_a_wrong_command_line) {
+TEST_F(Reproducible, WhatContradictsItIsAWrongCommandLine) {
     for (const std::vector<std::string> &more : std::vector<std::vector<std::string>>{
              {"--reduce", "atomic"}, {"--seconds", "3"}, {"--finish", "lm"}}) {
         const outcome run = splat(run_of("scene.ply", 4, more));
@@ -293,7 +293,7 @@ TEST_F(reproducible, what_contradicts_it_is_a_wrong_command_line) {
 }
 
 // The scene's file says that it is antialiased, and its readers follow.
-TEST_F(program, an_antialiased_scene_is_rendered_as_one) {
+TEST_F(Program, AnAntialiasedSceneIsRenderedAsOne) {
     write_colmap(at("data"), 20);
     ASSERT_EQ(splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "5", "--antialias"}).code,
               0);
@@ -307,7 +307,7 @@ TEST_F(program, an_antialiased_scene_is_rendered_as_one) {
     EXPECT_TRUE(contents(at("a.png")) != contents(at("b.png")));
 }
 
-TEST_F(program, a_dark_photograph_learns_a_dark_exposure) {
+TEST_F(Program, ADarkPhotographLearnsADarkExposure) {
     write_colmap(at("data"), 20);
     // One photograph is darker than the scene that the others show.
     image dark;

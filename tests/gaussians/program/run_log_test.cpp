@@ -10,7 +10,7 @@
 
 namespace {
 
-class run_log : public program {
+class RunLog : public Program {
   protected:
     outcome train(std::vector<std::string> more) {
         write_colmap(at("data"), 20);
@@ -30,7 +30,7 @@ class run_log : public program {
     }
 };
 
-TEST_F(run_log, says_how_training_went) {
+TEST_F(RunLog, SaysHowTrainingWent) {
     outcome run = train({"--log", at("run.jsonl"), "--log-every", "6", "--eval-every", "10"});
     ASSERT_EQ(run.code, 0) << run.err;
     auto events = read_log();
@@ -78,7 +78,7 @@ TEST_F(run_log, says_how_training_went) {
     EXPECT_EQ(events.size(), 4u);
 }
 
-TEST_F(run_log, measures_held_out_views_as_eval_does) {
+TEST_F(RunLog, MeasuresHeldOutViewsAsEvalDoes) {
     ASSERT_EQ(train({"--log", at("run.jsonl")}).code, 0);
     outcome run = splat(
         {"eval", at("scene.ply"), "--cameras", at("data"), "--holdout", "2", "--json", at("eval.json")});
@@ -91,7 +91,7 @@ TEST_F(run_log, measures_held_out_views_as_eval_does) {
     EXPECT_EQ(events["evaluation"][0]["ssim"].number(), mean["ssim"].number());
 }
 
-TEST_F(run_log, changes_nothing_in_training) {
+TEST_F(RunLog, ChangesNothingInTraining) {
     ASSERT_EQ(train({"--reproducible"}).code, 0);
     const std::string plain = contents(at("scene.ply"));
     ASSERT_EQ(train({"--reproducible", "--log", at("run.jsonl"), "--log-every", "3", "--eval-every", "5",
@@ -101,7 +101,7 @@ TEST_F(run_log, changes_nothing_in_training) {
     EXPECT_EQ(contents(at("scene.ply")), plain);
 }
 
-TEST_F(run_log, goes_on_when_a_run_is_resumed) {
+TEST_F(RunLog, GoesOnWhenARunIsResumed) {
     ASSERT_EQ(train({"--log", at("run.jsonl"), "--log-every", "4", "--checkpoint-every", "8"}).code, 0);
     auto events = read_log();
     ASSERT_EQ(events["checkpoint"].size(), 2u);
@@ -123,7 +123,7 @@ TEST_F(run_log, goes_on_when_a_run_is_resumed) {
     EXPECT_TRUE(fs::exists(at("report") / "index.html"));
 }
 
-TEST_F(run_log, of_a_run_resumed_at_its_end_has_no_losses) {
+TEST_F(RunLog, OfARunResumedAtItsEndHasNoLosses) {
     ASSERT_EQ(train({"--checkpoint-every", "20"}).code, 0);
     outcome run =
         train({"--resume", at("scene.ply.checkpoint"), "--log", at("run.jsonl"), "--report", at("page")});
@@ -134,7 +134,7 @@ TEST_F(run_log, of_a_run_resumed_at_its_end_has_no_losses) {
     EXPECT_EQ(events["evaluation"].size(), 1u);
 }
 
-TEST_F(run_log, says_when_the_number_of_gaussians_changes) {
+TEST_F(RunLog, SaysWhenTheNumberOfGaussiansChanges) {
     outcome run =
         train({"--log", at("run.jsonl"), "--log-every", "5", "--density", "adaptive", "--density-from", "4",
                "--density-every", "5", "--density-until", "20", "--grow-gradient", "1e-9"});
@@ -152,14 +152,14 @@ TEST_F(run_log, says_when_the_number_of_gaussians_changes) {
     EXPECT_EQ(events["step"].back()["gaussians"].number(), count);
 }
 
-TEST_F(run_log, without_held_out_views_nothing_is_evaluated) {
+TEST_F(RunLog, WithoutHeldOutViewsNothingIsEvaluated) {
     outcome run = train({"--log", at("run.jsonl"), "--eval-every", "5", "--holdout", "0"});
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_EQ(read_log().count("evaluation"), 0u);
     EXPECT_EQ(run.out.find("held out "), std::string::npos) << run.out;
 }
 
-TEST_F(run_log, a_log_that_cannot_be_written_is_a_failure) {
+TEST_F(RunLog, ALogThatCannotBeWrittenIsAFailure) {
     outcome run = train({"--log", at("no/such/run.jsonl")});
     EXPECT_EQ(run.code, 1);
     EXPECT_CONTAINS(run.err, "run.jsonl");
@@ -175,7 +175,7 @@ TEST_F(run_log, a_log_that_cannot_be_written_is_a_failure) {
     EXPECT_TRUE(fs::exists(at("scene.ply"))); // but training does not end for it
 }
 
-TEST_F(run_log, a_reader_that_leaves_does_not_end_training) {
+TEST_F(RunLog, AReaderThatLeavesDoesNotEndTraining) {
     ASSERT_EQ(mkfifo(at("pipe").c_str(), 0600), 0);
     const int pipe = open(at("pipe").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     ASSERT_GE(pipe, 0);

@@ -18,7 +18,7 @@ training_settings plain_settings() {
     return s;
 }
 
-TEST(schedule, rate_of_means_decays_exponentially) {
+TEST(Schedule, RateOfMeansDecaysExponentially) {
     const training_settings s = plain_settings();
     EXPECT_FLOAT_EQ(scheduled_mean_rate(&s, 1), 3e-4f);
     EXPECT_FLOAT_EQ(scheduled_mean_rate(&s, 7000), 3e-6f);
@@ -32,7 +32,7 @@ TEST(schedule, rate_of_means_decays_exponentially) {
     EXPECT_FLOAT_EQ(scheduled_mean_rate(&one, 1), 3e-4f);
 }
 
-TEST(schedule, rate_of_means_warms_up) {
+TEST(Schedule, RateOfMeansWarmsUp) {
     const training_settings s = plain_settings();
     training_settings warm = s;
     warm.warm_up = 500;
@@ -45,7 +45,7 @@ TEST(schedule, rate_of_means_warms_up) {
         EXPECT_EQ(scheduled_mean_rate(&warm, step), scheduled_mean_rate(&s, step)) << step;
 }
 
-TEST(schedule, sh_degree_rises_every_interval) {
+TEST(Schedule, ShDegreeRisesEveryInterval) {
     training_settings s = plain_settings();
     const int64_t steps[] = {1, 1000, 1001, 2000, 2001, 3000, 3001, 7000};
     const int degrees[] = {0, 0, 1, 1, 2, 2, 3, 3};
@@ -57,7 +57,7 @@ TEST(schedule, sh_degree_rises_every_interval) {
     EXPECT_EQ(scheduled_sh_degree(&s, 3, 1), 3);
 }
 
-TEST(schedule, defaults_are_the_published_ones) {
+TEST(Schedule, DefaultsAreThePublishedOnes) {
     density_options options = density_options_default();
     options.kind = DENSITY_ADAPTIVE;
     const density_settings a = density_settings_from(&options, 30000, 2.5);
@@ -160,7 +160,7 @@ density_settings settings_of(density_kind kind, int64_t iterations) {
 }
 
 // Every fourth has a large gradient, and is cloned whenever density control acts.
-TEST(schedule, adaptive_control_acts_when_it_should_and_memory_grows_by_doubling) {
+TEST(Schedule, AdaptiveControlActsWhenItShouldAndMemoryGrowsByDoubling) {
     density_settings settings = settings_of(DENSITY_ADAPTIVE, 2000); // until 1000
     settings.reset_every = 0;
     run r(20, 1);
@@ -188,7 +188,7 @@ TEST(schedule, adaptive_control_acts_when_it_should_and_memory_grows_by_doubling
     EXPECT_GT(expected, 40);
 }
 
-TEST(schedule, opacities_are_reset_every_interval_before_the_end) {
+TEST(Schedule, OpacitiesAreResetEveryIntervalBeforeTheEnd) {
     density_settings settings = settings_of(DENSITY_ADAPTIVE, 2000); // until 1000
     settings.reset_every = 300;
     run r(20, 0);
@@ -205,7 +205,7 @@ TEST(schedule, opacities_are_reset_every_interval_before_the_end) {
 }
 
 // Those larger than a tenth of the extent go, but not before the first reset.
-TEST(schedule, large_gaussians_are_pruned_after_the_first_reset) {
+TEST(Schedule, LargeGaussiansArePrunedAfterTheFirstReset) {
     density_settings settings = settings_of(DENSITY_ADAPTIVE, 4000);
     settings.reset_every = 800;
     run r(20, 0);
@@ -220,7 +220,7 @@ TEST(schedule, large_gaussians_are_pruned_after_the_first_reset) {
     EXPECT_EQ(r.state.gaussians.count, 19);
 }
 
-TEST(schedule, mcmc_grows_by_its_share_up_to_the_limit) {
+TEST(Schedule, McmcGrowsByItsShareUpToTheLimit) {
     density_settings settings = settings_of(DENSITY_MCMC, 12000); // until 10000, half-way 5250
     settings.most_gaussians = 1300;
     run r(1000, 0);
@@ -234,7 +234,7 @@ TEST(schedule, mcmc_grows_by_its_share_up_to_the_limit) {
     EXPECT_EQ(expected, 1300);
 }
 
-TEST(schedule, mcmc_relocates_the_dead_until_its_end_and_no_longer) {
+TEST(Schedule, McmcRelocatesTheDeadUntilItsEndAndNoLonger) {
     density_settings settings = settings_of(DENSITY_MCMC, 1200); // until 1000
     settings.most_gaussians = 20;
     for (int64_t step : {500, 600, 650, 900, 1000, 1100}) {
@@ -247,7 +247,7 @@ TEST(schedule, mcmc_relocates_the_dead_until_its_end_and_no_longer) {
     }
 }
 
-TEST(schedule, mcmc_penalises_opacity_and_size_until_its_end_and_no_longer) {
+TEST(Schedule, McmcPenalisesOpacityAndSizeUntilItsEndAndNoLonger) {
     const density_settings settings = settings_of(DENSITY_MCMC, 1200); // until 1000
     for (int64_t step : {1, 500, 999, 1000, 1200}) {
         run r(20, 0);
@@ -264,7 +264,7 @@ TEST(schedule, mcmc_penalises_opacity_and_size_until_its_end_and_no_longer) {
     }
 }
 
-TEST(schedule, mcmc_reaches_its_limit_half_way_from_few) {
+TEST(Schedule, McmcReachesItsLimitHalfWayFromFew) {
     density_settings settings = settings_of(DENSITY_MCMC, 2400); // until 2000, half-way 1250
     settings.most_gaussians = 5000;
     run r(10, 0);
@@ -283,7 +283,7 @@ TEST(schedule, mcmc_reaches_its_limit_half_way_from_few) {
     EXPECT_EQ(r.state.gaussians.count, 5000);
 }
 
-TEST(schedule, none_leaves_all_as_it_is) {
+TEST(Schedule, NoneLeavesAllAsItIs) {
     run r(30, 1);
     const std::vector<float> before = r.read(r.state.gaussians.mean, 90);
     for (int64_t step : {600, 3000}) r.step_to(settings_of(DENSITY_NONE, 30000), step);
@@ -293,7 +293,7 @@ TEST(schedule, none_leaves_all_as_it_is) {
 
 // A published start of MCMC where Gaussians have neighbours to lean on, a large one where they are everywhere
 // or stay as they are.
-TEST(schedule, start_is_small_and_half_opaque_for_mcmc_but_not_everywhere) {
+TEST(Schedule, StartIsSmallAndHalfOpaqueForMcmcButNotEverywhere) {
     density_options options = density_options_default();
     double opacity, size;
     options.kind = DENSITY_MCMC;

@@ -44,7 +44,7 @@ double by_all_pairs(const std::vector<point> &points, size_t i) {
     return all.empty() ? 0 : sum / double(all.size());
 }
 
-TEST(nearest, equals_a_search_of_all_pairs) {
+TEST(Nearest, EqualsASearchOfAllPairs) {
     random_stream random = {7};
     // Sizes around the leaf's, and clouds from smooth to degenerate: a grid that leaves many coordinates
     // equal, a line.
@@ -62,7 +62,7 @@ TEST(nearest, equals_a_search_of_all_pairs) {
         }
 }
 
-TEST(nearest, many_equal_points_do_not_take_quadratic_time) {
+TEST(Nearest, ManyEqualPointsDoNotTakeQuadraticTime) {
     std::vector<point> points(200000, point{1, 2, 3});
     for (size_t i = 0; i < points.size(); i += 1000) points[i][0] = float(i);
     auto begin = std::chrono::steady_clock::now();
@@ -73,7 +73,7 @@ TEST(nearest, many_equal_points_do_not_take_quadratic_time) {
     EXPECT_NEAR(result[2000], (1000 + 1000 + 1999) / 3.0, 1e-9);
 }
 
-TEST(start, gaussians_stand_where_the_points_do) {
+TEST(Start, GaussiansStandWhereThePointsDo) {
     const float points[5][3] = {{0, 0, 0}, {3, 0, 0}, {0, 3, 0}, {0, 0, 3}, {0, 0, 0}};
     const uint8_t colors[5][3] = {{255, 0, 51}, {0, 0, 0}, {1, 2, 3}, {4, 5, 6}, {7, 8, 9}};
     const start_settings settings = {2, 10, 0.3, 0.25};
@@ -95,7 +95,7 @@ TEST(start, gaussians_stand_where_the_points_do) {
     gaussians_free(&made);
 }
 
-TEST(start, equal_points_have_a_size) {
+TEST(Start, EqualPointsHaveASize) {
     const float points[4][3] = {};
     const uint8_t colors[4][3] = {};
     const start_settings settings = {0, 10, 0.1, 1};
@@ -106,7 +106,7 @@ TEST(start, equal_points_have_a_size) {
     gaussians_free(&made);
 }
 
-TEST(finite, drops_what_is_not_and_keeps_the_order) {
+TEST(Finite, DropsWhatIsNotAndKeepsTheOrder) {
     gs_gaussians made;
     fault why;
     ASSERT_TRUE(gaussians_allocate(&made, 8, 1, &why)) << why.text;
@@ -133,7 +133,7 @@ TEST(finite, drops_what_is_not_and_keeps_the_order) {
     gaussians_free(&made);
 }
 
-TEST(start, extent_is_that_of_the_cameras) {
+TEST(Start, ExtentIsThatOfTheCameras) {
     std::vector<target_view> views(3);
     const double eyes[3][3] = {{1, 5, 2}, {-1, 5, 2}, {0, 5, 8}}; // mean (0, 5, 4), the last 4 from it
     for (int i = 0; i < 3; i++) {
@@ -144,7 +144,7 @@ TEST(start, extent_is_that_of_the_cameras) {
     EXPECT_EQ(scene_extent(views.data(), 1), 1);
 }
 
-TEST(camera, looks_at_its_target) {
+TEST(Camera, LooksAtItsTarget) {
     gs_camera camera = camera_with_view_angle(64, 48, 0.8);
     const double eye[3] = {1, 2, 3}, target[3] = {4, -1, 7}, up[3] = {0, 0, 1};
     camera_look_at(&camera, eye, target, up);
@@ -171,7 +171,7 @@ TEST(camera, looks_at_its_target) {
     for (int i = 0; i < 3; i++) EXPECT_NEAR(center[i], eye[i], 1e-5);
 }
 
-TEST(view_order, every_view_once_before_any_again) {
+TEST(ViewOrder, EveryViewOnceBeforeAnyAgain) {
     view_order order, same, other;
     fault why;
     ASSERT_TRUE(view_order_open(&order, 13, 5, &why) && view_order_open(&same, 13, 5, &why) &&
@@ -195,7 +195,7 @@ TEST(view_order, every_view_once_before_any_again) {
     view_order_close(&other);
 }
 
-TEST(random, streams_differ_in_each_part_of_their_key) {
+TEST(Random, StreamsDifferInEachPartOfTheirKey) {
     std::set<uint64_t> states;
     for (uint64_t seed = 0; seed < 6; seed++)
         for (uint64_t purpose = 0; purpose < 6; purpose++)
@@ -217,7 +217,7 @@ TEST(random, streams_differ_in_each_part_of_their_key) {
     EXPECT_NEAR(product / 20000, 0, 0.003);
 }
 
-TEST(random, splitmix64_as_published) {
+TEST(Random, Splitmix64AsPublished) {
     random_stream random = {1234567}; // the known first values for this seed
     EXPECT_EQ(random_bits(&random), 6457827717110365317u);
     EXPECT_EQ(random_bits(&random), 3203168211198807973u);

@@ -5,7 +5,7 @@
 
 namespace {
 
-TEST(timing, is_the_median_of_runs) {
+TEST(Timing, IsTheMedianOfRuns) {
     double odd[] = {5, 1, 9, 2, 3}, even[] = {4, 1, 2, 8}, one[] = {7};
     timing t = timing_of_runs(odd, 5);
     EXPECT_EQ(t.median, 3);
@@ -19,7 +19,7 @@ TEST(timing, is_the_median_of_runs) {
     EXPECT_EQ(t.minimum, 7);
 }
 
-TEST(timing, is_the_mean_of_medians_over_views) {
+TEST(Timing, IsTheMeanOfMediansOverViews) {
     const timing views[] = {{2, 1, 3}, {4, 4, 5}, {9, 8, 10}};
     timing_summary s = timing_over_views(views, 3);
     EXPECT_DOUBLE_EQ(s.mean, 5);
@@ -28,7 +28,7 @@ TEST(timing, is_the_mean_of_medians_over_views) {
     EXPECT_DOUBLE_EQ(s.spread, 1); // the first view's runs: (3 - 1) / 2
 }
 
-TEST(timing, of_nothing_has_no_spread) {
+TEST(Timing, OfNothingHasNoSpread) {
     const timing views[] = {{0, 0, 0}};
     timing_summary s = timing_over_views(views, 1);
     EXPECT_EQ(s.mean, 0);
