@@ -23,7 +23,7 @@ def change(path, old, new):
     if old not in content:
         sys.exit(f"{path} lacks {old}")
     with open(path, "w") as file:
-        file.write(content.replace(old, new, 1))
+        file.write(content.replace(old, new))
 
 
 as_it_is = check(root)
