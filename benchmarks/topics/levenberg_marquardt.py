@@ -58,7 +58,7 @@ def curve(report):
 
 
 def reaches(points, objective):
-    """The first point after a whole step whose objective is as low; or None."""
+    """The first point after a step whose objective is at most this; or None."""
     return next((point for point in points[1:] if point[1] <= objective), None)
 
 
@@ -102,7 +102,7 @@ def by_step(adam, finishes):
         if variant.split("-")[0] not in (*DRAWN, "end") or not end:
             continue
         points, goal = curve(report), curve(end)[0]
-        steps = {0: "start", 1: "step 1", 2: "step 2", 5: "step 5", len(points) - 1: f"step {len(points) - 1}"}
+        steps = {0: "start", 1: "step 1", 2: "step 2", 5: "step 5", 10: "step 10", len(points) - 1: f"step {len(points) - 1}"}
         there = iteration < last["iteration"] and reaches(points, goal[1])
         if there:
             steps[points.index(there)] = f"step {points.index(there)}: as good as Adam at its end"
@@ -159,7 +159,7 @@ def draw(data, folder):
         begins = {iteration: seconds_at(events, iteration) for iteration, _ in mine}
         lines = {"Adam": [[(e["seconds"], e[key]) for e in events if key in e and e["seconds"] >= min(begins.values())]
                           for key in ("loss", "psnr", "ssim")]}
-        # Its loss is that of views as they came, before their step; the objective is measured where splat finish began.
+        # Adam's loss is of single views before their step. The objective is measured where splat finish starts.
         lines["Adam"][0] = [(seconds, loss + EPSILON) for seconds, loss in lines["Adam"][0]]
         column[0].plot(*zip(*((begins[iteration], curve(report)[0][1]) for (iteration, _), report in mine.items())), "ko",
                        markersize=4, label="Adam, all views at once")

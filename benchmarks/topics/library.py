@@ -36,7 +36,7 @@ class Run:
         self.median = self.deviation = self.chosen = None
 
     def nanoseconds(self):
-        """Of a call of a warp, the whole GPU making them."""
+        """Of one warp's call, while the whole GPU makes such calls."""
         return (self.active or 16.5) * self.K / self.median
 
 

@@ -24,7 +24,7 @@ class Run:
         return [e for e in self.events if e["event"] == event]
 
     def evaluated(self, seconds):
-        """The last evaluation by then, within 1 %: a run that is cut off ends with the step it is in."""
+        """The last evaluation until then + 1 %: a run that is stopped finishes its present step."""
         return max((e for e in self.evaluations if e["seconds"] <= 1.01 * seconds), key=lambda e: e["seconds"], default=None)
 
     def stages(self):
@@ -38,7 +38,7 @@ class Run:
         return {stage: total / steps for stage, total in sums.items()}
 
     def keep(self, path):
-        """Writes what the tables are made of."""
+        """Writes the events that the tables need."""
         start = {key: self.start[key] for key in ("event", "splat", "gpu", "iteration") if key in self.start}
         stages = {stage: round(ms, 4) for stage, ms in self.stages().items()}
         step = {"event": "step", "iteration": self.end["iteration"], "gpu_ms": stages}
@@ -52,7 +52,7 @@ class Run:
 
 
 def load(folders):
-    """Runs that came to their end, by name."""
+    """Finished runs by name."""
     folder, = folders
     runs = {}
     for path in sorted(glob.glob(os.path.join(folder, "*.jsonl"))):

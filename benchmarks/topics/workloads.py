@@ -11,15 +11,19 @@ from .text import ms
 KEPT = ["blend-h200", "workloads-h200"]
 STRATEGIES = {"serial": "#e69f00", "bfly": "#009e73", "tree": "#0072b2", "fixed": "#8b4513"}
 WAYS = ("atomic", "vector", *STRATEGIES, "cub")
-OVER_BEST, OVER_ATOMIC = 0.03, 0.02  # what a tuner's choice may lose
+OVER_BEST, OVER_ATOMIC = 0.03, 0.02  # the most that a tuner's choice may lose
 NOISE = 0.01
-RUN = re.compile(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)")  # those that say more are of other things
+RUN = re.compile(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)")  # longer names are runs by pixels and split
 LM_PARTS = {"J^Tu blend": "LM, J^T u", "diagonal": "LM, diagonal"}
 
 
 class Case:
-    """A workload on some data. times: {(way, threshold): ms}, threshold 0 where there is none. lanes, keys: how many
-    commits of a warp had 0..32 lanes active, and different keys. tuned: [(way, threshold, over the best, over atomic)]"""
+    """A workload on some data.
+
+    times: {(strategy, threshold): ms}; threshold 0 where the strategy has none.
+    lanes, keys: how many commits of a warp had 0..32 active lanes, and 0..32 different keys.
+    tuned: [(strategy, threshold, its time over the best - 1, over plain atomics - 1)].
+    """
 
     def __init__(self, name, device):
         self.name, self.device, self.times, self.lanes, self.keys, self.tuned = name, device, {}, None, None, []
@@ -59,7 +63,7 @@ def of_bench(report):
 def of_blend(name, report):
     case = Case("gaussians, " + name, report["context"]["device"])
     case.lanes = report["context"].get("active_lanes")
-    if case.lanes:  # a warp's are at one splat
+    if case.lanes:  # all lanes of a warp are at one splat
         case.keys = [case.lanes[0], sum(case.lanes[1:]), *31 * [0]]
     for run in report["benchmarks"]:
         match = RUN.fullmatch(run["name"])
@@ -110,7 +114,7 @@ def load(folders):
 
 
 def different(cases):
-    """Those with histograms that no case before has: what warps meet does not depend on K."""
+    """Cases with different histograms. What warps meet does not depend on K, so cases that differ in K share one."""
     seen = []
     for case in cases:
         if case.lanes and (case.lanes, case.keys) not in seen:
