@@ -223,10 +223,10 @@ def tables(data):
     actives = values(one_key, "active")
     rows = []
     for K, target in places:
-        at = {"K": K, "targets": target}
-        cells = [ratio(one(one_key, way="tree", active=active, **at), one(one_key, way="atomic", active=active, **at))
+        here, all_here = (select(some, K=K, targets=target) for some in (one_key, runs))
+        cells = [ratio(one(here, way="tree", active=active), one(here, way="atomic", active=active))
                  for active in actives]
-        mixed, tuned = select(runs, way="tree", keys=1, active=MIXED, **at), one(runs, way="tuned", **at)
+        mixed, tuned = select(all_here, way="tree", keys=1, active=MIXED), one(all_here, way="tuned")
         if mixed and tuned:
             best = max(mixed, key=lambda run: run.median)
             chosen, at_0 = one(mixed, threshold=tuned.chosen), one(mixed, threshold=0)
@@ -238,4 +238,4 @@ def tables(data):
     if spread:
         found["deviation"] = (["runs", "deviation over median: median", "largest"], [
             [f"{len(spread):,}", f"{spread[len(spread) // 2]:.1%}", f"{spread[-1]:.1%}"]])
-    return found
+    return {name: table for name, table in found.items() if table[1]}
