@@ -41,13 +41,13 @@ ifeq ($(GPU),cuda)
 	cmake --preset cuda -DDISTWAR_CCCL_PATH=$(CCCL)
 	cmake --build --preset cuda -j $(JOBS) --target aggregate
 	build/cuda/bin/aggregate --benchmark_out=build/aggregate.json --benchmark_out_format=json
-	python3 benchmarks/plot.py build/aggregate.json -o docs/pictures >build/aggregate.md
+	python3 benchmarks/tables.py library build/aggregate.json --draw docs/pictures >build/aggregate.md
 	@cat build/aggregate.md
 ifdef SCENE
 	cmake --build --preset cuda -j $(JOBS) --target splat make_scene render_backward tuner_check
 	benchmarks/blend.sh build/cuda/bin $(SCENE) $(CAMERAS) build/blend
 	python3 benchmarks/trim.py build/blend/*.json -o build/blend/kept
-	python3 benchmarks/plot_blend.py build/blend/kept -o docs/pictures >build/blend.md
+	python3 benchmarks/tables.py rasteriser build/blend/kept --draw docs/pictures >build/blend.md
 	@cat build/blend.md
 endif
 else

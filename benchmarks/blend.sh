@@ -1,20 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Measures the flagship on a trained scene and on scenes made from it, on a GPU:
+# Measures the flagship on a GPU, on a trained scene and on scenes made from it:
 #
 #   benchmarks/blend.sh PROGRAMS SCENE.ply CAMERAS OUT [PART...]
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). CAMERAS: the scene's photographs, as for `splat train`.
-# OUT: a folder for the JSON files; the scenes made go to OUT/scenes, which may be deleted afterwards. Parts, all of
-# them unless named:
-#   stages           every stage, on scenes of three kinds and images of several sizes (splat bench)
+# OUT: a folder for the JSON files. The scenes made are in OUT/scenes and may be deleted afterwards.
+# PART: all of these unless named:
+#   stages           every stage, on three kinds of scene and several image sizes (splat bench)
 #   growth           every stage against the number of Gaussians and of pixels (splat bench)
-#   render_backward  strategies, thresholds, cub and the floors; numbers of pixels a thread
-#   tuner            what the tuner chooses, beside every fixed choice; fails if that is over 3 % slower
-# benchmarks/plot_blend.py OUT draws them and prints tables.
+#   render_backward  strategies, thresholds, cub and the floors; pixels per thread
+#   tuner            the tuner's choice beside every fixed choice; fails if the choice is over 3 % slower
+# benchmarks/trim.py keeps what the tables need; benchmarks/tables.py rasteriser prints and draws it.
 # shellcheck disable=SC2086 # lists of options are split
 set -eu
-[ $# -ge 4 ] || { sed -n '3,16s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 4 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 programs=$1 scene=$2 cameras=$3 out=$4
 shift 4
 [ $# -gt 0 ] || set -- stages growth render_backward tuner
@@ -23,7 +23,7 @@ mkdir -p "$out/scenes"
 failed=
 views="--cameras $cameras --center-principal"
 trained=$(basename "$scene" .ply)
-scene_of() { # the trained scene, huge-N, many-N, sh3: the path of its file, which is made if it is not there
+scene_of() { # the trained scene, huge-N, many-N or sh3: prints the path of its file and makes a missing one
     made=$1
     shift
     case $made in

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What including a header costs an nvcc compile, over including cuda_runtime.h alone: user time of the whole compile to
-an object for one architecture, medians; compiles alternate, so that a busy machine slows all alike.
+"""Measures what including a header adds to an nvcc compile, compared with including cuda_runtime.h alone: the median
+user time of a compile to an object for one architecture. Compiles alternate, so other load slows all headers alike.
 
     benchmarks/compile_time.py [--runs 15] [--arch sm_90]
 

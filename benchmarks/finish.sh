@@ -1,33 +1,33 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Adam to its end, and Levenberg-Marquardt from where it was after a third and two thirds of its iterations:
+# Trains with Adam, and runs Levenberg-Marquardt from Adam's checkpoints at 1/3 and 2/3 of its iterations:
 #
 #   benchmarks/finish.sh PROGRAMS DATA OUT [SCENE:ITERATIONS[:VARIANT,VARIANT...[:DOWNSCALE]]...]
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of each SCENE in a
-# folder of its name; fox and knot, which `splat generate DATA/knot` makes, start from random points. OUT: a folder for
-# Adam's logs, adam-SCENE.jsonl, and the JSON of splat finish, lm-SCENE-ITERATION-VARIANT.json. Unless named: fern:30000
-# fox:30000, and of each scene all variants, which are the lines of `options` below. About 85 seconds on an H200 for
-# fern, 260 for fox.
-# benchmarks/finish.py OUT prints tables of it and draws.
+# folder of its name. fox and knot start from random points; `splat generate DATA/knot` makes knot. OUT: a folder for
+# Adam's logs, adam-SCENE.jsonl, and the JSON of splat finish, lm-SCENE-ITERATION-VARIANT.json. Default: fern:30000
+# fox:30000, all variants of each. The variants are the lines of `options` below. On an H200 fern takes about 85
+# seconds, fox 260.
+# benchmarks/tables.py levenberg-marquardt OUT prints tables and draws.
 # shellcheck disable=SC2086,SC2046,SC2017 # lists of options are split; checkpoints are at whole thirds
 set -eu
-[ $# -ge 3 ] || { sed -n '3,13s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 3 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 programs=$1 data=$2 out=$3
 shift 3
 [ $# -gt 0 ] || set -- fern:30000 fox:30000
 mkdir -p "$out/scenes"
 
-options() { # VARIANT: those of splat finish, and what it begins from: third, two (thirds) or end
-    half=9 quarter=5 # of fern's 17 views
+options() { # VARIANT: prints its start (third, two (thirds) or end) and its options of splat finish
+    half=9 quarter=5 # of the 17 views of fern
     case $scene in fox) half=22 quarter=11 ;; knot) half=50 quarter=25 ;; esac
     case $1 in
     free) echo two --lm-steps 20 ;;
     third) echo third --lm-steps 20 ;;
     end) echo end --lm-steps 5 ;;
-    free-12) echo two --lm-steps 12 ;; # in place of free where a step takes long
+    free-12) echo two --lm-steps 12 ;; # instead of free where a step takes long
     cached) echo two --lm-steps 2 --lm-form cached ;;
-    half-cached) echo two --lm-steps 2 --lm-form cached --lm-batch $half ;; # where a cache of all does not fit
+    half-cached) echo two --lm-steps 2 --lm-form cached --lm-batch $half ;; # where a cache of all views does not fit
     diagonal) echo two --lm-steps 10 --lm-preconditioner diagonal ;;
     diagonal-20) echo two --lm-steps 10 --lm-preconditioner diagonal --lm-pcg 20 --lm-units 0.1 ;;
     no-radius) echo two --lm-steps 10 --lm-radius 0 ;;
@@ -47,7 +47,7 @@ options() { # VARIANT: those of splat finish, and what it begins from: third, tw
 }
 say() { echo "$(date +%H:%M:%S) $*"; }
 
-# Adam with its checkpoints kept, a third of the way from each other. Writing them is not counted as training.
+# Trains with Adam and keeps its checkpoints at 1/3 and 2/3. The time to write them does not count as training.
 adam() { # SCENE ITERATIONS
     checkpoint="$out/scenes/$1.checkpoint"
     rm -f "$checkpoint"
@@ -61,7 +61,7 @@ adam() { # SCENE ITERATIONS
     done
     wait $process
 }
-scene_at() { # SCENE ITERATIONS AT: the scene of a checkpoint, one iteration later
+scene_at() { # SCENE ITERATIONS AT: writes the scene of a checkpoint, one iteration later
     [ -e "$out/scenes/$1-$3.ply" ] ||
         "$programs/splat" train $from --iterations $2 -o "$out/scenes/$1-$3.ply" --seconds 0.000001 \
             --resume "$out/scenes/$1-$3.checkpoint" --checkpoint "$out/scenes/unused" >"$out/start-$1-$3.txt" 2>&1
@@ -74,9 +74,9 @@ for chosen; do
     rest=${rest#:}
     [ -z "${rest%%:*}" ] || variants=${rest%%:*}
     [ "${rest%:*}" = "$rest" ] || downscale=${rest#*:}
-    from="$data/$scene --downscale $downscale" before=
-    [ "$scene" != knot ] || before="--background 1,1,1"
-    case $scene in fox | knot) from="$from --random 100000 $before" ;; esac
+    from="$data/$scene --downscale $downscale" background=
+    [ "$scene" != knot ] || background="--background 1,1,1"
+    case $scene in fox | knot) from="$from --random 100000 $background" ;; esac
     rm -f "$out/scenes/$scene-"*
     adam $scene $iterations
     for variant in $(echo $variants | tr , ' '); do
@@ -85,7 +85,7 @@ for chosen; do
         shift
         say "lm-$scene-$at-$variant"
         scene_at $scene $iterations $at
-        timeout 90 "$programs/splat" finish "$out/scenes/$scene-$at.ply" --cameras "$data/$scene" --downscale $downscale $before \
+        timeout 90 "$programs/splat" finish "$out/scenes/$scene-$at.ply" --cameras "$data/$scene" --downscale $downscale $background \
             -o "$out/scenes/lm.ply" --json "$out/lm-$scene-$at-$variant.json" "$@" \
             >"$out/lm-$scene-$at-$variant.txt" 2>&1 || tail -n 3 "$out/lm-$scene-$at-$variant.txt"
     done

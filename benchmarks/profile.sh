@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Counters of the two blend kernels on one view of a scene, by Nsight Compute, as CSV:
+# Counts what the two blend kernels do on one view of a scene, with Nsight Compute, as CSV:
 #
 #   benchmarks/profile.sh SPLAT SCENE.ply CAMERAS OUT.csv [options of splat bench]
 #
-# SPLAT: the program. Clocks stay as they are. benchmarks/profile.py makes a table of one or several such files.
+# SPLAT: the program. Clocks are not fixed. benchmarks/tables.py counters LABEL=OUT.csv... prints a table.
 # shellcheck disable=SC2046 # options are split
 set -eu
-[ $# -ge 4 ] || { sed -n '3,7s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 4 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 splat=$1 scene=$2 cameras=$3 out=$4
 shift 4
 [ $# -gt 0 ] || set -- --reduce tree --thresholds 8

@@ -1,23 +1,23 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Trains on a GPU and keeps how it went:
+# Trains on a GPU and keeps the logs:
 #
 #   benchmarks/training.sh PROGRAMS DATA OUT [PART...]
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of fern, relief23 and
-# fox, each in a folder of its name; what is not there is left out. OUT: a folder for the logs, a NAME.jsonl each.
-# Parts, with the seconds they take on an H200 (estimated), all of them unless named:
-#   quality7       50  7,000 iterations on each, and on knot, a scene that splat generate makes
+# fox, each in a folder of its name; missing ones are skipped. OUT: a folder for the logs, one NAME.jsonl a run.
+# PART, with its estimated seconds on an H200: all of these unless named:
+#   quality7       50  7,000 iterations on each, and on knot, a scene made by splat generate
 #   finish         30  three steps of Levenberg-Marquardt on the scenes of quality7
 #   quality30     190  30,000 iterations
-#   wall          140  a minute with plain atomics on fern and fox; the tuner's is in quality30
+#   wall          140  a minute with plain atomics on fern and fox; quality30 has the tuner's run
 #   speed          25  1,000 iterations with 100 thousand, 300 thousand and 1 million Gaussians
-#   reproducible   45  the same run twice with --reproducible, compared byte by byte, once killed and resumed, and once
-#                      without
-# benchmarks/training.py OUT prints tables of it and draws. More of Levenberg-Marquardt is in finish.sh.
+#   reproducible   45  --reproducible: the same run twice, compared byte by byte; once killed and resumed; and one
+#                      run without the option
+# benchmarks/tables.py training OUT prints tables and draws. finish.sh measures more of Levenberg-Marquardt.
 # shellcheck disable=SC2086,SC2046 # lists of options are split
 set -eu
-[ $# -ge 3 ] || { sed -n '3,17s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 3 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 programs=$1 data=$2 out=$3
 shift 3
 [ $# -gt 0 ] || set -- quality7 finish quality30 wall speed reproducible
@@ -37,12 +37,12 @@ limited() { # NAME SECONDS PROGRAM OPTIONS...
 photographs() { # SCENE
     [ "$1" = knot ] && echo "$out/scenes/knot" || echo "$data/$1"
 }
-before() { # SCENE: what it is seen before
+background_of() { # SCENE
     [ "$1" != knot ] || echo "--background 1,1,1"
 }
-of() { # SCENE: its photographs and how it is started
+of() { # SCENE: prints its photographs and its start
     case $1 in
-    knot | fox) echo "$(photographs $1) --random 100000 $(before $1)" ;;
+    knot | fox) echo "$(photographs $1) --random 100000 $(background_of $1)" ;;
     *) photographs $1 ;;
     esac
 }
@@ -66,7 +66,7 @@ finish() {
     for scene in fern relief23 fox knot; do
         trained="$out/scenes/quality-$scene-7000.ply"
         [ ! -e "$trained" ] || limited finish-$scene-7000 60 splat finish "$trained" --cameras "$(photographs $scene)" \
-            $(before $scene) -o "$out/scenes/finish-$scene-7000.ply" --log "$out/finish-$scene-7000.jsonl" --lm-steps 3
+            $(background_of $scene) -o "$out/scenes/finish-$scene-7000.ply" --log "$out/finish-$scene-7000.jsonl" --lm-steps 3
     done
 }
 quality30() { quality 30000 180; }
@@ -80,7 +80,7 @@ speed() {
         train speed-fox-$count 60 fox --random $count --density none --iterations 1000
     done
 }
-compare() { # NAME KILLS: its scene with that of the first run; kept in its log
+compare() { # NAME KILLS: compares its scene with the first run's and appends the result to its log
     same=false
     cmp "$out/scenes/reproducible-fern-1.ply" "$out/scenes/$1.ply" && same=true
     echo "{\"event\": \"comparison\", \"kills\": $2, \"equal\": $same}" >>"$out/$1.jsonl"
@@ -91,7 +91,7 @@ reproducible() {
     for run in 1 2; do train reproducible-fern-$run 60 fern --reproducible --checkpoint-every 1000; done
     train reproducible-fern-without 60 fern
     compare reproducible-fern-2 0
-    # Killed up to four times after 1.5 to 4 seconds, which are drawn anew each time.
+    # Killed up to four times, each time after 1.5 to 4 random seconds.
     name=reproducible-fern-killed resume='' kills=0
     saved="$out/scenes/$name.ply.checkpoint"
     rm -f "$saved"

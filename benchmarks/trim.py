@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Copies measurements (JSON of splat bench and finish, tuner_check, the benches of the other examples and Google
-Benchmark) to be kept: medians and spreads without the single views and runs, names of files without their folders.
+"""Copies measurements to be kept: the JSON of splat bench and finish, tuner_check, the other examples' bench and
+Google Benchmark. Keeps medians and spreads, drops single views and runs, and strips folders from file names.
 
     benchmarks/trim.py build/blend/*.json -o benchmarks/results/blend-h200
 """

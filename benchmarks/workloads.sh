@@ -1,24 +1,24 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Measures every workload with every strategy and threshold, and what the tuner chooses, on a GPU:
+# Measures every workload on a GPU, with every strategy and threshold, and the tuner's choice:
 #
 #   benchmarks/workloads.sh PROGRAMS SCENE.ply CAMERAS OUT [PART...]
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). SCENE.ply, CAMERAS: a trained scene and its photographs,
-# as for benchmarks/blend.sh. OUT: a folder for the JSON files. Parts, with the seconds they take on an H200, all of
-# them unless named:
+# as for benchmarks/blend.sh. OUT: a folder for the JSON files. PART, with its
+# seconds on an H200: all of these unless named:
 #   spheres      20  both data sets, features of 3, 8, 16 and 32 channels
 #   cubemap      10  icosphere and torus, faces of 64 and of 1,024 texels
 #   scatter_add  20  words by Zipf's law, three exponents; rows of one float, a histogram, of 8 and of 4,096 bins
-#   lm           20  the products J^T u and diag(J^T J) of one step of splat finish over 12 views
+#   lm           20  the products J^T u and diag(J^T J) of one step of splat finish with 12 views
 #   gaussians    90  the backward blend: blend.sh render_backward tuner
-#   profile      80  counters of three workloads by Nsight Compute, where there is ncu: OUT/profile-*.csv
+#   profile      80  counters of three workloads by Nsight Compute, if ncu is installed: OUT/profile-*.csv
 # Fails if a tuner's choice is over 3 % slower than the best fixed one or over 2 % slower than plain atomics.
-# benchmarks/plot_workloads.py OUT/kept draws and prints tables of what benchmarks/trim.py keeps in
-# OUT/kept. The example `histogram` is too small to be timed: scatter_add stands for it.
+# OUT/kept holds what the tables need; benchmarks/tables.py workloads OUT/kept prints and draws it.
+# The example `histogram` is too small to be timed; scatter_add stands in for it.
 # shellcheck disable=SC2086 # lists of options are split
 set -eu
-[ $# -ge 4 ] || { sed -n '3,18s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 4 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 here=$(dirname "$0") programs=$1 scene=$2 cameras=$3 out=$4
 shift 4
 [ $# -gt 0 ] || set -- spheres cubemap scatter_add lm gaussians profile
@@ -68,7 +68,7 @@ lm() {
 gaussians() {
     "$here/blend.sh" "$programs" "$scene" "$cameras" "$out" render_backward tuner || failed="$failed gaussians"
 }
-counters() { # WORKLOAD STRATEGY PROGRAM OPTIONS...: the last of its launches that are counted is of the strategy alone
+counters() { # WORKLOAD STRATEGY PROGRAM OPTIONS...: the last counted launch is the strategy's
     name=profile-$1-$2 program=$3
     shift 3
     echo "$(date +%H:%M:%S) $name"
@@ -79,7 +79,7 @@ counters() { # WORKLOAD STRATEGY PROGRAM OPTIONS...: the last of its launches th
     labels="$labels ${name#profile-}=$out/$name.csv"
 }
 profile() {
-    command -v ncu >/dev/null || { echo "there is no ncu: nothing is profiled"; return 0; }
+    command -v ncu >/dev/null || { echo "ncu is not installed: nothing is profiled"; return 0; }
     one="--views 1 --repeat 1"
     for strategy in atomic serial bfly tree cub; do
         at="--reduce $strategy --thresholds 8"
@@ -93,11 +93,11 @@ profile() {
 }
 for part; do $part; done
 mkdir -p "$out/kept"
-[ -z "$labels" ] || python3 "$here/profile.py" $labels -o "$out/kept/workload_profile.json" >"$out/profile.md" ||
+[ -z "$labels" ] || python3 "$here/tables.py" counters $labels --keep "$out/kept/workload_profile.json" >"$out/profile.md" ||
     failed="$failed profile"
 set -- "$out"/*.json
 if [ -e "$1" ]; then
     python3 "$here/trim.py" "$@" -o "$out/kept"
-    python3 "$here/plot_workloads.py" "$out/kept" --check || failed="$failed tuner"
+    python3 "$here/tables.py" workloads "$out/kept" --tuner || failed="$failed tuner"
 fi
 [ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tables of made-up runs, and again of what is kept of them.
+"""The tables of invented runs, and the same tables from what is kept of them.
 
     finish_test.py ROOT
 """
@@ -20,7 +20,7 @@ adam = [{"event": "start", "gpu": "GPU", "iteration": 0, "settings": {}},
         {"event": "step", "iteration": 20},
         {"event": "evaluation", "iteration": 30, "seconds": 60, "psnr": 21, "ssim": 0.6},
         {"event": "end", "iteration": 30, "seconds": 60, "gaussians": 1000}]
-# The second step is undone, so it is the third that is as good as Adam's end.
+# The second step is undone. The third is as good as Adam's end.
 finishes = {"lm-fern-20-free": [step(2, 0.5, 0.4), step(4, 0.4, 0.1, False), step(5, 0.4, 0.3)],
             "lm-fern-30-end": [step(2, 0.35, 0.3)]}
 with tempfile.TemporaryDirectory() as folder:
@@ -29,16 +29,19 @@ with tempfile.TemporaryDirectory() as folder:
     for name, steps in finishes.items():
         with open(os.path.join(folder, name + ".json"), "w") as file:
             json.dump({"device": "GPU", "gaussians": 1000, "views": 3, "psnr": 19, "ssim": 0.4, "steps": steps}, file)
-    script, kept = os.path.join(sys.argv[1], "benchmarks", "finish.py"), os.path.join(folder, "kept")
-    pages = [subprocess.run([sys.executable, "-B", script, *arguments], check=True, capture_output=True, text=True).stdout
+    script, kept = os.path.join(sys.argv[1], "benchmarks", "tables.py"), os.path.join(folder, "kept")
+    pages = [subprocess.run([sys.executable, "-B", script, "levenberg-marquardt", *arguments], check=True, capture_output=True, text=True).stdout
              for arguments in ([folder, "--keep", kept], [kept])]
 wanted = """\
 | fern | 20 | free | 2 of 3 | 5.00 | 0.50 | 0.500000 -> 0.300000 | 19.00 -> 25.00 | 0.4000 -> 0.5000 |
-| fern | 20 | free | 16.7 |
+| fern | 20 | free | 3 | 16.7 | 1.667 | 0.50 |
+| fern | 20 | step 3: as good as Adam at its end | 5.00 | 0.300000 | 25.00, 0.5000 |
+| fern | 20 | Adam, 30 | 20.00 | 0.350000 | 19.00, 0.4000 |
+| fern | 30 | step 1 | 2.00 | 0.300000 | 22.00, 0.5000 |
 | fern | 20 | free | 0.350000 | 20.00 | 5.00 | 0.25 | 19.00, 0.4000 | 25.00, 0.5000 |"""
 missing = [row for row in wanted.splitlines() if row not in pages[0].splitlines()]
 if missing:
     sys.exit("lacks:\n" + "\n".join(missing) + "\n\nin\n" + pages[0])
 if pages[0] != pages[1]:
-    sys.exit("what is kept makes other tables:\n" + pages[1])
+    sys.exit("the kept files make other tables:\n" + pages[1])
 print("ok")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tables of made-up runs.
+"""The tables of invented runs, and the same tables from what is kept of them.
 
     training_test.py ROOT
 """
@@ -28,10 +28,10 @@ with tempfile.TemporaryDirectory() as folder:
     for name, events in runs.items():
         with open(os.path.join(folder, name + ".jsonl"), "w") as file:
             file.writelines(json.dumps(event) + "\n" for event in events)
-    script, kept = os.path.join(sys.argv[1], "benchmarks", "training.py"), os.path.join(folder, "kept")
-    page = subprocess.run([sys.executable, "-B", script, folder, "--keep", kept], check=True, capture_output=True,
+    script, kept = os.path.join(sys.argv[1], "benchmarks", "tables.py"), os.path.join(folder, "kept")
+    page = subprocess.run([sys.executable, "-B", script, "training", folder, "--keep", kept], check=True, capture_output=True,
                           text=True)
-    again = subprocess.run([sys.executable, "-B", script, kept], check=True, capture_output=True, text=True)
+    again = subprocess.run([sys.executable, "-B", script, "training", kept], check=True, capture_output=True, text=True)
 wanted = """\
 | fern | 20 | 1,000 | 80.0 | 25.00 | 0.7500 |
 | fern-30000 | 6.000, 66.7 % | 3.000, 33.3 % | 9.000 |
@@ -40,8 +40,8 @@ wanted = """\
 | 1,000 | 250 |
 | fern-2 | 10 | 1.00 | 25.00 | 3 | NO |"""
 missing = [row for row in wanted.splitlines() if row not in page.stdout.splitlines()]
-if missing or "quality-fox-7000: did not come to its end" not in page.stderr:
+if missing or "quality-fox-7000: has no end" not in page.stderr:
     sys.exit("lacks:\n" + "\n".join(missing) + "\n\nin\n" + page.stdout + page.stderr)
 if not again.stdout or page.stdout != again.stdout:
-    sys.exit("what is kept makes other tables:\n" + again.stdout)
+    sys.exit("the kept files make other tables:\n" + again.stdout)
 print("ok")

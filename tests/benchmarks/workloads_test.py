@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tables of made-up measurements, and whether a tuner's bad choice is found.
+"""The tables of invented measurements; a tuner's bad choice is found.
 
     workloads_test.py ROOT
 """
@@ -49,7 +49,7 @@ def run(files, *options):
         paths = [os.path.join(folder, name) for name in files if not name.startswith("workload_profile")]
         if paths:
             subprocess.run([sys.executable, "-B", os.path.join(scripts, "trim.py"), *paths, "-o", folder], check=True)
-        return subprocess.run([sys.executable, "-B", os.path.join(scripts, "plot_workloads.py"), folder, *options],
+        return subprocess.run([sys.executable, "-B", os.path.join(scripts, "tables.py"), "workloads", folder, *options],
                               capture_output=True, text=True)
 
 
@@ -71,7 +71,7 @@ missing = [row for row in wanted.splitlines() if row not in everything.stdout.sp
 if everything.returncode or missing:
     sys.exit("lacks:\n" + "\n".join(missing) + "\n\nin\n" + everything.stdout + everything.stderr)
 for tuned_ms, passes in ((0.505, True), (0.52, False), (1.03, False), (float("nan"), False)):
-    checked = run({"scatter_add-1.json": bench(tuned_ms)}, "--check")
+    checked = run({"scatter_add-1.json": bench(tuned_ms)}, "--tuner")
     if (checked.returncode == 0) != passes:
         sys.exit(f"a choice of {tuned_ms} ms: {checked.returncode}\n{checked.stdout}{checked.stderr}")
 if run({}).returncode == 0:
@@ -85,8 +85,8 @@ for name in ("void <unnamed>::render_kernel<commit<(a::strategy)3, a::record<flo
         path = os.path.join(folder, "profile.csv")
         with open(path, "w") as file:
             file.write(f'{header}"{name}","1,000"\n')
-        printed = subprocess.run([sys.executable, "-B", os.path.join(scripts, "profile.py"), "new=" + path], check=True,
-                                 capture_output=True, text=True).stdout.splitlines()
-    if printed[:3] != ["| | render_kernel new |", "|---|---|", "| time, microseconds | 1.0 |"]:
+        printed = subprocess.run([sys.executable, "-B", os.path.join(scripts, "tables.py"), "counters", "new=" + path],
+                                 check=True, capture_output=True, text=True).stdout.splitlines()
+    if printed[-15:-12] != ["| counter | render_kernel new |", "|---|---|", "| time, microseconds | 1.0 |"]:
         sys.exit("\n".join([name, *printed]))
 print("ok")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the pages show is what is compiled: every block of CUDA or C++ is a marked part of a source file here,
-// the table of costs is what costs.h says, and the tables of bad input name tests that there are.
+// Checks the pages: every block of CUDA or C++ is a marked part of a source file here, every link leads to a
+// file and a heading that exist, the table of costs follows costs.h, and the tables of bad input name
+// existing tests.
 #include "costs.h"
 #include <gtest/gtest.h>
 #include <cctype>
@@ -75,6 +76,48 @@ TEST(Pages, ShowOnlyCodeThatIsCompiled) {
             ++blocks;
         }
     EXPECT_EQ(blocks, compiled.size()) << "a compiled part is on no page, or a page was not read";
+}
+
+// The anchors of a page: its headings in lower case, without punctuation, with dashes for spaces.
+std::set<std::string> anchors_of(const std::string &path) {
+    std::set<std::string> anchors;
+    for (const std::string &line : lines_of(path)) {
+        if (line.rfind("#", 0) != 0) continue;
+        const size_t begin = line.find_first_not_of('#');
+        std::string anchor;
+        for (const char c : line.substr(line.find_first_not_of(' ', begin)))
+            if (c == ' ')
+                anchor += '-';
+            else if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_')
+                anchor += char(std::tolower(static_cast<unsigned char>(c)));
+        anchors.insert(anchor);
+    }
+    return anchors;
+}
+
+TEST(Pages, LinkToFilesAndHeadingsThatExist) {
+    size_t links = 0;
+    for (const char *page : {PAGES}) {
+        bool code = false;
+        for (const std::string &line : lines_of(page)) {
+            if (line.rfind("```", 0) == 0) code = !code;
+            if (code || line.rfind("    ", 0) == 0) continue;
+            for (size_t at = line.find("]("); at != std::string::npos; at = line.find("](", at + 1)) {
+                const std::string target = line.substr(at + 2, line.find(')', at) - at - 2);
+                if (target.rfind("http", 0) == 0) continue;
+                const size_t hash = target.find('#');
+                const std::filesystem::path folder = std::filesystem::path(page).parent_path();
+                const std::string file = hash == 0 ? page : (folder / target.substr(0, hash)).string();
+                EXPECT_TRUE(std::filesystem::exists(file)) << page << " links to " << target;
+                if (hash != std::string::npos && std::filesystem::exists(file)) {
+                    EXPECT_EQ(anchors_of(file).count(target.substr(hash + 1)), 1u)
+                        << page << " links to " << target;
+                }
+                ++links;
+            }
+        }
+    }
+    EXPECT_GT(links, 80u);
 }
 
 TEST(Pages, StateTheCostsThatAreCounted) {

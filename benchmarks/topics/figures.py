@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""What the scripts that draw share."""
+"""Shared by the plots of all topics."""
 import sys
 
 
 def pyplot():
-    """matplotlib's, for files; None, said on stderr, where there is none."""
+    """matplotlib.pyplot for files; None, with a message on stderr, if matplotlib is not installed."""
     try:
         import matplotlib
     except ImportError:
-        print("python3 has no matplotlib: nothing is drawn", file=sys.stderr)
+        print("matplotlib is not installed: nothing is drawn", file=sys.stderr)
         return None
     matplotlib.use("Agg")
     import matplotlib.pyplot
@@ -16,13 +16,13 @@ def pyplot():
 
 
 def save(figure, plots, title, path, ncols=4, dpi=100, **of_title):
-    """Writes the figure with a title above and one legend below for all its plots, each label once."""
+    """Writes the figure with a title above and, below, one legend for all its plots."""
     handles = {}
     for plot in plots:
         for handle, label in zip(*plot.get_legend_handles_labels()):
             handles.setdefault(label, handle)
     figure.suptitle(title, **of_title)
-    # Below the figure's edge, which the tight box then takes in: "outside" wants a matplotlib of 3.7.
+    # The legend is below the figure; the tight bounding box includes it. "outside" needs matplotlib 3.7.
     figure.legend(handles.values(), handles.keys(), loc="upper center", bbox_to_anchor=(0.5, 0), ncols=ncols,
                   fontsize=9)
     figure.savefig(path, dpi=dpi, bbox_inches="tight")

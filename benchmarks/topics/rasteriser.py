@@ -1,20 +1,15 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Draws what benchmarks/blend.sh measured, from the files as benchmarks/trim.py keeps them, and prints its figures as
-Markdown.
-
-    benchmarks/plot_blend.py benchmarks/results/blend-h200 -o docs/pictures
-"""
-import argparse
+"""The flagship's stages and its backward blend: what blend.sh measured, as trim.py keeps it, and profile.json."""
 import glob
 import json
 import math
 import os
 import re
-import sys
 
-import figures
+from . import counters, figures
+from .text import ms
 
+KEPT = ["blend-h200"]
 STAGES = {"project": "#e69f00", "bin": "#0072b2", "render": "#009e73", "render backward": "#d55e00",
           "project backward": "#cc79a7"}
 LABELS = {"render": "forward blend", "render backward": "backward blend"}
@@ -24,7 +19,7 @@ LEVELS = {"atomic": ("#000000", "--"), "block": ("#999999", "--"), "fixed": ("#8
 RUN = re.compile(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)(?:/pixels:(\d)/split:(\d))?")
 
 
-def load(folder, kind):
+def read(folder, kind):
     """The reports of a kind by name: {"fox": ..., "many-3000000": ...}."""
     reports = {}
     for path in sorted(glob.glob(os.path.join(folder, kind + "-*.json"))):
@@ -62,36 +57,37 @@ def growth(reports, what):
                   key=lambda pair: pair[0])
 
 
-def table(header, rows):
-    print("\n| " + " | ".join(map(str, header)) + " |")
-    print("|" + "---|" * len(header))
-    for row in rows:
-        print("| " + " | ".join("" if cell is None else str(cell) for cell in row) + " |")
+def load(folders):
+    """The reports by kind and name, and the counters of the blend kernels."""
+    folder, = folders
+    data = {kind: read(folder, kind) for kind in ("bench", "render_backward", "tuner")}
+    profile = os.path.join(folder, "profile.json")
+    data["counters"] = counters.load([profile]) if os.path.exists(profile) else {}
+    return data
 
 
-def ms(value):
-    return "" if value is None else f"{value:.3f}" if value >= 0.1 else f"{value:.4f}"
+def devices(data):
+    return sorted({report["device"] for report in [*data["bench"].values(), *data["tuner"].values(), *(
+        report["context"] for report in data["render_backward"].values())]})
 
 
-def print_stages(reports):
+def by_stage(report):
+    """A row for each stage of one report."""
+    return (["stage", "mean, ms", "least view", "most", "bytes"],
+            [[LABELS.get(name, name), *(ms(s.get(key)) for key in ("mean_ms", "least_ms", "most_ms")),
+              f"{s['bytes']:,}" if "bytes" in s else ""] for name, s in report["stages"].items()])
+
+
+def by_scene(reports):
     columns = [*STAGES, "sum of stages", "end to end"]
-    rows = []
     shown = [(name, r) for name, r in reports.items() if not name.startswith("growth-")]
-    for name, r in sorted(shown, key=lambda item: (item[0].split("-")[0], item[1]["width"] * item[1]["height"])):
-        rows.append([name, f"{r['width']}x{r['height']}", f"{r['gaussians']:,}", f"{r['pairs']:,}"] +
-                    [ms(stage(r, column)) for column in columns])
-    print("\nms, means over views of medians, with the fastest strategy measured:")
-    table(["scene", "image", "Gaussians", "pairs", *(LABELS.get(c, c) for c in columns)], rows)
-    for name in [name for name in reports if name + "-sh3" in reports]:  # the trained scene
-        r = reports[name]
-        print(f"\n{name}, stages:")
-        table(["stage", "mean, ms", "least view", "most", "bytes"],
-              [[LABELS.get(n, n), ms(s.get("mean_ms")), ms(s.get("least_ms")), ms(s.get("most_ms")),
-                f"{s['bytes']:,}" if "bytes" in s else ""] for n, s in r["stages"].items()])
-        print(f"\nparameters: {r['parameter_bytes']:,} bytes")
+    shown.sort(key=lambda item: (item[0].split("-")[0], item[1]["width"] * item[1]["height"]))
+    return (["scene", "image", "Gaussians", "pairs", *(LABELS.get(c, c) for c in columns)],
+            [[name, f"{r['width']}x{r['height']}", f"{r['gaussians']:,}", f"{r['pairs']:,}",
+              *(ms(stage(r, column)) for column in columns)] for name, r in shown])
 
 
-def print_divisions(reports):
+def by_division(reports):
     rows, columns = [], [(pixels, split) for pixels in "124" for split in "01"]
     for name, report in reports.items():
         found = {(pixels, split): median for _, _, pixels, split, median, _ in runs(report) if pixels}
@@ -99,60 +95,82 @@ def print_divisions(reports):
         rows.append([name, f"{context['width']}x{context['height']}",
                      f"{context['pixels_per_thread']}, {int(context['split_tiles']):,} of {int(context['tiles']):,}",
                      *(ms(found.get(column)) for column in columns)])
-    if rows:
-        table(["scene", "image", "gs_bin proposes: pixels, lists split",
-               *(f"{pixels}, split" if split == "1" else pixels for pixels, split in columns)], rows)
+    return ["scene", "image", "gs_bin proposes: pixels, lists split",
+            *(f"{pixels}, split" if split == "1" else pixels for pixels, split in columns)], rows
 
 
-def print_strategies(reports):
+def by_strategy(report):
+    found = times(report)
+    thresholds = sorted({threshold for _, threshold in found})
+    return (["strategy", *thresholds],
+            [[way, *(ms(found[way, t][0]) if (way, t) in found else "" for t in thresholds)]
+             for way in dict.fromkeys(way for way, _ in found)])
+
+
+def commit_cost(reports):
+    """What tree takes longer than the same kernel without its commit."""
+    thresholds = sorted({t for report in reports.values() for way, t in times(report) if way == "floor_a"})
+    rows = []
     for name, report in reports.items():
         found = times(report)
-        if not any(threshold for _, threshold in found):
-            continue
-        thresholds = sorted({threshold for _, threshold in found})
-        print(f"\n{name}: backward blend, ms (median of the repetitions):")
-        table(["", *thresholds],
-              [[way, *(ms(found[way, t][0]) if (way, t) in found else "" for t in thresholds)]
-               for way in dict.fromkeys(way for way, _ in found)])
-        print(f"\nlargest deviation over mean: {max(cv for _, cv in found.values()):.1%}")
-        if ("floor_a", 0) in found:
-            print("commit over floor A, by threshold: " +
-                  ", ".join(f"{t}: {found['tree', t][0] / found['floor_a', t][0] - 1:.1%}" for t in thresholds
-                            if ("floor_a", t) in found))
+        rows.append([name, f"{max(cv for _, cv in found.values()):.1%}", *(
+            f"{found['tree', t][0] / found['floor_a', t][0] - 1:.1%}" if ("floor_a", t) in found else None
+            for t in thresholds)])
+    return ["scene", "largest deviation over mean", *thresholds], rows
 
 
-def print_growth(reports, what):
+def by_growth(reports, what):
     curve = growth(reports, what)
-    if not curve:
-        return
     columns = [*STAGES, "sum of stages", "loss", "adam"]
     lines = [[(x, r["pairs"]) for x, r in curve], *([(x, stage(r, c)) for x, r in curve] for c in columns)]
-    table([what, "pairs", *(LABELS.get(c, c) for c in columns)],
-          [[f"{x:,}", f"{r['pairs']:,}", *(ms(stage(r, c)) for c in columns)] for x, r in curve] +
-          [["exponent", *(f"{slope(line):.2f}" for line in lines)],
-           ["of the last step", *(f"{slope(line[-2:]):.2f}" for line in lines)]])
+    return ([what, "pairs", *(LABELS.get(c, c) for c in columns)],
+            [[f"{x:,}", f"{r['pairs']:,}", *(ms(stage(r, c)) for c in columns)] for x, r in curve] +
+            [["exponent", *(f"{slope(line):.2f}" for line in lines)],
+             ["of the last step", *(f"{slope(line[-2:]):.2f}" for line in lines)]])
 
 
-def print_tuner(reports):
+def by_tuner(reports):
     rows = []
     for name, r in reports.items():
         best = min(r["candidates"], key=lambda candidate: candidate["ms"])
         first, last = r["after_exploration"], r["at_the_end"]
-        blend = best["ms"] * r["launches"]
         rows.append([name, f"{best['reduction']} at {best['threshold']}, {ms(best['ms'])}",
                      f"{first['reduction']} at {first['threshold']}, {100 * (first['by_fastest'] - 1):.2f} %",
                      r["explored_in"], f"{first['cost_ms']:.1f} ms, {first['cost_ms'] / best['ms']:.0f} launches",
                      f"{last['reduction']} at {last['threshold']}, {100 * (last['by_fastest'] - 1):.2f} %",
-                     f"{100 * last['cost_ms'] / blend:.2f} %"])
-    if rows:
-        table(["scene", "best fixed, ms", "after exploration, over the best", "launches until then", "exploration cost",
-               "at the end, over the best", "cost of all launches"], rows)
+                     f"{100 * last['cost_ms'] / (best['ms'] * r['launches']):.2f} %"])
+    return ["scene", "best fixed, ms", "after exploration, over the best", "launches until then", "exploration cost",
+            "at the end, over the best", "cost of all launches"], rows
 
 
-def draw(bench, backward, device, folder):
+def tables(data):
+    bench, backward = data["bench"], data["render_backward"]
+    found = {f"stages {name}": by_stage(bench[name]) for name in bench if name + "-sh3" in bench}  # the trained scene
+    if bench:
+        found["scenes"] = by_scene(bench)
+    swept = {name: report for name, report in backward.items() if any(threshold for _, threshold in times(report))}
+    for name, report in swept.items():
+        found[f"strategies {name}"] = by_strategy(report)
+    if swept:
+        found["commit"] = commit_cost(swept)
+    if backward:
+        found["division"] = by_division(backward)
+    for what in ("gaussians", "pixels"):
+        if growth(bench, what):
+            found[f"growth {what}"] = by_growth(bench, what)
+    if data["tuner"]:
+        found["tuner"] = by_tuner(data["tuner"])
+    if data["counters"]:
+        found["counters"] = counters.table_of(data["counters"])
+    return found
+
+
+def draw(data, folder):
     pyplot = figures.pyplot()
     if not pyplot:
         return
+
+    device, bench, backward = ", ".join(devices(data)), data["bench"], data["render_backward"]
 
     def save(figure, plots, name, title):
         for plot in plots:
@@ -194,29 +212,3 @@ def draw(bench, backward, device, folder):
             plot.set_xlabel(label)
         plots[0].set_ylabel("ms")
         save(figure, plots, "growth.png", "How the cost of a view grows")
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", help="with bench-*.json, render_backward-*.json and tuner-*.json")
-    parser.add_argument("-o", "--output", help="folder for the pictures; without it only the figures are printed")
-    options = parser.parse_args()
-    bench, backward, tuner = (load(options.folder, kind) for kind in ("bench", "render_backward", "tuner"))
-    everything = [*bench.values(), *tuner.values(), *(report["context"] for report in backward.values())]
-    if not everything:
-        sys.exit(f"{options.folder}: holds no measurements")
-    devices = sorted({report["device"] for report in everything})
-    print(", ".join(devices))
-    print_stages(bench)
-    print_strategies(backward)
-    print_divisions(backward)
-    print_growth(bench, "gaussians")
-    print_growth(bench, "pixels")
-    print_tuner(tuner)
-    if options.output:
-        os.makedirs(options.output, exist_ok=True)
-        draw(bench, backward, ", ".join(devices), options.output)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,17 +1,14 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Draws what build/.../aggregate measured, and prints its main figures as Markdown. Reads what it keeps, too.
-
-    benchmarks/plot.py build/aggregate.json -o docs/pictures --keep benchmarks/results/aggregate.json
-"""
-import argparse
+"""The library's calls beside CUB and cooperative groups: the JSON of `aggregate --benchmark_out=FILE
+--benchmark_out_format=json`, or what is kept of it."""
 import json
 import os
 import re
 import sys
 
-import figures
+from . import figures
 
+KEPT = ["aggregate-h200.json"]
 WAYS = {  # name on the axis: label, colour, line
     "atomic": ("atomicAdd", "#000000", "--"),
     "serial": ("reduce_serial", "#e69f00", "-"),
@@ -39,11 +36,11 @@ class Run:
         self.median = self.deviation = self.chosen = None
 
     def nanoseconds(self):
-        """Of a call of a warp, the whole GPU making them."""
+        """Of one warp's call, while the whole GPU makes such calls."""
         return (self.active or 16.5) * self.K / self.median
 
 
-def load(path):
+def read(path):
     """The context and the runs of a report of Google Benchmark, or of a file that keep() wrote."""
     with open(path) as file:
         report = json.load(file)
@@ -71,9 +68,19 @@ def load(path):
     return report["context"], runs
 
 
-def keep(context, runs, path):
-    """A line a run, named by its place on the axes: median and deviation, 10^9 adds a second; of `tuned` the
-    threshold as well."""
+def load(paths):
+    """(context, runs). Of a run that was measured twice the last counts."""
+    runs = {}
+    for path in paths:
+        context, loaded = read(path)
+        runs.update({tuple(getattr(run, axis) for axis in AXES): run for run in loaded})
+    return context, list(runs.values())
+
+
+def keep(data, path):
+    """One line a run: its place on the axes, then median and deviation in 10^9 adds a second; for `tuned` the
+    chosen threshold as well."""
+    context, runs = data
     context = {key: context[key] for key in ("date", "device", "cuda_runtime", "cub") if key in context}
     lines = []
     for run in runs:
@@ -91,6 +98,11 @@ def select(runs, **wanted):
 
 def values(runs, axis):
     return sorted({getattr(run, axis) for run in runs})
+
+
+def one(runs, **wanted):
+    found = select(runs, **wanted)
+    return found[0] if found else None
 
 
 def panel(plot, runs, axis, label, title):
@@ -116,7 +128,9 @@ def amount(targets):
     return "1M" if targets == 1 << 20 else f"{targets:,}"
 
 
-def draw(all_runs, device, folder):
+def draw(data, folder):
+    context, all_runs = data
+    device = context.get("device")
     pyplot = figures.pyplot()
     if not pyplot:
         return
@@ -170,96 +184,58 @@ def draw(all_runs, device, folder):
         save(figure, axes, "aggregate_threshold.png", "reduce_tree, one key, 1 to 32 active lanes")
 
 
-def one(runs, **wanted):
-    found = select(runs, **wanted)
-    return found[0] if found else None
+def devices(data):
+    context, runs = data
+    return [f"{context.get('device')}, CUDA runtime {context.get('cuda_runtime')}, CUB {context.get('cub')}, "
+            f"{len(runs)} runs, {context.get('date')}"]
 
 
-def print_tables(runs):
+def tables(data):
+    _, runs = data
     one_key = [run for run in select(runs, keys=1, threshold=0) if run.active != MIXED]
-    for K in values(one_key, "K"):
-        ways = [way for way in WAYS if select(one_key, K=K, way=way)]
-        print(f"\nOne key, K = {K}, 10^9 adds/s (median):\n")
-        print("| targets | active | " + " | ".join(ways) + " |")
-        print("|---|---|" + "---|" * len(ways))
-        for target in values(one_key, "targets"):
-            for active in values(one_key, "active"):
-                cells = []
-                for way in ways:
-                    found = one(one_key, K=K, way=way, targets=target, active=active)
-                    cells.append(f"{found.median:.3g}" if found else "")
-                print(f"| {amount(target)} | {active} | " + " | ".join(cells) + " |")
+    places = [(K, target) for K in values(one_key, "K") for target in values(one_key, "targets")]
+    whole = select(one_key, active=32)
+    ways = [way for way in WAYS if select(whole, way=way)]
 
-    print("\nNanoseconds a call, 32 lanes; `totals` and `cub_totals` commit nothing, `commit` sums nothing:\n")
-    print("| K, targets | " + " | ".join(FLOORS) + " |\n|---|" + "---|" * len(FLOORS))
-    for K in values(one_key, "K"):
-        for target in values(one_key, "targets"):
-            found = [one(one_key, way=way, K=K, targets=target, active=32) for way in FLOORS]
-            print(f"| {K}, {amount(target)} | " +
-                  " | ".join(f"{run.nanoseconds():.4f}" if run else "" for run in found) + " |")
+    def median(run):
+        return run and (f"{run.median:.3g}" if run.median < 100 else f"{run.median:,.0f}")
 
-    print("\nreduce_tree's throughput over that of its rivals, one key (the warp's key is told to `tree_uniform` "
-          "and to cub's), 32 lanes\n")
-    print("| way | rival | K | " + " | ".join(amount(target) for target in values(one_key, "targets")) + " |")
-    print("|---|---|---|" + "---|" * len(values(one_key, "targets")))
-    for way in ("tree", "tree_uniform"):
-        for rival in ("cub", "cub_batched", "cub_looking", "cg"):
-            for K in values(one_key, "K"):
-                cells = []
-                for target in values(one_key, "targets"):
-                    mine = one(one_key, way=way, K=K, targets=target, active=32)
-                    other = one(one_key, way=rival, K=K, targets=target, active=32)
-                    cells.append(f"{mine.median / other.median:.2f}" if mine and other else "absent")
-                print(f"| {way} | {rival} | {K} | " + " | ".join(cells) + " |")
+    def ratio(mine, other):
+        return f"{mine.median / other.median:.2f}" if mine and other else None
 
-    actives = [active for active in values(one_key, "active")]
-    print("\nreduce_tree at threshold 0 over plain atomics by active lanes; and with 1 to 32 active lanes, equally often: "
-          "the best threshold, what it gains over threshold 0, what tune.h chose, and what it keeps of the best\n")
-    print("| K, targets | " + " | ".join(map(str, actives)) + " | best | gain | tuned | keeps |")
-    print("|---|" + "---|" * len(actives) + "---|---|---|---|")
-    for K in values(one_key, "K"):
-        for target in values(one_key, "targets"):
-            cells = []
-            for active in actives:
-                tree = one(one_key, way="tree", K=K, targets=target, active=active)
-                plain = one(one_key, way="atomic", K=K, targets=target, active=active)
-                cells.append(f"{tree.median / plain.median:.2f}" if tree and plain else "")
-            mixed = select(runs, way="tree", K=K, targets=target, keys=1, active=MIXED)
-            tuned = one(runs, way="tuned", K=K, targets=target)
-            if mixed and tuned:
-                best = max(mixed, key=lambda run: run.median)
-                chosen = one(mixed, threshold=tuned.chosen)
-                at_0 = one(mixed, threshold=0)
-                cells += [str(best.threshold), f"{best.median / at_0.median - 1:.1%}", str(tuned.chosen),
-                          f"{chosen.median / best.median:.1%}"]
-            print(f"| {K}, {amount(target)} | " + " | ".join(cells) + " |")
-
-    spread = [run.deviation / run.median for run in runs if run.deviation is not None]
+    found = {"one key": (["K, targets", *ways], [
+        [f"{K}, {amount(target)}", *(median(one(whole, way=way, K=K, targets=target)) for way in ways)]
+        for K, target in places])}
+    several = [run for run in select(runs, threshold=0, active=32, K=9, targets=1024) if run.way in WAYS]
+    keys = values(several, "keys")
+    found["several keys"] = (["call", *keys], [
+        [way, *(median(one(several, way=way, keys=count)) for count in keys)]
+        for way in WAYS if len(select(several, way=way)) > 1])
+    found["parts"] = (["K, targets", *FLOORS], [
+        [f"{K}, {amount(target)}", *(run and f"{run.nanoseconds():.4f}" for run in (
+            one(whole, way=way, K=K, targets=target) for way in FLOORS))] for K, target in places])
+    targets = values(one_key, "targets")
+    found["rivals"] = (["call", "rival", "K", *map(amount, targets)], [
+        [way, rival, K, *(ratio(one(whole, way=way, K=K, targets=target), one(whole, way=rival, K=K, targets=target))
+                          for target in targets)]
+        for way in ("tree", "tree_uniform") for rival in ("cub", "cub_batched", "cub_looking", "cg")
+        for K in values(one_key, "K")])
+    actives = values(one_key, "active")
+    rows = []
+    for K, target in places:
+        here, all_here = (select(some, K=K, targets=target) for some in (one_key, runs))
+        cells = [ratio(one(here, way="tree", active=active), one(here, way="atomic", active=active))
+                 for active in actives]
+        mixed, tuned = select(all_here, way="tree", keys=1, active=MIXED), one(all_here, way="tuned")
+        if mixed and tuned:
+            best = max(mixed, key=lambda run: run.median)
+            chosen, at_0 = one(mixed, threshold=tuned.chosen), one(mixed, threshold=0)
+            cells += [best.threshold, f"{best.median / at_0.median - 1:.1%}", tuned.chosen,
+                      f"{chosen.median / best.median:.1%}"]
+        rows.append([f"{K}, {amount(target)}", *cells])
+    found["thresholds"] = (["K, targets", *actives, "best", "gain", "tuned", "keeps"], rows)
+    spread = sorted(run.deviation / run.median for run in runs if run.deviation is not None)
     if spread:
-        print(f"\nDeviation over median, {len(spread)} runs: median {sorted(spread)[len(spread) // 2]:.1%}, "
-              f"largest {max(spread):.1%}.")
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("json", nargs="+", help="written by aggregate --benchmark_out=FILE --benchmark_out_format=json")
-    parser.add_argument("-o", "--output", help="folder for the pictures; without it only the figures are printed")
-    parser.add_argument("--keep", metavar="FILE", help="write the medians there")
-    options = parser.parse_args()
-    runs = {}
-    for path in options.json:  # of runs measured twice the last counts
-        context, loaded = load(path)
-        runs.update({tuple(getattr(run, axis) for axis in AXES): run for run in loaded})
-    runs = list(runs.values())
-    print(f"{context.get('device')}, CUDA runtime {context.get('cuda_runtime')}, CUB {context.get('cub')}, "
-          f"{len(runs)} runs, {context.get('date')}")
-    print_tables(runs)
-    if options.keep:
-        keep(context, runs, options.keep)
-    if options.output:
-        os.makedirs(options.output, exist_ok=True)
-        draw(runs, context.get("device"), options.output)
-
-
-if __name__ == "__main__":
-    main()
+        found["deviation"] = (["runs", "deviation over median: median", "largest"], [
+            [f"{len(spread):,}", f"{spread[len(spread) // 2]:.1%}", f"{spread[-1]:.1%}"]])
+    return {name: table for name, table in found.items() if table[1]}

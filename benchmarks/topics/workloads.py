@@ -1,32 +1,29 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Puts the workloads beside each other, from the files that benchmarks/workloads.sh (and blend.sh) measured, as
-benchmarks/trim.py keeps them: prints tables as Markdown, draws, and with --check fails if a tuner chose badly.
-
-    benchmarks/plot_workloads.py benchmarks/results/blend-h200 benchmarks/results/workloads-h200 -o docs/pictures
-    benchmarks/plot_workloads.py build/workloads --check
-"""
-import argparse
+"""Every workload by strategy and threshold: what workloads.sh (and blend.sh) measured, as trim.py keeps it."""
 import glob
 import json
 import os
 import re
-import sys
 
-import figures
+from . import counters, figures
+from .text import ms
 
+KEPT = ["blend-h200", "workloads-h200"]
 STRATEGIES = {"serial": "#e69f00", "bfly": "#009e73", "tree": "#0072b2", "fixed": "#8b4513"}
 WAYS = ("atomic", "vector", *STRATEGIES, "cub")
-OVER_BEST, OVER_ATOMIC = 0.03, 0.02  # what a tuner's choice may lose
+OVER_BEST, OVER_ATOMIC = 0.03, 0.02  # the most that a tuner's choice may lose
 NOISE = 0.01
-RUN = re.compile(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)")  # those that say more are of other things
-STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
+RUN = re.compile(r"render_backward/(\w+)/scene:(.+)/threshold:(\d+)")  # longer names are runs by pixels and split
 LM_PARTS = {"J^Tu blend": "LM, J^T u", "diagonal": "LM, diagonal"}
 
 
 class Case:
-    """A workload on some data. times: {(way, threshold): ms}, threshold 0 where there is none. lanes, keys: how many
-    commits of a warp had 0..32 lanes active, and different keys. tuned: [(way, threshold, over the best, over atomic)]"""
+    """A workload on some data.
+
+    times: {(strategy, threshold): ms}; threshold 0 where the strategy has none.
+    lanes, keys: how many commits of a warp had 0..32 active lanes, and 0..32 different keys.
+    tuned: [(strategy, threshold, its time over the best - 1, over plain atomics - 1)].
+    """
 
     def __init__(self, name, device):
         self.name, self.device, self.times, self.lanes, self.keys, self.tuned = name, device, {}, None, None, []
@@ -66,7 +63,7 @@ def of_bench(report):
 def of_blend(name, report):
     case = Case("gaussians, " + name, report["context"]["device"])
     case.lanes = report["context"].get("active_lanes")
-    if case.lanes:  # a warp's are at one splat
+    if case.lanes:  # all lanes of a warp are at one splat
         case.keys = [case.lanes[0], sum(case.lanes[1:]), *31 * [0]]
     for run in report["benchmarks"]:
         match = RUN.fullmatch(run["name"])
@@ -83,6 +80,7 @@ def of_tuner(report, atomic):
 
 
 def load(folders):
+    """(cases, {(workload, strategy): counters of its kernel})."""
     cases, kernels = {}, {}
     for path in sorted(path for folder in folders for path in glob.glob(os.path.join(folder, "*.json"))):
         kind, _, name = os.path.basename(path)[:-len(".json")].partition("-")
@@ -116,7 +114,7 @@ def load(folders):
 
 
 def different(cases):
-    """Those with histograms that no case before has: what warps meet does not depend on K."""
+    """Cases with different histograms. What warps meet does not depend on K, so cases that differ in K share one."""
     seen = []
     for case in cases:
         if case.lanes and (case.lanes, case.keys) not in seen:
@@ -124,46 +122,41 @@ def different(cases):
             yield case
 
 
-def table(header, rows):
-    if rows:
-        print("\n| " + " | ".join(map(str, header)) + " |")
-        print("|" + "---|" * len(header))
-        for row in rows:
-            print("| " + " | ".join("" if cell is None else str(cell) for cell in row) + " |")
-
-
-def ms(value):
-    return f"{value:.3f}" if value >= 0.1 else f"{value:.4f}"
+def devices(data):
+    return sorted({case.device for case in data[0]})
 
 
 def named(way, threshold):
     return f"{way} at {threshold}" if way in STRATEGIES else way
 
 
-def print_best(cases):
+def by_best(cases):
+    """ms, each strategy at its best threshold (in brackets)."""
     ways = [way for way in WAYS if any(case.best(way) for case in cases)]
     rows = []
     for case in cases:
         best = {way: case.best(way) for way in ways}
-        cell = lambda way: best[way] and ms(best[way][0]) + (f" ({best[way][1]})" if way in STRATEGIES else "")
         time, way, threshold = case.fastest()
-        rows.append([case.name, *map(cell, ways), f"{case.times['atomic', 0] / time:.2f}, {named(way, threshold)}"])
-    print("\nms, each at its best threshold (in brackets), and how many times as fast as plain atomics the fastest is:")
-    table(["workload", *ways, "fastest over atomic"], rows)
+        rows.append([case.name, *(best[w] and ms(best[w][0]) + (f" ({best[w][1]})" if w in STRATEGIES else "")
+                                  for w in ways),
+                     f"{case.times['atomic', 0] / time:.2f}, {named(way, threshold)}"])
+    return ["workload", *ways, "fastest over atomic"], rows
 
 
-def print_tuners(cases):
-    def row(case):
-        worst = max(case.tuned, key=lambda tuned: tuned[2])
-        chosen = dict.fromkeys(named(way, threshold) for way, threshold, _, _ in case.tuned)
-        return [case.name, ", ".join(chosen), f"{100 * worst[2]:.1f} %",
-                f"{1 / (1 + max(tuned[3] for tuned in case.tuned)):.2f}"]
-    print("\nThe tuner (the worst of its runs, where there are several):")
-    table(["workload", "choice", "slower than the best fixed choice by", "times as fast as atomics"],
-          [row(case) for case in cases if case.tuned])
+def by_tuner(cases):
+    """The worst of a workload's runs, where there are several."""
+    rows = []
+    for case in cases:
+        if case.tuned:
+            worst = max(case.tuned, key=lambda tuned: tuned[2])
+            chosen = dict.fromkeys(named(way, threshold) for way, threshold, _, _ in case.tuned)
+            rows.append([case.name, ", ".join(chosen), f"{100 * worst[2]:.1f} %",
+                         f"{1 / (1 + max(tuned[3] for tuned in case.tuned)):.2f}"])
+    return ["workload", "choice", "slower than the best fixed choice by", "times as fast as atomics"], rows
 
 
-def print_thresholds(cases):
+def by_threshold(cases):
+    """Times as fast as plain atomics."""
     thresholds = sorted({t for case in cases for (way, t) in case.times if way in STRATEGIES})
     rows = []
     for case in cases:
@@ -171,72 +164,74 @@ def print_thresholds(cases):
             found = [case.speedup(way, t) for t in thresholds]
             if sum(s is not None for s in found) > 1:
                 rows.append([case.name, way, *(s and f"{s:.2f}" for s in found)])
-    print("\nTimes as fast as plain atomics, by threshold:")
-    table(["workload", "strategy", *thresholds], rows)
+    return ["workload", "strategy", *thresholds], rows
 
 
-def print_lanes(cases):
+def by_lanes(cases):
+    """What the warps meet, of all commits with a lane active."""
     rows = []
     for case in different(cases):
         commits = sum(case.lanes[1:])
         lanes, keys = (sum(n * count for n, count in enumerate(histogram)) for histogram in (case.lanes, case.keys))
         rows.append([case.name, f"{commits:,}", f"{lanes / commits:.1f}", f"{100 * case.lanes[32] / commits:.0f} %",
                      f"{keys / commits:.1f}", f"{100 * case.keys[1] / commits:.0f} %", f"{lanes / keys:.2f}"])
-    print("\nWhat the warps meet, of all commits with a lane active:")
-    table(["workload", "commits", "lanes active", "all 32", "different keys", "one key", "lanes a key"], rows)
+    return ["workload", "commits", "lanes active", "all 32", "different keys", "one key", "lanes a key"], rows
 
 
-def print_losses(cases):
-    """Where aggregation does not pay: slower than the same kernel's atomics."""
+def by_loss(cases):
+    """Where a strategy is slower than the same kernel's atomics by more than NOISE."""
     rows = []
     for case in cases:
         for way in (*STRATEGIES, "cub"):
-            slow = {t: case.speedup(way, t) for (w, t) in sorted(case.times) if w == way and case.speedup(w, t) < 1 - NOISE}
+            slow = {t: case.speedup(way, t) for (w, t) in sorted(case.times)
+                    if w == way and case.speedup(w, t) < 1 - NOISE}
             if slow:
                 worst = min(slow, key=slow.get)
                 has = way in STRATEGIES
                 rows.append([case.name, way, ", ".join(map(str, slow)) if has else None,
                              f"{slow[worst]:.2f}" + (f" at {worst}" if has else "")])
-    print(f"\nWhere a strategy is over {NOISE:.0%} slower than plain atomics:")
-    table(["workload", "strategy", "at thresholds", "times as fast, at worst"], rows)
-    if not rows:
-        print("nowhere.")
-
-
-def stalls(kernel):
-    """{reason: warps that wait for it when one issues}: so many cycles an instruction."""
-    return {STALL.fullmatch(counter)[1].replace("_", " "): value for counter, value in kernel.items()
-            if STALL.fullmatch(counter)}
+    return ["workload", "strategy", "at thresholds", "times as fast, at worst"], rows
 
 
 def stall_reasons(kernels):
-    """Those that count for something anywhere, the longest first."""
-    found = [stalls(kernel) for kernel in kernels.values()]
+    """Reasons of at least half a cycle an instruction in some kernel, the longest first."""
+    found = [counters.stalls(kernel) for kernel in kernels.values()]
     reasons = {reason for stalled in found for reason, value in stalled.items() if value >= 0.5}
     return sorted(reasons, key=lambda reason: -sum(stalled.get(reason, 0) for stalled in found))
 
 
-def print_profiles(kernels):
+def by_stall(kernels):
     reasons = stall_reasons(kernels)
     rows = []
     for (workload, way), kernel in kernels.items():
-        stalled = stalls(kernel)
+        stalled = counters.stalls(kernel)
         rows.append([workload, way, f"{kernel['gpu__time_duration.sum'] * 1e-3:.1f}",
                      f"{kernel['smsp__inst_executed.sum'] * 1e-6:.2f}", f"{sum(stalled.values()):.1f}",
                      *(f"{stalled.get(reason, 0):.2f}" for reason in reasons)])
-    print("\nWhy warps wait, cycles an instruction:")
-    table(["workload", "strategy", "microseconds", "warp instructions, millions", "cycles an instruction", *reasons], rows)
+    return ["workload", "strategy", "microseconds", "warp instructions, millions", "cycles an instruction",
+            *reasons], rows
 
 
-def check(cases):
-    """What the tuners chose badly, as sentences."""
+def tables(data):
+    cases, kernels = data
+    timed = [case for case in cases if case.times]
+    found = {"best": by_best(timed), "tuner": by_tuner(timed), "thresholds": by_threshold(timed),
+             "slower than atomics": by_loss(timed), "warps": by_lanes(cases), "stalls": by_stall(kernels)}
+    return {name: table for name, table in found.items() if table[1]}
+
+
+def complaints(data):
+    """What tuners chose badly, as sentences."""
+    cases, _ = data
     return [f"{case.name}: the tuner chose {named(way, threshold)}, {100 * over_best:.1f} % slower than the best fixed "
             f"choice, {100 * over_atomic:.1f} % slower than plain atomics"
             for case in cases for way, threshold, over_best, over_atomic in case.tuned
-            if not (over_best <= OVER_BEST and over_atomic <= OVER_ATOMIC)]  # NaN is bad, too
+            if not (over_best <= OVER_BEST and over_atomic <= OVER_ATOMIC)]  # NaN fails, too
 
 
-def draw(cases, kernels, device, folder):
+def draw(data, folder):
+    cases, kernels = data
+    device = ", ".join(devices(data))
     pyplot = figures.pyplot()
     if not pyplot:
         return
@@ -294,7 +289,7 @@ def draw_stalls(pyplot, kernels, device, folder):
         ways = [way for way in WAYS if way in mine]
         from_here = [0.0] * len(ways)
         for reason in [*reasons, "other"]:
-            found = [stalls(mine[way]) for way in ways]
+            found = [counters.stalls(mine[way]) for way in ways]
             if reason == "other":
                 cycles = [sum(value for name, value in stalled.items() if name not in reasons) for stalled in found]
             else:
@@ -307,35 +302,3 @@ def draw_stalls(pyplot, kernels, device, folder):
     plots[1][0].set_ylabel("warp instructions, millions")
     figures.save(figure, plots.flat, f"Why warps wait, and instructions executed ({device})",
                  os.path.join(folder, "stalls.png"), ncols=5, dpi=80, fontsize=11)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="+", help="with JSON files")
-    parser.add_argument("-o", "--output", help="folder for the pictures; without it only the figures are printed")
-    parser.add_argument("--check", action="store_true", help="only say where a tuner chose badly, and fail if it did")
-    options = parser.parse_args()
-    cases, kernels = load(options.folders)
-    if not cases:
-        sys.exit(f"{', '.join(options.folders)}: no workload was measured")
-    if options.check:
-        bad = check(cases)
-        if bad:
-            sys.exit("\n".join(bad))
-        print(f"{sum(len(case.tuned) for case in cases)} choices of tuners, all within bounds")
-        return
-    print(", ".join(sorted({case.device for case in cases})))
-    timed = [case for case in cases if case.times]
-    print_best(timed)
-    print_tuners(timed)
-    print_thresholds(timed)
-    print_losses(timed)
-    print_lanes(cases)
-    print_profiles(kernels)
-    if options.output:
-        os.makedirs(options.output, exist_ok=True)
-        draw(cases, kernels, ", ".join(sorted({case.device for case in cases})), options.output)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,24 +1,21 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Prints what benchmarks/finish.sh wrote as Markdown tables, and draws quality over time.
-
-    benchmarks/finish.py build/finish [-o docs/pictures] [--keep benchmarks/results/finish-h200]
-"""
-import argparse
+"""Levenberg-Marquardt beside Adam: the logs and reports that finish.sh wrote."""
 import glob
 import json
 import os
-import sys
 
-import figures
+from . import figures
 
+KEPT = ["finish-h200"]
 EPSILON = 0.001  # the objective is the loss and this
 DRAWN = {"third": "a third", "free": "two thirds"}
+TIMED = ("free", "cached", "half", "half-cached")
 STEP = ("seconds", "before", "after", "gamma", "damping", "gain", "kept", "images", "subsets", "bytes", "psnr", "ssim")
 
 
-def load(folder):
+def load(folders):
     """{scene: Adam's log, its start, evaluations and end} and {(scene, iteration, variant): report of splat finish}."""
+    folder, = folders
     adam, finishes = {}, {}
     for path in sorted(glob.glob(os.path.join(folder, "adam-*.jsonl"))):
         with open(path) as file:
@@ -32,7 +29,9 @@ def load(folder):
     return adam, finishes
 
 
-def keep(adam, finishes, folder):
+def keep(data, folder):
+    adam, finishes = data
+
     def rounded(value):
         return float(f"{value:.6g}") if isinstance(value, float) else value
 
@@ -50,13 +49,6 @@ def keep(adam, finishes, folder):
             file.write(json.dumps(head)[:-1] + ', "steps": [\n' + ",\n".join(json.dumps(s) for s in steps) + "\n]}\n")
 
 
-def table(title, header, rows):
-    if rows:
-        print(f"\n{title}\n\n| " + " | ".join(header) + " |\n|" + "---|" * len(header))
-        for row in rows:
-            print("| " + " | ".join(str(cell) for cell in row) + " |")
-
-
 def curve(report):
     """Seconds, objective, PSNR and SSIM: at the start, and after every step."""
     points = [(0, report["steps"][0]["before"], report["psnr"], report["ssim"])]
@@ -66,7 +58,7 @@ def curve(report):
 
 
 def reaches(points, objective):
-    """The first point after a whole step whose objective is as low; or None."""
+    """The first point after a step whose objective is at most this; or None."""
     return next((point for point in points[1:] if point[1] <= objective), None)
 
 
@@ -74,7 +66,11 @@ def seconds_at(events, iteration):
     return next(e["seconds"] for e in events if e["event"] == "evaluation" and e["iteration"] >= iteration)
 
 
-def print_steps(finishes):
+def devices(data):
+    return sorted({report["device"] for report in data[1].values()})
+
+
+def by_variant(finishes):
     rows = []
     for (scene, iteration, variant), report in finishes.items():
         points, steps = curve(report), report["steps"]
@@ -82,16 +78,47 @@ def print_steps(finishes):
                      f"{points[-1][0]:.2f}", f"{max(s['bytes'] for s in steps) / 2**30:.2f}",
                      f"{points[0][1]:.6f} -> {points[-1][1]:.6f}", f"{points[0][2]:.2f} -> {points[-1][2]:.2f}",
                      f"{points[0][3]:.4f} -> {points[-1][3]:.4f}"])
-    table("Levenberg-Marquardt from Adam's iteration:",
-          ["data", "iteration", "variant", "steps kept", "seconds", "GiB", "objective", "PSNR, dB", "SSIM"], rows)
+    return ["data", "iteration", "variant", "steps kept", "seconds", "GiB", "objective", "PSNR, dB", "SSIM"], rows
+
+
+def by_part(finishes):
+    """GPU ms a step, with and without a cache."""
+    finishes = {key: report for key, report in finishes.items() if key[2] in TIMED or key[2].startswith("free-")}
     parts = list(dict.fromkeys(part for report in finishes.values() for part in report["steps"][-1]["gpu_ms"]))
-    table("GPU ms a step:", ["data", "iteration", "variant", *parts],
-          [[scene, f"{iteration:,}", variant, *(f"{report['steps'][-1]['gpu_ms'].get(part, 0) / len(report['steps']):.1f}"
-                                                for part in parts)]
-           for (scene, iteration, variant), report in finishes.items()])
+    rows = []
+    for (scene, iteration, variant), report in finishes.items():
+        steps = report["steps"]
+        rows.append([scene, f"{iteration:,}", variant, len(steps),
+                     *(f"{steps[-1]['gpu_ms'].get(part, 0) / len(steps):.1f}" for part in parts),
+                     f"{steps[-1]['seconds'] / len(steps):.3f}", f"{max(s['bytes'] for s in steps) / 2**30:.2f}"])
+    return ["data", "iteration", "variant", "steps", *parts, "seconds a step", "GiB"], rows
 
 
-def print_beside_adam(adam, finishes):
+def by_step(adam, finishes):
+    """The defaults after a third and two thirds of Adam's iterations, and after its end, at some of their steps."""
+    rows = []
+    for (scene, iteration, variant), report in finishes.items():
+        last, end = adam[scene][-1], finishes.get((scene, adam[scene][-1]["iteration"], "end"))
+        if variant.split("-")[0] not in (*DRAWN, "end") or not end:
+            continue
+        points, goal = curve(report), curve(end)[0]
+        steps = {0: "start", 1: "step 1", 2: "step 2", 5: "step 5", 10: "step 10", len(points) - 1: f"step {len(points) - 1}"}
+        there = iteration < last["iteration"] and reaches(points, goal[1])
+        if there:
+            steps[points.index(there)] = f"step {points.index(there)}: as good as Adam at its end"
+        for step in sorted(step for step in steps if step < len(points)):
+            seconds, objective, psnr, ssim = points[step]
+            rows.append([scene, f"{iteration:,}", steps[step], f"{seconds:.2f}", f"{objective:.6f}",
+                         f"{psnr:.2f}, {ssim:.4f}"])
+        if iteration < last["iteration"]:
+            left = last["seconds"] - seconds_at(adam[scene], iteration)
+            rows.append([scene, f"{iteration:,}", f"Adam, {last['iteration']:,}", f"{left:.2f}", f"{goal[1]:.6f}",
+                         f"{goal[2]:.2f}, {goal[3]:.4f}"])
+    return ["data", "from iteration", "after", "seconds more", "objective", "PSNR, SSIM"], rows
+
+
+def beside_adam(adam, finishes):
+    """When the objective is that of Adam's end."""
     rows = []
     for (scene, iteration, variant), report in finishes.items():
         last = adam[scene][-1]
@@ -105,12 +132,20 @@ def print_beside_adam(adam, finishes):
         if there:
             rows.append([scene, f"{iteration:,}", variant, f"{goal[1]:.6f}", f"{left:.2f}", f"{there[0]:.2f}",
                          f"{there[0] / left:.2f}", f"{goal[2]:.2f}, {goal[3]:.4f}", f"{there[2]:.2f}, {there[3]:.4f}"])
-    table("When the objective is that of Adam's end:",
-          ["data", "iteration", "variant", "objective", "Adam, s more", "LM, s more", "ratio", "Adam: PSNR, SSIM", "LM"],
-          rows)
+    return ["data", "iteration", "variant", "objective", "Adam, s more", "LM, s more", "ratio", "Adam: PSNR, SSIM",
+            "LM: PSNR, SSIM"], rows
 
 
-def draw(adam, finishes, path):
+def tables(data):
+    adam, finishes = data
+    found = {"variants": by_variant(finishes), "parts": by_part(finishes), "steps": by_step(adam, finishes),
+             "beside Adam": beside_adam(adam, finishes)}
+    return {name: table for name, table in found.items() if table[1]}
+
+
+def draw(data, folder):
+    adam, finishes = data
+    path = os.path.join(folder, "lm.png")
     pyplot = figures.pyplot()
     if not pyplot or not adam:
         return
@@ -124,7 +159,7 @@ def draw(adam, finishes, path):
         begins = {iteration: seconds_at(events, iteration) for iteration, _ in mine}
         lines = {"Adam": [[(e["seconds"], e[key]) for e in events if key in e and e["seconds"] >= min(begins.values())]
                           for key in ("loss", "psnr", "ssim")]}
-        # Its loss is that of views as they came, before their step; the objective is measured where splat finish began.
+        # Adam's loss is of single views before their step. The objective is measured where splat finish starts.
         lines["Adam"][0] = [(seconds, loss + EPSILON) for seconds, loss in lines["Adam"][0]]
         column[0].plot(*zip(*((begins[iteration], curve(report)[0][1]) for (iteration, _), report in mine.items())), "ko",
                        markersize=4, label="Adam, all views at once")
@@ -142,26 +177,3 @@ def draw(adam, finishes, path):
     for plot in plots.flat:
         plot.grid(alpha=0.3)
     figures.save(figure, plots.flat, "Adam alone, and Levenberg-Marquardt after it", path, ncols=3, dpi=80, fontsize=11)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", help="with adam-SCENE.jsonl and lm-SCENE-ITERATION-VARIANT.json")
-    parser.add_argument("-o", "--output", help="folder for the picture; without it only the figures are printed")
-    parser.add_argument("--keep", help="folder for copies that hold what tables and picture are made of")
-    options = parser.parse_args()
-    adam, finishes = load(options.folder)
-    if not finishes:
-        sys.exit(f"{options.folder}: holds no runs")
-    print(", ".join(sorted({report["device"] for report in finishes.values()})))
-    print_steps(finishes)
-    print_beside_adam(adam, finishes)
-    if options.keep:
-        keep(adam, finishes, options.keep)
-    if options.output:
-        os.makedirs(options.output, exist_ok=True)
-        draw(adam, finishes, os.path.join(options.output, "lm.png"))
-
-
-if __name__ == "__main__":
-    main()

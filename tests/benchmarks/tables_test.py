@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""The pages hold the tables of the kept measurements; a changed figure, in a page or in what is kept, is found.
+
+    tables_test.py ROOT
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+root = sys.argv[1]
+
+
+def check(folder):
+    return subprocess.run([sys.executable, "-B", os.path.join(root, "benchmarks", "tables.py"), "--check", "--root", folder],
+                          capture_output=True, text=True)
+
+
+def change(path, old, new):
+    with open(path) as file:
+        content = file.read()
+    if old not in content:
+        sys.exit(f"{path} lacks {old}")
+    with open(path, "w") as file:
+        file.write(content.replace(old, new))
+
+
+as_it_is = check(root)
+if as_it_is.returncode:
+    sys.exit(as_it_is.stdout + as_it_is.stderr + "\nbenchmarks/tables.py --write mends the pages")
+changes = [("docs/benchmarks/rasteriser.md", "| atomic | 5.831 |", "| atomic | 5.832 |"),
+           ("docs/benchmarks/rasteriser.md", "<!-- table rasteriser/tuner -->", ""),
+           ("docs/benchmarks/rasteriser.md", "<!-- table rasteriser/tuner -->", "<!-- table rasteriser/none -->"),
+           ("README.md", "5.83 ms", "5.84 ms"),
+           ("benchmarks/results/aggregate-h200.json", '"atomic 32 1 9 1024 0":[', '"atomic 32 1 9 1024 0":[1'),
+           ("benchmarks/results/blend-h200/bench-fox.json", '"mean_ms": 0.', '"mean_ms": 1.'),
+           ("benchmarks/results/workloads-h200/spheres-large-3.json", '"mean_ms": 0.', '"mean_ms": 1.'),
+           ("benchmarks/results/training-h200/quality-fox-7000.jsonl", '"psnr": 31.', '"psnr": 32.'),
+           ("benchmarks/results/finish-h200/lm-fern-20000-free.json", '"psnr": 25.', '"psnr": 26.')]
+for name, old, new in changes:
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(os.path.join(root, "README.md"), folder)
+        for part in ("docs", "benchmarks/results"):
+            shutil.copytree(os.path.join(root, part), os.path.join(folder, part))
+        change(os.path.join(folder, name), old, new)
+        if not check(folder).returncode:
+            sys.exit(f"{name}: {old} became {new}, and the check passes")
+print(as_it_is.stdout + f"{len(changes)} changes found")
