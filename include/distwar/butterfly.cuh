@@ -25,15 +25,15 @@ __device__ __forceinline__ void reduce_bfly(unsigned lanes, bool active, Key key
                                             const Sink &sink, int balance_threshold = 0) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
     if (lanes != all_lanes) {
-        if (active) sink.add(plain_key(key), val);
+        if (active) sink.add(detail::plain_key(key), val);
         return;
     }
     const unsigned active_lanes = __ballot_sync(all_lanes, active);
     if (active_lanes == 0) return;
-    decltype(plain_key(key)) shared;
+    decltype(detail::plain_key(key)) shared;
     if (count_lanes(active_lanes) < balance_threshold ||
         !share_one_key(all_lanes, active_lanes, active, key, shared)) {
-        if (active) sink.add(plain_key(key), val);
+        if (active) sink.add(detail::plain_key(key), val);
         return;
     }
 
@@ -45,7 +45,7 @@ __device__ __forceinline__ void reduce_bfly(unsigned lanes, bool active, Key key
         for (int distance = 16; distance > 0; distance /= 2)
             sum[k] += __shfl_xor_sync(all_lanes, sum[k], distance);
     }
-    if (lane_id() == lowest_lane(active_lanes)) sink.add(plain_key(key), sum);
+    if (lane_id() == lowest_lane(active_lanes)) sink.add(detail::plain_key(key), sum);
 }
 
 } // namespace distwar

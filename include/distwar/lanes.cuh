@@ -53,6 +53,8 @@ uniform_key(Key) -> uniform_key<Key>;
 template <typename Key>
 inline constexpr bool is_key<uniform_key<Key>> = is_key<Key>;
 
+namespace detail {
+
 // The key as an integer, in the form that sinks take.
 template <typename Key>
 __device__ __forceinline__ Key plain_key(Key key) {
@@ -62,6 +64,8 @@ template <typename Key>
 __device__ __forceinline__ Key plain_key(uniform_key<Key> key) {
     return key.key;
 }
+
+} // namespace detail
 
 // The caller's lane in its warp, 0..31.
 __device__ __forceinline__ unsigned lane_id() {

@@ -32,11 +32,11 @@
 //   val     K values, float or double. K is a compile-time constant >= 1 (reduce_tree: at most 64). The array
 //           is not changed.
 //   sink    Where the values are added, in global or shared memory (sink.cuh):
-//           record          base[key * stride + k]. The same in all lanes, inactive ones included.
-//           aligned_record  the same layout for floats, with vector atomics. Same rule.
-//           planes          base[k * stride + key]. Same rule.
-//           pointers        K addresses of the lane itself, equal within a group. Ignored in inactive lanes.
-//           your own type   with add(key, values), and add_one(key, k, value) if it is addressed by key.
+//           - record          base[key * stride + k]. The same in all lanes, inactive ones included.
+//           - aligned_record  the same layout for floats, with vector atomics. Same rule.
+//           - planes          base[k * stride + key]. Same rule.
+//           - pointers        K addresses of the lane, equal within a group. Ignored in inactive lanes.
+//           - your own type   with add(key, values), and add_one(key, k, value) if it is addressed by key.
 //   balance_threshold
 //           A group of at least this many active lanes is summed in the warp and committed once. In a
 //           smaller group each lane sends its own K atomics. This divides the work between the SM and the
@@ -95,7 +95,7 @@ template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_atomic(unsigned /*lanes*/, bool active, Key key, const T (&val)[K],
                                               const Sink &sink, int /*balance_threshold*/ = 0) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
-    if (active) sink.add(plain_key(key), val);
+    if (active) sink.add(detail::plain_key(key), val);
 }
 
 // Calls reduce_S: reduce<strategy::tree>(...) is reduce_tree(...).

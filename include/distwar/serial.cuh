@@ -27,7 +27,7 @@ __device__ __forceinline__ void reduce_serial(unsigned lanes, bool active, Key k
     const unsigned active_lanes = __ballot_sync(lanes, active);
     if (active_lanes == 0) return;
     if (count_lanes(active_lanes) < balance_threshold) {
-        if (active) sink.add(plain_key(key), val);
+        if (active) sink.add(detail::plain_key(key), val);
         return;
     }
 
@@ -53,7 +53,7 @@ __device__ __forceinline__ void reduce_serial(unsigned lanes, bool active, Key k
         }
         rest &= rest - 1;
     }
-    if (leads || (active && !summed)) sink.add(plain_key(key), sum);
+    if (leads || (active && !summed)) sink.add(detail::plain_key(key), sum);
 }
 
 } // namespace distwar

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // reduce_tree: one tree of shuffles for all K values at once. tree_total: the tree without the commit.
 //
-// The tree has five steps. In step s a lane exchanges half of its values with lane ^ 2^s: it keeps the values
-// at even places if bit s of its lane is 0, those at odd places if it is 1, and sends the others. Then it
-// adds what it received to what it kept. Each step halves the number of values in a lane and doubles the
+// The tree has five steps. In step s a lane exchanges half of its values with lane ^ (1 << s): it keeps the
+// values at even places if bit s of its lane is 0, those at odd places if it is 1, and sends the others. Then
+// it adds what it received to what it kept. Each step halves the number of values in a lane and doubles the
 // number of lanes in each sum, so 9 values cost 5 + 3 + 2 + 1 + 1 shuffles.
 //
 // Example with K = 4 values a, b, c, d; a(0-1) is the sum of a over lanes 0 and 1:
@@ -248,20 +248,20 @@ __device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, 
 //                           (pointers: K more shuffles, K atomic instructions)
 //     side by side          (K + 1) ceil(log2(n)) - 1 shuffles, n the size of the largest group; K atomic
 //                           instructions, by the lowest lane of each group together with the other lanes
-//   A whole warp sums group after group if K >= 5 and the sink is addressed by key, or if that needs no more
-//   shuffles. Everything else is summed side by side.
+// A whole warp sums group after group if K >= 5 and the sink is addressed by key, or if that needs no more
+// shuffles. Everything else is summed side by side.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
     static_assert(detail::is_tree_value<T>, "distwar: a tree takes float, double or 64-bit integers");
     static_assert(K <= 64, "distwar: a tree takes at most 64 values");
-    using plain = decltype(plain_key(key));
+    using plain = decltype(detail::plain_key(key));
     const unsigned active_lanes = __ballot_sync(lanes, active);
     // At a threshold <= 1 the early return is taken only if no lane is active: there is nothing to add.
     const bool sums_all = balance_threshold <= 1;
     if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {
-        if (!sums_all && active) sink.add(plain_key(key), val);
+        if (!sums_all && active) sink.add(detail::plain_key(key), val);
         return;
     }
     if (lanes == all_lanes) {
@@ -283,11 +283,12 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
         const int doublings = 32 - __clz(int(size_of_largest) - 1); // ceil(log2(size_of_largest))
         if (always ||
             count_lanes(leaders) * detail::group_shuffles<Sink, plain, T>(K) <= doublings * (K + 1)) {
-            if (active && !summed) sink.add(plain_key(key), val);
+            if (active && !summed) sink.add(detail::plain_key(key), val);
             for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
                 const unsigned leader = lowest_lane(rest);
-                const plain group_key = __shfl_sync(all_lanes, plain_key(key), int(leader));
-                detail::commit_tree(summed && plain_key(key) == group_key, leader, group_key, val, sink);
+                const plain group_key = __shfl_sync(all_lanes, detail::plain_key(key), int(leader));
+                detail::commit_tree(summed && detail::plain_key(key) == group_key, leader, group_key, val,
+                                    sink);
             }
             return;
         }
@@ -296,7 +297,7 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
     DISTWAR_UNROLL
     for (int k = 0; k < K; ++k) sum[k] = val[k];
     detail::sum_by_doubling(lanes, summed ? group : 0, size_of_largest, sum);
-    if (leads || (active && !summed)) sink.add(plain_key(key), sum);
+    if (leads || (active && !summed)) sink.add(detail::plain_key(key), sum);
 }
 
 } // namespace distwar

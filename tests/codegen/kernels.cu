@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The calls of the library, each in a kernel of its own. codegen.py counts their instructions. The name of a
+// The calls of the library, each in a separate kernel. codegen.py counts their instructions. The name of a
 // kernel is CALL_K_VARIANT.
 
 #include <distwar/fixed.cuh>
