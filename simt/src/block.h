@@ -48,7 +48,7 @@ struct Group {
 struct Warp {
     Block *block;
     unsigned index;
-    unsigned existing; // fewer than 32 lanes in the last warp of some blocks
+    unsigned existing; // lanes that have a thread; fewer than 32 in a short last warp
     unsigned ready;    // lanes that can run, the running one included
     unsigned exited;
     unsigned at_barrier;
