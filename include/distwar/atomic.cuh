@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Atomic updates of one value in memory: the GPU's own add, and any operator by compare-and-swap. What the
-// architectures differ in is here, and nowhere else.
+// Atomic updates of one value in memory: the GPU's native add, and any operator by compare-and-swap. All
+// differences between architectures are in this file and in lanes.cuh.
 //
-// All are relaxed: each update is indivisible among the threads of its scope, and orders nothing else. Every
-// address is aligned to its type, in global or shared memory.
+// All updates are relaxed: atomic among the threads of the scope, with no order on other memory accesses.
+// Every address is aligned to its type, in global or shared memory.
 #ifndef DISTWAR_ATOMIC_CUH
 #define DISTWAR_ATOMIC_CUH
 
@@ -14,8 +14,9 @@
 
 namespace distwar {
 
-// Among whom an update is indivisible: the threads of a block, of the GPU, or of all GPUs and the CPU. Each
-// includes those before it. All calls take it as their first template argument: atomic_add<scope::block>(...)
+// The threads among which an update is atomic: those of a block, of the GPU, or of all GPUs and the CPU. Each
+// scope includes the smaller ones. It is the first template argument of every call:
+// atomic_add<scope::block>(...).
 enum class scope { block, device, system };
 
 namespace detail {
@@ -25,8 +26,8 @@ inline constexpr bool is_same = false;
 template <typename A>
 inline constexpr bool is_same<A, A> = true;
 
-// What atomic_add can add to: `value` is the type that is added to a T in memory, and
-// add<scope>(address, value) does it. `void` stands for nothing. half.cuh adds more.
+// The types in memory that atomic_add supports. `value` is the type of the values added to a T, void if T is
+// not supported; add<scope>(address, value) adds. half.cuh adds more types.
 template <typename T>
 struct destination {
     using value = void;
@@ -68,9 +69,10 @@ inline constexpr bool is_destination = !is_same<value_of<T>, void>;
 
 } // namespace detail
 
-// *address += value by the native instruction; nothing is returned, so the GPU need not answer. T is float,
-// double, long long or unsigned long long (integers wrap), and with half.cuh more. The float add on global
-// memory takes subnormal inputs and results as zero. Cost: one atomic.
+// *address += value by the native instruction. Returns nothing, so that the compiler can use a reduction
+// (RED), for which no result travels back. T is float, double, long long or unsigned long long (integers
+// wrap); half.cuh adds 16-bit types. A float add in global memory treats subnormal inputs and results as
+// zero. Cost: one atomic.
 template <scope S = scope::device, typename T>
 __device__ __forceinline__ void atomic_add(T *address, detail::value_of<T> value) {
     detail::destination<T>::template add<S>(address, value);
@@ -79,8 +81,8 @@ __device__ __forceinline__ void atomic_add(T *address, detail::value_of<T> value
 namespace detail {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// `address` in global memory. As PTX, because nvcc warns of atomicAdd(float2 *) wherever a call is inlined
-// with an address in shared memory, even if it is not reached.
+// `address` is in global memory. PTX, because nvcc warns about atomicAdd(float2 *) wherever a call is inlined
+// with an address in shared memory, even if the call is never reached.
 template <scope S>
 __device__ __forceinline__ void add_to_global(float2 *address, float2 value) {
     const size_t global = __cvta_generic_to_global(address);
@@ -115,7 +117,8 @@ __device__ __forceinline__ void add_to_global(float4 *address, float4 value) {
 }
 #endif
 
-// Adds by one instruction, or returns false: not on this architecture, not in shared memory.
+// Adds by one instruction and returns true. Returns false and adds nothing in shared memory and on GPUs
+// without the instruction.
 template <scope S, typename Vector>
 __device__ __forceinline__ bool add_vector(Vector *address, Vector value) {
 #if defined(__SIMT__)
@@ -133,9 +136,9 @@ __device__ __forceinline__ bool add_vector(Vector *address, Vector value) {
 
 } // namespace detail
 
-// The same for two and four floats side by side, aligned to 8 and 16 bytes. Each float is added indivisibly,
-// the vector as a whole is not. Cost: one atomic in global memory from compute capability 9.0 on; elsewhere
-// one for each float.
+// Adds two or four neighbouring floats, aligned to 8 or 16 bytes. Each float is added atomically, the vector
+// as a whole is not. Cost: one atomic in global memory from compute capability 9.0 on; otherwise one for each
+// float.
 template <scope S = scope::device>
 __device__ __forceinline__ void atomic_add(float2 *address, float2 value) {
     if (detail::add_vector<S>(address, value)) return;
@@ -151,12 +154,11 @@ __device__ __forceinline__ void atomic_add(float4 *address, float4 value) {
     atomic_add<S>(&address->w, value.w);
 }
 
-// Operators for atomic_update: (value in memory, value given) -> new value. A NaN on either side of add or
-// multiply gives NaN.
-//
-// minimum and maximum replace what is in memory only if the given value is strictly smaller (larger). So a
-// NaN that is given changes nothing, a NaN in memory stays, and a zero does not replace a zero of the other
-// sign.
+// Operators for atomic_update: (value in memory, argument) -> new value.
+//   add, multiply     NaN if either value is NaN
+//   minimum, maximum  the argument if it is strictly smaller (larger), else the value in memory. So a NaN
+//                     argument changes nothing, a NaN in memory stays, and a zero never replaces a zero of
+//                     the other sign.
 struct add {
     template <typename T>
     __host__ __device__ __forceinline__ T operator()(T old, T value) const {
@@ -185,7 +187,7 @@ struct maximum {
 namespace detail {
 
 template <int Size>
-struct word; // the unsigned integer that compare-and-swap takes
+struct word; // the unsigned integer of Size bytes, for compare-and-swap
 template <>
 struct word<2> {
     using type = unsigned short;
@@ -199,7 +201,7 @@ struct word<8> {
     using type = unsigned long long;
 };
 
-// A value that can be swapped as a word, and the same bits as either.
+// Converts a T to the word with the same bits and back.
 template <typename T>
 struct swappable {
     static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,
@@ -219,7 +221,7 @@ struct swappable {
         memcpy(&result, &value, sizeof(T));
         return result;
     }
-    // What is in memory now, never a copy that a cache or a register kept.
+    // Reads memory, never a copy in a register or in the L1 cache.
     static __device__ __forceinline__ word load(const T *address) {
         return *reinterpret_cast<const volatile word *>(address);
     }
@@ -234,7 +236,7 @@ __device__ __forceinline__ Word compare_and_swap(Word *address, Word expected, W
     else
         return atomicCAS_system(address, expected, wanted);
 }
-// CUDA has the 2-byte form at device scope alone, which includes the block's.
+// CUDA has the 2-byte form at device scope only, which includes block scope.
 template <scope S>
 __device__ __forceinline__ unsigned short compare_and_swap(unsigned short *address, unsigned short expected,
                                                            unsigned short wanted) {
@@ -253,12 +255,12 @@ __device__ __forceinline__ unsigned short compare_and_swap(unsigned short *addre
 
 } // namespace detail
 
-// *address = op(*address, value), indivisibly; returns what was there before. T is any trivially copyable
-// type of 2, 4 or 8 bytes aligned to its size. op is called as op(T, T) -> T, perhaps several times with
-// different old values, and must have no side effects. If it leaves the bits as they are, nothing is written.
-// NaN is like any other value: values are compared by their bits. With `add` a zero of either sign is
-// skipped: memory is read and not written, so even -0.0 stays as it is. Cost: one read, and one
-// compare-and-swap for every attempt.
+// *address = op(*address, value), atomically. Returns the old value.
+//   T   trivially copyable, 2, 4 or 8 bytes, aligned to its size
+//   op  op(T old, T value) -> T, without side effects; may be called several times with different old values
+// Values are compared by their bits, so NaN needs no special case. If op leaves the bits unchanged, nothing
+// is written. With `add`, adding a zero of either sign writes nothing, so a -0.0 in memory stays -0.0.
+// Cost: one read, and one compare-and-swap for each attempt.
 template <scope S = scope::device, typename T, typename Op>
 __device__ __forceinline__ T atomic_update(T *address, T value, Op op) {
     using as = detail::swappable<T>;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What the threads of a block do together in shared memory: sum, gather before a flush, sort.
+// Operations of a whole block in shared memory: sum, accumulator, sort.
 //
-// Every call is made by all threads of the block, each with the same arguments but its own values, and has
-// barriers inside: no thread may be in a branch that others are not in, or have returned. Blocks have any
-// shape, 1 to 1024 threads; a thread's rank is x + y * blockDim.x + z * blockDim.x * blockDim.y. The caller
-// gives the shared memory, and may use it for something else once a call has returned:
+// Who calls: all threads of the block, outside divergent branches and before any thread returns, because the
+// calls contain barriers. All threads pass the same arguments, except their own values.
+// Block: any shape, 1 to 1024 threads. A thread's rank is
+// x + y * blockDim.x + z * blockDim.x * blockDim.y.
+// Shared memory: allocated by the caller, who may reuse it when the call has returned:
 //
 //     __shared__ distwar::block_sum_memory<1, 256> memory;
 #ifndef DISTWAR_BLOCK_CUH
@@ -24,15 +25,16 @@ __device__ __forceinline__ int block_size() {
 
 // ---- sum
 
-// K T for each of at most Threads threads.
+// Shared memory of block_sum for blocks of at most Threads threads.
 template <int K, int Threads, typename T = float>
 struct block_sum_memory {
     T value[K][Threads];
 };
 
-// sum[k] = the sum of value[k] over the threads of the block, in the thread of rank 0; the others are left
-// with parts of it. The block has at most Threads threads. A binary tree, so the order of additions depends
-// on nothing but the size of the block. Cost: 1 + ceil(log2(size)) barriers, for all K values together.
+// Sums value[k] over the threads of the block, by a binary tree.
+//   sum  out: the sum in the thread of rank 0; partial sums in the others
+// The order of additions depends on the size of the block alone. Undefined: a block of more than Threads
+// threads. Cost: 1 + ceil(log2(size)) barriers for all K values together.
 template <int K, int Threads, typename T>
 __device__ __forceinline__ void block_sum(const T (&value)[K], block_sum_memory<K, Threads, T> &memory,
                                           T (&sum)[K]) {
@@ -51,7 +53,7 @@ __device__ __forceinline__ void block_sum(const T (&value)[K], block_sum_memory<
     }
 }
 
-// The same of values clamped to [-limit, limit] one by one, limit >= 0; NaN stays NaN.
+// Clamps each value to [-limit, limit], then sums as above. limit >= 0. NaN stays NaN.
 template <int K, int Threads, typename T>
 __device__ __forceinline__ void block_sum(const T (&value)[K], block_sum_memory<K, Threads, T> &memory,
                                           T (&sum)[K], T limit) {
@@ -61,11 +63,11 @@ __device__ __forceinline__ void block_sum(const T (&value)[K], block_sum_memory<
     block_sum(clamped, memory, sum);
 }
 
-// ---- gather
+// ---- accumulator
 
-// N slots of K sums, for blocks whose threads add to few addresses again and again. All N are in use from
-// clear() on; flush() commits and clears them. In between, threads add in any way that suits: through sink(),
-// with the slot as the key of any reduce_* or of add(), by which a single thread adds.
+// N slots of K sums in shared memory, for blocks whose threads add to few addresses many times. clear() sets
+// all sums to zero, flush() adds them to memory and clears them. In between, threads add through sink(), with
+// the slot as key: by any reduce_*, or by sink().add(slot, val) from a single thread.
 //
 //     __shared__ distwar::accumulator<9, 64> sums;
 //     sums.clear();
@@ -75,18 +77,20 @@ template <int K, int N, typename T = float>
 struct accumulator {
     T sum[N][K];
 
-    // All sums 0. By all threads of the block. Cost: 1 barrier.
+    // Sets all sums to 0. All threads of the block call. Cost: 1 barrier.
     __device__ __forceinline__ void clear() {
         for (int i = block_rank(); i < N * K; i += block_size()) sum[i / K][i % K] = T(0);
         __syncthreads();
     }
 
-    // Its keys are slots, 0..N - 1.
+    // A sink whose keys are the slots 0..N - 1.
     __device__ __forceinline__ record<T> sink() { return {&sum[0][0], K}; }
 
-    // Adds slot i, for i < slots <= N, to the key key_of_slot[i] (in shared or global memory) of the sink,
-    // and leaves all of these 0. A slot whose sums are all 0 costs nothing. By all threads of the block, with
-    // the same arguments. Cost: 2 barriers; one call of `add` for each slot, spread over the threads.
+    // Adds the sums of slot i to key key_of_slot[i] of the sink `to`, for i < slots, and sets them to 0. All
+    // threads of the block call, with the same arguments.
+    //   key_of_slot  slots keys, in shared or global memory
+    //   slots        0..N
+    // Cost: 2 barriers, and one to.add() for each slot with a sum other than 0, spread over the threads.
     template <typename Key, typename Sink>
     __device__ __forceinline__ void flush(const Key *key_of_slot, int slots, const Sink &to) {
         __syncthreads();
@@ -107,7 +111,7 @@ struct accumulator {
 
 // ---- sort
 
-// The pairs to sort, and nothing else.
+// The pairs to sort. bitonic_sort needs no other shared memory.
 template <typename Key, typename Value, int Capacity>
 struct sort_memory {
     Key key[Capacity];
@@ -137,13 +141,16 @@ __device__ __forceinline__ bool comes_before(Key a, Key b) {
 
 } // namespace detail
 
-// Sorts the first n pairs of `memory` by key, in place; 0 <= n <= Capacity, the same in all threads, and any
-// block can sort any n. Key needs <; NaN keys come last in either order, and -0.0 equals 0.0. Not stable: of
-// equal keys, which value comes first is not defined, but the same in every run. Fill `memory` before the
-// call; the call waits for that, and returns when all is sorted. A bitonic network of comparators that all
-// point one way, so that places from n on would hold what comes last, need no comparator and are not there.
-// Cost, with p the power of two >= n: 1 + log2(p) (log2(p) + 1) / 2 barriers, and between two of them p / 2
-// comparisons spread over the threads.
+// Sorts the first n pairs of `memory` by key, in place.
+//   n    0..Capacity, the same in all threads; independent of the block size
+//   Key  needs operator<. NaN keys come last in either order; -0.0 equals 0.0
+// Not stable: the order of values with equal keys is unspecified, but the same in every run. The call begins
+// and ends with a barrier: threads may write `memory` directly before and read it directly after.
+// Cost, p the power of two >= n: 1 + log2(p) (log2(p) + 1) / 2 barriers, p / 2 comparisons between two of
+// them, spread over the threads.
+//
+// A bitonic network in which every comparator puts the earlier pair at the lower index. Padding n to p with
+// pairs that sort last would never move them, so comparators with an index >= n are left out.
 template <sort_order Order = sort_order::ascending, typename Key, typename Value, int Capacity>
 __device__ __forceinline__ void bitonic_sort(sort_memory<Key, Value, Capacity> &memory, int n) {
     int pairs = 1; // p / 2
@@ -154,7 +161,8 @@ __device__ __forceinline__ void bitonic_sort(sort_memory<Key, Value, Capacity> &
         for (int distance = run; distance > 0; distance /= 2) {
             for (int i = block_rank(); i < pairs; i += block_size()) {
                 const int within = i & (distance - 1), low = 2 * i - within; // distance is a power of two
-                // The first comparators of a run mirror its second half: rising, then falling, is bitonic.
+                // The first step of a run compares i with its mirror image: a sorted half followed by a
+                // reversed sorted half is bitonic.
                 const int high = low + (distance == run ? 2 * (distance - within) - 1 : distance);
                 if (high >= n) continue;
                 const Key a = memory.key[low], b = memory.key[high];

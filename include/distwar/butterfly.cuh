@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// reduce_bfly: a butterfly of shuffles for each value (DISTWAR's SW-B, Durvasula et al. 2023).
+// reduce_bfly: a butterfly of shuffles for each value (SW-B of DISTWAR, Durvasula et al. 2023).
 #ifndef DISTWAR_BUTTERFLY_CUH
 #define DISTWAR_BUTTERFLY_CUH
 
@@ -7,31 +7,37 @@
 
 namespace distwar {
 
-// For a whole warp whose active lanes share one key; the contract is in reduce.cuh. With several keys, or
-// with fewer lanes than 32 in `lanes`, every active lane sends plain atomics.
+// Adds the values of all active lanes to the sink. The contract is in reduce.cuh. Sums in the warp if `lanes`
+// is all_lanes and the active lanes share one key; otherwise every active lane sends K plain atomics.
 //
-// The K atomics are made by the lowest active lane, not by lane 0: lane 0 may be inactive, and then its key
-// and its addresses mean nothing. Cost: 1 vote, and if any lane is active and the threshold is met 1 shuffle
-// of the key (of 8 bytes: two) and 1 vote, both saved by a uniform_key; with one key 5K shuffles (of double:
-// twice) and K atomic instructions, each of one lane. With a partial mask no votes.
+// The lowest active lane commits, not lane 0, because lane 0 may be inactive and its key and addresses
+// invalid.
+//
+// Cost with all 32 lanes:
+//   1 vote
+//   1 shuffle, 1 vote  to compare the keys, if any lane is active and the threshold is met; an 8-byte key
+//                      counts twice; none with a uniform_key
+//   5K shuffles        if there is one key; double counts twice
+//   K                  atomic instructions, each by one lane
+// With a partial mask: K atomic instructions, no votes and no shuffles.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_bfly(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
     if (lanes != all_lanes) {
-        if (active) sink.add(plain_key(key), val);
+        if (active) sink.add(detail::plain_key(key), val);
         return;
     }
     const unsigned active_lanes = __ballot_sync(all_lanes, active);
     if (active_lanes == 0) return;
-    decltype(plain_key(key)) shared;
+    decltype(detail::plain_key(key)) shared;
     if (count_lanes(active_lanes) < balance_threshold ||
         !share_one_key(all_lanes, active_lanes, active, key, shared)) {
-        if (active) sink.add(plain_key(key), val);
+        if (active) sink.add(detail::plain_key(key), val);
         return;
     }
 
-    T sum[K];
+    T sum[K]; // in the end the total, in every lane
     DISTWAR_UNROLL
     for (int k = 0; k < K; ++k) {
         sum[k] = active ? val[k] : T(0);
@@ -39,7 +45,7 @@ __device__ __forceinline__ void reduce_bfly(unsigned lanes, bool active, Key key
         for (int distance = 16; distance > 0; distance /= 2)
             sum[k] += __shfl_xor_sync(all_lanes, sum[k], distance);
     }
-    if (lane_id() == lowest_lane(active_lanes)) sink.add(plain_key(key), sum);
+    if (lane_id() == lowest_lane(active_lanes)) sink.add(detail::plain_key(key), sum);
 }
 
 } // namespace distwar

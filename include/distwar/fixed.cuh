@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// reduce_fixed: sums that are the same to the last bit in every run.
+// reduce_fixed: sums that are bitwise reproducible.
 //
-// Sums of floats depend on the order of the additions, and atomics come in any order. Here each value becomes
-// a 64-bit integer, a multiple of 1/scale, and integers are added: in the warp and in memory, with the same
-// result in any order.
+// A sum of floats depends on the order of the additions, and the order of atomics differs from run to run.
+// reduce_fixed rounds each value to a 64-bit integer, a multiple of 1/scale, and adds integers in the warp
+// and in memory. Their sum does not depend on the order.
 //
 //     long long *sums; // [primitives][12], zeroed, as is *flag
 //     const distwar::fixed_format<9> format = {{0x1p20f, ...}, flag};
 //     distwar::reduce_fixed(lanes, active, key, val, distwar::record<long long>{sums, 12}, format);
-//     ... later, or by the kernel fixed_convert:
+//     ... later (the kernel fixed_convert does this for all sums):
 //     float sum = distwar::fixed_to_float(sums[12 * i + k], format.scale[k]);
 //
-// Error: with n adds and no flag raised, |fixed_to_float(sum) - exact| <= n / (2 scale), and then its own
-// rounding to T. That holds if the scale is a power of two; any other adds the rounding of value * scale, at
-// most half an ulp of each.
+// Error after n additions, if no flag is set: |sum - exact| <= n / (2 scale), plus the rounding of the result
+// to T. This holds if the scale is a power of two. Any other scale adds the rounding of value * scale, at
+// most half an ulp of each product.
 #ifndef DISTWAR_FIXED_CUH
 #define DISTWAR_FIXED_CUH
 
@@ -23,20 +23,21 @@ namespace distwar {
 
 // Bits of the flag word.
 enum fixed_flag : unsigned {
-    fixed_nan = 1,      // a NaN was given; it was counted as 0
-    fixed_saturated = 2 // a value was too large for its scale; the largest was counted in its place
+    fixed_nan = 1,      // a value was NaN; 0 was added in its place
+    fixed_saturated = 2 // a value was too large for its scale; the largest one was added in its place
 };
 
-// How K values become integers. Fewer than 2^Log2Adds adds to one sum cannot overflow it, because no value
-// counts for more than 2^(63 - Log2Adds) units: at the default 2^39, 5.5e11, and 16 million adds.
+// How K values become integers. A value is limited to 2^(63 - Log2Adds) units, so a sum of fewer than
+// 2^Log2Adds values cannot overflow. At the default of 24: values up to 2^39 = 5.5e11 units, sums of up to
+// 16 million values.
 template <int K, typename T = float, int Log2Adds = 24>
 struct fixed_format {
     static_assert(Log2Adds >= 6 && Log2Adds <= 62, "distwar: fixed_format counts 2^6 to 2^62 adds");
-    T scale[K];     // units per 1.0, > 0; powers of two are exact
-    unsigned *flag; // one word in device memory; bits of fixed_flag are set in it, never cleared
+    T scale[K];     // units per 1.0, > 0; a power of two is exact
+    unsigned *flag; // one word in device memory; the calls set bits of fixed_flag in it and clear none
 };
 
-// The value in units of 1/scale, rounded to nearest even; may set bits in `flags`, a register.
+// The value in units of 1/scale, rounded to nearest even. Sets bits of fixed_flag in `flags` if needed.
 template <int Log2Adds = 24, typename T>
 __device__ __forceinline__ long long to_fixed(T value, T scale, unsigned &flags) {
     constexpr long long largest = 1ll << (63 - Log2Adds);
@@ -51,8 +52,8 @@ __device__ __forceinline__ long long to_fixed(T value, T scale, unsigned &flags)
     return units > 0 ? largest : units < 0 ? -largest : 0;
 }
 
-// The sum as a float or double, by the type of the scale; rounded to nearest even twice, which is once if the
-// scale is a power of two.
+// The sum as float or double, the type of the scale. Rounded to nearest even, once by the conversion and once
+// by the division; the division is exact if the scale is a power of two.
 template <typename T>
 __device__ __forceinline__ T fixed_to_float(long long sum, T scale) {
     if constexpr (detail::is_same<T, float>)
@@ -61,10 +62,11 @@ __device__ __forceinline__ T fixed_to_float(long long sum, T scale) {
         return __ll2double_rn(sum) / scale;
 }
 
-// For any keys and any `lanes`; the contract is in reduce.cuh, with these differences: the sink is one of
-// `long long`, and what is added to it are the values in units of 1/scale[k]. `format` is the same in all
-// lanes. Cost: that of reduce_tree on 8-byte values; the conversions; one atomic by each lane that raises a
-// flag.
+// Adds the values of all active lanes to the sink, for any keys and any `lanes`. The contract is in
+// reduce.cuh, with these differences:
+//   sink    of long long; value k is added in units of 1/scale[k]
+//   format  the same in all lanes
+// Cost: the conversions, reduce_tree on 8-byte values, and one atomic by each lane that sets a flag.
 template <int K, typename T, int Log2Adds, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_fixed(unsigned lanes, bool active, Key key, const T (&val)[K],
                                              const Sink &sink, const fixed_format<K, T, Log2Adds> &format,
@@ -81,9 +83,9 @@ __device__ __forceinline__ void reduce_fixed(unsigned lanes, bool active, Key ke
     reduce_tree(lanes, active, key, units, sink, balance_threshold);
 }
 
-// Kernels to launch, with any one-dimensional grid.
+// Two kernels, for any one-dimensional grid.
 
-// Zeroes `count` sums and the flag.
+// Sets `count` sums and the flag to zero.
 template <typename Sum>
 __global__ void fixed_clear(Sum *sums, size_t count, unsigned *flag) {
     const size_t first = size_t(blockIdx.x) * blockDim.x + threadIdx.x;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Half and bfloat16 in memory: what the warp sums in float is rounded once and added. Opt-in, because
+// Half and bfloat16 in memory. A warp sums in float, then rounds the sum once and adds it. Opt-in, because
 // cuda_fp16.h and cuda_bf16.h take longer to compile than all of distwar.
 //
-// With this header atomic_add and the sinks `pointers`, `record` and `planes` take __half and __nv_bfloat16
-// too. The values stay float, in every reduce_*:
+// With this header atomic_add and the sinks `pointers`, `record` and `planes` also take __half and
+// __nv_bfloat16. The values are float, in every reduce_*:
 //
 //     distwar::reduce_tree(lanes, active, key, val, distwar::record<__half>{gradient, 12}); // float val[9]
 //
-// A value is rounded to nearest even when it is committed, and so is the sum in memory at every commit: few
-// large commits lose less than many small ones. What overflows becomes infinite; NaN stays NaN. Native adds
-// from compute capability 7.0 (half) and 9.0 (bfloat16) on; else, and at scope::system, compare-and-swap.
+// Rounding: to nearest even, once when a value is committed and once in memory after each addition. A few
+// large commits therefore lose less than many small ones. Overflow gives infinity, NaN stays NaN.
+// Cost: a native atomic from compute capability 7.0 (half) and 9.0 (bfloat16) on. Before that, and at
+// scope::system: a compare-and-swap loop.
 #ifndef DISTWAR_HALF_CUH
 #define DISTWAR_HALF_CUH
 
@@ -22,9 +23,8 @@ namespace distwar {
 
 namespace detail {
 
-// CUDA's 16-bit adds are of device scope, which includes the block's. Not operator+, which may be switched
-// off
-// (__CUDA_NO_HALF_OPERATORS__).
+// CUDA's 16-bit atomicAdd has device scope, which includes block scope. __hadd, because operator+ can be
+// disabled (__CUDA_NO_HALF_OPERATORS__).
 template <scope S, typename T>
 __device__ __forceinline__ void add_rounded(T *address, T value) {
     if constexpr (S == scope::system)
@@ -57,7 +57,7 @@ inline constexpr bool is_pair<__half2> = true;
 template <>
 inline constexpr bool is_pair<__nv_bfloat162> = true;
 template <typename Pair>
-struct pair_of; // the type of which a pair has two, and a pair of two rounded floats
+struct pair_of; // the type of each half of a pair, and the conversion from two floats
 template <>
 struct pair_of<__half2> {
     using half = __half;
@@ -75,8 +75,8 @@ struct pair_of<__nv_bfloat162> {
 
 } // namespace detail
 
-// Two at once, aligned to 4 bytes: Pair is __half2 or __nv_bfloat162. Each of the two is added indivisibly,
-// the pair as a whole need not be. Cost: one atomic; at scope::system two.
+// Adds two values, rounded to 16 bits. Pair is __half2 or __nv_bfloat162, aligned to 4 bytes. Each of the two
+// additions is atomic, both together need not be. Cost: one atomic; at scope::system two.
 template <scope S = scope::device, typename Pair, typename Half = typename detail::pair_of<Pair>::half>
 __device__ __forceinline__ void atomic_add(Pair *address, float2 value) {
     if constexpr (S == scope::system) {
@@ -87,9 +87,10 @@ __device__ __forceinline__ void atomic_add(Pair *address, float2 value) {
     }
 }
 
-// A sink of records made of pairs (__half2, __nv_bfloat162): values 2i and 2i + 1 of a key lie in
-// base[key * stride + i]. The same base and stride in all lanes, stride >= K / 2 pairs, key >= 0; of an odd K
-// the last pair's second half is not touched. add, by one lane, costs ceil(K / 2) atomics in place of K.
+// A sink of records of pairs (__half2, __nv_bfloat162): adds values 2i and 2i + 1 to base[key * stride + i].
+//   base, stride  the same in all lanes; stride >= ceil(K / 2) pairs, key >= 0
+// With an odd K the second half of the last pair is not touched.
+// Cost, if one lane adds all values: ceil(K / 2) atomics, K with record<__half>.
 template <typename Pair>
 struct record_of_pairs {
     static_assert(detail::is_pair<Pair>, "distwar: a sink of pairs takes __half2 or __nv_bfloat162");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The lanes of a warp: who am I, which lanes share my key, the largest value among us.
+// The lanes of a warp: the caller's lane, the lanes that share a key, the largest value over the lanes.
 //
-// `lanes` is always an explicit mask of the lanes that make the call together. Each of them must be in it,
-// pass the same mask and make the same call; anything else is undefined.
+// `lanes` is always an explicit mask of the lanes that make the call together. Each of them is in the mask,
+// passes the same mask and makes the same call. Anything else is undefined.
 #ifndef DISTWAR_LANES_CUH
 #define DISTWAR_LANES_CUH
 
@@ -15,7 +15,7 @@
 #error "distwar needs compute capability 7.0 or later: masked collectives and warp match"
 #endif
 
-// Before a loop whose count is a compile-time constant, so that arrays it indexes stay in registers.
+// Unrolls the loop that follows. With a compile-time trip count the arrays it indexes stay in registers.
 #if defined(__CUDACC__)
 #define DISTWAR_UNROLL _Pragma("unroll")
 #else
@@ -26,7 +26,7 @@ namespace distwar {
 
 inline constexpr unsigned all_lanes = 0xffffffff;
 
-// Whether keys may have this type: the integers of 4 and 8 bytes.
+// Whether T can be a key: true for integers of 4 and 8 bytes.
 template <typename T>
 inline constexpr bool is_key = false;
 template <>
@@ -42,8 +42,8 @@ inline constexpr bool is_key<long long> = true;
 template <>
 inline constexpr bool is_key<unsigned long long> = true;
 
-// A key that the caller knows to be one: all of `lanes` hold it, inactive lanes included. The calls then do
-// not look for others, which saves a shuffle and a vote, and the code for several keys.
+// A key that all of `lanes` hold, inactive lanes included. The caller guarantees this. A call with a
+// uniform_key does not search for groups: this saves one shuffle, one vote and the code for several keys.
 template <typename Key>
 struct uniform_key {
     Key key;
@@ -53,7 +53,9 @@ uniform_key(Key) -> uniform_key<Key>;
 template <typename Key>
 inline constexpr bool is_key<uniform_key<Key>> = is_key<Key>;
 
-// The integer itself, as sinks take it.
+namespace detail {
+
+// The key as an integer, in the form that sinks take.
 template <typename Key>
 __device__ __forceinline__ Key plain_key(Key key) {
     return key;
@@ -63,7 +65,9 @@ __device__ __forceinline__ Key plain_key(uniform_key<Key> key) {
     return key.key;
 }
 
-// The calling thread's place in its warp, 0..31.
+} // namespace detail
+
+// The caller's lane in its warp, 0..31.
 __device__ __forceinline__ unsigned lane_id() {
 #if defined(__CUDACC__)
     unsigned lane;
@@ -74,10 +78,14 @@ __device__ __forceinline__ unsigned lane_id() {
 #endif
 }
 
-// Choices that depend on the lane, without a branch: of `condition ? a : b` compilers may make one, and then
-// copies of the shuffles behind it, one for each way that a lane may have come. A condition is true if it is
-// not 0. add_either adds a if it is true, else b: as two predicated additions, because those share the pipes
-// of floating point, while selects crowd that of integers and comparisons, which is half as wide.
+namespace detail {
+
+// select       returns a if condition != 0, else b.
+// add_selected adds a to sum if condition != 0, else b.
+//
+// Both without a branch. For `condition ? a : b` a compiler may emit a branch and then duplicate the shuffles
+// that follow it, once for each side. add_selected is two predicated additions: those run on the
+// floating-point pipe, while a select runs on the pipe of integers and comparisons, which is half as wide.
 #if defined(__CUDACC__)
 #define DISTWAR_WITHOUT_BRANCH(T, letter, bits, addition)                                                    \
     __device__ __forceinline__ T select(unsigned condition, T a, T b) {                                      \
@@ -87,7 +95,7 @@ __device__ __forceinline__ unsigned lane_id() {
             : letter(a), letter(b), "r"(condition));                                                         \
         return chosen;                                                                                       \
     }                                                                                                        \
-    __device__ __forceinline__ void add_either(unsigned condition, T &sum, T a, T b) {                       \
+    __device__ __forceinline__ void add_selected(unsigned condition, T &sum, T a, T b) {                     \
         asm("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %3, 0;\n\t@p " addition " %0, %0, %1;\n\t@!p " addition    \
             " %0, %0, %2;\n\t}"                                                                              \
             : "+" letter(sum)                                                                                \
@@ -104,29 +112,32 @@ T select(unsigned condition, T a, T b) {
     return condition != 0 ? a : b;
 }
 template <typename T>
-void add_either(unsigned condition, T &sum, T a, T b) {
+void add_selected(unsigned condition, T &sum, T a, T b) {
     sum += condition != 0 ? a : b;
 }
 #endif
 
-// a for which = 0, b for 32, and 0 for 64: of floats a single shift of both.
+// The low half of the pair (low, high) after a right shift by `bits`: low for 0, high for 32, 0 for 64. For
+// floats this is one 64-bit shift.
 template <typename T>
-__device__ __forceinline__ T choose(unsigned which, T a, T b) {
-    const T chosen = select(which, b, a);
-    return which < 64 ? chosen : T(0);
+__device__ __forceinline__ T shift_pair(unsigned bits, T low, T high) {
+    const T shifted = select(bits, high, low);
+    return bits < 64 ? shifted : T(0);
 }
 #if defined(__CUDACC__)
-__device__ __forceinline__ float choose(unsigned which, float a, float b) {
-    float chosen;
-    asm("{\n\t.reg .b64 both;\n\t.reg .b32 rest;\n\tmov.b64 both, {%1, %2};\n\tshr.b64 both, both, "
-        "%3;\n\tmov.b64 {%0, rest}, both;\n\t}"
-        : "=f"(chosen)
-        : "f"(a), "f"(b), "r"(which));
-    return chosen;
+__device__ __forceinline__ float shift_pair(unsigned bits, float low, float high) {
+    float shifted;
+    asm("{\n\t.reg .b64 pair;\n\t.reg .b32 rest;\n\tmov.b64 pair, {%1, %2};\n\tshr.b64 pair, pair, "
+        "%3;\n\tmov.b64 {%0, rest}, pair;\n\t}"
+        : "=f"(shifted)
+        : "f"(low), "f"(high), "r"(bits));
+    return shifted;
 }
 #endif
 
-// The lowest of a set of lanes, which must not be empty.
+} // namespace detail
+
+// The lowest lane of the set, which must not be empty.
 __device__ __forceinline__ unsigned lowest_lane(unsigned set) {
     return unsigned(__ffs(int(set))) - 1;
 }
@@ -135,7 +146,8 @@ __device__ __forceinline__ int count_lanes(unsigned set) {
     return __popc(set);
 }
 
-// Which of `lanes` hold the caller's key, the caller included. Cost: one match.
+// The mask of those of `lanes` that hold the caller's key, the caller included. Cost: one match; nothing for
+// a uniform_key.
 template <typename Key>
 __device__ __forceinline__ unsigned lanes_with_key(unsigned lanes, Key key) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
@@ -146,10 +158,12 @@ __device__ __forceinline__ unsigned lanes_with_key(unsigned lanes, uniform_key<K
     return lanes;
 }
 
-// Whether all active ones of `lanes`, which must be some, hold one key. The keys of other lanes are ignored.
-// `active_lanes` is the mask of lanes that pass `active`, the same in all of them. True or false in all of
-// `lanes`, and `shared` is the key of the lowest active lane in all of them. Cost: one shuffle (of 8 bytes:
-// two) and one vote; nothing for a uniform_key.
+// Whether all active lanes hold the same key.
+//   active_lanes  the mask of the lanes that pass `active`, the same in all lanes, not empty
+//   key           ignored in inactive lanes
+//   shared        out, in all of `lanes`: the key of the lowest active lane
+// Returns the same value in all of `lanes`. Cost: one shuffle (8-byte keys: two) and one vote; nothing for a
+// uniform_key.
 template <typename Key>
 __device__ __forceinline__ bool share_one_key(unsigned lanes, unsigned active_lanes, bool active, Key key,
                                               Key &shared) {
@@ -163,10 +177,12 @@ __device__ __forceinline__ bool share_one_key(unsigned, unsigned, bool, uniform_
     return true;
 }
 
-// The largest of `value` (0..63) over `lanes`, in all of them. Cost: six votes.
+namespace detail {
+
+// The maximum of `value` (0..63) over `lanes`, in all of them. Cost: six votes.
 __device__ __forceinline__ unsigned largest_by_votes(unsigned lanes, unsigned value) {
     unsigned largest = 0;
-    bool leads = true; // equals the largest in the bits seen so far
+    bool leads = true; // the bits so far equal those of the maximum
     DISTWAR_UNROLL
     for (int bit = 5; bit >= 0; --bit) {
         const bool set = value >> bit & 1;
@@ -177,10 +193,13 @@ __device__ __forceinline__ unsigned largest_by_votes(unsigned lanes, unsigned va
     return largest;
 }
 
-// The same by one redux, which compute capability 8.0 brought; before, by votes.
+} // namespace detail
+
+// The maximum of `value` (0..63) over `lanes`, in all of them. Cost: one redux; six votes before compute
+// capability 8.0.
 __device__ __forceinline__ unsigned largest(unsigned lanes, unsigned value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-    return largest_by_votes(lanes, value);
+    return detail::largest_by_votes(lanes, value);
 #else
     return __reduce_max_sync(lanes, value);
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// distwar: many threads add to few addresses. Instead of one atomic for each thread and value, the lanes of a
-// warp that add to the same place sum their values in registers and one of them commits the sum.
+// distwar: sums for kernels in which many threads add to few addresses. The lanes of a warp that add to the
+// same address sum their values in registers first. One atomic then adds the sum to memory, in place of one
+// atomic for each lane.
 //
 //     __global__ void backward(const int *primitive_of, int pixels, float *gradient) {
 //         const int pixel = blockIdx.x * blockDim.x + threadIdx.x;
@@ -14,45 +15,66 @@
 //                              distwar::record<float>{gradient, 12});
 //     }
 //
-// Every call has this form, and this contract:
+// All calls have the same form and the same contract:
 //
 //     reduce_NAME(lanes, active, key, val, sink, balance_threshold = 0)
 //
-// lanes:  mask of the lanes that make this call together. Each of them must be in it, pass the same mask and
-//         the same threshold, and come to this same call; lanes outside it must not. Different branches may
-//         make calls with disjoint masks. Who happens to be converged does not matter.
-// active: whether this lane has something to add. Inactive lanes take part and add nothing: their key, values
-//         and addresses are never used and may hold anything. If no lane is active, the call returns after at
-//         most one vote.
-// key:    what this lane adds to, any integer of 4 or 8 bytes. Active lanes with equal keys form a group. If
-//         all lanes, inactive ones too, are known to hold one key, uniform_key{key} saves looking.
-// val:    K values, float or double, K a compile-time constant >= 1 (reduce_tree: at most 64). Not changed.
-// sink:   where the values go: `record` (base[key * stride + k]) or `planes` (base[k * stride + key]), the
-//         same in all lanes, inactive ones too; `pointers` (each lane's own K addresses, equal within a group
-//         and used by active lanes alone); or any type with add(key, values). In global or shared memory.
-//         `aligned_record` is a record that is added to by vector atomics. See sink.cuh.
-// balance_threshold:
-//         a group of at least this many active lanes is summed in the warp and committed once, by K atomics;
-//         the lanes of a smaller one send K atomics each. This shares the work between the SM and the L2's
-//         atomic units. 0 = sum every group, 33 = none; beyond them likewise.
+// Arguments
+//   lanes   Mask of the lanes that make this call together, usually all_lanes.
+//           - Each lane in the mask makes this call, with the same mask and the same threshold.
+//           - No other lane makes it. Different branches may make calls with disjoint masks.
+//           - The lanes need not be converged.
+//   active  Whether this lane has values to add. An inactive lane makes the call but adds nothing; its key,
+//           values and addresses are ignored and may be uninitialized.
+//   key     What this lane adds to: an integer of 4 or 8 bytes. Active lanes with equal keys form a group.
+//           uniform_key{key}: the caller guarantees that all of `lanes`, inactive ones included, have this
+//           key. The call then skips the search for groups.
+//   val     K values, float or double. K is a compile-time constant >= 1 (reduce_tree: at most 64). The array
+//           is not changed.
+//   sink    Where the values are added, in global or shared memory (sink.cuh):
+//           - record          base[key * stride + k]. The same in all lanes, inactive ones included.
+//           - aligned_record  the same layout for floats, with vector atomics. Same rule.
+//           - planes          base[k * stride + key]. Same rule.
+//           - pointers        K addresses of the lane, equal within a group. Ignored in inactive lanes.
+//           - your own type   with add(key, values), and add_one(key, k, value) if it is addressed by key.
+//   balance_threshold
+//           A group of at least this many active lanes is summed in the warp and committed once. In a
+//           smaller group each lane sends its own K atomics. This divides the work between the SM and the
+//           atomic units of the L2 cache. <= 0 sums every group, >= 33 none.
 //
-// Afterwards the values of every active lane have been added exactly once, by relaxed atomics of device
-// scope: other threads see them as they would see any atomicAdd. The order of the floating-point additions is
-// not defined, except where a call says so.
+// Result
+//   - The values of every active lane have been added exactly once, by relaxed atomics of device scope.
+//   - Other threads see the sums as they see any atomicAdd.
+//   - The order of the floating-point additions is undefined, unless a call defines it.
 //
-//     call            sums in the warp            cost, the largest group having n lanes
-//     --------------  --------------------------  ---------------------------------------------
-//     reduce_atomic   nothing; the baseline       K atomics for each active lane
-//     reduce_serial   any keys, any lanes         K (n - 1) shuffles; K atomics for each group
-//     reduce_bfly     one key and all 32 lanes;   5K + 1 shuffles; K atomics
+// Undefined
+//   - a lane of `lanes` that does not make the call, or passes another mask or threshold
+//   - lanes of one group with different addresses in `pointers`
+//   - a `record`, `aligned_record`, `planes` or uniform_key that differs between lanes of the call
+//
+// Errors: none at run time. Wrong types are static assertions that begin with "distwar:".
+//
+// Cost of a call (n: active lanes of the largest group). If no lane is active: at most one vote.
+//
+//     call            sums in the warp            shuffles             atomics
+//     --------------  --------------------------  -------------------  ----------------------------
+//     reduce_atomic   nothing (the baseline)      0                    K by each active lane
+//     reduce_serial   any keys, any lanes         K (n - 1)            K by one lane of each group
+//     reduce_bfly     one key and all 32 lanes,   5K + 1               K by one lane
 //                     else as reduce_atomic
-//     reduce_tree     any keys, any lanes;        about K + 5 shuffles (12 + 1 for K = 9), and one atomic
-//                     best for one key and all    instruction for all K values; else a tree for each group,
-//                     32 lanes                    or about K log2(n) shuffles
+//     reduce_tree     any keys, any lanes;        one key: about       one instruction for all K
+//                     best for one key and all    K + 5                values of a group
+//                     32 lanes                    (K = 9: 12 + 1)
 //
-// Each call's own header states the full cost. reduce<strategy::NAME>(...) chooses at compile time,
-// with_strategy at run time (policy.cuh). tree_total (tree.cuh) is the tree without the commit, also for
-// minima and maxima.
+// With several keys in a warp, reduce_tree builds one tree for each group, or sums all groups side by side
+// with about K log2(n) shuffles. The header of each call states its full cost.
+//
+// Related
+//   reduce<strategy::tree>(...)   chooses the call at compile time
+//   with_strategy                 chooses it at run time (policy.cuh)
+//   tune.h                        chooses strategy and threshold from the measured times of your launches
+//   tree_total                    the tree without the commit, also for minima and maxima (tree.cuh)
+//   reduce_fixed                  sums that are bitwise reproducible (fixed.cuh)
 #ifndef DISTWAR_REDUCE_CUH
 #define DISTWAR_REDUCE_CUH
 
@@ -67,16 +89,16 @@
 
 namespace distwar {
 
-// Every active lane sends its own K atomics. `lanes` and the threshold are not used. Cost: K atomic
+// Each active lane sends its own K atomics. `lanes` and the threshold are ignored. Cost: K atomic
 // instructions.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_atomic(unsigned /*lanes*/, bool active, Key key, const T (&val)[K],
                                               const Sink &sink, int /*balance_threshold*/ = 0) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
-    if (active) sink.add(plain_key(key), val);
+    if (active) sink.add(detail::plain_key(key), val);
 }
 
-// The call that is named by S.
+// Calls reduce_S: reduce<strategy::tree>(...) is reduce_tree(...).
 template <strategy S, int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, const T (&val)[K],
                                        const Sink &sink, int balance_threshold = 0) {

@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: MIT
-// Sinks: where the K values of a key are added to in memory.
+// Sinks: where the K values of a key are added in memory.
 //
-// A sink is any type with `add(key, values)`, called by one lane, that adds each of the K values atomically.
-// These three take float and double, 64-bit integers (fixed.cuh), and half and bf16 from float values
-// (half.cuh), and use K native atomics; addresses are aligned to their type, in global or shared memory.
+//     sink             value k is added to                 type in memory       atomics, if one lane adds K
+//     ---------------  ----------------------------------  -------------------  ---------------------------
+//     pointers         *address[k] of the lane             T                    K
+//     record           base[key * stride + k]              T                    K
+//     planes           base[k * stride + key]              T                    K
+//     aligned_record   base[key * stride + k]              float                ceil(K / 4)
+//     record_of_pairs  base[key * stride + k / 2], a half  half2, bfloat162     ceil(K / 2)
 //
-// A sink that has `add_one(key, k, value)` as well, which adds value k alone, is addressed by key: it must be
-// the same in all lanes of the call, because a lane may commit a value of a group that it does not belong to.
+// T is float, double, a 64-bit integer (fixed.cuh), half or bfloat16. half.cuh adds the 16-bit types and
+// record_of_pairs. The values have the type in memory, but float for 16-bit types. Addresses are aligned to
+// their type, in global or shared memory.
+//
+// A sink of your own is any type with
+//     add(key, values) const        adds each of the K values atomically; called by one lane
+//     add_one(key, k, value) const  optional: adds value k alone; called by the lane that owns value k
+// A sink with add_one is addressed by key. It must be the same in all lanes of the call, because a lane may
+// commit a value of a group that it does not belong to. reduce_tree then commits all K values with one atomic
+// instruction; without add_one it needs K more shuffles and K atomic instructions. Compute the address in
+// add_one from a base and a stride that depend on k, not by branches: a branch splits the one instruction
+// into several. Example: docs/integrating.md.
 #ifndef DISTWAR_SINK_CUH
 #define DISTWAR_SINK_CUH
 
@@ -24,7 +38,7 @@ using void_type = void;
 
 } // namespace detail
 
-// Whether a sink is addressed by key: it has add_one(key, k, value).
+// Whether a sink is addressed by key, that is, has add_one(key, k, value).
 template <typename Sink, typename Key, typename T, typename = void>
 inline constexpr bool is_addressed_by_key = false;
 template <typename Sink, typename Key, typename T>
@@ -32,8 +46,8 @@ inline constexpr bool is_addressed_by_key<Sink, Key, T,
                                           detail::void_type<decltype(detail::declared<const Sink &>().add_one(
                                               detail::declared<Key>(), 0, detail::declared<T>()))>> = true;
 
-// Each lane's own K addresses; the key is not used. Lanes with equal keys must hold equal addresses, and
-// lanes with different keys may hold any. Those of inactive lanes are never used.
+// K addresses of the lane itself. The key only forms groups: lanes with equal keys must hold equal addresses.
+// Lanes with different keys may hold any. The addresses of inactive lanes are ignored.
 template <int K, typename T>
 struct pointers {
     static_assert(K >= 1, "distwar: a sink takes at least one value");
@@ -53,8 +67,7 @@ struct pointers {
 template <typename T, typename... More>
 pointers(T *, More *...) -> pointers<1 + int(sizeof...(More)), T>;
 
-// Value k of a key lies at base[key * stride + k]. The same base and stride in all lanes, stride >= K, key >=
-// 0.
+// Adds value k to base[key * stride + k]. base and stride are the same in all lanes, stride >= K, key >= 0.
 template <typename T>
 struct record {
     static_assert(detail::is_destination<T>,
@@ -80,11 +93,15 @@ struct record {
 template <typename T>
 record(T *, size_t) -> record<T>;
 
-// A record of floats that one lane adds to by fours and twos: base aligned to 16 bytes, stride a multiple
-// of 4. From compute capability 9.0 on each is one atomic in global memory, so 9 values are 3 atomics;
-// elsewhere, and where each lane adds one value, it is as record. Each value is added indivisibly, the record
-// is not. The last three of K values where K mod 4 is 3 are a four with a zero: the float that follows them
-// is the record's, too, and stays what it is if it is a number (a subnormal one may become 0).
+// A record of floats, added by vector atomics of 4 and 2 floats: value k to base[key * stride + k].
+//   base    aligned to 16 bytes, in global or shared memory
+//   stride  a multiple of 4, >= K
+// Cost, if one lane adds all values in global memory from compute capability 9.0 on: one atomic for each
+// vector, 3 for K = 9 (4 + 4 + 1). In shared memory, on older GPUs, and if each lane adds one value
+// (reduce_tree): as record.
+// Each value is added atomically, the record as a whole is not. If K mod 4 = 3 the last vector is 3 values
+// and a zero: it also adds 0 to the float behind value K - 1, which stride reserves for this record. That
+// float does not change, except that a subnormal number may become 0.
 struct aligned_record {
     float *base;
     size_t stride;
@@ -115,7 +132,7 @@ struct aligned_record {
     }
 };
 
-// Value k of a key lies at base[k * stride + key]. The same base and stride in all lanes, 0 <= key < stride.
+// Adds value k to base[k * stride + key]. base and stride are the same in all lanes, 0 <= key < stride.
 template <typename T>
 struct planes {
     static_assert(detail::is_destination<T>,

@@ -1,11 +1,25 @@
 // SPDX-License-Identifier: MIT
-// reduce_tree: one tree of shuffles for all K values at once; and tree_total, the tree alone.
+// reduce_tree: one tree of shuffles for all K values at once. tree_total: the tree without the commit.
 //
-// At each of five steps a lane keeps half of the values it holds and hands the other half to its partner,
-// which keeps that one: lanes whose bit s is 0 keep those at even places, the others those at odd places. So
-// the number of values halves while the number of lanes in each sum doubles, and 9 values cost 5 + 3 + 2 + 1
-// + 1 shuffles. In the end the total of value k is in lane k mod 32, where neighbouring values make one
-// atomic instruction.
+// The tree has five steps. In step s a lane exchanges half of its values with lane ^ (1 << s): it keeps the
+// values at even places if bit s of its lane is 0, those at odd places if it is 1, and sends the others. Then
+// it adds what it received to what it kept. Each step halves the number of values in a lane and doubles the
+// number of lanes in each sum, so 9 values cost 5 + 3 + 2 + 1 + 1 shuffles.
+//
+// Example with K = 4 values a, b, c, d; a(0-1) is the sum of a over lanes 0 and 1:
+//
+//                       lane 0          lane 1          lane 2          lane 3
+//     before            a b c d         a b c d         a b c d         a b c d
+//     step 0, keeps     a c             b d             a c             b d
+//             sends     b d             a c             b d             a c
+//             result    a(0-1) c(0-1)   b(0-1) d(0-1)   a(2-3) c(2-3)   b(2-3) d(2-3)
+//     step 1, keeps     a(0-1)          b(0-1)          c(2-3)          d(2-3)
+//             sends     c(0-1)          d(0-1)          a(2-3)          b(2-3)
+//             result    a(0-3)          b(0-3)          c(0-3)          d(0-3)
+//
+// Lanes 4..7, 8..11, ... do the same. From step 2 on each lane holds one value, sends it and adds the one it
+// receives, so both lanes of a pair hold the same sum. After step 4 the total of value k is in lane k mod 32.
+// Neighbouring lanes own neighbouring values and commit them with one atomic instruction.
 #ifndef DISTWAR_TREE_CUH
 #define DISTWAR_TREE_CUH
 
@@ -15,8 +29,8 @@
 
 namespace distwar {
 
-// Where tree_total leaves the total of value k: in lane tree_owner(k), there as total[tree_place(k)]. A lane
-// has tree_places(K) places; what is in those that no value owns is not defined.
+// tree_total leaves the total of value k in lane tree_owner(k), in total[tree_place(k)]. Each lane has
+// tree_places(K) places. A place that belongs to no value is undefined.
 __host__ __device__ constexpr int tree_owner(int k) {
     return k % 32;
 }
@@ -27,7 +41,8 @@ __host__ __device__ constexpr int tree_places(int K) {
     return (K + 31) / 32;
 }
 
-// The shuffles of one tree: 5 for K = 1, 12 for 9, 62 for 64. Those of double are two instructions each.
+// The number of shuffles of one tree: 5 for K = 1, 12 for 9, 62 for 64. A shuffle of double is two
+// instructions.
 __host__ __device__ constexpr int tree_shuffles(int K) {
     int shuffles = 0;
     for (int lanes = 2; lanes <= 32; lanes *= 2) shuffles += (K + lanes - 1) / lanes;
@@ -50,86 +65,109 @@ struct infinity<double> {
     static __device__ __forceinline__ double value() { return __longlong_as_double(0x7ff0000000000000); }
 };
 
-// What a lane brings to a minimum or a maximum: its value, or what changes nothing. A NaN is neither.
+// What a lane contributes to a minimum or a maximum: its value, or the neutral element if the lane is
+// inactive or the value is NaN.
 template <typename T>
 __device__ __forceinline__ T operand(bool active, T value, minimum op) {
-    const T none = infinity<T>::value();
-    return active ? op(none, value) : none;
+    const T neutral = infinity<T>::value();
+    return active ? op(neutral, value) : neutral;
 }
 template <typename T>
 __device__ __forceinline__ T operand(bool active, T value, maximum op) {
-    const T none = -infinity<T>::value();
-    return active ? op(none, value) : none;
+    const T neutral = -infinity<T>::value();
+    return active ? op(neutral, value) : neutral;
 }
 
 // sum = op(sum, condition ? a : b)
 template <typename T, typename Op>
-__device__ __forceinline__ void combine_either(unsigned condition, T &sum, T a, T b, Op op) {
+__device__ __forceinline__ void combine_selected(unsigned condition, T &sum, T a, T b, Op op) {
     if constexpr (is_same<Op, add>)
-        add_either(condition, sum, a, b);
+        add_selected(condition, sum, a, b);
     else
         sum = op(sum, select(condition, a, b));
 }
 
-// Steps Step..4 of the tree. Every index is a compile-time constant, so `held` stays in registers.
+// Steps Step..4 of the tree, in place. Every index is a compile-time constant, so `partial` stays in
+// registers.
 template <int Step, int K, typename T, typename Op>
-__device__ __forceinline__ void exchange(T (&held)[K], Op op) {
-    constexpr int distance = 1 << Step, count = (K + distance - 1) / distance; // values held before this step
+__device__ __forceinline__ void exchange(T (&partial)[K], Op op) {
+    constexpr int distance = 1 << Step;
+    constexpr int count = (K + distance - 1) / distance; // values in each lane before this step
     const unsigned odd = lane_id() & distance;
     DISTWAR_UNROLL
     for (int i = 0; i < count / 2; ++i) {
-        const T at_even = held[2 * i], at_odd = held[2 * i + 1];
-        held[i] = __shfl_xor_sync(all_lanes, select(odd, at_even, at_odd), distance);
-        combine_either(odd, held[i], at_odd, at_even, op);
+        const T at_even = partial[2 * i], at_odd = partial[2 * i + 1];
+        const T exchanged_value = select(odd, at_even, at_odd);
+        partial[i] = __shfl_xor_sync(all_lanes, exchanged_value, distance);
+        combine_selected(odd, partial[i], at_odd, at_even, op); // with the value that the lane keeps
     }
-    if constexpr (count % 2 == 1) // the last place is even: what the odd lane makes of it nobody owns
-        held[count / 2] = op(held[count - 1], __shfl_xor_sync(all_lanes, held[count - 1], distance));
-    if constexpr (Step < 4) exchange<Step + 1>(held, op);
+    // With an odd count the last value, at an even place, has no other to be exchanged for. Both lanes sum
+    // it, and the sum of the odd lane is not used.
+    if constexpr (count % 2 == 1)
+        partial[count / 2] = op(partial[count - 1], __shfl_xor_sync(all_lanes, partial[count - 1], distance));
+    if constexpr (Step < 4) exchange<Step + 1>(partial, op);
 }
 
-// Step 0 of a sum, which leaves out the values of inactive lanes.
+// Step 0 of a sum. An inactive lane keeps and sends zeros.
+//
+// shift_pair picks from (val[2i], val[2i + 1]) by a shift. Example with K = 4, lanes 0 and 2 active:
+//
+//               keep_shift  send_shift  keeps           sends
+//     lane 0     0          32          val[0], val[2]  val[1], val[3]
+//     lane 1    64          64          0, 0            0, 0
+//     lane 2     0          32          val[0], val[2]  val[1], val[3]
+//     lane 3    64          64          0, 0            0, 0
+//
+// An active lane 1 would have the shifts 32 and 0.
 template <int K, typename T>
-__device__ __forceinline__ void first_exchange(bool active, const T (&val)[K], T (&held)[K]) {
-    const unsigned odd = lane_id() & 1, kept = active ? 32 * odd : 64, given = active ? 32 * (1 - odd) : 64;
+__device__ __forceinline__ void first_exchange(bool active, const T (&val)[K], T (&partial)[K]) {
+    const unsigned odd = lane_id() & 1;
+    const unsigned keep_shift = active ? 32 * odd : 64, send_shift = active ? 32 * (1 - odd) : 64;
     DISTWAR_UNROLL
-    for (int i = 0; i < K / 2; ++i)
-        held[i] = choose(kept, val[2 * i], val[2 * i + 1]) +
-                  __shfl_xor_sync(all_lanes, choose(given, val[2 * i], val[2 * i + 1]), 1);
-    if constexpr (K % 2 == 1) {
-        const T own = active ? val[K - 1] : T(0);
-        held[K / 2] = own + __shfl_xor_sync(all_lanes, own, 1);
+    for (int i = 0; i < K / 2; ++i) {
+        const T keep_value = shift_pair(keep_shift, val[2 * i], val[2 * i + 1]);
+        const T exchanged_value = shift_pair(send_shift, val[2 * i], val[2 * i + 1]);
+        partial[i] = keep_value + __shfl_xor_sync(all_lanes, exchanged_value, 1);
+    }
+    if constexpr (K % 2 == 1) { // the last value has no other to be exchanged for
+        const T own_value = active ? val[K - 1] : T(0);
+        partial[K / 2] = own_value + __shfl_xor_sync(all_lanes, own_value, 1);
     }
 }
 
 } // namespace detail
 
-// The totals of K values over the active lanes of a warp, without a commit: total of value k in lane
-// tree_owner(k), place tree_place(k). All 32 lanes make this call together. Inactive lanes add nothing,
-// whatever their values; if none is active the totals are 0 (of minimum infinity, of maximum -infinity).
-// 1 <= K <= 64. op is add, minimum or maximum, T float or double, for add also a 64-bit integer. A NaN makes
-// a sum NaN; minimum and maximum ignore it. The order of additions depends on nothing but K. Cost:
-// tree_shuffles(K) shuffles, nothing else.
+// The totals of K values over the active lanes of a warp, without a commit.
+//   who calls  all 32 lanes together
+//   active     whether this lane's values count; those of inactive lanes are ignored
+//   val        1 <= K <= 64 values: float or double, for add also 64-bit integers
+//   total      out: the total of value k in lane tree_owner(k), place tree_place(k)
+//   op         add, minimum or maximum
+// If no lane is active the totals are 0 (minimum: infinity, maximum: -infinity). A NaN makes a sum NaN;
+// minimum and maximum ignore it. The order of additions depends on K alone.
+// Cost: tree_shuffles(K) shuffles, nothing else.
 template <int K, typename T, typename Op = add>
 __device__ __forceinline__ void tree_total(bool active, const T (&val)[K], T (&total)[tree_places(K)],
                                            Op op = Op{}) {
     static_assert(detail::is_tree_value<T>, "distwar: a tree takes float, double or 64-bit integers");
     static_assert(K <= 64, "distwar: a tree takes at most 64 values");
-    T held[K];
+    T partial[K];
     if constexpr (detail::is_same<Op, add>) {
-        detail::first_exchange(active, val, held);
-        detail::exchange<1>(held, op);
+        detail::first_exchange(active, val, partial);
+        detail::exchange<1>(partial, op);
     } else {
         DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) held[k] = detail::operand(active, val[k], op);
-        detail::exchange<0>(held, op);
+        for (int k = 0; k < K; ++k) partial[k] = detail::operand(active, val[k], op);
+        detail::exchange<0>(partial, op);
     }
     DISTWAR_UNROLL
-    for (int place = 0; place < tree_places(K); ++place) total[place] = held[place];
+    for (int place = 0; place < tree_places(K); ++place) total[place] = partial[place];
 }
 
 namespace detail {
 
-// Sums the members' values and commits them to `key`; `leader` is a member. For a whole warp.
+// Sums the values of the members of one group and commits them to `key`. `leader` is a member; it commits if
+// the sink is not addressed by key. All 32 lanes call.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void commit_tree(bool member, unsigned leader, Key key, const T (&val)[K],
                                             const Sink &sink) {
@@ -149,25 +187,32 @@ __device__ __forceinline__ void commit_tree(bool member, unsigned leader, Key ke
     }
 }
 
-// Shuffles of commit_tree for one of several groups, with that of its key.
+// The shuffles that commit_tree makes for one of several groups, the shuffle of the key included.
 template <typename Sink, typename Key, typename T>
 __host__ __device__ constexpr int group_shuffles(int K) {
     return 1 + tree_shuffles(K) + (is_addressed_by_key<Sink, Key, T> ? 0 : K);
 }
 
-// From so many values on, groups of a whole warp are always summed one by one if the sink is addressed by
-// key: side by side each value of a group is committed by itself, and that takes longer than the trees'
-// shuffles (on an H200: from K = 5 on up to 2.5 times; at 4, 0.45 to 1.3 times).
-inline constexpr int always_by_group = 5;
+// From this K on, the groups of a whole warp are summed one after another if the sink is addressed by key.
+// Side by side, a group commits each value with an atomic of its own, which costs more than the shuffles of
+// the trees (on an H200 up to 2.5 times the time from K = 5 on, 0.45 to 1.3 times at K = 4).
+inline constexpr int min_values_by_group = 5;
 
-// Sums groups side by side, each into its lowest lane: every lane adds the sum of the lane that follows its
-// own sum in its group, so sums double in length. `group`: the caller's group, 0 if it has none. `size`: that
-// of the largest, in all of `lanes`. Other lanes are left with parts. Cost: for each of the ceil(log2(size))
-// turns K shuffles, and one between turns.
+// Sums all groups side by side, each into its lowest lane. In each iteration a lane adds the sum of the lane
+// that follows its own sum in its group, so the sums double in length. Example with one group in lanes
+// 1, 4, 6, 7:
+//
+//     iteration 1   1 adds 4, 4 adds 6, 6 adds 7    lane 1 holds 1 + 4, lane 6 holds 6 + 7
+//     iteration 2   1 adds 6                        lane 1 holds 1 + 4 + 6 + 7
+//
+//   group  the caller's group, 0 if it has none
+//   size   the size of the largest group, the same in all of `lanes`
+//   sum    in: the lane's values. Out: the group's sums in its lowest lane; partial sums in other lanes
+// Cost: ceil(log2(size)) iterations of K shuffles, and one shuffle between two iterations.
 template <int K, typename T>
 __device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, unsigned size, T (&sum)[K]) {
-    const unsigned lane = lane_id(), behind = group & ~((2u << lane) - 1);
-    int next = behind ? int(lowest_lane(behind)) : -1; // the lane whose sum continues this one's
+    const unsigned lane = lane_id(), higher = group & ~((2u << lane) - 1);
+    int next = higher ? int(lowest_lane(higher)) : -1; // the lane whose sum follows this lane's sum; -1: none
     for (unsigned length = 1; length < size; length *= 2) {
         if (length > 1) next = __shfl_sync(lanes, next, next < 0 ? int(lane) : next);
         const int source = next < 0 ? int(lane) : next;
@@ -181,39 +226,42 @@ __device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, 
 
 } // namespace detail
 
-// For any keys and any `lanes`, best for a whole warp whose active lanes share one key; the contract is in
-// reduce.cuh. T is float, double or a 64-bit integer, 1 <= K <= 64. With the same lanes active, the order of
-// additions in the warp is the same in every run.
+// Adds the values of all active lanes to the sink, for any keys and any `lanes`; best for a whole warp whose
+// active lanes share one key. The contract is in reduce.cuh. T is float, double or a 64-bit integer,
+// 1 <= K <= 64. With the same active lanes, the order of additions in the warp is the same in every run.
 //
-// Into a sink addressed by key (record, planes) each lane commits the totals it owns, lane l the values l and
-// l + 32; lanes that are inactive or of another group do so too, so the sink must be the same in all of
-// `lanes`. For any other sink (pointers) the totals move to the group's lowest lane, which makes K atomics: K
-// more shuffles.
+// Who commits:
+//   sink addressed by key (record, planes)  Lane l commits the totals it owns, those of values l and l + 32.
+//                                           Inactive lanes and lanes of other groups do so too; therefore the
+//                                           sink is the same in all of `lanes`.
+//   any other sink (pointers)               The lowest lane of the group, with K atomics. The totals move to
+//                                           it by K more shuffles.
 //
-// Cost, shuffles of 8-byte values and keys counting twice:
-//   always               1 vote
-//   one key, whole warp  for the key 1 shuffle and 1 vote, both saved by a uniform_key; tree_shuffles(K)
-//                        shuffles (12 for K = 9); ceil(K / 32) atomic instructions
-//   otherwise            that of the key, if the warp is whole; 1 match, 1 redux (before compute capability
-//                        8.0: 6 votes), and if the warp is whole 1 vote. Groups of at least two lanes and
-//                        balance_threshold are then summed in one of two ways, and the other lanes' values
-//                        are K atomic instructions:
-//     group by group     of whole warps: from K = 5 on into a sink addressed by key, else where it needs no
-//                        more shuffles. For each group 1 + tree_shuffles(K) shuffles and ceil(K / 32)
-//                        atomic instructions
-//     side by side       (K + 1) ceil(log2(n)) - 1 shuffles, n the size of the largest group; K atomic
-//                        instructions, by the lowest lane of each group together with the other lanes
+// Cost (shuffles of 8-byte values and keys count twice; a whole warp means lanes = all_lanes):
+//   always                  1 vote
+//   whole warp              1 shuffle and 1 vote to compare the keys; none with a uniform_key
+//   whole warp, one key     tree_shuffles(K) shuffles (12 for K = 9), ceil(K / 32) atomic instructions
+//   otherwise               1 match, 1 redux (6 votes before compute capability 8.0); whole warp: 1 vote.
+//                           Then one of the two ways below sums the groups of at least
+//                           max(2, balance_threshold) lanes. The other lanes send K atomic instructions.
+//     group after group     for each group 1 + tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
+//                           (pointers: K more shuffles, K atomic instructions)
+//     side by side          (K + 1) ceil(log2(n)) - 1 shuffles, n the size of the largest group; K atomic
+//                           instructions, by the lowest lane of each group together with the other lanes
+// A whole warp sums group after group if K >= 5 and the sink is addressed by key, or if that needs no more
+// shuffles. Everything else is summed side by side.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
     static_assert(detail::is_tree_value<T>, "distwar: a tree takes float, double or 64-bit integers");
     static_assert(K <= 64, "distwar: a tree takes at most 64 values");
-    using plain = decltype(plain_key(key));
+    using plain = decltype(detail::plain_key(key));
     const unsigned active_lanes = __ballot_sync(lanes, active);
-    const bool sums_any = balance_threshold <= 1; // then few is none, and no plain atomics are left
-    if (count_lanes(active_lanes) < (sums_any ? 1 : balance_threshold)) {
-        if (!sums_any && active) sink.add(plain_key(key), val);
+    // At a threshold <= 1 the early return is taken only if no lane is active: there is nothing to add.
+    const bool sums_all = balance_threshold <= 1;
+    if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {
+        if (!sums_all && active) sink.add(detail::plain_key(key), val);
         return;
     }
     if (lanes == all_lanes) {
@@ -224,21 +272,23 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
         }
     }
 
-    const unsigned group = lanes_with_key(lanes, key) & active_lanes; // of an active lane
+    const unsigned group = lanes_with_key(lanes, key) & active_lanes; // not used in inactive lanes
     const int size = count_lanes(group);
     const bool summed = active && size >= 2 && size >= balance_threshold;
     const bool leads = summed && lowest_lane(group) == lane_id();
     const unsigned size_of_largest = largest(lanes, summed ? unsigned(size) : 1);
     if (lanes == all_lanes) {
-        constexpr bool always = K >= detail::always_by_group && is_addressed_by_key<Sink, plain, T>;
+        constexpr bool always = K >= detail::min_values_by_group && is_addressed_by_key<Sink, plain, T>;
         const unsigned leaders = __ballot_sync(all_lanes, leads);
-        const int turns = 32 - __clz(int(size_of_largest) - 1);
-        if (always || count_lanes(leaders) * detail::group_shuffles<Sink, plain, T>(K) <= turns * (K + 1)) {
-            if (active && !summed) sink.add(plain_key(key), val);
+        const int doublings = 32 - __clz(int(size_of_largest) - 1); // ceil(log2(size_of_largest))
+        if (always ||
+            count_lanes(leaders) * detail::group_shuffles<Sink, plain, T>(K) <= doublings * (K + 1)) {
+            if (active && !summed) sink.add(detail::plain_key(key), val);
             for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
                 const unsigned leader = lowest_lane(rest);
-                const plain its_key = __shfl_sync(all_lanes, plain_key(key), int(leader));
-                detail::commit_tree(summed && plain_key(key) == its_key, leader, its_key, val, sink);
+                const plain group_key = __shfl_sync(all_lanes, detail::plain_key(key), int(leader));
+                detail::commit_tree(summed && detail::plain_key(key) == group_key, leader, group_key, val,
+                                    sink);
             }
             return;
         }
@@ -247,7 +297,7 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
     DISTWAR_UNROLL
     for (int k = 0; k < K; ++k) sum[k] = val[k];
     detail::sum_by_doubling(lanes, summed ? group : 0, size_of_largest, sum);
-    if (leads || (active && !summed)) sink.add(plain_key(key), sum);
+    if (leads || (active && !summed)) sink.add(detail::plain_key(key), sum);
 }
 
 } // namespace distwar

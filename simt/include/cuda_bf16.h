@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Stands in for NVIDIA's header of the same name: the part that this project uses.
+// Replaces NVIDIA's header of the same name: the part that this project uses.
 #ifndef SIMT_CUDA_BF16_H
 #define SIMT_CUDA_BF16_H
 

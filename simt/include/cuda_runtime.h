@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Stands in for NVIDIA's header of the same name: the same kernels and host code, compiled by g++, run on the
-// CPU. C sources get the runtime API and the vector types; C++ sources (.cu files as C++17) all that kernels
-// use as well.
+// Replaces NVIDIA's header of the same name: g++ compiles the same kernels and host code, and they run on the
+// CPU. C sources get the runtime API and the vector types. C++ sources (.cu files compiled as C++17) also get
+// everything that kernels use.
 //
-// What differs from a GPU: a launch runs to its end before it returns, so streams and events are always
-// complete; times are the CPU's. What CUDA leaves undefined ends the launch with cudaErrorLaunchFailure (see
-// simt.h).
+// Differences from a GPU:
+//   - A launch returns when the kernel has finished, so streams and events are always complete.
+//   - Times are those of the CPU.
+//   - Undefined behaviour of the kernel ends the launch with cudaErrorLaunchFailure (see simt.h).
 #ifndef SIMT_CUDA_RUNTIME_H
 #define SIMT_CUDA_RUNTIME_H
 
-// Tells kernels apart from nvcc's, where they must hold inline PTX beside its C++ twin.
+// Defined under simt. Kernels test it where they have C++ code in place of inline PTX.
 #define __SIMT__ 1
 
 #ifdef __cplusplus
-// libstdc++ writes __attribute__((__noinline__)) in headers under this one: take it before the name becomes a
-// macro.
+// libstdc++ uses __attribute__((__noinline__)) in this header, so it comes before __noinline__ is a macro.
 #include <memory>
 #endif
 

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Atomics and other points where lanes need not wait, but others may run.
+// Scheduling points at which a lane need not wait, but others may run: atomics, fences.
 #include "schedule.h"
 
 namespace simt {
 
-// In the fixed order a lane is switched out only now and then: so that what it spins on can change.
-static constexpr unsigned atomics_in_order = 256;
+// In the fixed order a lane yields after this many atomics in a row, so that a lane that spins on an address
+// lets the others change it.
+static constexpr unsigned atomics_before_yield = 256;
 
 SIMT_INLINE void Block::yield(Lane &lane, Place place) {
     lane.warp->place[lane.index] = place;
     step(lane);
-    // An earlier block was refused: what this one waits for may never come.
+    // An earlier block was refused. This one may wait for it forever.
     if (launch_->refused_block.load(std::memory_order_relaxed) < index_) abandon();
     atomics_in_a_row_ = 0;
-    result_after(go_on(lane, random_ ? *draw() : *next_in_order(lane, false)));
+    result_after(switch_lane(lane, random_ ? *random_lane() : *next_lane_in_order(lane, false)));
 }
 
 bool Block::begin_atomic(Lane &lane, const void *address, std::size_t bytes, Place place) {
@@ -30,12 +31,12 @@ bool Block::begin_atomic(Lane &lane, const void *address, std::size_t bytes, Pla
         counters_.atomic_instructions += warp.instructions.issue(lane.index, place);
     }
     if (!random_) {
-        if (++atomics_in_a_row_ >= atomics_in_order) yield(lane, place);
+        if (++atomics_in_a_row_ >= atomics_before_yield) yield(lane, place);
         return false;
     }
-    const unsigned drawn = random(8);
-    if (drawn & 1) yield(lane, place);
-    return drawn & 2;
+    const unsigned bits = random(8);
+    if (bits & 1) yield(lane, place);
+    return bits & 2;
 }
 
 void Block::trap(const Lane &lane, Place place) {
@@ -44,7 +45,7 @@ void Block::trap(const Lane &lane, Place place) {
     abandon();
 }
 
-// ---- what kernels call
+// ---- called by kernels
 
 void yield(Place place) {
     Lane &lane = running();

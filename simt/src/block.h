@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// A block: its lanes and warps, who runs next, where lanes wait.
+// A block: its lanes and warps, the lane to run next, the collectives at which lanes wait.
 //
-// One block runs on one OS thread at a time. A lane runs until it must wait (or a seeded schedule switches it
-// out), then goes directly to the next ready lane. A fiber whose lane has ended takes a lane that has not
-// begun, so kernels whose lanes never wait run as a plain loop on one stack.
+// An OS thread runs one block at a time. A lane runs until it must wait, or until a seeded schedule selects
+// another lane; then it switches directly to the next ready lane. A fiber whose lane has finished starts the
+// next lane that has not started, so a kernel whose lanes never wait runs as a plain loop on one stack.
 #ifndef SIMT_BLOCK_H
 #define SIMT_BLOCK_H
 
@@ -28,7 +28,7 @@ class Block;
 
 struct Lane : Lane_result {
     uint3 thread;
-    Context context; // while it does not run
+    Context context; // while the lane does not run
     Warp *warp;
     unsigned index; // in the warp
     unsigned bit;   // 1 << index
@@ -39,7 +39,7 @@ inline Lane &running() {
     return *static_cast<Lane *>(current);
 }
 
-// Lanes that wait for each other.
+// The lanes that wait for each other at one collective.
 struct Group {
     Kind kind;
     unsigned mask, arrived;
@@ -48,16 +48,16 @@ struct Group {
 struct Warp {
     Block *block;
     unsigned index;
-    unsigned existing; // lanes that the block's size gives it
+    unsigned existing; // lanes that have a thread; fewer than 32 in a short last warp
     unsigned ready;    // lanes that can run, the running one included
     unsigned exited;
     unsigned at_barrier;
-    unsigned groups; // each holds at least one lane, so 32 are enough
+    unsigned groups; // each has at least one lane, so 32 are enough
     Group group[lanes_per_warp];
-    // of the collective each lane waits at
+    // arguments of the collective at which each lane waits
     std::uint64_t value[lanes_per_warp];
     std::uint64_t operand[lanes_per_warp];
-    // where each lane was last seen, and for what
+    // each lane's last collective, and its last collective, atomic or fence
     Kind kind[lanes_per_warp];
     Place place[lanes_per_warp];
     Instruction_count instructions;
@@ -69,24 +69,24 @@ class Block {
     // Runs blocks of the launch on the calling OS thread until none is left. Throws std::bad_alloc.
     void run(Launch &launch);
 
-    // What lanes call; each call is a step. The first two return the lane to go on with.
+    // Called by lanes; each call is a step. The first two return the lane to run next.
     Lane &meet(Lane &lane, Kind kind, unsigned mask, std::uint64_t value, std::uint64_t operand, Place place);
     Lane &barrier(Lane &lane, Collective collective, bool predicate, Place place);
     void yield(Lane &lane, Place place);
     bool begin_atomic(Lane &lane, const void *address, std::size_t bytes, Place place);
     [[noreturn]] void trap(const Lane &lane, Place place);
-    // Goes on with `to`, and comes back when someone goes on with `from`. The result must be passed to
+    // Runs lane `to`; returns when another lane switches to `from`. The caller passes the result to
     // result_after().
-    static Switched go_on(Lane &from, Lane &to);
+    static Switched switch_lane(Lane &from, Lane &to);
 
   private:
     static void lane_main();
     void set_up(Launch &launch);
     void start(std::uint64_t index);
-    // A ready lane other than `from` if there is one; null if none is ready.
-    Lane *next(const Lane &from);
-    Lane *next_in_order(const Lane &from, bool stay_in_warp);
-    Lane *draw();
+    // A ready lane, other than `from` if there is one; null if none is ready.
+    Lane *next_lane(const Lane &from);
+    Lane *next_lane_in_order(const Lane &from, bool stay_in_warp);
+    Lane *random_lane();
     Lane &wait(Lane &lane);
 
     void step(const Lane &lane);
@@ -94,14 +94,13 @@ class Block {
     void set_ready(Warp &warp, unsigned lanes);
     std::uint32_t random(std::uint32_t bound);
 
-    // Refusals: report, then abandon. Two steps, since nothing that owns memory may stand on a stack that is
-    // abandoned. The message says what `reason` says, and what all lanes of the warp, or of the block, were
-    // doing.
+    // Refusals: report, then abandon. Two calls, because an abandoned stack must not hold objects that own
+    // memory. The message consists of `reason` and the state of all lanes of the warp or of the block.
     enum class Scope { warp, block };
     void report(const Lane &lane, const std::string &reason, Scope scope);
     void report_mask(const Lane &lane, Kind kind, unsigned mask);
     void report_sources(const Lane &lane, const Group &group);
-    // Looks for the reason why lanes wait in vain; if there is none but waiting, it is `otherwise`.
+    // Finds the reason why no lane can run, and reports it; `otherwise` if it finds none.
     void report_stuck(const Lane &lane, const std::string &otherwise);
     [[noreturn]] void refuse_waiting(const Lane &lane);
     [[noreturn]] void refuse_steps(const Lane &lane);
@@ -113,7 +112,7 @@ class Block {
     std::uint64_t index_ = 0;
     unsigned threads_ = 0, warps_ = 0;
     unsigned live_ = 0;
-    unsigned ready_warps_ = 0; // those with a ready lane
+    unsigned ready_warps_ = 0; // warps with a ready lane
     std::uint64_t steps_left_ = 0;
     unsigned atomics_in_a_row_ = 0;
     std::uint64_t random_ = 0; // 0: run in order
@@ -122,7 +121,7 @@ class Block {
         unsigned arrived, sum;
     } barrier_[4] = {};
     simt_counters counters_ = {};
-    uint3 block_ = {0, 0, 0}; // its index in the grid
+    uint3 block_ = {0, 0, 0}; // blockIdx
     Context os_thread_;
     Stack_pool stacks_;
     struct Free {

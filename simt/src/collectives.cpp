@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Where lanes meet: who waits for whom, and what each gets.
+// Collectives and barriers: the lanes that wait for each other, and the result of each lane.
 #include "lane_text.h"
 #include "schedule.h"
 
 namespace simt {
 
 template <typename Each>
-static void for_lanes(unsigned mask, Each each) {
+static void for_each_lane(unsigned mask, Each each) {
     for (; mask; mask &= mask - 1) each(unsigned(__builtin_ctz(mask)));
 }
 
@@ -25,11 +25,11 @@ SIMT_INLINE unsigned source(Collective collective, unsigned lane, unsigned opera
     }
 }
 
-// Hands out values; returns the lanes that were read.
+// Sets the results of a shuffle; returns the lanes that were read.
 template <Collective collective>
 static unsigned shuffle(const Warp &warp, Lane *lanes, unsigned mask, unsigned width) {
     unsigned sources = 0;
-    for_lanes(mask, [&](unsigned lane) {
+    for_each_lane(mask, [&](unsigned lane) {
         const unsigned from = source(collective, lane, unsigned(warp.operand[lane]), width);
         sources |= 1u << from;
         lanes[lane].result = warp.value[from];
@@ -39,7 +39,7 @@ static unsigned shuffle(const Warp &warp, Lane *lanes, unsigned mask, unsigned w
 
 static void reduce(const Warp &warp, Lane *lanes, Kind kind, unsigned mask) {
     unsigned sum = unsigned(warp.value[__builtin_ctz(mask)]);
-    for_lanes(mask & (mask - 1), [&](unsigned lane) {
+    for_each_lane(mask & (mask - 1), [&](unsigned lane) {
         const unsigned v = unsigned(warp.value[lane]);
         const bool less = kind.type == Type::i32 ? int(v) < int(sum) : v < sum;
         switch (kind.collective) {
@@ -63,16 +63,17 @@ static void reduce(const Warp &warp, Lane *lanes, Kind kind, unsigned mask) {
             break;
         }
     });
-    for_lanes(mask, [&](unsigned lane) { lanes[lane].result = sum; });
+    for_each_lane(mask, [&](unsigned lane) { lanes[lane].result = sum; });
 }
 
-// The last lane has come: all get their results. The group is still there, so that a refusal can name it.
+// Sets the results of all lanes of the group when the last one has arrived. The group still exists, so that
+// a refusal can describe it.
 void Block::complete(Lane &lane, const Group &group) {
     const Warp &warp = *lane.warp;
     Lane *const lanes = &lane_[warp.index * lanes_per_warp];
     const unsigned mask = group.mask;
-    const auto give = [&](std::uint64_t result) {
-        for_lanes(mask, [&](unsigned l) { lanes[l].result = result; });
+    const auto set_results = [&](std::uint64_t result) {
+        for_each_lane(mask, [&](unsigned l) { lanes[l].result = result; });
     };
     unsigned ballot = 0;
     switch (group.kind.collective) {
@@ -85,23 +86,24 @@ void Block::complete(Lane &lane, const Group &group) {
     case Collective::shfl_xor: {
         const std::uint64_t width = warp.operand[lane.index] >> 32;
         bool widths_differ = false;
-        for_lanes(mask, [&](unsigned l) { widths_differ |= warp.operand[l] >> 32 != width; });
+        for_each_lane(mask, [&](unsigned l) { widths_differ |= warp.operand[l] >> 32 != width; });
         if (widths_differ) {
-            report(lane, "lanes of one shuffle with different widths", Scope::warp);
+            report(lane, "lanes of one shuffle pass different widths", Scope::warp);
             abandon();
         }
         if (width == 0 || width > lanes_per_warp || (width & (width - 1)) != 0) {
             report(lane,
-                   "a shuffle of width " + std::to_string(int(width)) + ", which is no power of two up to 32",
+                   "a shuffle of width " + std::to_string(int(width)) +
+                       ": the width must be a power of two from 1 to 32",
                    Scope::warp);
             abandon();
         }
-        const auto hand_out = group.kind.collective == Collective::shfl      ? shuffle<Collective::shfl>
-                              : group.kind.collective == Collective::shfl_up ? shuffle<Collective::shfl_up>
-                              : group.kind.collective == Collective::shfl_down
-                                  ? shuffle<Collective::shfl_down>
-                                  : shuffle<Collective::shfl_xor>;
-        if (hand_out(warp, lanes, mask, unsigned(width)) & ~mask) {
+        const auto shuffle_lanes =
+            group.kind.collective == Collective::shfl        ? shuffle<Collective::shfl>
+            : group.kind.collective == Collective::shfl_up   ? shuffle<Collective::shfl_up>
+            : group.kind.collective == Collective::shfl_down ? shuffle<Collective::shfl_down>
+                                                             : shuffle<Collective::shfl_xor>;
+        if (shuffle_lanes(warp, lanes, mask, unsigned(width)) & ~mask) {
             report_sources(lane, group);
             abandon();
         }
@@ -111,18 +113,18 @@ void Block::complete(Lane &lane, const Group &group) {
     case Collective::all:
     case Collective::any:
     case Collective::ballot:
-        for_lanes(mask, [&](unsigned l) { ballot |= unsigned(warp.value[l]) << l; });
-        give(group.kind.collective == Collective::ballot ? ballot
-             : group.kind.collective == Collective::any  ? ballot != 0
-                                                         : ballot == mask);
+        for_each_lane(mask, [&](unsigned l) { ballot |= unsigned(warp.value[l]) << l; });
+        set_results(group.kind.collective == Collective::ballot ? ballot
+                    : group.kind.collective == Collective::any  ? ballot != 0
+                                                                : ballot == mask);
         counters_.votes++;
         break;
     case Collective::match_any:
         for (unsigned rest = mask; rest;) {
             const std::uint64_t value = warp.value[__builtin_ctz(rest)];
             unsigned same = 0;
-            for_lanes(rest, [&](unsigned l) { same |= unsigned(warp.value[l] == value) << l; });
-            for_lanes(same, [&](unsigned l) { lanes[l].result = same; });
+            for_each_lane(rest, [&](unsigned l) { same |= unsigned(warp.value[l] == value) << l; });
+            for_each_lane(same, [&](unsigned l) { lanes[l].result = same; });
             rest &= ~same;
         }
         counters_.votes++;
@@ -130,8 +132,8 @@ void Block::complete(Lane &lane, const Group &group) {
         break;
     case Collective::match_all: {
         bool same = true;
-        for_lanes(mask, [&](unsigned l) { same &= warp.value[l] == warp.value[lane.index]; });
-        give(same ? mask : 0);
+        for_each_lane(mask, [&](unsigned l) { same &= warp.value[l] == warp.value[lane.index]; });
+        set_results(same ? mask : 0);
         counters_.votes++;
         counters_.matches++;
         break;
@@ -144,11 +146,11 @@ void Block::complete(Lane &lane, const Group &group) {
     }
 }
 
-// What a shuffle names wrongly: the readers, and what they would read.
+// Reports a shuffle from lanes outside the mask: the lanes that read, and the lanes they read.
 void Block::report_sources(const Lane &lane, const Group &group) {
     const Warp &warp = *lane.warp;
     unsigned readers = 0, absent = 0;
-    for_lanes(group.mask, [&](unsigned l) {
+    for_each_lane(group.mask, [&](unsigned l) {
         const unsigned from = 1u << source(group.kind.collective, l, unsigned(warp.operand[l]),
                                            unsigned(warp.operand[l] >> 32));
         if (from & group.mask) return;
@@ -156,22 +158,22 @@ void Block::report_sources(const Lane &lane, const Group &group) {
         absent |= from;
     });
     report(lane,
-           "a shuffle from an absent lane: " + lanes_text(readers) + " would read " + lanes_text(absent) +
+           "a shuffle reads absent lanes: " + lanes_text(readers) + " from " + lanes_text(absent) +
                (absent & ~warp.existing ? ", beyond the block's last thread" : ", outside the mask"),
            Scope::warp);
 }
 
-// What is wrong with a mask on its own.
+// Reports a mask that is wrong whatever the other lanes do.
 void Block::report_mask(const Lane &lane, Kind kind, unsigned mask) {
-    const unsigned lacking = mask & ~lane.warp->existing;
+    const unsigned missing = mask & ~lane.warp->existing;
     const std::string call =
         lanes_text(lane.bit) + " calls " + kind_text(kind) + " with mask " + hex_text(mask);
     if (!(mask & lane.bit))
-        report(lane, "a lane outside its own mask: " + call, Scope::warp);
+        report(lane, "a lane is not in its own mask: " + call, Scope::warp);
     else
         report(lane,
-               "a mask that names lanes beyond the block's last thread: " + call +
-                   ", of which the warp lacks " + lanes_text(lacking),
+               "a mask contains lanes beyond the block's last thread: " + call +
+                   ", but the warp does not have " + lanes_text(missing),
                Scope::warp);
 }
 
@@ -201,10 +203,10 @@ SIMT_INLINE Lane &Block::meet(Lane &lane, Kind kind, unsigned mask, std::uint64_
     *group = warp.group[--warp.groups];
     if (launch_->settings.counting) warp.instructions.meet(mask);
     set_ready(warp, mask);
-    return random_ ? *draw() : lane;
+    return random_ ? *random_lane() : lane;
 }
 
-// Lanes of another kind of barrier wait on: that they wait in vain shows when nobody is left to run.
+// Lanes at another kind of barrier keep waiting. report_stuck() finds them when no lane can run.
 SIMT_INLINE Lane &Block::barrier(Lane &lane, Collective collective, bool predicate, Place place) {
     Warp &warp = *lane.warp;
     warp.kind[lane.index] = {collective, Type::none};
@@ -226,19 +228,19 @@ SIMT_INLINE Lane &Block::barrier(Lane &lane, Collective collective, bool predica
         if (launch_->settings.counting) warp_[w].instructions.meet(~0u);
         set_ready(warp_[w], warp_[w].existing);
     }
-    return random_ ? *draw() : lane;
+    return random_ ? *random_lane() : lane;
 }
 
-// ---- what kernels call
+// ---- called by kernels
 
 Switched enter_collective(Kind kind, unsigned mask, std::uint64_t value, std::uint64_t operand, Place place) {
     Lane &lane = running();
-    return Block::go_on(lane, lane.warp->block->meet(lane, kind, mask, value, operand, place));
+    return Block::switch_lane(lane, lane.warp->block->meet(lane, kind, mask, value, operand, place));
 }
 
 Switched enter_barrier(Collective collective, bool predicate, Place place) {
     Lane &lane = running();
-    return Block::go_on(lane, lane.warp->block->barrier(lane, collective, predicate, place));
+    return Block::switch_lane(lane, lane.warp->block->barrier(lane, collective, predicate, place));
 }
 
 } // namespace simt

@@ -11,27 +11,27 @@
 namespace {
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr std::size_t usual_stack_bytes = 512 * 1024;
+constexpr std::size_t default_stack_bytes = 512 * 1024;
 #else
-constexpr std::size_t usual_stack_bytes = 64 * 1024;
+constexpr std::size_t default_stack_bytes = 64 * 1024;
 #endif
 
 struct State {
-    std::mutex mutex; // guards all below
-    simt::Settings settings = {0, 0, std::uint64_t(1) << 32, usual_stack_bytes, true};
+    std::mutex mutex; // guards the members below
+    simt::Settings settings = {0, 0, std::uint64_t(1) << 32, default_stack_bytes, true};
     simt_counters counters = {};
     std::string refusal;
     int refusals = 0;
 };
 
-State &the_state() {
+State &global_state() {
     static State state;
     return state;
 }
 
 template <typename Use>
 auto with_state(Use use) {
-    State &state = the_state();
+    State &state = global_state();
     std::lock_guard<std::mutex> lock(state.mutex);
     return use(state);
 }
@@ -71,7 +71,7 @@ void simt_set_step_limit(uint64_t steps) {
     with_state([&](State &state) { state.settings.step_limit = steps; });
 }
 void simt_set_stack_size(size_t bytes) {
-    with_state([&](State &state) { state.settings.stack_bytes = bytes ? bytes : usual_stack_bytes; });
+    with_state([&](State &state) { state.settings.stack_bytes = bytes ? bytes : default_stack_bytes; });
 }
 void simt_set_counting(bool on) {
     with_state([&](State &state) { state.settings.counting = on; });

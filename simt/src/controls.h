@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What outlives launches: settings, counters, the last refusal. simt.h is its face to users.
+// State of the process that persists between launches: settings, counters, the last refusal. simt.h is its
+// public interface.
 #ifndef SIMT_CONTROLS_H
 #define SIMT_CONTROLS_H
 
@@ -7,9 +8,9 @@
 
 namespace simt {
 
-// For a launch that begins now; `threads` is the true number.
+// The settings of a launch that begins now. `threads` is the actual number, never 0.
 Settings settings();
-// Keeps what the launch has counted and why it was refused, and prints the latter.
+// Adds the launch's counters to the totals. If it was refused, prints and keeps the message.
 void record(Launch &launch);
 
 } // namespace simt

@@ -11,12 +11,12 @@
 
 namespace simt {
 
-// Stacks come 32 at a time. All pages alike, their tops would fall into the same few sets of the first-level
-// cache, so each begins a little lower than the one before.
+// Stacks are allocated 32 at a time. The top of each is `stagger` bytes lower in its pages than that of the
+// one before. With equal page offsets all tops would map to the same few sets of the L1 cache.
 static constexpr std::size_t stacks_per_region = 32;
 static constexpr std::size_t stagger = 128;
 
-void Stack_pool::provide(std::size_t count, std::size_t bytes) {
+void Stack_pool::reserve(std::size_t count, std::size_t bytes) {
     if (bytes != stack_bytes_) {
         release();
         stack_bytes_ = bytes;
@@ -36,7 +36,7 @@ void Stack_pool::grow() {
     regions_.push_back({start, bytes});
     for (std::size_t i = stacks_per_region; i-- > 0;) {
         char *guard = static_cast<char *>(start) + i * slot;
-        // Fails only if the process has too many mappings.
+        // This fails only if the process has too many mappings.
         if (mprotect(guard, page, PROT_NONE) != 0) throw std::bad_alloc();
         const Stack stack = {guard + page, usable - i * stagger};
         all_.push_back(stack);
@@ -52,8 +52,8 @@ void Stack_pool::release() {
     free_.clear();
 }
 
-// A lane that was given up, or that left its stack from deep inside, leaves AddressSanitizer's red zones
-// behind.
+// A lane that was abandoned, or that left its stack without returning, leaves AddressSanitizer's red zones on
+// it.
 void Stack_pool::unpoison([[maybe_unused]] Stack stack) {
 #ifdef __SANITIZE_ADDRESS__
     __asan_unpoison_memory_region(stack.bottom, stack.bytes);

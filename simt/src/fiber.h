@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Flows of control on stacks of their own, and a pool of such stacks.
+// Contexts of execution with their own stacks, and a pool of stacks.
 //
-// Boost.Context's fiber class unwinds a fiber that is given up by throwing through it. Lanes of a refused
-// launch are to vanish like threads of a dead kernel, wherever they wait, so this sits on the layer below it:
-// a suspended context is one pointer, and forgetting it is all there is to giving it up.
+// Boost.Context's fiber class unwinds an abandoned fiber by an exception. The lanes of a refused launch must
+// disappear wherever they wait, as the threads of a failed kernel do. So this uses the layer below: a
+// suspended context is one pointer, and dropping the pointer abandons it.
 #ifndef SIMT_FIBER_H
 #define SIMT_FIBER_H
 
@@ -24,47 +24,46 @@ struct Stack {
     std::size_t bytes = 0;
 };
 
-// Where a suspended flow of control goes on, and the stack it stands on.
+// The resume point of a suspended context, and its stack.
 struct Context {
-    boost::context::detail::fcontext_t point = nullptr; // null: not begun
+    boost::context::detail::fcontext_t point = nullptr; // null: not started
     Stack stack;
 };
 
-static_assert(std::is_standard_layout<Context>::value, "a Context is where its point is");
+static_assert(std::is_standard_layout<Context>::value, "the address of a Context is that of its point");
 
 namespace detail {
-// The first thing done after a switch. `t.data` is the Context that was left, null if it will not be come
-// back to.
+// Runs first after a switch. `t.data` is the previous Context, null if it is not resumed again.
 inline void arrive(boost::context::detail::transfer_t t, [[maybe_unused]] void *fake_stack) {
     Context *left = static_cast<Context *>(t.data);
 #ifdef __SANITIZE_ADDRESS__
     const void *bottom;
     std::size_t bytes;
     __sanitizer_finish_switch_fiber(fake_stack, &bottom, &bytes);
-    // The OS thread's own stack becomes known here.
+    // The first switch of an OS thread sets the bounds of its own stack here.
     if (left) left->stack = {static_cast<char *>(const_cast<void *>(bottom)), bytes};
 #endif
     if (left) left->point = t.fctx;
 }
 } // namespace detail
 
-// Goes on at `to`; returns when someone goes on at `from`. The result must be passed to result_after().
+// Resumes `to`; returns when `from` is resumed. The caller passes the result to result_after().
 inline Switched switch_to(Context &from, const Context &to) {
 #ifdef __SANITIZE_ADDRESS__
-    // It must be told of the arrival at once, so nothing is left to the caller.
+    // AddressSanitizer must be told right after the switch, so this function stores the resume point itself.
     void *fake_stack = nullptr;
     __sanitizer_start_switch_fiber(&fake_stack, to.stack.bottom, to.stack.bytes);
     detail::arrive(boost::context::detail::jump_fcontext(to.point, &from), fake_stack);
     return {nullptr, nullptr};
 #else
-    // Through its own type: a conversion of what it returns would keep the compiler from a tail call.
+    // The cast makes this a tail call: converting the returned value would prevent one.
     using Jump = Switched (*)(void *, void *);
     const auto jump = reinterpret_cast<void (*)()>(boost::context::detail::jump_fcontext);
     return reinterpret_cast<Jump>(jump)(to.point, &from);
 #endif
 }
 
-// Goes on at `to` and never comes back: the caller's stack is free, what stands on it is forgotten without
+// Resumes `to` and never returns. The caller's stack is free again; objects on it are dropped without
 // destructors.
 [[noreturn]] inline void leave_to(const Context &to) {
 #ifdef __SANITIZE_ADDRESS__
@@ -82,9 +81,9 @@ class Stack_pool {
     Stack_pool &operator=(const Stack_pool &) = delete;
     ~Stack_pool() { release(); }
 
-    // Makes sure of `count` free stacks of that size; none may be in use. Throws std::bad_alloc.
-    void provide(std::size_t count, std::size_t bytes);
-    // A context that begins at main() on a free stack; main() must not return.
+    // Allocates up to `count` free stacks of `bytes` bytes; none may be in use. Throws std::bad_alloc.
+    void reserve(std::size_t count, std::size_t bytes);
+    // A context that starts at main() on a free stack. main() must not return.
     template <void (*main)()>
     Context begin() {
         Context context;
@@ -96,8 +95,8 @@ class Stack_pool {
         return context;
     }
     void give_back(Stack stack) { free_.push_back(stack); }
-    // Takes all stacks back, whoever stood on them.
-    void reclaim() { free_ = all_; }
+    // Makes all stacks free, those of abandoned contexts included.
+    void free_all() { free_ = all_; }
 
   private:
     template <void (*main)()>

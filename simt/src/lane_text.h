@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sets of lanes and collectives in words.
+// Text for messages: lane masks and collectives.
 #ifndef SIMT_LANE_TEXT_H
 #define SIMT_LANE_TEXT_H
 

@@ -9,7 +9,7 @@ namespace simt {
 
 inline thread_local cudaError_t last_error = cudaSuccess;
 
-// Notes an error, leaves the last one alone on success. Returns its argument.
+// Sets the last error, unless `error` is cudaSuccess. Returns `error`.
 inline cudaError_t note(cudaError_t error) {
     if (error != cudaSuccess) last_error = error;
     return error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launches: checks them as CUDA does, hands them to the workers, keeps what comes of them.
+// Launches: checks the configuration as CUDA does, runs the blocks, records counters and errors.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -13,10 +13,10 @@
 
 namespace {
 
-constexpr std::size_t usual_dynamic_shared = 48 * 1024, most_dynamic_shared = 227 * 1024;
+constexpr std::size_t default_dynamic_shared = 48 * 1024, max_dynamic_shared = 227 * 1024;
 
-// How much dynamic shared memory kernels may have, where it is more than usual.
-class Allowances {
+// The limits that cudaFuncSetAttribute set for dynamic shared memory, by kernel.
+class Dynamic_shared_limits {
   public:
     void set(const void *kernel, std::size_t bytes) {
         std::lock_guard<std::mutex> lock(mutex_);
@@ -25,7 +25,8 @@ class Allowances {
     std::size_t get(const void *kernel) {
         std::lock_guard<std::mutex> lock(mutex_);
         const auto found = bytes_.find(kernel);
-        return found == bytes_.end() ? usual_dynamic_shared : std::max(usual_dynamic_shared, found->second);
+        return found == bytes_.end() ? default_dynamic_shared
+                                     : std::max(default_dynamic_shared, found->second);
     }
 
   private:
@@ -33,20 +34,20 @@ class Allowances {
     std::map<const void *, std::size_t> bytes_;
 };
 
-Allowances &allowances() {
-    static Allowances a;
-    return a;
+Dynamic_shared_limits &limits() {
+    static Dynamic_shared_limits instance;
+    return instance;
 }
 
 cudaError_t check(const cudaLaunchConfig_t &config, const void *kernel) {
     const dim3 g = config.gridDim, b = config.blockDim;
     if (!kernel) return cudaErrorInvalidDeviceFunction;
-    if (config.numAttrs || simt::current) return cudaErrorNotSupported; // the latter: from inside a kernel
+    if (config.numAttrs || simt::current) return cudaErrorNotSupported; // current: a launch from a kernel
     if (!g.x || !g.y || !g.z || !b.x || !b.y || !b.z) return cudaErrorInvalidConfiguration;
     if (g.x > 0x7fffffff || g.y > 65535 || g.z > 65535) return cudaErrorInvalidConfiguration;
     if (b.x > 1024 || b.y > 1024 || b.z > 64 || b.x * b.y * b.z > simt::max_threads)
         return cudaErrorInvalidConfiguration;
-    if (config.dynamicSmemBytes > usual_dynamic_shared && config.dynamicSmemBytes > allowances().get(kernel))
+    if (config.dynamicSmemBytes > default_dynamic_shared && config.dynamicSmemBytes > limits().get(kernel))
         return cudaErrorInvalidValue;
     return cudaSuccess;
 }
@@ -75,8 +76,8 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute
     if (!kernel) return simt::note(cudaErrorInvalidDeviceFunction);
     if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) return cudaSuccess; // a hint
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
-        std::size_t(value) > most_dynamic_shared)
+        std::size_t(value) > max_dynamic_shared)
         return simt::note(cudaErrorInvalidValue);
-    allowances().set(kernel, std::size_t(value));
+    limits().set(kernel, std::size_t(value));
     return cudaSuccess;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A launch while it runs: what the OS threads that run its blocks share.
+// The state of a running launch, shared by the OS threads that run its blocks.
 #ifndef SIMT_LAUNCH_STATE_H
 #define SIMT_LAUNCH_STATE_H
 
@@ -31,8 +31,8 @@ struct Launch {
     const Settings settings;
     const std::uint64_t blocks;
 
-    // Blocks are handed out in order, and those before a refused one are let finish. So the refusal that is
-    // reported, the one of the lowest block, does not depend on the number of threads.
+    // Blocks start in order, and blocks before a refused one run to their end. So the reported refusal is
+    // that of the lowest refused block, whatever the number of threads.
     std::atomic<std::uint64_t> next_block{0};
     std::atomic<std::uint64_t> refused_block{std::numeric_limits<std::uint64_t>::max()};
 
@@ -53,7 +53,7 @@ struct Launch {
         refusal = std::move(message);
         error = cudaErrorLaunchFailure;
     }
-    // No OS thread begins another block.
+    // After this no OS thread starts another block.
     void fail(cudaError_t why) {
         std::lock_guard<std::mutex> lock(mutex);
         refused_block = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The CUDA runtime API: device memory, which is the host's.
+// The CUDA runtime API: device memory, which is host memory here.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,10 +11,10 @@
 using simt::note;
 
 static constexpr std::size_t alignment = 256;
-static constexpr int unset = 0xff;
-// Linux promises memory it does not have, and kills who then uses it. So large requests are held against what
-// is free.
-static constexpr std::size_t large = std::size_t(64) << 20;
+static constexpr int fill_byte = 0xff;
+// Linux overcommits memory and kills the process that uses too much. So larger requests than this are
+// compared with the free memory.
+static constexpr std::size_t large_request = std::size_t(64) << 20;
 
 static std::size_t free_memory() {
     std::size_t kilobytes = 0;
@@ -33,9 +33,9 @@ static cudaError_t allocate(void **memory, std::size_t bytes) {
     *memory = nullptr;
     if (bytes == 0) return cudaSuccess;
     void *start = nullptr;
-    if ((bytes > large && bytes > free_memory()) || posix_memalign(&start, alignment, bytes) != 0)
+    if ((bytes > large_request && bytes > free_memory()) || posix_memalign(&start, alignment, bytes) != 0)
         return note(cudaErrorMemoryAllocation);
-    std::memset(start, unset, bytes);
+    std::memset(start, fill_byte, bytes);
     *memory = start;
     return cudaSuccess;
 }

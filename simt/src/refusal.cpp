@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Refusals: finds out why lanes wait in vain, and says what every lane concerned was doing.
+// Refusals: finds why no lane can run, and describes the state of every lane concerned.
 #include "block.h"
 
 #include "lane_text.h"
@@ -24,12 +24,12 @@ std::string Block::describe_lane(const Lane &caller, const Lane &lane) const {
         if (group.arrived & lane.bit)
             return "waits at " + kind_text(group.kind) + " with mask " + hex_text(group.mask) + ", " + where;
     }
-    if (&lane == &caller) return "called, " + where;
-    if (!where.empty()) return "could go on, last seen at " + where;
-    return lane.context.point ? "could go on" : "not begun";
+    if (&lane == &caller) return "running, " + where;
+    if (!where.empty()) return "ready to run, last seen at " + where;
+    return lane.context.point ? "ready to run" : "not started";
 }
 
-// One line for the lanes of a warp that do the same, and one for all warps alike.
+// One line for all lanes in the same state; warps whose lanes have equal states share lines.
 std::string Block::describe_lanes(const Lane &caller, Scope scope) const {
     struct Entry {
         std::string text;
@@ -82,7 +82,8 @@ void Block::report(const Lane &lane, const std::string &reason, Scope scope) {
                                 " threads\n" + describe_lanes(lane, scope));
 }
 
-// Two groups whose lanes wait for each other can never complete, nor can one that waits for an exited lane.
+// A group can never complete if it waits for an exited lane, or if another group waits for one of its lanes
+// while it waits for one of theirs.
 void Block::report_stuck(const Lane &lane, const std::string &otherwise) {
     unsigned at_barrier = 0, exited = 0, kinds = 0;
     for (unsigned w = 0; w < warps_; w++) {
@@ -93,12 +94,13 @@ void Block::report_stuck(const Lane &lane, const std::string &otherwise) {
             for (unsigned h = 0; h < g; h++) {
                 const Group &b = warp.group[h];
                 if (!(a.arrived & b.mask) || !(b.arrived & a.mask)) continue;
-                const std::string who = "warp " + std::to_string(w) + ", " + lanes_text(b.arrived) + " and " +
-                                        lanes_text(a.arrived);
+                const std::string lanes = "warp " + std::to_string(w) + ", " + lanes_text(b.arrived) +
+                                          " and " + lanes_text(a.arrived);
                 if (a.mask != b.mask)
-                    report(first, "lanes that wait for each other name different masks: " + who, Scope::warp);
+                    report(first, "lanes wait for each other with different masks: " + lanes, Scope::warp);
                 else
-                    report(first, "lanes of one mask meet different collectives: " + who, Scope::warp);
+                    report(first, "lanes wait for each other at different collectives: " + lanes,
+                           Scope::warp);
                 return;
             }
         }
@@ -106,8 +108,8 @@ void Block::report_stuck(const Lane &lane, const std::string &otherwise) {
             const Group &group = warp.group[g];
             if (!(group.mask & warp.exited)) continue;
             report(first,
-                   "a mask that names exited lanes: in warp " + std::to_string(w) + " " +
-                       lanes_text(group.arrived) + " at " + kind_text(group.kind) + " would wait for " +
+                   "a mask contains exited lanes: warp " + std::to_string(w) + ", " +
+                       lanes_text(group.arrived) + " at " + kind_text(group.kind) + " cannot wait for " +
                        lanes_text(group.mask & warp.exited),
                    Scope::warp);
             return;
@@ -123,7 +125,7 @@ void Block::report_stuck(const Lane &lane, const std::string &otherwise) {
     else if (at_barrier && exited)
         report(lane, divergent + "some lanes of the block wait at it, others have exited", Scope::block);
     else if (at_barrier)
-        report(lane, divergent + "some lanes of the block wait at it, others elsewhere", Scope::block);
+        report(lane, divergent + "some lanes of the block wait at it, others wait elsewhere", Scope::block);
     else
         report(lane, otherwise, Scope::block);
 }

@@ -124,7 +124,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int dev
     return note(cudaErrorInvalidValue);
 }
 
-// ---- streams and events: all work is done when its call returns
+// ---- streams and events: all work is complete when its call returns
 
 struct CUstream_st {};
 struct CUevent_st {
@@ -133,13 +133,13 @@ struct CUevent_st {
     timespec time;
 };
 
-// A launch that failed shows in every call that waits for work.
-static cudaError_t outcome() {
+// Returned by every call that waits for work: the error of a failed launch.
+static cudaError_t launch_error() {
     return last_error == cudaErrorLaunchFailure ? last_error : cudaSuccess;
 }
 
 cudaError_t cudaDeviceSynchronize(void) {
-    return outcome();
+    return launch_error();
 }
 
 cudaError_t cudaStreamCreate(cudaStream_t *stream) {
@@ -156,10 +156,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
-    return outcome();
+    return launch_error();
 }
 cudaError_t cudaStreamQuery(cudaStream_t) {
-    return outcome();
+    return launch_error();
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
     return note(event ? cudaSuccess : cudaErrorInvalidResourceHandle);
@@ -185,7 +185,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
     return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-    return event ? outcome() : note(cudaErrorInvalidResourceHandle);
+    return event ? launch_error() : note(cudaErrorInvalidResourceHandle);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     return cudaEventQuery(event);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A block from its first lane to its last: which lane runs next.
+// Runs a block from its first lane to its last, and selects the lane that runs next.
 #include "schedule.h"
 
 #include <cstdlib>
@@ -14,14 +14,14 @@ namespace simt {
 __thread Lane_result *current = nullptr;
 __thread void *dynamic_shared = nullptr;
 
-// Makes a lane the one that runs; a switch to it must follow.
+// Makes `lane` the running one. A switch to it must follow.
 static inline void enter(Lane &lane) {
     current = &lane;
     threadIdx = lane.thread;
 }
 
-// Not inlined, so that callers end in a jump to it, and it in a jump to the switch (see Switched).
-__attribute__((noinline)) Switched Block::go_on(Lane &from, Lane &to) {
+// Not inlined, so that callers end with a jump to it, and it ends with a jump to the switch (see Switched).
+__attribute__((noinline)) Switched Block::switch_lane(Lane &from, Lane &to) {
     if (&from == &to) return {nullptr, nullptr};
     enter(to);
     if (!to.context.point) to.context = from.warp->block->stacks_.begin<lane_main>();
@@ -73,7 +73,7 @@ void Block::set_up(Launch &launch) {
     }
     threads_ = config.blockDim.x * config.blockDim.y * config.blockDim.z;
     warps_ = (threads_ + lanes_per_warp - 1) / lanes_per_warp;
-    stacks_.provide(threads_, launch.settings.stack_bytes);
+    stacks_.reserve(threads_, launch.settings.stack_bytes);
     uint3 thread = {0, 0, 0};
     for (unsigned t = 0; t < threads_; t++) {
         lane_[t].thread = thread;
@@ -120,19 +120,19 @@ void Block::run(Launch &launch) {
         if (index >= launch.blocks || launch.refused_block.load(std::memory_order_relaxed) < index) break;
         start(index);
         blockIdx = block_;
-        Lane *first = random_ ? draw() : &lane_[0];
+        Lane *first = random_ ? random_lane() : &lane_[0];
         first->context = stacks_.begin<lane_main>();
         enter(*first);
         result_after(switch_to(os_thread_, first->context));
         current = nullptr;
-        if (refused_) stacks_.reclaim();
+        if (refused_) stacks_.free_all();
     }
     launch.count(counters_);
     counters_ = {};
 }
 
-// A fiber's life: lanes that have not begun, one after the other, until the next lane to run stands on
-// another stack.
+// The main function of a fiber: runs lanes that have not started, one after another, until the next lane to
+// run has its own stack.
 void Block::lane_main() {
     for (;;) {
         Lane *lane = &running();
@@ -150,7 +150,7 @@ void Block::lane_main() {
             block.stacks_.give_back(stack);
             leave_to(block.os_thread_);
         }
-        Lane *next = block.next(*lane);
+        Lane *next = block.next_lane(*lane);
         if (!next) block.refuse_waiting(*lane);
         enter(*next);
         if (next->context.point) {
@@ -166,7 +166,7 @@ static unsigned nth_bit(unsigned mask, unsigned n) {
     return unsigned(__builtin_ctz(mask));
 }
 
-Lane *Block::draw() {
+Lane *Block::random_lane() {
     if (!ready_warps_) return nullptr;
     const unsigned w = nth_bit(ready_warps_, random(unsigned(__builtin_popcount(ready_warps_))));
     const unsigned ready = warp_[w].ready;
@@ -179,7 +179,7 @@ void Block::refuse_waiting(const Lane &lane) {
 }
 
 void Block::refuse_steps(const Lane &lane) {
-    report_stuck(lane, "a livelock: the block has passed its limit of " +
+    report_stuck(lane, "a livelock: the block exceeded its limit of " +
                            std::to_string(launch_->settings.step_limit) + " steps");
     abandon();
 }

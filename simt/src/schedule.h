@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who runs next, inline: every lane passes here at every collective.
+// The choice of the lane to run next. Inline, because every lane runs this code at every collective.
 #ifndef SIMT_SCHEDULE_H
 #define SIMT_SCHEDULE_H
 
@@ -9,7 +9,7 @@
 
 namespace simt {
 
-SIMT_INLINE Lane *Block::next_in_order(const Lane &from, bool stay_in_warp) {
+SIMT_INLINE Lane *Block::next_lane_in_order(const Lane &from, bool stay_in_warp) {
     const Warp &warp = *from.warp;
     const unsigned later = warp.ready & ~(from.bit | (from.bit - 1));
     const unsigned in_warp = later ? later : stay_in_warp ? warp.ready : 0;
@@ -21,15 +21,15 @@ SIMT_INLINE Lane *Block::next_in_order(const Lane &from, bool stay_in_warp) {
     return &lane_[w * lanes_per_warp + unsigned(__builtin_ctz(warp_[w].ready))];
 }
 
-SIMT_INLINE Lane *Block::next(const Lane &from) {
-    return random_ ? draw() : next_in_order(from, true);
+SIMT_INLINE Lane *Block::next_lane(const Lane &from) {
+    return random_ ? random_lane() : next_lane_in_order(from, true);
 }
 
 SIMT_INLINE Lane &Block::wait(Lane &lane) {
     Warp &warp = *lane.warp;
     warp.ready &= ~lane.bit;
     if (!warp.ready) ready_warps_ &= ~(1u << warp.index);
-    Lane *to = next(lane);
+    Lane *to = next_lane(lane);
     if (!to) refuse_waiting(lane);
     return *to;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// dladdr() knows exported functions only, kernels are mostly not exported: this reads the symbol table of the
-// program or library that holds the function.
+// dladdr() finds exported functions only, and most kernels are not exported. So this reads the symbol table
+// of the program or library that contains the function.
 #include "symbol.h"
 
 #include <cstdio>
@@ -19,7 +19,7 @@ namespace simt {
 namespace {
 
 struct Module {
-    std::uintptr_t address; // looked for
+    std::uintptr_t address; // an address in the module
     std::uintptr_t base = 0;
     std::string path;
 };

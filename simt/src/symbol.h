@@ -7,7 +7,7 @@
 
 namespace simt {
 
-// Demangled, static functions included. Its address in hexadecimal if the program was stripped.
+// Demangled; works for static functions too. "at 0x..." if the program was stripped.
 std::string symbol_name(const void *function);
 
 } // namespace simt

@@ -42,7 +42,7 @@ void Workers::run(Launch &launch, unsigned helpers) {
     for (unsigned i = 0; i < helpers; i++) wake_.notify_one();
     run_blocks(launch);
     std::unique_lock<std::mutex> lock(mutex_);
-    wanted_ = 0; // who has not come yet is not needed
+    wanted_ = 0; // helpers that have not started yet are not needed
     done_.wait(lock, [this] { return busy_ == 0; });
 }
 

@@ -11,11 +11,12 @@
 
 namespace simt {
 
-// They are started when first needed and then wait for launches. The thread that launches works as well.
+// Threads are started when first needed, then wait for launches. The launching thread runs blocks too.
 class Workers {
   public:
     ~Workers();
-    // Runs the launch to its end, one launch at a time. If the system gives fewer threads, fewer work.
+    // Runs one launch to its end, with up to `helpers` threads beside the caller; with fewer if the system
+    // does not start as many. Calls must not overlap.
     void run(Launch &launch, unsigned helpers);
 
   private:

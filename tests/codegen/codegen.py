@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Compiles kernels.cu for every architecture, without a GPU, and counts what the library promises: the warp
-instructions of each call in PTX, and that ptxas needs no stack, spills nothing and stays within a budget of
-registers.
+"""Compiles kernels.cu for every architecture, without a GPU, and compares each call with what the library promises: the
+number of warp instructions in PTX, no stack, no spills, and at most a given number of registers.
 
     codegen.py --nvcc NVCC --include DIR [--sass]
 
---sass counts shuffles and atomics in the machine code as well, where the toolkit's cuobjdump is in the PATH. Ends
-with 0, or 1 and what differs, or a line that begins with 'skipped:'.
+--sass also counts shuffles and atomics in the machine code, if the toolkit's cuobjdump is in the PATH. The exit status
+is 0, or 1 after a list of the differences. A line that begins with 'skipped:' says that the test could not run.
 """
 
 import argparse
@@ -21,11 +20,11 @@ import tempfile
 
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 
-# Instructions of warps in the text of a kernel, and its registers at most. `redux` is as from compute capability
-# 8.0 on; before, it is six votes. The shuffles of reduce_serial are those of one turn, which nvcc may unroll.
+# Warp instructions in the code of a kernel, and its maximum number of registers. `redux` is six votes before compute
+# capability 8.0. The shuffles of reduce_serial are those of one iteration, which nvcc may unroll.
 Promise = collections.namedtuple("Promise", "shuffles votes matches redux atomics registers")
 PROMISES = {
-    # one key, known, in a whole warp; threshold 0
+    # uniform_key, a whole warp, threshold 0
     "atomic_9_float": Promise(0, 0, 0, 0, 9, 32),
     "serial_9_float": Promise(9, 1, 0, 1, 9, 40),
     "bfly_9_float": Promise(45, 1, 0, 0, 9, 32),
@@ -43,17 +42,18 @@ PROMISES = {
     "tree_9_planes": Promise(12, 1, 0, 0, 1, 32),
     "bfly_9_aligned": Promise(45, 1, 0, 0, 9, 40),
     "tree_9_pointers": Promise(12 + 9, 1, 0, 0, 9, 32),
+    "tree_9_arrays": Promise(12, 1, 0, 0, 1, 40),
     "tree_9_shared": Promise(12, 1, 0, 0, 1, 40),
     "total_9_minimum": Promise(12, 0, 0, 0, 0, 32),
-    # any keys and lanes: all forms, and plain atomics
+    # any keys and lanes: all paths, and plain atomics
     "serial_9_any": Promise(9, 1, 1, 1, 9 + 9, 40),
     "bfly_9_any": Promise(1 + 45, 2, 0, 0, 9 + 9 + 9, 40),
     "tree_9_any": Promise(1 + 12 + 1 + 12 + 1 + 9, 3, 1, 1, 9 + 1 + 9 + 1 + 9, 40),
     "tree_64_any": Promise(1 + 62 + 1 + 62 + 1 + 64, 3, 1, 1, 64 + 2 + 64 + 2 + 64, 160),
 }
-# Atomics where compute capability 9.0 and later have vectors.
+# Atomics from compute capability 9.0 on, which has vector atomics.
 VECTOR_ATOMICS = {"bfly_9_aligned": 1 + 1 + 1}
-# Those whose machine code has the same shuffles and atomics: without loops or branches, and in global memory.
+# Kernels whose machine code has the same shuffles and atomics as PTX: no loops or branches, global memory only.
 STRAIGHT = [name for name in PROMISES if not re.search("serial|any|shared|fixed", name)]
 
 PTX = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The calls of the library, each alone in a kernel, as codegen.py counts their instructions. A kernel's name
-// is CALL_K, then what is special.
+// The calls of the library, each in a separate kernel. codegen.py counts their instructions. The name of a
+// kernel is CALL_K_VARIANT.
 
 #include <distwar/fixed.cuh>
 #include <distwar/reduce.cuh>
@@ -20,7 +20,7 @@ struct values {
 
 } // namespace
 
-// A whole warp whose lanes are known to share one key, threshold 0, K values into a record.
+// A whole warp with a uniform_key, threshold 0, K values into a record.
 #define ONE_KEY(call, K, T)                                                                                  \
     extern "C" __global__ void call##_##K##_##T(const T *from, unsigned active, int key, T *to) {            \
         const values<K, T> val(from);                                                                        \
@@ -40,7 +40,7 @@ ONE_KEY(tree, 33, float)
 ONE_KEY(tree, 64, float)
 ONE_KEY(tree, 64, double)
 
-// Its reproducible twin, and one format for all values.
+// The same for reduce_fixed, with one scale for all values.
 extern "C" __global__ void fixed_9_float(const float *from, unsigned active, int key, float scale,
                                          long long *to, unsigned *flag) {
     const values<9, float> val(from);
@@ -88,6 +88,27 @@ extern "C" __global__ void tree_9_shared(const float *from, unsigned active, int
     reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, record<float>{sums, 9});
     __syncthreads();
     for (int i = threadIdx.x; i < 90; i += 32) to[i] = sums[i];
+}
+
+// A sink of several arrays, as in docs/integrating.md.
+struct gradient_arrays {
+    float *color, *opacity, *mean2d, *conic;
+
+    __device__ void add_one(int primitive, int k, float value) const {
+        float *const base = k < 3 ? color : k < 4 ? opacity : k < 6 ? mean2d : conic;
+        const int first = k < 3 ? 0 : k < 4 ? 3 : k < 6 ? 4 : 6;
+        const int stride = k < 3 ? 3 : k < 4 ? 1 : k < 6 ? 2 : 3;
+        atomic_add(base + size_t(primitive) * stride + (k - first), value);
+    }
+    __device__ void add(int primitive, const float (&values)[9]) const {
+        for (int k = 0; k < 9; ++k) add_one(primitive, k, values[k]);
+    }
+};
+extern "C" __global__ void tree_9_arrays(const float *from, unsigned active, int key, float *color,
+                                         float *opacity, float *mean2d, float *conic) {
+    const values<9, float> val(from);
+    reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of,
+                gradient_arrays{color, opacity, mean2d, conic});
 }
 
 // The tree without a commit.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The code that docs/*.md show, compiled, and where it can be, run. What stands between [name] and [end] is
-// what a page shows.
+// The code on the pages of docs/, compiled and run. A page shows the lines between [name] and [end].
 #include "launch.cuh"
 #include <distwar/reduce.cuh>
+#include <distwar/tune_events.h>
 #include <gtest/gtest.h>
 #include <vector>
 
 namespace {
 
-// ---- integrating.md. The toy scene has whole numbers as gradients, so that sums are exact.
+// ---- integrating.md. The gradients of this toy scene are whole numbers, so that sums are exact.
 
 struct splat {
     int primitive, first_pixel, end_pixel;
@@ -16,7 +16,7 @@ struct splat {
 struct frame {
     int pixels;
     const float *transmittance;
-    const int *consumed;
+    const int *n_contrib;
 };
 
 __device__ float alpha_at(const splat &s, int pixel) {
@@ -33,7 +33,7 @@ __global__ void backward_before(const splat *list, int count, frame image, float
     if (pixel >= image.pixels) return;
     float transmittance = image.transmittance[pixel];
     for (int j = count - 1; j >= 0; --j) {
-        if (j >= image.consumed[pixel]) continue; // this pixel was opaque before it came to j
+        if (j >= image.n_contrib[pixel]) continue; // the pixel was opaque before splat j
         const float alpha = alpha_at(list[j], pixel);
         if (alpha < 1.0f / 255) continue;
         transmittance /= 1 - alpha;
@@ -49,9 +49,9 @@ __global__ void backward_after(const splat *list, int count, frame image, float 
     const int pixel = int(blockIdx.x * blockDim.x + threadIdx.x);
     const bool inside = pixel < image.pixels;
     float transmittance = inside ? image.transmittance[pixel] : 1;
-    const int consumed = inside ? image.consumed[pixel] : 0;
+    const int n_contrib = inside ? image.n_contrib[pixel] : 0;
     for (int j = count - 1; j >= 0; --j) {
-        const float alpha = j < consumed ? alpha_at(list[j], pixel) : 0;
+        const float alpha = j < n_contrib ? alpha_at(list[j], pixel) : 0;
         const bool active = alpha >= 1.0f / 255;
         float value[9] = {};
         if (active) {
@@ -64,7 +64,77 @@ __global__ void backward_after(const splat *list, int count, frame image, float 
 }
 // [end]
 
-// One turn of the loop with the gradients in several arrays, each lane with a value.
+// A loop that stops early, front to back.
+__global__ void loop_before(const splat *list, int count, frame image, float *gradient) {
+    const int pixel = int(blockIdx.x * blockDim.x + threadIdx.x);
+    float transmittance = 0.25f;
+    bool done = pixel >= image.pixels;
+    for (int j = 0; !done && j < count; ++j) {
+        const float alpha = alpha_at(list[j], pixel);
+        if (alpha < 1.0f / 255) continue;
+        transmittance *= 1 - alpha;
+        if (transmittance < 0.01f) {
+            done = true;
+            continue;
+        }
+        float value[9];
+        gradients_at(list[j], pixel, alpha, transmittance, value);
+        for (int k = 0; k < 9; ++k) atomicAdd(&gradient[12 * list[j].primitive + k], value[k]);
+    }
+}
+
+__global__ void loop_after(const splat *list, int count, frame image, float *gradient, int threshold) {
+    const int pixel = int(blockIdx.x * blockDim.x + threadIdx.x);
+    float transmittance = 0.25f;
+    bool done = pixel >= image.pixels;
+    // [loop]
+    for (int j = 0; j < count; ++j) {                    // was: !done && j < count
+        if (__all_sync(distwar::all_lanes, done)) break; // the same in all lanes, so it is allowed
+        float value[9] = {};
+        bool active = false;
+        do {
+            if (done) continue; // a `continue` in this block jumps to `while (false)`
+            const float alpha = alpha_at(list[j], pixel);
+            if (alpha < 1.0f / 255) continue;
+            transmittance *= 1 - alpha;
+            if (transmittance < 0.01f) {
+                done = true;
+                continue;
+            }
+            gradients_at(list[j], pixel, alpha, transmittance, value);
+            active = true; // was: the atomics
+        } while (false);
+        distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{list[j].primitive}, value,
+                             distwar::record<float>{gradient, 12}, threshold);
+    }
+    // [end]
+}
+
+// [arrays]
+struct gradient_arrays {
+    float *color, *opacity, *mean2d, *conic; // 3, 1, 2 and 3 floats a primitive
+
+    __device__ void add_one(int primitive, int k, float value) const {
+        float *const base = k < 3 ? color : k < 4 ? opacity : k < 6 ? mean2d : conic;
+        const int first = k < 3 ? 0 : k < 4 ? 3 : k < 6 ? 4 : 6;
+        const int stride = k < 3 ? 3 : k < 4 ? 1 : k < 6 ? 2 : 3;
+        distwar::atomic_add(base + size_t(primitive) * stride + (k - first), value);
+    }
+    __device__ void add(int primitive, const float (&values)[9]) const {
+        for (int k = 0; k < 9; ++k) add_one(primitive, k, values[k]);
+    }
+};
+// [end]
+
+// One iteration of the loop with the gradients in several arrays. Every lane has values.
+__global__ void own_sink(const splat *list, int j, float *color, float *opacity, float *mean2d, float *conic,
+                         int threshold) {
+    const bool active = threadIdx.x % 3 != 0;
+    float value[9];
+    for (int k = 0; k < 9; ++k) value[k] = float(int(threadIdx.x) + k);
+    distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{list[j].primitive}, value,
+                         gradient_arrays{color, opacity, mean2d, conic}, threshold);
+}
 __global__ void separate_arrays(const splat *list, int j, float *color, float *opacity, float *mean2d,
                                 float *conic, int threshold) {
     const bool active = threadIdx.x % 3 != 0;
@@ -92,7 +162,7 @@ __global__ void partial_mask(float *gradient, int threshold) {
     // [end]
 }
 
-// Memory that host and device share as the tests need it: filled before, read after.
+// Device memory that the host fills before a launch and reads after it.
 template <typename T>
 class shared_array {
     T *memory = nullptr;
@@ -119,12 +189,12 @@ TEST(Integrating, AfterAddsWhatBeforeAdded) {
     std::vector<splat> splats;
     for (int i = 0; i < SPLATS; ++i)
         splats.push_back({i * 7 % PRIMITIVES, i * 11 % 200, i * 11 % 200 + 3 * i});
-    std::vector<int> consumed;
-    for (int pixel = 0; pixel < PIXELS; ++pixel) consumed.push_back(SPLATS - pixel * pixel % 9);
+    std::vector<int> n_contrib;
+    for (int pixel = 0; pixel < PIXELS; ++pixel) n_contrib.push_back(SPLATS - pixel * pixel % 9);
     const shared_array<splat> list(splats);
-    const shared_array<int> consumed_array(consumed);
+    const shared_array<int> n_contrib_array(n_contrib);
     const shared_array<float> transmittance(std::vector<float>(PIXELS, 0.25f));
-    const frame image = {PIXELS, transmittance.get(), consumed_array.get()};
+    const frame image = {PIXELS, transmittance.get(), n_contrib_array.get()};
 
     const shared_array<float> before(std::vector<float>(12 * PRIMITIVES));
     ASSERT_EQ(launch(nullptr, blocks_for(PIXELS, BLOCK), BLOCK, backward_before, list.get(), SPLATS, image,
@@ -140,22 +210,49 @@ TEST(Integrating, AfterAddsWhatBeforeAdded) {
     }
 }
 
+TEST(Integrating, ALoopThatStopsEarlyAddsTheSame) {
+    enum { PIXELS = 237, SPLATS = 40, PRIMITIVES = 15, BLOCK = 64 };
+    std::vector<splat> splats;
+    for (int i = 0; i < SPLATS; ++i) splats.push_back({i * 7 % PRIMITIVES, i * 11 % 200, i * 11 % 200 + 60});
+    const shared_array<splat> list(splats);
+    const frame image = {PIXELS, nullptr, nullptr};
+    const shared_array<float> before(std::vector<float>(12 * PRIMITIVES));
+    ASSERT_EQ(launch(nullptr, blocks_for(PIXELS, BLOCK), BLOCK, loop_before, list.get(), SPLATS, image,
+                     before.get()),
+              cudaSuccess);
+    EXPECT_GT(before.content()[12], 0);
+    for (const int threshold : {0, 8, 33}) {
+        const shared_array<float> after(std::vector<float>(12 * PRIMITIVES));
+        ASSERT_EQ(launch(nullptr, blocks_for(PIXELS, BLOCK), BLOCK, loop_after, list.get(), SPLATS, image,
+                         after.get(), threshold),
+                  cudaSuccess);
+        EXPECT_EQ(after.content(), before.content()) << "threshold " << threshold;
+    }
+}
+
 TEST(Integrating, SeparateArraysGetTheirValues) {
     enum { P = 2 };
     const shared_array<splat> list({{1, 0, 0}, {P, 0, 0}});
-    const shared_array<float> color(std::vector<float>(9)), opacity(std::vector<float>(3)),
-        mean2d(std::vector<float>(6)), conic(std::vector<float>(9));
-    ASSERT_EQ(launch(nullptr, 1, 32, separate_arrays, list.get(), 1, color.get(), opacity.get(), mean2d.get(),
-                     conic.get(), 0),
-              cudaSuccess);
     float lanes = 0, sum = 0;
     for (int lane = 0; lane < 32; ++lane)
         if (lane % 3 != 0) lanes += 1, sum += float(lane);
-    EXPECT_EQ(color.content()[3 * P + 1], sum + lanes);
-    EXPECT_EQ(opacity.content()[P], sum + 3 * lanes);
-    EXPECT_EQ(mean2d.content()[2 * P + 1], sum + 5 * lanes);
-    EXPECT_EQ(conic.content()[3 * P + 2], sum + 8 * lanes);
-    EXPECT_EQ(conic.content()[0], 0);
+    for (const auto kernel : {separate_arrays, own_sink})
+        for (const int threshold : {0, 33}) {
+            const shared_array<float> color(std::vector<float>(9)), opacity(std::vector<float>(3)),
+                mean2d(std::vector<float>(6)), conic(std::vector<float>(9));
+            ASSERT_EQ(launch(nullptr, 1, 32, kernel, list.get(), 1, color.get(), opacity.get(), mean2d.get(),
+                             conic.get(), threshold),
+                      cudaSuccess);
+            for (int k = 0; k < 3; ++k) {
+                EXPECT_EQ(color.content()[3 * P + k], sum + float(k) * lanes);
+                EXPECT_EQ(conic.content()[3 * P + k], sum + float(6 + k) * lanes);
+                EXPECT_EQ(color.content()[k], 0);
+                EXPECT_EQ(conic.content()[k], 0);
+            }
+            EXPECT_EQ(opacity.content()[P], sum + 3 * lanes);
+            EXPECT_EQ(mean2d.content()[2 * P], sum + 4 * lanes);
+            EXPECT_EQ(mean2d.content()[2 * P + 1], sum + 5 * lanes);
+        }
 }
 
 TEST(Integrating, APartialMaskComesFromAVote) {
@@ -195,6 +292,40 @@ TEST(Choosing, APolicyChoosesTheKernel) {
     });
     // [end]
     EXPECT_EQ(sums.content(), (std::vector<float>{7, 17, 4}));
+}
+
+TEST(Choosing, ATunerChoosesWhileTheProgramRuns) {
+    const shared_array<int> rows({0, 1, 1, 2, 1, 0, 1});
+    const shared_array<float> gradients({1, 2, 3, 4, 5, 6, 7}), sums(std::vector<float>(3));
+    const int *const row_of = rows.get();
+    const float *const gradient = gradients.get();
+    float *const table = sums.get();
+    const cudaStream_t stream = nullptr;
+    const int adds = 7, blocks = 1, threads = 32, steps = 40;
+    // [tune]
+    const tune_candidate candidates[] = {{DISTWAR_TREE, 8}, // the first is used until more is known
+                                         {DISTWAR_TREE, 0},
+                                         {DISTWAR_TREE, 16},
+                                         {DISTWAR_SERIAL, 16},
+                                         {DISTWAR_ATOMIC, 33}};
+    tuner choice;
+    tune_events timer;
+    tune_init(&choice, candidates, 5);
+    tune_events_open(&timer);
+    for (int step = 0; step < steps; ++step) {
+        tune_launch next;
+        tune_events_begin(&timer, &choice, stream, &next);
+        distwar::with_strategy(distwar::strategy(next.strategy), [&](auto strategy) {
+            launch(stream, blocks, threads, scatter_add<strategy>, row_of, gradient, adds, table,
+                   next.threshold);
+        });
+        tune_events_end(&timer, &choice, stream, adds); // the time is about proportional to `adds`
+    }
+    tune_events_close(&timer);
+    // [end]
+    EXPECT_EQ(choice.launches, steps);
+    EXPECT_GT(choice.measured, 0);
+    EXPECT_EQ(sums.content(), (std::vector<float>{7 * steps, 17 * steps, 4 * steps}));
 }
 
 } // namespace

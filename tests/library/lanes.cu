@@ -44,7 +44,7 @@ __global__ void ask(unsigned lanes, unsigned active, const unsigned *keys, const
     mine.shared_is_that_of_the_lowest =
         shared == keys[distwar::lowest_lane(active)] && shared_long == (long long)(shared) << 40;
     mine.largest = distwar::largest(lanes, values[lane]);
-    mine.largest_by_votes = distwar::largest_by_votes(lanes, values[lane]);
+    mine.largest_by_votes = distwar::detail::largest_by_votes(lanes, values[lane]);
     found[lane] = mine;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A stranger's program with the commonest mistake: lanes return before a call that all of them must make.
+// A program with the most common mistake: lanes return before a call that all lanes must make.
 #include <distwar/reduce.cuh>
 #include <stdio.h>
 

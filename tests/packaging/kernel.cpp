@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: MIT
-// The same kernel for a machine without nvcc: as C++, against simt's cuda_runtime.h.
+// kernel.cu for a machine without nvcc: compiled as C++, with simt's cuda_runtime.h.
 #include "kernel.cu"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A stranger's kernel: all that the package tests build, against distwar as they came by it.
+// The kernel of an external project, which the packaging tests compile.
 #include <distwar/reduce.cuh>
 
 static_assert(DISTWAR_VERSION_MAJOR * 10000 + DISTWAR_VERSION_MINOR * 100 + DISTWAR_VERSION_PATCH >= 100,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// NVRTC compiles every header alone, and a kernel that uses them, to PTX: for programs that compile kernels
-// while they run, without the host's headers.
+// NVRTC compiles every header alone, and a kernel that uses them, to PTX. NVRTC compiles at run time, without
+// the host's headers.
 #include <gtest/gtest.h>
 #include <fstream>
 #include <nvrtc.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Atomics: what each does and returns, and that none is lost, within a block and between blocks.
+// Atomics: effect and return value of each; none is lost, within a block and between blocks.
 #include "device_array.h"
 
 #include <algorithm>
@@ -155,7 +155,7 @@ TEST_F(Atomics, ExchangeFloat) {
     EXPECT_EQ(cells[1], 1.5f);
 }
 
-// Blocks that wait for each other through atomics: earlier ones have begun, so they come to an end.
+// Blocks that wait for earlier blocks through atomics. Earlier blocks have started, so the kernel ends.
 __global__ void chain(int *turn, int *order) {
     while (atomicAdd(turn, 0) != int(blockIdx.x)) {
     }

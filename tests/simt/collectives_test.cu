@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What each collective returns, against plain loops over the lanes of the mask.
+// The result of each collective, compared with plain loops over the lanes of the mask.
 #include "device_array.h"
 
 #include <cstdint>
@@ -38,7 +38,7 @@ __global__ void shuffle(T *out, const T *in, const int *operand, unsigned mask, 
     out[lane] = value;
 }
 
-// As the programming guide tells it: the warp is cut into segments of `width` lanes.
+// As in the programming guide: the warp is divided into segments of `width` lanes.
 int source(Mode mode, int lane, int operand, int width) {
     const int segment = lane / width * width;
     int from = lane;
@@ -75,7 +75,7 @@ void check_shuffles() {
             for (int width : {1, 2, 4, 8, 16, 32})
                 for (int step = 0; step < 32; step += step < 4 ? 1 : 7) {
                     std::vector<int> operand(32, step);
-                    if (mode == idx) // each lane reads one of its own
+                    if (mode == idx) // a different source in each lane
                         for (int lane = 0; lane < 32; lane++) operand[lane] = (lane * step + 5) - 40;
                     bool legal = true;
                     for (int lane = 0; lane < 32; lane++)
@@ -272,9 +272,9 @@ TEST_F(Collectives, Reductions) {
     }
 }
 
-// ---- who meets whom
+// ---- which lanes meet
 
-// Two halves of a warp, each in a loop of its own with collectives of its own, then all together.
+// Two halves of a warp, each in its own loop with its own collectives, then all lanes together.
 __global__ void halves(int *out) {
     const int lane = int(threadIdx.x);
     int sum = 0;
@@ -302,7 +302,7 @@ TEST_F(Collectives, DivergentHalvesRunSideBySide) {
     }
 }
 
-// Groups by key, each with a mask of its own and a different number of turns.
+// Groups by key, each with its own mask and number of iterations.
 __global__ void groups(unsigned *out, const int *key) {
     const unsigned lane = threadIdx.x & 31;
     const unsigned group = __match_any_sync(0xffffffff, key[threadIdx.x]);
@@ -329,7 +329,7 @@ TEST_F(Collectives, GroupsWithMasksOfTheirOwn) {
     }
 }
 
-// The source lanes run ahead while the readers have not yet picked up what they read.
+// The source lanes run ahead before the reading lanes have taken their results.
 __global__ void run_ahead(int *out) {
     const int lane = int(threadIdx.x);
     const int first = __shfl_sync(0xffffffff, lane + 100, 3);
@@ -346,7 +346,7 @@ TEST_F(Collectives, ResultsOutliveTheNextCollective) {
     }
 }
 
-// "Lines do not matter": both branches call the same kind with the same mask.
+// Source lines do not matter: both branches call the same collective with the same mask.
 __global__ void two_lines(int *out) {
     const int lane = int(threadIdx.x);
     if (lane & 1)

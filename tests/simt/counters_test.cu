@@ -86,7 +86,7 @@ TEST_F(Counters, AtomicsOfAWarpAreOneInstruction) {
     check([&] { return run(2, 64, adds, f, d); }, expected);
 }
 
-// The n-th time is counted anew after each meeting.
+// A meeting resets the number of executions of a line.
 __global__ void between_meetings(float *f) {
     const int lane = int(threadIdx.x);
     for (int i = 0; i < 4; i++) {
@@ -98,7 +98,7 @@ __global__ void between_meetings(float *f) {
         __syncthreads();
     }
     for (int i = 0; i < 4; i++)
-        if (lane % 4 == i) atomicAdd(f, 1.0f); // nobody meets: each lane's first
+        if (lane % 4 == i) atomicAdd(f, 1.0f); // one: without a meeting it is the first of each lane
 }
 
 TEST_F(Counters, MeetingsSeparateInstructions) {
@@ -112,7 +112,7 @@ TEST_F(Counters, MeetingsSeparateInstructions) {
     check([&] { return run(1, 32, between_meetings, f); }, expected);
 }
 
-// Lanes that last met apart are apart, until they meet again; some exit on the way.
+// Lanes with different last meetings issue separate instructions until they meet again. Some lanes exit.
 __global__ void apart(float *f) {
     const int lane = int(threadIdx.x);
     if (lane < 16) __syncwarp(0x0000ffff);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launches and device arrays, short; and simt's settings put back after each test.
+// Short forms of launches and device arrays. A fixture resets simt's settings after each test.
 #ifndef SIMT_DEVICE_ARRAY_H
 #define SIMT_DEVICE_ARRAY_H
 
@@ -17,7 +17,7 @@ cudaError_t run(dim3 grid, dim3 block, void (*kernel)(Parameters...), Arguments 
     return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
 
-// Device memory is the host's under simt, so the host reads and writes it by index.
+// Device memory is host memory under simt, so the host reads and writes it by index.
 template <typename T>
 class Device_array {
   public:

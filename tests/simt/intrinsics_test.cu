@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Arithmetic intrinsics, at the edges where CUDA's differ from the C library's.
+// Arithmetic intrinsics, at inputs where CUDA differs from the C library.
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 

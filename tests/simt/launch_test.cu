@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launches: every thread runs once and knows where it is; shared memory; what is no launch.
+// Launches: every thread runs once with its own indices; shared memory; invalid launches.
 #include "device_array.h"
 
 #include <cstring>

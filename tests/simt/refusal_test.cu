@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Refusals: each is provoked, its message read, and the process goes on.
+// Refusals: provokes each, checks its message, and that later launches work.
 #include "device_array.h"
 
 #include <atomic>
 #include <cstring>
 
-// The line of a call, for the test to know.
+// The lines of the wrong calls, set by the kernels.
 static std::atomic<int> line[4];
 #define AT(n, call) (line[n] = __LINE__, call)
 
@@ -77,7 +77,7 @@ __global__ void barrier_and_elsewhere() {
     else
         AT(1, __syncwarp());
 }
-// Lane i waits for lane i + 1, round and round: no two wait for each other.
+// Lane i waits for lane (i + 1) mod 3: a cycle in which no two lanes wait for each other.
 __global__ void ring() {
     const unsigned lane = threadIdx.x;
     if (lane < 3) AT(0, __syncwarp(1u << lane | 1u << (lane + 1) % 3));
@@ -138,7 +138,7 @@ class Refusal : public Simt {
             message = simt_refusal();
             EXPECT_EQ(testing::internal::GetCapturedStderr(), message);
             EXPECT_EQ(simt_refusals(), 1);
-            // It shows until it is read, and then all goes on.
+            // The error persists until it is read. Then launches work again.
             EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
             EXPECT_EQ(cudaGetLastError(), cudaErrorLaunchFailure);
             EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
@@ -160,35 +160,35 @@ std::string at(int n) {
 
 TEST_F(Refusal, LaneOutsideItsOwnMask) {
     const std::string m = refused({3, 2, 1}, {48, 2, 1}, wrong::outside_own_mask<float>, nullptr);
-    EXPECT_SAYS(m,
-                "simt: refused: a lane outside its own mask: lane 8 calls __syncwarp with mask 0x00000001\n");
+    EXPECT_SAYS(
+        m, "simt: refused: a lane is not in its own mask: lane 8 calls __syncwarp with mask 0x00000001\n");
     EXPECT_SAYS(m, "kernel void wrong::outside_own_mask<float>(float*)\n");
     EXPECT_SAYS(m, "block (2, 1, 0) of grid (3, 2, 1), (48, 2, 1) threads\n");
-    EXPECT_SAYS(m, "warp 1, lane 8: called, " + at(0));
-    EXPECT_SAYS(m, "warp 1, lanes 9-31: not begun\n");
+    EXPECT_SAYS(m, "warp 1, lane 8: running, " + at(0));
+    EXPECT_SAYS(m, "warp 1, lanes 9-31: not started\n");
 }
 TEST_F(Refusal, EmptyMask) {
     const std::string m = refused(1, 32, wrong::empty_mask);
-    EXPECT_SAYS(m, "a lane outside its own mask: lane 0 calls __any_sync with mask 0x00000000\n");
+    EXPECT_SAYS(m, "a lane is not in its own mask: lane 0 calls __any_sync with mask 0x00000000\n");
     EXPECT_SAYS(m, "kernel wrong::empty_mask()\n");
-    EXPECT_SAYS(m, "warp 0, lane 0: called, " + at(0));
+    EXPECT_SAYS(m, "warp 0, lane 0: running, " + at(0));
 }
 TEST_F(Refusal, MaskBeyondTheBlock) {
     const std::string m = refused(1, 41, wrong::beyond_the_block);
-    EXPECT_SAYS(
-        m, "a mask that names lanes beyond the block's last thread: lane 0 calls __ballot_sync with mask "
-           "0xffffffff, of which the warp lacks lanes 9-31\n");
-    EXPECT_SAYS(m, "warp 1, lane 0: called, " + at(0));
+    EXPECT_SAYS(m,
+                "a mask contains lanes beyond the block's last thread: lane 0 calls __ballot_sync with mask "
+                "0xffffffff, but the warp does not have lanes 9-31\n");
+    EXPECT_SAYS(m, "warp 1, lane 0: running, " + at(0));
 }
 TEST_F(Refusal, DifferentMasks) {
     const std::string m = refused(1, 32, wrong::different_masks);
-    EXPECT_SAYS(m, "lanes that wait for each other name different masks: warp 0, lanes 0-3 and lanes 4-31\n");
+    EXPECT_SAYS(m, "lanes wait for each other with different masks: warp 0, lanes 0-3 and lanes 4-31\n");
     EXPECT_SAYS(m, "warp 0, lanes 0-3: waits at __any_sync with mask 0x000000ff, " + at(0));
     EXPECT_SAYS(m, "warp 0, lanes 4-31: waits at __any_sync with mask 0xffffffff, " + at(1));
 }
 TEST_F(Refusal, DifferentCollectives) {
     const std::string m = refused(1, 4 * 32, wrong::different_collectives);
-    EXPECT_SAYS(m, "lanes of one mask meet different collectives: warp 0, ");
+    EXPECT_SAYS(m, "lanes wait for each other at different collectives: warp 0, ");
     EXPECT_SAYS(m, "warp 0, lanes 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31: "
                    "waits at __shfl_xor_sync(float) with mask 0xffffffff, " +
                        at(0));
@@ -196,47 +196,46 @@ TEST_F(Refusal, DifferentCollectives) {
 }
 TEST_F(Refusal, DifferentTypes) {
     const std::string m = refused(1, 32, wrong::different_types);
-    EXPECT_SAYS(m, "lanes of one mask meet different collectives: warp 0, ");
+    EXPECT_SAYS(m, "lanes wait for each other at different collectives: warp 0, ");
     EXPECT_SAYS(m, "waits at __shfl_sync(float) with mask 0xffffffff, " + at(0));
     EXPECT_SAYS(m, "waits at __shfl_sync(int) with mask 0xffffffff, " + at(1));
 }
 TEST_F(Refusal, ShuffleFromAnAbsentLane) {
     const std::string m = refused(1, 32, wrong::absent_source);
-    EXPECT_SAYS(m, "a shuffle from an absent lane: lanes 12-15 would read lanes 16-19, outside the mask\n");
+    EXPECT_SAYS(m, "a shuffle reads absent lanes: lanes 12-15 from lanes 16-19, outside the mask\n");
     EXPECT_SAYS(m, "warp 0, lanes 0-15: waits at __shfl_down_sync(int) with mask 0x0000ffff, " + at(0));
-    EXPECT_SAYS(m, "warp 0, lanes 16-31: not begun\n");
+    EXPECT_SAYS(m, "warp 0, lanes 16-31: not started\n");
 }
 TEST_F(Refusal, ShuffleFromBeyondTheBlock) {
     const std::string m = refused(1, 16, wrong::source_beyond_the_block);
     EXPECT_SAYS(
-        m,
-        "a shuffle from an absent lane: lanes 0-15 would read lanes 16-31, beyond the block's last thread\n");
+        m, "a shuffle reads absent lanes: lanes 0-15 from lanes 16-31, beyond the block's last thread\n");
     EXPECT_SAYS(m, at(0));
 }
 TEST_F(Refusal, ShuffleFromAnExitedLane) {
     const std::string m = refused(1, 32, wrong::exited_source);
-    EXPECT_SAYS(m, "a shuffle from an absent lane: lanes 0-4, 6-31 would read lane 5, outside the mask\n");
+    EXPECT_SAYS(m, "a shuffle reads absent lanes: lanes 0-4, 6-31 from lane 5, outside the mask\n");
     EXPECT_SAYS(m, "warp 0, lane 5: exited\n");
     EXPECT_SAYS(m, "warp 0, lanes 0-4, 6-31: waits at __shfl_sync(int) with mask 0xffffffdf, " + at(0));
 }
 TEST_F(Refusal, MaskNamesExitedLanes) {
     const std::string m = refused(1, 64, wrong::exited_lanes);
     EXPECT_SAYS(
-        m, "a mask that names exited lanes: in warp 1 lanes 0-27 at __syncwarp would wait for lanes 28-31\n");
+        m, "a mask contains exited lanes: warp 1, lanes 0-27 at __syncwarp cannot wait for lanes 28-31\n");
     EXPECT_SAYS(m, "warp 1, lanes 0-27: waits at __syncwarp with mask 0xffffffff, " + at(0));
     EXPECT_SAYS(m, "warp 1, lanes 28-31: exited\n");
 }
 TEST_F(Refusal, WidthThatIsNoPowerOfTwo) {
     for (int width : {0, 3, 33, 64, -1}) {
         const std::string m = refused(1, 32, wrong::odd_width, width);
-        EXPECT_SAYS(m,
-                    "a shuffle of width " + std::to_string(width) + ", which is no power of two up to 32\n");
+        EXPECT_SAYS(m, "a shuffle of width " + std::to_string(width) +
+                           ": the width must be a power of two from 1 to 32\n");
         EXPECT_SAYS(m, "warp 0, lanes 0-31: waits at __shfl_sync(int) with mask 0xffffffff, " + at(0));
     }
 }
 TEST_F(Refusal, DifferentWidths) {
     const std::string m = refused(1, 32, wrong::different_widths);
-    EXPECT_SAYS(m, "lanes of one shuffle with different widths\n");
+    EXPECT_SAYS(m, "lanes of one shuffle pass different widths\n");
     EXPECT_SAYS(m, "warp 0, lanes 0-31: waits at __shfl_sync(int) with mask 0xffffffff, " + at(0));
 }
 TEST_F(Refusal, BarrierAfterExit) {
@@ -253,9 +252,9 @@ TEST_F(Refusal, DifferentBarriers) {
     EXPECT_SAYS(m, "warp 0, lanes 0-31: waits at __syncthreads, " + at(0));
     EXPECT_SAYS(m, "warps 1-4, lanes 0-31: waits at __syncthreads_or, " + at(1));
 }
-TEST_F(Refusal, BarrierThatOthersMissElsewhere) {
+TEST_F(Refusal, BarrierWhileOthersWaitElsewhere) {
     const std::string m = refused(1, 32, wrong::barrier_and_elsewhere);
-    EXPECT_SAYS(m, "a divergent barrier: some lanes of the block wait at it, others elsewhere\n");
+    EXPECT_SAYS(m, "a divergent barrier: some lanes of the block wait at it, others wait elsewhere\n");
     EXPECT_SAYS(m, "warp 0, lanes 0-19: waits at __syncthreads, " + at(0));
     EXPECT_SAYS(m, "warp 0, lanes 20-31: waits at __syncwarp with mask 0xffffffff, " + at(1));
 }
@@ -271,20 +270,20 @@ TEST_F(Refusal, Livelock) {
     simt_set_step_limit(20000);
     Device_array<int> cell(1);
     const std::string m = refused(1, 32, wrong::spin, static_cast<int *>(cell));
-    EXPECT_SAYS(m, "a livelock: the block has passed its limit of 20000 steps\n");
-    EXPECT_SAYS(m, "warp 0, lane 7: called, " + at(0));
+    EXPECT_SAYS(m, "a livelock: the block exceeded its limit of 20000 steps\n");
+    EXPECT_SAYS(m, "warp 0, lane 7: running, " + at(0));
     EXPECT_SAYS(m, "warp 0, lanes 0-6, 8-31: waits at __syncwarp with mask 0xffffffff, " + at(1));
 }
 TEST_F(Refusal, Trap) {
     const std::string m = refused(1, 32, wrong::trap);
     EXPECT_SAYS(m, "__trap() was called\n");
-    EXPECT_SAYS(m, "warp 0, lane 9: called, " + at(0));
+    EXPECT_SAYS(m, "warp 0, lane 9: running, " + at(0));
 }
 TEST_F(Refusal, MisalignedAtomic) {
     Device_array<char> bytes(8);
     const std::string m = refused(1, 32, wrong::misaligned, static_cast<char *>(bytes));
     EXPECT_SAYS(m, "an atomic on a misaligned address\n");
-    EXPECT_SAYS(m, "warp 0, lane 2: called, " + at(0));
+    EXPECT_SAYS(m, "warp 0, lane 2: running, " + at(0));
 }
 TEST_F(Refusal, OfTheFirstBlockWhateverTheThreads) {
     for (int threads : {1, 2, 7}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cuda_runtime.h and simt.h as C11 sees them: returns what failed, NULL if nothing did.
+// cuda_runtime.h and simt.h in C11. Returns the expression that failed, NULL if none did.
 #include <cuda_runtime.h>
 #include <simt.h>
 

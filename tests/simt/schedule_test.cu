@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Schedules: drawn from the seed and nothing else, and fair.
+// Schedules: they depend on the seed alone, and are fair.
 #include "device_array.h"
 
 #include <set>
@@ -48,7 +48,7 @@ __global__ void lossy(int *sum) {
 TEST_F(Schedule, FindsALostUpdate) {
     Device_array<int> sum(1, 0);
     ASSERT_EQ(run(1, 32, lossy, sum), cudaSuccess);
-    EXPECT_EQ(sum[0], 32); // the fixed order does not show it
+    EXPECT_EQ(sum[0], 32); // the fixed order loses no update
     for (std::uint64_t seed = 1; seed <= 10; seed++) {
         simt_set_seed(seed);
         sum[0] = 0;

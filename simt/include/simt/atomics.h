@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// CUDA's atomics, at all scopes: relaxed, on naturally aligned addresses. Each is a point where other lanes
-// may run.
+// CUDA's atomics at all scopes: relaxed, on naturally aligned addresses. Other lanes may run before and after
+// each.
 #ifndef SIMT_ATOMICS_H
 #define SIMT_ATOMICS_H
 
@@ -10,8 +10,8 @@
 
 namespace simt {
 
-// Every atomic passes here first: counts it, lets others run, refuses a misaligned address. Returns whether
-// others shall run after it as well.
+// Every atomic calls this first. Counts it, lets other lanes run, refuses a misaligned address. Returns
+// whether the caller must yield after the atomic as well.
 bool begin_atomic(const void *address, std::size_t bytes, Place place);
 
 template <typename T>
@@ -45,7 +45,7 @@ struct Bits<unsigned long long> {
     using type = unsigned long long;
 };
 
-// *address = change(*address), indivisibly; returns what was there.
+// *address = change(*address), atomically. Returns the old value.
 template <typename T, typename Change>
 T exchange(T *address, Change change) {
     using Word = typename Bits<T>::type;
@@ -64,7 +64,7 @@ T exchange(T *address, Change change) {
     return value;
 }
 
-// The same as one atomic of the kernel.
+// exchange() as one atomic of the kernel: counted, with other lanes running before or after it.
 template <typename T, typename Change>
 T update(T *address, Place place, Change change) {
     const bool yields = begin_atomic(address, sizeof(T), place);
@@ -73,7 +73,7 @@ T update(T *address, Place place, Change change) {
     return value;
 }
 
-// One atomic of the kernel that adds N values side by side, each indivisibly.
+// One atomic of the kernel that adds N neighbouring values, each of them atomically.
 template <int N, typename Vector, typename T>
 Vector add_each(Vector *address, T Vector::*, const Vector &value, Place place) {
     static_assert(sizeof(Vector) == N * sizeof(T), "values side by side");

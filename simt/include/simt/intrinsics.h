@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// CUDA's arithmetic intrinsics. The _rn forms round once and are never contracted with a neighbour: the simt
-// target compiles kernels with -ffp-contract=off. The fast forms (__expf, ...) are exact here, not
-// approximate.
+// CUDA's arithmetic intrinsics. The _rn forms round once and are never fused with another operation: the simt
+// target compiles kernels with -ffp-contract=off. The fast forms (__expf, ...) are the exact functions here.
 #ifndef SIMT_INTRINSICS_H
 #define SIMT_INTRINSICS_H
 
@@ -11,7 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-// the global names, as CUDA has them
+// for the names in the global namespace
 #include <math.h>
 
 // ---- bits
@@ -134,8 +133,7 @@ inline double rsqrt(double x) {
 #define __cosf(x) (std::cos(static_cast<float>(x)))
 #define __powf(x, y) (std::pow(static_cast<float>(x), static_cast<float>(y)))
 
-// ---- conversions, rounding as the name says; what does not fit saturates and
-// NaN gives 0, as on a GPU
+// ---- conversions: rounded as the name says; values out of range saturate, NaN gives 0, as on a GPU
 
 namespace simt {
 inline int to_int(double x) {
@@ -166,7 +164,7 @@ inline unsigned __float2uint_rz(float x) {
     return simt::to_unsigned(std::trunc(x));
 }
 inline long long __double2ll_rn(double x) {
-    if (!(x == x)) return LLONG_MIN; // as a GPU has it, unlike the others
+    if (!(x == x)) return LLONG_MIN; // as on a GPU, where only this conversion does not give 0
     x = std::nearbyint(x);
     return x >= 0x1p63 ? LLONG_MAX : x <= -0x1p63 ? LLONG_MIN : (long long)x;
 }
@@ -223,7 +221,7 @@ SIMT_MIN_MAX(unsigned long)
 SIMT_MIN_MAX(long long)
 SIMT_MIN_MAX(unsigned long long)
 #undef SIMT_MIN_MAX
-// of one number and one NaN: the number
+// If one operand is NaN: the other one.
 #define SIMT_MIN_MAX(T)                                                                                      \
     constexpr T min(T a, T b) {                                                                              \
         return b < a || a != a ? b : a;                                                                      \
@@ -234,7 +232,7 @@ SIMT_MIN_MAX(unsigned long long)
 SIMT_MIN_MAX(float)
 SIMT_MIN_MAX(double)
 #undef SIMT_MIN_MAX
-// mixed operands, as CUDA has them
+// CUDA's overloads for operands of two types
 #define SIMT_MIN_MAX(A, B, T)                                                                                \
     constexpr T min(A a, B b) {                                                                              \
         return min(T(a), T(b));                                                                              \

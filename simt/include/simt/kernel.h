@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a kernel knows of itself: where it is in the grid, and its block's dynamic shared memory.
+// Built-in variables of a kernel: its position in the grid, and the dynamic shared memory of its block.
 #ifndef SIMT_KERNEL_H
 #define SIMT_KERNEL_H
 
@@ -7,7 +7,7 @@
 
 namespace simt {
 
-// A line of source: of a call, through default arguments.
+// The source line of a call. SIMT_HERE is a default argument, so it is the line of the caller.
 struct Place {
     const char *file;
     int line;
@@ -19,9 +19,9 @@ extern __thread void *dynamic_shared;
 
 } // namespace simt
 
-// Of the lane that this OS thread runs just now. Not in the initial-exec TLS model, which would save a shared
-// library a call at each access: all its thread-local memory, every __shared__ array included, would then
-// have to fit into what a running program has left, and dlopen would refuse it.
+// Those of the lane that this OS thread runs now. Not in the initial-exec TLS model, although that would save
+// a shared library one call at each access: all its thread-local memory, every __shared__ array included,
+// would have to fit into the static TLS space that a running program has left, and dlopen would fail.
 extern __thread uint3 threadIdx, blockIdx;
 extern __thread dim3 blockDim, gridDim;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Where lanes meet: barriers, shuffles, votes, matches and reductions over the lanes of a warp.
+// Barriers, and collectives over the lanes of a warp: shuffles, votes, matches, reductions.
 //
-// Lanes meet by kind and mask, not by source line. Every `place` is filled in by the compiler with the
-// caller's line.
+// Lanes meet at a collective if they call it with the same kind and the same mask. The source line does not
+// matter. The compiler sets every `place` to the line of the caller.
 #ifndef SIMT_LANES_H
 #define SIMT_LANES_H
 
@@ -37,8 +37,8 @@ enum class Collective : std::uint8_t {
 };
 enum class Type : std::uint8_t { none, i32, u32, i64, u64, f32, f64 };
 
-// CUDA's instruction sees only the size, but different overloads are different intrinsics, which must not
-// meet.
+// The type is part of the kind: overloads of an intrinsic are different intrinsics, although the hardware
+// sees only the size.
 template <typename T>
 constexpr Type type_of() {
     static_assert(std::is_arithmetic<T>::value && (sizeof(T) == 4 || sizeof(T) == 8), "no such overload");
@@ -47,7 +47,7 @@ constexpr Type type_of() {
     return sizeof(T) == 4 ? Type::u32 : Type::u64;
 }
 
-// What meets: the intrinsic and its overload.
+// The intrinsic and its overload.
 struct Kind {
     Collective collective;
     Type type;
@@ -55,19 +55,20 @@ struct Kind {
     friend bool operator!=(Kind a, Kind b) { return !(a == b); }
 };
 
-// What every lane shows to the code it runs; null outside kernels.
+// The part of a lane that inline functions read; the rest is in src/block.h.
 struct Lane_result {
-    std::uint64_t result; // of its last collective
+    std::uint64_t result; // of the lane's last collective
 };
+// The lane that this OS thread runs; null outside kernels.
 extern __thread Lane_result *current;
 
-// The library's part of a collective ends with a jump to another lane, which goes on in the kernel, right
-// behind its own call. The processor predicts that; a return on a stack it was not called on it does not, and
-// each costs as much as the jump. So what is left to do after the jump is done here: to keep where the lane
-// that was left goes on.
+// The result of a switch to another lane. The library's part of a collective ends with a jump to another
+// lane, which resumes in the kernel right after its own call. The processor predicts this jump. It would not
+// predict a return on another stack than that of the call, which costs as much as the jump. So the remaining
+// work, storing the resume point of the previous lane, is done inline by result_after().
 struct Switched {
-    void *point;
-    void *left; // where `point` belongs; null: there was no switch
+    void *point; // the resume point of the previous lane
+    void *left;  // the address where `point` is stored; null if there was no switch
 };
 inline std::uint64_t result_after(Switched switched) {
     if (switched.left) *static_cast<void **>(switched.left) = switched.point;
@@ -77,13 +78,12 @@ inline std::uint64_t result_after(Switched switched) {
 Switched enter_collective(Kind kind, unsigned mask, std::uint64_t value, std::uint64_t operand, Place place);
 Switched enter_barrier(Collective collective, bool predicate, Place place);
 
-// Returns, in each lane of `mask`, that lane's result once all of them have called it with the same kind and
-// mask. `operand` of a shuffle: bits 0-4 the source lane, distance or lane mask, bits 32-63 the width; else
-// 0.
+// Waits until all lanes of `mask` have called it with the same kind and mask. Returns the caller's result.
+// `operand` of a shuffle: bits 0-4 the source lane, distance or lane mask, bits 32-63 the width; otherwise 0.
 inline std::uint64_t meet(Kind kind, unsigned mask, std::uint64_t value, std::uint64_t operand, Place place) {
     return result_after(enter_collective(kind, mask, value, operand, place));
 }
-// Returns the barrier's result once every thread of the block has called it with the same collective.
+// Waits until every thread of the block has called it with the same collective. Returns the barrier's result.
 inline int barrier(Collective collective, bool predicate, Place place) {
     return int(result_after(enter_barrier(collective, predicate, place)));
 }
@@ -134,7 +134,7 @@ inline int __syncthreads_or(int predicate, SIMT_HERE) {
 inline void __syncwarp(unsigned mask = 0xffffffff, SIMT_HERE) {
     simt::meet({simt::Collective::syncwarp, simt::Type::none}, mask, 0, 0, place);
 }
-// Only the caller: CUDA promises no more.
+// Returns the caller's bit alone: CUDA guarantees no more.
 unsigned __activemask();
 
 #define SIMT_SHUFFLES(T)                                                                                     \

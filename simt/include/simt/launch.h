@@ -8,14 +8,17 @@
 
 namespace simt {
 
-// Runs call(arguments) in every thread of the grid; `kernel` only names it.
+// Runs call(arguments) in every thread of the grid. `kernel` identifies the kernel in messages and limits.
 cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel, void (*call)(const void *),
                    const void *arguments);
 
 } // namespace simt
 
-// Runs the kernel to its end. Errors: cudaErrorInvalidConfiguration (an empty or too large grid or block),
-// cudaErrorInvalidValue (too much shared memory), cudaErrorLaunchFailure (refused; simt_refusal() says why).
+// Runs the kernel and returns when it has finished. Errors:
+//   cudaErrorInvalidConfiguration  an empty or too large grid or block
+//   cudaErrorInvalidValue          too much dynamic shared memory
+//   cudaErrorNotSupported          attributes, or a launch from a kernel
+//   cudaErrorLaunchFailure         the kernel was refused; simt_refusal() gives the reason
 template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
                                Arguments &&...arguments) {

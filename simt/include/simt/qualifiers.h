@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CUDA's words for where code and data live.
+// CUDA's qualifiers of functions and variables.
 #ifndef SIMT_QUALIFIERS_H
 #define SIMT_QUALIFIERS_H
 
@@ -12,8 +12,8 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 
-// An OS thread runs one block at a time and a lane never leaves its OS thread, so what belongs to the thread
-// belongs to the block. As on a GPU nobody clears it between blocks.
+// An OS thread runs one block at a time and a lane stays on its OS thread, so thread-local memory is local to
+// the block. As on a GPU it is not cleared between blocks.
 #define __shared__ static thread_local
 
 #endif

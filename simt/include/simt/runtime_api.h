@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The part of the CUDA runtime API that this project uses, with C linkage. Each function keeps CUDA's
-// contract; work is done when the call returns. Names, values of enumerators and signatures are CUDA's.
+// The part of the CUDA runtime API that this project uses, with C linkage. Names, enumerators and signatures
+// are CUDA's, and each function keeps CUDA's contract. All work is complete when the call returns.
 #ifndef SIMT_RUNTIME_API_H
 #define SIMT_RUNTIME_API_H
 
@@ -34,14 +34,14 @@ typedef enum cudaError {
 
 const char *cudaGetErrorName(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error);
-// The calling thread's last error; Get also forgets it. A failed launch shows in every synchronizing call of
-// the thread until it is forgotten.
+// The calling thread's last error. Get also clears it. Until then a failed launch makes every synchronizing
+// call of the thread fail.
 cudaError_t cudaGetLastError(void);
 cudaError_t cudaPeekAtLastError(void);
 
 // ---- devices
 
-// Of NVIDIA's fields, those that mean something here.
+// The fields of NVIDIA's struct that have a meaning here.
 typedef struct cudaDeviceProp {
     char name[256]; // "CPU (simt, N threads)"
     size_t totalGlobalMem;
@@ -61,7 +61,7 @@ cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);
 
-// Numbered as CUDA numbers them; others are refused.
+// The supported attributes, with CUDA's values.
 typedef enum cudaDeviceAttr {
     cudaDevAttrMultiProcessorCount = 16,
     cudaDevAttrComputeCapabilityMajor = 75,
@@ -115,9 +115,9 @@ enum cudaMemcpyKind {
 #define cudaHostAllocMapped 0x02
 #define cudaHostAllocWriteCombined 0x04
 
-// Fresh device memory is filled with 0xFF bytes (NaN, -1), so that use of unset memory shows. Aligned to 256
-// bytes, and no longer than asked for, so that AddressSanitizer sees overruns. More than the machine has free
-// is refused.
+// New device memory is filled with 0xFF bytes (NaN, -1), so that reads of uninitialized memory show. It is
+// aligned to 256 bytes and has exactly the requested size, so that AddressSanitizer detects overruns. A
+// request for more memory than is free fails.
 cudaError_t cudaMalloc(void **memory, size_t bytes);
 cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream);
 cudaError_t cudaFree(void *memory);
@@ -145,7 +145,7 @@ typedef enum cudaFuncAttribute {
     cudaFuncAttributePreferredSharedMemoryCarveout = 9
 } cudaFuncAttribute;
 
-// Dynamic shared memory above 48 KiB must be asked for here before the launch, 227 KiB at most, as on sm_90.
+// Needed before a launch with more than 48 KiB of dynamic shared memory. At most 227 KiB, as on sm_90.
 cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value);
 
 // No attribute is supported; a launch with numAttrs > 0 fails with cudaErrorNotSupported.

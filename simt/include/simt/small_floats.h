@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Half and bfloat16 as CUDA has them: sixteen bits in memory, arithmetic in float, rounded to nearest even.
-// A sum or product of two is rounded once by that, because float has more than twice their digits.
+// CUDA's half and bfloat16: 16 bits in memory, arithmetic in float, rounded to nearest even. This rounds a
+// sum or product correctly, because float has more than twice their digits.
 #ifndef SIMT_SMALL_FLOATS_H
 #define SIMT_SMALL_FLOATS_H
 
@@ -35,7 +35,7 @@ inline float bfloat16_value(std::uint16_t bits) {
 
 } // namespace simt
 
-// The type, the pair of two, and what both headers name alike.
+// Defines the type, the pair of two, and the functions that have the same name in both headers.
 #define SIMT_SMALL_FLOAT(T, T2, bits_of, value_of)                                                           \
     struct T {                                                                                               \
         std::uint16_t bits;                                                                                  \

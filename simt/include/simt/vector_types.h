@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CUDA's vector types with CUDA's sizes and alignments, and the functions that make them.
+// CUDA's vector types, with CUDA's sizes and alignments, and their make_ functions.
 #ifndef SIMT_VECTOR_TYPES_H
 #define SIMT_VECTOR_TYPES_H
 
