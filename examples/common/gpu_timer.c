@@ -15,8 +15,8 @@ void gpu_timer_open(gpu_timer *timer) {
 
 void gpu_timer_close(gpu_timer *timer) {
     device_buffer_close(&timer->scrubbed);
-    DEVICE_CHECK(cudaEventDestroy(timer->end));
-    DEVICE_CHECK(cudaEventDestroy(timer->begin));
+    if (timer->end) DEVICE_CHECK(cudaEventDestroy(timer->end));
+    if (timer->begin) DEVICE_CHECK(cudaEventDestroy(timer->begin));
     *timer = (gpu_timer){0};
 }
 

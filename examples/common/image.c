@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // 8-bit images in host memory.
 #include "image.h"
-#include "image_codec.h"
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,39 +27,9 @@ bool image_open(image *out, int width, int height, int channels, fault *why) {
     return fail(why, "no memory for an image of %d x %d pixels", width, height);
 }
 
-bool image_open_for(const input_file *file, uint64_t units, uint64_t units_a_byte, int width, int height,
-                    int channels, image *out, fault *why) {
-    if (units / units_a_byte > file->size)
-        return fail(why, "%s: damaged: %d x %d pixels announced, which its %" PRIu64 " bytes cannot hold",
-                    file->path, width, height, file->size);
-    return image_open(out, width, height, channels, why) || fail(why, "%s: %s", file->path, why->text);
-}
-
 void image_close(image *picture) {
     free(picture->pixels);
     *picture = (image){0};
-}
-
-bool image_read(const char *path, image *out, fault *why) {
-    static const uint8_t png[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'}, jpeg[3] = {0xff, 0xd8, 0xff};
-    *out = (image){0};
-    input_file file;
-    if (!input_file_open(&file, path, why)) return false;
-    uint8_t signature[sizeof png];
-    bool ok = input_file_read(&file, signature, sizeof signature, "the image's signature", why);
-    if (ok) {
-        rewind(file.stream);
-        file.offset = 0;
-        if (memcmp(signature, png, sizeof png) == 0) {
-            ok = image_decode_png(&file, out, why);
-        } else if (memcmp(signature, jpeg, sizeof jpeg) == 0) {
-            ok = image_decode_jpeg(&file, out, why);
-        } else {
-            ok = fail(why, "%s: neither PNG nor JPEG (by its first bytes)", path);
-        }
-    }
-    input_file_close(&file);
-    return ok;
 }
 
 bool image_downscale(const image *picture, int factor, image *out, fault *why) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// PNG in and out, by libpng.
+// Reads and writes PNG with libpng.
 #include "image_codec.h"
 #include "output_file.h"
 #include <errno.h>
@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFLATE_RATIO = 1032 }; // the best that deflate can do
+enum { DEFLATE_RATIO = 1032 }; // the highest that deflate reaches
 
 typedef struct png_source {
     input_file *file;
     fault *why;
-    bool told; // `why` already says what went wrong
+    bool told; // `why` holds the reason already
 } png_source;
 
 static void on_error(png_structp png, png_const_charp message) {
@@ -36,15 +36,16 @@ static void on_read(png_structp png, png_bytep destination, size_t bytes) {
     png_error(png, "read");
 }
 
-// Apart from its caller, so that nothing the clean-up needs lives in a frame that longjmp returns to.
+// A function of its own: after longjmp the clean-up must not read local variables of the function that called
+// setjmp.
 static bool decode(png_structp png, png_infop info, png_source *source, image *out) {
     if (setjmp(png_jmpbuf(png))) return false;
     png_set_read_fn(png, source, on_read);
     png_set_user_limits(png, IMAGE_MAX_SIZE, IMAGE_MAX_SIZE);
     png_read_info(png, info);
     const uint64_t coded_bytes = (uint64_t)png_get_rowbytes(png, info) * png_get_image_height(png, info);
-    // The file's own values: no gamma correction. Palette, gray and low depths are widened, tRNS becomes
-    // alpha.
+    // The file's own values, without gamma correction. Palette and gray become RGB, low depths become 8 bits,
+    // tRNS becomes alpha.
     png_set_expand(png);
     png_set_scale_16(png);
     png_set_gray_to_rgb(png);

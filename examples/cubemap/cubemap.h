@@ -16,7 +16,6 @@
 
 #include "mesh.h"
 #include "pinhole.h"
-#include "reduction.h"
 #include "sum_memory.h"
 
 #ifdef __cplusplus
@@ -75,7 +74,7 @@ void cubemap_reduce_levels(const cubemap_frame *frame);
 void cubemap_render(const cubemap_frame *frame);
 // Adjoint of cubemap_render: from color_gradient writes sums. threshold: 0..MAX_THRESHOLD. With REDUCE_FIXED,
 // for gradients about as large as those of a mean over all values (l1_loss).
-void cubemap_render_backward(const cubemap_frame *frame, reduction which, int threshold);
+void cubemap_render_backward(const cubemap_frame *frame, distwar_policy policy);
 // The same commits counted, not made: adds to `counts` on the device.
 void cubemap_count_lanes(const cubemap_frame *frame, lane_histogram *counts);
 // Adjoint of cubemap_reduce_levels: from sums writes gradient, [6][size][size][3].

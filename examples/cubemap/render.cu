@@ -78,11 +78,11 @@ void cubemap_render(const cubemap_frame *frame) {
     DEVICE_CHECK(launch(NULL, tiles_of(frame->camera), tile_threads, render_kernel, *frame));
 }
 
-void cubemap_render_backward(const cubemap_frame *frame, reduction which, int threshold) {
+void cubemap_render_backward(const cubemap_frame *frame, distwar_policy policy) {
     // A gradient of l1_loss is 1 / (3 pixels); 2^24 units each leave room for sums 2^15 times as large.
     const double values = 3.0 * frame->camera.width * frame->camera.height;
     const float unit = float(exp2(ceil(log2(values)) + 24)), scale[3] = {unit, unit, unit};
-    DEVICE_CHECK(sum_values(which, threshold, scale, frame->sums, NULL,
+    DEVICE_CHECK(sum_values(policy, scale, frame->sums, NULL,
                             [&](const auto &commit) { return launch_backward(*frame, commit); }));
 }
 

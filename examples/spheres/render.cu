@@ -124,7 +124,7 @@ void spheres_render(const sphere_frame *frame) {
     });
 }
 
-void spheres_render_backward(const sphere_frame *frame, reduction which, int threshold) {
+void spheres_render_backward(const sphere_frame *frame, distwar_policy policy) {
     with_channels(frame->set, [&](auto chosen) {
         constexpr int K = decltype(chosen)::count;
         // A gradient of l1_loss is 1 / (K pixels); 2^24 units each leave room for sums 2^15 times as large.
@@ -133,7 +133,7 @@ void spheres_render_backward(const sphere_frame *frame, reduction which, int thr
                     feature_unit = float(exp2(ceil(log2(K)))) * unit;
         float scale[SPHERES_MOMENTS + K];
         for (int k = 0; k < SPHERES_MOMENTS + K; ++k) scale[k] = k < SPHERES_MOMENTS ? unit : feature_unit;
-        DEVICE_CHECK(sum_values(which, threshold, scale, frame->moments, NULL,
+        DEVICE_CHECK(sum_values(policy, scale, frame->moments, NULL,
                                 [&](const auto &commit) { return launch_backward<K>(*frame, commit); }));
     });
 }

@@ -16,7 +16,6 @@
 #define SPHERES_H
 
 #include "pinhole.h"
-#include "reduction.h"
 #include "sum_memory.h"
 
 #ifdef __cplusplus
@@ -87,7 +86,7 @@ void spheres_render(const sphere_frame *frame);
 // Adjoint of spheres_render: from color_gradient writes the moments. threshold: 0..MAX_THRESHOLD. The fixed
 // point of REDUCE_FIXED is for gradients of about 1 / (channels width height) each, as l1_loss gives; a
 // pixel's part of a sum may be 2^15 times as large, and sum_memory_is_exact tells whether any was larger.
-void spheres_render_backward(const sphere_frame *frame, reduction which, int threshold);
+void spheres_render_backward(const sphere_frame *frame, distwar_policy policy);
 // The same commits counted, not made: adds to `counts` on the device.
 void spheres_count_lanes(const sphere_frame *frame, lane_histogram *counts);
 // Adjoint of spheres_project: from the moments writes the gradient of every parameter.

@@ -7,7 +7,7 @@
 #include "path.h"
 #include "picture_row.h"
 #include "progress.h"
-#include "reduction_tuner.h"
+#include "strategy_tuner.h"
 #include "sphere_file.h"
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,8 @@ typedef struct train_options {
     view_options of;
     const char *folder;
     int64_t iterations, seed, threshold;
-    int which;
+    int reduce; // index into sum_strategies
+    const char *names[STRATEGY_NAMES];
 } train_options;
 
 typedef struct training {
@@ -29,7 +30,7 @@ typedef struct training {
     float *targets;                 // device, [SCENE_VIEWS][values]
     void *loss;                     // device
     float *target, *start, *result; // host: view 0
-    reduction_tuner tuner;
+    strategy_tuner tuner;
     double seconds;
 } training;
 
@@ -47,12 +48,17 @@ static bool training_open(training *t, const sphere_set *host, fault *why) {
     t->frame = sphere_frame_open(&t->set, &camera, &blend);
     t->targets = device_allocate(SCENE_VIEWS * t->values * sizeof *t->targets);
     t->loss = device_allocate(L1_LOSS_BYTES);
-    reduction_tuner_open(&t->tuner, (reduction)t->options->which, (int)t->options->threshold);
+    const distwar_strategy which = sum_strategies[t->options->reduce].strategy;
+    const candidate_list candidates =
+        which == DISTWAR_STRATEGY_COUNT
+            ? sum_candidates()
+            : candidate_alone((distwar_policy){which, (int)t->options->threshold});
+    strategy_tuner_open(&t->tuner, &candidates);
     return true;
 }
 
 static void training_close(training *t) {
-    reduction_tuner_close(&t->tuner);
+    strategy_tuner_close(&t->tuner);
     device_free(t->loss);
     device_free(t->targets);
     sphere_frame_close(&t->frame);
@@ -104,9 +110,9 @@ static void train(training *t) {
         draw(t, view);
         l1_loss(t->frame.color, t->targets + (size_t)view * t->values, (int64_t)t->values, t->loss,
                 t->frame.color_gradient, NULL);
-        reduction_tuner_begin(&t->tuner);
-        spheres_render_backward(&t->frame, t->tuner.which, t->tuner.threshold);
-        reduction_tuner_end(&t->tuner, (double)t->values);
+        strategy_tuner_begin(&t->tuner);
+        spheres_render_backward(&t->frame, t->tuner.policy);
+        strategy_tuner_end(&t->tuner, (double)t->values);
         spheres_project_backward(&t->frame, &t->gradient);
         spheres_adam(&t->set, &t->gradient, &t->first_moment, &t->second_moment, &rates, step + 1);
         if (progress_due(&bar)) progress_show(&bar, step + 1, l1_loss_read(t->loss, (int64_t)t->values));
@@ -114,7 +120,6 @@ static void train(training *t) {
     DEVICE_CHECK(cudaDeviceSynchronize());
     t->seconds = seconds_now() - began;
     progress_end(&bar);
-    reduction_tuner_settle(&t->tuner);
 }
 
 static bool run(training *t, sphere_set *host, fault *why) {
@@ -133,12 +138,13 @@ static bool run(training *t, sphere_set *host, fault *why) {
         !picture_row_write(t->picture_path, pictures, 3, camera->width, camera->height, why) ||
         !sphere_file_write(t->spheres_path, host, why))
         return false;
+    const strategy_report tuned = strategy_tuner_report(&t->tuner);
     printf("data       %s: %lld spheres, %d channels, %d views of %d x %d, on %s\n",
            data_set_names[t->options->of.data], (long long)host->count, host->channels, SCENE_VIEWS,
            camera->width, camera->height, device_name());
     printf("training   %lld iterations in %.1f s, %s at threshold %d%s, seed %lld\n",
-           (long long)t->options->iterations, t->seconds, reduction_name(t->tuner.which), t->tuner.threshold,
-           reduction_tuner_says(&t->tuner), (long long)t->options->seed);
+           (long long)t->options->iterations, t->seconds, distwar_strategy_name(tuned.policy.strategy),
+           tuned.policy.balance_threshold, strategy_report_source(&tuned), (long long)t->options->seed);
     printf("loss       %.5f -> %.5f\n", before, after);
     printf("PSNR       %.2f dB -> %.2f dB\n", picture_psnr(t->target, t->start, (long long)t->values),
            picture_psnr(t->target, t->result, (long long)t->values));
@@ -172,8 +178,7 @@ int train_command(int argc, char **argv) {
     train_options options = {.of = view_options_default(),
                              .folder = "spheres-out",
                              .seed = 1,
-                             .threshold = DEFAULT_THRESHOLD,
-                             .which = REDUCTIONS};
+                             .reduce = offered_index(sum_strategies, DISTWAR_STRATEGY_COUNT)};
     const option_spec table[] = {
         {OPTION_TEXT, "output", 'o', &options.folder, 0, 0, NULL,
          "the folder to write to; made if it is missing"},
@@ -185,10 +190,9 @@ int train_command(int argc, char **argv) {
         HEIGHT_OPTION(&options.of),
         KEPT_OPTION(&options.of),
         {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL, "of the disturbed start"},
-        {OPTION_CHOICE, "reduce", 0, &options.which, 0, 0, reduction_names_and_auto(),
-         REDUCE_HELP "; auto: measures while it trains, on the CPU tree at 0"},
-        {OPTION_INT, "threshold", 0, &options.threshold, 0, MAX_THRESHOLD, NULL,
-         THRESHOLD_HELP "; not for auto"},
+        AUTO_REDUCE_OPTION(&options.reduce, strategy_names(sum_strategies, "auto", options.names),
+                           REDUCE_HELP),
+        THRESHOLD_OPTION(&options.threshold, THRESHOLD_HELP "; not for auto"),
         {.kind = OPTION_END}};
     const command_spec command = {
         "spheres train",

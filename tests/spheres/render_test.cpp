@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The stages against the reference: which spheres a pixel counts, what it shows, and every gradient, with
 // every reduction.
+#include "policies.h"
 #include "same_bits.h"
 #include "derivative.h"
 #include "device.h"
@@ -61,11 +62,11 @@ class drawn {
         for (double &g : out) g = double(float(g / double(out.size())));
         return out;
     }
-    std::vector<float> backward(reduction which, int threshold) {
+    std::vector<float> backward(distwar_policy policy) {
         const std::vector<double> exact = color_gradient();
         const std::vector<float> rounded(exact.begin(), exact.end());
         device_upload(frame.color_gradient, rounded.data(), rounded.size() * sizeof(float));
-        spheres_render_backward(&frame, which, threshold);
+        spheres_render_backward(&frame, policy);
         spheres_project_backward(&frame, &gradient);
         return read(gradient.center, scene.parameters());
     }
@@ -156,7 +157,7 @@ TEST(SpheresRender, ShowsWhatTheReferenceShows) {
     }
 }
 
-TEST(SpheresAdjoint, OfEveryReductionIsThatOfTheReference) {
+TEST(SpheresAdjoint, OfEveryStrategyIsThatOfTheReference) {
     for (const sphere_case &choice : cases) {
         drawn d(choice);
         const reference_spheres set = d.scene.doubled();
@@ -166,19 +167,17 @@ TEST(SpheresAdjoint, OfEveryReductionIsThatOfTheReference) {
         const reference_spheres gradient = d.scene.over(expected);
         reference_render_backward(&set, &view, d.lists().data(), d.lengths().data(), weights.data(),
                                   &gradient);
-        for (int which = 0; which < REDUCTIONS; which++)
-            for (const int threshold : {0, 6, 33}) {
-                const std::vector<float> values = d.backward(reduction(which), threshold);
-                for (int group = 0; group < SPHERE_GROUPS; group++) {
-                    GroupError error;
-                    for (size_t v = group_begin(choice, group); v < group_begin(choice, group + 1); v++)
-                        error.add(values[v], expected[v]);
-                    EXPECT_LT(error.relative(), 1e-4)
-                        << choice.name << ", " << reduction_name(reduction(which)) << " at " << threshold
-                        << ": " << sphere_group_name[group];
-                }
-                if (!reduction_has_threshold(reduction(which))) break;
+        for (const distwar_policy policy : policies({0, 6, 33})) {
+            const std::vector<float> values = d.backward(policy);
+            for (int group = 0; group < SPHERE_GROUPS; group++) {
+                GroupError error;
+                for (size_t v = group_begin(choice, group); v < group_begin(choice, group + 1); v++)
+                    error.add(values[v], expected[v]);
+                EXPECT_LT(error.relative(), 1e-4)
+                    << choice.name << ", " << distwar_strategy_name(policy.strategy) << " at "
+                    << policy.balance_threshold << ": " << sphere_group_name[group];
             }
+        }
         fault why;
         EXPECT_TRUE(sum_memory_is_exact(&d.frame.moments, &why)) << why.text;
     }
@@ -186,16 +185,15 @@ TEST(SpheresAdjoint, OfEveryReductionIsThatOfTheReference) {
 
 TEST(SpheresAdjoint, WithFixedIsTheSameToTheLastBit) {
     drawn d(cases[1]);
-    expect_fixed_has_the_same_bits(
-        [&](reduction which, int threshold) { return d.backward(which, threshold); });
+    expect_fixed_has_the_same_bits([&](distwar_policy policy) { return d.backward(policy); });
 }
 
 TEST(SpheresAdjoint, OfAGradientThatIsNotANumberIsTold) {
     drawn d(cases[0]);
-    d.backward(REDUCE_FIXED, 0);
+    d.backward({DISTWAR_FIXED, 0});
     const std::vector<float> bad(d.scene.colors(), NAN);
     device_upload(d.frame.color_gradient, bad.data(), bad.size() * sizeof(float));
-    spheres_render_backward(&d.frame, REDUCE_FIXED, 0);
+    spheres_render_backward(&d.frame, {DISTWAR_FIXED, 0});
     fault why;
     EXPECT_FALSE(sum_memory_is_exact(&d.frame.moments, &why));
 }
@@ -208,8 +206,8 @@ TEST(SpheresEdges, NothingInViewIsTheBackground) {
     for (const int length : d.lengths()) ASSERT_EQ(length, 0);
     for (const float value : read(d.frame.color, d.scene.colors()))
         ASSERT_EQ(value, d.scene.blend.background);
-    for (const reduction which : {REDUCE_ATOMIC, REDUCE_TREE, REDUCE_FIXED})
-        for (const float value : d.backward(which, 0)) ASSERT_EQ(value, 0);
+    for (const distwar_strategy strategy : {DISTWAR_ATOMIC, DISTWAR_TREE, DISTWAR_FIXED})
+        for (const float value : d.backward({strategy, 0})) ASSERT_EQ(value, 0);
 }
 
 TEST(SpheresCountLanes, CountsEverySphereOfEveryPixelOnce) {

@@ -159,8 +159,8 @@ class MadeUp : public Report {
             point.seconds = 0.4 * i;
             point.loss = 0.3 / i + 0.02;
             point.step_milliseconds = 2 + 0.05 * std::min(i, 50);
-            point.reduction = i < 4 ? GS_TREE : i < 60 ? GS_BFLY : GS_TREE;
-            point.threshold = i < 60 ? 0 : 8;
+            point.policy.strategy = i < 4 ? DISTWAR_TREE : i < 60 ? DISTWAR_BFLY : DISTWAR_TREE;
+            point.policy.balance_threshold = i < 60 ? 0 : 8;
             EXPECT_TRUE(run_record_add_point(&record, &point, &why));
             const run_evaluation evaluation = {300 * i, 0.4 * i, {20 + 8 * (1 - std::exp(-0.1 * i)), 0.8}};
             if (i % 10 == 0) {
@@ -173,9 +173,9 @@ class MadeUp : public Report {
         training.seconds = 120.5;
         training.clock.steps = 30000;
         for (int i = 0; i < STAGES; i++) training.clock.milliseconds[i] = 30000 * 0.1 * (i + 1);
-        training.reduction.tuned = true;
-        training.reduction.measured = 123;
-        training.reduction.cost = 45.5;
+        training.strategy.tuned = true;
+        training.strategy.measured = 123;
+        training.strategy.cost = 45.5;
         run_report whole = {};
         whole.title = "made up";
         whole.record = &record;
