@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Adds gradient rows of floats to the rows of a table that an index array names, as the backward pass of an
-// embedding does. Words are drawn by Zipf's law, so a few rows get most of the adds and lanes of a warp often
-// meet. With rows of one float it is a histogram. Every strategy must give the host's sums to the bit; then
-// they are compared: by time on a GPU, where a tuner also chooses one, by counts on the CPU.
+// Adds rows of floats to the rows of a table that an index array names, as the backward pass of an embedding
+// does. Zipf's law draws the words, so a few rows get most of the adds and lanes of a warp often share a key.
+// With rows of one float it is a histogram. Every strategy must give the bits of the host's sums. Then the
+// strategies are compared: by time on a GPU, where a tuner also chooses one; by counts on the CPU.
 #include "bench_options.h"
 #include "command_line.h"
 #include "commit.cuh"
@@ -70,7 +70,7 @@ double prepare(void *context, size_t) {
 template <int Width>
 void run(void *context, distwar_policy policy) {
     const problem &given = *static_cast<problem *>(context);
-    float one[Width]; // whole numbers: a unit each as integers
+    float one[Width]; // whole numbers: one unit per 1.0
     std::fill(one, one + Width, 1.0f);
     DEVICE_CHECK(sum_values(policy, one, given.table, nullptr,
                             [&](const auto &commit) { return launch_scatter_add<Width>(given, commit); }));
@@ -98,7 +98,7 @@ void describe(json_writer *json, const void *subject) {
     json_end(json, '}');
 }
 
-// The host's sums are of rows without padding.
+// expected: the host's sums, rows without padding.
 bool agree(const problem *given, const bench_subject &subject, const bench_plan &plan,
            const std::vector<float> &expected, fault *why) {
     const size_t stride = size_t(given->table.stride), width = size_t(given->width);
@@ -135,7 +135,7 @@ bool measure(problem *given, const bench_plan &plan, const char *json, fault *wh
                 strategy_bench_run(&subject, &plan, &given->result, why);
     if (done && !json_is_stdout(json)) {
         printf("%s: %lld rows of %d floats into a table of %lld rows, Zipf exponent %g;\n"
-               "every strategy has the host's sums\n\n",
+               "every strategy gives the host's sums\n\n",
                device_name(), (long long)given->adds, given->width, (long long)given->words, given->exponent);
         strategy_bench_print(&given->result);
     }
@@ -166,7 +166,8 @@ int main(int argc, char **argv) {
         {OPTION_INT, "adds", 'n', &given.adds, 1, 1 << 21, nullptr, "gradient rows to add"},
         {OPTION_INT, "words", 'w', &given.words, 1, 1 << 24, nullptr, "rows of the table"},
         {OPTION_CHOICE, "width", 0, &width, 0, 0, widths, "floats of a row"},
-        {OPTION_REAL, "exponent", 'z', &given.exponent, 0, 4, nullptr, "of Zipf's law; 0 draws evenly"},
+        {OPTION_REAL, "exponent", 'z', &given.exponent, 0, 4, nullptr,
+         "the exponent of Zipf's law; 0: all words equally often"},
         THRESHOLDS_OPTION(&bench),
         REPEAT_OPTION(&bench),
         JSON_OPTION(&bench),

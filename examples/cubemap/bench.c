@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cubemap bench: what the adjoint costs with every strategy and threshold.
+// cubemap bench: the cost of the adjoint with every strategy and threshold.
 #include "bench_options.h"
 #include "commands.h"
 #include "device.h"
@@ -100,7 +100,7 @@ int bench_command(int argc, char **argv) {
     const option_spec table[] = {
         MESH_OPTION(&options.of),
         SIZE_OPTION(&options.of),
-        {OPTION_INT, "views", 0, &options.views, 1, SCENE_VIEWS, NULL, "how many of the cameras"},
+        {OPTION_INT, "views", 0, &options.views, 1, SCENE_VIEWS, NULL, "the number of cameras"},
         WIDTH_OPTION(&options.of),
         HEIGHT_OPTION(&options.of),
         BENCH_REDUCE_OPTION(&options.bench),
@@ -111,13 +111,11 @@ int bench_command(int argc, char **argv) {
     const command_spec command = {
         "cubemap bench",
         "[options]",
-        "Measures the adjoint of the lookup with every strategy and threshold, and counts what its warps "
-        "meet.\n"
-        "The gradient is that of the L1 loss against a black picture. On a GPU: times by CUDA events, the "
-        "median\nover the runs of a view, then the mean over the views; before each run twice the L2 cache "
-        "is\n"
-        "overwritten. With all strategies a tuner then chooses one, on launches of its own. On the CPU times "
-        "say\nnothing, and instructions are counted instead.",
+        "Measures the adjoint of the lookup with every strategy and threshold. Counts the active lanes and\n"
+        "the keys of its warps. The gradient is that of the L1 loss against a black picture. On a GPU:\n"
+        "times by CUDA events, the median over the runs of a view, then the mean over the views; before\n"
+        "each run the L2 cache is overwritten. With all strategies a tuner then chooses one, on launches of\n"
+        "its own. On the CPU, where times say nothing about a GPU, instructions are counted instead.",
         "  cubemap bench\n"
         "  cubemap bench --mesh torus --size 1024 --views 8 --thresholds 0,4,8,16,24 --json cubemap.json\n"
         "  cubemap bench --mesh bunny.obj --reduce tree --thresholds 0,33\n",

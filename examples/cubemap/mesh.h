@@ -17,10 +17,10 @@ typedef struct mesh {
     int *corner;     // [triangles][3]: vertices
 } mesh;
 
-// In host memory, to close with mesh_close; without normals yet. Fails if there is no memory.
+// In host memory, all 0. Fails if there is no memory.
 bool mesh_open(mesh *out, int vertices, int triangles, fault *why);
 void mesh_close(mesh *host); // harmless on {0}
-// At each vertex the sum of the normals of its triangles, each as long as the triangle is large.
+// Writes normal: at each vertex the sum of the normals of its triangles, weighted by their areas.
 void mesh_find_normals(mesh *host);
 
 // A copy on the device.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Looking up what pixels mirror, forward and adjoint; formulas: docs/math.md, "Cubemap".
+// The lookup of the texels that pixels mirror, forward and adjoint. Formulas: docs/math.md, "Cubemap".
 #include "commit.cuh"
 #include "device.h"
 #include "texel.cuh"
@@ -9,7 +9,7 @@ namespace {
 
 struct sample {
     float3 direction;
-    float detail; // < 0: the pixel sees no mesh
+    float detail; // < 0: there is no mesh at the pixel
 };
 
 __device__ sample sample_of(const cubemap_frame &f, const tile_pixel &p) {
@@ -40,8 +40,8 @@ __global__ void __launch_bounds__(tile_threads) render_kernel(cubemap_frame f) {
     for (int channel = 0; channel < 3; ++channel) f.color[channel * plane + p.index] = color[channel];
 }
 
-// The adjoint, one body for every commit. All lanes of a warp stay to the end; those that see no mesh are
-// inactive.
+// The adjoint, one body for every commit. All lanes of a warp stay to the end; lanes without a mesh at their
+// pixel are inactive.
 template <typename Commit>
 __global__ void __launch_bounds__(tile_threads) render_backward_kernel(cubemap_frame f, Commit commit) {
     const tile_pixel p = pixel_of_thread(f.camera);

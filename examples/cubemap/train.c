@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cubemap train: a gray cubemap -> the surroundings that a mesh mirrors, by pictures of it.
+// cubemap train: finds the surroundings that a mesh mirrors, from pictures of the mesh.
 #include "commands.h"
 #include "device.h"
 #include "face_file.h"
@@ -85,7 +85,7 @@ static void copy(float *to, const float *from, size_t count) {
     DEVICE_CHECK(cudaMemcpy(to, from, count * sizeof *to, cudaMemcpyDeviceToDevice));
 }
 
-// What a view's pixels mirror does not change: it is found once.
+// The samples of a view do not change during training.
 static void find_samples(training *t) {
     const size_t count = 4 * t->values / 3;
     for (int view = 0; view < SCENE_VIEWS; view++) {
@@ -114,7 +114,7 @@ static void set_texels(training *t) {
     cubemap_reduce_levels(&t->frame);
 }
 
-// The first view, and the loss over all of them.
+// Downloads the picture of view 0. Returns the mean loss over all views.
 static double look(training *t, float *picture) {
     double sum = 0;
     for (int view = SCENE_VIEWS - 1; view >= 0; view--) {
@@ -133,7 +133,7 @@ static void train(training *t) {
     progress_begin(&bar, "train", t->options->iterations);
     for (int64_t step = 0; step < t->options->iterations; step++) {
         const int view = (int)(step % SCENE_VIEWS);
-        // The last steps are small ones.
+        // Falls to a tenth at the end.
         const float rate = (float)(0.04 * pow(0.1, (double)step / (double)t->options->iterations));
         draw(t, view);
         l1_loss(t->frame.color, t->targets + (size_t)view * t->values, (int64_t)t->values, t->loss,
@@ -217,9 +217,9 @@ int train_command(int argc, char **argv) {
     const command_spec command = {
         "cubemap train",
         "[-o DIR] [options]",
-        "Draws a mesh that mirrors generated surroundings from eight sides, then finds the surroundings, a "
-        "cubemap,\nfrom these pictures. Writes DIR/cubemap.png (target, start, result) and DIR/faces.png, "
-        "the cubemap.",
+        "Renders a mesh that mirrors generated surroundings from eight sides, then finds the surroundings,\n"
+        "a cubemap, from these pictures. Writes DIR/cubemap.png (target, start, result) and DIR/faces.png\n"
+        "(the cubemap).",
         "  cubemap train\n"
         "  cubemap train -o out --mesh bumpy --size 128\n"
         "  cubemap train -o out --mesh bunny.obj --reduce fixed\n",

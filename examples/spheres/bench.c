@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// spheres bench: what the adjoint costs with every strategy and threshold.
+// spheres bench: the cost of the adjoint with every strategy and threshold.
 #include "bench_options.h"
 #include "commands.h"
 #include "device.h"
@@ -96,7 +96,7 @@ int bench_command(int argc, char **argv) {
     const option_spec table[] = {
         DATA_OPTION(&options.of),
         CHANNELS_OPTION(&options.of),
-        {OPTION_INT, "views", 0, &options.views, 1, SCENE_VIEWS, NULL, "how many of the cameras"},
+        {OPTION_INT, "views", 0, &options.views, 1, SCENE_VIEWS, NULL, "the number of cameras"},
         WIDTH_OPTION(&options.of),
         HEIGHT_OPTION(&options.of),
         KEPT_OPTION(&options.of),
@@ -108,13 +108,11 @@ int bench_command(int argc, char **argv) {
     const command_spec command = {
         "spheres bench",
         "[options]",
-        "Measures the adjoint of the blend with every strategy and threshold, and counts what its warps "
-        "meet.\n"
-        "The gradient is that of the L1 loss against a black picture. On a GPU: times by CUDA events, the "
-        "median\nover the runs of a view, then the mean over the views; before each run twice the L2 cache "
-        "is\n"
-        "overwritten. With all strategies a tuner then chooses one, on launches of its own. On the CPU times "
-        "say\nnothing, and instructions are counted instead.",
+        "Measures the adjoint of the blend with every strategy and threshold. Counts the active lanes and\n"
+        "the keys of its warps. The gradient is that of the L1 loss against a black picture. On a GPU:\n"
+        "times by CUDA events, the median over the runs of a view, then the mean over the views; before\n"
+        "each run the L2 cache is overwritten. With all strategies a tuner then chooses one, on launches of\n"
+        "its own. On the CPU, where times say nothing about a GPU, instructions are counted instead.",
         "  spheres bench\n"
         "  spheres bench --data large --views 8 --thresholds 0,2,4,6,8,12,16,24 --json spheres.json\n"
         "  spheres bench --channels 32 --reduce tree --thresholds 0,33\n",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// spheres train: disturbed spheres -> the data set they came from, by its pictures.
+// spheres train: fits disturbed spheres to pictures of the data set they came from.
 #include "commands.h"
 #include "device.h"
 #include "kernel_counts.h"
@@ -82,7 +82,7 @@ static void draw_targets(training *t) {
     }
 }
 
-// The first view, and the loss over all of them.
+// Downloads the picture of view 0. Returns the mean loss over all views.
 static double look(training *t, float *picture) {
     double sum = 0;
     for (int view = SCENE_VIEWS - 1; view >= 0; view--) {
@@ -101,7 +101,7 @@ static void train(training *t) {
     progress_begin(&bar, "train", t->options->iterations);
     for (int64_t step = 0; step < t->options->iterations; step++) {
         const int view = (int)(step % SCENE_VIEWS);
-        // The last steps are small ones.
+        // Falls to a tenth at the end.
         const float rate = (float)pow(0.1, (double)step / (double)t->options->iterations);
         const sphere_rates rates = {.center = 0.02f * rate,
                                     .log_radius = 0.04f * rate,
@@ -197,8 +197,8 @@ int train_command(int argc, char **argv) {
     const command_spec command = {
         "spheres train",
         "[-o DIR] [options]",
-        "Disturbs the spheres of a generated data set and trains them back on its pictures. Writes "
-        "DIR/spheres.png\n(target, start, result) and DIR/spheres.txt.",
+        "Disturbs the spheres of a generated data set, then fits them to pictures of the data set. Writes\n"
+        "DIR/spheres.png (target, start, result) and DIR/spheres.txt.",
         "  spheres train\n"
         "  spheres train -o out --data large --iterations 2000\n"
         "  spheres train -o out --channels 8 --reduce fixed\n",
