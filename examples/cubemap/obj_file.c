@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_ITEMS = 1 << 26 }; // vertices, and triangles
+enum { MAX_ITEMS = 1 << 26 }; // vertices; triangles
 
 typedef struct reader {
     text_file text;

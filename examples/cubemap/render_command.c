@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cubemap render: one view -> a picture.
+// cubemap render: writes a picture of one view.
 #include "commands.h"
 #include "device.h"
 #include "face_file.h"
@@ -39,7 +39,7 @@ static bool render(const render_options *options, const mesh *host, const float 
     return done;
 }
 
-// Of the file, or of the surroundings. texel: for the caller to free().
+// Reads the file, or makes the surroundings. texel: for the caller to free().
 static bool read_texels(const render_options *options, float **texel, int *size, fault *why) {
     if (options->file) return face_file_read(options->file, texel, size, why);
     *size = (int)options->of.size;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// spheres render: one view -> a picture.
+// spheres render: writes a picture of one view.
 #include "commands.h"
 #include "device.h"
 #include "picture_row.h"
