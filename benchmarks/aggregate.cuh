@@ -129,7 +129,7 @@ __device__ __forceinline__ void add(bool active, int key, int shared_key, const 
             }
         }
     } else {
-        distwar::reduce<axes::strategy_of(M)>(distwar::all_lanes, active, key, val, sink, threshold);
+        distwar::reduce<axes::strategy_of<M>>(distwar::all_lanes, active, key, val, sink, threshold);
     }
 }
 

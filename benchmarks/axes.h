@@ -60,13 +60,12 @@ constexpr int stride_of(int K) {
 template <int K>
 inline constexpr int record_stride = stride_of(K); // usable in device code
 
-// Of the methods atomic, serial, bfly and tree.
-constexpr distwar::strategy strategy_of(method m) {
-    return m == atomic   ? distwar::strategy::atomic
-           : m == serial ? distwar::strategy::serial
-           : m == bfly   ? distwar::strategy::bfly
-                         : distwar::strategy::tree;
-}
+// Of the methods atomic, serial, bfly and tree; usable in device code.
+template <method M>
+inline constexpr distwar::strategy strategy_of = M == atomic   ? distwar::strategy::atomic
+                                                 : M == serial ? distwar::strategy::serial
+                                                 : M == bfly   ? distwar::strategy::bfly
+                                                               : distwar::strategy::tree;
 constexpr bool is_floor(method m) {
     return m >= totals;
 }
