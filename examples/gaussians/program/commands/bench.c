@@ -5,8 +5,7 @@
 #include "commands/command.h"
 #include "view/device_gaussians.h"
 #include "ply.h"
-#include "view/reduction_option.h"
-#include "thresholds.h"
+#include "view/blend_strategies.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@
 typedef struct bench_options {
     const char *scene, *thresholds, *json;
     int64_t runs;
-    int reduction;
+    int reduce; // index into blend_strategies
     bench_view_options views;
 } bench_options;
 
@@ -47,12 +46,14 @@ static bool run(const bench_options *options, const bench_settings *settings, co
 }
 
 int bench_command(int argc, char **argv) {
-    bench_options options = {.thresholds = "0,8,16,24", .runs = 7, .reduction = GS_REDUCTIONS};
+    bench_options options = {.thresholds = "0,8,16,24",
+                             .runs = 7,
+                             .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT)};
+    const char *names[STRATEGY_NAMES];
     option_spec table[] = {
-        [BENCH_VIEW_ROWS] = {OPTION_CHOICE, "reduce", 0, &options.reduction, 0, 0, reduction_names_and_all(),
-                             REDUCTION_HELP},
-        {OPTION_TEXT, "thresholds", 0, &options.thresholds, 0, 0, NULL,
-         "for strategies that have one: sum in the warp from this many active lanes on; 33: never"},
+        [BENCH_VIEW_ROWS] =
+            REDUCE_OPTION(&options.reduce, strategy_names(blend_strategies, "all", names), BLEND_REDUCE_HELP),
+        {OPTION_TEXT, "thresholds", 0, &options.thresholds, 0, 0, NULL, THRESHOLD_HELP},
         {OPTION_INT, "repeat", 0, &options.runs, 1, MAX_RUNS, NULL,
          "runs of everything that is timed, for the median, after one to warm up"},
         {OPTION_TEXT, "json", 0, &options.json, 0, 0, NULL, JSON_HELP},
@@ -83,13 +84,15 @@ int bench_command(int argc, char **argv) {
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;
     int thresholds[MAX_THRESHOLDS];
-    bench_settings settings = {
-        .reduction = (gs_reduction)options.reduction, .thresholds = thresholds, .runs = (int)options.runs};
-    bool usable = parse_thresholds(options.thresholds, thresholds, &settings.threshold_count, &why);
+    size_t threshold_count;
+    bool usable = parse_thresholds(options.thresholds, thresholds, &threshold_count, &why);
     usable = usable && bench_view_options_check(&options.views, &why);
     usable = usable && are_two_files("--json", options.json, "the scene", options.scene, &why);
     if (!usable) return report_misuse(&command, &why);
 
+    const candidate_list candidates = candidates_of(
+        blend_strategies, blend_strategies[options.reduce].strategy, thresholds, threshold_count);
+    const bench_settings settings = {.candidates = &candidates, .runs = (int)options.runs};
     gs_gaussians scene = {0};
     bench_views views = {0};
     bool done = json_is_possible(options.json, &why) && read_scene_to_measure(options.scene, &scene, &why) &&

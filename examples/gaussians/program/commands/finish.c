@@ -9,7 +9,7 @@
 #include "lm/lm_options.h"
 #include "ply.h"
 #include "measure/quality.h"
-#include "view/reduction_option.h"
+#include "view/blend_strategies.h"
 #include "record/run_log.h"
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 typedef struct finish_options {
     const char *data, *scene, *output, *background, *json, *log;
     int64_t downscale, holdout, seed, threshold;
-    int reduction;
+    int reduce; // index into lm_strategies
     lm_options lm;
     const option_spec *table; // of all of them
 } finish_options;
@@ -104,7 +104,7 @@ static void describe(json_writer *json, const void *subject) {
     json_begin(json, NULL, '{');
     json_put_text(json, "device", device_name());
     json_put_text(json, "scene", f->options->scene);
-    json_put_text(json, "reduction", gs_reduction_name((gs_reduction)f->options->reduction));
+    json_put_text(json, "reduction", distwar_strategy_name(lm_strategies[f->options->reduce].strategy));
     json_put_integer(json, "threshold", f->options->threshold);
     json_put_integer(json, "gaussians", f->gaussians.count);
     json_put_integer(json, "views", (int64_t)f->training);
@@ -157,7 +157,8 @@ static void print_summary(const finish *f) {
 static bool run(finish *f, gs_gaussians *host, const dataset *data, fault *why) {
     const finish_options *options = f->options;
     lm_settings settings = lm_settings_from(&options->lm);
-    settings.reduction = (gs_reduction)options->reduction;
+    settings.reduction =
+        (gs_reduction)gs_reduction_from_name(distwar_strategy_name(lm_strategies[options->reduce].strategy));
     settings.threshold = (int)options->threshold;
     settings.seed = (uint64_t)options->seed;
     memcpy(settings.background, f->background, sizeof settings.background);
@@ -189,9 +190,9 @@ int finish_command(int argc, char **argv) {
     finish_options options = {.background = "0,0,0",
                               .downscale = 1,
                               .holdout = 8,
-                              .reduction = GS_TREE,
+                              .reduce = offered_index(lm_strategies, DISTWAR_TREE),
                               .lm = lm_options_default()};
-    static const char *const reductions[] = {"atomic", "serial", "bfly", "tree", NULL};
+    const char *names[STRATEGY_NAMES];
     const option_spec general[] = {
         {OPTION_TEXT, "cameras", 0, &options.data, 0, 0, NULL,
          "the folder with the photographs and their cameras, as for 'splat train'; required"},
@@ -200,8 +201,8 @@ int finish_command(int argc, char **argv) {
         {OPTION_INT, "holdout", 0, &options.holdout, 0, INFINITY, NULL,
          "keep every Nth view, by name, for measuring only; the N that training held out"},
         {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL, "of the random choice of views"},
-        {OPTION_CHOICE, "reduce", 0, &options.reduction, 0, 0, reductions, REDUCTION_HELP},
-        {OPTION_INT, "threshold", 0, &options.threshold, 0, 33, NULL, THRESHOLD_HELP},
+        REDUCE_OPTION(&options.reduce, strategy_names(lm_strategies, NULL, names), BLEND_REDUCE_HELP),
+        THRESHOLD_OPTION(&options.threshold, THRESHOLD_HELP),
         {OPTION_TEXT, "background", 0, &options.background, 0, 0, NULL, "R,G,B, each 0..1"},
         {OPTION_TEXT, "json", 0, &options.json, 0, 0, NULL, JSON_HELP},
         {OPTION_TEXT, "log", 0, &options.log, 0, 0, NULL,

@@ -11,7 +11,7 @@
 #include "ply.h"
 #include "measure/quality.h"
 #include "training/random_points.h"
-#include "view/reduction_option.h"
+#include "view/blend_strategies.h"
 #include "record/report.h"
 #include "record/run_log.h"
 #include "record/saver.h"
@@ -28,7 +28,8 @@ typedef struct train_options {
     int64_t downscale, iterations, warm_up, seed, threshold, holdout, sh_degree, random, log_every,
         eval_every, checkpoint_every;
     double seconds, sh_rate;
-    int reduction;
+    int reduce; // index into blend_strategies
+    const char *strategy_names[STRATEGY_NAMES];
     bool antialias, exposure, reproducible, random_background;
     density_options density;
     bool finish_by_lm;
@@ -66,11 +67,12 @@ static bool split_open(split *parts, const dataset *data, bool random_background
 
 // The published rates (Kerbl et al. 2023); those of means are for a scene of extent 1.
 static training_settings settings_from(const train_options *options, double extent) {
+    const distwar_strategy strategy = blend_strategies[options->reduce].strategy;
     return (training_settings){.iterations = options->iterations,
                                .seconds = options->seconds,
                                .seed = (uint64_t)options->seed,
-                               .reduction = (gs_reduction)options->reduction,
-                               .threshold = (int)options->threshold,
+                               .tune = strategy == DISTWAR_STRATEGY_COUNT,
+                               .policy = {strategy, (int)options->threshold},
                                .rates = {.mean = (float)(1.6e-4 * extent),
                                          .log_scale = 5e-3f,
                                          .quaternion = 1e-3f,
@@ -87,7 +89,7 @@ static training_settings settings_from(const train_options *options, double exte
 }
 
 static void print_tuning(const training_report *report) {
-    const reduction_report *tuned = &report->reduction;
+    const strategy_report *tuned = &report->strategy;
     double spent = report->clock.milliseconds[STAGE_RENDER_BACKWARD];
     printf(
         "tuning     %s; %lld launches measured, looked again %lld times, changed %lld times; cost %.1f ms, "
@@ -99,6 +101,7 @@ static void print_tuning(const training_report *report) {
 
 static void print_summary(const train_options *options, const split *parts, const gs_gaussians *gaussians,
                           const training_report *report, const quality *held_out) {
+    const distwar_policy *policy = &report->strategy.policy;
     const image *first = parts->views[0].picture;
     bool differ = false;
     for (size_t i = 0; i < parts->training + parts->held_out; i++)
@@ -110,11 +113,11 @@ static void print_summary(const train_options *options, const split *parts, cons
            gaussians->sh_degree, options->output);
     printf("training   %lld iteration%s in %.1f s on %s, %s", (long long)report->iterations,
            report->iterations == 1 ? "" : "s", report->seconds, device_name(),
-           gs_reduction_name(report->reduction.reduction));
-    if (reduction_has_threshold(report->reduction.reduction))
-        printf(" at threshold %d", report->reduction.threshold);
+           distwar_strategy_name(policy->strategy));
+    if (offered_has_threshold(blend_strategies, policy->strategy))
+        printf(" at threshold %d", policy->balance_threshold);
     printf(", seed %lld\n", (long long)options->seed);
-    if (report->reduction.tuned) print_tuning(report);
+    if (report->strategy.tuned) print_tuning(report);
     if (report->loss_window > 0) // 0: resumed at its end
         printf("loss       %.5f -> %.5f (means over %lld iteration%s)\n", report->first_loss,
                report->last_loss, (long long)report->loss_window, report->loss_window > 1 ? "s" : "");
@@ -406,13 +409,13 @@ static bool files_differ(const train_options *o, fault *why) {
 // What --reproducible asks of other options.
 static bool make_reproducible(train_options *options, fault *why) {
     if (!options->reproducible) return true;
-    if (options->reduction != GS_REDUCTIONS && options->reduction != GS_FIXED)
-        return fail(why, "--reproducible needs --reduce fixed, not %s",
-                    gs_reduction_name((gs_reduction)options->reduction));
+    const distwar_strategy strategy = blend_strategies[options->reduce].strategy;
+    if (strategy != DISTWAR_STRATEGY_COUNT && strategy != DISTWAR_FIXED)
+        return fail(why, "--reproducible needs --reduce fixed, not %s", distwar_strategy_name(strategy));
     if (options->seconds > 0) return fail(why, "--reproducible and --seconds exclude each other");
     // Its sums are of floats, by atomics.
     if (options->finish_by_lm) return fail(why, "--reproducible and --finish lm exclude each other");
-    options->reduction = GS_FIXED;
+    options->reduce = offered_index(blend_strategies, DISTWAR_FIXED);
     return true;
 }
 
@@ -420,11 +423,11 @@ int train_command(int argc, char **argv) {
     train_options options = {.background = "0,0,0",
                              .downscale = 1,
                              .iterations = 7000,
-                             .threshold = DEFAULT_THRESHOLD,
+                             .threshold = BLEND_THRESHOLD,
                              .holdout = 8,
                              .sh_degree = GS_MAX_SH_DEGREE,
                              .sh_rate = 4,
-                             .reduction = GS_REDUCTIONS,
+                             .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT),
                              .density = density_options_default(),
                              .lm = lm_options_default()};
     static const char *const finishes[] = {"none", "lm", NULL};
@@ -441,9 +444,9 @@ int train_command(int argc, char **argv) {
          "adds; 0: never"},
         {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL,
          "of all that is random: the order of views, --random, density control"},
-        {OPTION_CHOICE, "reduce", 0, &options.reduction, 0, 0, reduction_names_and_auto(),
-         REDUCTION_HELP "; auto: measures while it trains, on the CPU tree at 0"},
-        {OPTION_INT, "threshold", 0, &options.threshold, 0, 33, NULL, THRESHOLD_HELP "; not for auto"},
+        AUTO_REDUCE_OPTION(&options.reduce, strategy_names(blend_strategies, "auto", options.strategy_names),
+                           BLEND_REDUCE_HELP),
+        THRESHOLD_OPTION(&options.threshold, THRESHOLD_HELP "; not for auto"),
         {OPTION_INT, "holdout", 0, &options.holdout, 0, INFINITY, NULL,
          "keep every Nth view, by name, for measuring only; 0 keeps none; not used if the data has test "
          "views"},

@@ -26,8 +26,7 @@ typedef struct run_point {
     double step_milliseconds;    // mean, on the host's clock
     bool measured;               // whether the GPU's times are
     double milliseconds[STAGES]; // mean a step, of the GPU
-    gs_reduction reduction;      // the best that was known
-    int threshold;
+    distwar_policy policy;       // the best known
 } run_point;
 
 typedef struct run_evaluation {
