@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The full product of masks, numbers of active lanes, numbers of keys and thresholds, for every strategy and
-// many K: every sum is exact, so a lane that is lost or counted twice is found. A GPU runs all
-// cases, simt one of every 1009.
+// many K: every sum is exact, so a lane that is lost or counted twice is found. A GPU runs
+// all cases, simt one of every 1009.
 
 #include "device_test.cuh"
 #include <distwar/reduce.cuh>

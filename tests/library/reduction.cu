@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Every reduction adds the values of every active lane exactly once, and touches nothing else.  Values are
-// random integers stored as floats, small enough for every sum to be exact. A lane that is lost, counted
-// twice or added to the wrong place changes a sum by its value.
+// Every reduction adds the values of every active lane exactly once, and touches nothing else.
+//
+// Values are random integers stored as floats, small enough for every sum to be exact. A lane that is lost,
+// counted twice or added to the wrong place changes a sum by its value.
 
 #include "device_test.cuh"
 #include <distwar/reduce.cuh>
@@ -164,7 +165,8 @@ class pair_cover {
     bool seen[FACTORS][FACTORS][THRESHOLDS][THRESHOLDS] = {};
 };
 
-// An instance of reduce_cases, and what it was made of. The host code below is compiled once for each T.
+// A kernel reduce_cases and its template arguments. They are run-time values here, so that the host code
+// below is compiled once for each T and not once for each kernel.
 template <typename T>
 struct instance {
     strategy reduction;
@@ -267,8 +269,7 @@ TEST(Reduction, BflyAddsEachLaneOnce) {
 TEST(Reduction, TreeAddsEachLaneOnce) {
     check_all_floats<strategy::tree>();
 }
-// Trees of 17 values and more: K below 32 leaves lanes that own no value, K above 32 gives lanes that own
-// two.
+// Trees of 17 values and more: with K below 32 some lanes own no value, with K above 32 some own two.
 TEST(Reduction, TreeOfManyValuesAddsEachLaneOnce) {
     draw random(9);
     for (int schedule = 0; schedule < 2; ++schedule) {
