@@ -1,4 +1,4 @@
-# The two commands: `make demo` and `make test`. Both install what is missing (Debian), configure, build and run.
+# `make demo` and `make test` install missing packages (Debian), configure, build and run.
 # On a machine with nvcc and an NVIDIA GPU the demo runs on the GPU, else on the CPU.
 
 MAKEFLAGS += --no-print-directory
@@ -25,16 +25,16 @@ test: packages
 sanitize:
 	$(MAKE) test PRESET=sanitize
 
-# Compiles every kernel with nvcc; needs no GPU, and then compiles for sm_90. And the examples for the oldest
-# architecture that nvcc 13 knows.
+# Compiles every kernel with nvcc, for the GPUs of this machine or for sm_90, and the examples for sm_75, the oldest
+# architecture of nvcc 13. Needs no GPU.
 gpu-compile: packages
 	cmake --preset cuda
 	cmake --build --preset cuda -j $(JOBS)
 	cmake --preset cuda -B build/cuda-75 -DCMAKE_CUDA_ARCHITECTURES=75
 	cmake --build build/cuda-75 -j $(JOBS) --target splat spheres cubemap scatter_add histogram
 
-# Measures the calls beside their rivals, on a GPU: build/aggregate.json, its figures in build/aggregate.md, plots in
-# docs/pictures. CCCL=FOLDER, which holds cub/, compares with that CCCL instead of the toolkit's. With SCENE=FILE.ply
+# Measures the calls and their alternatives on a GPU: build/aggregate.json, figures in build/aggregate.md, plots in
+# docs/pictures. CCCL=FOLDER (it holds cub/) compares with that CCCL instead of that in the toolkit. With SCENE=FILE.ply
 # and CAMERAS=FOLDER also the flagship on that scene: build/blend, its figures in build/blend.md.
 bench: packages
 ifeq ($(GPU),cuda)

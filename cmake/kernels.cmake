@@ -7,7 +7,7 @@ if(NOT DISTWAR_BACKEND MATCHES "^(simt|cuda)$")
 endif()
 
 if(DISTWAR_BACKEND STREQUAL cuda)
-  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES) # those of this machine's GPUs; without one, sm_90
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES) # this machine's GPUs, or sm_90 if there is none
     execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
                     OUTPUT_VARIABLE capabilities ERROR_QUIET RESULT_VARIABLE failed)
     string(REGEX MATCHALL "[0-9]+\\.[0-9]" CMAKE_CUDA_ARCHITECTURES "${capabilities}")
@@ -24,7 +24,7 @@ if(DISTWAR_BACKEND STREQUAL cuda)
   find_package(CUDAToolkit REQUIRED)
 endif()
 
-# Warnings are errors with the compilers that the tests run with, gcc 12 and nvcc 13; others warn of other things.
+# Warnings are errors with gcc 12 and nvcc 13, which the tests use. Other compilers have other warnings.
 set(distwar_warnings -Wall -Wextra -Wpedantic)
 set(distwar_kernel_options -lineinfo -Xcompiler=-Wall,-Wextra)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\.")

@@ -14,7 +14,7 @@ namespace {
 
 enum { BLOCKS = 48, THREADS = 512, VALUES = 4, MOST_KEYS = 4 };
 
-// Each block adds to targets of its own, `keys` of them; all lanes are active.
+// Each block adds to `keys` targets of its own; all lanes are active.
 template <strategy S>
 __global__ void sum_up(int keys, const float *values, float *targets) {
     const int thread = int(blockIdx.x * blockDim.x + threadIdx.x);
@@ -35,7 +35,7 @@ double error_of(int keys, const std::vector<float> &values, const std::vector<do
     return std::sqrt(squares);
 }
 
-// Adds what draw_value gives, in random order, and compares the strategies.
+// Adds the values that draw_value returns, in random order, and compares the strategies.
 template <typename Draw>
 void compare(Draw draw_value) {
     draw random(5);
@@ -53,7 +53,7 @@ void compare(Draw draw_value) {
         const double atomic = error_of<strategy::atomic>(keys, values, sums);
         EXPECT_GT(atomic, 0);
         EXPECT_LE(error_of<strategy::serial>(keys, values, sums), atomic) << "serial";
-        if (keys == 1) { // else it sends plain atomics
+        if (keys == 1) { // with more keys it sends plain atomics
             EXPECT_LE(error_of<strategy::bfly>(keys, values, sums), atomic) << "bfly";
         }
         EXPECT_LE(error_of<strategy::tree>(keys, values, sums), atomic) << "tree";
@@ -75,7 +75,7 @@ TEST(Accuracy, OfBothSignsOver8Decades) {
 }
 
 TEST(Accuracy, OfSumsThatCancel) {
-    float last = 0; // every second value is minus the one before, nearly
+    float last = 0; // every second value nearly cancels the one before
     compare([&](draw &random, int i) {
         last = i % 2 ? uniform(random) - last : 1e6f * uniform(random);
         return last;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Atomic adds lose nothing: of every type, at every scope, in global and in shared memory.
+// Atomic adds lose no value: every type, every scope, global and shared memory.
 
 #include "device_test.cuh"
 #include <distwar/atomic.cuh>
@@ -12,7 +12,7 @@ namespace {
 
 enum { BLOCKS = 30, BLOCK = 96, TARGETS = 3 };
 
-// Thread t adds t + 1 or some such to targets[t % TARGETS], in shared memory first or directly.
+// Thread t adds a value that depends on t to targets[t % TARGETS], directly or first in shared memory.
 template <typename T>
 __device__ T value_of_thread(unsigned thread) {
     return T(thread + 1);
@@ -46,7 +46,7 @@ __global__ void add(T *targets) {
     if (Shared && threadIdx.x < TARGETS) distwar::atomic_add(targets + threadIdx.x, gathered[threadIdx.x]);
 }
 
-// The same on the host, one after another. All sums are small integers, so exact in any order.
+// The same sums on the host. All are small integers, so they are exact in any order.
 template <typename T>
 struct component {
     using type = T;
@@ -80,7 +80,7 @@ std::vector<double> expected(int blocks) {
 
 template <scope S, bool Shared, typename T>
 void check_adds() {
-    // Blocks may not meet at the block's scope, unless it is in their own shared memory.
+    // At block scope, different blocks must not add to the same target; shared memory is their own.
     const int blocks = S == scope::block && !Shared ? 1 : BLOCKS;
     for (int schedule = 0; schedule < 5; ++schedule) {
         const device_array<T> targets(std::vector<T>(TARGETS, T{}));
@@ -108,7 +108,7 @@ TYPED_TEST(AtomicAdd, AtTheScopeOfTheSystem) {
     check_adds<scope::system, true, TypeParam>();
 }
 
-// Compare-and-swap at every scope, of 2, 4 and 8 bytes.
+// Compare-and-swap of 2, 4 and 8 bytes at every scope.
 template <scope S, typename T>
 __global__ void count(T *target) {
     distwar::atomic_update<S>(target, T(1), distwar::add{});
@@ -140,7 +140,7 @@ TEST(AtomicUpdateScope, System) {
     check_updates_of_every_size<scope::system>();
 }
 
-// A 2-byte update leaves its neighbour in the word alone, while others update that.
+// A 2-byte update does not change the other half of its word, which other threads update meanwhile.
 __global__ void count_neighbours(unsigned short *targets) {
     distwar::atomic_update(targets + threadIdx.x % 4, static_cast<unsigned short>(threadIdx.x % 4 + 1),
                            distwar::add{});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Atomic updates lose nothing when many blocks meet, and treat zero, -0.0 and NaN as atomic.cuh says.
+// Atomic updates of many blocks lose no value, and treat zero, -0.0 and NaN as atomic.cuh says.
 
 #include "device_test.cuh"
 #include <distwar/atomic.cuh>
@@ -14,15 +14,15 @@ namespace {
 
 enum { BLOCKS = 40, BLOCK = 96, THREADS = BLOCKS * BLOCK, TARGETS = 3 };
 
-// Thread t applies op with values[t] to target t % TARGETS and keeps what was there before.
+// Thread t applies op with values[t] to target t % TARGETS and stores the value that it returned.
 template <typename T, typename Op>
 __global__ void update(const T *values, T *targets, T *before) {
     const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
     before[thread] = distwar::atomic_update(targets + thread % TARGETS, values[thread], Op{});
 }
 
-// The values found before are what a row of updates, one after another, would have found, whatever their
-// order: for each update that changed something the next one finds the result.
+// The values found before must be those of some sequence of updates: the result of each update that changed
+// the target is found by the next one.
 template <typename T, typename Op>
 void check_contention(const std::vector<T> &values, T initial, std::vector<T> expected) {
     for (int schedule = 0; schedule < 5; ++schedule) {
@@ -57,7 +57,7 @@ class AtomicUpdate : public testing::Test {
     void SetUp() override {
         draw random(3);
         for (int thread = 0; thread < THREADS; ++thread) {
-            const T value = T(random.below(4000)); // sums stay below 2^24; now and then zero
+            const T value = T(random.below(4000)); // sums stay below 2^24; some values are zero
             T &s = sum[thread % TARGETS], &l = least[thread % TARGETS], &m = most[thread % TARGETS];
             values.push_back(value);
             s = T(s + value), l = std::min(l, value), m = std::max(m, value);
@@ -78,7 +78,7 @@ TYPED_TEST(AtomicUpdate, MaximumIsExact) {
     check_contention<TypeParam, distwar::maximum>(this->values, TypeParam(0), this->most);
 }
 
-// Factors whose product is exact in any order: of an unsigned type any, since it wraps.
+// Factors whose product is exact in any order. An unsigned product wraps, so any factors will do.
 TYPED_TEST(AtomicUpdate, MultiplyLosesNothing) {
     using T = TypeParam;
     constexpr bool real = std::is_floating_point_v<T>, wraps = std::is_unsigned_v<T> && sizeof(T) >= 4;
@@ -93,7 +93,7 @@ TYPED_TEST(AtomicUpdate, MultiplyLosesNothing) {
     check_contention<T, distwar::multiply>(factors, T(1), product);
 }
 
-// A structure of two halves, each with its own rule.
+// A structure of two halves with an operator for each.
 struct alignas(8) range {
     float least, most;
 };
@@ -115,7 +115,7 @@ TEST(AtomicUpdateOf, AStructure) {
     EXPECT_EQ(target.download()[0].most, float(THREADS - 1));
 }
 
-// One update by one thread: what it returns and what it leaves, to the bit.
+// One update by one thread: the bits that it returns and the bits that it leaves.
 template <typename T>
 struct outcome {
     T before, after;
@@ -133,7 +133,7 @@ void expect_outcome(T memory, T value, T after) {
     const outcome<T> found = result.download()[0];
     EXPECT_TRUE(same_bits(found.before, memory)) << found.before << " is not " << memory;
     constexpr bool computes = std::is_same_v<Op, distwar::add> || std::is_same_v<Op, distwar::multiply>;
-    if (isnan(after) && computes) // which NaN arithmetic gives is the machine's choice
+    if (isnan(after) && computes) // the bits of a NaN that arithmetic returns depend on the machine
         EXPECT_TRUE(isnan(found.after)) << memory << " and " << value << " gave " << found.after;
     else
         EXPECT_TRUE(same_bits(found.after, after)) << memory << " and " << value << " gave " << found.after;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a block does in shared memory, for blocks of any size and shape: sums, accumulators, sorting.
+// Sums, accumulators and sorting in the shared memory of a block, for blocks of any size and shape.
 
 #include "device_test.cuh"
 #include <distwar/block.cuh>
@@ -31,8 +31,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Block, testing::ValuesIn(shapes),
 
 enum { K = 3, ROUNDS = 3 };
 
-// Several sums through the same memory, one right after another. totals[round][k] comes from the thread of
-// rank 0.
+// Several sums in a row through the same memory. The thread of rank 0 writes totals[round][k].
 template <typename T>
 __global__ void sum_rounds(const T *values, T *totals, T limit, bool limited) {
     __shared__ distwar::block_sum_memory<K, 1024, T> memory;
@@ -122,7 +121,7 @@ TEST(BlockSum, NanPassesTheLimitAndInfinityDoesNot) {
 
 enum { SLOTS = 6, USED = 5, UNTOUCHED = 3, ADD_ROUNDS = 2, KEYS = 14 };
 
-// Counts its commits: value 0 of the place before a record.
+// Counts its commits in value 0 of the place before a record.
 struct counting_record {
     float *base;
     size_t stride;
@@ -133,8 +132,8 @@ struct counting_record {
     }
 };
 
-// Twice: lanes add by a tree, single threads by add(), and the block flushes, each time to other keys. No
-// thread adds to slot UNTOUCHED, and what goes to slot SLOTS - 1 is not flushed the first time.
+// Two rounds with different keys. In each, lanes add by a tree, single threads by add(), and the block
+// flushes. No thread adds to slot UNTOUCHED. The first flush leaves out slot SLOTS - 1.
 __global__ void accumulate(const long long *key_of_slot, float *targets) {
     __shared__ distwar::accumulator<K, SLOTS> sums;
     const int rank = distwar::block_rank();
@@ -184,7 +183,7 @@ struct pair_of {
     int value;
 };
 
-// Sorts n pairs of each block; those behind them must stay.
+// Sorts the first n pairs of each block; the pairs behind them must not change.
 template <distwar::sort_order Order, typename Key>
 __global__ void sort_pairs(pair_of<Key> *pairs, int n) {
     __shared__ distwar::sort_memory<Key, int, CAPACITY> memory;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the tests of the library share: device arrays, checked launches, schedules, and a draw of numbers that
-// is the same everywhere.
+// Shared by the tests of the library: device arrays, checked launches, schedules, and random numbers that are
+// the same on every machine.
 #ifndef DEVICE_TEST_CUH
 #define DEVICE_TEST_CUH
 
@@ -14,7 +14,7 @@
 #include "simt.h"
 #endif
 
-// A failure fails the test that caused it.
+// An error fails the test that made the call.
 inline void check(cudaError_t status, const char *attempted) {
     if (status != cudaSuccess)
         throw std::runtime_error(std::string(attempted) + ": " + cudaGetErrorString(status));
@@ -45,7 +45,7 @@ class device_array {
     }
 };
 
-// Launches and waits.
+// Launches a kernel and waits for it.
 template <typename... Parameters, typename... Arguments>
 void run(dim3 grid, dim3 block, void (*kernel)(Parameters...), Arguments... arguments) {
     CHECK(launch(cudaStream_t(0), grid, block, kernel, arguments...));
@@ -53,8 +53,8 @@ void run(dim3 grid, dim3 block, void (*kernel)(Parameters...), Arguments... argu
     CHECK(cudaDeviceSynchronize());
 }
 
-// The order in which the lanes of the next launches run. A GPU chooses its own: there it is one more
-// repetition.
+// Sets the order in which lanes run in the next launches. No effect on a GPU: there a test with another seed
+// is one more repetition.
 inline void set_schedule(unsigned seed) {
 #ifdef __CUDACC__
     (void)seed;

@@ -65,7 +65,7 @@ fixed_sums<T> sum(const std::vector<contribution<T>> &contributions, const T (&s
     return {sums.download(), flag.download()[0]};
 }
 
-// Values over eight decades and of both signs, that nearly cancel.
+// Values of both signs over eight decades, whose sums nearly cancel.
 template <typename T>
 std::vector<contribution<T>> hostile(int threads, unsigned seed, bool one_key_a_warp) {
     draw random(seed);
@@ -76,7 +76,7 @@ std::vector<contribution<T>> hostile(int threads, unsigned seed, bool one_key_a_
         c.active = random.below(4) != 0;
         for (T &value : c.value)
             value = c.active ? T((random.below(2) ? 1 : -1) * pow(10, random.below(8000) / 1000.0 - 4))
-                             : std::numeric_limits<T>::quiet_NaN(); // must not be looked at
+                             : std::numeric_limits<T>::quiet_NaN(); // must not be read
         result.push_back(c);
     }
     return result;
@@ -97,7 +97,7 @@ TEST(Fixed, AThousandSchedulesGiveOneResult) {
 }
 
 #ifndef __CUDACC__
-// The schedules of the last test do change what sums of floats become.
+// The schedules of the last test do change the sums of floats.
 __global__ void add_floats(const contribution<float> *contributions, float *sums) {
     const contribution<float> &mine = contributions[blockIdx.x * blockDim.x + threadIdx.x];
     distwar::reduce_atomic(distwar::all_lanes, mine.active, mine.key, mine.value,
@@ -116,8 +116,8 @@ TEST(Fixed, WhereFloatsGiveMany) {
 }
 #endif
 
-// Every active thread of every group exactly once, rounded to nearest even: against integers on the host. And
-// the error of the sums as floats against their exact sums.
+// Against integers on the host: each active thread is added once, rounded to nearest even. Against exact
+// sums: the error of the sums as floats.
 template <typename T>
 void check_sums(const T (&scale)[K]) {
     draw random(7);
@@ -161,7 +161,7 @@ TEST(Fixed, SumsDoublesExactlyOnceWithinTheErrorBound) {
     check_sums(scale);
 }
 
-// The limits: what counts, what raises which flag. One block of 32 threads, one of them with `value`.
+// The limits of a value, and the flag that each raises. One block of 32 threads, one of them with `value`.
 template <int Log2Adds, typename T>
 void expect_alone(T value, T scale, long long units, unsigned flags) {
     std::vector<contribution<T>> contributions(32, contribution<T>{0, false, {}});
@@ -203,7 +203,7 @@ TEST(Fixed, LimitsAndFlagsOfDouble) {
     check_limits<double>();
 }
 
-// As many adds as are promised, each saturated, do not overflow.
+// The promised number of adds, each saturated, does not overflow.
 TEST(Fixed, ThePromisedNumberOfAddsFits) {
     for (const float sign : {1.0f, -1.0f}) {
         std::vector<contribution<float>> contributions(

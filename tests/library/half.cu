@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Half and bfloat16 destinations: every value arrives once, rounded once, whatever sum and sink it takes.
+// Half and bfloat16 destinations: every sum and every sink adds each value once and rounds it once.
 
 #include "device_test.cuh"
 #include <distwar/half.cuh>
@@ -61,8 +61,8 @@ class Half : public testing::Test {
 using types = testing::Types<__half, __nv_bfloat16>;
 TYPED_TEST_SUITE(Half, types);
 
-// The types themselves: between each two neighbours the middle goes to the even one, and what is to either
-// side of it to the nearer. That of the largest and 2^16 (2^128) goes to infinity.
+// The middle between two neighbours is rounded to the even one, a value beside the middle to the nearer one.
+// The middle between the largest value and 2^16 (bfloat16: 2^128) is rounded to infinity.
 TYPED_TEST(Half, RoundsToNearestEven) {
     using T = TypeParam;
     for (unsigned bits = 0; bits < this->infinity; ++bits) {
@@ -182,7 +182,7 @@ TYPED_TEST(Half, AddsAtEveryScope) {
     check_adds<scope::system, TypeParam>();
 }
 
-// value is rounded, then the sum is: not their exact sum once.
+// The value is rounded, then the sum is rounded; one rounding of the exact sum would give another result.
 TYPED_TEST(Half, RoundsTheValueThenTheSum) {
     using T = TypeParam;
     using pair = typename pair_with<T>::type;
@@ -210,7 +210,7 @@ TYPED_TEST(Half, OverflowIsInfiniteAndNanStays) {
     }
 }
 
-// A read-modify-write of the type itself, by the 2-byte compare-and-swap.
+// An update of the type itself, by the 2-byte compare-and-swap.
 template <typename T, typename Op>
 __global__ void update(T *targets, Op op) {
     const int thread = int(blockIdx.x * blockDim.x + threadIdx.x);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The lane functions that the reductions are built from.
+// The lane functions that the reductions call.
 
 #include "device_test.cuh"
 #include <distwar/lanes.cuh>

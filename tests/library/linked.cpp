@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The program that holds each header as a translation unit of its own, and two that use all of them.
+// This program links one translation unit a header, and two that use all headers.
 
 #include <gtest/gtest.h>
 

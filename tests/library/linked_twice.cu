@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A translation unit that uses every public call; it is built twice into one program, so nothing in the
-// headers may be defined twice. LINKED_AS names this copy's entry.
+// Uses every public call. It is compiled twice into one program, so linking fails if a header defines a
+// symbol that is not inline. LINKED_AS is the name of this copy's entry.
 
 #include "device_test.cuh"
 #include <distwar/block.cuh>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The full product of masks, numbers of active lanes, numbers of keys and thresholds, for every strategy and
-// many K: each sum is exact, so each lane is counted once. A GPU goes through all of it; simt through every
-// so manyth case.
+// many K: every sum is exact, so a lane that is lost or counted twice is found. A GPU runs
+// all cases, simt one of every 1009.
 
 #include "device_test.cuh"
 #include <distwar/reduce.cuh>
@@ -31,7 +31,7 @@ __device__ float value_of(unsigned number, unsigned lane, int k) {
     return float(1 + (lane * 37 + unsigned(k) * 11 + number) % 251); // sums of 32 are exact
 }
 
-// The active lanes: `count` of them, wherever the case's number puts them, as far as the mask has so many.
+// The active lanes: min(count, lanes in the mask) of them, at places that depend on the number of the case.
 __device__ unsigned active_of(unsigned mask, unsigned count, unsigned number) {
     unsigned active = 0;
     for (unsigned i = 0; i < 32 && unsigned(__popc(active)) < count; i++)
@@ -39,8 +39,8 @@ __device__ unsigned active_of(unsigned mask, unsigned count, unsigned number) {
     return active;
 }
 
-// A warp takes every gridful of cases, `stride` apart. scratch: zeros, 32 records of K + 1 floats a warp;
-// left so.
+// The warps of the grid take the cases 0, stride, 2 * stride, ... in turn. scratch: 32 records of K + 1
+// floats for each warp, zeros before and after.
 template <strategy S, int K>
 __global__ void __launch_bounds__(BLOCK) try_cases(unsigned stride, float *scratch, unsigned *wrong) {
     const unsigned warp = (blockIdx.x * BLOCK + threadIdx.x) / 32, warps = gridDim.x * BLOCK / 32;
@@ -78,7 +78,7 @@ void try_all() {
 #ifdef __CUDACC__
     const unsigned stride = 1, blocks = 1056;
 #else
-    const unsigned stride = 1009, blocks = 4; // 1009 is a prime: all kinds of cases come up
+    const unsigned stride = 1009, blocks = 4; // 1009 is prime: every level of every factor occurs
 #endif
     const auto try_k = [=](auto kernel, int k) {
         const device_array<float> scratch(std::vector<float>(size_t(blocks) * BLOCK * (k + 1)));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Every reduction adds the values of every active lane exactly once, and touches nothing else.
 //
-// Values are random integers stored as floats, small enough for every sum to be exact: a lane lost, counted
-// twice or added to the wrong place changes some sum by its own value.
+// Values are random integers stored as floats, small enough for every sum to be exact. A lane that is lost,
+// counted twice or added to the wrong place changes a sum by its value.
 
 #include "device_test.cuh"
 #include <distwar/reduce.cuh>
@@ -16,10 +16,8 @@ namespace {
 
 enum sink_kind { POINTERS, RECORD, PLANES, SINKS };
 enum { MAX_VALUES = 16, THRESHOLDS = 34, STRATEGIES = 4, SCHEDULES = 20 };
-enum {
-    SLOTS = 40,
-    PADDING = 2
-}; // targets of a warp: more than its 32 lanes can use; records with a gap between
+// The targets of a warp: more records than its 32 lanes can use, with a gap between neighbours.
+enum { SLOTS = 40, PADDING = 2 };
 const char *const strategy_name[STRATEGIES] = {"atomic", "serial", "bfly", "tree"};
 const char *const sink_name[SINKS] = {"pointers", "record", "planes"};
 
@@ -46,7 +44,7 @@ int target_of(sink_kind sink, int values, int slot, int k) {
     return sink == PLANES ? k * SLOTS + slot : slot * record_stride(values) + k;
 }
 
-// Warp w makes the call cases[w], adding values[w][lane][K] to its own targets; inactive lanes hold garbage
+// Warp w makes the call cases[w]: it adds values[w][lane][K] to its own targets. Inactive lanes hold garbage
 // addresses.
 template <strategy S, sink_kind Kind, int K, typename T, typename Key>
 __global__ void reduce_cases(const warp_case *cases, const T *values, T *targets, unsigned *changed) {
@@ -84,7 +82,7 @@ unsigned one_lane_of(draw &random, unsigned set) { // set must not be empty
 
 warp_case draw_case(draw &random, int threshold) {
     warp_case result = {};
-    // What only full masks can show is drawn more often: many distinct keys, and the butterfly.
+    // Full masks are drawn more often: only they can have many distinct keys or take the butterfly.
     result.mask = mask_class(random.below(2) ? unsigned(MASK_FULL) : random.below(MASKS));
     const unsigned start = random.below(32), half = 0x0000ffff;
     switch (result.mask) {
@@ -121,7 +119,8 @@ warp_case draw_case(draw &random, int threshold) {
     for (int i = 0; i < SLOTS; ++i) slot_order[i] = i;
     for (int i = 31; i > 0; --i) std::swap(lane_order[i], lane_order[random.below(i + 1)]);
     for (int i = SLOTS - 1; i > 0; --i) std::swap(slot_order[i], slot_order[random.below(i + 1)]);
-    // The first lanes take a key each, the others one of those; or, for few big groups, most the first.
+    // The first lanes take a key each. The others take one of these keys, or most of them the first key,
+    // which makes few big groups.
     const int wanted = random.below(3) ? 1 + random.below(32) : 1;
     const bool uneven = random.below(2);
     for (int i = 0, placed = 0; i < 32; ++i) {
@@ -138,7 +137,7 @@ warp_case draw_case(draw &random, int threshold) {
     return result;
 }
 
-// Which pairs of levels of any two factors have come together.
+// The pairs of levels of any two factors that have occurred in one case.
 class pair_cover {
   public:
     enum { MASK, ACTIVITY, DISTINCT, THRESHOLD, VALUES, SINK, SCHEDULE, FACTORS };
@@ -166,9 +165,20 @@ class pair_cover {
     bool seen[FACTORS][FACTORS][THRESHOLDS][THRESHOLDS] = {};
 };
 
-// Makes two calls at every threshold, a warp each, and checks every target.
-template <strategy S, sink_kind Kind, int K, typename T, typename Key>
-void check_thresholds(draw &random, int schedule, pair_cover *cover) {
+// A kernel reduce_cases and its template arguments. They are run-time values here, so that the host code
+// below is compiled once for each T and not once for each kernel.
+template <typename T>
+struct instance {
+    strategy reduction;
+    sink_kind sink;
+    int count; // K
+    void (*kernel)(const warp_case *cases, const T *values, T *targets, unsigned *changed);
+};
+
+// Makes two calls at every threshold, one warp a call, and checks every target.
+template <typename T>
+void check_thresholds(const instance<T> &tested, draw &random, int schedule, pair_cover *cover) {
+    const int K = tested.count;
     std::vector<warp_case> cases;
     for (int i = 0; i < 2 * THRESHOLDS; ++i) cases.push_back(draw_case(random, i % THRESHOLDS));
     const size_t targets_each = targets_a_warp(K);
@@ -181,7 +191,8 @@ void check_thresholds(draw &random, int schedule, pair_cover *cover) {
                 T &value = values[(warp * 32 + lane) * K + k];
                 if (cases[warp].active >> lane & 1) {
                     value = T(1 + random.below((1 << 19) - 64)); // 32 of them stay below 2^24
-                    expected[warp * targets_each + target_of(Kind, K, cases[warp].slot[lane], k)] += value;
+                    expected[warp * targets_each + target_of(tested.sink, K, cases[warp].slot[lane], k)] +=
+                        value;
                 } else {
                     value = std::numeric_limits<T>::quiet_NaN();
                 }
@@ -191,19 +202,19 @@ void check_thresholds(draw &random, int schedule, pair_cover *cover) {
     const device_array<T> device_values(values), targets(initial);
     const device_array<unsigned> changed(std::vector<unsigned>(cases.size(), 0));
     set_schedule(schedule);
-    const unsigned block = 64; // a warp for every case
-    run(blocks_for(32 * int64_t(cases.size()), block), block, reduce_cases<S, Kind, K, T, Key>,
-        device_cases.get(), device_values.get(), targets.get(), changed.get());
+    const unsigned block = 64; // two cases
+    run(blocks_for(32 * int64_t(cases.size()), block), block, tested.kernel, device_cases.get(),
+        device_values.get(), targets.get(), changed.get());
 
     const std::vector<T> found = targets.download();
     const std::vector<unsigned> found_changed = changed.download();
     for (size_t warp = 0; warp < cases.size(); ++warp) {
         const warp_case &drawn = cases[warp];
-        if (cover) cover->add(drawn, K, Kind, schedule);
-        SCOPED_TRACE(testing::Message()
-                     << strategy_name[int(S)] << ", K " << K << ", " << sink_name[Kind] << ", schedule "
-                     << schedule << ", lanes " << std::hex << drawn.lanes << ", active " << drawn.active
-                     << std::dec << ", " << drawn.distinct << " keys, threshold " << drawn.threshold);
+        if (cover) cover->add(drawn, K, tested.sink, schedule);
+        SCOPED_TRACE(testing::Message() << strategy_name[int(tested.reduction)] << ", K " << K << ", "
+                                        << sink_name[tested.sink] << ", schedule " << schedule << ", lanes "
+                                        << std::hex << drawn.lanes << ", active " << drawn.active << std::dec
+                                        << ", " << drawn.distinct << " keys, threshold " << drawn.threshold);
         EXPECT_EQ(found_changed[warp], 0u) << "the call changed val";
         for (size_t i = warp * targets_each; i < (warp + 1) * targets_each; ++i)
             ASSERT_EQ(found[i], expected[i]) << "target " << i - warp * targets_each;
@@ -212,9 +223,10 @@ void check_thresholds(draw &random, int schedule, pair_cover *cover) {
 
 template <strategy S, int K, typename T, typename Key>
 void check_sinks(draw &random, int schedule, pair_cover *cover = nullptr) {
-    check_thresholds<S, POINTERS, K, T, Key>(random, schedule, cover);
-    check_thresholds<S, RECORD, K, T, Key>(random, schedule, cover);
-    check_thresholds<S, PLANES, K, T, Key>(random, schedule, cover);
+    const instance<T> instances[SINKS] = {{S, POINTERS, K, reduce_cases<S, POINTERS, K, T, Key>},
+                                          {S, RECORD, K, reduce_cases<S, RECORD, K, T, Key>},
+                                          {S, PLANES, K, reduce_cases<S, PLANES, K, T, Key>}};
+    for (const instance<T> &tested : instances) check_thresholds(tested, random, schedule, cover);
 }
 
 template <strategy S, int... Index>
@@ -257,7 +269,7 @@ TEST(Reduction, BflyAddsEachLaneOnce) {
 TEST(Reduction, TreeAddsEachLaneOnce) {
     check_all_floats<strategy::tree>();
 }
-// What only a tree of more than 16 values has: lanes that own two of them, lanes that own none.
+// Trees of 17 values and more: with K below 32 some lanes own no value, with K above 32 some own two.
 TEST(Reduction, TreeOfManyValuesAddsEachLaneOnce) {
     draw random(9);
     for (int schedule = 0; schedule < 2; ++schedule) {
@@ -281,7 +293,7 @@ TEST(Reduction, TreeAddsEachLaneOnceInDouble) {
     check_doubles<strategy::tree>();
 }
 
-// Two branches of one warp make calls of their own, and not equally many.
+// Two branches of one warp make different numbers of calls.
 enum { BRANCH_SLOTS = 5, BRANCH_VALUES = 3 };
 
 template <strategy Then, strategy Else>
@@ -328,7 +340,7 @@ TEST(Reduction, BranchesOfAWarpCallSeparately) {
     check_branches<strategy::serial, strategy::tree>();
 }
 
-// Many warps and blocks add to the same few targets; the last block is cut short, and so is its last warp.
+// Many warps and blocks add to the same few targets; the last block and its last warp are partly inactive.
 enum { CROWD_SLOTS = 7, CROWD_VALUES = 9 };
 
 template <strategy S>
@@ -368,7 +380,7 @@ TEST(Reduction, TreeOfManyWarpsAndBlocks) {
     check_crowd<strategy::tree>();
 }
 
-// Keys that differ in their upper half only are different keys.
+// Keys that differ only in their upper half are different keys.
 template <strategy S>
 __global__ void reduce_by_upper_half(float *targets) {
     const unsigned lane = threadIdx.x;

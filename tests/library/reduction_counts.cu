@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the reductions cost, as their headers promise: shuffles, votes and atomics counted by simt. Built for
+// The cost of each reduction is the one its header states: simt counts shuffles, votes and atomics. Built for
 // simt only.
 
 #include "device_test.cuh"
@@ -133,7 +133,7 @@ TEST(ReductionCost, OfSerialIsAShuffleForEachFurtherLaneAndValue) {
 
 TEST(ReductionCost, OfSerialIsThatOfItsLargestSummedGroup) {
     enum { K = 3 };
-    const int sizes[4] = {17, 9, 5, 1}; // groups of lanes far apart: lane 7 i mod 32
+    const int sizes[4] = {17, 9, 5, 1}; // the lanes of a group are far apart: lane 7 i mod 32
     std::vector<int> keys(32);
     for (int group = 0, placed = 0; group < 4; ++group)
         for (int i = 0; i < sizes[group]; ++i) keys[7 * placed++ % 32] = group;
@@ -144,7 +144,7 @@ TEST(ReductionCost, OfSerialIsThatOfItsLargestSummedGroup) {
             requests += size >= threshold ? K : K * size;
             if (size >= threshold && uint64_t(size) > largest) largest = size;
         }
-        const uint64_t looks = threshold <= 32; // or the threshold cannot be met
+        const uint64_t looks = threshold <= 32; // with 33 no group can be summed
         for (const unsigned schedule : {0u, 1u, 2u}) {
             const cost found = cost_of<strategy::serial, K>(all_lanes, all_lanes, keys, threshold, schedule);
             expect_cost(found, K * (largest - 1), 1, looks, looks, K, requests);
@@ -185,7 +185,8 @@ TEST(ReductionCost, OfTreeChangesExactlyAtTheThreshold) {
         }
 }
 
-// Keys of 32 lanes: the first sizes[0] lanes hold 0, and so on; what is left holds a key for each lane.
+// Keys of 32 lanes: the first sizes[0] lanes hold key 0, the next sizes[1] lanes key 1, ...; each remaining
+// lane holds a key of its own.
 std::vector<int> groups_of(const std::vector<int> &sizes) {
     std::vector<int> keys;
     for (const int size : sizes) keys.insert(keys.end(), size_t(size), int(keys.size()));
@@ -221,7 +222,7 @@ TEST(ReductionCost, OfTreeWithSeveralKeysIsThatOfTheCheaperForm) {
         {{16, 16}, 0, 2 * 13, 2, 2 * K},       // a tree each
         {{30, 2}, 0, 2 * 13, 2, 2 * K},        //
         {{30, 2}, 3, 13, 1 + K, 3 * K},        // the small group by plain atomics
-        {{31}, 0, 13, 1 + K, 2 * K},           // so goes a lane alone
+        {{31}, 0, 13, 1 + K, 2 * K},           // likewise a group of one lane
         {{8, 8, 8, 8}, 0, 4 * 13, 4, 4 * K},   // not 29 side by side, with 36 values to commit
         {{8, 8, 8, 8}, 9, 0, K, 32 * K},       // none is summed
         {{2, 2, 2}, 0, 3 * 13, 3 + K, 29 * K}, //
@@ -238,7 +239,7 @@ TEST(ReductionCost, OfTreeWithSeveralKeysIsThatOfTheCheaperForm) {
     expect_costs<1>({{{16, 16}, 0, 4 + 3, 1, 2}});     // not 12
 }
 
-// A sink of pointers: K more shuffles a group, so groups go side by side.
+// A sink of pointers costs K more shuffles a group, so groups are summed side by side.
 template <int K>
 __global__ void reduce_keys_to_pointers(int groups, float *targets) {
     const int key = int(threadIdx.x) % groups;
@@ -270,7 +271,7 @@ TEST(ReductionCost, OfTreeOnPartOfTheWarpIsLogarithmic) {
     });
 }
 
-// A key known to be one, and a sink of pointers.
+// A uniform key, and a sink of pointers.
 template <strategy S, int K>
 __global__ void reduce_uniform(unsigned active, float *targets) {
     float val[K];
@@ -321,7 +322,7 @@ TEST(ReductionCost, OfAlignedRecordsIsAnAtomicForFourValues) {
     EXPECT_EQ(count(reduce_to_aligned<strategy::tree>, records.get()).atomic_instructions, 1u);
 }
 
-// Atomics that atomic_update sends.
+// The atomics that atomic_update sends.
 template <typename T, typename Op>
 __global__ void update_once(T *target, T value) {
     distwar::atomic_update(target, value, Op{});
@@ -341,7 +342,7 @@ TEST(AtomicUpdateCost, IsNoRequestWhereNothingChanges) {
     EXPECT_EQ((requests_of<float, distwar::add>(-0.0f, 0.0f)), 0u);
     EXPECT_EQ((requests_of<double, distwar::add>(5, 0)), 0u);
     EXPECT_EQ((requests_of<int, distwar::add>(5, 0)), 0u);
-    EXPECT_EQ((requests_of<float, distwar::add>(1e20f, 1)), 0u); // lost to rounding
+    EXPECT_EQ((requests_of<float, distwar::add>(1e20f, 1)), 0u); // rounds to the old value
     EXPECT_EQ((requests_of<float, distwar::minimum>(5, 4)), 1u);
     EXPECT_EQ((requests_of<float, distwar::minimum>(5, 5)), 0u);
     EXPECT_EQ((requests_of<double, distwar::maximum>(5, 6)), 1u);

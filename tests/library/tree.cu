@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The tree: whose lane holds which total, minima and maxima, other sinks than the library's own, keys known
-// to be one, and the choice of a strategy at run time. That reduce_tree adds each lane once is in
-// reduction.cu.
+// The tree: the lane that holds each total, minima and maxima, sinks of the caller, uniform keys, and the
+// choice of a strategy at run time. reduction.cu tests that reduce_tree adds each lane once.
 
 #include "device_test.cuh"
 #include <cmath>
@@ -28,18 +27,27 @@ __global__ void total_of(unsigned active, const T *values, T *totals) {
     for (int place = 0; place < PLACES; ++place) totals[lane * PLACES + place] = total[place];
 }
 
-template <int K, typename T, typename Op>
-std::vector<T> totals_of(unsigned active, const std::vector<T> &values) {
-    const device_array<T> device_values(values), totals(std::vector<T>(32 * distwar::tree_places(K), T(77)));
-    run(1, 32, total_of<K, T, Op>, active, device_values.get(), totals.get());
+// Launches total_of<K, T, Op> and gathers the K totals from the lanes that own them.
+template <typename T>
+std::vector<T> totals_of(int K, void (*kernel)(unsigned, const T *, T *), unsigned active,
+                         const std::vector<T> &values) {
+    const int places = distwar::tree_places(K);
+    const device_array<T> device_values(values), totals(std::vector<T>(32 * places, T(77)));
+    run(1, 32, kernel, active, device_values.get(), totals.get());
     std::vector<T> found, all = totals.download();
     for (int k = 0; k < K; ++k)
-        found.push_back(all[distwar::tree_owner(k) * distwar::tree_places(K) + distwar::tree_place(k)]);
+        found.push_back(all[distwar::tree_owner(k) * places + distwar::tree_place(k)]);
     return found;
 }
 
-template <int K, typename T>
-void check_totals(draw &random) {
+template <typename T>
+struct total_kernels {
+    void (*sum)(unsigned, const T *, T *), (*least)(unsigned, const T *, T *),
+        (*most)(unsigned, const T *, T *);
+};
+
+template <typename T>
+void check_totals(draw &random, int K, total_kernels<T> kernels) {
     SCOPED_TRACE(K);
     for (unsigned round = 0; round < 6; ++round) {
         const unsigned active = round == 0 ? all_lanes : round == 1 ? 0 : random.bits();
@@ -57,10 +65,17 @@ void check_totals(draw &random) {
                 }
             }
         set_schedule(round);
-        EXPECT_EQ((totals_of<K, T, distwar::add>(active, values)), sum);
-        EXPECT_EQ((totals_of<K, T, distwar::minimum>(active, values)), least);
-        EXPECT_EQ((totals_of<K, T, distwar::maximum>(active, values)), most);
+        EXPECT_EQ(totals_of(K, kernels.sum, active, values), sum);
+        EXPECT_EQ(totals_of(K, kernels.least, active, values), least);
+        EXPECT_EQ(totals_of(K, kernels.most, active, values), most);
     }
+}
+
+template <int K, typename T>
+void check_totals(draw &random) {
+    check_totals<T>(
+        random, K,
+        {total_of<K, T, distwar::add>, total_of<K, T, distwar::minimum>, total_of<K, T, distwar::maximum>});
 }
 
 template <int... K>
@@ -79,21 +94,21 @@ TEST(Tree, TotalsOfIntegersAreExact) {
     draw random(4);
     std::vector<long long> values(32), sum(1, 0);
     for (long long &value : values) sum[0] += value = (long long)(random.bits()) << 25;
-    EXPECT_EQ((totals_of<1, long long, distwar::add>(all_lanes, values)), sum);
+    EXPECT_EQ((totals_of(1, total_of<1, long long, distwar::add>, all_lanes, values)), sum);
 }
 
 TEST(Tree, MinimaAndMaximaIgnoreNaNAndSumsKeepIt) {
     std::vector<float> values(32, nan);
     values[5] = 3;
     values[20] = -infinity;
-    EXPECT_EQ((totals_of<1, float, distwar::minimum>(all_lanes, values)[0]), -infinity);
-    EXPECT_EQ((totals_of<1, float, distwar::maximum>(all_lanes, values)[0]), 3);
-    EXPECT_EQ((totals_of<1, float, distwar::maximum>(1u << 4, values)[0]), -infinity);
-    EXPECT_TRUE(std::isnan(totals_of<1, float, distwar::add>(all_lanes, values)[0]));
-    EXPECT_EQ((totals_of<1, float, distwar::add>(1u << 5, values)[0]), 3);
+    EXPECT_EQ((totals_of(1, total_of<1, float, distwar::minimum>, all_lanes, values)[0]), -infinity);
+    EXPECT_EQ((totals_of(1, total_of<1, float, distwar::maximum>, all_lanes, values)[0]), 3);
+    EXPECT_EQ((totals_of(1, total_of<1, float, distwar::maximum>, 1u << 4, values)[0]), -infinity);
+    EXPECT_TRUE(std::isnan(totals_of(1, total_of<1, float, distwar::add>, all_lanes, values)[0]));
+    EXPECT_EQ((totals_of(1, total_of<1, float, distwar::add>, 1u << 5, values)[0]), 3);
 }
 
-// The library knows no more of this sink than add.
+// The library knows only add of this sink.
 struct doubled {
     float *base;
     template <int K>
@@ -101,7 +116,7 @@ struct doubled {
         for (int k = 0; k < K; ++k) distwar::atomic_add(base + key * K + k, 2 * values[k]);
     }
 };
-// And of this one, that it is addressed by key.
+// The library knows that this one is addressed by key.
 struct doubled_by_key : doubled {
     int count;
     __device__ void add_one(int key, int k, float value) const {
@@ -147,7 +162,7 @@ TEST(Tree, TakesSinksOfTheCaller) {
         }
 }
 
-// Records aligned for vector atomics, of every remainder by 4.
+// Records aligned for vector atomics, with every remainder of K by 4.
 template <strategy S, int K>
 __global__ void reduce_to_aligned(int keys, int threshold, float *records) {
     const int lane = int(threadIdx.x);
@@ -233,7 +248,7 @@ TEST(Sinks, MayBeInSharedMemory) {
     check_shared<strategy::tree>();
 }
 
-// A key known to be one, in whole warps and in parts.
+// A uniform key in whole warps and in parts of warps.
 template <strategy S>
 __global__ void reduce_uniform(unsigned lanes, unsigned active, int threshold, float *targets) {
     const unsigned lane = threadIdx.x;

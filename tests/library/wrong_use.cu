@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Uses that must not compile, one for each value of WRONG_USE, and with 0 the right use beside them, which
-// must.
+// Uses that must not compile, one for each value of WRONG_USE from 1. With WRONG_USE=0 the file has correct
+// uses only and must compile.
 
 #include <distwar/fixed.cuh>
 #include <distwar/half.cuh>
