@@ -6,6 +6,8 @@
 #include <cuda_runtime.h>
 #include <distwar/block.cuh>
 
+namespace gs {
+
 // *sum += the parts of all threads, in one atomic for the block. By all Threads threads of the block.
 template <int Threads>
 __device__ void add_of_block(double part, double *sum) {
@@ -15,5 +17,7 @@ __device__ void add_of_block(double part, double *sum) {
     distwar::block_sum(parts, memory, total);
     if (threadIdx.x == 0) atomicAdd(sum, total[0]);
 }
+
+} // namespace gs
 
 #endif

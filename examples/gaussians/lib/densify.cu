@@ -8,6 +8,8 @@
 #include <float.h>
 #include <math.h>
 
+using namespace gs;
+
 namespace {
 
 constexpr uint32_t newborn = 1u << 31;

@@ -7,6 +7,8 @@
 #include "random.h"
 #include "status.h"
 
+namespace gs {
+
 constexpr int density_block = 256;
 
 // What libgs draws random numbers for: the second argument of random_at. Far from those of its callers, who
@@ -64,5 +66,7 @@ inline size_t density_place(size_t *end, size_t bytes) {
     *end += (bytes + 255) / 256 * 256;
     return at;
 }
+
+} // namespace gs
 
 #endif

@@ -7,6 +7,8 @@
 #include <distwar/lanes.cuh>
 #include <stdint.h>
 
+namespace gs {
+
 // The longest list, or part of one, that is sorted by a warp and by all the warps of a block.
 constexpr int sorted_by_warp = 256;
 template <int Threads>
@@ -166,5 +168,7 @@ __device__ void sort_entries(const uint32_t *depth, const uint32_t *from, int n,
         __syncthreads();
     }
 }
+
+} // namespace gs
 
 #endif

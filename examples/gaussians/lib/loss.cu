@@ -9,6 +9,8 @@
 #include <distwar/tree.cuh>
 #include <launch.cuh>
 
+using namespace gs;
+
 namespace {
 
 enum { THREADS = TILE * STEP, VALUE_THREADS = 1024 };

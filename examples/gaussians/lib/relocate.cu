@@ -7,6 +7,8 @@
 #include "scan_sort.h"
 #include <float.h>
 
+using namespace gs;
+
 namespace {
 
 constexpr float weight_scale = 0x1p24f; // opacities as integers: 2^31 of them sum to less than 2^63

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <stdint.h>
 
+namespace gs {
+
 // A block of TILE x STEP threads takes a tile of TILE x TILE pixels. Its threads slide the window: each makes
 // RUN_X pixels of a row, then RUN_Y of a column, so that what it reads counts for several.
 enum {
@@ -176,5 +178,7 @@ __device__ __forceinline__ void for_each_value(const images &in, const Use &use)
             target[row + j + RADIUS][column + RADIUS], like, d);
     }
 }
+
+} // namespace gs
 
 #endif

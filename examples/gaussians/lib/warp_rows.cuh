@@ -10,6 +10,30 @@
 #include <cuda_pipeline_primitives.h>
 #endif
 
+namespace gs {
+
+// Reads 4 floats of a row of `length`: as one float4 if rows are 16-byte aligned, else the first `wanted`.
+template <int length>
+__device__ void read_four(const float *from, int wanted, float out[4]) {
+    if (length % 4 == 0) {
+        const float4 four = *reinterpret_cast<const float4 *>(from);
+        out[0] = four.x, out[1] = four.y, out[2] = four.z, out[3] = four.w;
+    } else {
+        for (int e = 0; e < 4; e++)
+            if (e < wanted) out[e] = from[e];
+    }
+}
+
+template <int length>
+__device__ void write_four(const float in[4], int wanted, float *to) {
+    if (length % 4 == 0) {
+        *reinterpret_cast<float4 *>(to) = make_float4(in[0], in[1], in[2], in[3]);
+    } else {
+        for (int e = 0; e < 4; e++)
+            if (e < wanted) to[e] = in[e];
+    }
+}
+
 // The rows of a warp in shared memory, `length` floats each; row(lane) is aligned to 16 bytes if length is a
 // multiple of 4. Lanes that look at the same place of their rows, 16 bytes of it if so, meet in no bank.
 template <int length>
@@ -90,5 +114,7 @@ __device__ __forceinline__ void store_rows(warp_rows<length> *rows, unsigned exi
             to[row * length] = from[row * warp_rows<length>::stride];
     }
 }
+
+} // namespace gs
 
 #endif

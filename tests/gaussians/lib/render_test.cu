@@ -5,6 +5,8 @@
 #include "blend.cuh"
 #include <cmath>
 
+using namespace gs;
+
 namespace {
 
 class Render : public testing::TestWithParam<scene_choice> {};

@@ -7,6 +7,8 @@
 #include <distwar/block.cuh>
 #include <launch.cuh>
 
+using namespace gs;
+
 namespace {
 
 // Where values of a change lie.

@@ -7,6 +7,8 @@
 #include "launch.cuh"
 #include "status.h"
 
+using namespace gs;
+
 namespace {
 
 constexpr int vector_block = 256, most_blocks = 1024;

@@ -7,6 +7,8 @@
 #include <distwar/reduce.cuh>
 #include <launch.cuh>
 
+using namespace gs;
+
 namespace {
 
 // Of one value of a picture: the squares of its residuals summed, the squares of their slopes, and their
