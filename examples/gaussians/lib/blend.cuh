@@ -8,13 +8,13 @@
 #ifndef GS_BLEND_CUH
 #define GS_BLEND_CUH
 
+#include "channels.cuh"
 #include "gs.h"
 #include "reach.cuh"
 #include <cuda_runtime.h>
 #include <distwar/lanes.cuh>
 #include <math.h>
 #include <stdint.h>
-#include <utility>
 
 namespace gs {
 
@@ -108,17 +108,6 @@ __device__ inline unsigned fill_batch(const gs_splat *splats, const uint32_t *li
 struct color3 {
     float at[GS_CHANNELS];
 };
-
-template <typename Body, int... C>
-__device__ __forceinline__ void for_channels(const Body &body, std::integer_sequence<int, C...>) {
-    (body(C), ...);
-}
-// body(c) for every channel, unrolled in the source: nvcc does not unroll a loop around an inner loop by
-// itself.
-template <typename Body>
-__device__ __forceinline__ void for_channels(const Body &body) {
-    for_channels(body, std::make_integer_sequence<int, GS_CHANNELS>{});
-}
 
 __device__ __forceinline__ float dot(const float a[GS_CHANNELS], const color3 &b) {
     float sum = 0;

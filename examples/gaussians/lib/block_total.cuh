@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A sum over all threads of a grid, in double.
+// A sum in double over all threads of a grid.
 #ifndef GS_BLOCK_TOTAL_CUH
 #define GS_BLOCK_TOTAL_CUH
 
@@ -8,7 +8,7 @@
 
 namespace gs {
 
-// *sum += the parts of all threads, in one atomic for the block. By all Threads threads of the block.
+// Adds the parts of all threads to *sum, with one atomic a block. By all Threads threads of the block.
 template <int Threads>
 __device__ void add_of_block(double part, double *sum) {
     __shared__ distwar::block_sum_memory<1, Threads, double> memory;

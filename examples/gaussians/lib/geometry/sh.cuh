@@ -16,7 +16,7 @@ __host__ __device__ constexpr int sh_coefficients(int degree) {
 
 // Floats of a Gaussian's row of coefficients.
 __host__ __device__ constexpr int sh_floats(int degree) {
-    return GS_CHANNELS * sh_coefficients(degree);
+    return GS_CHANNELS * (degree + 1) * (degree + 1);
 }
 
 // ---- basis ----

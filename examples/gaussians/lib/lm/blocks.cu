@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The preconditioner: of every Gaussian the blocks of J^T J that its shape and place, and its spherical
-// harmonics, have with themselves, factored. Formulas: docs/math.md, section 8.
+// The preconditioner: for every Gaussian, the diagonal blocks of J^T J of its place and shape (10 x 10), of
+// its opacity, and of its spherical harmonics, factored. Formulas: docs/math.md, section 8.
 #include "block_total.cuh"
 #include "gs_lm.h"
 #include "launch.cuh"
@@ -20,7 +20,7 @@ constexpr int opacity_entry = shape_values * (shape_values + 1) / 2, first_sh = 
 __host__ __device__ constexpr int entries(int rows) {
     return rows * (rows + 1) / 2;
 }
-// Of the lower triangle, row by row.
+// Index of an entry of the lower triangle, row by row.
 __host__ __device__ constexpr int at(int row, int column) {
     return row * (row + 1) / 2 + column;
 }
@@ -118,8 +118,8 @@ __global__ void __launch_bounds__(block_threads)
     }
 }
 
-// In place the lower factor, of whose diagonal the inverse. A row that depends on those before it, or that is
-// zero or not finite, becomes zeros, and spoils no other.
+// Cholesky factorisation in place: the lower factor, with the inverse of its diagonal. A row that is zero,
+// not finite, or linearly dependent on earlier rows becomes zeros, and does not affect other rows.
 template <int Rows>
 __device__ void factor(float (&a)[entries(Rows)]) {
     DISTWAR_UNROLL
@@ -133,7 +133,7 @@ __device__ void factor(float (&a)[entries(Rows)]) {
             if (row > column) sum *= a[at(column, column)];
             a[at(row, column)] = sum;
             if (row > column) continue;
-            const bool good = sum > 1e-5f * before && sum < INFINITY; // false where any of the row is NaN
+            const bool good = sum > 1e-5f * before && sum < INFINITY; // false if the row has a NaN
             DISTWAR_UNROLL
             for (int k = 0; k < row; k++) a[at(row, k)] = good ? a[at(row, k)] : 0;
             a[at(row, row)] = good ? rsqrtf(sum) : 0;
@@ -186,6 +186,13 @@ __global__ void __launch_bounds__(block_threads)
     opacity = square > 0 ? 1 / square : 0;
 }
 
+__device__ __forceinline__ float sum_of_channels(const float *value) {
+    float sum = value[0];
+    DISTWAR_UNROLL
+    for (int c = 1; c < GS_CHANNELS; c++) sum += value[c];
+    return sum;
+}
+
 template <int Bases>
 __global__ void __launch_bounds__(block_threads)
     factor_sh_kernel(gs_gaussians diagonal, float lambda, float *sh) {
@@ -193,10 +200,10 @@ __global__ void __launch_bounds__(block_threads)
     if (i >= diagonal.count) return;
     float a[entries(Bases)];
     load<Bases>(sh, diagonal.count, i, a);
-    const float *row = diagonal.sh + i * Bases * 3;
+    const float *row = diagonal.sh + i * Bases * GS_CHANNELS;
     DISTWAR_UNROLL
     for (int k = 0; k < Bases; k++)
-        a[at(k, k)] += lambda / 3 * (row[3 * k] + row[3 * k + 1] + row[3 * k + 2]);
+        a[at(k, k)] += lambda / GS_CHANNELS * sum_of_channels(row + GS_CHANNELS * k);
     factor<Bases>(a);
     DISTWAR_UNROLL
     for (int k = 0; k < entries(Bases); k++) sh[k * diagonal.count + i] = a[k];
@@ -218,9 +225,10 @@ __global__ void __launch_bounds__(block_threads)
         for (int k = 0; k < 3; k++) z.mean[3 * i + k] = x[k];
         for (int k = 0; k < 3; k++) z.log_scale[3 * i + k] = x[3 + k];
         for (int k = 0; k < 4; k++) z.quaternion[4 * i + k] = x[6 + k];
-        const float by = residual.opacity_logit[i], opacity = shape[opacity_entry * residual.count + i] * by;
+        const float d_opacity = residual.opacity_logit[i];
+        const float opacity = shape[opacity_entry * residual.count + i] * d_opacity;
         z.opacity_logit[i] = opacity;
-        part += double(opacity) * by;
+        part += double(opacity) * d_opacity;
     }
     add_of_block<block_threads>(part, sum);
 }
@@ -234,27 +242,28 @@ __global__ void __launch_bounds__(block_threads)
     if (i < residual.count) {
         float a[entries(Bases)];
         load<Bases>(sh, residual.count, i, a);
-        const float *d = diagonal.sh + i * Bases * 3, *r = residual.sh + i * Bases * 3;
-        float *to = z.sh + i * Bases * 3;
-        const float mean = (d[0] + d[1] + d[2]) / 3;
-        for (int c = 0; c < 3; c++) {
+        const int64_t first = i * Bases * GS_CHANNELS;
+        const float *d = diagonal.sh + first, *r = residual.sh + first;
+        float *to = z.sh + first;
+        const float mean = sum_of_channels(d) / GS_CHANNELS;
+        for (int c = 0; c < GS_CHANNELS; c++) {
             float x[Bases];
             DISTWAR_UNROLL
-            for (int k = 0; k < Bases; k++) x[k] = r[3 * k + c];
+            for (int k = 0; k < Bases; k++) x[k] = r[GS_CHANNELS * k + c];
             solve<Bases>(a, x);
             const float scale = d[c] > 0 ? mean / d[c] : 0;
             DISTWAR_UNROLL
             for (int k = 0; k < Bases; k++) {
                 x[k] *= scale;
-                part += double(x[k]) * r[3 * k + c];
-                to[3 * k + c] = x[k];
+                part += double(x[k]) * r[GS_CHANNELS * k + c];
+                to[GS_CHANNELS * k + c] = x[k];
             }
         }
     }
     add_of_block<block_threads>(part, sum);
 }
 
-// Where those of the spherical harmonics begin.
+// The blocks of the spherical harmonics.
 float *sh_blocks(float *blocks, int64_t count) {
     return blocks + count * first_sh;
 }
