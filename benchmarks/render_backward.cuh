@@ -9,6 +9,8 @@
 #include <cub/warp/warp_reduce.cuh>
 #include <distwar/reduce.cuh>
 
+using namespace gs;
+
 // cub::WarpReduce once a value, then one atomic a value by lane 0. Who adds nothing is left out by a vote, as
 // the library's strategies do it.
 struct cub_commit : warp_commit<distwar::strategy::atomic> {

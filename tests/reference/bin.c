@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Which splats each tile needs, and in which order, by asking every pixel.
+// The splats that each tile needs, in order, found by testing every pixel.
 #include "reference.h"
 
 #include "conic.h"

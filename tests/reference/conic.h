@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The inverse of a splat's 2D covariance, and what the splat is at a pixel by it.
+// The inverse of a splat's 2D covariance, and the splat's exponent at a pixel.
 #ifndef REFERENCE_CONIC_H
 #define REFERENCE_CONIC_H
 

@@ -7,15 +7,15 @@
 #include <random>
 #include <vector>
 
-// df/dx where f() reads x. With a step of 1/300 of the scale on which f changes, truncation and rounding both
-// stay below 1e-10 of f over that scale.
+// df/dx; f() reads x. step: 1/300 of the scale on which f changes keeps truncation and rounding both below
+// 1e-10 of f over that scale.
 template <class F>
 double derivative(F &&f, double &x, double step) {
     const double at = x;
-    auto difference = [&](double by) {
-        x = at + by;
+    auto difference = [&](double delta) {
+        x = at + delta;
         const double above = f();
-        x = at - by;
+        x = at - delta;
         return above - f();
     };
     const double near = difference(step), far = difference(2 * step);
@@ -31,7 +31,7 @@ class GroupError {
         size_ += expected * expected;
     }
     double size() const { return std::sqrt(size_); }
-    // NaN if all expected values are 0, so that a group that nothing was added to does not pass.
+    // NaN if all expected values are 0, so that a comparison with an empty group fails.
     double relative() const { return std::sqrt(difference_ / size_); }
 
   private:
@@ -40,7 +40,7 @@ class GroupError {
 
 constexpr double max_gradient_error = 1e-6;
 
-// Numbers in [-1, 1], the same in every run.
+// Pseudorandom numbers in [-1, 1], the same in every run.
 inline std::vector<double> random_weights(size_t n, unsigned seed) {
     std::mt19937 generator(seed);
     std::vector<double> weights(n);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Residuals by the sums over each pixel's own window, and dense normal equations.
+// Residuals from sums over each pixel's own window, and dense normal equations.
 #include "lm.h"
 
 #include "memory.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// J by finite differences, decisions held and neighbouring pixels frozen.
+// J by finite differences, with decisions held and neighbouring pixels frozen.
 #ifndef LM_JACOBIAN_H
 #define LM_JACOBIAN_H
 
@@ -30,7 +30,7 @@ struct LmProblem {
         reference_image_destroy(&outputs.image);
         return color;
     }
-    // Of a picture near the base point's.
+    // The residuals of a picture near the base point's.
     std::vector<double> residuals(const std::vector<double> &color) const {
         std::vector<double> out(static_cast<size_t>(rows()));
         reference_lm_residuals(color.data(), base.data(), problem.target, width(), height(), objective,
@@ -48,11 +48,12 @@ std::vector<double> derivative_of_vector(F &&f) {
     return out;
 }
 
-// The root in a residual bends where the difference is epsilon: smaller steps than for the loss.
+// A residual's square root has high curvature where the difference is near epsilon, so steps are smaller than
+// for the loss.
 constexpr double lm_step = 0.01;
 
-// jacobian[column * rows + row], columns in the order of the parameters' block. Culled Gaussians have zeros.
-// scene: that of the problem.
+// Returns jacobian[column * rows + row], columns in the order of the parameters' block; 0 for culled
+// Gaussians. scene: the problem's.
 inline std::vector<double> lm_jacobian(const LmProblem &lm, const reference_scene &scene) {
     const reference_gaussians &gaussians = scene.gaussians;
     std::vector<double> jacobian(static_cast<size_t>(reference_gaussians_values(&gaussians) * lm.rows()));
@@ -66,8 +67,8 @@ inline std::vector<double> lm_jacobian(const LmProblem &lm, const reference_scen
             for (int64_t k = range.begin; k < range.begin + range.size; k++) {
                 double &x = gaussians.mean[k];
                 const double at = x;
-                const std::vector<double> column = derivative_of_vector([&](double by) {
-                    x = at + by * step;
+                const std::vector<double> column = derivative_of_vector([&](double steps) {
+                    x = at + steps * step;
                     return lm.residuals(lm.picture());
                 });
                 x = at;

@@ -84,12 +84,12 @@ TEST(Lm, TransposedTimesResidualsIsTheGradient) {
     std::vector<reference_splat> splats(32);
     for (int64_t i = 0; i < 32; i++)
         reference_project(&base.scene.gaussians, i, 1, &base.scene.camera, nullptr, &splats[size_t(i)]);
-    std::vector<reference_splat_gradient> by_splat(32);
+    std::vector<reference_splat_gradient> d_splat(32);
     reference_render_backward(splats.data(), 32, &base.decisions.lists, 23, 17, base.scene.background,
-                              base.decisions.blend, base.residuals.data(), nullptr, by_splat.data());
+                              base.decisions.blend, base.residuals.data(), nullptr, d_splat.data());
     for (int64_t i = 0; i < 32; i++)
         reference_project_backward(&base.scene.gaussians, i, 1, &base.scene.camera, &base.decisions.splats[i],
-                                   &by_splat[size_t(i)], &base.outputs.gradients);
+                                   &d_splat[size_t(i)], &base.outputs.gradients);
     GroupError error;
     for (int64_t k = 0; k < columns; k++)
         error.add(std::inner_product(base.residuals.begin(), base.residuals.end(),

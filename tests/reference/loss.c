@@ -39,7 +39,7 @@ static double *blur_product(const double *a, const double *b, int width, int hei
     return blurred;
 }
 
-// Sum of SSIM over one channel; gradient (or NULL) is overwritten by that sum's.
+// Sum of SSIM over one channel. gradient: NULL, or overwritten with the sum's gradient.
 static double ssim(const double *color, const double *target, int width, int height, double *gradient) {
     const int64_t pixels = (int64_t)width * height;
     const double C1 = 0.01 * 0.01, C2 = 0.03 * 0.03;
@@ -54,19 +54,19 @@ static double ssim(const double *color, const double *target, int width, int hei
         const double B1 = m1 * m1 + m2 * m2 + C1, B2 = square1[i] - m1 * m1 + square2[i] - m2 * m2 + C2;
         const double value = A1 * A2 / (B1 * B2);
         sum += value;
-        // From here on the maps hold the value's derivatives by themselves.
+        // Overwrite the maps with the derivatives of the value by them.
         square1[i] = -value / B2;
         product[i] = 2 * A1 / (B1 * B2);
         mean1[i] = 2 * m2 * A2 / (B1 * B2) - 2 * m1 * value / B1 - 2 * m1 * square1[i] - m2 * product[i];
     }
     if (gradient) {
-        double *by_mean = blur(mean1, width, height), *by_square = blur(square1, width, height);
-        double *by_product = blur(product, width, height);
+        double *d_mean = blur(mean1, width, height), *d_square = blur(square1, width, height);
+        double *d_product = blur(product, width, height);
         for (int64_t i = 0; i < pixels; i++)
-            gradient[i] = by_mean[i] + 2 * color[i] * by_square[i] + target[i] * by_product[i];
-        free(by_mean);
-        free(by_square);
-        free(by_product);
+            gradient[i] = d_mean[i] + 2 * color[i] * d_square[i] + target[i] * d_product[i];
+        free(d_mean);
+        free(d_square);
+        free(d_product);
     }
     free(mean1);
     free(mean2);

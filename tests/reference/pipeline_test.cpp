@@ -136,10 +136,10 @@ TEST(Pipeline, MeanGradientIsInUnitsOfHalfTheImage) {
     reference_pipeline(&base.problem, &base.decisions, nullptr, &value);
     double sum[2] = {0, 0};
     for (size_t k = 0; k < base.mean2d_gradient.size(); k++) sum[k % 2] += base.mean2d_gradient[k];
-    const double by_cx = derivative([&] { return base.held_objective(); }, base.scene.camera.cx, 0.005);
-    const double by_cy = derivative([&] { return base.held_objective(); }, base.scene.camera.cy, 0.005);
-    EXPECT_NEAR(sum[0] / (by_cx * 34 / 2), 1, max_gradient_error);
-    EXPECT_NEAR(sum[1] / (by_cy * 22 / 2), 1, max_gradient_error);
+    const double d_cx = derivative([&] { return base.held_objective(); }, base.scene.camera.cx, 0.005);
+    const double d_cy = derivative([&] { return base.held_objective(); }, base.scene.camera.cy, 0.005);
+    EXPECT_NEAR(sum[0] / (d_cx * 34 / 2), 1, max_gradient_error);
+    EXPECT_NEAR(sum[1] / (d_cy * 22 / 2), 1, max_gradient_error);
 }
 
 TEST(Pipeline, WithoutGaussiansShowsTheBackground) {

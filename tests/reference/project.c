@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A Gaussian as a camera sees it, by the 3D covariance of Zwicker et al. 2002, and the adjoint of that.
+// A Gaussian as a camera sees it, by the 3D covariance (Zwicker et al. 2002), and the adjoint.
 #include "reference.h"
 
 #include <math.h>
@@ -48,10 +48,10 @@ void reference_sh_basis(const double direction[3], double basis[16], double grad
     }
 }
 
-// Where the six numbers of a given covariance stand.
+// The places of the six numbers of a given covariance.
 static const int upper_row[6] = {0, 0, 0, 1, 1, 2}, upper_column[6] = {0, 1, 2, 1, 2, 2};
 
-// What the projection and its adjoint share.
+// Shared by the projection and its adjoint.
 typedef struct view {
     double point[3];         // in the camera's frame
     double ratio[2];         // x/z and y/z, clamped
@@ -213,19 +213,19 @@ void reference_project(const reference_gaussians *gaussians, int64_t i, int sh_d
 }
 
 // C = A A^T with the axes A = Q S.
-static void axes_adjoint(const view *v, const double by_covariance[3][3], double scale_gradient[3],
+static void axes_adjoint(const view *v, const double d_covariance[3][3], double scale_gradient[3],
                          double quaternion_gradient[4]) {
-    double by_rotation[3][3];
+    double d_rotation[3][3];
     for (int j = 0; j < 3; j++)
         for (int r = 0; r < 3; r++) {
-            double by_axis = 0;
-            for (int c = 0; c < 3; c++) by_axis += 2 * by_covariance[r][c] * v->axes[c][j];
-            scale_gradient[j] += by_axis * v->axes[r][j];
-            by_rotation[r][j] = by_axis * v->scale[j];
+            double d_axis = 0;
+            for (int c = 0; c < 3; c++) d_axis += 2 * d_covariance[r][c] * v->axes[c][j];
+            scale_gradient[j] += d_axis * v->axes[r][j];
+            d_rotation[r][j] = d_axis * v->scale[j];
         }
     const double w = v->unit[0], x = v->unit[1], y = v->unit[2], z = v->unit[3];
-    const double(*B)[3] = (const double(*)[3])by_rotation;
-    const double by_unit[4] = {
+    const double(*B)[3] = (const double(*)[3])d_rotation;
+    const double d_unit[4] = {
         2 * (x * (B[2][1] - B[1][2]) + y * (B[0][2] - B[2][0]) + z * (B[1][0] - B[0][1])),
         2 * (y * (B[0][1] + B[1][0]) + z * (B[0][2] + B[2][0]) + w * (B[2][1] - B[1][2])) -
             4 * x * (B[1][1] + B[2][2]),
@@ -235,8 +235,8 @@ static void axes_adjoint(const view *v, const double by_covariance[3][3], double
             4 * z * (B[0][0] + B[1][1]),
     };
     double along = 0;
-    for (int k = 0; k < 4; k++) along += v->unit[k] * by_unit[k];
-    for (int k = 0; k < 4; k++) quaternion_gradient[k] = (by_unit[k] - v->unit[k] * along) / v->norm;
+    for (int k = 0; k < 4; k++) along += v->unit[k] * d_unit[k];
+    for (int k = 0; k < 4; k++) quaternion_gradient[k] = (d_unit[k] - v->unit[k] * along) / v->norm;
 }
 
 void reference_project_backward(const reference_gaussians *gaussians, int64_t i, int sh_degree_used,
@@ -260,12 +260,12 @@ void reference_project_backward(const reference_gaussians *gaussians, int64_t i,
     look(gaussians, i, sh_degree_used, camera, decisions, &v);
     gradients->opacity_logit[i] = (1 - opacity_of(gaussians, i)) * splat_gradient->log_opacity;
 
-    // 2D covariance = P C P^T + 0.3 I with P = J R: by C it is P^T G P, by P it is 2 G P C, for the symmetric
-    // G.
-    const double *by_abc = splat_gradient->covariance;
-    double G[2][2] = {{by_abc[0], by_abc[1] / 2}, {by_abc[1] / 2, by_abc[2]}};
+    // 2D covariance = P C P^T + 0.3 I with P = J R. With the symmetric gradient G by it, the gradient by C is
+    // P^T G P and the gradient by P is 2 G P C.
+    const double *d_abc = splat_gradient->covariance;
+    double G[2][2] = {{d_abc[0], d_abc[1] / 2}, {d_abc[1] / 2, d_abc[2]}};
     if (gaussians->antialias) {
-        // The logarithm of the root of a determinant has half the inverse for its gradient.
+        // The gradient of log sqrt(determinant) is half the inverse.
         const double(*S)[2] = (const double(*)[2])v.sharp;
         const double B[2][2] = {{S[0][0] + 0.3, S[0][1]}, {S[1][0], S[1][1] + 0.3}};
         const double sharp = splat_gradient->log_opacity / 2 / determinant_of(S);
@@ -275,67 +275,67 @@ void reference_project_backward(const reference_gaussians *gaussians, int64_t i,
         G[1][0] -= sharp * S[1][0] - blurred * B[1][0];
         G[1][1] += sharp * S[0][0] - blurred * B[0][0];
     }
-    double by_screen[2][3], by_covariance[3][3];
+    double d_screen[2][3], d_covariance[3][3];
     for (int k = 0; k < 2; k++)
         for (int c = 0; c < 3; c++) {
-            by_screen[k][c] = 0;
+            d_screen[k][c] = 0;
             for (int l = 0; l < 2; l++)
                 for (int r = 0; r < 3; r++)
-                    by_screen[k][c] += 2 * G[k][l] * v.screen[l][r] * v.covariance[r][c];
+                    d_screen[k][c] += 2 * G[k][l] * v.screen[l][r] * v.covariance[r][c];
         }
     for (int r = 0; r < 3; r++)
         for (int c = 0; c < 3; c++) {
-            by_covariance[r][c] = 0;
+            d_covariance[r][c] = 0;
             for (int k = 0; k < 2; k++)
-                for (int l = 0; l < 2; l++) by_covariance[r][c] += v.screen[k][r] * G[k][l] * v.screen[l][c];
+                for (int l = 0; l < 2; l++) d_covariance[r][c] += v.screen[k][r] * G[k][l] * v.screen[l][c];
         }
 
     for (int k = 0; gaussians->covariance && k < 6; k++) {
         const int r = upper_row[k], c = upper_column[k];
-        gradients->covariance[6 * i + k] = by_covariance[r][c] + (r == c ? 0 : by_covariance[c][r]);
+        gradients->covariance[6 * i + k] = d_covariance[r][c] + (r == c ? 0 : d_covariance[c][r]);
     }
     if (!gaussians->covariance)
-        axes_adjoint(&v, (const double(*)[3])by_covariance, scale_gradient, quaternion_gradient);
+        axes_adjoint(&v, (const double(*)[3])d_covariance, scale_gradient, quaternion_gradient);
 
     // P = J R, J and the 2D mean are functions of the point in the camera's frame.
     const double focal[2] = {camera->fx, camera->fy};
     const double depth = v.point[2];
-    double by_point[3] = {0, 0, 0};
+    double d_point[3] = {0, 0, 0};
     for (int k = 0; k < 2; k++) {
-        double by_diagonal = 0, by_last = 0; // J[k][k] = f / z, J[k][2] = -f ratio / z
+        double d_diagonal = 0, d_last = 0; // J[k][k] = f / z, J[k][2] = -f ratio / z
         for (int c = 0; c < 3; c++) {
-            by_diagonal += by_screen[k][c] * camera->rotation[3 * k + c];
-            by_last += by_screen[k][c] * camera->rotation[6 + c];
+            d_diagonal += d_screen[k][c] * camera->rotation[3 * k + c];
+            d_last += d_screen[k][c] * camera->rotation[6 + c];
         }
-        by_point[2] += (by_last * v.ratio[k] - by_diagonal) * focal[k] / (depth * depth);
+        d_point[2] += (d_last * v.ratio[k] - d_diagonal) * focal[k] / (depth * depth);
         if (v.clamped[k] == 0) {
-            const double by_ratio = -by_last * focal[k] / depth;
-            by_point[k] += by_ratio / depth;
-            by_point[2] -= by_ratio * v.point[k] / (depth * depth);
+            const double d_ratio = -d_last * focal[k] / depth;
+            d_point[k] += d_ratio / depth;
+            d_point[2] -= d_ratio * v.point[k] / (depth * depth);
         }
-        by_point[k] += splat_gradient->mean[k] * focal[k] / depth;
-        by_point[2] -= splat_gradient->mean[k] * focal[k] * v.point[k] / (depth * depth);
+        d_point[k] += splat_gradient->mean[k] * focal[k] / depth;
+        d_point[2] -= splat_gradient->mean[k] * focal[k] * v.point[k] / (depth * depth);
     }
     for (int c = 0; c < 3; c++)
-        for (int r = 0; r < 3; r++) mean_gradient[c] += camera->rotation[3 * r + c] * by_point[r];
+        for (int r = 0; r < 3; r++) mean_gradient[c] += camera->rotation[3 * r + c] * d_point[r];
 
-    // The colour, by its coefficients and by the direction it is seen from, or as given.
+    // The colour: gradients by its coefficients and by the direction of view, or by the given colour.
     const double *sh = sh_of(gaussians, i);
-    double by_direction[3] = {0, 0, 0};
+    double d_direction[3] = {0, 0, 0};
     for (int channel = 0; channel < 3; channel++) {
-        const double by_color = splat_gradient->color[channel];
+        const double d_color = splat_gradient->color[channel];
         if (gaussians->color) {
-            gradients->color[3 * i + channel] = by_color;
+            gradients->color[3 * i + channel] = d_color;
             continue;
         }
         if (!decisions->color_positive[channel]) continue;
         for (int k = 0; k < v.coefficients; k++) {
-            sh_gradient[3 * k + channel] = v.basis[k] * by_color;
+            sh_gradient[3 * k + channel] = v.basis[k] * d_color;
             for (int c = 0; c < 3; c++)
-                by_direction[c] += by_color * sh[3 * k + channel] * v.basis_gradient[k][c];
+                d_direction[c] += d_color * sh[3 * k + channel] * v.basis_gradient[k][c];
         }
     }
     double along = 0;
-    for (int c = 0; c < 3; c++) along += v.direction[c] * by_direction[c];
-    for (int c = 0; c < 3; c++) mean_gradient[c] += (by_direction[c] - v.direction[c] * along) / v.distance;
+    for (int c = 0; c < 3; c++) along += v.direction[c] * d_direction[c];
+    for (int c = 0; c < 3; c++) mean_gradient[c] += (d_direction[c] - v.direction[c] * along) / v.distance;
 }

@@ -71,9 +71,8 @@ TEST_P(ProjectAdjoint, MatchesFiniteDifferences) {
         clamped += base.decisions.ratio_clamped[0] != 0 || base.decisions.ratio_clamped[1] != 0;
         for (int channel = 0; channel < 3; channel++) dark += !base.decisions.color_positive[channel];
         const Objective objective(base, static_cast<unsigned>(i));
-        const reference_splat_gradient by_splat = objective.gradient();
-        reference_project_backward(&gaussians, i, used, &scene.camera, &base.decisions, &by_splat,
-                                   &gradients);
+        const reference_splat_gradient d_splat = objective.gradient();
+        reference_project_backward(&gaussians, i, used, &scene.camera, &base.decisions, &d_splat, &gradients);
         for (int group = 0; group < ALL_GROUPS; group++) {
             if (!is_read(gaussians, group)) continue;
             const GroupRange range = group_of(gaussians, i, group);

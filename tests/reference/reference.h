@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// Every stage of examples/gaussians once more, on the CPU, in double precision and in the textbook's form:
-// covariances and their inverses where the kernels use whitened offsets, gradients by the covariance where
-// they use moments. It is what the kernels are compared with; it is itself checked by finite differences.
+// The reference: every stage of examples/gaussians on the CPU, in double precision and in textbook form, with
+// covariances and their inverses where the kernels use whitened offsets, and gradients by the covariance
+// where they use moments. Kernels are compared with it; finite differences check it.
 //
 // Discrete choices (culled, clamped, counted, cut, stopped, signs) are decisions. A stage makes its own, or
-// is handed somebody else's and holds them: a kernel's, so that a comparison sees rounding only, or those of
+// holds decisions that the caller passes in: a kernel's, so that a comparison sees rounding only, or those of
 // a base point, so that finite differences see a smooth function. A margin says how close a decision was.
 //
-// Pointers are host pointers, outputs are overwritten, formulas are in docs/math.md. What a _create or
-// reference_bin allocates, the matching _destroy frees. Out of memory ends the program.
+// Pointers are host pointers, outputs are overwritten, formulas are in docs/math.md. _destroy frees what the
+// matching _create or reference_bin allocates. Out of memory ends the program.
 #ifndef REFERENCE_H
 #define REFERENCE_H
 
@@ -21,8 +21,8 @@ extern "C" {
 
 // ---- the scene ----
 
-// As gs_gaussians; all values lie in one block that begins at `mean`, in the order of the members. color and
-// covariance are NULL, and have no values, unless reference_gaussians_extend gave them some.
+// As gs_gaussians. All values are in one block that begins at `mean`, in the order of the members. color and
+// covariance are NULL unless reference_gaussians_extend added them.
 typedef struct reference_gaussians {
     int64_t count;
     int32_t sh_degree;     // 0..3
@@ -51,8 +51,8 @@ reference_gaussians reference_gaussians_create(int64_t count, int sh_degree); //
 void reference_gaussians_extend(reference_gaussians *gaussians, int with_color, int with_covariance);
 void reference_gaussians_destroy(reference_gaussians *gaussians);
 int64_t reference_gaussians_values(const reference_gaussians *gaussians); // in the block
-// From host floats, and to host floats of the same count and degree (rounded). Arrays that are NULL among the
-// floats are zeros here, or missing if they may be, and are not written there.
+// From host floats, and to host floats of the same count and degree (rounded). An array that is NULL among
+// the floats becomes zeros here (color and covariance: NULL), and is not written there.
 reference_gaussians reference_gaussians_from_floats(const gs_gaussians *gaussians);
 void reference_gaussians_to_floats(const reference_gaussians *gaussians, const gs_gaussians *floats);
 reference_camera reference_camera_from_floats(const gs_camera *camera);
@@ -73,15 +73,14 @@ typedef struct reference_splat {
     double color[3];
     double depth; // camera z, also if culled
     reference_splat_decisions decisions;
-    // How close the decisions were:
+    // How close each decision was:
     double near_margin;    // |z / near - 1|
     double opacity_margin; // |255 opacity - 1|, the opacity as it is with antialias
     double ratio_margin;   // nearest bound of x/z or y/z, in widths of the free interval
     double color_margin;   // smallest |0.5 + SH| of the three channels; infinite for a given colour
 } reference_splat;
 
-// Gradients by a splat's values. covariance[1] is by the one number b that stands in two places of the
-// matrix.
+// Gradients by a splat's values. covariance[1]: by the one number b that stands in two places of the matrix.
 typedef struct reference_splat_gradient {
     double mean[2];
     double covariance[3];
@@ -114,7 +113,7 @@ void reference_sh_basis(const double direction[3], double basis[16], double grad
 // image; 0 if it is culled. The tile's list must hold the splat if this is >= 1/255.
 double reference_reach(const reference_splat *splat, int width, int height, int tile_x, int tile_y);
 
-// The exact lists, by brute force, each in the order (depth, index). Cost: every pixel by every splat.
+// The exact lists, each in the order (depth, index), by brute force. Cost: pixels times splats.
 gs_lists reference_bin(const reference_splat *splats, int64_t count, int width, int height);
 void reference_lists_destroy(gs_lists *lists);
 
@@ -122,8 +121,8 @@ void reference_lists_destroy(gs_lists *lists);
 
 enum { REFERENCE_TILE_PIXELS = GS_TILE_SIZE * GS_TILE_SIZE };
 
-// What happened to one list entry at one pixel. A tape holds one for each entry of splat_index and each pixel
-// of its tile, row by row, pixels outside the image included (0 there): [pairs][REFERENCE_TILE_PIXELS].
+// The decision on one list entry at one pixel. A tape has one for each entry of splat_index and each pixel of
+// its tile, row by row, [pairs][REFERENCE_TILE_PIXELS]; 0 for pixels outside the image.
 enum {
     REFERENCE_SKIPPED = 0, // alpha < 1/255, or the pixel had stopped
     REFERENCE_COUNTED = 1,
@@ -134,7 +133,7 @@ enum {
 typedef struct reference_image {
     double *color;         // [3][height][width]
     double *transmittance; // [height][width]
-    uint32_t *consumed;    // [height][width], as in gs_image
+    uint32_t *n_contrib;   // [height][width], as in gs_image
     double *margin; // [height][width]: of the closest decision among |255 alpha - 1|, |alpha / 0.99 - 1| and
                     // |T (1 - alpha) / 1e-4 - 1|; infinite where there was none
 } reference_image;
@@ -154,7 +153,8 @@ void reference_render_backward(const reference_splat *splats, int64_t count, con
                                const double *color_gradient, const double *alpha_gradient,
                                reference_splat_gradient *gradients);
 
-// The nine sums that gs_render_backward should have for a visible splat whose gradient is this.
+// The moments that gs_render_backward should give a visible splat with this gradient, in the order of
+// gs_moments.
 void reference_moments(const reference_splat *splat, const reference_splat_gradient *gradient,
                        double moments[GS_MOMENTS]);
 
@@ -208,15 +208,15 @@ typedef struct reference_outputs {
     double *mean2d_gradient; // [count][2], in units of half the image's width and height
 } reference_outputs;
 
-// project, bin, render, loss and back. Either held (the decisions to hold) or taken (where to leave the
-// decisions made, allocated here) may be given, not both; else NULL.
+// project, bin, render, loss, and their adjoints. held: NULL, or the decisions to hold. taken: NULL, or where
+// to store the decisions made, allocated here. Not both.
 void reference_pipeline(const reference_problem *problem, const reference_decisions *held,
                         reference_decisions *taken, reference_outputs *outputs);
 
 // ---- random scenes ----
 
-// What the Gaussians of a random scene are like. Even indices are ordinary, odd ones go through the others in
-// turn, so REFERENCE_KIND_CYCLE consecutive Gaussians have every kind.
+// The kinds of Gaussians in a random scene. Even indices are ordinary; odd indices cycle through the other
+// kinds, so REFERENCE_KIND_CYCLE consecutive Gaussians have every kind.
 typedef enum reference_kind {
     REFERENCE_ORDINARY,
     REFERENCE_OPAQUE,          // some pixels are cut at 0.99; several stop a pixel
@@ -238,7 +238,7 @@ enum { REFERENCE_KIND_CYCLE = 32 };
 
 reference_kind reference_kind_of(int64_t i);
 
-// Everything in it is exactly representable in float, so kernels and reference get the same input.
+// All values are exactly representable in float, so kernels and reference get the same input.
 typedef struct reference_scene {
     reference_gaussians gaussians;
     reference_camera camera; // any pose, principal point off centre, fx != fy

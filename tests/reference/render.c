@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Blending front to back, pixel by pixel, and its adjoint by the conic.
+// Blending front to back at each pixel, and its adjoint in terms of the conic.
 #include "reference.h"
 
 #include "conic.h"
@@ -12,14 +12,14 @@ reference_image reference_image_create(int width, int height) {
     const int64_t pixels = (int64_t)width * height;
     return (reference_image){.color = allocate(3 * pixels, sizeof(double)),
                              .transmittance = allocate(pixels, sizeof(double)),
-                             .consumed = allocate(pixels, sizeof(uint32_t)),
+                             .n_contrib = allocate(pixels, sizeof(uint32_t)),
                              .margin = allocate(pixels, sizeof(double))};
 }
 
 void reference_image_destroy(reference_image *image) {
     free(image->color);
     free(image->transmittance);
-    free(image->consumed);
+    free(image->n_contrib);
     free(image->margin);
     *image = (reference_image){0};
 }
@@ -33,10 +33,10 @@ typedef struct layer {
     double transmittance; // in front of it
 } layer;
 
-// What every pixel's walk needs.
+// Common to all pixels.
 typedef struct scene {
     const reference_splat *splats;
-    const conic *conics; // by splat; set for those in the lists
+    const conic *conics; // indexed by splat; set for splats in the lists
     const gs_lists *lists;
     const uint8_t *held; // or NULL
     uint8_t *taken;      // or NULL
@@ -45,8 +45,8 @@ typedef struct scene {
 
 typedef struct walk {
     int64_t layers;
-    double transmittance; // behind the last
-    uint32_t consumed;
+    double transmittance; // behind the last layer
+    uint32_t n_contrib;
     double margin;
 } walk;
 
@@ -101,7 +101,7 @@ static walk walk_pixel(const scene *s, int x, int y) {
         s->layers[result.layers++] =
             (layer){i, decision == REFERENCE_CUT, dx, dy, alpha, result.transmittance};
         result.transmittance = behind;
-        result.consumed = (uint32_t)(p - begin + 1);
+        result.n_contrib = (uint32_t)(p - begin + 1);
     }
     return result;
 }
@@ -122,7 +122,7 @@ void reference_render(const reference_splat *splats, const gs_lists *lists, int 
                 image->color[(int64_t)channel * width * height + pixel] = color;
             }
             image->transmittance[pixel] = w.transmittance;
-            image->consumed[pixel] = w.consumed;
+            image->n_contrib[pixel] = w.n_contrib;
             image->margin[pixel] = w.margin;
         }
     scene_destroy(&s);
@@ -133,43 +133,43 @@ void reference_render_backward(const reference_splat *splats, int64_t count, con
                                const double *color_gradient, const double *alpha_gradient,
                                reference_splat_gradient *gradients) {
     scene s = scene_create(splats, lists, held, NULL);
-    conic *by_conic = allocate(count, sizeof(conic)); // xy: by the one number in two places
+    conic *d_conic = allocate(count, sizeof(conic)); // xy: by the one number that stands in two places
     memset(gradients, 0, (size_t)count * sizeof *gradients);
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++) {
             const int64_t pixel = (int64_t)y * width + x;
-            double by_color[3];
-            for (int c = 0; c < 3; c++) by_color[c] = color_gradient[(int64_t)c * width * height + pixel];
+            double d_color[3];
+            for (int c = 0; c < 3; c++) d_color[c] = color_gradient[(int64_t)c * width * height + pixel];
             const walk w = walk_pixel(&s, x, y);
-            // What the layers behind give to the loss, linearised: proportional to 1 - alpha of the layer in
-            // front.
+            // The linearised part of the loss from the layers behind: proportional to 1 - alpha of the layer
+            // in front of them.
             double behind = 0;
-            for (int c = 0; c < 3; c++) behind += w.transmittance * background[c] * by_color[c];
+            for (int c = 0; c < 3; c++) behind += w.transmittance * background[c] * d_color[c];
             if (alpha_gradient) behind -= w.transmittance * alpha_gradient[pixel];
             for (int64_t l = w.layers - 1; l >= 0; l--) {
                 const layer *at = &s.layers[l];
                 reference_splat_gradient *g = &gradients[at->splat];
                 double brightness = 0;
                 for (int c = 0; c < 3; c++) {
-                    brightness += splats[at->splat].color[c] * by_color[c];
-                    g->color[c] += at->transmittance * at->alpha * by_color[c];
+                    brightness += splats[at->splat].color[c] * d_color[c];
+                    g->color[c] += at->transmittance * at->alpha * d_color[c];
                 }
-                const double by_alpha = at->transmittance * brightness - behind / (1 - at->alpha);
+                const double d_alpha = at->transmittance * brightness - behind / (1 - at->alpha);
                 behind += at->transmittance * at->alpha * brightness;
                 if (at->cut) continue;
-                const double by_log = by_alpha * at->alpha; // alpha = exp(log opacity - half_square)
+                const double d_log_alpha = d_alpha * at->alpha; // alpha = exp(log opacity - half_square)
                 const conic *k = &s.conics[at->splat];
-                g->log_opacity += by_log;
-                g->mean[0] += by_log * (k->xx * at->dx + k->xy * at->dy);
-                g->mean[1] += by_log * (k->xy * at->dx + k->yy * at->dy);
-                by_conic[at->splat].xx -= by_log * at->dx * at->dx / 2;
-                by_conic[at->splat].xy -= by_log * at->dx * at->dy;
-                by_conic[at->splat].yy -= by_log * at->dy * at->dy / 2;
+                g->log_opacity += d_log_alpha;
+                g->mean[0] += d_log_alpha * (k->xx * at->dx + k->xy * at->dy);
+                g->mean[1] += d_log_alpha * (k->xy * at->dx + k->yy * at->dy);
+                d_conic[at->splat].xx -= d_log_alpha * at->dx * at->dx / 2;
+                d_conic[at->splat].xy -= d_log_alpha * at->dx * at->dy;
+                d_conic[at->splat].yy -= d_log_alpha * at->dy * at->dy / 2;
             }
         }
-    // By the covariance it is -K G K, for the inverse K and the symmetric gradient G by it.
+    // The gradient by the covariance is -K G K, with K its inverse and G the symmetric gradient by K.
     for (int64_t i = 0; i < count; i++) {
-        const conic G = by_conic[i];
+        const conic G = d_conic[i];
         if (G.xx == 0 && G.xy == 0 && G.yy == 0) continue;
         const conic K = s.conics[i];
         const double kg[2][2] = {{K.xx * G.xx + K.xy * G.xy / 2, K.xx * G.xy / 2 + K.xy * G.yy},
@@ -178,7 +178,7 @@ void reference_render_backward(const reference_splat *splats, int64_t count, con
         gradients[i].covariance[1] = -2 * (kg[0][0] * K.xy + kg[0][1] * K.yy);
         gradients[i].covariance[2] = -(kg[1][0] * K.xy + kg[1][1] * K.yy);
     }
-    free(by_conic);
+    free(d_conic);
     scene_destroy(&s);
 }
 
@@ -191,8 +191,8 @@ void reference_moments(const reference_splat *splat, const reference_splat_gradi
     const double l0 = sqrt(c / determinant), l1 = -splat->covariance[1] / sqrt(c * determinant),
                  l2 = 1 / sqrt(c);
     const double inverse[2][2] = {{1 / l0, 0}, {-l1 / (l0 * l2), 1 / l2}};
-    const double *by = gradient->covariance;
-    const double G[2][2] = {{by[0], by[1] / 2}, {by[1] / 2, by[2]}};
+    const double *d = gradient->covariance;
+    const double G[2][2] = {{d[0], d[1] / 2}, {d[1] / 2, d[2]}};
     double first[2] = {0, 0}, second[2][2] = {{0, 0}, {0, 0}};
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 2; j++) {
@@ -201,11 +201,8 @@ void reference_moments(const reference_splat *splat, const reference_splat_gradi
                 for (int l = 0; l < 2; l++)
                     second[i][j] += 2 * unit * unit * inverse[i][k] * G[k][l] * inverse[j][l];
         }
-    for (int k = 0; k < 3; k++) moments[k] = gradient->color[k];
-    moments[3] = gradient->log_opacity;
-    moments[4] = first[0];
-    moments[5] = first[1];
-    moments[6] = second[0][0];
-    moments[7] = second[0][1];
-    moments[8] = second[1][1];
+    for (int k = 0; k < GS_CHANNELS; k++) moments[k] = gradient->color[k];
+    const double rest[GS_MOMENTS - GS_CHANNELS] = {gradient->log_opacity, first[0],    first[1], second[0][0],
+                                                   second[0][1],          second[1][1]}; // h .. h_e1e1
+    memcpy(moments + GS_CHANNELS, rest, sizeof rest);
 }

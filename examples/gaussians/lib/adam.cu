@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Adam over all parameters of the Gaussians (docs/math.md section 6); SH's constant term learns at its own
-// rate.
+// Adam over all parameters of the Gaussians (docs/math.md, section 6). SH's constant term has its own rate.
 #include "status.h"
 
 #include <adam.cuh>

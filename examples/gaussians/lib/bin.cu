@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Splats into tiles: count every tile's splats, scan, write each splat into the lists of its tiles in any
-// order, sort each list by (depth, index).
+// Splats to tiles' lists: count the splats of every tile, scan, write each splat to the lists of its tiles in
+// any order, sort each list by (depth, index).
 #include "depth_sort.cuh"
 #include "gs.h"
 #include "launch.cuh"
@@ -9,15 +9,17 @@
 #include <distwar/lanes.cuh>
 #include <math.h>
 
+using namespace gs;
+
 namespace {
 
 constexpr int bin_block = 256, scan_block = 1024, sort_block = 256;
-constexpr int blocks_wanted = 16;  // a multiprocessor, to count and write
-constexpr int tiles_at_once = 16;  // of a multiprocessor in the blend, about
-constexpr int shortest_split = 64; // lists of two batches
-// Lists from sorted_by_block<part_block> on are cut into parts, of about half of what a block sorts, and at
-// most one a thread. Where the cuts are is decided by so many samples a part that none comes out twice as
-// long: the odds are 3e-9, the tail of a sum of 64 exponential times at twice its mean.
+constexpr int blocks_wanted = 16;  // blocks a multiprocessor that count and write splats
+constexpr int tiles_at_once = 16;  // tiles that a multiprocessor blends at once, about
+constexpr int shortest_split = 64; // entries: two batches
+// Lists of sorted_by_block<part_block> entries or more are cut into parts of about half that length, at most
+// part_block parts. Sampled keys decide where to cut. With 64 samples a part, a part comes out twice as long
+// as intended with a probability of 3e-9: the tail of a sum of 64 exponential variables at twice its mean.
 constexpr int part_block = 512, samples_of_part = 64;
 __device__ int parts_of(int64_t length) {
     constexpr int longest = sorted_by_block<part_block>;
@@ -43,9 +45,9 @@ __device__ int clamped_tile(float tile, int tiles) {
     return int(fminf(fmaxf(tile, 0.0f), float(tiles)));
 }
 
-// The tiles that the bounding box of the splat's ellipse, a little enlarged, touches; tile t holds the pixel
+// The tiles that the slightly enlarged bounding box of the splat's ellipse touches. Tile t has the pixel
 // centres 16 t + 0.5 .. 16 t + 15.5.
-__device__ tile_box box_of(const reach &r, const tile_grid &grid) {
+__device__ tile_box box_of(const splat_reach &r, const tile_grid &grid) {
     const float root = sqrtf(r.limit), tilt = r.whiten[1] / r.whiten[2];
     const float half_x = root / r.whiten[0] * sqrtf(1 + tilt * tilt) * 1.001f + 0.01f;
     const float half_y = root / r.whiten[2] * 1.001f + 0.01f;
@@ -56,17 +58,18 @@ __device__ tile_box box_of(const reach &r, const tile_grid &grid) {
             clamped_tile(floorf((r.mean[1] + half_y - 0.5f) / size) + 1, grid.tiles_y)};
 }
 
-// The pixel centres inside the image of the tile in this column and row.
+// The tile's pixel centres that are inside the image.
 __device__ rectangle centres_of(int column, int row, const tile_grid &grid) {
     const int x = column * GS_TILE_SIZE, y = row * GS_TILE_SIZE;
     return {float(x) + 0.5f, float(y) + 0.5f, float(min(x + GS_TILE_SIZE, grid.width)) - 0.5f,
             float(min(y + GS_TILE_SIZE, grid.height)) - 0.5f};
 }
 
-// The sum of `value` over the threads of the block before this one, and over all; by the whole block.
+// Exclusive prefix sum of `value` over the threads of the block; *all: the total. By all threads of the
+// block.
 template <int Threads, typename T>
 __device__ T scan_of_block(T value, T *all) {
-    __shared__ T of_warp[32];
+    __shared__ T warp_sums[32];
     const int lane = int(threadIdx.x % 32), warp = int(threadIdx.x / 32);
     const auto scan_of_warp = [lane](T x) { // inclusive
         for (int distance = 1; distance < 32; distance *= 2) {
@@ -76,49 +79,51 @@ __device__ T scan_of_block(T value, T *all) {
         return x;
     };
     const T inclusive = scan_of_warp(value);
-    __syncthreads(); // nobody reads the last call's sums any more
-    if (lane == 31) of_warp[warp] = inclusive;
+    __syncthreads(); // the previous call's sums have been read
+    if (lane == 31) warp_sums[warp] = inclusive;
     __syncthreads();
-    if (warp == 0) of_warp[lane] = scan_of_warp(lane < Threads / 32 ? of_warp[lane] : 0);
+    if (warp == 0) warp_sums[lane] = scan_of_warp(lane < Threads / 32 ? warp_sums[lane] : 0);
     __syncthreads();
-    *all = of_warp[Threads / 32 - 1];
-    return inclusive - value + (warp > 0 ? of_warp[warp - 1] : 0);
+    *all = warp_sums[Threads / 32 - 1];
+    return inclusive - value + (warp > 0 ? warp_sums[warp - 1] : 0);
 }
 
 // A splat and its box of tiles.
 struct alignas(16) candidate {
-    reach far;
+    splat_reach reach;
     int x_begin, y_begin, columns;
-    float per_column;
+    float inv_columns;
 };
 
-// Takes a ticket for every tile that a splat reaches, for all splats, of which a block has `per_block`; a
-// ticket is used one turn after it was asked for, when it has come. The tiles of all their boxes, in a row,
-// are shared out evenly. One body for counting and for writing.
+// Takes a ticket for every (splat, tile) where the splat reaches the tile. One body for counting and for
+// writing. A block handles `per_block` splats. The tiles of their boxes, box after box, form one row of
+// items, which the warps divide evenly: a splat with many tiles does not hold up the block. A ticket is used
+// one iteration after it was taken, so that the latency of its atomic is hidden. Example: boxes of 2, 3 and 1
+// tiles give 6 items; first = {0, 2, 5, 6}; item 4 is the third tile of box 1.
 template <typename Tickets>
 __device__ void for_tiles_of_splats(const gs_splat *splats, int64_t count, int per_block,
                                     const tile_grid &grid, const Tickets &tickets) {
     __shared__ candidate candidates[bin_block];
-    __shared__ int first[bin_block + 1]; // tile of each box in the row
+    __shared__ int first[bin_block + 1]; // item of each box; first[k + 1] is its end
     const int thread = int(threadIdx.x);
     const int64_t first_splat = int64_t(blockIdx.x) * per_block;
     int area = 0;
     if (thread < per_block && first_splat + thread < count && splats[first_splat + thread].depth > 0) {
-        const reach far = reach_of(splats[first_splat + thread]);
-        const tile_box box = box_of(far, grid);
+        const splat_reach reach = reach_of(splats[first_splat + thread]);
+        const tile_box box = box_of(reach, grid);
         const int columns = box.x_end - box.x_begin;
         area = area_of(box);
-        candidates[thread] = {far, box.x_begin, box.y_begin, columns, 1 / float(columns)};
+        candidates[thread] = {reach, box.x_begin, box.y_begin, columns, 1 / float(columns)};
     }
     int all;
     first[thread] = scan_of_block<bin_block>(area, &all);
     if (thread == 0) first[bin_block] = all;
     __syncthreads();
 
-    // Neighbouring lanes have neighbouring tiles.
+    // Neighbouring lanes have neighbouring items.
     const int share = (all + bin_block - 1) / bin_block * 32, warp = thread / 32;
     const int begin = warp * share + thread % 32, end = min((warp + 1) * share, all);
-    int low = 0, high = bin_block; // the box of tile `begin` is among low .. high - 1
+    int low = 0, high = bin_block; // the box of item `begin` is among low .. high - 1
     while (high - low > 1) {
         const int middle = (low + high) / 2;
         (first[middle] <= begin ? low : high) = middle;
@@ -127,11 +132,11 @@ __device__ void for_tiles_of_splats(const gs_splat *splats, int64_t count, int p
     for (int k = begin; k < end; k += 32) {
         while (k >= first[low + 1]) low++;
         const candidate c = candidates[low];
-        // Its row is exact: there are at most 1024, and the half keeps off the whole numbers.
-        const int of_box = k - first[low], row = int((float(of_box) + 0.5f) * c.per_column);
-        const int x = c.x_begin + of_box - row * c.columns, y = c.y_begin + row;
+        // The row is exact: a box has at most 1024 rows, and the half keeps the product away from integers.
+        const int item = k - first[low], row = int((float(item) + 0.5f) * c.inv_columns);
+        const int x = c.x_begin + item - row * c.columns, y = c.y_begin + row;
         typename Tickets::ticket next = {};
-        if (reaches(c.far, centres_of(x, y, grid)))
+        if (reaches(c.reach, centres_of(x, y, grid)))
             next = tickets.take(y * grid.tiles_x + x, uint32_t(first_splat + low));
         tickets.use(last);
         last = next;
@@ -139,8 +144,8 @@ __device__ void for_tiles_of_splats(const gs_splat *splats, int64_t count, int p
     tickets.use(last);
 }
 
-// A tile's counters, next to each other. Additions to one address, or to few lines of addresses, wait for one
-// another: so where few tiles have many splats, they have several counters, each for some of the blocks.
+// A tile's counters, next to each other. Atomics to one address are serialised; where few tiles have many
+// splats a tile therefore has several counters, and a block uses the one given by its index.
 struct tile_counters {
     uint32_t *first; // [tiles << log2_copies]
     int log2_copies;
@@ -160,12 +165,12 @@ struct counting {
 };
 
 struct writing {
-    tile_counters end;         // in the tile's list, of each counter's splats; count down to their beginning
+    tile_counters end;         // end of each counter's range in the tile's list; counts down to its begin
     const int64_t *tile_begin; // [tiles + 1]
     uint32_t *list;
     struct ticket {
         int64_t begin;
-        uint32_t left, splat; // left: 0 is no ticket
+        uint32_t left, splat; // left = 0: no ticket
     };
     __device__ ticket take(int tile, uint32_t splat) const {
         return {tile_begin[tile], atomicSub(end.own(tile), 1u), splat};
@@ -183,35 +188,37 @@ __global__ void __launch_bounds__(bin_block)
     for_tiles_of_splats(splats, count, per_block, grid, tickets);
 }
 
-// Classes of lists by length, an eighth of an octave each; longer ones first. Class 0 has lists of nearly
-// 2^32, the last one the empty ones.
+// Lists are classified by length, eight classes an octave, longest first. Class 0 has lengths of nearly 2^32,
+// the last class the empty lists.
 constexpr int classes = 33 * 8;
 __device__ int class_of(int64_t length) {
     if (length < 1) return classes - 1;
     return (127 + 33) * 8 - 2 - int(__float_as_uint(float(length)) >> 20);
 }
 
-// What the host reads.
+// Read by the host.
 struct bin_summary {
-    int64_t pairs, longest; // longest: of the lists
+    int64_t pairs, longest; // longest: length of the longest list
     int64_t split;          // gs_lists.split_tiles
-    // The first so many of tile_order have lists that are cut into parts; those up to by_part_block are
-    // sorted by a block of part_block threads, those up to by_block by one of sort_block.
-    int64_t in_parts, by_part_block, by_block;
+    // tile_order is sorted by length. Its lists up to cut_end are cut into parts, those up to part_block_end
+    // are sorted by a block of part_block threads, those up to block_end by a block of sort_block threads,
+    // the rest by a warp.
+    int64_t cut_end, part_block_end, block_end;
     int64_t parts;                // of all lists
-    unsigned long long described; // parts whose place is known, counts up later
+    unsigned long long described; // parts that cut_kernel has described so far
 };
 
-// Entries of the lists.
+// A range of a list's entries.
 struct part {
     int64_t begin;
     int length;
 };
 
-// One block: where each tile's list begins, and in it the splats of each counter end (of several, that is:
-// one alone keeps the length, which is the same), where in the order of tiles each class begins, and the
-// summary.
-// Lists are worth splitting if they are longer than the average share of the `shares` in which the GPU works.
+// One block. Writes where each tile's list begins, where each class begins in the order of tiles, and the
+// summary. With several counters a tile, turns each counter into the end of its range in the list; a single
+// counter already is that end.
+// A list is split for the backward blend if it is longer than the average of `shares` equal shares of all
+// pairs.
 __global__ void __launch_bounds__(scan_block)
     tile_begin_kernel(const tile_counters length, int tiles, int shares, int64_t *tile_begin,
                       uint32_t *class_begin, bin_summary *summary) {
@@ -223,7 +230,7 @@ __global__ void __launch_bounds__(scan_block)
     if (thread == 0) longest = parts = 0;
     __syncthreads();
 
-    // Each thread has a run of neighbouring tiles, and reads some of their counters at once.
+    // Each thread has a run of neighbouring tiles, and reads 8 counters at once.
     constexpr int at_once = 8;
     const int run = (tiles + scan_block - 1) / scan_block, copies = 1 << length.log2_copies;
     const int first = min(thread * run, tiles) * copies, last = min(first + run * copies, tiles * copies);
@@ -270,14 +277,14 @@ __global__ void __launch_bounds__(scan_block)
     if (thread < classes) class_begin[thread] = uint32_t(before);
     if (thread == class_of(max(pairs / shares, int64_t(shortest_split))))
         summary->pairs = pairs, summary->longest = longest, summary->split = before;
-    // The class of each of these lengths begins with it.
-    if (thread == class_of(sorted_by_block<part_block>) + 1) summary->in_parts = before;
-    if (thread == class_of(sorted_by_block<sort_block>) + 1) summary->by_part_block = before;
-    if (thread == class_of(sorted_by_warp) + 1) summary->by_block = before;
+    // Each of these lengths is the first of its class.
+    if (thread == class_of(sorted_by_block<part_block>) + 1) summary->cut_end = before;
+    if (thread == class_of(sorted_by_block<sort_block>) + 1) summary->part_block_end = before;
+    if (thread == class_of(sorted_by_warp) + 1) summary->block_end = before;
     if (thread == 0) summary->parts = parts, summary->described = 0;
 }
 
-// Writes the lists, unsorted, and the order of tiles. class_begin counts up.
+// Writes the unsorted lists and the order of tiles. Increments class_begin.
 __global__ void __launch_bounds__(bin_block)
     write_kernel(const gs_splat *splats, int64_t count, int per_block, tile_grid grid, writing tickets,
                  uint32_t *class_begin, uint32_t *tile_order) {
@@ -289,13 +296,25 @@ __global__ void __launch_bounds__(bin_block)
     for_tiles_of_splats(splats, count, per_block, grid, tickets);
 }
 
-// Cuts the list whose turn it is into parts of neighbouring keys, which are written to `other`, each in any
-// order, and described in `parts`; a block a list.
+// Cuts a list into parts by key: every key of a part is less than every key of the next, so that the parts
+// can be sorted independently. One block a list. Writes the parts to `other`, each in any order, and
+// describes them in `parts`.
+//
+// Example: a list of n = 10,000 entries. A block sorts 4096 keys, so parts should have about 2048 entries:
+// count = (10,000 + 2047) / 2048 = 5 parts.
+//   1. Sample. 64 samples a part: samples = 320, entries 0, 31, 62, 93, 125 .. 9968 (i n / 320). Their keys
+//      are sorted; those at ranks 0, 64, 128, 192 and 256 become the lower bounds of the parts. The first
+//      bound is not used: part 0 takes all keys below the second.
+//   2. Count. Each entry finds its part by binary search in the 5 bounds and adds 1 to the part's counter,
+//      say {2105, 1880, 2010, 1965, 2040}. Lanes of a warp with the same part add once, together.
+//   3. Scan: the parts begin at 0, 2105, 3985, 5995, 7960; each is described as (begin, length).
+//   4. Write. The entries are read again, in the same way. The counters now hold the next free place of each
+//      part: the first entry found in part 2 goes to other[3985].
 __global__ void __launch_bounds__(part_block)
     cut_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
                const uint32_t *list, uint32_t *other, bin_summary *summary, part *parts) {
     __shared__ uint64_t keys[sorted_by_block<part_block>];
-    __shared__ int place[part_block]; // in each part, the next
+    __shared__ int place[part_block]; // a counter for each part, then the next free place in it
     __shared__ unsigned long long described;
     const int thread = int(threadIdx.x), lane = thread % 32;
     const uint32_t tile = tile_order[blockIdx.x];
@@ -310,44 +329,44 @@ __global__ void __launch_bounds__(part_block)
     if (thread == 0) described = atomicAdd(&summary->described, (unsigned long long)count);
     place[thread] = 0;
     __syncthreads();
-    keys[thread] = cut; // of part `thread`, but the first, the least key
+    keys[thread] = cut; // lower bound of part `thread`
     __syncthreads();
 
-    constexpr int at_once = 8, turn = part_block * at_once;
+    constexpr int at_once = 8, entries_at_once = part_block * at_once;
     uint32_t index[at_once];
-    int of_part[at_once]; // -1: beyond the list
+    int part_of[at_once]; // -1: beyond the end of the list
     const auto read = [&](int64_t first) {
         uint64_t key[at_once];
         DISTWAR_UNROLL
         for (int e = 0; e < at_once; e++) {
             const int64_t i = first + e * part_block + thread;
             index[e] = i < n ? list[i] : 0;
-            of_part[e] = i < n ? 0 : -1;
+            part_of[e] = i < n ? 0 : -1;
         }
         DISTWAR_UNROLL
-        for (int e = 0; e < at_once; e++) key[e] = of_part[e] == 0 ? key_of(depth, index[e]) : 0;
+        for (int e = 0; e < at_once; e++) key[e] = part_of[e] == 0 ? key_of(depth, index[e]) : 0;
         DISTWAR_UNROLL
         for (int e = 0; e < at_once; e++) {
-            if (of_part[e] < 0) continue;
+            if (part_of[e] < 0) continue;
             int low = 0, high = count;
             while (high - low > 1) {
                 const int middle = (low + high) / 2;
                 (keys[middle] <= key[e] ? low : high) = middle;
             }
-            of_part[e] = low;
+            part_of[e] = low;
         }
     };
-    // The next place in each entry's part; the warp's entries of one part take theirs together.
+    // Takes the next place in the entry's part, with one atomic for all entries of the warp in the same part.
     const auto take = [&](int e) {
-        const unsigned peers = distwar::lanes_with_key(distwar::all_lanes, of_part[e]);
+        const unsigned peers = distwar::lanes_with_key(distwar::all_lanes, part_of[e]);
         const unsigned leader = distwar::lowest_lane(peers);
         int first = 0;
-        if (lane == int(leader) && of_part[e] >= 0)
-            first = atomicAdd(&place[of_part[e]], distwar::count_lanes(peers));
+        if (lane == int(leader) && part_of[e] >= 0)
+            first = atomicAdd(&place[part_of[e]], distwar::count_lanes(peers));
         return __shfl_sync(distwar::all_lanes, first, int(leader)) +
                distwar::count_lanes(peers & ((1u << lane) - 1));
     };
-    for (int64_t first = 0; first < n; first += turn) {
+    for (int64_t first = 0; first < n; first += entries_at_once) {
         read(first);
         DISTWAR_UNROLL
         for (int e = 0; e < at_once; e++) take(e);
@@ -359,28 +378,28 @@ __global__ void __launch_bounds__(part_block)
     place[thread] = before;
     if (thread < count) parts[described + unsigned(thread)] = {begin + before, length};
     __syncthreads();
-    for (int64_t first = 0; first < n; first += turn) {
+    for (int64_t first = 0; first < n; first += entries_at_once) {
         read(first);
         DISTWAR_UNROLL
         for (int e = 0; e < at_once; e++) {
             const int at = take(e);
-            if (of_part[e] >= 0) other[at] = index[e];
+            if (part_of[e] >= 0) other[at] = index[e];
         }
     }
 }
 
-// Registers for three blocks on a multiprocessor, before compute capability 8.0 for the two that it has
-// threads for.
+// Least blocks a multiprocessor, which limits registers. Before compute capability 8.0 a multiprocessor has
+// threads for only two.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr int part_blocks = 2;
 #else
 constexpr int part_blocks = 3;
 #endif
 
-// Sorts the parts of lists, a block each, and then the lists that are up to by_part_block in the order.
+// Sorts the parts of lists, one block each, and in further blocks the lists cut_end .. part_block_end - 1.
 __global__ void __launch_bounds__(part_block, part_blocks)
     sort_parts_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
-                      const part *parts, int part_count, int in_parts, uint32_t *list, uint32_t *other) {
+                      const part *parts, int part_count, int cut_end, uint32_t *list, uint32_t *other) {
     __shared__ uint64_t keys[sorted_by_block<part_block>];
     const int block = int(blockIdx.x);
     if (block < part_count) {
@@ -389,27 +408,27 @@ __global__ void __launch_bounds__(part_block, part_blocks)
                                  other + mine.begin, keys);
         return;
     }
-    const uint32_t tile = tile_order[in_parts + block - part_count];
+    const uint32_t tile = tile_order[cut_end + block - part_count];
     const int64_t begin = tile_begin[tile];
     sort_entries<part_block>(depth, list + begin, int(tile_begin[tile + 1] - begin), list + begin,
                              other + begin, keys);
 }
 
-// Sorts the other lists: in the first `by_block` blocks one, in the others one for each warp. `tile_order`
-// begins with the first of them, `tiles` of them are left.
+// Sorts the remaining lists, tile_order[0] .. tile_order[tiles - 1]: the first block_lists blocks one list
+// each, the other blocks one list a warp.
 __global__ void __launch_bounds__(sort_block)
     sort_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin, int tiles,
-                int by_block, uint32_t *list) {
+                int block_lists, uint32_t *list) {
     constexpr int E = sorted_by_warp / 32;
     __shared__ uint64_t keys[sorted_by_block<sort_block>];
     const int block = int(blockIdx.x), thread = int(threadIdx.x), warp = thread / 32;
-    const bool alone = block >= by_block;
-    const int turn = alone ? by_block + (block - by_block) * (sort_block / 32) + warp : block;
-    if (turn >= tiles) return;
-    const int64_t begin = tile_begin[tile_order[turn]];
-    const int n = int(tile_begin[tile_order[turn] + 1] - begin);
+    const bool by_warp = block >= block_lists;
+    const int place = by_warp ? block_lists + (block - block_lists) * (sort_block / 32) + warp : block;
+    if (place >= tiles) return;
+    const int64_t begin = tile_begin[tile_order[place]];
+    const int n = int(tile_begin[tile_order[place] + 1] - begin);
     list += begin;
-    if (alone) {
+    if (by_warp) {
         const auto put = [=](int k, uint64_t key) { list[k] = uint32_t(key); };
         if (n > 128)
             sort_short<E>(depth, list, n, put);
@@ -431,14 +450,15 @@ tile_grid grid_of(int width, int height) {
             (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE};
 }
 
-// Where everything lies in the workspace.
+// Offsets in the workspace, in bytes.
 struct bin_layout {
     size_t depth, length, class_begin, summary, tile_begin, tile_order, list, other, parts, total;
 };
 
-// Of the backward blend. More pixels a thread share more of the work, if there are tiles enough; but where
-// the longest list outlasts the average one, it is waited for, and with fewer pixels a thread it is done
-// sooner. By how much of what a multiprocessor has to do in all it outlasts them, decides.
+// gs_lists.pixels_per_thread. With more pixels a thread, more work is shared, if there are enough tiles. But
+// if the longest list is much longer than the average, the GPU waits for it, and fewer pixels a thread finish
+// it sooner. The measure is the excess of the longest list over the average, relative to a multiprocessor's
+// work.
 int pixels_of_thread(const bin_summary &summary, int tiles, int multiprocessors) {
     const double work = double(summary.pairs) / multiprocessors;
     const double average = double(summary.pairs) / (tiles > multiprocessors ? tiles : multiprocessors);
@@ -447,7 +467,7 @@ int pixels_of_thread(const bin_summary &summary, int tiles, int multiprocessors)
     return outlasts > 0.2 * work || tiles < 3 * multiprocessors ? 2 : 4;
 }
 
-// Of counters: so many that each has few splats to count, as long as one block can go through them quickly.
+// Counters a tile, as a power of two: enough that each counts few splats, few enough for one block to scan.
 int log2_copies(int64_t count, int tiles) {
     constexpr int most = 5, counters = 8192, splats = 256;
     int k = 0;
@@ -455,7 +475,7 @@ int log2_copies(int64_t count, int tiles) {
     return k;
 }
 
-// Of splats: as many as leave enough blocks to keep the GPU busy.
+// Splats a block: as many as possible while there are enough blocks to fill the GPU.
 int splats_of_block(int64_t count, int multiprocessors) {
     int per_block = bin_block;
     while (per_block > 1 && count < int64_t(multiprocessors) * blocks_wanted * per_block) per_block /= 2;
@@ -490,7 +510,7 @@ bin_layout layout_of(const tile_grid &grid, int64_t count, int64_t pair_capacity
     out.tile_order = place(tiles * sizeof(uint32_t));
     out.list = place(size_t(pair_capacity) * sizeof(uint32_t));
     out.other = place(size_t(pair_capacity) * sizeof(uint32_t));
-    // The shortest list that has three parts has the most for its length.
+    // The shortest list with three parts has the most parts for its length.
     out.parts = place(size_t(pair_capacity) * 3 / sorted_by_block<part_block> * sizeof(part));
     out.total = end;
     return out;
@@ -553,15 +573,16 @@ gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t h
     GS_CUDA(launch(stream, splat_blocks > tile_blocks ? splat_blocks : tile_blocks, bin_block, write_kernel,
                    splats, count, per_block, grid, writing{counters, tile_begin, list}, class_begin,
                    tile_order));
-    GS_CUDA(launch(stream, unsigned(summary.in_parts), part_block, cut_kernel, depth, tile_order, tile_begin,
+    GS_CUDA(launch(stream, unsigned(summary.cut_end), part_block, cut_kernel, depth, tile_order, tile_begin,
                    list, other, device_summary, parts));
-    GS_CUDA(launch(stream, unsigned(summary.parts + summary.by_part_block - summary.in_parts), part_block,
+    GS_CUDA(launch(stream, unsigned(summary.parts + summary.part_block_end - summary.cut_end), part_block,
                    sort_parts_kernel, depth, tile_order, tile_begin, parts, int(summary.parts),
-                   int(summary.in_parts), list, other));
-    const int rest = tiles - int(summary.by_part_block),
-              by_block = int(summary.by_block) - int(summary.by_part_block);
-    GS_CUDA(launch(stream, unsigned(by_block) + blocks_for(rest - by_block, sort_block / 32), sort_block,
-                   sort_kernel, depth, tile_order + summary.by_part_block, tile_begin, rest, by_block, list));
+                   int(summary.cut_end), list, other));
+    const int rest = tiles - int(summary.part_block_end),
+              block_lists = int(summary.block_end) - int(summary.part_block_end);
+    GS_CUDA(launch(stream, unsigned(block_lists) + blocks_for(rest - block_lists, sort_block / 32),
+                   sort_block, sort_kernel, depth, tile_order + summary.part_block_end, tile_begin, rest,
+                   block_lists, list));
     *lists = {grid.tiles_x,
               grid.tiles_y,
               summary.pairs,

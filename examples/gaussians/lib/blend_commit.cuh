@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How the moments of a splat get from the pixels of a tile to memory: the Commits (blend_backward.cuh) of
-// libgs, one for each gs_reduction.
+// The Commits of libgs (see blend_backward.cuh): how a splat's moments go from the pixels of a tile to
+// memory.
 #ifndef GS_BLEND_COMMIT_CUH
 #define GS_BLEND_COMMIT_CUH
 
@@ -8,14 +8,15 @@
 #include <distwar/block.cuh>
 #include <distwar/reduce.cuh>
 
-// With GS_BLOCK each pixel's share of a moment is clamped to [-GS_BLOCK_LIMIT, GS_BLOCK_LIMIT] before the
-// sum, as some renderers do against outliers. Infinite, so that all reductions agree; set it by -D when
-// compiling libgs.
+namespace gs {
+
+// GS_BLOCK clamps each pixel's part of a moment to [-GS_BLOCK_LIMIT, GS_BLOCK_LIMIT] before the sum, as some
+// renderers do against outliers. Infinity makes all strategies agree. Set it by -D when compiling libgs.
 #ifndef GS_BLOCK_LIMIT
 #define GS_BLOCK_LIMIT INFINITY
 #endif
 
-// Each warp on its own, by one of the library's strategies.
+// Each warp adds its own sums, by one of the library's strategies.
 template <distwar::strategy Strategy>
 struct warp_commit {
     float *moments; // [count][GS_MOMENTS_STRIDE]
@@ -32,7 +33,7 @@ struct warp_commit {
     }
 };
 
-// A tree over the whole tile in shared memory, then compare-and-swap.
+// One sum over the whole tile in shared memory, then a compare-and-swap for each value.
 struct tile_commit {
     float *moments; // [count][GS_MOMENTS_STRIDE]
 
@@ -59,5 +60,7 @@ struct tile_commit {
             distwar::atomic_update(&moments[size_t(index) * GS_MOMENTS_STRIDE + k], sum[k], distwar::add{});
     }
 };
+
+} // namespace gs
 
 #endif

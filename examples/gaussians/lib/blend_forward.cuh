@@ -7,27 +7,30 @@
 #include "launch.cuh"
 #include <distwar/lanes.cuh>
 
-// Each pixel's transmittance is one chain through its list, and on the longest lists its latency decides. One
-// pixel a thread is for images with such lists, and has two splats in work at once, without branches: only
-// what needs the transmittance waits for it. Two pixels a thread, for the others, leave out what they can.
+namespace gs {
+
+// Splats that a thread works on at once. A pixel's transmittance is one chain of dependent operations through
+// its list; on long lists its latency is the time of the blend. Images with such lists have one pixel a
+// thread: two splats at once, without branches, so that only what depends on the transmittance waits. Other
+// images have two pixels a thread, and branches that skip what does not count.
 template <int Pixels>
 constexpr int splats_at_once = Pixels == 1 ? 2 : 1;
 
-// Registers: with two pixels a thread, 10 tiles at once on a multiprocessor do better than the 8 there would
-// be. Before compute capability 8.0 it may have threads for 8 alone.
+// Least blocks a multiprocessor with two pixels a thread. The compiler's own choice of registers allows 8; 10
+// are faster. Before compute capability 8.0 a multiprocessor has threads for only 8.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr int tiles_at_once = 8;
+constexpr int render_blocks = 8;
 #else
-constexpr int tiles_at_once = 10;
+constexpr int render_blocks = 10;
 #endif
 template <int Pixels>
-__global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? tiles_at_once : 1)
+__global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blocks : 1)
     render_kernel(const gs_splat *splats, const gs_lists lists, int width, int height, color3 background,
                   gs_image image) {
     constexpr int N = splats_at_once<Pixels>;
     __shared__ splat_batch batches[tile_warps<Pixels>];
     splat_batch &batch = batches[threadIdx.x / 32];
-    const int tile = tile_in_turn(lists, int(blockIdx.x));
+    const int tile = ordered_tile(lists, int(blockIdx.x));
     const patch<Pixels> mine = patch_of_warp<Pixels>(tile, lists.tiles_x, width, height);
     const int64_t begin = lists.tile_begin[tile];
     const int size = int(lists.tile_begin[tile + 1] - begin);
@@ -35,17 +38,17 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? tiles_at_o
 
     float transmittance[Pixels];
     color3 color[Pixels];
-    int consumed[Pixels];
+    int n_contrib[Pixels];
     bool done[Pixels];
     DISTWAR_UNROLL
     for (int p = 0; p < Pixels; p++) {
         transmittance[p] = 1;
-        color[p] = {0, 0, 0};
-        consumed[p] = 0;
+        color[p] = {};
+        n_contrib[p] = 0;
         done[p] = mine.x >= width || mine.y + row_step * p >= height;
     }
     int entry = int(threadIdx.x % 32);
-    uint32_t next = entry < size ? list[entry] : 0; // read a batch ahead
+    uint32_t next = entry < size ? list[entry] : 0; // one batch ahead
     for (int first = 0; first < size; first += 32, entry += 32) {
         bool all_done = true;
         DISTWAR_UNROLL
@@ -65,11 +68,10 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? tiles_at_o
             }
             const auto blend = [&](int n, int p, float alpha, float behind) {
                 const float weight = transmittance[p] * alpha;
-                color[p].r = fmaf(weight, splat[n].color[0], color[p].r);
-                color[p].g = fmaf(weight, splat[n].color[1], color[p].g);
-                color[p].b = fmaf(weight, splat[n].color[2], color[p].b);
+                for_channels(
+                    [&](int k) { color[p].at[k] = fmaf(weight, splat[n].color[k], color[p].at[k]); });
                 transmittance[p] = behind;
-                consumed[p] = first + place[n] + 1;
+                n_contrib[p] = first + place[n] + 1;
             };
             if constexpr (N == 1) {
                 DISTWAR_UNROLL
@@ -81,7 +83,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? tiles_at_o
                     if (!done[p]) blend(0, p, c.alpha, behind);
                 }
             } else {
-                float alpha[N][Pixels]; // 0: does not count
+                float alpha[N][Pixels]; // 0: the splat does not count
                 DISTWAR_UNROLL
                 for (int n = 0; n < N; n++) {
                     DISTWAR_UNROLL
@@ -111,16 +113,16 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? tiles_at_o
         const int y = mine.y + row_step * p;
         if (mine.x >= width || y >= height) continue;
         const int64_t i = int64_t(y) * width + mine.x;
-        image.color[i] = fmaf(transmittance[p], background.r, color[p].r);
-        image.color[i + plane] = fmaf(transmittance[p], background.g, color[p].g);
-        image.color[i + 2 * plane] = fmaf(transmittance[p], background.b, color[p].b);
+        for_channels([&](int k) {
+            image.color[i + k * plane] = fmaf(transmittance[p], background.at[k], color[p].at[k]);
+        });
         image.transmittance[i] = transmittance[p];
-        image.consumed[i] = uint32_t(consumed[p]);
+        image.consumed[i] = uint32_t(n_contrib[p]);
     }
 }
 
-// Queues the kernel for the whole image. The forward blend has less to share than the backward one: half as
-// many pixels a thread suit it. The caller has checked the input.
+// Queues the kernel for the whole image. The forward blend shares less work between pixels than the backward
+// one, so it takes half as many pixels a thread. The caller has checked the input.
 inline cudaError_t launch_render(gs_stream stream, const gs_splat *splats, const gs_lists &lists, int width,
                                  int height, color3 background, const gs_image &image) {
     const bool two = lists.pixels_per_thread == 4;
@@ -128,5 +130,7 @@ inline cudaError_t launch_render(gs_stream stream, const gs_splat *splats, const
                   unsigned(two ? tile_threads<2> : tile_threads<1>),
                   two ? render_kernel<2> : render_kernel<1>, splats, lists, width, height, background, image);
 }
+
+} // namespace gs
 
 #endif

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// A sum over all threads of a grid, in double.
+// A sum in double over all threads of a grid.
 #ifndef GS_BLOCK_TOTAL_CUH
 #define GS_BLOCK_TOTAL_CUH
 
 #include <cuda_runtime.h>
 #include <distwar/block.cuh>
 
-// *sum += the parts of all threads, in one atomic for the block. By all Threads threads of the block.
+namespace gs {
+
+// Adds the parts of all threads to *sum, with one atomic a block. By all Threads threads of the block.
 template <int Threads>
 __device__ void add_of_block(double part, double *sum) {
     __shared__ distwar::block_sum_memory<1, Threads, double> memory;
@@ -15,5 +17,7 @@ __device__ void add_of_block(double part, double *sum) {
     distwar::block_sum(parts, memory, total);
     if (threadIdx.x == 0) atomicAdd(sum, total[0]);
 }
+
+} // namespace gs
 
 #endif

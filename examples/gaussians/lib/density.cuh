@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What both ways of density control share (densify.cu, relocate.cu).
+// Shared by both density controls (densify.cu, relocate.cu).
 #ifndef GS_DENSITY_CUH
 #define GS_DENSITY_CUH
 
@@ -7,10 +7,12 @@
 #include "random.h"
 #include "status.h"
 
+namespace gs {
+
 constexpr int density_block = 256;
 
-// What libgs draws random numbers for: the second argument of random_at. Far from those of its callers, who
-// may draw from the same seed.
+// Purposes of libgs's random numbers: the second argument of random_at. Disjoint from those of its callers,
+// who may use the same seed.
 enum density_purpose : uint64_t { RANDOM_SPLIT = 1u << 16, RANDOM_RELOCATION, RANDOM_NOISE };
 
 __device__ inline float largest_scale(const gs_gaussians &gaussians, int64_t i) {
@@ -18,11 +20,11 @@ __device__ inline float largest_scale(const gs_gaussians &gaussians, int64_t i) 
     return expf(fmaxf(fmaxf(s[0], s[1]), s[2]));
 }
 
-// Standard normal, independent (Box and Muller).
+// Three independent standard normal numbers (Box-Muller).
 __device__ inline void draw_normal(random_stream random, float out[3]) {
     float both[4];
     for (int k = 0; k < 4; k += 2) {
-        const uint64_t bits = random_bits(&random); // two numbers of 24 bits, in the middle of their steps
+        const uint64_t bits = random_bits(&random); // two numbers of 24 bits
         const float u = (float(bits >> 40) + 0.5f) * 0x1p-24f, v = float(bits >> 8 & 0xffffff) * 0x1p-24f;
         const float radius = sqrtf(-2 * logf(u));
         both[k] = radius * cosf(6.2831853f * v);
@@ -31,7 +33,7 @@ __device__ inline void draw_normal(random_stream random, float out[3]) {
     for (int k = 0; k < 3; k++) out[k] = both[k];
 }
 
-// The rotation of Gaussian i; NaN if its quaternion has no length.
+// The rotation of Gaussian i; NaN if its quaternion is 0.
 __device__ inline void rotation_of(const gs_gaussians &gaussians, int64_t i, float out[3][3]) {
     const float *g = gaussians.quaternion + 4 * i;
     const float length = sqrtf(g[0] * g[0] + g[1] * g[1] + g[2] * g[2] + g[3] * g[3]);
@@ -58,11 +60,13 @@ inline bool density_same_shape(const gs_gaussians *a, const gs_gaussians *b) {
     return a->count == b->count && a->sh_degree == b->sh_degree;
 }
 
-// Moves *end on by so many bytes, aligned; returns where they begin.
+// Reserves `bytes` at *end, aligned to 256; returns their offset.
 inline size_t density_place(size_t *end, size_t bytes) {
     const size_t at = *end;
     *end += (bytes + 255) / 256 * 256;
     return at;
 }
+
+} // namespace gs
 
 #endif

@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: MIT
-// Sorts splats by (depth, index), a few in the registers of a warp, more in the shared memory of a block.
-// depth is by splat, as bits.
+// Sorts splats by (depth, index): up to sorted_by_warp in the registers of a warp, more in the shared memory
+// of a block. depth[splat]: the bits of its depth.
 #ifndef GS_DEPTH_SORT_CUH
 #define GS_DEPTH_SORT_CUH
 
 #include <distwar/lanes.cuh>
 #include <stdint.h>
 
-// The longest list, or part of one, that is sorted by a warp and by all the warps of a block.
+namespace gs {
+
+// The most entries that a warp sorts, and that a block sorts.
 constexpr int sorted_by_warp = 256;
 template <int Threads>
 constexpr int sorted_by_block = Threads / 32 * sorted_by_warp;
 
-// Positive floats order as their bits do.
+// The sort key. Positive floats order as their bits do.
 __device__ inline uint64_t key_of(const uint32_t *depth, uint32_t index) {
     return uint64_t(depth[index]) << 32 | index;
 }
 
-// Sorts 32 E keys by a bitonic network in registers; key k of the order is key[k % E] of lane k / E, before
-// in any order. By the whole warp.
+// Sorts 32 E keys in registers by a bitonic network. Result: the k-th key is key[k % E] of lane k / E. By all
+// lanes of a warp.
 template <int E>
 __device__ void sort_warp(uint64_t (&key)[E]) {
     const int lane = int(threadIdx.x % 32);
     DISTWAR_UNROLL
-    for (int run = 2; run <= 32 * E; run *= 2) { // of keys, rising and falling in turn
+    for (int run = 2; run <= 32 * E; run *= 2) { // of keys, alternately ascending and descending
         const bool lane_rises = (lane * E & run) == 0;
         DISTWAR_UNROLL
         for (int distance = run / 2; distance > 0; distance /= 2) {
@@ -47,7 +49,7 @@ __device__ void sort_warp(uint64_t (&key)[E]) {
     }
 }
 
-// Sorts a list of at most 32 E splats; put(k, key) is called with the k-th. By the whole warp.
+// Sorts a list of n <= 32 E splats and calls put(k, key) for the k-th. By all lanes of a warp.
 template <int E, typename Put>
 __device__ void sort_short(const uint32_t *depth, const uint32_t *list, int n, const Put &put) {
     const int lane = int(threadIdx.x % 32);
@@ -55,20 +57,20 @@ __device__ void sort_short(const uint32_t *depth, const uint32_t *list, int n, c
     DISTWAR_UNROLL
     for (int e = 0; e < E; e++)
         key[e] = 32 * e + lane < n ? key_of(depth, list[32 * e + lane]) : ~uint64_t{0};
-    __syncwarp(); // all is read
+    __syncwarp(); // all entries have been read
     sort_warp(key);
     DISTWAR_UNROLL
     for (int e = 0; e < E; e++)
         if (lane * E + e < n) put(lane * E + e, key[e]);
 }
 
-// Merges two sorted runs of keys, first .. second - 1 and second .. last - 1: the result has its k-th key,
-// counted from `before`, put by put(k, key), for k = 0 .. results - 1. key(i) is the i-th key.
+// Merges two sorted runs of keys, first .. second - 1 and second .. last - 1. Calls put(k, key) with key
+// number before + k of the result, k = 0 .. results - 1. key(i): the i-th key of the input.
 template <typename Key, typename Put>
 __device__ __forceinline__ void merge(int first, int second, int last, int before, int results,
                                       const Key &key, const Put &put) {
     int low = max(0, before - (last - second)), high = min(before, second - first);
-    while (low < high) { // how many of the results before come from the first run
+    while (low < high) { // the number of the first `before` results from the first run
         const int middle = (low + high) / 2;
         if (key(first + middle) < key(second + before - middle - 1))
             low = middle + 1;
@@ -80,7 +82,7 @@ __device__ __forceinline__ void merge(int first, int second, int last, int befor
     uint64_t key_a = a < second ? key(a) : none, key_b = b < last ? key(b) : none;
     DISTWAR_UNROLL
     for (int k = 0; k < results; k++) {
-        const bool take_a = b >= last || key_a < key_b; // a run that has ended has `none`
+        const bool take_a = b >= last || key_a < key_b; // an exhausted run has `none`
         put(k, take_a ? key_a : key_b);
         if (take_a)
             key_a = ++a < second ? key(a) : none;
@@ -89,8 +91,8 @@ __device__ __forceinline__ void merge(int first, int second, int last, int befor
     }
 }
 
-// Sorts n <= sorted_by_block<Threads> keys, that of splat splat_of(i) for i < n, into keys[]; by the whole
-// block. keys[]: room for n, rounded up to a multiple of sorted_by_warp.
+// Sorts the keys of splats splat_of(0) .. splat_of(n - 1), n <= sorted_by_block<Threads>, into keys[].
+// keys[]: n entries, rounded up to a multiple of sorted_by_warp. By all threads of the block.
 template <int Threads, typename SplatOf>
 __device__ void sort_in_block(const uint32_t *depth, int n, const SplatOf &splat_of, uint64_t *keys) {
     constexpr int E = sorted_by_warp / 32;
@@ -108,7 +110,7 @@ __device__ void sort_in_block(const uint32_t *depth, int n, const SplatOf &splat
         for (int e = 0; e < E; e++) keys[E * thread + e] = key[e];
     }
     __syncthreads();
-    // Each thread has E neighbouring results, which are of one merge.
+    // Each thread computes E neighbouring results of one merge.
     for (int run = sorted_by_warp; run < padded; run *= 2) {
         const int first = E * thread / (2 * run) * (2 * run), second = first + run;
         const bool merges = second < padded && E * thread < padded;
@@ -126,9 +128,9 @@ __device__ void sort_in_block(const uint32_t *depth, int n, const SplatOf &splat
     }
 }
 
-// Sorts the n entries of `from` into `to` by (depth, index); by the whole block. from is to or other; to and
-// other have room for n, and other is overwritten if n > sorted_by_block<Threads>: then pieces of that length
-// are merged in global memory, slowly.
+// Sorts the n entries of `from` into `to` by (depth, index). `from` is `to` or `other`; both have n entries.
+// If n > sorted_by_block<Threads>, pieces of that length are merged in global memory, which is slow, and
+// `other` is overwritten. By all threads of the block.
 template <int Threads>
 __device__ void sort_entries(const uint32_t *depth, const uint32_t *from, int n, uint32_t *to,
                              uint32_t *other, uint64_t *keys) {
@@ -136,7 +138,7 @@ __device__ void sort_entries(const uint32_t *depth, const uint32_t *from, int n,
     const int thread = int(threadIdx.x);
     int merges = 0;
     for (int64_t run = capacity; run < n; run *= 2) merges++;
-    if (merges % 2 == 1) { // so that the last one ends in `to`
+    if (merges % 2 == 1) { // the last merge writes to `to`
         uint32_t *const last = to;
         to = other, other = last;
     }
@@ -166,5 +168,7 @@ __device__ void sort_entries(const uint32_t *depth, const uint32_t *from, int n,
         __syncthreads();
     }
 }
+
+} // namespace gs
 
 #endif

@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: MIT
-// A correction of colours for one photograph, and its adjoint (docs/math.md section 5). Sums are taken in an
-// order that is always the same.
+// Colour correction for one photograph, and its adjoint (docs/math.md, section 5). The order of sums is
+// fixed.
+#include "channels.cuh"
 #include "status.h"
 
 #include <adam.cuh>
 #include <distwar/block.cuh>
 #include <float.h>
 
+using namespace gs;
+
 namespace {
 
 enum { THREADS = 256, MOST_BLOCKS = THREADS, MATRIX = GS_EXPOSURE_VALUES };
 
-// A matrix by value: every thread reads all of it.
-struct matrix3x4 {
-    float row[3][4];
+// A c + b: column GS_CHANNELS is b.
+struct color_matrix {
+    float row[GS_CHANNELS][GS_CHANNELS + 1];
 };
+static_assert(sizeof(color_matrix) == GS_EXPOSURE_VALUES * sizeof(float), "row-major, as in memory");
 
-__device__ matrix3x4 load(const float *matrix) {
-    matrix3x4 m;
-    for (int r = 0; r < 3; r++)
-        for (int c = 0; c < 4; c++) m.row[r][c] = matrix[4 * r + c];
+__device__ color_matrix load(const float *matrix) {
+    color_matrix m;
+    for (int r = 0; r < GS_CHANNELS; r++)
+        for (int c = 0; c <= GS_CHANNELS; c++) m.row[r][c] = matrix[(GS_CHANNELS + 1) * r + c];
     return m;
 }
 
@@ -27,42 +31,54 @@ __global__ void __launch_bounds__(THREADS)
     exposure_kernel(const float *matrix, const float *color, int64_t plane, float *corrected) {
     const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x;
     if (i >= plane) return;
-    const matrix3x4 m = load(matrix);
-    const float c[3] = {color[i], color[i + plane], color[i + 2 * plane]};
-    for (int r = 0; r < 3; r++)
-        corrected[r * plane + i] =
-            fmaf(m.row[r][0], c[0], fmaf(m.row[r][1], c[1], fmaf(m.row[r][2], c[2], m.row[r][3])));
+    const color_matrix m = load(matrix);
+    float c[GS_CHANNELS];
+    for (int k = 0; k < GS_CHANNELS; k++) c[k] = color[k * plane + i];
+    for (int r = 0; r < GS_CHANNELS; r++) {
+        float sum = m.row[r][GS_CHANNELS];
+        for (int k = GS_CHANNELS - 1; k >= 0; k--) sum = fmaf(m.row[r][k], c[k], sum);
+        corrected[r * plane + i] = sum;
+    }
 }
 
-// Writes this block's part of the matrix's gradient.
+// Replaces the gradient by the corrected colours with the gradient by the colours, and writes this block's
+// part of the matrix's gradient.
 __global__ void __launch_bounds__(THREADS)
     exposure_backward_kernel(const float *matrix, const float *color, int64_t plane, float *gradient,
-                             float (*of_block)[MATRIX]) {
+                             float (*block_sums)[MATRIX]) {
     __shared__ distwar::block_sum_memory<MATRIX, THREADS> memory;
-    const matrix3x4 m = load(matrix);
+    const color_matrix m = load(matrix);
     float mine[MATRIX] = {}, total[MATRIX];
     for (int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x; i < plane;
          i += int64_t(gridDim.x) * THREADS) {
-        const float c[4] = {color[i], color[i + plane], color[i + 2 * plane], 1};
-        const float g[3] = {gradient[i], gradient[i + plane], gradient[i + 2 * plane]};
-        for (int r = 0; r < 3; r++)
-            for (int k = 0; k < 4; k++) mine[4 * r + k] = fmaf(g[r], c[k], mine[4 * r + k]);
-        for (int k = 0; k < 3; k++)
-            gradient[k * plane + i] = fmaf(m.row[0][k], g[0], fmaf(m.row[1][k], g[1], m.row[2][k] * g[2]));
+        float c[GS_CHANNELS + 1], g[GS_CHANNELS];
+        for_channels([&](int k) { c[k] = color[k * plane + i]; });
+        for_channels([&](int k) { g[k] = gradient[k * plane + i]; });
+        c[GS_CHANNELS] = 1;
+        for (int r = 0, at = 0; r < GS_CHANNELS; r++)
+            for (int k = 0; k <= GS_CHANNELS; k++, at++) mine[at] = fmaf(g[r], c[k], mine[at]);
+        for (int k = 0; k < GS_CHANNELS; k++) {
+            float sum = 0;
+            for_channels([&](int step) {
+                const int r = GS_CHANNELS - 1 - step;
+                sum = step == 0 ? m.row[r][k] * g[r] : fmaf(m.row[r][k], g[r], sum);
+            });
+            gradient[k * plane + i] = sum;
+        }
     }
     distwar::block_sum(mine, memory, total);
-    for (int k = 0; threadIdx.x == 0 && k < MATRIX; k++) of_block[blockIdx.x][k] = total[k];
+    for (int k = 0; threadIdx.x == 0 && k < MATRIX; k++) block_sums[blockIdx.x][k] = total[k];
 }
 
 __global__ void __launch_bounds__(32)
-    exposure_sum_kernel(const float (*of_block)[MATRIX], int blocks, float *matrix_gradient) {
+    exposure_sum_kernel(const float (*block_sums)[MATRIX], int blocks, float *matrix_gradient) {
     if (threadIdx.x >= MATRIX) return;
     double sum = 0;
-    for (int b = 0; b < blocks; b++) sum += double(of_block[b][threadIdx.x]);
+    for (int b = 0; b < blocks; b++) sum += double(block_sums[b][threadIdx.x]);
     matrix_gradient[threadIdx.x] = float(sum);
 }
 
-// By one block.
+// Steps one view's matrix, then moves all matrices so that their mean stays. One block.
 __global__ void __launch_bounds__(THREADS)
     exposure_adam_kernel(float *exposures, int64_t views, int64_t view, const float *gradient, float rate,
                          adam_correction correction) {
@@ -86,7 +102,7 @@ gs_status check_size(const char *function, int32_t width, int32_t height) {
     return GS_OK;
 }
 
-// Eight pixels a thread, so that small pictures have few blocks to sum.
+// Eight pixels a thread: few blocks to sum for small pictures.
 int blocks_of(int64_t plane) {
     const unsigned blocks = blocks_for(plane, 8 * THREADS);
     return blocks < MOST_BLOCKS ? int(blocks) : MOST_BLOCKS;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// 0.8 L1 + 0.2 (1 - SSIM) and its gradient (docs/math.md section 5). Two kernels, a block a tile of one
-// channel: the first computes the value and, a pixel, the derivatives of SSIM by the window's three sums; the
-// second gathers them. The value's sums are taken in an order that is always the same.
+// 0.8 L1 + 0.2 (1 - SSIM) and its gradient (docs/math.md, section 5). Two kernels, one block a tile and
+// channel: the first computes the value and, at each pixel, the derivatives of SSIM by the window's three
+// sums; the second gathers these under the window. The order of the value's sums is fixed.
 #include "ssim.cuh"
 #include "status.h"
 
@@ -9,39 +9,42 @@
 #include <distwar/tree.cuh>
 #include <launch.cuh>
 
+using namespace gs;
+
 namespace {
 
 enum { THREADS = TILE * STEP, VALUE_THREADS = 1024 };
 
-// Of |c - c*| and of SSIM.
+// Sums of |c - c*| and of SSIM.
 struct loss_sums {
     double of[2];
 };
 
-// Writes this block's part of the sums and, if maps is not NULL, maps[3][3][height][width]: m, p and s.
+// Writes this block's part of the sums and, unless maps is NULL, maps[3][GS_CHANNELS][height][width]: m, p,
+// s.
 __global__ void __launch_bounds__(THREADS) loss_forward(images in, float *maps, loss_sums *of_block) {
-    __shared__ double of_warp[THREADS / 32][2];
-    const int64_t values = 3 * int64_t(in.width) * in.height;
-    float of_thread[2] = {}; // RUN_Y values at most
+    __shared__ double warp_sums[THREADS / 32][2];
+    const int64_t values = GS_CHANNELS * int64_t(in.width) * in.height;
+    float own[2] = {}; // of at most RUN_Y values
     for_each_value(in, [&](int64_t i, float c, float t, const similarity &like, const derivatives &d) {
-        of_thread[0] += fabsf(c - t);
-        of_thread[1] += like.ssim;
+        own[0] += fabsf(c - t);
+        own[1] += like.ssim;
         if (maps) maps[i] = d.m, maps[values + i] = d.p, maps[2 * values + i] = d.s;
     });
     // A row of threads is a warp.
-    const double sum[2] = {of_thread[0], of_thread[1]};
-    double of_lane[distwar::tree_places(2)];
-    distwar::tree_total(true, sum, of_lane);
+    const double sum[2] = {own[0], own[1]};
+    double lane_sum[distwar::tree_places(2)];
+    distwar::tree_total(true, sum, lane_sum);
     const int k = threadIdx.x;
-    if (k < 2) of_warp[threadIdx.y][k] = of_lane[0];
+    if (k < 2) warp_sums[threadIdx.y][k] = lane_sum[0];
     __syncthreads();
     if (threadIdx.y > 0 || k >= 2) return;
     double total = 0;
-    for (int warp = 0; warp < THREADS / 32; warp++) total += of_warp[warp][k];
+    for (int warp = 0; warp < THREADS / 32; warp++) total += warp_sums[warp][k];
     of_block[(blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x].of[k] = total;
 }
 
-// gs_loss's results from the sums of all blocks. By one block.
+// Writes gs_loss's results from the sums of all blocks. One block.
 __global__ void __launch_bounds__(VALUE_THREADS)
     loss_value(const loss_sums *of_block, int blocks, double values, double *result) {
     __shared__ distwar::block_sum_memory<2, VALUE_THREADS, double> memory;
@@ -55,38 +58,38 @@ __global__ void __launch_bounds__(VALUE_THREADS)
     result[0] = L1_WEIGHT * result[1] + SSIM_WEIGHT * (1 - result[2]);
 }
 
-// gradient = dL/dc from what loss_forward left in maps.
+// gradient = dL/dc, from the maps of loss_forward.
 __global__ void __launch_bounds__(THREADS) loss_backward(images in, const float *maps, float *gradient) {
     __shared__ float map[3][HALO][HALO + 1], rows[3][HALO][TILE + 1];
 
     const int channel = blockIdx.z;
     const int64_t plane = int64_t(in.width) * in.height;
-    const float *const of_channel = maps + channel * plane;
+    const float *const channel_maps = maps + channel * plane;
     for_each_of_halo([&](int row, int column, int x, int y) {
         const bool has = inside(in, x, y);
         for (int k = 0; k < 3; k++)
-            map[k][row][column] = has ? of_channel[3 * k * plane + y * in.width + x] : 0;
+            map[k][row][column] = has ? channel_maps[GS_CHANNELS * k * plane + y * in.width + x] : 0;
     });
     __syncthreads();
     for_each_run([&](int row, int column) {
         float sum[RUN_X][3];
         slide_window(
             [&](int k, float value[3]) {
-                for (int c = 0; c < 3; c++) value[c] = map[c][row][column + k];
+                for (int m = 0; m < 3; m++) value[m] = map[m][row][column + k];
             },
             sum);
         for (int j = 0; j < RUN_X; j++)
-            for (int c = 0; c < 3; c++) rows[c][row][column + j] = sum[j][c];
+            for (int m = 0; m < 3; m++) rows[m][row][column + j] = sum[j][m];
     });
     __syncthreads();
 
-    const double n = 3.0 * double(plane);
+    const double n = double(GS_CHANNELS) * double(plane);
     const float l1_scale = float(L1_WEIGHT / n), ssim_scale = float(SSIM_WEIGHT / n);
     const int column = threadIdx.x, row = threadIdx.y * RUN_Y;
     float d[RUN_Y][3]; // m, p and s under the window
     slide_window(
         [&](int k, float value[3]) {
-            for (int c = 0; c < 3; c++) value[c] = rows[c][row + k][column];
+            for (int m = 0; m < 3; m++) value[m] = rows[m][row + k][column];
         },
         d);
     for (int j = 0; j < RUN_Y; j++) {

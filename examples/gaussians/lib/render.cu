@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Blending, forward and backward. How threads share the work: blend.cuh; formulas: docs/math.md, section 3.
+// Blending, forward and backward. How pixels map to threads: blend.cuh. Formulas: docs/math.md, section 3.
 #include "blend_backward.cuh"
 #include "blend_commit.cuh"
 #include "blend_fixed.cuh"
 #include "blend_forward.cuh"
 #include "lists_check.h"
 #include "status.h"
+
+using namespace gs;
 
 namespace {
 

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT
-// SSIM of a rendered picture with the one it should be, pixel by pixel, and its derivatives: what the loss
-// (loss.cu) and the residuals of Levenberg-Marquardt (lm_weights.cu) share. docs/math.md section 5.
+// SSIM of a rendered picture and its target at every pixel, and its derivatives. Shared by the loss (loss.cu)
+// and by Levenberg-Marquardt (lm/weights.cu, lm/metric.cu). docs/math.md, section 5.
 #ifndef GS_SSIM_CUH
 #define GS_SSIM_CUH
 
+#include "gs.h"
 #include <cuda_runtime.h>
 #include <distwar/lanes.cuh>
 #include <math.h>
 #include <stdint.h>
 
-// A block of TILE x STEP threads takes a tile of TILE x TILE pixels. Its threads slide the window: each makes
-// RUN_X pixels of a row, then RUN_Y of a column, so that what it reads counts for several.
+namespace gs {
+
+// A block of TILE x STEP threads handles a tile of TILE x TILE pixels. A thread slides the window: it
+// computes RUN_X pixels of a row, then RUN_Y pixels of a column, so that it uses each value it reads several
+// times.
 enum {
     RADIUS = 5,
     TAPS = 2 * RADIUS + 1,
@@ -30,33 +34,35 @@ static __constant__ float window[TAPS] = {0.00102838008f, 0.00759875814f, 0.0360
                                           0.0360007721f,  0.00759875814f, 0.00102838008f};
 
 struct images {
-    const float *color;    // [3][height][width]
-    const uint8_t *target; // [height][width][3]
+    const float *color;    // [GS_CHANNELS][height][width]
+    const uint8_t *target; // [height][width][GS_CHANNELS]
     int width, height;
 };
 
-// Of the window's weighted pixels: both means, both variances, the covariance.
+// Weighted by the window about a pixel. 1: the picture, 2: the target.
 struct statistics {
     float mean1, mean2, variance1, variance2, covariance;
 };
 
-// m and p of docs/math.md and s = 2 p + x: derivatives of a pixel's SSIM by the window's sums. Where images
-// are flat, p and x are near -1/C2 and 2/C2, and G*m + 2 c (G*p) + c* (G*x) cancels. Written with s, which
-// comes from B2 - A2 and is small there, it is G*m + 2 (c - c*) (G*p) + c* (G*s): p meets only differences of
-// the images, in m as well.
+// Derivatives of a pixel's SSIM by the window's sums: m and p of docs/math.md, and s = 2 p + x. Where images
+// are flat, p and x are near -1/C2 and 2/C2, and G*m + 2 c (G*p) + c* (G*x) cancels. With s, which is
+// computed from B2 - A2 and is small there, the sum is G*m + 2 (c - c*) (G*p) + c* (G*s). Here p multiplies
+// only differences of the images; likewise in m.
 struct derivatives {
     float m, p, s;
 };
 
-// About one pixel: SSIM = l q, and what the squares of differences of means and their variance are worth in
-// 1 - l and l (1 - q): 1 / B1 and l / B2.
+// One pixel's SSIM = l q, with l = A1 / B1 and q = A2 / B2. Then 1 - l = brightness_weight (difference of the
+// means)^2 and l (1 - q) = contrast_weight (variance of the difference).
 struct similarity {
-    float ssim, by_brightness, by_contrast;
+    float ssim;
+    float brightness_weight; // 1 / B1
+    float contrast_weight;   // l / B2
 };
 
-// The target's value over 255, correctly rounded: by what the first quotient leaves.
+// The target's value / 255, correctly rounded: the product, corrected by its remainder.
 __device__ inline float target_at(const images &in, int pixel, int channel) {
-    const float value = in.target[3 * pixel + channel], quotient = value * (1 / 255.0f);
+    const float value = in.target[GS_CHANNELS * pixel + channel], quotient = value * (1 / 255.0f);
     return fmaf(fmaf(-quotient, 255.0f, value), 1 / 255.0f, quotient);
 }
 
@@ -64,7 +70,7 @@ __device__ inline bool inside(const images &in, int x, int y) {
     return unsigned(x) < unsigned(in.width) && unsigned(y) < unsigned(in.height);
 }
 
-// Calls load(row, column, x, y) for all places of the block's tile with what the window reaches around it.
+// Calls load(row, column, x, y) for the block's tile and the RADIUS pixels around it.
 template <typename Load>
 __device__ __forceinline__ void for_each_of_halo(const Load &load) {
     const int thread = threadIdx.y * TILE + threadIdx.x;
@@ -75,14 +81,15 @@ __device__ __forceinline__ void for_each_of_halo(const Load &load) {
 }
 
 // Calls run(row, column) for every run of RUN_X places in the HALO rows of the block's tile. Neighbouring
-// threads are in neighbouring rows, whose length in shared memory is odd, so that they meet in no bank.
+// threads have neighbouring rows, of odd length in shared memory, so there are no bank conflicts.
 template <typename Run>
 __device__ __forceinline__ void for_each_run(const Run &run) {
     const int thread = threadIdx.y * TILE + threadIdx.x;
     for (int i = thread; i < HALO * (TILE / RUN_X); i += TILE * STEP) run(i % HALO, i / HALO * RUN_X);
 }
 
-// The window over n consecutive places of K kinds of values: item(k, value) for k = 0..n + TAPS - 2.
+// Sums of K kinds of values under the window at n consecutive places. item(k, value) gives the values at
+// place k, k = 0 .. n + TAPS - 2.
 template <int K, int n, typename Item>
 __device__ __forceinline__ void slide_window(const Item &item, float (&sum)[n][K]) {
     for (int j = 0; j < n; j++)
@@ -101,19 +108,19 @@ __device__ __forceinline__ void slide_window(const Item &item, float (&sum)[n][K
 __device__ __forceinline__ similarity similarity_of(const statistics &s, derivatives *d) {
     const float a1 = 2 * s.mean1 * s.mean2 + C1, a2 = 2 * s.covariance + C2;
     const float b1 = s.mean1 * s.mean1 + s.mean2 * s.mean2 + C1, b2 = s.variance1 + s.variance2 + C2;
-    const float by_both = 1 / (b1 * b2), by_b1 = b2 * by_both, by_b2 = b1 * by_both;
-    const similarity like = {a1 * a2 * by_both, by_b1, a1 * by_both};
-    const float by_product = 2 * like.by_contrast; // x of docs/math.md
-    d->p = -like.ssim * by_b2;
-    d->s = by_product * ((s.variance1 + s.variance2 - 2 * s.covariance) * by_b2);
-    d->m = 2 * s.mean2 * a2 * by_both - 2 * s.mean1 * like.ssim * by_b1 - 2 * d->p * (s.mean1 - s.mean2) -
+    const float inv_b1b2 = 1 / (b1 * b2), inv_b1 = b2 * inv_b1b2, inv_b2 = b1 * inv_b1b2;
+    const similarity like = {a1 * a2 * inv_b1b2, inv_b1, a1 * inv_b1b2};
+    const float x = 2 * like.contrast_weight; // as in docs/math.md
+    d->p = -like.ssim * inv_b2;
+    d->s = x * ((s.variance1 + s.variance2 - 2 * s.covariance) * inv_b2);
+    d->m = 2 * s.mean2 * a2 * inv_b1b2 - 2 * s.mean1 * like.ssim * inv_b1 - 2 * d->p * (s.mean1 - s.mean2) -
            d->s * s.mean2;
     return like;
 }
 
-// Calls use(i, c, t, like, d) for every value i of [3][height][width] in the block's tile of one channel: the
-// colour, the target, their similarity about this pixel, and the derivatives of SSIM. By all threads of a
-// block of (TILE, STEP), in a grid of tiles by channels.
+// Calls use(i, c, t, like, d) for every value in the block's tile of one channel. i: its index in
+// [GS_CHANNELS][height][width]; c, t: colour and target; like: their similarity; d: the derivatives of SSIM.
+// By all threads of a block of (TILE, STEP), in a grid of (tiles, tiles, GS_CHANNELS).
 template <typename Use>
 __device__ __forceinline__ void for_each_value(const images &in, const Use &use) {
     __shared__ float color[HALO][HALO + 1], target[HALO][HALO + 1];
@@ -129,9 +136,9 @@ __device__ __forceinline__ void for_each_value(const images &in, const Use &use)
     });
     __syncthreads();
 
-    // Variances are taken about a value near by, that of the run's middle, along rows and then of the rows:
-    // E[c^2] - E[c]^2 would lose most of its digits where the image is flat, and there SSIM divides by little
-    // more than C2.
+    // Variances are computed about the value in the middle of the run, first along rows, then of the rows.
+    // The usual E[c^2] - E[c]^2 cancels where the image is flat, and there SSIM divides by little more than
+    // C2.
     for_each_run([&](int row, int column) {
         const int middle = column + RADIUS + RUN_X / 2;
         const float about1 = color[row][middle], about2 = target[row][middle];
@@ -176,5 +183,7 @@ __device__ __forceinline__ void for_each_value(const images &in, const Use &use)
             target[row + j + RADIUS][column + RADIUS], like, d);
     }
 }
+
+} // namespace gs
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Rows of floats, one a lane, that a warp moves together: neighbouring lanes move what is side by side in
-// memory, and shared memory hands each lane its row. A lane that walked along a row in memory by itself would
-// touch, with every instruction, a sector that no other lane touches.
+// Coalesced access to rows of floats, one row a lane. Neighbouring lanes move neighbouring floats between
+// global and shared memory; each lane then reads its row from shared memory. If each lane read its own row
+// from global memory, every instruction would touch 32 sectors.
 #ifndef GS_WARP_ROWS_CUH
 #define GS_WARP_ROWS_CUH
 
@@ -10,8 +10,32 @@
 #include <cuda_pipeline_primitives.h>
 #endif
 
-// The rows of a warp in shared memory, `length` floats each; row(lane) is aligned to 16 bytes if length is a
-// multiple of 4. Lanes that look at the same place of their rows, 16 bytes of it if so, meet in no bank.
+namespace gs {
+
+// Reads 4 floats of a row of `length`: as one float4 if rows are 16-byte aligned, else the first `wanted`.
+template <int length>
+__device__ void read_four(const float *from, int wanted, float out[4]) {
+    if (length % 4 == 0) {
+        const float4 four = *reinterpret_cast<const float4 *>(from);
+        out[0] = four.x, out[1] = four.y, out[2] = four.z, out[3] = four.w;
+    } else {
+        for (int e = 0; e < 4; e++)
+            if (e < wanted) out[e] = from[e];
+    }
+}
+
+template <int length>
+__device__ void write_four(const float in[4], int wanted, float *to) {
+    if (length % 4 == 0) {
+        *reinterpret_cast<float4 *>(to) = make_float4(in[0], in[1], in[2], in[3]);
+    } else {
+        for (int e = 0; e < 4; e++)
+            if (e < wanted) to[e] = in[e];
+    }
+}
+
+// The rows of a warp in shared memory, `length` floats each. row(lane) is 16-byte aligned if length is a
+// multiple of 4. Lanes that access the same place of their rows (then 16 bytes of it) have no bank conflicts.
 template <int length>
 struct alignas(16) warp_rows {
     static constexpr int stride = length % 32 == 16 ? length + 4 : length;
@@ -20,7 +44,8 @@ struct alignas(16) warp_rows {
     __device__ float *row(int lane) { return value + lane * stride; }
 };
 
-// Who moves what: a lane has a place in its rows, `floats` wide, and takes every rows_a_turn-th row.
+// A lane moves `floats` floats at one column of every rows_a_turn-th row.
+// Example: length 48: 12 columns of 4 floats, so 2 rows a turn (lanes 24 to 31 idle) and 16 turns.
 template <int length>
 struct lane_of_rows {
     static constexpr int floats = length % 4 == 0 ? 4 : 1, places = length / floats;
@@ -32,15 +57,16 @@ struct lane_of_rows {
         first_row = lane / places;
         column = lane % places * floats;
     }
-    // Which of its rows are in `set`, a bit a row of the warp: bit turn * rows_a_turn says it of that turn's.
+    // set: a bit for each row of the warp. Result: bit turn * rows_a_turn is set if this lane moves a row of
+    // the set in that turn.
     __device__ unsigned share_of(unsigned set) const {
         return first_row < rows_a_turn ? set >> first_row : 0;
     }
 };
 
-// Begins to read the first `used` floats of every row in `wanted`, a bit each, and perhaps up to 3 more.
-// memory: the warp's first row, aligned to 16 bytes if length is a multiple of 4. By all lanes of a warp.
-// Nobody may look at the rows before finish_rows.
+// Starts reading the first `used` floats (rounded up to 4) of every row in `wanted`, a bit each. memory: the
+// warp's first row, 16-byte aligned if length is a multiple of 4. The rows are undefined until finish_rows.
+// By all lanes of a warp.
 template <int length>
 __device__ __forceinline__ void begin_rows(const float *memory, unsigned wanted, int used,
                                            warp_rows<length> *rows) {
@@ -62,7 +88,7 @@ __device__ __forceinline__ void begin_rows(const float *memory, unsigned wanted,
     }
 }
 
-// Waits for what begin_rows began, in all lanes: the calling lane's row is there. By all lanes of a warp.
+// Waits until the rows of begin_rows have arrived, for all lanes. By all lanes of a warp.
 __device__ __forceinline__ void finish_rows() {
 #if defined(__CUDACC__)
     __pipeline_commit();
@@ -71,7 +97,7 @@ __device__ __forceinline__ void finish_rows() {
     __syncwarp();
 }
 
-// Writes the rows in `existing`, whole. Lanes must have met (__syncwarp) since they wrote them.
+// Writes whole rows, those in `existing`. Call __syncwarp after the lanes have written their rows.
 template <int length>
 __device__ __forceinline__ void store_rows(warp_rows<length> *rows, unsigned existing, float *memory) {
     using mine = lane_of_rows<length>;
@@ -90,5 +116,7 @@ __device__ __forceinline__ void store_rows(warp_rows<length> *rows, unsigned exi
             to[row * length] = from[row * warp_rows<length>::stride];
     }
 }
+
+} // namespace gs
 
 #endif

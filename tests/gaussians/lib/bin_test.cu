@@ -10,6 +10,8 @@
 #include <numeric>
 #include <random>
 
+using namespace gs;
+
 namespace {
 
 class Bin : public testing::TestWithParam<scene_choice> {};
@@ -230,7 +232,7 @@ __global__ void find_missed(const borderline *cases, int count, float error, uns
     const borderline c = cases[i];
     coverage unused;
     const bool counts = covers(c.splat, c.x, c.y, &unused);
-    reach far = reach_of(c.splat);
+    splat_reach far = reach_of(c.splat);
     far.slope *= 1 + error, far.along_x *= 1 + error;
     if (counts) atomicAdd(covered, 1u);
     const float x = float(c.x) + 0.5f, y = float(c.y) + 0.5f;

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <random>
 
+using namespace gs;
+
 namespace {
 
 // A block a tile, a thread a pixel, every entry of the list; the blend's own order and arithmetic, writing
@@ -24,7 +26,7 @@ __global__ void replay_kernel(const gs_splat *splats, gs_lists lists, int width,
             return;
         }
         transmittance = behind;
-        tape[i * tile_pixels + in_tile] = c.cut ? REFERENCE_CUT : REFERENCE_COUNTED;
+        tape[i * tile_pixels + in_tile] = c.clamped ? REFERENCE_CUT : REFERENCE_COUNTED;
     }
 }
 

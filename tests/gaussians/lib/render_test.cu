@@ -5,6 +5,8 @@
 #include "blend.cuh"
 #include <cmath>
 
+using namespace gs;
+
 namespace {
 
 class Render : public testing::TestWithParam<scene_choice> {};
@@ -23,7 +25,7 @@ TEST_P(Render, AgreesWithTheReferenceUnderItsOwnDecisions) {
             ASSERT_NEAR(color[c * frame.pixels() + i], expected.color[c * frame.pixels() + i], 1e-5)
                 << "pixel " << i;
         ASSERT_NEAR(transmittance[i], expected.transmittance[i], 1e-5) << "pixel " << i;
-        ASSERT_EQ(consumed[i], expected.consumed[i]) << "pixel " << i;
+        ASSERT_EQ(consumed[i], expected.n_contrib[i]) << "pixel " << i;
     }
     reference_image_destroy(&expected);
     reference_decisions_destroy(&taken);

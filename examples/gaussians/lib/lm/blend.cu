@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The blend's derivative along a direction, pixel by pixel down its ray, and the sums of products that
-// diag(J^T J) and blocks are made of. How threads share the work: blend.cuh; formulas: docs/math.md,
-// section 8.
+// The blend's derivative along a direction, front to back at each pixel, and the sums of products for
+// diag(J^T J) and its blocks. How pixels map to threads: blend.cuh. Formulas: docs/math.md, section 8.
 #include "blend.cuh"
 #include "gs_lm.h"
 #include "launch.cuh"
@@ -12,25 +11,27 @@
 #include <distwar/reduce.cuh>
 #include <type_traits>
 
+using namespace gs;
+
 namespace {
 
-// The middle of a patch, from its first pixel.
+// The middle of a patch, relative to its first pixel.
 constexpr float middle_x = 0.5f * (patch_width - 1);
 template <int Pixels>
 constexpr float middle_y = 0.5f * (row_step * Pixels - 1);
 
-// The tangent with log_alpha as coefficients of 1, u, v, u^2, u v, v^2, (u, v) being a pixel's offset from a
-// point that lies (dx, dy) from the splat's mean. Once for a splat and warp, and pixels below one another
-// share all that has u alone. The point is the middle of the patch: about the mean, a long thin splat would
-// have large terms that cancel.
-__device__ inline splat_tangent moved(const gs_splat &splat, splat_tangent tangent, float dx, float dy) {
+// The tangent with log_alpha as coefficients of 1, u, v, u^2, u v, v^2. (u, v): a pixel's offset from a point
+// that is (dx, dy) from the splat's mean. Done once for a splat and warp; the pixels of a column then share
+// the terms in u alone. The point is the middle of the patch: about the mean, a long thin splat has large
+// terms that cancel.
+__device__ inline splat_tangent recentred(const gs_splat &splat, splat_tangent tangent, float dx, float dy) {
     const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
     const float e0 = fmaf(w1, dy, w0 * dx), e1 = w2 * dy;
     float(&k)[6] = tangent.log_alpha;
-    const float by_e0 = k[1] + 2 * k[3] * e0 + k[4] * e1, by_e1 = k[2] + k[4] * e0 + 2 * k[5] * e1;
+    const float d_e0 = k[1] + 2 * k[3] * e0 + k[4] * e1, d_e1 = k[2] + k[4] * e0 + 2 * k[5] * e1;
     k[0] = log_alpha_change(tangent, e0, e1);
-    k[1] = w0 * by_e0;
-    k[2] = w1 * by_e0 + w2 * by_e1;
+    k[1] = w0 * d_e0;
+    k[2] = w1 * d_e0 + w2 * d_e1;
     const float w1_k3 = w1 * k[3], w2_k4 = w2 * k[4];
     k[3] *= w0 * w0;
     k[4] = w0 * (2 * w1_k3 + w2_k4);
@@ -38,7 +39,7 @@ __device__ inline splat_tangent moved(const gs_splat &splat, splat_tangent tange
     return tangent;
 }
 
-// Without branches for single pixels: a splat that does not count at one has alpha 0, which changes nothing.
+// There is no branch for a single pixel: where a splat does not count, its alpha is 0, which changes nothing.
 template <int Pixels>
 __global__ void __launch_bounds__(tile_threads<Pixels>)
     forward_kernel(const gs_splat *splats, const splat_tangent *tangents, gs_lists lists, int width,
@@ -49,25 +50,25 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
     splat_tangent *tangent_batch = tangent_batches[threadIdx.x / 32];
     const int lane = int(threadIdx.x % 32);
     const patch<Pixels> mine =
-        patch_of_warp<Pixels>(tile_in_turn(lists, int(blockIdx.x)), lists.tiles_x, width, height);
+        patch_of_warp<Pixels>(ordered_tile(lists, int(blockIdx.x)), lists.tiles_x, width, height);
     const int64_t begin = lists.tile_begin[mine.tile], plane = int64_t(width) * height;
     const float u = float(lane % patch_width) - middle_x;
 
-    // T' itself and not T'/T, which would take a division a splat: T (1 - alpha) changes by T' - (T alpha)',
-    // and (T alpha)' is what the splat's colour is weighted with as well.
-    float transmittance[Pixels], its_change[Pixels], v[Pixels];
+    // T' and not T'/T, which would need a division for each splat: T (1 - alpha) changes by T' - (T alpha)'.
+    // The change of colour needs (T alpha)' as well.
+    float transmittance[Pixels], transmittance_change[Pixels], v[Pixels];
     color3 color[Pixels];
-    int consumed[Pixels], farthest = 0;
+    int n_contrib[Pixels], farthest = 0;
     DISTWAR_UNROLL
     for (int p = 0; p < Pixels; p++) {
         const int y = mine.y + row_step * p;
         const bool inside = mine.x < width && y < height;
         transmittance[p] = 1;
-        its_change[p] = 0;
+        transmittance_change[p] = 0;
         v[p] = float(lane / patch_width + row_step * p) - middle_y<Pixels>;
-        color[p] = {0, 0, 0};
-        consumed[p] = inside ? int(image.consumed[int64_t(y) * width + mine.x]) : 0;
-        farthest = max(farthest, consumed[p]);
+        color[p] = {};
+        n_contrib[p] = inside ? int(image.consumed[int64_t(y) * width + mine.x]) : 0;
+        farthest = max(farthest, n_contrib[p]);
     }
     farthest = largest_in_warp(farthest);
     for (int first = 0; first < farthest; first += 32) {
@@ -77,8 +78,8 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
         if (rest >> lane & 1) {
             const gs_splat &splat = batch.splat[lane];
             tangent_batch[lane] =
-                moved(splat, tangents[batch.index[lane]], mine.centres.left + middle_x - splat.mean[0],
-                      mine.centres.top + middle_y<Pixels> - splat.mean[1]);
+                recentred(splat, tangents[batch.index[lane]], mine.centres.left + middle_x - splat.mean[0],
+                          mine.centres.top + middle_y<Pixels> - splat.mean[1]);
         }
         __syncwarp();
         for (; rest != 0; rest &= rest - 1) {
@@ -86,27 +87,30 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
             const gs_splat splat = batch.splat[j];
             const splat_tangent tangent = tangent_batch[j];
             const float *k = tangent.log_alpha;
-            const float of_u = fmaf(u, fmaf(u, k[3], k[1]), k[0]), of_u_by_v = fmaf(u, k[4], k[2]);
-            const auto add_pixels = [&](auto may_cut) {
+            // log alpha' = u_terms + v (uv_terms + v k[5])
+            const float u_terms = fmaf(u, fmaf(u, k[3], k[1]), k[0]), uv_terms = fmaf(u, k[4], k[2]);
+            const auto add_pixels = [&](auto may_clamp) {
                 DISTWAR_UNROLL
                 for (int p = 0; p < Pixels; p++) {
                     coverage c;
                     const bool counts =
-                        covers<decltype(may_cut)::value>(splat, mine.x, mine.y + row_step * p, &c) &
-                        (first + j < consumed[p]);
+                        covers<decltype(may_clamp)::value>(splat, mine.x, mine.y + row_step * p, &c) &
+                        (first + j < n_contrib[p]);
                     const float alpha = counts ? c.alpha : 0;
-                    const float by_alpha = c.cut ? 0 : fmaf(v[p], fmaf(v[p], k[5], of_u_by_v), of_u);
+                    const float log_alpha_change =
+                        c.clamped ? 0 : fmaf(v[p], fmaf(v[p], k[5], uv_terms), u_terms);
                     const float share = transmittance[p] * alpha;
-                    const float its = fmaf(alpha, its_change[p], share * by_alpha); // (T alpha)'
-                    color[p].r = fmaf(share, tangent.color[0], fmaf(its, splat.color[0], color[p].r));
-                    color[p].g = fmaf(share, tangent.color[1], fmaf(its, splat.color[1], color[p].g));
-                    color[p].b = fmaf(share, tangent.color[2], fmaf(its, splat.color[2], color[p].b));
-                    its_change[p] -= its;
+                    const float share_change = fmaf(alpha, transmittance_change[p], share * log_alpha_change);
+                    for_channels([&](int m) {
+                        color[p].at[m] =
+                            fmaf(share, tangent.color[m], fmaf(share_change, splat.color[m], color[p].at[m]));
+                    });
+                    transmittance_change[p] -= share_change;
                     transmittance[p] = fmaf(-alpha, transmittance[p], transmittance[p]);
                 }
             };
-            // As in the backward blend: most splats are cut nowhere.
-            if (Pixels > 1 && splat.log2_opacity < never_cut)
+            // As in the backward blend: most splats are clamped nowhere.
+            if (Pixels > 1 && splat.log2_opacity < never_clamped)
                 add_pixels(std::false_type{});
             else
                 add_pixels(std::true_type{});
@@ -117,10 +121,10 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
         const int y = mine.y + row_step * p;
         if (mine.x >= width || y >= height) continue;
         const int64_t i = int64_t(y) * width + mine.x;
-        const float value[3] = {fmaf(its_change[p], background.r, color[p].r),
-                                fmaf(its_change[p], background.g, color[p].g),
-                                fmaf(its_change[p], background.b, color[p].b)};
-        for (int c = 0; c < 3; c++)
+        float value[GS_CHANNELS];
+        for_channels(
+            [&](int c) { value[c] = fmaf(transmittance_change[p], background.at[c], color[p].at[c]); });
+        for (int c = 0; c < GS_CHANNELS; c++)
             change[i + c * plane] = weight ? weight[i + c * plane] * value[c] : value[c];
     }
 }
@@ -132,21 +136,21 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
     __shared__ splat_batch batches[tile_warps<Pixels>];
     splat_batch &batch = batches[threadIdx.x / 32];
     const patch<Pixels> mine =
-        patch_of_warp<Pixels>(tile_in_turn(lists, int(blockIdx.x)), lists.tiles_x, width, height);
+        patch_of_warp<Pixels>(ordered_tile(lists, int(blockIdx.x)), lists.tiles_x, width, height);
     const int64_t begin = lists.tile_begin[mine.tile], plane = int64_t(width) * height;
 
-    float transmittance[Pixels], behind[Pixels][3], of_value[Pixels][3]; // of_value: weights
-    int consumed[Pixels], farthest = 0;
+    float transmittance[Pixels], behind[Pixels][GS_CHANNELS], pixel_weight[Pixels][GS_CHANNELS];
+    int n_contrib[Pixels], farthest = 0;
     DISTWAR_UNROLL
     for (int p = 0; p < Pixels; p++) {
         const int y = mine.y + row_step * p;
         const bool inside = mine.x < width && y < height;
         const int64_t i = int64_t(y) * width + mine.x;
         transmittance[p] = inside ? image.transmittance[i] : 1;
-        consumed[p] = inside ? int(image.consumed[i]) : 0;
-        behind[p][0] = background.r, behind[p][1] = background.g, behind[p][2] = background.b;
-        for (int c = 0; c < 3; c++) of_value[p][c] = inside ? weight[i + c * plane] : 0;
-        farthest = max(farthest, consumed[p]);
+        n_contrib[p] = inside ? int(image.consumed[i]) : 0;
+        for (int c = 0; c < GS_CHANNELS; c++) behind[p][c] = background.at[c];
+        for (int c = 0; c < GS_CHANNELS; c++) pixel_weight[p][c] = inside ? weight[i + c * plane] : 0;
+        farthest = max(farthest, n_contrib[p]);
     }
     for (int top = largest_in_warp(farthest); top > 0; top -= 32) {
         const int entry = top - 1 - int(threadIdx.x % 32);
@@ -156,31 +160,32 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
             const gs_splat splat = batch.splat[j];
             float value[GS_LM_SQUARES] = {};
             bool active = false;
-            const auto add_pixels = [&](auto may_cut) {
-                coverage c[Pixels]; // all of them first: their latencies overlap
+            const auto add_pixels = [&](auto may_clamp) {
+                coverage c[Pixels]; // all pixels first: their latencies overlap
                 DISTWAR_UNROLL
                 for (int p = 0; p < Pixels; p++) {
                     const bool counts =
-                        covers<decltype(may_cut)::value>(splat, mine.x, mine.y + row_step * p, &c[p]) &
-                        (top - 1 - j < consumed[p]);
+                        covers<decltype(may_clamp)::value>(splat, mine.x, mine.y + row_step * p, &c[p]) &
+                        (top - 1 - j < n_contrib[p]);
                     active |= counts;
                     if (!counts) c[p].alpha = 0;
                 }
                 DISTWAR_UNROLL
                 for (int p = 0; p < Pixels; p++) {
                     const float alpha = c[p].alpha;
-                    if (!(alpha > 0)) continue; // 31 sums are worth a branch
+                    if (!(alpha > 0)) continue; // a branch costs less than 31 sums
                     transmittance[p] = __fdividef(transmittance[p], 1 - alpha);
-                    float difference[3];
-                    for (int k = 0; k < 3; k++) {
+                    float difference[GS_CHANNELS];
+                    for (int k = 0; k < GS_CHANNELS; k++) {
                         const float seen = splat.color[k] - behind[p][k];
                         behind[p][k] = fmaf(alpha, seen, behind[p][k]);
-                        difference[k] = c[p].cut ? 0 : seen;
+                        difference[k] = c[p].clamped ? 0 : seen;
                     }
-                    add_squares(of_value[p], transmittance[p] * alpha, difference, c[p].e0, c[p].e1, value);
+                    add_squares(pixel_weight[p], transmittance[p] * alpha, difference, c[p].e0, c[p].e1,
+                                value);
                 }
             };
-            if (Pixels == 4 && splat.log2_opacity < never_cut) // as in the backward blend
+            if (Pixels == 4 && splat.log2_opacity < never_clamped) // as in the backward blend
                 add_pixels(std::false_type{});
             else
                 add_pixels(std::true_type{});

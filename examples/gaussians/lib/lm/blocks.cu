@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The preconditioner: of every Gaussian the blocks of J^T J that its shape and place, and its spherical
-// harmonics, have with themselves, factored. Formulas: docs/math.md, section 8.
+// The preconditioner: for every Gaussian, the diagonal blocks of J^T J of its place and shape (10 x 10), of
+// its opacity, and of its spherical harmonics, factored. Formulas: docs/math.md, section 8.
 #include "block_total.cuh"
 #include "gs_lm.h"
 #include "launch.cuh"
 #include "lm/check.h"
 #include "lm/footprint.cuh"
+#include "lm/squares.cuh"
 #include "status.h"
+
+using namespace gs;
 
 namespace {
 
@@ -17,15 +20,20 @@ constexpr int opacity_entry = shape_values * (shape_values + 1) / 2, first_sh = 
 __host__ __device__ constexpr int entries(int rows) {
     return rows * (rows + 1) / 2;
 }
-// Of the lower triangle, row by row.
+// Index of an entry of the lower triangle, row by row.
 __host__ __device__ constexpr int at(int row, int column) {
     return row * (row + 1) / 2 + column;
 }
 
-// Sums of products, as add_squares has them, of e0, e1, e0^2, e0 e1, e1^2 with each other.
-__device__ constexpr int moment_of[5][5] = {
-    {4, 5, 7, 8, 9}, {5, 6, 8, 9, 10}, {7, 8, 11, 12, 13}, {8, 9, 12, 13, 14}, {9, 10, 13, 14, 15}};
+// Index of the sum of H e_j e_k, for e0, e1, e0^2, e0 e1, e1^2 as rows and columns.
+__device__ constexpr int square_of[5][5] = {
+    {SQUARE_H_E2, SQUARE_H_E2 + 1, SQUARE_H_E3, SQUARE_H_E3 + 1, SQUARE_H_E3 + 2},
+    {SQUARE_H_E2 + 1, SQUARE_H_E2 + 2, SQUARE_H_E3 + 1, SQUARE_H_E3 + 2, SQUARE_H_E3 + 3},
+    {SQUARE_H_E3, SQUARE_H_E3 + 1, SQUARE_H_E4, SQUARE_H_E4 + 1, SQUARE_H_E4 + 2},
+    {SQUARE_H_E3 + 1, SQUARE_H_E3 + 2, SQUARE_H_E4 + 1, SQUARE_H_E4 + 2, SQUARE_H_E4 + 3},
+    {SQUARE_H_E3 + 2, SQUARE_H_E3 + 3, SQUARE_H_E4 + 2, SQUARE_H_E4 + 3, SQUARE_H_E4 + 4}};
 
+// shape: the 55 entries of each Gaussian's lower triangle and then its opacity, entry by entry.
 __global__ void __launch_bounds__(block_threads)
     add_shape_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
                      const float *squares, float *shape) {
@@ -40,49 +48,49 @@ __global__ void __launch_bounds__(block_threads)
         const float4 four = record[k];
         s[4 * k] = four.x, s[4 * k + 1] = four.y, s[4 * k + 2] = four.z, s[4 * k + 3] = four.w;
     }
-    const float by_logit = 1 - sigmoid(gaussians.opacity_logit[i]);
-    shape[opacity_entry * gaussians.count + i] += by_logit * by_logit * s[3];
-    const linear_view v = view_of(gaussians, camera, i);
-    const footprint f = trace_footprint(gaussians, camera, v, i);
-    const float *sh = gaussians.sh + i * sh_coefficients(gaussians.sh_degree) * 3;
-    float view[3], color[3][3];
-    const float distance = view_direction(gaussians.mean + 3 * i, camera, view);
+    const float d_logit = 1 - sigmoid(gaussians.opacity_logit[i]);
+    shape[opacity_entry * gaussians.count + i] += d_logit * d_logit * s[SQUARE_H];
+    const gaussian_in_view g = gaussian_in_view_of(gaussians, camera, i);
+    const float *sh = gaussians.sh + i * sh_floats(gaussians.sh_degree);
+    float color[3][GS_CHANNELS]; // by the three coordinates of the mean
     DISTWAR_UNROLL
     for (int k = 0; k < 3; k++) {
-        color[k][0] = color[k][1] = color[k][2] = 0;
-        add_color_tangent(sh, degree, view, distance, unit_move(k).mean, color[k]);
-        for (int c = 0; c < 3; c++)
+        for (int c = 0; c < GS_CHANNELS; c++) color[k][c] = 0;
+        add_color_tangent(sh, degree, g.direction, unit_change(k).mean, color[k]);
+        for (int c = 0; c < GS_CHANNELS; c++)
             if (!(splat.color[c] > 0)) color[k][c] = 0;
     }
-    float by[shape_values][5];
+    float d_log_alpha[shape_values][5];
     DISTWAR_UNROLL
     for (int row = 0; row < shape_values; row++) {
-        const footprint_tangent t = tangent_of(camera, splat, v, f, unit_move(row));
-        float times[5], crossed[3]; // the sums times t
+        const log_alpha_tangent t = log_alpha_tangent_of(camera, splat, g, unit_change(row));
+        float times[5], crossed[GS_CHANNELS]; // the sums times the row's derivative
         DISTWAR_UNROLL
-        for (int j = 0; j < 5; j++) by[row][j] = t.by[j];
+        for (int j = 0; j < 5; j++) d_log_alpha[row][j] = t.d[j];
         DISTWAR_UNROLL
         for (int j = 0; j < 5; j++) {
             times[j] = 0;
             DISTWAR_UNROLL
-            for (int k = 0; k < 5; k++) times[j] = fmaf(s[moment_of[j][k]], t.by[k], times[j]);
+            for (int k = 0; k < 5; k++) times[j] = fmaf(s[square_of[j][k]], t.d[k], times[j]);
         }
         DISTWAR_UNROLL
-        for (int c = 0; c < 3; c++) {
-            crossed[c] = row < 3 ? s[c] * color[row < 3 ? row : 0][c] : 0;
+        for (int c = 0; c < GS_CHANNELS; c++) {
+            crossed[c] = row < 3 ? s[SQUARE_COLOR + c] * color[row < 3 ? row : 0][c] : 0;
             DISTWAR_UNROLL
             for (int k = 0; k < 5; k++) {
-                crossed[c] = fmaf(s[16 + 5 * c + k], t.by[k], crossed[c]);
-                if (row < 3) times[k] = fmaf(s[16 + 5 * c + k], color[row < 3 ? row : 0][c], times[k]);
+                const float cross = s[SQUARE_CROSS + 5 * c + k];
+                crossed[c] = fmaf(cross, t.d[k], crossed[c]);
+                if (row < 3) times[k] = fmaf(cross, color[row < 3 ? row : 0][c], times[k]);
             }
         }
         DISTWAR_UNROLL
         for (int column = 0; column <= row; column++) {
             float sum = 0;
             DISTWAR_UNROLL
-            for (int k = 0; k < 5; k++) sum = fmaf(by[column][k], times[k], sum);
+            for (int k = 0; k < 5; k++) sum = fmaf(d_log_alpha[column][k], times[k], sum);
             if (column < 3)
-                for (int c = 0; c < 3; c++) sum = fmaf(color[column < 3 ? column : 0][c], crossed[c], sum);
+                for (int c = 0; c < GS_CHANNELS; c++)
+                    sum = fmaf(color[column < 3 ? column : 0][c], crossed[c], sum);
             shape[at(row, column) * gaussians.count + i] += sum;
         }
     }
@@ -96,12 +104,12 @@ __global__ void __launch_bounds__(block_threads)
     if (i >= gaussians.count) return;
     const gs_splat splat = splats[i];
     if (splat.depth == 0) return;
-    float view[3], basis[16], weight = 0;
-    for (int c = 0; c < 3; c++)
-        if (splat.color[c] > 0) weight += squares[i * GS_LM_SQUARES_STRIDE + c] / 3;
-    view_direction(gaussians.mean + 3 * i, camera, view);
-    for (int k = 0; k < 16; k++) basis[k] = 0;
-    sh_basis(degree, view, basis);
+    const splat_squares &s = reinterpret_cast<const splat_squares *>(squares)[i];
+    float center[3], basis[max_sh_coefficients] = {}, weight = 0; // the mean over channels
+    for (int c = 0; c < GS_CHANNELS; c++)
+        if (splat.color[c] > 0) weight += s.color[c] / GS_CHANNELS;
+    negative_center(camera, center);
+    sh_basis(degree, view_direction_of<divisor>(center, gaussians.mean + 3 * i).unit, basis);
     DISTWAR_UNROLL
     for (int row = 0; row < Bases; row++) {
         DISTWAR_UNROLL
@@ -110,8 +118,8 @@ __global__ void __launch_bounds__(block_threads)
     }
 }
 
-// In place the lower factor, of whose diagonal the inverse. A row that depends on those before it, or that is
-// zero or not finite, becomes zeros, and spoils no other.
+// Cholesky factorisation in place: the lower factor, with the inverse of its diagonal. A row that is zero,
+// not finite, or linearly dependent on earlier rows becomes zeros, and does not affect other rows.
 template <int Rows>
 __device__ void factor(float (&a)[entries(Rows)]) {
     DISTWAR_UNROLL
@@ -125,7 +133,7 @@ __device__ void factor(float (&a)[entries(Rows)]) {
             if (row > column) sum *= a[at(column, column)];
             a[at(row, column)] = sum;
             if (row > column) continue;
-            const bool good = sum > 1e-5f * before && sum < INFINITY; // false where any of the row is NaN
+            const bool good = sum > 1e-5f * before && sum < INFINITY; // false if the row has a NaN
             DISTWAR_UNROLL
             for (int k = 0; k < row; k++) a[at(row, k)] = good ? a[at(row, k)] : 0;
             a[at(row, row)] = good ? rsqrtf(sum) : 0;
@@ -178,6 +186,13 @@ __global__ void __launch_bounds__(block_threads)
     opacity = square > 0 ? 1 / square : 0;
 }
 
+__device__ __forceinline__ float sum_of_channels(const float *value) {
+    float sum = value[0];
+    DISTWAR_UNROLL
+    for (int c = 1; c < GS_CHANNELS; c++) sum += value[c];
+    return sum;
+}
+
 template <int Bases>
 __global__ void __launch_bounds__(block_threads)
     factor_sh_kernel(gs_gaussians diagonal, float lambda, float *sh) {
@@ -185,10 +200,10 @@ __global__ void __launch_bounds__(block_threads)
     if (i >= diagonal.count) return;
     float a[entries(Bases)];
     load<Bases>(sh, diagonal.count, i, a);
-    const float *row = diagonal.sh + i * Bases * 3;
+    const float *row = diagonal.sh + i * Bases * GS_CHANNELS;
     DISTWAR_UNROLL
     for (int k = 0; k < Bases; k++)
-        a[at(k, k)] += lambda / 3 * (row[3 * k] + row[3 * k + 1] + row[3 * k + 2]);
+        a[at(k, k)] += lambda / GS_CHANNELS * sum_of_channels(row + GS_CHANNELS * k);
     factor<Bases>(a);
     DISTWAR_UNROLL
     for (int k = 0; k < entries(Bases); k++) sh[k * diagonal.count + i] = a[k];
@@ -210,9 +225,10 @@ __global__ void __launch_bounds__(block_threads)
         for (int k = 0; k < 3; k++) z.mean[3 * i + k] = x[k];
         for (int k = 0; k < 3; k++) z.log_scale[3 * i + k] = x[3 + k];
         for (int k = 0; k < 4; k++) z.quaternion[4 * i + k] = x[6 + k];
-        const float by = residual.opacity_logit[i], opacity = shape[opacity_entry * residual.count + i] * by;
+        const float d_opacity = residual.opacity_logit[i];
+        const float opacity = shape[opacity_entry * residual.count + i] * d_opacity;
         z.opacity_logit[i] = opacity;
-        part += double(opacity) * by;
+        part += double(opacity) * d_opacity;
     }
     add_of_block<block_threads>(part, sum);
 }
@@ -226,27 +242,28 @@ __global__ void __launch_bounds__(block_threads)
     if (i < residual.count) {
         float a[entries(Bases)];
         load<Bases>(sh, residual.count, i, a);
-        const float *d = diagonal.sh + i * Bases * 3, *r = residual.sh + i * Bases * 3;
-        float *to = z.sh + i * Bases * 3;
-        const float mean = (d[0] + d[1] + d[2]) / 3;
-        for (int c = 0; c < 3; c++) {
+        const int64_t first = i * Bases * GS_CHANNELS;
+        const float *d = diagonal.sh + first, *r = residual.sh + first;
+        float *to = z.sh + first;
+        const float mean = sum_of_channels(d) / GS_CHANNELS;
+        for (int c = 0; c < GS_CHANNELS; c++) {
             float x[Bases];
             DISTWAR_UNROLL
-            for (int k = 0; k < Bases; k++) x[k] = r[3 * k + c];
+            for (int k = 0; k < Bases; k++) x[k] = r[GS_CHANNELS * k + c];
             solve<Bases>(a, x);
             const float scale = d[c] > 0 ? mean / d[c] : 0;
             DISTWAR_UNROLL
             for (int k = 0; k < Bases; k++) {
                 x[k] *= scale;
-                part += double(x[k]) * r[3 * k + c];
-                to[3 * k + c] = x[k];
+                part += double(x[k]) * r[GS_CHANNELS * k + c];
+                to[GS_CHANNELS * k + c] = x[k];
             }
         }
     }
     add_of_block<block_threads>(part, sum);
 }
 
-// Where those of the spherical harmonics begin.
+// The blocks of the spherical harmonics.
 float *sh_blocks(float *blocks, int64_t count) {
     return blocks + count * first_sh;
 }

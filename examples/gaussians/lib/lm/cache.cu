@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT
-// The products by J from a cache of all (pixel, splat) pairs that count, sorted by splat: built by two walks
-// down the rays with a prefix sum between them, read in order by warps that take equal shares of the pairs
-// and commit once for each splat they meet. Formulas: docs/math.md, section 8.
+// Products with J from a cache of all (pixel, splat) pairs that count, sorted by splat. Two passes over the
+// rays build it, a prefix sum between them. Warps read equal shares of the pairs in order, and commit once
+// for each splat in their share. Formulas: docs/math.md, section 8.
 #include "blend.cuh"
 #include "gs_lm.h"
 #include "launch.cuh"
 #include "lists_check.h"
 #include "lm/squares.cuh"
 #include "lm/tangent.cuh"
+#include "moments.cuh"
 #include "scan_sort.h"
 #include "status.h"
 #include <distwar/reduce.cuh>
+
+using namespace gs;
 
 namespace {
 
@@ -21,7 +24,7 @@ __device__ uint32_t packed_pixel(int x, int y) {
     return uint32_t(x) | uint32_t(y) << 16;
 }
 
-// Whitened, as `covers` has it.
+// Whitened, as in coverage.
 struct offset {
     float e0, e1;
 };
@@ -36,23 +39,23 @@ __device__ int64_t pixel_index(uint32_t pixel, int width) {
     return int64_t(pixel >> 16) * width + (pixel & 0xffff);
 }
 
-// Down the rays: visit(x, y, splat, index, counts, coverage) for every splat that reaches the warp's patch,
-// back to front, by the whole warp.
+// Calls visit(splat, index, counts, coverage) for every splat that reaches the warp's patch, back to front.
+// counts: whether it counts at this thread's pixel. By all lanes of a warp.
 template <typename Visit>
 __device__ __forceinline__ void walk(const gs_splat *splats, const gs_lists &lists, int width, int height,
                                      const gs_image &image, splat_batch &batch, const Visit &visit) {
     const patch<1> mine =
-        patch_of_warp<1>(tile_in_turn(lists, int(blockIdx.x)), lists.tiles_x, width, height);
+        patch_of_warp<1>(ordered_tile(lists, int(blockIdx.x)), lists.tiles_x, width, height);
     const int64_t begin = lists.tile_begin[mine.tile];
     const bool inside = mine.x < width && mine.y < height;
-    const int consumed = inside ? int(image.consumed[int64_t(mine.y) * width + mine.x]) : 0;
-    for (int top = largest_in_warp(consumed); top > 0; top -= 32) {
+    const int n_contrib = inside ? int(image.consumed[int64_t(mine.y) * width + mine.x]) : 0;
+    for (int top = largest_in_warp(n_contrib); top > 0; top -= 32) {
         const int entry = top - 1 - int(threadIdx.x % 32);
         unsigned rest = fill_batch(splats, lists.splat_index + begin, entry, entry >= 0, mine.centres, batch);
         for (; rest != 0; rest &= rest - 1) {
             const int j = __ffs(int(rest)) - 1;
             coverage c;
-            const bool counts = top - 1 - j < consumed && covers(batch.splat[j], mine.x, mine.y, &c);
+            const bool counts = top - 1 - j < n_contrib && covers(batch.splat[j], mine.x, mine.y, &c);
             visit(batch.splat[j], batch.index[j], counts, c);
         }
     }
@@ -76,11 +79,11 @@ __global__ void __launch_bounds__(tile_threads<1>)
                 gs_image image, int64_t *cursor, gs_lm_cache cache) {
     __shared__ splat_batch batches[tile_warps<1>];
     const patch<1> mine =
-        patch_of_warp<1>(tile_in_turn(lists, int(blockIdx.x)), lists.tiles_x, width, height);
+        patch_of_warp<1>(ordered_tile(lists, int(blockIdx.x)), lists.tiles_x, width, height);
     const bool inside = mine.x < width && mine.y < height;
     const int lane = int(threadIdx.x % 32);
     float transmittance = inside ? image.transmittance[int64_t(mine.y) * width + mine.x] : 1;
-    float behind[3] = {background.r, background.g, background.b};
+    color3 behind = background;
     walk(splats, lists, width, height, image, batches[threadIdx.x / 32],
          [&](const gs_splat &splat, uint32_t index, bool counting, const coverage &c) {
              const unsigned mask = __ballot_sync(full_warp, counting);
@@ -96,16 +99,16 @@ __global__ void __launch_bounds__(tile_threads<1>)
              const float share = transmittance * c.alpha;
              cache.pixel[at] = packed_pixel(mine.x, mine.y);
              cache.share[at] = share;
-             for (int k = 0; k < 3; k++) {
-                 const float difference = splat.color[k] - behind[k];
-                 cache.by_log_alpha[at + k * cache.pairs] = c.cut ? 0 : share * difference;
-                 behind[k] = fmaf(c.alpha, difference, behind[k]);
+             for (int k = 0; k < GS_CHANNELS; k++) {
+                 const float difference = splat.color[k] - behind.at[k];
+                 cache.by_log_alpha[at + k * cache.pairs] = c.clamped ? 0 : share * difference;
+                 behind.at[k] = fmaf(c.alpha, difference, behind.at[k]);
              }
          });
 }
 
-// For every splat that has some of the warp's pairs: body(splat index, first of them, end of them), by the
-// whole warp.
+// Divides the pairs evenly among warps. Calls body(splat index, first pair, end of pairs) for every splat
+// with pairs in the warp's share. By all lanes of a warp.
 template <typename Body>
 __device__ __forceinline__ void for_each_splat(const gs_lm_cache &cache, int64_t count, const Body &body) {
     const int64_t warp = int64_t(blockIdx.x) * warps_of_block + threadIdx.x / 32;
@@ -122,7 +125,7 @@ __device__ __forceinline__ void for_each_splat(const gs_lm_cache &cache, int64_t
         body(splat, at, end);
         at = end;
         if (at >= stop) return;
-        for (splat++;; splat += 32) { // past those without pairs
+        for (splat++;; splat += 32) { // skip splats without pairs
             const int64_t mine = splat + threadIdx.x % 32;
             const unsigned mask = __ballot_sync(full_warp, mine < count && cache.begin[mine + 1] > at);
             if (mask == 0) continue;
@@ -141,10 +144,10 @@ __global__ void __launch_bounds__(cache_block)
         for (int64_t i = first + threadIdx.x % 32; i < end; i += 32) {
             const uint32_t pixel = cache.pixel[i];
             const offset e = offset_at(splat, pixel);
-            const float share = cache.share[i], by_alpha = log_alpha_change(tangent, e.e0, e.e1);
+            const float share = cache.share[i], alpha_change = log_alpha_change(tangent, e.e0, e.e1);
             float value[4] = {0, 0, 0, 0};
-            for (int c = 0; c < 3; c++)
-                value[c] = share * tangent.color[c] + by_alpha * cache.by_log_alpha[i + c * cache.pairs];
+            for (int c = 0; c < GS_CHANNELS; c++)
+                value[c] = share * tangent.color[c] + alpha_change * cache.by_log_alpha[i + c * cache.pairs];
             distwar::aligned_record{change, 4}.add(pixel_index(pixel, width), value);
         }
     });
@@ -161,20 +164,23 @@ __global__ void __launch_bounds__(cache_block)
         for (int64_t i = mine; i < end; i += 32) {
             const uint32_t pixel = cache.pixel[i];
             const offset e = offset_at(splat, pixel);
-            const float4 u = gradient[pixel_index(pixel, width)];
+            const float4 four = gradient[pixel_index(pixel, width)]; // of which the last is 0
+            const float d_color[GS_CHANNELS] = {four.x, four.y, four.z};
             const float share = cache.share[i];
-            const float h = u.x * cache.by_log_alpha[i] + u.y * cache.by_log_alpha[i + cache.pairs] +
-                            u.z * cache.by_log_alpha[i + 2 * cache.pairs];
-            const float h0 = h * e.e0, h1 = h * e.e1;
-            value[0] = fmaf(share, u.x, value[0]);
-            value[1] = fmaf(share, u.y, value[1]);
-            value[2] = fmaf(share, u.z, value[2]);
-            value[3] += h;
-            value[4] += h0;
-            value[5] += h1;
-            value[6] = fmaf(h0, e.e0, value[6]);
-            value[7] = fmaf(h0, e.e1, value[7]);
-            value[8] = fmaf(h1, e.e1, value[8]);
+            float h = 0;
+            for_channels([&](int c) {
+                const float d_alpha = d_color[c] * cache.by_log_alpha[i + c * cache.pairs];
+                h = c == 0 ? d_alpha : h + d_alpha;
+            });
+            const float h_e0 = h * e.e0, h_e1 = h * e.e1;
+            for_channels(
+                [&](int c) { value[MOMENT_COLOR + c] = fmaf(share, d_color[c], value[MOMENT_COLOR + c]); });
+            value[MOMENT_H] += h;
+            value[MOMENT_H_E0] += h_e0;
+            value[MOMENT_H_E1] += h_e1;
+            value[MOMENT_H_E0E0] = fmaf(h_e0, e.e0, value[MOMENT_H_E0E0]);
+            value[MOMENT_H_E0E1] = fmaf(h_e0, e.e1, value[MOMENT_H_E0E1]);
+            value[MOMENT_H_E1E1] = fmaf(h_e1, e.e1, value[MOMENT_H_E1E1]);
         }
         distwar::reduce<Strategy>(distwar::all_lanes, mine < end, distwar::uniform_key{splat_index}, value,
                                   distwar::record<float>{moments, GS_MOMENTS_STRIDE}, balance_threshold);
@@ -193,12 +199,11 @@ __global__ void __launch_bounds__(cache_block)
             const uint32_t pixel = cache.pixel[i];
             const offset e = offset_at(splat, pixel);
             const int64_t at = pixel_index(pixel, width);
-            const float of_value[3] = {weight[at], weight[at + plane], weight[at + 2 * plane]};
-            const float share = cache.share[i], over_share = 1 / share; // T and alpha are never 0
-            const float difference[3] = {over_share * cache.by_log_alpha[i],
-                                         over_share * cache.by_log_alpha[i + cache.pairs],
-                                         over_share * cache.by_log_alpha[i + 2 * cache.pairs]};
-            add_squares(of_value, share, difference, e.e0, e.e1, value);
+            float pixel_weight[GS_CHANNELS], difference[GS_CHANNELS];
+            for_channels([&](int c) { pixel_weight[c] = weight[at + c * plane]; });
+            const float share = cache.share[i], inv_share = 1 / share; // T alpha is never 0
+            for_channels([&](int c) { difference[c] = inv_share * cache.by_log_alpha[i + c * cache.pairs]; });
+            add_squares(pixel_weight, share, difference, e.e0, e.e1, value);
         }
         distwar::reduce<Strategy>(distwar::all_lanes, mine < end, distwar::uniform_key{splat_index}, value,
                                   distwar::record<float>{squares, GS_LM_SQUARES_STRIDE}, balance_threshold);

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT
-// How the loss bends as a picture changes: a weight a value, and what SSIM takes away again from changes that
-// a whole window shares (docs/math.md, section 8).
+// The Gauss-Newton metric of the loss in the space of pictures: a weight for each value, minus SSIM's
+// coupling of the values under a window (docs/math.md, section 8).
 #include "gs_lm.h"
 #include "ssim.cuh"
 #include "status.h"
 #include <distwar/block.cuh>
 #include <launch.cuh>
 
+using namespace gs;
+
 namespace {
 
-// Where values of a change lie.
+// The layout of a change of the picture.
 struct layout {
     int width, height;
-    bool interleaved; // [height][width][4], else [3][height][width]
+    bool interleaved; // [height][width][4], else [GS_CHANNELS][height][width]
 
     __device__ int64_t pixels() const { return int64_t(width) * height; }
     __device__ int64_t operator()(int channel, int64_t pixel) const {
@@ -28,8 +30,8 @@ __device__ __forceinline__ float tap(int k, bool squared) {
     return squared ? window[k] * window[k] : window[k];
 }
 
-// Calls use(pixel, sum) for the pixels of the block's tile, sum being that of read(pixel) under the window,
-// or under its square; zeros outside. By all threads of a block of (TILE, STEP).
+// Calls use(pixel, sum) for the pixels of the block's tile. sum: of read(pixel) under the window, or under
+// its square; 0 outside the image. By all threads of a block of (TILE, STEP).
 template <bool Squared, typename Read, typename Use>
 __device__ __forceinline__ void blur(int width, int height, blur_memory &memory, const Read &read,
                                      const Use &use) {
@@ -54,13 +56,13 @@ __device__ __forceinline__ void blur(int width, int height, blur_memory &memory,
     }
 }
 
-// weight: L1's part; contrast and coupling: of the window about every pixel.
+// Writes L1's part of the weight, and the contrast weight and coupling of the window about every pixel.
 __global__ void __launch_bounds__(TILE *STEP)
     windows_kernel(images in, float epsilon, float *weight, float *contrast, float *coupling) {
     for_each_value(in, [&](int64_t i, float c, float t, const similarity &like, const derivatives &) {
         weight[i] = 0.25f * float(L1_WEIGHT) / (fabsf(c - t) + epsilon);
-        contrast[i] = float(SSIM_WEIGHT) * like.by_contrast;
-        coupling[i] = float(SSIM_WEIGHT) * (like.by_contrast - like.by_brightness);
+        contrast[i] = float(SSIM_WEIGHT) * like.contrast_weight;
+        coupling[i] = float(SSIM_WEIGHT) * (like.contrast_weight - like.brightness_weight);
     });
 }
 
@@ -82,12 +84,12 @@ __global__ void __launch_bounds__(TILE *STEP)
         [&](int64_t i, float sum) { diagonal[plane + i] = weight[plane + i] - sum; });
 }
 
-// A warp's strip: STRIP columns and so many rows, four columns a lane. The outer two lanes of either side
-// only lend what the window reaches.
+// A warp handles a strip of STRIP columns and STRIP_ROWS rows, four columns a lane. The outer two lanes on
+// either side have no columns of their own: they supply the columns that the window needs around the strip.
 enum { STRIP_WARPS = 4, STRIP_LEND = 2, STRIP_ROWS = 8, STRIP = 4 * (32 - 2 * STRIP_LEND) };
 
-// Four columns of one channel, from x on, 16 bytes at once if `aligned`. Rows and columns outside may be
-// read, and are the nearest that there are, so that no branch holds up a read.
+// Four columns of one channel, starting at x, moved 16 bytes at a time if `aligned`. Reads outside the image
+// return the nearest row or column, so that no branch delays a read.
 template <bool aligned>
 struct four_columns {
     int width, height, x, step;
@@ -95,7 +97,7 @@ struct four_columns {
 
     __device__ __forceinline__ four_columns(const layout &at, int channel, int x)
         : width(at.width), height(at.height), x(x) {
-        const bool interleaved = !aligned && at.interleaved; // planar is aligned, or nothing is
+        const bool interleaved = !aligned && at.interleaved; // aligned implies planar
         step = interleaved ? 4 : 1;
         first = interleaved ? channel : channel * at.pixels();
     }
@@ -119,7 +121,7 @@ struct four_columns {
     }
 };
 
-// Where a lane is in its strip.
+// A lane's place in its strip.
 struct strip_place {
     int x, top;
 
@@ -132,9 +134,9 @@ struct strip_place {
     }
 };
 
-// The window over a lane's four columns, zeros outside: calls use(row, sum) for every row of the warp's
-// strip. Columns are summed in registers, then neighbouring lanes lend each other their sums, so that nothing
-// passes through shared memory and no warp waits for another. By all lanes of a warp.
+// Calls use(row, sum) for every row of the warp's strip. sum: of a lane's four columns under the window, 0
+// outside the image. Sums along columns stay in registers; shuffles exchange them between neighbouring lanes.
+// There is no shared memory and no barrier. By all lanes of a warp.
 template <bool aligned, typename Use>
 __device__ __forceinline__ void blur_strip(const four_columns<aligned> &from, int top, const float *values,
                                            const Use &use) {
@@ -148,7 +150,7 @@ __device__ __forceinline__ void blur_strip(const four_columns<aligned> &from, in
         column);
     DISTWAR_UNROLL
     for (int row = 0; row < STRIP_ROWS; row++) {
-        float near[TAPS + 3]; // of columns x - RADIUS to x + 3 + RADIUS
+        float near[TAPS + 3]; // columns x - RADIUS .. x + 3 + RADIUS
         for (int e = 0; e < 4; e++)
             if (from.x + e < 0 || from.x + e >= from.width) column[row][e] = 0;
         near[0] = __shfl_up_sync(distwar::all_lanes, column[row][3], 2);
@@ -167,7 +169,7 @@ __device__ __forceinline__ void blur_strip(const four_columns<aligned> &from, in
     }
 }
 
-// coupled = coupling times the change under each window.
+// coupled = coupling times (the change summed under the window).
 template <bool aligned>
 __global__ void __launch_bounds__(32 * STRIP_WARPS)
     share_strips(layout at, const float *coupling, const float *change, float *coupled) {
@@ -175,16 +177,16 @@ __global__ void __launch_bounds__(32 * STRIP_WARPS)
     const strip_place place;
     const four_columns<aligned> from(at, channel, place.x);
     const four_columns<aligned> here({at.width, at.height, false}, channel, place.x);
-    float by[STRIP_ROWS][4]; // read before anything waits
+    float factor[STRIP_ROWS][4]; // read early, so that the latencies overlap
     DISTWAR_UNROLL
-    for (int row = 0; row < STRIP_ROWS; row++) here.read(coupling, place.top + row, by[row]);
+    for (int row = 0; row < STRIP_ROWS; row++) here.read(coupling, place.top + row, factor[row]);
     blur_strip(from, place.top, change, [&](int row, float sum[4]) {
-        for (int e = 0; e < 4; e++) sum[e] *= by[row][e];
+        for (int e = 0; e < 4; e++) sum[e] *= factor[row][e];
         if (place.has(at, row)) here.write(sum, place.top + row, coupled);
     });
 }
 
-// change = weight times itself less what the windows share.
+// change = weight times change minus `coupled` summed under the window.
 template <bool aligned>
 __global__ void __launch_bounds__(32 * STRIP_WARPS)
     apply_strips(layout at, const float *weight, const float *coupled, float *change) {
@@ -195,10 +197,11 @@ __global__ void __launch_bounds__(32 * STRIP_WARPS)
     float own[STRIP_ROWS][4];
     DISTWAR_UNROLL
     for (int row = 0; row < STRIP_ROWS; row++) {
-        float by[4];
-        here.read(weight, place.top + row, by);
+        float factor[4];
+        here.read(weight, place.top + row, factor);
         to.read(change, place.top + row, own[row]);
-        for (int e = 0; e < 4; e++) own[row][e] = __fmul_rn(own[row][e], by[e]); // the same in both layouts
+        for (int e = 0; e < 4; e++)
+            own[row][e] = __fmul_rn(own[row][e], factor[e]); // not contracted: both layouts agree
     }
     blur_strip(here, place.top, coupled, [&](int row, const float sum[4]) {
         float out[4];
@@ -236,7 +239,7 @@ __global__ void __launch_bounds__(TILE *STEP)
 }
 
 dim3 grid_of(int32_t width, int32_t height) {
-    return dim3(blocks_for(width, TILE), blocks_for(height, TILE), 3);
+    return dim3(blocks_for(width, TILE), blocks_for(height, TILE), GS_CHANNELS);
 }
 
 const dim3 block(TILE, STEP);
@@ -244,7 +247,8 @@ const dim3 block(TILE, STEP);
 template <bool aligned>
 gs_status apply_by_strips(const gs_lm_metric *metric, const layout &at, float *scratch, float *change,
                           gs_stream stream) {
-    const dim3 grid(blocks_for(at.width, STRIP), blocks_for(at.height, STRIP_WARPS * STRIP_ROWS), 3);
+    const dim3 grid(blocks_for(at.width, STRIP), blocks_for(at.height, STRIP_WARPS * STRIP_ROWS),
+                    GS_CHANNELS);
     const dim3 strips(32, STRIP_WARPS);
     GS_CUDA(launch(stream, grid, strips, share_strips<aligned>, at, metric->coupling, change, scratch));
     GS_CUDA(launch(stream, grid, strips, apply_strips<aligned>, at, metric->weight, scratch, change));

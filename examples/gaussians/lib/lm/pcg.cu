@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Conjugate gradients on (A + lambda diagonal) x = b, preconditioned by the diagonal or by what the caller
-// has, and the few other things that are done to vectors of parameters. Scalars never leave the device:
-// scalars[2 k] is r^T z of iteration k, z = P r, scalars[2 k + 1] its p^T (A + lambda diagonal) p.
+// Conjugate gradients on (A + lambda diagonal) x = b, preconditioned by the diagonal or by the caller, and
+// other operations on vectors of parameters. Scalars stay on the device: in iteration k, scalars[2 k] is r^T
+// z with z = P r, and scalars[2 k + 1] is p^T (A + lambda diagonal) p.
 #include "block_total.cuh"
 #include "gs_lm.h"
 #include "launch.cuh"
 #include "status.h"
+
+using namespace gs;
 
 namespace {
 
@@ -22,9 +24,9 @@ __global__ void __launch_bounds__(vector_block)
     precondition_kernel(const float *diagonal, const float *residual, int64_t values, float *z, double *sum) {
     double part = 0;
     for (int64_t i = first_value(); i < values; i += stride_of_grid()) {
-        const float r = residual[i], by = diagonal[i] > 0 ? r / diagonal[i] : 0;
-        z[i] = by;
-        part += double(r) * by;
+        const float r = residual[i], quotient = diagonal[i] > 0 ? r / diagonal[i] : 0;
+        z[i] = quotient;
+        part += double(r) * quotient;
     }
     add_of_block<vector_block>(part, sum);
 }
@@ -42,7 +44,7 @@ __global__ void __launch_bounds__(vector_block)
 }
 
 __device__ double ratio(double a, double b) {
-    return b > 0 ? a / b : 0; // nothing is left to do, or rounding is all that is left
+    return b > 0 ? a / b : 0; // b = 0: converged; b < 0: rounding
 }
 
 __global__ void __launch_bounds__(vector_block)
@@ -62,7 +64,7 @@ __global__ void __launch_bounds__(vector_block)
         direction[i] = fmaf(beta, direction[i], z[i]);
 }
 
-// weight may be NULL.
+// weight: NULL counts as 1.
 __global__ void __launch_bounds__(vector_block)
     dot_kernel(const float *weight, const float *a, const float *b, int64_t values, double *sum) {
     double part = 0;

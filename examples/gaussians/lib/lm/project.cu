@@ -1,31 +1,43 @@
 // SPDX-License-Identifier: MIT
-// The projection's derivative along a direction and the adjoint, of several cameras at once; the diagonal of
-// J^T J from what the blend has summed; how far an update may go.
-// Formulas: docs/math.md, section 8.
+// The projection in Levenberg-Marquardt: its derivative along a direction and the adjoint, for several views
+// at once; diag(J^T J) from the sums of the blend; the limit of an update. Formulas: docs/math.md, section 8.
 #include "gs_lm.h"
 #include "launch.cuh"
 #include "lm/check.h"
 #include "lm/footprint.cuh"
+#include "lm/squares.cuh"
+#include "lm/tangent.cuh"
+#include "moments.cuh"
 #include "status.h"
 #include "warp_rows.cuh"
 #include <distwar/lanes.cuh>
 
+using namespace gs;
+
 namespace {
 
-// What several cameras see, by value to a kernel.
-struct sights {
-    gs_lm_sight of[GS_LM_SIGHTS];
-    struct {
-        float low[2], high[2]; // limits of the ratios that view_of cuts
-        float center[3];       // of the camera, in the world, negative
-    } given[GS_LM_SIGHTS];     // what would be the same for all Gaussians
+// What a kernel needs of each view that is the same for all Gaussians.
+struct view_constants {
+    ratio_limits limits;
+    float negative_center[3];
 };
 
-// A Gaussian's coefficients, zeros beyond those that there are; all reads are under way together.
-__device__ __forceinline__ void load_sh(const float *sh, int64_t i, int values, float out[48]) {
+// Several views, passed to a kernel by value.
+struct view_set {
+    gs_lm_sight of[GS_LM_SIGHTS];
+    view_constants constants[GS_LM_SIGHTS];
+};
+
+constexpr int row_floats = sh_floats(GS_MAX_SH_DEGREE);
+
+// A warp's SH rows in shared memory, one a lane, row_floats each; 0 beyond the stored degree.
+using sh_rows = warp_rows<row_floats>;
+
+// Row i of `values` floats, padded with 0. The loads are independent, so their latencies overlap.
+__device__ __forceinline__ void load_sh(const float *sh, int64_t i, int values, float out[row_floats]) {
     const float *row = sh + i * values;
     DISTWAR_UNROLL
-    for (int k = 0; k < 48; k += 4) {
+    for (int k = 0; k < row_floats; k += 4) {
         if (values % 4 == 0) { // every row is aligned to 16 bytes
             const float4 four =
                 k < values ? *reinterpret_cast<const float4 *>(row + k) : make_float4(0, 0, 0, 0);
@@ -37,364 +49,263 @@ __device__ __forceinline__ void load_sh(const float *sh, int64_t i, int values, 
     }
 }
 
-// Those beyond the degree are 0.
-__device__ __forceinline__ void whole_sh_basis(int degree, const float view[3], float out[16]) {
+// sh_basis with 0 beyond the degree.
+__device__ __forceinline__ void padded_sh_basis(int degree, const float direction[3],
+                                                float out[max_sh_coefficients]) {
     DISTWAR_UNROLL
-    for (int k = 0; k < 16; k++) out[k] = 0;
-    sh_basis(degree, view, out);
+    for (int k = 0; k < max_sh_coefficients; k++) out[k] = 0;
+    sh_basis(degree, direction, out);
 }
 
-__device__ void put(float *to, bool add, float value) {
+// *to = value, or *to += value if `add`.
+__device__ void store(float *to, bool add, float value) {
     *to = add ? *to + value : value;
 }
 
-// A symmetric matrix: xx, xy, xz, yy, yz, zz.
-struct symmetric {
-    float at[6];
+// A mean in one view, with reciprocals: faster than gaussian_in_view.
+struct fast_view {
+    camera_point<reciprocal> point;
+    view_direction<reciprocal> direction;
 };
 
-__device__ __forceinline__ void times(const symmetric &m, const float v[3], float out[3]) {
-    const float *a = m.at;
-    out[0] = a[0] * v[0] + a[1] * v[1] + a[2] * v[2];
-    out[1] = a[1] * v[0] + a[3] * v[1] + a[4] * v[2];
-    out[2] = a[2] * v[0] + a[4] * v[1] + a[5] * v[2];
+__device__ __forceinline__ fast_view fast_view_of(const view_set &views, int n, const float mean[3]) {
+    const view_constants &constants = views.constants[n];
+    return {camera_point_of<reciprocal>(views.of[n].camera, constants.limits, mean),
+            view_direction_of<reciprocal>(constants.negative_center, mean)};
 }
 
-__device__ __forceinline__ float dot(const float a[3], const float b[3]) {
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+// The derivative of log alpha in one view. covariance and its change: of the world.
+__device__ __forceinline__ log_alpha_tangent log_alpha_tangent_in_view(
+    const gs_camera &camera, const gs_splat &splat, const camera_point<reciprocal> &p,
+    const symmetric &covariance, const symmetric &covariance_change, const float mean_change[3]) {
+    const camera_point_tangent t = camera_point_tangent_of(camera, p, mean_change);
+    float map[2][3], map_change[2][3];
+    screen_map(camera, p, map);
+    screen_map_tangent(camera, p, t, map, map_change);
+    return whitening_tangent(splat, t.mean2d,
+                             covariance_from_given_tangent(covariance, covariance_change, map, map_change));
 }
 
-// A Gaussian's shape in the world, the same for all cameras: W = Q S.
-struct shape {
-    float unit[4], length; // quaternion normalised, and its length
-    float scale[3], axes[3][3];
-};
-
-__device__ __forceinline__ shape shape_of(const gs_gaussians &gaussians, int64_t i) {
-    shape s;
-    const float4 g = reinterpret_cast<const float4 *>(gaussians.quaternion)[i];
-    s.length = sqrtf(g.x * g.x + g.y * g.y + g.z * g.z + g.w * g.w);
-    s.unit[0] = g.x / s.length, s.unit[1] = g.y / s.length, s.unit[2] = g.z / s.length,
-    s.unit[3] = g.w / s.length;
-    rotation_matrix(s.unit, s.axes);
-    for (int j = 0; j < 3; j++) {
-        s.scale[j] = gaussians.scale_modifier * expf(gaussians.log_scale[3 * i + j]);
-        for (int row = 0; row < 3; row++) s.axes[row][j] *= s.scale[j];
-    }
-    return s;
+// Adjoint of log_alpha_tangent_in_view: adds the gradient by the mean and twice the gradient by the
+// covariance.
+__device__ __forceinline__ void add_view_adjoint(const gs_camera &camera, const gs_splat &splat,
+                                                 const camera_point<reciprocal> &p,
+                                                 const symmetric &covariance, const gs_moments &sums,
+                                                 symmetric *d_covariance, float d_mean[3]) {
+    float d_mean2d[2], g[2][2], map[2][3], d_j[2][3], d_point[3] = {0, 0, 0};
+    whitening_adjoint(splat, sums.h_e0, sums.h_e1, sums.h_e0e0, sums.h_e0e1, sums.h_e1e1, d_mean2d, g);
+    screen_map(camera, p, map);
+    add_seen_covariance_adjoint(camera, covariance, map, g, d_covariance, d_j);
+    for (int k = 0; k < 2; k++) add_projection_adjoint(camera, p, k, d_j[k], d_mean2d[k], d_point);
+    for (int k = 0; k < 3; k++) d_mean[k] += to_world(camera, d_point, k);
 }
 
-// W W^T, and how it changes as W does.
-__device__ __forceinline__ symmetric covariance_of(const float a[3][3]) {
-    return {{dot(a[0], a[0]), dot(a[0], a[1]), dot(a[0], a[2]), dot(a[1], a[1]), dot(a[1], a[2]),
-             dot(a[2], a[2])}};
-}
-
-__device__ __forceinline__ symmetric covariance_tangent(const float a[3][3], const float t[3][3]) {
-    return {{2 * dot(a[0], t[0]), dot(a[0], t[1]) + dot(t[0], a[1]), dot(a[0], t[2]) + dot(t[0], a[2]),
-             2 * dot(a[1], t[1]), dot(a[1], t[2]) + dot(t[1], a[2]), 2 * dot(a[2], t[2])}};
-}
-
-// linear_view and view_direction by one quotient each.
-struct sight_of_one {
-    float p[3], ratio[2], by_z; // as in linear_view, 1 / p[2]
-    bool ratio_cut[2];
-    float view[3], by_distance;
-};
-
-__device__ __forceinline__ sight_of_one sight_from(const sights &seen, int n, const float mean[3]) {
-    sight_of_one v;
-    for (int row = 0; row < 3; row++) v.p[row] = camera_space(seen.of[n].camera, mean, row);
-    v.by_z = 1 / v.p[2];
-    for (int k = 0; k < 2; k++) {
-        const float ratio = v.p[k] * v.by_z;
-        v.ratio[k] = clamp(ratio, seen.given[n].low[k], seen.given[n].high[k]);
-        v.ratio_cut[k] = v.ratio[k] != ratio;
-    }
-    for (int k = 0; k < 3; k++) v.view[k] = mean[k] + seen.given[n].center[k];
-    v.by_distance = 1 / sqrtf(dot(v.view, v.view));
-    for (int k = 0; k < 3; k++) v.view[k] *= v.by_distance;
-    return v;
-}
-
-// What one camera makes of the derivatives; covariance and its change are the world's.
-__device__ __forceinline__ footprint_tangent seen_tangent(const gs_camera &camera, const gs_splat &splat,
-                                                          const sight_of_one &v, const symmetric &covariance,
-                                                          const symmetric &covariance_change,
-                                                          const float mean[3]) {
-    const float *r = camera.rotation;
-    const float by_z = v.by_z, focal[2] = {camera.fx, camera.fy};
-    float point[3], p[2][3], p_change[2][3], spread[2][3], spread_change[2][3], mean2d[2];
-    for (int row = 0; row < 3; row++)
-        point[row] = r[3 * row] * mean[0] + r[3 * row + 1] * mean[1] + r[3 * row + 2] * mean[2];
-    const float nearer = point[2] * by_z;
-    for (int k = 0; k < 2; k++) {
-        const float scale = focal[k] * by_z;
-        const float ratio = v.ratio_cut[k] ? 0 : (point[k] - v.ratio[k] * point[2]) * by_z;
-        for (int c = 0; c < 3; c++) {
-            p[k][c] = scale * (r[3 * k + c] - v.ratio[k] * r[6 + c]);
-            p_change[k][c] = -scale * ratio * r[6 + c] - nearer * p[k][c];
-        }
-        times(covariance, p[k], spread[k]);
-        times(covariance_change, p[k], spread_change[k]);
-        mean2d[k] = scale * (point[k] - v.p[k] * nearer);
-    }
-    const float xx = dot(p[0], spread_change[0]) + 2 * dot(p_change[0], spread[0]);
-    const float xy = dot(p[0], spread_change[1]) + dot(p_change[0], spread[1]) + dot(p_change[1], spread[0]);
-    const float yy = dot(p[1], spread_change[1]) + 2 * dot(p_change[1], spread[1]);
-    const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
-    const float sx = w0 * xx + w1 * xy, sy = w0 * xy + w1 * yy, s = two_ln2 * two_ln2;
-    return {{two_ln2 * (w0 * mean2d[0] + w1 * mean2d[1]), two_ln2 * w2 * mean2d[1],
-             0.5f * s * (w0 * sx + w1 * sy), s * w2 * sy, 0.5f * s * w2 * w2 * yy}};
-}
-
-// The adjoint of seen_tangent: adds to the gradients by the covariance, off the diagonal those of either of
-// the two places, and by the mean.
-__device__ __forceinline__ void add_seen_adjoint(const gs_camera &camera, const gs_splat &splat,
-                                                 const sight_of_one &v, const symmetric &covariance,
-                                                 const float moments[5], symmetric *by_covariance,
-                                                 float by_mean[3]) {
-    const float *r = camera.rotation;
-    const float by_z = v.by_z, focal[2] = {camera.fx, camera.fy};
-    const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
-    const float mean2d[2] = {two_ln2 * (w0 * moments[0]), two_ln2 * (w1 * moments[0] + w2 * moments[1])};
-    // Twice that by the splat's covariance.
-    const float t0 = w1 * moments[2] + w2 * moments[3], t1 = w1 * moments[3] + w2 * moments[4];
-    const float s = two_ln2 * two_ln2;
-    const float g[2][2] = {{s * w0 * w0 * moments[2], s * w0 * t0}, {s * w0 * t0, s * (w1 * t0 + w2 * t1)}};
-    float p[2][3], g_p[2][3], point[3] = {0, 0, 0};
-    for (int k = 0; k < 2; k++)
-        for (int c = 0; c < 3; c++) p[k][c] = focal[k] * by_z * (r[3 * k + c] - v.ratio[k] * r[6 + c]);
-    for (int k = 0; k < 2; k++) {
-        float by_p[3];
-        for (int c = 0; c < 3; c++) g_p[k][c] = g[k][0] * p[0][c] + g[k][1] * p[1][c];
-        times(covariance, g_p[k], by_p);
-        const float scale = focal[k] * by_z, by_depth = dot(by_p, r + 6) * scale;
-        point[2] -= (dot(by_p, r + 3 * k) * scale - by_depth * v.ratio[k]) * by_z;
-        if (!v.ratio_cut[k]) {
-            point[k] -= by_depth * by_z;
-            point[2] += by_depth * v.ratio[k] * by_z;
-        }
-        point[k] += mean2d[k] * scale;
-        point[2] -= mean2d[k] * scale * (v.p[k] * by_z);
-    }
-    for (int a = 0, at = 0; a < 3; a++)
-        for (int b = a; b < 3; b++, at++) by_covariance->at[at] += p[0][a] * g_p[0][b] + p[1][a] * g_p[1][b];
-    for (int k = 0; k < 3; k++) by_mean[k] += r[k] * point[0] + r[3 + k] * point[1] + r[6 + k] * point[2];
-}
-
-// Coefficients of a warp's Gaussians in shared memory, 48 each; zeros beyond those that there are.
-using sh_rows = warp_rows<48>;
-
-// By all lanes of a warp, of Gaussians first and on, those in `existing`. Whole rows are moved together.
+// Reads the rows of Gaussians first .. first + 31 for which `existing` has a bit. By all lanes of a warp.
 __device__ __forceinline__ void read_sh_rows(const float *sh, int64_t first, unsigned existing, int values,
                                              sh_rows *rows) {
     __syncwarp();
     const int lane = int(distwar::lane_id());
-    if (values == 48) {
-        begin_rows<48>(sh + first * 48, existing, 48, rows);
+    if (values == row_floats) {
+        begin_rows<row_floats>(sh + first * row_floats, existing, row_floats, rows);
     } else if (existing >> lane & 1) {
-        float own[48];
+        float own[row_floats];
         load_sh(sh, first + lane, values, own);
-        for (int k = 0; k < 48; k++) rows->row(lane)[k] = own[k];
+        for (int k = 0; k < row_floats; k++) rows->row(lane)[k] = own[k];
     }
     finish_rows();
 }
 
-__device__ __forceinline__ void read_own(const float *row, float out[48]) {
+__device__ __forceinline__ void copy_row(const float *row, float out[row_floats]) {
     DISTWAR_UNROLL
-    for (int k = 0; k < 48; k += 4) {
+    for (int k = 0; k < row_floats; k += 4) {
         const float4 four = *reinterpret_cast<const float4 *>(row + k);
         out[k] = four.x, out[k + 1] = four.y, out[k + 2] = four.z, out[k + 3] = four.w;
     }
 }
 
-// Puts or adds what every lane has, through the rows, by all lanes of a warp.
-__device__ __forceinline__ void put_sh_rows(const float mine[48], bool add, int64_t first, unsigned existing,
-                                            int values, sh_rows *rows, float *sh) {
-    const int lane = int(distwar::lane_id());
-    if (values == 48) {
-        using part = lane_of_rows<48>;
-        const part of;
-        const unsigned share = of.share_of(existing);
-        float *const own = rows->row(lane);
-        DISTWAR_UNROLL
-        for (int k = 0; k < 48; k += 4)
-            *reinterpret_cast<float4 *>(own + k) =
-                make_float4(mine[k], mine[k + 1], mine[k + 2], mine[k + 3]);
-        float *const to = sh + (first + of.first_row) * 48 + of.column;
-        const float *const from = rows->row(of.first_row) + of.column;
-        float4 before[part::turns];
-        DISTWAR_UNROLL
-        for (int turn = 0; turn < part::turns; turn++) {
-            const int row = turn * part::rows_a_turn;
-            before[turn] = add && (share >> row & 1) ? *reinterpret_cast<const float4 *>(to + row * 48)
-                                                     : make_float4(0, 0, 0, 0);
-        }
-        __syncwarp();
-        DISTWAR_UNROLL
-        for (int turn = 0; turn < part::turns; turn++) {
-            const int row = turn * part::rows_a_turn;
-            if (!(share >> row & 1)) continue;
-            const float4 b = before[turn];
-            const float4 more = *reinterpret_cast<const float4 *>(from + row * sh_rows::stride);
-            *reinterpret_cast<float4 *>(to + row * 48) =
-                make_float4(b.x + more.x, b.y + more.y, b.z + more.z, b.w + more.w);
-        }
-    } else if (existing >> lane & 1) {
-        DISTWAR_UNROLL
-        for (int k = 0; k < 48; k++)
-            if (k < values) put(sh + (first + lane) * values + k, add, mine[k]);
+// Writes whole rows, or adds to them, with all lanes of a warp moving neighbouring floats. mine: this lane's
+// row.
+__device__ __forceinline__ void store_whole_rows(const float mine[row_floats], bool add, int64_t first,
+                                                 unsigned existing, sh_rows *rows, float *sh) {
+    using part = lane_of_rows<row_floats>;
+    const part of;
+    const unsigned share = of.share_of(existing);
+    float *const own = rows->row(int(distwar::lane_id()));
+    DISTWAR_UNROLL
+    for (int k = 0; k < row_floats; k += 4)
+        *reinterpret_cast<float4 *>(own + k) = make_float4(mine[k], mine[k + 1], mine[k + 2], mine[k + 3]);
+    float *const to = sh + (first + of.first_row) * row_floats + of.column;
+    const float *const from = rows->row(of.first_row) + of.column;
+    float4 before[part::turns];
+    DISTWAR_UNROLL
+    for (int turn = 0; turn < part::turns; turn++) {
+        const int row = turn * part::rows_a_turn;
+        before[turn] = add && (share >> row & 1) ? *reinterpret_cast<const float4 *>(to + row * row_floats)
+                                                 : make_float4(0, 0, 0, 0);
+    }
+    __syncwarp();
+    DISTWAR_UNROLL
+    for (int turn = 0; turn < part::turns; turn++) {
+        const int row = turn * part::rows_a_turn;
+        if (!(share >> row & 1)) continue;
+        const float4 b = before[turn];
+        const float4 more = *reinterpret_cast<const float4 *>(from + row * sh_rows::stride);
+        *reinterpret_cast<float4 *>(to + row * row_floats) =
+            make_float4(b.x + more.x, b.y + more.y, b.z + more.z, b.w + more.w);
     }
 }
 
-constexpr int sights_block = 64, sights_blocks = 8; // threads, and at least so many a multiprocessor
+// Writes every lane's row, or adds it. By all lanes of a warp.
+__device__ __forceinline__ void store_sh_rows(const float mine[row_floats], bool add, int64_t first,
+                                              unsigned existing, int values, sh_rows *rows, float *sh) {
+    const int lane = int(distwar::lane_id());
+    if (values == row_floats) {
+        store_whole_rows(mine, add, first, existing, rows, sh);
+    } else if (existing >> lane & 1) {
+        DISTWAR_UNROLL
+        for (int k = 0; k < row_floats; k++)
+            if (k < values) store(sh + (first + lane) * values + k, add, mine[k]);
+    }
+}
 
-__global__ void __launch_bounds__(sights_block, sights_blocks)
-    tangents_kernel(gs_gaussians gaussians, int degree, sights seen, int views, gs_gaussians direction) {
-    __shared__ sh_rows memory[sights_block / 32];
+constexpr int views_block = 64, views_blocks = 8; // threads, and least blocks a multiprocessor
+
+__global__ void __launch_bounds__(views_block, views_blocks)
+    tangents_kernel(gs_gaussians gaussians, int degree, view_set seen, int views, gs_gaussians direction) {
+    __shared__ sh_rows memory[views_block / 32];
     sh_rows *const rows = &memory[threadIdx.x / 32];
     const int lane = int(distwar::lane_id());
-    const int64_t here = int64_t(blockIdx.x) * sights_block + threadIdx.x, first = here - lane;
+    const int64_t here = int64_t(blockIdx.x) * views_block + threadIdx.x, first = here - lane;
     const bool exists = here < gaussians.count;
     const unsigned existing = __ballot_sync(distwar::all_lanes, exists);
-    const int64_t i = exists ? here : gaussians.count - 1; // whoever does not exist does as the last, unseen
+    const int64_t i = exists ? here : gaussians.count - 1; // lanes past the end repeat the last, unwritten
 
     float mean[3], mean_change[3];
     for (int k = 0; k < 3; k++) mean[k] = gaussians.mean[3 * i + k];
     for (int k = 0; k < 3; k++) mean_change[k] = direction.mean[3 * i + k];
     symmetric covariance, covariance_change;
     {
-        const shape s = shape_of(gaussians, i);
+        const gaussian_shape s = gaussian_shape_of(gaussians, i);
         const float4 q = reinterpret_cast<const float4 *>(direction.quaternion)[i];
-        const float along[4] = {q.x, q.y, q.z, q.w};
-        float radial = 0, unit[4], axes[3][3];
-        for (int k = 0; k < 4; k++) radial += s.unit[k] * along[k];
-        for (int k = 0; k < 4; k++) unit[k] = (along[k] - s.unit[k] * radial) / s.length;
-        rotation_tangent(s.unit, unit, axes);
-        for (int j = 0; j < 3; j++) {
-            const float by_scale = direction.log_scale[3 * i + j];
-            for (int row = 0; row < 3; row++)
-                axes[row][j] = by_scale * s.axes[row][j] + s.scale[j] * axes[row][j];
-        }
-        covariance = covariance_of(s.axes);
-        covariance_change = covariance_tangent(s.axes, axes);
+        const float quaternion_change[4] = {q.x, q.y, q.z, q.w};
+        float axes[3][3], axes_change[3][3];
+        world_axes(s, axes);
+        world_axes_tangent(s, axes, direction.log_scale + 3 * i, quaternion_change, axes_change);
+        covariance = world_covariance(axes);
+        covariance_change = world_covariance_tangent(axes, axes_change);
     }
-    const float by_opacity = (1 - sigmoid(gaussians.opacity_logit[i])) * direction.opacity_logit[i];
-    const int values = 3 * sh_coefficients(gaussians.sh_degree);
-    float sh_direction[48];
+    const float log_opacity_change = (1 - sigmoid(gaussians.opacity_logit[i])) * direction.opacity_logit[i];
+    const int values = sh_floats(gaussians.sh_degree);
+    float sh_direction[row_floats];
     read_sh_rows(direction.sh, first, existing, values, rows);
-    read_own(rows->row(lane), sh_direction);
+    copy_row(rows->row(lane), sh_direction);
     read_sh_rows(gaussians.sh, first, existing, values, rows);
     const float *const sh = rows->row(lane);
     if (!exists) return;
     for (int n = 0; n < views; n++) {
-        asm volatile("" ::: "memory"); // rows are read again, not kept in registers
+        asm volatile("" ::: "memory"); // read rows again for each view: fewer registers
         const gs_camera &camera = seen.of[n].camera;
         const gs_splat splat = seen.of[n].splats[i];
         if (splat.depth == 0) continue;
-        const sight_of_one v = sight_from(seen, n, mean);
-        float turn[3], basis[16], basis_change[16], color[3] = {0, 0, 0};
-        const float radial = dot(v.view, mean_change);
-        for (int k = 0; k < 3; k++) turn[k] = (mean_change[k] - v.view[k] * radial) * v.by_distance;
-        whole_sh_basis(degree, v.view, basis);
-        sh_basis_tangent(degree, v.view, turn, basis_change);
+        const fast_view v = fast_view_of(seen, n, mean);
+        float direction_change[3], basis[max_sh_coefficients], basis_change[max_sh_coefficients];
+        float color[GS_CHANNELS] = {};
+        view_direction_tangent(v.direction, mean_change, direction_change);
+        padded_sh_basis(degree, v.direction.unit, basis);
+        sh_basis_tangent(degree, v.direction.unit, direction_change, basis_change);
         DISTWAR_UNROLL
-        for (int k = 0; k < 48; k++)
-            color[k % 3] =
-                fmaf(basis[k / 3], sh_direction[k], fmaf(basis_change[k / 3], sh[k], color[k % 3]));
-        for (int c = 0; c < 3; c++)
+        for (int at = 0; at < row_floats; at++) {
+            const int k = at / GS_CHANNELS, c = at % GS_CHANNELS;
+            color[c] = fmaf(basis[k], sh_direction[at], fmaf(basis_change[k], sh[at], color[c]));
+        }
+        for (int c = 0; c < GS_CHANNELS; c++)
             if (!(splat.color[c] > 0)) color[c] = 0;
-        const footprint_tangent t =
-            seen_tangent(camera, splat, v, covariance, covariance_change, mean_change);
-        float4 *out = reinterpret_cast<float4 *>(seen.of[n].records + i * GS_LM_TANGENT_STRIDE);
-        out[0] = make_float4(color[0], color[1], color[2], by_opacity);
-        out[1] = make_float4(t.by[0], t.by[1], t.by[2], t.by[3]);
-        out[2] = make_float4(t.by[4], 0, 0, 0);
+        const log_alpha_tangent t =
+            log_alpha_tangent_in_view(camera, splat, v.point, covariance, covariance_change, mean_change);
+        splat_tangent record = {};
+        for (int c = 0; c < GS_CHANNELS; c++) record.color[c] = color[c];
+        record.log_alpha[0] = log_opacity_change;
+        for (int k = 0; k < 5; k++) record.log_alpha[1 + k] = t.d[k];
+        reinterpret_cast<splat_tangent *>(seen.of[n].records)[i] = record;
     }
 }
 
-// The transpose. What cameras have in common waits until they are summed: by_covariance.
-__global__ void __launch_bounds__(sights_block, sights_blocks)
-    gradients_kernel(gs_gaussians gaussians, int degree, sights seen, int views, bool add,
+// The transpose of tangents_kernel. The gradient by the world's covariance is summed over views, then goes on
+// to scale and quaternion once.
+__global__ void __launch_bounds__(views_block, views_blocks)
+    gradients_kernel(gs_gaussians gaussians, int degree, view_set seen, int views, bool add,
                      gs_gaussians gradients) {
-    __shared__ sh_rows memory[sights_block / 32];
+    __shared__ sh_rows memory[views_block / 32];
     sh_rows *const rows = &memory[threadIdx.x / 32];
     const int lane = int(distwar::lane_id());
-    const int64_t here = int64_t(blockIdx.x) * sights_block + threadIdx.x, first = here - lane;
+    const int64_t here = int64_t(blockIdx.x) * views_block + threadIdx.x, first = here - lane;
     const bool exists = here < gaussians.count;
     const unsigned existing = __ballot_sync(distwar::all_lanes, exists);
-    const int64_t i = exists ? here : gaussians.count - 1; // whoever does not exist does as the last, unseen
+    const int64_t i = exists ? here : gaussians.count - 1; // lanes past the end repeat the last, unwritten
 
-    const int values = 3 * sh_coefficients(gaussians.sh_degree);
-    float by_sh[48] = {}, by_mean[3] = {}, by_opacity = 0;
+    const int values = sh_floats(gaussians.sh_degree);
+    float d_sh[row_floats] = {}, d_mean[3] = {}, d_log_opacity = 0;
     read_sh_rows(gaussians.sh, first, existing, values, rows);
     const float *const sh = rows->row(lane);
-    const symmetric covariance = covariance_of(shape_of(gaussians, i).axes);
-    symmetric by_covariance = {};
-    bool any = false; // what no camera sees may not even have a shape
+    symmetric covariance, d_covariance = {};
+    {
+        float axes[3][3];
+        world_axes(gaussian_shape_of(gaussians, i), axes);
+        covariance = world_covariance(axes);
+    }
+    bool any = false; // false: write zeros; the shape may not even be finite
     float mean[3];
     for (int k = 0; k < 3; k++) mean[k] = gaussians.mean[3 * i + k];
     for (int n = 0; n < views; n++) {
-        asm volatile("" ::: "memory"); // rows are read again, not kept in registers
+        asm volatile("" ::: "memory"); // read rows again for each view: fewer registers
         const gs_camera &camera = seen.of[n].camera;
         const gs_splat splat = seen.of[n].splats[i];
-        const float4 *record = reinterpret_cast<const float4 *>(seen.of[n].records + i * GS_MOMENTS_STRIDE);
-        const float4 front = record[0], second = record[1], third = record[2];
-        // What is culled or meets no pixel has no gradient.
-        const bool met = front.x != 0 || front.y != 0 || front.z != 0 || front.w != 0 || second.x != 0 ||
-                         second.y != 0 || second.z != 0 || second.w != 0 || third.x != 0;
-        if (splat.depth == 0 || !met) continue;
-        const float moments[5] = {second.x, second.y, second.z, second.w, third.x};
-        const float color[3] = {splat.color[0] > 0 ? front.x : 0, splat.color[1] > 0 ? front.y : 0,
-                                splat.color[2] > 0 ? front.z : 0};
-        by_opacity += front.w;
+        const gs_moments sums = load_moments(seen.of[n].records, i);
+        if (splat.depth == 0 || !any_moment(sums)) continue; // no gradient
+        float d_color[GS_CHANNELS];
+        for (int c = 0; c < GS_CHANNELS; c++) d_color[c] = splat.color[c] > 0 ? sums.color[c] : 0;
+        d_log_opacity += sums.h;
         any = true;
-        const sight_of_one v = sight_from(seen, n, mean);
-        add_seen_adjoint(camera, splat, v, covariance, moments, &by_covariance, by_mean);
-        float basis[16], by_basis[16] = {}, by_view[3];
-        whole_sh_basis(degree, v.view, basis);
+        const fast_view v = fast_view_of(seen, n, mean);
+        add_view_adjoint(camera, splat, v.point, covariance, sums, &d_covariance, d_mean);
+        float basis[max_sh_coefficients], d_basis[max_sh_coefficients] = {}, d_direction[3], d_from_color[3];
+        padded_sh_basis(degree, v.direction.unit, basis);
         DISTWAR_UNROLL
-        for (int k = 0; k < 48; k++) {
-            by_sh[k] = fmaf(basis[k / 3], color[k % 3], by_sh[k]);
-            by_basis[k / 3] = fmaf(color[k % 3], sh[k], by_basis[k / 3]);
+        for (int at = 0; at < row_floats; at++) {
+            const int k = at / GS_CHANNELS, c = at % GS_CHANNELS;
+            d_sh[at] = fmaf(basis[k], d_color[c], d_sh[at]);
+            d_basis[k] = fmaf(d_color[c], sh[at], d_basis[k]);
         }
-        sh_basis_adjoint(degree, v.view, by_basis, by_view);
-        const float along = dot(v.view, by_view);
-        for (int k = 0; k < 3; k++) by_mean[k] += (by_view[k] - v.view[k] * along) * v.by_distance;
+        sh_basis_adjoint(degree, v.direction.unit, d_basis, d_direction);
+        view_direction_tangent(v.direction, d_direction, d_from_color);
+        for (int k = 0; k < 3; k++) d_mean[k] += d_from_color[k];
     }
-    put_sh_rows(by_sh, add, first, existing, values, rows, gradients.sh);
+    store_sh_rows(d_sh, add, first, existing, values, rows, gradients.sh);
     if (!exists) return;
-    const shape s = shape_of(gaussians, i);
-    float by_axes[3][3], by_unit[4], radial = 0; // by W, then by Q
-    for (int j = 0; j < 3; j++) {
-        const float axis[3] = {s.axes[0][j], s.axes[1][j], s.axes[2][j]};
-        float by_axis[3];
-        times(by_covariance, axis, by_axis);
-        put(gradients.log_scale + 3 * i + j, add, any ? dot(axis, by_axis) : 0);
-        for (int k = 0; k < 3; k++) by_axes[k][j] = s.scale[j] * by_axis[k];
-    }
-    rotation_matrix_adjoint(s.unit, by_axes, by_unit);
-    for (int k = 0; k < 4; k++) radial += s.unit[k] * by_unit[k];
-    for (int k = 0; k < 4; k++)
-        put(gradients.quaternion + 4 * i + k, add, any ? (by_unit[k] - s.unit[k] * radial) / s.length : 0);
-    for (int k = 0; k < 3; k++) put(gradients.mean + 3 * i + k, add, by_mean[k]);
-    put(gradients.opacity_logit + i, add, by_opacity * (1 - sigmoid(gaussians.opacity_logit[i])));
+    const gaussian_shape s = gaussian_shape_of(gaussians, i);
+    float axes[3][3], d_log_scale[3], d_quaternion[4];
+    world_axes(s, axes);
+    world_covariance_adjoint(s, axes, d_covariance, d_log_scale, d_quaternion);
+    for (int k = 0; k < 3; k++) store(gradients.log_scale + 3 * i + k, add, any ? d_log_scale[k] : 0);
+    for (int k = 0; k < 4; k++) store(gradients.quaternion + 4 * i + k, add, any ? d_quaternion[k] : 0);
+    for (int k = 0; k < 3; k++) store(gradients.mean + 3 * i + k, add, d_mean[k]);
+    store(gradients.opacity_logit + i, add, d_log_opacity * (1 - sigmoid(gaussians.opacity_logit[i])));
 }
 
-// Sum of weight (color change + change of log alpha)^2, from the sums of products. Never negative but for
-// rounding.
-__device__ float square_along(const float *s, const footprint_tangent &t, const float color[3]) {
-    const float *k = t.by;
-    float sum = k[0] * k[0] * s[4] + 2 * k[0] * k[1] * s[5] + k[1] * k[1] * s[6];
-    sum += 2 * (k[0] * k[2] * s[7] + (k[0] * k[3] + k[1] * k[2]) * s[8] + (k[0] * k[4] + k[1] * k[3]) * s[9] +
-                k[1] * k[4] * s[10]);
-    sum += k[2] * k[2] * s[11] + 2 * k[2] * k[3] * s[12] + (k[3] * k[3] + 2 * k[2] * k[4]) * s[13] +
-           2 * k[3] * k[4] * s[14] + k[4] * k[4] * s[15];
-    for (int c = 0; c < 3; c++) {
+// Sum over pixels of weight (colour change + change by log alpha)^2. At least 0 except for rounding.
+__device__ float square_along(const splat_squares &s, const log_alpha_tangent &t,
+                              const float color[GS_CHANNELS]) {
+    const float *d = t.d;
+    float sum = d[0] * d[0] * s.h_e2[0] + 2 * d[0] * d[1] * s.h_e2[1] + d[1] * d[1] * s.h_e2[2];
+    sum += 2 * (d[0] * d[2] * s.h_e3[0] + (d[0] * d[3] + d[1] * d[2]) * s.h_e3[1] +
+                (d[0] * d[4] + d[1] * d[3]) * s.h_e3[2] + d[1] * d[4] * s.h_e3[3]);
+    sum += d[2] * d[2] * s.h_e4[0] + 2 * d[2] * d[3] * s.h_e4[1] +
+           (d[3] * d[3] + 2 * d[2] * d[4]) * s.h_e4[2] + 2 * d[3] * d[4] * s.h_e4[3] +
+           d[4] * d[4] * s.h_e4[4];
+    for (int c = 0; c < GS_CHANNELS; c++) {
         float cross = 0;
-        for (int j = 0; j < 5; j++) cross = fmaf(k[j], s[16 + 5 * c + j], cross);
-        sum += color[c] * (color[c] * s[c] + 2 * cross);
+        for (int j = 0; j < 5; j++) cross = fmaf(d[j], s.cross[c][j], cross);
+        sum += color[c] * (color[c] * s.color[c] + 2 * cross);
     }
     return fmaxf(sum, 0.0f);
 }
@@ -406,47 +317,46 @@ __global__ void __launch_bounds__(project_block)
     if (i >= gaussians.count) return;
     const gs_splat splat = splats[i];
     if (splat.depth == 0) return;
-    const float *s = squares + i * GS_LM_SQUARES_STRIDE;
+    const splat_squares &s = reinterpret_cast<const splat_squares *>(squares)[i];
 
-    const float by_logit = 1 - sigmoid(gaussians.opacity_logit[i]);
-    diagonal.opacity_logit[i] += by_logit * by_logit * s[3];
+    const float d_logit = 1 - sigmoid(gaussians.opacity_logit[i]);
+    diagonal.opacity_logit[i] += d_logit * d_logit * s.h;
 
-    const linear_view v = view_of(gaussians, camera, i);
-    const footprint f = trace_footprint(gaussians, camera, v, i);
-    const int64_t first = i * sh_coefficients(gaussians.sh_degree) * 3;
-    float view[3], basis[16];
-    const float distance = view_direction(gaussians.mean + 3 * i, camera, view);
+    const gaussian_in_view g = gaussian_in_view_of(gaussians, camera, i);
+    const int64_t first = i * sh_floats(gaussians.sh_degree);
     for (int k = 0; k < 10; k++) {
-        move along = {};
-        float color[3] = {0, 0, 0};
+        shape_change change = {};
+        float color[GS_CHANNELS] = {};
         float *to;
         if (k < 3) {
-            along.mean[k] = 1;
+            change.mean[k] = 1;
             to = diagonal.mean + 3 * i + k;
-            add_color_tangent(gaussians.sh + first, degree, view, distance, along.mean, color);
-            for (int c = 0; c < 3; c++)
+            add_color_tangent(gaussians.sh + first, degree, g.direction, change.mean, color);
+            for (int c = 0; c < GS_CHANNELS; c++)
                 if (!(splat.color[c] > 0)) color[c] = 0;
         } else if (k < 6) {
-            along.log_scale[k - 3] = 1;
+            change.log_scale[k - 3] = 1;
             to = diagonal.log_scale + 3 * i + k - 3;
         } else {
-            along.quaternion[k - 6] = 1;
+            change.quaternion[k - 6] = 1;
             to = diagonal.quaternion + 4 * i + k - 6;
         }
-        *to += square_along(s, tangent_of(camera, splat, v, f, along), color);
+        *to += square_along(s, log_alpha_tangent_of(camera, splat, g, change), color);
     }
-    sh_basis(degree, view, basis);
+    float basis[max_sh_coefficients];
+    sh_basis(degree, g.direction.unit, basis);
     DISTWAR_UNROLL
-    for (int k = 0; k < 16; k++) {
+    for (int k = 0; k < max_sh_coefficients; k++) {
         if (k >= sh_coefficients(degree)) break;
-        for (int c = 0; c < 3; c++)
-            if (splat.color[c] > 0) diagonal.sh[first + 3 * k + c] += basis[k] * basis[k] * s[c];
+        for (int c = 0; c < GS_CHANNELS; c++)
+            if (splat.color[c] > 0)
+                diagonal.sh[first + GS_CHANNELS * k + c] += basis[k] * basis[k] * s.color[c];
     }
 }
 
-__device__ void add_where_seen(float *diagonal, int64_t i, int values, float what) {
+__device__ void add_where_positive(float *diagonal, int64_t i, int values, float amount) {
     for (int k = 0; k < values; k++)
-        if (diagonal[i * values + k] > 0) diagonal[i * values + k] += what;
+        if (diagonal[i * values + k] > 0) diagonal[i * values + k] += amount;
 }
 
 __global__ void __launch_bounds__(project_block)
@@ -455,50 +365,51 @@ __global__ void __launch_bounds__(project_block)
     if (i >= gaussians.count) return;
     const float *s = gaussians.log_scale + 3 * i, *q = gaussians.quaternion + 4 * i;
     const float square = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
-    add_where_seen(diagonal.mean, i, 3, weight * expf(-2.0f / 3.0f * (s[0] + s[1] + s[2])));
-    add_where_seen(diagonal.log_scale, i, 3, weight);
-    add_where_seen(diagonal.quaternion, i, 4, weight / square);
-    add_where_seen(diagonal.opacity_logit, i, 1, weight);
-    add_where_seen(diagonal.sh, i, 3 * sh_coefficients(gaussians.sh_degree), weight);
+    add_where_positive(diagonal.mean, i, 3, weight * expf(-2.0f / 3.0f * (s[0] + s[1] + s[2])));
+    add_where_positive(diagonal.log_scale, i, 3, weight);
+    add_where_positive(diagonal.quaternion, i, 4, weight / square);
+    add_where_positive(diagonal.opacity_logit, i, 1, weight);
+    add_where_positive(diagonal.sh, i, sh_floats(gaussians.sh_degree), weight);
 }
 
-// The largest of what the update does to a Gaussian's place and shape: see gs_lm_limit.
-__device__ float reach(const gs_gaussians &gaussians, const gs_gaussians &update, int64_t i) {
+// How far the update moves a Gaussian, in the units of gs_lm_limit: the largest of its terms.
+__device__ float update_length(const gs_gaussians &gaussians, const gs_gaussians &update, int64_t i) {
     const float *log_scale = gaussians.log_scale + 3 * i, *q = gaussians.quaternion + 4 * i;
-    const float *mean = update.mean + 3 * i, *by = update.quaternion + 4 * i;
+    const float *d_mean = update.mean + 3 * i, *d_q = update.quaternion + 4 * i;
     const float length = sqrtf(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
-    float unit[4], radial = 0, axes[3][3], turn = 0, place = 0, most = 0.5f * fabsf(update.opacity_logit[i]);
+    float unit[4], radial = 0, axes[3][3], angle2 = 0, distance2 = 0;
+    float most = 0.5f * fabsf(update.opacity_logit[i]);
     for (int k = 0; k < 4; k++) {
         unit[k] = q[k] / length;
-        radial += unit[k] * by[k];
+        radial += unit[k] * d_q[k];
     }
-    for (int k = 0; k < 4; k++) turn += squared((by[k] - unit[k] * radial) / length);
+    for (int k = 0; k < 4; k++) angle2 += squared((d_q[k] - unit[k] * radial) / length);
     rotation_matrix(unit, axes);
     const float longest = fmaxf(log_scale[0], fmaxf(log_scale[1], log_scale[2]));
     for (int j = 0; j < 3; j++) {
-        const float along = axes[0][j] * mean[0] + axes[1][j] * mean[1] + axes[2][j] * mean[2];
-        place += squared(along * expf(-fmaxf(log_scale[j], longest - 2)));
+        const float along = axes[0][j] * d_mean[0] + axes[1][j] * d_mean[1] + axes[2][j] * d_mean[2];
+        distance2 += squared(along * expf(-fmaxf(log_scale[j], longest - 2)));
         most = fmaxf(most, fabsf(update.log_scale[3 * i + j]));
     }
-    return fmaxf(most, fmaxf(2 * sqrtf(turn), sqrtf(place)));
+    return fmaxf(most, fmaxf(2 * sqrtf(angle2), sqrtf(distance2)));
 }
 
 __global__ void __launch_bounds__(project_block)
     limit_kernel(gs_gaussians gaussians, float radius, gs_gaussians update) {
     const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
     if (i >= gaussians.count) return;
-    const float most = reach(gaussians, update, i);
-    if (!(most > radius)) return;
-    const float by = radius / most;
-    for (int k = 0; k < 3; k++) update.mean[3 * i + k] *= by;
-    for (int k = 0; k < 3; k++) update.log_scale[3 * i + k] *= by;
-    for (int k = 0; k < 4; k++) update.quaternion[4 * i + k] *= by;
-    update.opacity_logit[i] *= by;
+    const float length = update_length(gaussians, update, i);
+    if (!(length > radius)) return;
+    const float factor = radius / length;
+    for (int k = 0; k < 3; k++) update.mean[3 * i + k] *= factor;
+    for (int k = 0; k < 3; k++) update.log_scale[3 * i + k] *= factor;
+    for (int k = 0; k < 4; k++) update.quaternion[4 * i + k] *= factor;
+    update.opacity_logit[i] *= factor;
 }
 
 gs_status check_sights(const char *function, const gs_gaussians *gaussians, int sh_degree_used,
                        const gs_lm_sight *sights_seen, int views, const gs_gaussians *other, gs_gaussians *in,
-                       int *degree, sights *seen) {
+                       int *degree, view_set *seen) {
     GS_REQUIRE_OF(function, sights_seen && views >= 1 && views <= GS_LM_SIGHTS,
                   "from one to GS_LM_SIGHTS sights must be given");
     for (int n = 0; n < views; n++) {
@@ -507,16 +418,8 @@ gs_status check_sights(const char *function, const gs_gaussians *gaussians, int 
         if (status != GS_OK) return status;
         GS_REQUIRE_OF(function, in->count == 0 || sights_seen[n].records, "records must be given");
         seen->of[n] = sights_seen[n];
-        const gs_camera &camera = seen->of[n].camera;
-        const float *r = camera.rotation, *t = camera.translation;
-        const float focal[2] = {camera.fx, camera.fy}, center[2] = {camera.cx, camera.cy};
-        const float size[2] = {float(camera.width), float(camera.height)};
-        for (int k = 0; k < 2; k++) {
-            seen->given[n].low[k] = -(center[k] + 0.15f * size[k]) / focal[k];
-            seen->given[n].high[k] = (1.15f * size[k] - center[k]) / focal[k];
-        }
-        for (int k = 0; k < 3; k++)
-            seen->given[n].center[k] = r[k] * t[0] + r[3 + k] * t[1] + r[6 + k] * t[2];
+        seen->constants[n].limits = ratio_limits_of(seen->of[n].camera);
+        negative_center(seen->of[n].camera, seen->constants[n].negative_center);
     }
     return GS_OK;
 }
@@ -526,26 +429,26 @@ gs_status check_sights(const char *function, const gs_gaussians *gaussians, int 
 gs_status gs_lm_tangents(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_sight *sights_seen,
                          int views, const gs_gaussians *direction, gs_stream stream) {
     gs_gaussians in = {};
-    sights seen = {};
+    view_set seen = {};
     int degree = 0;
     const gs_status status =
         check_sights(__func__, gaussians, sh_degree_used, sights_seen, views, direction, &in, &degree, &seen);
     if (status != GS_OK) return status;
-    GS_CUDA(launch(stream, blocks_for(in.count, sights_block), sights_block, tangents_kernel, in, degree,
-                   seen, views, *direction));
+    GS_CUDA(launch(stream, blocks_for(in.count, views_block), views_block, tangents_kernel, in, degree, seen,
+                   views, *direction));
     return GS_OK;
 }
 
 gs_status gs_lm_gradients(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_sight *sights_seen,
                           int views, int add, const gs_gaussians *gradients, gs_stream stream) {
     gs_gaussians in = {};
-    sights seen = {};
+    view_set seen = {};
     int degree = 0;
     const gs_status status =
         check_sights(__func__, gaussians, sh_degree_used, sights_seen, views, gradients, &in, &degree, &seen);
     if (status != GS_OK) return status;
-    GS_CUDA(launch(stream, blocks_for(in.count, sights_block), sights_block, gradients_kernel, in, degree,
-                   seen, views, add != 0, *gradients));
+    GS_CUDA(launch(stream, blocks_for(in.count, views_block), views_block, gradients_kernel, in, degree, seen,
+                   views, add != 0, *gradients));
     return GS_OK;
 }
 

@@ -1,52 +1,79 @@
 // SPDX-License-Identifier: MIT
-// The sums of products from which a Gaussian's part of diag(J^T J), and its blocks of J^T J, follow:
-// docs/math.md, section 8.
+// Sums of products of derivatives over pixels, from which diag(J^T J) and its blocks follow: docs/math.md,
+// section 8.
 #ifndef GS_LM_SQUARES_CUH
 #define GS_LM_SQUARES_CUH
 
 #include "gs_lm.h"
 #include <cuda_runtime.h>
 #include <distwar/reduce.cuh>
+#include <stddef.h>
 
-// One pixel's part. weight: of its three values; share = T alpha, the derivative by the splat's own colour;
-// difference: the splat's colour less that behind it, 0 where alpha was cut. share difference is the
-// derivative by log alpha, of which 1, e0, .. e1^2 times are those by the six moments.
-//   sums[0..2]          weight share^2, a channel
-//   sums[3]             H = weight (share difference)^2, over the channels
-//   sums[4..6]          H e0^2, e0 e1, e1^2
-//   sums[7..10]         H e0^3, e0^2 e1, e0 e1^2, e1^3
-//   sums[11..15]        H e0^4, e0^3 e1, e0^2 e1^2, e0 e1^3, e1^4
-//   sums[16 + 5 c ..]   weight share^2 difference times e0, e1, e0^2, e0 e1, e1^2, of channel c
-// All have weight share^2, so that is what the difference multiplies.
-__device__ __forceinline__ void add_squares(const float weight[3], float share, const float difference[3],
-                                            float e0, float e1, float (&sums)[GS_LM_SQUARES]) {
+namespace gs {
+
+// A splat's record. share = T alpha, the derivative of a pixel by the splat's colour. difference: the splat's
+// colour minus the colour behind it, 0 where alpha was clamped. share difference is the derivative by log
+// alpha; times 1, e0, e1, e0^2, e0 e1, e1^2 it is the derivative by the six coefficients of a splat_tangent.
+// H = sum over channels of weight (share difference)^2.
+struct alignas(16) splat_squares {
+    float color[GS_CHANNELS];    // weight share^2
+    float h;                     // H
+    float h_e2[3];               // H e0^2, H e0 e1, H e1^2
+    float h_e3[4];               // H e0^3, H e0^2 e1, H e0 e1^2, H e1^3
+    float h_e4[5];               // H e0^4, H e0^3 e1, H e0^2 e1^2, H e0 e1^3, H e1^4
+    float cross[GS_CHANNELS][5]; // weight share^2 difference times e0, e1, e0^2, e0 e1, e1^2
+    float reserved;
+};
+static_assert(sizeof(splat_squares) == GS_LM_SQUARES_STRIDE * sizeof(float), "one record");
+
+// Index of each field in the array of GS_LM_SQUARES floats that the library sums. H has no moments of
+// degree 1: only products of the opacity with other parameters need them.
+enum square {
+    SQUARE_COLOR = offsetof(splat_squares, color) / sizeof(float),
+    SQUARE_H = offsetof(splat_squares, h) / sizeof(float),
+    SQUARE_H_E2 = offsetof(splat_squares, h_e2) / sizeof(float),
+    SQUARE_H_E3 = offsetof(splat_squares, h_e3) / sizeof(float),
+    SQUARE_H_E4 = offsetof(splat_squares, h_e4) / sizeof(float),
+    SQUARE_CROSS = offsetof(splat_squares, cross) / sizeof(float)
+};
+static_assert(offsetof(splat_squares, reserved) == GS_LM_SQUARES * sizeof(float),
+              "the summed fields come first");
+
+// Adds one pixel. weight: of its channels.
+__device__ __forceinline__ void add_squares(const float weight[GS_CHANNELS], float share,
+                                            const float difference[GS_CHANNELS], float e0, float e1,
+                                            float (&sums)[GS_LM_SQUARES]) {
     const float e00 = e0 * e0, e01 = e0 * e1, e11 = e1 * e1, share2 = share * share;
     float h = 0;
     DISTWAR_UNROLL
-    for (int c = 0; c < 3; c++) {
+    for (int c = 0; c < GS_CHANNELS; c++) {
         const float own = weight[c] * share2, cross = own * difference[c];
-        sums[c] += own;
+        float *const to = sums + SQUARE_CROSS + 5 * c;
+        sums[SQUARE_COLOR + c] += own;
         h = fmaf(cross, difference[c], h);
-        sums[16 + 5 * c] = fmaf(cross, e0, sums[16 + 5 * c]);
-        sums[17 + 5 * c] = fmaf(cross, e1, sums[17 + 5 * c]);
-        sums[18 + 5 * c] = fmaf(cross, e00, sums[18 + 5 * c]);
-        sums[19 + 5 * c] = fmaf(cross, e01, sums[19 + 5 * c]);
-        sums[20 + 5 * c] = fmaf(cross, e11, sums[20 + 5 * c]);
+        to[0] = fmaf(cross, e0, to[0]);
+        to[1] = fmaf(cross, e1, to[1]);
+        to[2] = fmaf(cross, e00, to[2]);
+        to[3] = fmaf(cross, e01, to[3]);
+        to[4] = fmaf(cross, e11, to[4]);
     }
     const float h00 = h * e00, h01 = h * e01, h11 = h * e11;
-    sums[3] += h;
-    sums[4] += h00;
-    sums[5] += h01;
-    sums[6] += h11;
-    sums[7] = fmaf(h00, e0, sums[7]);
-    sums[8] = fmaf(h00, e1, sums[8]);
-    sums[9] = fmaf(h11, e0, sums[9]);
-    sums[10] = fmaf(h11, e1, sums[10]);
-    sums[11] = fmaf(h00, e00, sums[11]);
-    sums[12] = fmaf(h00, e01, sums[12]);
-    sums[13] = fmaf(h00, e11, sums[13]);
-    sums[14] = fmaf(h01, e11, sums[14]);
-    sums[15] = fmaf(h11, e11, sums[15]);
+    float *const e2 = sums + SQUARE_H_E2, *const e3 = sums + SQUARE_H_E3, *const e4 = sums + SQUARE_H_E4;
+    sums[SQUARE_H] += h;
+    e2[0] += h00;
+    e2[1] += h01;
+    e2[2] += h11;
+    e3[0] = fmaf(h00, e0, e3[0]);
+    e3[1] = fmaf(h00, e1, e3[1]);
+    e3[2] = fmaf(h11, e0, e3[2]);
+    e3[3] = fmaf(h11, e1, e3[3]);
+    e4[0] = fmaf(h00, e00, e4[0]);
+    e4[1] = fmaf(h00, e01, e4[1]);
+    e4[2] = fmaf(h00, e11, e4[2]);
+    e4[3] = fmaf(h01, e11, e4[3]);
+    e4[4] = fmaf(h11, e11, e4[4]);
 }
+
+} // namespace gs
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The residuals of a picture and their slopes, boiled down to two numbers a value (docs/math.md, section 8).
+// The residuals of a picture and their slopes, reduced to a weight and a gradient for each value
+// (docs/math.md, section 8).
 #include "gs_lm.h"
 #include "ssim.cuh"
 #include "status.h"
@@ -7,29 +8,30 @@
 #include <distwar/reduce.cuh>
 #include <launch.cuh>
 
+using namespace gs;
+
 namespace {
 
-// Of one value of a picture: the squares of its residuals summed, the squares of their slopes, and their
-// values times their slopes.
+// Sums over the residuals of one value of a picture: r^2, slope^2, r slope.
 struct residuals {
     float square, weight, gradient;
 };
 
-// r = sqrt(A (|c - t| + epsilon)) and sqrt(B (1 - SSIM + epsilon)); a root of A u has the slope
-// A u' / (2 r), so its square is A u'^2 / (4 u), and r times the slope is A u' / 2. Where c = t the first has
-// a slope on either side but none between: its square counts, so that the pixel holds on to its colour.
+// The residuals are r = sqrt(A u) for u = |c - t| + epsilon and for u = 1 - SSIM + epsilon. The slope is
+// A u' / (2 r), its square A u'^2 / (4 u), and r slope = A u' / 2. At c = t the first residual has slopes +-s
+// on the two sides: the gradient counts 0, the weight counts s^2, which holds the pixel at its colour.
 __device__ residuals l1_ssim_residuals(float c, float t, float ssim, const derivatives &d, float epsilon) {
     constexpr float of_l1 = float(L1_WEIGHT), of_ssim = float(SSIM_WEIGHT);
     const float centre = window[RADIUS] * window[RADIUS];
-    const float by_center = -centre * (d.m + 2 * (c - t) * d.p + t * d.s); // of 1 - SSIM
+    const float d_centre = -centre * (d.m + 2 * (c - t) * d.p + t * d.s); // derivative of 1 - SSIM
     const float difference = fabsf(c - t) + epsilon, dissimilarity = fmaxf(1 - ssim, 0.0f) + epsilon;
     const float sign = float(c > t) - float(c < t);
     return {of_l1 * difference + of_ssim * dissimilarity,
-            0.25f * (of_l1 / difference + of_ssim * by_center * by_center / dissimilarity),
-            0.5f * (of_l1 * sign + of_ssim * by_center)};
+            0.25f * (of_l1 / difference + of_ssim * d_centre * d_centre / dissimilarity),
+            0.5f * (of_l1 * sign + of_ssim * d_centre)};
 }
 
-// weight and gradient may be NULL.
+// weight and gradient: NULL, or written.
 __global__ void __launch_bounds__(TILE *STEP)
     weights_kernel(images in, gs_lm_objective objective, float epsilon, double *result, float *weight,
                    float *gradient) {
@@ -61,7 +63,7 @@ gs_status gs_lm_weights(const float *color, const uint8_t *target, int32_t width
     GS_REQUIRE(objective == GS_LM_L2 || objective == GS_LM_L1_SSIM, "unknown objective");
     GS_REQUIRE(objective == GS_LM_L2 || (epsilon > 0 && epsilon <= 1), "epsilon must be in (0, 1]");
     const images in = {color, target, width, height};
-    const dim3 grid(blocks_for(width, TILE), blocks_for(height, TILE), 3), block(TILE, STEP);
+    const dim3 grid(blocks_for(width, TILE), blocks_for(height, TILE), GS_CHANNELS), block(TILE, STEP);
     GS_CUDA(cudaMemsetAsync(result, 0, sizeof *result, stream));
     GS_CUDA(launch(stream, grid, block, weights_kernel, in, objective, epsilon, result, weight, gradient));
     return GS_OK;

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// A loop over colour channels.
+#ifndef GS_CHANNELS_CUH
+#define GS_CHANNELS_CUH
+
+#include "gs.h"
+#include <cuda_runtime.h>
+#include <utility>
+
+namespace gs {
+
+template <typename Body, int... C>
+__device__ __forceinline__ void for_channels(const Body &body, std::integer_sequence<int, C...>) {
+    (body(C), ...);
+}
+
+// Calls body(c) for every channel c. Unrolled in the source: nvcc does not unroll a loop by itself if it
+// contains another loop, even one that it unrolls fully.
+template <typename Body>
+__device__ __forceinline__ void for_channels(const Body &body) {
+    for_channels(body, std::make_integer_sequence<int, GS_CHANNELS>{});
+}
+
+} // namespace gs
+
+#endif

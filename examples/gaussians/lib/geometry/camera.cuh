@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+// The camera: where it sees a mean, the Jacobian J of that, and the direction of view. Each with its
+// derivative along a direction (tangent, for Levenberg-Marquardt) and its adjoint. docs/math.md, sections 2,
+// 4 and 8. No other kernel file depends on the camera model.
+#ifndef GS_GEOMETRY_CAMERA_CUH
+#define GS_GEOMETRY_CAMERA_CUH
+
+#include "gs.h"
+#include <cuda_runtime.h>
+#include <math.h>
+
+namespace gs {
+
+// A denominator that several quotients share. `divisor` divides each time, correctly rounded. `reciprocal`
+// multiplies by the inverse: faster, with an error of about one ulp. Both are written x / denominator.
+struct divisor {
+    float value;
+    static __device__ divisor of(float x) { return {x}; }
+};
+struct reciprocal {
+    float inv_value;
+    static __device__ reciprocal of(float x) { return {1 / x}; }
+};
+__device__ inline float operator/(float x, const divisor &d) {
+    return x / d.value;
+}
+__device__ inline float operator/(float x, const reciprocal &r) {
+    return x * r.inv_value;
+}
+// a b / denominator
+__device__ inline float product_over(float a, float b, const divisor &d) {
+    return a / d.value * b;
+}
+__device__ inline float product_over(float a, float b, const reciprocal &r) {
+    return a * (b * r.inv_value);
+}
+
+__device__ inline float clamped(float x, float low, float high) {
+    return fminf(fmaxf(x, low), high);
+}
+
+__device__ inline float dot(const float a[3], const float b[3]) {
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+// ---- pose ----
+
+// Row `row` of R m + t.
+__device__ inline float camera_space(const gs_camera &camera, const float *m, int row) {
+    const float *r = camera.rotation + 3 * row;
+    return fmaf(r[0], m[0], fmaf(r[1], m[1], fmaf(r[2], m[2], camera.translation[row])));
+}
+
+// Row `row` of R v: a direction of the world in camera space.
+__device__ inline float to_camera(const gs_camera &camera, const float v[3], int row) {
+    const float *r = camera.rotation + 3 * row;
+    return r[0] * v[0] + r[1] * v[1] + r[2] * v[2];
+}
+
+// Row `row` of R^T v: a direction of camera space in the world, and the adjoint of to_camera.
+__host__ __device__ inline float to_world(const gs_camera &camera, const float v[3], int row) {
+    const float *r = camera.rotation + row;
+    return r[0] * v[0] + r[3] * v[1] + r[6] * v[2];
+}
+
+// ---- projection of a mean ----
+
+// J uses x/z and y/z, clamped to the image enlarged by this part of its size on every side. Without the limit
+// the linear approximation would make a Gaussian beside the image arbitrarily large.
+constexpr float ratio_margin = 0.15f;
+static_assert(1 + ratio_margin == 1.15f, "the limits are exact floats");
+
+struct ratio_limits {
+    float low[2], high[2];
+};
+
+__host__ __device__ inline ratio_limits ratio_limits_of(const gs_camera &camera) {
+    const float focal[2] = {camera.fx, camera.fy}, center[2] = {camera.cx, camera.cy};
+    const float size[2] = {float(camera.width), float(camera.height)};
+    ratio_limits limits = {};
+    for (int k = 0; k < 2; k++) {
+        limits.low[k] = -(center[k] + ratio_margin * size[k]) / focal[k];
+        limits.high[k] = ((1 + ratio_margin) * size[k] - center[k]) / focal[k];
+    }
+    return limits;
+}
+
+// A mean as the camera sees it. Denominator: divisor or reciprocal.
+template <typename Denominator>
+struct camera_point {
+    float at[3];       // camera space
+    Denominator depth; // at[2]
+    float ratio[2];    // x/z and y/z as J uses them
+    bool clamped[2];   // the ratio was clamped: its derivative is 0
+};
+
+template <typename Denominator>
+__device__ __forceinline__ camera_point<Denominator>
+camera_point_of(const gs_camera &camera, const ratio_limits &limits, const float *mean) {
+    camera_point<Denominator> p;
+    for (int row = 0; row < 3; row++) p.at[row] = camera_space(camera, mean, row);
+    p.depth = Denominator::of(p.at[2]);
+    for (int k = 0; k < 2; k++) {
+        const float ratio = p.at[k] / p.depth;
+        p.ratio[k] = clamped(ratio, limits.low[k], limits.high[k]);
+        p.clamped[k] = p.ratio[k] != ratio;
+    }
+    return p;
+}
+
+__device__ inline float focal_length(const gs_camera &camera, int k) {
+    return k == 0 ? camera.fx : camera.fy;
+}
+
+// Coordinate k of the mean in pixels.
+__device__ inline float projected_mean(const gs_camera &camera, const camera_point<divisor> &p, int k) {
+    return fmaf(focal_length(camera, k), p.at[k] / p.depth, k == 0 ? camera.cx : camera.cy);
+}
+
+// (J v)_k for a direction v in camera space.
+template <typename Denominator>
+__device__ __forceinline__ float jacobian_times(const gs_camera &camera, const camera_point<Denominator> &p,
+                                                int k, const float v[3]) {
+    return focal_length(camera, k) / p.depth * (v[k] - p.ratio[k] * v[2]);
+}
+
+// out += J^T (d in row k)
+template <typename Denominator>
+__device__ __forceinline__ void add_jacobian_transposed(const gs_camera &camera,
+                                                        const camera_point<Denominator> &p, int k, float d,
+                                                        float out[3]) {
+    const float diagonal = focal_length(camera, k) / p.depth;
+    out[k] += diagonal * d;
+    out[2] += -diagonal * p.ratio[k] * d;
+}
+
+// P = J R, which takes directions of the world to the image.
+template <typename Denominator>
+__device__ __forceinline__ void screen_map(const gs_camera &camera, const camera_point<Denominator> &p,
+                                           float out[2][3]) {
+    const float *r = camera.rotation;
+    for (int k = 0; k < 2; k++)
+        for (int c = 0; c < 3; c++) {
+            const float column[3] = {r[c], r[3 + c], r[6 + c]};
+            out[k][c] = jacobian_times(camera, p, k, column);
+        }
+}
+
+// The derivative of a camera_point along a change of the mean.
+struct camera_point_tangent {
+    float relative_depth; // of z, over z
+    float ratio[2];
+    float mean2d[2]; // pixels
+};
+
+template <typename Denominator>
+__device__ __forceinline__ camera_point_tangent camera_point_tangent_of(const gs_camera &camera,
+                                                                        const camera_point<Denominator> &p,
+                                                                        const float mean_change[3]) {
+    camera_point_tangent t;
+    float at[3];
+    for (int row = 0; row < 3; row++) at[row] = to_camera(camera, mean_change, row);
+    t.relative_depth = at[2] / p.depth;
+    for (int k = 0; k < 2; k++) {
+        const float diagonal = focal_length(camera, k) / p.depth;
+        t.ratio[k] = p.clamped[k] ? 0 : (at[k] - p.ratio[k] * at[2]) / p.depth;
+        t.mean2d[k] = diagonal * (at[k] - product_over(p.at[k], at[2], p.depth));
+    }
+    return t;
+}
+
+// The derivative of (J v)_k where v changes by v_change. product: (J v)_k.
+template <typename Denominator>
+__device__ __forceinline__ float
+jacobian_times_tangent(const gs_camera &camera, const camera_point<Denominator> &p,
+                       const camera_point_tangent &t, int k, const float v[3], const float v_change[3],
+                       float product) {
+    return focal_length(camera, k) / p.depth * (v_change[k] - p.ratio[k] * v_change[2] - t.ratio[k] * v[2]) -
+           t.relative_depth * product;
+}
+
+// The derivative of P = J R. map: P.
+template <typename Denominator>
+__device__ __forceinline__ void
+screen_map_tangent(const gs_camera &camera, const camera_point<Denominator> &p, const camera_point_tangent &t,
+                   const float map[2][3], float out[2][3]) {
+    for (int k = 0; k < 2; k++) {
+        const float diagonal = focal_length(camera, k) / p.depth;
+        for (int c = 0; c < 3; c++)
+            out[k][c] = -diagonal * t.ratio[k] * camera.rotation[6 + c] - t.relative_depth * map[k][c];
+    }
+}
+
+// Adjoint of projected_mean and of J, for coordinate k. d_mean2d: gradient by the mean in pixels; d_row: by
+// row k of J. Adds the gradient by the point in camera space.
+template <typename Denominator>
+__device__ __forceinline__ void
+add_projection_adjoint(const gs_camera &camera, const camera_point<Denominator> &p, int k,
+                       const float d_row[3], float d_mean2d, float d_point[3]) {
+    const float diagonal = focal_length(camera, k) / p.depth;
+    const float d_ratio = d_row[2] * diagonal; // negative
+    d_point[2] -= (d_row[k] * diagonal - d_ratio * p.ratio[k]) / p.depth;
+    if (!p.clamped[k]) {
+        d_point[k] -= d_ratio / p.depth;
+        d_point[2] += d_ratio * p.ratio[k] / p.depth;
+    }
+    d_point[k] += d_mean2d * diagonal;
+    d_point[2] -= d_mean2d * diagonal * (p.at[k] / p.depth);
+}
+
+// ---- direction of view ----
+
+// Minus the camera's centre: R^T t.
+__host__ __device__ inline void negative_center(const gs_camera &camera, float out[3]) {
+    for (int k = 0; k < 3; k++) out[k] = to_world(camera, camera.translation, k);
+}
+
+// From the camera's centre to a mean.
+template <typename Denominator>
+struct view_direction {
+    float unit[3];
+    Denominator distance;
+};
+
+template <typename Denominator>
+__device__ __forceinline__ view_direction<Denominator> view_direction_of(const float negative_center[3],
+                                                                         const float *mean) {
+    view_direction<Denominator> v;
+    for (int k = 0; k < 3; k++) v.unit[k] = mean[k] + negative_center[k];
+    v.distance = Denominator::of(sqrtf(dot(v.unit, v.unit)));
+    for (int k = 0; k < 3; k++) v.unit[k] = v.unit[k] / v.distance;
+    return v;
+}
+
+// The derivative of the unit vector along a change of the mean. The matrix is symmetric, so this is its
+// adjoint as well: from the gradient by the unit vector to the gradient by the mean.
+template <typename Denominator>
+__device__ __forceinline__ void view_direction_tangent(const view_direction<Denominator> &v,
+                                                       const float mean_change[3], float out[3]) {
+    const float along = dot(v.unit, mean_change);
+    for (int k = 0; k < 3; k++) out[k] = (mean_change[k] - v.unit[k] * along) / v.distance;
+}
+
+} // namespace gs
+
+#endif

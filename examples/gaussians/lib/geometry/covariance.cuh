@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: MIT
+// The shape of a Gaussian in the world and in the image: rotation, axes, covariance, whitening. Each with its
+// derivative along a direction (tangent, for Levenberg-Marquardt) and its adjoint. docs/math.md, sections 2,
+// 4 and 8.
+//
+// Two ways to the covariance of a splat: by the axes M = J V, with V = R Q S the Gaussian's axes in camera
+// space, or by P C P^T from a covariance C of the world, with P = J R.
+#ifndef GS_GEOMETRY_COVARIANCE_CUH
+#define GS_GEOMETRY_COVARIANCE_CUH
+
+#include "geometry/camera.cuh"
+
+namespace gs {
+
+constexpr float low_pass = 0.3f;                     // pixels^2 added to both variances
+constexpr float whiten_scale = 0.84932180028801907f; // sqrt(log2(e) / 2): |w^T d|^2 is an exponent of 2
+constexpr float two_ln2 = 1.3862943611198906f;       // 1 / whiten_scale^2
+
+__device__ inline float squared(float x) {
+    return x * x;
+}
+
+// a b - c d with an error of at most 1.5 ulp (Kahan's difference of products).
+__device__ inline float difference_of_products(float a, float b, float c, float d) {
+    const float cd = __fmul_rn(c, d);
+    const float error = fmaf(-c, d, cd);
+    return __fadd_rn(fmaf(a, b, -cd), error);
+}
+
+// ---- rotation ----
+
+// The rotation of a unit quaternion (w, x, y, z), row-major.
+__device__ inline void rotation_matrix(const float q[4], float out[3][3]) {
+    const float w = q[0], x = q[1], y = q[2], z = q[3];
+    out[0][0] = 1 - 2 * (y * y + z * z), out[0][1] = 2 * (x * y - w * z), out[0][2] = 2 * (x * z + w * y);
+    out[1][0] = 2 * (x * y + w * z), out[1][1] = 1 - 2 * (x * x + z * z), out[1][2] = 2 * (y * z - w * x);
+    out[2][0] = 2 * (x * z - w * y), out[2][1] = 2 * (y * z + w * x), out[2][2] = 1 - 2 * (x * x + y * y);
+}
+
+// The derivative of rotation_matrix at q along t.
+__device__ inline void rotation_matrix_tangent(const float q[4], const float t[4], float out[3][3]) {
+    const float w = q[0], x = q[1], y = q[2], z = q[3];
+    const float xx = 2 * x * t[1], yy = 2 * y * t[2], zz = 2 * z * t[3];
+    const float xy = x * t[2] + y * t[1], xz = x * t[3] + z * t[1], yz = y * t[3] + z * t[2];
+    const float wx = w * t[1] + x * t[0], wy = w * t[2] + y * t[0], wz = w * t[3] + z * t[0];
+    out[0][0] = -2 * (yy + zz), out[0][1] = 2 * (xy - wz), out[0][2] = 2 * (xz + wy);
+    out[1][0] = 2 * (xy + wz), out[1][1] = -2 * (xx + zz), out[1][2] = 2 * (yz - wx);
+    out[2][0] = 2 * (xz - wy), out[2][1] = 2 * (yz + wx), out[2][2] = -2 * (xx + yy);
+}
+
+// Adjoint of rotation_matrix: from the gradient g by the matrix to the gradient by q.
+__device__ inline void rotation_matrix_adjoint(const float q[4], const float g[3][3], float out[4]) {
+    const float w = q[0], x = q[1], y = q[2], z = q[3];
+    out[0] = 2 * (x * (g[2][1] - g[1][2]) + y * (g[0][2] - g[2][0]) + z * (g[1][0] - g[0][1]));
+    out[1] = 2 * (y * (g[0][1] + g[1][0]) + z * (g[0][2] + g[2][0]) + w * (g[2][1] - g[1][2])) -
+             4 * x * (g[1][1] + g[2][2]);
+    out[2] = 2 * (x * (g[0][1] + g[1][0]) + z * (g[1][2] + g[2][1]) + w * (g[0][2] - g[2][0])) -
+             4 * y * (g[0][0] + g[2][2]);
+    out[3] = 2 * (x * (g[0][2] + g[2][0]) + y * (g[1][2] + g[2][1]) + w * (g[1][0] - g[0][1])) -
+             4 * z * (g[0][0] + g[1][1]);
+}
+
+// ---- a Gaussian's shape ----
+
+struct gaussian_shape {
+    float unit[4], length; // the quaternion normalised, and its length
+    float scale[3];        // with the modifier
+    float rotation[3][3];  // Q
+};
+
+__device__ inline gaussian_shape gaussian_shape_of(const gs_gaussians &gaussians, int64_t i) {
+    gaussian_shape s;
+    const float4 g = reinterpret_cast<const float4 *>(gaussians.quaternion)[i];
+    s.length = sqrtf(g.x * g.x + g.y * g.y + g.z * g.z + g.w * g.w);
+    s.unit[0] = g.x / s.length, s.unit[1] = g.y / s.length, s.unit[2] = g.z / s.length,
+    s.unit[3] = g.w / s.length;
+    rotation_matrix(s.unit, s.rotation);
+    for (int j = 0; j < 3; j++) s.scale[j] = gaussians.scale_modifier * expf(gaussians.log_scale[3 * i + j]);
+    return s;
+}
+
+// The derivative of the unit quaternion along a change of the stored one.
+__device__ inline void unit_quaternion_tangent(const gaussian_shape &s, const float change[4], float out[4]) {
+    float along = 0;
+    for (int k = 0; k < 4; k++) along += s.unit[k] * change[k];
+    for (int k = 0; k < 4; k++) out[k] = (change[k] - s.unit[k] * along) / s.length;
+}
+
+// Adjoint: from the gradient by the unit quaternion to the gradient by the stored one. The same matrix, which
+// is symmetric.
+__device__ inline void unit_quaternion_adjoint(const gaussian_shape &s, const float d_unit[4], float out[4]) {
+    const float along =
+        s.unit[0] * d_unit[0] + s.unit[1] * d_unit[1] + s.unit[2] * d_unit[2] + s.unit[3] * d_unit[3];
+    for (int k = 0; k < 4; k++) out[k] = (d_unit[k] - s.unit[k] * along) / s.length;
+}
+
+// ---- covariance in the world ----
+
+// A symmetric matrix: xx, xy, xz, yy, yz, zz.
+struct symmetric {
+    float at[6];
+};
+
+__device__ __forceinline__ void times(const symmetric &m, const float v[3], float out[3]) {
+    const float *a = m.at;
+    out[0] = a[0] * v[0] + a[1] * v[1] + a[2] * v[2];
+    out[1] = a[1] * v[0] + a[3] * v[1] + a[4] * v[2];
+    out[2] = a[2] * v[0] + a[4] * v[1] + a[5] * v[2];
+}
+
+// W = Q S: axis j is column j.
+__device__ __forceinline__ void world_axes(const gaussian_shape &s, float out[3][3]) {
+    for (int j = 0; j < 3; j++)
+        for (int row = 0; row < 3; row++) out[row][j] = s.rotation[row][j] * s.scale[j];
+}
+
+// The derivative of W along changes of log scale and quaternion. axes: W.
+__device__ __forceinline__ void world_axes_tangent(const gaussian_shape &s, const float axes[3][3],
+                                                   const float log_scale_change[3],
+                                                   const float quaternion_change[4], float out[3][3]) {
+    float unit_change[4];
+    unit_quaternion_tangent(s, quaternion_change, unit_change);
+    rotation_matrix_tangent(s.unit, unit_change, out);
+    for (int j = 0; j < 3; j++)
+        for (int row = 0; row < 3; row++)
+            out[row][j] = log_scale_change[j] * axes[row][j] + s.scale[j] * out[row][j];
+}
+
+// W W^T
+__device__ __forceinline__ symmetric world_covariance(const float a[3][3]) {
+    return {{dot(a[0], a[0]), dot(a[0], a[1]), dot(a[0], a[2]), dot(a[1], a[1]), dot(a[1], a[2]),
+             dot(a[2], a[2])}};
+}
+
+// The derivative of W W^T as W changes by t.
+__device__ __forceinline__ symmetric world_covariance_tangent(const float a[3][3], const float t[3][3]) {
+    return {{2 * dot(a[0], t[0]), dot(a[0], t[1]) + dot(t[0], a[1]), dot(a[0], t[2]) + dot(t[0], a[2]),
+             2 * dot(a[1], t[1]), dot(a[1], t[2]) + dot(t[1], a[2]), 2 * dot(a[2], t[2])}};
+}
+
+// Adjoint of world_covariance and world_axes. d_covariance: twice the gradient as a full symmetric matrix.
+__device__ __forceinline__ void world_covariance_adjoint(const gaussian_shape &s, const float axes[3][3],
+                                                         const symmetric &d_covariance, float d_log_scale[3],
+                                                         float d_quaternion[4]) {
+    float d_rotation[3][3], d_unit[4];
+    for (int j = 0; j < 3; j++) {
+        const float axis[3] = {axes[0][j], axes[1][j], axes[2][j]};
+        float d_axis[3];
+        times(d_covariance, axis, d_axis);
+        d_log_scale[j] = dot(axis, d_axis);
+        for (int k = 0; k < 3; k++) d_rotation[k][j] = s.scale[j] * d_axis[k];
+    }
+    rotation_matrix_adjoint(s.unit, d_rotation, d_unit);
+    unit_quaternion_adjoint(s, d_unit, d_quaternion);
+}
+
+// ---- axes in the image ----
+
+// axis[j]: column j of V = R Q S. map: M = J V.
+struct image_axes {
+    float axis[3][3];
+    float map[2][3];
+};
+
+__device__ inline image_axes image_axes_of(const gs_camera &camera, const camera_point<divisor> &p,
+                                           const gaussian_shape &s) {
+    image_axes a;
+    const float *r = camera.rotation;
+    for (int j = 0; j < 3; j++)
+        for (int row = 0; row < 3; row++)
+            a.axis[j][row] =
+                s.scale[j] * fmaf(r[3 * row], s.rotation[0][j],
+                                  fmaf(r[3 * row + 1], s.rotation[1][j], r[3 * row + 2] * s.rotation[2][j]));
+    for (int k = 0; k < 2; k++)
+        for (int j = 0; j < 3; j++) a.map[k][j] = jacobian_times(camera, p, k, a.axis[j]);
+    return a;
+}
+
+// The derivative of M along changes of the mean (p_change), log scale and quaternion.
+__device__ __forceinline__ void image_axes_tangent(const gs_camera &camera, const camera_point<divisor> &p,
+                                                   const camera_point_tangent &p_change,
+                                                   const gaussian_shape &s, const image_axes &a,
+                                                   const float log_scale_change[3],
+                                                   const float quaternion_change[4], float out[2][3]) {
+    float unit_change[4], rotation_change[3][3], axis_change[3][3];
+    unit_quaternion_tangent(s, quaternion_change, unit_change);
+    rotation_matrix_tangent(s.unit, unit_change, rotation_change);
+    for (int j = 0; j < 3; j++) {
+        const float column[3] = {rotation_change[0][j], rotation_change[1][j], rotation_change[2][j]};
+        for (int row = 0; row < 3; row++)
+            axis_change[j][row] =
+                log_scale_change[j] * a.axis[j][row] + s.scale[j] * to_camera(camera, column, row);
+    }
+    for (int k = 0; k < 2; k++)
+        for (int j = 0; j < 3; j++)
+            out[k][j] =
+                jacobian_times_tangent(camera, p, p_change, k, a.axis[j], axis_change[j], a.map[k][j]);
+}
+
+// Adjoint of image_axes_of and gaussian_shape_of. d_map: gradient by M. Writes the gradients by log scale,
+// quaternion and J.
+__device__ inline void image_axes_adjoint(const gs_camera &camera, const camera_point<divisor> &p,
+                                          const gaussian_shape &s, const image_axes &a,
+                                          const float d_map[2][3], float d_log_scale[3],
+                                          float d_quaternion[4], float d_j[2][3]) {
+    float d_axis[3][3] = {};
+    for (int k = 0; k < 2; k++) {
+        for (int j = 0; j < 3; j++) add_jacobian_transposed(camera, p, k, d_map[k][j], d_axis[j]);
+        for (int row = 0; row < 3; row++)
+            d_j[k][row] =
+                d_map[k][0] * a.axis[0][row] + d_map[k][1] * a.axis[1][row] + d_map[k][2] * a.axis[2][row];
+    }
+    float d_rotation[3][3], d_unit[4];
+    for (int j = 0; j < 3; j++) {
+        d_log_scale[j] = dot(d_axis[j], a.axis[j]);
+        for (int row = 0; row < 3; row++) d_rotation[row][j] = s.scale[j] * to_world(camera, d_axis[j], row);
+    }
+    rotation_matrix_adjoint(s.unit, d_rotation, d_unit);
+    unit_quaternion_adjoint(s, d_unit, d_quaternion);
+}
+
+// ---- covariance in the image ----
+
+// The covariance of a splat with low_pass on the diagonal, its determinant, and the determinant without
+// low_pass.
+struct image_covariance {
+    float xx, xy, yy, determinant, sharp_determinant;
+};
+
+// The three minors of M, the cross product of its rows.
+__device__ inline void minors(const float m[2][3], float out[3]) {
+    out[0] = difference_of_products(m[0][1], m[1][2], m[0][2], m[1][1]);
+    out[1] = difference_of_products(m[0][2], m[1][0], m[0][0], m[1][2]);
+    out[2] = difference_of_products(m[0][0], m[1][1], m[0][1], m[1][0]);
+}
+
+// M M^T
+__device__ inline image_covariance covariance_from_map(const float m[2][3]) {
+    image_covariance s;
+    s.xx = squared(m[0][0]) + squared(m[0][1]) + squared(m[0][2]);
+    s.xy = m[0][0] * m[1][0] + m[0][1] * m[1][1] + m[0][2] * m[1][2];
+    s.yy = squared(m[1][0]) + squared(m[1][1]) + squared(m[1][2]);
+    // Cauchy-Binet: every term is >= 0, so there is no cancellation even for a thin splat.
+    float n[3];
+    minors(m, n);
+    s.sharp_determinant = squared(n[2]) + squared(n[1]) + squared(n[0]);
+    s.determinant = s.sharp_determinant + low_pass * (s.xx + s.yy) + low_pass * low_pass;
+    s.xx += low_pass;
+    s.yy += low_pass;
+    return s;
+}
+
+// The derivative of an image_covariance; low_pass is constant.
+struct image_covariance_tangent {
+    float xx, xy, yy;
+};
+
+__device__ __forceinline__ image_covariance_tangent covariance_from_map_tangent(const float m[2][3],
+                                                                                const float t[2][3]) {
+    image_covariance_tangent c = {0, 0, 0};
+    for (int j = 0; j < 3; j++) {
+        c.xx += 2 * m[0][j] * t[0][j];
+        c.xy += m[0][j] * t[1][j] + t[0][j] * m[1][j];
+        c.yy += 2 * m[1][j] * t[1][j];
+    }
+    return c;
+}
+
+// Adjoint of covariance_from_map. g: twice the gradient by the covariance; d_log_sharp: by the logarithm of
+// the root of sharp_determinant.
+__device__ inline void covariance_from_map_adjoint(const float m[2][3], const float g[2][2],
+                                                   float d_log_sharp, float d_map[2][3]) {
+    for (int k = 0; k < 2; k++)
+        for (int j = 0; j < 3; j++) d_map[k][j] = g[k][0] * m[0][j] + g[k][1] * m[1][j];
+    if (d_log_sharp != 0) {
+        float n[3]; // by the minors: an inverse would cancel for a thin splat
+        minors(m, n);
+        const float scale = d_log_sharp / (squared(n[0]) + squared(n[1]) + squared(n[2]));
+        for (int j = 0; j < 3; j++) {
+            const int next = (j + 1) % 3, last = (j + 2) % 3;
+            d_map[0][j] += scale * (m[1][next] * n[last] - m[1][last] * n[next]);
+            d_map[1][j] += scale * (n[next] * m[0][last] - n[last] * m[0][next]);
+        }
+    }
+}
+
+// Row `row` of the symmetric matrix whose upper triangle is xx, xy, xz, yy, yz, zz.
+__device__ inline void symmetric_row(const float *upper, int row, float out[3]) {
+    out[0] = upper[row];
+    out[1] = upper[row == 0 ? 1 : row + 2];
+    out[2] = upper[row == 0 ? 2 : row + 3];
+}
+
+// P C P^T in double precision: C has no factor whose squares could be summed, and in float the rounding of a
+// long splat can exceed low_pass.
+__device__ inline void project_given(const float *given, const float p[2][3], double out[2][2]) {
+    double pc[2][3];
+    for (int k = 0; k < 2; k++)
+        for (int row = 0; row < 3; row++) {
+            float c[3];
+            symmetric_row(given, row, c);
+            pc[k][row] = double(p[k][0]) * c[0] + double(p[k][1]) * c[1] + double(p[k][2]) * c[2];
+        }
+    for (int k = 0; k < 2; k++)
+        for (int l = 0; l < 2; l++) out[k][l] = pc[k][0] * p[l][0] + pc[k][1] * p[l][1] + pc[k][2] * p[l][2];
+}
+
+__device__ inline image_covariance covariance_from_given(const float *given, const float p[2][3]) {
+    double s[2][2];
+    project_given(given, p, s);
+    const double sharp = s[0][0] * s[1][1] - s[0][1] * s[0][1];
+    const double xx = s[0][0] + double(low_pass), yy = s[1][1] + double(low_pass);
+    return {float(xx), float(s[0][1]), float(yy), float(xx * yy - s[0][1] * s[0][1]), float(sharp)};
+}
+
+// The derivative of P C P^T as P changes by p_change and C by given_change.
+__device__ __forceinline__ image_covariance_tangent covariance_from_given_tangent(
+    const symmetric &given, const symmetric &given_change, const float p[2][3], const float p_change[2][3]) {
+    float pc[2][3], pc_change[2][3];
+    for (int k = 0; k < 2; k++) {
+        times(given, p[k], pc[k]);
+        times(given_change, p[k], pc_change[k]);
+    }
+    return {dot(p[0], pc_change[0]) + 2 * dot(p_change[0], pc[0]),
+            dot(p[0], pc_change[1]) + dot(p_change[0], pc[1]) + dot(p_change[1], pc[0]),
+            dot(p[1], pc_change[1]) + 2 * dot(p_change[1], pc[1])};
+}
+
+// Adjoint of covariance_from_given; arguments as for covariance_from_map_adjoint. d_given: P^T (g / 2) P,
+// with off-diagonal entries counted twice. d_j: g (P C R^T).
+__device__ inline void covariance_from_given_adjoint(const gs_camera &camera, const float *given,
+                                                     const float p[2][3], const float d_covariance[2][2],
+                                                     float d_log_sharp, float *d_given, float d_j[2][3]) {
+    float pc[2][3], right[2][3], g[2][2];
+    for (int k = 0; k < 2; k++)
+        for (int l = 0; l < 2; l++) g[k][l] = d_covariance[k][l];
+    if (d_log_sharp != 0) { // the inverse of P C P^T
+        double s[2][2];
+        project_given(given, p, s);
+        const double scale = d_log_sharp / (s[0][0] * s[1][1] - s[0][1] * s[0][1]);
+        g[0][0] += float(scale * s[1][1]);
+        g[0][1] -= float(scale * s[0][1]);
+        g[1][0] -= float(scale * s[0][1]);
+        g[1][1] += float(scale * s[0][0]);
+    }
+    for (int row = 0; row < 3; row++) {
+        float c[3];
+        symmetric_row(given, row, c);
+        for (int k = 0; k < 2; k++) {
+            pc[k][row] = dot(p[k], c);
+            right[k][row] = g[k][0] * p[0][row] + g[k][1] * p[1][row];
+        }
+    }
+    for (int row = 0; row < 3; row++) {
+        float map_axes[2]; // P C R^T
+        for (int k = 0; k < 2; k++) map_axes[k] = dot(pc[k], camera.rotation + 3 * row);
+        for (int k = 0; k < 2; k++) d_j[k][row] = g[k][0] * map_axes[0] + g[k][1] * map_axes[1];
+    }
+    for (int row = 0, at = 0; row < 3; row++)
+        for (int column = row; column < 3; column++, at++)
+            d_given[at] =
+                (row == column ? 0.5f : 1.0f) * (p[0][row] * right[0][column] + p[1][row] * right[1][column]);
+}
+
+// Adjoint of P C P^T without low_pass and determinants, in float: adds twice the gradient by C, as a
+// symmetric matrix, and writes the gradient by J.
+__device__ __forceinline__ void add_seen_covariance_adjoint(const gs_camera &camera, const symmetric &given,
+                                                            const float p[2][3], const float g[2][2],
+                                                            symmetric *d_given, float d_j[2][3]) {
+    float gp[2][3];
+    for (int k = 0; k < 2; k++) {
+        float d_p[3];
+        for (int c = 0; c < 3; c++) gp[k][c] = g[k][0] * p[0][c] + g[k][1] * p[1][c];
+        times(given, gp[k], d_p);
+        for (int row = 0; row < 3; row++) d_j[k][row] = dot(d_p, camera.rotation + 3 * row);
+    }
+    for (int a = 0, at = 0; a < 3; a++)
+        for (int b = a; b < 3; b++, at++) d_given->at[at] += p[0][a] * gp[0][b] + p[1][a] * gp[1][b];
+}
+
+// ---- whitening ----
+
+// gs_splat.whiten. Not finite unless the covariance is positive definite: the roots are NaN or divide by 0.
+__device__ inline void whitening(const image_covariance &s, float out[3]) {
+    const float root_y = sqrtf(s.yy), root = sqrtf(s.determinant);
+    out[0] = whiten_scale * (root_y / root);
+    out[1] = -whiten_scale * (s.xy / (root_y * root));
+    out[2] = whiten_scale / root_y;
+}
+
+// The derivative of log alpha at a pixel: the coefficients of e0, e1, e0^2, e0 e1, e1^2. Transpose of
+// whitening_adjoint.
+struct log_alpha_tangent {
+    float d[5];
+};
+
+__device__ __forceinline__ log_alpha_tangent whitening_tangent(const gs_splat &splat,
+                                                               const float mean2d_change[2],
+                                                               const image_covariance_tangent &change) {
+    const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
+    const float sx = w0 * change.xx + w1 * change.xy, sy = w0 * change.xy + w1 * change.yy,
+                s = two_ln2 * two_ln2;
+    return {{two_ln2 * (w0 * mean2d_change[0] + w1 * mean2d_change[1]), two_ln2 * w2 * mean2d_change[1],
+             0.5f * s * (w0 * sx + w1 * sy), s * w2 * sy, 0.5f * s * w2 * w2 * change.yy}};
+}
+
+// From a splat's moments to gradients. d_mean2d = L (sum h e), by the mean in pixels; g = L (sum h e e^T)
+// L^T, twice the gradient by the covariance.
+__device__ __forceinline__ void whitening_adjoint(const gs_splat &splat, float h_e0, float h_e1, float h_e0e0,
+                                                  float h_e0e1, float h_e1e1, float d_mean2d[2],
+                                                  float g[2][2]) {
+    const float w0 = splat.whiten[0], w1 = splat.whiten[1], w2 = splat.whiten[2];
+    d_mean2d[0] = two_ln2 * (w0 * h_e0);
+    d_mean2d[1] = two_ln2 * (w1 * h_e0 + w2 * h_e1);
+    const float t0 = w1 * h_e0e0 + w2 * h_e0e1, t1 = w1 * h_e0e1 + w2 * h_e1e1;
+    const float s = two_ln2 * two_ln2;
+    g[0][0] = s * w0 * w0 * h_e0e0;
+    g[0][1] = g[1][0] = s * w0 * t0;
+    g[1][1] = s * (w1 * t0 + w2 * t1);
+}
+
+// Half the side, in pixels, of the square around a splat: see gs_radii.
+__device__ inline int32_t splat_radius(const gs_splat &splat, int width, int height) {
+    int32_t radius = 0;
+    if (splat.depth > 0) {
+        const float l0 = splat.whiten[0] / whiten_scale, l2 = splat.whiten[2] / whiten_scale;
+        const float slope = splat.whiten[1] / splat.whiten[0]; // the covariance's -b / c
+        const float yy = 1 / (l2 * l2), xy = -slope * yy, xx = 1 / (l0 * l0) + slope * slope * yy;
+        const float variance = 0.5f * (xx + yy) + hypotf(0.5f * (xx - yy), xy);
+        const float half = fminf(ceilf(3 * sqrtf(variance)), 0x1p30f);
+        if (splat.mean[0] + half > 0 && splat.mean[0] - half < float(width) && splat.mean[1] + half > 0 &&
+            splat.mean[1] - half < float(height))
+            radius = int32_t(half);
+    }
+    return radius;
+}
+
+} // namespace gs
+
+#endif
