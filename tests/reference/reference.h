@@ -134,7 +134,7 @@ enum {
 typedef struct reference_image {
     double *color;         // [3][height][width]
     double *transmittance; // [height][width]
-    uint32_t *consumed;    // [height][width], as in gs_image
+    uint32_t *n_contrib;    // [height][width], as in gs_image
     double *margin; // [height][width]: of the closest decision among |255 alpha - 1|, |alpha / 0.99 - 1| and
                     // |T (1 - alpha) / 1e-4 - 1|; infinite where there was none
 } reference_image;

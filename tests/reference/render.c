@@ -12,14 +12,14 @@ reference_image reference_image_create(int width, int height) {
     const int64_t pixels = (int64_t)width * height;
     return (reference_image){.color = allocate(3 * pixels, sizeof(double)),
                              .transmittance = allocate(pixels, sizeof(double)),
-                             .consumed = allocate(pixels, sizeof(uint32_t)),
+                             .n_contrib = allocate(pixels, sizeof(uint32_t)),
                              .margin = allocate(pixels, sizeof(double))};
 }
 
 void reference_image_destroy(reference_image *image) {
     free(image->color);
     free(image->transmittance);
-    free(image->consumed);
+    free(image->n_contrib);
     free(image->margin);
     *image = (reference_image){0};
 }
@@ -46,7 +46,7 @@ typedef struct scene {
 typedef struct walk {
     int64_t layers;
     double transmittance; // behind the last
-    uint32_t consumed;
+    uint32_t n_contrib;
     double margin;
 } walk;
 
@@ -101,7 +101,7 @@ static walk walk_pixel(const scene *s, int x, int y) {
         s->layers[result.layers++] =
             (layer){i, decision == REFERENCE_CUT, dx, dy, alpha, result.transmittance};
         result.transmittance = behind;
-        result.consumed = (uint32_t)(p - begin + 1);
+        result.n_contrib = (uint32_t)(p - begin + 1);
     }
     return result;
 }
@@ -122,7 +122,7 @@ void reference_render(const reference_splat *splats, const gs_lists *lists, int 
                 image->color[(int64_t)channel * width * height + pixel] = color;
             }
             image->transmittance[pixel] = w.transmittance;
-            image->consumed[pixel] = w.consumed;
+            image->n_contrib[pixel] = w.n_contrib;
             image->margin[pixel] = w.margin;
         }
     scene_destroy(&s);

@@ -152,7 +152,7 @@ TEST(Render, BlendsFrontToBackOverTheBackground) {
                         left * (0.7 + 0.1 * c),
                     1e-15);
     EXPECT_NEAR(s.image.transmittance[0], left, 1e-15);
-    EXPECT_EQ(s.image.consumed[0], 4u);
+    EXPECT_EQ(s.image.n_contrib[0], 4u);
     EXPECT_NEAR(s.image.margin[0], 1 - 0.003 * 255, 1e-12);
 }
 
@@ -163,7 +163,7 @@ TEST(Render, CutsAndStops) {
     EXPECT_EQ(s.decision(2), REFERENCE_STOPPED);
     EXPECT_EQ(s.decision(3), REFERENCE_SKIPPED);
     EXPECT_NEAR(s.image.transmittance[0], 0.01 * 0.015, 1e-15);
-    EXPECT_EQ(s.image.consumed[0], 2u);
+    EXPECT_EQ(s.image.n_contrib[0], 2u);
     EXPECT_NEAR(s.image.margin[0], 1 - 0.985 / 0.99, 1e-12);
 }
 
@@ -171,7 +171,7 @@ TEST(Render, WithoutSplatsShowsTheBackground) {
     const Stack s({});
     EXPECT_EQ(s.image.color[1], 0.8);
     EXPECT_EQ(s.image.transmittance[0], 1);
-    EXPECT_EQ(s.image.consumed[0], 0u);
+    EXPECT_EQ(s.image.n_contrib[0], 0u);
     EXPECT_EQ(s.image.margin[0], std::numeric_limits<double>::infinity());
 }
 
@@ -183,7 +183,7 @@ TEST(Render, ReplayOfItsOwnTapeIsTheSameImage) {
     reference_render(p.splats.data(), &p.lists, p.width, p.height, p.scene.background, p.tape.data(),
                      again.data(), &replayed);
     EXPECT_TRUE(same_image(p.image, replayed, p.pixels()));
-    EXPECT_TRUE(std::equal(p.image.consumed, p.image.consumed + p.pixels(), replayed.consumed));
+    EXPECT_TRUE(std::equal(p.image.n_contrib, p.image.n_contrib + p.pixels(), replayed.n_contrib));
     EXPECT_EQ(p.tape, again);
     reference_image_destroy(&replayed);
 }

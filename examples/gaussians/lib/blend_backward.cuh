@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
                      : dot(in.background.r, in.background.g, in.background.b);
         if (in.alpha_gradient) state.light[p] -= (forwards ? behind : 1) * in.alpha_gradient[i];
         state.gradient[p] = by;
-        state.consumed[p] = int(in.image.consumed[i]);
+        state.consumed[p] = int(in.image.n_contrib[i]);
         farthest = max(farthest, state.consumed[p]);
     }
     farthest = commit.farthest(farthest, memory);

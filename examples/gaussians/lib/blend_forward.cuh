@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? tiles_at_o
         image.color[i + plane] = fmaf(transmittance[p], background.g, color[p].g);
         image.color[i + 2 * plane] = fmaf(transmittance[p], background.b, color[p].b);
         image.transmittance[i] = transmittance[p];
-        image.consumed[i] = uint32_t(consumed[p]);
+        image.n_contrib[i] = uint32_t(consumed[p]);
     }
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// What both ways of density control share (densify.cu, relocate.cu).
+// Shared by both kinds of density control (densify.cu, relocate.cu).
 #ifndef GS_DENSITY_CUH
 #define GS_DENSITY_CUH
 
+#include "check.h"
 #include "project.cuh"
 #include "random.h"
-#include "status.h"
 
 constexpr int density_block = 256;
 
-// What libgs draws random numbers for: the second argument of random_at. Far from those of its callers, who
-// may draw from the same seed.
+// Second argument of random_at: what libgs draws random numbers for. Disjoint from the purposes of its callers,
+// which may use the same seed.
 enum density_purpose : uint64_t { RANDOM_SPLIT = 1u << 16, RANDOM_RELOCATION, RANDOM_NOISE };
 
 __device__ inline float largest_scale(const gs_gaussians &gaussians, int64_t i) {
@@ -22,7 +22,7 @@ __device__ inline float largest_scale(const gs_gaussians &gaussians, int64_t i) 
 __device__ inline void draw_normal(random_stream random, float out[3]) {
     float both[4];
     for (int k = 0; k < 4; k += 2) {
-        const uint64_t bits = random_bits(&random); // two numbers of 24 bits, in the middle of their steps
+        const uint64_t bits = random_bits(&random); // two numbers of 24 bits; u is never 0
         const float u = (float(bits >> 40) + 0.5f) * 0x1p-24f, v = float(bits >> 8 & 0xffffff) * 0x1p-24f;
         const float radius = sqrtf(-2 * logf(u));
         both[k] = radius * cosf(6.2831853f * v);
@@ -31,7 +31,7 @@ __device__ inline void draw_normal(random_stream random, float out[3]) {
     for (int k = 0; k < 3; k++) out[k] = both[k];
 }
 
-// The rotation of Gaussian i; NaN if its quaternion has no length.
+// The rotation of Gaussian i; NaN if its quaternion is 0.
 __device__ inline void rotation_of(const gs_gaussians &gaussians, int64_t i, float out[3][3]) {
     const float *g = gaussians.quaternion + 4 * i;
     const float length = sqrtf(g[0] * g[0] + g[1] * g[1] + g[2] * g[2] + g[3] * g[3]);
@@ -39,26 +39,7 @@ __device__ inline void rotation_of(const gs_gaussians &gaussians, int64_t i, flo
     rotation_matrix(unit, out);
 }
 
-inline bool density_count_is_valid(int64_t count) {
-    return count >= 0 && count < INT32_MAX;
-}
-
-inline gs_status density_check(const char *function, const gs_gaussians *g) {
-    GS_REQUIRE_OF(function,
-                  g && g->sh_degree >= 0 && g->sh_degree <= GS_MAX_SH_DEGREE &&
-                      density_count_is_valid(g->count),
-                  "Gaussians and moments must be given, with count in 0..2^31 - 2 and sh_degree in 0..3");
-    GS_REQUIRE_OF(function,
-                  g->count == 0 || (g->mean && g->log_scale && g->quaternion && g->opacity_logit && g->sh),
-                  "an array is NULL");
-    return GS_OK;
-}
-
-inline bool density_same_shape(const gs_gaussians *a, const gs_gaussians *b) {
-    return a->count == b->count && a->sh_degree == b->sh_degree;
-}
-
-// Moves *end on by so many bytes, aligned; returns where they begin.
+// Offset of the next part of a workspace; *end moves behind it, aligned.
 inline size_t density_place(size_t *end, size_t bytes) {
     const size_t at = *end;
     *end += (bytes + 255) / 256 * 256;

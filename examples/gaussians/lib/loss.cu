@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// 0.8 L1 + 0.2 (1 - SSIM) and its gradient (docs/math.md section 5). Two kernels, a block a tile of one
-// channel: the first computes the value and, a pixel, the derivatives of SSIM by the window's three sums; the
-// second gathers them. The value's sums are taken in an order that is always the same.
+// 0.8 L1 + 0.2 (1 - SSIM) and its gradient (docs/math.md section 5). Two kernels, one block for a
+// tile of one channel: the first computes the value and, at every pixel, the derivatives of SSIM by the three
+// sums of its window; the second gathers them. The order of the sums is fixed.
+#include "check.h"
 #include "ssim.cuh"
-#include "status.h"
 
 #include <distwar/block.cuh>
 #include <distwar/tree.cuh>
@@ -13,7 +13,7 @@ namespace {
 
 enum { THREADS = TILE * STEP, VALUE_THREADS = 1024 };
 
-// Of |c - c*| and of SSIM.
+// The sums of |c - c*| and of SSIM.
 struct loss_sums {
     double of[2];
 };
@@ -21,7 +21,7 @@ struct loss_sums {
 // Writes this block's part of the sums and, if maps is not NULL, maps[3][3][height][width]: m, p and s.
 __global__ void __launch_bounds__(THREADS) loss_forward(images in, float *maps, loss_sums *of_block) {
     __shared__ double of_warp[THREADS / 32][2];
-    const int64_t values = 3 * int64_t(in.width) * in.height;
+    const int64_t values = GS_CHANNELS * int64_t(in.width) * in.height;
     float of_thread[2] = {}; // RUN_Y values at most
     for_each_value(in, [&](int64_t i, float c, float t, const similarity &like, const derivatives &d) {
         of_thread[0] += fabsf(c - t);
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(THREADS) loss_forward(images in, float *maps, 
     of_block[(blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x].of[k] = total;
 }
 
-// gs_loss's results from the sums of all blocks. By one block.
+// The results of gs_loss from the sums of all blocks. One block.
 __global__ void __launch_bounds__(VALUE_THREADS)
     loss_value(const loss_sums *of_block, int blocks, double values, double *result) {
     __shared__ distwar::block_sum_memory<2, VALUE_THREADS, double> memory;
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(THREADS) loss_backward(images in, const float 
     });
     __syncthreads();
 
-    const double n = 3.0 * double(plane);
+    const double n = double(GS_CHANNELS) * double(plane);
     const float l1_scale = float(L1_WEIGHT / n), ssim_scale = float(SSIM_WEIGHT / n);
     const int column = threadIdx.x, row = threadIdx.y * RUN_Y;
     float d[RUN_Y][3]; // m, p and s under the window
@@ -102,38 +102,37 @@ __global__ void __launch_bounds__(THREADS) loss_backward(images in, const float 
 } // namespace
 
 static dim3 grid_of(int32_t width, int32_t height) {
-    return dim3(blocks_for(width, TILE), blocks_for(height, TILE), 3);
+    return dim3(blocks_for(width, TILE), blocks_for(height, TILE), GS_CHANNELS);
 }
 
 static int blocks_in(const dim3 &grid) {
     return int(grid.x * grid.y * grid.z);
 }
 
-gs_status gs_loss_workspace(int32_t width, int32_t height, size_t *bytes) {
-    GS_REQUIRE(width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
-               "width and height must be 1..GS_MAX_SIZE");
-    GS_REQUIRE(bytes, "bytes is NULL");
+gs_status gs_loss_bytes(int32_t width, int32_t height, size_t *bytes) {
+    GS_TRY(check_size(__func__, width, height));
+    GS_REQUIRE(bytes, "bytes must be given");
     *bytes = size_t(blocks_in(grid_of(width, height))) * sizeof(loss_sums) +
-             size_t(9) * width * height * sizeof(float);
+             size_t(3 * GS_CHANNELS) * width * height * sizeof(float);
     return GS_OK;
 }
 
-gs_status gs_loss(const float *color, const uint8_t *target, int32_t width, int32_t height, void *workspace,
-                  size_t workspace_bytes, double *result, float *color_gradient, gs_stream stream) {
-    size_t bytes_needed = 0;
-    const gs_status status = gs_loss_workspace(width, height, &bytes_needed);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(color && target && result, "color, target or result is NULL");
-    GS_REQUIRE(workspace && workspace_bytes >= bytes_needed,
-               "the workspace is NULL or smaller than gs_loss_workspace says");
+gs_status gs_loss(const gs_comparison *compared, void *workspace, size_t workspace_bytes, double *result,
+                  float *color_gradient, gs_stream stream) {
+    GS_TRY(check_comparison(__func__, compared));
+    GS_REQUIRE(result, "result must be given");
+    const int32_t width = compared->width, height = compared->height;
+    size_t needed = 0;
+    GS_TRY(gs_loss_bytes(width, height, &needed));
+    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
 
-    const images in = {color, target, width, height};
+    const images in = {compared->color, compared->target, width, height};
     const dim3 grid = grid_of(width, height), block(TILE, STEP);
     auto *const of_block = static_cast<loss_sums *>(workspace);
     float *const maps = color_gradient ? reinterpret_cast<float *>(of_block + blocks_in(grid)) : nullptr;
     GS_CUDA(launch(stream, grid, block, loss_forward, in, maps, of_block));
-    GS_CUDA(launch(stream, 1, VALUE_THREADS, loss_value, of_block, blocks_in(grid), 3.0 * width * height,
-                   result));
+    GS_CUDA(launch(stream, 1, VALUE_THREADS, loss_value, of_block, blocks_in(grid),
+                   double(GS_CHANNELS) * width * height, result));
     if (color_gradient) GS_CUDA(launch(stream, grid, block, loss_backward, in, maps, color_gradient));
     return GS_OK;
 }

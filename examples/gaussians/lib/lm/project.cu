@@ -2,11 +2,10 @@
 // The projection's derivative along a direction and the adjoint, of several cameras at once; the diagonal of
 // J^T J from what the blend has summed; how far an update may go.
 // Formulas: docs/math.md, section 8.
+#include "check.h"
 #include "gs_lm.h"
 #include "launch.cuh"
-#include "lm/check.h"
 #include "lm/footprint.cuh"
-#include "status.h"
 #include "warp_rows.cuh"
 #include <distwar/lanes.cuh>
 
@@ -14,11 +13,11 @@ namespace {
 
 // What several cameras see, by value to a kernel.
 struct sights {
-    gs_lm_sight of[GS_LM_SIGHTS];
+    gs_lm_view of[GS_LM_VIEWS];
     struct {
         float low[2], high[2]; // limits of the ratios that view_of cuts
         float center[3];       // of the camera, in the world, negative
-    } given[GS_LM_SIGHTS];     // what would be the same for all Gaussians
+    } given[GS_LM_VIEWS];      // what would be the same for all Gaussians
 };
 
 // A Gaussian's coefficients, zeros beyond those that there are; all reads are under way together.
@@ -496,17 +495,17 @@ __global__ void __launch_bounds__(project_block)
     update.opacity_logit[i] *= by;
 }
 
-gs_status check_sights(const char *function, const gs_gaussians *gaussians, int sh_degree_used,
-                       const gs_lm_sight *sights_seen, int views, const gs_gaussians *other, gs_gaussians *in,
-                       int *degree, sights *seen) {
-    GS_REQUIRE_OF(function, sights_seen && views >= 1 && views <= GS_LM_SIGHTS,
-                  "from one to GS_LM_SIGHTS sights must be given");
-    for (int n = 0; n < views; n++) {
-        const gs_status status = check_lm(function, gaussians, sh_degree_used, &sights_seen[n].camera,
-                                          sights_seen[n].splats, other, in, degree);
-        if (status != GS_OK) return status;
-        GS_REQUIRE_OF(function, in->count == 0 || sights_seen[n].records, "records must be given");
-        seen->of[n] = sights_seen[n];
+gs_status check_views(const char *function, const gs_gaussians *gaussians, int sh_degree_used,
+                      const gs_lm_view *views, int count, const gs_gaussians *vector, gs_gaussians *in,
+                      int *degree, sights *seen) {
+    GS_REQUIRE_OF(function, views && count >= 1 && count <= GS_LM_VIEWS,
+                  "1..GS_LM_VIEWS views must be given");
+    GS_TRY(check_lm(function, gaussians, sh_degree_used, vector, in, degree));
+    for (int n = 0; n < count; n++) {
+        GS_TRY(check_camera(function, &views[n].camera));
+        GS_REQUIRE_OF(function, in->count == 0 || (views[n].splats && views[n].records),
+                      "splats and records of every view must be given");
+        seen->of[n] = views[n];
         const gs_camera &camera = seen->of[n].camera;
         const float *r = camera.rotation, *t = camera.translation;
         const float focal[2] = {camera.fx, camera.fy}, center[2] = {camera.cx, camera.cy};
@@ -523,53 +522,42 @@ gs_status check_sights(const char *function, const gs_gaussians *gaussians, int 
 
 } // namespace
 
-gs_status gs_lm_tangents(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_sight *sights_seen,
-                         int views, const gs_gaussians *direction, gs_stream stream) {
+gs_status gs_lm_tangents(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views,
+                         int count, const gs_gaussians *direction, gs_stream stream) {
     gs_gaussians in = {};
     sights seen = {};
     int degree = 0;
-    const gs_status status =
-        check_sights(__func__, gaussians, sh_degree_used, sights_seen, views, direction, &in, &degree, &seen);
-    if (status != GS_OK) return status;
+    GS_TRY(check_views(__func__, gaussians, sh_degree_used, views, count, direction, &in, &degree, &seen));
     GS_CUDA(launch(stream, blocks_for(in.count, sights_block), sights_block, tangents_kernel, in, degree,
-                   seen, views, *direction));
+                   seen, count, *direction));
     return GS_OK;
 }
 
-gs_status gs_lm_gradients(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_sight *sights_seen,
-                          int views, int add, const gs_gaussians *gradients, gs_stream stream) {
+gs_status gs_lm_gradients(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views,
+                          int count, int add, const gs_gaussians *gradients, gs_stream stream) {
     gs_gaussians in = {};
     sights seen = {};
     int degree = 0;
-    const gs_status status =
-        check_sights(__func__, gaussians, sh_degree_used, sights_seen, views, gradients, &in, &degree, &seen);
-    if (status != GS_OK) return status;
+    GS_TRY(check_views(__func__, gaussians, sh_degree_used, views, count, gradients, &in, &degree, &seen));
     GS_CUDA(launch(stream, blocks_for(in.count, sights_block), sights_block, gradients_kernel, in, degree,
-                   seen, views, add != 0, *gradients));
+                   seen, count, add != 0, *gradients));
     return GS_OK;
 }
 
-gs_status gs_lm_add_diagonal(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
-                             const gs_splat *splats, const float *squares, const gs_gaussians *diagonal,
+gs_status gs_lm_add_diagonal(const gs_view *view, const float *squares, const gs_gaussians *diagonal,
                              gs_stream stream) {
     gs_gaussians in = {};
     int degree = 0;
-    const gs_status status =
-        check_lm(__func__, gaussians, sh_degree_used, camera, splats, diagonal, &in, &degree);
-    if (status != GS_OK) return status;
+    GS_TRY(check_lm_view(__func__, view, diagonal, &in, &degree));
     GS_REQUIRE(in.count == 0 || squares, "squares must be given");
     GS_CUDA(launch(stream, blocks_for(in.count, project_block), project_block, add_diagonal_kernel, in,
-                   degree, *camera, splats, squares, *diagonal));
+                   degree, view->camera, view->splats, squares, *diagonal));
     return GS_OK;
 }
 
 gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_gaussians *diagonal,
                           gs_stream stream) {
-    GS_REQUIRE(gaussians && diagonal && gaussians->count == diagonal->count &&
-                   gaussians->sh_degree == diagonal->sh_degree,
-               "gaussians and a vector of their shape must be given");
-    GS_REQUIRE(gaussians->count == 0 || (complete(gaussians) && complete(diagonal)),
-               "every array of gaussians and the vector must be given");
+    GS_TRY(check_vector(__func__, gaussians, diagonal));
     GS_REQUIRE(weight >= 0 && isfinite(weight), "weight must be finite and not negative");
     GS_CUDA(launch(stream, blocks_for(gaussians->count, project_block), project_block, add_units_kernel,
                    *gaussians, weight, *diagonal));
@@ -578,11 +566,7 @@ gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_
 
 gs_status gs_lm_limit(const gs_gaussians *gaussians, float radius, const gs_gaussians *update,
                       gs_stream stream) {
-    GS_REQUIRE(gaussians && update && gaussians->count == update->count &&
-                   gaussians->sh_degree == update->sh_degree,
-               "gaussians and a vector of their shape must be given");
-    GS_REQUIRE(gaussians->count == 0 || (complete(gaussians) && complete(update)),
-               "every array of gaussians and the vector must be given");
+    GS_TRY(check_vector(__func__, gaussians, update));
     GS_REQUIRE(radius > 0 && isfinite(radius), "radius must be finite and above 0");
     GS_CUDA(launch(stream, blocks_for(gaussians->count, project_block), project_block, limit_kernel,
                    *gaussians, radius, *update));
