@@ -14,7 +14,7 @@ void *device_buffer_reserve(device_buffer *buffer, size_t bytes) {
     return buffer->memory;
 }
 
-void device_buffer_free(device_buffer *buffer) {
+void device_buffer_close(device_buffer *buffer) {
     device_free(buffer->memory);
     *buffer = (device_buffer){0};
 }

@@ -16,7 +16,7 @@ typedef struct device_buffer {
 
 // At least `bytes` at buffer->memory, which is returned. When it grows, the contents are lost.
 void *device_buffer_reserve(device_buffer *buffer, size_t bytes);
-void device_buffer_free(device_buffer *buffer);
+void device_buffer_close(device_buffer *buffer);
 
 #ifdef __cplusplus
 }

@@ -14,7 +14,7 @@ void gpu_timer_open(gpu_timer *timer) {
 }
 
 void gpu_timer_close(gpu_timer *timer) {
-    device_buffer_free(&timer->scrubbed);
+    device_buffer_close(&timer->scrubbed);
     DEVICE_CHECK(cudaEventDestroy(timer->end));
     DEVICE_CHECK(cudaEventDestroy(timer->begin));
     *timer = (gpu_timer){0};

@@ -18,8 +18,8 @@ typedef struct image {
     uint8_t *pixels;             // [height][width][channels], top row first; malloc'ed
 } image;
 
-bool image_allocate(image *out, int width, int height, int channels, fault *why); // all 0
-void image_free(image *picture);                                                  // harmless twice
+bool image_open(image *out, int width, int height, int channels, fault *why); // all 0
+void image_close(image *picture);                                             // harmless twice
 // PNG or JPEG, told apart by content. Gray and palette become RGB, 16 bits become 8; alpha is kept. The
 // file's own values: no gamma or colour profile is applied, nor the orientation that a camera noted. CMYK is
 // refused.

@@ -9,8 +9,8 @@
 
 // Memory for what `file` announces, once it could hold that many pixels: they are so many units of the
 // format, of which a byte holds `units_a_byte` at most. The text names the file.
-bool image_allocate_for(const input_file *file, uint64_t units, uint64_t units_a_byte, int width, int height,
-                        int channels, image *out, fault *why);
+bool image_open_for(const input_file *file, uint64_t units, uint64_t units_a_byte, int width, int height,
+                    int channels, image *out, fault *why);
 
 bool image_decode_png(input_file *file, image *out, fault *why);
 bool image_decode_jpeg(input_file *file, image *out, fault *why);

@@ -57,8 +57,8 @@ static bool decode(struct jpeg_decompress_struct *jpeg, jpeg_trap *trap, image *
         return false;
     }
     jpeg->out_color_space = JCS_RGB;
-    if (!image_allocate_for(trap->file, block_count(jpeg), BLOCKS_A_BYTE, (int)jpeg->image_width,
-                            (int)jpeg->image_height, 3, out, trap->why))
+    if (!image_open_for(trap->file, block_count(jpeg), BLOCKS_A_BYTE, (int)jpeg->image_width,
+                        (int)jpeg->image_height, 3, out, trap->why))
         return false;
     jpeg_start_decompress(jpeg);
     while (jpeg->output_scanline < jpeg->output_height) {
@@ -77,6 +77,6 @@ bool image_decode_jpeg(input_file *file, image *out, fault *why) {
     trap.base.emit_message = on_message;
     const bool ok = decode(&jpeg, &trap, out);
     jpeg_destroy_decompress(&jpeg);
-    if (!ok) image_free(out);
+    if (!ok) image_close(out);
     return ok;
 }

@@ -50,9 +50,8 @@ static bool decode(png_structp png, png_infop info, png_source *source, image *o
     png_set_gray_to_rgb(png);
     const int passes = png_set_interlace_handling(png);
     png_read_update_info(png, info);
-    if (!image_allocate_for(source->file, coded_bytes, DEFLATE_RATIO, (int)png_get_image_width(png, info),
-                            (int)png_get_image_height(png, info), png_get_channels(png, info), out,
-                            source->why))
+    if (!image_open_for(source->file, coded_bytes, DEFLATE_RATIO, (int)png_get_image_width(png, info),
+                        (int)png_get_image_height(png, info), png_get_channels(png, info), out, source->why))
         return false;
     const size_t row = (size_t)out->width * (size_t)out->channels;
     for (int pass = 0; pass < passes; pass++)
@@ -69,7 +68,7 @@ bool image_decode_png(input_file *file, image *out, fault *why) {
     const bool ok =
         info ? decode(png, info, &source, out) : fail(why, "%s: no memory to decode it", file->path);
     png_destroy_read_struct(&png, &info, NULL);
-    if (!ok) image_free(out);
+    if (!ok) image_close(out);
     return ok;
 }
 

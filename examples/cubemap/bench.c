@@ -64,7 +64,7 @@ static bool measure(const command_options *options, const bench_settings *settin
     float *texel = malloc(texel_bytes);
     if (!texel) return fail(why, "no memory for faces of %d texels", size);
     scene_surroundings(size, texel);
-    mesh surface = mesh_upload(host);
+    mesh surface = device_mesh_open(host);
     const pinhole_camera camera = scene_camera(0, width, height);
     bench b = {.options = options,
                .frame = cubemap_frame_open(&surface, &camera, size, SCENE_BACKGROUND),
@@ -92,7 +92,7 @@ static bool measure(const command_options *options, const bench_settings *settin
     device_free(b.loss);
     device_free(b.target);
     cubemap_frame_close(&b.frame);
-    mesh_close(&surface);
+    device_mesh_close(&surface);
     return done;
 }
 
@@ -135,6 +135,6 @@ int bench_command(int argc, char **argv) {
     const bool done = json_is_possible(options.bench.json, &why) &&
                       view_options_mesh(&options.of, &host, &why) &&
                       measure(&options, &settings, &host, &why);
-    mesh_free(&host);
+    mesh_close(&host);
     return done ? EXIT_SUCCESS : report_failure("cubemap", &why);
 }

@@ -21,7 +21,7 @@ typedef struct view_options {
 view_options view_options_default(void);
 // Puts numbers where zeros stand. Fails if the size is not a power of two.
 bool view_options_complete(view_options *options, fault *why);
-// Into host memory, to free with mesh_free.
+// Into host memory, to close with mesh_close.
 bool view_options_mesh(const view_options *options, mesh *host, fault *why);
 
 #define MESH_OPTION(options)                                                                                 \

@@ -33,7 +33,7 @@ bool shape_icosphere(int level, mesh *out, fault *why) {
                                     {0, -1, g}, {0, 1, g}, {0, -1, -g}, {0, 1, -g},
                                     {g, 0, -1}, {g, 0, 1}, {-g, 0, -1}, {-g, 0, 1}};
     const int n = 1 << level, on_each = (n + 1) * (n + 2) / 2;
-    if (!mesh_allocate(out, 20 * on_each, 20 * n * n, why)) return false;
+    if (!mesh_open(out, 20 * on_each, 20 * n * n, why)) return false;
     int triangles = 0;
     for (int face = 0; face < 20; face++) {
         double corner[3][3];
@@ -75,7 +75,7 @@ bool shape_bumpy(int level, mesh *out, fault *why) {
 
 bool shape_torus(int rings, int sides, mesh *out, fault *why) {
     const double ring_radius = 0.7, tube_radius = 0.3;
-    if (!mesh_allocate(out, rings * sides, 2 * rings * sides, why)) return false;
+    if (!mesh_open(out, rings * sides, 2 * rings * sides, why)) return false;
     int triangles = 0;
     for (int r = 0; r < rings; r++)
         for (int s = 0; s < sides; s++) {

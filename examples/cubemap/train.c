@@ -48,7 +48,7 @@ static bool training_open(training *t, const mesh *host, fault *why) {
     t->start = t->target + t->values;
     t->result = t->start + t->values;
     t->texel = t->result + t->values;
-    t->surface = mesh_upload(host);
+    t->surface = device_mesh_open(host);
     t->frame = cubemap_frame_open(&t->surface, &camera, (int)of->size, SCENE_BACKGROUND);
     float **const levels[] = {&t->gradient, &t->first_moment, &t->second_moment};
     for (int i = 0; i < 3; i++) {
@@ -71,7 +71,7 @@ static void training_close(training *t) {
     device_free(t->first_moment);
     device_free(t->gradient);
     cubemap_frame_close(&t->frame);
-    mesh_close(&t->surface);
+    device_mesh_close(&t->surface);
     free(t->target);
 }
 
@@ -186,7 +186,7 @@ static bool train_in_folder(training *t, fault *why) {
                       view_options_mesh(&t->options->of, &host, why) && training_open(t, &host, why) &&
                       run(t, why);
     training_close(t);
-    mesh_free(&host);
+    mesh_close(&host);
     return done;
 }
 

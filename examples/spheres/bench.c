@@ -62,7 +62,7 @@ static bool measure(const command_options *options, const bench_settings *settin
     const size_t target_bytes = (size_t)host->channels * (size_t)width * (size_t)height * sizeof(float);
     const pinhole_camera camera = scene_camera(0, width, height);
     const sphere_blend blend = scene_blend((int)options->of.kept);
-    sphere_set set = sphere_set_open(host->count, host->channels);
+    sphere_set set = device_sphere_set_open(host->count, host->channels);
     sphere_set_upload(&set, host);
     bench b = {.options = options,
                .frame = sphere_frame_open(&set, &camera, &blend),
@@ -87,7 +87,7 @@ static bool measure(const command_options *options, const bench_settings *settin
     device_free(b.loss);
     device_free(b.target);
     sphere_frame_close(&b.frame);
-    sphere_set_close(&set);
+    device_sphere_set_close(&set);
     return done;
 }
 
@@ -131,6 +131,6 @@ int bench_command(int argc, char **argv) {
     bool done = json_is_possible(options.bench.json, &why) &&
                 scene_generate((data_set)options.of.data, view_options_channels(&options.of), &host, &why) &&
                 measure(&options, &settings, &host, &why);
-    sphere_set_free(&host);
+    sphere_set_close(&host);
     return done ? EXIT_SUCCESS : report_failure("spheres", &why);
 }

@@ -93,7 +93,7 @@ static void add_floor(data_set which, sphere_set *set, int64_t first) {
 bool scene_generate(data_set which, int channels, sphere_set *out, fault *why) {
     const int64_t beads = (int64_t)shapes[which].along * shapes[which].around;
     const int64_t floor_count = (int64_t)shapes[which].floor_side * shapes[which].floor_side;
-    if (!sphere_set_allocate(out, beads + floor_count, channels, why)) return false;
+    if (!sphere_set_open(out, beads + floor_count, channels, why)) return false;
     add_knot(which, out, 0);
     add_floor(which, out, beads);
     return true;

@@ -53,7 +53,7 @@ static bool read_header(text_file *text, int64_t *count, int *channels, fault *w
 static bool read_all(text_file *text, sphere_set *out, fault *why) {
     int64_t count = 0;
     int channels = 0;
-    if (!read_header(text, &count, &channels, why) || !sphere_set_allocate(out, count, channels, why))
+    if (!read_header(text, &count, &channels, why) || !sphere_set_open(out, count, channels, why))
         return false;
     for (int64_t i = 0; i < count; i++) {
         float *const parts[] = {out->center + 3 * i, out->log_radius + i, out->opacity_logit + i,
@@ -72,7 +72,7 @@ bool sphere_file_read(const char *path, sphere_set *out, fault *why) {
     if (!text_file_open(&text, path, why)) return false;
     bool done = read_all(&text, out, why);
     text_file_close(&text);
-    if (!done) sphere_set_free(out);
+    if (!done) sphere_set_close(out);
     return done;
 }
 

@@ -11,10 +11,10 @@
 extern "C" {
 #endif
 
-bool sphere_set_allocate(sphere_set *out, int64_t count, int channels, fault *why); // host, all 0
-void sphere_set_free(sphere_set *host);                                             // harmless twice
-sphere_set sphere_set_open(int64_t count, int channels);                            // device, all 0
-void sphere_set_close(sphere_set *device);                                          // harmless twice
+bool sphere_set_open(sphere_set *out, int64_t count, int channels, fault *why); // host, all 0
+void sphere_set_close(sphere_set *host);                                        // harmless twice
+sphere_set device_sphere_set_open(int64_t count, int channels);                 // device, all 0
+void device_sphere_set_close(sphere_set *device);                               // harmless twice
 // Of equal count and channels.
 void sphere_set_upload(const sphere_set *device, const sphere_set *host);
 void sphere_set_download(const sphere_set *host, const sphere_set *device);

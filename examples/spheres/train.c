@@ -43,7 +43,7 @@ static bool training_open(training *t, const sphere_set *host, fault *why) {
     t->start = t->target + t->values;
     t->result = t->start + t->values;
     sphere_set *const sets[] = {&t->set, &t->gradient, &t->first_moment, &t->second_moment};
-    for (int i = 0; i < 4; i++) *sets[i] = sphere_set_open(host->count, host->channels);
+    for (int i = 0; i < 4; i++) *sets[i] = device_sphere_set_open(host->count, host->channels);
     t->frame = sphere_frame_open(&t->set, &camera, &blend);
     t->targets = device_allocate(SCENE_VIEWS * t->values * sizeof *t->targets);
     t->loss = device_allocate(L1_LOSS_BYTES);
@@ -57,7 +57,7 @@ static void training_close(training *t) {
     device_free(t->targets);
     sphere_frame_close(&t->frame);
     sphere_set *const sets[] = {&t->set, &t->gradient, &t->first_moment, &t->second_moment};
-    for (int i = 0; i < 4; i++) sphere_set_close(sets[i]);
+    for (int i = 0; i < 4; i++) device_sphere_set_close(sets[i]);
     free(t->target);
 }
 
@@ -158,7 +158,7 @@ static bool train_in_folder(training *t, fault *why) {
                 scene_generate((data_set)of->data, view_options_channels(of), &host, why) &&
                 training_open(t, &host, why) && run(t, &host, why);
     training_close(t);
-    sphere_set_free(&host);
+    sphere_set_close(&host);
     return done;
 }
 

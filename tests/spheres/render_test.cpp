@@ -38,8 +38,8 @@ class drawn {
     template <typename Change>
     drawn(const sphere_case &choice, Change &&change) : scene(choice) {
         change(scene);
-        set = sphere_set_open(choice.count, choice.channels);
-        gradient = sphere_set_open(choice.count, choice.channels);
+        set = device_sphere_set_open(choice.count, choice.channels);
+        gradient = device_sphere_set_open(choice.count, choice.channels);
         sphere_set_upload(&set, &scene.set);
         frame = sphere_frame_open(&set, &scene.camera, &scene.blend);
         spheres_project(&frame);
@@ -48,8 +48,8 @@ class drawn {
     }
     ~drawn() {
         sphere_frame_close(&frame);
-        sphere_set_close(&gradient);
-        sphere_set_close(&set);
+        device_sphere_set_close(&gradient);
+        device_sphere_set_close(&set);
     }
     drawn(const drawn &) = delete;
 
@@ -239,7 +239,7 @@ TEST(SpheresAdam, StepsByTheRateOfEachGroup) {
     const sphere_case choice = {"adam", 5, 8, 8, 8, 1, 1, 1};
     drawn d(choice);
     std::vector<float> ones(d.scene.parameters(), 3);
-    sphere_set sets[2] = {sphere_set_open(5, 8), sphere_set_open(5, 8)};
+    sphere_set sets[2] = {device_sphere_set_open(5, 8), device_sphere_set_open(5, 8)};
     device_upload(d.gradient.center, ones.data(), ones.size() * sizeof(float));
     const std::vector<float> before = read(d.set.center, ones.size());
     const sphere_rates rates = {0.1f, 0.2f, 0.3f, 0.4f};
@@ -248,7 +248,7 @@ TEST(SpheresAdam, StepsByTheRateOfEachGroup) {
     for (int group = 0; group < SPHERE_GROUPS; group++)
         for (size_t v = group_begin(choice, group); v < group_begin(choice, group + 1); v++)
             EXPECT_NEAR(before[v] - after[v], 0.1 * (group + 1), 1e-5) << sphere_group_name[group];
-    for (sphere_set &set : sets) sphere_set_close(&set);
+    for (sphere_set &set : sets) device_sphere_set_close(&set);
 }
 
 } // namespace

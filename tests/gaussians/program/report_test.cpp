@@ -139,7 +139,7 @@ class MadeUp : public Report {
         fault why;
         gs_gaussians gaussians = device_gaussians_allocate(3, 0); // zeros: nothing to see
         image photo;
-        EXPECT_TRUE(image_allocate(&photo, width, height, 3, &why));
+        EXPECT_TRUE(image_open(&photo, width, height, 3, &why));
         memset(photo.pixels, 128, size_t(3 * width * height));
         gs_camera camera = {};
         camera.width = width;
@@ -187,7 +187,7 @@ class MadeUp : public Report {
         EXPECT_TRUE(report_write(at("report").c_str(), &whole, &why)) << why.text;
         run_record_free(&record);
         target_view_close(&view);
-        image_free(&photo);
+        image_close(&photo);
         device_gaussians_free(&gaussians);
         return contents(at("report") / "index.html");
     }

@@ -76,7 +76,7 @@ static bool write_pictures(const demo *d, fault *why) {
     const image *const pictures[] = {&d->target, &d->before, &d->after};
     if (!image_beside(pictures, 3, 4, &row, why)) return false;
     bool done = image_write_png(d->picture_path, &row, why);
-    image_free(&row);
+    image_close(&row);
     return done;
 }
 
@@ -185,10 +185,10 @@ int demo_command(int argc, char **argv) {
     bool done = run_demo(&d, &why);
     for (int i = 0; i < DEMO_VIEWS; i++) {
         target_view_close(&d.views[i]);
-        image_free(&d.pictures[i]);
+        image_close(&d.pictures[i]);
     }
-    image_free(&d.target);
-    image_free(&d.before);
-    image_free(&d.after);
+    image_close(&d.target);
+    image_close(&d.before);
+    image_close(&d.after);
     return done ? EXIT_SUCCESS : report_failure("splat", &why);
 }

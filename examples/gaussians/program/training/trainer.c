@@ -65,8 +65,8 @@ static bool trainer_open(trainer *t, training_state *state, const target_view *v
 // But for the report.
 static void trainer_close(trainer *t) {
     reduction_choice_close(&t->reduction);
-    device_buffer_free(&t->exposure_gradient);
-    device_buffer_free(&t->target);
+    device_buffer_close(&t->exposure_gradient);
+    device_buffer_close(&t->target);
     device_free(t->results);
     view_order_close(&t->order);
     frame_free(&t->f);

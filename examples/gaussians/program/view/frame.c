@@ -13,7 +13,7 @@ void frame_free(frame *f) {
     device_buffer *const all[] = {&f->splats,          &f->bin,       &f->color,          &f->transmittance,
                                   &f->consumed,        &f->loss,      &f->color_gradient, &f->moments,
                                   &f->mean2d_gradient, &f->corrected, &f->exposure};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_free(all[i]);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
     *f = (frame){0};
 }
 
