@@ -59,7 +59,7 @@ static void set_gradient(check *c) {
     random_stream random = {1};
     for (size_t i = 0; gradient && i < values; i++) gradient[i] = (float)(2 * random_unit(&random) - 1);
     for (size_t v = 0; gradient && v < c->views->count; v++) { // the buffer grows to the largest view
-        c->f.camera = c->views->cameras[v];
+        c->f.view.camera = c->views->cameras[v];
         frame_set_gradient(&c->f, gradient);
     }
     if (!gradient) {
@@ -79,8 +79,8 @@ static void launch(check *c) {
     for (int64_t i = 0; i < c->options->launches; i++) {
         render(c, random_below(&random, c->views->count));
         reduction_choice_begin(&c->choice);
-        frame_render_backward(&c->f, c->choice.reduction, c->choice.threshold);
-        reduction_choice_end(&c->choice, c->f.lists.pairs);
+        frame_render_backward(&c->f, (distwar_policy){c->choice.reduction, c->choice.threshold});
+        reduction_choice_end(&c->choice, c->f.view.lists.pairs);
         if (c->first.known) continue;
         c->first = reduction_choice_report(&c->choice);
         c->explored = i + 1;
@@ -92,7 +92,7 @@ static void launch(check *c) {
 static double time_once(check *c, int candidate, gpu_timer *timer) {
     const tune_candidate *t = &c->choice.t.candidates[candidate];
     gpu_timer_start(timer);
-    frame_render_backward(&c->f, (gs_reduction)t->strategy, t->threshold);
+    frame_render_backward(&c->f, (distwar_policy){(distwar_strategy)t->strategy, t->threshold});
     return gpu_timer_stop(timer);
 }
 
@@ -119,7 +119,7 @@ static void measure(check *c) {
             for (int r = 0; r < RUNS; r++) runs[r] = time_once(c, i, &timer);
             c->times[i].milliseconds += timing_of_runs(runs, RUNS).median / views;
         }
-        c->pairs += (double)c->f.lists.pairs / views;
+        c->pairs += (double)c->f.view.lists.pairs / views;
     }
     gpu_timer_close(&timer);
     c->best = 0;
@@ -146,19 +146,19 @@ static void print(const check *c) {
     for (int i = 0; i < c->choice.t.count; i++) {
         const tune_candidate *t = &c->choice.t.candidates[i];
         const double ratio = c->choice.t.records[i].ratio;
-        printf("%-8s %9d %8.4f %11.3f", gs_reduction_name((gs_reduction)t->strategy), t->threshold,
+        printf("%-8s %9d %8.4f %11.3f", distwar_strategy_name((distwar_strategy)t->strategy), t->threshold,
                c->times[i].milliseconds, c->times[i].milliseconds / fastest);
         if (ratio > 0) printf(" %8.3f", ratio);
         printf("%s\n", c->times[i].close ? "" : "  (one run)");
     }
     printf("\nexplored %s %" PRId64 " launches: %s at %d, %.2f %% over the fastest\n",
-           c->first.known ? "in" : "NOT to the end in", c->explored, gs_reduction_name(c->first.reduction),
+           c->first.known ? "in" : "NOT to the end in", c->explored, distwar_strategy_name(c->first.reduction),
            c->first.threshold, 100 * (ratio_of(c, &c->first) - 1));
     printf("exploration cost %.2f ms, %.1f launches of the fastest\n", c->first.cost,
            c->first.cost / fastest);
     printf("after %" PRId64 " launches: %s at %d, %.2f %% over the fastest; looked again %" PRId64
            " times; cost in all %.2f ms, %.2f %% of the blend's time\n",
-           c->options->launches, gs_reduction_name(c->last.reduction), c->last.threshold,
+           c->options->launches, distwar_strategy_name(c->last.reduction), c->last.threshold,
            100 * (ratio_of(c, &c->last) - 1), c->last.examinations, c->last.cost,
            100 * c->last.cost / (fastest * (double)c->options->launches));
     printf("%s\n", is_within_bound(c) ? "within 3 %" : "MORE THAN 3 %");
@@ -167,7 +167,7 @@ static void print(const check *c) {
 static void describe_report(json_writer *json, const char *key, const check *c,
                             const reduction_report *report) {
     json_begin(json, key, '{');
-    json_put_text(json, "reduction", gs_reduction_name(report->reduction));
+    json_put_text(json, "reduction", distwar_strategy_name(report->reduction));
     json_put_integer(json, "threshold", report->threshold);
     json_put_boolean(json, "known", report->known);
     json_put_number(json, "by_fastest", ratio_of(c, report));
@@ -197,7 +197,7 @@ static void describe(json_writer *json, const void *subject) {
     for (int i = 0; i < c->choice.t.count; i++) {
         const tune_candidate *t = &c->choice.t.candidates[i];
         json_begin(json, NULL, '{');
-        json_put_text(json, "reduction", gs_reduction_name((gs_reduction)t->strategy));
+        json_put_text(json, "reduction", distwar_strategy_name((distwar_strategy)t->strategy));
         json_put_integer(json, "threshold", t->threshold);
         json_put_number(json, "ms", c->times[i].milliseconds);
         json_put_boolean(json, "one_run", !c->times[i].close);
@@ -209,12 +209,12 @@ static void describe(json_writer *json, const void *subject) {
 
 static bool run(const check_options *options, const gs_gaussians *scene, const bench_views *views,
                 bool *passed, fault *why) {
-    gs_gaussians gaussians = device_gaussians_allocate(scene->count, scene->sh_degree);
+    gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
     device_gaussians_upload(&gaussians, scene);
     static check c; // the tuner is too large for a stack
     c = (check){.options = options, .gaussians = &gaussians, .views = views};
     set_gradient(&c);
-    reduction_choice_open(&c.choice, GS_REDUCTIONS, 0);
+    reduction_choice_open(&c.choice, DISTWAR_STRATEGY_COUNT, 0);
     bool done = c.choice.tunes || fail(why, "a tuner needs a GPU");
     if (done) {
         launch(&c);
@@ -224,8 +224,8 @@ static bool run(const check_options *options, const gs_gaussians *scene, const b
         if (options->json) done = json_save(options->json, describe, &c, why);
     }
     reduction_choice_close(&c.choice);
-    frame_free(&c.f);
-    device_gaussians_free(&gaussians);
+    frame_close(&c.f);
+    device_gaussians_close(&gaussians);
     return done;
 }
 

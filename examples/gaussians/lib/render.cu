@@ -56,26 +56,15 @@ gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, d
     const backward_input input = {view->splats,        view->lists, view->camera.width, view->camera.height,
                                   background_of(view), view->image, gradient->color,    gradient->alpha};
     const auto run = [&](const auto &commit) { return launch_render_backward(stream, input, commit); };
-    using distwar::strategy;
-    const int threshold = policy.balance_threshold;
-    switch (policy.strategy) {
-    case DISTWAR_ATOMIC:
-        GS_CUDA(run(warp_commit<strategy::atomic>{moments, threshold}));
-        break;
-    case DISTWAR_SERIAL:
-        GS_CUDA(run(warp_commit<strategy::serial>{moments, threshold}));
-        break;
-    case DISTWAR_BFLY:
-        GS_CUDA(run(warp_commit<strategy::bfly>{moments, threshold}));
-        break;
-    case DISTWAR_TREE:
-        GS_CUDA(run(warp_commit<strategy::tree>{moments, threshold}));
-        break;
-    case DISTWAR_BLOCK:
-        GS_CUDA(run(tile_commit{moments}));
-        break;
-    default: // DISTWAR_FIXED
+    if (policy.strategy == DISTWAR_FIXED) {
         GS_CUDA(launch_fixed_backward(stream, input, count, moments));
+    } else if (policy.strategy == DISTWAR_BLOCK) {
+        GS_CUDA(run(tile_commit{moments}));
+    } else {
+        const auto blend = [&](auto strategy) {
+            return run(warp_commit<strategy>{moments, policy.balance_threshold});
+        };
+        GS_CUDA(distwar::with_strategy(distwar::strategy(policy.strategy), blend));
     }
     return GS_OK;
 }

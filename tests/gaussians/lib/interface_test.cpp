@@ -125,7 +125,7 @@ TEST(Interface, ViewsThatCannotBeAreRefused) {
     const device_gaussians gradients(some_scene.count, some_scene.sh_degree);
     whole.gradient.color = color_gradient.data();
     whole.gradient.gaussians = *gradients.get();
-    const device_vector<gs_splat> splats(size_t{some_scene.count});
+    const device_vector<gs_splat> splats(static_cast<size_t>(some_scene.count));
     const auto refused = [](gs_status status, const char *text) {
         EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
         EXPECT_TRUE(last_error_has(text)) << gs_last_error();

@@ -36,7 +36,10 @@ struct lm_frame : kernel_frame {
           taken(decisions()) {
         const device_vector<uint8_t> target(std::vector<uint8_t>(scene.target, scene.target + 3 * pixels()));
         const device_vector<double> sum(1);
-        @ @objective_sum = sum.read()[0];
+        const gs_comparison images = {choice.width, choice.height, color.data(), target.data()};
+        EXPECT_GS_OK(
+            gs_lm_weights(&images, objective, epsilon, sum.data(), weight.data(), slope.data(), NULL));
+        objective_sum = sum.read()[0];
         lm.problem = {&scene.gaussians, choice.sh_degree_used, &scene.camera, {}, scene.target, nullptr};
         std::copy_n(scene.background, 3, lm.problem.background);
         lm.decisions = &taken;
@@ -309,7 +312,7 @@ struct cached {
         EXPECT_GS_OK(gs_lm_cache_bytes(f.choice.count, &bytes));
         const device_vector<char> workspace(bytes);
         cache.begin = begin.data();
-        EXPECT_GS_OK(gs_lm_cache_begin(&f.view, &f.image, workspace.data(), bytes, &cache, NULL));
+        EXPECT_GS_OK(gs_lm_cache_begin(&f.view, workspace.data(), bytes, &cache, NULL));
         pixel = std::make_unique<device_vector<uint32_t>>(size_t(cache.pairs));
         share = std::make_unique<device_vector<float>>(size_t(4 * cache.pairs));
         cache.pixel = pixel->data();

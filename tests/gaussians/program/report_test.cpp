@@ -137,7 +137,7 @@ class MadeUp : public Report {
   protected:
     std::string write(int width, int height) {
         fault why;
-        gs_gaussians gaussians = device_gaussians_allocate(3, 0); // zeros: nothing to see
+        gs_gaussians gaussians = device_gaussians_open(3, 0); // zeros: nothing to see
         image photo;
         EXPECT_TRUE(image_open(&photo, width, height, 3, &why));
         memset(photo.pixels, 128, size_t(3 * width * height));
@@ -159,7 +159,7 @@ class MadeUp : public Report {
             point.seconds = 0.4 * i;
             point.loss = 0.3 / i + 0.02;
             point.step_milliseconds = 2 + 0.05 * std::min(i, 50);
-            point.reduction = i < 4 ? GS_TREE : i < 60 ? GS_BFLY : GS_TREE;
+            point.reduction = i < 4 ? DISTWAR_TREE : i < 60 ? DISTWAR_BFLY : DISTWAR_TREE;
             point.threshold = i < 60 ? 0 : 8;
             EXPECT_TRUE(run_record_add_point(&record, &point, &why));
             const run_evaluation evaluation = {300 * i, 0.4 * i, {20 + 8 * (1 - std::exp(-0.1 * i)), 0.8}};
@@ -188,7 +188,7 @@ class MadeUp : public Report {
         run_record_free(&record);
         target_view_close(&view);
         image_close(&photo);
-        device_gaussians_free(&gaussians);
+        device_gaussians_close(&gaussians);
         return contents(at("report") / "index.html");
     }
 };

@@ -21,10 +21,10 @@ typedef struct bench_options {
 static bool run(const bench_options *options, const bench_settings *settings, const gs_gaussians *scene,
                 const bench_views *views, fault *why) {
     bench_result result;
-    gs_gaussians gaussians = device_gaussians_allocate(scene->count, scene->sh_degree);
+    gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
     device_gaussians_upload(&gaussians, scene);
     bool done = bench_run(&gaussians, views->cameras, views->count, settings, &result, why);
-    device_gaussians_free(&gaussians);
+    device_gaussians_close(&gaussians);
     if (done) {
         bench_report report = {.scene = options->scene,
                                .cameras = options->views.cameras,
@@ -47,7 +47,7 @@ static bool run(const bench_options *options, const bench_settings *settings, co
 }
 
 int bench_command(int argc, char **argv) {
-    bench_options options = {.thresholds = "0,8,16,24", .runs = 7, .reduction = GS_REDUCTIONS};
+    bench_options options = {.thresholds = "0,8,16,24", .runs = 7, .reduction = reduction_index(DISTWAR_STRATEGY_COUNT)};
     option_spec table[] = {
         [BENCH_VIEW_ROWS] = {OPTION_CHOICE, "reduce", 0, &options.reduction, 0, 0, reduction_names_and_all(),
                              REDUCTION_HELP},
@@ -84,7 +84,7 @@ int bench_command(int argc, char **argv) {
     fault why;
     int thresholds[MAX_THRESHOLDS];
     bench_settings settings = {
-        .reduction = (gs_reduction)options.reduction, .thresholds = thresholds, .runs = (int)options.runs};
+        .reduction = reduction_at(options.reduction), .thresholds = thresholds, .runs = (int)options.runs};
     bool usable = parse_thresholds(options.thresholds, thresholds, &settings.threshold_count, &why);
     usable = usable && bench_view_options_check(&options.views, &why);
     usable = usable && are_two_files("--json", options.json, "the scene", options.scene, &why);

@@ -33,7 +33,7 @@ static bool render_view(const gs_gaussians *gaussians, const gs_camera *camera, 
     frame f = {0};
     frame_render(&f, gaussians, gaussians->sh_degree, camera, demo_background);
     bool done = frame_picture(&f, out, why);
-    frame_free(&f);
+    frame_close(&f);
     return done;
 }
 
@@ -59,7 +59,7 @@ static bool make_targets(demo *d, const gs_gaussians *gaussians, fault *why) {
 static training_settings demo_settings(const demo_options *options) {
     training_settings settings = {.iterations = options->iterations,
                                   .seed = (uint64_t)options->seed,
-                                  .reduction = GS_REDUCTIONS,
+                                  .reduction = DISTWAR_STRATEGY_COUNT,
                                   .rates = {.mean = 5e-3f,
                                             .log_scale = 2e-2f,
                                             .quaternion = 1e-2f,
@@ -84,7 +84,7 @@ static bool write_pictures(const demo *d, fault *why) {
 static bool compare_strategies(const demo *d, const gs_gaussians *gaussians, fault *why) {
     const int thresholds[] = {0, 8, 16, 24};
     strategy_table table;
-    bool done = strategy_table_open(&table, GS_REDUCTIONS, thresholds, 4, DEMO_VIEWS, why);
+    bool done = strategy_table_open(&table, DISTWAR_STRATEGY_COUNT, thresholds, 4, DEMO_VIEWS, why);
     if (done) {
         frame f = {0};
         double *result = device_allocate(3 * sizeof *result);
@@ -95,7 +95,7 @@ static bool compare_strategies(const demo *d, const gs_gaussians *gaussians, fau
         }
         strategy_table_print(&table, 0);
         device_free(result);
-        frame_free(&f);
+        frame_close(&f);
     }
     strategy_table_close(&table);
     return done;
@@ -118,7 +118,7 @@ static bool train_demo(demo *d, const gs_gaussians *host, training_state *state,
         !show(d, gaussians, &d->before, why) ||
         !train(state, d->views, DEMO_VIEWS, &settings, NULL, &report, why))
         return false;
-    training_report_free(&report);
+    training_report_close(&report);
     if (!quality_measure(gaussians, d->views, DEMO_VIEWS, demo_background, &after, NULL, why) ||
         !show(d, gaussians, &d->after, why))
         return false;

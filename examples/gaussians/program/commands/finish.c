@@ -104,7 +104,7 @@ static void describe(json_writer *json, const void *subject) {
     json_begin(json, NULL, '{');
     json_put_text(json, "device", device_name());
     json_put_text(json, "scene", f->options->scene);
-    json_put_text(json, "reduction", gs_reduction_name((gs_reduction)f->options->reduction));
+    json_put_text(json, "reduction", distwar_strategy_name(reduction_at(f->options->reduction)));
     json_put_integer(json, "threshold", f->options->threshold);
     json_put_integer(json, "gaussians", f->gaussians.count);
     json_put_integer(json, "views", (int64_t)f->training);
@@ -157,14 +157,14 @@ static void print_summary(const finish *f) {
 static bool run(finish *f, gs_gaussians *host, const dataset *data, fault *why) {
     const finish_options *options = f->options;
     lm_settings settings = lm_settings_from(&options->lm);
-    settings.reduction = (gs_reduction)options->reduction;
-    settings.threshold = (int)options->threshold;
+    settings.policy.strategy = reduction_at(options->reduction);
+    settings.policy.balance_threshold = (int)options->threshold;
     settings.seed = (uint64_t)options->seed;
     memcpy(settings.background, f->background, sizeof settings.background);
     f->entries = calloc((size_t)settings.steps, sizeof *f->entries);
     if (!f->entries) return fail(why, "no memory for %lld steps", (long long)settings.steps);
     if (!open_views(f, data, why)) return false;
-    f->gaussians = device_gaussians_allocate(host->count, host->sh_degree);
+    f->gaussians = device_gaussians_open(host->count, host->sh_degree);
     device_gaussians_upload(&f->gaussians, host);
     if (!finish_in_view(f, &settings, why)) return false;
     device_gaussians_download(host, &f->gaussians);
@@ -189,7 +189,7 @@ int finish_command(int argc, char **argv) {
     finish_options options = {.background = "0,0,0",
                               .downscale = 1,
                               .holdout = 8,
-                              .reduction = GS_TREE,
+                              .reduction = reduction_index(DISTWAR_TREE),
                               .lm = lm_options_default()};
     static const char *const reductions[] = {"atomic", "serial", "bfly", "tree", NULL};
     const option_spec general[] = {
@@ -251,7 +251,7 @@ int finish_command(int argc, char **argv) {
     for (size_t i = 0; i < f.training + f.held_out; i++) target_view_close(&f.views[i]);
     free(f.views);
     free(f.entries);
-    device_gaussians_free(&f.gaussians);
+    device_gaussians_close(&f.gaussians);
     dataset_free(&data);
     gaussians_free(&host);
     return done ? EXIT_SUCCESS : report_failure("splat", &why);

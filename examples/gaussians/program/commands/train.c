@@ -69,7 +69,7 @@ static training_settings settings_from(const train_options *options, double exte
     return (training_settings){.iterations = options->iterations,
                                .seconds = options->seconds,
                                .seed = (uint64_t)options->seed,
-                               .reduction = (gs_reduction)options->reduction,
+                               .reduction = reduction_at(options->reduction),
                                .threshold = (int)options->threshold,
                                .rates = {.mean = (float)(1.6e-4 * extent),
                                          .log_scale = 5e-3f,
@@ -110,7 +110,7 @@ static void print_summary(const train_options *options, const split *parts, cons
            gaussians->sh_degree, options->output);
     printf("training   %lld iteration%s in %.1f s on %s, %s", (long long)report->iterations,
            report->iterations == 1 ? "" : "s", report->seconds, device_name(),
-           gs_reduction_name(report->reduction.reduction));
+           distwar_strategy_name(report->reduction.reduction));
     if (reduction_has_threshold(report->reduction.reduction))
         printf(" at threshold %d", report->reduction.threshold);
     printf(", seed %lld\n", (long long)options->seed);
@@ -274,7 +274,7 @@ static bool train_and_write(const train_options *options, const split *parts, gs
         *why = unwritten;
         done = false;
     }
-    training_report_free(&report);
+    training_report_close(&report);
     return done;
 }
 
@@ -406,13 +406,14 @@ static bool files_differ(const train_options *o, fault *why) {
 // What --reproducible asks of other options.
 static bool make_reproducible(train_options *options, fault *why) {
     if (!options->reproducible) return true;
-    if (options->reduction != GS_REDUCTIONS && options->reduction != GS_FIXED)
+    if (reduction_at(options->reduction) != DISTWAR_STRATEGY_COUNT &&
+        reduction_at(options->reduction) != DISTWAR_FIXED)
         return fail(why, "--reproducible needs --reduce fixed, not %s",
-                    gs_reduction_name((gs_reduction)options->reduction));
+                    distwar_strategy_name(reduction_at(options->reduction)));
     if (options->seconds > 0) return fail(why, "--reproducible and --seconds exclude each other");
     // Its sums are of floats, by atomics.
     if (options->finish_by_lm) return fail(why, "--reproducible and --finish lm exclude each other");
-    options->reduction = GS_FIXED;
+    options->reduction = reduction_index(DISTWAR_FIXED);
     return true;
 }
 
@@ -424,7 +425,7 @@ int train_command(int argc, char **argv) {
                              .holdout = 8,
                              .sh_degree = GS_MAX_SH_DEGREE,
                              .sh_rate = 4,
-                             .reduction = GS_REDUCTIONS,
+                             .reduction = reduction_index(DISTWAR_STRATEGY_COUNT),
                              .density = density_options_default(),
                              .lm = lm_options_default()};
     static const char *const finishes[] = {"none", "lm", NULL};

@@ -85,7 +85,7 @@ static void print_stages(const bench_result *result) {
     bool timed = !result->table.counts;
     if (timed) {
         const strategy *s = &result->table.rows[result->fastest].strategy;
-        printf("A step with the fastest strategy below (%s", gs_reduction_name(s->reduction));
+        printf("A step with the fastest strategy below (%s", distwar_strategy_name(s->reduction));
         if (reduction_has_threshold(s->reduction)) printf(" at threshold %d", s->threshold);
         printf("), ms, and device memory:\n"
                "stage                mean    least     most  noise        bytes\n");
@@ -136,7 +136,7 @@ static void describe_counts(json_writer *json, const kernel_counts *counts) {
 }
 
 static void describe_strategy(json_writer *json, const strategy *s) {
-    json_put_text(json, "reduction", gs_reduction_name(s->reduction));
+    json_put_text(json, "reduction", distwar_strategy_name(s->reduction));
     if (reduction_has_threshold(s->reduction))
         json_put_integer(json, "threshold", s->threshold);
     else

@@ -6,7 +6,7 @@
 #include "measure/strategy_table.h"
 
 typedef struct bench_settings {
-    gs_reduction reduction; // GS_REDUCTIONS: all of them
+    distwar_strategy reduction; // DISTWAR_STRATEGY_COUNT: all of them
     const int *thresholds;  // of the strategies; [threshold_count]
     size_t threshold_count;
     int runs; // of everything timed, for the median; 1..MAX_RUNS

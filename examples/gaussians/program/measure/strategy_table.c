@@ -6,18 +6,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-bool strategy_table_open(strategy_table *table, gs_reduction reduction, const int *thresholds,
+bool strategy_table_open(strategy_table *table, distwar_strategy reduction, const int *thresholds,
                          size_t threshold_count, size_t view_room, fault *why) {
     kernel_counts unused;
     *table = (strategy_table){.counts = kernel_counts_now(&unused), .view_room = view_room};
-    table->rows = calloc(GS_REDUCTIONS * (threshold_count + 1), sizeof *table->rows);
+    table->rows = calloc(DISTWAR_STRATEGY_COUNT * (threshold_count + 1), sizeof *table->rows);
     bool done = table->rows;
-    for (int r = 0; done && r < GS_REDUCTIONS; r++) {
-        if (reduction != GS_REDUCTIONS && (int)reduction != r) continue;
-        bool has_threshold = reduction_has_threshold((gs_reduction)r);
+    for (int r = 0; done && r < DISTWAR_STRATEGY_COUNT; r++) {
+        if (reduction != DISTWAR_STRATEGY_COUNT && (int)reduction != r) continue;
+        if (!gs_has_strategy((distwar_strategy)r)) continue;
+        bool has_threshold = reduction_has_threshold((distwar_strategy)r);
         for (size_t t = 0; done && t < (has_threshold ? threshold_count : 1); t++) {
             strategy_row *row = &table->rows[table->row_count++];
-            row->strategy = (strategy){(gs_reduction)r, has_threshold ? thresholds[t] : 0};
+            row->strategy = (strategy){(distwar_strategy)r, has_threshold ? thresholds[t] : 0};
             row->times = calloc(view_room, sizeof *row->times);
             row->counts = calloc(view_room, sizeof *row->counts);
             done = row->times && row->counts;
@@ -36,10 +37,10 @@ void strategy_table_close(strategy_table *table) {
 }
 
 static timing time_blend(frame *f, const strategy *s, gpu_timer *timer, double *times, int runs) {
-    frame_render_backward(f, s->reduction, s->threshold);
+    frame_render_backward(f, (distwar_policy){s->reduction, s->threshold});
     for (int i = 0; i < runs; i++) {
         gpu_timer_start(timer);
-        frame_render_backward(f, s->reduction, s->threshold);
+        frame_render_backward(f, (distwar_policy){s->reduction, s->threshold});
         times[i] = gpu_timer_stop(timer);
     }
     return timing_of_runs(times, (size_t)runs);
@@ -48,7 +49,7 @@ static timing time_blend(frame *f, const strategy *s, gpu_timer *timer, double *
 static kernel_counts count_blend(frame *f, const strategy *s) {
     kernel_counts before, after;
     kernel_counts_now(&before);
-    frame_render_backward(f, s->reduction, s->threshold);
+    frame_render_backward(f, (distwar_policy){s->reduction, s->threshold});
     kernel_counts_now(&after);
     return kernel_counts_between(&before, &after);
 }
@@ -82,7 +83,7 @@ kernel_counts strategy_row_counts(const strategy_table *table, size_t row) {
 static void print_strategy(const strategy *s) {
     char threshold[8] = "-";
     if (reduction_has_threshold(s->reduction)) snprintf(threshold, sizeof threshold, "%d", s->threshold);
-    printf("%-8s %9s", gs_reduction_name(s->reduction), threshold);
+    printf("%-8s %9s", distwar_strategy_name(s->reduction), threshold);
 }
 
 static void print_counts(const strategy_table *table) {

@@ -11,7 +11,7 @@
 enum { MAX_RUNS = 1000 };
 
 typedef struct strategy {
-    gs_reduction reduction;
+    distwar_strategy reduction;
     int threshold; // 0 if it has none
 } strategy;
 
@@ -28,9 +28,9 @@ typedef struct strategy_table {
     strategy_row *rows;
 } strategy_table;
 
-// Rows for one reduction, or for all of them if it is GS_REDUCTIONS, and each threshold (0..33); one for
+// Rows for one reduction, or for all of them if it is DISTWAR_STRATEGY_COUNT, and each threshold (0..33); one for
 // those that have no threshold. Closed also after a failure.
-bool strategy_table_open(strategy_table *table, gs_reduction reduction, const int *thresholds,
+bool strategy_table_open(strategy_table *table, distwar_strategy reduction, const int *thresholds,
                          size_t threshold_count, size_t view_room, fault *why);
 void strategy_table_close(strategy_table *table);
 // Runs the backward blend of every row on the view that `f` has rendered, with the gradient it has; on a GPU

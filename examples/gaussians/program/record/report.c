@@ -172,7 +172,7 @@ static void write_reductions(FILE *page, const run_record *record, const reducti
         const run_point *p = &record->points[i];
         if (i > 0 && p->reduction == p[-1].reduction && p->threshold == p[-1].threshold) continue;
         fprintf(page, "<tr><td class=\"n\">%" PRId64 "</td><td>%s</td><td class=\"n\">%d</td></tr>\n",
-                p->iteration, gs_reduction_name(p->reduction), p->threshold);
+                p->iteration, distwar_strategy_name(p->reduction), p->threshold);
         rows++;
     }
     fputs("</table>\n", page);

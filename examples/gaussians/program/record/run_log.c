@@ -82,7 +82,7 @@ static void write_point(run_log *log, const run_point *point) {
         for (int i = 0; i < STAGES; i++) json_put_number(&json, stage_name((stage)i), point->milliseconds[i]);
         json_end(&json, '}');
     }
-    json_put_text(&json, "reduce", gs_reduction_name(point->reduction));
+    json_put_text(&json, "reduce", distwar_strategy_name(point->reduction));
     json_put_integer(&json, "threshold", point->threshold);
     end_line(log, &json);
 }

@@ -26,7 +26,7 @@ typedef struct run_point {
     double step_milliseconds;    // mean, on the host's clock
     bool measured;               // whether the GPU's times are
     double milliseconds[STAGES]; // mean a step, of the GPU
-    gs_reduction reduction;      // the best that was known
+    distwar_strategy reduction;      // the best that was known
     int threshold;
 } run_point;
 

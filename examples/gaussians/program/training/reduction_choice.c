@@ -5,24 +5,27 @@
 
 static int list_candidates(tune_candidate *candidates) {
     int count = 0;
-    candidates[count++] = (tune_candidate){GS_TREE, 0};
-    for (int reduction = 0; reduction < GS_FIXED; reduction++) // it costs more, for what is not asked here
+    candidates[count++] = (tune_candidate){DISTWAR_TREE, 0};
+    for (int reduction = 0; reduction < DISTWAR_STRATEGY_COUNT; reduction++) {
+        // fixed costs more, for sums that are reproducible
+        if (!gs_has_strategy((distwar_strategy)reduction) || reduction == DISTWAR_FIXED) continue;
         for (int threshold = 0; threshold < 32; threshold += 4) {
-            if (threshold > 0 && !reduction_has_threshold((gs_reduction)reduction)) break;
-            if (reduction == GS_TREE && threshold == 0) continue; // the first
+            if (threshold > 0 && !reduction_has_threshold((distwar_strategy)reduction)) break;
+            if (reduction == DISTWAR_TREE && threshold == 0) continue; // the first
             candidates[count++] = (tune_candidate){reduction, threshold};
         }
+    }
     return count;
 }
 
-void reduction_choice_open(reduction_choice *choice, gs_reduction reduction, int threshold) {
+void reduction_choice_open(reduction_choice *choice, distwar_strategy reduction, int threshold) {
     *choice = (reduction_choice){.reduction = reduction, .threshold = threshold};
-    if (reduction != GS_REDUCTIONS) return;
+    if (reduction != DISTWAR_STRATEGY_COUNT) return;
     tune_candidate candidates[TUNE_MAX_CANDIDATES];
-    _Static_assert(8 * GS_REDUCTIONS <= TUNE_MAX_CANDIDATES, "candidates");
+    _Static_assert(8 * DISTWAR_STRATEGY_COUNT <= TUNE_MAX_CANDIDATES, "candidates");
     tune_init(&choice->t, candidates, list_candidates(candidates));
     tune_launch first = tune_best(&choice->t);
-    choice->reduction = (gs_reduction)first.strategy;
+    choice->reduction = (distwar_strategy)first.strategy;
     choice->threshold = first.threshold;
     choice->tunes = strcmp(gs_backend(), "cuda") == 0;
     if (choice->tunes) DEVICE_CHECK(tune_events_open(&choice->ring));
@@ -32,7 +35,7 @@ void reduction_choice_begin(reduction_choice *choice) {
     if (!choice->tunes) return;
     tune_launch next;
     DEVICE_CHECK(tune_events_begin(&choice->ring, &choice->t, NULL, &next));
-    choice->reduction = (gs_reduction)next.strategy;
+    choice->reduction = (distwar_strategy)next.strategy;
     choice->threshold = next.threshold;
 }
 
@@ -45,7 +48,7 @@ reduction_report reduction_choice_report(const reduction_choice *choice) {
         return (reduction_report){.reduction = choice->reduction, .threshold = choice->threshold};
     const tuner *t = &choice->t;
     tune_launch best = tune_best(t);
-    return (reduction_report){.reduction = (gs_reduction)best.strategy,
+    return (reduction_report){.reduction = (distwar_strategy)best.strategy,
                               .threshold = best.threshold,
                               .tuned = true,
                               .known = t->known,

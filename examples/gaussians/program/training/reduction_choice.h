@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How each step's backward blend adds gradients: as asked for, or as a tuner finds best while training runs.
 // Nothing is tuned on the CPU, where time says nothing about kernels: there the tuner's first candidate
-// stands, GS_TREE at threshold 0.
+// stands, DISTWAR_TREE at threshold 0.
 #ifndef SPLAT_REDUCTION_CHOICE_H
 #define SPLAT_REDUCTION_CHOICE_H
 
@@ -10,7 +10,7 @@
 
 typedef struct reduction_choice {
     bool tunes;
-    gs_reduction reduction; // of the next step, or of the last
+    distwar_strategy reduction; // of the next step, or of the last
     int threshold;
     tuner t;
     tune_events ring;
@@ -18,7 +18,7 @@ typedef struct reduction_choice {
 
 // What tuning came to.
 typedef struct reduction_report {
-    gs_reduction reduction; // the last choice
+    distwar_strategy reduction; // the last choice
     int threshold;
     bool tuned; // the rest is of a tuner
     bool known; // else the first exploration did not come to its end
@@ -27,9 +27,9 @@ typedef struct reduction_report {
     double cost; // milliseconds, see tune_cost
 } reduction_report;
 
-// reduction: GS_REDUCTIONS to tune; the threshold is then not used. Failures of the device end the program,
+// reduction: DISTWAR_STRATEGY_COUNT to tune; the threshold is then not used. Failures of the device end the program,
 // here and below.
-void reduction_choice_open(reduction_choice *choice, gs_reduction reduction, int threshold);
+void reduction_choice_open(reduction_choice *choice, distwar_strategy reduction, int threshold);
 // Right before and right after the backward blend is queued on the default stream; between, choice->reduction
 // and choice->threshold are what it is to use. pairs: entries of the lists, what its time is about
 // proportional to.

@@ -69,7 +69,7 @@ static void trainer_close(trainer *t) {
     device_buffer_close(&t->target);
     device_free(t->results);
     view_order_close(&t->order);
-    frame_free(&t->f);
+    frame_close(&t->f);
     density_control_close(&t->density);
 }
 
@@ -121,8 +121,8 @@ static void train_step(trainer *t) {
     frame_loss(&t->f, target_before(t, view, background), t->results[t->waiting++], true);
     if (exposure) step_exposure(t, index, exposure);
     reduction_choice_begin(&t->reduction);
-    frame_render_backward(&t->f, t->reduction.reduction, t->reduction.threshold);
-    reduction_choice_end(&t->reduction, t->f.lists.pairs);
+    frame_render_backward(&t->f, (distwar_policy){t->reduction.reduction, t->reduction.threshold});
+    reduction_choice_end(&t->reduction, t->f.view.lists.pairs);
     frame_project_backward(&t->f, &state->gradients);
     density_before_adam(&settings->density, state);
     GS_CHECK(gs_adam(&state->gaussians, &state->gradients, &state->first_moment, &state->second_moment,
@@ -216,12 +216,12 @@ bool train(training_state *state, const target_view *views, size_t view_count,
     if (done)
         *report = t.report;
     else
-        training_report_free(&t.report);
+        training_report_close(&t.report);
     trainer_close(&t);
     return done;
 }
 
-void training_report_free(training_report *report) {
+void training_report_close(training_report *report) {
     free(report->losses);
     report->losses = NULL;
 }

@@ -19,7 +19,7 @@ typedef struct training_settings {
     int64_t iterations;     // >= 1; learning rates follow it
     double seconds;         // stop after the step during which so many have passed; 0: never
     uint64_t seed;          // of all that is random
-    gs_reduction reduction; // GS_REDUCTIONS: chosen while training runs, see reduction_choice.h
+    distwar_strategy reduction; // DISTWAR_STRATEGY_COUNT: chosen while training runs, see reduction_choice.h
     int threshold;          // 0..33, gs_render_backward's balance_threshold
     float background[3];    // that the pictures were put on
     bool random_background; // another for each step; views without alpha keep their picture
@@ -59,11 +59,11 @@ float scheduled_mean_rate(const training_settings *settings, int64_t step);
 
 // Trains from where the state is (state->iteration <= settings->iterations) on view_count >= 1 views. Fails
 // if the loss stops being finite. observer: NULL, or as above. *report, whose losses are the trainer's until
-// training_report_free, is written on success.
+// training_report_close, is written on success.
 bool train(training_state *state, const target_view *views, size_t view_count,
            const training_settings *settings, const training_observer *observer, training_report *report,
            fault *why);
-void training_report_free(training_report *report); // harmless on {0}
+void training_report_close(training_report *report); // harmless on {0}
 
 #ifdef __cplusplus
 }
