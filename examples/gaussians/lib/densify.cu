@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Density control by the screen-space gradient (Kerbl et al. 2023): prune, clone, split, opacity reset.
-// Places in the new arrays come from prefix sums, so the outcome does not depend on the order in which
-// threads run.
+// Rows in the new arrays come from prefix sums, so the result does not depend on the order in which threads
+// run.
 #include "density.cuh"
 #include "launch.cuh"
 #include "scan_sort.h"
@@ -11,9 +11,9 @@
 namespace {
 
 constexpr uint32_t newborn = 1u << 31;
-constexpr uint32_t not_growing = UINT32_MAX; // comes last in the order of gradients
+constexpr uint32_t not_growing = UINT32_MAX; // sorts behind every gradient
 
-// The value of an action is the number of rows that come of a Gaussian, but for a split, two as well.
+// The value is the number of rows that a Gaussian becomes, except SPLIT, which becomes two.
 enum action : uint8_t { PRUNE = 0, KEEP = 1, CLONE = 2, SPLIT = 3 };
 
 __device__ int rows_of(uint8_t action) {
@@ -36,7 +36,7 @@ __device__ float mean_gradient(const float2 &sums) {
     return sums.y > 0 ? sums.x / sums.y : 0;
 }
 
-// Comparisons are such that what is not a number is pruned or does not grow.
+// The comparisons prune NaN, or do not let it grow.
 __global__ void __launch_bounds__(density_block)
     choose_kernel(gs_gaussians gaussians, const float2 *density, gs_density_rules rules, uint8_t *actions) {
     const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
@@ -50,14 +50,14 @@ __global__ void __launch_bounds__(density_block)
     actions[i] = !stays ? PRUNE : splits ? SPLIT : grows ? CLONE : KEEP;
 }
 
-// rows[count] is 0, for the total.
+// rows[count] = 0: the prefix sum puts the total there.
 __global__ void __launch_bounds__(density_block)
     count_rows_kernel(const uint8_t *actions, int64_t count, int64_t *rows) {
     const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
     if (i <= count) rows[i] = i < count ? rows_of(actions[i]) : 0;
 }
 
-// Keys in the order of the gradients of those that grow; a positive float's bits are in the float's order.
+// Keys ordered as the gradients of growing Gaussians: the bits of positive floats are ordered as the floats.
 __global__ void __launch_bounds__(density_block)
     rank_kernel(const uint8_t *actions, const float2 *density, int64_t count, uint32_t *keys,
                 uint32_t *indices) {
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(density_block)
     if (actions[i] >= CLONE) source[begin[i] + 1] = uint32_t(i) | newborn;
 }
 
-// A block takes whole rows of an array.
+// A block moves whole rows of an array.
 __global__ void __launch_bounds__(density_block)
     move_kernel(const uint32_t *source, int64_t count, int row_length, bool zero_newborns, const float *from,
                 float *to) {

@@ -9,8 +9,8 @@
 
 constexpr int density_block = 256;
 
-// Second argument of random_at: what libgs draws random numbers for. Disjoint from the purposes of its callers,
-// which may use the same seed.
+// Second argument of random_at: what libgs draws random numbers for. Disjoint from the purposes of its
+// callers, which may use the same seed.
 enum density_purpose : uint64_t { RANDOM_SPLIT = 1u << 16, RANDOM_RELOCATION, RANDOM_NOISE };
 
 __device__ inline float largest_scale(const gs_gaussians &gaussians, int64_t i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The colour correction of one photograph, and its adjoint (docs/math.md, section 5). The order of every sum is
-// fixed.
+// The colour correction of one photograph, and its adjoint (docs/math.md, section 5). The order of every
+// sum is fixed.
 #include "check.h"
 
 #include <adam.cuh>

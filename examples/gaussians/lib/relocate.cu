@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Density control as sampling (Kheradmand et al. 2024): the dead and the new take the places of living
-// Gaussians, noise moves those that hardly show, penalties on opacity and size let them die. Integer sums
-// decide who goes where, so the outcome does not depend on the order in which threads run.
+// Density control as sampling (Kheradmand et al. 2024): dead and new Gaussians move to the positions of
+// live ones, noise moves those of low opacity, penalties on opacity and size let Gaussians die. Integer
+// sums choose the positions, so the result does not depend on the order in which threads run.
 #include "density.cuh"
 #include "launch.cuh"
 #include "scan_sort.h"
@@ -10,7 +10,7 @@
 namespace {
 
 constexpr float weight_scale = 0x1p24f; // opacities as integers: 2^31 of them sum to less than 2^63
-constexpr int most_sharing = 51; // as published; beyond it Gaussians are left brighter than they should be
+constexpr int most_sharing = 51;        // as published; more Gaussians at one position stay too bright
 
 __device__ float living_opacity(const gs_gaussians &gaussians, int64_t i, int64_t existing, float least) {
     if (i >= existing) return 0;
@@ -18,7 +18,7 @@ __device__ float living_opacity(const gs_gaussians &gaussians, int64_t i, int64_
     return opacity > least ? opacity : 0;
 }
 
-// weights[count] is 0, for the total. sharing: 1 for the living, 0 for others.
+// weights[count] = 0: the prefix sum puts the total there. sharing: 1 for live Gaussians, 0 for others.
 __global__ void __launch_bounds__(density_block)
     weigh_kernel(gs_gaussians gaussians, int64_t existing, float least_opacity, int64_t *weights,
                  uint32_t *sharing) {
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(density_block)
     if (i < gaussians.count) sharing[i] = opacity > 0;
 }
 
-// The row whose share of 0 .. total - 1 holds `at`: the last whose sum before it is not above.
+// The last row whose prefix sum is <= at.
 __device__ int64_t row_at(const int64_t *before, int64_t count, int64_t at) {
     int64_t low = 0, high = count; // before[low] <= at < before[high]
     while (high - low > 1) {
@@ -49,13 +49,13 @@ __global__ void __launch_bounds__(density_block)
     const int64_t total = before[count];
     if (i >= count || total == 0) return;
     source[i] = uint32_t(i);
-    if (before[i + 1] > before[i]) return; // lives
+    if (before[i + 1] > before[i]) return; // alive
     random_stream random = random_at(seed, RANDOM_RELOCATION, iteration, uint64_t(i));
     source[i] = uint32_t(row_at(before, count, int64_t(random_bits(&random) % uint64_t(total))));
     atomicAdd(&sharing[source[i]], 1u);
 }
 
-// Opacity and the factor of the scales for each of n Gaussians that take the place of one.
+// Opacity and factor of the scales of each of n Gaussians that replace one.
 __device__ void share(float opacity, int n, float *shared, float *scale_factor) {
     const double o = fmin(double(opacity), 1 - 1e-7), each = -expm1(log1p(-o) / n);
     // sum over i = 1..n, k = 0..i-1 of C(i-1, k) (-1)^k each^(k+1) / sqrt(k+1); by C(n, m) = sum of C(i-1,
@@ -70,7 +70,7 @@ __device__ void share(float opacity, int n, float *shared, float *scale_factor) 
 }
 
 __device__ void clear_moments(const gs_gaussians &m, int64_t i) {
-    const int values = 3 * (m.sh_degree + 1) * (m.sh_degree + 1);
+    const int values = GS_CHANNELS * (m.sh_degree + 1) * (m.sh_degree + 1);
     for (int k = 0; k < 3; k++) m.mean[3 * i + k] = m.log_scale[3 * i + k] = 0;
     for (int k = 0; k < 4; k++) m.quaternion[4 * i + k] = 0;
     m.opacity_logit[i] = 0;
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(density_block)
     float opacity, factor;
     share(sigmoid(gaussians.opacity_logit[i]), int(min(sharing[i], uint32_t(most_sharing))), &opacity,
           &factor);
-    opacity = fmaxf(opacity, nextafterf(least_opacity, 1)); // nobody dies of sharing
+    opacity = fmaxf(opacity, nextafterf(least_opacity, 1)); // none becomes dead
     gaussians.opacity_logit[i] = logf(opacity) - log1pf(-opacity);
     for (int k = 0; k < 3; k++) gaussians.log_scale[3 * i + k] += logf(factor);
     clear_moments(first, i);
@@ -97,17 +97,18 @@ __global__ void __launch_bounds__(density_block)
                   const int64_t *before, const uint32_t *source) {
     const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
     if (i >= g.count || before[i + 1] > before[i]) return;
-    const bool anyone = before[g.count] > 0;
-    if (!anyone && i < existing) return;
-    const int64_t from = anyone ? source[i] : i;
-    const int values = 3 * (g.sh_degree + 1) * (g.sh_degree + 1);
+    const bool any_alive = before[g.count] > 0;
+    if (!any_alive && i < existing) return;
+    const int64_t from = any_alive ? source[i] : i;
+    const int values = GS_CHANNELS * (g.sh_degree + 1) * (g.sh_degree + 1);
     for (int k = 0; k < 3; k++) {
-        g.mean[3 * i + k] = anyone ? g.mean[3 * from + k] : 0;
-        g.log_scale[3 * i + k] = anyone ? g.log_scale[3 * from + k] : 0;
+        g.mean[3 * i + k] = any_alive ? g.mean[3 * from + k] : 0;
+        g.log_scale[3 * i + k] = any_alive ? g.log_scale[3 * from + k] : 0;
     }
-    for (int k = 0; k < 4; k++) g.quaternion[4 * i + k] = anyone ? g.quaternion[4 * from + k] : float(k == 0);
-    g.opacity_logit[i] = anyone ? g.opacity_logit[from] : -20;
-    for (int k = 0; k < values; k++) g.sh[i * values + k] = anyone ? g.sh[from * values + k] : 0;
+    for (int k = 0; k < 4; k++)
+        g.quaternion[4 * i + k] = any_alive ? g.quaternion[4 * from + k] : float(k == 0);
+    g.opacity_logit[i] = any_alive ? g.opacity_logit[from] : -20;
+    for (int k = 0; k < values; k++) g.sh[i * values + k] = any_alive ? g.sh[from * values + k] : 0;
     clear_moments(first, i);
     clear_moments(second, i);
 }
