@@ -27,8 +27,13 @@
 
 namespace {
 
-// The reductions of libgs, then what is for comparison only.
-enum way { cub_warp_reduce = GS_REDUCTIONS, floor_a, floor_b, ways };
+// The strategies of distwar/strategy.h, then two floors for comparison only.
+enum way { floor_a = DISTWAR_STRATEGY_COUNT, floor_b, ways };
+
+// libgs has no cub; this program adds it.
+bool is_measured(int w) {
+    return w >= floor_a || w == DISTWAR_CUB || gs_has_strategy(distwar_strategy(w));
+}
 
 // How the work is divided among threads.
 struct division {
@@ -37,11 +42,10 @@ struct division {
 };
 
 const char *name_of(int w) {
-    return w < GS_REDUCTIONS ? gs_reduction_name(gs_reduction(w))
-                             : (const char *[]){"cub", "floor_a", "floor_b"}[w - GS_REDUCTIONS];
+    return w == floor_a ? "floor_a" : w == floor_b ? "floor_b" : distwar_strategy_name(distwar_strategy(w));
 }
 bool has_threshold(int w) {
-    return w == GS_SERIAL || w == GS_BFLY || w == GS_TREE || w == floor_a;
+    return w == DISTWAR_SERIAL || w == DISTWAR_BFLY || w == DISTWAR_TREE || w == floor_a;
 }
 
 void check(gs_status status, const char *what) {
@@ -61,8 +65,9 @@ size_t pixels_of(const gs_camera &camera) {
 
 // Everything lives as long as the program.
 struct bench {
-    std::vector<gs_frame> views;
+    std::vector<gs_view> views;
     float *color_gradient = nullptr, *moments = nullptr;
+    size_t moments_bytes = 0;
     int64_t count = 0;
     void *scrubbed = nullptr;
     size_t scrubbed_bytes = 0;
@@ -77,9 +82,9 @@ struct bench {
         scrubbed_bytes = 2 * size_t(properties.l2CacheSize);
         scrubbed = device_allocate(scrubbed_bytes);
         count = host.count;
-        size_t bytes;
-        check(gs_moments_bytes(count, GS_FIXED, &bytes), "gs_moments_bytes"); // it needs the most
-        moments = device_array<float>(bytes / sizeof(float));
+        // fixed needs the most
+        check(gs_moments_bytes(count, DISTWAR_FIXED, &moments_bytes), "gs_moments_bytes");
+        moments = device_array<float>(moments_bytes / sizeof(float));
 
         size_t values = 0;
         for (size_t v = 0; v < chosen.count; v++) values = std::max(values, 3 * pixels_of(chosen.cameras[v]));
@@ -91,7 +96,7 @@ struct bench {
 
         const gs_gaussians gaussians = upload(host);
         for (size_t v = 0; v < chosen.count; v++) views.push_back(rendered(gaussians, chosen.cameras[v]));
-        run(views[0], GS_BFLY, 0, {});
+        run(views[0], DISTWAR_BFLY, 0, {});
         expected = moments_now();
     }
 
@@ -111,46 +116,47 @@ struct bench {
         return device;
     }
 
-    static gs_frame rendered(const gs_gaussians &gaussians, const gs_camera &camera) {
-        gs_frame frame = {};
-        frame.gaussians = gaussians;
-        frame.sh_degree_used = gaussians.sh_degree;
-        frame.camera = camera;
-        const size_t pixels = pixels_of(camera);
-        frame.image.color = device_array<float>(3 * pixels);
-        frame.image.transmittance = device_array<float>(pixels);
-        frame.image.consumed = device_array<uint32_t>(pixels);
+    static gs_view rendered(const gs_gaussians &gaussians, const gs_camera &camera) {
+        gs_view view = {};
+        view.gaussians = gaussians;
+        view.sh_degree_used = gaussians.sh_degree;
+        view.camera = camera;
+        const gs_view_parts parts = {1, 0, DISTWAR_TREE};
+        void *block = nullptr;
         gs_status status;
         do {
-            device_free(frame.workspace);
-            frame.pair_capacity = frame.pairs_needed;
-            check(gs_frame_workspace(&frame, &frame.workspace_bytes), "gs_frame_workspace");
-            frame.workspace = device_allocate(frame.workspace_bytes);
-            status = gs_forward(&frame, nullptr);
+            device_free(block);
+            view.pair_capacity = view.pairs_needed;
+            size_t bytes;
+            check(gs_view_bytes(&view, &parts, &bytes), "gs_view_bytes");
+            block = device_allocate(bytes);
+            check(gs_view_place(&view, nullptr, &parts, block, bytes), "gs_view_place");
+            status = gs_forward(&view, nullptr);
         } while (status == GS_PAIRS_DO_NOT_FIT);
         check(status, "gs_forward");
-        return frame;
+        return view;
     }
 
-    backward_input input_of(const gs_frame &f) const {
+    backward_input input_of(const gs_view &f) const {
         return {f.splats,  f.lists, f.camera.width, f.camera.height,
                 {0, 0, 0}, f.image, color_gradient, nullptr};
     }
 
-    void run(gs_frame f, int w, int threshold, const division &by) {
+    void run(gs_view f, int w, int threshold, const division &by) {
         if (by.pixels > 0) f.lists.pixels_per_thread = by.pixels;
         if (by.pixels > 0 && !by.split) f.lists.split_tiles = 0;
-        const gs_camera &camera = f.camera;
-        if (w < GS_REDUCTIONS) {
-            check(gs_render_backward(f.splats, count, &f.lists, camera.width, camera.height, f.background,
-                                     &f.image, color_gradient, nullptr, gs_reduction(w), threshold, moments,
-                                     nullptr),
+        if (w < DISTWAR_STRATEGY_COUNT && w != DISTWAR_CUB) {
+            gs_gradient gradient = {};
+            gradient.color = color_gradient;
+            gradient.moments = reinterpret_cast<gs_moments *>(moments);
+            gradient.moments_bytes = moments_bytes;
+            check(gs_render_backward(&f, &gradient, {distwar_strategy(w), threshold}, nullptr),
                   "gs_render_backward");
             return;
         }
         const backward_input input = input_of(f);
         DEVICE_CHECK(cudaMemsetAsync(moments, 0, size_t(count) * GS_MOMENTS_STRIDE * sizeof(float), nullptr));
-        if (w == cub_warp_reduce)
+        if (w == DISTWAR_CUB)
             DEVICE_CHECK(launch_render_backward(nullptr, input, cub_commit{{moments, 0}}));
         else if (w == floor_a)
             DEVICE_CHECK(launch_render_backward(nullptr, input, floor_a_commit{{moments, threshold}}));
@@ -183,7 +189,7 @@ struct bench {
         const size_t bytes = counts.size() * sizeof counts[0];
         unsigned long long *commits = device_array<unsigned long long>(counts.size());
         device_clear(commits, bytes);
-        for (const gs_frame &view : views)
+        for (const gs_view &view : views)
             DEVICE_CHECK(
                 launch_render_backward(nullptr, input_of(view), lane_count_commit{{nullptr, 0}, commits}));
         device_download(counts.data(), commits, bytes);
@@ -191,7 +197,7 @@ struct bench {
         return counts;
     }
 
-    double milliseconds(const gs_frame &f, int w, int threshold, const division &by) {
+    double milliseconds(const gs_view &f, int w, int threshold, const division &by) {
         DEVICE_CHECK(cudaMemsetAsync(scrubbed, 0, scrubbed_bytes, nullptr));
         DEVICE_CHECK(cudaEventRecord(begin, nullptr));
         run(f, w, threshold, by);
@@ -212,7 +218,7 @@ void measure(benchmark::State &state, bench &b, int w, int threshold, const divi
     checked = true;
     for (auto _ : state) {
         double sum = 0;
-        for (const gs_frame &view : b.views) sum += b.milliseconds(view, w, threshold, by);
+        for (const gs_view &view : b.views) sum += b.milliseconds(view, w, threshold, by);
         state.SetIterationTime(sum * 1e-3 / double(b.views.size()));
     }
 }
@@ -235,22 +241,22 @@ void register_all(bench &b, const std::string &scene, int repetitions) {
     };
     for (int w = 0; w < ways; w++)
         for (const int threshold : axes::thresholds)
-            if (threshold == 0 || has_threshold(w))
+            if (is_measured(w) && (threshold == 0 || has_threshold(w)))
                 add(prefix(w) + "/threshold:" + std::to_string(threshold), w, threshold, {});
     for (const int pixels : {1, 2, 4})
         for (const bool split : {false, true})
-            add(prefix(GS_TREE) + "/threshold:8/pixels:" + std::to_string(pixels) +
+            add(prefix(DISTWAR_TREE) + "/threshold:8/pixels:" + std::to_string(pixels) +
                     "/split:" + (split ? "1" : "0"),
-                GS_TREE, 8, {pixels, split});
+                DISTWAR_TREE, 8, {pixels, split});
 }
 
 void describe(const bench &b, const char *scene, const bench_view_options &options) {
     double pairs = 0, split = 0; // means over the views
-    for (const gs_frame &view : b.views) {
+    for (const gs_view &view : b.views) {
         pairs += double(view.lists.pairs) / double(b.views.size());
         split += view.lists.split_tiles / double(b.views.size());
     }
-    const gs_frame &first = b.views[0];
+    const gs_view &first = b.views[0];
     const auto number = [](double value) { return std::to_string(int64_t(value + 0.5)); };
     std::string lanes; // numbers with blanks between
     for (const unsigned long long commits : b.active_lanes()) lanes += std::to_string(commits) + " ";

@@ -60,7 +60,7 @@ static void set_gradient(check *c) {
     random_stream random = {1};
     for (size_t i = 0; gradient && i < values; i++) gradient[i] = (float)(2 * random_unit(&random) - 1);
     for (size_t v = 0; gradient && v < c->views->count; v++) { // the buffer grows to the largest view
-        c->f.camera = c->views->cameras[v];
+        c->f.view.camera = c->views->cameras[v];
         frame_set_gradient(&c->f, gradient);
     }
     if (!gradient) {
@@ -81,7 +81,7 @@ static void launch(check *c) {
         render(c, random_below(&random, c->views->count));
         strategy_tuner_begin(&c->tuner);
         frame_render_backward(&c->f, c->tuner.policy);
-        strategy_tuner_end(&c->tuner, (double)c->f.lists.pairs);
+        strategy_tuner_end(&c->tuner, (double)c->f.view.lists.pairs);
         if (c->first.known) continue;
         c->first = strategy_tuner_report(&c->tuner);
         c->explored = i + 1;
@@ -120,7 +120,7 @@ static void measure(check *c) {
             for (int r = 0; r < RUNS; r++) runs[r] = time_once(c, i, &timer);
             c->times[i].milliseconds += timing_of_runs(runs, RUNS).median / views;
         }
-        c->pairs += (double)c->f.lists.pairs / views;
+        c->pairs += (double)c->f.view.lists.pairs / views;
     }
     gpu_timer_close(&timer);
     c->best = 0;
@@ -211,7 +211,7 @@ static void describe(json_writer *json, const void *subject) {
 
 static bool run(const check_options *options, const gs_gaussians *scene, const bench_views *views,
                 bool *passed, fault *why) {
-    gs_gaussians gaussians = device_gaussians_allocate(scene->count, scene->sh_degree);
+    gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
     device_gaussians_upload(&gaussians, scene);
     static check c; // the tuner is too large for a stack
     c = (check){.options = options, .gaussians = &gaussians, .views = views};
@@ -227,8 +227,8 @@ static bool run(const check_options *options, const gs_gaussians *scene, const b
         if (options->json) done = json_save(options->json, describe, &c, why);
     }
     strategy_tuner_close(&c.tuner);
-    frame_free(&c.f);
-    device_gaussians_free(&gaussians);
+    frame_close(&c.f);
+    device_gaussians_close(&gaussians);
     return done;
 }
 

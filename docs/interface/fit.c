@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// libgs from C: fits 64 Gaussians to a picture, with nothing but gs.h and a way to allocate device memory.
-// With the CPU library device memory is plain memory; build with -DUSE_CUDA for the CUDA one.
+// libgs from C: fits 64 Gaussians to a picture, with gs.h and a way to allocate device memory. With the CPU
+// library device memory is host memory. Build with -DUSE_CUDA for the CUDA library.
 #include "gs.h"
 
 #include <math.h>
@@ -125,10 +125,10 @@ int main(void) {
     float *color_gradient = device_new(3 * PIXELS * sizeof(float));
     double *result = device_new(3 * sizeof(double));
     size_t loss_bytes;
-    GS(gs_loss_workspace(SIZE, SIZE, &loss_bytes));
+    GS(gs_loss_bytes(SIZE, SIZE, &loss_bytes));
     void *loss_workspace = device_new(loss_bytes);
 
-    gs_frame frame = {
+    gs_view view = {
         .gaussians = shape[0],
         .camera = {.width = SIZE,
                    .height = SIZE,
@@ -139,10 +139,10 @@ int main(void) {
                    .rotation = {1, 0, 0, 0, 1, 0, 0, 0, 1},
                    .translation = {0, 0, 4},
                    .near_plane = 0.2f},
-        .image = {.color = device_new(3 * PIXELS * sizeof(float)),
-                  .transmittance = device_new(PIXELS * sizeof(float)),
-                  .consumed = device_new(PIXELS * sizeof(uint32_t))},
     };
+    gs_gradient gradient = {.color = color_gradient, .gaussians = shape[1]};
+    const gs_view_parts parts = {.image = 1, .moments = 1, .strategy = DISTWAR_BFLY};
+    void *block = NULL; // of all parts
     const gs_adam_rates rates = {.mean = 0.02f,
                                  .log_scale = 0.04f,
                                  .quaternion = 0.02f,
@@ -153,20 +153,22 @@ int main(void) {
     double before[3], after[3];
     const double begin = seconds();
     for (int step = 1; step <= STEPS; step++) {
-        // The lists' length is known only now: room for what was needed, and some to spare.
-        gs_status status = frame.workspace ? gs_forward(&frame, NULL) : GS_PAIRS_DO_NOT_FIT;
+        // The length of the lists is known only after binning: allocate what was needed, and some to spare.
+        gs_status status = block ? gs_forward(&view, NULL) : GS_PAIRS_DO_NOT_FIT;
         while (status == GS_PAIRS_DO_NOT_FIT) {
-            frame.pair_capacity = 10 * COUNT + 2 * frame.pairs_needed;
-            GS(gs_frame_workspace(&frame, &frame.workspace_bytes));
-            device_delete(frame.workspace);
-            frame.workspace = device_new(frame.workspace_bytes);
-            status = gs_forward(&frame, NULL);
+            size_t bytes;
+            view.pair_capacity = 10 * COUNT + 2 * view.pairs_needed;
+            GS(gs_view_bytes(&view, &parts, &bytes));
+            device_delete(block);
+            block = device_new(bytes);
+            GS(gs_view_place(&view, &gradient, &parts, block, bytes));
+            status = gs_forward(&view, NULL);
         }
         GS(status);
-        GS(gs_loss(frame.image.color, device_target, SIZE, SIZE, loss_workspace, loss_bytes, result,
-                   color_gradient, NULL));
+        const gs_comparison images = {SIZE, SIZE, view.image.color, device_target};
+        GS(gs_loss(&images, loss_workspace, loss_bytes, result, color_gradient, NULL));
         if (step == 1) download(before, result, sizeof before);
-        GS(gs_backward(&frame, color_gradient, NULL, GS_BFLY, 0, &shape[1], NULL, NULL));
+        GS(gs_backward(&view, &gradient, (distwar_policy){DISTWAR_BFLY, 0}, NULL));
         GS(gs_adam(&shape[0], &shape[1], &shape[2], &shape[3], &rates, step, NULL));
     }
     download(after, result, sizeof after);
@@ -181,10 +183,7 @@ int main(void) {
     device_delete(color_gradient);
     device_delete(result);
     device_delete(loss_workspace);
-    device_delete(frame.workspace);
-    device_delete(frame.image.color);
-    device_delete(frame.image.transmittance);
-    device_delete(frame.image.consumed);
+    device_delete(block);
     stop_if(!(after[0] < before[0] / 4), "the loss", "did not fall to a quarter");
     return 0;
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""libgs from Python: fits 64 Gaussians to a picture, with a loss and an optimiser of our own, and with colours
-that are given instead of spherical harmonics. Runs on numpy or torch, whichever the library's backend asks for.
+"""libgs from Python: fits 64 Gaussians to a picture, with a loss and an optimiser in Python, and with given colours
+instead of spherical harmonics. Runs on numpy with the CPU library, on torch with the CUDA library.
 
     python3 docs/interface/fit.py build/cpu/bin/libgs.so
 """
@@ -46,34 +46,35 @@ def main(path):
     target = lib.array([[[target_value(c, y, x) for x in pixels] for y in pixels] for c in range(3)])
 
     color, transmittance = lib.zeros(3, SIZE, SIZE), lib.zeros(SIZE, SIZE)
-    consumed = lib.zeros(SIZE, SIZE, dtype="int32")
-    frame = gs.Frame(
+    n_contrib = lib.zeros(SIZE, SIZE, dtype="int32")
+    view = gs.View(
         gaussians=lib.gaussians(parameters),
         camera=gs.Camera(width=SIZE, height=SIZE, fx=SIZE, fy=SIZE, cx=SIZE / 2, cy=SIZE / 2,
                          rotation=(1, 0, 0, 0, 1, 0, 0, 0, 1), translation=(0, 0, 4), near_plane=0.2),
-        image=gs.Image(lib.address(color), lib.address(transmittance), lib.address(consumed)),
-        pair_capacity=100)  # far too few: forward() will find out
-    by_gaussians = lib.gaussians(gradients)
-    bfly = lib.lib.gs_reduction_from_name(b"bfly")
+        image=gs.Image(lib.address(color), lib.address(transmittance), lib.address(n_contrib)),
+        pair_capacity=100)  # too few: forward() provides more
+    gradient = gs.Gradient(gaussians=lib.gaussians(gradients))
+    policy = gs.Policy(gs.STRATEGIES["bfly"], 0)
 
-    losses, workspace = [], None
+    losses, block = [], None
     begin = time.perf_counter()
     for step in range(1, STEPS + 1):
-        workspace = lib.forward(frame, workspace)
+        block = lib.forward(view, gradient, block)
         difference = color - target
         losses.append(float((difference**2).mean()))
-        by_color = difference * (2 / (3 * SIZE * SIZE))
-        lib.call("gs_backward", byref(frame), lib.address(by_color), None, bfly, 0, byref(by_gaussians), None)
+        d_color = difference * (2 / (3 * SIZE * SIZE))
+        gradient.color = lib.address(d_color)
+        lib.call("gs_backward", byref(view), byref(gradient), policy)
         for name, parameter in parameters.items():  # Adam
-            gradient, m, v = gradients[name], first[name], second[name]
-            m += 0.1 * (gradient - m)
-            v += 0.001 * (gradient**2 - v)
+            g, m, v = gradients[name], first[name], second[name]
+            m += 0.1 * (g - m)
+            v += 0.001 * (g**2 - v)
             parameter -= RATES[name] * m / (1 - 0.9**step) / ((v / (1 - 0.999**step))**0.5 + 1e-10)
     duration = time.perf_counter() - begin
 
     count = SIDE * SIDE
     radii = lib.zeros(count, dtype="int32")
-    lib.call("gs_radii", frame.splats, count, SIZE, SIZE, lib.address(radii))
+    lib.call("gs_radii", byref(view), lib.address(radii))
     alpha = 1 - transmittance
     psnr = [-10 * math.log10(loss) for loss in (losses[0], losses[-1])]
     print(f"libgs {lib.version}, {lib.backend} with {lib.arrays.__name__}: {count} Gaussians, {SIZE} x {SIZE} "

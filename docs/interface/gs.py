@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""libgs in Python by ctypes: the structs of gs.h, and its calls for whole frames, on numpy arrays (the CPU library)
-or on torch tensors (the CUDA library). Copy it into your project, beside the libgs.so it was made for; what the
-calls do is written in gs.h."""
+"""libgs in Python by ctypes: the structs of gs.h and the calls that render a view and its gradient, on numpy arrays
+(CPU library) or torch tensors (CUDA library). Copy it into your project together with the libgs.so it belongs to.
+gs.h documents the calls."""
 import ctypes
 from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
 
@@ -20,7 +20,7 @@ class Camera(Structure):
 
 
 class Image(Structure):
-    _fields_ = [("color", c_void_p), ("transmittance", c_void_p), ("consumed", c_void_p)]
+    _fields_ = [("color", c_void_p), ("transmittance", c_void_p), ("n_contrib", c_void_p)]
 
 
 class Lists(Structure):
@@ -29,11 +29,24 @@ class Lists(Structure):
                 ("tile_order", c_void_p)]
 
 
-class Frame(Structure):
-    _fields_ = [("gaussians", Gaussians), ("sh_degree_used", c_int32), ("camera", Camera),
-                ("background", c_float * 3), ("image", Image), ("pair_capacity", c_int64),
-                ("workspace", c_void_p), ("workspace_bytes", c_size_t), ("pairs_needed", c_int64),
-                ("splats", c_void_p), ("lists", Lists), ("with_fixed", c_int32)]
+class View(Structure):
+    _fields_ = [("gaussians", Gaussians), ("camera", Camera), ("sh_degree_used", c_int32),
+                ("background", c_float * 3), ("pair_capacity", c_int64), ("workspace", c_void_p),
+                ("workspace_bytes", c_size_t), ("splats", c_void_p), ("image", Image), ("lists", Lists),
+                ("pairs_needed", c_int64)]
+
+
+class Gradient(Structure):
+    _fields_ = [("color", c_void_p), ("alpha", c_void_p), ("moments", c_void_p), ("moments_bytes", c_size_t),
+                ("gaussians", Gaussians), ("mean2d", c_void_p)]
+
+
+class ViewParts(Structure):
+    _fields_ = [("image", c_int32), ("moments", c_int32), ("strategy", c_int)]
+
+
+class Comparison(Structure):
+    _fields_ = [("width", c_int32), ("height", c_int32), ("color", c_void_p), ("target", c_void_p)]
 
 
 class AdamRates(Structure):
@@ -41,13 +54,22 @@ class AdamRates(Structure):
                 ("sh_constant", c_float), ("sh_rest", c_float), ("sh_coefficients", c_int32)]
 
 
+# distwar_strategy of distwar/strategy.h, by name.
+STRATEGIES = {name: value for value, name in enumerate("atomic vector serial bfly tree block fixed cub".split())}
+
+
+class Policy(Structure):
+    """distwar_policy: how gs_backward adds gradients to memory."""
+    _fields_ = [("strategy", c_int), ("balance_threshold", c_int)]
+
+
 class Error(RuntimeError):
-    """What gs_last_error() said."""
+    """The text of gs_last_error()."""
 
 
 class Library:
-    """A libgs.so, and arrays where it expects them. Arrays are C-contiguous; whoever gives one to the library
-    keeps it alive until the work on it is done."""
+    """A libgs.so, and arrays in the memory that it works on. Arrays are C-contiguous. The caller keeps an array
+    alive until the work on it is done."""
 
     def __init__(self, path):
         self.lib = ctypes.CDLL(path)
@@ -64,24 +86,25 @@ class Library:
             self.arrays = numpy
             self.device = {}
         pointer = c_void_p  # of an array, by address()
-        self._declare("gs_reduction_from_name", c_char_p)
-        self._declare("gs_frame_workspace", POINTER(Frame), POINTER(c_size_t))
-        self._declare("gs_forward", POINTER(Frame), c_void_p)
-        self._declare("gs_backward", POINTER(Frame), pointer, pointer, c_int, c_int, POINTER(Gaussians), pointer,
-                      c_void_p)
-        self._declare("gs_radii", pointer, c_int64, c_int32, c_int32, pointer, c_void_p)
-        self._declare("gs_mark_visible", POINTER(Gaussians), POINTER(Camera), pointer, c_void_p)
+        view, gradient, parts = POINTER(View), POINTER(Gradient), POINTER(ViewParts)
+        self._declare("gs_has_strategy", c_int)
+        self._declare("gs_view_bytes", view, parts, POINTER(c_size_t))
+        self._declare("gs_view_place", view, gradient, parts, pointer, c_size_t)
+        self._declare("gs_forward", view, c_void_p)
+        self._declare("gs_backward", view, gradient, Policy, c_void_p)
+        self._declare("gs_radii", view, pointer, c_void_p)
+        self._declare("gs_mark_visible", view, pointer, c_void_p)
         shape = POINTER(Gaussians)
         self._declare("gs_adam", shape, shape, shape, shape, POINTER(AdamRates), c_int64, c_void_p)
-        self._declare("gs_loss_workspace", c_int32, c_int32, POINTER(c_size_t))
-        self._declare("gs_loss", pointer, pointer, c_int32, c_int32, pointer, c_size_t, pointer, pointer, c_void_p)
+        self._declare("gs_loss_bytes", c_int32, c_int32, POINTER(c_size_t))
+        self._declare("gs_loss", POINTER(Comparison), pointer, c_size_t, pointer, pointer, c_void_p)
 
     def _declare(self, name, *arguments):
         getattr(self.lib, name).argtypes = arguments
 
     def call(self, name, *arguments, allow=()):
-        """A call of gs.h, its last argument, the stream, left out: torch's current one. Returns the status; raises
-        Error unless it is GS_OK or in `allow`."""
+        """A call of gs.h without its last argument, the stream: torch's current stream is used. Returns the status;
+        raises Error unless it is GS_OK or in `allow`."""
         function = getattr(self.lib, name)
         stream = ()
         if len(function.argtypes) > len(arguments):
@@ -111,19 +134,22 @@ class Library:
         return array.ctypes.data
 
     def gaussians(self, arrays, sh_degree=0, scale_modifier=0.0, antialias=0):
-        """gs_gaussians of a dictionary of arrays; all that are missing are NULL."""
+        """gs_gaussians of a dictionary of arrays; missing arrays are NULL."""
         pointers = {name: self.address(array) for name, array in arrays.items()}
         return Gaussians(count=len(arrays["mean"]), sh_degree=sh_degree, scale_modifier=scale_modifier,
                          antialias=antialias, **pointers)
 
-    def forward(self, frame, workspace=None):
-        """gs_forward. Returns the workspace, a larger one if need be: keep it for gs_backward and the next call."""
+    def forward(self, view, gradient, block=None, strategy="tree"):
+        """gs_forward. Places the view's splats and workspace and the gradient's moments in a block of memory, and
+        allocates a larger one if the lists do not fit. Returns the block: keep it for gs_backward and the next
+        call."""
+        parts = ViewParts(moments=1, strategy=STRATEGIES[strategy])
         while True:
             size = c_size_t()
-            self.call("gs_frame_workspace", byref(frame), byref(size))
-            if workspace is None or len(workspace) < size.value:
-                workspace = self.zeros(size.value, dtype="uint8")
-            frame.workspace, frame.workspace_bytes = self.address(workspace), len(workspace)
-            if self.call("gs_forward", byref(frame), allow=(GS_PAIRS_DO_NOT_FIT,)) == GS_OK:
-                return workspace
-            frame.pair_capacity = frame.pairs_needed * 5 // 4
+            self.call("gs_view_bytes", byref(view), byref(parts), byref(size))
+            if block is None or len(block) < size.value:
+                block = self.zeros(size.value, dtype="uint8")
+            self.call("gs_view_place", byref(view), byref(gradient), byref(parts), self.address(block), len(block))
+            if self.call("gs_forward", byref(view), allow=(GS_PAIRS_DO_NOT_FIT,)) == GS_OK:
+                return block
+            view.pair_capacity = view.pairs_needed * 5 // 4

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Splats to tiles' lists: count the splats of every tile, scan, write each splat to the lists of its tiles in
 // any order, sort each list by (depth, index).
+#include "check.h"
 #include "depth_sort.cuh"
 #include "gs.h"
 #include "launch.cuh"
@@ -484,11 +485,9 @@ int splats_of_block(int64_t count, int multiprocessors) {
 
 constexpr int64_t max_pairs = int64_t(1) << 40;
 
-gs_status check(const char *function, int64_t count, int width, int height, int64_t pair_capacity) {
-    GS_REQUIRE_OF(function, count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
-    GS_REQUIRE_OF(function, width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
-                  "width and height must be in 1..16384");
-    GS_REQUIRE_OF(function, pair_capacity >= 0 && pair_capacity <= max_pairs,
+gs_status check(const char *function, const gs_view *view) {
+    GS_TRY(check_extent(function, view));
+    GS_REQUIRE_OF(function, view->pair_capacity >= 0 && view->pair_capacity <= max_pairs,
                   "pair_capacity must be in 0..2^40");
     return GS_OK;
 }
@@ -518,26 +517,24 @@ bin_layout layout_of(const tile_grid &grid, int64_t count, int64_t pair_capacity
 
 } // namespace
 
-gs_status gs_bin_workspace(int64_t count, int32_t width, int32_t height, int64_t pair_capacity,
-                           size_t *bytes) {
-    const gs_status status = check(__func__, count, width, height, pair_capacity);
-    if (status != GS_OK) return status;
+gs_status gs_bin_bytes(const gs_view *view, size_t *bytes) {
+    GS_TRY(check(__func__, view));
     GS_REQUIRE(bytes, "bytes must be given");
-    *bytes = layout_of(grid_of(width, height), count, pair_capacity).total;
+    *bytes = layout_of(grid_of(view->camera.width, view->camera.height), view->gaussians.count,
+                       view->pair_capacity)
+                 .total;
     return GS_OK;
 }
 
-gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t height, int64_t pair_capacity,
-                 void *workspace, size_t workspace_bytes, gs_lists *lists, int64_t *pairs_needed,
-                 gs_stream stream) {
-    const gs_status status = check(__func__, count, width, height, pair_capacity);
-    if (status != GS_OK) return status;
-    GS_REQUIRE((count == 0 || splats) && workspace && lists && pairs_needed,
-               "splats, workspace, lists and pairs_needed must be given");
-    const tile_grid grid = grid_of(width, height);
+gs_status gs_bin(gs_view *view, gs_stream stream) {
+    GS_TRY(check(__func__, view));
+    const gs_splat *splats = view->splats;
+    const int64_t count = view->gaussians.count, pair_capacity = view->pair_capacity;
+    GS_REQUIRE(count == 0 || splats, "splats must be given");
+    const tile_grid grid = grid_of(view->camera.width, view->camera.height);
     const bin_layout layout = layout_of(grid, count, pair_capacity);
-    GS_REQUIRE(workspace_bytes >= layout.total, "the workspace is smaller than gs_bin_workspace asks for");
-    char *base = static_cast<char *>(workspace);
+    GS_TRY(check_workspace(__func__, view->workspace, view->workspace_bytes, layout.total));
+    char *base = static_cast<char *>(view->workspace);
     uint32_t *depth = reinterpret_cast<uint32_t *>(base + layout.depth);
     uint32_t *class_begin = reinterpret_cast<uint32_t *>(base + layout.class_begin);
     bin_summary *device_summary = reinterpret_cast<bin_summary *>(base + layout.summary);
@@ -564,7 +561,7 @@ gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t h
     bin_summary summary = {};
     GS_CUDA(cudaMemcpyAsync(&summary, device_summary, sizeof summary, cudaMemcpyDeviceToHost, stream));
     GS_CUDA(cudaStreamSynchronize(stream));
-    *pairs_needed = summary.pairs;
+    view->pairs_needed = summary.pairs;
     if (summary.pairs > pair_capacity)
         return libgs_fail(GS_PAIRS_DO_NOT_FIT, "gs_bin: %lld pairs, room for %lld",
                           static_cast<long long>(summary.pairs), static_cast<long long>(pair_capacity));
@@ -583,7 +580,7 @@ gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t h
     GS_CUDA(launch(stream, unsigned(block_lists) + blocks_for(rest - block_lists, sort_block / 32),
                    sort_block, sort_kernel, depth, tile_order + summary.part_block_end, tile_begin, rest,
                    block_lists, list));
-    *lists = {grid.tiles_x,
+    view->lists = {grid.tiles_x,
               grid.tiles_y,
               summary.pairs,
               tile_begin,

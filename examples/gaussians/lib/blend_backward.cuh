@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
             forwards ? dot(pixel_of(in.image.color, plane, i).at, d_color) : dot(in.background.at, d_color);
         if (in.alpha_gradient) state.light[p] -= (forwards ? behind : 1) * in.alpha_gradient[i];
         state.d_color[p] = d_color;
-        state.n_contrib[p] = int(in.image.consumed[i]);
+        state.n_contrib[p] = int(in.image.n_contrib[i]);
         farthest = max(farthest, state.n_contrib[p]);
     }
     farthest = commit.farthest(farthest, memory);

@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blo
             image.color[i + k * plane] = fmaf(transmittance[p], background.at[k], color[p].at[k]);
         });
         image.transmittance[i] = transmittance[p];
-        image.consumed[i] = uint32_t(n_contrib[p]);
+        image.n_contrib[i] = uint32_t(n_contrib[p]);
     }
 }
 

@@ -160,40 +160,35 @@ gs_status place_rows(const uint8_t *actions, int64_t count, int64_t *rows, void 
 
 } // namespace
 
-gs_status gs_density_accumulate(const gs_splat *splats, const float *mean2d_gradient, int64_t count,
-                                int32_t width, int32_t height, float *density, gs_stream stream) {
-    GS_REQUIRE(density_count_is_valid(count), "count must be in 0..2^31 - 2");
-    GS_REQUIRE(width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
-               "width and height must be in 1..16384");
-    GS_REQUIRE(count == 0 || (splats && mean2d_gradient && density), "an argument is NULL");
-    GS_CUDA(launch(stream, blocks_for(count, density_block), density_block, accumulate_kernel, splats,
-                   reinterpret_cast<const float2 *>(mean2d_gradient), count, width, height,
+gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float *density, gs_stream stream) {
+    GS_TRY(check_extent(__func__, view));
+    const int64_t count = view->gaussians.count;
+    GS_REQUIRE(count == 0 || (view->splats && mean2d && density), "splats, mean2d and density must be given");
+    GS_CUDA(launch(stream, blocks_for(count, density_block), density_block, accumulate_kernel, view->splats,
+                   reinterpret_cast<const float2 *>(mean2d), count, view->camera.width, view->camera.height,
                    reinterpret_cast<float2 *>(density)));
     return GS_OK;
 }
 
-gs_status gs_density_workspace(int64_t count, size_t *bytes) {
-    GS_REQUIRE(density_count_is_valid(count), "count must be in 0..2^31 - 2");
+gs_status gs_density_bytes(int64_t count, size_t *bytes) {
+    GS_TRY(check_count(__func__, count));
     GS_REQUIRE(bytes, "bytes must be given");
     layout parts = {};
-    const gs_status status = lay_out(count, &parts);
-    if (status == GS_OK) *bytes = parts.total;
-    return status;
+    GS_TRY(lay_out(count, &parts));
+    *bytes = parts.total;
+    return GS_OK;
 }
 
 gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *density,
                                const gs_density_rules *rules, void *workspace, size_t workspace_bytes,
                                gs_density_plan *plan, gs_stream stream) {
-    gs_status status = density_check(__func__, gaussians);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(rules && valid(rules), "a rule is missing or out of its range");
+    GS_TRY(check_parameters(__func__, gaussians));
+    GS_REQUIRE(rules && valid(rules), "rules must be given and in their ranges");
     GS_REQUIRE(plan, "plan must be given");
     const int64_t count = gaussians->count;
     layout parts = {};
-    status = lay_out(count, &parts);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(workspace && workspace_bytes >= parts.total,
-               "the workspace is NULL or smaller than gs_density_workspace says");
+    GS_TRY(lay_out(count, &parts));
+    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, parts.total));
     GS_REQUIRE(count == 0 || density, "density must be given");
 
     char *base = static_cast<char *>(workspace);
@@ -206,8 +201,7 @@ gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *densi
 
     int64_t total;
     GS_CUDA(launch(stream, blocks, density_block, choose_kernel, *gaussians, sums, *rules, action));
-    status = place_rows(action, count, rows, scratch, parts.scratch_bytes, &total, stream);
-    if (status != GS_OK) return status;
+    GS_TRY(place_rows(action, count, rows, scratch, parts.scratch_bytes, &total, stream));
     if (rules->most_gaussians > 0 && total > rules->most_gaussians) {
         uint32_t *keys[2], *indices[2];
         for (int i = 0; i < 2; i++) {
@@ -220,10 +214,9 @@ gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *densi
         GS_CUDA(sort_pairs(keys, indices, &selected, count, 0, 32, scratch, parts.scratch_bytes, stream));
         GS_CUDA(launch(stream, blocks_for(first, density_block), density_block, keep_kernel, keys[selected],
                        indices[selected], first, action));
-        status = place_rows(action, count, rows, scratch, parts.scratch_bytes, &total, stream);
-        if (status != GS_OK) return status;
+        GS_TRY(place_rows(action, count, rows, scratch, parts.scratch_bytes, &total, stream));
     }
-    GS_REQUIRE(density_count_is_valid(total), "the Gaussians would be more than 2^31 - 2");
+    GS_REQUIRE(total < INT32_MAX, "there would be more than 2^31 - 2 Gaussians");
     GS_CUDA(launch(stream, blocks, density_block, source_kernel, action, rows, count, source));
     *plan = {count, total, action, source};
     return GS_OK;
@@ -232,13 +225,12 @@ gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *densi
 gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *rules, int moments,
                           const gs_gaussians *from, const gs_gaussians *to, gs_stream stream) {
     GS_REQUIRE(plan && rules && valid(rules), "plan and rules must be given");
-    gs_status status = density_check(__func__, from);
-    if (status == GS_OK) status = density_check(__func__, to);
-    if (status != GS_OK) return status;
+    GS_TRY(check_parameters(__func__, from));
+    GS_TRY(check_parameters(__func__, to));
     GS_REQUIRE(from->count == plan->count && to->count == plan->count_after &&
                    from->sh_degree == to->sh_degree,
-               "`from` or `to` is not of the plan's count, or they differ in sh_degree");
-    const int sh_values = 3 * (from->sh_degree + 1) * (from->sh_degree + 1);
+               "count or sh_degree of from or to does not fit the plan");
+    const int sh_values = GS_CHANNELS * (from->sh_degree + 1) * (from->sh_degree + 1);
     const struct {
         const float *from;
         float *to;
@@ -260,14 +252,15 @@ gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *r
 
 gs_status gs_opacity_reset(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
                            const gs_gaussians *second_moment, float most, gs_stream stream) {
-    GS_REQUIRE(gaussians && first_moment && second_moment, "an argument is NULL");
+    GS_REQUIRE(gaussians && first_moment && second_moment, "gaussians and moments must be given");
     GS_REQUIRE(most > 0 && most < 1, "most must be between 0 and 1");
     const int64_t count = gaussians->count;
-    GS_REQUIRE(density_count_is_valid(count) && first_moment->count == count && second_moment->count == count,
-               "counts must be equal and in 0..2^31 - 2");
+    GS_TRY(check_count(__func__, count));
+    GS_REQUIRE(first_moment->count == count && second_moment->count == count,
+               "count of gaussians and moments differ");
     GS_REQUIRE(count == 0 ||
                    (gaussians->opacity_logit && first_moment->opacity_logit && second_moment->opacity_logit),
-               "an array is NULL");
+               "opacity_logit must be given");
     GS_CUDA(launch(stream, blocks_for(count, density_block), density_block, reset_kernel, *gaussians,
                    *first_moment, *second_moment, float(log(double(most) / (1 - double(most))))));
     return GS_OK;

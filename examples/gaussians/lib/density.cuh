@@ -3,9 +3,9 @@
 #ifndef GS_DENSITY_CUH
 #define GS_DENSITY_CUH
 
+#include "check.h"
 #include "project.cuh"
 #include "random.h"
-#include "status.h"
 
 namespace gs {
 
@@ -24,7 +24,7 @@ __device__ inline float largest_scale(const gs_gaussians &gaussians, int64_t i) 
 __device__ inline void draw_normal(random_stream random, float out[3]) {
     float both[4];
     for (int k = 0; k < 4; k += 2) {
-        const uint64_t bits = random_bits(&random); // two numbers of 24 bits
+        const uint64_t bits = random_bits(&random); // two numbers of 24 bits; u is never 0
         const float u = (float(bits >> 40) + 0.5f) * 0x1p-24f, v = float(bits >> 8 & 0xffffff) * 0x1p-24f;
         const float radius = sqrtf(-2 * logf(u));
         both[k] = radius * cosf(6.2831853f * v);
@@ -41,26 +41,7 @@ __device__ inline void rotation_of(const gs_gaussians &gaussians, int64_t i, flo
     rotation_matrix(unit, out);
 }
 
-inline bool density_count_is_valid(int64_t count) {
-    return count >= 0 && count < INT32_MAX;
-}
-
-inline gs_status density_check(const char *function, const gs_gaussians *g) {
-    GS_REQUIRE_OF(function,
-                  g && g->sh_degree >= 0 && g->sh_degree <= GS_MAX_SH_DEGREE &&
-                      density_count_is_valid(g->count),
-                  "Gaussians and moments must be given, with count in 0..2^31 - 2 and sh_degree in 0..3");
-    GS_REQUIRE_OF(function,
-                  g->count == 0 || (g->mean && g->log_scale && g->quaternion && g->opacity_logit && g->sh),
-                  "an array is NULL");
-    return GS_OK;
-}
-
-inline bool density_same_shape(const gs_gaussians *a, const gs_gaussians *b) {
-    return a->count == b->count && a->sh_degree == b->sh_degree;
-}
-
-// Reserves `bytes` at *end, aligned to 256; returns their offset.
+// Offset of the next part of a workspace; *end moves behind it, aligned.
 inline size_t density_place(size_t *end, size_t bytes) {
     const size_t at = *end;
     *end += (bytes + 255) / 256 * 256;

@@ -2,7 +2,7 @@
 // Colour correction for one photograph, and its adjoint (docs/math.md, section 5). The order of sums is
 // fixed.
 #include "channels.cuh"
-#include "status.h"
+#include "check.h"
 
 #include <adam.cuh>
 #include <distwar/block.cuh>
@@ -96,10 +96,15 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-gs_status check_size(const char *function, int32_t width, int32_t height) {
-    GS_REQUIRE_OF(function, width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
-                  "width and height must be in 1..16384");
+gs_status check(const char *function, const gs_exposed *image) {
+    GS_REQUIRE_OF(function, image, "image must be given");
+    GS_TRY(check_size(function, image->width, image->height));
+    GS_REQUIRE_OF(function, image->matrix && image->color, "matrix and color must be given");
     return GS_OK;
+}
+
+int64_t pixels_of(const gs_exposed *image) {
+    return int64_t(image->width) * image->height;
 }
 
 // Eight pixels a thread: few blocks to sum for small pictures.
@@ -110,46 +115,39 @@ int blocks_of(int64_t plane) {
 
 } // namespace
 
-gs_status gs_exposure(const float *matrix, const float *color, int32_t width, int32_t height,
-                      float *corrected, gs_stream stream) {
-    const gs_status status = check_size(__func__, width, height);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(matrix && color && corrected, "an argument is NULL");
-    const int64_t plane = int64_t(width) * height;
-    GS_CUDA(launch(stream, blocks_for(plane, THREADS), THREADS, exposure_kernel, matrix, color, plane,
-                   corrected));
+gs_status gs_exposure(const gs_exposed *image, float *corrected, gs_stream stream) {
+    GS_TRY(check(__func__, image));
+    GS_REQUIRE(corrected, "corrected must be given");
+    GS_CUDA(launch(stream, blocks_for(pixels_of(image), THREADS), THREADS, exposure_kernel, image->matrix,
+                   image->color, pixels_of(image), corrected));
     return GS_OK;
 }
 
-gs_status gs_exposure_workspace(int32_t width, int32_t height, size_t *bytes) {
-    const gs_status status = check_size(__func__, width, height);
-    if (status != GS_OK) return status;
+gs_status gs_exposure_bytes(int32_t width, int32_t height, size_t *bytes) {
+    GS_TRY(check_size(__func__, width, height));
     GS_REQUIRE(bytes, "bytes must be given");
     *bytes = size_t(blocks_of(int64_t(width) * height)) * MATRIX * sizeof(float);
     return GS_OK;
 }
 
-gs_status gs_exposure_backward(const float *matrix, const float *color, int32_t width, int32_t height,
-                               void *workspace, size_t workspace_bytes, float *gradient,
-                               float *matrix_gradient, gs_stream stream) {
-    size_t bytes_needed = 0;
-    const gs_status status = gs_exposure_workspace(width, height, &bytes_needed);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(matrix && color && gradient && matrix_gradient, "an argument is NULL");
-    GS_REQUIRE(workspace && workspace_bytes >= bytes_needed,
-               "the workspace is NULL or smaller than gs_exposure_workspace says");
-    const int64_t plane = int64_t(width) * height;
-    const int blocks = blocks_of(plane);
+gs_status gs_exposure_backward(const gs_exposed *image, void *workspace, size_t workspace_bytes,
+                               float *gradient, float *matrix_gradient, gs_stream stream) {
+    GS_TRY(check(__func__, image));
+    GS_REQUIRE(gradient && matrix_gradient, "gradient and matrix_gradient must be given");
+    size_t needed = 0;
+    GS_TRY(gs_exposure_bytes(image->width, image->height, &needed));
+    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
+    const int blocks = blocks_of(pixels_of(image));
     auto *const of_block = static_cast<float(*)[MATRIX]>(workspace);
-    GS_CUDA(launch(stream, unsigned(blocks), THREADS, exposure_backward_kernel, matrix, color, plane,
-                   gradient, of_block));
+    GS_CUDA(launch(stream, unsigned(blocks), THREADS, exposure_backward_kernel, image->matrix, image->color,
+                   pixels_of(image), gradient, of_block));
     GS_CUDA(launch(stream, 1, 32, exposure_sum_kernel, of_block, blocks, matrix_gradient));
     return GS_OK;
 }
 
 gs_status gs_exposure_adam(float *exposures, int64_t views, int64_t view, const float *gradient, float rate,
                            int64_t step, gs_stream stream) {
-    GS_REQUIRE(exposures && gradient, "an argument is NULL");
+    GS_REQUIRE(exposures && gradient, "exposures and gradient must be given");
     GS_REQUIRE(views >= 1 && view >= 0 && view < views, "view must be one of the views");
     GS_REQUIRE(rate >= 0 && rate <= FLT_MAX, "rate must be finite and not negative");
     GS_REQUIRE(step >= 1, "step must be 1 or more");

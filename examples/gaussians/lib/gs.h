@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: MIT
 //
-// libgs: 3D Gaussian splatting, forward and backward, one call a stage. C11; needs no CUDA header.
+// libgs: 3D Gaussian splatting, forward and backward, one call a stage. C11 and C++11, no CUDA header.
 //
-// A training step, whole:
+// A training step:
 //   gs_forward -> gs_loss -> gs_backward -> gs_adam
-// or stage by stage:
+// The same, stage by stage:
 //   gs_project -> gs_bin -> gs_render -> gs_loss -> gs_render_backward -> gs_project_backward -> gs_adam
-// A stage reads what earlier stages wrote and writes its own outputs. The formulas are in docs/math.md, two
-// programs that use all this, in C and in Python, in docs/interface.md.
+// Every stage takes a gs_view: it reads the members that earlier stages wrote and writes its own. Formulas:
+// docs/math.md. Two programs that use libgs, in C and in Python: docs/interface.md.
 //
-// Rules that hold for every call:
-// - Pointers inside the structs are device pointers (with the "simt" backend: plain host pointers), owned by
-//   the caller, aligned to 16 bytes unless said otherwise. Structs are passed by host pointer and copied.
-// - Work is queued on `stream` (a cudaStream_t, or NULL) and the call returns at once. Three wait for the
-//   stream, once, to read a number: gs_bin, and so gs_forward; gs_density_plan_step; gs_lm_cache_begin.
-// - Nothing is allocated. Sizes are asked first (gs_*_workspace), the memory comes from the caller.
-// - Outputs are overwritten. What a call adds to or changes in place, it says.
-// - The return value is GS_OK or says what failed; gs_last_error() then has the text. After a failure outputs
-//   are unspecified, unless the call says otherwise.
-// - Structs may grow at their end: begin them as {0}, so that what you do not know of is not asked for.
-// - Thread-safe as long as outputs and workspaces are not shared.
+// Rules for every call:
+// - Pointers inside structs and pointers to arrays are device pointers (backend "simt": host pointers), owned
+//   by the caller and aligned to 16 bytes unless stated otherwise. Structs are host memory; calls copy them.
+// - A call queues its work on `stream` (a cudaStream_t, or NULL) and returns. Four calls wait for the stream
+//   once, to read a number: gs_bin, gs_forward, gs_density_plan_step, gs_lm_cache_begin.
+// - No call allocates memory. The gs_*_bytes calls return the sizes of workspaces.
+// - Outputs are overwritten, unless the call says that it adds or works in place.
+// - The result is GS_OK or the kind of failure; gs_last_error() returns the text. After a failure outputs are
+//   undefined, unless the call says otherwise.
+// - Structs may grow at their end. Begin each as {0}: new members are then off.
+// - Calls are thread-safe if they share no outputs and no workspaces.
 #ifndef GS_H
 #define GS_H
 
+#include <distwar/strategy.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,11 +37,12 @@ typedef struct CUstream_st *gs_stream; // the same type as cudaStream_t
 typedef enum gs_status {
     GS_OK = 0,
     GS_INVALID_ARGUMENT = 1, // nothing was queued
-    GS_PAIRS_DO_NOT_FIT = 2, // the pair list is longer than the capacity; no list, no image was written
-    GS_DEVICE_ERROR = 3      // the runtime or a kernel failed
+    GS_PAIRS_DO_NOT_FIT = 2, // pair_capacity is too small for the lists; no image was written
+    GS_DEVICE_ERROR = 3      // the CUDA runtime or a kernel failed
 } gs_status;
 
-// Text of this thread's last failure, valid until its next failing call; "" before the first.
+// Text of this thread's last failure, "function: reason". Valid until the thread's next failing call; ""
+// before the first failure.
 const char *gs_last_error(void);
 // "cuda" or "simt".
 const char *gs_backend(void);
@@ -48,39 +50,38 @@ const char *gs_backend(void);
 const char *gs_version(void);
 
 enum {
-    GS_TILE_SIZE = 16,       // pixels, both ways
-    GS_MAX_SIZE = 16384,     // of an image, both ways
-    GS_CHANNELS = 3,         // colour channels of splats, images and pictures
-    GS_EXPOSURE_VALUES = 12, // of the matrix that corrects a picture's colours
+    GS_TILE_SIZE = 16,       // pixels, width and height of a tile
+    GS_MAX_SIZE = 16384,     // pixels, largest width and height of an image
+    GS_CHANNELS = 3,         // colour channels of splats and images
+    GS_EXPOSURE_VALUES = 12, // of the 3 x 4 matrix that corrects an image's colours
     GS_MAX_SH_DEGREE = 3
 };
 
-// The parameters of `count` Gaussians; also the shape of their gradients and of Adam's two moments. Arrays
-// that a view does not read may be NULL, and so may the same arrays of its gradients, which stay unwritten.
+// The parameters of `count` Gaussians. Gradients and the moments of Adam have the same shape. An array that
+// no stage reads may be NULL; the same array of the gradients may then be NULL too and is not written.
 typedef struct gs_gaussians {
-    int64_t count;        // 0 <= count < 2^31 - 1
-    int32_t sh_degree;    // 0..3: what `sh` has room for
-    float *mean;          // [count][3]   world
+    int64_t count;        // 0..2^31 - 2
+    int32_t sh_degree;    // 0..3, of `sh`
+    float *mean;          // [count][3], world
     float *log_scale;     // [count][3]
-    float *quaternion;    // [count][4]   w, x, y, z; need not be normalised
+    float *quaternion;    // [count][4]: w, x, y, z; need not be normalised
     float *opacity_logit; // [count]
-    float *sh;            // [count][(sh_degree + 1)^2][3]
-    // Read instead of others unless NULL; stages that store or step parameters (gs_adam) ignore them.
-    float *color;         // [count][3]; instead of sh, used as it is: not cut at 0
-    float *covariance;    // [count][6]   world: xx, xy, xz, yy, yz, zz; instead of log_scale and quaternion
-    float scale_modifier; // multiplies exp(log_scale), not `covariance`; 0 counts as 1; unused in gradients
-    // Not 0: what the 0.3 pixels^2 add to a splat's area is taken from its opacity, so that small or distant
-    // Gaussians keep their weight (docs/math.md section 2). Render with it what was trained with it. Unused
-    // in gradients.
+    float *sh;            // [count][(sh_degree + 1)^2][GS_CHANNELS]
+    // Replace other arrays unless NULL. Calls that store or step parameters (gs_adam) ignore them.
+    float *color;         // [count][GS_CHANNELS]; replaces sh; negative values stay
+    float *covariance;    // [count][6], world: xx, xy, xz, yy, yz, zz; replaces log_scale and quaternion
+    float scale_modifier; // factor of exp(log_scale), not of covariance; 0 counts as 1; unused in gradients
+    // Not 0: antialiased. The opacity of a splat is reduced by as much as the 0.3 pixels^2 enlarge its area
+    // (docs/math.md, section 2). Render a scene as it was trained. Unused in gradients.
     int32_t antialias;
 } gs_gaussians;
 
 typedef struct gs_camera {
     int32_t width, height; // 1..GS_MAX_SIZE
-    float fx, fy, cx, cy;  // pixels, fx and fy > 0; pixel (i, j) has its centre at (i + 0.5, j + 0.5)
+    float fx, fy, cx, cy;  // pixels; fx, fy > 0; the centre of pixel (i, j) is (i + 0.5, j + 0.5)
     float rotation[9];     // world to camera, row-major; +x right, +y down, +z forward
     float translation[3];  // x' = rotation x + translation
-    float near_plane;      // > 0; Gaussians with z <= near_plane are culled
+    float near_plane;      // > 0; a Gaussian with z <= near_plane is culled
 } gs_camera;
 
 #ifdef __cplusplus
@@ -89,17 +90,17 @@ typedef struct gs_camera {
 #define GS_ALIGNED_16 _Alignas(16)
 #endif
 
-// A Gaussian as one camera sees it: what the blend reads. 48 bytes, aligned to be moved 16 bytes at a time.
+// The footprint of a Gaussian in one view. 48 bytes, loaded as three 16-byte words.
 typedef struct gs_splat {
-    GS_ALIGNED_16 float mean[2]; // pixels
-    float whiten[3];             // w: the exponent of 2 is -((w0 dx + w1 dy)^2 + (w2 dy)^2), d = pixel - mean
+    GS_ALIGNED_16 float mean[2]; // pixels; d = pixel - mean
+    float whiten[3];             // w: alpha = 2^(log2_opacity - e0^2 - e1^2), e = (w0 dx + w1 dy, w2 dy)
     float log2_opacity;
-    float color[3]; // >= 0, or as given
-    float depth;    // camera z; 0 if culled, else > 0
+    float color[GS_CHANNELS]; // >= 0 from sh
+    float depth;              // camera z, > 0; 0: culled
     float reserved[2];
 } gs_splat;
 
-// What gs_render_backward sums over pixels for a splat, e by gs_splat.whiten (docs/math.md section 3).
+// What gs_render_backward sums over the pixels of a splat; e as in gs_splat.whiten (docs/math.md, section 3).
 typedef struct gs_moments {
     GS_ALIGNED_16 float color[GS_CHANNELS]; // d loss / d color
     float h;                                // d loss / d log alpha
@@ -109,253 +110,282 @@ typedef struct gs_moments {
 } gs_moments;
 
 enum {
-    GS_MOMENTS = GS_CHANNELS + 6,                          // values of a gs_moments that are summed
-    GS_MOMENTS_STRIDE = sizeof(gs_moments) / sizeof(float) // floats from one splat's record to the next
+    GS_MOMENTS = GS_CHANNELS + 6,                          // floats of a gs_moments that are summed
+    GS_MOMENTS_STRIDE = sizeof(gs_moments) / sizeof(float) // floats of a gs_moments
 };
 
-// For every tile, its splats in the order (depth, index). Points into gs_bin's workspace.
+// The splats of each tile, ordered by (depth, index). gs_bin writes it; its arrays lie in the workspace.
 typedef struct gs_lists {
     int32_t tiles_x, tiles_y;
     int64_t pairs;       // entries of splat_index
     int64_t *tile_begin; // [tiles_y * tiles_x + 1]: tile t has entries tile_begin[t] .. tile_begin[t + 1] - 1
     uint32_t *splat_index; // [pairs]
-    // Of the blend: 1, 2 or 4. gs_bin proposes a number by the lists and the GPU; another gives the same
-    // picture, sooner or later.
-    int32_t pixels_per_thread;
-    // Where one list decides how long the blend takes; gs_bin sets both, 0 and NULL do without.
-    int32_t split_tiles;  // the first so many of tile_order get twice the warps in gs_render_backward
-    uint32_t *tile_order; // [tiles_y * tiles_x]: each tile once, long lists first
+    // How the blend divides the work; other valid values give the same image in another time.
+    int32_t pixels_per_thread; // 1, 2 or 4
+    int32_t split_tiles;       // gs_render_backward gives the first split_tiles of tile_order twice the warps
+    uint32_t *tile_order;      // [tiles_y * tiles_x]: each tile once, long lists first; NULL: 0, 1, 2, ...
 } gs_lists;
 
 typedef struct gs_image {
-    float *color;         // [3][height][width]
+    float *color;         // [GS_CHANNELS][height][width]
     float *transmittance; // [height][width]; 1 - alpha
-    uint32_t *consumed;   // [height][width]; entries of the tile's list up to and with the last that counted
+    uint32_t *n_contrib;  // [height][width]; entries of the tile's list up to the last that contributes
 } gs_image;
 
-// One camera's view, from the parameters to the picture: what gs_forward reads and leaves for gs_backward.
-typedef struct gs_frame {
-    // From the caller:
+// One camera's view of a scene, from the parameters to the image: what every stage takes.
+typedef struct gs_view {
+    // Set by the caller:
     gs_gaussians gaussians;
-    int32_t sh_degree_used; // min(sh_degree_used, gaussians.sh_degree) counts
     gs_camera camera;
-    float background[3];
-    gs_image image;        // the memory for gs_forward's picture
-    int64_t pair_capacity; // most entries of the lists, at most 2^40: begin with some 10 a Gaussian, grow to
-                           // pairs_needed
-    void *workspace;       // device, of gs_frame_workspace's bytes
+    int32_t sh_degree_used; // stages use the degree min(sh_degree_used, gaussians.sh_degree)
+    float background[GS_CHANNELS];
+    int64_t pair_capacity; // most entries of the lists, 0..2^40; start with 10 a Gaussian
+    // Memory from the caller, or from gs_view_place:
+    void *workspace; // of gs_bin_bytes
     size_t workspace_bytes;
-    // From gs_forward, all in the workspace:
-    int64_t pairs_needed;
-    gs_splat *splats; // [count]
+    gs_splat *splats; // [count], written by gs_project
+    gs_image image;   // written by gs_render
+    // Written by gs_bin:
     gs_lists lists;
-    // From the caller again: not 0 if gs_backward will be called with GS_FIXED, whose sums need room.
-    int32_t with_fixed;
-} gs_frame;
+    int64_t pairs_needed; // entries that the lists have or would need
+} gs_view;
 
-typedef enum gs_reduction {
-    GS_ATOMIC,
-    GS_SERIAL,
-    GS_BFLY,
-    GS_TREE,
-    GS_BLOCK, // a tree over the whole tile in shared memory, one compare-and-swap a sum; no balance_threshold
-    GS_FIXED, // a tree, then 64-bit integers: the same bits in every run on one kind of GPU, or if a sum
-              // could have overflowed, NaN everywhere; needs more memory; no balance_threshold
-    GS_REDUCTIONS
-} gs_reduction;
+// The gradient of a loss, from the image to the parameters: inputs and outputs of the backward stages.
+typedef struct gs_gradient {
+    // Read by gs_render_backward:
+    const float *color; // d loss / d image.color, [GS_CHANNELS][height][width]
+    const float *alpha; // d loss / d (1 - image.transmittance), [height][width]; NULL: zeros
+    // Written by gs_render_backward, read by gs_project_backward:
+    gs_moments *moments; // [count], then what the strategy needs: gs_moments_bytes
+    size_t moments_bytes;
+    // Written by gs_project_backward:
+    gs_gaussians gaussians; // of the shape of view.gaussians
+    float *mean2d;          // [count][2]: d loss / d mean in units of half the width and height; or NULL
+} gs_gradient;
 
-// "atomic", "serial", "bfly", "tree", "block", "fixed"; NULL if out of range. And back: -1 if unknown.
-const char *gs_reduction_name(gs_reduction reduction);
-int gs_reduction_from_name(const char *name);
+// ---- one call each way ----
 
-// Bytes of workspace for a frame of its Gaussians' count, its camera's size, its pair_capacity and
-// with_fixed; the rest of it is not read. Enough for gs_forward and the gs_backward after it.
-gs_status gs_frame_workspace(const gs_frame *frame, size_t *bytes);
+// What gs_view_place puts into its block beside the splats and the workspace of gs_bin.
+typedef struct gs_view_parts {
+    int32_t image;             // not 0: the arrays of view.image
+    int32_t moments;           // not 0: gradient.moments
+    distwar_strategy strategy; // of gs_backward; DISTWAR_FIXED needs more memory than others
+} gs_view_parts;
 
-// gs_project, gs_bin and gs_render. Writes frame->image and the frame's last members. GS_PAIRS_DO_NOT_FIT:
-// frame->pairs_needed is written, the image and the other members are as before; set pair_capacity to it or
-// more, give a workspace of the new size and call again.
-gs_status gs_forward(gs_frame *frame, gs_stream stream);
+// Bytes of a block for the view. Reads gaussians.count, the camera's size and pair_capacity. parts: NULL
+// counts as zeros.
+gs_status gs_view_bytes(const gs_view *view, const gs_view_parts *parts, size_t *bytes);
 
-// gs_render_backward and gs_project_backward of the frame that gs_forward left, with the arguments of those.
-// mean2d_gradient may be NULL.
-gs_status gs_backward(const gs_frame *frame, const float *color_gradient, const float *alpha_gradient,
-                      gs_reduction reduction, int balance_threshold, const gs_gaussians *gradients,
-                      float *mean2d_gradient, gs_stream stream);
+// Divides a block of at least gs_view_bytes, aligned to 16 bytes, among the parts: sets view->splats,
+// workspace and workspace_bytes, with parts->image the arrays of view->image, with parts->moments
+// gradient->moments and moments_bytes. gradient may be NULL without moments. Queues nothing.
+gs_status gs_view_place(gs_view *view, gs_gradient *gradient, const gs_view_parts *parts, void *block,
+                        size_t bytes);
 
-// Writes splats[count] (gs_splat, device). Uses sh degree min(sh_degree_used, gaussians->sh_degree).
-// Cost: one thread a Gaussian; reads 44 + 12 (degree + 1)^2 bytes, writes 48. A given covariance, which need
-// not be positive definite as long as what is seen of it is, takes some 60 operations in double precision.
-gs_status gs_project(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
-                     gs_splat *splats, gs_stream stream);
+// gs_project, gs_bin and gs_render.
+// GS_PAIRS_DO_NOT_FIT: view->pairs_needed is written, image and lists are unchanged. Set pair_capacity to
+// pairs_needed or more, provide a larger workspace (gs_view_bytes, gs_view_place) and call again.
+gs_status gs_forward(gs_view *view, gs_stream stream);
 
-// radii[count] (device): ceil(3 sigma) in pixels, sigma^2 the larger eigenvalue of a splat's 2D covariance;
-// at most 2^30. 0 if the splat was culled, or if the square of twice this side around its mean misses the
-// image. (It may still be drawn a little farther out: gs_bin goes by alpha, not by the radius.)
-gs_status gs_radii(const gs_splat *splats, int64_t count, int32_t width, int32_t height, int32_t *radii,
-                   gs_stream stream);
+// gs_render_backward and gs_project_backward.
+gs_status gs_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
+                      gs_stream stream);
 
-// visible[count] (device, any alignment): 1 if the mean's camera z is finite and > near_plane, else 0.
-// Whoever has a 0 is culled by gs_project; a 1 promises nothing more. Reads the means only; the other arrays
-// may be NULL.
-gs_status gs_mark_visible(const gs_gaussians *gaussians, const gs_camera *camera, uint8_t *visible,
-                          gs_stream stream);
+// ---- stage by stage ----
 
-// Bytes that gs_bin needs for `count` splats, an image of this size and at most pair_capacity pairs.
-gs_status gs_bin_workspace(int64_t count, int32_t width, int32_t height, int64_t pair_capacity,
-                           size_t *bytes);
+// Writes view->splats.
+// Reads:   gaussians, sh_degree_used, camera.
+// Cost:    one thread a Gaussian; reads 44 + 12 (degree + 1)^2 bytes, writes 48. A given covariance adds some
+//          60 operations in double precision; it need not be positive definite if its projection is.
+gs_status gs_project(const gs_view *view, gs_stream stream);
 
-// Sorts splats into tiles. A tile's list holds every splat that reaches alpha >= 1/255 at one of its pixel
-// centres inside the image (and perhaps, by rounding, one that just does not). Always writes *pairs_needed.
-// Waits for the stream. GS_PAIRS_DO_NOT_FIT: *pairs_needed > pair_capacity; ask for a larger workspace and
-// call again.
-gs_status gs_bin(const gs_splat *splats, int64_t count, int32_t width, int32_t height, int64_t pair_capacity,
-                 void *workspace, size_t workspace_bytes, gs_lists *lists, int64_t *pairs_needed,
-                 gs_stream stream);
+// radii[count]: ceil(3 sigma) in pixels, sigma^2 the larger eigenvalue of the splat's 2D covariance, at most
+// 2^30. 0: culled, or the square of side 2 radius around its mean is outside the image. (Such a splat may
+// still reach a pixel: gs_bin decides by alpha, not by radius.)
+// Reads:   splats, gaussians.count, the camera's size.
+gs_status gs_radii(const gs_view *view, int32_t *radii, gs_stream stream);
 
-// Blends front to back over `background` (host, 3 values).
-gs_status gs_render(const gs_splat *splats, const gs_lists *lists, int32_t width, int32_t height,
-                    const float background[3], const gs_image *image, gs_stream stream);
+// visible[count], any alignment: 1 if the mean's camera z is finite and > near_plane, else 0. 0: gs_project
+// culls the Gaussian. 1: no guarantee.
+// Reads:   gaussians.mean, camera.
+gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_stream stream);
 
-// Bytes of moments for `count` splats: [count][GS_MOMENTS_STRIDE] floats, and for GS_FIXED the integers that
-// they are summed in.
-gs_status gs_moments_bytes(int64_t count, gs_reduction reduction, size_t *bytes);
+// Bytes of the workspace of gs_bin. Reads gaussians.count, the camera's size and pair_capacity.
+gs_status gs_bin_bytes(const gs_view *view, size_t *bytes);
 
-// Adjoint of gs_render. color_gradient: [3][height][width]; alpha_gradient: [height][width] or NULL for 0.
-// moments: gs_moments_bytes, beginning with [count][GS_MOMENTS_STRIDE], 16-byte aligned; the first 9 of a
-// record are the sums over pixels of d/d color[0..2] and h, h e0, h e1, h e0^2, h e0 e1, h e1^2 (docs/math.md
-// section 3, e by gs_splat.whiten); the rest are 0. reduction and balance_threshold (0..33): how a warp's
-// sums reach memory, see distwar/reduce.cuh. image: as gs_render left it; its color may be NULL if
-// lists->split_tiles is 0.
-gs_status gs_render_backward(const gs_splat *splats, int64_t count, const gs_lists *lists, int32_t width,
-                             int32_t height, const float background[3], const gs_image *image,
-                             const float *color_gradient, const float *alpha_gradient, gs_reduction reduction,
-                             int balance_threshold, float *moments, gs_stream stream);
+// Sorts the splats into tiles. Writes view->lists and view->pairs_needed. Waits for the stream.
+// Reads:   splats, gaussians.count, the camera's size, pair_capacity, workspace.
+// Result:  the list of a tile has every splat with alpha >= 1/255 at one of the tile's pixel centres inside
+//          the image. (Rounding may add a splat just below 1/255.)
+// GS_PAIRS_DO_NOT_FIT: pairs_needed > pair_capacity; pairs_needed is written, lists is unchanged.
+gs_status gs_bin(gs_view *view, gs_stream stream);
 
-// Adjoint of gs_project. Writes the gradient of every array that gs_project read (zeros for culled Gaussians
-// and unused SH coefficients; an off-diagonal covariance counts as the one number it is stored as), and
-// mean2d_gradient, NULL or [count][2]: by the mean in units of half the image's width and height.
-gs_status gs_project_backward(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
-                              const gs_splat *splats, const float *moments, const gs_gaussians *gradients,
-                              float *mean2d_gradient, gs_stream stream);
+// Blends front to back over the background. Writes the arrays of view->image.
+// Reads:   splats, lists, background, the camera's size.
+gs_status gs_render(const gs_view *view, gs_stream stream);
 
-// What a picture of a cut-out object looks like before another background. picture, moved:
-// [height][width][3]; alpha: [height][width]; any alignment, 8 bits each. change: host, 3 values -1..1: the
-// new background minus the one that the picture was put on. moved = picture + change (1 - alpha), rounded.
+// 1 if gs_render_backward takes the strategy, else 0: atomic, serial, bfly, tree, block, fixed. Of these
+//   block  a tree over the whole tile in shared memory, then one compare-and-swap a sum
+//   fixed  a tree, then 64-bit integers: the same bits in every run on one kind of GPU; if a sum could have
+//          overflowed, all are NaN
+int gs_has_strategy(distwar_strategy strategy);
+
+// Bytes of gs_gradient.moments: count records of gs_moments and, for DISTWAR_FIXED, the integers behind them.
+gs_status gs_moments_bytes(int64_t count, distwar_strategy strategy, size_t *bytes);
+
+// Adjoint of gs_render. Writes gradient->moments[count].
+// Reads:   as gs_render, and view->image as gs_render left it; image.color may be NULL if lists.split_tiles
+//          is 0. gradient->color, alpha, moments_bytes.
+// policy:  how the sums of a warp reach memory, see distwar/reduce.cuh; balance_threshold in 0..33. block and
+//          fixed ignore balance_threshold.
+gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
+                             gs_stream stream);
+
+// Adjoint of gs_project. Writes gradient->gaussians and gradient->mean2d.
+// Reads:   gaussians, sh_degree_used, camera, splats; gradient->moments.
+// Result:  every array that gs_project read has a gradient. It is 0 for culled Gaussians and for unused SH
+//          coefficients. An off-diagonal covariance counts once: it is stored once.
+gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, gs_stream stream);
+
+// ---- images ----
+
+// A rendered image and the photograph that it should equal.
+typedef struct gs_comparison {
+    int32_t width, height;
+    const float *color;    // [GS_CHANNELS][height][width]
+    const uint8_t *target; // [height][width][GS_CHANNELS], any alignment
+} gs_comparison;
+
+// Moves the photograph of a cut-out object to another background: moved = picture + change (1 - alpha),
+// rounded. picture, moved: [height][width][GS_CHANNELS]; alpha: [height][width]; 8 bits a value, any
+// alignment. change: host, GS_CHANNELS values in -1..1: new background minus old background.
 gs_status gs_backdrop(const uint8_t *picture, const uint8_t *alpha, int32_t width, int32_t height,
-                      const float change[3], uint8_t *moved, gs_stream stream);
+                      const float change[GS_CHANNELS], uint8_t *moved, gs_stream stream);
 
-// Bytes that gs_loss needs for an image of this size.
-gs_status gs_loss_workspace(int32_t width, int32_t height, size_t *bytes);
+// Bytes of the workspace of gs_loss.
+gs_status gs_loss_bytes(int32_t width, int32_t height, size_t *bytes);
 
-// 0.8 L1 + 0.2 (1 - SSIM), docs/math.md section 5. color: [3][height][width]; target: [height][width][3], 8
-// bits a channel, any alignment. result: 3 doubles on the device: loss, mean |c - c*|, mean SSIM.
-// color_gradient: [3][height][width], or NULL if only the value is wanted.
-gs_status gs_loss(const float *color, const uint8_t *target, int32_t width, int32_t height, void *workspace,
-                  size_t workspace_bytes, double *result, float *color_gradient, gs_stream stream);
+// 0.8 L1 + 0.2 (1 - SSIM), docs/math.md, section 5. result: 3 doubles on the device: loss, mean |c - c*|,
+// mean SSIM. color_gradient: d loss / d color, [GS_CHANNELS][height][width]; NULL: not computed.
+gs_status gs_loss(const gs_comparison *images, void *workspace, size_t workspace_bytes, double *result,
+                  float *color_gradient, gs_stream stream);
 
-typedef struct gs_adam_rates {
-    float mean, log_scale, quaternion, opacity_logit, sh_constant, sh_rest; // each finite, >= 0
-    // Of each Gaussian, those that any view has read so far, (degree + 1)^2; 0: all. It saves time, and
-    // changes nothing if the others have gradients and moments of 0.
-    int32_t sh_coefficients;
-} gs_adam_rates;
+// A correction of an image's colours, as exposure and white balance of its photograph need: at every pixel
+// corrected = A color + b.
+typedef struct gs_exposed {
+    int32_t width, height;
+    const float *matrix; // [3][4]: A, and b as the last column
+    const float *color;  // [GS_CHANNELS][height][width]
+} gs_exposed;
 
-// Corrects the colours of a picture, as the exposure and white balance of its photograph may ask for: at
-// every pixel corrected = A color + b. matrix: [3][4], A and as the last column b; color, corrected:
-// [3][height][width]. All of them device memory.
-gs_status gs_exposure(const float *matrix, const float *color, int32_t width, int32_t height,
-                      float *corrected, gs_stream stream);
+// corrected: [GS_CHANNELS][height][width].
+gs_status gs_exposure(const gs_exposed *image, float *corrected, gs_stream stream);
 
-// Bytes that gs_exposure_backward needs for an image of this size.
-gs_status gs_exposure_workspace(int32_t width, int32_t height, size_t *bytes);
+// Bytes of the workspace of gs_exposure_backward.
+gs_status gs_exposure_bytes(int32_t width, int32_t height, size_t *bytes);
 
-// Adjoint of gs_exposure. gradient, [3][height][width]: by `corrected`, and becomes that by `color`, in
-// place. matrix_gradient: [3][4].
-gs_status gs_exposure_backward(const float *matrix, const float *color, int32_t width, int32_t height,
-                               void *workspace, size_t workspace_bytes, float *gradient,
-                               float *matrix_gradient, gs_stream stream);
+// Adjoint of gs_exposure. gradient, [GS_CHANNELS][height][width], in place: d loss / d corrected becomes
+// d loss / d color. matrix_gradient: [3][4].
+gs_status gs_exposure_backward(const gs_exposed *image, void *workspace, size_t workspace_bytes,
+                               float *gradient, float *matrix_gradient, gs_stream stream);
 
-// One step of Adam, as gs_adam, on the matrix of one view. exposures: [views][3][GS_EXPOSURE_VALUES], of each
-// view its matrix and the two moments, which start as zeros. All matrices move against the step by a share
-// each, so that their mean stays what it was: else scene and matrices could drift apart together, and a
-// picture without a matrix would show it. step = 1, 2, ... counts the view's own; rate is finite, >= 0.
+// One step of Adam on the matrix of one view. exposures: [views][3][GS_EXPOSURE_VALUES]: a view's matrix and
+// its two moments, which start as zeros. All matrices take an equal share of the step with the opposite sign,
+// so that their mean stays: else scene and matrices could drift together. step = 1, 2, ... counts the steps
+// of this view; rate: finite, >= 0.
 gs_status gs_exposure_adam(float *exposures, int64_t views, int64_t view, const float *gradient, float rate,
                            int64_t step, gs_stream stream);
 
-// One step of Adam on every stored parameter; step = 1, 2, ... first_moment and second_moment have the shape
-// of gaussians and start as zeros.
+// ---- parameters ----
+
+typedef struct gs_adam_rates {
+    float mean, log_scale, quaternion, opacity_logit, sh_constant, sh_rest; // each finite, >= 0
+    // SH coefficients of a Gaussian that any view has read so far, (degree + 1)^2; 0: all. Saves time. The
+    // result is the same if the other coefficients have gradients and moments of 0.
+    int32_t sh_coefficients;
+} gs_adam_rates;
+
+// One step of Adam on every stored parameter. step = 1, 2, ... The moments have the shape of gaussians and
+// start as zeros.
 gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
                   const gs_gaussians *first_moment, const gs_gaussians *second_moment,
                   const gs_adam_rates *rates, int64_t step, gs_stream stream);
 
-// Density control: which Gaussians to have. After each step gs_density_accumulate adds to what the other
-// calls go by, `density`, [count][2] floats, zeros to begin with: the sum of |mean2d_gradient| over the views
-// that saw a Gaussian (radius > 0, see gs_radii), and their number. Then, now and then, one of two ways:
-// - gs_density_plan_step, then gs_density_move of the parameters and of each of Adam's moments into other
-//   memory (Kerbl et al. 2023: prune, clone, split), and gs_opacity_reset;
-// - gs_relocate, in place, and after every step gs_density_noise, before it gs_density_penalty (Kheradmand et
-//   al. 2024: MCMC).
-// Results do not depend on the order in which threads run. docs/math.md section 9.
-gs_status gs_density_accumulate(const gs_splat *splats, const float *mean2d_gradient, int64_t count,
-                                int32_t width, int32_t height, float *density, gs_stream stream);
+// ---- density control ----
 
-// A Gaussian's size is its largest axis, exp(log_scale).
+// gs_density_accumulate, after each step, sums what the other calls use. Then, every n-th step, one of:
+// - gs_density_plan_step, gs_density_move of the parameters and of each moment of Adam into other memory
+//   (Kerbl et al. 2023: prune, clone, split), and gs_opacity_reset
+// - gs_relocate, in place; gs_density_penalty before and gs_density_noise after every step (Kheradmand et al.
+//   2024: MCMC)
+// Results do not depend on the order in which threads run. docs/math.md, section 9.
+
+// Adds to density, [count][2] floats, zeros at the start: the sum of |mean2d| over the views that saw a
+// Gaussian (radius > 0, see gs_radii), and the number of these views. mean2d: [count][2], of
+// gs_project_backward.
+// Reads:   view->splats, gaussians.count, the camera's size.
+gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float *density, gs_stream stream);
+
+// The size of a Gaussian is exp(log_scale) of its largest axis.
 typedef struct gs_density_rules {
-    float gradient_threshold; // grow where the mean of |mean2d_gradient| over the views is at least this
-    float split_size;         // of those, larger ones are split in two, others cloned
-    float split_factor;       // >= 1: what the sizes of the two are divided by
-    float least_opacity;      // less opaque: pruned
-    float most_size;          // larger (after a split): pruned; 0: no limit
-    int64_t most_gaussians;   // no growth beyond: where the gradient is largest first; 0: no limit
-    uint64_t seed, iteration; // what the places of split Gaussians are drawn from
+    float gradient_threshold; // a Gaussian grows if its mean |mean2d| over the views is at least this
+    float split_size;         // a growing Gaussian larger than this is split in two, others are cloned
+    float split_factor;       // >= 1: divides the sizes of the two
+    float least_opacity;      // less opaque Gaussians are pruned
+    float most_size;          // larger ones (after a split) are pruned; 0: no limit
+    int64_t most_gaussians;   // growth stops here, the largest gradients first; 0: no limit
+    uint64_t seed, iteration; // random positions of split Gaussians depend on these two alone
 } gs_density_rules;
 
-// What becomes of whom. Points into the workspace, which must stay as it is.
+// The fate of each Gaussian. Arrays lie in the workspace, which must not change.
 typedef struct gs_density_plan {
     int64_t count, count_after;
     uint8_t *action;  // [count]
-    uint32_t *source; // [count_after]: the row that this one comes from; the top bit: newborn
+    uint32_t *source; // [count_after]: row of the Gaussian that this one comes from; top bit: new
 } gs_density_plan;
 
-// For `count` Gaussians; device memory.
-gs_status gs_density_workspace(int64_t count, size_t *bytes);
+// Bytes of the workspace of gs_density_plan_step.
+gs_status gs_density_bytes(int64_t count, size_t *bytes);
 
-// Reads log_scale, opacity_logit and density. A survivor and its clone, or the two of a split, are next to
-// each other, in the order of the Gaussians they come from. Waits for the stream.
+// Reads log_scale, opacity_logit and density. Gaussians keep their order; a clone follows its original, and
+// the two of a split are neighbours. Waits for the stream.
 gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *density,
                                const gs_density_rules *rules, void *workspace, size_t workspace_bytes,
                                gs_density_plan *plan, gs_stream stream);
 
-// Writes to[plan->count_after] from from[plan->count]; the two do not overlap. moments 0: parameters. A clone
-// is a copy; the two of a split have places drawn from the Gaussian, and scales divided by split_factor.
-// Else: one of Adam's moments, 0 for newborns.
+// Writes to[plan->count_after] from from[plan->count]; the two do not overlap. moments 0: `from` has
+// parameters: a clone is a copy; the two of a split have random positions inside the original and scales
+// divided by split_factor. moments not 0: `from` has a moment of Adam, which is 0 for new Gaussians.
 gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *rules, int moments,
                           const gs_gaussians *from, const gs_gaussians *to, gs_stream stream);
 
-// No opacity above `most` (0..1, exclusive) stays; the moments of all opacities become 0.
+// Cuts all opacities at `most` (0..1, exclusive) and sets their moments to 0.
 gs_status gs_opacity_reset(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
                            const gs_gaussians *second_moment, float most, gs_stream stream);
 
-// Bytes of device memory that gs_relocate needs for `count` Gaussians.
-gs_status gs_relocate_workspace(int64_t count, size_t *bytes);
+typedef struct gs_relocation {
+    int64_t existing;         // 0..count: rows from here on are new and may hold anything
+    float least_opacity;      // 0 to below 1: Gaussians with at most this, or NaN, are dead
+    uint64_t seed, iteration; // the random choice depends on these two alone
+} gs_relocation;
 
-// Gives a new place to each Gaussian that is dead (opacity at most least_opacity, 0 to below 1, or not a
-// number) and to the rows from `existing` on, which may hold anything: that of a living one, drawn with
-// probability in proportion to opacity. All that then share a place get opacity and scales that leave the
-// picture there about as it was, and moments of 0. If none is alive, nothing changes but that new rows become
-// dead.
-gs_status gs_relocate(const gs_gaussians *gaussians, int64_t existing, const gs_gaussians *first_moment,
-                      const gs_gaussians *second_moment, float least_opacity, uint64_t seed,
-                      uint64_t iteration, void *workspace, size_t workspace_bytes, gs_stream stream);
+// Bytes of the workspace of gs_relocate.
+gs_status gs_relocate_bytes(int64_t count, size_t *bytes);
 
-// Adds to the means `scale` (finite, >= 0) times S(opacity) C n: C the covariance, n standard normal, S = 1 /
-// (1 + exp(100 (opacity - 0.005))), which is left out where it is below 1e-8.
+// Moves each dead or new Gaussian to the position of a live one, drawn with probability proportional to
+// opacity. All Gaussians that then share a position get opacity and scales that keep the image there about as
+// it was, and moments of 0. If no Gaussian is alive, new rows become dead and nothing else changes.
+gs_status gs_relocate(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
+                      const gs_gaussians *second_moment, const gs_relocation *relocation, void *workspace,
+                      size_t workspace_bytes, gs_stream stream);
+
+// Adds scale S(opacity) C n to each mean: scale finite, >= 0; C the covariance; n standard normal; S = 1 /
+// (1 + exp(100 (opacity - 0.005))), and 0 where that is below 1e-8.
 gs_status gs_density_noise(const gs_gaussians *gaussians, float scale, uint64_t seed, uint64_t iteration,
                            gs_stream stream);
 
-// Adds to the gradients those of opacity_weight times the mean opacity and scale_weight times the mean
-// exp(log_scale); both weights are finite, >= 0.
+// Adds to the gradients those of opacity_weight mean(opacity) + scale_weight mean(exp(log_scale)); both
+// weights finite, >= 0.
 gs_status gs_density_penalty(const gs_gaussians *gaussians, float opacity_weight, float scale_weight,
                              const gs_gaussians *gradients, gs_stream stream);
 

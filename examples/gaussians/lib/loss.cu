@@ -2,8 +2,8 @@
 // 0.8 L1 + 0.2 (1 - SSIM) and its gradient (docs/math.md, section 5). Two kernels, one block a tile and
 // channel: the first computes the value and, at each pixel, the derivatives of SSIM by the window's three
 // sums; the second gathers these under the window. The order of the value's sums is fixed.
+#include "check.h"
 #include "ssim.cuh"
-#include "status.h"
 
 #include <distwar/block.cuh>
 #include <distwar/tree.cuh>
@@ -105,38 +105,37 @@ __global__ void __launch_bounds__(THREADS) loss_backward(images in, const float 
 } // namespace
 
 static dim3 grid_of(int32_t width, int32_t height) {
-    return dim3(blocks_for(width, TILE), blocks_for(height, TILE), 3);
+    return dim3(blocks_for(width, TILE), blocks_for(height, TILE), GS_CHANNELS);
 }
 
 static int blocks_in(const dim3 &grid) {
     return int(grid.x * grid.y * grid.z);
 }
 
-gs_status gs_loss_workspace(int32_t width, int32_t height, size_t *bytes) {
-    GS_REQUIRE(width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
-               "width and height must be 1..GS_MAX_SIZE");
-    GS_REQUIRE(bytes, "bytes is NULL");
+gs_status gs_loss_bytes(int32_t width, int32_t height, size_t *bytes) {
+    GS_TRY(check_size(__func__, width, height));
+    GS_REQUIRE(bytes, "bytes must be given");
     *bytes = size_t(blocks_in(grid_of(width, height))) * sizeof(loss_sums) +
-             size_t(9) * width * height * sizeof(float);
+             size_t(3 * GS_CHANNELS) * width * height * sizeof(float);
     return GS_OK;
 }
 
-gs_status gs_loss(const float *color, const uint8_t *target, int32_t width, int32_t height, void *workspace,
-                  size_t workspace_bytes, double *result, float *color_gradient, gs_stream stream) {
-    size_t bytes_needed = 0;
-    const gs_status status = gs_loss_workspace(width, height, &bytes_needed);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(color && target && result, "color, target or result is NULL");
-    GS_REQUIRE(workspace && workspace_bytes >= bytes_needed,
-               "the workspace is NULL or smaller than gs_loss_workspace says");
+gs_status gs_loss(const gs_comparison *compared, void *workspace, size_t workspace_bytes, double *result,
+                  float *color_gradient, gs_stream stream) {
+    GS_TRY(check_comparison(__func__, compared));
+    GS_REQUIRE(result, "result must be given");
+    const int32_t width = compared->width, height = compared->height;
+    size_t needed = 0;
+    GS_TRY(gs_loss_bytes(width, height, &needed));
+    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
 
-    const images in = {color, target, width, height};
+    const images in = {compared->color, compared->target, width, height};
     const dim3 grid = grid_of(width, height), block(TILE, STEP);
     auto *const of_block = static_cast<loss_sums *>(workspace);
     float *const maps = color_gradient ? reinterpret_cast<float *>(of_block + blocks_in(grid)) : nullptr;
     GS_CUDA(launch(stream, grid, block, loss_forward, in, maps, of_block));
-    GS_CUDA(launch(stream, 1, VALUE_THREADS, loss_value, of_block, blocks_in(grid), 3.0 * width * height,
-                   result));
+    GS_CUDA(launch(stream, 1, VALUE_THREADS, loss_value, of_block, blocks_in(grid),
+                   double(GS_CHANNELS) * width * height, result));
     if (color_gradient) GS_CUDA(launch(stream, grid, block, loss_backward, in, maps, color_gradient));
     return GS_OK;
 }

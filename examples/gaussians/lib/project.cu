@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Gaussians to splats: what one camera sees of each Gaussian, and the adjoint. A kernel loads, calls
 // geometry/, and stores. Formulas: docs/math.md, sections 2 to 4.
+#include "check.h"
 #include "project.cuh"
 #include "gs.h"
 #include "launch.cuh"
@@ -196,119 +197,88 @@ __global__ void __launch_bounds__(project_block)
     visible[i] = z > camera.near_plane && isfinite(z);
 }
 
-gs_status check_camera(const char *function, const gs_camera *camera) {
-    GS_REQUIRE_OF(function, camera, "camera must be given");
-    GS_REQUIRE_OF(function,
-                  camera->width >= 1 && camera->width <= GS_MAX_SIZE && camera->height >= 1 &&
-                      camera->height <= GS_MAX_SIZE,
-                  "width and height must be in 1..16384");
-    GS_REQUIRE_OF(function, camera->fx > 0 && camera->fy > 0 && camera->near_plane > 0,
-                  "fx, fy and near_plane must be positive");
-    return GS_OK;
-}
-
-gs_status check_count(const char *function, const gs_gaussians *gaussians) {
-    GS_REQUIRE_OF(function, gaussians, "gaussians must be given");
-    GS_REQUIRE_OF(function, gaussians->count >= 0 && gaussians->count < INT32_MAX,
-                  "count must be in 0..2^31 - 2");
-    return GS_OK;
-}
-
-// Makes *out what the kernels read or write: arrays that this view of `view` does not read become NULL.
-gs_status complete(const char *function, const gs_gaussians *in, const gs_gaussians *view,
+// *out becomes what the kernels read or write: arrays that the scene does not read become NULL.
+gs_status readable(const char *function, const gs_gaussians *in, const gs_gaussians *scene,
                    gs_gaussians *out) {
-    GS_REQUIRE_OF(function, in && in->sh_degree >= 0 && in->sh_degree <= GS_MAX_SH_DEGREE,
-                  "sh_degree must be in 0..3");
+    GS_TRY(check_degree(function, in->sh_degree));
     *out = *in;
-    if (view->color)
+    if (scene->color)
         out->sh = nullptr;
     else
         out->color = nullptr;
-    if (view->covariance)
+    if (scene->covariance)
         out->log_scale = out->quaternion = nullptr;
     else
         out->covariance = nullptr;
     if (in->count == 0) return GS_OK;
     GS_REQUIRE_OF(function, out->mean && out->opacity_logit, "mean and opacity_logit must be given");
-    GS_REQUIRE_OF(function, view->color ? out->color : out->sh,
+    GS_REQUIRE_OF(function, scene->color ? out->color : out->sh,
                   "sh, or color, must be given, in gradients the same");
-    GS_REQUIRE_OF(function, view->covariance ? out->covariance != nullptr : out->log_scale && out->quaternion,
+    GS_REQUIRE_OF(function,
+                  scene->covariance ? out->covariance != nullptr : out->log_scale && out->quaternion,
                   "log_scale and quaternion, or covariance, must be given, in gradients the same");
     return GS_OK;
 }
 
-gs_status check(const char *function, const gs_gaussians *gaussians, int sh_degree_used,
-                const gs_camera *camera, gs_gaussians *out) {
-    gs_status status = check_count(function, gaussians);
-    if (status == GS_OK) status = check_camera(function, camera);
-    if (status == GS_OK) status = complete(function, gaussians, gaussians, out);
-    if (status != GS_OK) return status;
-    GS_REQUIRE_OF(function, gaussians->scale_modifier >= 0 && isfinite(gaussians->scale_modifier),
+gs_status check(const char *function, const gs_view *view, gs_gaussians *out) {
+    GS_TRY(check_extent(function, view));
+    GS_TRY(check_camera(function, &view->camera));
+    GS_TRY(readable(function, &view->gaussians, &view->gaussians, out));
+    GS_REQUIRE_OF(function, out->scale_modifier >= 0 && isfinite(out->scale_modifier),
                   "scale_modifier must be finite and not negative");
     if (out->scale_modifier == 0) out->scale_modifier = 1;
-    GS_REQUIRE_OF(function, sh_degree_used >= 0, "sh_degree_used must not be negative");
+    GS_REQUIRE_OF(function, view->sh_degree_used >= 0, "sh_degree_used must not be negative");
+    GS_REQUIRE_OF(function, out->count == 0 || view->splats, "splats must be given");
     return GS_OK;
-}
-
-int used_degree(int wanted, const gs_gaussians *gaussians) {
-    return wanted < gaussians->sh_degree ? wanted : gaussians->sh_degree;
 }
 
 } // namespace
 
-gs_status gs_project(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
-                     gs_splat *splats, gs_stream stream) {
+gs_status gs_project(const gs_view *view, gs_stream stream) {
     gs_gaussians in;
-    const gs_status status = check(__func__, gaussians, sh_degree_used, camera, &in);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(in.count == 0 || splats, "splats must be given");
-    constexpr decltype(&project_kernel<0>) by_degree[] = {project_kernel<0>, project_kernel<1>,
+    GS_TRY(check(__func__, view, &in));
+    constexpr decltype(&project_kernel<0>) of_degree[] = {project_kernel<0>, project_kernel<1>,
                                                           project_kernel<2>, project_kernel<3>};
     GS_CUDA(launch(stream, blocks_for(in.count, rows_block), rows_block,
-                   by_degree[in.color ? 0 : in.sh_degree], in, used_degree(sh_degree_used, &in), *camera,
-                   splats));
+                   of_degree[in.color ? 0 : in.sh_degree], in, used_degree(view->sh_degree_used, &in),
+                   view->camera, view->splats));
     return GS_OK;
 }
 
-gs_status gs_project_backward(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
-                              const gs_splat *splats, const float *moments, const gs_gaussians *gradients,
-                              float *mean2d_gradient, gs_stream stream) {
+gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, gs_stream stream) {
     gs_gaussians in, out;
-    gs_status status = check(__func__, gaussians, sh_degree_used, camera, &in);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(gradients && gradients->count == in.count &&
-                   (in.color || gradients->sh_degree == in.sh_degree),
-               "gradients must have the shape of gaussians");
-    status = complete(__func__, gradients, gaussians, &out);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(in.count == 0 || (splats && moments), "splats and moments must be given");
-    constexpr decltype(&project_backward_kernel<0>) by_degree[] = {
+    GS_TRY(check(__func__, view, &in));
+    GS_REQUIRE(gradient, "gradient must be given");
+    GS_REQUIRE(gradient->gaussians.count == in.count &&
+                   (in.color || gradient->gaussians.sh_degree == in.sh_degree),
+               "the gradient must have the shape of gaussians");
+    GS_TRY(readable(__func__, &gradient->gaussians, &view->gaussians, &out));
+    GS_REQUIRE(in.count == 0 || gradient->moments, "moments must be given");
+    constexpr decltype(&project_backward_kernel<0>) of_degree[] = {
         project_backward_kernel<0>, project_backward_kernel<1>, project_backward_kernel<2>,
         project_backward_kernel<3>};
     GS_CUDA(launch(stream, blocks_for(in.count, rows_block), rows_block,
-                   by_degree[in.color ? 0 : in.sh_degree], in, used_degree(sh_degree_used, &in), *camera,
-                   splats, moments, out, mean2d_gradient));
+                   of_degree[in.color ? 0 : in.sh_degree], in, used_degree(view->sh_degree_used, &in),
+                   view->camera, view->splats, reinterpret_cast<const float *>(gradient->moments), out,
+                   gradient->mean2d));
     return GS_OK;
 }
 
-gs_status gs_radii(const gs_splat *splats, int64_t count, int32_t width, int32_t height, int32_t *radii,
-                   gs_stream stream) {
-    GS_REQUIRE(count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
-    GS_REQUIRE(width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
-               "width and height must be in 1..16384");
-    GS_REQUIRE(count == 0 || (splats && radii), "splats and radii must be given");
-    GS_CUDA(launch(stream, blocks_for(count, project_block), project_block, radii_kernel, splats, count,
-                   width, height, radii));
+gs_status gs_radii(const gs_view *view, int32_t *radii, gs_stream stream) {
+    GS_TRY(check_extent(__func__, view));
+    const int64_t count = view->gaussians.count;
+    GS_REQUIRE(count == 0 || (view->splats && radii), "splats and radii must be given");
+    GS_CUDA(launch(stream, blocks_for(count, project_block), project_block, radii_kernel, view->splats, count,
+                   view->camera.width, view->camera.height, radii));
     return GS_OK;
 }
 
-gs_status gs_mark_visible(const gs_gaussians *gaussians, const gs_camera *camera, uint8_t *visible,
-                          gs_stream stream) {
-    gs_status status = check_count(__func__, gaussians);
-    if (status == GS_OK) status = check_camera(__func__, camera);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(gaussians->count == 0 || (gaussians->mean && visible), "mean and visible must be given");
-    GS_CUDA(launch(stream, blocks_for(gaussians->count, project_block), project_block, mark_visible_kernel,
-                   *gaussians, *camera, visible));
+gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_stream stream) {
+    GS_TRY(check_extent(__func__, view));
+    GS_TRY(check_camera(__func__, &view->camera));
+    const gs_gaussians &gaussians = view->gaussians;
+    GS_REQUIRE(gaussians.count == 0 || (gaussians.mean && visible), "mean and visible must be given");
+    GS_CUDA(launch(stream, blocks_for(gaussians.count, project_block), project_block, mark_visible_kernel,
+                   gaussians, view->camera, visible));
     return GS_OK;
 }

@@ -162,43 +162,39 @@ gs_status lay_out(int64_t count, layout *out) {
 
 } // namespace
 
-gs_status gs_relocate_workspace(int64_t count, size_t *bytes) {
-    GS_REQUIRE(density_count_is_valid(count), "count must be in 0..2^31 - 2");
+gs_status gs_relocate_bytes(int64_t count, size_t *bytes) {
+    GS_TRY(check_count(__func__, count));
     GS_REQUIRE(bytes, "bytes must be given");
     layout parts = {};
-    const gs_status status = lay_out(count, &parts);
-    if (status == GS_OK) *bytes = parts.total;
-    return status;
+    GS_TRY(lay_out(count, &parts));
+    *bytes = parts.total;
+    return GS_OK;
 }
 
-gs_status gs_relocate(const gs_gaussians *gaussians, int64_t existing, const gs_gaussians *first_moment,
-                      const gs_gaussians *second_moment, float least_opacity, uint64_t seed,
-                      uint64_t iteration, void *workspace, size_t workspace_bytes, gs_stream stream) {
-    gs_status status = density_check(__func__, gaussians);
-    if (status == GS_OK) status = density_check(__func__, first_moment);
-    if (status == GS_OK) status = density_check(__func__, second_moment);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(density_same_shape(first_moment, gaussians) && density_same_shape(second_moment, gaussians),
-               "gaussians and moments differ in count or sh_degree");
-    const int64_t count = gaussians->count;
+gs_status gs_relocate(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
+                      const gs_gaussians *second_moment, const gs_relocation *relocation, void *workspace,
+                      size_t workspace_bytes, gs_stream stream) {
+    GS_TRY(check_vector(__func__, gaussians, first_moment));
+    GS_TRY(check_vector(__func__, gaussians, second_moment));
+    GS_REQUIRE(relocation, "relocation must be given");
+    const int64_t count = gaussians->count, existing = relocation->existing;
+    const float least_opacity = relocation->least_opacity;
     GS_REQUIRE(existing >= 0 && existing <= count, "existing must be in 0..count");
     GS_REQUIRE(least_opacity >= 0 && least_opacity < 1, "least_opacity must be in 0..1, exclusive of 1");
     layout parts = {};
-    status = lay_out(count, &parts);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(workspace && workspace_bytes >= parts.total,
-               "the workspace is NULL or smaller than gs_relocate_workspace says");
+    GS_TRY(lay_out(count, &parts));
+    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, parts.total));
 
     char *base = static_cast<char *>(workspace);
-    int64_t *weights = reinterpret_cast<int64_t *>(base + parts.weights); // then sums of those before
+    int64_t *weights = reinterpret_cast<int64_t *>(base + parts.weights); // then their prefix sums
     uint32_t *source = reinterpret_cast<uint32_t *>(base + parts.source);
     uint32_t *sharing = reinterpret_cast<uint32_t *>(base + parts.sharing);
     const unsigned blocks = blocks_for(count, density_block);
     GS_CUDA(launch(stream, blocks_for(count + 1, density_block), density_block, weigh_kernel, *gaussians,
                    existing, least_opacity, weights, sharing));
     GS_CUDA(scan_exclusive(weights, weights, count + 1, base + parts.scratch, parts.scratch_bytes, stream));
-    GS_CUDA(
-        launch(stream, blocks, density_block, draw_kernel, count, weights, seed, iteration, source, sharing));
+    GS_CUDA(launch(stream, blocks, density_block, draw_kernel, count, weights, relocation->seed,
+                   relocation->iteration, source, sharing));
     GS_CUDA(launch(stream, blocks, density_block, share_kernel, *gaussians, *first_moment, *second_moment,
                    sharing, least_opacity));
     GS_CUDA(launch(stream, blocks, density_block, follow_kernel, *gaussians, existing, *first_moment,
@@ -208,8 +204,7 @@ gs_status gs_relocate(const gs_gaussians *gaussians, int64_t existing, const gs_
 
 gs_status gs_density_noise(const gs_gaussians *gaussians, float scale, uint64_t seed, uint64_t iteration,
                            gs_stream stream) {
-    const gs_status status = density_check(__func__, gaussians);
-    if (status != GS_OK) return status;
+    GS_TRY(check_parameters(__func__, gaussians));
     GS_REQUIRE(scale >= 0 && scale <= FLT_MAX, "scale must be finite and not negative");
     GS_CUDA(launch(stream, blocks_for(gaussians->count, density_block), density_block, noise_kernel,
                    *gaussians, scale, seed, iteration));
@@ -218,10 +213,7 @@ gs_status gs_density_noise(const gs_gaussians *gaussians, float scale, uint64_t 
 
 gs_status gs_density_penalty(const gs_gaussians *gaussians, float opacity_weight, float scale_weight,
                              const gs_gaussians *gradients, gs_stream stream) {
-    gs_status status = density_check(__func__, gaussians);
-    if (status == GS_OK) status = density_check(__func__, gradients);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(density_same_shape(gradients, gaussians), "gradients must have the shape of gaussians");
+    GS_TRY(check_vector(__func__, gaussians, gradients));
     GS_REQUIRE(opacity_weight >= 0 && opacity_weight <= FLT_MAX && scale_weight >= 0 &&
                    scale_weight <= FLT_MAX,
                "weights must be finite and not negative");

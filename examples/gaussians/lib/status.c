@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The text of the last failure, and what libgs says about itself.
+// The text of the last failure; name of the backend and version.
 #include "status.h"
 
 #include <distwar/version.h>
@@ -33,19 +33,4 @@ const char *gs_backend(void) {
 
 const char *gs_version(void) {
     return DISTWAR_VERSION;
-}
-
-static const char *const reduction_names[GS_REDUCTIONS] = {
-    [GS_ATOMIC] = "atomic", [GS_SERIAL] = "serial", [GS_BFLY] = "bfly",
-    [GS_TREE] = "tree",     [GS_BLOCK] = "block",   [GS_FIXED] = "fixed",
-};
-
-const char *gs_reduction_name(gs_reduction reduction) {
-    return (unsigned)reduction < GS_REDUCTIONS ? reduction_names[reduction] : NULL;
-}
-
-int gs_reduction_from_name(const char *name) {
-    for (int i = 0; name && i < GS_REDUCTIONS; i++)
-        if (strcmp(name, reduction_names[i]) == 0) return i;
-    return -1;
 }

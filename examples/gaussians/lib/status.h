@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How libgs reports failure: a gs_status to the caller, the text in this thread's gs_last_error().
-// Internal to libgs. Macros return from the enclosing function, which must return gs_status.
+// How libgs reports a failure: a gs_status to the caller, the text in this thread's gs_last_error(). Internal
+// to libgs. The macros return from the enclosing function, which must return gs_status.
 #ifndef GS_STATUS_H
 #define GS_STATUS_H
 
@@ -11,14 +11,21 @@
 extern "C" {
 #endif
 
-// Sets this thread's text (cut to fit) and returns `status`.
+// Sets this thread's text (truncated to fit) and returns status.
 gs_status libgs_fail(gs_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// "file:line: what the runtime says: call". Returns GS_DEVICE_ERROR.
+// Text: "file:line: text of the error: call". Returns GS_DEVICE_ERROR.
 gs_status libgs_fail_device(cudaError_t error, const char *call, const char *file, int line);
 
 #ifdef __cplusplus
 }
 #endif
+
+// Returns the status of the call unless it is GS_OK.
+#define GS_TRY(call)                                                                                         \
+    do {                                                                                                     \
+        const gs_status gs_status_ = (call);                                                                 \
+        if (gs_status_ != GS_OK) return gs_status_;                                                          \
+    } while (0)
 
 // Returns GS_DEVICE_ERROR unless the runtime call, or launch(), succeeds.
 #define GS_CUDA(call)                                                                                        \
@@ -29,7 +36,7 @@ gs_status libgs_fail_device(cudaError_t error, const char *call, const char *fil
 
 // Returns GS_INVALID_ARGUMENT with "function: text" unless the condition holds. Write it so that NaN fails.
 #define GS_REQUIRE(condition, text) GS_REQUIRE_OF(__func__, condition, text)
-// The same where `function` was called to check the arguments of another, whose name it was given.
+// The same inside a function that checks the arguments of another one, `function`.
 #define GS_REQUIRE_OF(function, condition, text)                                                             \
     do {                                                                                                     \
         if (!(condition)) return libgs_fail(GS_INVALID_ARGUMENT, "%s: %s", function, text);                  \

@@ -68,12 +68,16 @@ struct binned {
     std::vector<uint32_t> index, order;
 
     binned(const std::vector<gs_splat> &these, int width, int height, int64_t capacity) : splats(these) {
-        size_t bytes = 0;
-        int64_t needed = 0;
-        EXPECT_GS_OK(gs_bin_workspace(int64_t(these.size()), width, height, capacity, &bytes));
-        workspace = std::make_unique<device_vector<char>>(bytes);
-        EXPECT_GS_OK(gs_bin(splats.data(), int64_t(these.size()), width, height, capacity, workspace->data(),
-                            bytes, &lists, &needed, NULL));
+        gs_view view = {};
+        view.gaussians.count = int64_t(these.size());
+        view.camera.width = width, view.camera.height = height;
+        view.pair_capacity = capacity;
+        view.splats = splats.data();
+        EXPECT_GS_OK(gs_bin_bytes(&view, &view.workspace_bytes));
+        workspace = std::make_unique<device_vector<char>>(view.workspace_bytes);
+        view.workspace = workspace->data();
+        EXPECT_GS_OK(gs_bin(&view, NULL));
+        lists = view.lists;
         const size_t tiles = size_t(lists.tiles_x) * lists.tiles_y;
         begin.resize(tiles + 1), order.resize(tiles), index.resize(size_t(lists.pairs));
         device_download(begin.data(), lists.tile_begin, begin.size() * sizeof(int64_t));
@@ -190,22 +194,21 @@ TEST(BinEdges, FewerPixelsAThreadWhereOneListOutlastsTheOthersOrTilesAreFew) {
 
 TEST(BinEdges, AListThatDoesNotFitIsNotBegun) {
     const kernel_frame frame(comparison_scenes()[0]);
-    const int64_t capacity = frame.lists.pairs - 1;
-    size_t bytes;
-    ASSERT_GS_OK(
-        gs_bin_workspace(frame.choice.count, frame.choice.width, frame.choice.height, capacity, &bytes));
-    const device_vector<char> workspace(bytes);
-    gs_lists lists = {-1, -2, -3, NULL, NULL, -4, -5, NULL};
-    int64_t needed = 0;
-    EXPECT_EQ(gs_bin(frame.splats.data(), frame.choice.count, frame.choice.width, frame.choice.height,
-                     capacity, workspace.data(), bytes, &lists, &needed, NULL),
-              GS_PAIRS_DO_NOT_FIT);
-    EXPECT_EQ(needed, frame.lists.pairs);
-    EXPECT_EQ(lists.tiles_x, -1);
-    EXPECT_EQ(lists.pairs, -3);
-    EXPECT_EQ(gs_bin(frame.splats.data(), frame.choice.count, frame.choice.width, frame.choice.height,
-                     capacity, workspace.data(), bytes - 1, &lists, &needed, NULL),
-              GS_INVALID_ARGUMENT);
+    gs_view view = frame.view;
+    view.pair_capacity = view.lists.pairs - 1;
+    ASSERT_GS_OK(gs_bin_bytes(&view, &view.workspace_bytes));
+    const device_vector<char> workspace(view.workspace_bytes);
+    view.workspace = workspace.data();
+    view.lists = {-1, -2, -3, NULL, NULL, -4, -5, NULL};
+    view.pairs_needed = 0;
+    EXPECT_EQ(gs_bin(&view, NULL), GS_PAIRS_DO_NOT_FIT);
+    EXPECT_EQ(view.pairs_needed, frame.view.lists.pairs);
+    EXPECT_EQ(view.lists.tiles_x, -1);
+    EXPECT_EQ(view.lists.pairs, -3);
+    view.workspace_bytes--;
+    EXPECT_EQ(gs_bin(&view, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(gs_last_error()).find("gs_bin: the workspace"), std::string::npos)
+        << gs_last_error();
 }
 
 TEST(BinEdges, NoSplatsMakeEmptyLists) {

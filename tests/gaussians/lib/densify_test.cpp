@@ -60,7 +60,7 @@ outcome densify(const scene &s, const gs_density_rules &r, const host_gaussians 
     const device_vector<float> density(s.density);
     const gs_gaussians from = parameters.get(), from_moments = state.get();
     size_t bytes = 0;
-    EXPECT_GS_OK(gs_density_workspace(from.count, &bytes));
+    EXPECT_GS_OK(gs_density_bytes(from.count, &bytes));
     const device_vector<char> workspace(bytes);
     gs_density_plan plan = {};
     EXPECT_GS_OK(gs_density_plan_step(&from, density.data(), &r, workspace.data(), bytes, &plan, nullptr));
@@ -242,9 +242,12 @@ TEST(Densify, GradientsAreSummedOverTheViewsThatSawAGaussian) {
     const device_vector<gs_splat> device_splats(splats);
     const device_vector<float> device_gradient(gradient), device_density(density);
     const device_vector<int32_t> device_radii(static_cast<size_t>(count));
-    ASSERT_GS_OK(gs_radii(device_splats.data(), count, 80, 70, device_radii.data(), nullptr));
-    ASSERT_GS_OK(gs_density_accumulate(device_splats.data(), device_gradient.data(), count, 80, 70,
-                                       device_density.data(), nullptr));
+    gs_view view = {};
+    view.gaussians.count = count;
+    view.camera.width = 80, view.camera.height = 70;
+    view.splats = device_splats.data();
+    ASSERT_GS_OK(gs_radii(&view, device_radii.data(), nullptr));
+    ASSERT_GS_OK(gs_density_accumulate(&view, device_gradient.data(), device_density.data(), nullptr));
     const std::vector<float> got = device_density.read();
     const std::vector<int32_t> radii = device_radii.read();
     int seen = 0;
@@ -284,7 +287,7 @@ TEST(Densify, RefusesBadArguments) {
     const device_set set(random_gaussians(14, 10, 1));
     const gs_gaussians g = set.get();
     size_t bytes = 0;
-    ASSERT_GS_OK(gs_density_workspace(10, &bytes));
+    ASSERT_GS_OK(gs_density_bytes(10, &bytes));
     const device_vector<char> workspace(bytes);
     const device_vector<float> density(20);
     gs_density_plan plan;
@@ -310,8 +313,8 @@ TEST(Densify, RefusesBadArguments) {
     EXPECT_EQ(gs_density_move(&plan, &rules, 0, &g, &g, nullptr), GS_INVALID_ARGUMENT);
     for (const float wrong : {0.0f, 1.0f, NAN})
         EXPECT_EQ(gs_opacity_reset(&g, &g, &g, wrong, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_density_workspace(-1, &bytes), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_density_workspace(int64_t(1) << 31, &bytes), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_density_bytes(-1, &bytes), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_density_bytes(int64_t(1) << 31, &bytes), GS_INVALID_ARGUMENT);
 }
 
 } // namespace

@@ -39,7 +39,8 @@ struct Exposure : testing::Test {
 
 TEST_F(Exposure, CorrectsEveryPixel) {
     const device_vector<float> m(matrix), c(color), corrected(3 * plane);
-    EXPECT_GS_OK(gs_exposure(m.data(), c.data(), width, height, corrected.data(), NULL));
+    const gs_exposed image = {width, height, m.data(), c.data()};
+    EXPECT_GS_OK(gs_exposure(&image, corrected.data(), NULL));
     const std::vector<float> got = corrected.read();
     for (size_t r = 0; r < 3; r++)
         for (size_t i = 0; i < plane; i++) {
@@ -52,10 +53,11 @@ TEST_F(Exposure, CorrectsEveryPixel) {
 TEST_F(Exposure, AdjointMatchesFiniteDifferences) {
     const device_vector<float> m(matrix), c(color), gradient(by_corrected), by_matrix(GS_EXPOSURE_VALUES);
     size_t bytes = 0;
-    EXPECT_GS_OK(gs_exposure_workspace(width, height, &bytes));
+    EXPECT_GS_OK(gs_exposure_bytes(width, height, &bytes));
     const device_vector<char> workspace(bytes);
-    EXPECT_GS_OK(gs_exposure_backward(m.data(), c.data(), width, height, workspace.data(), bytes,
-                                      gradient.data(), by_matrix.data(), NULL));
+    const gs_exposed image = {width, height, m.data(), c.data()};
+    EXPECT_GS_OK(
+        gs_exposure_backward(&image, workspace.data(), bytes, gradient.data(), by_matrix.data(), NULL));
     const std::vector<double> base_m(matrix.begin(), matrix.end()), base_c(color.begin(), color.end());
     // The objective is linear, so a step of 1 has no error but rounding.
     const std::vector<float> got_matrix = by_matrix.read(), got_color = gradient.read();
@@ -104,13 +106,17 @@ TEST_F(Exposure, AdamStepsOneMatrixAndKeepsTheMean) {
 
 TEST_F(Exposure, BadArgumentsAreNamed) {
     size_t bytes = 0;
-    EXPECT_EQ(gs_exposure_workspace(0, 4, &bytes), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_exposure_bytes(0, 4, &bytes), GS_INVALID_ARGUMENT);
     EXPECT_NE(strstr(gs_last_error(), "width"), nullptr) << gs_last_error();
-    EXPECT_EQ(gs_exposure(NULL, NULL, 4, 4, NULL, NULL), GS_INVALID_ARGUMENT);
     const device_vector<float> some(48);
-    EXPECT_EQ(
-        gs_exposure_backward(some.data(), some.data(), 4, 4, some.data(), 1, some.data(), some.data(), NULL),
-        GS_INVALID_ARGUMENT);
+    const gs_exposed image = {4, 4, some.data(), some.data()}, without = {4, 4, NULL, some.data()};
+    EXPECT_EQ(gs_exposure(NULL, some.data(), NULL), GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "gs_exposure: image must be given");
+    EXPECT_EQ(gs_exposure(&without, some.data(), NULL), GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "gs_exposure: matrix and color must be given");
+    EXPECT_EQ(gs_exposure(&image, NULL, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_exposure_backward(&image, some.data(), 1, some.data(), some.data(), NULL),
+              GS_INVALID_ARGUMENT);
     EXPECT_NE(strstr(gs_last_error(), "workspace"), nullptr) << gs_last_error();
     for (const float rate : {-1.0f, float(NAN)})
         EXPECT_EQ(gs_exposure_adam(some.data(), 1, 0, some.data(), rate, 1, NULL), GS_INVALID_ARGUMENT);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GS_FIXED: the same bits in every run, whatever the size of the gradients, and no wrong sum. That its sums
-// are right is in render_test.cu, with those of the other reductions.
+// DISTWAR_FIXED: the same bits in every run, whatever the size of the gradients, and no wrong sum. That its sums
+// are right is in render_test.cu, with those of the other strategies.
 #include "kernel_frame.h"
 #include <cmath>
 #include <cstring>
@@ -30,19 +30,19 @@ std::vector<uint32_t> bits_of(const std::vector<float> &values) {
 class Fixed : public testing::Test {
   protected:
     Fixed() : frame({4, 192, 1, 1, 71, 45}) {
-        frame.lists.pixels_per_thread = 2;
-        by_color = random_floats(21, size_t(3 * frame.pixels()), -1, 1);
-        by_alpha = random_floats(22, size_t(frame.pixels()), -1, 1);
+        frame.view.lists.pixels_per_thread = 2;
+        d_color = random_floats(21, size_t(3 * frame.pixels()), -1, 1);
+        d_alpha = random_floats(22, size_t(frame.pixels()), -1, 1);
     }
     ~Fixed() { set_schedule(0); }
 
     // In how many of the runs the moments have other bits than in the first.
-    int differing_runs(gs_reduction reduction) const {
+    int differing_runs(distwar_strategy strategy) const {
         int differing = 0;
         std::vector<uint32_t> first;
         for (int run = 0; run < runs; run++) {
             set_schedule(run);
-            const std::vector<uint32_t> bits = bits_of(frame.backward(by_color, by_alpha, reduction, 0));
+            const std::vector<uint32_t> bits = bits_of(frame.backward(d_color, d_alpha, {strategy, 0}));
             if (run == 0) first = bits;
             differing += bits != first;
         }
@@ -50,30 +50,31 @@ class Fixed : public testing::Test {
     }
 
     kernel_frame frame;
-    std::vector<float> by_color, by_alpha;
+    std::vector<float> d_color, d_alpha;
 };
 
 TEST_F(Fixed, HasTheSameBitsInEveryRun) {
-    EXPECT_EQ(differing_runs(GS_FIXED), 0);
+    EXPECT_EQ(differing_runs(DISTWAR_FIXED), 0);
 #ifdef DISTWAR_SIMT
-    EXPECT_GT(differing_runs(GS_ATOMIC), 0) << "the schedules make no difference, so this test shows nothing";
+    EXPECT_GT(differing_runs(DISTWAR_ATOMIC), 0)
+        << "the schedules make no difference, so this test shows nothing";
 #endif
 }
 
-// The loss is summed in a fixed order whatever the reduction.
+// The loss is summed in a fixed order whatever the strategy.
 TEST_F(Fixed, TheLossHasTheSameBitsToo) {
     const int width = frame.choice.width, height = frame.choice.height;
     const device_vector<uint8_t> target(
         std::vector<uint8_t>(frame.scene.target, frame.scene.target + 3 * frame.pixels()));
     size_t bytes = 0;
-    ASSERT_GS_OK(gs_loss_workspace(width, height, &bytes));
+    ASSERT_GS_OK(gs_loss_bytes(width, height, &bytes));
     const device_vector<char> workspace(bytes);
     const device_vector<double> result(3);
+    const gs_comparison images = {width, height, frame.color.data(), target.data()};
     std::vector<double> first;
     for (int run = 0; run < runs; run++) {
         set_schedule(run);
-        ASSERT_GS_OK(gs_loss(frame.color.data(), target.data(), width, height, workspace.data(), bytes,
-                             result.data(), NULL, NULL));
+        ASSERT_GS_OK(gs_loss(&images, workspace.data(), bytes, result.data(), NULL, NULL));
         const std::vector<double> value = result.read();
         if (run == 0) first = value;
         EXPECT_EQ(memcmp(value.data(), first.data(), 3 * sizeof(double)), 0) << value[0] - first[0];
@@ -82,11 +83,11 @@ TEST_F(Fixed, TheLossHasTheSameBitsToo) {
 
 TEST_F(Fixed, FollowsTheSizeOfTheGradient) {
     for (const int exponent : {-60, -30, -4, 0, 20, 60}) {
-        std::vector<float> color = by_color, alpha = by_alpha;
+        std::vector<float> color = d_color, alpha = d_alpha;
         for (float &value : color) value = ldexpf(value, exponent);
         for (float &value : alpha) value = ldexpf(value, exponent);
-        const std::vector<float> got = frame.backward(color, alpha, GS_FIXED, 0);
-        const std::vector<float> wanted = frame.backward(color, alpha, GS_TREE, 0);
+        const std::vector<float> got = frame.backward(color, alpha, {DISTWAR_FIXED, 0});
+        const std::vector<float> wanted = frame.backward(color, alpha, {DISTWAR_TREE, 0});
         EXPECT_LE(relative_norm({got.begin(), got.end()}, {wanted.begin(), wanted.end()}), 1e-5) << exponent;
     }
 }
@@ -94,9 +95,9 @@ TEST_F(Fixed, FollowsTheSizeOfTheGradient) {
 // One pixel with a gradient a million times all others': the sums of splats that do not reach it keep some
 // digits.
 TEST_F(Fixed, DoesNotDrownSmallGradientsBesideALargeOne) {
-    by_color[0] = 1e6f;
-    const std::vector<float> got = frame.backward(by_color, by_alpha, GS_FIXED, 0);
-    const std::vector<float> wanted = frame.backward(by_color, by_alpha, GS_TREE, 0);
+    d_color[0] = 1e6f;
+    const std::vector<float> got = frame.backward(d_color, d_alpha, {DISTWAR_FIXED, 0});
+    const std::vector<float> wanted = frame.backward(d_color, d_alpha, {DISTWAR_TREE, 0});
     int compared = 0;
     for (size_t i = 0; i < wanted.size(); i++) {
         if (fabsf(wanted[i]) < 1e-2f || fabsf(wanted[i]) > 1) continue;
@@ -113,24 +114,24 @@ TEST_F(Fixed, TakesColoursOfAnySize) {
         for (gs_splat &splat : splats)
             for (float &channel : splat.color) channel *= factor;
         device_upload(frame.splats.data(), splats.data(), splats.size() * sizeof(gs_splat));
-        const std::vector<float> got = frame.backward(by_color, by_alpha, GS_FIXED, 0);
-        const std::vector<float> wanted = frame.backward(by_color, by_alpha, GS_TREE, 0);
+        const std::vector<float> got = frame.backward(d_color, d_alpha, {DISTWAR_FIXED, 0});
+        const std::vector<float> wanted = frame.backward(d_color, d_alpha, {DISTWAR_TREE, 0});
         EXPECT_LE(relative_norm({got.begin(), got.end()}, {wanted.begin(), wanted.end()}), 1e-5) << factor;
     }
 }
 
 TEST_F(Fixed, WithoutAGradientIsZero) {
-    for (const float moment : frame.backward(std::vector<float>(by_color.size()),
-                                             std::vector<float>(by_alpha.size()), GS_FIXED, 0))
+    for (const float moment : frame.backward(std::vector<float>(d_color.size()),
+                                             std::vector<float>(d_alpha.size()), {DISTWAR_FIXED, 0}))
         ASSERT_EQ(moment, 0);
 }
 
 TEST_F(Fixed, MakesNothingOfWhatIsNotFinite) {
     for (const float bad : {float(NAN), float(INFINITY)})
-        for (std::vector<float> *const gradient : {&by_color, &by_alpha}) {
+        for (std::vector<float> *const gradient : {&d_color, &d_alpha}) {
             const float good = gradient->back();
             gradient->back() = bad;
-            const std::vector<float> moments = frame.backward(by_color, by_alpha, GS_FIXED, 0);
+            const std::vector<float> moments = frame.backward(d_color, d_alpha, {DISTWAR_FIXED, 0});
             gradient->back() = good;
             for (size_t i = 0; i < moments.size(); i++) {
                 if (i % GS_MOMENTS_STRIDE < GS_MOMENTS)
@@ -143,30 +144,30 @@ TEST_F(Fixed, MakesNothingOfWhatIsNotFinite) {
 
 TEST(FixedInterface, SaysTheMemoryThatItNeeds) {
     size_t tree = 0, fixed = 0;
-    ASSERT_GS_OK(gs_moments_bytes(1000, GS_TREE, &tree));
-    ASSERT_GS_OK(gs_moments_bytes(1000, GS_FIXED, &fixed));
+    ASSERT_GS_OK(gs_moments_bytes(1000, DISTWAR_TREE, &tree));
+    ASSERT_GS_OK(gs_moments_bytes(1000, DISTWAR_FIXED, &fixed));
     EXPECT_EQ(tree, 1000 * GS_MOMENTS_STRIDE * sizeof(float));
     EXPECT_GE(fixed, tree + 1000 * GS_MOMENTS * sizeof(int64_t));
-    EXPECT_EQ(gs_moments_bytes(-1, GS_TREE, &tree), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_moments_bytes(1, GS_REDUCTIONS, &tree), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_moments_bytes(1, GS_TREE, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_moments_bytes(-1, DISTWAR_TREE, &tree), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_moments_bytes(1, DISTWAR_STRATEGY_COUNT, &tree), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_moments_bytes(1, DISTWAR_TREE, NULL), GS_INVALID_ARGUMENT);
 }
 
-TEST(FixedInterface, AFrameWithoutRoomForItIsRefused) {
-    gs_frame frame = {};
-    frame.camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f};
-    const device_vector<float> color(3 * 32 * 32), transmittance(32 * 32);
-    const device_vector<uint32_t> consumed(32 * 32);
-    frame.image = {color.data(), transmittance.data(), consumed.data()};
-    const gs_gaussians none = {};
-    for (const int with_fixed : {0, 1}) {
-        frame.with_fixed = with_fixed;
-        ASSERT_GS_OK(gs_frame_workspace(&frame, &frame.workspace_bytes));
-        const device_vector<char> workspace(frame.workspace_bytes);
-        frame.workspace = workspace.data();
-        ASSERT_GS_OK(gs_forward(&frame, NULL));
-        EXPECT_EQ(gs_backward(&frame, color.data(), NULL, GS_FIXED, 0, &none, NULL, NULL),
-                  with_fixed ? GS_OK : GS_INVALID_ARGUMENT);
+TEST(FixedInterface, MomentsWithoutRoomForItAreRefused) {
+    gs_view view = {};
+    view.camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f};
+    const device_vector<float> color(3 * 32 * 32);
+    gs_gradient gradient = {};
+    gradient.color = color.data();
+    for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED}) {
+        const gs_view_parts parts = {1, 1, strategy};
+        size_t bytes = 0;
+        ASSERT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
+        const device_vector<char> block(bytes);
+        ASSERT_GS_OK(gs_view_place(&view, &gradient, &parts, block.data(), bytes));
+        ASSERT_GS_OK(gs_forward(&view, NULL));
+        EXPECT_EQ(gs_backward(&view, &gradient, {DISTWAR_FIXED, 0}, NULL),
+                  strategy == DISTWAR_FIXED ? GS_OK : GS_INVALID_ARGUMENT);
     }
 }
 

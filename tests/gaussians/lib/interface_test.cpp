@@ -3,37 +3,41 @@
 // stored parameters, radii, visibility, and errors that say what is wrong.
 #include "kernel_frame.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
 namespace {
 
-// A gs_frame of a scene with memory of its own, and the frame of the stages to compare it with.
-class whole_frame {
+// A view of a scene with an image of its own and the rest in one block, and the stages to compare it with.
+class whole_view {
   public:
-    explicit whole_frame(const scene_choice &choice)
+    explicit whole_view(const scene_choice &choice)
         : stages(choice), color(sentinels(3 * stages.pixels())), transmittance(sentinels(stages.pixels())),
-          consumed(std::vector<uint32_t>(size_t(stages.pixels()), 12345)), frame{} {
-        frame.gaussians = *stages.gaussians.get();
-        frame.sh_degree_used = choice.sh_degree_used;
-        frame.camera = stages.camera;
-        std::copy_n(stages.background, 3, frame.background);
-        frame.image = {color.data(), transmittance.data(), consumed.data()};
+          n_contrib(std::vector<uint32_t>(size_t(stages.pixels()), 12345)), view{}, gradient{} {
+        view.gaussians = *stages.gaussians.get();
+        view.sh_degree_used = choice.sh_degree_used;
+        view.camera = stages.view.camera;
+        std::copy_n(stages.view.background, GS_CHANNELS, view.background);
+        view.image = {color.data(), transmittance.data(), n_contrib.data()};
     }
     gs_status forward(int64_t pair_capacity) {
-        frame.pair_capacity = pair_capacity;
-        EXPECT_GS_OK(gs_frame_workspace(&frame, &frame.workspace_bytes));
-        workspace = std::make_unique<device_vector<char>>(frame.workspace_bytes);
-        frame.workspace = workspace->data();
-        return gs_forward(&frame, NULL);
+        const gs_view_parts parts = {0, 1, DISTWAR_TREE};
+        size_t bytes = 0;
+        view.pair_capacity = pair_capacity;
+        EXPECT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
+        block = std::make_unique<device_vector<char>>(bytes);
+        EXPECT_GS_OK(gs_view_place(&view, &gradient, &parts, block->data(), bytes));
+        return gs_forward(&view, NULL);
     }
     static std::vector<float> sentinels(int64_t size) { return std::vector<float>(size_t(size), 12345); }
 
     kernel_frame stages;
     device_vector<float> color, transmittance;
-    device_vector<uint32_t> consumed;
-    std::unique_ptr<device_vector<char>> workspace;
-    gs_frame frame;
+    device_vector<uint32_t> n_contrib;
+    std::unique_ptr<device_vector<char>> block;
+    gs_view view;
+    gs_gradient gradient;
 };
 
 const scene_choice some_scene = {21, 160, 2, 2, 61, 47};
@@ -43,58 +47,63 @@ bool last_error_has(const char *text) {
 }
 
 TEST(Interface, ForwardIsTheStages) {
-    whole_frame whole(some_scene);
-    const int64_t pairs = whole.stages.lists.pairs;
+    whole_view whole(some_scene);
+    const int64_t pairs = whole.stages.view.lists.pairs;
     ASSERT_GT(pairs, 100);
     for (const int64_t capacity : {pairs, pairs + 1000}) {
         ASSERT_GS_OK(whole.forward(capacity));
-        EXPECT_EQ(whole.frame.pairs_needed, pairs);
-        EXPECT_EQ(whole.frame.lists.pairs, pairs);
+        EXPECT_EQ(whole.view.pairs_needed, pairs);
+        EXPECT_EQ(whole.view.lists.pairs, pairs);
         EXPECT_EQ(whole.color.read(), whole.stages.color.read());
         EXPECT_EQ(whole.transmittance.read(), whole.stages.transmittance.read());
-        EXPECT_EQ(whole.consumed.read(), whole.stages.consumed.read());
+        EXPECT_EQ(whole.n_contrib.read(), whole.stages.n_contrib.read());
     }
 }
 
 TEST(Interface, PairsThatDoNotFitAreCountedAndNothingIsWritten) {
-    whole_frame whole(some_scene);
-    const int64_t pairs = whole.stages.lists.pairs;
+    whole_view whole(some_scene);
+    const int64_t pairs = whole.stages.view.lists.pairs;
     for (const int64_t capacity : {int64_t(0), pairs - 1}) {
         EXPECT_EQ(whole.forward(capacity), GS_PAIRS_DO_NOT_FIT);
         EXPECT_TRUE(last_error_has(std::to_string(pairs).c_str())) << gs_last_error();
-        EXPECT_EQ(whole.frame.pairs_needed, pairs);
-        EXPECT_EQ(whole.frame.splats, nullptr);
-        EXPECT_EQ(whole.frame.lists.tile_begin, nullptr);
-        EXPECT_EQ(whole.color.read(), whole_frame::sentinels(3 * whole.stages.pixels()));
-        EXPECT_EQ(whole.transmittance.read(), whole_frame::sentinels(whole.stages.pixels()));
-        EXPECT_EQ(whole.consumed.read(), std::vector<uint32_t>(size_t(whole.stages.pixels()), 12345));
+        EXPECT_EQ(whole.view.pairs_needed, pairs);
+        EXPECT_EQ(whole.view.lists.tile_begin, nullptr);
+        EXPECT_EQ(whole.color.read(), whole_view::sentinels(3 * whole.stages.pixels()));
+        EXPECT_EQ(whole.transmittance.read(), whole_view::sentinels(whole.stages.pixels()));
+        EXPECT_EQ(whole.n_contrib.read(), std::vector<uint32_t>(size_t(whole.stages.pixels()), 12345));
     }
-    EXPECT_GS_OK(whole.forward(whole.frame.pairs_needed));
+    EXPECT_GS_OK(whole.forward(whole.view.pairs_needed));
 }
 
 TEST(Interface, BackwardIsTheStages) {
-    whole_frame whole(some_scene);
+    whole_view whole(some_scene);
     ASSERT_GS_OK(whole.forward(100000));
     const kernel_frame &stages = whole.stages;
     const int64_t count = some_scene.count;
-    const std::vector<float> by_color = random_floats(1, size_t(3 * stages.pixels()), -1, 1),
-                             by_alpha = random_floats(2, size_t(stages.pixels()), -1, 1);
-    const device_vector<float> color_gradient(by_color), alpha_gradient(by_alpha);
-    const device_vector<float> moments(stages.backward(by_color, by_alpha, GS_SERIAL, 4));
+    const distwar_policy policy = {DISTWAR_SERIAL, 4};
+    const std::vector<float> d_color = random_floats(1, size_t(3 * stages.pixels()), -1, 1),
+                             d_alpha = random_floats(2, size_t(stages.pixels()), -1, 1);
+    const device_vector<float> color_gradient(d_color), alpha_gradient(d_alpha);
+    const device_vector<float> moments(stages.backward(d_color, d_alpha, policy));
     const device_gaussians expected(count, some_scene.sh_degree);
     const device_vector<float> expected_mean2d(size_t(2 * count));
-    ASSERT_GS_OK(gs_project_backward(stages.gaussians.get(), some_scene.sh_degree_used, &stages.camera,
-                                     stages.splats.data(), moments.data(), expected.get(),
-                                     expected_mean2d.data(), NULL));
+    gs_gradient staged = {};
+    staged.moments = reinterpret_cast<gs_moments *>(moments.data());
+    staged.gaussians = *expected.get();
+    staged.mean2d = expected_mean2d.data();
+    ASSERT_GS_OK(gs_project_backward(&stages.view, &staged, NULL));
     reference_gaussians wanted = expected.read();
     const std::vector<double> values(wanted.mean, wanted.mean + reference_gaussians_values(&wanted));
     const std::vector<float> wanted_mean2d = expected_mean2d.read();
 
     for (const bool with_mean2d : {true, false}) {
         const device_gaussians gradients(count, some_scene.sh_degree);
-        const device_vector<float> mean2d(whole_frame::sentinels(2 * count));
-        ASSERT_GS_OK(gs_backward(&whole.frame, color_gradient.data(), alpha_gradient.data(), GS_SERIAL, 4,
-                                 gradients.get(), with_mean2d ? mean2d.data() : NULL, NULL));
+        const device_vector<float> mean2d(whole_view::sentinels(2 * count));
+        whole.gradient.color = color_gradient.data();
+        whole.gradient.alpha = alpha_gradient.data();
+        whole.gradient.gaussians = *gradients.get();
+        whole.gradient.mean2d = with_mean2d ? mean2d.data() : NULL;
+        ASSERT_GS_OK(gs_backward(&whole.view, &whole.gradient, policy, NULL));
         reference_gaussians got = gradients.read();
         // Sums by atomics: equal up to their order.
         EXPECT_LE(relative_norm({got.mean, got.mean + reference_gaussians_values(&got)}, values), 1e-5);
@@ -104,33 +113,101 @@ TEST(Interface, BackwardIsTheStages) {
             EXPECT_LE(relative_norm({seen.begin(), seen.end()}, {wanted_mean2d.begin(), wanted_mean2d.end()}),
                       1e-5);
         } else {
-            EXPECT_EQ(seen, whole_frame::sentinels(2 * count));
+            EXPECT_EQ(seen, whole_view::sentinels(2 * count));
         }
     }
     reference_gaussians_destroy(&wanted);
 }
 
-TEST(Interface, FramesThatCannotBeAreRefused) {
-    whole_frame whole(some_scene);
+TEST(Interface, ViewsThatCannotBeAreRefused) {
+    whole_view whole(some_scene);
     const device_vector<float> color_gradient(std::vector<float>(size_t(3 * whole.stages.pixels())));
     const device_gaussians gradients(some_scene.count, some_scene.sh_degree);
-    const auto backward = [&] {
-        return gs_backward(&whole.frame, color_gradient.data(), NULL, GS_BFLY, 0, gradients.get(), NULL,
-                           NULL);
+    whole.gradient.color = color_gradient.data();
+    whole.gradient.gaussians = *gradients.get();
+    const device_vector<gs_splat> splats(static_cast<size_t>(some_scene.count));
+    const auto refused = [](gs_status status, const char *text) {
+        EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
+        EXPECT_TRUE(last_error_has(text)) << gs_last_error();
     };
-    EXPECT_EQ(gs_forward(NULL, NULL), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_forward(&whole.frame, NULL), GS_INVALID_ARGUMENT);
-    EXPECT_TRUE(last_error_has("gs_forward: the workspace")) << gs_last_error();
-    EXPECT_EQ(backward(), GS_INVALID_ARGUMENT);
-    EXPECT_TRUE(last_error_has("gs_backward: the frame is not as gs_forward left it")) << gs_last_error();
+    const auto backward = [&] { return gs_backward(&whole.view, &whole.gradient, {DISTWAR_BFLY, 0}, NULL); };
+    refused(gs_forward(NULL, NULL), "gs_project: view must be given");
+    refused(gs_forward(&whole.view, NULL), "gs_project: splats");
+    whole.view.splats = splats.data();
+    refused(gs_forward(&whole.view, NULL), "gs_bin: the workspace");
+    refused(backward(), "gs_render_backward: the view has no lists");
     ASSERT_GS_OK(whole.forward(100000));
     EXPECT_GS_OK(backward());
-    whole.frame.workspace_bytes--;
-    EXPECT_EQ(gs_forward(&whole.frame, NULL), GS_INVALID_ARGUMENT);
-    whole.frame.workspace_bytes++;
-    whole.frame.camera.height = 0;
-    EXPECT_EQ(gs_forward(&whole.frame, NULL), GS_INVALID_ARGUMENT);
-    EXPECT_TRUE(last_error_has("width and height")) << gs_last_error();
+    whole.view.workspace_bytes--;
+    refused(gs_forward(&whole.view, NULL), "gs_bin: the workspace");
+    whole.view.workspace_bytes++;
+    whole.gradient.moments_bytes--;
+    refused(backward(), "gs_render_backward: moments_bytes");
+    whole.gradient.moments_bytes++;
+    whole.view.pair_capacity = -1;
+    refused(gs_forward(&whole.view, NULL), "gs_bin: pair_capacity");
+    whole.view.camera.height = 0;
+    refused(gs_forward(&whole.view, NULL), "width and height");
+}
+
+TEST(Interface, ABlockHoldsThePartsSideBySide) {
+    const kernel_frame stages(some_scene);
+    gs_view view = stages.view;
+    const size_t count = size_t(some_scene.count), pixels = size_t(stages.pixels());
+    size_t binning = 0, bytes = 0, without = 0;
+    ASSERT_GS_OK(gs_bin_bytes(&view, &binning));
+    ASSERT_GS_OK(gs_view_bytes(&view, NULL, &without));
+    for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED})
+        for (const int image : {0, 1})
+            for (const int with_moments : {0, 1}) {
+                const gs_view_parts parts = {image, with_moments, strategy};
+                ASSERT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
+                EXPECT_TRUE(image || with_moments ? bytes > without : bytes == without);
+                const device_vector<char> block(bytes);
+                const gs_image image_before = {stages.color.data(), stages.transmittance.data(),
+                                               stages.n_contrib.data()};
+                view.image = image_before;
+                gs_gradient gradient = {};
+                ASSERT_GS_OK(gs_view_place(&view, &gradient, &parts, block.data(), bytes));
+                size_t moments = 0;
+                ASSERT_GS_OK(gs_moments_bytes(int64_t(count), strategy, &moments));
+                EXPECT_EQ(gradient.moments != NULL, with_moments != 0);
+                EXPECT_EQ(gradient.moments_bytes, with_moments ? moments : 0);
+                EXPECT_EQ(view.image.color != image_before.color, image != 0);
+                EXPECT_EQ(view.workspace_bytes, binning);
+                // Every part is aligned, inside the block, and ends before the next begins.
+                struct part {
+                    const void *begin;
+                    size_t bytes;
+                };
+                std::vector<part> all = {{view.splats, count * sizeof(gs_splat)}, {view.workspace, binning}};
+                if (image)
+                    all.insert(all.end(), {{view.image.color, 3 * pixels * sizeof(float)},
+                                           {view.image.transmittance, pixels * sizeof(float)},
+                                           {view.image.n_contrib, pixels * sizeof(uint32_t)}});
+                if (with_moments) all.push_back({gradient.moments, moments});
+                std::sort(all.begin(), all.end(),
+                          [](const part &a, const part &b) { return a.begin < b.begin; });
+                const char *end = block.data();
+                for (const part &one : all) {
+                    const char *begin = static_cast<const char *>(one.begin);
+                    EXPECT_GE(begin, end);
+                    EXPECT_EQ((begin - block.data()) % 16, 0);
+                    end = begin + one.bytes;
+                }
+                EXPECT_LE(end, block.data() + bytes);
+                EXPECT_EQ(gs_view_place(&view, &gradient, &parts, block.data(), bytes - 256),
+                          GS_INVALID_ARGUMENT);
+                EXPECT_TRUE(last_error_has("gs_view_place: the block")) << gs_last_error();
+                EXPECT_EQ(gs_view_place(&view, NULL, &parts, block.data(), bytes),
+                          with_moments ? GS_INVALID_ARGUMENT : GS_OK);
+            }
+    const gs_view_parts cub = {0, 1, DISTWAR_CUB};
+    EXPECT_EQ(gs_view_bytes(&view, &cub, &bytes), GS_INVALID_ARGUMENT);
+    EXPECT_TRUE(last_error_has("strategy cub is not supported")) << gs_last_error();
+    EXPECT_EQ(gs_view_bytes(&view, NULL, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_view_bytes(NULL, NULL, &bytes), GS_INVALID_ARGUMENT);
+    EXPECT_TRUE(last_error_has("gs_view_bytes: view must be given")) << gs_last_error();
 }
 
 // One Gaussian in front of a camera of 32 x 32 pixels.
@@ -144,8 +221,17 @@ struct one_gaussian {
     gs_splat seen() const {
         const device_gaussians gaussians(values);
         const device_vector<gs_splat> splats(1);
-        EXPECT_GS_OK(gs_project(gaussians.get(), 1, &camera, splats.data(), NULL));
+        const gs_view view = view_of(*gaussians.get(), splats.data());
+        EXPECT_GS_OK(gs_project(&view, NULL));
         return splats.read()[0];
+    }
+    gs_view view_of(const gs_gaussians &gaussians, gs_splat *splats) const {
+        gs_view view = {};
+        view.gaussians = gaussians;
+        view.camera = camera;
+        view.sh_degree_used = 1;
+        view.splats = splats;
+        return view;
     }
     reference_gaussians values;
     gs_camera camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f};
@@ -166,7 +252,8 @@ TEST(Interface, AScaleModifierMultipliesEveryScale) {
         one.values.scale_modifier = bad;
         const device_gaussians gaussians(one.values);
         const device_vector<gs_splat> splats(1);
-        EXPECT_EQ(gs_project(gaussians.get(), 1, &one.camera, splats.data(), NULL), GS_INVALID_ARGUMENT);
+        const gs_view view = one.view_of(*gaussians.get(), splats.data());
+        EXPECT_EQ(gs_project(&view, NULL), GS_INVALID_ARGUMENT);
         EXPECT_TRUE(last_error_has("gs_project: scale_modifier")) << gs_last_error();
     }
 }
@@ -224,7 +311,8 @@ TEST(Interface, MissingArraysAreNamed) {
     const std::vector<float> zeros(GS_MOMENTS_STRIDE);
     const device_vector<float> given(zeros), moments(zeros);
     const auto project = [&](const gs_gaussians &g) {
-        return gs_project(&g, 1, &one.camera, splats.data(), NULL);
+        const gs_view view = one.view_of(g, splats.data());
+        return gs_project(&view, NULL);
     };
     const auto missing = [&](float *gs_gaussians::*member, const char *name) {
         gs_gaussians g = *gaussians.get();
@@ -242,22 +330,26 @@ TEST(Interface, MissingArraysAreNamed) {
     g.color = g.covariance = given.data();
     g.sh = g.log_scale = g.quaternion = NULL;
     ASSERT_GS_OK(project(g));
-    const auto backward = [&](const gs_gaussians *gradients) {
-        return gs_project_backward(&g, 1, &one.camera, splats.data(), moments.data(), gradients, NULL, NULL);
+    const auto backward = [&](const gs_gaussians *gradients, const device_vector<gs_splat> &from) {
+        const gs_view view = one.view_of(g, from.data());
+        gs_gradient gradient = {};
+        gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
+        gradient.gaussians = *gradients;
+        return gs_project_backward(&view, &gradient, NULL);
     };
     // What a view did not read has no gradient; what it read must have one.
-    EXPECT_EQ(backward(gaussians.get()), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(backward(gaussians.get(), splats), GS_INVALID_ARGUMENT);
     EXPECT_TRUE(last_error_has("gs_project_backward: ") && last_error_has("color")) << gs_last_error();
     const device_gaussians gradients(1, 1, true, true);
-    EXPECT_GS_OK(backward(gradients.get()));
+    EXPECT_GS_OK(backward(gradients.get(), splats));
 
     // Replaced arrays may be there too, and are left alone, also where a Gaussian is culled.
     const device_vector<float> sh(std::vector<float>(12, 7)), log_scale(std::vector<float>(3, 7));
     gs_gaussians both = *gradients.get();
     both.sh = sh.data(), both.log_scale = log_scale.data();
-    EXPECT_GS_OK(backward(&both));
+    EXPECT_GS_OK(backward(&both, splats));
     const device_vector<gs_splat> nothing(std::vector<gs_splat>(1));
-    EXPECT_GS_OK(gs_project_backward(&g, 1, &one.camera, nothing.data(), moments.data(), &both, NULL, NULL));
+    EXPECT_GS_OK(backward(&both, nothing));
     EXPECT_EQ(sh.read(), std::vector<float>(12, 7));
     EXPECT_EQ(log_scale.read(), std::vector<float>(3, 7));
 }
@@ -266,7 +358,7 @@ TEST(Interface, RadiiAreThreeSigma) {
     const kernel_frame frame({22, 320, 0, 0, 90, 70});
     const int64_t count = frame.choice.count;
     const device_vector<int32_t> device_radii{size_t(count)};
-    ASSERT_GS_OK(gs_radii(frame.splats.data(), count, 90, 70, device_radii.data(), NULL));
+    ASSERT_GS_OK(gs_radii(&frame.view, device_radii.data(), NULL));
     const std::vector<int32_t> radii = device_radii.read();
     int seen = 0, off = 0, culled = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -292,10 +384,13 @@ TEST(Interface, RadiiAreThreeSigma) {
     EXPECT_GT(culled, 10);
 
     one_gaussian one;
+    gs_gaussians single = {};
+    single.count = 1;
     const device_vector<int32_t> radius(1);
     const auto radius_of_one = [&] {
         const device_vector<gs_splat> splat(std::vector<gs_splat>{one.seen()});
-        EXPECT_GS_OK(gs_radii(splat.data(), 1, 32, 32, radius.data(), NULL));
+        const gs_view view = one.view_of(single, splat.data());
+        EXPECT_GS_OK(gs_radii(&view, radius.data(), NULL));
         return radius.read()[0];
     };
     EXPECT_EQ(radius_of_one(), 19); // 3 sqrt(36.3)
@@ -311,19 +406,23 @@ TEST(Interface, RadiiAreThreeSigma) {
     one.values.covariance[0] = one.values.covariance[3] = 1e16;
     EXPECT_EQ(radius_of_one(), 1 << 30);
     const device_vector<gs_splat> splat(1);
-    EXPECT_EQ(gs_radii(splat.data(), 1, 32, 0, radius.data(), NULL), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_radii(splat.data(), 1, 32, 32, NULL, NULL), GS_INVALID_ARGUMENT);
-    EXPECT_GS_OK(gs_radii(NULL, 0, 32, 32, NULL, NULL));
+    gs_view view = one.view_of(single, splat.data());
+    EXPECT_EQ(gs_radii(&view, NULL, NULL), GS_INVALID_ARGUMENT);
+    view.camera.height = 0;
+    EXPECT_EQ(gs_radii(&view, radius.data(), NULL), GS_INVALID_ARGUMENT);
+    view = one.view_of({}, NULL);
+    EXPECT_GS_OK(gs_radii(&view, NULL, NULL));
 }
 
 TEST(Interface, TheVisibilityMarkIsTheNearPlane) {
     const kernel_frame frame({23, 320, 0, 0, 60, 40});
     const int64_t count = frame.choice.count;
-    gs_gaussians means = {};
-    means.count = count;
-    means.mean = frame.gaussians.get()->mean;
+    gs_view means = {};
+    means.camera = frame.view.camera;
+    means.gaussians.count = count;
+    means.gaussians.mean = frame.gaussians.get()->mean;
     const device_vector<uint8_t> device_marks{size_t(count)};
-    ASSERT_GS_OK(gs_mark_visible(&means, &frame.camera, device_marks.data(), NULL));
+    ASSERT_GS_OK(gs_mark_visible(&means, device_marks.data(), NULL));
     const std::vector<uint8_t> marks = device_marks.read();
     const std::vector<gs_splat> splats = frame.splats.read();
     int hidden = 0;
@@ -338,11 +437,11 @@ TEST(Interface, TheVisibilityMarkIsTheNearPlane) {
     EXPECT_LT(hidden, count / 2);
 
     const device_vector<float> lost(std::vector<float>{NAN, 0, 5, 0, 0, INFINITY, 0, 0, -INFINITY});
-    means.count = 3, means.mean = lost.data();
-    ASSERT_GS_OK(gs_mark_visible(&means, &frame.camera, device_marks.data(), NULL));
+    means.gaussians.count = 3, means.gaussians.mean = lost.data();
+    ASSERT_GS_OK(gs_mark_visible(&means, device_marks.data(), NULL));
     const std::vector<uint8_t> none = device_marks.read();
     EXPECT_EQ(none[0] + none[1] + none[2], 0) << "a mean that is not finite";
-    EXPECT_EQ(gs_mark_visible(&means, &frame.camera, NULL, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_mark_visible(&means, NULL, NULL), GS_INVALID_ARGUMENT);
     EXPECT_TRUE(last_error_has("gs_mark_visible: ")) << gs_last_error();
 }
 

@@ -85,25 +85,25 @@ reference_gaussians device_gaussians::read() const {
 }
 
 kernel_frame::kernel_frame(const scene_choice &choice_)
-    : choice(choice_), scene(scene_of(choice)),
-      camera(reference_camera_to_floats(&scene.camera)), background{float(scene.background[0]),
-                                                                    float(scene.background[1]),
-                                                                    float(scene.background[2])},
-      gaussians(scene.gaussians), splats(size_t(choice.count)), lists{}, color(size_t(3 * pixels())),
-      transmittance(size_t(pixels())),
-      consumed(size_t(pixels())), image{color.data(), transmittance.data(), consumed.data()} {
-    EXPECT_GS_OK(gs_project(gaussians.get(), choice.sh_degree_used, &camera, splats.data(), NULL));
-    int64_t capacity = 0, needed = 0;
-    for (int attempt = 0; attempt < 2; attempt++, capacity = needed) {
-        size_t bytes = 0;
-        EXPECT_GS_OK(gs_bin_workspace(choice.count, choice.width, choice.height, capacity, &bytes));
-        workspace = std::make_unique<device_vector<char>>(bytes);
-        const gs_status status = gs_bin(splats.data(), choice.count, choice.width, choice.height, capacity,
-                                        workspace->data(), bytes, &lists, &needed, NULL);
+    : choice(choice_), scene(scene_of(choice)), gaussians(scene.gaussians), splats(size_t(choice.count)),
+      color(size_t(GS_CHANNELS * pixels())), transmittance(size_t(pixels())),
+      n_contrib(size_t(pixels())), view{} {
+    view.gaussians = *gaussians.get();
+    view.camera = reference_camera_to_floats(&scene.camera);
+    view.sh_degree_used = choice.sh_degree_used;
+    for (int c = 0; c < GS_CHANNELS; c++) view.background[c] = float(scene.background[c]);
+    view.splats = splats.data();
+    view.image = {color.data(), transmittance.data(), n_contrib.data()};
+    EXPECT_GS_OK(gs_project(&view, NULL));
+    for (int attempt = 0; attempt < 2; attempt++, view.pair_capacity = view.pairs_needed) {
+        EXPECT_GS_OK(gs_bin_bytes(&view, &view.workspace_bytes));
+        workspace = std::make_unique<device_vector<char>>(view.workspace_bytes);
+        view.workspace = workspace->data();
+        const gs_status status = gs_bin(&view, NULL);
         if (status == GS_OK) break;
         EXPECT_EQ(status, GS_PAIRS_DO_NOT_FIT) << gs_last_error();
     }
-    EXPECT_GS_OK(gs_render(splats.data(), &lists, choice.width, choice.height, background, &image, NULL));
+    EXPECT_GS_OK(gs_render(&view, NULL));
 }
 
 kernel_frame::~kernel_frame() {
@@ -111,21 +111,23 @@ kernel_frame::~kernel_frame() {
 }
 
 std::vector<float> kernel_frame::backward(const std::vector<float> &color_gradient,
-                                          const std::vector<float> &alpha_gradient, gs_reduction reduction,
-                                          int balance_threshold) const {
-    const device_vector<float> by_color(color_gradient), by_alpha(alpha_gradient);
-    size_t bytes = 0;
-    EXPECT_GS_OK(gs_moments_bytes(choice.count, reduction, &bytes));
-    const device_vector<float> moments(bytes / sizeof(float));
-    EXPECT_GS_OK(gs_render_backward(splats.data(), choice.count, &lists, choice.width, choice.height,
-                                    background, &image, by_color.data(), by_alpha.data(), reduction,
-                                    balance_threshold, moments.data(), NULL));
+                                          const std::vector<float> &alpha_gradient,
+                                          distwar_policy policy) const {
+    const device_vector<float> d_color(color_gradient), d_alpha(alpha_gradient);
+    gs_gradient gradient = {};
+    EXPECT_GS_OK(gs_moments_bytes(choice.count, policy.strategy, &gradient.moments_bytes));
+    const device_vector<float> moments(gradient.moments_bytes / sizeof(float));
+    gradient.color = d_color.data();
+    gradient.alpha = d_alpha.data();
+    gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
+    EXPECT_GS_OK(gs_render_backward(&view, &gradient, policy, NULL));
     std::vector<float> out = moments.read();
     out.resize(size_t(choice.count * GS_MOMENTS_STRIDE));
     return out;
 }
 
 reference_decisions kernel_frame::decisions() const {
+    const gs_lists &lists = view.lists;
     reference_decisions taken = {};
     const std::vector<gs_splat> seen = splats.read();
     taken.splats =

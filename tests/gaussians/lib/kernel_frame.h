@@ -42,7 +42,7 @@ inline void PrintTo(const scene_choice &c, std::ostream *out) {
          << c.sh_degree << ", " << c.width << " x " << c.height << (c.antialias ? ", antialiased" : "");
 }
 
-// Every stage up to the image has run when the constructor returns.
+// The constructor runs every stage up to the image.
 class kernel_frame {
   public:
     explicit kernel_frame(const scene_choice &choice);
@@ -52,21 +52,17 @@ class kernel_frame {
 
     scene_choice choice;
     reference_scene scene;
-    gs_camera camera;
-    float background[3];
     device_gaussians gaussians;
     device_vector<gs_splat> splats;
     std::unique_ptr<device_vector<char>> workspace;
-    gs_lists lists; // device
     device_vector<float> color, transmittance;
-    device_vector<uint32_t> consumed;
-    gs_image image;
+    device_vector<uint32_t> n_contrib;
+    gs_view view; // of the members above
 
     int64_t pixels() const { return int64_t(choice.width) * choice.height; }
     // Moments of all splats under random image gradients.
     std::vector<float> backward(const std::vector<float> &color_gradient,
-                                const std::vector<float> &alpha_gradient, gs_reduction reduction,
-                                int balance_threshold) const;
+                                const std::vector<float> &alpha_gradient, distwar_policy policy) const;
     // What the kernels decided: culling and colour signs from the splats, lists from the workspace, every
     // pixel's path from a replay of the blend. The clamps of ratios, which the kernels do not report, are the
     // reference's own.

@@ -27,8 +27,8 @@ TEST(LmSolver, ConvergesOnASmallSystemAndThenRests) {
     const device_vector<float> right_device(b), diagonal(d), x(size_t{n}), residual(size_t{n}),
         direction(size_t{n});
     const device_vector<double> scalars(size_t(2 * iterations + 1));
-    ASSERT_GS_OK(
-        gs_lm_pcg_start(right_device.data(), n, iterations, x.data(), residual.data(), scalars.data(), NULL));
+    const gs_lm_pcg pcg = {n, x.data(), residual.data(), direction.data(), scalars.data()};
+    ASSERT_GS_OK(gs_lm_pcg_start(&pcg, right_device.data(), iterations, NULL));
     ASSERT_GS_OK(gs_lm_precondition_diagonal(diagonal.data(), residual.data(), n, direction.data(),
                                              scalars.data(), NULL));
     for (int k = 0; k < iterations; k++) {
@@ -37,11 +37,10 @@ TEST(LmSolver, ConvergesOnASmallSystemAndThenRests) {
         for (int i = 0; i < n; i++)
             for (int j = 0; j < n; j++) product[size_t(i)] += float(a[size_t(i * n + j)]) * p[size_t(j)];
         const device_vector<float> q(product);
-        ASSERT_GS_OK(gs_lm_pcg_step(diagonal.data(), lambda, n, k, q.data(), x.data(), residual.data(),
-                                    direction.data(), scalars.data(), NULL));
+        ASSERT_GS_OK(gs_lm_pcg_step(&pcg, diagonal.data(), lambda, k, q.data(), NULL));
         ASSERT_GS_OK(gs_lm_precondition_diagonal(diagonal.data(), residual.data(), n, q.data(),
                                                  scalars.data() + 2 * k + 2, NULL));
-        ASSERT_GS_OK(gs_lm_pcg_turn(q.data(), n, k, direction.data(), scalars.data(), NULL));
+        ASSERT_GS_OK(gs_lm_pcg_update(&pcg, q.data(), k, NULL));
     }
     const std::vector<float> solution = x.read();
     EXPECT_EQ(solution[2], 0);
@@ -58,18 +57,17 @@ TEST(LmSolver, RestsWhereThereIsNothingToDo) {
     const device_vector<float> nothing(std::vector<float>(size_t{n})), x(std::vector<float>(size_t{n}, 5)),
         residual(size_t{n}), direction(size_t{n}), product(size_t{n});
     const device_vector<double> scalars(std::vector<double>(2 * iterations + 1, 5));
-    ASSERT_GS_OK(
-        gs_lm_pcg_start(nothing.data(), n, iterations, x.data(), residual.data(), scalars.data(), NULL));
+    const gs_lm_pcg pcg = {n, x.data(), residual.data(), direction.data(), scalars.data()};
+    ASSERT_GS_OK(gs_lm_pcg_start(&pcg, nothing.data(), iterations, NULL));
     ASSERT_GS_OK(gs_lm_precondition_diagonal(nothing.data(), residual.data(), n, direction.data(),
                                              scalars.data(), NULL));
     for (int k = 0; k < iterations; k++) {
         ASSERT_EQ(direction.read(), std::vector<float>(size_t{n})) << k;
         const device_vector<float> q(std::vector<float>(size_t{n}));
-        ASSERT_GS_OK(gs_lm_pcg_step(nothing.data(), 1, n, k, q.data(), x.data(), residual.data(),
-                                    direction.data(), scalars.data(), NULL));
+        ASSERT_GS_OK(gs_lm_pcg_step(&pcg, nothing.data(), 1, k, q.data(), NULL));
         ASSERT_GS_OK(gs_lm_precondition_diagonal(nothing.data(), residual.data(), n, product.data(),
                                                  scalars.data() + 2 * k + 2, NULL));
-        ASSERT_GS_OK(gs_lm_pcg_turn(product.data(), n, k, direction.data(), scalars.data(), NULL));
+        ASSERT_GS_OK(gs_lm_pcg_update(&pcg, product.data(), k, NULL));
     }
     EXPECT_EQ(x.read(), std::vector<float>(size_t{n}));
     EXPECT_EQ(direction.read(), std::vector<float>(size_t{n}));

@@ -32,12 +32,13 @@ struct lm_frame : kernel_frame {
     explicit lm_frame(const scene_choice &c, gs_lm_objective objective_ = GS_LM_L1_SSIM)
         : kernel_frame(c), objective(objective_), weight(size_t(3 * pixels())), slope(size_t(3 * pixels())),
           tangents(size_t(choice.count * GS_LM_TANGENT_STRIDE)), change(size_t(3 * pixels())),
-          moments(size_t(choice.count * GS_MOMENTS_STRIDE)),
-          squares(size_t(choice.count * GS_LM_SQUARES_STRIDE)), taken(decisions()) {
+          squares(size_t(choice.count * GS_LM_SQUARES_STRIDE)), moments(size_t(choice.count)),
+          taken(decisions()) {
         const device_vector<uint8_t> target(std::vector<uint8_t>(scene.target, scene.target + 3 * pixels()));
         const device_vector<double> sum(1);
-        EXPECT_GS_OK(gs_lm_weights(color.data(), target.data(), choice.width, choice.height, objective,
-                                   epsilon, sum.data(), weight.data(), slope.data(), NULL));
+        const gs_comparison images = {choice.width, choice.height, color.data(), target.data()};
+        EXPECT_GS_OK(
+            gs_lm_weights(&images, objective, epsilon, sum.data(), weight.data(), slope.data(), NULL));
         objective_sum = sum.read()[0];
         lm.problem = {&scene.gaussians, choice.sh_degree_used, &scene.camera, {}, scene.target, nullptr};
         std::copy_n(scene.background, 3, lm.problem.background);
@@ -64,41 +65,48 @@ struct lm_frame : kernel_frame {
         return out;
     }
     std::vector<double> forward(const device_gaussians &direction, bool weighted) const {
-        const gs_lm_sight sight = {camera, splats.data(), tangents.data()};
+        const gs_lm_view one = {view.camera, splats.data(), tangents.data()};
+        EXPECT_GS_OK(gs_lm_tangents(gaussians.get(), choice.sh_degree_used, &one, 1, direction.get(), NULL));
         EXPECT_GS_OK(
-            gs_lm_tangents(gaussians.get(), choice.sh_degree_used, &sight, 1, direction.get(), NULL));
-        EXPECT_GS_OK(gs_lm_forward(splats.data(), tangents.data(), &lists, choice.width, choice.height,
-                                   background, &image, weighted ? weight.data() : NULL, change.data(), NULL));
+            gs_lm_forward(&view, tangents.data(), weighted ? weight.data() : NULL, change.data(), NULL));
         return doubles(change.read());
     }
     // From `moments`.
     std::vector<double> to_parameters() const {
         const device_gaussians gradients(choice.count, choice.sh_degree);
-        EXPECT_GS_OK(gs_project_backward(gaussians.get(), choice.sh_degree_used, &camera, splats.data(),
-                                         moments.data(), gradients.get(), NULL, NULL));
+        gs_gradient gradient = {};
+        gradient.moments = moments.data();
+        gradient.gaussians = *gradients.get();
+        EXPECT_GS_OK(gs_project_backward(&view, &gradient, NULL));
         return values_of(gradients);
     }
     std::vector<double> backward(const float *picture) const {
-        EXPECT_GS_OK(gs_render_backward(splats.data(), choice.count, &lists, choice.width, choice.height,
-                                        background, &image, picture, NULL, GS_TREE, 0, moments.data(), NULL));
+        gs_gradient gradient = {};
+        gradient.color = picture;
+        gradient.moments = moments.data();
+        gradient.moments_bytes = size_t(choice.count) * sizeof(gs_moments);
+        EXPECT_GS_OK(gs_render_backward(&view, &gradient, {DISTWAR_TREE, 0}, NULL));
         return to_parameters();
     }
-    std::vector<double> take_squares(gs_reduction reduction, int threshold = 0) const {
-        EXPECT_GS_OK(gs_lm_squares(splats.data(), choice.count, &lists, choice.width, choice.height,
-                                   background, &image, weight.data(), reduction, threshold, squares.data(),
-                                   NULL));
+    std::vector<float> read_moments() const {
+        const std::vector<gs_moments> records = moments.read();
+        const float *first = reinterpret_cast<const float *>(records.data());
+        return {first, first + records.size() * GS_MOMENTS_STRIDE};
+    }
+    std::vector<double> take_squares(distwar_policy policy) const {
+        EXPECT_GS_OK(gs_lm_squares(&view, weight.data(), policy, squares.data(), NULL));
         return doubles(squares.read());
     }
     std::vector<double> diagonal() const { // from `squares`
         const device_gaussians sum(choice.count, choice.sh_degree);
-        EXPECT_GS_OK(gs_lm_add_diagonal(gaussians.get(), choice.sh_degree_used, &camera, splats.data(),
-                                        squares.data(), sum.get(), NULL));
+        EXPECT_GS_OK(gs_lm_add_diagonal(&view, squares.data(), sum.get(), NULL));
         return values_of(sum);
     }
 
     gs_lm_objective objective;
     double objective_sum;
-    device_vector<float> weight, slope, tangents, change, moments, squares;
+    device_vector<float> weight, slope, tangents, change, squares;
+    device_vector<gs_moments> moments;
     reference_decisions taken;
     LmProblem lm{};
 };
@@ -138,19 +146,19 @@ struct lm_metric {
     explicit lm_metric(const lm_frame &frame)
         : width(frame.choice.width), height(frame.choice.height), values(size_t(3 * frame.pixels())),
           target(frame.scene.target, frame.scene.target + values), weight(values), coupling(values),
-          scratch(values), kernel{weight.data(), coupling.data()} {
+          scratch(values), kernel{width, height, weight.data(), coupling.data()} {
         const device_vector<uint8_t> read(target);
-        EXPECT_GS_OK(gs_lm_find_metric(frame.color.data(), read.data(), width, height, epsilon,
-                                       scratch.data(), &kernel, NULL));
+        const gs_comparison images = {width, height, frame.color.data(), read.data()};
+        EXPECT_GS_OK(gs_lm_gauss_newton_metric(&images, epsilon, scratch.data(), &kernel, NULL));
     }
     double square(const device_vector<float> &change) const {
         const device_vector<double> sum(std::vector<double>{0});
-        EXPECT_GS_OK(gs_lm_metric_add_square(&kernel, width, height, change.data(), sum.data(), NULL));
+        EXPECT_GS_OK(gs_lm_metric_add_square(&kernel, change.data(), sum.data(), NULL));
         return sum.read()[0];
     }
     std::vector<float> times(const std::vector<float> &change) const {
         const device_vector<float> picture(change);
-        EXPECT_GS_OK(gs_lm_metric_apply(&kernel, width, height, 0, scratch.data(), picture.data(), NULL));
+        EXPECT_GS_OK(gs_lm_metric_apply(&kernel, 0, scratch.data(), picture.data(), NULL));
         return picture.read();
     }
     int width, height;
@@ -182,8 +190,8 @@ TEST_P(Lm, MetricIsThatOfTheReference) {
             const size_t plane = metric.values / 3;
             for (size_t i = 0; i < metric.values; i++) four[4 * (i % plane) + i / plane] = change[i];
             const device_vector<float> interleaved(four);
-            ASSERT_GS_OK(gs_lm_metric_apply(&metric.kernel, metric.width, metric.height, 1,
-                                            metric.scratch.data(), interleaved.data(), NULL));
+            ASSERT_GS_OK(
+                gs_lm_metric_apply(&metric.kernel, 1, metric.scratch.data(), interleaved.data(), NULL));
             four = interleaved.read();
             for (size_t i = 0; i < metric.values; i++)
                 ASSERT_EQ(four[4 * (i % plane) + i / plane], product[i]) << i;
@@ -197,7 +205,7 @@ TEST_P(Lm, MetricIsThatOfTheReference) {
         EXPECT_NEAR(left, right, 1e-5 * size);
     }
     const device_vector<float> diagonal(metric.values);
-    ASSERT_GS_OK(gs_lm_metric_diagonal(&metric.kernel, metric.width, metric.height, diagonal.data(), NULL));
+    ASSERT_GS_OK(gs_lm_metric_diagonal(&metric.kernel, diagonal.data(), NULL));
     const std::vector<float> read = diagonal.read();
     for (size_t i = 3; i < metric.values; i += metric.values / 5) {
         std::vector<double> one(metric.values);
@@ -238,22 +246,25 @@ TEST_P(Lm, GradientsOfSeveralCamerasAreThoseOfEach) {
     const lm_frame frame(GetParam());
     const std::vector<double> one = frame.backward(frame.slope.data());
     const size_t values = size_t(frame.choice.count * GS_MOMENTS_STRIDE);
-    std::vector<float> other = frame.moments.read();
+    std::vector<float> other = frame.read_moments();
     for (size_t k = 0; k < values; k++) other[k] *= 0.5f + 0.25f * float(k % 7 % 3);
     const device_vector<float> second(other);
     const device_gaussians sum(frame.choice.count, frame.choice.sh_degree);
     std::vector<double> expected;
     {
         const device_gaussians alone(frame.choice.count, frame.choice.sh_degree);
-        ASSERT_GS_OK(gs_project_backward(frame.gaussians.get(), frame.choice.sh_degree_used, &frame.camera,
-                                         frame.splats.data(), second.data(), alone.get(), NULL, NULL));
+        gs_gradient gradient = {};
+        gradient.moments = reinterpret_cast<gs_moments *>(second.data());
+        gradient.gaussians = *alone.get();
+        ASSERT_GS_OK(gs_project_backward(&frame.view, &gradient, NULL));
         expected = values_of(alone);
     }
     for (size_t k = 0; k < one.size(); k++) expected[k] = 2 * one[k] + expected[k];
-    const gs_lm_sight a = {frame.camera, frame.splats.data(), frame.moments.data()};
-    const gs_lm_sight sights[] = {a, {frame.camera, frame.splats.data(), second.data()}};
+    const gs_lm_view a = {frame.view.camera, frame.splats.data(),
+                          reinterpret_cast<float *>(frame.moments.data())};
+    const gs_lm_view views[] = {a, {frame.view.camera, frame.splats.data(), second.data()}};
     for (int again = 0; again < 2; again++) // overwrites what is there
-        ASSERT_GS_OK(gs_lm_gradients(frame.gaussians.get(), frame.choice.sh_degree_used, sights, 2, 0,
+        ASSERT_GS_OK(gs_lm_gradients(frame.gaussians.get(), frame.choice.sh_degree_used, views, 2, 0,
                                      sum.get(), NULL));
     ASSERT_GS_OK(
         gs_lm_gradients(frame.gaussians.get(), frame.choice.sh_degree_used, &a, 1, 1, sum.get(), NULL));
@@ -290,29 +301,24 @@ TEST_P(Lm, BackwardIsTheTransposeOfForward) {
     }
 }
 
-const struct {
-    gs_reduction reduction;
-    int threshold;
-} ways[] = {{GS_ATOMIC, 0}, {GS_SERIAL, 8}, {GS_BFLY, 0}, {GS_BFLY, 16}, {GS_TREE, 0}, {GS_TREE, 16}};
+const distwar_policy policies[] = {{DISTWAR_ATOMIC, 0}, {DISTWAR_SERIAL, 8}, {DISTWAR_BFLY, 0},
+                                   {DISTWAR_BFLY, 16},  {DISTWAR_TREE, 0},   {DISTWAR_TREE, 16}};
 
 // A cache on the device, in a frame's arrays.
 struct cached {
     explicit cached(const lm_frame &f)
         : begin(size_t(f.choice.count + 1)), picture(size_t(4 * f.pixels())), cache{} {
         size_t bytes = 0;
-        EXPECT_GS_OK(gs_lm_cache_workspace(f.choice.count, &bytes));
+        EXPECT_GS_OK(gs_lm_cache_bytes(f.choice.count, &bytes));
         const device_vector<char> workspace(bytes);
         cache.begin = begin.data();
-        EXPECT_GS_OK(gs_lm_cache_begin(f.splats.data(), f.choice.count, &f.lists, f.choice.width,
-                                       f.choice.height, &f.image, workspace.data(), bytes, &cache, NULL));
+        EXPECT_GS_OK(gs_lm_cache_begin(&f.view, workspace.data(), bytes, &cache, NULL));
         pixel = std::make_unique<device_vector<uint32_t>>(size_t(cache.pairs));
         share = std::make_unique<device_vector<float>>(size_t(4 * cache.pairs));
         cache.pixel = pixel->data();
         cache.share = share->data();
-        cache.by_log_alpha = share->data() + cache.pairs;
-        EXPECT_GS_OK(gs_lm_cache_fill(f.splats.data(), f.choice.count, &f.lists, f.choice.width,
-                                      f.choice.height, f.background, &f.image, workspace.data(), bytes,
-                                      &cache, NULL));
+        cache.d_log_alpha = share->data() + cache.pairs;
+        EXPECT_GS_OK(gs_lm_cache_fill(&f.view, workspace.data(), bytes, &cache, NULL));
     }
     device_vector<int64_t> begin;
     std::unique_ptr<device_vector<uint32_t>> pixel;
@@ -352,10 +358,10 @@ TEST_P(Lm, TheCachedFormAgreesWithTheFreeOne) {
     reference_gaussians direction = frame.random_direction(7);
     const std::vector<double> change = frame.forward(device_gaussians(direction), true);
     reference_gaussians_destroy(&direction);
-    ASSERT_GS_OK(gs_lm_cached_forward(frame.splats.data(), frame.choice.count, &held.cache, width, height,
-                                      frame.tangents.data(), held.picture.data(), NULL));
-    const gs_lm_metric metric = {frame.weight.data(), NULL};
-    ASSERT_GS_OK(gs_lm_metric_apply(&metric, width, height, 1, NULL, held.picture.data(), NULL));
+    ASSERT_GS_OK(
+        gs_lm_cached_forward(&frame.view, &held.cache, frame.tangents.data(), held.picture.data(), NULL));
+    const gs_lm_metric metric = {width, height, frame.weight.data(), NULL};
+    ASSERT_GS_OK(gs_lm_metric_apply(&metric, 1, NULL, held.picture.data(), NULL));
     const std::vector<float> read = held.picture.read();
     std::vector<double> planes(change.size());
     for (int64_t i = 0; i < frame.pixels(); i++) {
@@ -365,30 +371,28 @@ TEST_P(Lm, TheCachedFormAgreesWithTheFreeOne) {
     EXPECT_LE(relative_norm(planes, change), 1e-5);
 
     frame.backward(frame.change.data());
-    const std::vector<double> moments = doubles(frame.moments.read());
-    const std::vector<double> squares = frame.take_squares(GS_TREE);
-    for (const auto &way : ways) {
-        ASSERT_GS_OK(gs_lm_cached_backward(frame.splats.data(), frame.choice.count, &held.cache, width,
-                                           held.picture.data(), way.reduction, way.threshold,
+    const std::vector<double> moments = doubles(frame.read_moments());
+    const std::vector<double> squares = frame.take_squares({DISTWAR_TREE, 0});
+    for (const distwar_policy &policy : policies) {
+        ASSERT_GS_OK(gs_lm_cached_backward(&frame.view, &held.cache, held.picture.data(), policy,
                                            frame.moments.data(), NULL));
-        EXPECT_LE(relative_norm(doubles(frame.moments.read()), moments), 1e-5)
-            << gs_reduction_name(way.reduction);
-        ASSERT_GS_OK(gs_lm_cached_squares(frame.splats.data(), frame.choice.count, &held.cache, width, height,
-                                          frame.weight.data(), way.reduction, way.threshold,
+        EXPECT_LE(relative_norm(doubles(frame.read_moments()), moments), 1e-5)
+            << distwar_strategy_name(policy.strategy);
+        ASSERT_GS_OK(gs_lm_cached_squares(&frame.view, &held.cache, frame.weight.data(), policy,
                                           frame.squares.data(), NULL));
         EXPECT_LE(relative_norm(doubles(frame.squares.read()), squares), 1e-5)
-            << gs_reduction_name(way.reduction);
+            << distwar_strategy_name(policy.strategy);
     }
 }
 
 TEST(LmSquares, DoNotDependOnTheReduction) {
     lm_frame frame(comparison_scenes()[1]);
-    const std::vector<double> atomic = frame.take_squares(GS_ATOMIC);
+    const std::vector<double> atomic = frame.take_squares({DISTWAR_ATOMIC, 0});
     for (const int pixels : {1, 2, 4}) {
-        frame.lists.pixels_per_thread = pixels;
-        for (const auto &way : ways)
-            EXPECT_LE(relative_norm(frame.take_squares(way.reduction, way.threshold), atomic), 1e-5)
-                << gs_reduction_name(way.reduction) << ' ' << pixels;
+        frame.view.lists.pixels_per_thread = pixels;
+        for (const distwar_policy &policy : policies)
+            EXPECT_LE(relative_norm(frame.take_squares(policy), atomic), 1e-5)
+                << distwar_strategy_name(policy.strategy) << ' ' << pixels;
     }
 }
 
@@ -397,12 +401,13 @@ TEST_P(Lm, DoNotDependOnThePixelsOfAThread) {
     reference_gaussians direction = frame.random_direction(1);
     const device_gaussians p(direction);
     reference_gaussians_destroy(&direction);
-    frame.lists.pixels_per_thread = 1;
-    const std::vector<double> change = frame.forward(p, false), squares = frame.take_squares(GS_TREE);
+    frame.view.lists.pixels_per_thread = 1;
+    const std::vector<double> change = frame.forward(p, false),
+                              squares = frame.take_squares({DISTWAR_TREE, 0});
     for (const int pixels : {2, 4}) {
-        frame.lists.pixels_per_thread = pixels;
+        frame.view.lists.pixels_per_thread = pixels;
         EXPECT_LE(relative_norm(frame.forward(p, false), change), 1e-5) << pixels;
-        EXPECT_LE(relative_norm(frame.take_squares(GS_TREE), squares), 1e-5) << pixels;
+        EXPECT_LE(relative_norm(frame.take_squares({DISTWAR_TREE, 0}), squares), 1e-5) << pixels;
     }
 }
 
@@ -429,7 +434,7 @@ TEST(LmDense, DiagonalIsThatOfExplicitColumns) {
                                              explicitly.jacobian.begin() + (k + 1) * explicitly.rows);
             expected.push_back(dot(column, column));
         }
-        frame.take_squares(GS_TREE);
+        frame.take_squares({DISTWAR_TREE, 0});
         const std::vector<double> got = frame.diagonal();
         EXPECT_LE(relative_norm(got, expected), 1e-4);
         // Groups differ by orders of magnitude: each on its own as well.
@@ -460,8 +465,7 @@ std::vector<double> triangle(const dense &of, int64_t first, int size, int strid
 // The blocks of a frame's Gaussians, from `squares`.
 struct block_memory {
     explicit block_memory(const lm_frame &frame) : memory(std::vector<float>(values_of(frame))) {
-        EXPECT_GS_OK(gs_lm_add_blocks(frame.gaussians.get(), frame.choice.sh_degree_used, &frame.camera,
-                                      frame.splats.data(), frame.squares.data(), memory.data(), NULL));
+        EXPECT_GS_OK(gs_lm_add_blocks(&frame.view, frame.squares.data(), memory.data(), NULL));
     }
     static size_t values_of(const lm_frame &frame) {
         size_t bytes = 0;
@@ -484,7 +488,7 @@ enum { SHAPE_ENTRIES = 55, OPACITY_ENTRY = 55, SH_ENTRIES = 56 };
 TEST(LmBlocks, HaveTheDiagonalBetweenThem) {
     for (const scene_choice &choice : comparison_scenes()) {
         const lm_frame frame(choice);
-        frame.take_squares(GS_TREE);
+        frame.take_squares({DISTWAR_TREE, 0});
         const int bases = (choice.sh_degree + 1) * (choice.sh_degree + 1);
         const std::vector<double> diagonal = frame.diagonal();
         const std::vector<float> blocks = block_memory(frame).memory.read();
@@ -528,7 +532,7 @@ TEST(LmDense, BlocksAreThoseOfTheNormalEquations) {
         const int degree = choice.sh_degree;
         const lm_frame frame(choice);
         const dense explicitly(frame);
-        frame.take_squares(GS_TREE);
+        frame.take_squares({DISTWAR_TREE, 0});
         const block_memory blocks(frame);
         const reference_gaussians &g = frame.scene.gaussians;
         const int bases = (degree + 1) * (degree + 1);
@@ -565,8 +569,7 @@ TEST(LmDense, BlocksAreThoseOfTheNormalEquations) {
         EXPECT_LE(relative_norm(sh, sh_wanted), 1e-4);
         // Another camera's part is added to it.
         const std::vector<float> once = blocks.memory.read();
-        ASSERT_GS_OK(gs_lm_add_blocks(frame.gaussians.get(), choice.sh_degree_used, &frame.camera,
-                                      frame.splats.data(), frame.squares.data(), blocks.memory.data(), NULL));
+        ASSERT_GS_OK(gs_lm_add_blocks(&frame.view, frame.squares.data(), blocks.memory.data(), NULL));
         const std::vector<float> twice = blocks.memory.read();
         for (size_t k = 0; k < once.size(); k++) ASSERT_EQ(twice[k], 2 * once[k]) << k;
     }
@@ -577,7 +580,7 @@ TEST(LmDense, BlocksPreconditionByTheirInverse) {
     const float lambda = 0.1f;
     for (const int degree : {0, 1, 2, 3}) {
         const lm_frame frame({5, 24, degree, degree, 23, 17});
-        frame.take_squares(GS_TREE);
+        frame.take_squares({DISTWAR_TREE, 0});
         const block_memory blocks(frame);
         std::vector<double> wanted_shape, got_shape, wanted_sh, got_sh;
         std::vector<std::vector<double>> shape, sh, opacity;
@@ -696,7 +699,7 @@ TEST(LmSolver, RowsThatCannotBeSolvedForAreGivenUp) {
 TEST(LmDense, ConjugateGradientsFindTheSolutionOfTheNormalEquations) {
     const lm_frame frame(tiny);
     dense explicitly(frame);
-    frame.take_squares(GS_TREE);
+    frame.take_squares({DISTWAR_TREE, 0});
     // Some parameters do next to nothing, as the width of a needle: what finite differences make of them is
     // noise. Both sides leave them out.
     std::vector<double> diagonal = frame.diagonal();
@@ -722,8 +725,8 @@ TEST(LmDense, ConjugateGradientsFindTheSolutionOfTheNormalEquations) {
     const device_vector<float> b(floats(right, -1)), d(floats(diagonal)), x(b.read().size()),
         residual(b.read().size()), direction(b.read().size());
     const device_vector<double> scalars(size_t(2 * iterations + 1));
-    ASSERT_GS_OK(
-        gs_lm_pcg_start(b.data(), values, iterations, x.data(), residual.data(), scalars.data(), NULL));
+    const gs_lm_pcg pcg = {values, x.data(), residual.data(), direction.data(), scalars.data()};
+    ASSERT_GS_OK(gs_lm_pcg_start(&pcg, b.data(), iterations, NULL));
     ASSERT_GS_OK(gs_lm_precondition_diagonal(d.data(), residual.data(), values, direction.data(),
                                              scalars.data(), NULL));
     for (int k = 0; k < iterations; k++) {
@@ -733,11 +736,10 @@ TEST(LmDense, ConjugateGradientsFindTheSolutionOfTheNormalEquations) {
         frame.forward(device_gaussians(p), true);
         reference_gaussians_destroy(&p);
         const device_vector<float> product(floats(frame.backward(frame.change.data())));
-        ASSERT_GS_OK(gs_lm_pcg_step(d.data(), lambda, values, k, product.data(), x.data(), residual.data(),
-                                    direction.data(), scalars.data(), NULL));
+        ASSERT_GS_OK(gs_lm_pcg_step(&pcg, d.data(), lambda, k, product.data(), NULL));
         ASSERT_GS_OK(gs_lm_precondition_diagonal(d.data(), residual.data(), values, product.data(),
                                                  scalars.data() + 2 * k + 2, NULL));
-        ASSERT_GS_OK(gs_lm_pcg_turn(product.data(), values, k, direction.data(), scalars.data(), NULL));
+        ASSERT_GS_OK(gs_lm_pcg_update(&pcg, product.data(), k, NULL));
     }
     // In the norm in which the preconditioner sees them: parameters have units of their own.
     std::vector<double> got = doubles(x.read());
@@ -757,15 +759,13 @@ TEST(LmEdges, AnEmptySceneHasNoPairsAndNoChange) {
     EXPECT_EQ(held.cache.pairs, 0);
     const device_gaussians none(0, 0);
     for (const double value : frame.forward(none, true)) ASSERT_EQ(value, 0);
-    frame.take_squares(GS_BFLY);
-    ASSERT_GS_OK(
-        gs_lm_cached_forward(frame.splats.data(), 0, &held.cache, 20, 30, NULL, held.picture.data(), NULL));
+    frame.take_squares({DISTWAR_BFLY, 0});
+    ASSERT_GS_OK(gs_lm_cached_forward(&frame.view, &held.cache, NULL, held.picture.data(), NULL));
     for (const float value : held.picture.read()) ASSERT_EQ(value, 0);
     size_t bytes = 1;
     ASSERT_GS_OK(gs_lm_blocks_bytes(0, 3, &bytes));
     EXPECT_EQ(bytes, 0u);
-    ASSERT_GS_OK(
-        gs_lm_add_blocks(frame.gaussians.get(), 0, &frame.camera, frame.splats.data(), NULL, NULL, NULL));
+    ASSERT_GS_OK(gs_lm_add_blocks(&frame.view, NULL, NULL, NULL));
     ASSERT_GS_OK(gs_lm_factor_blocks(none.get(), 1, NULL, NULL));
     const device_vector<double> sum(std::vector<double>{7});
     ASSERT_GS_OK(gs_lm_precondition(NULL, none.get(), none.get(), none.get(), sum.data(), NULL));
@@ -776,25 +776,46 @@ TEST(LmEdges, BadArgumentsAreNamed) {
     const lm_frame frame(tiny);
     const device_vector<double> sum(1);
     const device_vector<uint8_t> target(size_t(3 * frame.pixels()));
-    EXPECT_EQ(gs_lm_weights(frame.color.data(), target.data(), 23, 17, GS_LM_L1_SSIM, 0, sum.data(), NULL,
-                            NULL, NULL),
-              GS_INVALID_ARGUMENT);
+    const gs_comparison images = {23, 17, frame.color.data(), target.data()};
+    EXPECT_EQ(gs_lm_weights(&images, GS_LM_L1_SSIM, 0, sum.data(), NULL, NULL, NULL), GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("epsilon"), std::string::npos) << gs_last_error();
-    EXPECT_EQ(gs_lm_squares(frame.splats.data(), 32, &frame.lists, 23, 17, frame.background, &frame.image,
-                            frame.weight.data(), GS_BLOCK, 0, frame.squares.data(), NULL),
+    EXPECT_EQ(gs_lm_squares(&frame.view, frame.weight.data(), {DISTWAR_BLOCK, 0}, frame.squares.data(), NULL),
               GS_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(gs_last_error()).find("reduction"), std::string::npos) << gs_last_error();
+    EXPECT_NE(std::string(gs_last_error()).find("gs_lm_squares: strategy block is not supported"),
+              std::string::npos)
+        << gs_last_error();
     const device_gaussians other(31, 1), given(32, 1, true);
-    const gs_lm_sight sight = {frame.camera, frame.splats.data(), frame.tangents.data()};
-    EXPECT_EQ(gs_lm_tangents(frame.gaussians.get(), 1, &sight, 1, other.get(), NULL), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_lm_tangents(frame.gaussians.get(), 1, &sight, 0, given.get(), NULL), GS_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(gs_last_error()).find("GS_LM_SIGHTS"), std::string::npos) << gs_last_error();
-    EXPECT_EQ(gs_lm_tangents(given.get(), 1, &sight, 1, given.get(), NULL), GS_INVALID_ARGUMENT);
+    const gs_lm_view one = {frame.view.camera, frame.splats.data(), frame.tangents.data()};
+    EXPECT_EQ(gs_lm_tangents(frame.gaussians.get(), 1, &one, 1, other.get(), NULL), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_lm_tangents(frame.gaussians.get(), 1, &one, 0, given.get(), NULL), GS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(gs_last_error()).find("GS_LM_VIEWS"), std::string::npos) << gs_last_error();
+    EXPECT_EQ(gs_lm_tangents(given.get(), 1, &one, 1, given.get(), NULL), GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("not parameters"), std::string::npos) << gs_last_error();
     gs_lm_cache cache = {};
-    EXPECT_EQ(
-        gs_lm_cache_begin(frame.splats.data(), 32, &frame.lists, 23, 17, &frame.image, NULL, 0, &cache, NULL),
-        GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_lm_cache_begin(&frame.view, NULL, 0, &cache, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "gs_lm_cache_begin: cache and its begin must be given");
+    const device_vector<int64_t> begin(33);
+    cache.begin = begin.data();
+    EXPECT_EQ(gs_lm_cache_begin(&frame.view, NULL, 0, &cache, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(gs_last_error()).find("gs_lm_cache_begin: the workspace"), std::string::npos)
+        << gs_last_error();
+    EXPECT_EQ(gs_lm_cached_squares(&frame.view, &cache, frame.weight.data(), {DISTWAR_FIXED, 0},
+                                   frame.squares.data(), NULL),
+              GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "gs_lm_cached_squares: strategy fixed is not supported");
+    EXPECT_EQ(gs_lm_cached_backward(&frame.view, &cache, frame.weight.data(), {DISTWAR_TREE, 34},
+                                    frame.moments.data(), NULL),
+              GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "gs_lm_cached_backward: balance_threshold must be in 0..33");
+    const gs_lm_metric metric = {23, 18, frame.weight.data(), frame.slope.data()};
+    EXPECT_EQ(gs_lm_gauss_newton_metric(&images, epsilon, frame.change.data(), &metric, NULL),
+              GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "gs_lm_gauss_newton_metric: the metric must have the size of the images");
+    gs_view antialiased = frame.view;
+    antialiased.gaussians.antialias = 1;
+    EXPECT_EQ(gs_lm_add_diagonal(&antialiased, frame.squares.data(), frame.gaussians.get(), NULL),
+              GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "gs_lm_add_diagonal: antialiased scenes are not supported");
 }
 
 TEST(LmEdges, BadArgumentsOfTheSolverAreNamed) {
@@ -817,28 +838,40 @@ TEST(LmEdges, BadArgumentsOfTheSolverAreNamed) {
 
     const lm_frame frame(tiny);
     const auto add = [&](const float *squares, float *to) {
-        return gs_lm_add_blocks(frame.gaussians.get(), 1, &frame.camera, frame.splats.data(), squares, to,
-                                NULL);
+        return gs_lm_add_blocks(&frame.view, squares, to, NULL);
     };
     refused(add(NULL, x), "gs_lm_add_blocks: squares and blocks");
     refused(add(frame.squares.data(), NULL), "gs_lm_add_blocks: squares and blocks");
     for (const float lambda : {-1.0f, NAN, INFINITY})
         refused(gs_lm_factor_blocks(v, lambda, x, NULL), "gs_lm_factor_blocks: lambda");
-    refused(gs_lm_factor_blocks(v, 1, NULL, NULL), "gs_lm_factor_blocks: every array");
-    refused(gs_lm_factor_blocks(NULL, 1, x, NULL), "gs_lm_factor_blocks: vectors");
-    refused(gs_lm_precondition(x, v, fewer.get(), v, sum.data(), NULL), "gs_lm_precondition: vectors must");
-    refused(gs_lm_precondition(x, v, v, flatter.get(), sum.data(), NULL), "gs_lm_precondition: vectors must");
-    refused(gs_lm_precondition(NULL, v, v, v, sum.data(), NULL), "gs_lm_precondition: every array");
-    refused(gs_lm_precondition(x, v, v, v, NULL, NULL), "gs_lm_precondition: sum");
+    refused(gs_lm_factor_blocks(v, 1, NULL, NULL), "gs_lm_factor_blocks: blocks");
+    refused(gs_lm_factor_blocks(NULL, 1, x, NULL), "gs_lm_factor_blocks: Gaussians, and vectors");
+    refused(gs_lm_precondition(x, v, fewer.get(), v, sum.data(), NULL),
+            "gs_lm_precondition: count or sh_degree");
+    refused(gs_lm_precondition(x, v, v, flatter.get(), sum.data(), NULL),
+            "gs_lm_precondition: count or sh_degree");
+    refused(gs_lm_precondition(NULL, v, v, v, sum.data(), NULL), "gs_lm_precondition: blocks and sum");
+    refused(gs_lm_precondition(x, v, v, v, NULL, NULL), "gs_lm_precondition: blocks and sum");
 
     refused(gs_lm_precondition_diagonal(x, x, -1, x, sum.data(), NULL), "gs_lm_precondition_diagonal: an");
     refused(gs_lm_precondition_diagonal(x, x, 4, x, NULL, NULL), "gs_lm_precondition_diagonal: an");
-    refused(gs_lm_pcg_start(x, 4, -1, x, x, sum.data(), NULL), "gs_lm_pcg_start: values and iterations");
-    refused(gs_lm_pcg_start(x, 4, 1, NULL, x, sum.data(), NULL), "gs_lm_pcg_start: an argument is NULL");
-    refused(gs_lm_pcg_step(x, NAN, 4, 0, x, x, x, x, sum.data(), NULL), "gs_lm_pcg_step: lambda");
-    refused(gs_lm_pcg_step(x, 1, 4, 0, x, x, x, NULL, sum.data(), NULL), "gs_lm_pcg_step: an argument");
-    refused(gs_lm_pcg_turn(x, 4, -1, x, sum.data(), NULL), "gs_lm_pcg_turn: values and iteration");
-    refused(gs_lm_pcg_turn(NULL, 4, 0, x, sum.data(), NULL), "gs_lm_pcg_turn: an argument is NULL");
+    const gs_lm_pcg pcg = {4, x, x, x, sum.data()};
+    refused(gs_lm_pcg_start(&pcg, x, -1, NULL), "gs_lm_pcg_start: iterations");
+    refused(gs_lm_pcg_start(&pcg, NULL, 1, NULL), "gs_lm_pcg_start: right");
+    refused(gs_lm_pcg_start(NULL, x, 1, NULL), "gs_lm_pcg_start: pcg");
+    refused(gs_lm_pcg_step(&pcg, x, NAN, 0, x, NULL), "gs_lm_pcg_step: lambda");
+    refused(gs_lm_pcg_step(&pcg, x, 1, 0, NULL, NULL), "gs_lm_pcg_step: diagonal and product");
+    refused(gs_lm_pcg_update(&pcg, x, -1, NULL), "gs_lm_pcg_update: iteration");
+    refused(gs_lm_pcg_update(&pcg, NULL, 0, NULL), "gs_lm_pcg_update: z");
+    gs_lm_pcg wrong = pcg;
+    wrong.values = -1;
+    refused(gs_lm_pcg_start(&wrong, x, 1, NULL), "gs_lm_pcg_start: pcg must be given and values");
+    for (float *gs_lm_pcg::*member : {&gs_lm_pcg::x, &gs_lm_pcg::residual, &gs_lm_pcg::direction}) {
+        wrong = pcg;
+        wrong.*member = NULL;
+        refused(gs_lm_pcg_step(&wrong, x, 1, 0, x, NULL),
+                "gs_lm_pcg_step: x, residual, direction and scalars");
+    }
 }
 
 } // namespace

@@ -35,16 +35,16 @@ struct outcome {
 // the target is out of alignment.
 outcome run(const picture &p, bool want_gradient = true, size_t shift = 0) {
     size_t bytes = 0;
-    EXPECT_EQ(gs_loss_workspace(p.width, p.height, &bytes), GS_OK);
+    EXPECT_EQ(gs_loss_bytes(p.width, p.height, &bytes), GS_OK);
     std::vector<uint8_t> shifted(shift, 0);
     shifted.insert(shifted.end(), p.target.begin(), p.target.end());
     const device_vector<uint8_t> target(shifted);
     const device_vector<float> color(p.color), workspace(std::vector<float>(bytes / sizeof(float) + 1, NAN)),
         gradient(std::vector<float>(p.color.size(), NAN));
     const device_vector<double> result(std::vector<double>(3, NAN));
-    const gs_status status =
-        gs_loss(color.data(), target.data() + shift, p.width, p.height, workspace.data(), bytes,
-                result.data(), want_gradient ? gradient.data() : nullptr, nullptr);
+    const gs_comparison images = {p.width, p.height, color.data(), target.data() + shift};
+    const gs_status status = gs_loss(&images, workspace.data(), bytes, result.data(),
+                                     want_gradient ? gradient.data() : nullptr, nullptr);
     return {status, result.read(), gradient.read()};
 }
 
@@ -211,14 +211,15 @@ TEST(Loss, NaNShowsAndStaysNear) {
 TEST(Loss, RefusesBadArguments) {
     const picture p(8, 8);
     size_t bytes = 0;
-    ASSERT_EQ(gs_loss_workspace(8, 8, &bytes), GS_OK);
+    ASSERT_EQ(gs_loss_bytes(8, 8, &bytes), GS_OK);
     const device_vector<float> color(p.color), gradient(p.color.size());
     const device_vector<uint8_t> target(p.target);
     const device_vector<double> result(3);
     const device_vector<char> workspace(bytes);
     const auto loss = [&](const float *c, const uint8_t *t, int w, int h, void *memory, size_t size,
                           double *r) {
-        return gs_loss(c, t, w, h, memory, size, r, gradient.data(), nullptr);
+        const gs_comparison images = {w, h, c, t};
+        return gs_loss(&images, memory, size, r, gradient.data(), nullptr);
     };
     const float *c = color.data();
     const uint8_t *t = target.data();
@@ -235,10 +236,12 @@ TEST(Loss, RefusesBadArguments) {
     EXPECT_EQ(loss(c, t, 8, 8, memory, bytes - 1, r), GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("workspace"), std::string::npos) << gs_last_error();
     EXPECT_EQ(loss(c, t, 8, 8, memory, bytes, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_loss_workspace(8, 8, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_loss_workspace(8, 0, &bytes), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_loss(nullptr, memory, bytes, r, nullptr, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "gs_loss: images must be given");
+    EXPECT_EQ(gs_loss_bytes(8, 8, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_loss_bytes(8, 0, &bytes), GS_INVALID_ARGUMENT);
     // 36 bytes a pixel: beyond 32 bits.
-    ASSERT_EQ(gs_loss_workspace(GS_MAX_SIZE, GS_MAX_SIZE, &bytes), GS_OK);
+    ASSERT_EQ(gs_loss_bytes(GS_MAX_SIZE, GS_MAX_SIZE, &bytes), GS_OK);
     EXPECT_GE(bytes, size_t(9) << 30);
 }
 

@@ -17,9 +17,9 @@ TEST_P(Pipeline, GradientsAgreeWithTheReference) {
     const device_vector<uint8_t> target(
         std::vector<uint8_t>(frame.scene.target, frame.scene.target + 3 * frame.pixels()));
     const device_vector<double> result(3);
-    const device_vector<float> by_color(size_t(3 * frame.pixels())), by_alpha(alpha_weight);
-    const device_vector<float> moments(size_t(frame.choice.count * GS_MOMENTS_STRIDE));
-    const device_vector<float> by_mean2d(size_t(2 * frame.choice.count));
+    const device_vector<float> d_color(size_t(3 * frame.pixels())), d_alpha(alpha_weight);
+    const device_vector<gs_moments> moments(size_t(frame.choice.count));
+    const device_vector<float> d_mean2d(size_t(2 * frame.choice.count));
     // NaN, so that a value that is not written shows.
     reference_gaussians unwritten = reference_gaussians_create(frame.choice.count, frame.choice.sh_degree);
     reference_gaussians_extend(&unwritten, frame.choice.color, frame.choice.covariance);
@@ -27,16 +27,15 @@ TEST_P(Pipeline, GradientsAgreeWithTheReference) {
     const device_gaussians gradients(unwritten);
     reference_gaussians_destroy(&unwritten);
     size_t bytes;
-    ASSERT_GS_OK(gs_loss_workspace(width, height, &bytes));
+    ASSERT_GS_OK(gs_loss_bytes(width, height, &bytes));
     const device_vector<char> workspace(bytes);
-    ASSERT_GS_OK(gs_loss(frame.color.data(), target.data(), width, height, workspace.data(), bytes,
-                         result.data(), by_color.data(), NULL));
-    ASSERT_GS_OK(gs_render_backward(frame.splats.data(), frame.choice.count, &frame.lists, width, height,
-                                    frame.background, &frame.image, by_color.data(), by_alpha.data(), GS_BFLY,
-                                    8, moments.data(), NULL));
-    ASSERT_GS_OK(gs_project_backward(frame.gaussians.get(), frame.choice.sh_degree_used, &frame.camera,
-                                     frame.splats.data(), moments.data(), gradients.get(), by_mean2d.data(),
-                                     NULL));
+    const gs_comparison images = {width, height, frame.color.data(), target.data()};
+    ASSERT_GS_OK(gs_loss(&images, workspace.data(), bytes, result.data(), d_color.data(), NULL));
+    gs_gradient gradient = {};
+    gradient.color = d_color.data(), gradient.alpha = d_alpha.data();
+    gradient.moments = moments.data(), gradient.moments_bytes = sizeof(gs_moments) * frame.choice.count;
+    gradient.gaussians = *gradients.get(), gradient.mean2d = d_mean2d.data();
+    ASSERT_GS_OK(gs_backward(&frame.view, &gradient, {DISTWAR_BFLY, 8}, NULL));
 
     reference_decisions taken = frame.decisions();
     const std::vector<double> weight(alpha_weight.begin(), alpha_weight.end());
@@ -72,7 +71,7 @@ TEST_P(Pipeline, GradientsAgreeWithTheReference) {
     compare("sh", got.sh, expected.gradients.sh, 3 * rows * n);
     if (frame.choice.color) compare("color", got.color, expected.gradients.color, 3 * n);
     if (frame.choice.covariance) compare("covariance", got.covariance, expected.gradients.covariance, 6 * n);
-    const std::vector<float> mean2d = by_mean2d.read();
+    const std::vector<float> mean2d = d_mean2d.read();
     EXPECT_LE(relative_norm({mean2d.begin(), mean2d.end()}, expected_mean2d), 1e-4) << "mean2d";
 
     // Coefficients beyond the degree in use, and everything of culled Gaussians, are exactly 0.

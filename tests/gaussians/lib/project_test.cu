@@ -79,9 +79,17 @@ outcome there_and_back(const reference_gaussians &gaussians, int sh_degree_used,
     reference_gaussians_destroy(&unwritten);
     const device_vector<gs_splat> splats(n);
     const device_vector<float> sums(moments), mean2d(std::vector<float>(size_t(2 * n), NAN));
-    EXPECT_GS_OK(gs_project(in.get(), sh_degree_used, &camera, splats.data(), NULL));
-    EXPECT_GS_OK(gs_project_backward(in.get(), sh_degree_used, &camera, splats.data(), sums.data(),
-                                     gradients.get(), mean2d.data(), NULL));
+    gs_view view = {};
+    view.gaussians = *in.get();
+    view.camera = camera;
+    view.sh_degree_used = sh_degree_used;
+    view.splats = splats.data();
+    gs_gradient gradient = {};
+    gradient.moments = reinterpret_cast<gs_moments *>(sums.data());
+    gradient.gaussians = *gradients.get();
+    gradient.mean2d = mean2d.data();
+    EXPECT_GS_OK(gs_project(&view, NULL));
+    EXPECT_GS_OK(gs_project_backward(&view, &gradient, NULL));
     reference_gaussians got = gradients.read();
     outcome all = {splats.read(), {got.mean, got.mean + reference_gaussians_values(&got)}, mean2d.read()};
     reference_gaussians_destroy(&got);
@@ -144,7 +152,7 @@ TEST(ProjectEdges, NeighboursMakeNoDifference) {
         }
 }
 
-// Sums that overflowed under GS_FIXED are NaN everywhere: none of them may be taken for no gradient.
+// Sums that overflowed under DISTWAR_FIXED are NaN everywhere: none of them may be taken for no gradient.
 TEST(ProjectEdges, MomentsThatAreNotNumbersStayVisible) {
     const int64_t n = 40;
     reference_scene scene = reference_scene_create(60, n, 3, 64, 48);
@@ -164,7 +172,11 @@ TEST(ProjectEdges, WhateverIsNotFiniteIsCulled) {
     const auto depth = [&] {
         const device_gaussians gaussians(one);
         const device_vector<gs_splat> splats(1);
-        EXPECT_GS_OK(gs_project(gaussians.get(), 0, &camera, splats.data(), NULL));
+        gs_view view = {};
+        view.gaussians = *gaussians.get();
+        view.camera = camera;
+        view.splats = splats.data();
+        EXPECT_GS_OK(gs_project(&view, NULL));
         return splats.read()[0].depth;
     };
     ASSERT_EQ(depth(), 5);
@@ -187,15 +199,36 @@ TEST(ProjectEdges, WhateverIsNotFiniteIsCulled) {
 }
 
 TEST(ProjectEdges, BadArgumentsAreNamed) {
-    const gs_gaussians none = {};
-    gs_camera camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f};
-    EXPECT_EQ(gs_project(&none, 0, &camera, NULL, NULL), GS_OK);
-    camera.width = 0;
-    EXPECT_EQ(gs_project(&none, 0, &camera, NULL, NULL), GS_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(gs_last_error()).find("width"), std::string::npos) << gs_last_error();
-    camera.width = 32, camera.fx = NAN;
-    EXPECT_EQ(gs_project(&none, 0, &camera, NULL, NULL), GS_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(gs_last_error()).find("fx"), std::string::npos) << gs_last_error();
+    gs_view view = {};
+    view.camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f};
+    EXPECT_GS_OK(gs_project(&view, NULL));
+    const auto refused = [](const gs_view *wrong, const char *text) {
+        EXPECT_EQ(gs_project(wrong, NULL), GS_INVALID_ARGUMENT) << text;
+        EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();
+    };
+    refused(NULL, "gs_project: view");
+    gs_view wrong = view;
+    wrong.camera.width = 0;
+    refused(&wrong, "gs_project: width");
+    wrong = view, wrong.camera.fx = NAN;
+    refused(&wrong, "gs_project: fx");
+    wrong = view, wrong.camera.near_plane = 0;
+    refused(&wrong, "near_plane");
+    wrong = view, wrong.sh_degree_used = -1;
+    refused(&wrong, "gs_project: sh_degree_used");
+    wrong = view, wrong.gaussians.sh_degree = 4;
+    refused(&wrong, "gs_project: sh_degree must");
+    for (const int64_t count : {int64_t(-1), int64_t(INT32_MAX)}) {
+        wrong = view, wrong.gaussians.count = count;
+        refused(&wrong, "gs_project: count");
+    }
+    gs_gradient gradient = {};
+    EXPECT_GS_OK(gs_project_backward(&view, &gradient, NULL));
+    EXPECT_EQ(gs_project_backward(&view, NULL, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "gs_project_backward: gradient must be given");
+    gradient.gaussians.count = 1;
+    EXPECT_EQ(gs_project_backward(&view, &gradient, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "gs_project_backward: the gradient must have the shape of gaussians");
 }
 
 } // namespace

@@ -20,10 +20,10 @@ relocated relocate(const host_gaussians &start, int64_t existing, const host_gau
     const device_set gaussians(start), first(moments), second(moments);
     const gs_gaussians g = gaussians.get(), m = first.get(), v = second.get();
     size_t bytes = 0;
-    EXPECT_GS_OK(gs_relocate_workspace(start.count, &bytes));
+    EXPECT_GS_OK(gs_relocate_bytes(start.count, &bytes));
     const device_vector<char> workspace(bytes);
-    EXPECT_GS_OK(
-        gs_relocate(&g, existing, &m, &v, least_opacity, seed, iteration, workspace.data(), bytes, nullptr));
+    const gs_relocation relocation = {existing, least_opacity, seed, iteration};
+    EXPECT_GS_OK(gs_relocate(&g, &m, &v, &relocation, workspace.data(), bytes, nullptr));
     return {gaussians.read(), first.read(), second.read()};
 }
 
@@ -200,10 +200,11 @@ TEST(Relocate, RefusesBadArguments) {
     const device_set set(random_gaussians(12, 10, 1)), other(random_gaussians(12, 9, 1));
     const gs_gaussians g = set.get(), wrong = other.get();
     size_t bytes = 0;
-    ASSERT_GS_OK(gs_relocate_workspace(10, &bytes));
+    ASSERT_GS_OK(gs_relocate_bytes(10, &bytes));
     const device_vector<char> workspace(bytes);
     const auto call = [&](int64_t existing, const gs_gaussians *moments, float least, size_t room) {
-        return gs_relocate(&g, existing, moments, moments, least, 1, 1, workspace.data(), room, nullptr);
+        const gs_relocation relocation = {existing, least, 1, 1};
+        return gs_relocate(&g, moments, moments, &relocation, workspace.data(), room, nullptr);
     };
     EXPECT_EQ(call(11, &g, 0.005f, bytes), GS_INVALID_ARGUMENT);
     EXPECT_EQ(call(-1, &g, 0.005f, bytes), GS_INVALID_ARGUMENT);
@@ -212,6 +213,8 @@ TEST(Relocate, RefusesBadArguments) {
     EXPECT_EQ(call(10, &g, NAN, bytes), GS_INVALID_ARGUMENT);
     EXPECT_EQ(call(10, &g, 1, bytes), GS_INVALID_ARGUMENT);
     EXPECT_EQ(call(10, &g, 0.005f, bytes - 1), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_relocate(&g, &g, &g, nullptr, workspace.data(), bytes, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "gs_relocate: relocation must be given");
     EXPECT_EQ(gs_density_noise(&g, NAN, 1, 1, nullptr), GS_INVALID_ARGUMENT);
     EXPECT_EQ(gs_density_noise(nullptr, 1, 1, 1, nullptr), GS_INVALID_ARGUMENT);
     EXPECT_EQ(gs_density_penalty(&g, -1, 0, &g, nullptr), GS_INVALID_ARGUMENT);

@@ -19,13 +19,13 @@ TEST_P(Render, AgreesWithTheReferenceUnderItsOwnDecisions) {
     reference_render(splats.data(), &taken.lists, frame.choice.width, frame.choice.height,
                      frame.scene.background, taken.blend, NULL, &expected);
     const std::vector<float> color = frame.color.read(), transmittance = frame.transmittance.read();
-    const std::vector<uint32_t> consumed = frame.consumed.read();
+    const std::vector<uint32_t> n_contrib = frame.n_contrib.read();
     for (int64_t i = 0; i < frame.pixels(); i++) {
         for (int c = 0; c < 3; c++)
             ASSERT_NEAR(color[c * frame.pixels() + i], expected.color[c * frame.pixels() + i], 1e-5)
                 << "pixel " << i;
         ASSERT_NEAR(transmittance[i], expected.transmittance[i], 1e-5) << "pixel " << i;
-        ASSERT_EQ(consumed[i], expected.n_contrib[i]) << "pixel " << i;
+        ASSERT_EQ(n_contrib[i], expected.n_contrib[i]) << "pixel " << i;
     }
     reference_image_destroy(&expected);
     reference_decisions_destroy(&taken);
@@ -62,23 +62,25 @@ TEST(RenderDecisions, DifferOnlyWhereTheyAreClose) {
     RecordProperty("differing", int(differing));
 }
 
-struct way {
-    gs_reduction reduction;
+struct blend_case {
+    distwar_strategy strategy;
     int balance_threshold;
     int pixels_per_thread;
     bool split; // every tile
 };
-const way ways[] = {
-    {GS_ATOMIC, 0, 1, false}, {GS_ATOMIC, 0, 2, false},  {GS_ATOMIC, 0, 4, false}, {GS_SERIAL, 0, 1, false},
-    {GS_SERIAL, 9, 2, false}, {GS_SERIAL, 33, 4, false}, {GS_BFLY, 0, 4, false},   {GS_BFLY, 17, 1, false},
-    {GS_BFLY, 17, 2, false},  {GS_TREE, 0, 1, false},    {GS_TREE, 0, 2, false},   {GS_TREE, 0, 4, false},
-    {GS_TREE, 17, 2, false},  {GS_BLOCK, 0, 1, false},   {GS_BLOCK, 0, 2, false},  {GS_BLOCK, 0, 4, false},
-    {GS_FIXED, 0, 1, false},  {GS_FIXED, 0, 2, false},   {GS_FIXED, 0, 4, false},  {GS_TREE, 0, 1, true},
-    {GS_TREE, 9, 2, true},    {GS_TREE, 0, 4, true},     {GS_ATOMIC, 0, 4, true},  {GS_SERIAL, 0, 2, true},
-    {GS_BFLY, 0, 2, true},    {GS_BLOCK, 0, 4, true},    {GS_FIXED, 0, 2, true}};
+const blend_case cases[] = {
+    {DISTWAR_ATOMIC, 0, 1, false}, {DISTWAR_ATOMIC, 0, 2, false}, {DISTWAR_ATOMIC, 0, 4, false},
+    {DISTWAR_SERIAL, 0, 1, false}, {DISTWAR_SERIAL, 9, 2, false}, {DISTWAR_SERIAL, 33, 4, false},
+    {DISTWAR_BFLY, 0, 4, false},   {DISTWAR_BFLY, 17, 1, false},  {DISTWAR_BFLY, 17, 2, false},
+    {DISTWAR_TREE, 0, 1, false},   {DISTWAR_TREE, 0, 2, false},   {DISTWAR_TREE, 0, 4, false},
+    {DISTWAR_TREE, 17, 2, false},  {DISTWAR_BLOCK, 0, 1, false},  {DISTWAR_BLOCK, 0, 2, false},
+    {DISTWAR_BLOCK, 0, 4, false},  {DISTWAR_FIXED, 0, 1, false},  {DISTWAR_FIXED, 0, 2, false},
+    {DISTWAR_FIXED, 0, 4, false},  {DISTWAR_TREE, 0, 1, true},    {DISTWAR_TREE, 9, 2, true},
+    {DISTWAR_TREE, 0, 4, true},    {DISTWAR_ATOMIC, 0, 4, true},  {DISTWAR_SERIAL, 0, 2, true},
+    {DISTWAR_BFLY, 0, 2, true},    {DISTWAR_BLOCK, 0, 4, true},   {DISTWAR_FIXED, 0, 2, true}};
 
-std::ostream &operator<<(std::ostream &out, const way &w) {
-    return out << gs_reduction_name(w.reduction) << ", threshold " << w.balance_threshold << ", "
+std::ostream &operator<<(std::ostream &out, const blend_case &w) {
+    return out << distwar_strategy_name(w.strategy) << ", threshold " << w.balance_threshold << ", "
                << w.pixels_per_thread << " pixels a thread" << (w.split ? ", split" : "");
 }
 
@@ -86,19 +88,19 @@ TEST_P(Render, GivesTheMomentsOfTheReferenceByEveryReduction) {
     kernel_frame frame(GetParam());
     reference_decisions taken = frame.decisions();
     const std::vector<reference_splat> splats = frame.reference_splats(taken);
-    const std::vector<float> by_color = random_floats(11, size_t(3 * frame.pixels()), -1, 1);
-    const std::vector<float> by_alpha = random_floats(12, size_t(frame.pixels()), -1, 1);
+    const std::vector<float> d_color = random_floats(11, size_t(3 * frame.pixels()), -1, 1);
+    const std::vector<float> d_alpha = random_floats(12, size_t(frame.pixels()), -1, 1);
     std::vector<reference_splat_gradient> gradients(size_t(frame.choice.count));
     reference_render_backward(splats.data(), frame.choice.count, &taken.lists, frame.choice.width,
                               frame.choice.height, frame.scene.background, taken.blend,
-                              std::vector<double>(by_color.begin(), by_color.end()).data(),
-                              std::vector<double>(by_alpha.begin(), by_alpha.end()).data(), gradients.data());
-    for (const way &w : ways) {
+                              std::vector<double>(d_color.begin(), d_color.end()).data(),
+                              std::vector<double>(d_alpha.begin(), d_alpha.end()).data(), gradients.data());
+    for (const blend_case &w : cases) {
         SCOPED_TRACE(w);
-        frame.lists.pixels_per_thread = w.pixels_per_thread;
-        frame.lists.split_tiles = w.split ? frame.lists.tiles_x * frame.lists.tiles_y : 0;
+        frame.view.lists.pixels_per_thread = w.pixels_per_thread;
+        frame.view.lists.split_tiles = w.split ? frame.view.lists.tiles_x * frame.view.lists.tiles_y : 0;
         const std::vector<float> moments =
-            frame.backward(by_color, by_alpha, w.reduction, w.balance_threshold);
+            frame.backward(d_color, d_alpha, {w.strategy, w.balance_threshold});
         for (int k = 0; k < GS_MOMENTS_STRIDE; k++) {
             std::vector<double> got, wanted;
             for (int64_t i = 0; i < frame.choice.count; i++) {
@@ -115,13 +117,13 @@ TEST_P(Render, GivesTheMomentsOfTheReferenceByEveryReduction) {
 
 TEST_P(Render, DoesNotDependOnTheReduction) {
     kernel_frame frame(GetParam());
-    const std::vector<float> by_color = random_floats(21, size_t(3 * frame.pixels()), -1, 1);
-    const std::vector<float> by_alpha = random_floats(22, size_t(frame.pixels()), -1, 1);
-    const std::vector<float> atomic = frame.backward(by_color, by_alpha, GS_ATOMIC, 0);
-    for (const way &w : ways) {
-        frame.lists.pixels_per_thread = w.pixels_per_thread;
-        frame.lists.split_tiles = w.split ? frame.lists.tiles_x * frame.lists.tiles_y : 0;
-        const std::vector<float> other = frame.backward(by_color, by_alpha, w.reduction, w.balance_threshold);
+    const std::vector<float> d_color = random_floats(21, size_t(3 * frame.pixels()), -1, 1);
+    const std::vector<float> d_alpha = random_floats(22, size_t(frame.pixels()), -1, 1);
+    const std::vector<float> atomic = frame.backward(d_color, d_alpha, {DISTWAR_ATOMIC, 0});
+    for (const blend_case &w : cases) {
+        frame.view.lists.pixels_per_thread = w.pixels_per_thread;
+        frame.view.lists.split_tiles = w.split ? frame.view.lists.tiles_x * frame.view.lists.tiles_y : 0;
+        const std::vector<float> other = frame.backward(d_color, d_alpha, {w.strategy, w.balance_threshold});
         EXPECT_LE(relative_norm({other.begin(), other.end()}, {atomic.begin(), atomic.end()}),
                   w.split ? 5e-5 : 1e-5)
             << w;
@@ -131,17 +133,16 @@ TEST_P(Render, DoesNotDependOnTheReduction) {
 TEST_P(Render, DoesNotDependOnThePixelsOfAThread) {
     kernel_frame frame(GetParam());
     std::vector<float> color, transmittance;
-    std::vector<uint32_t> consumed;
+    std::vector<uint32_t> n_contrib;
     for (const int pixels : {1, 2, 4}) {
-        frame.lists.pixels_per_thread = pixels;
-        ASSERT_GS_OK(gs_render(frame.splats.data(), &frame.lists, frame.choice.width, frame.choice.height,
-                               frame.background, &frame.image, NULL));
+        frame.view.lists.pixels_per_thread = pixels;
+        ASSERT_GS_OK(gs_render(&frame.view, NULL));
         if (pixels == 1)
             color = frame.color.read(), transmittance = frame.transmittance.read(),
-            consumed = frame.consumed.read();
+            n_contrib = frame.n_contrib.read();
         EXPECT_EQ(frame.color.read(), color) << pixels;
         EXPECT_EQ(frame.transmittance.read(), transmittance) << pixels;
-        EXPECT_EQ(frame.consumed.read(), consumed) << pixels;
+        EXPECT_EQ(frame.n_contrib.read(), n_contrib) << pixels;
     }
 }
 
@@ -151,76 +152,134 @@ TEST(RenderEdges, AnEmptySceneIsTheBackground) {
     const kernel_frame frame({1, 0, 0, 0, 20, 30});
     const std::vector<float> color = frame.color.read(), transmittance = frame.transmittance.read();
     for (int64_t i = 0; i < frame.pixels(); i++) {
-        for (int c = 0; c < 3; c++) ASSERT_EQ(color[c * frame.pixels() + i], frame.background[c]);
+        for (int c = 0; c < 3; c++) ASSERT_EQ(color[c * frame.pixels() + i], frame.view.background[c]);
         ASSERT_EQ(transmittance[i], 1);
     }
 }
 
 TEST(RenderEdges, AViewWithNothingVisibleIsTheBackground) {
     kernel_frame frame(comparison_scenes()[0]);
-    gs_camera away = frame.camera;
-    away.translation[2] = -1000;
-    ASSERT_GS_OK(gs_project(frame.gaussians.get(), 0, &away, frame.splats.data(), NULL));
-    size_t bytes;
-    int64_t needed;
-    ASSERT_GS_OK(gs_bin_workspace(frame.choice.count, away.width, away.height, 0, &bytes));
-    const device_vector<char> workspace(bytes);
-    ASSERT_GS_OK(gs_bin(frame.splats.data(), frame.choice.count, away.width, away.height, 0, workspace.data(),
-                        bytes, &frame.lists, &needed, NULL));
-    ASSERT_EQ(needed, 0);
-    ASSERT_GS_OK(gs_render(frame.splats.data(), &frame.lists, away.width, away.height, frame.background,
-                           &frame.image, NULL));
+    gs_view &view = frame.view;
+    view.camera.translation[2] = -1000;
+    view.pair_capacity = 0;
+    ASSERT_GS_OK(gs_project(&view, NULL));
+    ASSERT_GS_OK(gs_bin(&view, NULL));
+    ASSERT_EQ(view.pairs_needed, 0);
+    ASSERT_GS_OK(gs_render(&view, NULL));
     const std::vector<float> color = frame.color.read();
     for (int64_t i = 0; i < 3 * frame.pixels(); i++)
-        ASSERT_EQ(color[i], frame.background[i / frame.pixels()]);
-    const std::vector<float> by_color(size_t(3 * frame.pixels()), 1), by_alpha(size_t(frame.pixels()), 1);
-    for (const float moment : frame.backward(by_color, by_alpha, GS_BFLY, 0)) ASSERT_EQ(moment, 0);
+        ASSERT_EQ(color[i], frame.view.background[i / frame.pixels()]);
+    const std::vector<float> d_color(size_t(3 * frame.pixels()), 1), d_alpha(size_t(frame.pixels()), 1);
+    for (const float moment : frame.backward(d_color, d_alpha, {DISTWAR_BFLY, 0})) ASSERT_EQ(moment, 0);
 }
 
+void expect_refused(gs_status status, const char *text) {
+    EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
+    EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();
+}
+
+// The gradient of one frame, with memory for every strategy.
+struct gradient_memory {
+    explicit gradient_memory(const kernel_frame &frame)
+        : color(size_t(GS_CHANNELS * frame.pixels())), moments(bytes_of(frame.choice.count)), gradient{} {
+        gradient.color = color.data();
+        gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
+        gradient.moments_bytes = bytes_of(frame.choice.count);
+    }
+    static size_t bytes_of(int64_t count) {
+        size_t bytes = 0;
+        EXPECT_GS_OK(gs_moments_bytes(count, DISTWAR_FIXED, &bytes));
+        return bytes;
+    }
+    device_vector<float> color;
+    device_vector<char> moments;
+    gs_gradient gradient;
+};
+
 TEST(RenderEdges, BadArgumentsAreNamed) {
-    const kernel_frame frame(comparison_scenes()[0]);
-    const int width = frame.choice.width, height = frame.choice.height;
-    EXPECT_EQ(gs_render(frame.splats.data(), &frame.lists, width + 64, height, frame.background, &frame.image,
-                        NULL),
-              GS_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(gs_last_error()).find("another size"), std::string::npos) << gs_last_error();
-    const device_vector<float> gradient(size_t(3 * frame.pixels())),
-        moments(size_t(frame.choice.count * GS_MOMENTS_STRIDE));
+    kernel_frame frame(comparison_scenes()[0]);
+    const gradient_memory memory(frame);
+    const auto backward = [&](const gs_gradient *gradient, distwar_policy policy) {
+        return gs_render_backward(&frame.view, gradient, policy, NULL);
+    };
     for (const int threshold : {-1, 34})
-        EXPECT_EQ(gs_render_backward(frame.splats.data(), frame.choice.count, &frame.lists, width, height,
-                                     frame.background, &frame.image, gradient.data(), NULL, GS_BFLY,
-                                     threshold, moments.data(), NULL),
-                  GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_render_backward(frame.splats.data(), frame.choice.count, &frame.lists, width, height,
-                                 frame.background, &frame.image, gradient.data(), NULL, gs_reduction(17), 0,
-                                 moments.data(), NULL),
-              GS_INVALID_ARGUMENT);
+        expect_refused(backward(&memory.gradient, {DISTWAR_BFLY, threshold}),
+                       "gs_render_backward: balance_threshold must be in 0..33");
+    expect_refused(backward(&memory.gradient, {distwar_strategy(17), 0}),
+                   "gs_render_backward: 17 is not a strategy");
+    expect_refused(backward(NULL, {DISTWAR_TREE, 0}), "gs_render_backward: color and moments");
+    gs_gradient gradient = memory.gradient;
+    gradient.color = NULL;
+    expect_refused(backward(&gradient, {DISTWAR_TREE, 0}), "gs_render_backward: color and moments");
+    gradient = memory.gradient;
+    gradient.moments = NULL;
+    expect_refused(backward(&gradient, {DISTWAR_TREE, 0}), "gs_render_backward: color and moments");
+
+    expect_refused(gs_render(NULL, NULL), "gs_render: view must be given");
+    gs_view view = frame.view;
+    view.image.n_contrib = NULL;
+    expect_refused(gs_render(&view, NULL), "gs_render: transmittance and n_contrib");
+    view = frame.view;
+    view.lists = {};
+    expect_refused(gs_render(&view, NULL), "gs_render: the view has no lists");
+    view = frame.view;
+    view.camera.width += 64;
+    expect_refused(gs_render(&view, NULL), "gs_render: the lists are of an image of another size");
+    view = frame.view;
+    view.lists.pixels_per_thread = 3;
+    expect_refused(gs_render(&view, NULL), "gs_render: pixels_per_thread must be 1, 2 or 4");
+    view = frame.view;
+    view.lists.split_tiles = view.lists.tiles_x * view.lists.tiles_y + 1;
+    expect_refused(gs_render(&view, NULL), "gs_render: split_tiles");
+    view = frame.view;
+    view.splats = NULL;
+    expect_refused(gs_render(&view, NULL), "gs_render: splat_index and splats");
+    view = frame.view;
+    view.gaussians.count = -1;
+    expect_refused(gs_render(&view, NULL), "gs_render: count must be in 0..2^31 - 2");
+}
+
+TEST(RenderEdges, StrategiesThatTheBlendDoesNotHaveAreNamed) {
+    const kernel_frame frame(comparison_scenes()[0]);
+    const gradient_memory memory(frame);
+    size_t bytes = 0;
+    int taken = 0;
+    for (int s = 0; s < DISTWAR_STRATEGY_COUNT; s++) {
+        const distwar_strategy strategy = distwar_strategy(s);
+        const std::string refusal =
+            std::string(": strategy ") + distwar_strategy_name(strategy) + " is not supported";
+        const gs_status status = gs_render_backward(&frame.view, &memory.gradient, {strategy, 0}, NULL);
+        if (gs_has_strategy(strategy)) {
+            EXPECT_GS_OK(status);
+            EXPECT_GS_OK(gs_moments_bytes(1, strategy, &bytes));
+            taken++;
+            continue;
+        }
+        expect_refused(status, ("gs_render_backward" + refusal).c_str());
+        expect_refused(gs_moments_bytes(1, strategy, &bytes), ("gs_moments_bytes" + refusal).c_str());
+    }
+    EXPECT_EQ(taken, 6);
+    EXPECT_FALSE(gs_has_strategy(DISTWAR_VECTOR));
+    EXPECT_FALSE(gs_has_strategy(DISTWAR_CUB));
+    EXPECT_FALSE(gs_has_strategy(DISTWAR_STRATEGY_COUNT));
+    EXPECT_FALSE(gs_has_strategy(distwar_strategy(-1)));
 }
 
 // Only where tiles are split does the way back read the colours.
 TEST(RenderEdges, TheWayBackDoesWithoutColoursUnlessTilesAreSplit) {
     kernel_frame frame(comparison_scenes()[0]);
-    const int width = frame.choice.width, height = frame.choice.height;
-    const std::vector<float> by_color = random_floats(1, size_t(3 * frame.pixels()), -1, 1),
-                             by_alpha = random_floats(2, size_t(frame.pixels()), -1, 1);
-    frame.lists.split_tiles = 0;
-    const std::vector<float> with = frame.backward(by_color, by_alpha, GS_TREE, 0);
-    frame.image.color = NULL;
-    const std::vector<float> without = frame.backward(by_color, by_alpha, GS_TREE, 0);
+    const std::vector<float> d_color = random_floats(1, size_t(3 * frame.pixels()), -1, 1),
+                             d_alpha = random_floats(2, size_t(frame.pixels()), -1, 1);
+    frame.view.lists.split_tiles = 0;
+    const std::vector<float> with = frame.backward(d_color, d_alpha, {DISTWAR_TREE, 0});
+    frame.view.image.color = NULL;
+    const std::vector<float> without = frame.backward(d_color, d_alpha, {DISTWAR_TREE, 0});
     EXPECT_LE(relative_norm({without.begin(), without.end()}, {with.begin(), with.end()}), 1e-6);
-    const device_vector<float> gradient(by_color), moments(size_t(frame.choice.count * GS_MOMENTS_STRIDE));
-    frame.lists.split_tiles = 1;
-    EXPECT_EQ(gs_render_backward(frame.splats.data(), frame.choice.count, &frame.lists, width, height,
-                                 frame.background, &frame.image, gradient.data(), NULL, GS_TREE, 0,
-                                 moments.data(), NULL),
-              GS_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(gs_last_error()).find("color of the image must be given where tiles are split"),
-              std::string::npos)
-        << gs_last_error();
-    EXPECT_EQ(
-        gs_render(frame.splats.data(), &frame.lists, width, height, frame.background, &frame.image, NULL),
-        GS_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(gs_last_error()).find("gs_render: color"), std::string::npos) << gs_last_error();
+    const gradient_memory memory(frame);
+    frame.view.lists.split_tiles = 1;
+    expect_refused(gs_render_backward(&frame.view, &memory.gradient, {DISTWAR_TREE, 0}, NULL),
+                   "gs_render_backward: color of the image must be given where tiles are split");
+    expect_refused(gs_render(&frame.view, NULL), "gs_render: color of the image");
 }
 
 } // namespace

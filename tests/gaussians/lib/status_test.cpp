@@ -25,23 +25,6 @@ TEST(Status, SaysWhatItIs) {
     EXPECT_TRUE(backend == "simt" || backend == "cuda") << backend;
 }
 
-TEST(Status, ReductionNamesGoBothWays) {
-    for (int i = 0; i < GS_REDUCTIONS; i++) {
-        const char *name = gs_reduction_name(gs_reduction(i));
-        ASSERT_NE(name, nullptr) << i;
-        EXPECT_EQ(gs_reduction_from_name(name), i);
-    }
-    EXPECT_EQ(gs_reduction_from_name("atomic"), GS_ATOMIC);
-    EXPECT_EQ(gs_reduction_from_name("serial"), GS_SERIAL);
-    EXPECT_EQ(gs_reduction_from_name("bfly"), GS_BFLY);
-    EXPECT_EQ(gs_reduction_from_name("tree"), GS_TREE);
-    EXPECT_EQ(gs_reduction_from_name("block"), GS_BLOCK);
-    EXPECT_EQ(gs_reduction_name(GS_REDUCTIONS), nullptr);
-    for (const char *unknown : {"", "Atomic", "atomic ", "bfl", "trees"})
-        EXPECT_EQ(gs_reduction_from_name(unknown), -1) << unknown;
-    EXPECT_EQ(gs_reduction_from_name(nullptr), -1);
-}
-
 TEST(Status, TextBelongsToTheThread) {
     libgs_fail(GS_INVALID_ARGUMENT, "here");
     std::string before, after;

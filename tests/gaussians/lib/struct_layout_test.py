@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""The structs of docs/interface/gs.py have the layout of those of gs.h: a C compiler is asked, one assertion a member.
+"""The structs of docs/interface/gs.py have the layout of those of gs.h, and its strategies the values of
+distwar/strategy.h: one assertion each, for a C compiler.
 
-    struct_layout_test.py FOLDER_OF_GS_PY GS_H C_COMPILER
+    struct_layout_test.py FOLDER_OF_GS_PY GS_H INCLUDE_FOLDER C_COMPILER
 """
 import ctypes
 import re
 import subprocess
 import sys
 
-folder, header, compiler = sys.argv[1:]
+folder, header, include, compiler = sys.argv[1:]
 sys.path.insert(0, folder)
 import gs  # noqa: E402
 
@@ -17,13 +18,18 @@ structs = [item for item in vars(gs).values() if isinstance(item, type) and issu
 for struct in structs:
     if struct is ctypes.Structure:
         continue
-    name = "gs" + re.sub("([A-Z])", r"_\1", struct.__name__).lower()
+    prefix = "distwar" if struct is gs.Policy else "gs"
+    name = prefix + re.sub("([A-Z])", r"_\1", struct.__name__).lower()
     source += f'_Static_assert(sizeof({name}) == {ctypes.sizeof(struct)}, "{name}");\n'
     for member, _ in struct._fields_:
         field = getattr(struct, member)
         where = f"{name}.{member}"
         source += f'_Static_assert(offsetof({name}, {member}) == {field.offset}, "{where}");\n'
         source += f'_Static_assert(sizeof((({name} *)0)->{member}) == {field.size}, "{where}");\n'
-if source.count("_Static_assert") < 50:
+for name, value in gs.STRATEGIES.items():
+    source += f'_Static_assert(DISTWAR_{name.upper()} == {value}, "{name}");\n'
+source += f'_Static_assert(DISTWAR_STRATEGY_COUNT == {len(gs.STRATEGIES)}, "strategies");\n'
+if source.count("_Static_assert") < 80:
     sys.exit("too few members to be all of them")
-sys.exit(subprocess.run([compiler, "-std=c11", "-fsyntax-only", "-x", "c", "-"], input=source, text=True).returncode)
+command = [compiler, "-std=c11", "-I", include, "-fsyntax-only", "-x", "c", "-"]
+sys.exit(subprocess.run(command, input=source, text=True).returncode)

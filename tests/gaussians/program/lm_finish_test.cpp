@@ -51,11 +51,11 @@ class problem {
             EXPECT_TRUE(target_view_open(&view, &cameras[v], &pictures[v], &why)) << why.text;
             views.push_back(view);
         }
-        device = device_gaussians_allocate(host.count, host.sh_degree);
+        device = device_gaussians_open(host.count, host.sh_degree);
         device_gaussians_upload(&device, &host);
     }
     ~problem() {
-        device_gaussians_free(&device);
+        device_gaussians_close(&device);
         gaussians_free(&host);
         for (target_view &view : views) target_view_close(&view);
         for (image &picture : pictures) image_close(&picture);
@@ -91,14 +91,14 @@ struct opened_views {
     opened_views(const problem &p, lm_form form) : opened(p.views.size()), objective(p.views.size()) {
         scene.gaussians = &p.device;
         scene.epsilon = 1e-3f;
-        scene.reduction = GS_TREE;
+        scene.policy.strategy = DISTWAR_TREE;
         scene.form = form;
         lm_clock_open(&clock);
         scene.clock = &clock;
     }
     ~opened_views() {
         lm_scene_close(&scene);
-        lm_arena_free(&arena);
+        lm_arena_close(&arena);
         lm_clock_close(&clock);
     }
     void open(const problem &p, size_t i, const gs_gaussians *gradient = NULL) {
@@ -119,7 +119,7 @@ struct opened_views {
 TEST(LmView, TheGradientIsThatOfTheObjective) {
     problem p;
     opened_views views(p, LM_FREE);
-    gs_gaussians gradient = device_gaussians_allocate(p.device.count, p.device.sh_degree);
+    gs_gaussians gradient = device_gaussians_open(p.device.count, p.device.sh_degree);
     views.open(p, 2, &gradient);
     const std::vector<float> by = views.read(gradient);
     // Along the gradient of each array on its own, by differences of the whole objective. Its jumps where a
@@ -150,16 +150,16 @@ TEST(LmView, TheGradientIsThatOfTheObjective) {
         ASSERT_EQ(gs_lm_add(x, step, g, n, NULL), GS_OK);
         EXPECT_NEAR((above - below) / (4 * double(step)), square, 0.1 * square) << a.values;
     }
-    device_gaussians_free(&gradient);
+    device_gaussians_close(&gradient);
 }
 
 TEST(LmView, KeepsWhatProductsNeedWhileOthersAreOpened) {
     for (const lm_form form : {LM_FREE, LM_CACHED}) {
         problem p(300);
         opened_views views(p, form);
-        gs_gaussians product = device_gaussians_allocate(p.device.count, p.device.sh_degree);
+        gs_gaussians product = device_gaussians_open(p.device.count, p.device.sh_degree);
         views.open(p, 0);
-        ASSERT_GT(views.opened[0].lists.split_tiles, 0);
+        ASSERT_GT(views.opened[0].view.lists.split_tiles, 0);
         lm_views_product(&views.opened[0], 1, &views.scene, &p.device, &product);
         const std::vector<float> before = views.read(product);
         for (size_t i = 1; i < p.views.size(); i++) views.open(p, i);
@@ -172,7 +172,7 @@ TEST(LmView, KeepsWhatProductsNeedWhileOthersAreOpened) {
         }
         EXPECT_GT(size, 0);
         EXPECT_LE(difference, 1e-10 * size);
-        device_gaussians_free(&product);
+        device_gaussians_close(&product);
     }
 }
 
@@ -187,7 +187,7 @@ TEST(LmView, Keeps32BytesAPixel) {
         size_t expected = 0;
         for (size_t i = 0; i < p.views.size(); i++) {
             views.open(p, i);
-            const gs_lists &lists = views.opened[i].lists;
+            const gs_lists &lists = views.opened[i].view.lists;
             ASSERT_EQ(size_t(lists.tiles_x * lists.tiles_y), tiles);
             EXPECT_EQ(lists.split_tiles > 0, count == 300);
             expected += (count == 300 ? 3 : 2) * piece(12 * pixels) + 2 * piece(4 * pixels) +
@@ -222,7 +222,7 @@ TEST(LmArena, HasAsManyBlocksAsAreAskedFor) {
     arena.limit = arena.held;
     EXPECT_TRUE(lm_arena_take(&arena, arena.held));
     EXPECT_FALSE(lm_arena_take(&arena, 1));
-    lm_arena_free(&arena);
+    lm_arena_close(&arena);
 }
 
 lm_settings settings_with(int64_t steps, lm_form form) {

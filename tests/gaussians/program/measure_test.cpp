@@ -216,15 +216,17 @@ TEST_F(Bench, CoversEveryReductionAndThreshold) {
         }
     }
     std::set<std::string> expected;
-    for (int r = 0; r < GS_REDUCTIONS; r++) expected.insert(gs_reduction_name(gs_reduction(r)));
+    for (int s = 0; s < DISTWAR_STRATEGY_COUNT; s++)
+        if (gs_has_strategy(distwar_strategy(s))) expected.insert(distwar_strategy_name(distwar_strategy(s)));
     EXPECT_EQ(names, expected);
 }
 
 TEST_F(Bench, PrintsARowForEveryReduction) {
     outcome run = run_bench({"--views", "1", "--thresholds", "8"});
     ASSERT_EQ(run.code, 0) << run.err;
-    for (int r = 0; r < GS_REDUCTIONS; r++) {
-        const char *name = gs_reduction_name(gs_reduction(r));
+    for (int r = 0; r < DISTWAR_STRATEGY_COUNT; r++) {
+        if (!gs_has_strategy(distwar_strategy(r))) continue;
+        const char *name = distwar_strategy_name(distwar_strategy(r));
         const double with = table_value(run.out, name, "8"), without = table_value(run.out, name, "-");
         EXPECT_NE(std::isnan(with), std::isnan(without)) << name << "\n" << run.out;
     }

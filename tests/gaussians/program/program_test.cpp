@@ -110,8 +110,9 @@ TEST_F(Program, DemoLearnsAndComparesTheStrategies) {
     auto [first, last] = change(run.out, "loss");
     EXPECT_LT(last, first) << run.out;
     const double atomic = table_value(run.out, "atomic", "-");
-    for (int r = GS_ATOMIC + 1; r < GS_REDUCTIONS; r++) {
-        const char *name = gs_reduction_name(gs_reduction(r));
+    for (int r = DISTWAR_ATOMIC + 1; r < DISTWAR_STRATEGY_COUNT; r++) {
+        if (!gs_has_strategy(distwar_strategy(r))) continue;
+        const char *name = distwar_strategy_name(distwar_strategy(r));
         double value = table_value(run.out, name, "0");                 // adds, or on a GPU milliseconds
         if (std::isnan(value)) value = table_value(run.out, name, "-"); // it has no threshold
         EXPECT_GT(value, 0) << name << "\n" << run.out;
@@ -132,8 +133,9 @@ TEST_F(Program, DemoLearnsAndComparesTheStrategies) {
 
 TEST_F(Program, TrainsFromPhotographsAndRendersThem) {
     write_colmap(at("data"), 50);
-    for (int r = 0; r < GS_REDUCTIONS; r++) {
-        const char *reduction = gs_reduction_name(gs_reduction(r));
+    for (int r = 0; r < DISTWAR_STRATEGY_COUNT; r++) {
+        if (!gs_has_strategy(distwar_strategy(r))) continue;
+        const char *reduction = distwar_strategy_name(distwar_strategy(r));
         outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "40", "--holdout",
                              "5", "--reduce", reduction});
         ASSERT_EQ(run.code, 0) << run.err;

@@ -137,7 +137,7 @@ class MadeUp : public Report {
   protected:
     std::string write(int width, int height) {
         fault why;
-        gs_gaussians gaussians = device_gaussians_allocate(3, 0); // zeros: nothing to see
+        gs_gaussians gaussians = device_gaussians_open(3, 0); // zeros: nothing to see
         image photo;
         EXPECT_TRUE(image_open(&photo, width, height, 3, &why));
         memset(photo.pixels, 128, size_t(3 * width * height));
@@ -188,7 +188,7 @@ class MadeUp : public Report {
         run_record_free(&record);
         target_view_close(&view);
         image_close(&photo);
-        device_gaussians_free(&gaussians);
+        device_gaussians_close(&gaussians);
         return contents(at("report") / "index.html");
     }
 };

@@ -105,13 +105,13 @@ class run {
                                     0};
         training_state_open(&state, &start);
         show(gradient);
-        f.camera.width = f.camera.height = 100;
+        f.view.camera.width = f.view.camera.height = 100;
     }
     ~run() {
         density_control_close(&control);
         training_state_close(&state);
         device_buffer_close(&f.splats);
-        device_buffer_close(&f.mean2d_gradient);
+        device_buffer_close(&f.mean2d);
     }
     run(const run &) = delete;
     run &operator=(const run &) = delete;
@@ -141,10 +141,12 @@ class run {
         const std::vector<gs_splat> splats(count, seen);
         std::vector<float> gradients(2 * count, 0.0f);
         for (size_t i = 0; i < count; i++) gradients[2 * i] = i % 4 == 0 ? gradient : 0;
-        device_upload(device_buffer_reserve(&f.splats, count * sizeof seen), splats.data(),
-                      count * sizeof seen);
-        device_upload(device_buffer_reserve(&f.mean2d_gradient, 2 * count * sizeof(float)), gradients.data(),
-                      2 * count * sizeof(float));
+        f.view.gaussians.count = int64_t(count);
+        f.view.splats =
+            static_cast<gs_splat *>(device_buffer_reserve(&f.splats, count * sizeof seen));
+        f.gradient.mean2d = static_cast<float *>(device_buffer_reserve(&f.mean2d, 2 * count * sizeof(float)));
+        device_upload(f.view.splats, splats.data(), count * sizeof seen);
+        device_upload(f.gradient.mean2d, gradients.data(), 2 * count * sizeof(float));
     }
     host_gaussians host;
     frame f = {};

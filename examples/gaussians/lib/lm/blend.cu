@@ -2,12 +2,11 @@
 // The blend's derivative along a direction, front to back at each pixel, and the sums of products for
 // diag(J^T J) and its blocks. How pixels map to threads: blend.cuh. Formulas: docs/math.md, section 8.
 #include "blend.cuh"
+#include "check.h"
 #include "gs_lm.h"
 #include "launch.cuh"
-#include "lists_check.h"
 #include "lm/squares.cuh"
 #include "lm/tangent.cuh"
-#include "status.h"
 #include <distwar/reduce.cuh>
 #include <type_traits>
 
@@ -67,7 +66,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
         transmittance_change[p] = 0;
         v[p] = float(lane / patch_width + row_step * p) - middle_y<Pixels>;
         color[p] = {};
-        n_contrib[p] = inside ? int(image.consumed[int64_t(y) * width + mine.x]) : 0;
+        n_contrib[p] = inside ? int(image.n_contrib[int64_t(y) * width + mine.x]) : 0;
         farthest = max(farthest, n_contrib[p]);
     }
     farthest = largest_in_warp(farthest);
@@ -147,7 +146,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
         const bool inside = mine.x < width && y < height;
         const int64_t i = int64_t(y) * width + mine.x;
         transmittance[p] = inside ? image.transmittance[i] : 1;
-        n_contrib[p] = inside ? int(image.consumed[i]) : 0;
+        n_contrib[p] = inside ? int(image.n_contrib[i]) : 0;
         for (int c = 0; c < GS_CHANNELS; c++) behind[p][c] = background.at[c];
         for (int c = 0; c < GS_CHANNELS; c++) pixel_weight[p][c] = inside ? weight[i + c * plane] : 0;
         farthest = max(farthest, n_contrib[p]);
@@ -196,60 +195,44 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
     }
 }
 
-gs_status check(const char *function, const gs_splat *splats, const gs_lists *lists, int width, int height,
-                const float *background, const gs_image *image) {
-    GS_REQUIRE_OF(function, lists && background && image, "lists, background and image must be given");
-    const gs_status status = check_lists(function, splats, lists, width, height);
-    if (status != GS_OK) return status;
-    GS_REQUIRE_OF(function, image->transmittance && image->consumed,
-                  "transmittance and consumed of the image must be given");
-    return GS_OK;
+color3 background_of(const gs_view *view) {
+    return {view->background[0], view->background[1], view->background[2]};
 }
 
 } // namespace
 
-gs_status gs_lm_forward(const gs_splat *splats, const float *tangents, const gs_lists *lists, int32_t width,
-                        int32_t height, const float background[3], const gs_image *image, const float *weight,
-                        float *change, gs_stream stream) {
-    const gs_status status = check(__func__, splats, lists, width, height, background, image);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(change && (lists->pairs == 0 || tangents), "tangents and change must be given");
-    const bool two = lists->pixels_per_thread == 4; // as gs_render
-    GS_CUDA(launch(stream, unsigned(lists->tiles_x * lists->tiles_y), two ? tile_threads<2> : tile_threads<1>,
-                   two ? forward_kernel<2> : forward_kernel<1>, splats,
-                   reinterpret_cast<const splat_tangent *>(tangents), *lists, width, height,
-                   color3{background[0], background[1], background[2]}, *image, weight, change));
+gs_status gs_lm_forward(const gs_view *view, const float *tangents, const float *weight, float *change,
+                        gs_stream stream) {
+    GS_TRY(check_blended(__func__, view));
+    const gs_lists &lists = view->lists;
+    GS_REQUIRE(change && (lists.pairs == 0 || tangents), "tangents and change must be given");
+    const bool two = lists.pixels_per_thread == 4; // as gs_render
+    GS_CUDA(launch(stream, unsigned(lists.tiles_x * lists.tiles_y), two ? tile_threads<2> : tile_threads<1>,
+                   two ? forward_kernel<2> : forward_kernel<1>, view->splats,
+                   reinterpret_cast<const splat_tangent *>(tangents), lists, view->camera.width,
+                   view->camera.height, background_of(view), view->image, weight, change));
     return GS_OK;
 }
 
-gs_status gs_lm_squares(const gs_splat *splats, int64_t count, const gs_lists *lists, int32_t width,
-                        int32_t height, const float background[3], const gs_image *image, const float *weight,
-                        gs_reduction reduction, int balance_threshold, float *squares, gs_stream stream) {
-    const gs_status status = check(__func__, splats, lists, width, height, background, image);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
+gs_status gs_lm_squares(const gs_view *view, const float *weight, distwar_policy policy, float *squares,
+                        gs_stream stream) {
+    GS_TRY(check_blended(__func__, view));
+    GS_TRY(check_policy(__func__, policy, warp_strategies));
+    const int64_t count = view->gaussians.count;
     GS_REQUIRE(weight && (count == 0 || squares), "weight and squares must be given");
-    GS_REQUIRE(balance_threshold >= 0 && balance_threshold <= 33, "balance_threshold must be in 0..33");
     if (count > 0)
         GS_CUDA(cudaMemsetAsync(squares, 0, size_t(count) * GS_LM_SQUARES_STRIDE * sizeof(float), stream));
-    if (lists->pairs == 0) return GS_OK;
-    using distwar::strategy;
-    using kernel =
-        void (*)(const gs_splat *, gs_lists, int, int, color3, gs_image, const float *, int, float *);
-    static const kernel kernels[][3] = {
-        {squares_kernel<strategy::atomic, 1>, squares_kernel<strategy::atomic, 2>,
-         squares_kernel<strategy::atomic, 4>},
-        {squares_kernel<strategy::serial, 1>, squares_kernel<strategy::serial, 2>,
-         squares_kernel<strategy::serial, 4>},
-        {squares_kernel<strategy::bfly, 1>, squares_kernel<strategy::bfly, 2>,
-         squares_kernel<strategy::bfly, 4>},
-        {squares_kernel<strategy::tree, 1>, squares_kernel<strategy::tree, 2>,
-         squares_kernel<strategy::tree, 4>}};
-    static_assert(GS_ATOMIC == 0 && GS_SERIAL == 1 && GS_BFLY == 2 && GS_TREE == 3, "the order above");
-    GS_REQUIRE(reduction >= 0 && reduction <= GS_TREE, "reduction must be atomic, serial, bfly or tree");
-    GS_CUDA(launch(
-        stream, unsigned(lists->tiles_x * lists->tiles_y), unsigned(tile_pixels / lists->pixels_per_thread),
-        kernels[reduction][lists->pixels_per_thread / 2], splats, *lists, width, height,
-        color3{background[0], background[1], background[2]}, *image, weight, balance_threshold, squares));
+    const gs_lists &lists = view->lists;
+    if (lists.pairs == 0) return GS_OK;
+    const auto run = [&](auto strategy) {
+        const auto kernel = lists.pixels_per_thread == 1   ? squares_kernel<strategy, 1>
+                            : lists.pixels_per_thread == 2 ? squares_kernel<strategy, 2>
+                                                           : squares_kernel<strategy, 4>;
+        return launch(stream, unsigned(lists.tiles_x * lists.tiles_y),
+                      unsigned(tile_pixels / lists.pixels_per_thread), kernel, view->splats, lists,
+                      view->camera.width, view->camera.height, background_of(view), view->image, weight,
+                      policy.balance_threshold, squares);
+    };
+    GS_CUDA(distwar::with_strategy(distwar::strategy(policy.strategy), run));
     return GS_OK;
 }

@@ -2,12 +2,11 @@
 // The preconditioner: for every Gaussian, the diagonal blocks of J^T J of its place and shape (10 x 10), of
 // its opacity, and of its spherical harmonics, factored. Formulas: docs/math.md, section 8.
 #include "block_total.cuh"
+#include "check.h"
 #include "gs_lm.h"
 #include "launch.cuh"
-#include "lm/check.h"
 #include "lm/footprint.cuh"
 #include "lm/squares.cuh"
-#include "status.h"
 
 using namespace gs;
 
@@ -272,48 +271,32 @@ float *sh_blocks(float *blocks, int64_t count) {
 #define GS_OF_DEGREE(kernel, degree)                                                                         \
     ((degree) == 0 ? kernel<1> : (degree) == 1 ? kernel<4> : (degree) == 2 ? kernel<9> : kernel<16>)
 
-gs_status check_vectors(const char *function, const float *blocks, const gs_gaussians *a,
-                        const gs_gaussians *b) {
-    GS_REQUIRE_OF(function, a && b, "vectors must be given");
-    GS_REQUIRE_OF(function, a->count >= 0 && a->count < INT32_MAX, "count must be in 0..2^31 - 2");
-    GS_REQUIRE_OF(function, a->sh_degree >= 0 && a->sh_degree <= GS_MAX_SH_DEGREE,
-                  "sh_degree must be in 0..3");
-    GS_REQUIRE_OF(function, a->count == b->count && a->sh_degree == b->sh_degree,
-                  "vectors must have one shape");
-    GS_REQUIRE_OF(function, a->count == 0 || (complete(a) && complete(b) && blocks),
-                  "every array of the vectors, and blocks, must be given");
-    return GS_OK;
-}
-
 } // namespace
 
 gs_status gs_lm_blocks_bytes(int64_t count, int sh_degree, size_t *bytes) {
-    GS_REQUIRE(count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
-    GS_REQUIRE(sh_degree >= 0 && sh_degree <= GS_MAX_SH_DEGREE, "sh_degree must be in 0..3");
+    GS_TRY(check_count(__func__, count));
+    GS_TRY(check_degree(__func__, sh_degree));
     GS_REQUIRE(bytes, "bytes must be given");
     *bytes = size_t(count) * size_t(first_sh + entries((sh_degree + 1) * (sh_degree + 1))) * sizeof(float);
     return GS_OK;
 }
 
-gs_status gs_lm_add_blocks(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
-                           const gs_splat *splats, const float *squares, float *blocks, gs_stream stream) {
+gs_status gs_lm_add_blocks(const gs_view *view, const float *squares, float *blocks, gs_stream stream) {
     gs_gaussians in = {};
     int degree = 0;
-    const gs_status status =
-        check_lm(__func__, gaussians, sh_degree_used, camera, splats, gaussians, &in, &degree);
-    if (status != GS_OK) return status;
+    GS_TRY(check_lm_view(__func__, view, &view->gaussians, &in, &degree));
     GS_REQUIRE(in.count == 0 || (squares && blocks), "squares and blocks must be given");
     const unsigned grid = blocks_for(in.count, block_threads);
-    GS_CUDA(
-        launch(stream, grid, block_threads, add_shape_kernel, in, degree, *camera, splats, squares, blocks));
+    GS_CUDA(launch(stream, grid, block_threads, add_shape_kernel, in, degree, view->camera, view->splats,
+                   squares, blocks));
     GS_CUDA(launch(stream, grid, block_threads, GS_OF_DEGREE(add_sh_kernel, in.sh_degree), in, degree,
-                   *camera, splats, squares, sh_blocks(blocks, in.count)));
+                   view->camera, view->splats, squares, sh_blocks(blocks, in.count)));
     return GS_OK;
 }
 
 gs_status gs_lm_factor_blocks(const gs_gaussians *diagonal, float lambda, float *blocks, gs_stream stream) {
-    const gs_status status = check_vectors(__func__, blocks, diagonal, diagonal);
-    if (status != GS_OK) return status;
+    GS_TRY(check_parameters(__func__, diagonal));
+    GS_REQUIRE(diagonal->count == 0 || blocks, "blocks must be given");
     GS_REQUIRE(lambda >= 0 && isfinite(lambda), "lambda must be finite and not negative");
     const unsigned grid = blocks_for(diagonal->count, block_threads);
     GS_CUDA(launch(stream, grid, block_threads, factor_shape_kernel, *diagonal, lambda, blocks));
@@ -324,10 +307,9 @@ gs_status gs_lm_factor_blocks(const gs_gaussians *diagonal, float lambda, float 
 
 gs_status gs_lm_precondition(const float *blocks, const gs_gaussians *diagonal, const gs_gaussians *residual,
                              const gs_gaussians *z, double *sum, gs_stream stream) {
-    gs_status status = check_vectors(__func__, blocks, diagonal, residual);
-    if (status == GS_OK) status = check_vectors(__func__, blocks, residual, z);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(sum, "sum must be given");
+    GS_TRY(check_vector(__func__, diagonal, residual));
+    GS_TRY(check_vector(__func__, diagonal, z));
+    GS_REQUIRE(sum && (residual->count == 0 || blocks), "blocks and sum must be given");
     const unsigned grid = blocks_for(residual->count, block_threads);
     GS_CUDA(launch(stream, grid, block_threads, precondition_shape_kernel, blocks, *residual, *z, sum));
     GS_CUDA(launch(stream, grid, block_threads, GS_OF_DEGREE(precondition_sh_kernel, residual->sh_degree),

@@ -3,14 +3,13 @@
 // rays build it, a prefix sum between them. Warps read equal shares of the pairs in order, and commit once
 // for each splat in their share. Formulas: docs/math.md, section 8.
 #include "blend.cuh"
+#include "check.h"
 #include "gs_lm.h"
 #include "launch.cuh"
-#include "lists_check.h"
 #include "lm/squares.cuh"
 #include "lm/tangent.cuh"
 #include "moments.cuh"
 #include "scan_sort.h"
-#include "status.h"
 #include <distwar/reduce.cuh>
 
 using namespace gs;
@@ -48,7 +47,7 @@ __device__ __forceinline__ void walk(const gs_splat *splats, const gs_lists &lis
         patch_of_warp<1>(ordered_tile(lists, int(blockIdx.x)), lists.tiles_x, width, height);
     const int64_t begin = lists.tile_begin[mine.tile];
     const bool inside = mine.x < width && mine.y < height;
-    const int n_contrib = inside ? int(image.consumed[int64_t(mine.y) * width + mine.x]) : 0;
+    const int n_contrib = inside ? int(image.n_contrib[int64_t(mine.y) * width + mine.x]) : 0;
     for (int top = largest_in_warp(n_contrib); top > 0; top -= 32) {
         const int entry = top - 1 - int(threadIdx.x % 32);
         unsigned rest = fill_batch(splats, lists.splat_index + begin, entry, entry >= 0, mine.centres, batch);
@@ -101,7 +100,7 @@ __global__ void __launch_bounds__(tile_threads<1>)
              cache.share[at] = share;
              for (int k = 0; k < GS_CHANNELS; k++) {
                  const float difference = splat.color[k] - behind.at[k];
-                 cache.by_log_alpha[at + k * cache.pairs] = c.clamped ? 0 : share * difference;
+                 cache.d_log_alpha[at + k * cache.pairs] = c.clamped ? 0 : share * difference;
                  behind.at[k] = fmaf(c.alpha, difference, behind.at[k]);
              }
          });
@@ -147,7 +146,7 @@ __global__ void __launch_bounds__(cache_block)
             const float share = cache.share[i], alpha_change = log_alpha_change(tangent, e.e0, e.e1);
             float value[4] = {0, 0, 0, 0};
             for (int c = 0; c < GS_CHANNELS; c++)
-                value[c] = share * tangent.color[c] + alpha_change * cache.by_log_alpha[i + c * cache.pairs];
+                value[c] = share * tangent.color[c] + alpha_change * cache.d_log_alpha[i + c * cache.pairs];
             distwar::aligned_record{change, 4}.add(pixel_index(pixel, width), value);
         }
     });
@@ -169,7 +168,7 @@ __global__ void __launch_bounds__(cache_block)
             const float share = cache.share[i];
             float h = 0;
             for_channels([&](int c) {
-                const float d_alpha = d_color[c] * cache.by_log_alpha[i + c * cache.pairs];
+                const float d_alpha = d_color[c] * cache.d_log_alpha[i + c * cache.pairs];
                 h = c == 0 ? d_alpha : h + d_alpha;
             });
             const float h_e0 = h * e.e0, h_e1 = h * e.e1;
@@ -202,7 +201,7 @@ __global__ void __launch_bounds__(cache_block)
             float pixel_weight[GS_CHANNELS], difference[GS_CHANNELS];
             for_channels([&](int c) { pixel_weight[c] = weight[at + c * plane]; });
             const float share = cache.share[i], inv_share = 1 / share; // T alpha is never 0
-            for_channels([&](int c) { difference[c] = inv_share * cache.by_log_alpha[i + c * cache.pairs]; });
+            for_channels([&](int c) { difference[c] = inv_share * cache.d_log_alpha[i + c * cache.pairs]; });
             add_squares(pixel_weight, share, difference, e.e0, e.e1, value);
         }
         distwar::reduce<Strategy>(distwar::all_lanes, mine < end, distwar::uniform_key{splat_index}, value,
@@ -218,58 +217,28 @@ size_t cursor_bytes(int64_t count) {
     return (size_t(count + 1) * sizeof(int64_t) + 255) / 256 * 256;
 }
 
-gs_status check_size(const char *function, int64_t count, int width, int height) {
-    GS_REQUIRE_OF(function, count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
-    GS_REQUIRE_OF(function, width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
-                  "width and height must be in 1..16384");
-    return GS_OK;
-}
-
-gs_status check_build(const char *function, const gs_splat *splats, int64_t count, const gs_lists *lists,
-                      int width, int height, const gs_image *image, const void *workspace, size_t bytes,
+gs_status check_build(const char *function, const gs_view *view, const void *workspace, size_t bytes,
                       const gs_lm_cache *cache) {
-    const gs_status status = check_size(function, count, width, height);
-    if (status != GS_OK) return status;
-    GS_REQUIRE_OF(function, lists && image && cache && cache->begin,
-                  "lists, image, cache and its begin must be given");
-    const gs_status listed = check_lists(function, splats, lists, width, height);
-    if (listed != GS_OK) return listed;
-    GS_REQUIRE_OF(function, image->transmittance && image->consumed,
-                  "transmittance and consumed of the image must be given");
+    GS_TRY(check_blended(function, view));
+    GS_REQUIRE_OF(function, cache && cache->begin, "cache and its begin must be given");
     size_t needed = 0;
-    const gs_status sized = gs_lm_cache_workspace(count, &needed);
-    if (sized != GS_OK) return sized;
-    GS_REQUIRE_OF(function, workspace && bytes >= needed,
-                  "the workspace is NULL or smaller than gs_lm_cache_workspace says");
-    return GS_OK;
+    GS_TRY(gs_lm_cache_bytes(view->gaussians.count, &needed));
+    return check_workspace(function, workspace, bytes, needed);
 }
 
-gs_status check_cache(const char *function, const gs_splat *splats, int64_t count, const gs_lm_cache *cache,
-                      int width, int height) {
-    const gs_status status = check_size(function, count, width, height);
-    if (status != GS_OK) return status;
+gs_status check_cache(const char *function, const gs_view *view, const gs_lm_cache *cache) {
+    GS_TRY(check_extent(function, view));
     GS_REQUIRE_OF(function, cache && cache->begin && cache->pairs >= 0, "the cache must be given");
     GS_REQUIRE_OF(function,
-                  cache->pairs == 0 || (splats && cache->pixel && cache->share && cache->by_log_alpha),
-                  "the cache's arrays and the splats must be given");
+                  cache->pairs == 0 || (view->splats && cache->pixel && cache->share && cache->d_log_alpha),
+                  "the arrays of the cache and the splats must be given");
     return GS_OK;
 }
-
-gs_status check_reduction(const char *function, gs_reduction reduction, int balance_threshold) {
-    GS_REQUIRE_OF(function, balance_threshold >= 0 && balance_threshold <= 33,
-                  "balance_threshold must be in 0..33");
-    GS_REQUIRE_OF(function, reduction >= 0 && reduction <= GS_TREE,
-                  "reduction must be atomic, serial, bfly or tree");
-    return GS_OK;
-}
-
-using distwar::strategy;
-static_assert(GS_ATOMIC == 0 && GS_SERIAL == 1 && GS_BFLY == 2 && GS_TREE == 3, "the order of kernels below");
 
 } // namespace
 
-gs_status gs_lm_cache_workspace(int64_t count, size_t *bytes) {
-    GS_REQUIRE(count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
+gs_status gs_lm_cache_bytes(int64_t count, size_t *bytes) {
+    GS_TRY(check_count(__func__, count));
     GS_REQUIRE(bytes, "bytes must be given");
     size_t scan = 0;
     GS_CUDA(scan_exclusive_bytes(count + 1, &scan));
@@ -277,16 +246,16 @@ gs_status gs_lm_cache_workspace(int64_t count, size_t *bytes) {
     return GS_OK;
 }
 
-gs_status gs_lm_cache_begin(const gs_splat *splats, int64_t count, const gs_lists *lists, int32_t width,
-                            int32_t height, const gs_image *image, void *workspace, size_t workspace_bytes,
-                            gs_lm_cache *cache, gs_stream stream) {
-    const gs_status status =
-        check_build(__func__, splats, count, lists, width, height, image, workspace, workspace_bytes, cache);
-    if (status != GS_OK) return status;
+gs_status gs_lm_cache_begin(const gs_view *view, void *workspace, size_t workspace_bytes, gs_lm_cache *cache,
+                            gs_stream stream) {
+    GS_TRY(check_build(__func__, view, workspace, workspace_bytes, cache));
+    const int64_t count = view->gaussians.count;
+    const gs_lists &lists = view->lists;
     GS_CUDA(cudaMemsetAsync(cache->begin, 0, size_t(count + 1) * sizeof(int64_t), stream));
-    if (lists->pairs > 0)
-        GS_CUDA(launch(stream, unsigned(lists->tiles_x * lists->tiles_y), unsigned(tile_threads<1>),
-                       count_kernel, splats, *lists, width, height, *image, cache->begin));
+    if (lists.pairs > 0)
+        GS_CUDA(launch(stream, unsigned(lists.tiles_x * lists.tiles_y), unsigned(tile_threads<1>),
+                       count_kernel, view->splats, lists, view->camera.width, view->camera.height,
+                       view->image, cache->begin));
     char *temporary = static_cast<char *>(workspace) + cursor_bytes(count);
     GS_CUDA(scan_exclusive(cache->begin, cache->begin, count + 1, temporary,
                            workspace_bytes - cursor_bytes(count), stream));
@@ -296,69 +265,65 @@ gs_status gs_lm_cache_begin(const gs_splat *splats, int64_t count, const gs_list
     return GS_OK;
 }
 
-gs_status gs_lm_cache_fill(const gs_splat *splats, int64_t count, const gs_lists *lists, int32_t width,
-                           int32_t height, const float background[3], const gs_image *image, void *workspace,
-                           size_t workspace_bytes, const gs_lm_cache *cache, gs_stream stream) {
-    gs_status status =
-        check_build(__func__, splats, count, lists, width, height, image, workspace, workspace_bytes, cache);
-    if (status == GS_OK) status = check_cache(__func__, splats, count, cache, width, height);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(background, "background must be given");
+gs_status gs_lm_cache_fill(const gs_view *view, void *workspace, size_t workspace_bytes,
+                           const gs_lm_cache *cache, gs_stream stream) {
+    GS_TRY(check_build(__func__, view, workspace, workspace_bytes, cache));
+    GS_TRY(check_cache(__func__, view, cache));
     if (cache->pairs == 0) return GS_OK;
+    const gs_lists &lists = view->lists;
+    const float *background = view->background;
     int64_t *cursor = static_cast<int64_t *>(workspace);
-    GS_CUDA(cudaMemcpyAsync(cursor, cache->begin, size_t(count + 1) * sizeof(int64_t),
+    GS_CUDA(cudaMemcpyAsync(cursor, cache->begin, size_t(view->gaussians.count + 1) * sizeof(int64_t),
                             cudaMemcpyDeviceToDevice, stream));
-    GS_CUDA(launch(stream, unsigned(lists->tiles_x * lists->tiles_y), unsigned(tile_threads<1>), fill_kernel,
-                   splats, *lists, width, height, color3{background[0], background[1], background[2]}, *image,
-                   cursor, *cache));
+    GS_CUDA(launch(stream, unsigned(lists.tiles_x * lists.tiles_y), unsigned(tile_threads<1>), fill_kernel,
+                   view->splats, lists, view->camera.width, view->camera.height,
+                   color3{background[0], background[1], background[2]}, view->image, cursor, *cache));
     return GS_OK;
 }
 
-gs_status gs_lm_cached_forward(const gs_splat *splats, int64_t count, const gs_lm_cache *cache, int32_t width,
-                               int32_t height, const float *tangents, float *change, gs_stream stream) {
-    const gs_status status = check_cache(__func__, splats, count, cache, width, height);
-    if (status != GS_OK) return status;
+gs_status gs_lm_cached_forward(const gs_view *view, const gs_lm_cache *cache, const float *tangents,
+                               float *change, gs_stream stream) {
+    GS_TRY(check_cache(__func__, view, cache));
     GS_REQUIRE(change && (cache->pairs == 0 || tangents), "tangents and change must be given");
+    const int width = view->camera.width, height = view->camera.height;
     GS_CUDA(cudaMemsetAsync(change, 0, size_t(width) * height * 4 * sizeof(float), stream));
-    GS_CUDA(launch(stream, blocks_for_pairs(cache->pairs), cache_block, cached_forward_kernel, splats, count,
-                   *cache, width, reinterpret_cast<const splat_tangent *>(tangents), change));
+    GS_CUDA(launch(stream, blocks_for_pairs(cache->pairs), cache_block, cached_forward_kernel, view->splats,
+                   view->gaussians.count, *cache, width, reinterpret_cast<const splat_tangent *>(tangents),
+                   change));
     return GS_OK;
 }
 
-gs_status gs_lm_cached_backward(const gs_splat *splats, int64_t count, const gs_lm_cache *cache,
-                                int32_t width, const float *color_gradient, gs_reduction reduction,
-                                int balance_threshold, float *moments, gs_stream stream) {
-    gs_status status = check_cache(__func__, splats, count, cache, width, 1);
-    if (status == GS_OK) status = check_reduction(__func__, reduction, balance_threshold);
-    if (status != GS_OK) return status;
+gs_status gs_lm_cached_backward(const gs_view *view, const gs_lm_cache *cache, const float *color_gradient,
+                                distwar_policy policy, gs_moments *moments, gs_stream stream) {
+    GS_TRY(check_cache(__func__, view, cache));
+    GS_TRY(check_policy(__func__, policy, warp_strategies));
+    const int64_t count = view->gaussians.count;
     GS_REQUIRE(color_gradient && (count == 0 || moments), "color_gradient and moments must be given");
-    if (count > 0)
-        GS_CUDA(cudaMemsetAsync(moments, 0, size_t(count) * GS_MOMENTS_STRIDE * sizeof(float), stream));
-    using kernel = void (*)(const gs_splat *, int64_t, gs_lm_cache, int, const float4 *, int, float *);
-    static const kernel by_reduction[] = {
-        cached_backward_kernel<strategy::atomic>, cached_backward_kernel<strategy::serial>,
-        cached_backward_kernel<strategy::bfly>, cached_backward_kernel<strategy::tree>};
-    GS_CUDA(launch(stream, blocks_for_pairs(cache->pairs), cache_block, by_reduction[reduction], splats,
-                   count, *cache, width, reinterpret_cast<const float4 *>(color_gradient), balance_threshold,
-                   moments));
+    if (count > 0) GS_CUDA(cudaMemsetAsync(moments, 0, size_t(count) * sizeof(gs_moments), stream));
+    const auto run = [&](auto strategy) {
+        return launch(stream, blocks_for_pairs(cache->pairs), cache_block, cached_backward_kernel<strategy>,
+                      view->splats, count, *cache, view->camera.width,
+                      reinterpret_cast<const float4 *>(color_gradient), policy.balance_threshold,
+                      reinterpret_cast<float *>(moments));
+    };
+    GS_CUDA(distwar::with_strategy(distwar::strategy(policy.strategy), run));
     return GS_OK;
 }
 
-gs_status gs_lm_cached_squares(const gs_splat *splats, int64_t count, const gs_lm_cache *cache, int32_t width,
-                               int32_t height, const float *weight, gs_reduction reduction,
-                               int balance_threshold, float *squares, gs_stream stream) {
-    gs_status status = check_cache(__func__, splats, count, cache, width, height);
-    if (status == GS_OK) status = check_reduction(__func__, reduction, balance_threshold);
-    if (status != GS_OK) return status;
+gs_status gs_lm_cached_squares(const gs_view *view, const gs_lm_cache *cache, const float *weight,
+                               distwar_policy policy, float *squares, gs_stream stream) {
+    GS_TRY(check_cache(__func__, view, cache));
+    GS_TRY(check_policy(__func__, policy, warp_strategies));
+    const int64_t count = view->gaussians.count;
     GS_REQUIRE(weight && (count == 0 || squares), "weight and squares must be given");
     if (count > 0)
         GS_CUDA(cudaMemsetAsync(squares, 0, size_t(count) * GS_LM_SQUARES_STRIDE * sizeof(float), stream));
-    using kernel =
-        void (*)(const gs_splat *, int64_t, gs_lm_cache, int, int64_t, const float *, int, float *);
-    static const kernel by_reduction[] = {
-        cached_squares_kernel<strategy::atomic>, cached_squares_kernel<strategy::serial>,
-        cached_squares_kernel<strategy::bfly>, cached_squares_kernel<strategy::tree>};
-    GS_CUDA(launch(stream, blocks_for_pairs(cache->pairs), cache_block, by_reduction[reduction], splats,
-                   count, *cache, width, int64_t(width) * height, weight, balance_threshold, squares));
+    const int width = view->camera.width;
+    const auto run = [&](auto strategy) {
+        return launch(stream, blocks_for_pairs(cache->pairs), cache_block, cached_squares_kernel<strategy>,
+                      view->splats, count, *cache, width, int64_t(width) * view->camera.height, weight,
+                      policy.balance_threshold, squares);
+    };
+    GS_CUDA(distwar::with_strategy(distwar::strategy(policy.strategy), run));
     return GS_OK;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The Gauss-Newton metric of the loss in the space of pictures: a weight for each value, minus SSIM's
 // coupling of the values under a window (docs/math.md, section 8).
+#include "check.h"
 #include "gs_lm.h"
 #include "ssim.cuh"
-#include "status.h"
 #include <distwar/block.cuh>
 #include <launch.cuh>
 
@@ -255,60 +255,58 @@ gs_status apply_by_strips(const gs_lm_metric *metric, const layout &at, float *s
     return GS_OK;
 }
 
-gs_status check(const char *function, const gs_lm_metric *metric, int32_t width, int32_t height) {
-    GS_REQUIRE_OF(function, width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
-                  "width and height must be 1..GS_MAX_SIZE");
+gs_status check(const char *function, const gs_lm_metric *metric) {
     GS_REQUIRE_OF(function, metric && metric->weight, "a metric with a weight must be given");
-    return GS_OK;
+    return check_size(function, metric->width, metric->height);
 }
 
 } // namespace
 
-gs_status gs_lm_find_metric(const float *color, const uint8_t *target, int32_t width, int32_t height,
-                            float epsilon, float *scratch, const gs_lm_metric *metric, gs_stream stream) {
-    const gs_status status = check(__func__, metric, width, height);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(color && target && scratch && metric->coupling,
-               "color, target, scratch or the metric's coupling is NULL");
+gs_status gs_lm_gauss_newton_metric(const gs_comparison *compared, float epsilon, float *scratch,
+                                    const gs_lm_metric *metric, gs_stream stream) {
+    GS_TRY(check_comparison(__func__, compared));
+    GS_TRY(check(__func__, metric));
+    const int32_t width = metric->width, height = metric->height;
+    GS_REQUIRE(width == compared->width && height == compared->height,
+               "the metric must have the size of the images");
+    GS_REQUIRE(scratch && metric->coupling, "scratch and the metric's coupling must be given");
     GS_REQUIRE(epsilon > 0 && epsilon <= 1, "epsilon must be in (0, 1]");
     const dim3 grid = grid_of(width, height);
-    GS_CUDA(launch(stream, grid, block, windows_kernel, images{color, target, width, height}, epsilon,
-                   metric->weight, scratch, metric->coupling));
+    GS_CUDA(launch(stream, grid, block, windows_kernel,
+                   images{compared->color, compared->target, width, height}, epsilon, metric->weight, scratch,
+                   metric->coupling));
     GS_CUDA(launch(stream, grid, block, gather_kernel, width, height, scratch, metric->weight));
     return GS_OK;
 }
 
-gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, int32_t width, int32_t height, float *diagonal,
-                                gs_stream stream) {
-    const gs_status status = check(__func__, metric, width, height);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(diagonal && metric->coupling, "diagonal or the metric's coupling is NULL");
-    GS_CUDA(launch(stream, grid_of(width, height), block, diagonal_kernel, width, height, metric->weight,
-                   metric->coupling, diagonal));
+gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, float *diagonal, gs_stream stream) {
+    GS_TRY(check(__func__, metric));
+    GS_REQUIRE(diagonal && metric->coupling, "diagonal and the metric's coupling must be given");
+    GS_CUDA(launch(stream, grid_of(metric->width, metric->height), block, diagonal_kernel, metric->width,
+                   metric->height, metric->weight, metric->coupling, diagonal));
     return GS_OK;
 }
 
-gs_status gs_lm_metric_apply(const gs_lm_metric *metric, int32_t width, int32_t height, int interleaved,
-                             float *scratch, float *change, gs_stream stream) {
-    const gs_status status = check(__func__, metric, width, height);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(change && (scratch || !metric->coupling), "change or scratch is NULL");
-    const layout at = {width, height, interleaved != 0};
+gs_status gs_lm_metric_apply(const gs_lm_metric *metric, int interleaved, float *scratch, float *change,
+                             gs_stream stream) {
+    GS_TRY(check(__func__, metric));
+    GS_REQUIRE(change && (scratch || !metric->coupling), "change and scratch must be given");
+    const layout at = {metric->width, metric->height, interleaved != 0};
     if (!metric->coupling) {
-        GS_CUDA(launch(stream, grid_of(width, height), block, weigh_kernel, at, metric->weight, change));
+        GS_CUDA(launch(stream, grid_of(metric->width, metric->height), block, weigh_kernel, at,
+                       metric->weight, change));
         return GS_OK;
     }
-    const bool aligned = !interleaved && width % 4 == 0;
+    const bool aligned = !interleaved && metric->width % 4 == 0;
     const auto apply = aligned ? apply_by_strips<true> : apply_by_strips<false>;
     return apply(metric, at, scratch, change, stream);
 }
 
-gs_status gs_lm_metric_add_square(const gs_lm_metric *metric, int32_t width, int32_t height,
-                                  const float *change, double *sum, gs_stream stream) {
-    const gs_status status = check(__func__, metric, width, height);
-    if (status != GS_OK) return status;
-    GS_REQUIRE(change && sum, "change or sum is NULL");
-    GS_CUDA(launch(stream, grid_of(width, height), block, square_kernel, width, height, metric->weight,
-                   metric->coupling, change, sum));
+gs_status gs_lm_metric_add_square(const gs_lm_metric *metric, const float *change, double *sum,
+                                  gs_stream stream) {
+    GS_TRY(check(__func__, metric));
+    GS_REQUIRE(change && sum, "change and sum must be given");
+    GS_CUDA(launch(stream, grid_of(metric->width, metric->height), block, square_kernel, metric->width,
+                   metric->height, metric->weight, metric->coupling, change, sum));
     return GS_OK;
 }

@@ -97,17 +97,48 @@ unsigned grid_for(int64_t values) {
     return unsigned(blocks < most_blocks ? blocks : most_blocks);
 }
 
+gs_status check(const char *function, const gs_lm_pcg *pcg) {
+    GS_REQUIRE_OF(function, pcg && pcg->values >= 0, "pcg must be given and values not negative");
+    GS_REQUIRE_OF(function, pcg->x && pcg->residual && pcg->direction && pcg->scalars,
+                  "x, residual, direction and scalars must be given");
+    return GS_OK;
+}
+
 } // namespace
 
-gs_status gs_lm_pcg_start(const float *right, int64_t values, int iterations, float *x, float *residual,
-                          double *scalars, gs_stream stream) {
-    GS_REQUIRE(values >= 0 && iterations >= 0, "values and iterations must not be negative");
-    GS_REQUIRE(right && x && residual && scalars, "an argument is NULL");
-    GS_CUDA(cudaMemsetAsync(scalars, 0, (2 * size_t(iterations) + 1) * sizeof *scalars, stream));
-    GS_CUDA(cudaMemsetAsync(x, 0, size_t(values) * sizeof *x, stream));
-    if (residual != right)
-        GS_CUDA(cudaMemcpyAsync(residual, right, size_t(values) * sizeof *right, cudaMemcpyDeviceToDevice,
-                                stream));
+gs_status gs_lm_pcg_start(const gs_lm_pcg *pcg, const float *right, int iterations, gs_stream stream) {
+    GS_TRY(check(__func__, pcg));
+    GS_REQUIRE(iterations >= 0, "iterations must not be negative");
+    GS_REQUIRE(right, "right must be given");
+    const size_t bytes = size_t(pcg->values) * sizeof(float);
+    GS_CUDA(cudaMemsetAsync(pcg->scalars, 0, (2 * size_t(iterations) + 1) * sizeof(double), stream));
+    GS_CUDA(cudaMemsetAsync(pcg->x, 0, bytes, stream));
+    if (pcg->residual != right)
+        GS_CUDA(cudaMemcpyAsync(pcg->residual, right, bytes, cudaMemcpyDeviceToDevice, stream));
+    return GS_OK;
+}
+
+gs_status gs_lm_pcg_step(const gs_lm_pcg *pcg, const float *diagonal, float lambda, int iteration,
+                         float *product, gs_stream stream) {
+    GS_TRY(check(__func__, pcg));
+    GS_REQUIRE(iteration >= 0, "iteration must not be negative");
+    GS_REQUIRE(lambda >= 0 && isfinite(lambda), "lambda must be finite and not negative");
+    GS_REQUIRE(diagonal && product, "diagonal and product must be given");
+    double *const scalars = pcg->scalars + 2 * iteration;
+    const unsigned grid = grid_for(pcg->values);
+    GS_CUDA(launch(stream, grid, vector_block, curvature_kernel, diagonal, lambda, pcg->values, product,
+                   pcg->direction, scalars));
+    GS_CUDA(launch(stream, grid, vector_block, update_kernel, pcg->values, product, pcg->x, pcg->residual,
+                   pcg->direction, scalars));
+    return GS_OK;
+}
+
+gs_status gs_lm_pcg_update(const gs_lm_pcg *pcg, const float *z, int iteration, gs_stream stream) {
+    GS_TRY(check(__func__, pcg));
+    GS_REQUIRE(iteration >= 0, "iteration must not be negative");
+    GS_REQUIRE(z, "z must be given");
+    GS_CUDA(launch(stream, grid_for(pcg->values), vector_block, direction_kernel, z, pcg->values,
+                   pcg->direction, pcg->scalars + 2 * iteration));
     return GS_OK;
 }
 
@@ -116,30 +147,6 @@ gs_status gs_lm_precondition_diagonal(const float *diagonal, const float *residu
     GS_REQUIRE(values >= 0 && diagonal && residual && z && sum, "an argument is NULL or negative");
     GS_CUDA(launch(stream, grid_for(values), vector_block, precondition_kernel, diagonal, residual, values, z,
                    sum));
-    return GS_OK;
-}
-
-gs_status gs_lm_pcg_step(const float *diagonal, float lambda, int64_t values, int iteration, float *product,
-                         float *x, float *residual, const float *direction, double *scalars,
-                         gs_stream stream) {
-    GS_REQUIRE(values >= 0 && iteration >= 0, "values and iteration must not be negative");
-    GS_REQUIRE(lambda >= 0 && isfinite(lambda), "lambda must be finite and not negative");
-    GS_REQUIRE(diagonal && product && x && residual && direction && scalars, "an argument is NULL");
-    scalars += 2 * iteration;
-    const unsigned grid = grid_for(values);
-    GS_CUDA(launch(stream, grid, vector_block, curvature_kernel, diagonal, lambda, values, product, direction,
-                   scalars));
-    GS_CUDA(
-        launch(stream, grid, vector_block, update_kernel, values, product, x, residual, direction, scalars));
-    return GS_OK;
-}
-
-gs_status gs_lm_pcg_turn(const float *z, int64_t values, int iteration, float *direction,
-                         const double *scalars, gs_stream stream) {
-    GS_REQUIRE(values >= 0 && iteration >= 0, "values and iteration must not be negative");
-    GS_REQUIRE(z && direction && scalars, "an argument is NULL");
-    GS_CUDA(launch(stream, grid_for(values), vector_block, direction_kernel, z, values, direction,
-                   scalars + 2 * iteration));
     return GS_OK;
 }
 

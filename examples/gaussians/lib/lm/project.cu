@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The projection in Levenberg-Marquardt: its derivative along a direction and the adjoint, for several views
 // at once; diag(J^T J) from the sums of the blend; the limit of an update. Formulas: docs/math.md, section 8.
+#include "check.h"
 #include "gs_lm.h"
 #include "launch.cuh"
-#include "lm/check.h"
 #include "lm/footprint.cuh"
 #include "lm/squares.cuh"
 #include "lm/tangent.cuh"
 #include "moments.cuh"
-#include "status.h"
 #include "warp_rows.cuh"
 #include <distwar/lanes.cuh>
 
@@ -24,8 +23,8 @@ struct view_constants {
 
 // Several views, passed to a kernel by value.
 struct view_set {
-    gs_lm_sight of[GS_LM_SIGHTS];
-    view_constants constants[GS_LM_SIGHTS];
+    gs_lm_view of[GS_LM_VIEWS];
+    view_constants constants[GS_LM_VIEWS];
 };
 
 constexpr int row_floats = sh_floats(GS_MAX_SH_DEGREE);
@@ -407,17 +406,17 @@ __global__ void __launch_bounds__(project_block)
     update.opacity_logit[i] *= factor;
 }
 
-gs_status check_sights(const char *function, const gs_gaussians *gaussians, int sh_degree_used,
-                       const gs_lm_sight *sights_seen, int views, const gs_gaussians *other, gs_gaussians *in,
-                       int *degree, view_set *seen) {
-    GS_REQUIRE_OF(function, sights_seen && views >= 1 && views <= GS_LM_SIGHTS,
-                  "from one to GS_LM_SIGHTS sights must be given");
-    for (int n = 0; n < views; n++) {
-        const gs_status status = check_lm(function, gaussians, sh_degree_used, &sights_seen[n].camera,
-                                          sights_seen[n].splats, other, in, degree);
-        if (status != GS_OK) return status;
-        GS_REQUIRE_OF(function, in->count == 0 || sights_seen[n].records, "records must be given");
-        seen->of[n] = sights_seen[n];
+gs_status check_views(const char *function, const gs_gaussians *gaussians, int sh_degree_used,
+                      const gs_lm_view *views, int count, const gs_gaussians *vector, gs_gaussians *in,
+                      int *degree, view_set *seen) {
+    GS_REQUIRE_OF(function, views && count >= 1 && count <= GS_LM_VIEWS,
+                  "1..GS_LM_VIEWS views must be given");
+    GS_TRY(check_lm(function, gaussians, sh_degree_used, vector, in, degree));
+    for (int n = 0; n < count; n++) {
+        GS_TRY(check_camera(function, &views[n].camera));
+        GS_REQUIRE_OF(function, in->count == 0 || (views[n].splats && views[n].records),
+                      "splats and records of every view must be given");
+        seen->of[n] = views[n];
         seen->constants[n].limits = ratio_limits_of(seen->of[n].camera);
         negative_center(seen->of[n].camera, seen->constants[n].negative_center);
     }
@@ -426,53 +425,42 @@ gs_status check_sights(const char *function, const gs_gaussians *gaussians, int 
 
 } // namespace
 
-gs_status gs_lm_tangents(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_sight *sights_seen,
-                         int views, const gs_gaussians *direction, gs_stream stream) {
+gs_status gs_lm_tangents(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views,
+                         int count, const gs_gaussians *direction, gs_stream stream) {
     gs_gaussians in = {};
     view_set seen = {};
     int degree = 0;
-    const gs_status status =
-        check_sights(__func__, gaussians, sh_degree_used, sights_seen, views, direction, &in, &degree, &seen);
-    if (status != GS_OK) return status;
-    GS_CUDA(launch(stream, blocks_for(in.count, views_block), views_block, tangents_kernel, in, degree, seen,
-                   views, *direction));
+    GS_TRY(check_views(__func__, gaussians, sh_degree_used, views, count, direction, &in, &degree, &seen));
+    GS_CUDA(launch(stream, blocks_for(in.count, views_block), views_block, tangents_kernel, in, degree,
+                   seen, count, *direction));
     return GS_OK;
 }
 
-gs_status gs_lm_gradients(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_sight *sights_seen,
-                          int views, int add, const gs_gaussians *gradients, gs_stream stream) {
+gs_status gs_lm_gradients(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views,
+                          int count, int add, const gs_gaussians *gradients, gs_stream stream) {
     gs_gaussians in = {};
     view_set seen = {};
     int degree = 0;
-    const gs_status status =
-        check_sights(__func__, gaussians, sh_degree_used, sights_seen, views, gradients, &in, &degree, &seen);
-    if (status != GS_OK) return status;
-    GS_CUDA(launch(stream, blocks_for(in.count, views_block), views_block, gradients_kernel, in, degree, seen,
-                   views, add != 0, *gradients));
+    GS_TRY(check_views(__func__, gaussians, sh_degree_used, views, count, gradients, &in, &degree, &seen));
+    GS_CUDA(launch(stream, blocks_for(in.count, views_block), views_block, gradients_kernel, in, degree,
+                   seen, count, add != 0, *gradients));
     return GS_OK;
 }
 
-gs_status gs_lm_add_diagonal(const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
-                             const gs_splat *splats, const float *squares, const gs_gaussians *diagonal,
+gs_status gs_lm_add_diagonal(const gs_view *view, const float *squares, const gs_gaussians *diagonal,
                              gs_stream stream) {
     gs_gaussians in = {};
     int degree = 0;
-    const gs_status status =
-        check_lm(__func__, gaussians, sh_degree_used, camera, splats, diagonal, &in, &degree);
-    if (status != GS_OK) return status;
+    GS_TRY(check_lm_view(__func__, view, diagonal, &in, &degree));
     GS_REQUIRE(in.count == 0 || squares, "squares must be given");
     GS_CUDA(launch(stream, blocks_for(in.count, project_block), project_block, add_diagonal_kernel, in,
-                   degree, *camera, splats, squares, *diagonal));
+                   degree, view->camera, view->splats, squares, *diagonal));
     return GS_OK;
 }
 
 gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_gaussians *diagonal,
                           gs_stream stream) {
-    GS_REQUIRE(gaussians && diagonal && gaussians->count == diagonal->count &&
-                   gaussians->sh_degree == diagonal->sh_degree,
-               "gaussians and a vector of their shape must be given");
-    GS_REQUIRE(gaussians->count == 0 || (complete(gaussians) && complete(diagonal)),
-               "every array of gaussians and the vector must be given");
+    GS_TRY(check_vector(__func__, gaussians, diagonal));
     GS_REQUIRE(weight >= 0 && isfinite(weight), "weight must be finite and not negative");
     GS_CUDA(launch(stream, blocks_for(gaussians->count, project_block), project_block, add_units_kernel,
                    *gaussians, weight, *diagonal));
@@ -481,11 +469,7 @@ gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_
 
 gs_status gs_lm_limit(const gs_gaussians *gaussians, float radius, const gs_gaussians *update,
                       gs_stream stream) {
-    GS_REQUIRE(gaussians && update && gaussians->count == update->count &&
-                   gaussians->sh_degree == update->sh_degree,
-               "gaussians and a vector of their shape must be given");
-    GS_REQUIRE(gaussians->count == 0 || (complete(gaussians) && complete(update)),
-               "every array of gaussians and the vector must be given");
+    GS_TRY(check_vector(__func__, gaussians, update));
     GS_REQUIRE(radius > 0 && isfinite(radius), "radius must be finite and above 0");
     GS_CUDA(launch(stream, blocks_for(gaussians->count, project_block), project_block, limit_kernel,
                    *gaussians, radius, *update));

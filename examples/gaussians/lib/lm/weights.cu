@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The residuals of a picture and their slopes, reduced to a weight and a gradient for each value
 // (docs/math.md, section 8).
+#include "check.h"
 #include "gs_lm.h"
 #include "ssim.cuh"
-#include "status.h"
 
 #include <distwar/reduce.cuh>
 #include <launch.cuh>
@@ -53,16 +53,15 @@ __global__ void __launch_bounds__(TILE *STEP)
 
 } // namespace
 
-gs_status gs_lm_weights(const float *color, const uint8_t *target, int32_t width, int32_t height,
-                        gs_lm_objective objective, float epsilon, double *result, float *weight,
-                        float *gradient, gs_stream stream) {
-    GS_REQUIRE(width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
-               "width and height must be 1..GS_MAX_SIZE");
-    GS_REQUIRE(color && target && result && !weight == !gradient,
-               "color, target or result is NULL, or one of weight and gradient");
+gs_status gs_lm_weights(const gs_comparison *compared, gs_lm_objective objective, float epsilon,
+                        double *result, float *weight, float *gradient, gs_stream stream) {
+    GS_TRY(check_comparison(__func__, compared));
+    GS_REQUIRE(result && !weight == !gradient,
+               "result must be given, weight and gradient both or neither of them");
     GS_REQUIRE(objective == GS_LM_L2 || objective == GS_LM_L1_SSIM, "unknown objective");
     GS_REQUIRE(objective == GS_LM_L2 || (epsilon > 0 && epsilon <= 1), "epsilon must be in (0, 1]");
-    const images in = {color, target, width, height};
+    const int32_t width = compared->width, height = compared->height;
+    const images in = {compared->color, compared->target, width, height};
     const dim3 grid(blocks_for(width, TILE), blocks_for(height, TILE), GS_CHANNELS), block(TILE, STEP);
     GS_CUDA(cudaMemsetAsync(result, 0, sizeof *result, stream));
     GS_CUDA(launch(stream, grid, block, weights_kernel, in, objective, epsilon, result, weight, gradient));

@@ -20,10 +20,10 @@ typedef struct bench_options {
 static bool run(const bench_options *options, const bench_settings *settings, const gs_gaussians *scene,
                 const bench_views *views, fault *why) {
     bench_result result;
-    gs_gaussians gaussians = device_gaussians_allocate(scene->count, scene->sh_degree);
+    gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
     device_gaussians_upload(&gaussians, scene);
     bool done = bench_run(&gaussians, views->cameras, views->count, settings, &result, why);
-    device_gaussians_free(&gaussians);
+    device_gaussians_close(&gaussians);
     if (done) {
         bench_report report = {.scene = options->scene,
                                .cameras = options->views.cameras,

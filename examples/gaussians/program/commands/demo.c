@@ -34,7 +34,7 @@ static bool render_view(const gs_gaussians *gaussians, const gs_camera *camera, 
     frame f = {0};
     frame_render(&f, gaussians, gaussians->sh_degree, camera, demo_background);
     bool done = frame_picture(&f, out, why);
-    frame_free(&f);
+    frame_close(&f);
     return done;
 }
 
@@ -99,7 +99,7 @@ static bool compare_strategies(const demo *d, const gs_gaussians *gaussians, fau
         }
         cost_table_print(&table, BLEND_TITLE, 0);
         device_free(result);
-        frame_free(&f);
+        frame_close(&f);
     }
     cost_table_close(&table);
     return done;
@@ -122,7 +122,7 @@ static bool train_demo(demo *d, const gs_gaussians *host, training_state *state,
         !show(d, gaussians, &d->before, why) ||
         !train(state, d->views, DEMO_VIEWS, &settings, NULL, &report, why))
         return false;
-    training_report_free(&report);
+    training_report_close(&report);
     if (!quality_measure(gaussians, d->views, DEMO_VIEWS, demo_background, &after, NULL, why) ||
         !show(d, gaussians, &d->after, why))
         return false;

@@ -157,15 +157,13 @@ static void print_summary(const finish *f) {
 static bool run(finish *f, gs_gaussians *host, const dataset *data, fault *why) {
     const finish_options *options = f->options;
     lm_settings settings = lm_settings_from(&options->lm);
-    settings.reduction =
-        (gs_reduction)gs_reduction_from_name(distwar_strategy_name(lm_strategies[options->reduce].strategy));
-    settings.threshold = (int)options->threshold;
+    settings.policy = (distwar_policy){lm_strategies[options->reduce].strategy, (int)options->threshold};
     settings.seed = (uint64_t)options->seed;
     memcpy(settings.background, f->background, sizeof settings.background);
     f->entries = calloc((size_t)settings.steps, sizeof *f->entries);
     if (!f->entries) return fail(why, "no memory for %lld steps", (long long)settings.steps);
     if (!open_views(f, data, why)) return false;
-    f->gaussians = device_gaussians_allocate(host->count, host->sh_degree);
+    f->gaussians = device_gaussians_open(host->count, host->sh_degree);
     device_gaussians_upload(&f->gaussians, host);
     if (!finish_in_view(f, &settings, why)) return false;
     device_gaussians_download(host, &f->gaussians);
@@ -252,7 +250,7 @@ int finish_command(int argc, char **argv) {
     for (size_t i = 0; i < f.training + f.held_out; i++) target_view_close(&f.views[i]);
     free(f.views);
     free(f.entries);
-    device_gaussians_free(&f.gaussians);
+    device_gaussians_close(&f.gaussians);
     dataset_free(&data);
     gaussians_free(&host);
     return done ? EXIT_SUCCESS : report_failure("splat", &why);

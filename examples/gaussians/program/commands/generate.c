@@ -99,12 +99,12 @@ static void describe_views(json_writer *json, const void *subject) {
 
 // The picture with what is not covered transparent: its colours are freed of the black behind them.
 static bool cut_out(const frame *f, image *out, fault *why) {
-    const size_t pixels = (size_t)f->camera.width * (size_t)f->camera.height;
+    const size_t pixels = (size_t)f->view.camera.width * (size_t)f->view.camera.height;
     float *planes = malloc(4 * pixels * sizeof *planes);
-    if (!planes) return fail(why, "no memory for a picture of %d x %d", f->camera.width, f->camera.height);
-    device_download(planes, f->image.color, 3 * pixels * sizeof *planes);
-    device_download(planes + 3 * pixels, f->image.transmittance, pixels * sizeof *planes);
-    bool done = image_open(out, f->camera.width, f->camera.height, 4, why);
+    if (!planes) return fail(why, "no memory for a picture of %d x %d", f->view.camera.width, f->view.camera.height);
+    device_download(planes, f->view.image.color, 3 * pixels * sizeof *planes);
+    device_download(planes + 3 * pixels, f->view.image.transmittance, pixels * sizeof *planes);
+    bool done = image_open(out, f->view.camera.width, f->view.camera.height, 4, why);
     for (size_t i = 0; done && i < pixels; i++) {
         const float alpha = 1 - planes[3 * pixels + i];
         for (size_t c = 0; c < 3; c++) {
@@ -198,12 +198,12 @@ static bool write_data(const generate_options *options, const gs_gaussians *scen
     const view_set training = {options, "train", 0, options->views},
                    test = {options, "test", options->views, options->views + options->test_views};
     frame f = {0};
-    gs_gaussians gaussians = device_gaussians_allocate(scene->count, scene->sh_degree);
+    gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
     device_gaussians_upload(&gaussians, scene);
     const bool done = remove_list(&training, why) && remove_list(&test, why) &&
                       write_views(&training, &gaussians, &f, why) && write_views(&test, &gaussians, &f, why);
-    device_gaussians_free(&gaussians);
-    frame_free(&f);
+    device_gaussians_close(&gaussians);
+    frame_close(&f);
     return done;
 }
 

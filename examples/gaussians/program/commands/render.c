@@ -85,12 +85,12 @@ static bool camera_before(const gs_gaussians *scene, int width, int height, gs_c
 static bool render_picture(const gs_gaussians *scene, int sh_degree, const gs_camera *camera,
                            const float background[3], image *out, fault *why) {
     frame f = {0};
-    gs_gaussians gaussians = device_gaussians_allocate(scene->count, scene->sh_degree);
+    gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
     device_gaussians_upload(&gaussians, scene);
     frame_render(&f, &gaussians, sh_degree, camera, background);
     bool done = frame_picture(&f, out, why);
-    frame_free(&f);
-    device_gaussians_free(&gaussians);
+    frame_close(&f);
+    device_gaussians_close(&gaussians);
     return done;
 }
 
@@ -144,7 +144,7 @@ static bool render_frames(const render_options *options, const float background[
         if (progress_due(&bar)) progress_show(&bar, i + 1, NAN);
     }
     progress_end(&bar);
-    frame_free(&f);
+    frame_close(&f);
     return done && remove_surplus(options->output, options->frames, why);
 }
 
@@ -165,10 +165,10 @@ static bool fly(const render_options *options, const float background[3], const 
     if (!view || !open_path(options, data, &path, why) || !frames_spare(options, data, why) ||
         !folder_make(options->output, why))
         return false;
-    gs_gaussians gaussians = device_gaussians_allocate(scene->count, scene->sh_degree);
+    gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
     device_gaussians_upload(&gaussians, scene);
     const bool done = render_frames(options, background, &gaussians, &path, view->camera, why);
-    device_gaussians_free(&gaussians);
+    device_gaussians_close(&gaussians);
     if (done)
         printf("%s: %lld Gaussians, %lld frames, %d x %d\n", options->output, (long long)scene->count,
                (long long)options->frames, view->camera.width, view->camera.height);

@@ -277,7 +277,7 @@ static bool train_and_write(const train_options *options, const split *parts, gs
         *why = unwritten;
         done = false;
     }
-    training_report_free(&report);
+    training_report_close(&report);
     return done;
 }
 

@@ -63,7 +63,7 @@ void lm_arena_reset(lm_arena *arena) {
     lm_arena_return(arena, (lm_arena_mark){0, 0, 0});
 }
 
-void lm_arena_free(lm_arena *arena) {
+void lm_arena_close(lm_arena *arena) {
     free_blocks(arena);
     free(arena->blocks);
     arena->blocks = NULL;

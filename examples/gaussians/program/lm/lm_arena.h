@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Device memory in pieces that are given back all together, under a limit. Blocks are kept for the next
-// round: Levenberg-Marquardt asks for the same pieces in every step.
+// An arena of device memory with a limit: pieces are taken one by one and returned together. Blocks stay
+// allocated, for every step of Levenberg-Marquardt takes the same pieces.
 #ifndef SPLAT_LM_ARENA_H
 #define SPLAT_LM_ARENA_H
 
@@ -12,27 +12,30 @@ typedef struct lm_arena_block {
 } lm_arena_block;
 
 typedef struct lm_arena {
-    size_t limit;                // bytes that all blocks together may have; 0: none
-    size_t least;                // bytes of a block, at least; 0: 16 MiB
-    size_t held;                 // that they have
-    size_t count, current, used; // blocks; the one in use, and how far
-    size_t taken, most;          // bytes since the last reset, and before it
+    size_t limit;   // most bytes of all blocks; 0: no limit
+    size_t least;   // least bytes of a block; 0: 16 MiB
+    size_t held;    // bytes of all blocks
+    size_t count;   // blocks
+    size_t current; // block in use
+    size_t used;    // bytes of it that are taken
+    size_t taken;   // bytes taken since the last reset
+    size_t most;    // most bytes taken between two resets
     lm_arena_block *blocks;
-    size_t room; // in that array
+    size_t room; // entries of that array
 } lm_arena;
 
 typedef struct lm_arena_mark {
     size_t current, used, taken;
 } lm_arena_mark;
 
-// NULL where the limit does not allow it, or the host has no memory for its books. Aligned to 256 bytes, not
-// cleared.
+// NULL if the limit is reached, or if the host has no memory for the array of blocks. Aligned to 256 bytes,
+// not cleared.
 void *lm_arena_take(lm_arena *arena, size_t bytes);
-// Everything taken since the mark is given back.
+// Returns everything taken since the mark.
 lm_arena_mark lm_arena_now(const lm_arena *arena);
 void lm_arena_return(lm_arena *arena, lm_arena_mark mark);
-// Everything is given back, and the blocks become one, as large as what was taken at most.
+// Returns everything and merges the blocks into one of `most` bytes.
 void lm_arena_reset(lm_arena *arena);
-void lm_arena_free(lm_arena *arena);
+void lm_arena_close(lm_arena *arena);
 
 #endif

@@ -31,11 +31,11 @@ typedef struct lm_clock {
 const char *lm_part_name(lm_part part);
 void lm_clock_open(lm_clock *clock);
 void lm_clock_close(lm_clock *clock); // the sums stay
-// What follows counts.
+// Begins to count.
 void lm_clock_start(lm_clock *clock);
-// What was queued since the last mark was this part.
+// The work queued since the last mark belongs to this part.
 void lm_clock_mark(lm_clock *clock, lm_part part);
-// Waits, and adds up.
+// Waits, and adds the times to the sums.
 void lm_clock_stop(lm_clock *clock);
 
 #endif

@@ -26,31 +26,33 @@ void lm_options_list(lm_options *o, option_spec *table) {
     static const char *const choices[] = {"random", "strided", NULL};
     const option_spec options[LM_OPTIONS] = {
         {OPTION_INT, "lm-steps", 0, &o->steps, 1, 100000, NULL, "steps of Levenberg-Marquardt"},
-        {OPTION_INT, "lm-pcg", 0, &o->pcg_iterations, 1, 10000, NULL, "conjugate gradients in each"},
+        {OPTION_INT, "lm-pcg", 0, &o->pcg_iterations, 1, 10000, NULL,
+         "iterations of conjugate gradients in each step"},
         {OPTION_CHOICE, "lm-preconditioner", 0, &o->preconditioner, 0, 0, preconditioners,
-         "of them: each Gaussian's own blocks of the matrix, or its diagonal"},
+         "of conjugate gradients: each Gaussian's own blocks of the matrix, or its diagonal"},
         {OPTION_INT, "lm-batch", 0, &o->batch, 1, 1000000, NULL,
-         "views that are solved for together, at most"},
+         "most views in one subset, which is solved together"},
         {OPTION_INT, "lm-batches", 0, &o->batches, 1, 1000000, NULL,
-         "such subsets a step, their updates combined, as far as there are views"},
-        {OPTION_CHOICE, "lm-choice", 0, &o->choice, 0, 0, choices, "of a step's views"},
+         "subsets in one step, as far as there are views; their updates are combined"},
+        {OPTION_CHOICE, "lm-choice", 0, &o->choice, 0, 0, choices, "how a step's views are chosen"},
         {OPTION_CHOICE, "lm-form", 0, &o->form, 0, 0, forms,
-         "cached: what counts is kept, pixel by splat; free: found again for every product"},
+         "cached: keep every pair of pixel and splat that contributes; free: find them again for every "
+         "product"},
         {OPTION_REAL, "lm-memory", 0, &o->memory, 0, 1e6, NULL,
-         "GiB on the device that it may take; smaller subsets where it must; 0: no limit"},
-        {OPTION_CHOICE, "lm-objective", 0, &o->objective, 0, 0, objectives, "what is made small"},
+         "most GiB on the device; a limit may make subsets smaller; 0: no limit"},
+        {OPTION_CHOICE, "lm-objective", 0, &o->objective, 0, 0, objectives, "what is minimised"},
         {OPTION_CHOICE, "lm-ssim", 0, &o->ssim, 0, 0, ssims,
-         "SSIM's gradient by all pixels of its window or by the one in its centre"},
+         "slope of SSIM by all pixels of its window, or by the centre alone"},
         {OPTION_REAL, "lm-damping", 0, &o->damping, 0, 1e6, NULL,
-         "of the first step; doubled after one that is undone"},
+         "damping of the first step; doubled after a step that is undone"},
         {OPTION_CHOICE, "lm-rule", 0, &o->rule, 0, 0, rules,
-         "after a good step damping is halved, or divided by twice the length that the search gave the step"},
+         "after a kept step, halve the damping (gain), or divide it by twice the step's length (length)"},
         {OPTION_REAL, "lm-units", 0, &o->unit_weight, 0, 1e6, NULL,
-         "damping also holds parameters within a few of their own units, with this weight"},
+         "weight of the damping that keeps parameters within a few of their own units; 0: none"},
         {OPTION_REAL, "lm-radius", 0, &o->radius, 0, 1e6, NULL,
-         "no Gaussian changes farther in a step, in its own units: axes, radians; 0: no limit"},
+         "most that a Gaussian changes in one step, in its own units (axes, radians); 0: no limit"},
         {OPTION_REAL, "lm-epsilon", 0, &o->epsilon, 1e-9, 1, NULL,
-         "under the roots of the residuals: differences much smaller count as squares"}};
+         "added under the roots of the residuals: much smaller differences count as squares"}};
     for (int i = 0; i < LM_OPTIONS; i++) table[i] = options[i];
 }
 
@@ -73,7 +75,7 @@ lm_settings lm_settings_from(const lm_options *o) {
                          .least_damping = fmin(1e-4, o->damping),
                          .most_damping = fmax(1e4, o->damping),
                          .least_gain = 1e-5,
-                         .reduction = GS_TREE};
+                         .policy = {DISTWAR_TREE, 0}};
 }
 
 void lm_step_print(const lm_step *step) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The options that are about finishing by Levenberg-Marquardt.
+// The options of finishing by Levenberg-Marquardt.
 #ifndef SPLAT_LM_OPTIONS_H
 #define SPLAT_LM_OPTIONS_H
 
@@ -15,7 +15,7 @@ typedef struct lm_options {
 enum { LM_OPTIONS = 15 };
 
 lm_options lm_options_default(void);
-// LM_OPTIONS entries for a table.
+// Writes LM_OPTIONS rows of a table.
 void lm_options_list(lm_options *options, option_spec *table);
 // Without background, seed and reduction.
 lm_settings lm_settings_from(const lm_options *options);

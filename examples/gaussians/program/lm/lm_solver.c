@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Of the step's images, of which the line search looks at every third; and how many lengths it tries at most.
+// The line search evaluates every third of the step's images, and at most eight lengths.
 enum { SEARCH_STRIDE = 3, SEARCHES = 8 };
 
 enum { RIGHT, DIAGONAL, UPDATE, RESIDUAL, DIRECTION, PRODUCT, SUM, WEIGHTS, VECTORS };
@@ -22,22 +22,22 @@ typedef struct solver {
     lm_scene scene;
     lm_clock clock;
     lm_arena arena;
-    gs_gaussians vectors[VECTORS]; // RIGHT: minus the gradient, of all the step's images; PRODUCT is also
-                                   // what a step can go back to, once it is solved
-    int64_t values;                // of a vector, padding included
-    float *blocks;                 // device; the preconditioner, or NULL: DIAGONAL is
+    gs_gaussians vectors[VECTORS]; // RIGHT: minus the gradient of all the step's images; PRODUCT: after the
+                                   // solution, the Gaussians that a step can return to
+    int64_t values;                // floats of a vector with its padding
+    float *blocks;                 // device; the preconditioner; NULL: DIAGONAL is
     size_t blocks_bytes;
     double *scalars, *model; // device; model: RIGHT^T UPDATE and |J UPDATE|^2
     size_t *order;           // a permutation of the views
     lm_view *open;           // [batch]: views of the subset being solved
-    double *sum_of;          // [view_count]: of squared residuals, as a step began; in the order of `order`
-    size_t ready; // views that are open where the Gaussians are, minus their gradient in RESIDUAL; or 0
+    double *sum_of; // [view_count]: squared residuals at the start of a step, in the order of `order`
+    size_t ready;   // views open at the present Gaussians, with minus their gradient in RESIDUAL; or 0
     double damping;
     double resident_model[2];
     size_t most_bytes;
 } solver;
 
-// Several subsets, by the settings or for want of memory, need two more.
+// Several subsets, because of the settings or of the memory limit, need two more vectors.
 static int vectors_of(const lm_settings *settings) {
     return settings->batches > 1 || settings->memory > 0 ? VECTORS : SUM;
 }
@@ -53,8 +53,7 @@ static bool solver_open(solver *s, fault *why) {
                           .objective = settings->objective,
                           .epsilon = settings->epsilon,
                           .centre_only = settings->centre_only,
-                          .reduction = settings->reduction,
-                          .threshold = settings->threshold,
+                          .policy = settings->policy,
                           .form = settings->form,
                           .clock = &s->clock};
     memcpy(s->scene.background, settings->background, sizeof s->scene.background);
@@ -62,7 +61,7 @@ static bool solver_open(solver *s, fault *why) {
     s->damping = settings->damping;
     s->values = (int64_t)(device_gaussians_bytes(g->count, g->sh_degree) / sizeof(float));
     const int vectors = vectors_of(settings);
-    for (int i = 0; i < vectors; i++) s->vectors[i] = device_gaussians_allocate(g->count, g->sh_degree);
+    for (int i = 0; i < vectors; i++) s->vectors[i] = device_gaussians_open(g->count, g->sh_degree);
     if (!settings->diagonal_only) {
         GS_CHECK(gs_lm_blocks_bytes(g->count, g->sh_degree, &s->blocks_bytes));
         s->blocks = device_allocate(s->blocks_bytes);
@@ -75,7 +74,7 @@ static bool solver_open(solver *s, fault *why) {
     if (!s->order || !s->open || !s->sum_of) return fail(why, "no memory for %zu views", s->view_count);
     const size_t fixed = (size_t)vectors * (size_t)s->values * sizeof(float) + s->blocks_bytes;
     if (settings->memory) {
-        // What grows is the lists of pairs; every view is looked at once, and steps may add some.
+        // The lists of pairs grow: every view is rendered once, and steps may add pairs.
         for (size_t i = 0; i < s->view_count; i++) {
             lm_scene_reserve(&s->scene, &s->views[i].camera);
             lm_picture_objective(&s->scene, &s->views[i]);
@@ -91,12 +90,12 @@ static bool solver_open(solver *s, fault *why) {
 }
 
 static void solver_close(solver *s) {
-    for (int i = 0; i < VECTORS; i++) device_gaussians_free(&s->vectors[i]);
+    for (int i = 0; i < VECTORS; i++) device_gaussians_close(&s->vectors[i]);
     device_free(s->blocks);
     device_free(s->scalars);
     device_free(s->model);
     lm_scene_close(&s->scene);
-    lm_arena_free(&s->arena);
+    lm_arena_close(&s->arena);
     lm_clock_close(&s->clock);
     free(s->order);
     free(s->open);
@@ -111,7 +110,7 @@ static void note_memory(solver *s) {
 }
 
 static double values_of(const target_view *view) {
-    return 3.0 * view->camera.width * view->camera.height;
+    return (double)GS_CHANNELS * view->camera.width * view->camera.height;
 }
 
 static float *flat(const solver *s, int vector) {
@@ -122,7 +121,7 @@ static void clear(const solver *s, int vector) {
     DEVICE_CHECK(cudaMemsetAsync(flat(s, vector), 0, (size_t)s->values * sizeof(float), NULL));
 }
 
-// This step's images come first in s->order, in the order of their subsets; returns how many.
+// Puts this step's images first in s->order, subset by subset; returns their number.
 static size_t choose_images(solver *s, int64_t step) {
     const size_t n = s->view_count;
     const size_t wanted = (size_t)min_of(s->settings->batch * s->settings->batches, (int64_t)n);
@@ -142,8 +141,8 @@ static size_t choose_images(solver *s, int64_t step) {
     return wanted;
 }
 
-// Opens views from s->order[first] on, at most `most`, as many as there is room for; returns how many.
-// RESIDUAL becomes minus their gradient, unless it is not wanted.
+// Opens views from s->order[first] on, at most `most`, as many as the memory holds; returns their number.
+// with_gradient: RESIDUAL becomes minus their gradient.
 static size_t open_subset(solver *s, size_t first, size_t most, bool with_gradient) {
     size_t opened = 0;
     s->ready = 0;
@@ -158,7 +157,7 @@ static size_t open_subset(solver *s, size_t first, size_t most, bool with_gradie
     return opened;
 }
 
-// `to` becomes that of RESIDUAL, as the iteration begins.
+// to = P RESIDUAL, at the start of the iteration.
 static void precondition(solver *s, int to, int iteration) {
     double *sum = s->scalars + 2 * iteration;
     if (s->blocks)
@@ -181,24 +180,27 @@ static void solve(solver *s, size_t views) {
     if (s->settings->unit_weight > 0)
         GS_CHECK(gs_lm_add_units(s->gaussians, s->settings->unit_weight, &s->vectors[DIAGONAL], NULL));
     const int iterations = (int)s->settings->pcg_iterations;
-    GS_CHECK(gs_lm_pcg_start(flat(s, RESIDUAL), s->values, iterations, flat(s, UPDATE), flat(s, RESIDUAL),
-                             s->scalars, NULL));
+    const gs_lm_pcg pcg = {.values = s->values,
+                           .x = flat(s, UPDATE),
+                           .residual = flat(s, RESIDUAL),
+                           .direction = flat(s, DIRECTION),
+                           .scalars = s->scalars};
+    GS_CHECK(gs_lm_pcg_start(&pcg, flat(s, RESIDUAL), iterations, NULL));
     if (s->blocks) GS_CHECK(gs_lm_factor_blocks(&s->vectors[DIAGONAL], (float)s->damping, s->blocks, NULL));
     precondition(s, DIRECTION, 0);
     lm_clock_mark(clock, LM_SOLVER);
     for (int k = 0; k < iterations; k++) {
         lm_views_product(s->open, views, &s->scene, &s->vectors[DIRECTION], &s->vectors[PRODUCT]);
-        GS_CHECK(gs_lm_pcg_step(flat(s, DIAGONAL), (float)s->damping, s->values, k, flat(s, PRODUCT),
-                                flat(s, UPDATE), flat(s, RESIDUAL), flat(s, DIRECTION), s->scalars, NULL));
+        GS_CHECK(gs_lm_pcg_step(&pcg, flat(s, DIAGONAL), (float)s->damping, k, flat(s, PRODUCT), NULL));
         if (k + 1 < iterations) {
             precondition(s, PRODUCT, k + 1);
-            GS_CHECK(gs_lm_pcg_turn(flat(s, PRODUCT), s->values, k, flat(s, DIRECTION), s->scalars, NULL));
+            GS_CHECK(gs_lm_pcg_update(&pcg, flat(s, PRODUCT), k, NULL));
         }
         lm_clock_mark(clock, LM_SOLVER);
     }
 }
 
-// What UPDATE promises too much of no longer counts.
+// Shortens what moves too far in UPDATE.
 static void limit_update(solver *s) {
     if (s->settings->radius > 0)
         GS_CHECK(gs_lm_limit(s->gaussians, s->settings->radius, &s->vectors[UPDATE], NULL));
@@ -239,7 +241,7 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
         DEVICE_CHECK(cudaMemcpyAsync(flat(s, UPDATE), flat(s, SUM), (size_t)s->values * sizeof(float),
                                      cudaMemcpyDeviceToDevice, NULL));
         limit_update(s);
-        // What the model says of the combined step takes every view once more.
+        // The model's prediction for the combined step takes every view once more.
         const lm_form form = s->scene.form;
         s->scene.form = LM_FREE;
         for (size_t first = 0, views; first < images; first += views) {
@@ -261,7 +263,7 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
     return true;
 }
 
-// Gaussians = what PRODUCT keeps + gamma UPDATE; with gamma 0 to the byte what they were.
+// Gaussians = PRODUCT + gamma UPDATE. With gamma 0 they get the same bytes back.
 static void move_to(solver *s, double gamma) {
     device_gaussians_copy(s->gaussians, &s->vectors[PRODUCT]);
     if (gamma == 0) return;
@@ -274,12 +276,12 @@ static void move_to(solver *s, double gamma) {
     GS_CHECK(gs_lm_add(g->sh, (float)gamma, d->sh, 3 * bases * n, NULL));
 }
 
-// Every so-manieth of the step's images, others in every step.
+// Every n-th of the step's images; other images in every step.
 typedef struct probe {
     size_t first, stride, images;
 } probe;
 
-// The mean objective over those. Infinite where it is not finite.
+// The mean objective over the probe; infinite if it is not finite.
 static double objective_at(solver *s, double gamma, probe of) {
     move_to(s, gamma);
     double sum = 0, values = 0;
@@ -301,8 +303,9 @@ static double objective_before(const solver *s, probe of) {
     return sum / values;
 }
 
-// From the model's own minimum to that of the parabola which has the objective's slope and meets it there;
-// the better of the two. Shorter while neither helps. slope: of the mean objective.
+// Tries the minimum of the model, then the minimum of the parabola with the objective's value and slope at
+// 0 and its value at the first try. Returns the better of the two; shorter lengths while neither helps.
+// slope: of the mean objective.
 static double search_gamma(solver *s, probe of, double slope) {
     const double model = -s->resident_model[0], curvature = s->resident_model[1];
     const double before = objective_before(s, of);
@@ -316,16 +319,15 @@ static double search_gamma(solver *s, probe of, double slope) {
         }
         if (tried > 0 && least < before) break;
         const double bend = (here - before - slope * gamma) / (gamma * gamma);
-        double next = bend > 0 ? -slope / (2 * bend) : INFINITY; // 0 where `here` is infinite
-        next = fmin(fmax(next, gamma / 4), 1.5 * gamma);         // at 2 the model would promise nothing
+        double next = bend > 0 ? -slope / (2 * bend) : INFINITY; // 0 if `here` is infinite
+        next = fmin(fmax(next, gamma / 4), 1.5 * gamma);         // at 2 the model predicts no gain
         if (here < before && fabs(next - gamma) < 0.2 * gamma) break;
         gamma = next;
     }
     return best;
 }
 
-// The mean objective where the step ends. If the next step begins with all these views, they are opened for
-// it.
+// The mean objective at the end of the step. If the next step begins with the same views, opens them for it.
 static double arrive(solver *s, double gamma, size_t images, const lm_step *step) {
     const bool same = images == s->view_count && step->subsets == 1 && step->step < s->settings->steps;
     if (!same) return objective_at(s, gamma, (probe){0, 1, images});
@@ -337,7 +339,8 @@ static double arrive(solver *s, double gamma, size_t images, const lm_step *step
     return isfinite(mean) ? mean : INFINITY;
 }
 
-// A step that the search cut short was too long: in proportion to 1 / damping, while that rules the step.
+// A step that the search shortened was too long; its length is proportional to 1 / damping where damping
+// dominates.
 static double damping_factor(const lm_settings *settings, const lm_step *step) {
     if (!step->kept) return 2;
     return settings->by_length ? fmin(fmax(0.5 / step->gamma, 0.25), 8) : 0.5;
@@ -357,10 +360,10 @@ static bool lm_step_once(solver *s, lm_step *report, fault *why) {
     const probe some = {some_first, SEARCH_STRIDE, images};
     const double gamma = search_gamma(s, some, slope);
     report->after = arrive(s, gamma, images, report);
-    const double promised = -slope * gamma - bend * gamma * gamma;
+    const double predicted = -slope * gamma - bend * gamma * gamma;
     report->gamma = gamma;
     report->damping = s->damping;
-    report->gain = promised > 0 ? (report->before - report->after) / promised : -1;
+    report->gain = predicted > 0 ? (report->before - report->after) / predicted : -1;
     report->kept = report->gain > s->settings->least_gain;
     if (!report->kept) {
         move_to(s, 0);

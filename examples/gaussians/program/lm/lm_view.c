@@ -2,61 +2,69 @@
 #include "lm/lm_view.h"
 #include "device.h"
 #include "view/gs_check.h"
+#include "view/render_view.h"
 #include <assert.h>
+#include <string.h>
 
 static size_t pixels_of(const gs_camera *camera) {
     return (size_t)camera->width * (size_t)camera->height;
 }
 
-// Of the n-th of the views that are worked on together.
+// [channels][height][width], or four floats a pixel.
+static size_t plane_bytes(const gs_camera *camera, size_t channels) {
+    return channels * pixels_of(camera) * sizeof(float);
+}
+
+// The records of view n of those that are worked on together.
 static float *records(lm_scene *s, size_t n) {
     const size_t values = (size_t)s->gaussians->count * GS_LM_TANGENT_STRIDE;
-    return (float *)device_buffer_reserve(&s->records, GS_LM_SIGHTS * values * sizeof(float)) + n * values;
+    return (float *)device_buffer_reserve(&s->records, GS_LM_VIEWS * values * sizeof(float)) + n * values;
+}
+
+static float *change_of(lm_scene *s, const gs_camera *camera) {
+    return device_buffer_reserve(&s->change, plane_bytes(camera, 4));
 }
 
 void lm_scene_close(lm_scene *s) {
-    device_buffer *const all[] = {&s->bin,    &s->color,         &s->change,   &s->records, &s->cache,
-                                  &s->splats, &s->transmittance, &s->consumed, &s->result,  &s->loss};
+    device_buffer *const all[] = {&s->bin,    &s->color,         &s->change,    &s->records, &s->cache,
+                                  &s->splats, &s->transmittance, &s->n_contrib, &s->result,  &s->loss};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
 }
 
 void lm_scene_reserve(lm_scene *s, const gs_camera *camera) {
     const size_t count = (size_t)s->gaussians->count, pixels = pixels_of(camera);
     size_t cache, loss;
-    GS_CHECK(gs_loss_workspace(camera->width, camera->height, &loss));
-    GS_CHECK(gs_lm_cache_workspace(s->gaussians->count, &cache));
-    device_buffer_reserve(&s->color, 3 * pixels * sizeof(float));
-    device_buffer_reserve(&s->transmittance, pixels * sizeof(float));
-    device_buffer_reserve(&s->consumed, pixels * sizeof(uint32_t));
-    device_buffer_reserve(&s->change, 4 * pixels * sizeof(float));
+    GS_CHECK(gs_loss_bytes(camera->width, camera->height, &loss));
+    GS_CHECK(gs_lm_cache_bytes(s->gaussians->count, &cache));
+    device_buffer_reserve(&s->color, plane_bytes(camera, GS_CHANNELS));
+    device_buffer_reserve(&s->transmittance, plane_bytes(camera, 1));
+    device_buffer_reserve(&s->n_contrib, pixels * sizeof(uint32_t));
+    change_of(s, camera);
     device_buffer_reserve(&s->loss, loss);
     device_buffer_reserve(&s->splats, count * sizeof(gs_splat));
-    records(s, GS_LM_SIGHTS - 1);
+    records(s, GS_LM_VIEWS - 1);
     device_buffer_reserve(&s->cache, s->form == LM_CACHED ? cache : 0);
     device_buffer_reserve(&s->result, 3 * sizeof(double));
 }
 
 size_t lm_scene_bytes(const lm_scene *s) {
     return s->bin.bytes + s->color.bytes + s->change.bytes + s->records.bytes + s->cache.bytes +
-           s->splats.bytes + s->transmittance.bytes + s->consumed.bytes + s->result.bytes + s->loss.bytes;
+           s->splats.bytes + s->transmittance.bytes + s->n_contrib.bytes + s->result.bytes + s->loss.bytes;
 }
 
-// Projects, bins and renders: lists point into the scene's workspace.
-static void render(lm_scene *s, const gs_camera *camera, gs_splat *splats, const gs_image *image,
-                   gs_lists *lists) {
-    const gs_gaussians *g = s->gaussians;
-    GS_CHECK(gs_project(g, g->sh_degree, camera, splats, NULL));
-    for (;;) {
-        size_t bytes;
-        GS_CHECK(gs_bin_workspace(g->count, camera->width, camera->height, s->pair_capacity, &bytes));
-        int64_t needed;
-        gs_status status = gs_bin(splats, g->count, camera->width, camera->height, s->pair_capacity,
-                                  device_buffer_reserve(&s->bin, bytes), bytes, lists, &needed, NULL);
-        if (status == GS_OK) break;
-        if (status != GS_PAIRS_DO_NOT_FIT) GS_CHECK(status);
-        s->pair_capacity = needed + needed / 4; // other views need a little more
-    }
-    GS_CHECK(gs_render(splats, lists, camera->width, camera->height, s->background, image, NULL));
+// A view of the scene. The caller sets splats and image before render().
+static gs_view view_of(const lm_scene *s, const target_view *target) {
+    gs_view view = {
+        .gaussians = *s->gaussians, .camera = target->camera, .sh_degree_used = s->gaussians->sh_degree};
+    memcpy(view.background, s->background, sizeof view.background);
+    return view;
+}
+
+// The lists lie in the scene's memory.
+static void render(lm_scene *s, gs_view *view) {
+    view->pair_capacity = s->pair_capacity;
+    render_view(view, &s->bin, NULL);
+    s->pair_capacity = view->pair_capacity;
 }
 
 // The loss of training, or residuals that look at one pixel each.
@@ -67,22 +75,22 @@ static bool whole_loss(const lm_scene *s) {
 // The sum of squared residuals. gradient: half of its gradient; metric and gradient both or neither NULL.
 static double residuals(lm_scene *s, const target_view *target, const float *color,
                         const gs_lm_metric *metric, float *gradient) {
-    const int32_t width = target->camera.width, height = target->camera.height;
-    const int64_t values = 3 * (int64_t)pixels_of(&target->camera);
+    const gs_camera *camera = &target->camera;
+    const gs_comparison images = {camera->width, camera->height, color, target->pixels};
+    const int64_t values = GS_CHANNELS * (int64_t)pixels_of(camera);
     double *result = device_buffer_reserve(&s->result, 3 * sizeof(double)), value;
     if (whole_loss(s)) {
         size_t bytes;
-        GS_CHECK(gs_loss_workspace(width, height, &bytes));
+        GS_CHECK(gs_loss_bytes(images.width, images.height, &bytes));
         void *workspace = device_buffer_reserve(&s->loss, bytes); // larger than one picture
-        GS_CHECK(gs_loss(color, target->pixels, width, height, workspace, bytes, result, gradient, NULL));
+        GS_CHECK(gs_loss(&images, workspace, bytes, result, gradient, NULL));
         if (gradient) { // n (loss + epsilon) is the sum of squares
             GS_CHECK(gs_lm_add(gradient, (float)((double)values / 2 - 1), gradient, values, NULL));
-            GS_CHECK(
-                gs_lm_find_metric(color, target->pixels, width, height, s->epsilon, workspace, metric, NULL));
+            GS_CHECK(gs_lm_gauss_newton_metric(&images, s->epsilon, workspace, metric, NULL));
         }
     } else {
-        GS_CHECK(gs_lm_weights(color, target->pixels, width, height, s->objective, s->epsilon, result,
-                               metric ? metric->weight : NULL, gradient, NULL));
+        GS_CHECK(gs_lm_weights(&images, s->objective, s->epsilon, result, metric ? metric->weight : NULL,
+                               gradient, NULL));
     }
     lm_clock_mark(s->clock, LM_PICTURES);
     device_download(&value, result, sizeof value);
@@ -90,17 +98,18 @@ static double residuals(lm_scene *s, const target_view *target, const float *col
 }
 
 double lm_picture_objective(lm_scene *s, const target_view *target) {
-    const size_t pixels = pixels_of(&target->camera);
-    const gs_image image = {.color = device_buffer_reserve(&s->color, 3 * pixels * sizeof(float)),
-                            .transmittance = device_buffer_reserve(&s->transmittance, pixels * sizeof(float)),
-                            .consumed = device_buffer_reserve(&s->consumed, pixels * sizeof(uint32_t))};
-    gs_lists lists;
-    gs_splat *splats = device_buffer_reserve(&s->splats, (size_t)s->gaussians->count * sizeof(gs_splat));
-    render(s, &target->camera, splats, &image, &lists);
-    return residuals(s, target, image.color, NULL, NULL);
+    const gs_camera *camera = &target->camera;
+    gs_view view = view_of(s, target);
+    view.splats = device_buffer_reserve(&s->splats, (size_t)s->gaussians->count * sizeof(gs_splat));
+    view.image =
+        (gs_image){.color = device_buffer_reserve(&s->color, plane_bytes(camera, GS_CHANNELS)),
+                   .transmittance = device_buffer_reserve(&s->transmittance, plane_bytes(camera, 1)),
+                   .n_contrib = device_buffer_reserve(&s->n_contrib, pixels_of(camera) * sizeof(uint32_t))};
+    render(s, &view);
+    return residuals(s, target, view.image.color, NULL, NULL);
 }
 
-// A copy of what lies in the scene's workspace, which the next view overwrites; NULL where there is no room.
+// A copy in the arena of what lies in the scene's memory, which the next view overwrites; NULL: no room.
 static void *keep(lm_arena *arena, const void *from, size_t bytes) {
     void *to = lm_arena_take(arena, bytes);
     if (to) DEVICE_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, NULL));
@@ -109,197 +118,186 @@ static void *keep(lm_arena *arena, const void *from, size_t bytes) {
 
 static bool build_cache(lm_view *v, lm_scene *s, lm_arena *arena) {
     const int64_t count = s->gaussians->count;
-    const gs_camera *camera = &v->target->camera;
     gs_lm_cache *cache = &v->cached;
     size_t bytes;
-    GS_CHECK(gs_lm_cache_workspace(count, &bytes));
+    GS_CHECK(gs_lm_cache_bytes(count, &bytes));
     void *workspace = device_buffer_reserve(&s->cache, bytes);
     cache->begin = lm_arena_take(arena, (size_t)(count + 1) * sizeof(int64_t));
     if (!cache->begin) return false;
-    GS_CHECK(gs_lm_cache_begin(v->splats, count, &v->lists, camera->width, camera->height, &v->image,
-                               workspace, bytes, cache, NULL));
+    GS_CHECK(gs_lm_cache_begin(&v->view, workspace, bytes, cache, NULL));
     lm_clock_mark(s->clock, LM_SORT);
     const size_t pairs = (size_t)cache->pairs;
     cache->pixel = lm_arena_take(arena, pairs * sizeof(uint32_t));
     cache->share = lm_arena_take(arena, pairs * sizeof(float));
-    cache->by_log_alpha = lm_arena_take(arena, 3 * pairs * sizeof(float));
-    if (!cache->pixel || !cache->share || !cache->by_log_alpha) return false;
-    GS_CHECK(gs_lm_cache_fill(v->splats, count, &v->lists, camera->width, camera->height, s->background,
-                              &v->image, workspace, bytes, cache, NULL));
+    cache->d_log_alpha = lm_arena_take(arena, GS_CHANNELS * pairs * sizeof(float));
+    if (!cache->pixel || !cache->share || !cache->d_log_alpha) return false;
+    GS_CHECK(gs_lm_cache_fill(&v->view, workspace, bytes, cache, NULL));
     lm_clock_mark(s->clock, LM_BUILD);
     return true;
 }
 
-static gs_lm_sight sight_of(const lm_view *v, lm_scene *s, size_t n) {
-    return (gs_lm_sight){v->target->camera, v->splats, records(s, n)};
+static gs_lm_view with_records(const lm_view *v, lm_scene *s, size_t n) {
+    return (gs_lm_view){v->view.camera, v->view.splats, records(s, n)};
 }
 
-// Leaves moments in place n of the records.
+// Writes the moments to records(s, n).
 static void blend_backward(const lm_view *v, lm_scene *s, size_t n, const float *picture) {
-    GS_CHECK(gs_render_backward(v->splats, s->gaussians->count, &v->lists, v->target->camera.width,
-                                v->target->camera.height, s->background, &v->image, picture, NULL,
-                                s->reduction, s->threshold, records(s, n), NULL));
+    static_assert((int)GS_LM_TANGENT_STRIDE == (int)GS_MOMENTS_STRIDE, "records hold tangents or moments");
+    const gs_gradient gradient = {.color = picture,
+                                  .moments = (gs_moments *)(void *)records(s, n),
+                                  .moments_bytes = (size_t)s->gaussians->count * sizeof(gs_moments)};
+    GS_CHECK(gs_render_backward(&v->view, &gradient, s->policy, NULL));
     lm_clock_mark(s->clock, LM_BACKWARD);
 }
 
-static void project_backward(const gs_lm_sight *sights, size_t count, lm_scene *s, bool add,
+static void project_backward(const gs_lm_view *views, size_t count, lm_scene *s, bool add,
                              const gs_gaussians *product) {
-    GS_CHECK(gs_lm_gradients(s->gaussians, s->gaussians->sh_degree, sights, (int)count, add, product, NULL));
+    GS_CHECK(gs_lm_gradients(s->gaussians, s->gaussians->sh_degree, views, (int)count, add, product, NULL));
     lm_clock_mark(s->clock, LM_PROJECTION);
+}
+
+// Takes the memory of a view from the arena; false if there is no room.
+static bool take_memory(lm_view *v, lm_scene *s, lm_arena *arena) {
+    const gs_camera *camera = &v->target->camera;
+    v->view.splats = lm_arena_take(arena, (size_t)s->gaussians->count * sizeof(gs_splat));
+    v->metric = (gs_lm_metric){.width = camera->width, .height = camera->height};
+    v->metric.weight = lm_arena_take(arena, plane_bytes(camera, GS_CHANNELS));
+    if (whole_loss(s)) v->metric.coupling = lm_arena_take(arena, plane_bytes(camera, GS_CHANNELS));
+    v->view.image = (gs_image){.color = device_buffer_reserve(&s->color, plane_bytes(camera, GS_CHANNELS)),
+                               .transmittance = lm_arena_take(arena, plane_bytes(camera, 1)),
+                               .n_contrib = lm_arena_take(arena, pixels_of(camera) * sizeof(uint32_t))};
+    return v->view.splats && v->metric.weight && (v->metric.coupling || !whole_loss(s)) &&
+           v->view.image.transmittance && v->view.image.n_contrib;
+}
+
+// Moves the lists from the scene's memory to the arena; false if there is no room.
+static bool keep_lists(gs_lists *lists, lm_arena *arena) {
+    const size_t tiles = (size_t)lists->tiles_x * (size_t)lists->tiles_y;
+    lists->tile_begin = keep(arena, lists->tile_begin, (tiles + 1) * sizeof(int64_t));
+    lists->splat_index = keep(arena, lists->splat_index, (size_t)lists->pairs * sizeof(uint32_t));
+    if (!lists->tile_begin || !lists->splat_index) return false;
+    if (!lists->tile_order) return true;
+    lists->tile_order = keep(arena, lists->tile_order, tiles * sizeof(uint32_t));
+    return lists->tile_order;
 }
 
 static bool open_in(lm_view *v, lm_scene *s, lm_arena *arena, double *objective,
                     const gs_gaussians *gradient) {
     const gs_camera *camera = &v->target->camera;
-    const size_t pixels = pixels_of(camera);
-    v->splats = lm_arena_take(arena, (size_t)s->gaussians->count * sizeof(gs_splat));
-    v->metric.weight = lm_arena_take(arena, 3 * pixels * sizeof(float));
-    v->metric.coupling = whole_loss(s) ? lm_arena_take(arena, 3 * pixels * sizeof(float)) : NULL;
-    v->image = (gs_image){.color = device_buffer_reserve(&s->color, 3 * pixels * sizeof(float)),
-                          .transmittance = lm_arena_take(arena, pixels * sizeof(float)),
-                          .consumed = lm_arena_take(arena, pixels * sizeof(uint32_t))};
-    if (!v->splats || !v->metric.weight || (whole_loss(s) && !v->metric.coupling) ||
-        !v->image.transmittance || !v->image.consumed)
-        return false;
-    render(s, camera, v->splats, &v->image, &v->lists);
-    const size_t tiles = (size_t)v->lists.tiles_x * (size_t)v->lists.tiles_y;
-    v->lists.tile_begin = keep(arena, v->lists.tile_begin, (tiles + 1) * sizeof(int64_t));
-    v->lists.splat_index = keep(arena, v->lists.splat_index, (size_t)v->lists.pairs * sizeof(uint32_t));
-    if (!v->lists.tile_begin || !v->lists.splat_index) return false;
-    if (v->lists.tile_order) {
-        v->lists.tile_order = keep(arena, v->lists.tile_order, tiles * sizeof(uint32_t));
-        if (!v->lists.tile_order) return false;
-    }
-    float *by_pixel = device_buffer_reserve(&s->change, 4 * pixels * sizeof(float));
-    *objective = residuals(s, v->target, v->image.color, &v->metric, by_pixel);
-    // Tiles that two blocks share are all that need the colours again.
-    v->image.color =
-        v->lists.split_tiles > 0 ? keep(arena, v->image.color, 3 * pixels * sizeof(float)) : NULL;
-    if (v->lists.split_tiles > 0 && !v->image.color) return false;
+    gs_image *image = &v->view.image;
+    if (!take_memory(v, s, arena)) return false;
+    render(s, &v->view);
+    if (!keep_lists(&v->view.lists, arena)) return false;
+    float *d_color = change_of(s, camera);
+    *objective = residuals(s, v->target, image->color, &v->metric, d_color);
+    // Only tiles that two blocks share need the colours again.
+    const bool split = v->view.lists.split_tiles > 0;
+    image->color = split ? keep(arena, image->color, plane_bytes(camera, GS_CHANNELS)) : NULL;
+    if (split && !image->color) return false;
     if (s->form == LM_CACHED && !build_cache(v, s, arena)) return false;
     if (!gradient) return true;
-    blend_backward(v, s, 0, by_pixel);
-    const gs_lm_sight sight = sight_of(v, s, 0);
-    project_backward(&sight, 1, s, true, gradient);
+    blend_backward(v, s, 0, d_color);
+    const gs_lm_view one = with_records(v, s, 0);
+    project_backward(&one, 1, s, true, gradient);
     return true;
 }
 
 bool lm_view_open(lm_view *v, lm_scene *s, const target_view *target, lm_arena *arena, double *objective,
                   const gs_gaussians *gradient) {
     const lm_arena_mark before = lm_arena_now(arena);
-    *v = (lm_view){.target = target};
+    *v = (lm_view){.target = target, .view = view_of(s, target)};
     if (open_in(v, s, arena, objective, gradient)) return true;
     lm_arena_return(arena, before);
     return false;
 }
 
 void lm_view_add_diagonal(const lm_view *v, lm_scene *s, const gs_gaussians *diagonal, float *blocks) {
-    const gs_camera *camera = &v->target->camera;
-    const int64_t count = s->gaussians->count;
-    static_assert(GS_LM_SQUARES_STRIDE <= GS_LM_SIGHTS * GS_LM_TANGENT_STRIDE, "records have room for them");
+    static_assert(GS_LM_SQUARES_STRIDE <= GS_LM_VIEWS * GS_LM_TANGENT_STRIDE, "records have room for them");
     float *squares = records(s, 0);
     const float *weight = v->metric.weight;
     if (v->metric.coupling) {
-        float *diagonal_of_metric = device_buffer_reserve(&s->change, 4 * pixels_of(camera) * sizeof(float));
-        GS_CHECK(gs_lm_metric_diagonal(&v->metric, camera->width, camera->height, diagonal_of_metric, NULL));
+        float *diagonal_of_metric = change_of(s, &v->view.camera);
+        GS_CHECK(gs_lm_metric_diagonal(&v->metric, diagonal_of_metric, NULL));
         weight = diagonal_of_metric;
     }
     if (s->form == LM_CACHED)
-        GS_CHECK(gs_lm_cached_squares(v->splats, count, &v->cached, camera->width, camera->height, weight,
-                                      s->reduction, s->threshold, squares, NULL));
+        GS_CHECK(gs_lm_cached_squares(&v->view, &v->cached, weight, s->policy, squares, NULL));
     else
-        GS_CHECK(gs_lm_squares(v->splats, count, &v->lists, camera->width, camera->height, s->background,
-                               &v->image, weight, s->reduction, s->threshold, squares, NULL));
-    GS_CHECK(gs_lm_add_diagonal(s->gaussians, s->gaussians->sh_degree, camera, v->splats, squares, diagonal,
-                                NULL));
-    if (blocks)
-        GS_CHECK(gs_lm_add_blocks(s->gaussians, s->gaussians->sh_degree, camera, v->splats, squares, blocks,
-                                  NULL));
+        GS_CHECK(gs_lm_squares(&v->view, weight, s->policy, squares, NULL));
+    GS_CHECK(gs_lm_add_diagonal(&v->view, squares, diagonal, NULL));
+    if (blocks) GS_CHECK(gs_lm_add_blocks(&v->view, squares, blocks, NULL));
     lm_clock_mark(s->clock, LM_DIAGONAL);
 }
 
-// Fills in the sights of these views, at most GS_LM_SIGHTS.
+// Writes the tangents of 1..GS_LM_VIEWS views, and to `with` the views with their records.
 static void tangents_along(const lm_view *views, size_t count, lm_scene *s, const gs_gaussians *direction,
-                           gs_lm_sight *sights) {
-    for (size_t n = 0; n < count; n++) sights[n] = sight_of(&views[n], s, n);
-    GS_CHECK(gs_lm_tangents(s->gaussians, s->gaussians->sh_degree, sights, (int)count, direction, NULL));
+                           gs_lm_view *with) {
+    for (size_t n = 0; n < count; n++) with[n] = with_records(&views[n], s, n);
+    GS_CHECK(gs_lm_tangents(s->gaussians, s->gaussians->sh_degree, with, (int)count, direction, NULL));
     lm_clock_mark(s->clock, LM_FORWARD);
 }
 
-// [3][height][width]
+// [GS_CHANNELS][height][width]
 static float *forward(const lm_view *v, lm_scene *s, const float *tangents) {
-    const gs_camera *camera = &v->target->camera;
-    float *change = device_buffer_reserve(&s->change, 4 * pixels_of(camera) * sizeof(float));
-    GS_CHECK(gs_lm_forward(v->splats, tangents, &v->lists, camera->width, camera->height, s->background,
-                           &v->image, NULL, change, NULL));
+    float *change = change_of(s, &v->view.camera);
+    GS_CHECK(gs_lm_forward(&v->view, tangents, NULL, change, NULL));
     return change;
 }
 
-// The change times the metric.
-static void bend(const lm_view *v, lm_scene *s, bool interleaved, float *change) {
-    const gs_camera *camera = &v->target->camera;
-    float *scratch = device_buffer_reserve(&s->color, 3 * pixels_of(camera) * sizeof(float));
-    GS_CHECK(
-        gs_lm_metric_apply(&v->metric, camera->width, camera->height, interleaved, scratch, change, NULL));
+// change = metric change
+static void apply_metric(const lm_view *v, lm_scene *s, bool interleaved, float *change) {
+    float *scratch = device_buffer_reserve(&s->color, plane_bytes(&v->view.camera, GS_CHANNELS));
+    GS_CHECK(gs_lm_metric_apply(&v->metric, interleaved, scratch, change, NULL));
 }
 
-// [height][width][4]
-static float *cached_forward(const lm_view *v, lm_scene *s, const float *tangents) {
-    const gs_camera *camera = &v->target->camera;
-    float *change = device_buffer_reserve(&s->change, 4 * pixels_of(camera) * sizeof(float));
-    GS_CHECK(gs_lm_cached_forward(v->splats, s->gaussians->count, &v->cached, camera->width, camera->height,
-                                  tangents, change, NULL));
-    bend(v, s, true, change);
-    lm_clock_mark(s->clock, LM_FORWARD);
-    return change;
-}
-
-// J^T J direction of one view, from the tangents in place n of the records to the moments in the same place.
+// J^T J direction of one view: turns the tangents in records(s, n) into moments.
 static void multiply(const lm_view *v, lm_scene *s, size_t n) {
-    const float *tangents = records(s, n);
+    float *tangents = records(s, n);
     if (s->form == LM_CACHED) {
-        const float *change = cached_forward(v, s, tangents);
-        GS_CHECK(gs_lm_cached_backward(v->splats, s->gaussians->count, &v->cached, v->target->camera.width,
-                                       change, s->reduction, s->threshold, records(s, n), NULL));
+        float *change = change_of(s, &v->view.camera); // [height][width][4]
+        GS_CHECK(gs_lm_cached_forward(&v->view, &v->cached, tangents, change, NULL));
+        apply_metric(v, s, true, change);
+        lm_clock_mark(s->clock, LM_FORWARD);
+        GS_CHECK(gs_lm_cached_backward(&v->view, &v->cached, change, s->policy,
+                                       (gs_moments *)(void *)tangents, NULL));
         lm_clock_mark(s->clock, LM_BACKWARD);
     } else {
         float *change = forward(v, s, tangents);
-        bend(v, s, false, change);
+        apply_metric(v, s, false, change);
         lm_clock_mark(s->clock, LM_FORWARD);
         blend_backward(v, s, n, change);
     }
 }
 
-// How many of the views from `first` on to take at once: as few times as possible, and equal shares.
+// How many of the views from `first` on to take at once: as few rounds as possible, of equal size.
 static size_t together(size_t count, size_t first) {
-    const size_t left = count - first, times = (left + GS_LM_SIGHTS - 1) / GS_LM_SIGHTS;
+    const size_t left = count - first, times = (left + GS_LM_VIEWS - 1) / GS_LM_VIEWS;
     return (left + times - 1) / times;
 }
 
 void lm_views_product(const lm_view *views, size_t count, lm_scene *s, const gs_gaussians *direction,
                       const gs_gaussians *product) {
     for (size_t first = 0, n; first < count; first += n) {
-        gs_lm_sight sights[GS_LM_SIGHTS];
+        gs_lm_view with[GS_LM_VIEWS];
         n = together(count, first);
-        tangents_along(views + first, n, s, direction, sights);
+        tangents_along(views + first, n, s, direction, with);
         for (size_t i = 0; i < n; i++) multiply(&views[first + i], s, i);
-        project_backward(sights, n, s, first > 0, product);
+        project_backward(with, n, s, first > 0, product);
     }
 }
 
 static void add_curvature(const lm_view *v, lm_scene *s, size_t n, double *sum) {
-    const gs_camera *camera = &v->target->camera;
     const float *change = forward(v, s, records(s, n));
-    GS_CHECK(gs_lm_metric_add_square(&v->metric, camera->width, camera->height, change, sum, NULL));
+    GS_CHECK(gs_lm_metric_add_square(&v->metric, change, sum, NULL));
     lm_clock_mark(s->clock, LM_FORWARD);
 }
 
 void lm_views_add_curvature(const lm_view *views, size_t count, lm_scene *s, const gs_gaussians *direction,
                             double *sum) {
     for (size_t first = 0, n; first < count; first += n) {
-        gs_lm_sight sights[GS_LM_SIGHTS];
+        gs_lm_view with[GS_LM_VIEWS];
         n = together(count, first);
-        tangents_along(views + first, n, s, direction, sights);
+        tangents_along(views + first, n, s, direction, with);
         for (size_t i = 0; i < n; i++) add_curvature(&views[first + i], s, i, sum);
     }
 }

@@ -48,7 +48,7 @@ static bool bench_open(bench *b, const gs_camera *cameras, size_t view_count, fa
     fill_randomly(b->color_gradient, values);
     gs_gaussians *const shaped[] = {&b->gradients, &b->first_moment, &b->second_moment};
     for (int i = 0; i < 3; i++)
-        *shaped[i] = device_gaussians_allocate(b->gaussians->count, b->gaussians->sh_degree);
+        *shaped[i] = device_gaussians_open(b->gaussians->count, b->gaussians->sh_degree);
     b->target = device_allocate(values);
     device_clear(b->target, values);
     b->loss = device_allocate(3 * sizeof *b->loss);
@@ -58,12 +58,12 @@ static bool bench_open(bench *b, const gs_camera *cameras, size_t view_count, fa
 static void bench_close(bench *b) {
     device_free(b->loss);
     device_free(b->target);
-    device_gaussians_free(&b->second_moment);
-    device_gaussians_free(&b->first_moment);
-    device_gaussians_free(&b->gradients);
+    device_gaussians_close(&b->second_moment);
+    device_gaussians_close(&b->first_moment);
+    device_gaussians_close(&b->gradients);
     free(b->splats);
     free(b->color_gradient);
-    frame_free(&b->f);
+    frame_close(&b->f);
 }
 
 static void forward(bench *b, const gs_camera *camera) {
@@ -77,9 +77,9 @@ static void backward(bench *b, distwar_policy policy) {
 
 static bench_view view_of(bench *b) {
     int64_t visible = 0, count = b->gaussians->count;
-    device_download(b->splats, b->f.splats.memory, (size_t)count * sizeof *b->splats);
+    device_download(b->splats, b->f.view.splats, (size_t)count * sizeof *b->splats);
     for (int64_t i = 0; i < count; i++) visible += b->splats[i].depth > 0;
-    return (bench_view){visible, b->f.lists.pairs};
+    return (bench_view){visible, b->f.view.lists.pairs};
 }
 
 // The stages of one run; the loss, which needs a photograph, and Adam are timed apart.

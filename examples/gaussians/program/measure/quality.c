@@ -32,6 +32,6 @@ bool quality_measure(const gs_gaussians *gaussians, const target_view *views, si
     }
     *mean = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
     device_free(device_result);
-    frame_free(&f);
+    frame_close(&f);
     return done;
 }

@@ -99,7 +99,7 @@ static bool write_ranked(FILE *page, const gs_gaussians *gaussians, const target
         done = write_view(page, &views[index], &rendered, &each[index], place, why);
         image_close(&rendered);
     }
-    frame_free(&f);
+    frame_close(&f);
     return done;
 }
 

@@ -25,8 +25,8 @@ static void move_all(training_state *state, const gs_density_plan *plan, const g
     gs_gaussians spare = state->gradients;
     for (int i = 0; i < 3; i++) {
         if (grows) {
-            device_gaussians_free(&spare);
-            spare = device_gaussians_allocate(state->capacity, degree);
+            device_gaussians_close(&spare);
+            spare = device_gaussians_open(state->capacity, degree);
         }
         spare.count = plan->count_after;
         spare.antialias = sets[i]->antialias;
@@ -36,8 +36,8 @@ static void move_all(training_state *state, const gs_density_plan *plan, const g
         spare = left;
     }
     if (grows) {
-        device_gaussians_free(&spare);
-        spare = device_gaussians_allocate(state->capacity, degree);
+        device_gaussians_close(&spare);
+        spare = device_gaussians_open(state->capacity, degree);
         device_free(state->density);
         state->density = device_allocate(training_state_density_bytes(state->capacity));
     }
@@ -60,7 +60,7 @@ static void adapt(density_control *control, const density_settings *settings, ui
                                     .iteration = (uint64_t)state->iteration};
     size_t bytes;
     gs_density_plan plan;
-    GS_CHECK(gs_density_workspace(state->gaussians.count, &bytes));
+    GS_CHECK(gs_density_bytes(state->gaussians.count, &bytes));
     void *workspace = device_buffer_reserve(&control->workspace, bytes);
     GS_CHECK(gs_density_plan_step(&state->gaussians, state->density, &rules, workspace, bytes, &plan, NULL));
     move_all(state, &plan, &rules);
@@ -85,9 +85,12 @@ static void relocate(density_control *control, const density_settings *settings,
     training_state_reserve(state, wanted);
     training_state_set_count(state, wanted);
     size_t bytes;
-    GS_CHECK(gs_relocate_workspace(wanted, &bytes));
-    GS_CHECK(gs_relocate(&state->gaussians, existing, &state->first_moment, &state->second_moment,
-                         settings->least_opacity, seed, (uint64_t)state->iteration,
+    GS_CHECK(gs_relocate_bytes(wanted, &bytes));
+    const gs_relocation relocation = {.existing = existing,
+                                      .least_opacity = settings->least_opacity,
+                                      .seed = seed,
+                                      .iteration = (uint64_t)state->iteration};
+    GS_CHECK(gs_relocate(&state->gaussians, &state->first_moment, &state->second_moment, &relocation,
                          device_buffer_reserve(&control->workspace, bytes), bytes, NULL));
 }
 
@@ -95,8 +98,7 @@ void density_after_adam(density_control *control, const density_settings *settin
                         float mean_rate, const frame *f, training_state *state) {
     const int64_t step = state->iteration;
     if (settings->kind == DENSITY_ADAPTIVE && step < settings->until) {
-        GS_CHECK(gs_density_accumulate(f->splats.memory, f->mean2d_gradient.memory, state->gaussians.count,
-                                       f->camera.width, f->camera.height, state->density, NULL));
+        GS_CHECK(gs_density_accumulate(&f->view, f->gradient.mean2d, state->density, NULL));
         if (is_due(settings, step)) adapt(control, settings, seed, state);
         if (settings->reset_every > 0 && step % settings->reset_every == 0)
             GS_CHECK(gs_opacity_reset(&state->gaussians, &state->first_moment, &state->second_moment,

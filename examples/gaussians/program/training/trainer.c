@@ -71,7 +71,7 @@ static void trainer_close(trainer *t) {
     device_buffer_close(&t->target);
     device_free(t->results);
     view_order_close(&t->order);
-    frame_free(&t->f);
+    frame_close(&t->f);
     density_control_close(&t->density);
 }
 
@@ -124,7 +124,7 @@ static void train_step(trainer *t) {
     if (exposure) step_exposure(t, index, exposure);
     strategy_tuner_begin(&t->tuner);
     frame_render_backward(&t->f, t->tuner.policy);
-    strategy_tuner_end(&t->tuner, (double)t->f.lists.pairs);
+    strategy_tuner_end(&t->tuner, (double)t->f.view.lists.pairs);
     frame_project_backward(&t->f, &state->gradients);
     density_before_adam(&settings->density, state);
     GS_CHECK(gs_adam(&state->gaussians, &state->gradients, &state->first_moment, &state->second_moment,
@@ -218,12 +218,12 @@ bool train(training_state *state, const target_view *views, size_t view_count,
     if (done)
         *report = t.report;
     else
-        training_report_free(&t.report);
+        training_report_close(&t.report);
     trainer_close(&t);
     return done;
 }
 
-void training_report_free(training_report *report) {
+void training_report_close(training_report *report) {
     free(report->losses);
     report->losses = NULL;
 }

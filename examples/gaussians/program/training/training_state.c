@@ -20,7 +20,7 @@ void training_state_open(training_state *state, const gs_gaussians *host) {
     *state = (training_state){.capacity = host->count};
     gs_gaussians *sets[SETS];
     list_sets(state, sets);
-    for (int i = 0; i < SETS; i++) *sets[i] = device_gaussians_allocate(host->count, host->sh_degree);
+    for (int i = 0; i < SETS; i++) *sets[i] = device_gaussians_open(host->count, host->sh_degree);
     state->density = device_allocate(training_state_density_bytes(host->count));
     device_clear(state->density, training_state_density_bytes(host->count));
     device_gaussians_upload(&state->gaussians, host);
@@ -40,11 +40,11 @@ void training_state_reserve(training_state *state, int64_t count) {
     gs_gaussians *sets[SETS];
     list_sets(state, sets);
     for (int i = 0; i < SETS; i++) {
-        gs_gaussians larger = device_gaussians_allocate(count, sets[i]->sh_degree);
+        gs_gaussians larger = device_gaussians_open(count, sets[i]->sh_degree);
         larger.count = sets[i]->count;
         larger.antialias = sets[i]->antialias;
         device_gaussians_copy(&larger, sets[i]);
-        device_gaussians_free(sets[i]);
+        device_gaussians_close(sets[i]);
         *sets[i] = larger;
     }
     float *density = device_allocate(training_state_density_bytes(count));
@@ -64,7 +64,7 @@ void training_state_set_count(training_state *state, int64_t count) {
 void training_state_close(training_state *state) {
     gs_gaussians *sets[SETS];
     list_sets(state, sets);
-    for (int i = 0; i < SETS; i++) device_gaussians_free(sets[i]);
+    for (int i = 0; i < SETS; i++) device_gaussians_close(sets[i]);
     device_free(state->density);
     device_free(state->exposure);
     *state = (training_state){0};

@@ -34,7 +34,7 @@ size_t device_gaussians_bytes(int64_t count, int sh_degree) {
     return offset[ARRAYS];
 }
 
-gs_gaussians device_gaussians_allocate(int64_t count, int sh_degree) {
+gs_gaussians device_gaussians_open(int64_t count, int sh_degree) {
     gs_gaussians out = {.count = count, .sh_degree = sh_degree};
     layout arrays = layout_of(&out);
     size_t offset[ARRAYS + 1];
@@ -46,7 +46,7 @@ gs_gaussians device_gaussians_allocate(int64_t count, int sh_degree) {
     return out;
 }
 
-void device_gaussians_free(gs_gaussians *device) {
+void device_gaussians_close(gs_gaussians *device) {
     device_free(device->mean);
     *device = (gs_gaussians){0};
 }

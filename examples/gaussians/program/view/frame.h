@@ -1,52 +1,44 @@
 // SPDX-License-Identifier: MIT
-// Everything between the parameters and one camera's picture: the stages of libgs with their workspaces, kept
-// from one picture to the next. Starts as {0}. Calls follow one another in the order below; what a call needs
-// from earlier ones it finds in the frame. Failures of the device end the program.
+// A gs_view and its gradient with memory that is kept from one picture to the next. Starts as {0}. The calls
+// follow one another in the order below; a call reads what earlier calls left in the frame. A failure of the
+// device ends the program.
 #ifndef SPLAT_FRAME_H
 #define SPLAT_FRAME_H
 
 #include "device_buffer.h"
+#include "gs.h"
 #include "image.h"
 #include "view/stage_clock.h"
-#include "gs.h"
-#include <distwar/strategy.h>
 
 typedef struct frame {
-    stage_clock *clock; // marked after each stage; may be NULL
-    // of the last frame_render
-    gs_gaussians gaussians;
-    int sh_degree_used;
-    gs_camera camera;
-    float background[3];
-    gs_lists lists;
-    gs_image image;
-    int64_t pair_capacity;
-    device_buffer splats, bin, color, transmittance, consumed, loss, color_gradient, moments, mean2d_gradient,
+    stage_clock *clock;   // marked after each stage; may be NULL
+    gs_view view;         // of the last frame_render; its arrays are the buffers below
+    gs_gradient gradient; // likewise
+    device_buffer splats, bin, color, transmittance, n_contrib, loss, color_gradient, moments, mean2d,
         corrected, exposure;
-    const float *compared; // device: what frame_loss reads
+    const float *compared; // device: the image that frame_loss reads
 } frame;
 
-void frame_free(frame *f);
-// Renders `gaussians` (device) as `camera` sees them into f->image. Waits for the device once, in the middle.
+void frame_close(frame *f);
+// Renders `gaussians` (device) as `camera` sees them into f->view.image. Waits for the device once.
 void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
-                  const float background[3]);
-// Compares with target (device, [height][width][3]); result: 3 doubles on the device, see gs_loss.
+                  const float background[GS_CHANNELS]);
+// Compares with target (device, [height][width][GS_CHANNELS]). result: 3 doubles on the device, see gs_loss.
 void frame_loss(frame *f, const uint8_t *target, double *result, bool with_gradient);
-// Corrects the picture's colours by a matrix (device, see gs_exposure) for frame_loss; f->image stays as it
-// is.
+// Corrects the image's colours for frame_loss by a matrix (device, see gs_exposure). f->view.image stays.
 void frame_expose(frame *f, const float *matrix);
-// After frame_loss: its gradient, which is by the corrected colours, becomes that by the picture's.
+// After frame_loss: turns its gradient by the corrected colours into the one by the image's colours.
 // matrix_gradient: device, [GS_EXPOSURE_VALUES].
 void frame_expose_backward(frame *f, const float *matrix, float *matrix_gradient);
-// Instead of a loss: gradient (host, [3][height][width]) becomes the one that the backward blend starts from.
+// Replaces the loss: the backward blend starts from `gradient` (host, [GS_CHANNELS][height][width]).
 void frame_set_gradient(frame *f, const float *gradient);
-// The backward blend, from the gradient that one of the two calls above left.
+// The backward blend, from the gradient of frame_loss or frame_set_gradient.
 void frame_render_backward(frame *f, distwar_policy policy);
-// gradients: device, in the shape of the Gaussians.
+// gradients: device, of the shape of the Gaussians.
 void frame_project_backward(frame *f, const gs_gaussians *gradients);
-// Copies the picture to the host as 8 bits a channel. Any time after frame_render; waits for the device.
+// Copies the image to the host, 8 bits a channel. Any time after frame_render. Waits for the device.
 bool frame_picture(const frame *f, image *out, fault *why);
-// Device memory that the frame holds for a stage to write to, with its workspace.
+// Bytes of device memory that a stage writes to, with its workspace.
 size_t frame_bytes(const frame *f, stage which);
 
 #endif

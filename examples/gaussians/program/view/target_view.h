@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A camera and the picture that it should show.
+// A camera and the picture to fit.
 #ifndef SPLAT_TARGET_VIEW_H
 #define SPLAT_TARGET_VIEW_H
 
@@ -21,7 +21,7 @@ typedef struct target_view {
 
 // Uploads the picture.
 bool target_view_open(target_view *view, const gs_camera *camera, const image *picture, fault *why);
-// Uploads the picture's alpha, [height][width]; NULL is harmless.
+// Uploads the picture's alpha, [height][width]. NULL: none.
 void target_view_set_alpha(target_view *view, const uint8_t *alpha);
 void target_view_close(target_view *view); // harmless on {0}
 

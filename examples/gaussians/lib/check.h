@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// The checks of arguments that several calls of libgs share. Internal to libgs. `function` is the public
+// call, which the text of the failure names: pass __func__.
+#ifndef GS_CHECK_H
+#define GS_CHECK_H
+
+#include "gs.h"
+#include "status.h"
+
+#define GS_STRATEGY_BIT(name) (1u << DISTWAR_##name)
+
+// What each kind of kernel takes, as bits 1 << distwar_strategy.
+enum {
+    warp_strategies =
+        GS_STRATEGY_BIT(ATOMIC) | GS_STRATEGY_BIT(SERIAL) | GS_STRATEGY_BIT(BFLY) | GS_STRATEGY_BIT(TREE),
+    blend_strategies = warp_strategies | GS_STRATEGY_BIT(BLOCK) | GS_STRATEGY_BIT(FIXED)
+};
+
+static inline gs_status check_count(const char *function, int64_t count) {
+    GS_REQUIRE_OF(function, count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
+    return GS_OK;
+}
+
+static inline gs_status check_size(const char *function, int32_t width, int32_t height) {
+    GS_REQUIRE_OF(function, width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
+                  "width and height must be in 1..16384");
+    return GS_OK;
+}
+
+static inline gs_status check_degree(const char *function, int32_t sh_degree) {
+    GS_REQUIRE_OF(function, sh_degree >= 0 && sh_degree <= GS_MAX_SH_DEGREE, "sh_degree must be in 0..3");
+    return GS_OK;
+}
+
+static inline gs_status check_camera(const char *function, const gs_camera *camera) {
+    GS_TRY(check_size(function, camera->width, camera->height));
+    GS_REQUIRE_OF(function, camera->fx > 0 && camera->fy > 0 && camera->near_plane > 0,
+                  "fx, fy and near_plane must be positive");
+    return GS_OK;
+}
+
+static inline int is_one_of(distwar_strategy strategy, unsigned strategies) {
+    return (unsigned)strategy < DISTWAR_STRATEGY_COUNT && (strategies >> strategy & 1) != 0;
+}
+
+static inline gs_status check_strategy(const char *function, distwar_strategy strategy, unsigned strategies) {
+    if (is_one_of(strategy, strategies)) return GS_OK;
+    const char *name = distwar_strategy_name(strategy);
+    if (!name) return libgs_fail(GS_INVALID_ARGUMENT, "%s: %d is not a strategy", function, (int)strategy);
+    return libgs_fail(GS_INVALID_ARGUMENT, "%s: strategy %s is not supported", function, name);
+}
+
+static inline gs_status check_policy(const char *function, distwar_policy policy, unsigned strategies) {
+    GS_REQUIRE_OF(function, policy.balance_threshold >= 0 && policy.balance_threshold <= 33,
+                  "balance_threshold must be in 0..33");
+    return check_strategy(function, policy.strategy, strategies);
+}
+
+// That the view is given, its number of Gaussians and the size of its image.
+static inline gs_status check_extent(const char *function, const gs_view *view) {
+    GS_REQUIRE_OF(function, view, "view must be given");
+    GS_TRY(check_count(function, view->gaussians.count));
+    return check_size(function, view->camera.width, view->camera.height);
+}
+
+// That gs_bin has written the lists of the view.
+static inline gs_status check_lists(const char *function, const gs_view *view) {
+    GS_TRY(check_extent(function, view));
+    const gs_lists *lists = &view->lists;
+    GS_REQUIRE_OF(function, lists->tile_begin, "the view has no lists: gs_bin writes them");
+    GS_REQUIRE_OF(function,
+                  lists->tiles_x == (view->camera.width + GS_TILE_SIZE - 1) / GS_TILE_SIZE &&
+                      lists->tiles_y == (view->camera.height + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
+                  "the lists are of an image of another size");
+    GS_REQUIRE_OF(function,
+                  lists->pixels_per_thread == 1 || lists->pixels_per_thread == 2 ||
+                      lists->pixels_per_thread == 4,
+                  "pixels_per_thread must be 1, 2 or 4");
+    GS_REQUIRE_OF(function, lists->split_tiles >= 0 && lists->split_tiles <= lists->tiles_x * lists->tiles_y,
+                  "split_tiles must be in 0..the number of tiles");
+    GS_REQUIRE_OF(function, lists->pairs == 0 || (lists->splat_index && view->splats),
+                  "splat_index and splats must be given");
+    return GS_OK;
+}
+
+// The same, and that the image has what gs_render leaves for the stages after it.
+static inline gs_status check_blended(const char *function, const gs_view *view) {
+    GS_TRY(check_lists(function, view));
+    GS_REQUIRE_OF(function, view->image.transmittance && view->image.n_contrib,
+                  "transmittance and n_contrib of the image must be given");
+    return GS_OK;
+}
+
+static inline gs_status check_workspace(const char *function, const void *workspace, size_t bytes,
+                                        size_t needed) {
+    if (workspace && bytes >= needed) return GS_OK;
+    return libgs_fail(GS_INVALID_ARGUMENT, "%s: the workspace is NULL or smaller than %zu bytes", function,
+                      needed);
+}
+
+static inline gs_status check_comparison(const char *function, const gs_comparison *images) {
+    GS_REQUIRE_OF(function, images, "images must be given");
+    GS_TRY(check_size(function, images->width, images->height));
+    GS_REQUIRE_OF(function, images->color && images->target, "color and target must be given");
+    return GS_OK;
+}
+
+static inline int same_shape(const gs_gaussians *a, const gs_gaussians *b) {
+    return a->count == b->count && a->sh_degree == b->sh_degree;
+}
+
+// That all arrays of stored parameters, or of a vector of their shape, are given.
+static inline gs_status check_parameters(const char *function, const gs_gaussians *g) {
+    GS_REQUIRE_OF(function, g, "Gaussians, and vectors of their shape, must be given");
+    GS_TRY(check_count(function, g->count));
+    GS_TRY(check_degree(function, g->sh_degree));
+    GS_REQUIRE_OF(function,
+                  g->count == 0 || (g->mean && g->log_scale && g->quaternion && g->opacity_logit && g->sh),
+                  "mean, log_scale, quaternion, opacity_logit and sh must be given");
+    return GS_OK;
+}
+
+// The same of two, and that they have one shape.
+static inline gs_status check_vector(const char *function, const gs_gaussians *gaussians,
+                                     const gs_gaussians *vector) {
+    GS_TRY(check_parameters(function, gaussians));
+    GS_TRY(check_parameters(function, vector));
+    GS_REQUIRE_OF(function, same_shape(vector, gaussians), "count or sh_degree of the arguments differ");
+    return GS_OK;
+}
+
+static inline int used_degree(int sh_degree_used, const gs_gaussians *gaussians) {
+    return sh_degree_used < gaussians->sh_degree ? sh_degree_used : gaussians->sh_degree;
+}
+
+// A scene that Levenberg-Marquardt takes, and a vector of its shape. *in becomes what the kernels read.
+static inline gs_status check_lm(const char *function, const gs_gaussians *gaussians, int sh_degree_used,
+                                 const gs_gaussians *vector, gs_gaussians *in, int *degree) {
+    GS_TRY(check_vector(function, gaussians, vector));
+    GS_REQUIRE_OF(function, sh_degree_used >= 0, "sh_degree_used must not be negative");
+    GS_REQUIRE_OF(function, !gaussians->color && !gaussians->covariance,
+                  "given colours and covariances are not parameters");
+    GS_REQUIRE_OF(function, !gaussians->antialias, "antialiased scenes are not supported");
+    *in = *gaussians;
+    if (in->scale_modifier == 0) in->scale_modifier = 1;
+    *degree = used_degree(sh_degree_used, in);
+    return GS_OK;
+}
+
+// The same for the Gaussians of a view, as gs_project left it.
+static inline gs_status check_lm_view(const char *function, const gs_view *view, const gs_gaussians *vector,
+                                      gs_gaussians *in, int *degree) {
+    GS_TRY(check_extent(function, view));
+    GS_TRY(check_lm(function, &view->gaussians, view->sh_degree_used, vector, in, degree));
+    GS_TRY(check_camera(function, &view->camera));
+    GS_REQUIRE_OF(function, in->count == 0 || view->splats, "splats must be given");
+    return GS_OK;
+}
+
+#endif
