@@ -136,11 +136,12 @@ static inline int used_degree(int sh_degree_used, const gs_gaussians *gaussians)
 // A scene that Levenberg-Marquardt takes, and a vector of its shape. *in becomes what the kernels read.
 static inline gs_status check_lm(const char *function, const gs_gaussians *gaussians, int sh_degree_used,
                                  const gs_gaussians *vector, gs_gaussians *in, int *degree) {
-    GS_TRY(check_vector(function, gaussians, vector));
+    GS_REQUIRE_OF(function, gaussians, "gaussians must be given");
     GS_REQUIRE_OF(function, sh_degree_used >= 0, "sh_degree_used must not be negative");
     GS_REQUIRE_OF(function, !gaussians->color && !gaussians->covariance,
                   "given colours and covariances are not parameters");
     GS_REQUIRE_OF(function, !gaussians->antialias, "antialiased scenes are not supported");
+    GS_TRY(check_vector(function, gaussians, vector));
     *in = *gaussians;
     if (in->scale_modifier == 0) in->scale_modifier = 1;
     *degree = used_degree(sh_degree_used, in);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// DISTWAR_FIXED: the same bits in every run, whatever the size of the gradients, and no wrong sum. That its sums
-// are right is in render_test.cu, with those of the other strategies.
+// DISTWAR_FIXED: the same bits in every run, whatever the size of the gradients, and no wrong sum. That its
+// sums are right is in render_test.cu, with those of the other strategies.
 #include "kernel_frame.h"
 #include <cmath>
 #include <cstring>
