@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // COLMAP's text model. Layout: github.com/colmap/colmap, doc/format.rst.
+#include "camera_model.h"
 #include "colmap_model.h"
 #include "path.h"
 #include "text_file.h"
@@ -76,10 +77,10 @@ static bool read_camera(text_file *text, colmap_model *model, fault *why) {
     int64_t id, side[2];
     char name[32] = "";
     int length = 0;
-    double parameters[COLMAP_MAX_PARAMETERS];
+    double parameters[CAMERA_MODEL_MAX_PARAMETERS];
     if (!read_whole(&rest, "a camera's id", INT32_MIN, INT32_MAX, &id, why)) return false;
     sscanf(rest.at, " %31s%n", name, &length);
-    const int32_t camera_model = colmap_model_number(name);
+    const int32_t camera_model = camera_model_number(name);
     if (camera_model < 0) return refuse_word(&rest, "the name of a camera model", why);
     rest.at += length;
     const int count = colmap_parameter_count(&place, (int32_t)id, camera_model, why);

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void dataset_free(dataset *data) {
+void dataset_close(dataset *data) {
     for (size_t i = 0; i < data->view_count; i++) {
         free(data->views[i].name);
         image_free(&data->views[i].picture);
@@ -283,7 +283,7 @@ bool dataset_load(const char *folder, const dataset_options *options, dataset *o
         loaded = load_all_views(&work, why);
         out->cut_out = work.with_alpha == out->view_count;
     }
-    reconstruction_free(&source);
-    if (!loaded) dataset_free(out);
+    reconstruction_close(&source);
+    if (!loaded) dataset_close(out);
     return loaded;
 }

@@ -59,7 +59,7 @@ bool dataset_no_picture(size_t index, const char *name, const void *context);
 void dataset_hold_out(dataset *data, size_t every);
 // Fails if that path (NULL: none) leads to one of its files: asked before anything is written there.
 bool dataset_spared(const dataset *data, const char *path, fault *why);
-void dataset_free(dataset *data); // harmless twice
+void dataset_close(dataset *data); // harmless twice
 
 #ifdef __cplusplus
 }

@@ -52,7 +52,7 @@ bool reconstruction_sort(reconstruction *scene, const char *path, fault *why) {
     return true;
 }
 
-void reconstruction_free(reconstruction *scene) {
+void reconstruction_close(reconstruction *scene) {
     for (size_t i = 0; i < scene->view_count; i++) free(scene->views[i].name);
     free(scene->views);
     free(scene->points);

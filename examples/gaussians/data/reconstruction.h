@@ -38,7 +38,7 @@ bool reconstruction_add_point(reconstruction *scene, const float point[3], const
                               fault *why);
 // Sorts the views by name; fails, naming the file `path`, if there are none or two have the same.
 bool reconstruction_sort(reconstruction *scene, const char *path, fault *why);
-void reconstruction_free(reconstruction *scene); // harmless twice
+void reconstruction_close(reconstruction *scene); // harmless twice
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// transforms.json.
 #include "transforms.h"
+#include "camera_model.h"
 #include "json_field.h"
 #include "path.h"
 #include <errno.h>
@@ -52,35 +52,32 @@ static bool read_side(const json_place *place, const char *key, int32_t *out, fa
 }
 
 static bool is_supported(const json_place *place, fault *why) {
-    static const char *const models[] = {"SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV"};
-    static const char *const higher[] = {"k3", "k4", "k5", "k6"};
-    const char *model = models[0];
+    static const char *const others[] = {"k3", "k4", "k5", "k6"}; // of other models
+    const char *model = "PINHOLE";
     if (!json_get_text(place, "camera_model", &model, why)) return false;
-    bool known = false;
-    for (size_t i = 0; i < sizeof models / sizeof *models; i++) known |= strcmp(models[i], model) == 0;
-    if (!known)
+    if (camera_model_parameter_count(camera_model_number(model)) == 0)
         return fail(why, "%s: %scamera_model: '%.40s' cannot be read", place->path, place->field, model);
     if (json_is_true(json_object_get(place->object, "is_fisheye")))
         return fail(why, "%s: %sis_fisheye: fisheye lenses cannot be read", place->path, place->field);
-    for (size_t i = 0; i < sizeof higher / sizeof *higher; i++) {
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         double value = 0;
-        if (!json_get_real(place, higher[i], &value, why)) return false;
+        if (lens_find_parameter(others[i], strlen(others[i]))) continue;
+        if (!json_get_real(place, others[i], &value, why)) return false;
         if (value != 0)
-            return fail(why, "%s: %s%s: %g; of distortion only k1, k2, p1, p2 can be read", place->path,
-                        place->field, higher[i], value);
+            return fail(why, "%s: %s%s: %g; this distortion cannot be read, so it must be 0", place->path,
+                        place->field, others[i], value);
     }
     return true;
 }
 
-// What the object says about the lens replaces what was said before.
+// Values of this object replace those that the lens has.
 static bool read_lens(const json_place *place, lens *optics, fault *why) {
-    const struct {
-        const char *key;
-        double *value;
-    } numbers[] = {{"cx", &optics->cx}, {"cy", &optics->cy}, {"k1", &optics->k1},
-                   {"k2", &optics->k2}, {"p1", &optics->p1}, {"p2", &optics->p2}};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!json_get_real(place, numbers[i].key, numbers[i].value, why)) return false;
+    for (int i = 0; i < LENS_PARAMETERS; i++) {
+        const lens_parameter *parameter = &lens_parameters[i];
+        const bool focal = parameter->name[0] == 'f'; // named fl_x and fl_y here, see below
+        if (!focal && !json_get_real(place, parameter->name, lens_value(optics, parameter), why))
+            return false;
+    }
     return is_supported(place, why) && read_side(place, "w", &optics->width, why) &&
            read_side(place, "h", &optics->height, why) &&
            read_focal(place, "fl_x", "camera_angle_x", &optics->fx, &optics->angle_x, why) &&
@@ -227,7 +224,7 @@ bool transforms_load(const char *folder, reconstruction *out, fault *why) {
                     missing.of, missing.first);
     read = read && reconstruction_sort(out, path, why);
     if (!read)
-        reconstruction_free(out);
+        reconstruction_close(out);
     else if (missing.frames > 0)
         fprintf(stderr, "splat: %s: %zu of %zu frames have no picture and are skipped (the first: '%s')\n",
                 path, missing.frames, missing.of, missing.first);

@@ -11,7 +11,7 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN(),
 
 class Colmap : public testing::Test {
   protected:
-    void TearDown() override { reconstruction_free(&got); }
+    void TearDown() override { reconstruction_close(&got); }
     void write() {
         write_bytes(cameras_bin, bytes_of(cameras));
         write_bytes(images_bin, bytes_of(images));
@@ -39,7 +39,7 @@ class Colmap : public testing::Test {
                 l.p2};
     }
     bool load(fault *reason) {
-        reconstruction_free(&got);
+        reconstruction_close(&got);
         return colmap_load(folder.path.c_str(), &got, reason);
     }
     // What is in the folder is refused, with a text that names `path` and has `part`.
@@ -250,7 +250,7 @@ TEST_F(Colmap, ReadsTheCameraModels) {
 TEST_F(Colmap, RefusesOtherCameraModels) {
     cameras[1].model = 6;
     write();
-    expect_refusal(cameras_bin, "at byte 64: camera 2 has model 6 (FULL_OPENCV); only PINHOLE");
+    expect_refusal(cameras_bin, "at byte 64: camera 2 has model 6 (FULL_OPENCV), which cannot be read; only SIMPLE_PINHOLE, PINHOLE, SIMPLE_RADIAL, RADIAL, OPENCV can");
     for (const int32_t model : {5, 10, 11, -1, INT32_MAX, INT32_MIN}) {
         cameras[1].model = model;
         write();
@@ -325,7 +325,7 @@ TEST_F(Colmap, RefusesBadNames) {
 TEST_F(Colmap, RefusesAnUnknownCamera) {
     images[0].camera = 3;
     write();
-    expect_refusal(images_bin, "at byte 8: image 'b.png' is of camera 3, which the model does not have");
+    expect_refusal(images_bin, "at byte 8: image 'b.png' is of camera 3, which is not in the model");
 }
 
 TEST_F(Colmap, RefusesBadPoints) {
@@ -361,7 +361,7 @@ TEST_F(Colmap, ReadsTextLikeBinary) {
     ASSERT_EQ(got.point_count, binary.point_count);
     EXPECT_EQ(memcmp(got.points, binary.points, sizeof *got.points * got.point_count), 0);
     EXPECT_EQ(memcmp(got.colors, binary.colors, sizeof *got.colors * got.point_count), 0);
-    reconstruction_free(&binary);
+    reconstruction_close(&binary);
 }
 
 TEST_F(Colmap, PrefersBinary) {

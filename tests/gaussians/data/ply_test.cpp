@@ -13,7 +13,7 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 gs_gaussians make(int64_t count, int sh_degree) {
     gs_gaussians g;
     fault why;
-    EXPECT_TRUE(gaussians_allocate(&g, count, sh_degree, &why)) << why.text;
+    EXPECT_TRUE(scene_open(&g, count, sh_degree, &why)) << why.text;
     const int64_t coefficients = (sh_degree + 1) * (sh_degree + 1);
     for (int64_t i = 0; i < 3 * count; i++) g.mean[i] = 1000.0f + float(i);
     for (int64_t i = 0; i < 3 * count; i++) g.log_scale[i] = -2000.0f - float(i);
@@ -47,11 +47,11 @@ std::string header(const std::string &count, const std::vector<std::string> &nam
 
 class Ply : public testing::Test {
   protected:
-    void TearDown() override { gaussians_free(&got); }
+    void TearDown() override { scene_close(&got); }
     bool read(const std::string &bytes) {
         write_bytes(path, bytes);
-        gaussians_free(&got);
-        return ply_read(path.c_str(), &got, &why);
+        scene_close(&got);
+        return ply_read(path.c_str(), SCENE_FINITE, &got, &why);
     }
     // Refused, with a text that names the file and has `part`.
     void expect_refusal(const std::string &bytes, const std::string &part) {
@@ -70,21 +70,21 @@ TEST_F(Ply, AllocatesAlignedZeros) {
     for (const int64_t count : {0, 1, 2, 3, 5}) {
         for (int degree = 0; degree <= 3; degree++) {
             gs_gaussians g;
-            ASSERT_TRUE(gaussians_allocate(&g, count, degree, &why)) << why.text;
+            ASSERT_TRUE(scene_open(&g, count, degree, &why)) << why.text;
             for (const float *part : {g.mean, g.log_scale, g.quaternion, g.opacity_logit, g.sh}) {
                 ASSERT_NE(part, nullptr);
                 EXPECT_EQ(reinterpret_cast<uintptr_t>(part) % 16, 0u);
             }
             for (int64_t i = 0; i < count * 3 * (degree + 1) * (degree + 1); i++) EXPECT_EQ(g.sh[i], 0.0f);
-            gaussians_free(&g);
-            gaussians_free(&g);
+            scene_close(&g);
+            scene_close(&g);
         }
     }
     gs_gaussians g;
-    EXPECT_FALSE(gaussians_allocate(&g, -1, 0, &why));
-    EXPECT_FALSE(gaussians_allocate(&g, int64_t(1) << 31, 0, &why));
-    EXPECT_FALSE(gaussians_allocate(&g, 1, 4, &why));
-    EXPECT_FALSE(gaussians_allocate(&g, 1, -1, &why));
+    EXPECT_FALSE(scene_open(&g, -1, 0, &why));
+    EXPECT_FALSE(scene_open(&g, int64_t(1) << 31, 0, &why));
+    EXPECT_FALSE(scene_open(&g, 1, 4, &why));
+    EXPECT_FALSE(scene_open(&g, 1, -1, &why));
 }
 
 TEST_F(Ply, WritesWhatItReads) {
@@ -92,10 +92,10 @@ TEST_F(Ply, WritesWhatItReads) {
         for (int degree = 0; degree <= 3; degree++) {
             gs_gaussians sent = make(count, degree);
             ASSERT_TRUE(ply_write(path.c_str(), &sent, &why)) << why.text;
-            ASSERT_TRUE(ply_read(path.c_str(), &got, &why)) << why.text;
+            ASSERT_TRUE(ply_read(path.c_str(), SCENE_FINITE, &got, &why)) << why.text;
             expect_equal(sent, got);
-            gaussians_free(&sent);
-            gaussians_free(&got);
+            scene_close(&sent);
+            scene_close(&got);
         }
     }
     EXPECT_EQ(folder.entries(), 1u);
@@ -121,7 +121,7 @@ TEST_F(Ply, WritesTheUsualLayout) {
         for (int k = 0; k < 4; k++) expected.put(sent.quaternion[4 * i + k]);
     }
     EXPECT_EQ(read_bytes(path), expected.text);
-    gaussians_free(&sent);
+    scene_close(&sent);
 }
 
 TEST_F(Ply, ReadsAnyOrderAmongOthers) {
@@ -162,10 +162,10 @@ TEST_F(Ply, RefusesEveryBeginning) {
     for (const int degree : {0, 1}) {
         gs_gaussians sent = make(2, degree);
         ASSERT_TRUE(ply_write(path.c_str(), &sent, &why)) << why.text;
-        gaussians_free(&sent);
+        scene_close(&sent);
         refuses_every_beginning(path, [&](fault *reason) {
-            gaussians_free(&got);
-            return ply_read(path.c_str(), &got, reason);
+            scene_close(&got);
+            return ply_read(path.c_str(), SCENE_FINITE, &got, reason);
         });
     }
 }
@@ -173,10 +173,10 @@ TEST_F(Ply, RefusesEveryBeginning) {
 TEST_F(Ply, SurvivesEveryFlip) {
     gs_gaussians sent = make(2, 1);
     ASSERT_TRUE(ply_write(path.c_str(), &sent, &why)) << why.text;
-    gaussians_free(&sent);
+    scene_close(&sent);
     survives_every_flip(
-        path, [&](fault *reason) { return ply_read(path.c_str(), &got, reason); },
-        [&] { gaussians_free(&got); });
+        path, [&](fault *reason) { return ply_read(path.c_str(), SCENE_FINITE, &got, reason); },
+        [&] { scene_close(&got); });
 }
 
 TEST_F(Ply, RefusesOtherFormats) {
@@ -203,7 +203,7 @@ TEST_F(Ply, RefusesBadProperties) {
         expect_refusal(header("0", names), "no vertex property '" + needed[i] + "'");
         names = needed;
         names.push_back(needed[i]);
-        expect_refusal(header("0", names), "property '" + needed[i] + "' stands there twice");
+        expect_refusal(header("0", names), "property '" + needed[i] + "' occurs twice");
     }
     std::string text = header("0", needed);
     expect_refusal(text.replace(text.find("float opacity"), 5, "double"),
@@ -277,7 +277,7 @@ TEST_F(Ply, WritesNoFileThatItWouldRefuse) {
         << why.text; // green's fifth
     EXPECT_EQ(read_bytes(path), old);
     EXPECT_EQ(folder.entries(), 1u);
-    gaussians_free(&sent);
+    scene_close(&sent);
 }
 
 TEST_F(Ply, DoesNotWriteIntoAMissingFolder) {
@@ -285,7 +285,7 @@ TEST_F(Ply, DoesNotWriteIntoAMissingFolder) {
     const std::string missing = folder / "none/scene.ply";
     EXPECT_FALSE(ply_write(missing.c_str(), &sent, &why));
     EXPECT_TRUE(contains(why, missing)) << why.text;
-    gaussians_free(&sent);
+    scene_close(&sent);
 }
 
 } // namespace

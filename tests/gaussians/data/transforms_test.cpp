@@ -31,10 +31,10 @@ std::string replaced(std::string text, const std::string &from, const std::strin
 
 class Transforms : public testing::Test {
   protected:
-    void TearDown() override { reconstruction_free(&got); }
+    void TearDown() override { reconstruction_close(&got); }
     // Loads; warnings go to `warning`.
     bool load(fault *reason) {
-        reconstruction_free(&got);
+        reconstruction_close(&got);
         testing::internal::CaptureStderr();
         const bool loaded = transforms_load(folder.path.c_str(), &got, reason);
         warning = testing::internal::GetCapturedStderr();
@@ -175,7 +175,7 @@ TEST_F(Transforms, ReadsBlender) {
     EXPECT_EQ(empty[2], 0);
     dataset_hold_out(&data, 1); // the data's own choice stands
     EXPECT_FALSE(data.views[1].held_out);
-    dataset_free(&data);
+    dataset_close(&data);
 
     std::filesystem::remove(folder / "transforms_test.json");
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
@@ -183,7 +183,7 @@ TEST_F(Transforms, ReadsBlender) {
     EXPECT_EQ(data.views[1].alpha, nullptr);
     dataset_hold_out(&data, 2);
     EXPECT_TRUE(data.views[0].held_out);
-    dataset_free(&data);
+    dataset_close(&data);
 }
 
 // Straightened and downscaled with its picture.
@@ -212,7 +212,7 @@ TEST_F(Transforms, KeepsAlphaIfAsked) {
         varies |= view.alpha[i] != view.alpha[0];
     }
     EXPECT_TRUE(varies);
-    dataset_free(&data);
+    dataset_close(&data);
 }
 
 // Undistorted at full size, then averaged; the intrinsics divided.
@@ -241,7 +241,7 @@ TEST_F(Transforms, UndistortsBeforeItDownscales) {
     EXPECT_EQ(view.camera.cy, 30.5f / 4);
     EXPECT_FALSE(data.cut_out);
     EXPECT_EQ(memcmp(view.picture.pixels, expected.pixels, 20 * 15 * 3), 0);
-    dataset_free(&data);
+    dataset_close(&data);
     image_free(&picture);
     image_free(&undistorted);
     image_free(&expected);
@@ -347,7 +347,7 @@ TEST_F(Transforms, RefusesBadFields) {
         {replaced(good, "\"w\":80", "\"w\":80.5"), "w: 80.5; must be a whole number"},
         {replaced(good, "\"w\":80", "\"w\":1e30"), "w: 1e+30; must be a whole number"},
         {replaced(good, "\"w\":80", "\"w\":\"wide\""), "w: must be a number"},
-        {replaced(good, "\"k1\"", "\"k3\":0.1,\"k1\""), "k3: 0.1; of distortion only"},
+        {replaced(good, "\"k1\"", "\"k3\":0.1,\"k1\""), "k3: 0.1; this distortion cannot be read"},
         {replaced(good, "\"k1\"", "\"is_fisheye\":true,\"k1\""), "is_fisheye: fisheye lenses"},
         {replaced(good, "\"k1\"", "\"camera_model\":\"OPENCV_FISHEYE\",\"k1\""),
          "camera_model: 'OPENCV_FISHEYE' cannot"},

@@ -271,7 +271,7 @@ static void add_grass(scene_builder *builder, uint64_t seed) {
     }
 }
 
-bool demo_scene(int64_t about, uint64_t seed, gs_gaussians *out, fault *why) {
+bool demo_scene_open(int64_t about, uint64_t seed, gs_gaussians *out, fault *why) {
     const double area = 18.4, strands = 14; // what they add up to, in units of the spacing
     const double n = (double)about, h = (strands + sqrt(strands * strands + 4 * n * area)) / (2 * n);
     scene_builder builder = {.spacing = h};

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "demo/scene_builder.h"
 #include "growing.h"
-#include "ply.h"
-#include "training/start.h"
+#include "scene.h"
 #include "vector.h"
 #include <math.h>
 #include <string.h>
@@ -45,7 +44,7 @@ static void project_colors(const scene_place *place, const scene_material *mater
     double basis[BASES], color[3];
     memset(sh, 0, sizeof(double[BASES][3]));
     material->matt(place, context, color);
-    for (int channel = 0; channel < 3; channel++) sh[0][channel] = sh_constant_from_color(color[channel]);
+    for (int channel = 0; channel < 3; channel++) sh[0][channel] = scene_sh_constant(color[channel]);
     for (int i = 0; material->gleam && i < DIRECTIONS; i++) {
         const double z = 1 - (2 * i + 1) / (double)DIRECTIONS, across = sqrt(1 - z * z);
         const double direction[3] = {across * cos(golden * i), across * sin(golden * i), z};
@@ -161,7 +160,7 @@ void scene_add_strand(scene_builder *builder, scene_shape shape, const double ra
 bool scene_finish(scene_builder *builder, gs_gaussians *out, fault *why) {
     const double opacity = 0.95;
     bool done = builder->full ? fail(why, "no memory for more than %zu Gaussians", builder->count)
-                              : gaussians_allocate(out, (int64_t)builder->count, DEGREE, why);
+                              : scene_open(out, (int64_t)builder->count, DEGREE, why);
     for (size_t i = 0; done && i < builder->count; i++) {
         const scene_gaussian *g = &builder->gaussians[i];
         for (int axis = 0; axis < 3; axis++) {

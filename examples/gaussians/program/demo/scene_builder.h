@@ -39,7 +39,7 @@ void scene_add_surface(scene_builder *builder, scene_shape shape, const scene_ma
 // Long Gaussians along u, of a radius (a standard deviation) that goes from one end's to the other's.
 void scene_add_strand(scene_builder *builder, scene_shape shape, const double radius[2],
                       const scene_material *material, const void *context);
-// Hands over everything, as SH of degree 3 in host memory; freed by gaussians_free. Frees the builder, also
+// Hands over everything, as SH of degree 3 in host memory; freed by scene_close. Frees the builder, also
 // on failure.
 bool scene_finish(scene_builder *builder, gs_gaussians *out, fault *why);
 

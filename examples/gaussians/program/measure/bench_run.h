@@ -10,6 +10,7 @@ typedef struct bench_settings {
     const int *thresholds;  // of the strategies; [threshold_count]
     size_t threshold_count;
     int runs; // of everything timed, for the median; 1..MAX_RUNS
+    float background[3];
 } bench_settings;
 
 // What is timed beside the stages. STAGE_DENSITY is not.
@@ -32,8 +33,8 @@ typedef struct bench_result {
     timing *times[BENCH_TIMES]; // [view_count] each; NULL where nothing is timed
 } bench_result;
 
-// gaussians: device, count >= 1; view_count >= 1. Black background, every SH degree that is stored. Closed
-// also after a failure.
+// gaussians: device, count >= 1; view_count >= 1. Every SH degree that is stored. Closed also after a
+// failure.
 bool bench_run(const gs_gaussians *gaussians, const gs_camera *cameras, size_t view_count,
                const bench_settings *settings, bench_result *out, fault *why);
 void bench_result_close(bench_result *result);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "record/run_log.h"
 #include "record/common_divisor.h"
+#include "record/signals.h"
 #include "device.h"
 #include "json_writer.h"
 #include <errno.h>
@@ -17,8 +18,7 @@ bool run_log_open(run_log *log, const run_log_options *options, fault *why) {
     const int file = open(options->path, flags, 0666);
     if (file >= 0 && fcntl(file, F_SETFL, flags & O_APPEND) == 0) log->stream = fdopen(file, "w");
     if (log->stream) {
-        const struct sigaction ignore = {.sa_handler = SIG_IGN};
-        sigaction(SIGPIPE, &ignore, &log->before);
+        broken_pipes_begin();
         return true;
     }
     fail(why, "%s: cannot write: %s", options->path, strerror(errno));
@@ -209,11 +209,11 @@ void run_log_checkpoint(run_log *log, int64_t iteration, const char *file) {
 bool run_log_close(run_log *log, fault *why) {
     if (log->stream) {
         if (fclose(log->stream) != 0 && log->error == 0) log->error = errno;
-        sigaction(SIGPIPE, &log->before, NULL);
+        broken_pipes_end();
     }
     const bool whole = log->error == 0;
     if (!whole) fail(why, "%s: not written whole: %s", log->options.path, strerror(log->error));
-    run_record_free(&log->record);
+    run_record_close(&log->record);
     *log = (run_log){0};
     return whole;
 }

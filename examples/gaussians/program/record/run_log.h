@@ -20,7 +20,6 @@
 #define SPLAT_RUN_LOG_H
 
 #include "record/run_record.h"
-#include <signal.h>
 #include <stdio.h>
 
 #ifdef __cplusplus
@@ -40,8 +39,7 @@ typedef struct run_log_options {
 typedef struct run_log {
     run_log_options options;
     FILE *stream;
-    int error;               // errno of the first line that could not be written; nothing more is; 0: none
-    struct sigaction before; // of SIGPIPE; meanwhile ignored: a reader that leaves must not end training
+    int error; // errno of the first line that was not written; nothing is written after it; 0: none
     run_record record;
     int64_t last_step; // of the last point
     double last_seconds;

@@ -69,7 +69,7 @@ const quality *run_record_last_quality(const run_record *record) {
     return record->evaluation_count ? &record->evaluations[record->evaluation_count - 1].mean : NULL;
 }
 
-void run_record_free(run_record *record) {
+void run_record_close(run_record *record) {
     free(record->points);
     free(record->evaluations);
     free(record->lm_steps);

@@ -43,7 +43,7 @@ typedef struct run_lm_step {
     quality mean; // if so
 } run_lm_step;
 
-enum { RUN_SETTINGS = 64 };
+enum { RUN_SETTINGS = 96 };
 
 // Starts as {0}.
 typedef struct run_record {
@@ -65,7 +65,7 @@ bool run_record_add_evaluation(run_record *record, const run_evaluation *evaluat
 bool run_record_add_lm_step(run_record *record, const run_lm_step *step, fault *why);
 // NULL if there was none.
 const quality *run_record_last_quality(const run_record *record);
-void run_record_free(run_record *record);
+void run_record_close(run_record *record);
 
 #ifdef __cplusplus
 }

@@ -13,11 +13,6 @@
 extern "C" {
 #endif
 
-// The point nearest to the axes of all cameras (least squares), which is what they look at. Where their
-// directions leave it open, it is drawn, weakly, to 5 scene extents (see start.h) in front of the cameras.
-// count >= 1.
-void camera_focus(const target_view *views, size_t count, double focus[3]);
-
 // Writes `wanted` points and their colours; the same for the same seed. count >= 1.
 // An object (cut_out) is in the cube around the cameras' focus that every picture could show: points are
 // uniform in the part of it that some picture shows and no view's outline leaves empty; after 300 refusals
