@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// In COLMAP's numbering. parameters: names of lens.h in COLMAP's order, where f is fx and fy; NULL: cannot be read.
+// In COLMAP's numbering. parameters: names of lens.h in COLMAP's order, where f is fx and fy; NULL: cannot
+// be read.
 static const struct {
     const char *name, *parameters;
 } models[] = {

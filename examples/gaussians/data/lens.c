@@ -94,8 +94,8 @@ bool lens_is_ideal(const lens *optics) {
     return true;
 }
 
-// The smallest r^2 where the derivative of r (1 + k1 r^2 + k2 r^4), 1 + 3 k1 r^2 + 5 k2 r^4, is 0. Infinite if there is
-// none.
+// The smallest r^2 where the derivative of r (1 + k1 r^2 + k2 r^4), 1 + 3 k1 r^2 + 5 k2 r^4, is 0. Infinite
+// if there is none.
 static double fold(const lens *optics) {
     const double b = 3 * optics->k1, a = 5 * optics->k2, discriminant = b * b - 4 * a;
     if (!(discriminant >= 0)) return INFINITY;
@@ -107,7 +107,8 @@ static double fold(const lens *optics) {
     return least;
 }
 
-// The two neighbours of a position in index units, for linear interpolation. The border repeats; NaN becomes 0.
+// The two neighbours of a position in index units, for linear interpolation. The border repeats; NaN
+// becomes 0.
 typedef struct between {
     int first, second;
     float weight; // of the second

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The lens of a photograph: how it maps rays to pixels, and how to undistort the photograph to an ideal pinhole's.
+// The lens of a photograph: how it maps rays to pixels, and how to undistort the photograph to an ideal
+// pinhole's.
 #ifndef GAUSSIANS_LENS_H
 #define GAUSSIANS_LENS_H
 
@@ -12,8 +13,8 @@
 extern "C" {
 #endif
 
-// A ray (x, y, 1) maps to the pixel (fx x' + cx, fy y' + cy), where with r^2 = x^2 + y^2 (Brown's model, as COLMAP's
-// OPENCV)
+// A ray (x, y, 1) maps to the pixel (fx x' + cx, fy y' + cy), where with r^2 = x^2 + y^2 (Brown's model, as
+// COLMAP's OPENCV)
 //     x' = x (1 + k1 r^2 + k2 r^4) + 2 p1 x y + p2 (r^2 + 2 x^2)
 //     y' = y (1 + k1 r^2 + k2 r^4) + 2 p2 x y + p1 (r^2 + 2 y^2)
 typedef struct lens {
@@ -38,8 +39,8 @@ double *lens_value(lens *optics, const lens_parameter *parameter);
 // NULL if there is no such parameter.
 const lens_parameter *lens_find_parameter(const char *name, size_t length);
 
-// Whether a reader may accept the lens. If not, the text says what is wrong ("images of 0 x 6 pixels; ..."); callers
-// put the file and a name before it.
+// Whether a reader may accept the lens. If not, the text says what is wrong ("images of 0 x 6 pixels;
+// ..."); callers put the file and a name before it.
 bool lens_check(const lens *optics, fault *why);
 // Replaces all open values by what follows from the picture's size. Each side: 1..GS_MAX_SIZE.
 void lens_complete(lens *optics, int width, int height);
@@ -47,11 +48,12 @@ void lens_complete(lens *optics, int width, int height);
 gs_camera lens_pinhole(const lens *optics);
 bool lens_is_ideal(const lens *optics); // no distortion
 
-// Undistorts a picture (3 channels, of the lens's size): *out is what the ideal pinhole of the same size, focal lengths
-// and principal point would have taken. Each pixel is sampled bilinearly where the lens maps it. Where that is outside
-// the photograph, the border is repeated: black would be a strong edge that is not in the world, and training would
-// reconstruct it. For the same reason the ring where the lens begins to fold the picture over (where
-// r (1 + k1 r^2 + k2 r^4) stops growing) is repeated beyond it. Cost: about 50 ns a pixel.
+// Undistorts a picture (3 channels, of the lens's size): *out is what the ideal pinhole of the same size,
+// focal lengths and principal point would have taken. Each pixel is sampled bilinearly where the lens maps
+// it. Where that is outside the photograph, the border is repeated: black would be a strong edge that is
+// not in the world, and training would reconstruct it. For the same reason the ring where the lens begins
+// to fold the picture over (where r (1 + k1 r^2 + k2 r^4) stops growing) is repeated beyond it. Cost: about
+// 50 ns a pixel.
 bool lens_undistort(const lens *optics, const image *picture, image *out, fault *why);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A scene: Gaussians in host memory, and their files. The suffix of a file's name decides its format; the list of
-// formats is in scene.c.
+// A scene: Gaussians in host memory, and their files. The suffix of a file's name decides its format; the
+// list of formats is in scene.c.
 #ifndef GAUSSIANS_SCENE_H
 #define GAUSSIANS_SCENE_H
 
@@ -25,14 +25,14 @@ typedef enum scene_values {
     SCENE_ANY     // keeps them: for looking into a file, not for rendering it
 } scene_values;
 
-// Reads a scene. Fails, naming the file, if its suffix is unknown or its format's reader refuses it. On failure
-// *out is empty.
+// Reads a scene. Fails, naming the file, if its suffix is unknown or its format's reader refuses it. On
+// failure *out is empty.
 bool scene_read(const char *path, scene_values values, gs_gaussians *out, fault *why);
-// Writes a scene. The file appears whole or not at all. Refuses values that are not finite, so that the file can be
-// read again.
+// Writes a scene. The file appears whole or not at all. Refuses values that are not finite, so that the
+// file can be read again.
 bool scene_write(const char *path, const gs_gaussians *scene, fault *why);
-// Fails if no scene can be written to `path`: the suffix is unknown, or no file can be put there. Call it before
-// long work.
+// Fails if no scene can be written to `path`: the suffix is unknown, or no file can be put there. Call it
+// before long work.
 bool scene_is_possible(const char *path, fault *why);
 
 #ifdef __cplusplus

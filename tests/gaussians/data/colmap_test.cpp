@@ -250,7 +250,10 @@ TEST_F(Colmap, ReadsTheCameraModels) {
 TEST_F(Colmap, RefusesOtherCameraModels) {
     cameras[1].model = 6;
     write();
-    expect_refusal(cameras_bin, "at byte 64: camera 2 has model 6 (FULL_OPENCV), which cannot be read; only SIMPLE_PINHOLE, PINHOLE, SIMPLE_RADIAL, RADIAL, OPENCV can");
+    expect_refusal(
+        cameras_bin,
+        "at byte 64: camera 2 has model 6 (FULL_OPENCV), which cannot be read; only SIMPLE_PINHOLE, "
+        "PINHOLE, SIMPLE_RADIAL, RADIAL, OPENCV can");
     for (const int32_t model : {5, 10, 11, -1, INT32_MAX, INT32_MIN}) {
         cameras[1].model = model;
         write();
@@ -427,10 +430,10 @@ TEST_F(Colmap, RefusesBadText) {
     } rows[] = {
         {cameras_txt, "", "holds no cameras"},
         {cameras_txt, camera + camera, "two cameras have the id 2"},
-        {cameras_txt, "x PINHOLE 8 6 10 11 4 3\n", "at line 1: a camera's id must be there, not 'x PINHOLE"},
+        {cameras_txt, "x PINHOLE 8 6 10 11 4 3\n", "at line 1: expected a camera's id, not 'x PINHOLE"},
         {cameras_txt, "99999999999 PINHOLE 8 6 10 11 4 3\n", "at line 1: a camera's id"},
         {cameras_txt, "# 1\n\n2 PINBALL 8 6 10 11 4 3\n",
-         "at line 3: the name of a camera model must be there, not 'PINBALL"},
+         "at line 3: expected the name of a camera model, not 'PINBALL"},
         {cameras_txt, "2\n", "at line 1: the name of a camera model"},
         {cameras_txt, "2 OPENCV_FISHEYE 8 6 10 11 4 3 0 0 0 0\n",
          "at line 1: camera 2 has model 5 (OPENCV_FISHEYE)"},
@@ -439,8 +442,8 @@ TEST_F(Colmap, RefusesBadText) {
         {cameras_txt, "2 PINHOLE 8 0 10 11 4 3\n", "at line 1: camera 2 has images of 8 x 0 pixels"},
         {cameras_txt, "2 PINHOLE 8 20000 10 11 4 3\n", "at line 1: camera 2 has images of 8 x 20000 pixels"},
         {cameras_txt, "2 PINHOLE 8 99999999999999999999 10 11 4 3\n", "at line 1: a camera's image height"},
-        {cameras_txt, "2 PINHOLE 8 6 10 11 4\n", "at line 1: a camera's parameter must be there, not ''"},
-        {cameras_txt, "2 PINHOLE 8 6 10 11 4 3 1\n", "at line 1: the end of the line must be there, not '1'"},
+        {cameras_txt, "2 PINHOLE 8 6 10 11 4\n", "at line 1: expected a camera's parameter, not ''"},
+        {cameras_txt, "2 PINHOLE 8 6 10 11 4 3 1\n", "at line 1: expected the end of the line, not '1'"},
         {cameras_txt, "2 PINHOLE 8 6 1e999 11 4 3\n", "at line 1: camera 2 has focal lengths inf"},
         {cameras_txt, "2 PINHOLE 8 6 0 11 4 3\n", "at line 1: camera 2 has fx, fy"},
         {cameras_txt, "2 PINHOLE 8 6 10 -11 4 3\n", "at line 1: camera 2 has focal lengths"},
@@ -460,7 +463,7 @@ TEST_F(Colmap, RefusesBadText) {
          "truncated after line 1: the line of the image's 2D points"},
         {images_txt, "1 1 0 0 0 0 0 0 2 a.png\n2 1 0 0 0 0 0 0 2 b.png\n\n", "at line 2: 10 words where"},
         {images_txt, "# Number of images: 3, x\n" + image, "announces 3 images, but 1 stand"},
-        {points_txt, "1 0 0 0 255 256 0 0\n", "at line 1: a point's colour (0..255) must be there, not '256"},
+        {points_txt, "1 0 0 0 255 256 0 0\n", "at line 1: expected a point's colour (0..255), not '256"},
         {points_txt, "1 0 0 0 255 -1 0 0\n", "at line 1: a point's colour"},
         {points_txt, "1 0 0 nan 255 255 0 0\n", "at line 1: point number 0 is at 0, 0, nan"},
         {points_txt, "1 0 0 1e39 255 255 0 0\n", "at line 1: point number 0 is at"},

@@ -66,27 +66,6 @@ class Ply : public testing::Test {
     fault why = {};
 };
 
-TEST_F(Ply, AllocatesAlignedZeros) {
-    for (const int64_t count : {0, 1, 2, 3, 5}) {
-        for (int degree = 0; degree <= 3; degree++) {
-            gs_gaussians g;
-            ASSERT_TRUE(scene_open(&g, count, degree, &why)) << why.text;
-            for (const float *part : {g.mean, g.log_scale, g.quaternion, g.opacity_logit, g.sh}) {
-                ASSERT_NE(part, nullptr);
-                EXPECT_EQ(reinterpret_cast<uintptr_t>(part) % 16, 0u);
-            }
-            for (int64_t i = 0; i < count * 3 * (degree + 1) * (degree + 1); i++) EXPECT_EQ(g.sh[i], 0.0f);
-            scene_close(&g);
-            scene_close(&g);
-        }
-    }
-    gs_gaussians g;
-    EXPECT_FALSE(scene_open(&g, -1, 0, &why));
-    EXPECT_FALSE(scene_open(&g, int64_t(1) << 31, 0, &why));
-    EXPECT_FALSE(scene_open(&g, 1, 4, &why));
-    EXPECT_FALSE(scene_open(&g, 1, -1, &why));
-}
-
 TEST_F(Ply, WritesWhatItReads) {
     for (const int64_t count : {0, 1, 3, 700}) { // 700 of degree 3: more than the reader takes at once
         for (int degree = 0; degree <= 3; degree++) {

@@ -258,7 +258,7 @@ TEST_F(Transforms, SkipsFramesWithoutAPicture) {
     EXPECT_EQ(warning, "splat: " + path +
                            ": 3 of 4 frames have no picture and are skipped (the first: 'x/first.jpg')\n");
     std::filesystem::remove(folder / "b.jpg");
-    expect_refusal(ngp + frames, "none of the 4 frames has its picture, not even the first: 'x/first.jpg'");
+    expect_refusal(ngp + frames, "none of the pictures of its 4 frames exists; the first is 'x/first.jpg'");
 }
 
 TEST_F(Transforms, ForgivesRounding) {
@@ -299,7 +299,7 @@ TEST_F(Transforms, RefusesBadSyntax) {
     touch("a.png");
     const std::string good = ngp + frame("a") + "]}";
     expect_refusal("", "at line 1, column 0 (byte 0): ");
-    expect_refusal("[]", "at byte 0: an object must be there");
+    expect_refusal("[]", "at byte 0: not an object");
     expect_refusal("3", "at line 1, column 1 (byte 1): ");
     expect_refusal(good + "x", "at line 1, column " + std::to_string(good.size() + 1));
     expect_refusal(replaced(good, "100.5", "NaN"),
@@ -328,8 +328,8 @@ TEST_F(Transforms, RefusesBadFields) {
     const struct {
         std::string json, part;
     } rows[] = {
-        {"{}", "frames: must be there, an array"},
-        {"{\"frames\":{}}", "frames: must be there, an array"},
+        {"{}", "frames: must be an array"},
+        {"{\"frames\":{}}", "frames: must be an array"},
         {ngp + "]}", "holds no images"},
         {"{\"frames\":[" + second + "]}", "frames[0].fl_x: is missing, and so is camera_angle_x"},
         {"{\"fl_y\":100,\"frames\":[" + second + "]}", "frames[0].fl_x: is missing"},
@@ -376,17 +376,17 @@ TEST_F(Transforms, RefusesBadFields) {
         {with(frame("b", "[[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,2]]")),
          field + "transform_matrix: the last row is 0 0 0 2"},
         {with(frame("b", "[[0,0,0,0],[0,0,0,0],[0,0,0,0],[0,0,0,1]]")),
-         field + "transform_matrix: is no rotation"},
+         field + "transform_matrix: not a rotation"},
         {with(frame("b", "[[1,0,0,0],[0,1,0,0],[0,1,0,0],[0,0,0,1]]")),
-         field + "transform_matrix: is no rotation"},
+         field + "transform_matrix: not a rotation"},
         {with(frame("b", "[[1,0,0,0],[0,1,0,0],[0,0,-1,0],[0,0,0,1]]")),
-         field + "transform_matrix: is no rotation"},
+         field + "transform_matrix: not a rotation"},
         {with(frame("b", "[[2,0,0,0],[0,2,0,0],[0,0,2,0],[0,0,0,1]]")),
-         field + "transform_matrix: is no rotation"},
+         field + "transform_matrix: not a rotation"},
         {with(frame("b", "[[1,0.01,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]")),
-         field + "transform_matrix: is no rotation"},
+         field + "transform_matrix: not a rotation"},
         {with(frame("b", "[[1e300,0,0,0],[0,1e300,0,0],[0,0,1e300,0],[0,0,0,1]]")),
-         field + "transform_matrix: is no rotation"},
+         field + "transform_matrix: not a rotation"},
         {with(frame("b", "[[1,0,0,1e39],[0,1,0,0],[0,0,1,0],[0,0,0,1]]")),
          field + "transform_matrix: the camera is at 1e+39 0 0"},
         {with(frame("b", "[[1,0,0,0],[0,1,0,-1.1e18],[0,0,1,0],[0,0,0,1]]")),

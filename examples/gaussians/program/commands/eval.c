@@ -112,38 +112,49 @@ static bool evaluate(const eval_options *options, const float background[3], con
     return done;
 }
 
-int eval_command(int argc, char **argv) {
-    eval_options options = {.background = "0,0,0", .holdout = 8, .downscale = 1};
-    const option_spec table[] = {
+enum { OPTIONS = 6 };
+
+static void list_options(eval_options *o, option_spec table[OPTIONS + 1]) {
+    const option_spec rows[OPTIONS + 1] = {
         {.kind = OPTION_TEXT,
          .name = "cameras",
-         .value = &options.cameras,
+         .value = &o->cameras,
          .help = "the folder with the photographs and their cameras, as for 'splat train'; required"},
         {.kind = OPTION_INT,
          .name = "holdout",
-         .value = &options.holdout,
+         .value = &o->holdout,
          .maximum = INFINITY,
-         .help =
-             "measure every Nth view, by name, as 'splat train --holdout' held out; ignored if the data has test views"},
-        {.kind = OPTION_FLAG, .name = "all", .value = &options.all, .help = "measure all views"},
+         .help = "measure every Nth view, by name, as 'splat train --holdout' held out; ignored if the data "
+                 "has test views"},
+        {.kind = OPTION_FLAG, .name = "all", .value = &o->all, .help = "measure all views"},
         {.kind = OPTION_INT,
          .name = "downscale",
-         .value = &options.downscale,
+         .value = &o->downscale,
          .minimum = 1,
          .maximum = 64,
          .help = "divide the width and height of pictures by this"},
-        {.kind = OPTION_TEXT, .name = "background", .value = &options.background, .help = "R,G,B, each 0..1"},
-        {.kind = OPTION_TEXT, .name = "json", .value = &options.json, .help = JSON_HELP},
+        {.kind = OPTION_TEXT, .name = "background", .value = &o->background, .help = "R,G,B, each 0..1"},
+        {.kind = OPTION_TEXT, .name = "json", .value = &o->json, .help = JSON_HELP},
         {.kind = OPTION_END}};
+    memcpy(table, rows, sizeof rows);
+}
+
+int eval_command(int argc, char **argv) {
+    eval_options options = {.background = "0,0,0", .holdout = 8, .downscale = 1};
+    option_spec table[OPTIONS + 1];
+    list_options(&options, table);
     const command_spec command = {
         .name = "splat eval",
         .arguments = "SCENE.ply --cameras DATA [options]",
         .summary =
             "Measures how well a scene reproduces photographs that it was not trained on.\n\n"
             "PSNR: 10 log10(255^2 / mean square error) over all pixels and channels of a view, with the\n"
-            "picture rounded to 8 bits; 'inf' (in JSON null) if nothing differs. SSIM: on values 0..1 before\n"
-            "rounding, each channel alone, window 11 x 11, Gaussian with sigma 1.5, zeros outside the picture,\n"
-            "C1 = 0.01^2, C2 = 0.03^2, mean over pixels and channels (docs/math.md, section 5). Means are over\n"
+            "picture rounded to 8 bits; 'inf' (in JSON null) if nothing differs. SSIM: on values 0..1 "
+            "before\n"
+            "rounding, each channel alone, window 11 x 11, Gaussian with sigma 1.5, zeros outside the "
+            "picture,\n"
+            "C1 = 0.01^2, C2 = 0.03^2, mean over pixels and channels (docs/math.md, section 5). Means "
+            "are over\n"
             "views. LPIPS is not measured, as it needs the weights of a network.",
         .examples = "  splat eval fern.ply --cameras data/fern\n"
                     "  splat eval fern.ply --cameras data/fern --downscale 4 --json fern.json\n"

@@ -28,7 +28,8 @@ typedef struct view_set {
     int64_t first, last;
 } view_set;
 
-// Cameras on the upper half of a sphere around the scene. Any range of indices covers it evenly. The seed rotates them.
+// Cameras on the upper half of a sphere around the scene. Any range of indices covers it evenly. The seed
+// rotates them.
 static gs_camera camera_at(const generate_options *options, int64_t index) {
     const double golden = 0.6180339887498949, pi = 3.141592653589793;
     const double start = fmod(golden * (double)(options->seed % 1000000), 1);
@@ -224,44 +225,54 @@ static bool generate(const generate_options *options, fault *why) {
     return done;
 }
 
-int generate_command(int argc, char **argv) {
-    generate_options options = {.views = 100, .test_views = 20, .size = 800, .gaussians = 40000, .seed = 1};
-    const option_spec table[] = {
+enum { OPTIONS = 5 };
+
+static void list_options(generate_options *o, option_spec table[OPTIONS + 1]) {
+    const option_spec rows[OPTIONS + 1] = {
         {.kind = OPTION_INT,
          .name = "views",
-         .value = &options.views,
+         .value = &o->views,
          .minimum = 1,
          .maximum = 10000,
          .help = "number of views to train on"},
         {.kind = OPTION_INT,
          .name = "test-views",
-         .value = &options.test_views,
+         .value = &o->test_views,
          .maximum = 10000,
          .help = "number of views held out"},
         {.kind = OPTION_INT,
          .name = "size",
-         .value = &options.size,
+         .value = &o->size,
          .minimum = 8,
          .maximum = 4096,
          .help = "width and height of a picture in pixels"},
         {.kind = OPTION_INT,
          .name = "gaussians",
-         .value = &options.gaussians,
+         .value = &o->gaussians,
          .minimum = 1000,
          .maximum = 10000000,
          .help = "approximate number of Gaussians; more give finer textures and edges"},
         {.kind = OPTION_INT,
          .name = "seed",
-         .value = &options.seed,
+         .value = &o->seed,
          .maximum = INFINITY,
          .help = "of the positions of cameras and of the grass"},
         {.kind = OPTION_END}};
+    memcpy(table, rows, sizeof rows);
+}
+
+int generate_command(int argc, char **argv) {
+    generate_options options = {.views = 100, .test_views = 20, .size = 800, .gaussians = 40000, .seed = 1};
+    option_spec table[OPTIONS + 1];
+    list_options(&options, table);
     const command_spec command = {
         .name = "splat generate",
         .arguments = "DIR [options]",
         .summary =
-            "Makes data to train on: pictures of a built-in scene, seen from all sides above it. The scene is\n"
-            "an object with thin parts, textures and reflections on a transparent background. Writes to DIR in\n"
+            "Makes data to train on: pictures of a built-in scene, seen from all sides above it. The "
+            "scene is\n"
+            "an object with thin parts, textures and reflections on a transparent background. Writes to "
+            "DIR in\n"
             "the form of NeRF's Blender scenes: transforms_train.json, transforms_test.json, train/*.png,\n"
             "test/*.png and the scene itself, scene.ply. Files of an earlier run are replaced.",
         .examples = "  splat generate data/knot\n"

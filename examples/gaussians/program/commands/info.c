@@ -24,8 +24,8 @@ static const struct {
                             {"longest axis", "longest_axis"},
                             {"opacity", "opacity"}};
 
-// Counts of a quantity's finite values in half-open intervals between edges. The first and the last bin also count
-// the values beyond them.
+// Counts of a quantity's finite values in half-open intervals between edges. The first and the last bin
+// also count the values beyond them.
 typedef struct histogram {
     int quantity;
     double edge[BINS + 1];

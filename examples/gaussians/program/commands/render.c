@@ -51,8 +51,8 @@ static int compare_floats(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// A camera in front of the scene that looks along +z. It frames the box between the 2nd and the 98th percentile of the
-// means, as trained scenes have a few Gaussians far outside.
+// A camera in front of the scene that looks along +z. It frames the box between the 2nd and the 98th
+// percentile of the means, as trained scenes have a few Gaussians far outside.
 static bool camera_before(const gs_gaussians *scene, int width, int height, gs_camera *out, fault *why) {
     const double angle = 0.8; // radians
     double center[3] = {0}, radius = 1;
@@ -211,6 +211,96 @@ static bool render(const render_options *options, const float background[3], con
     return done;
 }
 
+static bool check(const render_options *o, float background[3], fault *why) {
+    const bool flies = o->path != NO_PATH;
+    if (!parse_color(o->background, background, why)) return false;
+    if (!o->output) return fail(why, "-o is missing: the picture to write");
+    if (!are_two_files("-o", o->output, "the scene", o->scene, why)) return false;
+    if (o->photo && !o->cameras) return fail(why, "--photo needs --cameras");
+    if (flies && !o->cameras) return fail(why, "--path needs --cameras");
+    return !(flies && o->photo) || fail(why, "--photo excludes --path");
+}
+
+static bool load_and_render(const render_options *o, const float background[3], fault *why) {
+    const bool flies = o->path != NO_PATH;
+    gs_gaussians scene = {0};
+    dataset data = {0};
+    const dataset_options loading = {.downscale = (int)o->downscale,
+                                     .background = {background[0], background[1], background[2]},
+                                     .wanted = is_photo,
+                                     .context = o};
+    const bool done =
+        (flies || output_is_possible(o->output, why)) && scene_read(o->scene, SCENE_FINITE, &scene, why) &&
+        (!o->cameras || dataset_load(o->cameras, &loading, &data, why)) &&
+        dataset_spared(&data, o->output, why) && (flies ? fly : render)(o, background, &scene, &data, why);
+    dataset_close(&data);
+    scene_close(&scene);
+    return done;
+}
+
+enum { OPTIONS = 11 };
+
+static void list_options(render_options *o, option_spec table[OPTIONS + 1]) {
+    const option_spec rows[OPTIONS + 1] = {
+        {.kind = OPTION_TEXT,
+         .name = "output",
+         .letter = 'o',
+         .value = &o->output,
+         .help = "the PNG file to write, or with --path the folder of the frames; required"},
+        {.kind = OPTION_TEXT,
+         .name = "cameras",
+         .value = &o->cameras,
+         .help = "take the camera from this folder of photographs (see splat train); default: a view of the "
+                 "whole scene "
+                 "along +z"},
+        {.kind = OPTION_TEXT,
+         .name = "view",
+         .value = &o->view,
+         .help = "the camera to use: the name of an image, or its index"},
+        {.kind = OPTION_CHOICE,
+         .name = "path",
+         .value = &o->path,
+         .choices = path_names,
+         .help = "render a flight; orbit: around the point that the cameras look at; spiral: for cameras "
+                 "that face one way"},
+        {.kind = OPTION_INT,
+         .name = "frames",
+         .value = &o->frames,
+         .minimum = 1,
+         .maximum = 100000,
+         .help = "number of pictures of the flight"},
+        {.kind = OPTION_INT,
+         .name = "downscale",
+         .value = &o->downscale,
+         .minimum = 1,
+         .maximum = 64,
+         .help = "divide the width and height of the camera's picture by this"},
+        {.kind = OPTION_FLAG,
+         .name = "photo",
+         .value = &o->photo,
+         .help = "put the photograph to the right of the picture; needs --cameras"},
+        {.kind = OPTION_INT,
+         .name = "width",
+         .value = &o->width,
+         .minimum = 1,
+         .maximum = IMAGE_MAX_SIZE,
+         .help = "in pixels, without --cameras"},
+        {.kind = OPTION_INT,
+         .name = "height",
+         .value = &o->height,
+         .minimum = 1,
+         .maximum = IMAGE_MAX_SIZE,
+         .help = "in pixels, without --cameras"},
+        {.kind = OPTION_INT,
+         .name = "sh-degree",
+         .value = &o->sh_degree,
+         .maximum = GS_MAX_SH_DEGREE,
+         .help = "highest degree of spherical harmonics to use"},
+        {.kind = OPTION_TEXT, .name = "background", .value = &o->background, .help = "R,G,B, each 0..1"},
+        {.kind = OPTION_END}};
+    memcpy(table, rows, sizeof rows);
+}
+
 int render_command(int argc, char **argv) {
     render_options options = {.view = "0",
                               .background = "0,0,0",
@@ -220,68 +310,14 @@ int render_command(int argc, char **argv) {
                               .frames = 120,
                               .path = NO_PATH,
                               .sh_degree = GS_MAX_SH_DEGREE};
-    const option_spec table[] = {
-        {.kind = OPTION_TEXT,
-         .name = "output",
-         .letter = 'o',
-         .value = &options.output,
-         .help = "the PNG file to write, or with --path the folder of the frames; required"},
-        {.kind = OPTION_TEXT,
-         .name = "cameras",
-         .value = &options.cameras,
-         .help =
-             "take the camera from this folder of photographs (see splat train); default: a view of the whole scene "
-             "along +z"},
-        {.kind = OPTION_TEXT,
-         .name = "view",
-         .value = &options.view,
-         .help = "the camera to use: the name of an image, or its index"},
-        {.kind = OPTION_CHOICE,
-         .name = "path",
-         .value = &options.path,
-         .choices = path_names,
-         .help =
-             "render a flight; orbit: around the point that the cameras look at; spiral: for cameras that face one way"},
-        {.kind = OPTION_INT,
-         .name = "frames",
-         .value = &options.frames,
-         .minimum = 1,
-         .maximum = 100000,
-         .help = "number of pictures of the flight"},
-        {.kind = OPTION_INT,
-         .name = "downscale",
-         .value = &options.downscale,
-         .minimum = 1,
-         .maximum = 64,
-         .help = "divide the width and height of the camera's picture by this"},
-        {.kind = OPTION_FLAG,
-         .name = "photo",
-         .value = &options.photo,
-         .help = "put the photograph to the right of the picture; needs --cameras"},
-        {.kind = OPTION_INT,
-         .name = "width",
-         .value = &options.width,
-         .minimum = 1,
-         .maximum = IMAGE_MAX_SIZE,
-         .help = "in pixels, without --cameras"},
-        {.kind = OPTION_INT,
-         .name = "height",
-         .value = &options.height,
-         .minimum = 1,
-         .maximum = IMAGE_MAX_SIZE,
-         .help = "in pixels, without --cameras"},
-        {.kind = OPTION_INT,
-         .name = "sh-degree",
-         .value = &options.sh_degree,
-         .maximum = GS_MAX_SH_DEGREE,
-         .help = "highest degree of spherical harmonics to use"},
-        {.kind = OPTION_TEXT, .name = "background", .value = &options.background, .help = "R,G,B, each 0..1"},
-        {.kind = OPTION_END}};
+    option_spec table[OPTIONS + 1];
+    list_options(&options, table);
     const command_spec command = {
         .name = "splat render",
         .arguments = "SCENE.ply -o OUT [options]",
         .summary =
-            "Renders one view of a scene, or with --path a flight through it to OUT/frame_00000.png and so on,\n"
+            "Renders one view of a scene, or with --path a flight through it to OUT/frame_00000.png and "
+            "so on,\n"
             "with the size and the lens of --view. Both flights end where they begin.",
         .examples =
             "  splat render fern.ply -o fern.png\n"
@@ -294,26 +330,6 @@ int render_command(int argc, char **argv) {
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;
     float background[3];
-    bool usable = parse_color(options.background, background, &why);
-    if (usable && !options.output) usable = fail(&why, "-o is missing: the picture to write");
-    usable = usable && are_two_files("-o", options.output, "the scene", options.scene, &why);
-    if (usable && options.photo && !options.cameras) usable = fail(&why, "--photo needs --cameras");
-    if (usable && options.path != NO_PATH && !options.cameras) usable = fail(&why, "--path needs --cameras");
-    if (usable && options.path != NO_PATH && options.photo) usable = fail(&why, "--photo excludes --path");
-    if (!usable) return report_misuse(&command, &why);
-
-    gs_gaussians scene = {0};
-    dataset data = {0};
-    const dataset_options loading = {.downscale = (int)options.downscale,
-                                     .background = {background[0], background[1], background[2]},
-                                     .wanted = is_photo,
-                                     .context = &options};
-    bool done = (options.path != NO_PATH || output_is_possible(options.output, &why)) &&
-                scene_read(options.scene, SCENE_FINITE, &scene, &why) &&
-                (!options.cameras || dataset_load(options.cameras, &loading, &data, &why)) &&
-                dataset_spared(&data, options.output, &why) &&
-                (options.path == NO_PATH ? render : fly)(&options, background, &scene, &data, &why);
-    dataset_close(&data);
-    scene_close(&scene);
-    return done ? EXIT_SUCCESS : report_failure("splat", &why);
+    if (!check(&options, background, &why)) return report_misuse(&command, &why);
+    return load_and_render(&options, background, &why) ? EXIT_SUCCESS : report_failure("splat", &why);
 }

@@ -33,7 +33,7 @@ static void add_rows(train_table *table, const train_row *rows, size_t count) {
     for (size_t i = 0; i < count; i++) add(table, &rows[i].option, rows[i].free_on_resume);
 }
 
-// The data, and how long and from where to train.
+// The data, the scene file, and how long to train.
 static void add_run(train_options *o, train_table *table) {
     const train_row rows[] = {
         {.option = {.kind = OPTION_TEXT,
@@ -66,7 +66,13 @@ static void add_run(train_options *o, train_table *table) {
                     .maximum = 1e9,
                     .help = "stop after this time of training, without --finish; learning rates still follow "
                             "--iterations; 0: no limit"},
-         .free_on_resume = true},
+         .free_on_resume = true}};
+    add_rows(table, rows, sizeof rows / sizeof *rows);
+}
+
+// Random numbers, the reduction, the views held out, the start.
+static void add_choices(train_options *o, train_table *table) {
+    const train_row rows[] = {
         {.option = {.kind = OPTION_INT,
                     .name = "seed",
                     .value = &o->seed,
@@ -124,13 +130,13 @@ static void add_model(train_options *o, train_table *table) {
               .value = &o->random_background,
               .help = "use a random background in each step, so that no transparent part takes the colour of "
                       "--background"}},
-        {.option =
-             {.kind = OPTION_FLAG,
-              .name = "antialias",
-              .value = &o->antialias,
-              .help =
-                  "lower the opacity of small Gaussians by as much as the width of a pixel enlarges them; the "
-                  "scene file records it"}},
+        {.option = {.kind = OPTION_FLAG,
+                    .name = "antialias",
+                    .value = &o->antialias,
+                    .help =
+                        "lower the opacity of small Gaussians by as much as the width of a pixel enlarges "
+                        "them; the "
+                        "scene file records it"}},
         {.option = {.kind = OPTION_FLAG,
                     .name = "exposure",
                     .value = &o->exposure,
@@ -217,6 +223,7 @@ void train_options_list(train_options *o, train_table *table) {
     option_spec density[DENSITY_OPTION_ROOM], lm[LM_OPTIONS];
     *table = (train_table){.count = 0};
     add_run(o, table);
+    add_choices(o, table);
     add_model(o, table);
     add_records(o, table);
     add(table, &finish, true);

@@ -17,8 +17,8 @@ void bench_view_rows(bench_view_options *options, option_spec *rows) {
          .value = &options->views,
          .minimum = 1,
          .maximum = INFINITY,
-         .help =
-             "number of views: of those sorted by name the first, the fifth, the ninth ..., at most all of these"},
+         .help = "number of views: of those sorted by name the first, the fifth, the ninth ..., at most all "
+                 "of these"},
         {.kind = OPTION_FLAG,
          .name = "center-principal",
          .value = &options->center_principal,

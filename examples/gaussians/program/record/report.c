@@ -154,7 +154,7 @@ static void write_stages(FILE *page, const stage_clock *clock) {
             all / (double)clock->steps);
 }
 
-// When the best known reduction became another.
+// The iterations at which the best known reduction changed.
 static void write_reductions(FILE *page, const run_record *record, const reduction_report *reduction) {
     enum { MOST = 40 };
     fputs("<h2>How gradients were added</h2>\n", page);

@@ -30,7 +30,7 @@ void run_record_options(run_record *record, const option_spec *table) {
         case OPTION_CHOICE:
             run_record_text(record, option->name, option->choices[*(const int *)option->value]);
             break;
-        default: { // a text that was not given is none
+        default: { // a text option that was not given is left out
             const char *text = *(const char *const *)option->value;
             if (text) run_record_text(record, option->name, text);
         }

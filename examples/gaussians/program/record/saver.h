@@ -18,8 +18,9 @@ typedef struct saver {
 } saver;
 
 checkpoint_key saver_key(saver *s);
-// Writes a checkpoint if one is due after the state's last step. Call it as training_observer.observe at every step
-// that is a multiple of the interval, and after the last step. *saved: whether a checkpoint was written.
+// Writes a checkpoint if one is due after the state's last step. Call it as training_observer.observe at
+// every step that is a multiple of the interval, and after the last step. *saved: whether a checkpoint was
+// written.
 bool saver_observe(saver *s, const training_state *state, bool *saved, fault *why);
 
 #endif

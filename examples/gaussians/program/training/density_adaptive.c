@@ -32,8 +32,8 @@ static int list_options(density_settings *settings, option_spec *rows) {
          .name = "prune-size",
          .value = &s->most_size,
          .maximum = INFINITY,
-         .help =
-             "adaptive: Gaussians larger than this are pruned after the first reset; in scene extents; 0: never"},
+         .help = "adaptive: Gaussians larger than this are pruned after the first reset; in scene extents; "
+                 "0: never"},
         {.kind = OPTION_INT,
          .name = "reset-every",
          .value = &s->reset_every,
@@ -50,7 +50,8 @@ static int list_options(density_settings *settings, option_spec *rows) {
     return COUNT;
 }
 
-// Each array moves into the memory that the array before it left. The last array's memory becomes the new scratch.
+// Each array moves into the memory that the array before it left. The last array's memory becomes the new
+// scratch.
 static void move_all(training_state *state, const gs_density_plan *plan, const gs_density_rules *rules) {
     const bool grows = plan->count_after > state->capacity;
     const int degree = state->gaussians.sh_degree;

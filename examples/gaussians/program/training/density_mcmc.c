@@ -16,9 +16,9 @@ static int list_options(density_settings *settings, option_spec *rows) {
          .name = "mcmc-growth",
          .value = &s->growth,
          .maximum = 1,
-         .help =
-             "mcmc: part of the Gaussians that is added each time; more if --max-gaussians would not be reached "
-             "half-way"},
+         .help = "mcmc: part of the Gaussians that is added each time; more if --max-gaussians would not be "
+                 "reached "
+                 "half-way"},
         {.kind = OPTION_REAL,
          .name = "mcmc-noise",
          .value = &s->noise,
@@ -46,8 +46,8 @@ static void before_adam(const density_settings *settings, training_state *state)
                                     &state->gradients, NULL));
 }
 
-// Grows by the set part. Grows faster where that would not reach the limit half-way, so that a run that starts from few
-// points has time for detail too.
+// Grows by the set part. Grows faster where that would not reach the limit half-way, so that a run that
+// starts from few points has time for detail too.
 static int64_t grown_count(const density_settings *settings, int64_t existing, int64_t step) {
     const double most = (double)settings->most_gaussians, now = (double)existing;
     if (existing == 0 || existing >= settings->most_gaussians) return existing;

@@ -24,10 +24,10 @@ int density_options_list(density_options *options, option_spec *rows);
 // Fails if the method needs a limit of Gaussians and there is none.
 bool density_options_check(const density_options *options, fault *why);
 
-// The Gaussians that training starts from: their opacity, and their size in mean distances to their neighbours.
-// everywhere: they are random points of a scene that is not a cut-out object. The published start of MCMC (small and
-// half opaque) is not used there, as it leaves distant parts uncovered. It is not used either if training ends before
-// density control acts, as nothing would fill the gaps.
+// The Gaussians that training starts from: their opacity, and their size in mean distances to their
+// neighbours. everywhere: they are random points of a scene that is not a cut-out object. The published
+// start of MCMC (small and half opaque) is not used there, as it leaves distant parts uncovered. It is not
+// used either if training ends before density control acts, as nothing would fill the gaps.
 void density_start(const density_options *options, int64_t iterations, bool everywhere, double *opacity,
                    double *size);
 // The settings of a run of `iterations` on a scene of that extent.

@@ -17,7 +17,7 @@ static double depth_of(const gs_camera *camera, const double point[3]) {
     return depth;
 }
 
-// The pixel in which the picture shows the point; false if it does not.
+// Projects the point. False if it is behind the camera or outside the picture.
 static bool pixel_of(const gs_camera *camera, const double point[3], int *x, int *y) {
     double p[3];
     for (int row = 0; row < 3; row++) {
@@ -32,7 +32,7 @@ static bool pixel_of(const gs_camera *camera, const double point[3], int *x, int
     return true;
 }
 
-static bool are_enough(const target_view *views, size_t count, const double point[3]) {
+static bool is_seen_by_enough(const target_view *views, size_t count, const double point[3]) {
     size_t seen = 0;
     int x, y;
     for (size_t i = 0; i < count && seen < ENOUGH_CAMERAS; i++)
@@ -42,10 +42,11 @@ static bool are_enough(const target_view *views, size_t count, const double poin
 
 static void take_color(const target_view *view, int x, int y, uint8_t color[3]) {
     const image *picture = view->picture;
-    memcpy(color, picture->pixels + 3 * ((size_t)y * (size_t)picture->width + (size_t)x), 3);
+    memcpy(color, picture->pixels + GS_CHANNELS * ((size_t)y * (size_t)picture->width + (size_t)x),
+           GS_CHANNELS);
 }
 
-// Half the side of the cube.
+// Half the side of the cube around an object, see random_points.h.
 static double half_side(const target_view *views, size_t count, const double focus[3]) {
     double least = INFINITY;
     for (size_t i = 0; i < count; i++) {
@@ -57,7 +58,7 @@ static double half_side(const target_view *views, size_t count, const double foc
     return isfinite(least) ? least : scene_extent(views, count);
 }
 
-// Some picture shows the point's place, and none shows nothing there.
+// Whether some picture contains the point and none shows transparent pixels there.
 static bool may_hold_something(const target_view *views, size_t count, const double point[3]) {
     bool seen = false;
     int x, y;
@@ -82,7 +83,7 @@ static void point_in_cube(const target_view *views, size_t count, const double f
 static void color_from_any(const target_view *views, size_t count, const double point[3],
                            random_stream *random, uint8_t color[3]) {
     int x, y;
-    memset(color, 128, 3);
+    memset(color, 128, GS_CHANNELS);
     for (size_t i = 0, first = random_below(random, count); i < count; i++) {
         const target_view *view = &views[(first + i) % count];
         if (!pixel_of(&view->camera, point, &x, &y)) continue;
@@ -91,7 +92,7 @@ static void color_from_any(const target_view *views, size_t count, const double 
     }
 }
 
-// On the ray through the middle of the pixel.
+// The point at that depth on the ray through the middle of the pixel.
 static void point_at(const gs_camera *camera, int x, int y, double depth, double point[3]) {
     const double inside[3] = {depth * (x + 0.5 - camera->cx) / camera->fx,
                               depth * (y + 0.5 - camera->cy) / camera->fy, depth};
@@ -113,7 +114,7 @@ static void point_in_common_view(const target_view *views, size_t count, const d
         const double middle = fmax(depth_of(camera, focus), least_depth);
         point_at(camera, x, y, middle * exp(log(4) * (2 * random_unit(random) - 1)), point);
         take_color(view, x, y, color);
-        if (are_enough(views, count, point)) return;
+        if (is_seen_by_enough(views, count, point)) return;
     }
 }
 

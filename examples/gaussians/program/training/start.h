@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What training starts from: a Gaussian at every point that structure from motion found.
+// The Gaussians that training starts from: one at each point.
 #ifndef SPLAT_START_H
 #define SPLAT_START_H
 
@@ -18,8 +18,9 @@ typedef struct start_settings {
     double size;    // in mean distances to the three nearest neighbours
 } start_settings;
 
-// Mean = point, colour = its colour, all axes equal, and at least a small part of `extent`, because points
-// may coincide. Freed by scene_close.
+// Makes a Gaussian at each point, with its colour. All axes are equal: settings->size times the mean
+// distance to the three nearest points, and at least 1e-4 of the extent, as points may coincide. Closed by
+// scene_close.
 bool gaussians_from_points(const float (*points)[3], const uint8_t (*colors)[3], size_t count,
                            const start_settings *settings, gs_gaussians *out, fault *why);
 

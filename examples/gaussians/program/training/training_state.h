@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Everything that the rest of a training run depends on, apart from its settings and its views. A run can continue from
-// a saved state. Random numbers need no state: each is a function of the seed, its purpose, the iteration and an index
-// (random_at in random.h).
+// Everything that the rest of a training run depends on, apart from its settings and its views. A run can
+// continue from a saved state. Random numbers need no state: each is a function of the seed, its purpose,
+// the iteration and an index (random_at in random.h).
 #ifndef SPLAT_TRAINING_STATE_H
 #define SPLAT_TRAINING_STATE_H
 

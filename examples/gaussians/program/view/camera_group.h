@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the cameras of all views say about the scene: its size, and where they look.
+// Properties of the cameras of all views: the size of the scene, and the point that they look at.
 #ifndef SPLAT_CAMERA_GROUP_H
 #define SPLAT_CAMERA_GROUP_H
 
@@ -12,12 +12,12 @@ extern "C" {
 
 // Only the views' cameras are read. count >= 1.
 
-// The size of the scene in world units: 1.1 times the largest distance of a camera from the mean of the cameras. 1 if
-// all cameras are in one place. The learning rate of means is proportional to it.
+// The size of the scene in world units: 1.1 times the largest distance of a camera from the mean of the
+// cameras. 1 if all cameras are in one place. The learning rate of means is proportional to it.
 double scene_extent(const target_view *views, size_t count);
 
-// The point nearest to the optical axes of all cameras (least squares). A weak term pulls it towards the points 5
-// scene extents in front of the cameras; it decides where the axes are parallel.
+// The point nearest to the optical axes of all cameras (least squares). A weak term pulls it towards the
+// points 5 scene extents in front of the cameras; it decides where the axes are parallel.
 void camera_focus(const target_view *views, size_t count, double focus[3]);
 
 #ifdef __cplusplus

@@ -15,8 +15,8 @@ typedef struct view_split {
     size_t training, held_out;
 } view_split; // starts as {0}
 
-// Uploads the pictures of all views, and their alpha if with_alpha. The dataset must outlive the split. Fails, naming
-// `source`, if no view is left to train on. Closed also after a failure.
+// Uploads the pictures of all views, and their alpha if with_alpha. The dataset must outlive the split.
+// Fails, naming `source`, if no view is left to train on. Closed also after a failure.
 bool view_split_open(view_split *split, const dataset *data, const char *source, bool with_alpha, fault *why);
 void view_split_close(view_split *split);
 
