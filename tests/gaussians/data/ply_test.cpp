@@ -172,7 +172,7 @@ TEST_F(Ply, RefusesOtherFormats) {
     expect_refusal("ply\nformat binary_little_endian 1.0\nend_header\n", "no 'element vertex' line");
     expect_refusal("ply\nformat binary_little_endian 1.0\nelement face 1\n", "the first element is 'face'");
     expect_refusal("ply\nformat binary_little_endian 1.0\nproperty float x\n", "header line 'property ...'");
-    expect_refusal("ply\nnonsense\n", "at byte 4: header line 'nonsense ...'");
+    expect_refusal("ply\nnonsense\n", "at byte 4: unexpected header line 'nonsense ...'");
 }
 
 TEST_F(Ply, RefusesBadProperties) {
@@ -221,7 +221,7 @@ TEST_F(Ply, RefusesAbsurdCounts) {
     for (const char *count :
          {"-1", "x", "1x", "1.0", "1e3", "+1", "99999999999999999999999", "18446744073709551616"})
         expect_refusal(header(count, needed) + std::string(56, '\0'),
-                       std::string("'") + count + "' is no number");
+                       std::string("'") + count + "' is not a number");
     for (const char *count :
          {"2", "2147483648", "4294967296", "4294967297", "9223372036854775808", "18446744073709551615",
           "329406144173384851"}) // the last times 56 bytes overflows to 40

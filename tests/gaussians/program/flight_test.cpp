@@ -127,7 +127,7 @@ TEST(Flight, CamerasThatDoNotSayWhereAreRefused) {
     EXPECT_CONTAINS(std::string(why.text), "no common up direction");
     EXPECT_FALSE(camera_path_open(&path, PATH_SPIRAL, outwards.data(), 2, &why));
     EXPECT_FALSE(camera_path_open(&path, PATH_ORBIT, outwards.data(), 2, &why));
-    EXPECT_CONTAINS(std::string(why.text), "stand");
+    EXPECT_CONTAINS(std::string(why.text), "at the point that they look at");
 }
 
 class Fly : public Program {};

@@ -59,8 +59,8 @@ static void list_options(bench_options *o, option_spec table[BENCH_VIEW_ROWS + B
         {.kind = OPTION_TEXT,
          .name = "thresholds",
          .value = &o->thresholds,
-         .help = "for strategies with a threshold: sum in the warp from this "
-                 "many active lanes on; 33: never"},
+         .help = "for strategies with a threshold: sum in the warp from this many active lanes on; 33: "
+                 "never"},
         {.kind = OPTION_INT,
          .name = "repeat",
          .value = &o->runs,

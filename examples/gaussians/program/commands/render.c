@@ -251,8 +251,7 @@ static void list_options(render_options *o, option_spec table[OPTIONS + 1]) {
          .name = "cameras",
          .value = &o->cameras,
          .help = "take the camera from this folder of photographs (see splat train); default: a view of the "
-                 "whole scene "
-                 "along +z"},
+                 "whole scene along +z"},
         {.kind = OPTION_TEXT,
          .name = "view",
          .value = &o->view,

@@ -64,8 +64,8 @@ static void add_run(train_options *o, train_table *table) {
                     .name = "seconds",
                     .value = &o->seconds,
                     .maximum = 1e9,
-                    .help = "stop after this time of training, without --finish; learning rates still follow "
-                            "--iterations; 0: no limit"},
+                    .help = "stop after this time of training, without --finish; learning rates still "
+                            "follow --iterations; 0: no limit"},
          .free_on_resume = true}};
     add_rows(table, rows, sizeof rows / sizeof *rows);
 }
@@ -124,12 +124,12 @@ static void add_model(train_options *o, train_table *table) {
                     .name = "background",
                     .value = &o->background,
                     .help = "R,G,B, each 0..1; also put behind transparent pictures"}},
-        {.option =
-             {.kind = OPTION_FLAG,
-              .name = "random-background",
-              .value = &o->random_background,
-              .help = "use a random background in each step, so that no transparent part takes the colour of "
-                      "--background"}},
+        {.option = {.kind = OPTION_FLAG,
+                    .name = "random-background",
+                    .value = &o->random_background,
+                    .help =
+                        "use a random background in each step, so that no transparent part takes the colour "
+                        "of --background"}},
         {.option = {.kind = OPTION_FLAG,
                     .name = "antialias",
                     .value = &o->antialias,

@@ -17,8 +17,7 @@ static int list_options(density_settings *settings, option_spec *rows) {
          .value = &s->growth,
          .maximum = 1,
          .help = "mcmc: part of the Gaussians that is added each time; more if --max-gaussians would not be "
-                 "reached "
-                 "half-way"},
+                 "reached half-way"},
         {.kind = OPTION_REAL,
          .name = "mcmc-noise",
          .value = &s->noise,

@@ -24,8 +24,8 @@ static int list_schedule(density_settings *s, option_spec *rows) {
          .name = "density",
          .value = &s->kind,
          .choices = kinds,
-         .help = "mcmc: relocates faint Gaussians and adds noise; adaptive: clones, splits and prunes by the "
-                 "screen-space gradient"},
+         .help = "mcmc: relocates faint Gaussians and adds noise; adaptive: clones, splits and prunes by "
+                 "the screen-space gradient"},
         {.kind = OPTION_INT,
          .name = "max-gaussians",
          .value = &s->most_gaussians,
@@ -63,8 +63,8 @@ static int list_start(density_options *o, option_spec *rows) {
         .name = "start-opacity",
         .value = &o->start_opacity,
         .maximum = 0.99,
-        .help = "opacity of the first Gaussians; 0: 0.5 for mcmc, 0.1 otherwise; also 0.1 if training "
-                "ends before mcmc acts, or with --random unless the data is a cut-out object"};
+        .help = "opacity of the first Gaussians; 0: 0.5 for mcmc, 0.1 otherwise; also 0.1 if training ends "
+                "before mcmc acts, or with --random unless the data is a cut-out object"};
     rows[1] = (option_spec){
         .kind = OPTION_REAL,
         .name = "start-size",
