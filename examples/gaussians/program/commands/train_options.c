@@ -115,11 +115,13 @@ static void add_model(train_options *o, train_table *table) {
                     .maximum = GS_MAX_SH_DEGREE,
                     .help = "degree of the colours' spherical harmonics; training uses one more every 1000 "
                             "iterations"}},
-        {.option = {.kind = OPTION_REAL,
-                    .name = "sh-rate",
-                    .value = &o->sh_rate,
-                    .maximum = 1e6,
-                    .help = "learning rate of spherical harmonics above degree 0, in published rates"}},
+        {.option =
+             {.kind = OPTION_REAL,
+              .name = "sh-rate",
+              .value = &o->sh_rate,
+              .maximum = 1e6,
+              .help =
+                  "learning rate of spherical harmonics above degree 0, as a multiple of the published rate"}},
         {.option = {.kind = OPTION_TEXT,
                     .name = "background",
                     .value = &o->background,
@@ -166,13 +168,11 @@ static void add_records(train_options *o, train_table *table) {
                     .value = &o->checkpoint,
                     .help = "the checkpoint file to write; default: the name of -o and '.checkpoint'"},
          .free_on_resume = true},
-        {.option =
-             {.kind = OPTION_TEXT,
-              .name = "resume",
-              .value = &o->resume,
-              .help =
-                  "continue from this checkpoint; data and options must be those of its run, except times, "
-                  "files and --finish"},
+        {.option = {.kind = OPTION_TEXT,
+                    .name = "resume",
+                    .value = &o->resume,
+                    .help = "continue from this checkpoint; data and options must be those of its run, "
+                            "except times, files, --finish and --lm-..."},
          .free_on_resume = true},
         {.option =
              {.kind = OPTION_TEXT,

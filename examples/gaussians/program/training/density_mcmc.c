@@ -22,7 +22,7 @@ static int list_options(density_settings *settings, option_spec *rows) {
          .name = "mcmc-noise",
          .value = &s->noise,
          .maximum = 1e12,
-         .help = "mcmc: scale of the noise, in learning rates of means"},
+         .help = "mcmc: scale of the noise, as a multiple of the learning rate of means"},
         {.kind = OPTION_REAL,
          .name = "opacity-penalty",
          .value = &s->opacity_weight,
