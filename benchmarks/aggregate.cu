@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// How fast warps add to records in global memory: distwar's calls and their rivals, over the axes of axes.h.
+// How fast warps add to records in global memory, over the axes of axes.h.
 //
-// Before a run is timed its sums are compared with exact ones. A time is that of one launch, by CUDA events,
-// after the L2 cache was overwritten; inputs alternate. Warps make so many calls that a launch is long. Each
-// run is repeated, and its median, mean and deviation are reported. Arguments are those of Google Benchmark.
+// Before a run is timed, its sums are compared with exact ones. A time is the time of one launch by CUDA
+// events, after the L2 cache has been overwritten; the inputs alternate. Each warp makes enough calls for a
+// launch of at least LONG_MS. Each run is repeated; the median, mean and deviation are reported. Arguments:
+// those of Google Benchmark.
 #include "aggregate.cuh"
 #include "costs.h"
 #include "device.h"
@@ -25,16 +26,16 @@ enum { LEAST_CALLS = 16, MOST_CALLS = 256 }; // of a warp
 constexpr float LONG_MS = 0.25f;             // a launch lasts that long, unless it makes the most calls
 
 struct shape {
-    axes::way way;
+    axes::method method;
     int active, keys, K, targets, threshold;
     int calls = LEAST_CALLS;
 };
 
 using kernel = void (*)(const slots *, int, uint32_t, int, void *, unsigned *);
 template <int K>
-kernel kernel_of(axes::way w) {
+kernel kernel_of(axes::method m) {
     static_assert(axes::record_stride<K> <= MAX_STRIDE, "the table has room for less");
-    switch (w) {
+    switch (m) {
     case axes::atomic:
         return aggregate<axes::atomic, K>;
     case axes::serial:
@@ -70,16 +71,16 @@ kernel kernel_of(axes::way w) {
         return nullptr;
     }
 }
-kernel kernel_of(axes::way w, int K) {
+kernel kernel_of(axes::method m, int K) {
     switch (K) {
     case 1:
-        return kernel_of<1>(w);
+        return kernel_of<1>(m);
     case 4:
-        return kernel_of<4>(w);
+        return kernel_of<4>(m);
     case 9:
-        return kernel_of<9>(w);
+        return kernel_of<9>(m);
     case 16:
-        return kernel_of<16>(w);
+        return kernel_of<16>(m);
     default:
         return nullptr;
     }
@@ -141,7 +142,7 @@ struct bench {
     }
 
     void run(const shape &s, const slots *given, int warps) {
-        DEVICE_CHECK(launch(nullptr, warps * 32 / BLOCK, BLOCK, kernel_of(s.way, s.K), given, s.calls,
+        DEVICE_CHECK(launch(nullptr, warps * 32 / BLOCK, BLOCK, kernel_of(s.method, s.K), given, s.calls,
                             uint32_t(s.targets), s.threshold, table, flag));
     }
     // Milliseconds of a launch, by events, the L2 cache having been overwritten.
@@ -177,7 +178,7 @@ bool is_right(bench &b, shape s) {
     s.targets = std::min(s.targets, int(CHECKED_TARGETS));
     const std::vector<float> expected = exact_sums(s, b.first_input);
     std::vector<float> found(expected.size());
-    const bool fixed = s.way == axes::fixed;
+    const bool fixed = s.method == axes::fixed;
     device_clear(b.table, expected.size() * (fixed ? sizeof(long long) : sizeof(float)));
     b.run(s, b.input[0], CHECKED_WARPS);
     if (fixed) {
@@ -208,13 +209,13 @@ int tuned_threshold(bench &b, shape s) {
 void measure(benchmark::State &state, bench &b, shape &s, bool &checked) {
     b.make_inputs(s.active, s.keys);
     if (!checked) {
-        if (!axes::is_floor(s.way) && !is_right(b, s)) {
+        if (!axes::is_floor(s.method) && !is_right(b, s)) {
             state.SkipWithError("wrong sums");
             return;
         }
         b.run(s, b.input[0], WARPS); // the first launch takes longer
         while (s.calls < MOST_CALLS && b.time(s) < LONG_MS) s.calls *= 2;
-        if (s.way == axes::tuned) s.threshold = tuned_threshold(b, s);
+        if (s.method == axes::tuned) s.threshold = tuned_threshold(b, s);
         if (s.threshold < 0) {
             state.SkipWithError("the tuner came to no end");
             return;
@@ -228,9 +229,9 @@ void measure(benchmark::State &state, bench &b, shape &s, bool &checked) {
     state.counters["ns_per_call"] = // of the GPU's, not of a warp
         benchmark::Counter(double(s.calls) * WARPS * 1e-9,
                            benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
-    if (s.way == axes::tuned) state.counters["chosen_threshold"] = s.threshold;
-    if (has_stated_cost(s.way) && s.active != axes::mixed) {
-        const call_cost cost = cost_of(s.way, s.active, s.keys, s.K, s.threshold);
+    if (s.method == axes::tuned) state.counters["chosen_threshold"] = s.threshold;
+    if (has_stated_cost(s.method) && s.active != axes::mixed) {
+        const call_cost cost = cost_of(s.method, s.active, s.keys, s.K, s.threshold);
         state.counters["shuffles_per_add"] = cost.shuffles / adds_a_call;
         state.counters["atomic_instructions_per_add"] = cost.atomic_instructions / adds_a_call;
         state.counters["atomic_requests_per_add"] = cost.atomic_requests / adds_a_call;
@@ -243,14 +244,14 @@ void register_all(bench &b) {
         for (const int keys : axes::keys)
             for (const int K : axes::values)
                 for (const int targets : axes::targets)
-                    for (int w = 0; w < axes::ways; ++w)
+                    for (int m = 0; m < axes::methods; ++m)
                         for (const int threshold : axes::thresholds) {
-                            const shape s = {axes::way(w), active, keys, K, targets, threshold};
-                            if (!axes::exists(s.way, active, keys, targets, threshold) ||
-                                !kernel_of(s.way, K))
+                            const shape s = {axes::method(m), active, keys, K, targets, threshold};
+                            if (!axes::exists(s.method, active, keys, targets, threshold) ||
+                                !kernel_of(s.method, K))
                                 continue;
                             const std::string name =
-                                std::string("aggregate/") + axes::way_name[w] +
+                                std::string("aggregate/") + axes::method_name[m] +
                                 "/active:" + std::to_string(active) + "/keys:" + std::to_string(keys) +
                                 "/K:" + std::to_string(K) + "/targets:" + std::to_string(targets) +
                                 "/threshold:" + std::to_string(threshold);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The kernel that is measured, over every way of adding: each warp makes TURNS calls, one after another, each
-// with another record as its target. Values stay in registers and a target costs two instructions, so that
-// the adding is what takes the time; and all K values differ, or compilers would sum equal ones once.
+// The measured kernel, for every method of axes.h. Each warp makes a number of calls one after another, each
+// to another record. The values stay in registers and a target costs two instructions, so the adding takes
+// most of the time. All K values differ, because a compiler would sum equal values once.
 #ifndef BENCHMARKS_AGGREGATE_CUH
 #define BENCHMARKS_AGGREGATE_CUH
 
@@ -21,12 +21,12 @@
 
 enum { WARPS = 1 << 15, SLOTS = 4, BLOCK = 256, NO_SLOT = 0xff };
 
-// What a thread does in its calls, a byte each, the highest first, and again after SLOTS of them: NO_SLOT if
-// it is not active, else the number of its key among the warp's keys.
+// The calls of a thread, one byte each, the highest byte first; they repeat after SLOTS calls. NO_SLOT: the
+// thread is not active. Other values: the number of its key among the warp's keys.
 typedef uint32_t slots;
 
-// The first keys of a warp's calls are drawn from a Weyl sequence that begins anywhere; a call's other keys
-// follow its first, cyclically.
+// The first key of each call comes from a Weyl sequence with a start of its own for each warp. The other keys
+// of a call follow the first, cyclically.
 __host__ __device__ inline uint32_t first_draw(uint32_t warp) {
     uint32_t mixed = warp * 0x9e3779b1u;
     mixed ^= mixed >> 15;
@@ -47,9 +47,9 @@ __host__ __device__ inline uint32_t first_key(uint32_t draw, uint32_t targets) {
 __host__ __device__ inline float value_of(uint32_t thread, int k) {
     return float((thread + 3 * k) % 8 + k);
 }
-// reduce_fixed: what counts as 1, and the type of the sums.
+// For reduce_fixed: units per 1.0, and the type of the sums.
 inline constexpr float FIXED_SCALE = 0x1p20f;
-template <axes::way W>
+template <axes::method M>
 struct sum_of {
     using type = float;
 };
@@ -58,41 +58,41 @@ struct sum_of<axes::fixed> {
     using type = long long;
 };
 
-// add<W, K>: the warp's active lanes add val to the record of their key. All 32 lanes call it. shared_key is
-// the key of all lanes, active or not, if the way is to be told. `flag`: of reduce_fixed.
-template <axes::way W, int K>
+// The warp's active lanes add val to the records of their keys. All 32 lanes call it. shared_key: the key of
+// all lanes, for methods that are told it. flag: of reduce_fixed.
+template <axes::method M, int K>
 __device__ __forceinline__ void add(bool active, int key, int shared_key, const float (&val)[K],
-                                    typename sum_of<W>::type *table, int threshold, unsigned *flag) {
+                                    typename sum_of<M>::type *table, int threshold, unsigned *flag) {
     constexpr int stride = axes::record_stride<K>;
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const distwar::record<typename sum_of<W>::type> sink = {table, stride};
-    // For floors: uses a value in a way that the compiler cannot leave out, and that never happens.
+    const distwar::record<typename sum_of<M>::type> sink = {table, stride};
+    // For floors: a use of the value that the compiler cannot remove and that never runs.
     const auto drop = [&](float value) {
         if (value == -1) table[shared_key] = 1;
     };
-    if constexpr (W == axes::nothing) {
+    if constexpr (M == axes::nothing) {
         drop(active ? val[0] : 0);
-    } else if constexpr (W == axes::commit) {
+    } else if constexpr (M == axes::commit) {
         if (int(lane) < K) sink.add_one(shared_key, int(lane), active ? val[0] : 0);
-    } else if constexpr (W == axes::totals) {
+    } else if constexpr (M == axes::totals) {
         float total[1];
         distwar::tree_total(active, val, total);
         drop(total[0]);
-    } else if constexpr (W == axes::tree_uniform) {
+    } else if constexpr (M == axes::tree_uniform) {
         distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{shared_key}, val, sink);
-    } else if constexpr (W == axes::fixed) {
+    } else if constexpr (M == axes::fixed) {
         distwar::fixed_format<K> format;
 #pragma unroll
         for (int k = 0; k < K; ++k) format.scale[k] = FIXED_SCALE;
         format.flag = flag;
         distwar::reduce_fixed(distwar::all_lanes, active, key, val, sink, format);
-    } else if constexpr (W == axes::cub || W == axes::cub_totals) {
+    } else if constexpr (M == axes::cub || M == axes::cub_totals) {
         using reduction = cub::WarpReduce<float>;
         __shared__ typename reduction::TempStorage storage[BLOCK / 32];
         float total[K];
 #pragma unroll
         for (int k = 0; k < K; ++k) total[k] = reduction(storage[warp]).Sum(active ? val[k] : 0);
-        if constexpr (W == axes::cub_totals) {
+        if constexpr (M == axes::cub_totals) {
             float any = total[0];
 #pragma unroll
             for (int k = 1; k < K; ++k) any = fminf(any, total[k]);
@@ -101,9 +101,9 @@ __device__ __forceinline__ void add(bool active, int key, int shared_key, const 
 #pragma unroll
             for (int k = 0; k < K; ++k) atomicAdd(table + size_t(shared_key) * stride + k, total[k]);
 #if HAS_WARP_REDUCE_BATCHED
-    } else if constexpr (W == axes::cub_batched || W == axes::cub_looking) {
+    } else if constexpr (M == axes::cub_batched || M == axes::cub_looking) {
         using reduction = cub::WarpReduceBatched<float, K>;
-        if constexpr (W == axes::cub_looking) {
+        if constexpr (M == axes::cub_looking) {
             const unsigned active_lanes = __ballot_sync(distwar::all_lanes, active);
             if (active_lanes == 0) return;
             if (!distwar::share_one_key(distwar::all_lanes, active_lanes, active, key, shared_key)) {
@@ -118,7 +118,7 @@ __device__ __forceinline__ void add(bool active, int key, int shared_key, const 
         const float total = reduction(storage[warp]).Sum(summand);
         if (lane < K) atomicAdd(table + size_t(shared_key) * stride + lane, total);
 #endif
-    } else if constexpr (W == axes::cg) {
+    } else if constexpr (M == axes::cg) {
         namespace groups = cooperative_groups;
         if (active) {
             const auto group = groups::labeled_partition(groups::coalesced_threads(), key);
@@ -129,12 +129,11 @@ __device__ __forceinline__ void add(bool active, int key, int shared_key, const 
             }
         }
     } else {
-        distwar::reduce<axes::strategy_of(W)>(distwar::all_lanes, active, key, val, sink,
-                                                           threshold);
+        distwar::reduce<axes::strategy_of<M>>(distwar::all_lanes, active, key, val, sink, threshold);
     }
 }
 
-template <axes::way W, int K>
+template <axes::method M, int K>
 __global__ void __launch_bounds__(BLOCK)
     aggregate(const slots *given, int calls, uint32_t targets, int threshold, void *table, unsigned *flag) {
     const uint32_t thread = blockIdx.x * BLOCK + threadIdx.x;
@@ -151,8 +150,8 @@ __global__ void __launch_bounds__(BLOCK)
         if (key >= targets) key -= targets;
 #pragma unroll
         for (int k = 0; k < K; ++k)
-            asm volatile("" : "+f"(val[k])); // nothing of them is computed before the loop
-        add<W, K>(active, int(key), int(first), val, static_cast<typename sum_of<W>::type *>(table),
+            asm volatile("" : "+f"(val[k])); // keeps the compiler from summing before the loop
+        add<M, K>(active, int(key), int(first), val, static_cast<typename sum_of<M>::type *>(table),
                   threshold, flag);
         draw = next_draw(draw);
         rest = __funnelshift_l(rest, rest, 8);

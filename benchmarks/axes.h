@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the benchmarks vary, named once. A run is named by its place on every axis:
+// The axes of the benchmark `aggregate`. A run's name is its value on every axis:
 //
 //     aggregate/tree/active:32/keys:1/K:9/targets:1024/threshold:0
 #ifndef BENCHMARKS_AXES_H
@@ -9,12 +9,22 @@
 
 namespace axes {
 
-// distwar's calls, then their rivals; last, tuned: tree with the threshold that tune.h chooses. tree_uniform
-// is told that the warp has one key; so are cub and cub_batched. cub_looking looks for it as tree does, then
-// calls what cub_batched calls; with several keys it sends plain atomics.
-// And floors, which leave something out: `totals` and `cub_totals` commit nothing, `commit` sums nothing, and
-// `nothing` does neither.
-enum way {
+// How values reach memory: the strategies of reduce<>, other calls of distwar, rivals, and floors. A floor
+// leaves out a part of the work, so its time is a lower bound.
+//
+// method        what it does                                                     told that the warp has one
+// key ------------  ---------------------------------------------------------------
+// ------------------------------ atomic .. tree  reduce<strategy>
+// no tree_uniform  reduce_tree with uniform_key                                     yes fixed
+// reduce_fixed                                                     no cub           cub::WarpReduce for each
+// value, then atomics by one lane         yes cub_batched   cub::WarpReduceBatched, then one atomic
+// instruction              yes cub_looking   one key, found as reduce_tree does: cub_batched; else atomics
+// no cg            cooperative_groups: labeled_partition, then reduce               no tuned         tree at
+// the threshold that tune.h chooses                        no totals        floor: tree_total, no commit
+// yes cub_totals    floor: cub without the commit                                    yes commit        floor:
+// one atomic instruction, no sum                            yes nothing       floor: neither sum nor commit
+// yes
+enum method {
     atomic,
     serial,
     bfly,
@@ -30,17 +40,17 @@ enum way {
     cub_totals,
     commit,
     nothing,
-    ways
+    methods
 };
-inline constexpr const char *way_name[ways] = {
+inline constexpr const char *method_name[methods] = {
     "atomic",      "serial", "bfly",  "tree",   "tree_uniform", "fixed",  "cub",    "cub_batched",
     "cub_looking", "cg",     "tuned", "totals", "cub_totals",   "commit", "nothing"};
 
-enum { mixed = 0 }; // as active lanes: each call of a warp has another number of them, 1 to 32 equally often
-inline constexpr int active[] = {mixed, 1, 2, 4, 8, 16, 32}; // lanes of a warp that add, anywhere in it
-inline constexpr int keys[] = {1, 2, 4, 8, 16, 32};          // distinct keys among them, evenly shared
-inline constexpr int values[] = {1, 4, 9, 16};               // K, floats an add
-inline constexpr int targets[] = {1, 32, 1024, 1 << 20};     // records that all warps add to
+enum { mixed = 0 }; // a value of `active`: the number differs from call to call, 1..32 equally often
+inline constexpr int active[] = {mixed, 1, 2, 4, 8, 16, 32}; // lanes of a warp that add, at random places
+inline constexpr int keys[] = {1, 2, 4, 8, 16, 32};      // distinct keys among them, with equally many lanes
+inline constexpr int values[] = {1, 4, 9, 16};           // K, floats an add
+inline constexpr int targets[] = {1, 32, 1024, 1 << 20}; // records that all warps add to
 inline constexpr int thresholds[] = {0, 2, 3, 4, 6, 8, 12, 16, 24, 33}; // balance_threshold
 
 // Floats from one record to the next: records begin at multiples of 16 bytes where K > 1.
@@ -48,33 +58,32 @@ constexpr int stride_of(int K) {
     return K == 1 ? 1 : (K + 3) / 4 * 4;
 }
 template <int K>
-inline constexpr int record_stride = stride_of(K); // a constant on the GPU too
+inline constexpr int record_stride = stride_of(K); // usable in device code
 
-// The strategy of the first four.
-constexpr distwar::strategy strategy_of(way w) {
-    return w == atomic   ? distwar::strategy::atomic
-           : w == serial ? distwar::strategy::serial
-           : w == bfly   ? distwar::strategy::bfly
-                         : distwar::strategy::tree;
+// Of the methods atomic, serial, bfly and tree; usable in device code.
+template <method M>
+inline constexpr distwar::strategy strategy_of = M == atomic   ? distwar::strategy::atomic
+                                                 : M == serial ? distwar::strategy::serial
+                                                 : M == bfly   ? distwar::strategy::bfly
+                                                               : distwar::strategy::tree;
+constexpr bool is_floor(method m) {
+    return m >= totals;
 }
-constexpr bool is_floor(way w) {
-    return w >= totals;
+constexpr bool is_told_the_key(method m) {
+    return m == tree_uniform || m == cub || m == cub_batched || is_floor(m);
 }
-constexpr bool is_told_the_key(way w) {
-    return w == tree_uniform || w == cub || w == cub_batched || is_floor(w);
-}
-constexpr bool has_threshold(way w) {
-    return w == serial || w == bfly || w == tree;
-}
-
-// Whether there is such a run.
-constexpr bool exists(way w, int active, int keys, int targets, int threshold) {
-    if ((w == tuned && active != mixed) || (is_floor(w) && active != 32)) return false;
-    return keys <= (active == mixed ? 1 : active) && keys <= targets && (keys == 1 || !is_told_the_key(w)) &&
-           (threshold == 0 || has_threshold(w));
+constexpr bool has_threshold(method m) {
+    return m == serial || m == bfly || m == tree;
 }
 
-// What runs unless --benchmark_filter says otherwise: one key, over everything else; several keys with K = 9;
+// True if the run exists.
+constexpr bool exists(method m, int active, int keys, int targets, int threshold) {
+    if ((m == tuned && active != mixed) || (is_floor(m) && active != 32)) return false;
+    return keys <= (active == mixed ? 1 : active) && keys <= targets && (keys == 1 || !is_told_the_key(m)) &&
+           (threshold == 0 || has_threshold(m));
+}
+
+// The runs without --benchmark_filter: one key, at all values of the other axes; several keys with K = 9;
 // thresholds.
 inline constexpr const char *default_filter = "keys:1/K:[0-9]+/targets:[0-9]+/threshold:0/|"
                                               "active:(16|32)/keys:[0-9]+/K:9/targets:1024/threshold:0/|"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What one call by a whole warp costs, as the headers of the calls state it; simt counts the same (tests).
+// The cost of one call by a whole warp, as the headers of the calls state it. A test compares it with simt.
 #ifndef BENCHMARKS_COSTS_H
 #define BENCHMARKS_COSTS_H
 
@@ -9,19 +9,19 @@ struct call_cost {
     int shuffles, atomic_instructions, atomic_requests; // a shuffle of 8 bytes counts once
 };
 
-// Whether a way's cost is stated. Of a mixed number of lanes none is.
-constexpr bool has_stated_cost(axes::way w) {
-    return w <= axes::fixed;
+// True if a header states the method's cost. With active = mixed there is no stated cost.
+constexpr bool has_stated_cost(axes::method m) {
+    return m <= axes::fixed;
 }
 
-// `active` lanes add K floats each to a record; they have `keys` distinct keys, of active / keys lanes each.
-constexpr call_cost cost_of(axes::way w, int active, int keys, int K, int threshold) {
+// `active` lanes add K floats each to a record. They hold `keys` distinct keys, active / keys lanes each.
+constexpr call_cost cost_of(axes::method m, int active, int keys, int K, int threshold) {
     const int size = active / keys;
     const call_cost plain = {0, K, active * K};
-    const int for_the_key = w == axes::tree_uniform ? 0 : 1;
-    if (w == axes::atomic || active < threshold) return plain;
-    if (w == axes::serial) return size >= threshold ? call_cost{K * (size - 1), K, keys * K} : plain;
-    if (w == axes::bfly)
+    const int for_the_key = m == axes::tree_uniform ? 0 : 1;
+    if (m == axes::atomic || active < threshold) return plain;
+    if (m == axes::serial) return size >= threshold ? call_cost{K * (size - 1), K, keys * K} : plain;
+    if (m == axes::bfly)
         return keys == 1 ? call_cost{for_the_key + 5 * K, K, K} : call_cost{for_the_key, K, active * K};
 
     int one_tree = 0, turns = 0;

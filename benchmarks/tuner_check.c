@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Proves the tuner on a scene: launches the backward blend over changing views as a training run does, then
-// measures every candidate, and fails if what the tuner chose after its first exploration is more than 3 %
-// slower than the fastest. GPU only.
+// Checks the tuner on a scene. Launches the backward blend over changing views as a training run does, then
+// measures every candidate. Fails if the tuner's choice, after its first exploration or at the end, is more
+// than 3 % slower than the fastest candidate. GPU only.
 #include "measure/bench_views.h"
 #include "commands/command.h"
 #include "device.h"
@@ -11,7 +11,8 @@
 #include "json_writer.h"
 #include "scene.h"
 #include "random.h"
-#include "training/reduction_choice.h"
+#include "strategy_tuner.h"
+#include "view/blend_strategies.h"
 #include "timing.h"
 #include <inttypes.h>
 #include <math.h>
@@ -29,7 +30,7 @@ typedef struct check_options {
     bench_view_options views;
 } check_options;
 
-// What a candidate takes.
+// The time of a candidate.
 typedef struct candidate_time {
     double milliseconds; // the mean over the views of the median run; of one run if it is not close
     bool close;          // within twice the fastest in the first view
@@ -39,10 +40,10 @@ typedef struct check {
     const check_options *options;
     const gs_gaussians *gaussians; // device
     const bench_views *views;
-    reduction_choice choice;
+    strategy_tuner tuner;
     frame f;
     int64_t explored; // launches until the first exploration ended
-    reduction_report first, last;
+    strategy_report first, last;
     double pairs; // mean over the views
     candidate_time times[TUNE_MAX_CANDIDATES];
     int best;
@@ -78,28 +79,28 @@ static void launch(check *c) {
     c->first.known = false;
     for (int64_t i = 0; i < c->options->launches; i++) {
         render(c, random_below(&random, c->views->count));
-        reduction_choice_begin(&c->choice);
-        frame_render_backward(&c->f, c->choice.reduction, c->choice.threshold);
-        reduction_choice_end(&c->choice, c->f.lists.pairs);
+        strategy_tuner_begin(&c->tuner);
+        frame_render_backward(&c->f, c->tuner.policy);
+        strategy_tuner_end(&c->tuner, (double)c->f.lists.pairs);
         if (c->first.known) continue;
-        c->first = reduction_choice_report(&c->choice);
+        c->first = strategy_tuner_report(&c->tuner);
         c->explored = i + 1;
     }
     DEVICE_CHECK(cudaDeviceSynchronize());
-    c->last = reduction_choice_report(&c->choice);
+    c->last = strategy_tuner_report(&c->tuner);
 }
 
 static double time_once(check *c, int candidate, gpu_timer *timer) {
-    const tune_candidate *t = &c->choice.t.candidates[candidate];
+    const tune_candidate *t = &c->tuner.t.candidates[candidate];
     gpu_timer_start(timer);
-    frame_render_backward(&c->f, (gs_reduction)t->strategy, t->threshold);
+    frame_render_backward(&c->f, (distwar_policy){(distwar_strategy)t->strategy, t->threshold});
     return gpu_timer_stop(timer);
 }
 
 static void measure(check *c) {
     gpu_timer timer;
     gpu_timer_open(&timer);
-    const int count = c->choice.t.count;
+    const int count = c->tuner.t.count;
     const double views = (double)c->views->count;
     for (size_t v = 0; v < c->views->count; v++) {
         render(c, v);
@@ -128,8 +129,8 @@ static void measure(check *c) {
 }
 
 // How many times the fastest candidate's time the choice takes.
-static double ratio_of(const check *c, const reduction_report *report) {
-    const int chosen = tune_find(&c->choice.t, (int)report->reduction, report->threshold);
+static double ratio_of(const check *c, const strategy_report *report) {
+    const int chosen = tune_find(&c->tuner.t, (int)report->policy.strategy, report->policy.balance_threshold);
     return c->times[chosen].milliseconds / c->times[c->best].milliseconds;
 }
 
@@ -143,32 +144,33 @@ static void print(const check *c) {
            c->gaussians->count, c->views->count, c->views->cameras[0].width, c->views->cameras[0].height,
            c->pairs);
     printf("strategy threshold       ms  by fastest  tuner's\n");
-    for (int i = 0; i < c->choice.t.count; i++) {
-        const tune_candidate *t = &c->choice.t.candidates[i];
-        const double ratio = c->choice.t.records[i].ratio;
-        printf("%-8s %9d %8.4f %11.3f", gs_reduction_name((gs_reduction)t->strategy), t->threshold,
+    for (int i = 0; i < c->tuner.t.count; i++) {
+        const tune_candidate *t = &c->tuner.t.candidates[i];
+        const double ratio = c->tuner.t.records[i].ratio;
+        printf("%-8s %9d %8.4f %11.3f", distwar_strategy_name((distwar_strategy)t->strategy), t->threshold,
                c->times[i].milliseconds, c->times[i].milliseconds / fastest);
         if (ratio > 0) printf(" %8.3f", ratio);
         printf("%s\n", c->times[i].close ? "" : "  (one run)");
     }
     printf("\nexplored %s %" PRId64 " launches: %s at %d, %.2f %% over the fastest\n",
-           c->first.known ? "in" : "NOT to the end in", c->explored, gs_reduction_name(c->first.reduction),
-           c->first.threshold, 100 * (ratio_of(c, &c->first) - 1));
+           c->first.known ? "in" : "NOT to the end in", c->explored,
+           distwar_strategy_name(c->first.policy.strategy), c->first.policy.balance_threshold,
+           100 * (ratio_of(c, &c->first) - 1));
     printf("exploration cost %.2f ms, %.1f launches of the fastest\n", c->first.cost,
            c->first.cost / fastest);
     printf("after %" PRId64 " launches: %s at %d, %.2f %% over the fastest; looked again %" PRId64
            " times; cost in all %.2f ms, %.2f %% of the blend's time\n",
-           c->options->launches, gs_reduction_name(c->last.reduction), c->last.threshold,
-           100 * (ratio_of(c, &c->last) - 1), c->last.examinations, c->last.cost,
-           100 * c->last.cost / (fastest * (double)c->options->launches));
+           c->options->launches, distwar_strategy_name(c->last.policy.strategy),
+           c->last.policy.balance_threshold, 100 * (ratio_of(c, &c->last) - 1), c->last.examinations,
+           c->last.cost, 100 * c->last.cost / (fastest * (double)c->options->launches));
     printf("%s\n", is_within_bound(c) ? "within 3 %" : "MORE THAN 3 %");
 }
 
 static void describe_report(json_writer *json, const char *key, const check *c,
-                            const reduction_report *report) {
+                            const strategy_report *report) {
     json_begin(json, key, '{');
-    json_put_text(json, "reduction", gs_reduction_name(report->reduction));
-    json_put_integer(json, "threshold", report->threshold);
+    json_put_text(json, "reduction", distwar_strategy_name(report->policy.strategy));
+    json_put_integer(json, "threshold", report->policy.balance_threshold);
     json_put_boolean(json, "known", report->known);
     json_put_number(json, "by_fastest", ratio_of(c, report));
     json_put_integer(json, "measured", report->measured);
@@ -194,10 +196,10 @@ static void describe(json_writer *json, const void *subject) {
     describe_report(json, "at_the_end", c, &c->last);
     json_put_boolean(json, "within_bound", is_within_bound(c));
     json_begin(json, "candidates", '[');
-    for (int i = 0; i < c->choice.t.count; i++) {
-        const tune_candidate *t = &c->choice.t.candidates[i];
+    for (int i = 0; i < c->tuner.t.count; i++) {
+        const tune_candidate *t = &c->tuner.t.candidates[i];
         json_begin(json, NULL, '{');
-        json_put_text(json, "reduction", gs_reduction_name((gs_reduction)t->strategy));
+        json_put_text(json, "reduction", distwar_strategy_name((distwar_strategy)t->strategy));
         json_put_integer(json, "threshold", t->threshold);
         json_put_number(json, "ms", c->times[i].milliseconds);
         json_put_boolean(json, "one_run", !c->times[i].close);
@@ -214,8 +216,9 @@ static bool run(const check_options *options, const gs_gaussians *scene, const b
     static check c; // the tuner is too large for a stack
     c = (check){.options = options, .gaussians = &gaussians, .views = views};
     set_gradient(&c);
-    reduction_choice_open(&c.choice, GS_REDUCTIONS, 0);
-    bool done = c.choice.tunes || fail(why, "a tuner needs a GPU");
+    const candidate_list candidates = blend_candidates();
+    strategy_tuner_open(&c.tuner, &candidates);
+    bool done = c.tuner.tunes || fail(why, "a tuner needs a GPU");
     if (done) {
         launch(&c);
         measure(&c);
@@ -223,7 +226,7 @@ static bool run(const check_options *options, const gs_gaussians *scene, const b
         *passed = is_within_bound(&c);
         if (options->json) done = json_save(options->json, describe, &c, why);
     }
-    reduction_choice_close(&c.choice);
+    strategy_tuner_close(&c.tuner);
     frame_free(&c.f);
     device_gaussians_free(&gaussians);
     return done;

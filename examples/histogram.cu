@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The smallest consumer: counts samples in bins, by plain atomics and by distwar, and compares.
+// The smallest example: counts samples in bins, with plain atomics and with distwar, and compares the counts.
 #include "device.h"
 #include "launch.cuh"
 #include <distwar/reduce.cuh>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Adds gradient rows of floats to the rows of a table that an index array names, as the backward pass of an
-// embedding does. Words are drawn by Zipf's law, so a few rows get most of the adds and lanes of a warp often
-// meet. With rows of one float it is a histogram. Every strategy must give the host's sums to the bit; then
-// they are compared: by time on a GPU, where a tuner also chooses one, by counts on the CPU.
+// Adds rows of floats to the rows of a table that an index array names, as the backward pass of an embedding
+// does. Zipf's law draws the words, so a few rows get most of the adds and lanes of a warp often share a key.
+// With rows of one float it is a histogram. Every strategy must give the bits of the host's sums. Then the
+// strategies are compared: by time on a GPU, where a tuner also chooses one; by counts on the CPU.
 #include "bench_options.h"
 #include "command_line.h"
 #include "commit.cuh"
@@ -54,7 +54,7 @@ struct problem {
     int *row_of;
     float *gradient;
     sum_memory table;
-    reduction_bench result;
+    strategy_bench result;
 };
 
 template <int Width, typename Commit>
@@ -68,11 +68,11 @@ double prepare(void *context, size_t) {
 }
 
 template <int Width>
-void run(void *context, reduction which, int threshold) {
+void run(void *context, distwar_policy policy) {
     const problem &given = *static_cast<problem *>(context);
-    float one[Width]; // whole numbers: a unit each as integers
+    float one[Width]; // whole numbers: one unit per 1.0
     std::fill(one, one + Width, 1.0f);
-    DEVICE_CHECK(sum_values(which, threshold, one, given.table, nullptr,
+    DEVICE_CHECK(sum_values(policy, one, given.table, nullptr,
                             [&](const auto &commit) { return launch_scatter_add<Width>(given, commit); }));
 }
 
@@ -94,30 +94,30 @@ void describe(json_writer *json, const void *subject) {
     json_put_integer(json, "words", given.words);
     json_put_number(json, "exponent", given.exponent);
     json_put_integer(json, "values", given.width);
-    reduction_bench_describe(json, &given.result);
+    strategy_bench_describe(json, &given.result);
     json_end(json, '}');
 }
 
-// The host's sums are of rows without padding.
-bool agree(const problem *given, const bench_subject &subject, const bench_settings &settings,
+// expected: the host's sums, rows without padding.
+bool agree(const problem *given, const bench_subject &subject, const bench_plan &plan,
            const std::vector<float> &expected, fault *why) {
     const size_t stride = size_t(given->table.stride), width = size_t(given->width);
     std::vector<float> found(size_t(given->words) * stride);
-    for (int which = 0; which < REDUCTIONS; ++which)
-        for (size_t t = 0; t < settings.threshold_count; ++t) {
-            subject.run(subject.context, reduction(which), settings.thresholds[t]);
-            device_download(found.data(), given->table.sums, found.size() * sizeof(float));
-            bool same = true;
-            for (size_t v = 0; v < expected.size(); v++)
-                same = same && found[v / width * stride + v % width] == expected[v];
-            if (!same)
-                return fail(why, "WRONG: %s at threshold %d has not the host's sums",
-                            reduction_name(reduction(which)), settings.thresholds[t]);
-        }
+    for (int c = 0; c < plan.measured.count; ++c) {
+        const distwar_policy policy = plan.measured.rows[c].policy;
+        subject.run(subject.context, policy);
+        device_download(found.data(), given->table.sums, found.size() * sizeof(float));
+        bool same = true;
+        for (size_t v = 0; v < expected.size(); v++)
+            same = same && found[v / width * stride + v % width] == expected[v];
+        if (!same)
+            return fail(why, "WRONG: the sums of %s at threshold %d differ from the host's",
+                        distwar_strategy_name(policy.strategy), policy.balance_threshold);
+    }
     return sum_memory_is_exact(&given->table, why);
 }
 
-bool measure(problem *given, const bench_settings &settings, const char *json, fault *why) {
+bool measure(problem *given, const bench_plan &plan, const char *json, fault *why) {
     // Whole numbers of at most 7, so that sums of up to 2^21 of them are exact in any order.
     random_stream random = {1};
     const std::vector<int> row_of = zipf(int(given->adds), int(given->words), given->exponent, &random);
@@ -131,16 +131,16 @@ bool measure(problem *given, const bench_settings &settings, const char *json, f
     given->gradient = uploaded(gradient);
     given->table = sum_memory_open(given->words, given->width);
     const bench_subject subject = given->width == 1 ? subject_of<1>(given) : subject_of<16>(given);
-    bool done = agree(given, subject, settings, expected, why) &&
-                reduction_bench_run(&subject, &settings, &given->result, why);
+    bool done = agree(given, subject, plan, expected, why) &&
+                strategy_bench_run(&subject, &plan, &given->result, why);
     if (done && !json_is_stdout(json)) {
         printf("%s: %lld rows of %d floats into a table of %lld rows, Zipf exponent %g;\n"
-               "every strategy has the host's sums\n\n",
+               "every strategy gives the host's sums\n\n",
                device_name(), (long long)given->adds, given->width, (long long)given->words, given->exponent);
-        reduction_bench_print(&given->result);
+        strategy_bench_print(&given->result);
     }
     if (done && json) done = json_save(json, describe, given, why);
-    reduction_bench_close(&given->result);
+    strategy_bench_close(&given->result);
     sum_memory_close(&given->table);
     device_free(given->gradient);
     device_free(given->row_of);
@@ -160,13 +160,14 @@ int main(int argc, char **argv) {
 #endif
     static const char *const widths[] = {"1", "16", nullptr};
     int width = 1; // of these
-    bench_options bench = BENCH_OPTIONS_DEFAULT;
+    bench_options bench = bench_options_default();
     bench.thresholds = "0,8";
     const option_spec options[] = {
         {OPTION_INT, "adds", 'n', &given.adds, 1, 1 << 21, nullptr, "gradient rows to add"},
         {OPTION_INT, "words", 'w', &given.words, 1, 1 << 24, nullptr, "rows of the table"},
         {OPTION_CHOICE, "width", 0, &width, 0, 0, widths, "floats of a row"},
-        {OPTION_REAL, "exponent", 'z', &given.exponent, 0, 4, nullptr, "of Zipf's law; 0 draws evenly"},
+        {OPTION_REAL, "exponent", 'z', &given.exponent, 0, 4, nullptr,
+         "the exponent of Zipf's law; 0: all words equally often"},
         THRESHOLDS_OPTION(&bench),
         REPEAT_OPTION(&bench),
         JSON_OPTION(&bench),
@@ -177,9 +178,9 @@ int main(int argc, char **argv) {
     if (!read_command_line(&command, argc, argv, nullptr, &code)) return code;
     fault why;
     given.width = atoi(widths[width]);
-    bench_settings settings;
-    if (!bench_options_read(&bench, &settings, &why)) return report_misuse(&command, &why);
-    return json_is_possible(bench.json, &why) && measure(&given, settings, bench.json, &why)
+    bench_plan plan;
+    if (!bench_options_read(&bench, &plan, &why)) return report_misuse(&command, &why);
+    return json_is_possible(bench.json, &why) && measure(&given, plan, bench.json, &why)
                ? EXIT_SUCCESS
                : report_failure("scatter_add", &why);
 }

@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-// `count` values in rows of row_length; the first head_length of a row learn at head_rate, the others at
-// rest_rate.
+// `count` values in rows of row_length. The first head_length values of a row have the learning rate
+// head_rate, the others rest_rate.
 typedef struct adam_array {
     float *value;
     const float *gradient;
@@ -16,8 +16,8 @@ typedef struct adam_array {
     int64_t count;
     int row_length, head_length; // 1 <= head_length <= row_length <= ADAM_BLOCK_VALUES / 4
     float head_rate, rest_rate;
-    // 0: all; else only the first so many of a row are sure to be stepped. The others may be, which changes
-    // nothing as long as their gradients and moments are zeros.
+    // 0: steps all values. Else: steps the first used_length values of each row, and may step the others;
+    // their gradients and moments must be zeros, so that a step does not change them.
     int used_length = 0;
 } adam_array;
 
@@ -25,12 +25,12 @@ enum { ADAM_THREADS = 256, ADAM_BLOCK_VALUES = 4 * ADAM_THREADS, ADAM_MOST_ARRAY
 
 typedef struct adam_arrays {
     adam_array array[ADAM_MOST_ARRAYS];
-    bool aligned[ADAM_MOST_ARRAYS];             // all pointers, to 16 bytes
-    unsigned first_block[ADAM_MOST_ARRAYS + 1]; // of the grid, for each array, and after them all
+    bool aligned[ADAM_MOST_ARRAYS];             // all pointers are aligned to 16 bytes
+    unsigned first_block[ADAM_MOST_ARRAYS + 1]; // of each array in the grid; last: the number of blocks
 } adam_arrays;
 
-// Values of a block: whole rows, so that a value's place in its row needs no 64-bit division, and a multiple
-// of 4, as each thread takes 4 values at once.
+// Values of a block: whole rows, so that finding a value's place in its row needs no 64-bit division; and a
+// multiple of 4, because each thread takes 4 values at once.
 inline __host__ __device__ int adam_block_values(const adam_array &array) {
     return ADAM_BLOCK_VALUES / (4 * array.row_length) * (4 * array.row_length);
 }
@@ -45,7 +45,7 @@ inline adam_correction adam_correction_at(int64_t step) {
     return {float(1 / correction1), float(1 / sqrt(correction2))};
 }
 
-// Takes a gradient into its two moments; returns what the value decreases by.
+// Updates the two moments with the gradient. Returns the decrease of the value.
 __device__ inline float adam_decrease(float gradient, float *first_moment, float *second_moment, float rate,
                                       adam_correction correction) {
     const float beta1 = 0.9f, one_minus_beta1 = 0.1f, beta2 = 0.999f, one_minus_beta2 = 0.001f,

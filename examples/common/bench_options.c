@@ -1,7 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "bench_options.h"
 
-bool bench_options_read(const bench_options *options, bench_settings *out, fault *why) {
-    *out = (bench_settings){.which = (reduction)options->which, .runs = (int)options->runs};
-    return parse_thresholds(options->thresholds, out->thresholds, &out->threshold_count, why);
+bench_options bench_options_default(void) {
+    return (bench_options){.thresholds = "0,4,8,16,24",
+                           .runs = 11,
+                           .reduce = offered_index(sum_strategies, DISTWAR_STRATEGY_COUNT)};
+}
+
+bool bench_options_read(const bench_options *options, bench_plan *out, fault *why) {
+    int thresholds[MAX_THRESHOLDS];
+    size_t count;
+    const distwar_strategy which = sum_strategies[options->reduce].strategy;
+    *out = (bench_plan){.runs = (int)options->runs};
+    if (!parse_thresholds(options->thresholds, thresholds, &count, why)) return false;
+    out->measured = candidates_of(sum_strategies, which, thresholds, count);
+    if (which == DISTWAR_STRATEGY_COUNT) out->tuned = sum_candidates();
+    return true;
 }

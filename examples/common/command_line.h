@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the commands of the example programs share: how a command line is read, how failures are told. A
-// command takes argv from its own name on and returns the program's exit code.
+// Shared by the commands of the example programs: reading a command line and reporting failures. A command
+// takes argv from its own name on and returns the exit code of the program.
 #ifndef COMMON_COMMAND_LINE_H
 #define COMMON_COMMAND_LINE_H
 
@@ -13,24 +13,23 @@ extern "C" {
 
 enum { EXIT_USAGE = 2 }; // beside EXIT_SUCCESS and EXIT_FAILURE
 
-// True if the command is to go on; else (help was asked for, or the line is wrong and stderr says how)
-// *exit_code is what it returns. positional: room for command->max_positional, which no command needs
-// counted.
+// True if the command should go on. False if --help was given or the line is wrong, which stderr reports; the
+// command then returns *exit_code. positional: room for command->max_positional arguments.
 bool read_command_line(const command_spec *command, int argc, char **argv, const char **positional,
                        int *exit_code);
 
-// Print what went wrong on stderr and return the exit code: of a failure of the program of that name, and of
-// a command line that the command refused after it was read.
+// Both print the message on stderr and return the exit code. report_failure: the program failed.
+// report_misuse: the command refuses the command line.
 int report_failure(const char *program, const fault *why);
 int report_misuse(const command_spec *command, const fault *why);
 
 // "R,G,B", each 0..1.
 bool parse_color(const char *text, float color[3], fault *why);
-// Fails if both paths (NULL: there is none) name one file: one would take the other's place. a_is, b_is: what
-// they are called.
+// Fails if both paths name one file, which would overwrite one of the two. NULL: no path. a_is, b_is: names
+// for the message.
 bool are_two_files(const char *a_is, const char *a, const char *b_is, const char *b, fault *why);
-// Fails unless a file could be put at `path`: asked before long work, so that its result is not lost. Removes
-// what programs that were killed left beside it.
+// Fails unless a file can be written at `path`. Call it before long work whose result goes there. Removes
+// temporary files that killed programs left for the path.
 bool output_is_possible(const char *path, fault *why);
 
 // The option --json: a path, "-" for stdout, or NULL.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// How the K values of each lane get from a kernel to sum_memory. A kernel takes a commit as its last argument
-// and calls it by whole warps,
+// How the K values of each lane get from a kernel to a sum_memory. A kernel takes a commit as its last
+// argument and calls it with whole warps,
 //
-//     commit(active, key, value); // float value[K]; the contract is that of distwar/reduce.cuh
+//     commit(active, key, value); // float value[K]; the contract of distwar/reduce.cuh
 //
-// so that it has one body for every reduction; sum_values launches it with the one that the host chose.
+// so that one kernel body serves every strategy. sum_values launches it with the strategy that the host
+// chose.
 #ifndef COMMON_COMMIT_CUH
 #define COMMON_COMMIT_CUH
 
 #include "launch.cuh"
-#include "reduction.h"
 #include "sum_memory.h"
 #include <distwar/fixed.cuh>
 #include <distwar/reduce.cuh>
@@ -39,7 +39,7 @@ struct commit_fixed {
     }
 };
 
-// Adds nothing and counts what the others meet.
+// Adds nothing; counts active lanes and keys.
 struct commit_lane_counts {
     lane_histogram *counts;
 
@@ -55,14 +55,19 @@ struct commit_lane_counts {
     }
 };
 
-// Zeroes the sums, has `launch_kernel(commit)` launch the kernel on `stream`, and leaves the sums of K values
-// as floats. scale[k]: for REDUCE_FIXED, units per 1.0 of value k, a power of two; a value may be up to 2^39
-// units. threshold: 0..MAX_THRESHOLD. Returns the first error of a launch.
+// Zeroes the sums, calls launch_kernel(commit), which launches the kernel on `stream`, and leaves the sums of
+// K values as floats. policy:   one of sum_strategies, threshold 0..MAX_THRESHOLD. vector, serial, bfly and
+// tree commit with vector
+//           atomics of up to four values, where the GPU has them.
+// scale[k]: for fixed, units per 1.0 of value k, a power of two. A value may be up to 2^39 units.
+// Returns the first error of a launch.
 template <int K, typename Launch>
-cudaError_t sum_values(reduction which, int threshold, const float (&scale)[K], const sum_memory &memory,
+cudaError_t sum_values(distwar_policy policy, const float (&scale)[K], const sum_memory &memory,
                        cudaStream_t stream, Launch &&launch_kernel) {
+    using distwar::strategy;
+    const int threshold = policy.balance_threshold;
     const size_t stride = size_t(memory.stride), count = size_t(memory.keys) * stride;
-    if (which == REDUCE_FIXED) {
+    if (policy.strategy == DISTWAR_FIXED) {
         commit_fixed<K> commit = {{memory.fixed, stride}, threshold, {{}, memory.flag}};
         for (int k = 0; k < K; ++k) commit.format.scale[k] = scale[k];
         cudaError_t status = cudaMemsetAsync(memory.fixed, 0, count * sizeof *memory.fixed, stream);
@@ -73,20 +78,18 @@ cudaError_t sum_values(reduction which, int threshold, const float (&scale)[K], 
     }
     const cudaError_t status = cudaMemsetAsync(memory.sums, 0, count * sizeof *memory.sums, stream);
     if (status != cudaSuccess) return status;
-    if (which == REDUCE_ATOMIC)
-        return launch_kernel(commit_floats<distwar::strategy::atomic, distwar::record<float>>{
-            {memory.sums, stride}, threshold});
-#ifndef DISTWAR_SIMT
-    if (which == REDUCE_CUB) return launch_kernel(commit_cub{{memory.sums, stride}});
-#endif
-    const auto strategy = which == REDUCE_VECTOR   ? distwar::strategy::atomic
-                          : which == REDUCE_SERIAL ? distwar::strategy::serial
-                          : which == REDUCE_BFLY   ? distwar::strategy::bfly
-                                                   : distwar::strategy::tree;
-    return distwar::with_strategy(strategy, [&](auto chosen) {
+    if (policy.strategy == DISTWAR_ATOMIC)
         return launch_kernel(
-            commit_floats<chosen, distwar::aligned_record>{{memory.sums, stride}, threshold});
-    });
+            commit_floats<strategy::atomic, distwar::record<float>>{{memory.sums, stride}, threshold});
+#ifndef DISTWAR_SIMT
+    if (policy.strategy == DISTWAR_CUB) return launch_kernel(commit_cub{{memory.sums, stride}});
+#endif
+    const strategy call = policy.strategy == DISTWAR_VECTOR ? strategy::atomic : strategy(policy.strategy);
+    return distwar::with_strategy<strategy::atomic, strategy::serial, strategy::bfly, strategy::tree>(
+        call, [&](auto chosen) {
+            return launch_kernel(
+                commit_floats<chosen, distwar::aligned_record>{{memory.sums, stride}, threshold});
+        });
 }
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// cub::WarpReduce as a commit (commit.cuh), for comparison on a GPU. It sums a warp, not groups of lanes with
-// equal keys; so these are found by votes, and each is summed by itself, once a value, with zeros from all
-// other lanes. Lane 0 adds the sums.
+// cub::WarpReduce as a commit (commit.cuh), for comparison on a GPU. It sums a whole warp and knows no keys.
+// So votes find the groups of lanes with equal keys, and each group has a sum of its own for each value, to
+// which all other lanes give zeros. Lane 0 adds the sums to memory.
 #ifndef COMMON_COMMIT_CUB_CUH
 #define COMMON_COMMIT_CUB_CUH
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// The CUDA runtime for programs: every call checked.
 #include "device.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The CUDA runtime for programs: every call checked, with file, line and what was attempted; a failure ends
-// the program. Libraries check and return instead (see gs.h).
+// Checked CUDA calls for programs. A failure prints file, line and the call, and ends the program. Libraries
+// return errors instead (see gs.h).
 #ifndef COMMON_DEVICE_H
 #define COMMON_DEVICE_H
 
@@ -14,7 +14,7 @@ extern "C" {
 #define DEVICE_CHECK(call) device_check((call), #call, __FILE__, __LINE__)
 
 void device_check(cudaError_t status, const char *attempted, const char *file, int line);
-// Never returns NULL, not even for 0 bytes. The bytes are not cleared.
+// Never returns NULL, also for 0 bytes. The memory is not cleared.
 void *device_allocate(size_t bytes);
 void device_free(void *memory); // NULL is harmless
 void device_upload(void *device, const void *host, size_t bytes);

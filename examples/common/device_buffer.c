@@ -4,7 +4,7 @@
 
 void *device_buffer_reserve(device_buffer *buffer, size_t bytes) {
     if (!buffer->memory || buffer->bytes < bytes) {
-        // One that has grown before will again: by half at least, so that it seldom does.
+        // A buffer that grows again grows by at least half, so that this is rare.
         if (buffer->memory && bytes < buffer->bytes + buffer->bytes / 2)
             bytes = buffer->bytes + buffer->bytes / 2;
         device_free(buffer->memory);
@@ -14,7 +14,7 @@ void *device_buffer_reserve(device_buffer *buffer, size_t bytes) {
     return buffer->memory;
 }
 
-void device_buffer_free(device_buffer *buffer) {
+void device_buffer_close(device_buffer *buffer) {
     device_free(buffer->memory);
     *buffer = (device_buffer){0};
 }

@@ -14,9 +14,9 @@ typedef struct device_buffer {
     size_t bytes;
 } device_buffer;
 
-// At least `bytes` at buffer->memory, which is returned. When it grows, the contents are lost.
+// Makes the buffer at least `bytes` long and returns buffer->memory. The contents are lost when it grows.
 void *device_buffer_reserve(device_buffer *buffer, size_t bytes);
-void device_buffer_free(device_buffer *buffer);
+void device_buffer_close(device_buffer *buffer);
 
 #ifdef __cplusplus
 }

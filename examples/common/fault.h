@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What went wrong, in words. A function that can fail takes a fault and returns false after filling it.
+// An error message. A function that can fail takes a fault; it fills it and returns false.
 #ifndef COMMON_FAULT_H
 #define COMMON_FAULT_H
 
@@ -13,8 +13,8 @@ typedef struct fault {
     char text[1024];
 } fault;
 
-// Writes the text (cut to fit) and returns false, so that `return fail(why, ...)` reads well. The text is one
-// line of UTF-8: control characters and bytes that are no UTF-8 become '?'.
+// Writes the text, cut to fit, and returns false, for `return fail(why, ...)`. The text is one line of UTF-8:
+// control characters and bytes that are not UTF-8 become '?'.
 bool fail(fault *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #ifdef __cplusplus

@@ -14,9 +14,9 @@ void gpu_timer_open(gpu_timer *timer) {
 }
 
 void gpu_timer_close(gpu_timer *timer) {
-    device_buffer_free(&timer->scrubbed);
-    DEVICE_CHECK(cudaEventDestroy(timer->end));
-    DEVICE_CHECK(cudaEventDestroy(timer->begin));
+    device_buffer_close(&timer->scrubbed);
+    if (timer->end) DEVICE_CHECK(cudaEventDestroy(timer->end));
+    if (timer->begin) DEVICE_CHECK(cudaEventDestroy(timer->begin));
     *timer = (gpu_timer){0};
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// GPU time of what is queued between two calls. Before each run twice the L2 cache is overwritten, so that it
-// finds nothing of the run before there, and so that the GPU is busy while the run is being queued: what a
-// launch takes on the host is not measured, unless the run itself waits for the device.
+// GPU time of the work queued between two calls on the default stream. gpu_timer_start first overwrites
+// memory of twice the L2 cache's size. So a run finds no data of the run before it in the cache, and the GPU
+// is busy while the host queues the run: the host's time for a launch is not measured, unless the run waits
+// for the device.
 #ifndef COMMON_GPU_TIMER_H
 #define COMMON_GPU_TIMER_H
 
@@ -14,8 +15,8 @@ typedef struct gpu_timer {
 } gpu_timer;
 
 void gpu_timer_open(gpu_timer *timer);
-void gpu_timer_close(gpu_timer *timer);
-// The overwriting alone, for who measures otherwise.
+void gpu_timer_close(gpu_timer *timer); // harmless on {0}
+// Only overwrites the cache, for other ways to measure.
 void gpu_timer_scrub(gpu_timer *timer);
 void gpu_timer_start(gpu_timer *timer);
 double gpu_timer_stop(gpu_timer *timer); // milliseconds; waits for the device

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // 8-bit images in host memory.
 #include "image.h"
-#include "image_codec.h"
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +13,7 @@ static uint8_t *pixel_at(const image *picture, int x, int y) {
     return picture->pixels + ((size_t)y * (size_t)picture->width + (size_t)x) * (size_t)picture->channels;
 }
 
-bool image_allocate(image *out, int width, int height, int channels, fault *why) {
+bool image_open(image *out, int width, int height, int channels, fault *why) {
     *out = (image){0};
     if (width < 1 || width > IMAGE_MAX_SIZE || height < 1 || height > IMAGE_MAX_SIZE)
         return fail(why, "an image of %d x %d pixels: each side must be 1..%d", width, height,
@@ -29,39 +27,9 @@ bool image_allocate(image *out, int width, int height, int channels, fault *why)
     return fail(why, "no memory for an image of %d x %d pixels", width, height);
 }
 
-bool image_allocate_for(const input_file *file, uint64_t units, uint64_t units_a_byte, int width, int height,
-                        int channels, image *out, fault *why) {
-    if (units / units_a_byte > file->size)
-        return fail(why, "%s: damaged: %d x %d pixels announced, which its %" PRIu64 " bytes cannot hold",
-                    file->path, width, height, file->size);
-    return image_allocate(out, width, height, channels, why) || fail(why, "%s: %s", file->path, why->text);
-}
-
-void image_free(image *picture) {
+void image_close(image *picture) {
     free(picture->pixels);
     *picture = (image){0};
-}
-
-bool image_read(const char *path, image *out, fault *why) {
-    static const uint8_t png[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'}, jpeg[3] = {0xff, 0xd8, 0xff};
-    *out = (image){0};
-    input_file file;
-    if (!input_file_open(&file, path, why)) return false;
-    uint8_t signature[sizeof png];
-    bool ok = input_file_read(&file, signature, sizeof signature, "the image's signature", why);
-    if (ok) {
-        rewind(file.stream);
-        file.offset = 0;
-        if (memcmp(signature, png, sizeof png) == 0) {
-            ok = image_decode_png(&file, out, why);
-        } else if (memcmp(signature, jpeg, sizeof jpeg) == 0) {
-            ok = image_decode_jpeg(&file, out, why);
-        } else {
-            ok = fail(why, "%s: neither PNG nor JPEG (by its first bytes)", path);
-        }
-    }
-    input_file_close(&file);
-    return ok;
 }
 
 bool image_downscale(const image *picture, int factor, image *out, fault *why) {
@@ -69,7 +37,7 @@ bool image_downscale(const image *picture, int factor, image *out, fault *why) {
     if (factor < 1) return fail(why, "cannot divide an image's size by %d", factor);
     const int block_x = factor < picture->width ? factor : picture->width;
     const int block_y = factor < picture->height ? factor : picture->height;
-    if (!image_allocate(out, picture->width / block_x, picture->height / block_y, picture->channels, why))
+    if (!image_open(out, picture->width / block_x, picture->height / block_y, picture->channels, why))
         return false;
     const uint64_t area = (uint64_t)block_x * (uint64_t)block_y;
     for (int y = 0; y < out->height; y++) {
@@ -98,7 +66,7 @@ bool image_beside(const image *const *pictures, int count, int gap, image *out, 
     }
     if (width > IMAGE_MAX_SIZE)
         return fail(why, "%d pictures side by side are wider than %d pixels", count, IMAGE_MAX_SIZE);
-    if (!image_allocate(out, (int)width, pictures[0]->height, pictures[0]->channels, why)) return false;
+    if (!image_open(out, (int)width, pictures[0]->height, pictures[0]->channels, why)) return false;
     memset(out->pixels, 255, bytes_of(out));
     for (int k = 0, x = 0; k < count; x += pictures[k]->width + gap, k++)
         for (int y = 0; y < out->height; y++)
@@ -108,7 +76,7 @@ bool image_beside(const image *const *pictures, int count, int gap, image *out, 
 }
 
 bool image_from_planes(const float *planes, int width, int height, image *out, fault *why) {
-    if (!image_allocate(out, width, height, 3, why)) return false;
+    if (!image_open(out, width, height, 3, why)) return false;
     const size_t plane = (size_t)width * (size_t)height;
     for (size_t i = 0; i < plane; i++) {
         for (size_t c = 0; c < 3; c++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// 8-bit images in host memory; PNG and JPEG in, PNG out.
+// 8-bit images in host memory. Reads PNG and JPEG, writes PNG.
 #ifndef COMMON_IMAGE_H
 #define COMMON_IMAGE_H
 
@@ -11,30 +11,30 @@
 extern "C" {
 #endif
 
-enum { IMAGE_MAX_SIZE = 16384 }; // both ways
+enum { IMAGE_MAX_SIZE = 16384 }; // of each side
 
 typedef struct image {
     int width, height, channels; // channels: 3 (RGB) or 4 (RGBA)
     uint8_t *pixels;             // [height][width][channels], top row first; malloc'ed
 } image;
 
-bool image_allocate(image *out, int width, int height, int channels, fault *why); // all 0
-void image_free(image *picture);                                                  // harmless twice
-// PNG or JPEG, told apart by content. Gray and palette become RGB, 16 bits become 8; alpha is kept. The
-// file's own values: no gamma or colour profile is applied, nor the orientation that a camera noted. CMYK is
-// refused.
+bool image_open(image *out, int width, int height, int channels, fault *why); // all 0
+void image_close(image *picture);                                             // harmless twice
+// Reads PNG or JPEG; the first bytes say which. Gray and palette become RGB, 16 bits become 8, alpha is kept.
+// The values are the file's own: no gamma, no colour profile, no orientation tag is applied. Refuses CMYK.
 bool image_read(const char *path, image *out, fault *why);
 bool image_write_png(const char *path, const image *picture, fault *why);
-// As that file would be, in memory for the caller to free().
+// The same file in memory, for the caller to free().
 bool image_encode_png(const image *picture, uint8_t **bytes, size_t *count, fault *why);
-// Mean over factor x factor blocks; a rest smaller than a block is cut off, but each side stays at least 1.
+// Means over factor x factor blocks. Incomplete blocks at the right and bottom are cut off, but each side
+// stays at least 1.
 bool image_downscale(const image *picture, int factor, image *out, fault *why);
-// Pictures of one height and channel count side by side with a white gap of `gap` pixels.
+// Puts pictures side by side, with a white gap of `gap` pixels. All have the same height and channel count.
 bool image_beside(const image *const *pictures, int count, int gap, image *out, fault *why);
-// From planar floats [3][height][width] on the host, times 255, rounded to nearest and clamped to 0..255; NaN
+// From planes [3][height][width] of floats on the host: times 255, rounded to nearest, clamped to 0..255. NaN
 // becomes 0.
 bool image_from_planes(const float *planes, int width, int height, image *out, fault *why);
-// 10 log10(255^2 / mean square error) over all channels; infinite if equal, NaN if sizes differ.
+// 10 log10(255^2 / mean square error) over all channels: infinite if equal, NaN if the sizes differ.
 double image_psnr(const image *a, const image *b);
 
 #ifdef __cplusplus

@@ -7,10 +7,11 @@
 #include "image.h"
 #include "input_file.h"
 
-// Memory for what `file` announces, once it could hold that many pixels: they are so many units of the
-// format, of which a byte holds `units_a_byte` at most. The text names the file.
-bool image_allocate_for(const input_file *file, uint64_t units, uint64_t units_a_byte, int width, int height,
-                        int channels, image *out, fault *why);
+// Opens *out for the picture that the header of `file` announces. Fails if the file is too small for it: the
+// picture is coded in `units` units of the format, and one byte codes at most `units_per_byte` of them. The
+// message names the file.
+bool image_open_for(const input_file *file, uint64_t units, uint64_t units_per_byte, int width, int height,
+                    int channels, image *out, fault *why);
 
 bool image_decode_png(input_file *file, image *out, fault *why);
 bool image_decode_jpeg(input_file *file, image *out, fault *why);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// JPEG in, by libjpeg. Damage that libjpeg would paint over counts as an error.
+// Reads JPEG with libjpeg. Damage that libjpeg would conceal is an error.
 #include "image_codec.h"
 #include <inttypes.h>
 #include <setjmp.h>
@@ -7,11 +7,11 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
-// More than any file with Huffman codes can have: the DC coefficient of a block of 8 x 8 samples takes a bit
-// at least. The other 63 may come later or never, but libjpeg keeps 128 bytes for every block of a file in
-// several scans, as progressive ones are: 1,024 times the file at most. A block is of 64 pixels, or up to 128
-// where one component has a quarter of the columns and another a quarter of the rows.
-enum { BLOCKS_A_BYTE = 8 };
+// An upper bound for files with Huffman codes: the DC coefficient of a block of 8 x 8 samples takes at least
+// one bit. The other 63 coefficients may come later or never. libjpeg keeps 128 bytes for every block of a
+// progressive file, so at most 1,024 times the file's size. A block covers 64 pixels, or up to 128 if one
+// component has a quarter of the columns and another a quarter of the rows.
+enum { BLOCKS_PER_BYTE = 8 };
 
 typedef struct jpeg_trap {
     struct jpeg_error_mgr base; // first: libjpeg hands its address back
@@ -24,7 +24,7 @@ static void on_error(j_common_ptr common) {
     jpeg_trap *trap = (jpeg_trap *)common->err;
     char message[JMSG_LENGTH_MAX];
     trap->base.format_message(common, message);
-    // ftello is where libjpeg's buffer ends; the fault lies inside that buffer at the latest.
+    // ftello gives the end of libjpeg's buffer; the damage lies before it.
     fail(trap->why, "%s: damaged JPEG before byte %" PRId64 ": %s", trap->file->path,
          (int64_t)ftello(trap->file->stream), message);
     longjmp(trap->escape, 1);
@@ -38,7 +38,7 @@ static void on_message(j_common_ptr common, int level) {
     on_error(common);
 }
 
-// Known once the header was read.
+// After the header has been read.
 static uint64_t block_count(const struct jpeg_decompress_struct *jpeg) {
     uint64_t blocks = 0;
     for (int i = 0; i < jpeg->num_components; i++)
@@ -46,7 +46,8 @@ static uint64_t block_count(const struct jpeg_decompress_struct *jpeg) {
     return blocks;
 }
 
-// Apart from its caller, so that nothing the clean-up needs lives in a frame that longjmp returns to.
+// A function of its own: after longjmp the clean-up must not read local variables of the function that called
+// setjmp.
 static bool decode(struct jpeg_decompress_struct *jpeg, jpeg_trap *trap, image *out) {
     if (setjmp(trap->escape)) return false;
     jpeg_create_decompress(jpeg);
@@ -57,8 +58,8 @@ static bool decode(struct jpeg_decompress_struct *jpeg, jpeg_trap *trap, image *
         return false;
     }
     jpeg->out_color_space = JCS_RGB;
-    if (!image_allocate_for(trap->file, block_count(jpeg), BLOCKS_A_BYTE, (int)jpeg->image_width,
-                            (int)jpeg->image_height, 3, out, trap->why))
+    if (!image_open_for(trap->file, block_count(jpeg), BLOCKS_PER_BYTE, (int)jpeg->image_width,
+                        (int)jpeg->image_height, 3, out, trap->why))
         return false;
     jpeg_start_decompress(jpeg);
     while (jpeg->output_scanline < jpeg->output_height) {
@@ -77,6 +78,6 @@ bool image_decode_jpeg(input_file *file, image *out, fault *why) {
     trap.base.emit_message = on_message;
     const bool ok = decode(&jpeg, &trap, out);
     jpeg_destroy_decompress(&jpeg);
-    if (!ok) image_free(out);
+    if (!ok) image_close(out);
     return ok;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// PNG in and out, by libpng.
+// Reads and writes PNG with libpng.
 #include "image_codec.h"
 #include "output_file.h"
 #include <errno.h>
@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFLATE_RATIO = 1032 }; // the best that deflate can do
+enum { DEFLATE_RATIO = 1032 }; // the highest that deflate reaches
 
 typedef struct png_source {
     input_file *file;
     fault *why;
-    bool told; // `why` already says what went wrong
+    bool told; // `why` holds the reason already
 } png_source;
 
 static void on_error(png_structp png, png_const_charp message) {
@@ -36,23 +36,23 @@ static void on_read(png_structp png, png_bytep destination, size_t bytes) {
     png_error(png, "read");
 }
 
-// Apart from its caller, so that nothing the clean-up needs lives in a frame that longjmp returns to.
+// A function of its own: after longjmp the clean-up must not read local variables of the function that called
+// setjmp.
 static bool decode(png_structp png, png_infop info, png_source *source, image *out) {
     if (setjmp(png_jmpbuf(png))) return false;
     png_set_read_fn(png, source, on_read);
     png_set_user_limits(png, IMAGE_MAX_SIZE, IMAGE_MAX_SIZE);
     png_read_info(png, info);
     const uint64_t coded_bytes = (uint64_t)png_get_rowbytes(png, info) * png_get_image_height(png, info);
-    // The file's own values: no gamma correction. Palette, gray and low depths are widened, tRNS becomes
-    // alpha.
+    // The file's own values, without gamma correction. Palette and gray become RGB, low depths become 8 bits,
+    // tRNS becomes alpha.
     png_set_expand(png);
     png_set_scale_16(png);
     png_set_gray_to_rgb(png);
     const int passes = png_set_interlace_handling(png);
     png_read_update_info(png, info);
-    if (!image_allocate_for(source->file, coded_bytes, DEFLATE_RATIO, (int)png_get_image_width(png, info),
-                            (int)png_get_image_height(png, info), png_get_channels(png, info), out,
-                            source->why))
+    if (!image_open_for(source->file, coded_bytes, DEFLATE_RATIO, (int)png_get_image_width(png, info),
+                        (int)png_get_image_height(png, info), png_get_channels(png, info), out, source->why))
         return false;
     const size_t row = (size_t)out->width * (size_t)out->channels;
     for (int pass = 0; pass < passes; pass++)
@@ -69,7 +69,7 @@ bool image_decode_png(input_file *file, image *out, fault *why) {
     const bool ok =
         info ? decode(png, info, &source, out) : fail(why, "%s: no memory to decode it", file->path);
     png_destroy_read_struct(&png, &info, NULL);
-    if (!ok) image_free(out);
+    if (!ok) image_close(out);
     return ok;
 }
 

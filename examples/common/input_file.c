@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads a binary file and knows where it is.
+// Reads a binary file and counts the offset.
 #include "input_file.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 bool input_file_open(input_file *file, const char *path, fault *why) {
     *file = (input_file){0};
     const int descriptor =
-        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // O_NONBLOCK: a pipe must not hang us
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // O_NONBLOCK: opening a pipe must not wait
     if (descriptor < 0) return fail(why, "%s: cannot open: %s", path, strerror(errno));
     struct stat status;
     if (fstat(descriptor, &status) != 0) {
@@ -50,7 +50,7 @@ bool input_file_read(input_file *file, void *destination, size_t bytes, const ch
 }
 
 bool input_file_skip(input_file *file, uint64_t bytes, const char *what, fault *why) {
-    char discarded[4096]; // seeking would throw the stream's buffer away, so short distances are read
+    char discarded[4096]; // seeking discards the stream's buffer, so short distances are read
     if (bytes <= sizeof discarded) return input_file_read(file, discarded, (size_t)bytes, what, why);
     if (file->offset > file->size || bytes > file->size - file->offset) {
         file->offset = file->size;

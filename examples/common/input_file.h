@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads a binary file and knows where it is, so that every complaint names file, offset and what was being
-// read.
+// Reads a binary file. Error messages name the file, the offset, and what was being read.
 #ifndef COMMON_INPUT_FILE_H
 #define COMMON_INPUT_FILE_H
 
@@ -25,8 +24,8 @@ void input_file_close(input_file *file);
 // Reads exactly `bytes`, or fails: "PATH: truncated at byte N while reading WHAT".
 bool input_file_read(input_file *file, void *destination, size_t bytes, const char *what, fault *why);
 bool input_file_skip(input_file *file, uint64_t bytes, const char *what, fault *why);
-// Fails unless `count` items of at least `bytes_each` (>= 1) can still follow: check a count before
-// allocating by it.
+// Fails unless the rest of the file has room for `count` items of at least `bytes_each` (>= 1) bytes. Call it
+// before allocating memory for a count from the file.
 bool input_file_expect(input_file *file, uint64_t count, uint64_t bytes_each, const char *what, fault *why);
 
 #ifdef __cplusplus

@@ -28,7 +28,7 @@ static void new_line(const json_writer *json) {
     if (!json->one_line) fprintf(json->stream, "\n%*s", 2 * json->depth, "");
 }
 
-// What stands before a value.
+// The separator and the key before a value.
 static void begin_value(json_writer *json, const char *key) {
     if (!json->first) fputs(json->one_line ? ", " : ",", json->stream);
     if (json->depth > 0) new_line(json);

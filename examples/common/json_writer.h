@@ -15,7 +15,7 @@ extern "C" {
 typedef struct json_writer {
     FILE *stream;
     int depth;  // open objects and arrays
-    bool first; // nothing stands yet in the innermost one
+    bool first; // the innermost one is still empty
     bool one_line;
 } json_writer;
 
@@ -27,8 +27,7 @@ void json_put_integer(json_writer *json, const char *key, int64_t value);
 void json_put_number(json_writer *json, const char *key, double value); // null unless finite
 void json_put_boolean(json_writer *json, const char *key, bool value);
 
-// Writes what `describe` writes of `subject` to a file that appears whole or not at all, or, if `path` is
-// "-", to stdout.
+// Calls describe(json, subject) to write a file, completely or not at all; path "-": to stdout.
 bool json_save(const char *path, void (*describe)(json_writer *json, const void *subject),
                const void *subject, fault *why);
 

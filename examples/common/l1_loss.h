@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The mean absolute difference, and its slope.
+// The mean absolute difference and its gradient.
 #ifndef COMMON_L1_LOSS_H
 #define COMMON_L1_LOSS_H
 
@@ -11,13 +11,13 @@ extern "C" {
 #endif
 
 // loss: one number on the device, opened with device_allocate(L1_LOSS_BYTES); read it by l1_loss_read.
-// gradient[i] = sign(value[i] - target[i]) / count, 0 where they are equal; NULL if only the loss is wanted.
-// count >= 1; the arrays are device memory and of that length. The loss is the same to the last bit in every
-// run. Cost: reads 8 bytes a value, writes 4. A failure of the device ends the program.
+// gradient[i] = sign(value[i] - target[i]) / count, 0 where they are equal; NULL: only the loss. count >= 1.
+// value, target and gradient: [count], device memory. The loss has the same bits in every run. Cost: reads 8
+// bytes and writes 4 bytes for each value. A failure of the device ends the program.
 enum { L1_LOSS_BYTES = 16 };
 void l1_loss(const float *value, const float *target, int64_t count, void *loss, float *gradient,
              cudaStream_t stream);
-// The loss of the last call with as many values; waits for the device. NaN if a value was NaN, or if a
+// The loss of the last call, which had the same count. Waits for the device. NaN if a value was NaN, or if a
 // difference was larger than 32768.
 double l1_loss_read(const void *loss, int64_t count);
 

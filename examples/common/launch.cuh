@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The one way this project launches a kernel, on a GPU and under simt alike; and 1D grids that cover any
-// count.
+// Launches kernels on a GPU and under simt. All kernels of this project are launched here.
 #ifndef COMMON_LAUNCH_CUH
 #define COMMON_LAUNCH_CUH
 
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-// Queues kernel<<<grid, block, 0, stream>>>(arguments...). Returns the launch's own error; what happens
-// inside the kernel shows in a later call, as always. An empty grid is no work and no error.
+// Queues kernel<<<grid, block, 0, stream>>>(arguments...). Returns the error of the launch; a later call
+// reports errors inside the kernel. An empty grid does nothing and is no error.
 template <typename... Parameters, typename... Arguments>
 cudaError_t launch(cudaStream_t stream, dim3 grid, dim3 block, void (*kernel)(Parameters...),
                    Arguments... arguments) {
@@ -20,6 +19,7 @@ cudaError_t launch(cudaStream_t stream, dim3 grid, dim3 block, void (*kernel)(Pa
     return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
 }
 
+// The blocks of a 1D grid with at least one thread for each item.
 inline unsigned blocks_for(int64_t items, int block) {
     return unsigned((items + block - 1) / block);
 }

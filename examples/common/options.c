@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// Command lines from a table.
 #include "options.h"
 #include <ctype.h>
 #include <errno.h>
@@ -21,7 +20,7 @@ static const option_spec *find_letter(const option_spec *options, char letter) {
     return NULL;
 }
 
-// Bounds beyond what a double counts exactly stand for "none".
+// A bound that a double cannot count exactly to means "none".
 static bool is_bound(double value) {
     return fabs(value) < 9e15;
 }
@@ -141,7 +140,7 @@ static void print_help(const command_spec *command) {
     if (command->examples) printf("\nexamples:\n%s", command->examples);
 }
 
-// One option, at argv[*at]; moves *at to its last word.
+// Parses the option at argv[*at] and moves *at to its last word.
 static bool parse_option(const command_spec *command, int argc, char **argv, int *at, fault *why) {
     const char *word = argv[*at], *value = NULL;
     const option_spec *option = NULL;
@@ -161,8 +160,8 @@ static bool parse_option(const command_spec *command, int argc, char **argv, int
     }
     if (!value && *at + 1 < argc) {
         value = argv[*at + 1];
-        // A number may begin with a dash; a text that does is more likely the next option ("--name=-text" is
-        // open).
+        // A number may begin with a dash. A text that begins with one is more likely the next option;
+        // "--name=-text" passes such a text.
         const bool dash = value[0] == '-' && value[1] != '\0';
         if (dash && (option->kind == OPTION_TEXT || option->kind == OPTION_CHOICE || value[1] == '-'))
             value = NULL;

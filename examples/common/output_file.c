@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A file that appears whole or not at all.
+// Writes a file completely or not at all.
 #include "output_file.h"
 #include <dirent.h>
 #include <errno.h>
@@ -16,16 +16,16 @@ static void forget(output_file *file) {
     *file = (output_file){0};
 }
 
-// Whether that name still is the file's.
+// True if the name still belongs to the open file.
 static bool has_name(int descriptor, int folder, const char *name) {
     struct stat of_file, of_name;
     return fstat(descriptor, &of_file) == 0 && fstatat(folder, name, &of_name, AT_SYMLINK_NOFOLLOW) == 0 &&
            of_file.st_dev == of_name.st_dev && of_file.st_ino == of_name.st_ino;
 }
 
-// Who writes a temporary file holds it locked until it has another name or none, so what can be locked was
-// left by a process that was killed. A file system without locks lets nobody have one, and then nothing is
-// removed.
+// A program holds a lock on its temporary file until the file is renamed or removed. So a file that can be
+// locked was left by a process that was killed. On a file system without locks no lock succeeds, and nothing
+// is removed.
 static bool lock(int descriptor) {
     return flock(descriptor, LOCK_EX | LOCK_NB) == 0;
 }
@@ -41,7 +41,7 @@ static int create_temporary(output_file *file) {
         const int descriptor = open(file->temporary_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (descriptor < 0 && errno != EEXIST) return -1;
         if (descriptor < 0) continue;
-        // Before it was locked another process may have found it, and removed it or be about to.
+        // Before the lock another process may have found the file, and may have removed it.
         if ((lock(descriptor) || errno != EWOULDBLOCK) &&
             has_name(descriptor, AT_FDCWD, file->temporary_path))
             return descriptor;
@@ -52,8 +52,8 @@ static int create_temporary(output_file *file) {
 
 bool output_file_open(output_file *file, const char *path, fault *why) {
     *file = (output_file){0};
-    // The rename would replace whatever stands there: never a device, a pipe or a folder, and not a link to
-    // the file but the file.
+    // A rename replaces whatever has this name. Refuses devices, pipes and folders; a link is resolved first,
+    // so that its file is replaced.
     struct stat status;
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
         return fail(why, "%s: cannot write: exists and is not a regular file", path);
@@ -88,7 +88,7 @@ bool output_file_commit(output_file *file, fault *why) {
         fail(why, "%s: cannot write: %s", file->path, reason);
         unlink(file->temporary_path);
     }
-    fclose(file->stream); // last, for the lock; it has nothing left to write that could fail
+    fclose(file->stream); // last: it releases the lock; everything has been written
     forget(file);
     return !reason;
 }
@@ -100,7 +100,7 @@ void output_file_discard(output_file *file) {
     forget(file);
 }
 
-// Whether `entry` is NAME.part-PROCESS-N.
+// True if `entry` is NAME.part-PROCESS-N.
 static bool is_temporary(const char *entry, const char *name) {
     static const char infix[] = ".part-", digits[] = "0123456789";
     const size_t length = strlen(name), before = length + strlen(infix);
@@ -117,7 +117,7 @@ static void remove_if_stale(int folder, const char *name) {
     struct stat status;
     if (descriptor < 0) return;
     const bool stale = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && lock(descriptor);
-    // Since it was opened it may have been renamed or removed, and another may have its name.
+    // The file may have been renamed or removed since it was opened, and another may have its name.
     if (stale && has_name(descriptor, folder, name)) unlinkat(folder, name, 0);
     close(descriptor);
 }
@@ -125,7 +125,7 @@ static void remove_if_stale(int folder, const char *name) {
 void output_file_remove_stale(const output_file *file) {
     const char *slash = strrchr(file->path, '/'), *name = slash ? slash + 1 : file->path;
     char *folder = slash ? strndup(file->path, (size_t)(name - file->path)) : strdup(".");
-    DIR *entries = folder ? opendir(folder) : NULL; // may be none: a folder to write in need not be readable
+    DIR *entries = folder ? opendir(folder) : NULL; // may fail: the folder may be writable but not readable
     if (entries) {
         for (const struct dirent *entry; (entry = readdir(entries));)
             if (is_temporary(entry->d_name, name)) remove_if_stale(dirfd(entries), entry->d_name);

@@ -24,7 +24,7 @@ bool file_id_is(const file_id *a, const file_id *b) {
     return a->device == b->device && a->number == b->number;
 }
 
-// Of the folder that the path's last part is in.
+// The id of the folder that holds the last part of the path.
 static bool folder_id(const char *path, const char *last_part, file_id *out) {
     char folder[PATH_ROOM];
     const int length = snprintf(folder, PATH_ROOM, "%.*s.", (int)(last_part - path), path);

@@ -14,22 +14,21 @@ enum { PATH_ROOM = 4096 }; // bytes, the final zero included
 
 // "folder/name". Fails if it does not fit.
 bool path_join(char out[PATH_ROOM], const char *folder, const char *name, fault *why);
-// What tells a file from all others, whatever path leads to it.
+// Identifies a file, whatever path leads to it.
 typedef struct file_id {
     uint64_t device, number;
 } file_id;
-// False if it is not there.
+// False if there is no such file.
 bool file_id_of(const char *path, file_id *out);
 bool file_id_is(const file_id *a, const file_id *b);
-// Whether the two paths name one file, whether it is there already or not.
+// True if both paths name one file, also one that does not exist yet.
 bool path_is_one_file(const char *a, const char *b);
-// Removes a file, if there is one: *removed.
+// Removes the file if it exists; *removed says whether it did.
 bool file_remove(const char *path, bool *removed, fault *why);
-// Makes the folder unless it is there; the one that it is in must be.
+// Makes the folder unless it exists. Its parent folder must exist.
 bool folder_make(const char *path, fault *why);
-// Whether `name`, taken from an untrusted file, stays inside the folder it is joined to: not empty, not
-// absolute, no
-// ".." among its parts.
+// True if `name`, from an untrusted file, stays inside the folder it is joined to: it is not empty, not
+// absolute, and has no ".." among its parts.
 bool path_stays_inside(const char *name);
 
 #ifdef __cplusplus

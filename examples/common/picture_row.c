@@ -15,8 +15,8 @@ bool picture_row_write(const char *path, const float *const *planes, int count, 
         done = image_from_planes(planes[i], width, height, &pictures[i], why);
     }
     done = done && image_beside(list, count, GAP, &row, why) && image_write_png(path, &row, why);
-    image_free(&row);
-    for (int i = 0; i < count; i++) image_free(&pictures[i]);
+    image_close(&row);
+    for (int i = 0; i < count; i++) image_close(&pictures[i]);
     return done;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A pinhole camera: where it stands and what it looks at.
+// A pinhole camera.
 #ifndef COMMON_PINHOLE_H
 #define COMMON_PINHOLE_H
 
@@ -16,11 +16,11 @@ typedef struct pinhole_camera {
     float translation[3]; // x' = rotation x + translation
 } pinhole_camera;
 
-// World to camera, from `eye` towards `target` (another point), `up` (not parallel to that) upwards in the
-// picture.
+// World to camera, of a camera at `eye` that looks at `target`, with `up` upwards in the picture. target
+// differs from eye; up is not parallel to the view direction.
 void look_at(const double eye[3], const double target[3], const double up[3], float rotation[9],
              float translation[3]);
-// A camera that stands so; angle: the vertical field of view in radians.
+// A camera with that pose. angle: the vertical field of view in radians.
 pinhole_camera pinhole_look_at(int width, int height, double angle, const double eye[3],
                                const double target[3], const double up[3]);
 

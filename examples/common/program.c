@@ -51,8 +51,8 @@ static int run(const program_spec *program, int argc, char **argv) {
     return run_command(program, argc - 1, argv + 1);
 }
 
-// Where a standard stream is closed, the next file opened would take its number, and messages would go into
-// that file. Writing to this one fails, as to the closed one.
+// If a standard stream is closed, the next file to be opened would get its number, and messages would go into
+// that file. This opens a file in its place to which writing fails.
 static void keep_standard_streams(void) {
     int file = open("/dev/null", O_RDONLY);
     while (file >= 0 && file <= STDERR_FILENO) file = open("/dev/null", O_RDONLY);

@@ -14,11 +14,11 @@ typedef struct program_command {
 
 typedef struct program_spec {
     const char *name;
-    const program_command *commands; // the last has no name
+    const program_command *commands; // ends with a row without a name
     const char *examples;            // lines
 } program_spec;
 
-// Returns the exit code of main. Also checks that what was printed reached its end.
+// Returns the exit code of main. Also checks that stdout was written without an error.
 int program_run(const program_spec *program, int argc, char **argv);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One line on stderr for long work.
+// A progress line on stderr.
 #include "progress.h"
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One line on stderr for long work: step, loss, rate, time left. Silent when stderr is not a terminal.
+// A line on stderr that shows the progress of long work: step, loss, rate, time left. Prints nothing if
+// stderr is not a terminal.
 #ifndef COMMON_PROGRESS_H
 #define COMMON_PROGRESS_H
 
@@ -14,15 +15,15 @@ typedef struct progress {
     const char *title;
     int64_t total;
     // progress_begin sets these to 0; the caller may change them.
-    int64_t before;             // steps done before it began, of a run that was resumed
-    double time_limit;          // seconds after which the work ends though steps are left; 0: none
+    int64_t before;             // steps done before this run, if it was resumed
+    double time_limit;          // seconds after which the work ends early; 0: none
     double started, last_shown; // seconds
     bool shown;
 } progress;
 
 double seconds_now(void); // monotonic clock
 void progress_begin(progress *bar, const char *title, int64_t total);
-// True if a line is due (terminal, and 0.1 s have passed): only then need the caller fetch the loss.
+// True if stderr is a terminal and the last line is 0.1 s old. Only then the caller needs to fetch the loss.
 bool progress_due(progress *bar);
 void progress_show(progress *bar, int64_t done, double loss); // loss: NaN if there is none
 void progress_end(progress *bar);                             // clears the line

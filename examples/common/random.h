@@ -13,7 +13,7 @@
 #endif
 
 typedef struct random_stream {
-    uint64_t state; // the seed; every seed is good
+    uint64_t state; // the seed; any value
 } random_stream;
 
 RANDOM_CALL uint64_t random_bits(random_stream *stream) {
@@ -23,8 +23,8 @@ RANDOM_CALL uint64_t random_bits(random_stream *stream) {
     return z ^ (z >> 31);
 }
 
-// A stream of its own for every (seed, purpose, iteration, index), with no state carried from one to the
-// next: whoever takes a computation up in its middle draws what an uninterrupted one would have drawn.
+// A separate stream for every (seed, purpose, iteration, index). No state passes from one to the next, so a
+// resumed computation draws the same numbers as an uninterrupted one.
 RANDOM_CALL random_stream random_at(uint64_t seed, uint64_t purpose, uint64_t iteration, uint64_t index) {
     const uint64_t key[3] = {purpose, iteration, index};
     random_stream stream = {seed};

@@ -2,6 +2,20 @@
 #include "sum_memory.h"
 #include "device.h"
 
+const offered_strategy sum_strategies[] = {{.strategy = DISTWAR_ATOMIC},        {.strategy = DISTWAR_VECTOR},
+                                           {.strategy = DISTWAR_SERIAL},        {.strategy = DISTWAR_BFLY},
+                                           {.strategy = DISTWAR_TREE},          {.strategy = DISTWAR_FIXED},
+#ifndef DISTWAR_SIMT
+                                           {.strategy = DISTWAR_CUB},
+#endif
+                                           {.strategy = DISTWAR_STRATEGY_COUNT}};
+
+candidate_list sum_candidates(void) {
+    // Closer together at the low end: a warp whose lanes hold several keys has small groups.
+    static const int thresholds[] = {0, 2, 4, 6, 8, 12, 16, 24};
+    return tuner_candidates(sum_strategies, thresholds, sizeof thresholds / sizeof *thresholds);
+}
+
 sum_memory sum_memory_open(int64_t keys, int values) {
     const int stride = (values + 3) / 4 * 4;
     const size_t count = (size_t)keys * (size_t)stride;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads a text file line by line and knows which line it is at.
+// Reads a text file line by line and counts the lines.
 #ifndef COMMON_TEXT_FILE_H
 #define COMMON_TEXT_FILE_H
 
@@ -11,7 +11,7 @@ extern "C" {
 
 typedef struct text_file {
     input_file file;
-    char *line; // the current one, without its end; NULL before the first and after the last
+    char *line; // the current line without its newline; NULL before the first line and after the last
     char *buffer;
     size_t room;     // of buffer: at most about twice the longest line
     uint64_t number; // of the current line, from 1
@@ -19,10 +19,8 @@ typedef struct text_file {
 
 bool text_file_open(text_file *text, const char *path, fault *why);
 void text_file_close(text_file *text);
-// Moves to the next line; at the end of the file `line` becomes NULL. Every line, the last one too, ends with
-// a newline
-// ("\n" or "\r\n") and holds no zero byte: else the file counts as truncated or damaged, and false is
-// returned.
+// Moves to the next line; at the end of the file `line` becomes NULL. Fails if the file is truncated or
+// damaged: if a line, also the last one, does not end with "\n" or "\r\n", or holds a zero byte.
 bool text_file_next(text_file *text, fault *why);
 
 #ifdef __cplusplus

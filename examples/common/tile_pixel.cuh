@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a picture is divided among threads: a block has a tile of 16 x 16 pixels, each of its warps a patch of
-// 8 x 4.
+// The pixel of each thread: a block has a tile of 16 x 16 pixels, each of its warps a patch of 8 x 4.
 #ifndef COMMON_TILE_PIXEL_CUH
 #define COMMON_TILE_PIXEL_CUH
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Times of repeated runs, in milliseconds: of one view over its runs, and of a scene over its views.
+// Statistics of times in milliseconds: of one view over its runs, and of a scene over its views.
 #ifndef COMMON_TIMING_H
 #define COMMON_TIMING_H
 
@@ -13,7 +13,7 @@ typedef struct timing {
     double median, minimum, maximum; // over runs
 } timing;
 
-// count >= 1; sorts them.
+// Sorts the times. count >= 1.
 timing timing_of_runs(double *milliseconds, size_t count);
 
 typedef struct timing_summary {

@@ -9,7 +9,7 @@ static inline double dot(const double a[3], const double b[3]) {
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
-static inline void cross(const double a[3], const double b[3], double out[3]) { // out: another than a, b
+static inline void cross(const double a[3], const double b[3], double out[3]) { // out: not a or b
     for (int i = 0; i < 3; i++) out[i] = a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3];
 }
 

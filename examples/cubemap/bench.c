@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cubemap bench: what the adjoint costs with every strategy and threshold.
+// cubemap bench: the cost of the adjoint with every strategy and threshold.
 #include "bench_options.h"
 #include "commands.h"
 #include "device.h"
@@ -18,7 +18,7 @@ typedef struct bench {
     cubemap_frame frame;
     float *target; // device: black
     void *loss;
-    reduction_bench result;
+    strategy_bench result;
 } bench;
 
 static double prepare(void *context, size_t view) {
@@ -33,8 +33,8 @@ static double prepare(void *context, size_t view) {
     return (double)pixels;
 }
 
-static void run(void *context, reduction which, int threshold) {
-    cubemap_render_backward(&((bench *)context)->frame, which, threshold);
+static void run(void *context, distwar_policy policy) {
+    cubemap_render_backward(&((bench *)context)->frame, policy);
 }
 
 static void count_lanes(void *context, lane_histogram *counts) {
@@ -52,19 +52,18 @@ static void describe(json_writer *json, const void *subject) {
     json_put_integer(json, "values", b->frame.sums.values);
     json_put_integer(json, "width", b->frame.camera.width);
     json_put_integer(json, "height", b->frame.camera.height);
-    reduction_bench_describe(json, &b->result);
+    strategy_bench_describe(json, &b->result);
     json_end(json, '}');
 }
 
-static bool measure(const command_options *options, const bench_settings *settings, const mesh *host,
-                    fault *why) {
+static bool measure(const command_options *options, const bench_plan *plan, const mesh *host, fault *why) {
     const int width = (int)options->of.width, height = (int)options->of.height, size = (int)options->of.size;
     const size_t target_bytes = 3 * (size_t)width * (size_t)height * sizeof(float),
                  texel_bytes = 18 * (size_t)size * (size_t)size * sizeof(float);
     float *texel = malloc(texel_bytes);
     if (!texel) return fail(why, "no memory for faces of %d texels", size);
     scene_surroundings(size, texel);
-    mesh surface = mesh_upload(host);
+    mesh surface = device_mesh_open(host);
     const pinhole_camera camera = scene_camera(0, width, height);
     bench b = {.options = options,
                .frame = cubemap_frame_open(&surface, &camera, size, SCENE_BACKGROUND),
@@ -79,32 +78,32 @@ static bool measure(const command_options *options, const bench_settings *settin
                                    .prepare = prepare,
                                    .run = run,
                                    .count_lanes = count_lanes};
-    bool done = reduction_bench_run(&subject, settings, &b.result, why);
+    bool done = strategy_bench_run(&subject, plan, &b.result, why);
     if (done && !json_is_stdout(options->bench.json)) {
         printf("cubemap    %s: %d triangles, faces of %d texels, %d texels in %d levels, %d values a texel\n"
                "drawn      %lld views of %d x %d, on %s\n\n",
                options->of.mesh, host->triangles, size, b.frame.texels, b.frame.levels, b.frame.sums.values,
                (long long)options->views, width, height, device_name());
-        reduction_bench_print(&b.result);
+        strategy_bench_print(&b.result);
     }
     if (done && options->bench.json) done = json_save(options->bench.json, describe, &b, why);
-    reduction_bench_close(&b.result);
+    strategy_bench_close(&b.result);
     device_free(b.loss);
     device_free(b.target);
     cubemap_frame_close(&b.frame);
-    mesh_close(&surface);
+    device_mesh_close(&surface);
     return done;
 }
 
 int bench_command(int argc, char **argv) {
-    command_options options = {.of = view_options_default(), .bench = BENCH_OPTIONS_DEFAULT, .views = 1};
+    command_options options = {.of = view_options_default(), .bench = bench_options_default(), .views = 1};
     const option_spec table[] = {
         MESH_OPTION(&options.of),
         SIZE_OPTION(&options.of),
-        {OPTION_INT, "views", 0, &options.views, 1, SCENE_VIEWS, NULL, "how many of the cameras"},
+        {OPTION_INT, "views", 0, &options.views, 1, SCENE_VIEWS, NULL, "the number of cameras"},
         WIDTH_OPTION(&options.of),
         HEIGHT_OPTION(&options.of),
-        REDUCE_OPTION(&options.bench),
+        BENCH_REDUCE_OPTION(&options.bench),
         THRESHOLDS_OPTION(&options.bench),
         REPEAT_OPTION(&options.bench),
         JSON_OPTION(&options.bench),
@@ -112,13 +111,11 @@ int bench_command(int argc, char **argv) {
     const command_spec command = {
         "cubemap bench",
         "[options]",
-        "Measures the adjoint of the lookup with every strategy and threshold, and counts what its warps "
-        "meet.\n"
-        "The gradient is that of the L1 loss against a black picture. On a GPU: times by CUDA events, the "
-        "median\nover the runs of a view, then the mean over the views; before each run twice the L2 cache "
-        "is\n"
-        "overwritten. With all strategies a tuner then chooses one, on launches of its own. On the CPU times "
-        "say\nnothing, and instructions are counted instead.",
+        "Measures the adjoint of the lookup with every strategy and threshold. Counts the active lanes and\n"
+        "the keys of its warps. The gradient is that of the L1 loss against a black picture. On a GPU:\n"
+        "times by CUDA events, the median over the runs of a view, then the mean over the views; before\n"
+        "each run the L2 cache is overwritten. With all strategies a tuner then chooses one, on launches of\n"
+        "its own. On the CPU, where times say nothing about a GPU, instructions are counted instead.",
         "  cubemap bench\n"
         "  cubemap bench --mesh torus --size 1024 --views 8 --thresholds 0,4,8,16,24 --json cubemap.json\n"
         "  cubemap bench --mesh bunny.obj --reduce tree --thresholds 0,33\n",
@@ -128,13 +125,12 @@ int bench_command(int argc, char **argv) {
     int code;
     if (!read_command_line(&command, argc, argv, NULL, &code)) return code;
     fault why;
-    bench_settings settings;
-    if (!bench_options_read(&options.bench, &settings, &why) || !view_options_complete(&options.of, &why))
+    bench_plan plan;
+    if (!bench_options_read(&options.bench, &plan, &why) || !view_options_complete(&options.of, &why))
         return report_misuse(&command, &why);
     mesh host = {0};
     const bool done = json_is_possible(options.bench.json, &why) &&
-                      view_options_mesh(&options.of, &host, &why) &&
-                      measure(&options, &settings, &host, &why);
-    mesh_free(&host);
+                      view_options_mesh(&options.of, &host, &why) && measure(&options, &plan, &host, &why);
+    mesh_close(&host);
     return done ? EXIT_SUCCESS : report_failure("cubemap", &why);
 }

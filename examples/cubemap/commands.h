@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The commands of `cubemap`, and the options that several of them have. A command takes argv from its own
-// name on and returns the program's exit code.
+// The commands of `cubemap`, and the options that several commands share. A command takes argv from its own
+// name on and returns the exit code of the program.
 #ifndef CUBEMAP_COMMANDS_H
 #define CUBEMAP_COMMANDS_H
 
@@ -12,34 +12,37 @@ int train_command(int argc, char **argv);
 int render_command(int argc, char **argv);
 int bench_command(int argc, char **argv);
 
-// What is drawn: a mesh in its surroundings, seen by the cameras of scene.h.
+// The picture: a mesh, the size of the cubemap that it mirrors, and the size of the picture.
 typedef struct view_options {
-    const char *mesh;            // a shape's name, or an OBJ file's
+    const char *mesh;            // the name of a shape, or of an OBJ file
     int64_t size, width, height; // 0: size and width by the device, height 3/4 of the width
 } view_options;
 
 view_options view_options_default(void);
-// Puts numbers where zeros stand. Fails if the size is not a power of two.
+// Replaces zeros by the defaults. Fails if the size is not a power of two.
 bool view_options_complete(view_options *options, fault *why);
-// Into host memory, to free with mesh_free.
+// Into host memory, to close with mesh_close.
 bool view_options_mesh(const view_options *options, mesh *host, fault *why);
 
 #define MESH_OPTION(options)                                                                                 \
     {                                                                                                        \
         OPTION_TEXT, "mesh", 0, &(options)->mesh, 0, 0, NULL,                                                \
-            "icosphere, torus, bumpy, or an OBJ file, which is scaled to their size"                         \
+            "icosphere, torus, bumpy, or an OBJ file, which is scaled to the same size"                      \
     }
 #define SIZE_OPTION(options)                                                                                 \
     {                                                                                                        \
         OPTION_INT, "size", 0, &(options)->size, 0, CUBEMAP_MAX_SIZE, NULL,                                  \
-            "texels of a face, both ways, a power of two; 0: 256, on the CPU 64"                             \
+            "the side of a face in texels, a power of two; 0: 256, on the CPU 64"                            \
     }
 #define WIDTH_OPTION(options)                                                                                \
     {                                                                                                        \
         OPTION_INT, "width", 0, &(options)->width, 0, 4096, NULL,                                            \
-            "of a picture in pixels; 0: 1024, on the CPU 192"                                                \
+            "the width of a picture in pixels; 0: 1024, on the CPU 192"                                      \
     }
 #define HEIGHT_OPTION(options)                                                                               \
-    { OPTION_INT, "height", 0, &(options)->height, 0, 8192, NULL, "of a picture; 0: 3/4 of the width" }
+    {                                                                                                        \
+        OPTION_INT, "height", 0, &(options)->height, 0, 8192, NULL,                                          \
+            "the height of a picture in pixels; 0: 3/4 of the width"                                         \
+    }
 
 #endif

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// A mesh that mirrors its surroundings, and the surroundings as the texture to be found: a cubemap with
-// mip levels. One call a stage:
+// A mesh that mirrors its surroundings. The surroundings are a cubemap with mip levels, which training finds.
+// One call for each stage:
 //
 //   cubemap_project -> cubemap_raster -> cubemap_reduce_levels -> cubemap_render -> l1_loss
 //     -> cubemap_render_backward -> cubemap_gather_levels -> cubemap_adam
 //
-// A stage reads what earlier stages left in the frame and writes its own part; all memory is the device's.
-// The formulas are in docs/math.md. A pixel adds to four texels of each of two levels: neighbours share some
-// of them, others none, so that a warp holds several keys, each with few lanes.
+// A stage reads from the frame what earlier stages wrote, and writes its own part. All memory is device
+// memory. The formulas are in docs/math.md. A pixel adds to four texels of each of two levels. Neighbours
+// share some of them, so a warp holds several keys, each with few lanes.
 //
 // Work is queued on the default stream. A failure of the device ends the program.
 #ifndef CUBEMAP_H
@@ -16,7 +16,6 @@
 
 #include "mesh.h"
 #include "pinhole.h"
-#include "reduction.h"
 #include "sum_memory.h"
 
 #ifdef __cplusplus
@@ -24,7 +23,7 @@ extern "C" {
 #endif
 
 enum {
-    CUBEMAP_MAX_SIZE = 2048 // texels of a face, both ways: six faces below each other are still an image
+    CUBEMAP_MAX_SIZE = 2048 // texels, the side of a face: six faces below each other fit an image
 };
 
 #ifdef __CUDACC__
@@ -43,20 +42,20 @@ CUBEMAP_CALL int cubemap_level_begin(int size, int level) {
 
 // One camera's view, from the texels to the picture and back.
 typedef struct cubemap_frame {
-    // From the caller; the camera may change between views, but the pictures' size stays:
+    // From the caller. Between views the camera may change, but not the picture's size:
     mesh surface;          // device
     pinhole_camera camera; // width * height < 2^30
-    int size;              // texels of a face, both ways: a power of two up to CUBEMAP_MAX_SIZE
-    float background;      // where there is no mesh, in all channels
+    int size;              // texels, the side of a face: a power of two up to CUBEMAP_MAX_SIZE
+    float background;      // colour without a mesh, in all channels
     // Memory of cubemap_frame_open:
-    int levels, texels;    // down to faces of one texel; of all levels
+    int levels, texels;    // levels: down to faces of one texel; texels: of all levels
     float *corner;         // [triangles][3][3]: vertices, camera
-    float *sample;         // [height][width][4]: mirror direction, world, length 1, and level of detail, -1:
-                           // nothing is mirrored
-    float *texel;          // [texels][3]: level 0 is what is trained, the others follow from it
+    float *sample;         // [height][width][4]: unit mirror direction in world space, and level of detail;
+                           // -1: nothing is mirrored
+    float *texel;          // [texels][3]: level 0 is trained, the others follow from it
     float *color;          // [3][height][width]
     float *color_gradient; // [3][height][width]: from the loss
-    sum_memory sums;       // [texels][3]: the adjoint's, by level
+    sum_memory sums;       // [texels][3]: of the adjoint, by level
 } cubemap_frame;
 
 cubemap_frame cubemap_frame_open(const mesh *surface, const pinhole_camera *camera, int size,
@@ -65,18 +64,19 @@ void cubemap_frame_close(cubemap_frame *frame); // not the mesh
 
 // Writes corner.
 void cubemap_project(const cubemap_frame *frame);
-// Writes sample, from the closest triangle on each pixel's ray; of equally close ones the one of the least
-// index. Nothing is mirrored where there is none, or where its normals cancel out. Cost: every tile looks at
-// every triangle.
+// Writes sample, from the closest triangle on each pixel's ray; of equally close triangles, the one with the
+// least index. Nothing is mirrored if there is no triangle, or if its normals cancel out. Cost: every tile
+// tests every triangle.
 void cubemap_raster(const cubemap_frame *frame);
 // Writes the texels of levels 1, 2, ...: each the mean of four of the level below.
 void cubemap_reduce_levels(const cubemap_frame *frame);
 // Writes color.
 void cubemap_render(const cubemap_frame *frame);
-// Adjoint of cubemap_render: from color_gradient writes sums. threshold: 0..MAX_THRESHOLD. With REDUCE_FIXED,
-// for gradients about as large as those of a mean over all values (l1_loss).
-void cubemap_render_backward(const cubemap_frame *frame, reduction which, int threshold);
-// The same commits counted, not made: adds to `counts` on the device.
+// Adjoint of cubemap_render: from color_gradient writes sums. policy: one of sum_strategies, threshold
+// 0..MAX_THRESHOLD. DISTWAR_FIXED expects gradients about as large as those of a mean over all values
+// (l1_loss).
+void cubemap_render_backward(const cubemap_frame *frame, distwar_policy policy);
+// Counts the commits of cubemap_render_backward without making them: adds to `counts`, device memory.
 void cubemap_count_lanes(const cubemap_frame *frame, lane_histogram *counts);
 // Adjoint of cubemap_reduce_levels: from sums writes gradient, [6][size][size][3].
 void cubemap_gather_levels(const cubemap_frame *frame, float *gradient);

@@ -7,13 +7,13 @@
 
 bool face_file_write(const char *path, const float *texel, int size, fault *why) {
     image picture;
-    if (!image_allocate(&picture, size, 6 * size, 3, why)) return false;
+    if (!image_open(&picture, size, 6 * size, 3, why)) return false;
     for (size_t k = 0; k < (size_t)18 * (size_t)size * (size_t)size; k++) {
         const float value = fminf(fmaxf(texel[k], 0), 1); // NaN becomes 0
         picture.pixels[k] = (uint8_t)lrintf(255 * value);
     }
     const bool done = image_write_png(path, &picture, why);
-    image_free(&picture);
+    image_close(&picture);
     return done;
 }
 
@@ -37,6 +37,6 @@ bool face_file_read(const char *path, float **texel, int *size, fault *why) {
     if (done && !(*texel = malloc(values * sizeof **texel))) done = fail(why, "%s: no memory for it", path);
     for (size_t k = 0; done && k < values; k++) (*texel)[k] = (float)picture.pixels[k] / 255;
     *size = picture.width;
-    image_free(&picture);
+    image_close(&picture);
     return done;
 }

@@ -8,7 +8,7 @@ namespace {
 
 enum { THREADS = 256 };
 
-// A thread a value of the level.
+// One thread for each value of the level.
 __global__ void __launch_bounds__(THREADS) reduce_level_kernel(float *texel, int size, int level) {
     const int s = size >> level;
     const int64_t k = int64_t(blockIdx.x) * THREADS + threadIdx.x;
@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(THREADS) reduce_level_kernel(float *texel, int
     texel[3 * (int64_t(cubemap_level_begin(size, level)) + at) + channel] = 0.25f * sum;
 }
 
-// A thread a texel of level 0: it is a 4^-l part of the texel of level l that it lies in.
+// One thread for each texel of level 0, which is a 4^-l part of the texel of level l that contains it.
 __global__ void __launch_bounds__(THREADS) gather_levels_kernel(cubemap_frame f, float *gradient) {
     const int64_t at = int64_t(blockIdx.x) * THREADS + threadIdx.x;
     if (at >= int64_t(6) * f.size * f.size) return;

@@ -8,7 +8,7 @@ static const program_command commands[] = {
     {"train", "fit a cubemap to pictures of a mesh that mirrors it", train_command},
     {"render", "one view of the mesh in the surroundings or in a trained cubemap -> a picture",
      render_command},
-    {"bench", "what the adjoint costs with every strategy and threshold", bench_command},
+    {"bench", "measure the adjoint with every strategy and threshold", bench_command},
     {NULL, NULL, NULL},
 };
 

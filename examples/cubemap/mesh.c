@@ -3,17 +3,17 @@
 #include "device.h"
 #include <stdlib.h>
 
-bool mesh_allocate(mesh *out, int vertices, int triangles, fault *why) {
+bool mesh_open(mesh *out, int vertices, int triangles, fault *why) {
     *out = (mesh){.vertices = vertices, .triangles = triangles};
     out->position = calloc((size_t)vertices, 3 * sizeof *out->position);
     out->normal = calloc((size_t)vertices, 3 * sizeof *out->normal);
     out->corner = calloc((size_t)triangles, 3 * sizeof *out->corner);
     if (out->position && out->normal && out->corner) return true;
-    mesh_free(out);
+    mesh_close(out);
     return fail(why, "no memory for a mesh of %d vertices and %d triangles", vertices, triangles);
 }
 
-void mesh_free(mesh *host) {
+void mesh_close(mesh *host) {
     free(host->position);
     free(host->normal);
     free(host->corner);
@@ -42,7 +42,7 @@ static void *copy_of(const void *host, size_t bytes) {
     return device;
 }
 
-mesh mesh_upload(const mesh *host) {
+mesh device_mesh_open(const mesh *host) {
     const size_t vertices = (size_t)host->vertices, triangles = (size_t)host->triangles;
     return (mesh){.vertices = host->vertices,
                   .triangles = host->triangles,
@@ -51,7 +51,7 @@ mesh mesh_upload(const mesh *host) {
                   .corner = copy_of(host->corner, 3 * triangles * sizeof *host->corner)};
 }
 
-void mesh_close(mesh *device) {
+void device_mesh_close(mesh *device) {
     device_free(device->position);
     device_free(device->normal);
     device_free(device->corner);

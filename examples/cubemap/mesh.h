@@ -17,15 +17,15 @@ typedef struct mesh {
     int *corner;     // [triangles][3]: vertices
 } mesh;
 
-// In host memory, to free with mesh_free; without normals yet. Fails if there is no memory.
-bool mesh_allocate(mesh *out, int vertices, int triangles, fault *why);
-void mesh_free(mesh *host); // harmless on {0}
-// At each vertex the sum of the normals of its triangles, each as long as the triangle is large.
+// In host memory, all 0. Fails if there is no memory.
+bool mesh_open(mesh *out, int vertices, int triangles, fault *why);
+void mesh_close(mesh *host); // harmless on {0}
+// Writes normal: at each vertex the sum of the normals of its triangles, weighted by their areas.
 void mesh_find_normals(mesh *host);
 
 // A copy on the device.
-mesh mesh_upload(const mesh *host);
-void mesh_close(mesh *device);
+mesh device_mesh_open(const mesh *host);
+void device_mesh_close(mesh *device);
 
 #ifdef __cplusplus
 }

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_ITEMS = 1 << 26 }; // vertices, and triangles
+enum { MAX_ITEMS = 1 << 26 }; // vertices; triangles
 
 typedef struct reader {
     text_file text;
@@ -89,11 +89,11 @@ static bool read_lines(reader *r, fault *why) {
 static bool to_mesh(const reader *r, mesh *out, fault *why) {
     const char *path = r->text.file.path;
     if (r->triangles == 0) return fail(why, "%s: holds no faces", path);
-    if (!mesh_allocate(out, (int)r->vertices, (int)r->triangles, why)) return false;
+    if (!mesh_open(out, (int)r->vertices, (int)r->triangles, why)) return false;
     memcpy(out->position, r->position, r->vertices * sizeof *r->position);
     memcpy(out->corner, r->corner, r->triangles * sizeof *r->corner);
     if (!shape_fit(out)) {
-        mesh_free(out);
+        mesh_close(out);
         return fail(why, "%s: the mesh has no extent, or a boundless one", path);
     }
     mesh_find_normals(out);

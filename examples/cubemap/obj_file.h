@@ -9,10 +9,10 @@
 extern "C" {
 #endif
 
-// Reads vertices and faces (polygons of any number of corners become fans of triangles; indices may be
-// negative); other lines, the file's own normals among them, are passed over: normals are found from the
-// triangles. The mesh, in host memory, is moved and scaled as by shape_fit. Vertices that no triangle with an
-// area uses get the normal (0, 0, 1).
+// Reads vertices and faces. Polygons become fans of triangles; indices may be negative. Other lines are
+// ignored, also the file's own normals: normals are computed from the triangles. The mesh is in host memory,
+// moved and scaled by shape_fit. A vertex gets the normal (0, 0, 1) if no triangle with an area larger than 0
+// uses it.
 bool obj_file_read(const char *path, mesh *out, fault *why);
 
 #ifdef __cplusplus

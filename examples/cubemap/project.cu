@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The triangles' corners as the camera sees them.
+// The corners of the triangles in camera space.
 #include "cubemap.h"
 #include "device.h"
 #include "launch.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which triangle a pixel sees, and what it mirrors there. Triangles are found by homogeneous edge functions
-// (Olano and Greer 1997), so none needs to be cut at the camera's plane. Formulas: docs/math.md, "Cubemap".
+// Finds the triangle of each pixel and the direction that it mirrors. Homogeneous edge functions (Olano and
+// Greer 1997) need no clipping at the camera's plane. Formulas: docs/math.md, "Cubemap".
 #include "cubemap.h"
 #include "device.h"
 #include "launch.cuh"
@@ -12,7 +12,7 @@ namespace {
 
 enum { CAPACITY = 512 }; // triangles of a round
 
-constexpr float near_limit = 1e-3f; // along the viewing axis; what is closer is not seen
+constexpr float near_limit = 1e-3f; // along the viewing axis; closer points are not drawn
 
 __device__ float3 load3(const float *from) {
     return make_float3(from[0], from[1], from[2]);
@@ -22,8 +22,8 @@ __device__ float dot(const float3 &a, const float3 &b) {
     return fmaf(a.x, b.x, fmaf(a.y, b.y, a.z * b.z));
 }
 
-// Its arithmetic cannot be contracted, so that cross(b, a) is exactly -cross(a, b): of two triangles that
-// share an edge, no pixel on it falls between them.
+// The compiler cannot contract this arithmetic, so cross(b, a) is exactly -cross(a, b). So no pixel falls
+// between two triangles that share an edge.
 __device__ float3 cross(const float3 &a, const float3 &b) {
     return make_float3(__fsub_rn(__fmul_rn(a.y, b.z), __fmul_rn(a.z, b.y)),
                        __fsub_rn(__fmul_rn(a.z, b.x), __fmul_rn(a.x, b.z)),
@@ -34,12 +34,12 @@ __device__ float side(const float3 &edge, const float3 &ray) {
     return __fadd_rn(__fadd_rn(__fmul_rn(edge.x, ray.x), __fmul_rn(edge.y, ray.y)), edge.z);
 }
 
-// (u, v, 1) of a place in the picture, in pixels.
+// (u, v, 1) of a point in the picture, in pixels.
 __device__ float3 ray_of(const pinhole_camera &camera, float x, float y) {
     return make_float3((x - camera.center[0]) / camera.focal, (y - camera.center[1]) / camera.focal, 1);
 }
 
-// A triangle seen from the camera. A ray d meets its plane at the depth volume / (sum of side(edge[k], d)),
+// A triangle in camera space. A ray d meets its plane at the depth volume / (sum of side(edge[k], d)),
 // at the barycentric coordinates side(edge[k], d) / sum.
 struct cone {
     float3 edge[3];
@@ -62,19 +62,20 @@ __device__ float depth_at(const cone &c, const float3 &ray) {
     const float a = side(c.edge[0], ray), b = side(c.edge[1], ray), g = side(c.edge[2], ray);
     const float sum = a + b + g;
     if (!((a >= 0 && b >= 0 && g >= 0) || (a <= 0 && b <= 0 && g <= 0)) || sum == 0) return 0;
-    // Of a triangle that is seen edge-on the quotient is rounding alone, but it lies between its corners.
+    // If the triangle is seen edge-on, the quotient is only rounding error; the clamp keeps it between the
+    // corners.
     const float depth = fminf(fmaxf(c.volume / sum, c.nearest), c.farthest);
     return depth > near_limit ? depth : 0;
 }
 
-// Whether a ray of the tile may meet the triangle: false only if all its corners are behind one plane of the
-// tile's frustum. first, last: the rays of two opposite corners of the tile.
+// False only if all corners of the triangle are behind one plane of the tile's frustum, so that no ray of the
+// tile meets the triangle. first, last: the rays of two opposite corners of the tile.
 __device__ bool reaches(const float *corner, int triangle, const float3 &first, const float3 &last) {
     const float *at = corner + 9 * int64_t(triangle);
     bool left = true, right = true, above = true, below = true;
     for (int k = 0; k < 3; ++k, at += 3) {
         const float x = at[0], y = at[1], z = at[2];
-        const float margin = 1e-5f * (fabsf(x) + fabsf(y) + fabsf(z)); // more than rounding can do
+        const float margin = 1e-5f * (fabsf(x) + fabsf(y) + fabsf(z)); // exceeds rounding errors
         left = left && x - first.x * z < -margin;
         right = right && x - last.x * z > margin;
         above = above && y - first.y * z < -margin;
@@ -83,8 +84,8 @@ __device__ bool reaches(const float *corner, int triangle, const float3 &first, 
     return !(left || right || above || below);
 }
 
-// Where the ray goes on to, in the world, as long as the ray: mirrored at the triangle with interpolated
-// normals, which may point either way. NaN where they cancel out.
+// The mirrored ray in world space, of the ray's length. The normal is interpolated over the triangle and may
+// point either way. NaN if the normals cancel out.
 __device__ float3 mirrored(const cubemap_frame &f, int triangle, const cone &c, const float3 &ray) {
     float3 n = make_float3(0, 0, 0);
     for (int k = 0; k < 3; ++k) {
@@ -121,7 +122,7 @@ __global__ void __launch_bounds__(tile_threads) raster_kernel(cubemap_frame f) {
     float depth = INFINITY;
 
     for (int first = 0; first < f.surface.triangles; first += CAPACITY) {
-        __syncthreads(); // the last round is read
+        __syncthreads(); // the previous round has been read
         if (threadIdx.x == 0) filled = 0;
         __syncthreads();
         const int last = min(first + CAPACITY, f.surface.triangles);
@@ -130,7 +131,7 @@ __global__ void __launch_bounds__(tile_threads) raster_kernel(cubemap_frame f) {
         __syncthreads();
         const int n = filled;
         for (int k = 0; k < n; ++k) {
-            // In any order: the closest is the closest.
+            // The order does not matter for the closest.
             const int i = candidate[k];
             const float at = depth_at(cone_of(f.corner, i), ray);
             if (at > 0 && (at < depth || (at == depth && i < closest))) depth = at, closest = i;
@@ -140,8 +141,8 @@ __global__ void __launch_bounds__(tile_threads) raster_kernel(cubemap_frame f) {
     float *sample = f.sample + 4 * p.index;
     sample[0] = sample[1] = 0, sample[2] = 1, sample[3] = -1;
     if (closest < 0) return;
-    // How far apart neighbouring pixels' directions are says which level has texels of that size: at the
-    // middle of a face of level 0 they are 2 / size apart.
+    // The distance between the directions of neighbouring pixels selects the level with texels of this size.
+    // At the middle of a face, texels of level 0 are 2 / size apart.
     const cone c = cone_of(f.corner, closest);
     const float3 here = unit(mirrored(f, closest, c, ray));
     if (!(dot(here, here) > 0)) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Looking up what pixels mirror, forward and adjoint; formulas: docs/math.md, "Cubemap".
+// The lookup of the texels that pixels mirror, forward and adjoint. Formulas: docs/math.md, "Cubemap".
 #include "commit.cuh"
 #include "device.h"
 #include "texel.cuh"
@@ -9,7 +9,7 @@ namespace {
 
 struct sample {
     float3 direction;
-    float detail; // < 0: the pixel sees no mesh
+    float detail; // < 0: there is no mesh at the pixel
 };
 
 __device__ sample sample_of(const cubemap_frame &f, const tile_pixel &p) {
@@ -40,8 +40,8 @@ __global__ void __launch_bounds__(tile_threads) render_kernel(cubemap_frame f) {
     for (int channel = 0; channel < 3; ++channel) f.color[channel * plane + p.index] = color[channel];
 }
 
-// The adjoint, one body for every commit. All lanes of a warp stay to the end; those that see no mesh are
-// inactive.
+// The adjoint, one body for every commit. All lanes of a warp stay to the end; lanes without a mesh at their
+// pixel are inactive.
 template <typename Commit>
 __global__ void __launch_bounds__(tile_threads) render_backward_kernel(cubemap_frame f, Commit commit) {
     const tile_pixel p = pixel_of_thread(f.camera);
@@ -78,11 +78,11 @@ void cubemap_render(const cubemap_frame *frame) {
     DEVICE_CHECK(launch(NULL, tiles_of(frame->camera), tile_threads, render_kernel, *frame));
 }
 
-void cubemap_render_backward(const cubemap_frame *frame, reduction which, int threshold) {
+void cubemap_render_backward(const cubemap_frame *frame, distwar_policy policy) {
     // A gradient of l1_loss is 1 / (3 pixels); 2^24 units each leave room for sums 2^15 times as large.
     const double values = 3.0 * frame->camera.width * frame->camera.height;
     const float unit = float(exp2(ceil(log2(values)) + 24)), scale[3] = {unit, unit, unit};
-    DEVICE_CHECK(sum_values(which, threshold, scale, frame->sums, NULL,
+    DEVICE_CHECK(sum_values(policy, scale, frame->sums, NULL,
                             [&](const auto &commit) { return launch_backward(*frame, commit); }));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cubemap render: one view -> a picture.
+// cubemap render: writes a picture of one view.
 #include "commands.h"
 #include "device.h"
 #include "face_file.h"
@@ -19,7 +19,7 @@ static bool render(const render_options *options, const mesh *host, const float 
     const size_t values = 3 * (size_t)width * (size_t)height;
     float *color = malloc(values * sizeof *color);
     if (!color) return fail(why, "no memory for a picture of %d x %d", width, height);
-    mesh surface = mesh_upload(host);
+    mesh surface = device_mesh_open(host);
     const pinhole_camera camera = scene_camera((int)options->view, width, height);
     cubemap_frame frame = cubemap_frame_open(&surface, &camera, size, SCENE_BACKGROUND);
     device_upload(frame.texel, texel, 18 * (size_t)size * (size_t)size * sizeof *texel);
@@ -31,7 +31,7 @@ static bool render(const render_options *options, const mesh *host, const float 
     const bool done =
         picture_row_write(options->output, (const float *const[]){color}, 1, width, height, why);
     cubemap_frame_close(&frame);
-    mesh_close(&surface);
+    device_mesh_close(&surface);
     free(color);
     if (done)
         printf("%s: %s, %d triangles, faces of %d texels, %d x %d, view %lld\n", options->output,
@@ -39,7 +39,7 @@ static bool render(const render_options *options, const mesh *host, const float 
     return done;
 }
 
-// Of the file, or of the surroundings. texel: for the caller to free().
+// Reads the file, or makes the surroundings. texel: for the caller to free().
 static bool read_texels(const render_options *options, float **texel, int *size, fault *why) {
     if (options->file) return face_file_read(options->file, texel, size, why);
     *size = (int)options->of.size;
@@ -85,7 +85,7 @@ int render_command(int argc, char **argv) {
     const bool done =
         output_is_possible(options.output, &why) && read_texels(&options, &texel, &size, &why) &&
         view_options_mesh(&options.of, &host, &why) && render(&options, &host, texel, size, &why);
-    mesh_free(&host);
+    mesh_close(&host);
     free(texel);
     return done ? EXIT_SUCCESS : report_failure("cubemap", &why);
 }

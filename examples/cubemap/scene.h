@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is drawn: surroundings made by formulas, and cameras around the mesh.
+// The surroundings, made by formulas, and cameras around the mesh.
 #ifndef CUBEMAP_SCENE_H
 #define CUBEMAP_SCENE_H
 

@@ -15,14 +15,14 @@ static void put_triangle(mesh *out, int *count, int a, int b, int c) {
     corner[0] = a, corner[1] = b, corner[2] = c;
 }
 
-// The point of the sphere at row r, column c of a face of the icosahedron cut into n parts a side.
+// The point on the sphere at row r and column c of an icosahedron's face whose sides are cut into n parts.
 static void on_face(double corner[3][3], int n, int r, int c, double point[3]) {
     for (int i = 0; i < 3; i++)
         point[i] = ((n - r) * corner[0][i] + (r - c) * corner[1][i] + c * corner[2][i]) / n;
     normalize(point);
 }
 
-// Faces do not share their vertices: those on common edges are at the same place, with the same normal.
+// Faces do not share vertices. Vertices on common edges have equal positions and normals.
 bool shape_icosphere(int level, mesh *out, fault *why) {
     static const int faces[20][3] = {{0, 11, 5}, {0, 5, 1},  {0, 1, 7},   {0, 7, 10}, {0, 10, 11},
                                      {1, 5, 9},  {5, 11, 4}, {11, 10, 2}, {10, 7, 6}, {7, 1, 8},
@@ -33,7 +33,7 @@ bool shape_icosphere(int level, mesh *out, fault *why) {
                                     {0, -1, g}, {0, 1, g}, {0, -1, -g}, {0, 1, -g},
                                     {g, 0, -1}, {g, 0, 1}, {-g, 0, -1}, {-g, 0, 1}};
     const int n = 1 << level, on_each = (n + 1) * (n + 2) / 2;
-    if (!mesh_allocate(out, 20 * on_each, 20 * n * n, why)) return false;
+    if (!mesh_open(out, 20 * on_each, 20 * n * n, why)) return false;
     int triangles = 0;
     for (int face = 0; face < 20; face++) {
         double corner[3][3];
@@ -75,7 +75,7 @@ bool shape_bumpy(int level, mesh *out, fault *why) {
 
 bool shape_torus(int rings, int sides, mesh *out, fault *why) {
     const double ring_radius = 0.7, tube_radius = 0.3;
-    if (!mesh_allocate(out, rings * sides, 2 * rings * sides, why)) return false;
+    if (!mesh_open(out, rings * sides, 2 * rings * sides, why)) return false;
     int triangles = 0;
     for (int r = 0; r < rings; r++)
         for (int s = 0; s < sides; s++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Meshes made by formulas. In host memory, with normals; all lie in the ball of radius 1 around the origin.
+// Meshes made by formulas, in host memory, with normals. All lie in the unit ball around the origin.
 #ifndef CUBEMAP_SHAPES_H
 #define CUBEMAP_SHAPES_H
 
@@ -17,8 +17,8 @@ bool shape_icosphere(int level, mesh *out, fault *why);
 bool shape_bumpy(int level, mesh *out, fault *why);
 // rings >= 3 along the ring, sides >= 3 around its tube; rings * sides <= 2^24.
 bool shape_torus(int rings, int sides, mesh *out, fault *why);
-// Moves and scales it so that its bounding box is centred at the origin and its farthest vertex is at 1.
-// False if it has no extent.
+// Moves and scales the mesh: its bounding box is centred at the origin, its farthest vertex at distance 1.
+// Returns false if the mesh has no extent.
 bool shape_fit(mesh *host);
 
 #ifdef __cplusplus

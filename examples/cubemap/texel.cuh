@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where a direction lies in a cubemap: the four texels around it, on one face or, at an edge, on two or
-// three, so that what is looked up has no seams. Formulas: docs/math.md, "Cubemap".
+// The four texels of a cubemap around a direction. At an edge they lie on two or three faces, so that the
+// lookup has no seams. Formulas: docs/math.md, "Cubemap".
 #ifndef CUBEMAP_TEXEL_CUH
 #define CUBEMAP_TEXEL_CUH
 
@@ -11,15 +11,15 @@
 
 enum { TEXELS = 4 };
 
-// Texels of a level, numbered from the level's first; their weights add up to 1. One without a weight is no
-// texel.
+// Texels of a level, numbered from the level's first one; the weights add up to 1. An entry with weight 0 is
+// not valid.
 struct footprint {
     int texel[TEXELS];
     float weight[TEXELS];
 };
 
-// Texel (i, j) of the face that looks along +-axis, with i and j up to one outside it: then the one across
-// the edge. Across a corner there is none: -1.
+// Texel (i, j) of the face that looks along +-axis. If i or j is one outside the face, the texel across the
+// edge; if both are, -1: there is no texel across a corner.
 __device__ inline int texel_number(int axis, bool positive, int i, int j, int size) {
     const bool i_outside = i < 0 || i >= size, j_outside = j < 0 || j >= size;
     if (i_outside && j_outside) return -1;
@@ -34,8 +34,8 @@ __device__ inline int texel_number(int axis, bool positive, int i, int j, int si
     return ((2 * axis + (positive ? 0 : 1)) * size + j) * size + i;
 }
 
-// direction: not 0, of any length. size: texels of a face of the level. All indices are known to the
-// compiler, so that nothing has to lie in memory.
+// direction: not 0, of any length. size: texels of a face of the level. All indices are
+// known at compile time, so that everything stays in registers.
 __device__ inline footprint footprint_of(const float3 &direction, int size) {
     const float3 d = direction;
     const float x = fabsf(d.x), y = fabsf(d.y), z = fabsf(d.z);
@@ -62,7 +62,7 @@ __device__ inline footprint footprint_of(const float3 &direction, int size) {
         out.texel[k] = texel_number(axis, ahead > 0, i + k % 2, j + k / 2, size);
         if (out.texel[k] < 0) missing = out.weight[k];
     }
-    // Three faces meet at a corner; they share what a fourth would have.
+    // Three faces meet at a corner; they share the weight of the missing fourth texel.
     DISTWAR_UNROLL
     for (int k = 0; k < TEXELS; ++k) {
         const bool is_there = out.texel[k] >= 0;
@@ -72,7 +72,7 @@ __device__ inline footprint footprint_of(const float3 &direction, int size) {
     return out;
 }
 
-// The two levels between which a level of detail lies, and the weight of each.
+// The two levels around a level of detail, and the weight of each.
 struct level_pair {
     int level[2];
     float weight[2];

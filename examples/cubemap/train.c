@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cubemap train: a gray cubemap -> the surroundings that a mesh mirrors, by pictures of it.
+// cubemap train: finds the surroundings that a mesh mirrors, from pictures of the mesh.
 #include "commands.h"
 #include "device.h"
 #include "face_file.h"
@@ -8,7 +8,7 @@
 #include "path.h"
 #include "picture_row.h"
 #include "progress.h"
-#include "reduction_tuner.h"
+#include "strategy_tuner.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,8 @@ typedef struct train_options {
     view_options of;
     const char *folder;
     int64_t iterations, threshold;
-    int which;
+    int reduce; // index into sum_strategies
+    const char *names[STRATEGY_NAMES];
 } train_options;
 
 typedef struct training {
@@ -31,7 +32,7 @@ typedef struct training {
     void *loss;                     // device
     float *target, *start, *result; // host: view 0
     float *texel;                   // host: level 0
-    reduction_tuner tuner;
+    strategy_tuner tuner;
     double seconds;
 } training;
 
@@ -48,7 +49,7 @@ static bool training_open(training *t, const mesh *host, fault *why) {
     t->start = t->target + t->values;
     t->result = t->start + t->values;
     t->texel = t->result + t->values;
-    t->surface = mesh_upload(host);
+    t->surface = device_mesh_open(host);
     t->frame = cubemap_frame_open(&t->surface, &camera, (int)of->size, SCENE_BACKGROUND);
     float **const levels[] = {&t->gradient, &t->first_moment, &t->second_moment};
     for (int i = 0; i < 3; i++) {
@@ -58,12 +59,17 @@ static bool training_open(training *t, const mesh *host, fault *why) {
     t->samples = device_allocate(SCENE_VIEWS * 4 * pixels * sizeof *t->samples);
     t->targets = device_allocate(SCENE_VIEWS * t->values * sizeof *t->targets);
     t->loss = device_allocate(L1_LOSS_BYTES);
-    reduction_tuner_open(&t->tuner, (reduction)t->options->which, (int)t->options->threshold);
+    const distwar_strategy which = sum_strategies[t->options->reduce].strategy;
+    const candidate_list candidates =
+        which == DISTWAR_STRATEGY_COUNT
+            ? sum_candidates()
+            : candidate_alone((distwar_policy){which, (int)t->options->threshold});
+    strategy_tuner_open(&t->tuner, &candidates);
     return true;
 }
 
 static void training_close(training *t) {
-    reduction_tuner_close(&t->tuner);
+    strategy_tuner_close(&t->tuner);
     device_free(t->loss);
     device_free(t->targets);
     device_free(t->samples);
@@ -71,7 +77,7 @@ static void training_close(training *t) {
     device_free(t->first_moment);
     device_free(t->gradient);
     cubemap_frame_close(&t->frame);
-    mesh_close(&t->surface);
+    device_mesh_close(&t->surface);
     free(t->target);
 }
 
@@ -79,7 +85,7 @@ static void copy(float *to, const float *from, size_t count) {
     DEVICE_CHECK(cudaMemcpy(to, from, count * sizeof *to, cudaMemcpyDeviceToDevice));
 }
 
-// What a view's pixels mirror does not change: it is found once.
+// The samples of a view do not change during training.
 static void find_samples(training *t) {
     const size_t count = 4 * t->values / 3;
     for (int view = 0; view < SCENE_VIEWS; view++) {
@@ -108,7 +114,7 @@ static void set_texels(training *t) {
     cubemap_reduce_levels(&t->frame);
 }
 
-// The first view, and the loss over all of them.
+// Downloads the picture of view 0. Returns the mean loss over all views.
 static double look(training *t, float *picture) {
     double sum = 0;
     for (int view = SCENE_VIEWS - 1; view >= 0; view--) {
@@ -127,14 +133,14 @@ static void train(training *t) {
     progress_begin(&bar, "train", t->options->iterations);
     for (int64_t step = 0; step < t->options->iterations; step++) {
         const int view = (int)(step % SCENE_VIEWS);
-        // The last steps are small ones.
+        // Falls to a tenth at the end.
         const float rate = (float)(0.04 * pow(0.1, (double)step / (double)t->options->iterations));
         draw(t, view);
         l1_loss(t->frame.color, t->targets + (size_t)view * t->values, (int64_t)t->values, t->loss,
                 t->frame.color_gradient, NULL);
-        reduction_tuner_begin(&t->tuner);
-        cubemap_render_backward(&t->frame, t->tuner.which, t->tuner.threshold);
-        reduction_tuner_end(&t->tuner, (double)t->values);
+        strategy_tuner_begin(&t->tuner);
+        cubemap_render_backward(&t->frame, t->tuner.policy);
+        strategy_tuner_end(&t->tuner, (double)t->values);
         cubemap_gather_levels(&t->frame, t->gradient);
         cubemap_adam(&t->frame, t->gradient, t->first_moment, t->second_moment, rate, step + 1);
         cubemap_reduce_levels(&t->frame);
@@ -143,7 +149,6 @@ static void train(training *t) {
     DEVICE_CHECK(cudaDeviceSynchronize());
     t->seconds = seconds_now() - began;
     progress_end(&bar);
-    reduction_tuner_settle(&t->tuner);
 }
 
 static bool run(training *t, fault *why) {
@@ -164,11 +169,13 @@ static bool run(training *t, fault *why) {
         !picture_row_write(t->picture_path, pictures, 3, camera->width, camera->height, why) ||
         !face_file_write(t->faces_path, t->texel, t->frame.size, why))
         return false;
+    const strategy_report tuned = strategy_tuner_report(&t->tuner);
     printf("mesh       %s: %d triangles, %d views of %d x %d, on %s\n", t->options->of.mesh,
            t->surface.triangles, SCENE_VIEWS, camera->width, camera->height, device_name());
     printf("cubemap    faces of %d x %d texels, %d levels\n", t->frame.size, t->frame.size, t->frame.levels);
     printf("training   %lld iterations in %.1f s, %s at threshold %d%s\n", (long long)t->options->iterations,
-           t->seconds, reduction_name(t->tuner.which), t->tuner.threshold, reduction_tuner_says(&t->tuner));
+           t->seconds, distwar_strategy_name(tuned.policy.strategy), tuned.policy.balance_threshold,
+           strategy_report_source(&tuned));
     printf("loss       %.5f -> %.5f\n", before, after);
     printf("PSNR       %.2f dB -> %.2f dB\n", picture_psnr(t->target, t->start, (long long)t->values),
            picture_psnr(t->target, t->result, (long long)t->values));
@@ -186,15 +193,14 @@ static bool train_in_folder(training *t, fault *why) {
                       view_options_mesh(&t->options->of, &host, why) && training_open(t, &host, why) &&
                       run(t, why);
     training_close(t);
-    mesh_free(&host);
+    mesh_close(&host);
     return done;
 }
 
 int train_command(int argc, char **argv) {
     train_options options = {.of = view_options_default(),
                              .folder = "cubemap-out",
-                             .threshold = DEFAULT_THRESHOLD,
-                             .which = REDUCTIONS};
+                             .reduce = offered_index(sum_strategies, DISTWAR_STRATEGY_COUNT)};
     const option_spec table[] = {{OPTION_TEXT, "output", 'o', &options.folder, 0, 0, NULL,
                                   "the folder to write to; made if it is missing"},
                                  MESH_OPTION(&options.of),
@@ -203,18 +209,17 @@ int train_command(int argc, char **argv) {
                                   "training steps, one view each; 0: 2000, on the CPU 80"},
                                  WIDTH_OPTION(&options.of),
                                  HEIGHT_OPTION(&options.of),
-                                 {OPTION_CHOICE, "reduce", 0, &options.which, 0, 0,
-                                  reduction_names_and_auto(),
-                                  REDUCE_HELP "; auto: measures while it trains, on the CPU tree at 0"},
-                                 {OPTION_INT, "threshold", 0, &options.threshold, 0, MAX_THRESHOLD, NULL,
-                                  THRESHOLD_HELP "; not for auto"},
+                                 AUTO_REDUCE_OPTION(&options.reduce,
+                                                    strategy_names(sum_strategies, "auto", options.names),
+                                                    REDUCE_HELP),
+                                 THRESHOLD_OPTION(&options.threshold, THRESHOLD_HELP "; not for auto"),
                                  {.kind = OPTION_END}};
     const command_spec command = {
         "cubemap train",
         "[-o DIR] [options]",
-        "Draws a mesh that mirrors generated surroundings from eight sides, then finds the surroundings, a "
-        "cubemap,\nfrom these pictures. Writes DIR/cubemap.png (target, start, result) and DIR/faces.png, "
-        "the cubemap.",
+        "Renders a mesh that mirrors generated surroundings from eight sides, then finds the surroundings,\n"
+        "a cubemap, from these pictures. Writes DIR/cubemap.png (target, start, result) and DIR/faces.png\n"
+        "(the cubemap).",
         "  cubemap train\n"
         "  cubemap train -o out --mesh bumpy --size 128\n"
         "  cubemap train -o out --mesh bunny.obj --reduce fixed\n",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// spheres bench: what the adjoint costs with every strategy and threshold.
+// spheres bench: the cost of the adjoint with every strategy and threshold.
 #include "bench_options.h"
 #include "commands.h"
 #include "device.h"
@@ -18,7 +18,7 @@ typedef struct bench {
     sphere_frame frame;
     float *target; // device: black
     void *loss;
-    reduction_bench result;
+    strategy_bench result;
 } bench;
 
 static double prepare(void *context, size_t view) {
@@ -33,8 +33,8 @@ static double prepare(void *context, size_t view) {
     return (double)pixels;
 }
 
-static void run(void *context, reduction which, int threshold) {
-    spheres_render_backward(&((bench *)context)->frame, which, threshold);
+static void run(void *context, distwar_policy policy) {
+    spheres_render_backward(&((bench *)context)->frame, policy);
 }
 
 static void count_lanes(void *context, lane_histogram *counts) {
@@ -52,17 +52,17 @@ static void describe(json_writer *json, const void *subject) {
     json_put_integer(json, "kept", b->frame.blend.kept);
     json_put_integer(json, "width", b->frame.camera.width);
     json_put_integer(json, "height", b->frame.camera.height);
-    reduction_bench_describe(json, &b->result);
+    strategy_bench_describe(json, &b->result);
     json_end(json, '}');
 }
 
-static bool measure(const command_options *options, const bench_settings *settings, const sphere_set *host,
+static bool measure(const command_options *options, const bench_plan *plan, const sphere_set *host,
                     fault *why) {
     const int width = (int)options->of.width, height = (int)options->of.height;
     const size_t target_bytes = (size_t)host->channels * (size_t)width * (size_t)height * sizeof(float);
     const pinhole_camera camera = scene_camera(0, width, height);
     const sphere_blend blend = scene_blend((int)options->of.kept);
-    sphere_set set = sphere_set_open(host->count, host->channels);
+    sphere_set set = device_sphere_set_open(host->count, host->channels);
     sphere_set_upload(&set, host);
     bench b = {.options = options,
                .frame = sphere_frame_open(&set, &camera, &blend),
@@ -74,33 +74,33 @@ static bool measure(const command_options *options, const bench_settings *settin
                                    .prepare = prepare,
                                    .run = run,
                                    .count_lanes = count_lanes};
-    bool done = reduction_bench_run(&subject, settings, &b.result, why);
+    bool done = strategy_bench_run(&subject, plan, &b.result, why);
     if (done && !json_is_stdout(options->bench.json)) {
         printf("spheres    %s: %lld spheres, %d channels, %d values a sphere, %d spheres a pixel at most\n"
                "views      %lld of %d x %d\ndevice     %s\n\n",
                data_set_names[options->of.data], (long long)set.count, set.channels, b.frame.moments.values,
                blend.kept, (long long)options->views, width, height, device_name());
-        reduction_bench_print(&b.result);
+        strategy_bench_print(&b.result);
     }
     if (done && options->bench.json) done = json_save(options->bench.json, describe, &b, why);
-    reduction_bench_close(&b.result);
+    strategy_bench_close(&b.result);
     device_free(b.loss);
     device_free(b.target);
     sphere_frame_close(&b.frame);
-    sphere_set_close(&set);
+    device_sphere_set_close(&set);
     return done;
 }
 
 int bench_command(int argc, char **argv) {
-    command_options options = {.of = view_options_default(), .bench = BENCH_OPTIONS_DEFAULT, .views = 1};
+    command_options options = {.of = view_options_default(), .bench = bench_options_default(), .views = 1};
     const option_spec table[] = {
         DATA_OPTION(&options.of),
         CHANNELS_OPTION(&options.of),
-        {OPTION_INT, "views", 0, &options.views, 1, SCENE_VIEWS, NULL, "how many of the cameras"},
+        {OPTION_INT, "views", 0, &options.views, 1, SCENE_VIEWS, NULL, "the number of cameras"},
         WIDTH_OPTION(&options.of),
         HEIGHT_OPTION(&options.of),
         KEPT_OPTION(&options.of),
-        REDUCE_OPTION(&options.bench),
+        BENCH_REDUCE_OPTION(&options.bench),
         THRESHOLDS_OPTION(&options.bench),
         REPEAT_OPTION(&options.bench),
         JSON_OPTION(&options.bench),
@@ -108,13 +108,11 @@ int bench_command(int argc, char **argv) {
     const command_spec command = {
         "spheres bench",
         "[options]",
-        "Measures the adjoint of the blend with every strategy and threshold, and counts what its warps "
-        "meet.\n"
-        "The gradient is that of the L1 loss against a black picture. On a GPU: times by CUDA events, the "
-        "median\nover the runs of a view, then the mean over the views; before each run twice the L2 cache "
-        "is\n"
-        "overwritten. With all strategies a tuner then chooses one, on launches of its own. On the CPU times "
-        "say\nnothing, and instructions are counted instead.",
+        "Measures the adjoint of the blend with every strategy and threshold. Counts the active lanes and\n"
+        "the keys of its warps. The gradient is that of the L1 loss against a black picture. On a GPU:\n"
+        "times by CUDA events, the median over the runs of a view, then the mean over the views; before\n"
+        "each run the L2 cache is overwritten. With all strategies a tuner then chooses one, on launches of\n"
+        "its own. On the CPU, where times say nothing about a GPU, instructions are counted instead.",
         "  spheres bench\n"
         "  spheres bench --data large --views 8 --thresholds 0,2,4,6,8,12,16,24 --json spheres.json\n"
         "  spheres bench --channels 32 --reduce tree --thresholds 0,33\n",
@@ -124,13 +122,13 @@ int bench_command(int argc, char **argv) {
     int code;
     if (!read_command_line(&command, argc, argv, NULL, &code)) return code;
     fault why;
-    bench_settings settings;
-    if (!bench_options_read(&options.bench, &settings, &why)) return report_misuse(&command, &why);
+    bench_plan plan;
+    if (!bench_options_read(&options.bench, &plan, &why)) return report_misuse(&command, &why);
     view_options_complete(&options.of);
     sphere_set host = {0};
     bool done = json_is_possible(options.bench.json, &why) &&
                 scene_generate((data_set)options.of.data, view_options_channels(&options.of), &host, &why) &&
-                measure(&options, &settings, &host, &why);
-    sphere_set_free(&host);
+                measure(&options, &plan, &host, &why);
+    sphere_set_close(&host);
     return done ? EXIT_SUCCESS : report_failure("spheres", &why);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which spheres a pixel counts. A tile gathers the spheres that reach it into shared memory, sorts them by
-// depth, and each of its pixels takes those that its ray meets, the closest first. What does not fit at once
-// is taken in rounds; a pixel's list keeps the best of all rounds.
+// Finds the spheres of each pixel. A tile gathers the spheres that reach it into shared memory and sorts them
+// by depth; each of its pixels takes the spheres that its ray meets, closest first. If they do not fit into
+// shared memory the tile works in rounds, and a pixel's list keeps the closest spheres of all rounds.
 #include "device.h"
 #include "launch.cuh"
 #include "pixel.cuh"
@@ -11,7 +11,8 @@ namespace {
 
 enum { CAPACITY = 1024 }; // candidates of a round
 
-// Depth first, then index: no two are equal. Depths are positive, so their bits are in their order.
+// Depth in the high bits, index in the low: no two keys are equal. Depths are positive, so their bits sort as
+// they do.
 using order_key = unsigned long long;
 using candidate_memory = distwar::sort_memory<order_key, float4, CAPACITY>; // center, inverse square
 
@@ -19,9 +20,9 @@ __device__ order_key key_of(float depth, int index) {
     return order_key(__float_as_uint(depth)) << 32 | unsigned(index);
 }
 
-// The four planes through the camera and the outermost pixel centres of a tile, normals inwards.
+// The four planes through the camera and the outermost pixel centres of a tile. Normals point inwards.
 struct frustum {
-    float left[2], right[2], top[2], bottom[2]; // by x or y, and by z
+    float left[2], right[2], top[2], bottom[2]; // components x or y, and z
 };
 
 __device__ void set_plane(float (&plane)[2], float slope, float sign) {
@@ -42,8 +43,8 @@ __device__ frustum frustum_of_tile(const pinhole_camera &camera) {
     return out;
 }
 
-// False only if no ray of the tile meets the sphere: it lies behind a plane. The margin is more than rounding
-// can do.
+// False only if the sphere lies behind a plane, so that no ray of the tile meets it. The margin exceeds
+// rounding errors.
 __device__ bool reaches(const sphere_view &s, const frustum &f) {
     const float x = s.center[0], y = s.center[1], z = s.center[2];
     const float least = -(s.radius * 1.0001f + 1e-5f * (fabsf(x) + fabsf(y) + z));
@@ -52,26 +53,26 @@ __device__ bool reaches(const sphere_view &s, const frustum &f) {
            f.bottom[0] * y + f.bottom[1] * z >= least;
 }
 
-// A pixel's list, in order.
+// A pixel's list, sorted.
 struct best_list {
     order_key key[SPHERES_MAX_KEPT];
     int length;
 };
 
-// Whether the list would take it.
+// True if the list has room for the key, or a larger one.
 __device__ bool is_wanted(const best_list &list, int kept, order_key key) {
     return list.length < kept || key < list.key[kept - 1];
 }
 
-// If the list is full its last goes.
+// Inserts the key; drops the last one if the list is full.
 __device__ void insert(best_list &list, int kept, order_key key) {
     int at = list.length < kept ? list.length++ : kept - 1;
     for (; at > 0 && list.key[at - 1] > key; --at) list.key[at] = list.key[at - 1];
     list.key[at] = key;
 }
 
-// Adds those of the spheres first .. last - 1 that reach the tile, in no order. By all threads; there is room
-// for all.
+// Adds the spheres of first .. last - 1 that reach the tile, in any order. All threads call it; there is room
+// for all these spheres.
 __device__ void gather(const sphere_view *views, int first, int last, const frustum &tile,
                        candidate_memory &candidates, int &filled) {
     for (int i = first + int(threadIdx.x); i < last; i += tile_threads) {
@@ -93,7 +94,7 @@ __global__ void __launch_bounds__(tile_threads) candidates_kernel(sphere_frame f
     best_list list = {{}, 0};
 
     for (int first = 0; first < count;) {
-        __syncthreads(); // the last round is read
+        __syncthreads(); // the previous round has been read
         if (threadIdx.x == 0) filled = 0;
         __syncthreads();
         int n = 0;

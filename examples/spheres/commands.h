@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The commands of `spheres`, and the options that several of them have. A command takes argv from its own
-// name on and returns the program's exit code.
+// The commands of `spheres`, and the options that several commands share. A command takes argv from its own
+// name on and returns the exit code of the program.
 #ifndef SPHERES_COMMANDS_H
 #define SPHERES_COMMANDS_H
 
@@ -11,17 +11,17 @@ int train_command(int argc, char **argv);
 int render_command(int argc, char **argv);
 int bench_command(int argc, char **argv);
 
-// What is drawn: a data set, seen by its cameras.
+// The picture: a data set, the channels of its features, and the size.
 typedef struct view_options {
     int data;                    // data_set
     int channels;                // index into channel_names
-    int64_t width, height, kept; // width 0: by the data set and the device; height 0: 3/4 of the width
+    int64_t width, height, kept; // width 0: by data set and device; height 0: 3/4 of width
 } view_options;
 
 extern const char *const channel_names[5];
 view_options view_options_default(void);
 int view_options_channels(const view_options *options);
-// Puts numbers where zeros stand.
+// Replaces zeros by the defaults.
 void view_options_complete(view_options *options);
 
 #define DATA_OPTION(options)                                                                                 \
@@ -29,19 +29,22 @@ void view_options_complete(view_options *options);
 #define CHANNELS_OPTION(options)                                                                             \
     {                                                                                                        \
         OPTION_CHOICE, "channels", 0, &(options)->channels, 0, 0, channel_names,                             \
-            "of a sphere's feature; 3: a colour"                                                             \
+            "the channels of a sphere's feature; 3: a colour"                                                \
     }
 #define WIDTH_OPTION(options)                                                                                \
     {                                                                                                        \
         OPTION_INT, "width", 0, &(options)->width, 0, 4096, NULL,                                            \
-            "of a picture in pixels; 0: by the data set, small on the CPU"                                   \
+            "the width of a picture in pixels; 0: by the data set, small on the CPU"                         \
     }
 #define HEIGHT_OPTION(options)                                                                               \
-    { OPTION_INT, "height", 0, &(options)->height, 0, 8192, NULL, "of a picture; 0: 3/4 of the width" }
+    {                                                                                                        \
+        OPTION_INT, "height", 0, &(options)->height, 0, 8192, NULL,                                          \
+            "the height of a picture in pixels; 0: 3/4 of the width"                                         \
+    }
 #define KEPT_OPTION(options)                                                                                 \
     {                                                                                                        \
         OPTION_INT, "kept", 0, &(options)->kept, 1, SPHERES_MAX_KEPT, NULL,                                  \
-            "the closest spheres that a pixel counts"                                                        \
+            "a pixel blends at most this many spheres, the closest ones"                                     \
     }
 
 #endif

@@ -7,7 +7,7 @@
 static const program_command commands[] = {
     {"train", "fit disturbed spheres to pictures of a data set", train_command},
     {"render", "one view of a data set or of trained spheres -> a picture", render_command},
-    {"bench", "what the adjoint costs with every strategy and threshold", bench_command},
+    {"bench", "measure the adjoint with every strategy and threshold", bench_command},
     {NULL, NULL, NULL},
 };
 

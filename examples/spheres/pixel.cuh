@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a sphere lies to a pixel's ray.
+// A pixel's ray and a sphere's distance from it.
 #ifndef SPHERES_PIXEL_CUH
 #define SPHERES_PIXEL_CUH
 
@@ -7,7 +7,7 @@
 #include "tile_pixel.cuh"
 #include <math.h>
 
-// A direction in the camera's space, of length 1.
+// The unit direction of the pixel's ray in camera space.
 __device__ inline float3 ray_of(const pinhole_camera &camera, int x, int y) {
     const float u = (float(x) + 0.5f - camera.center[0]) / camera.focal;
     const float v = (float(y) + 0.5f - camera.center[1]) / camera.focal;
@@ -15,9 +15,9 @@ __device__ inline float3 ray_of(const pinhole_camera &camera, int x, int y) {
     return make_float3(__fmul_rn(u, scale), __fmul_rn(v, scale), scale);
 }
 
-// d = 1 - |offset|^2 / radius^2, offset: from the ray to the centre, at right angles to the ray. The ray
-// meets the sphere if d > 0. Its arithmetic cannot be contracted differently, so it gives the same
-// everywhere.
+// d = 1 - |offset|^2 / radius^2. offset: from the ray to the centre, perpendicular to the ray. The ray meets
+// the sphere if d > 0. The compiler cannot contract this arithmetic, so it gives the same bits in every
+// kernel.
 __device__ inline float closeness(const float3 &center, float inverse_square, const float3 &ray,
                                   float3 *offset) {
     const float along = fmaf(center.x, ray.x, fmaf(center.y, ray.y, __fmul_rn(center.z, ray.z)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From the parameters to what a camera sees, and the adjoint; formulas: docs/math.md, "Spheres".
+// The projection of spheres into a camera, and its adjoint. Formulas: docs/math.md, "Spheres".
 #include "device.h"
 #include "launch.cuh"
 #include "spheres.h"
@@ -50,14 +50,14 @@ __global__ void __launch_bounds__(THREADS) project_backward_kernel(sphere_frame 
     if (i >= f.set.count) return;
     const sphere_in_camera s = in_camera(f, i);
     const float *moment = f.moments.sums + i * f.moments.stride, *r = f.camera.rotation;
-    float by_center[3] = {};
+    float d_center[3] = {};
     if (s.seen) {
-        for (int row = 0; row < 3; ++row) by_center[row] = -2 / s.radius * moment[row];
-        by_center[2] -= s.opacity / (f.blend.softness * (f.blend.far_limit - f.blend.near_limit)) * moment[4];
+        for (int row = 0; row < 3; ++row) d_center[row] = -2 / s.radius * moment[row];
+        d_center[2] -= s.opacity / (f.blend.softness * (f.blend.far_limit - f.blend.near_limit)) * moment[4];
     }
     for (int axis = 0; axis < 3; ++axis)
         gradient.center[3 * i + axis] =
-            r[axis] * by_center[0] + r[3 + axis] * by_center[1] + r[6 + axis] * by_center[2];
+            r[axis] * d_center[0] + r[3 + axis] * d_center[1] + r[6 + axis] * d_center[2];
     gradient.log_radius[i] = s.seen ? 2 * moment[3] : 0;
     gradient.opacity_logit[i] =
         s.seen ? (1 - s.opacity) * (1 + s.opacity * s.nearness / f.blend.softness) * moment[4] : 0;

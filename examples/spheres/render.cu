@@ -67,14 +67,14 @@ __global__ void __launch_bounds__(tile_threads) render_kernel(sphere_frame f) {
 }
 
 // The adjoint, one body for every commit. All lanes of a warp stay in the loop until the longest of their
-// lists is at its end; those that are done, or outside the picture, are inactive.
+// lists ends. A lane whose list has ended, or whose pixel is outside the picture, is inactive.
 template <int K, typename Commit>
 __global__ void __launch_bounds__(tile_threads) render_backward_kernel(sphere_frame f, Commit commit) {
     const tile_pixel p = pixel_of_thread(f.camera);
     const float3 ray = ray_of(f.camera, p.x, p.y);
     const int64_t plane = int64_t(f.camera.width) * f.camera.height;
     const int length = p.inside ? f.list_length[p.index] : 0;
-    float gradient[K], along_color = 0, inverse_total = 0; // along_color: the pixel's colour by its gradient
+    float gradient[K], along_color = 0, inverse_total = 0; // along_color: colour . gradient
     if (length > 0) {
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) {
@@ -98,13 +98,13 @@ __global__ void __launch_bounds__(tile_threads) render_backward_kernel(sphere_fr
                 along = fmaf(feature[k], gradient[k], along);
                 value[SPHERES_MOMENTS + k] = part * gradient[k];
             }
-            const float by_closeness = share * along, by_offset = by_closeness / s.radius;
+            const float d_closeness = share * along, d_offset = d_closeness / s.radius;
             key = s.index;
-            value[0] = by_offset * s.offset.x;
-            value[1] = by_offset * s.offset.y;
-            value[2] = by_offset * s.offset.z;
-            value[3] = by_closeness * (1 - s.closeness);
-            value[4] = by_closeness * s.closeness;
+            value[0] = d_offset * s.offset.x;
+            value[1] = d_offset * s.offset.y;
+            value[2] = d_offset * s.offset.z;
+            value[3] = d_closeness * (1 - s.closeness);
+            value[4] = d_closeness * s.closeness;
         }
         commit(active, key, value);
     }
@@ -124,7 +124,7 @@ void spheres_render(const sphere_frame *frame) {
     });
 }
 
-void spheres_render_backward(const sphere_frame *frame, reduction which, int threshold) {
+void spheres_render_backward(const sphere_frame *frame, distwar_policy policy) {
     with_channels(frame->set, [&](auto chosen) {
         constexpr int K = decltype(chosen)::count;
         // A gradient of l1_loss is 1 / (K pixels); 2^24 units each leave room for sums 2^15 times as large.
@@ -133,7 +133,7 @@ void spheres_render_backward(const sphere_frame *frame, reduction which, int thr
                     feature_unit = float(exp2(ceil(log2(K)))) * unit;
         float scale[SPHERES_MOMENTS + K];
         for (int k = 0; k < SPHERES_MOMENTS + K; ++k) scale[k] = k < SPHERES_MOMENTS ? unit : feature_unit;
-        DEVICE_CHECK(sum_values(which, threshold, scale, frame->moments, NULL,
+        DEVICE_CHECK(sum_values(policy, scale, frame->moments, NULL,
                                 [&](const auto &commit) { return launch_backward<K>(*frame, commit); }));
     });
 }

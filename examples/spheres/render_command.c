@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// spheres render: one view -> a picture.
+// spheres render: writes a picture of one view.
 #include "commands.h"
 #include "device.h"
 #include "picture_row.h"
@@ -18,7 +18,7 @@ static bool render(const render_options *options, const sphere_set *host, fault 
     const size_t values = (size_t)host->channels * (size_t)width * (size_t)height;
     float *color = malloc(values * sizeof *color);
     if (!color) return fail(why, "no memory for a picture of %d x %d", width, height);
-    sphere_set set = sphere_set_open(host->count, host->channels);
+    sphere_set set = device_sphere_set_open(host->count, host->channels);
     sphere_set_upload(&set, host);
     const pinhole_camera camera = scene_camera((int)options->view, width, height);
     const sphere_blend blend = scene_blend((int)options->of.kept);
@@ -29,7 +29,7 @@ static bool render(const render_options *options, const sphere_set *host, fault 
     device_download(color, frame.color, values * sizeof *color);
     bool done = picture_row_write(options->output, (const float *const[]){color}, 1, width, height, why);
     sphere_frame_close(&frame);
-    sphere_set_close(&set);
+    device_sphere_set_close(&set);
     free(color);
     if (done)
         printf("%s: %lld spheres, %d x %d, view %lld\n", options->output, (long long)host->count, width,
@@ -71,6 +71,6 @@ int render_command(int argc, char **argv) {
                 (options.file ? sphere_file_read(options.file, &host, &why)
                               : scene_generate((data_set)options.of.data, 3, &host, &why)) &&
                 render(&options, &host, &why);
-    sphere_set_free(&host);
+    sphere_set_close(&host);
     return done ? EXIT_SUCCESS : report_failure("spheres", &why);
 }

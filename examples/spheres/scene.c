@@ -7,9 +7,9 @@ static const double pi = 3.141592653589793;
 
 const char *const data_set_names[DATA_SETS + 1] = {"small", "large", NULL};
 
-// How the knot and the floor are made of spheres.
+// The numbers and sizes of the spheres of the knot and the floor.
 static const struct {
-    int along, around; // of the knot's tube; around 1: on its middle
+    int along, around; // of the knot's tube; around == 1: spheres on its axis
     int floor_side;
     double knot_radius, floor_radius;
 } shapes[DATA_SETS] = {
@@ -46,7 +46,7 @@ static void tube(double t, double turn, double radius, double point[3]) {
     knot(t, here);
     knot(t + 1e-4, there);
     const double x = there[0] - here[0], y = there[1] - here[1], z = there[2] - here[2];
-    const double flat = hypot(x, y), length = hypot(flat, z); // the knot is nowhere upright
+    const double flat = hypot(x, y), length = hypot(flat, z); // the knot is nowhere vertical
     side[0] = -y / flat, side[1] = x / flat, side[2] = 0;
     up[0] = -x * z / (flat * length), up[1] = -y * z / (flat * length), up[2] = flat / length;
     for (int axis = 0; axis < 3; axis++)
@@ -93,7 +93,7 @@ static void add_floor(data_set which, sphere_set *set, int64_t first) {
 bool scene_generate(data_set which, int channels, sphere_set *out, fault *why) {
     const int64_t beads = (int64_t)shapes[which].along * shapes[which].around;
     const int64_t floor_count = (int64_t)shapes[which].floor_side * shapes[which].floor_side;
-    if (!sphere_set_allocate(out, beads + floor_count, channels, why)) return false;
+    if (!sphere_set_open(out, beads + floor_count, channels, why)) return false;
     add_knot(which, out, 0);
     add_floor(which, out, beads);
     return true;

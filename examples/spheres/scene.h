@@ -20,10 +20,10 @@ enum { SCENE_VIEWS = 8 };
 // For OPTION_CHOICE, NULL-ended, in the order of data_set.
 extern const char *const data_set_names[DATA_SETS + 1];
 
-// Into host memory, to free with sphere_set_free. Channels 0..2 are red, green and blue; the others vary with
-// the place.
+// Into host memory, to close with sphere_set_close. Channels 0..2 are red, green and blue; the others vary
+// with the position.
 bool scene_generate(data_set which, int channels, sphere_set *out, fault *why);
-// What training starts from: centres and radii off, features gray, all half transparent.
+// The start of training: disturbed centres and radii, gray features, opacity one half.
 void scene_disturb(sphere_set *host, uint64_t seed);
 pinhole_camera scene_camera(int view, int width, int height); // 0 <= view < SCENE_VIEWS
 sphere_blend scene_blend(int kept);

@@ -13,7 +13,7 @@ static bool complain(const text_file *text, const char *what, fault *why) {
     return fail(why, "%s: at line %" PRIu64 ": %s", text->file.path, text->number, what);
 }
 
-// The next line, which there must be.
+// Moves to the next line; fails at the end of the file.
 static bool next_line(text_file *text, const char *what, fault *why) {
     if (!text_file_next(text, why)) return false;
     return text->line || fail(why, "%s: truncated at byte %" PRIu64 ": %s is missing", text->file.path,
@@ -46,14 +46,14 @@ static bool read_header(text_file *text, int64_t *count, int *channels, fault *w
         return complain(text, "announces features that have not 3, 8, 16 or 32 channels", why);
     *count = announced;
     *channels = (int)width;
-    // Two bytes at least for a number: what cannot follow need not be allocated.
+    // A number takes at least two bytes: refuses counts for which the file is too short.
     return input_file_expect(&text->file, (uint64_t)announced, 2 * (5 + (uint64_t)width), "spheres", why);
 }
 
 static bool read_all(text_file *text, sphere_set *out, fault *why) {
     int64_t count = 0;
     int channels = 0;
-    if (!read_header(text, &count, &channels, why) || !sphere_set_allocate(out, count, channels, why))
+    if (!read_header(text, &count, &channels, why) || !sphere_set_open(out, count, channels, why))
         return false;
     for (int64_t i = 0; i < count; i++) {
         float *const parts[] = {out->center + 3 * i, out->log_radius + i, out->opacity_logit + i,
@@ -72,7 +72,7 @@ bool sphere_file_read(const char *path, sphere_set *out, fault *why) {
     if (!text_file_open(&text, path, why)) return false;
     bool done = read_all(&text, out, why);
     text_file_close(&text);
-    if (!done) sphere_set_free(out);
+    if (!done) sphere_set_close(out);
     return done;
 }
 

@@ -10,7 +10,8 @@
 extern "C" {
 #endif
 
-// Into host memory, to free with sphere_set_free. Refuses what is truncated, too long, or not finite.
+// Into host memory, to close with sphere_set_close. Refuses a file that is truncated or too long, and values
+// that are not finite.
 bool sphere_file_read(const char *path, sphere_set *out, fault *why);
 bool sphere_file_write(const char *path, const sphere_set *host, fault *why);
 

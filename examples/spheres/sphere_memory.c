@@ -20,7 +20,7 @@ static sphere_set over(float *block, int64_t count, int channels) {
                         .feature = block + 5 * count};
 }
 
-bool sphere_set_allocate(sphere_set *out, int64_t count, int channels, fault *why) {
+bool sphere_set_open(sphere_set *out, int64_t count, int channels, fault *why) {
     float *block = calloc(values_of(count, channels), sizeof *block);
     *out = (sphere_set){0};
     if (!block) return fail(why, "no memory for %lld spheres", (long long)count);
@@ -28,19 +28,19 @@ bool sphere_set_allocate(sphere_set *out, int64_t count, int channels, fault *wh
     return true;
 }
 
-void sphere_set_free(sphere_set *host) {
+void sphere_set_close(sphere_set *host) {
     free(host->center);
     *host = (sphere_set){0};
 }
 
-sphere_set sphere_set_open(int64_t count, int channels) {
+sphere_set device_sphere_set_open(int64_t count, int channels) {
     const size_t bytes = values_of(count, channels) * sizeof(float);
     float *block = device_allocate(bytes);
     device_clear(block, bytes);
     return over(block, count, channels);
 }
 
-void sphere_set_close(sphere_set *device) {
+void device_sphere_set_close(sphere_set *device) {
     device_free(device->center);
     *device = (sphere_set){0};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The arrays of a sphere_set, one block of memory that begins at `center`; on the host or on the device.
+// The memory of a sphere_set: one block that begins at `center`, on the host or on the device.
 #ifndef SPHERE_MEMORY_H
 #define SPHERE_MEMORY_H
 
@@ -11,11 +11,11 @@
 extern "C" {
 #endif
 
-bool sphere_set_allocate(sphere_set *out, int64_t count, int channels, fault *why); // host, all 0
-void sphere_set_free(sphere_set *host);                                             // harmless twice
-sphere_set sphere_set_open(int64_t count, int channels);                            // device, all 0
-void sphere_set_close(sphere_set *device);                                          // harmless twice
-// Of equal count and channels.
+bool sphere_set_open(sphere_set *out, int64_t count, int channels, fault *why); // host, all 0
+void sphere_set_close(sphere_set *host);                                        // harmless twice
+sphere_set device_sphere_set_open(int64_t count, int channels);                 // device, all 0
+void device_sphere_set_close(sphere_set *device);                               // harmless twice
+// Both sets have the same count and channels.
 void sphere_set_upload(const sphere_set *device, const sphere_set *host);
 void sphere_set_download(const sphere_set *host, const sphere_set *device);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// spheres train: disturbed spheres -> the data set they came from, by its pictures.
+// spheres train: fits disturbed spheres to pictures of the data set they came from.
 #include "commands.h"
 #include "device.h"
 #include "kernel_counts.h"
@@ -7,7 +7,7 @@
 #include "path.h"
 #include "picture_row.h"
 #include "progress.h"
-#include "reduction_tuner.h"
+#include "strategy_tuner.h"
 #include "sphere_file.h"
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,8 @@ typedef struct train_options {
     view_options of;
     const char *folder;
     int64_t iterations, seed, threshold;
-    int which;
+    int reduce; // index into sum_strategies
+    const char *names[STRATEGY_NAMES];
 } train_options;
 
 typedef struct training {
@@ -29,7 +30,7 @@ typedef struct training {
     float *targets;                 // device, [SCENE_VIEWS][values]
     void *loss;                     // device
     float *target, *start, *result; // host: view 0
-    reduction_tuner tuner;
+    strategy_tuner tuner;
     double seconds;
 } training;
 
@@ -43,21 +44,26 @@ static bool training_open(training *t, const sphere_set *host, fault *why) {
     t->start = t->target + t->values;
     t->result = t->start + t->values;
     sphere_set *const sets[] = {&t->set, &t->gradient, &t->first_moment, &t->second_moment};
-    for (int i = 0; i < 4; i++) *sets[i] = sphere_set_open(host->count, host->channels);
+    for (int i = 0; i < 4; i++) *sets[i] = device_sphere_set_open(host->count, host->channels);
     t->frame = sphere_frame_open(&t->set, &camera, &blend);
     t->targets = device_allocate(SCENE_VIEWS * t->values * sizeof *t->targets);
     t->loss = device_allocate(L1_LOSS_BYTES);
-    reduction_tuner_open(&t->tuner, (reduction)t->options->which, (int)t->options->threshold);
+    const distwar_strategy which = sum_strategies[t->options->reduce].strategy;
+    const candidate_list candidates =
+        which == DISTWAR_STRATEGY_COUNT
+            ? sum_candidates()
+            : candidate_alone((distwar_policy){which, (int)t->options->threshold});
+    strategy_tuner_open(&t->tuner, &candidates);
     return true;
 }
 
 static void training_close(training *t) {
-    reduction_tuner_close(&t->tuner);
+    strategy_tuner_close(&t->tuner);
     device_free(t->loss);
     device_free(t->targets);
     sphere_frame_close(&t->frame);
     sphere_set *const sets[] = {&t->set, &t->gradient, &t->first_moment, &t->second_moment};
-    for (int i = 0; i < 4; i++) sphere_set_close(sets[i]);
+    for (int i = 0; i < 4; i++) device_sphere_set_close(sets[i]);
     free(t->target);
 }
 
@@ -76,7 +82,7 @@ static void draw_targets(training *t) {
     }
 }
 
-// The first view, and the loss over all of them.
+// Downloads the picture of view 0. Returns the mean loss over all views.
 static double look(training *t, float *picture) {
     double sum = 0;
     for (int view = SCENE_VIEWS - 1; view >= 0; view--) {
@@ -95,7 +101,7 @@ static void train(training *t) {
     progress_begin(&bar, "train", t->options->iterations);
     for (int64_t step = 0; step < t->options->iterations; step++) {
         const int view = (int)(step % SCENE_VIEWS);
-        // The last steps are small ones.
+        // Falls to a tenth at the end.
         const float rate = (float)pow(0.1, (double)step / (double)t->options->iterations);
         const sphere_rates rates = {.center = 0.02f * rate,
                                     .log_radius = 0.04f * rate,
@@ -104,9 +110,9 @@ static void train(training *t) {
         draw(t, view);
         l1_loss(t->frame.color, t->targets + (size_t)view * t->values, (int64_t)t->values, t->loss,
                 t->frame.color_gradient, NULL);
-        reduction_tuner_begin(&t->tuner);
-        spheres_render_backward(&t->frame, t->tuner.which, t->tuner.threshold);
-        reduction_tuner_end(&t->tuner, (double)t->values);
+        strategy_tuner_begin(&t->tuner);
+        spheres_render_backward(&t->frame, t->tuner.policy);
+        strategy_tuner_end(&t->tuner, (double)t->values);
         spheres_project_backward(&t->frame, &t->gradient);
         spheres_adam(&t->set, &t->gradient, &t->first_moment, &t->second_moment, &rates, step + 1);
         if (progress_due(&bar)) progress_show(&bar, step + 1, l1_loss_read(t->loss, (int64_t)t->values));
@@ -114,7 +120,6 @@ static void train(training *t) {
     DEVICE_CHECK(cudaDeviceSynchronize());
     t->seconds = seconds_now() - began;
     progress_end(&bar);
-    reduction_tuner_settle(&t->tuner);
 }
 
 static bool run(training *t, sphere_set *host, fault *why) {
@@ -133,12 +138,13 @@ static bool run(training *t, sphere_set *host, fault *why) {
         !picture_row_write(t->picture_path, pictures, 3, camera->width, camera->height, why) ||
         !sphere_file_write(t->spheres_path, host, why))
         return false;
+    const strategy_report tuned = strategy_tuner_report(&t->tuner);
     printf("data       %s: %lld spheres, %d channels, %d views of %d x %d, on %s\n",
            data_set_names[t->options->of.data], (long long)host->count, host->channels, SCENE_VIEWS,
            camera->width, camera->height, device_name());
     printf("training   %lld iterations in %.1f s, %s at threshold %d%s, seed %lld\n",
-           (long long)t->options->iterations, t->seconds, reduction_name(t->tuner.which), t->tuner.threshold,
-           reduction_tuner_says(&t->tuner), (long long)t->options->seed);
+           (long long)t->options->iterations, t->seconds, distwar_strategy_name(tuned.policy.strategy),
+           tuned.policy.balance_threshold, strategy_report_source(&tuned), (long long)t->options->seed);
     printf("loss       %.5f -> %.5f\n", before, after);
     printf("PSNR       %.2f dB -> %.2f dB\n", picture_psnr(t->target, t->start, (long long)t->values),
            picture_psnr(t->target, t->result, (long long)t->values));
@@ -158,7 +164,7 @@ static bool train_in_folder(training *t, fault *why) {
                 scene_generate((data_set)of->data, view_options_channels(of), &host, why) &&
                 training_open(t, &host, why) && run(t, &host, why);
     training_close(t);
-    sphere_set_free(&host);
+    sphere_set_close(&host);
     return done;
 }
 
@@ -172,8 +178,7 @@ int train_command(int argc, char **argv) {
     train_options options = {.of = view_options_default(),
                              .folder = "spheres-out",
                              .seed = 1,
-                             .threshold = DEFAULT_THRESHOLD,
-                             .which = REDUCTIONS};
+                             .reduce = offered_index(sum_strategies, DISTWAR_STRATEGY_COUNT)};
     const option_spec table[] = {
         {OPTION_TEXT, "output", 'o', &options.folder, 0, 0, NULL,
          "the folder to write to; made if it is missing"},
@@ -185,16 +190,15 @@ int train_command(int argc, char **argv) {
         HEIGHT_OPTION(&options.of),
         KEPT_OPTION(&options.of),
         {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL, "of the disturbed start"},
-        {OPTION_CHOICE, "reduce", 0, &options.which, 0, 0, reduction_names_and_auto(),
-         REDUCE_HELP "; auto: measures while it trains, on the CPU tree at 0"},
-        {OPTION_INT, "threshold", 0, &options.threshold, 0, MAX_THRESHOLD, NULL,
-         THRESHOLD_HELP "; not for auto"},
+        AUTO_REDUCE_OPTION(&options.reduce, strategy_names(sum_strategies, "auto", options.names),
+                           REDUCE_HELP),
+        THRESHOLD_OPTION(&options.threshold, THRESHOLD_HELP "; not for auto"),
         {.kind = OPTION_END}};
     const command_spec command = {
         "spheres train",
         "[-o DIR] [options]",
-        "Disturbs the spheres of a generated data set and trains them back on its pictures. Writes "
-        "DIR/spheres.png\n(target, start, result) and DIR/spheres.txt.",
+        "Disturbs the spheres of a generated data set, then fits them to pictures of the data set. Writes\n"
+        "DIR/spheres.png (target, start, result) and DIR/spheres.txt.",
         "  spheres train\n"
         "  spheres train -o out --data large --iterations 2000\n"
         "  spheres train -o out --channels 8 --reduce fixed\n",

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The choice of a reduction as a value: a kernel takes its strategy as a template argument, the host chooses
-// it while the program runs.
+// Chooses the strategy at run time. A kernel takes its strategy as a template argument; with_strategy calls a
+// body that is compiled once for each strategy in a list:
 //
-//     distwar::policy chosen = {distwar::strategy::tree, 8};
-//     distwar::with_strategy(chosen.reduction, [&](auto strategy) {
-//         backward<strategy><<<grid, block>>>(..., chosen.balance_threshold);
+//     using distwar::strategy;
+//     distwar::policy chosen = {strategy::tree, 8};
+//     distwar::with_strategy<strategy::atomic, strategy::tree>(chosen.reduction, [&](auto known) {
+//         backward<known><<<grid, block>>>(..., chosen.balance_threshold);
 //     });
 #ifndef DISTWAR_POLICY_CUH
 #define DISTWAR_POLICY_CUH
@@ -26,26 +27,35 @@ struct policy {
 };
 
 #ifndef __CUDACC_RTC__
-// A strategy known at compile time: converts to it, also as a template argument.
+// A strategy known at compile time. Converts to a strategy, also as a template argument.
 template <strategy S>
 struct strategy_constant {
     constexpr operator strategy() const { return S; }
 };
 
-// Host: returns body(strategy_constant<chosen>). Body returns one type for all; it is compiled for each. A
-// value that names no strategy counts as tree.
-template <typename Body>
+namespace detail {
+
+template <strategy First, strategy... Rest, typename Body>
+auto call_with_strategy(strategy chosen, Body &&body) {
+    if constexpr (sizeof...(Rest) > 0)
+        if (chosen != First) return call_with_strategy<Rest...>(chosen, body);
+    return body(strategy_constant<First>{});
+}
+
+} // namespace detail
+
+// Host. Returns body(strategy_constant<chosen>{}).
+// Offered: the strategies to compile the body for. Default: those that reduce<> has a call for, which are
+//          atomic, serial, bfly and tree.
+// chosen:  one of Offered; any other value counts as the last of them.
+// body:    returns the same type for every strategy.
+template <strategy... Offered, typename Body>
 auto with_strategy(strategy chosen, Body &&body) {
-    switch (chosen) {
-    case strategy::atomic:
-        return body(strategy_constant<strategy::atomic>{});
-    case strategy::serial:
-        return body(strategy_constant<strategy::serial>{});
-    case strategy::bfly:
-        return body(strategy_constant<strategy::bfly>{});
-    default:
-        return body(strategy_constant<strategy::tree>{});
-    }
+    if constexpr (sizeof...(Offered) > 0)
+        return detail::call_with_strategy<Offered...>(chosen, body);
+    else
+        return detail::call_with_strategy<strategy::atomic, strategy::serial, strategy::bfly, strategy::tree>(
+            chosen, body);
 }
 #endif
 

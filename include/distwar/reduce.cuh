@@ -76,10 +76,12 @@ __device__ __forceinline__ void reduce_atomic(unsigned /*lanes*/, bool active, K
     if (active) sink.add(plain_key(key), val);
 }
 
-// The call that is named by S.
+// The call named S: atomic, serial, bfly or tree.
 template <strategy S, int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, const T (&val)[K],
                                        const Sink &sink, int balance_threshold = 0) {
+    static_assert(S == strategy::atomic || S == strategy::serial || S == strategy::bfly || S == strategy::tree,
+                  "distwar: reduce<> takes the strategies atomic, serial, bfly and tree");
     if constexpr (S == strategy::atomic)
         reduce_atomic(lanes, active, key, val, sink, balance_threshold);
     else if constexpr (S == strategy::serial)

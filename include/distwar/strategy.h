@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of strategies: how the lanes of a warp add their values to memory. Plain C, for hosts and kernels.
+/* The list of strategies: how the lanes of a warp add their values to memory. C11 or C++, hosts and NVRTC.
  * A program that lets its user choose a strategy takes names and properties from here. To add a strategy, add
- * a line to the list, then its branch in reduce<> (reduce.cuh) or in the kernels that offer it. */
+ * a line to the list, and its branch in reduce<> (reduce.cuh) or in the kernels that offer it. */
 #ifndef DISTWAR_STRATEGY_H
 #define DISTWAR_STRATEGY_H
 
@@ -11,14 +11,16 @@
 
 /* X(name, NAME, has_threshold): has_threshold is 1 if a balance_threshold changes what the strategy does.
  *
- * atomic  one atomic a value and lane; the baseline                              reduce_atomic
- * vector  the same by vector atomics of up to 4 values, where the GPU has them   aligned_record
- * serial  the first lane of each group reads the others one by one               reduce_serial
- * bfly    a butterfly of shuffles a value, for one key and a full warp           reduce_bfly
- * tree    one tree of shuffles for all values                                    reduce_tree
- * block   a tree over a thread block in shared memory                            block_sum
- * fixed   a tree, then 64-bit integers: the same bits in every run               reduce_fixed
- * cub     cub::WarpReduce, for comparison
+ * name    what it does                                                            library call
+ * ------  ----------------------------------------------------------------------  --------------------
+ * atomic  one atomic for each value of each lane; the baseline                    reduce_atomic
+ * vector  the same with vector atomics of up to 4 values, where the GPU has them  aligned_record
+ * serial  the first lane of each group reads the other lanes one by one           reduce_serial
+ * bfly    one butterfly of shuffles for each value; one key and a full warp       reduce_bfly
+ * tree    one tree of shuffles for all values                                     reduce_tree
+ * block   one tree over a thread block, in shared memory                          block_sum
+ * fixed   64-bit integers: the same bits in every run                             reduce_fixed
+ * cub     cub::WarpReduce, for comparison                                         none
  */
 #define DISTWAR_STRATEGIES(X)                                                                                \
     X(atomic, ATOMIC, 0)                                                                                     \
@@ -38,8 +40,8 @@ typedef enum distwar_strategy {
         DISTWAR_STRATEGY_COUNT
 } distwar_strategy;
 
-/* A strategy and its threshold: groups of at least balance_threshold (0..33) active lanes are summed in the
- * warp, smaller ones send plain atomics. See reduce.cuh. */
+/* A strategy and its threshold. Groups of at least balance_threshold (0..33) active lanes are summed in the
+ * warp; the lanes of a smaller group send plain atomics. See reduce.cuh. */
 typedef struct distwar_policy {
     distwar_strategy strategy;
     int balance_threshold;
@@ -59,8 +61,9 @@ static inline const char *distwar_strategy_name(distwar_strategy strategy) {
     }
 }
 
-/* The strategy of that name; -1 if there is none. */
+/* The strategy with this name; -1 if there is none, or if name is NULL. */
 static inline int distwar_strategy_from_name(const char *name) {
+    if (!name) return -1;
 #define DISTWAR_COMPARE(candidate, NAME, has_threshold)                                                      \
     if (strcmp(name, #candidate) == 0) return DISTWAR_##NAME;
     DISTWAR_STRATEGIES(DISTWAR_COMPARE)
@@ -68,7 +71,7 @@ static inline int distwar_strategy_from_name(const char *name) {
     return -1;
 }
 
-/* 1 if a balance_threshold changes what the strategy does, else 0. */
+/* 1 if a balance_threshold changes what the strategy does, else 0; 0 if out of range. */
 static inline int distwar_strategy_has_threshold(distwar_strategy strategy) {
     switch ((int)strategy) {
 #define DISTWAR_THRESHOLD_OF(name, NAME, has_threshold)                                                      \

@@ -4,33 +4,36 @@
 // clock:
 //
 //     tuner t;
-//     tune_init(&t, candidates, count); // the first is what you would use without a tuner
+//     tune_init(&t, candidates, count); // the first candidate is the one you would use without a tuner
 //     for each launch:
 //         tune_launch next = tune_choose(&t);
 //         launch the kernel with next.strategy and next.threshold
-//         tune_report(&t, next.ticket, milliseconds, work); // here or later, when the time is known
+//         tune_report(&t, next.ticket, milliseconds, work); // here, or later when the time is known
 //
 // tune_events.h measures and reports.
 //
-// No launch is made for the tuner's sake and nothing waits for a time: reports may come many launches later,
-// in any order, or never. Launches differ (another view, more primitives), so a time counts per unit of
-// `work`, a number from the caller that the time is about proportional to.
+// The tuner adds no launches and never waits. Reports may come many launches later, in any order, or never.
+// Launches differ (another view, more primitives), so the tuner compares times per unit of `work`, a number
+// from the caller to which the time is about proportional.
 //
-// The race. Candidates are launched in turn, in random order so that no period of the caller's is mistaken
-// for a difference, until each has 5 samples. They are ranked by the mean of the middle half of their samples
-// (outliers do not move it, as they do not move the median, and it scatters less). The slower half goes, and
-// whoever is slower by more than chance explains (the spread of all samples says what chance does); the rest
-// goes on to 10 samples, 20, 40, and the last few to 96, which decide. A candidate 8 times as slow as
-// another goes after one launch, twice as slow after two. A strategy's first launch, which may load its code,
-// is not measured.
+// A race compares candidates by their times. They are launched in turn, in random order, so that a period of
+// the caller's is not mistaken for a difference.
+//   1. Each candidate gets 5 samples. A candidate 8 times as slow as another is dropped after one launch, a
+//      candidate twice as slow after two.
+//   2. Candidates are ranked by the mean of the middle half of their samples. Like the median it ignores
+//      outliers, and it scatters less. The slower half is dropped, but not below 4 candidates. So is every
+//      candidate that is slower by more than chance explains; the spread of all samples estimates chance.
+//   3. The others go on to 10 samples, 20, 40 and 96, with a ranking after each. The last ranking decides.
+// The first launch of a strategy may load its code and is not measured.
 //
-// Every `interval` launches a race of few looks again: the best, the next thresholds on both sides, the best
-// known of every other strategy, and whoever was not looked at for longest, all with new samples. There the
-// best is replaced only for a gain of over 1 % that is also more than chance explains.
+// The first race is the exploration: it compares all candidates. Every `interval` launches an examination
+// follows, a race of a few candidates with new samples: the best, its neighbours in threshold, the best known
+// candidate of every other strategy, and the candidate examined longest ago. An examination replaces the best
+// only for a gain of more than 1 % that is also more than chance explains.
 //
-// The same calls with the same reports give the same choices. One thread at a time may use a tuner. Cost: a
-// choice between races is a comparison; in a race a choice and a report take about as many operations as
-// there are candidates, and each of its five rankings sorts the samples, below a millisecond.
+// The same calls with the same reports give the same choices. One thread at a time may use a tuner.
+// Cost: outside a race a choice is one comparison. In a race a choice and a report take about as many
+// operations as there are candidates; each of the five rankings sorts the samples, below a millisecond.
 #ifndef DISTWAR_TUNE_H
 #define DISTWAR_TUNE_H
 
@@ -45,50 +48,50 @@
 enum {
     TUNE_MAX_CANDIDATES = 64,
     TUNE_MAX_SAMPLES = 96, // of a candidate in a race
-    TUNE_PATIENCE = 1024,  // launches after which a time that is still missing counts as lost
-    TUNE_INTERVAL = 2000,  // the default
-    TUNE_MAX_KEY = 255,    // bytes of a GPU's or a workload's name
-    TUNE_TEXT_SIZE = 4096  // enough for tune_save, its final zero included
+    TUNE_PATIENCE = 1024,  // launches to wait for a missing time before it counts as lost
+    TUNE_INTERVAL = 2000,  // the default interval
+    TUNE_MAX_KEY = 255,    // bytes of the name of a GPU or a workload
+    TUNE_TEXT_SIZE = 4096  // bytes, enough for tune_save and its final zero
 };
 
 typedef struct tune_candidate {
-    int strategy; // the caller's number for it; at most one candidate for each pair
+    int strategy; // any number of the caller's, such as a distwar_strategy; each pair occurs once
     int threshold;
 } tune_candidate;
 
 typedef struct tune_launch {
     int candidate; // index into the candidates
     int strategy, threshold;
-    int64_t ticket; // for tune_report; < 0: do not measure this one
+    int64_t ticket; // for tune_report; < 0: do not measure this launch
 } tune_launch;
 
-// Of one candidate; everything but the first two members is of the last race it was in.
+// What is known of one candidate. Members after the first two are of its last race.
 typedef struct tune_record {
-    double ratio;     // its time by that of the race's best; 0: not known
-    int64_t examined; // the launch when that was found
-    double work;      // sum over its samples
+    double ratio;     // its time / the time of the race's best; 0: not known
+    int64_t examined; // number of the launch at which ratio was measured
+    double work;      // sum over the samples
     int issued, returned, samples;
     bool racing;
     double sample[TUNE_MAX_SAMPLES]; // milliseconds per unit of work
 } tune_record;
 
-// May be read; is written by the functions below only. Copying it copies the tuner.
+// The caller may read it; only the functions below write it. A copy is a tuner of its own.
 typedef struct tuner {
     int count;
     tune_candidate candidates[TUNE_MAX_CANDIDATES];
-    int64_t interval; // launches from the end of a race to the next; may be set after tune_init; <= 0: never
-    int best;         // candidate
-    bool known;       // that `best` won a race
+    int64_t interval; // launches between races; may be set after tune_init; <= 0: no examinations
+    int best;         // index of a candidate
+    bool known;       // `best` has won a race
     bool racing;
     int stage;
     int64_t launches, last_issued, race_began, race_ended;
     uint64_t random;
-    int64_t explorations, examinations; // races ended: of all candidates, of few
-    int64_t changes;                    // examinations that chose another
+    int64_t explorations, examinations; // races that have ended
+    int64_t changes;                    // examinations that replaced the best
     int64_t measured;                   // launches with a ticket
     double best_time;                   // of `best` in the last race, milliseconds per unit of work
     double cost;                        // see tune_cost
-    bool warm[TUNE_MAX_CANDIDATES];     // was launched
+    bool warm[TUNE_MAX_CANDIDATES];     // has been launched
     tune_record records[TUNE_MAX_CANDIDATES];
 } tuner;
 
@@ -112,7 +115,7 @@ static inline void tune_sort(double *values, int count) { // Shell; Ciura's gaps
         }
 }
 
-// The mean of the middle half of the samples; of 3 the median; 0 of none.
+// The mean of the middle half of the samples; the median of 3; 0 if there are none.
 static inline double tune_time(const tune_record *r) {
     double sorted[TUNE_MAX_SAMPLES], sum = 0;
     memcpy(sorted, r->sample, (size_t)r->samples * sizeof *sorted);
@@ -128,10 +131,10 @@ static inline int tune_target(int stage) {
 }
 enum { TUNE_LAST_STAGE = 4, TUNE_FINALISTS = 4 };
 
-// The standard deviation of samples by their candidate's time, from all racing candidates together: 1.4826
-// times the median distance.
+// The standard deviation of sample / (time of its candidate), over all racing candidates: 1.4826 times the
+// median distance from 1.
 static inline double tune_deviation(const tuner *t, const double *times) {
-    double distances[512]; // at most 5 for each candidate, after halvings as many, or 96 of 5
+    double distances[512]; // 64 candidates have 5 samples each, then half as many twice as many
     int count = 0, room = (int)(sizeof distances / sizeof *distances);
     for (int c = 0; c < t->count; c++)
         for (int i = 0; t->records[c].racing && i < t->records[c].samples && count < room; i++) {
@@ -142,9 +145,9 @@ static inline double tune_deviation(const tuner *t, const double *times) {
     return count > 0 ? 1.4826 * distances[count / 2] : 0;
 }
 
-// Whether c is slower than the fastest by more than so many standard deviations of the difference. The
-// variance of the mean of the middle half is 1.2 times that of the mean; n - 1, as the distances are from a
-// time that n samples made.
+// True if c is slower than the fastest by more than `deviations` standard deviations of the difference. The
+// mean of the middle half has 1.2 times the variance of the mean. n - 1 instead of n: the distances are
+// measured from a time that the same n samples gave.
 static inline bool tune_is_beaten(const tuner *t, int c, int fastest, const double *times, double deviation,
                                   double deviations) {
     const tune_record *a = &t->records[fastest], *b = &t->records[c];
@@ -154,7 +157,7 @@ static inline bool tune_is_beaten(const tuner *t, int c, int fastest, const doub
     return excess > 0 && excess * excess > deviations * deviations * variance;
 }
 
-// What the race's launches cost beyond the best's, as far as they were reported.
+// The excess time of the race's reported launches over the best candidate's.
 static inline double tune_race_cost(const tuner *t, int best, double best_time) {
     double sum = 0;
     for (int c = 0; c < t->count; c++)
@@ -189,7 +192,7 @@ static inline void tune_begin_race(tuner *t) {
             if (one.threshold > best.threshold &&
                 (above < 0 || one.threshold < t->candidates[above].threshold))
                 above = c;
-        } else { // is it the best known of its strategy?
+        } else { // enters if it is the best known of its strategy
             bool first = t->records[c].ratio > 0;
             for (int d = 0; d < t->count && first; d++)
                 first = t->candidates[d].strategy != one.strategy || t->records[d].ratio <= 0 || d == c ||
@@ -222,7 +225,7 @@ static inline void tune_end_race(tuner *t, int winner, double winner_time) {
     t->race_ended = t->launches;
 }
 
-// Writes the racing candidates' times; drops those without samples. Returns the fastest, -1 if none is left.
+// Writes the times of the racing candidates and drops those without samples. Returns the fastest; -1: none.
 static inline int tune_measure(tuner *t, double *times) {
     int fastest = -1;
     for (int c = 0; c < t->count; c++) {
@@ -239,11 +242,11 @@ static inline int tune_measure(tuner *t, double *times) {
     return fastest;
 }
 
-// All times of a stage that will come are there: who goes on, or who has won?
+// At the end of a stage: drops candidates, or ends the race.
 static inline void tune_rank(tuner *t) {
     double times[TUNE_MAX_CANDIDATES];
     int fastest = tune_measure(t, times), entered = 0, left = 0;
-    if (fastest < 0) { // nothing could be measured; the next race may
+    if (fastest < 0) { // no time was reported; the next race may have some
         tune_end_race(t, -1, 0);
         return;
     }
@@ -270,7 +273,7 @@ static inline void tune_rank(tuner *t) {
     t->stage++;
 }
 
-// Ends stages, and races, whose times are all there or given up.
+// Ends every stage whose times have all been reported or count as lost.
 static inline void tune_advance(tuner *t) {
     while (t->racing) {
         bool patient = t->launches - t->last_issued <= TUNE_PATIENCE;
@@ -283,7 +286,8 @@ static inline void tune_advance(tuner *t) {
     }
 }
 
-// The racing candidate with the fewest launches, a random one of several; -1: this stage needs no more.
+// The racing candidate with the fewest launches, at random among equals; -1: the stage needs no more
+// launches.
 static inline int tune_next(tuner *t) {
     int next = -1, fewest = tune_target(t->stage);
     uint64_t ties = 0;
@@ -305,7 +309,8 @@ static inline bool tune_is_warm(tuner *t, int candidate) {
     return warm;
 }
 
-// Drops who has only samples that are over 8 times as slow as another's; from two samples on, twice.
+// Drops candidates all of whose samples are more than 8 times as slow as another candidate's time, or, with
+// two samples or more, more than twice as slow.
 static inline void tune_drop_hopeless(tuner *t) {
     for (int least = 1; least <= 2; least++) {
         double fastest = 0, factor = least == 1 ? 8 : 2;
@@ -328,8 +333,8 @@ static inline void tune_drop_hopeless(tuner *t) {
 
 // ---- the calls
 
-// candidates[0 .. count - 1], 1 <= count <= TUNE_MAX_CANDIDATES, each pair once; copied. The first is
-// launched until more is known. False, and nothing is written, if that does not hold.
+// candidates: [count], 1 <= count <= TUNE_MAX_CANDIDATES, all different; copied. The first is used until more
+// is known. Returns false and writes nothing if count is out of range or two candidates are equal.
 static inline bool tune_init(tuner *t, const tune_candidate *candidates, int count) {
     if (count < 1 || count > TUNE_MAX_CANDIDATES) return false;
     for (int c = 0; c < count; c++)
@@ -345,7 +350,7 @@ static inline bool tune_init(tuner *t, const tune_candidate *candidates, int cou
     return true;
 }
 
-// What is best so far, for a launch that is not to be measured.
+// The best so far, for a launch that is not measured.
 static inline tune_launch tune_best(const tuner *t) {
     tune_launch best;
     best.candidate = t->best;
@@ -355,7 +360,7 @@ static inline tune_launch tune_best(const tuner *t) {
     return best;
 }
 
-// What the next launch is to use. Once a launch, before it.
+// The candidate for the next launch. Call it once before each launch.
 static inline tune_launch tune_choose(tuner *t) {
     t->launches++;
     if (!t->racing && t->interval > 0 && t->launches - t->race_ended >= t->interval) tune_begin_race(t);
@@ -374,9 +379,9 @@ static inline tune_launch tune_choose(tuner *t) {
     return launch;
 }
 
-// The time that the launch with this ticket took, for `work` units of work; once a ticket. A ticket < 0 is
-// ignored. A time or work that is not positive and finite says that there will be none. A time that comes
-// after its race counts for nothing.
+// Reports the time of the launch with this ticket, for `work` units of work. Call it at most once for a
+// ticket. A ticket < 0 is ignored. A time or work that is not positive and finite means that the launch has
+// no time. A time reported after the end of its race is ignored.
 static inline void tune_report(tuner *t, int64_t ticket, double milliseconds, double work) {
     int candidate = (int)(ticket % TUNE_MAX_CANDIDATES);
     int64_t launch = ticket / TUNE_MAX_CANDIDATES;
@@ -393,17 +398,16 @@ static inline void tune_report(tuner *t, int64_t ticket, double milliseconds, do
     if (t->stage == 0) tune_drop_hopeless(t);
 }
 
-// What the launches measured so far have cost beyond what the best would have: the sum over them of
-// (time per work - that of the best) * work, in milliseconds. For a launch's time per work that of its
-// candidate stands, so that outliers, which would have hit the best as well, do not count. Without the
-// loading of code.
+// The cost of exploring, in milliseconds: the sum over the measured launches of (time per work of the
+// candidate - time per work of the best) * work. It uses the candidate's time instead of the launch's own, so
+// outliers do not count: they would have hit the best as well. Loading code is not included.
 static inline double tune_cost(const tuner *t) {
     const tune_record *best = &t->records[t->best];
     double best_time = t->racing && best->samples > 0 ? tune_time(best) : t->best_time;
     return t->cost + (t->racing && best_time > 0 ? tune_race_cost(t, t->best, best_time) : 0);
 }
 
-// ---- kept from run to run, as text
+// ---- saving to text and loading it in a later run
 
 static inline uint64_t tune_hash(const char *text, size_t length) { // FNV-1a
     uint64_t hash = 0xcbf29ce484222325u;
@@ -418,9 +422,10 @@ static inline bool tune_is_key(const char *key) {
     return length <= TUNE_MAX_KEY;
 }
 
-// Writes what is known, for this GPU and workload, as text with a final zero: at most `room` bytes,
-// TUNE_TEXT_SIZE is enough. Returns its length; 0 and no text if nothing is known yet, if a name has control
-// characters or is longer than TUNE_MAX_KEY, or if there is no room.
+// Writes what is known as text with a final zero. gpu, workload: what the times are of; at most TUNE_MAX_KEY
+// bytes each, no control characters. room: bytes of text; TUNE_TEXT_SIZE is enough. Returns the length
+// without the zero. Returns 0 and an empty text if nothing is known yet, a name is not valid, or there is no
+// room.
 static inline size_t tune_save(const tuner *t, const char *gpu, const char *workload, char *text,
                                size_t room) {
     if (room > 0) *text = 0;
@@ -429,7 +434,7 @@ static inline size_t tune_save(const tuner *t, const char *gpu, const char *work
     char whole[TUNE_TEXT_SIZE];
     int length = snprintf(whole, sizeof whole, "distwar tuner 1\ngpu %s\nworkload %s\nbest %d %d\n", gpu,
                           workload, best.strategy, best.threshold);
-    for (int c = 0; c < t->count; c++) { // in thousandths, which no locale writes in a way of its own
+    for (int c = 0; c < t->count; c++) { // in thousandths: integers look the same in every locale
         double ratio = t->records[c].ratio;
         if (!(ratio > 0)) continue;
         length += snprintf(whole + length, sizeof whole - (size_t)length, "candidate %d %d %d\n",
@@ -443,7 +448,7 @@ static inline size_t tune_save(const tuner *t, const char *gpu, const char *work
     return (size_t)length;
 }
 
-// If the text at *cursor, up to end, begins so, moves past that.
+// If the text at *cursor begins with `expected`, moves *cursor past it. Else returns false.
 static inline bool tune_skip(const char **cursor, const char *end, const char *expected) {
     size_t length = strlen(expected);
     if ((size_t)(end - *cursor) < length || memcmp(*cursor, expected, length) != 0) return false;
@@ -451,7 +456,7 @@ static inline bool tune_skip(const char **cursor, const char *end, const char *e
     return true;
 }
 
-// A decimal number, an int, and the character after it.
+// Reads a decimal int and the character `after` it.
 static inline bool tune_read(const char **cursor, const char *end, char after, int *value) {
     int64_t magnitude = 0;
     bool negative = tune_skip(cursor, end, "-");
@@ -472,10 +477,10 @@ static inline int tune_find(const tuner *t, int strategy, int threshold) { // -1
     return -1;
 }
 
-// Right after tune_init: takes what tune_save wrote for the same GPU and workload, `length` bytes, so that
-// the first race is one of few, around the best of then. Candidates may have come or gone since. False, and
-// the tuner is as before, if the text is damaged, of another GPU or workload, or its best is no candidate any
-// more.
+// Call it right after tune_init. text: `length` bytes from tune_save for the same GPU and workload. The first
+// race is then an examination around the saved best instead of an exploration. The lists of candidates may
+// differ. Returns false and leaves the tuner as it was if the text is damaged, is of another GPU or workload,
+// or its best is not a candidate.
 static inline bool tune_load(tuner *t, const char *gpu, const char *workload, const char *text,
                              size_t length) {
     enum { HASH_LINE = 5 + 16 + 1 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Times launches for a tuner (tune.h) with CUDA events that are only ever asked, never waited for. C11 or
+// Times launches for a tuner (tune.h) with CUDA events. It queries events and never waits for them. C11 or
 // C++:
 //
 //     tune_events ring;
@@ -12,19 +12,21 @@
 //         tune_events_end(&ring, &t, stream, work);
 //     tune_events_close(&ring);
 //
-// The time is from what was queued on the stream before to the end of what was queued between the two calls;
-// it includes waiting for the host if the stream runs dry in between. Work counts are as in tune_report. Only
-// launches that the tuner wants measured record events: between races none do. While all TUNE_EVENTS pairs of
-// events are waiting, launches are not measured and use the best so far.
+// The time is the stream's time for the work queued between the two calls. If the stream runs empty in
+// between, it includes the time the stream waits for the host. work: as in tune_report. Only launches that
+// the tuner measures record events; between races there are none. While all TUNE_EVENTS pairs of events wait
+// for the GPU, launches are not measured and use the best so far.
 //
-// The calls return the first error that the runtime gives, else cudaSuccess; the launch is chosen all the
-// same. An error that the runtime already holds stays there for the caller. Not for streams that are being
-// captured. One thread at a time may use a ring; several streams may, in turn. Cost of a measured launch: two
-// records and a few queries.
+// Result:  cudaSuccess, or the first error of the runtime. The launch is chosen in both cases. An error that
+// the
+//          runtime held before the call stays there for the caller.
+// Streams: several streams may use a ring in turn, but not while they are being captured.
+// Threads: one at a time.
+// Cost:    two event records and a few queries for a measured launch.
 #ifndef DISTWAR_TUNE_EVENTS_H
 #define DISTWAR_TUNE_EVENTS_H
 
-#include <distwar/tune.h>
+#include "tune.h"
 #include <cuda_runtime.h>
 
 enum { TUNE_EVENTS = 64 };
@@ -35,11 +37,11 @@ typedef struct tune_events {
         int64_t ticket;
         double work;
     } slots[TUNE_EVENTS];
-    int first, waiting; // the oldest, and how many
-    bool measuring;     // between begin and end; the slot after the waiting ones
+    int first, waiting; // index of the oldest waiting slot, number of waiting slots
+    bool measuring;     // between begin and end: the slot after the waiting ones is in use
 } tune_events;
 
-// Destroys the events; those that wait are never reported. A zeroed ring is harmless.
+// Destroys the events. Waiting times are not reported. Harmless on a zeroed ring.
 static inline cudaError_t tune_events_close(tune_events *ring) {
     cudaError_t status = cudaSuccess;
     for (int i = 0; i < TUNE_EVENTS; i++) {
@@ -53,7 +55,8 @@ static inline cudaError_t tune_events_close(tune_events *ring) {
     return status;
 }
 
-// Creates the events, on the current device, whose streams the ring is for. After a failure there are none.
+// Creates the events on the current device; the ring is for streams of this device. After a failure it has
+// none.
 static inline cudaError_t tune_events_open(tune_events *ring) {
     memset(ring, 0, sizeof *ring);
     for (int i = 0; i < TUNE_EVENTS; i++) {
@@ -67,11 +70,11 @@ static inline cudaError_t tune_events_open(tune_events *ring) {
     return cudaSuccess;
 }
 
-// Reports the times that are ready, oldest first. tune_events_begin does it too.
+// Reports the times that are ready, oldest first. tune_events_begin does the same.
 static inline cudaError_t tune_events_poll(tune_events *ring, tuner *t) {
     while (ring->waiting > 0) {
-        // "Not ready" becomes the runtime's last error and has to be taken away, but not the caller's with
-        // it.
+        // "Not ready" becomes the runtime's last error and must be cleared; an error of the caller's must
+        // not.
         cudaError_t status = cudaPeekAtLastError();
         if (status != cudaSuccess) return status;
         int slot = ring->first;
@@ -92,7 +95,7 @@ static inline cudaError_t tune_events_poll(tune_events *ring, tuner *t) {
     return cudaSuccess;
 }
 
-// Before the launch: what it is to use.
+// Call it before the launch. *launch: the candidate to use.
 static inline cudaError_t tune_events_begin(tune_events *ring, tuner *t, cudaStream_t stream,
                                             tune_launch *launch) {
     cudaError_t status = tune_events_poll(ring, t);
@@ -108,7 +111,7 @@ static inline cudaError_t tune_events_begin(tune_events *ring, tuner *t, cudaStr
     return status;
 }
 
-// After the launch, on the same stream, once for each tune_events_begin.
+// Call it after the launch, on the same stream, once for each tune_events_begin. work: see tune_report.
 static inline cudaError_t tune_events_end(tune_events *ring, tuner *t, cudaStream_t stream, double work) {
     if (!ring->measuring) return cudaSuccess;
     ring->measuring = false;

@@ -15,7 +15,7 @@ namespace {
 image make(int width, int height, int channels) {
     image picture;
     fault why;
-    EXPECT_TRUE(image_allocate(&picture, width, height, channels, &why)) << why.text;
+    EXPECT_TRUE(image_open(&picture, width, height, channels, &why)) << why.text;
     return picture;
 }
 
@@ -93,15 +93,15 @@ std::string encode_jpeg(int width, int height, int components, J_COLOR_SPACE spa
 
 class Image : public testing::Test {
   protected:
-    void TearDown() override { image_free(&picture); }
+    void TearDown() override { image_close(&picture); }
     bool read(const std::string &bytes) {
-        image_free(&picture);
+        image_close(&picture);
         write_bytes(path, bytes);
         return image_read(path.c_str(), &picture, &why);
     }
     // Reads and lets go, for the tests of damage.
     bool reads(fault *reason) {
-        image_free(&picture);
+        image_close(&picture);
         return image_read(path.c_str(), &picture, reason);
     }
 
@@ -113,13 +113,13 @@ class Image : public testing::Test {
 
 TEST_F(Image, RefusesBadShapes) {
     for (const int size : {0, -1, IMAGE_MAX_SIZE + 1}) {
-        EXPECT_FALSE(image_allocate(&picture, size, 1, 3, &why));
-        EXPECT_FALSE(image_allocate(&picture, 1, size, 3, &why));
+        EXPECT_FALSE(image_open(&picture, size, 1, 3, &why));
+        EXPECT_FALSE(image_open(&picture, 1, size, 3, &why));
     }
-    EXPECT_FALSE(image_allocate(&picture, 1, 1, 2, &why));
+    EXPECT_FALSE(image_open(&picture, 1, 1, 2, &why));
     EXPECT_EQ(picture.pixels, nullptr);
-    image_free(&picture);
-    image_free(&picture);
+    image_close(&picture);
+    image_close(&picture);
 }
 
 TEST_F(Image, WritesWhatItReads) {
@@ -131,8 +131,8 @@ TEST_F(Image, WritesWhatItReads) {
         EXPECT_EQ(picture.height, 7);
         EXPECT_EQ(picture.channels, channels);
         EXPECT_EQ(values(picture), values(sent));
-        image_free(&picture);
-        image_free(&sent);
+        image_close(&picture);
+        image_close(&sent);
     }
     EXPECT_EQ(folder.entries(), 1u);
 }
@@ -142,7 +142,7 @@ TEST_F(Image, DoesNotWriteIntoAMissingFolder) {
     const std::string missing = folder / "none/picture.png";
     EXPECT_FALSE(image_write_png(missing.c_str(), &sent, &why));
     EXPECT_TRUE(contains(why, missing)) << why.text;
-    image_free(&sent);
+    image_close(&sent);
 }
 
 TEST_F(Image, ReadsGrayPng) {
@@ -197,7 +197,7 @@ TEST_F(Image, ReadsInterlacedPng) {
                         std::vector<uint8_t>(sent.pixels, sent.pixels + 19 * 11 * 3), PNG_INTERLACE_ADAM7)))
         << why.text;
     EXPECT_EQ(values(picture), values(sent));
-    image_free(&sent);
+    image_close(&sent);
 }
 
 TEST_F(Image, ReadsJpeg) {
@@ -304,7 +304,7 @@ TEST_F(Image, RefusesWhatIsNoPicture) {
 TEST_F(Image, RefusesEveryBeginning) {
     image sent = make_random(9, 6, 3, 3);
     const std::vector<uint8_t> pixels(sent.pixels, sent.pixels + 9 * 6 * 3);
-    image_free(&sent);
+    image_close(&sent);
     for (const std::string &bytes :
          {encode_png(9, 6, PNG_COLOR_TYPE_RGB, 8, pixels), encode_jpeg(9, 6, 3, JCS_RGB, pixels),
           encode_jpeg(9, 6, 3, JCS_RGB, pixels, PROGRESSIVE)}) {
@@ -316,13 +316,13 @@ TEST_F(Image, RefusesEveryBeginning) {
 TEST_F(Image, SurvivesEveryFlip) {
     image sent = make_random(9, 6, 3, 4);
     const std::vector<uint8_t> pixels(sent.pixels, sent.pixels + 9 * 6 * 3);
-    image_free(&sent);
+    image_close(&sent);
     for (const std::string &bytes :
          {encode_png(9, 6, PNG_COLOR_TYPE_RGB, 8, pixels), encode_jpeg(9, 6, 3, JCS_RGB, pixels)}) {
         write_bytes(path, bytes);
         testing::internal::CaptureStderr(); // the decoders keep their thoughts to themselves
         survives_every_flip(
-            path, [&](fault *reason) { return reads(reason); }, [&] { image_free(&picture); });
+            path, [&](fault *reason) { return reads(reason); }, [&] { image_close(&picture); });
         EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
     }
 }
@@ -337,7 +337,7 @@ TEST_F(Image, DownscalesByBlockMeans) {
     EXPECT_EQ(picture.height, 1);
     // Means of {0, 1, 10, 11} = 5.5 and {4, 9, 14, 19} = 11.5, halves upward.
     EXPECT_EQ(values(picture), std::vector<int>({6, 106, 206, 12, 112, 212}));
-    image_free(&big);
+    image_close(&big);
 }
 
 TEST_F(Image, DownscalesToOnePixelAtLeast) {
@@ -347,15 +347,15 @@ TEST_F(Image, DownscalesToOnePixelAtLeast) {
     EXPECT_EQ(picture.width, 1);
     EXPECT_EQ(picture.height, 1);
     EXPECT_EQ(values(picture), std::vector<int>(4, 4)); // of {0 1 2 3, 5 6 7 8}
-    image_free(&picture);
+    image_close(&picture);
     ASSERT_TRUE(image_downscale(&big, 1000000000, &picture, &why)) << why.text;
     EXPECT_EQ(values(picture), std::vector<int>(4, 5)); // of 0..9: 4.5
-    image_free(&picture);
+    image_close(&picture);
     ASSERT_TRUE(image_downscale(&big, 1, &picture, &why)) << why.text;
     EXPECT_EQ(values(picture), values(big));
-    image_free(&picture);
+    image_close(&picture);
     EXPECT_FALSE(image_downscale(&big, 0, &picture, &why));
-    image_free(&big);
+    image_close(&big);
 }
 
 TEST_F(Image, PutsPicturesBeside) {
@@ -370,7 +370,7 @@ TEST_F(Image, PutsPicturesBeside) {
     std::vector<int> expected = row;
     expected.insert(expected.end(), row.begin(), row.end());
     EXPECT_EQ(values(picture), expected);
-    image_free(&picture);
+    image_close(&picture);
 
     image high = make(1, 3, 3), clear = make(1, 2, 4), wide = make(IMAGE_MAX_SIZE, 2, 3);
     for (const image *odd : {&high, &clear, &wide}) {
@@ -378,7 +378,7 @@ TEST_F(Image, PutsPicturesBeside) {
         EXPECT_FALSE(image_beside(pair, 2, 0, &picture, &why));
     }
     EXPECT_FALSE(image_beside(both, 0, 0, &picture, &why));
-    for (image *each : {&left, &right, &high, &clear, &wide}) image_free(each);
+    for (image *each : {&left, &right, &high, &clear, &wide}) image_close(each);
 }
 
 TEST_F(Image, RoundsPlanes) {
@@ -398,7 +398,7 @@ TEST_F(Image, MeasuresPsnr) {
     for (int i = 0; i < 24; i++) b.pixels[i] = 255;
     EXPECT_NEAR(image_psnr(&a, &b), 0.0, 1e-12);
     EXPECT_TRUE(std::isnan(image_psnr(&a, &other)));
-    for (image *each : {&a, &b, &other}) image_free(each);
+    for (image *each : {&a, &b, &other}) image_close(each);
 }
 
 } // namespace

@@ -124,14 +124,14 @@ TEST_F(CubemapObj, OfACubeIsRead) {
             volume += double(a[i] * (b[(i + 1) % 3] * c[(i + 2) % 3] - b[(i + 2) % 3] * c[(i + 1) % 3])) / 6;
     }
     EXPECT_NEAR(volume, 8 * std::pow(double(side), 3), 1e-5);
-    mesh_free(&m);
+    mesh_close(&m);
 }
 
 TEST_F(CubemapObj, VerticesWithoutTrianglesHaveANormal) {
     mesh m = parse("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 5 5 5\nv 1 1 1\nf 1 2 3\nf 5 5 5\n");
     ASSERT_NE(m.position, nullptr) << why.text;
     for (int v = 0; v < 5; v++) EXPECT_GT(m.normal[3 * v + 2], 0.0f);
-    mesh_free(&m);
+    mesh_close(&m);
 }
 
 TEST_F(CubemapObj, BadFilesAreRefusedByNameAndLine) {
@@ -170,7 +170,7 @@ TEST_F(CubemapObj, BadFilesAreRefusedByNameAndLine) {
         EXPECT_EQ(m.position, nullptr) << row.text;
         EXPECT_CONTAINS(std::string(why.text), "m.obj: ");
         EXPECT_CONTAINS(std::string(why.text), row.part);
-        mesh_free(&m);
+        mesh_close(&m);
     }
     mesh m;
     EXPECT_FALSE(obj_file_read(at("none.obj").c_str(), &m, &why));
@@ -202,7 +202,7 @@ TEST_F(CubemapObj, CutOrDamagedIsSoundOrRefused) {
             refused++;
             EXPECT_CONTAINS(std::string(why.text), "m.obj: ");
         }
-        mesh_free(&m);
+        mesh_close(&m);
     }
     EXPECT_GT(read, 50);
     EXPECT_GT(refused, 200);

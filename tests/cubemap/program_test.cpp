@@ -32,7 +32,7 @@ TEST_F(CubemapProgram, TrainFindsTheSurroundingsAndWritesBothFiles) {
     ASSERT_TRUE(image_read(at("out/cubemap.png").c_str(), &picture, &why)) << why.text;
     EXPECT_EQ(picture.width, 3 * 64 + 2 * 4);
     EXPECT_EQ(picture.height, 48);
-    image_free(&picture);
+    image_close(&picture);
     // The mesh mirrors all that there is, so the texels are those of the surroundings.
     float *texel;
     int size;
@@ -107,7 +107,7 @@ TEST_F(CubemapProgram, EveryMeshIsDrawn) {
         int lit = 0;
         for (int k = 0; k < 32 * 24; k++) lit += picture.pixels[3 * k + 2] > 40;
         EXPECT_GT(lit, 50) << row.mesh;
-        image_free(&picture);
+        image_close(&picture);
     }
 }
 
@@ -185,9 +185,9 @@ TEST_F(CubemapProgram, BadFilesAreRefused) {
     } pictures[] = {{"wide.png", 4, 25, 3}, {"odd.png", 3, 18, 3}, {"alpha.png", 4, 24, 4}};
     for (const auto &p : pictures) {
         image picture;
-        ASSERT_TRUE(image_allocate(&picture, p.width, p.height, p.channels, &why));
+        ASSERT_TRUE(image_open(&picture, p.width, p.height, p.channels, &why));
         ASSERT_TRUE(image_write_png(at(p.name).c_str(), &picture, &why)) << why.text;
-        image_free(&picture);
+        image_close(&picture);
     }
     const struct {
         std::vector<std::string> line;

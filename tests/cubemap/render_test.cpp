@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Lookup, levels and their adjoints against the reference, with every reduction.
+#include "policies.h"
 #include "same_bits.h"
 #include "cubemap_reference.h"
 #include "derivative.h"
@@ -58,11 +59,11 @@ class looked_up {
         return out;
     }
     // The sums of all levels.
-    std::vector<float> backward(reduction which, int threshold) {
+    std::vector<float> backward(distwar_policy policy) {
         const std::vector<double> exact = color_gradient();
         const std::vector<float> rounded(exact.begin(), exact.end());
         device_upload(s.frame.color_gradient, rounded.data(), rounded.size() * sizeof(float));
-        cubemap_render_backward(&s.frame, which, threshold);
+        cubemap_render_backward(&s.frame, policy);
         const size_t stride = size_t(s.frame.sums.stride);
         const std::vector<float> sums = read(s.frame.sums.sums, size_t(s.frame.texels) * stride);
         std::vector<float> out;
@@ -98,7 +99,7 @@ TEST(CubemapRender, ShowsWhatTheReferenceShows) {
     }
 }
 
-TEST(CubemapAdjoint, OfEveryReductionIsThatOfTheReference) {
+TEST(CubemapAdjoint, OfEveryStrategyIsThatOfTheReference) {
     for (const lookup_case &c : cases) {
         looked_up d(c);
         const std::vector<double> weights = d.color_gradient();
@@ -109,15 +110,13 @@ TEST(CubemapAdjoint, OfEveryReductionIsThatOfTheReference) {
             const double by_color[3] = {weights[p], weights[d.s.pixels() + p], weights[2 * d.s.pixels() + p]};
             reference_lookup_backward(expected.data(), c.size, direction, detail, by_color);
         }
-        for (int which = 0; which < REDUCTIONS; which++)
-            for (const int threshold : {0, 6, 33}) {
-                const std::vector<float> sums = d.backward(reduction(which), threshold);
-                GroupError error;
-                for (size_t v = 0; v < sums.size(); v++) error.add(sums[v], expected[v]);
-                EXPECT_LT(error.relative(), 1e-4)
-                    << c.name << ", " << reduction_name(reduction(which)) << " at " << threshold;
-                if (!reduction_has_threshold(reduction(which))) break;
-            }
+        for (const distwar_policy policy : policies({0, 6, 33})) {
+            const std::vector<float> sums = d.backward(policy);
+            GroupError error;
+            for (size_t v = 0; v < sums.size(); v++) error.add(sums[v], expected[v]);
+            EXPECT_LT(error.relative(), 1e-4) << c.name << ", " << distwar_strategy_name(policy.strategy)
+                                              << " at " << policy.balance_threshold;
+        }
         fault why;
         EXPECT_TRUE(sum_memory_is_exact(&d.s.frame.sums, &why)) << why.text;
     }
@@ -143,7 +142,7 @@ TEST(CubemapLevels, AreMeansAndTheAdjointIsTheirs) {
                     worst, std::abs(mean[k] - d.texel[3 * size_t(reference_level_begin(size, level)) + k]));
         }
         EXPECT_LT(worst, 1e-6) << c.name;
-        const std::vector<float> sums = d.backward(REDUCE_TREE, 0);
+        const std::vector<float> sums = d.backward({DISTWAR_TREE, 0});
         float *device = static_cast<float *>(device_allocate(base * sizeof(float)));
         cubemap_gather_levels(&d.s.frame, device);
         const std::vector<float> gradient = read(device, base);
@@ -161,16 +160,15 @@ TEST(CubemapLevels, AreMeansAndTheAdjointIsTheirs) {
 
 TEST(CubemapAdjoint, WithFixedIsTheSameToTheLastBit) {
     looked_up d(cases[0]);
-    expect_fixed_has_the_same_bits(
-        [&](reduction which, int threshold) { return d.backward(which, threshold); });
+    expect_fixed_has_the_same_bits([&](distwar_policy policy) { return d.backward(policy); });
 }
 
 TEST(CubemapAdjoint, OfAGradientThatIsNotANumberIsTold) {
     looked_up d(cases[0]);
-    d.backward(REDUCE_FIXED, 0);
+    d.backward({DISTWAR_FIXED, 0});
     const std::vector<float> bad(3 * d.s.pixels(), NAN);
     device_upload(d.s.frame.color_gradient, bad.data(), bad.size() * sizeof(float));
-    cubemap_render_backward(&d.s.frame, REDUCE_FIXED, 0);
+    cubemap_render_backward(&d.s.frame, {DISTWAR_FIXED, 0});
     fault why;
     EXPECT_FALSE(sum_memory_is_exact(&d.s.frame.sums, &why));
 }
@@ -183,8 +181,8 @@ TEST(CubemapAdjoint, TakesNothingFromTheBackground) {
         for (size_t i = 0; i < 3; i++)
             gradient[i * d.s.pixels() + p] = d.sample[4 * p + 3] < 0 ? float(NAN) : 0;
     device_upload(d.s.frame.color_gradient, gradient.data(), gradient.size() * sizeof(float));
-    for (int which = 0; which < REDUCTIONS; which++) {
-        cubemap_render_backward(&d.s.frame, reduction(which), 0);
+    for (const distwar_policy policy : policies({0})) {
+        cubemap_render_backward(&d.s.frame, policy);
         for (const float sum : read(d.s.frame.sums.sums, size_t(d.s.frame.texels) * 4)) ASSERT_EQ(sum, 0);
     }
 }

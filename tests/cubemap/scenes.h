@@ -29,7 +29,7 @@ class test_mesh {
     test_mesh(const std::vector<float> &position, const std::vector<float> &normal, // empty: found
               const std::vector<int> &corner)
         : test_mesh([&](mesh *out, fault *why) {
-              if (!mesh_allocate(out, int(position.size() / 3), int(corner.size() / 3), why)) return false;
+              if (!mesh_open(out, int(position.size() / 3), int(corner.size() / 3), why)) return false;
               std::copy(position.begin(), position.end(), out->position);
               std::copy(corner.begin(), corner.end(), out->corner);
               if (normal.empty())
@@ -38,7 +38,7 @@ class test_mesh {
                   std::copy(normal.begin(), normal.end(), out->normal);
               return true;
           }) {}
-    ~test_mesh() { mesh_free(&host); }
+    ~test_mesh() { mesh_close(&host); }
     test_mesh(const test_mesh &) = delete;
 };
 
@@ -58,14 +58,14 @@ class seen {
     mesh surface;
     cubemap_frame frame;
 
-    seen(const mesh &host, const pinhole_camera &camera, int size) : surface(mesh_upload(&host)) {
+    seen(const mesh &host, const pinhole_camera &camera, int size) : surface(device_mesh_open(&host)) {
         frame = cubemap_frame_open(&surface, &camera, size, SCENE_BACKGROUND);
         cubemap_project(&frame);
         cubemap_raster(&frame);
     }
     ~seen() {
         cubemap_frame_close(&frame);
-        mesh_close(&surface);
+        device_mesh_close(&surface);
     }
     seen(const seen &) = delete;
 

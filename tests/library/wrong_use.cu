@@ -29,6 +29,7 @@ __global__ void use(float *base, double *base_of_doubles, three_bytes *a, loose 
     (void)base, (void)base_of_doubles, (void)a, (void)b, (void)c, (void)one;
     using namespace distwar;
 #if WRONG_USE == 0
+    reduce<strategy::bfly>(all_lanes, true, 0, val, record<float>{base, 2});
     reduce_serial(all_lanes, true, 0, val, record<float>{base, 2});
     reduce_bfly(all_lanes, true, 0ull, val, pointers{base, base + 1});
     reduce_atomic(all_lanes, true, 0l, val, planes<float>{base, 1});
@@ -88,5 +89,9 @@ __global__ void use(float *base, double *base_of_doubles, three_bytes *a, loose 
 #elif WRONG_USE == 22
     const double doubles[2] = {1, 2};
     reduce_tree(all_lanes, true, 0, doubles, aligned_record{base, 4});
+#elif WRONG_USE == 23
+    reduce<strategy::fixed>(all_lanes, true, 0, val, record<float>{base, 2});
+#elif WRONG_USE == 24
+    reduce<strategy::cub>(all_lanes, true, 0, val, record<float>{base, 2});
 #endif
 }

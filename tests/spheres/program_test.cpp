@@ -32,12 +32,12 @@ TEST_F(SpheresProgram, TrainBringsTheSpheresBackAndWritesBothFiles) {
     ASSERT_TRUE(image_read(at("out/spheres.png").c_str(), &picture, &why)) << why.text;
     EXPECT_EQ(picture.width, 3 * 64 + 2 * 4);
     EXPECT_EQ(picture.height, 48);
-    image_free(&picture);
+    image_close(&picture);
     sphere_set set;
     ASSERT_TRUE(sphere_file_read(at("out/spheres.txt").c_str(), &set, &why)) << why.text;
     EXPECT_EQ(set.count, 302);
     EXPECT_EQ(set.channels, 3);
-    sphere_set_free(&set);
+    sphere_set_close(&set);
     const outcome render =
         spheres({"render", at("out/spheres.txt"), "-o", at("view.png"), "--view", "5", "--width", "32"});
     EXPECT_EQ(render.code, 0) << render.err;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The stages against the reference: which spheres a pixel counts, what it shows, and every gradient, with
 // every reduction.
+#include "policies.h"
 #include "same_bits.h"
 #include "derivative.h"
 #include "device.h"
@@ -38,8 +39,8 @@ class drawn {
     template <typename Change>
     drawn(const sphere_case &choice, Change &&change) : scene(choice) {
         change(scene);
-        set = sphere_set_open(choice.count, choice.channels);
-        gradient = sphere_set_open(choice.count, choice.channels);
+        set = device_sphere_set_open(choice.count, choice.channels);
+        gradient = device_sphere_set_open(choice.count, choice.channels);
         sphere_set_upload(&set, &scene.set);
         frame = sphere_frame_open(&set, &scene.camera, &scene.blend);
         spheres_project(&frame);
@@ -48,8 +49,8 @@ class drawn {
     }
     ~drawn() {
         sphere_frame_close(&frame);
-        sphere_set_close(&gradient);
-        sphere_set_close(&set);
+        device_sphere_set_close(&gradient);
+        device_sphere_set_close(&set);
     }
     drawn(const drawn &) = delete;
 
@@ -61,11 +62,11 @@ class drawn {
         for (double &g : out) g = double(float(g / double(out.size())));
         return out;
     }
-    std::vector<float> backward(reduction which, int threshold) {
+    std::vector<float> backward(distwar_policy policy) {
         const std::vector<double> exact = color_gradient();
         const std::vector<float> rounded(exact.begin(), exact.end());
         device_upload(frame.color_gradient, rounded.data(), rounded.size() * sizeof(float));
-        spheres_render_backward(&frame, which, threshold);
+        spheres_render_backward(&frame, policy);
         spheres_project_backward(&frame, &gradient);
         return read(gradient.center, scene.parameters());
     }
@@ -156,7 +157,7 @@ TEST(SpheresRender, ShowsWhatTheReferenceShows) {
     }
 }
 
-TEST(SpheresAdjoint, OfEveryReductionIsThatOfTheReference) {
+TEST(SpheresAdjoint, OfEveryStrategyIsThatOfTheReference) {
     for (const sphere_case &choice : cases) {
         drawn d(choice);
         const reference_spheres set = d.scene.doubled();
@@ -166,19 +167,17 @@ TEST(SpheresAdjoint, OfEveryReductionIsThatOfTheReference) {
         const reference_spheres gradient = d.scene.over(expected);
         reference_render_backward(&set, &view, d.lists().data(), d.lengths().data(), weights.data(),
                                   &gradient);
-        for (int which = 0; which < REDUCTIONS; which++)
-            for (const int threshold : {0, 6, 33}) {
-                const std::vector<float> values = d.backward(reduction(which), threshold);
-                for (int group = 0; group < SPHERE_GROUPS; group++) {
-                    GroupError error;
-                    for (size_t v = group_begin(choice, group); v < group_begin(choice, group + 1); v++)
-                        error.add(values[v], expected[v]);
-                    EXPECT_LT(error.relative(), 1e-4)
-                        << choice.name << ", " << reduction_name(reduction(which)) << " at " << threshold
-                        << ": " << sphere_group_name[group];
-                }
-                if (!reduction_has_threshold(reduction(which))) break;
+        for (const distwar_policy policy : policies({0, 6, 33})) {
+            const std::vector<float> values = d.backward(policy);
+            for (int group = 0; group < SPHERE_GROUPS; group++) {
+                GroupError error;
+                for (size_t v = group_begin(choice, group); v < group_begin(choice, group + 1); v++)
+                    error.add(values[v], expected[v]);
+                EXPECT_LT(error.relative(), 1e-4)
+                    << choice.name << ", " << distwar_strategy_name(policy.strategy) << " at "
+                    << policy.balance_threshold << ": " << sphere_group_name[group];
             }
+        }
         fault why;
         EXPECT_TRUE(sum_memory_is_exact(&d.frame.moments, &why)) << why.text;
     }
@@ -186,16 +185,15 @@ TEST(SpheresAdjoint, OfEveryReductionIsThatOfTheReference) {
 
 TEST(SpheresAdjoint, WithFixedIsTheSameToTheLastBit) {
     drawn d(cases[1]);
-    expect_fixed_has_the_same_bits(
-        [&](reduction which, int threshold) { return d.backward(which, threshold); });
+    expect_fixed_has_the_same_bits([&](distwar_policy policy) { return d.backward(policy); });
 }
 
 TEST(SpheresAdjoint, OfAGradientThatIsNotANumberIsTold) {
     drawn d(cases[0]);
-    d.backward(REDUCE_FIXED, 0);
+    d.backward({DISTWAR_FIXED, 0});
     const std::vector<float> bad(d.scene.colors(), NAN);
     device_upload(d.frame.color_gradient, bad.data(), bad.size() * sizeof(float));
-    spheres_render_backward(&d.frame, REDUCE_FIXED, 0);
+    spheres_render_backward(&d.frame, {DISTWAR_FIXED, 0});
     fault why;
     EXPECT_FALSE(sum_memory_is_exact(&d.frame.moments, &why));
 }
@@ -208,8 +206,8 @@ TEST(SpheresEdges, NothingInViewIsTheBackground) {
     for (const int length : d.lengths()) ASSERT_EQ(length, 0);
     for (const float value : read(d.frame.color, d.scene.colors()))
         ASSERT_EQ(value, d.scene.blend.background);
-    for (const reduction which : {REDUCE_ATOMIC, REDUCE_TREE, REDUCE_FIXED})
-        for (const float value : d.backward(which, 0)) ASSERT_EQ(value, 0);
+    for (const distwar_strategy strategy : {DISTWAR_ATOMIC, DISTWAR_TREE, DISTWAR_FIXED})
+        for (const float value : d.backward({strategy, 0})) ASSERT_EQ(value, 0);
 }
 
 TEST(SpheresCountLanes, CountsEverySphereOfEveryPixelOnce) {
@@ -239,7 +237,7 @@ TEST(SpheresAdam, StepsByTheRateOfEachGroup) {
     const sphere_case choice = {"adam", 5, 8, 8, 8, 1, 1, 1};
     drawn d(choice);
     std::vector<float> ones(d.scene.parameters(), 3);
-    sphere_set sets[2] = {sphere_set_open(5, 8), sphere_set_open(5, 8)};
+    sphere_set sets[2] = {device_sphere_set_open(5, 8), device_sphere_set_open(5, 8)};
     device_upload(d.gradient.center, ones.data(), ones.size() * sizeof(float));
     const std::vector<float> before = read(d.set.center, ones.size());
     const sphere_rates rates = {0.1f, 0.2f, 0.3f, 0.4f};
@@ -248,7 +246,7 @@ TEST(SpheresAdam, StepsByTheRateOfEachGroup) {
     for (int group = 0; group < SPHERE_GROUPS; group++)
         for (size_t v = group_begin(choice, group); v < group_begin(choice, group + 1); v++)
             EXPECT_NEAR(before[v] - after[v], 0.1 * (group + 1), 1e-5) << sphere_group_name[group];
-    for (sphere_set &set : sets) sphere_set_close(&set);
+    for (sphere_set &set : sets) device_sphere_set_close(&set);
 }
 
 } // namespace

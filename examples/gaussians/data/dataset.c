@@ -13,7 +13,7 @@
 void dataset_close(dataset *data) {
     for (size_t i = 0; i < data->view_count; i++) {
         free(data->views[i].name);
-        image_free(&data->views[i].picture);
+        image_close(&data->views[i].picture);
         free(data->views[i].alpha);
     }
     free(data->views);
@@ -52,7 +52,7 @@ static void blend_with(const float background[3], image *picture) {
 
 // The alpha channel as a gray picture, so that functions for pictures apply to it.
 static bool alpha_of(const image *picture, image *out, fault *why) {
-    if (!image_allocate(out, picture->width, picture->height, 3, why)) return false;
+    if (!image_open(out, picture->width, picture->height, 3, why)) return false;
     const size_t pixels = (size_t)picture->width * (size_t)picture->height;
     for (size_t i = 0; i < GS_CHANNELS * pixels; i++)
         out->pixels[i] = picture->pixels[4 * (i / GS_CHANNELS) + 3];
@@ -69,7 +69,7 @@ static uint8_t *take_channel(image *gray) {
 }
 
 static void replace(image *picture, const image *by) {
-    image_free(picture);
+    image_close(picture);
     *picture = *by;
 }
 
@@ -167,12 +167,12 @@ static bool load_view(loading *work, size_t i, fault *why) {
     const int factor = options->downscale;
     if (!undistort_view(source, view, &alpha, why) || !downscale_picture(&view->picture, factor, why) ||
         !downscale_picture(&alpha, factor, why)) {
-        image_free(&alpha);
+        image_close(&alpha);
         return fail(why, "%s: %s", path, why->text);
     }
     if (alpha.pixels) view->alpha = take_channel(&alpha);
     downscale_camera(&view->camera, factor);
-    if (!wanted) image_free(&view->picture);
+    if (!wanted) image_close(&view->picture);
     return true;
 }
 

@@ -121,7 +121,7 @@ static between neighbours(double at, int size) {
 }
 
 bool lens_undistort(const lens *optics, const image *picture, image *out, fault *why) {
-    if (!image_allocate(out, picture->width, picture->height, GS_CHANNELS, why)) return false;
+    if (!image_open(out, picture->width, picture->height, GS_CHANNELS, why)) return false;
     const double limit = fold(optics), p1 = optics->p1, p2 = optics->p2;
     const size_t row = GS_CHANNELS * (size_t)picture->width;
     uint8_t *pixel = out->pixels;

@@ -16,7 +16,7 @@ class Dataset : public testing::Test {
     // Its pixel (x, y) is (seed + x, 10 y, seed) and, if there are four channels, has alpha 16 (x + y).
     void write_picture(const std::string &name, int width, int height, int seed, int channels = 3) {
         image picture;
-        ASSERT_TRUE(image_allocate(&picture, width, height, channels, &why)) << why.text;
+        ASSERT_TRUE(image_open(&picture, width, height, channels, &why)) << why.text;
         for (int y = 0; y < height; y++)
             for (int x = 0; x < width; x++) {
                 uint8_t *pixel = picture.pixels + (y * width + x) * channels;
@@ -26,7 +26,7 @@ class Dataset : public testing::Test {
                 if (channels == 4) pixel[3] = uint8_t(16 * (x + y));
             }
         EXPECT_TRUE(image_write_png((folder / ("images/" + name)).c_str(), &picture, &why)) << why.text;
-        image_free(&picture);
+        image_close(&picture);
     }
     void write_all() {
         write_model();

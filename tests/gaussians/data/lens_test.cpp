@@ -27,7 +27,7 @@ double pattern(double x, double y, int channel) {
 image photograph(const lens &l) {
     image out;
     fault why;
-    EXPECT_TRUE(image_allocate(&out, l.width, l.height, 3, &why)) << why.text;
+    EXPECT_TRUE(image_open(&out, l.width, l.height, 3, &why)) << why.text;
     for (int j = 0; j < l.height; j++)
         for (int i = 0; i < l.width; i++) {
             const double u = (i + 0.5 - l.cx) / l.fx, v = (j + 0.5 - l.cy) / l.fy;
@@ -94,8 +94,8 @@ TEST(Lens, UndoesEveryKindOfDistortion) {
         EXPECT_LT(largest_error(l, straight, &compared), 2) << k[0];
         EXPECT_GT(compared, 0.7 * l.width * l.height);
         EXPECT_GT(largest_error(l, bent, &ignored), 10) << "the photograph was not distorted";
-        image_free(&bent);
-        image_free(&straight);
+        image_close(&bent);
+        image_close(&straight);
     }
 }
 
@@ -106,8 +106,8 @@ TEST(Lens, WithoutDistortionThePictureStays) {
     fault why;
     ASSERT_TRUE(lens_undistort(&l, &taken, &same, &why)) << why.text;
     EXPECT_EQ(memcmp(same.pixels, taken.pixels, size_t(3 * l.width * l.height)), 0);
-    image_free(&taken);
-    image_free(&same);
+    image_close(&taken);
+    image_close(&same);
 }
 
 // One row and column of each border colour; pincushion distortion makes the pinhole look beyond them.
@@ -116,7 +116,7 @@ TEST(Lens, RepeatsTheBorder) {
     l.k1 = 0.3;
     image taken, straight;
     fault why;
-    ASSERT_TRUE(image_allocate(&taken, l.width, l.height, 3, &why));
+    ASSERT_TRUE(image_open(&taken, l.width, l.height, 3, &why));
     for (int j = 0; j < l.height; j++)
         for (int i = 0; i < l.width; i++)
             if (i == 0 || i == l.width - 1 || j == 0 || j == l.height - 1)
@@ -134,8 +134,8 @@ TEST(Lens, RepeatsTheBorder) {
             }
         }
     EXPECT_GT(beyond, 100);
-    image_free(&taken);
-    image_free(&straight);
+    image_close(&taken);
+    image_close(&straight);
 }
 
 // A ramp from the middle outwards: where the lens folds, the ramp would go down again.
@@ -147,7 +147,7 @@ TEST(Lens, ShowsNothingTwice) {
         l.cx = l.width / 2 + 0.5, l.cy = l.height / 2 + 0.5; // in the middle of a pixel
         image taken, straight;
         fault why;
-        ASSERT_TRUE(image_allocate(&taken, l.width, l.height, 3, &why));
+        ASSERT_TRUE(image_open(&taken, l.width, l.height, 3, &why));
         for (int j = 0; j < l.height; j++)
             for (int i = 0; i < l.width; i++)
                 memset(taken.pixels + 3 * (j * l.width + i), std::min(255, 5 * std::abs(i - l.width / 2)), 3);
@@ -156,8 +156,8 @@ TEST(Lens, ShowsNothingTwice) {
         for (int i = l.width / 2 + 1; i < l.width; i++)
             EXPECT_GE(row[3 * i], row[3 * (i - 1)]) << k[0] << " " << i;
         EXPECT_GT(row[3 * (l.width - 1)], 20) << k[0];
-        image_free(&taken);
-        image_free(&straight);
+        image_close(&taken);
+        image_close(&straight);
     }
 }
 
@@ -171,12 +171,12 @@ TEST(Lens, SurvivesAbsurdDistortion) {
             fault why;
             ASSERT_TRUE(lens_check(&l, &why));
             image taken, straight;
-            ASSERT_TRUE(image_allocate(&taken, l.width, l.height, 3, &why));
+            ASSERT_TRUE(image_open(&taken, l.width, l.height, 3, &why));
             memset(taken.pixels, 77, size_t(3 * l.width * l.height));
             ASSERT_TRUE(lens_undistort(&l, &taken, &straight, &why)) << why.text;
             for (int i = 0; i < 3 * l.width * l.height; i++) ASSERT_EQ(straight.pixels[i], 77);
-            image_free(&taken);
-            image_free(&straight);
+            image_close(&taken);
+            image_close(&straight);
         }
 }
 

@@ -65,12 +65,12 @@ class Transforms : public testing::Test {
     void write_picture(const std::string &name, int width, int height, int channels,
                        std::array<int, 4> color) {
         image picture;
-        ASSERT_TRUE(image_allocate(&picture, width, height, channels, &why)) << why.text;
+        ASSERT_TRUE(image_open(&picture, width, height, channels, &why)) << why.text;
         for (int i = 0; i < width * height * channels; i++)
             picture.pixels[i] = uint8_t(color[size_t(i % channels)]);
         std::filesystem::create_directories(std::filesystem::path(folder / name).parent_path());
         ASSERT_TRUE(image_write_png((folder / name).c_str(), &picture, &why)) << why.text;
-        image_free(&picture);
+        image_close(&picture);
     }
 
     TemporaryFolder folder;
@@ -194,7 +194,7 @@ TEST_F(Transforms, KeepsAlphaIfAsked) {
     ASSERT_TRUE(image_read((folder / "a.png").c_str(), &picture, &why)) << why.text;
     for (int i = 0; i < 80 * 60; i++) picture.pixels[4 * i + 3] = uint8_t(3 * (i % 80));
     ASSERT_TRUE(image_write_png((folder / "a.png").c_str(), &picture, &why)) << why.text;
-    image_free(&picture);
+    image_close(&picture);
     write_bytes(path, ngp + frame("a.png", straight) + "," + frame("b.png", straight) + "]}");
     const dataset_options options = {2, {1, 0, 0}, nullptr, nullptr, true};
     dataset data;
@@ -242,9 +242,9 @@ TEST_F(Transforms, UndistortsBeforeItDownscales) {
     EXPECT_FALSE(data.cut_out);
     EXPECT_EQ(memcmp(view.picture.pixels, expected.pixels, 20 * 15 * 3), 0);
     dataset_close(&data);
-    image_free(&picture);
-    image_free(&undistorted);
-    image_free(&expected);
+    image_close(&picture);
+    image_close(&undistorted);
+    image_close(&expected);
 }
 
 TEST_F(Transforms, SkipsFramesWithoutAPicture) {

@@ -38,7 +38,7 @@ class problem {
             gs_camera camera = {width, height, 20, 21, 12.5f, 9.5f, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {}, 0.2f};
             camera.translation[0] = 0.1f * float(v - 2);
             image picture;
-            EXPECT_TRUE(image_allocate(&picture, width, height, 3, &why)) << why.text;
+            EXPECT_TRUE(image_open(&picture, width, height, 3, &why)) << why.text;
             for (int i = 0; i < width * height; i++)
                 for (int c = 0; c < 3; c++)
                     picture.pixels[3 * i + c] =
@@ -58,7 +58,7 @@ class problem {
         device_gaussians_free(&device);
         scene_close(&host);
         for (target_view &view : views) target_view_close(&view);
-        for (image &picture : pictures) image_free(&picture);
+        for (image &picture : pictures) image_close(&picture);
     }
     problem(const problem &) = delete;
     problem &operator=(const problem &) = delete;

@@ -32,11 +32,11 @@ class Eval : public Program {
     void write_gray(int view, uint8_t value) {
         image picture;
         fault why;
-        ASSERT_TRUE(image_allocate(&picture, photo_width, photo_height, 3, &why)) << why.text;
+        ASSERT_TRUE(image_open(&picture, photo_width, photo_height, 3, &why)) << why.text;
         memset(picture.pixels, value, size_t(3 * photo_width * photo_height));
         const fs::path path = at("data") / ("images/photo" + std::to_string(view) + ".png");
         ASSERT_TRUE(image_write_png(path.c_str(), &picture, &why)) << why.text;
-        image_free(&picture);
+        image_close(&picture);
     }
     outcome evaluate(std::vector<std::string> more) const {
         more.insert(more.begin(), {"eval", at("scene.ply"), "--cameras", at("data")});

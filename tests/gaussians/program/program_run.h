@@ -78,7 +78,7 @@ inline void write_colmap(const fs::path &folder, int points) {
         views << uint64_t(0);
         image picture;
         fault why;
-        ASSERT_TRUE(image_allocate(&picture, photo_width, photo_height, 3, &why)) << why.text;
+        ASSERT_TRUE(image_open(&picture, photo_width, photo_height, 3, &why)) << why.text;
         for (const disc &d : discs) {
             double x = focal * (d.position[0] + shift) / d.position[2] + photo_width / 2.0;
             double y = focal * d.position[1] / d.position[2] + photo_height / 2.0;
@@ -88,7 +88,7 @@ inline void write_colmap(const fs::path &folder, int points) {
                         memcpy(picture.pixels + 3 * (j * photo_width + i), d.color, 3);
         }
         ASSERT_TRUE(image_write_png((folder / "images" / name).c_str(), &picture, &why)) << why.text;
-        image_free(&picture);
+        image_close(&picture);
     }
     bytes model(folder / "sparse/0/points3D.bin");
     model << uint64_t(points);
@@ -122,7 +122,7 @@ struct picture : image {
         fault why;
         EXPECT_TRUE(image_read(path.c_str(), this, &why)) << why.text;
     }
-    ~picture() { image_free(this); }
+    ~picture() { image_close(this); }
     picture(const picture &) = delete;
     // Pixels that are not of this colour.
     int others(std::array<int, 3> color) const {

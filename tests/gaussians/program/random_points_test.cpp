@@ -19,7 +19,7 @@ class RandomPoints : public testing::Test {
   protected:
     void TearDown() override {
         for (image *picture : pictures) {
-            image_free(picture);
+            image_close(picture);
             delete picture;
         }
     }
@@ -30,7 +30,7 @@ class RandomPoints : public testing::Test {
         camera_look_at(&view.camera, eye.data(), target.data(), up);
         fault why;
         image *picture = new image;
-        ASSERT_TRUE(image_allocate(picture, width, height, 3, &why)) << why.text;
+        ASSERT_TRUE(image_open(picture, width, height, 3, &why)) << why.text;
         for (int i = 0; i < width * height; i++) {
             picture->pixels[3 * i] = uint8_t(views.size());
             picture->pixels[3 * i + 1] = uint8_t(i % width);

@@ -139,7 +139,7 @@ class MadeUp : public Report {
         fault why;
         gs_gaussians gaussians = device_gaussians_allocate(3, 0); // zeros: nothing to see
         image photo;
-        EXPECT_TRUE(image_allocate(&photo, width, height, 3, &why));
+        EXPECT_TRUE(image_open(&photo, width, height, 3, &why));
         memset(photo.pixels, 128, size_t(3 * width * height));
         gs_camera camera = {};
         camera.width = width;
@@ -159,8 +159,8 @@ class MadeUp : public Report {
             point.seconds = 0.4 * i;
             point.loss = 0.3 / i + 0.02;
             point.step_milliseconds = 2 + 0.05 * std::min(i, 50);
-            point.reduction = i < 4 ? GS_TREE : i < 60 ? GS_BFLY : GS_TREE;
-            point.threshold = i < 60 ? 0 : 8;
+            point.policy.strategy = i < 4 ? DISTWAR_TREE : i < 60 ? DISTWAR_BFLY : DISTWAR_TREE;
+            point.policy.balance_threshold = i < 60 ? 0 : 8;
             EXPECT_TRUE(run_record_add_point(&record, &point, &why));
             const run_evaluation evaluation = {300 * i, 0.4 * i, {20 + 8 * (1 - std::exp(-0.1 * i)), 0.8}};
             if (i % 10 == 0) {
@@ -173,9 +173,9 @@ class MadeUp : public Report {
         training.seconds = 120.5;
         training.clock.steps = 30000;
         for (int i = 0; i < STAGES; i++) training.clock.milliseconds[i] = 30000 * 0.1 * (i + 1);
-        training.reduction.tuned = true;
-        training.reduction.measured = 123;
-        training.reduction.cost = 45.5;
+        training.strategy.tuned = true;
+        training.strategy.measured = 123;
+        training.strategy.cost = 45.5;
         run_report whole = {};
         whole.title = "made up";
         whole.record = &record;
@@ -187,7 +187,7 @@ class MadeUp : public Report {
         EXPECT_TRUE(report_write(at("report").c_str(), &whole, &why)) << why.text;
         run_record_close(&record);
         target_view_close(&view);
-        image_free(&photo);
+        image_close(&photo);
         device_gaussians_free(&gaussians);
         return contents(at("report") / "index.html");
     }

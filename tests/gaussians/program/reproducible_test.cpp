@@ -316,7 +316,7 @@ TEST_F(Program, ADarkPhotographLearnsADarkExposure) {
     ASSERT_TRUE(image_read(name.c_str(), &dark, &why)) << why.text;
     for (int i = 0; i < 3 * dark.width * dark.height; i++) dark.pixels[i] = uint8_t(dark.pixels[i] / 2);
     ASSERT_TRUE(image_write_png(name.c_str(), &dark, &why)) << why.text;
-    image_free(&dark);
+    image_close(&dark);
     const outcome run =
         splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "150", "--holdout", "0",
                "--sh-degree", "0", "--exposure", "--density", "none", "--checkpoint-every", "150"});

@@ -110,8 +110,8 @@ class run {
     ~run() {
         density_control_close(&control);
         training_state_close(&state);
-        device_buffer_free(&f.splats);
-        device_buffer_free(&f.mean2d_gradient);
+        device_buffer_close(&f.splats);
+        device_buffer_close(&f.mean2d_gradient);
     }
     run(const run &) = delete;
     run &operator=(const run &) = delete;

@@ -5,8 +5,7 @@
 #include "commands/command.h"
 #include "view/device_gaussians.h"
 #include "scene.h"
-#include "view/reduction_option.h"
-#include "thresholds.h"
+#include "view/blend_strategies.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,8 @@
 typedef struct bench_options {
     const char *scene, *thresholds, *background, *json;
     int64_t runs;
-    int reduction;
+    int reduce; // index into blend_strategies
+    const char *names[STRATEGY_NAMES];
     bench_view_options views;
 } bench_options;
 
@@ -51,16 +51,8 @@ static bool run(const bench_options *options, const bench_settings *settings, co
 static void list_options(bench_options *o, option_spec table[BENCH_VIEW_ROWS + BENCH_ROWS + 1]) {
     bench_view_rows(&o->views, table);
     const option_spec rows[BENCH_ROWS + 1] = {
-        {.kind = OPTION_CHOICE,
-         .name = "reduce",
-         .value = &o->reduction,
-         .choices = reduction_names_and_all(),
-         .help = REDUCTION_HELP},
-        {.kind = OPTION_TEXT,
-         .name = "thresholds",
-         .value = &o->thresholds,
-         .help = "for strategies with a threshold: sum in the warp from this many active lanes on; 33: "
-                 "never"},
+        REDUCE_OPTION(&o->reduce, strategy_names(blend_strategies, "all", o->names), BLEND_REDUCE_HELP),
+        {.kind = OPTION_TEXT, .name = "thresholds", .value = &o->thresholds, .help = THRESHOLD_HELP},
         {.kind = OPTION_INT,
          .name = "repeat",
          .value = &o->runs,
@@ -73,18 +65,23 @@ static void list_options(bench_options *o, option_spec table[BENCH_VIEW_ROWS + B
     memcpy(table + BENCH_VIEW_ROWS, rows, sizeof rows);
 }
 
-static bool settings_from(const bench_options *o, int thresholds[MAX_THRESHOLDS], bench_settings *out,
+static bool settings_from(const bench_options *o, candidate_list *candidates, bench_settings *out,
                           fault *why) {
-    *out = (bench_settings){
-        .reduction = (gs_reduction)o->reduction, .thresholds = thresholds, .runs = (int)o->runs};
-    return parse_thresholds(o->thresholds, thresholds, &out->threshold_count, why) &&
-           parse_color(o->background, out->background, why) && bench_view_options_check(&o->views, why) &&
+    int thresholds[MAX_THRESHOLDS];
+    size_t threshold_count;
+    if (!parse_thresholds(o->thresholds, thresholds, &threshold_count, why)) return false;
+    *candidates =
+        candidates_of(blend_strategies, blend_strategies[o->reduce].strategy, thresholds, threshold_count);
+    *out = (bench_settings){.candidates = candidates, .runs = (int)o->runs};
+    return parse_color(o->background, out->background, why) && bench_view_options_check(&o->views, why) &&
            are_two_files("--json", o->json, "the scene", o->scene, why);
 }
 
 int bench_command(int argc, char **argv) {
-    bench_options options = {
-        .thresholds = "0,8,16,24", .background = "0,0,0", .runs = 7, .reduction = GS_REDUCTIONS};
+    bench_options options = {.thresholds = "0,8,16,24",
+                             .background = "0,0,0",
+                             .runs = 7,
+                             .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT)};
     option_spec table[BENCH_VIEW_ROWS + BENCH_ROWS + 1];
     list_options(&options, table);
     const command_spec command = {
@@ -114,9 +111,9 @@ int bench_command(int argc, char **argv) {
     int code;
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;
-    int thresholds[MAX_THRESHOLDS];
+    candidate_list candidates;
     bench_settings settings;
-    if (!settings_from(&options, thresholds, &settings, &why)) return report_misuse(&command, &why);
+    if (!settings_from(&options, &candidates, &settings, &why)) return report_misuse(&command, &why);
 
     gs_gaussians scene = {0};
     bench_views views = {0};

@@ -8,7 +8,8 @@
 #include "path.h"
 #include "scene.h"
 #include "measure/quality.h"
-#include "measure/strategy_table.h"
+#include "measure/bench_run.h"
+#include "view/blend_strategies.h"
 #include "training/trainer.h"
 #include <math.h>
 #include <stdio.h>
@@ -59,7 +60,7 @@ static bool make_targets(demo *d, const gs_gaussians *gaussians, fault *why) {
 static training_settings demo_settings(const demo_options *options) {
     training_settings settings = {.iterations = options->iterations,
                                   .seed = (uint64_t)options->seed,
-                                  .reduction = GS_REDUCTIONS,
+                                  .tune = true,
                                   .rates = {.mean = 5e-3f,
                                             .log_scale = 2e-2f,
                                             .quaternion = 1e-2f,
@@ -76,28 +77,31 @@ static bool write_pictures(const demo *d, fault *why) {
     const image *const pictures[] = {&d->target, &d->before, &d->after};
     if (!image_beside(pictures, 3, 4, &row, why)) return false;
     bool done = image_write_png(d->picture_path, &row, why);
-    image_free(&row);
+    image_close(&row);
     return done;
 }
 
 // Times are measured on all views. Counts do not vary and are of the first view.
 static bool compare_strategies(const demo *d, const gs_gaussians *gaussians, fault *why) {
     const int thresholds[] = {0, 8, 16, 24};
-    strategy_table table;
-    bool done = strategy_table_open(&table, GS_REDUCTIONS, thresholds, 4, DEMO_VIEWS, why);
+    const candidate_list candidates = candidates_of(blend_strategies, DISTWAR_STRATEGY_COUNT, thresholds, 4);
+    kernel_counts unused;
+    cost_table table;
+    bool done = cost_table_open(&table, &candidates, kernel_counts_now(&unused) ? 1 : DEMO_VIEWS, 11, why);
     if (done) {
         frame f = {0};
         double *result = device_allocate(3 * sizeof *result);
-        for (size_t i = 0; i < (table.counts ? 1 : DEMO_VIEWS); i++) {
+        const strategy_runner runner = blend_runner(&f);
+        for (size_t i = 0; i < table.view_count; i++) {
             frame_render(&f, gaussians, gaussians->sh_degree, &d->views[i].camera, demo_background);
             frame_loss(&f, d->views[i].pixels, result, true);
-            strategy_table_measure(&table, &f, 11);
+            cost_table_measure(&table, 0, i, &runner);
         }
-        strategy_table_print(&table, 0);
+        cost_table_print(&table, BLEND_TITLE, 0);
         device_free(result);
         frame_free(&f);
     }
-    strategy_table_close(&table);
+    cost_table_close(&table);
     return done;
 }
 
@@ -215,10 +219,10 @@ int demo_command(int argc, char **argv) {
     bool done = run_demo(&d, &why);
     for (int i = 0; i < DEMO_VIEWS; i++) {
         target_view_close(&d.views[i]);
-        image_free(&d.pictures[i]);
+        image_close(&d.pictures[i]);
     }
-    image_free(&d.target);
-    image_free(&d.before);
-    image_free(&d.after);
+    image_close(&d.target);
+    image_close(&d.before);
+    image_close(&d.after);
     return done ? EXIT_SUCCESS : report_failure("splat", &why);
 }

@@ -8,8 +8,8 @@
 #include "lm/lm_options.h"
 #include "scene.h"
 #include "measure/quality.h"
+#include "view/blend_strategies.h"
 #include "record/run_log.h"
-#include "view/reduction_option.h"
 #include "view/view_split.h"
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +19,8 @@
 typedef struct finish_options {
     const char *data, *scene, *output, *background, *json, *log;
     int64_t downscale, holdout, seed, threshold;
-    int reduction;
+    int reduce; // index into lm_strategies
+    const char *names[STRATEGY_NAMES];
     lm_options lm;
 } finish_options;
 
@@ -92,7 +93,7 @@ static void describe(json_writer *json, const void *subject) {
     json_begin(json, NULL, '{');
     json_put_text(json, "device", device_name());
     json_put_text(json, "scene", f->options->scene);
-    json_put_text(json, "reduction", gs_reduction_name((gs_reduction)f->options->reduction));
+    json_put_text(json, "reduction", distwar_strategy_name(lm_strategies[f->options->reduce].strategy));
     json_put_integer(json, "threshold", f->options->threshold);
     json_put_integer(json, "gaussians", f->gaussians.count);
     json_put_integer(json, "views", (int64_t)f->split.training);
@@ -145,7 +146,8 @@ static void print_summary(const finish *f) {
 static bool run_finish(finish *f, gs_gaussians *host, const dataset *data, fault *why) {
     const finish_options *options = f->options;
     lm_settings settings = lm_settings_from(&options->lm);
-    settings.reduction = (gs_reduction)options->reduction;
+    settings.reduction =
+        (gs_reduction)gs_reduction_from_name(distwar_strategy_name(lm_strategies[options->reduce].strategy));
     settings.threshold = (int)options->threshold;
     settings.seed = (uint64_t)options->seed;
     memcpy(settings.background, f->background, sizeof settings.background);
@@ -178,7 +180,6 @@ static bool check(const finish_options *o, float background[3], fault *why) {
 }
 
 static void list_options(finish_options *o, option_spec table[FINISH_ROWS + LM_OPTIONS + 1]) {
-    static const char *const reductions[] = {"atomic", "serial", "bfly", "tree", NULL};
     const option_spec rows[FINISH_ROWS] = {
         {.kind = OPTION_TEXT,
          .name = "cameras",
@@ -205,16 +206,8 @@ static void list_options(finish_options *o, option_spec table[FINISH_ROWS + LM_O
          .value = &o->seed,
          .maximum = INFINITY,
          .help = "of the random choice of views"},
-        {.kind = OPTION_CHOICE,
-         .name = "reduce",
-         .value = &o->reduction,
-         .choices = reductions,
-         .help = REDUCTION_HELP},
-        {.kind = OPTION_INT,
-         .name = "threshold",
-         .value = &o->threshold,
-         .maximum = 33,
-         .help = THRESHOLD_HELP},
+        REDUCE_OPTION(&o->reduce, strategy_names(lm_strategies, NULL, o->names), BLEND_REDUCE_HELP),
+        THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP),
         {.kind = OPTION_TEXT, .name = "background", .value = &o->background, .help = "R,G,B, each 0..1"},
         {.kind = OPTION_TEXT, .name = "json", .value = &o->json, .help = JSON_HELP},
         {.kind = OPTION_TEXT,
@@ -254,7 +247,7 @@ int finish_command(int argc, char **argv) {
     finish_options options = {.background = "0,0,0",
                               .downscale = 1,
                               .holdout = 8,
-                              .reduction = GS_TREE,
+                              .reduce = offered_index(lm_strategies, DISTWAR_TREE),
                               .lm = lm_options_default()};
     option_spec table[FINISH_ROWS + LM_OPTIONS + 1];
     list_options(&options, table);

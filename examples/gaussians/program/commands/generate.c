@@ -105,7 +105,7 @@ static bool cut_out(const frame *f, image *out, fault *why) {
     if (!planes) return fail(why, "no memory for a picture of %d x %d", f->camera.width, f->camera.height);
     device_download(planes, f->image.color, GS_CHANNELS * pixels * sizeof *planes);
     device_download(planes + GS_CHANNELS * pixels, f->image.transmittance, pixels * sizeof *planes);
-    bool done = image_allocate(out, f->camera.width, f->camera.height, 4, why);
+    bool done = image_open(out, f->camera.width, f->camera.height, 4, why);
     for (size_t i = 0; done && i < pixels; i++) {
         const float alpha = 1 - planes[GS_CHANNELS * pixels + i];
         for (size_t c = 0; c < GS_CHANNELS; c++) {
@@ -138,7 +138,7 @@ static bool job_end(picture_job *job, fault *why) {
     if (job->running) pthread_join(job->thread, NULL);
     const bool done = job->done || !job->picture.pixels;
     if (!done) *why = job->why;
-    image_free(&job->picture);
+    image_close(&job->picture);
     job->running = job->done = false;
     return done;
 }

@@ -106,7 +106,7 @@ static bool write_frame(const frame *f, const char *folder, int64_t index, fault
     image picture;
     if (!frame_path(path, folder, index, why) || !frame_picture(f, &picture, why)) return false;
     const bool done = image_write_png(path, &picture, why);
-    image_free(&picture);
+    image_close(&picture);
     return done;
 }
 
@@ -180,7 +180,7 @@ static bool write_beside(const char *path, const image *picture, const image *ph
     image both;
     if (!image_beside((const image *const[]){picture, photo}, 2, 8, &both, why)) return false;
     bool done = image_write_png(path, &both, why);
-    image_free(&both);
+    image_close(&both);
     return done;
 }
 
@@ -207,7 +207,7 @@ static bool render(const render_options *options, const float background[3], con
             printf(", beside its photograph, PSNR %.2f dB", image_psnr(&picture, &view->picture));
         printf("\n");
     }
-    image_free(&picture);
+    image_close(&picture);
     return done;
 }
 

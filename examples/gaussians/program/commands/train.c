@@ -12,7 +12,7 @@
 #include "training/random_points.h"
 #include "training/start.h"
 #include "view/camera_group.h"
-#include "view/device_gaussians.h"
+#include "view/blend_strategies.h"
 #include "view/view_split.h"
 #include <limits.h>
 #include <stdio.h>
@@ -65,11 +65,12 @@ static bool load_data(train_run *run, fault *why) {
 // The published rates (Kerbl et al. 2023); those of means are for a scene of extent 1.
 static training_settings settings_of(const train_run *run) {
     const train_options *o = run->options;
+    const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
     training_settings settings = {.iterations = o->iterations,
                                   .seconds = o->seconds,
                                   .seed = (uint64_t)o->seed,
-                                  .reduction = (gs_reduction)o->reduction,
-                                  .threshold = (int)o->threshold,
+                                  .tune = strategy == DISTWAR_STRATEGY_COUNT,
+                                  .policy = {strategy, (int)o->threshold},
                                   .rates = {.mean = (float)(1.6e-4 * run->extent),
                                             .log_scale = 5e-3f,
                                             .quaternion = 1e-3f,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "commands/train_options.h"
 #include "command_line.h"
-#include "view/reduction_option.h"
+#include "view/blend_strategies.h"
 #include <assert.h>
 #include <math.h>
 
@@ -9,11 +9,11 @@ train_options train_options_default(void) {
     return (train_options){.background = "0,0,0",
                            .downscale = 1,
                            .iterations = 7000,
-                           .threshold = DEFAULT_THRESHOLD,
+                           .threshold = BLEND_THRESHOLD,
                            .holdout = 8,
                            .sh_degree = GS_MAX_SH_DEGREE,
                            .sh_rate = 4,
-                           .reduction = GS_REDUCTIONS,
+                           .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT),
                            .density = density_options_default(),
                            .lm = lm_options_default()};
 }
@@ -78,17 +78,9 @@ static void add_choices(train_options *o, train_table *table) {
                     .value = &o->seed,
                     .maximum = INFINITY,
                     .help = "of all random numbers: the order of views, --random, density control"}},
-        {.option = {.kind = OPTION_CHOICE,
-                    .name = "reduce",
-                    .value = &o->reduction,
-                    .choices = reduction_names_and_auto(),
-                    .help =
-                        REDUCTION_HELP "; auto: measures while it trains; on the CPU: tree at threshold 0"}},
-        {.option = {.kind = OPTION_INT,
-                    .name = "threshold",
-                    .value = &o->threshold,
-                    .maximum = 33,
-                    .help = THRESHOLD_HELP "; ignored by auto"}},
+        {.option = AUTO_REDUCE_OPTION(&o->reduce, strategy_names(blend_strategies, "auto", o->strategy_names),
+                                      BLEND_REDUCE_HELP)},
+        {.option = THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP "; ignored by auto")},
         {.option =
              {.kind = OPTION_INT,
               .name = "holdout",
@@ -236,13 +228,13 @@ void train_options_list(train_options *o, train_table *table) {
 
 static bool make_reproducible(train_options *o, fault *why) {
     if (!o->reproducible) return true;
-    if (o->reduction != GS_REDUCTIONS && o->reduction != GS_FIXED)
-        return fail(why, "--reproducible needs --reduce fixed, not %s",
-                    gs_reduction_name((gs_reduction)o->reduction));
+    const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
+    if (strategy != DISTWAR_STRATEGY_COUNT && strategy != DISTWAR_FIXED)
+        return fail(why, "--reproducible needs --reduce fixed, not %s", distwar_strategy_name(strategy));
     if (o->seconds > 0) return fail(why, "--reproducible excludes --seconds");
     // Levenberg-Marquardt sums floats by atomics.
     if (o->finish == TRAIN_FINISH_LM) return fail(why, "--reproducible excludes --finish lm");
-    o->reduction = GS_FIXED;
+    o->reduce = offered_index(blend_strategies, DISTWAR_FIXED);
     return true;
 }
 

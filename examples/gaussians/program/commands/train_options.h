@@ -5,6 +5,7 @@
 
 #include "lm/lm_options.h"
 #include "training/density_options.h"
+#include "view/blend_strategies.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,7 +16,8 @@ typedef struct train_options {
     int64_t downscale, iterations, warm_up, seed, threshold, holdout, sh_degree, random, log_every,
         eval_every, checkpoint_every;
     double seconds, sh_rate;
-    int reduction, finish; // finish: train_finish
+    int reduce, finish;                         // reduce: index into blend_strategies; finish: train_finish
+    const char *strategy_names[STRATEGY_NAMES]; // choices of --reduce
     bool antialias, exposure, reproducible, random_background;
     density_options density;
     lm_options lm;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "commands/train_summary.h"
 #include "device.h"
-#include "view/reduction_option.h"
+#include "view/blend_strategies.h"
 #include <stdio.h>
 
 static void print_data(const train_options *options, const view_split *split) {
@@ -15,16 +15,17 @@ static void print_data(const train_options *options, const view_split *split) {
 }
 
 static void print_training(const train_options *options, const training_report *report) {
-    const reduction_report *used = &report->reduction;
+    const distwar_policy *used = &report->strategy.policy;
     printf("training   %lld iteration%s in %.1f s on %s, %s", (long long)report->iterations,
            report->iterations == 1 ? "" : "s", report->seconds, device_name(),
-           gs_reduction_name(used->reduction));
-    if (reduction_has_threshold(used->reduction)) printf(" at threshold %d", used->threshold);
+           distwar_strategy_name(used->strategy));
+    if (offered_has_threshold(blend_strategies, used->strategy))
+        printf(" at threshold %d", used->balance_threshold);
     printf(", seed %lld\n", (long long)options->seed);
 }
 
 static void print_tuning(const training_report *report) {
-    const reduction_report *tuned = &report->reduction;
+    const strategy_report *tuned = &report->strategy;
     const double spent = report->clock.milliseconds[STAGE_RENDER_BACKWARD];
     printf(
         "tuning     %s; %lld launches measured, looked again %lld times, changed %lld times; cost %.1f ms, "
@@ -49,7 +50,7 @@ void train_summary_print(const train_options *options, const view_split *split, 
     printf("scene      %lld Gaussians, SH degree %d, in %s\n", (long long)gaussians->count,
            gaussians->sh_degree, options->output);
     print_training(options, report);
-    if (report->reduction.tuned) print_tuning(report);
+    if (report->strategy.tuned) print_tuning(report);
     if (report->loss_window > 0) // 0: resumed after its last iteration
         printf("loss       %.5f -> %.5f (means over %lld iteration%s)\n", report->first_loss,
                report->last_loss, (long long)report->loss_window, report->loss_window > 1 ? "s" : "");

@@ -17,7 +17,7 @@ static float *records(lm_scene *s, size_t n) {
 void lm_scene_close(lm_scene *s) {
     device_buffer *const all[] = {&s->bin,    &s->color,         &s->change,   &s->records, &s->cache,
                                   &s->splats, &s->transmittance, &s->consumed, &s->result,  &s->loss};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_free(all[i]);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
 }
 
 void lm_scene_reserve(lm_scene *s, const gs_camera *camera) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "measure/bench_report.h"
 #include "device.h"
-#include "view/reduction_option.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -84,9 +83,9 @@ static void print_row(const char *name, const timing *times, size_t view_count, 
 static void print_stages(const bench_result *result) {
     bool timed = !result->table.counts;
     if (timed) {
-        const strategy *s = &result->table.rows[result->fastest].strategy;
-        printf("A step with the fastest strategy below (%s", gs_reduction_name(s->reduction));
-        if (reduction_has_threshold(s->reduction)) printf(" at threshold %d", s->threshold);
+        const strategy_candidate *fastest = &result->table.rows[result->fastest].candidate;
+        printf("A step with the fastest strategy below (%s", distwar_strategy_name(fastest->policy.strategy));
+        if (fastest->has_threshold) printf(" at threshold %d", fastest->policy.balance_threshold);
         printf("), ms, and device memory:\n"
                "stage                mean    least     most  noise        bytes\n");
     } else {
@@ -109,7 +108,7 @@ void bench_report_print(const bench_report *report) {
     for (int i = 0; i < STAGES && !result->table.counts; i++)
         if (i != STAGE_LOSS && !stage_is_of_training(i) && i != STAGE_RENDER_BACKWARD)
             others += timing_over_views(result->times[i], result->view_count).mean;
-    strategy_table_print(&result->table, others);
+    cost_table_print(&result->table, BLEND_TITLE, others);
 }
 
 static void describe_timing(json_writer *json, const char *key, const timing *time) {
@@ -118,29 +117,6 @@ static void describe_timing(json_writer *json, const char *key, const timing *ti
     json_put_number(json, "least", time->minimum);
     json_put_number(json, "most", time->maximum);
     json_end(json, '}');
-}
-
-static void describe_summary(json_writer *json, const timing_summary *time) {
-    json_put_number(json, "mean_ms", time->mean);
-    json_put_number(json, "least_ms", time->minimum);
-    json_put_number(json, "most_ms", time->maximum);
-    json_put_number(json, "noise", time->spread);
-}
-
-static void describe_counts(json_writer *json, const kernel_counts *counts) {
-    json_put_integer(json, "atomic_adds", (int64_t)counts->atomic_requests);
-    json_put_integer(json, "atomic_bytes", (int64_t)counts->atomic_bytes);
-    json_put_integer(json, "atomic_instructions", (int64_t)counts->atomic_instructions);
-    json_put_integer(json, "shuffles", (int64_t)counts->shuffles);
-    json_put_integer(json, "votes", (int64_t)counts->votes);
-}
-
-static void describe_strategy(json_writer *json, const strategy *s) {
-    json_put_text(json, "reduction", gs_reduction_name(s->reduction));
-    if (reduction_has_threshold(s->reduction))
-        json_put_integer(json, "threshold", s->threshold);
-    else
-        json_put_text(json, "threshold", NULL);
 }
 
 static void describe_setting(json_writer *json, const bench_report *report) {
@@ -191,7 +167,7 @@ static void describe_stages(json_writer *json, const bench_result *result) {
     json_put_integer(json, "parameter_bytes", (int64_t)result->parameter_bytes);
     if (!result->table.counts) {
         json_begin(json, "stages_with", '{');
-        describe_strategy(json, &result->table.rows[result->fastest].strategy);
+        candidate_describe(json, &result->table.rows[result->fastest].candidate);
         json_end(json, '}');
     }
     json_begin(json, "stages", '{');
@@ -200,7 +176,7 @@ static void describe_stages(json_writer *json, const bench_result *result) {
         json_begin(json, time_name(i), '{');
         if (result->times[i]) {
             timing_summary time = timing_over_views(result->times[i], result->view_count);
-            describe_summary(json, &time);
+            timing_summary_describe(json, &time);
         }
         if (i < STAGES) json_put_integer(json, "bytes", (int64_t)result->bytes[i]);
         json_end(json, '}');
@@ -208,18 +184,11 @@ static void describe_stages(json_writer *json, const bench_result *result) {
     json_end(json, '}');
 }
 
-static void describe_strategies(json_writer *json, const strategy_table *table) {
+static void describe_strategies(json_writer *json, const cost_table *table) {
     json_begin(json, "render backward", '[');
     for (size_t r = 0; r < table->row_count; r++) {
         json_begin(json, NULL, '{');
-        describe_strategy(json, &table->rows[r].strategy);
-        if (table->counts) {
-            kernel_counts mean = strategy_row_counts(table, r);
-            describe_counts(json, &mean);
-        } else {
-            timing_summary time = strategy_row_time(table, r);
-            describe_summary(json, &time);
-        }
+        cost_row_describe(json, table, r);
         json_begin(json, "views", '[');
         for (size_t v = 0; v < table->view_count; v++) {
             if (!table->counts) {
@@ -227,7 +196,7 @@ static void describe_strategies(json_writer *json, const strategy_table *table) 
                 continue;
             }
             json_begin(json, NULL, '{');
-            describe_counts(json, &table->rows[r].counts[v]);
+            kernel_counts_describe(json, &table->rows[r].counts[v]);
             json_end(json, '}');
         }
         json_end(json, ']');

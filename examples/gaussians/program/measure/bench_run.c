@@ -7,6 +7,14 @@
 #include "random.h"
 #include <stdlib.h>
 
+static void run_blend(void *context, distwar_policy policy) {
+    frame_render_backward(context, policy);
+}
+
+strategy_runner blend_runner(frame *f) {
+    return (strategy_runner){run_blend, f};
+}
+
 typedef struct bench {
     const gs_gaussians *gaussians;
     const bench_settings *settings;
@@ -60,8 +68,8 @@ static void forward(bench *b, const gs_camera *camera) {
     frame_render(&b->f, b->gaussians, b->gaussians->sh_degree, camera, b->settings->background);
 }
 
-static void backward(bench *b, const strategy *s) {
-    frame_render_backward(&b->f, s->reduction, s->threshold);
+static void backward(bench *b, distwar_policy policy) {
+    frame_render_backward(&b->f, policy);
     frame_project_backward(&b->f, &b->gradients);
 }
 
@@ -73,7 +81,7 @@ static bench_view view_of(bench *b) {
 }
 
 // The stages of one run; the loss, which needs a photograph, and Adam are timed apart.
-static void time_stages(bench *b, const gs_camera *camera, const strategy *s, gpu_timer *timer,
+static void time_stages(bench *b, const gs_camera *camera, distwar_policy policy, gpu_timer *timer,
                         double milliseconds[STAGES]) {
     stage_clock clock;
     stage_clock_open(&clock);
@@ -82,7 +90,7 @@ static void time_stages(bench *b, const gs_camera *camera, const strategy *s, gp
     stage_clock_start(&clock);
     forward(b, camera);
     stage_clock_mark(&clock, STAGE_LOSS);
-    backward(b, s);
+    backward(b, policy);
     stage_clock_mark(&clock, STAGE_ADAM);
     stage_clock_mark(&clock, STAGE_DENSITY);
     b->f.clock = NULL;
@@ -98,15 +106,15 @@ static double time_adam(bench *b, gpu_timer *timer) {
     return gpu_timer_stop(timer);
 }
 
-static void time_view(bench *b, const gs_camera *camera, const strategy *s, gpu_timer *timer,
+static void time_view(bench *b, const gs_camera *camera, distwar_policy policy, gpu_timer *timer,
                       bench_result *out, size_t view) {
     double times[BENCH_TIMES][MAX_RUNS], one[STAGES];
     const int runs = b->settings->runs;
     forward(b, camera); // this and the next line also warm up
     frame_set_gradient(&b->f, b->color_gradient);
-    backward(b, s);
+    backward(b, policy);
     for (int r = 0; r < runs; r++) {
-        time_stages(b, camera, s, timer, one);
+        time_stages(b, camera, policy, timer, one);
         times[BENCH_SUM][r] = 0;
         for (int i = 0; i < STAGES; i++) {
             times[i][r] = one[i];
@@ -114,7 +122,7 @@ static void time_view(bench *b, const gs_camera *camera, const strategy *s, gpu_
         }
         gpu_timer_start(timer);
         forward(b, camera);
-        backward(b, s);
+        backward(b, policy);
         times[BENCH_END_TO_END][r] = gpu_timer_stop(timer);
     }
     for (int r = 0; r < runs; r++) {
@@ -127,18 +135,16 @@ static void time_view(bench *b, const gs_camera *camera, const strategy *s, gpu_
         if (out->times[i]) out->times[i][view] = timing_of_runs(times[i], (size_t)runs);
 }
 
-static size_t fastest_row(const strategy_table *table) {
+static size_t fastest_row(const cost_table *table) {
     size_t best = 0;
     for (size_t r = 1; r < table->row_count; r++)
-        if (strategy_row_time(table, r).mean < strategy_row_time(table, best).mean) best = r;
+        if (cost_row_time(table, r).mean < cost_row_time(table, best).mean) best = r;
     return best;
 }
 
 static bool result_open(bench_result *out, size_t view_count, const bench_settings *settings, fault *why) {
     *out = (bench_result){.view_count = view_count};
-    if (!strategy_table_open(&out->table, settings->reduction, settings->thresholds,
-                             settings->threshold_count, view_count, why))
-        return false;
+    if (!cost_table_open(&out->table, settings->candidates, view_count, settings->runs, why)) return false;
     out->views = calloc(view_count, sizeof *out->views);
     bool done = out->views;
     for (int i = 0; i < BENCH_TIMES && !out->table.counts; i++) {
@@ -152,17 +158,18 @@ static bool result_open(bench_result *out, size_t view_count, const bench_settin
 void bench_result_close(bench_result *result) {
     for (int i = 0; i < BENCH_TIMES; i++) free(result->times[i]);
     free(result->views);
-    strategy_table_close(&result->table);
+    cost_table_close(&result->table);
     *result = (bench_result){0};
 }
 
 // Every strategy's backward blend, then the stages with the fastest.
 static void run_views(bench *b, const gs_camera *cameras, size_t view_count, bench_result *out) {
+    const strategy_runner runner = blend_runner(&b->f);
     for (size_t v = 0; v < view_count; v++) {
         forward(b, &cameras[v]);
         frame_set_gradient(&b->f, b->color_gradient);
         out->views[v] = view_of(b);
-        strategy_table_measure(&out->table, &b->f, b->settings->runs);
+        cost_table_measure(&out->table, 0, v, &runner);
         frame_project_backward(&b->f, &b->gradients);
         frame_loss(&b->f, b->target, b->loss, true);
     }
@@ -175,7 +182,7 @@ static void run_views(bench *b, const gs_camera *cameras, size_t view_count, ben
     gpu_timer timer;
     gpu_timer_open(&timer);
     for (size_t v = 0; v < view_count; v++)
-        time_view(b, &cameras[v], &out->table.rows[out->fastest].strategy, &timer, out, v);
+        time_view(b, &cameras[v], out->table.rows[out->fastest].candidate.policy, &timer, out, v);
     gpu_timer_close(&timer);
 }
 

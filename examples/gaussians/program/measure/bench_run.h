@@ -3,15 +3,18 @@
 #ifndef SPLAT_BENCH_RUN_H
 #define SPLAT_BENCH_RUN_H
 
-#include "measure/strategy_table.h"
+#include "strategy_costs.h"
+#include "view/frame.h"
 
 typedef struct bench_settings {
-    gs_reduction reduction; // GS_REDUCTIONS: all of them
-    const int *thresholds;  // of the strategies; [threshold_count]
-    size_t threshold_count;
-    int runs; // of everything timed, for the median; 1..MAX_RUNS
+    const candidate_list *candidates; // of the backward blend
+    int runs;                         // timed runs of each measurement, for the median; 1..MAX_RUNS
     float background[3];
 } bench_settings;
+
+#define BLEND_TITLE "The backward blend of one view"
+// Runs the backward blend of the view that `f` has rendered, from the gradient that `f` has.
+strategy_runner blend_runner(frame *f);
 
 // What is timed beside the stages. STAGE_DENSITY is not.
 enum { BENCH_SUM = STAGES, BENCH_END_TO_END, BENCH_TIMES };
@@ -24,7 +27,7 @@ typedef struct bench_view {
 typedef struct bench_result {
     size_t view_count;
     bench_view *views; // [view_count]
-    strategy_table table;
+    cost_table table;
     // Device memory a stage writes to, with its workspace, after all views; gradients count as project
     // backward's, its moments as Adam's.
     size_t bytes[STAGES], parameter_bytes;

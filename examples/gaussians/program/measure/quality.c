@@ -12,7 +12,7 @@ static bool measure_one(frame *f, const target_view *view, double *device_result
     if (!frame_picture(f, &picture, why)) return false;
     const double ssim = isnan(result[2]) ? NAN : result[2]; // of colours that overflow: NaN without a sign
     *out = (quality){image_psnr(&picture, view->picture), ssim};
-    image_free(&picture);
+    image_close(&picture);
     return true;
 }
 

@@ -154,15 +154,15 @@ static void write_stages(FILE *page, const stage_clock *clock) {
             all / (double)clock->steps);
 }
 
-// The iterations at which the best known reduction changed.
-static void write_reductions(FILE *page, const run_record *record, const reduction_report *reduction) {
+// The iterations at which the best known policy changed.
+static void write_policies(FILE *page, const run_record *record, const strategy_report *strategy) {
     enum { MOST = 40 };
     fputs("<h2>How gradients were added</h2>\n", page);
-    if (reduction->tuned)
+    if (strategy->tuned)
         fprintf(page,
                 "<p>Chosen by measuring: %" PRId64 " launches, looked again %" PRId64
                 " times, changed %" PRId64 " times; that cost %.1f ms.</p>\n",
-                reduction->measured, reduction->examinations, reduction->changes, reduction->cost);
+                strategy->measured, strategy->examinations, strategy->changes, strategy->cost);
     else
         fputs("<p>As asked for; nothing was tuned.</p>\n", page);
     fputs(
@@ -170,9 +170,11 @@ static void write_reductions(FILE *page, const run_record *record, const reducti
         page);
     for (size_t i = 0, rows = 0; i < record->point_count && rows < MOST; i++) {
         const run_point *p = &record->points[i];
-        if (i > 0 && p->reduction == p[-1].reduction && p->threshold == p[-1].threshold) continue;
+        if (i > 0 && p->policy.strategy == p[-1].policy.strategy &&
+            p->policy.balance_threshold == p[-1].policy.balance_threshold)
+            continue;
         fprintf(page, "<tr><td class=\"n\">%" PRId64 "</td><td>%s</td><td class=\"n\">%d</td></tr>\n",
-                p->iteration, gs_reduction_name(p->reduction), p->threshold);
+                p->iteration, distwar_strategy_name(p->policy.strategy), p->policy.balance_threshold);
         rows++;
     }
     fputs("</table>\n", page);
@@ -202,7 +204,7 @@ static bool write_page(FILE *page, const run_report *report, const quality *mean
         !write_lm(page, report->record, why))
         return false;
     write_stages(page, &report->training->clock);
-    write_reductions(page, report->record, &report->training->reduction);
+    write_policies(page, report->record, &report->training->strategy);
     write_settings(page, report->record);
     fputs("<footer>PSNR of pictures rounded to 8 bits; SSIM with a Gaussian window of 11 × 11.</footer>\n"
           "</body></html>\n",

@@ -29,7 +29,7 @@ static void error_color(double part, uint8_t color[3]) {
 
 // The mean of the channels' absolute differences of each pixel, as a gray picture.
 static bool subtract(const image *a, const image *b, image *out, fault *why) {
-    if (!image_allocate(out, a->width, a->height, GS_CHANNELS, why)) return false;
+    if (!image_open(out, a->width, a->height, GS_CHANNELS, why)) return false;
     const size_t pixels = (size_t)a->width * (size_t)a->height;
     for (size_t i = 0; i < pixels; i++) {
         int sum = 0;
@@ -64,7 +64,7 @@ static bool write_small(FILE *page, const image *picture, bool errors, const cha
     if (!image_downscale(picture, (picture->width + WIDEST - 1) / WIDEST, &small, why)) return false;
     if (errors) color_errors(&small);
     const bool done = write_picture(page, &small, caption, view, why);
-    image_free(&small);
+    image_close(&small);
     return done;
 }
 
@@ -81,7 +81,7 @@ static bool write_view(FILE *page, const target_view *view, const image *rendere
                       write_small(page, view->picture, false, "photograph", name, why) &&
                       write_small(page, &differences, true, "error", name, why);
     fputs("</div></section>\n", page);
-    image_free(&differences);
+    image_close(&differences);
     return done;
 }
 
@@ -99,7 +99,7 @@ static bool write_ranked(FILE *page, const gs_gaussians *gaussians, const target
         done = frame_picture(&f, &rendered, why);
         if (!done) break;
         done = write_view(page, &views[index], &rendered, &each[index], place, why);
-        image_free(&rendered);
+        image_close(&rendered);
     }
     frame_free(&f);
     return done;

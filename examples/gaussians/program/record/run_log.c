@@ -82,8 +82,8 @@ static void write_point(run_log *log, const run_point *point) {
         for (int i = 0; i < STAGES; i++) json_put_number(&json, stage_name((stage)i), point->milliseconds[i]);
         json_end(&json, '}');
     }
-    json_put_text(&json, "reduce", gs_reduction_name(point->reduction));
-    json_put_integer(&json, "threshold", point->threshold);
+    json_put_text(&json, "reduce", distwar_strategy_name(point->policy.strategy));
+    json_put_integer(&json, "threshold", point->policy.balance_threshold);
     end_line(log, &json);
 }
 
@@ -101,8 +101,7 @@ static bool add_point(run_log *log, const training_state *state, const training_
                        .gaussians = state->gaussians.count,
                        .seconds = report->seconds,
                        .measured = timed > log->last_clock.steps,
-                       .reduction = report->reduction.reduction,
-                       .threshold = report->reduction.threshold};
+                       .policy = report->strategy.policy};
     if (steps == 0) return true;
     for (int64_t i = log->last_step + 1; i <= report->iterations; i++)
         point.loss += report->losses[i - report->first_iteration] / (double)steps;

@@ -26,8 +26,7 @@ typedef struct run_point {
     double step_milliseconds;    // mean, on the host's clock
     bool measured;               // whether `milliseconds` is set
     double milliseconds[STAGES]; // mean of a step, on the GPU
-    gs_reduction reduction;      // the best known so far
-    int threshold;
+    distwar_policy policy;       // the best known so far
 } run_point;
 
 typedef struct run_evaluation {

@@ -36,5 +36,5 @@ void density_after_adam(density_control *control, const density_settings *settin
 }
 
 void density_control_close(density_control *control) {
-    device_buffer_free(&control->workspace);
+    device_buffer_close(&control->workspace);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "training/trainer.h"
 #include "device.h"
+#include "view/blend_strategies.h"
 #include "view/frame.h"
 #include "view/gs_check.h"
 #include "progress.h"
@@ -37,7 +38,7 @@ typedef struct trainer {
     const training_settings *settings;
     density_control density;
     frame f;
-    reduction_choice reduction;
+    strategy_tuner tuner;
     view_order order;
     device_buffer exposure_gradient, target;
     double (*results)[3]; // device, [BATCH]: of the steps since the last fetch
@@ -57,16 +58,17 @@ static bool trainer_open(trainer *t, training_state *state, const target_view *v
     if (!view_order_open(&t->order, view_count, settings->seed, why)) return false;
     t->results = device_allocate(BATCH * sizeof *t->results);
     stage_clock_open(&t->report.clock);
-    reduction_choice_open(&t->reduction, settings->reduction, settings->threshold);
+    const candidate_list candidates = settings->tune ? blend_candidates() : candidate_alone(settings->policy);
+    strategy_tuner_open(&t->tuner, &candidates);
     t->f.clock = &t->report.clock;
     return true;
 }
 
 // But for the report.
 static void trainer_close(trainer *t) {
-    reduction_choice_close(&t->reduction);
-    device_buffer_free(&t->exposure_gradient);
-    device_buffer_free(&t->target);
+    strategy_tuner_close(&t->tuner);
+    device_buffer_close(&t->exposure_gradient);
+    device_buffer_close(&t->target);
     device_free(t->results);
     view_order_close(&t->order);
     frame_free(&t->f);
@@ -120,9 +122,9 @@ static void train_step(trainer *t) {
     if (exposure) frame_expose(&t->f, exposure);
     frame_loss(&t->f, target_before(t, view, background), t->results[t->waiting++], true);
     if (exposure) step_exposure(t, index, exposure);
-    reduction_choice_begin(&t->reduction);
-    frame_render_backward(&t->f, t->reduction.reduction, t->reduction.threshold);
-    reduction_choice_end(&t->reduction, t->f.lists.pairs);
+    strategy_tuner_begin(&t->tuner);
+    frame_render_backward(&t->f, t->tuner.policy);
+    strategy_tuner_end(&t->tuner, (double)t->f.lists.pairs);
     frame_project_backward(&t->f, &state->gradients);
     density_before_adam(&settings->density, state);
     GS_CHECK(gs_adam(&state->gaussians, &state->gradients, &state->first_moment, &state->second_moment,
@@ -164,7 +166,7 @@ static bool update_report(trainer *t, fault *why) {
     report->first_loss = mean(report->losses, window);
     report->last_loss = mean(report->losses + steps - window, window);
     report->seconds = seconds_now() - t->started;
-    report->reduction = reduction_choice_report(&t->reduction);
+    report->strategy = strategy_tuner_report(&t->tuner);
     return true;
 }
 

@@ -4,7 +4,7 @@
 #define SPLAT_TRAINER_H
 
 #include "training/density_control.h"
-#include "training/reduction_choice.h"
+#include "strategy_tuner.h"
 #include "view/stage_clock.h"
 #include "view/target_view.h"
 #include "training/training_state.h"
@@ -19,8 +19,8 @@ typedef struct training_settings {
     int64_t iterations;     // >= 1; learning rates follow it
     double seconds;         // stop after the step during which so many have passed; 0: never
     uint64_t seed;          // of all that is random
-    gs_reduction reduction; // GS_REDUCTIONS: chosen while training runs, see reduction_choice.h
-    int threshold;          // 0..33, gs_render_backward's balance_threshold
+    bool tune;              // a tuner chooses the policy while training runs
+    distwar_policy policy;  // of gs_render_backward, unless there is a tuner
     float background[3];    // that the pictures were put on
     bool random_background; // another for each step; views without alpha keep their picture
     gs_adam_rates rates;    // rates.mean at the first step, in world units
@@ -40,7 +40,7 @@ typedef struct training_report {
     double first_loss, last_loss;
     double seconds;    // of this run, without its observer's
     stage_clock clock; // sums of GPU time, up to two steps ago while training runs
-    reduction_report reduction;
+    strategy_report strategy;
 } training_report;
 
 // Someone who looks on.

@@ -13,7 +13,7 @@ void frame_free(frame *f) {
     device_buffer *const all[] = {&f->splats,          &f->bin,       &f->color,          &f->transmittance,
                                   &f->consumed,        &f->loss,      &f->color_gradient, &f->moments,
                                   &f->mean2d_gradient, &f->corrected, &f->exposure};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_free(all[i]);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
     *f = (frame){0};
 }
 
@@ -86,13 +86,15 @@ void frame_set_gradient(frame *f, const float *gradient) {
     device_upload(device_buffer_reserve(&f->color_gradient, bytes), gradient, bytes);
 }
 
-void frame_render_backward(frame *f, gs_reduction reduction, int balance_threshold) {
+void frame_render_backward(frame *f, distwar_policy policy) {
+    const gs_reduction reduction =
+        (gs_reduction)gs_reduction_from_name(distwar_strategy_name(policy.strategy));
     size_t bytes;
     GS_CHECK(gs_moments_bytes(f->gaussians.count, reduction, &bytes));
     float *moments = device_buffer_reserve(&f->moments, bytes);
     GS_CHECK(gs_render_backward(f->splats.memory, f->gaussians.count, &f->lists, f->camera.width,
                                 f->camera.height, f->background, &f->image, f->color_gradient.memory, NULL,
-                                reduction, balance_threshold, moments, NULL));
+                                reduction, policy.balance_threshold, moments, NULL));
     stage_clock_mark(f->clock, STAGE_RENDER_BACKWARD);
 }
 

@@ -9,6 +9,7 @@
 #include "image.h"
 #include "view/stage_clock.h"
 #include "gs.h"
+#include <distwar/strategy.h>
 
 typedef struct frame {
     stage_clock *clock; // marked after each stage; may be NULL
@@ -40,7 +41,7 @@ void frame_expose_backward(frame *f, const float *matrix, float *matrix_gradient
 // Instead of a loss: gradient (host, [3][height][width]) becomes the one that the backward blend starts from.
 void frame_set_gradient(frame *f, const float *gradient);
 // The backward blend, from the gradient that one of the two calls above left.
-void frame_render_backward(frame *f, gs_reduction reduction, int balance_threshold);
+void frame_render_backward(frame *f, distwar_policy policy);
 // gradients: device, in the shape of the Gaussians.
 void frame_project_backward(frame *f, const gs_gaussians *gradients);
 // Copies the picture to the host as 8 bits a channel. Any time after frame_render; waits for the device.

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// The strategies that `splat` offers, and what its tuner chooses from.
+#ifndef SPLAT_BLEND_STRATEGIES_H
+#define SPLAT_BLEND_STRATEGIES_H
+
+#include "strategy_options.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { BLEND_THRESHOLD = 16 }; // the default of --threshold: half a warp, not tuned to a GPU or a scene
+
+#define BLEND_REDUCE_HELP "how the backward blend adds gradients"
+
+extern const offered_strategy blend_strategies[]; // of gs_render_backward
+extern const offered_strategy lm_strategies[];    // of Levenberg-Marquardt's kernels
+// What a tuner chooses from: the strategies of gs_render_backward at thresholds 0, 4, 8, ..., 28.
+candidate_list blend_candidates(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+#include "strategy_options.h"
+#include "strategy_costs.h"
+#include "strategy_tuner.h"
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace {
+
+const offered_strategy offered[] = {{DISTWAR_ATOMIC, false}, {DISTWAR_SERIAL, false},
+                                    {DISTWAR_TREE, false},   {DISTWAR_FIXED, true},
+                                    {DISTWAR_CUB, false},    {DISTWAR_STRATEGY_COUNT, false}};
+
+std::string text_of(const candidate_list &list) {
+    std::string out;
+    for (int i = 0; i < list.count; i++) {
+        const strategy_candidate &row = list.rows[i];
+        out += std::string(i ? " " : "") + distwar_strategy_name(row.policy.strategy);
+        if (row.has_threshold)
+            out += ":" + std::to_string(row.policy.balance_threshold);
+        else
+            EXPECT_EQ(row.policy.balance_threshold, 0);
+    }
+    return out;
+}
+
+TEST(StrategyNames, AreThoseOfTheListAndTheLast) {
+    const char *names[STRATEGY_NAMES];
+    ASSERT_EQ(strategy_names(offered, "auto", names), names);
+    EXPECT_STREQ(names[0], "atomic");
+    EXPECT_STREQ(names[3], "fixed");
+    EXPECT_STREQ(names[5], "auto");
+    EXPECT_EQ(names[6], nullptr);
+    EXPECT_EQ(strategy_names(offered, nullptr, names)[5], nullptr);
+}
+
+TEST(OfferedStrategy, HasAnIndexAndMayIgnoreItsThreshold) {
+    EXPECT_EQ(offered_index(offered, DISTWAR_ATOMIC), 0);
+    EXPECT_EQ(offered_index(offered, DISTWAR_TREE), 2);
+    EXPECT_EQ(offered_index(offered, DISTWAR_STRATEGY_COUNT), 5);
+    EXPECT_FALSE(offered_has_threshold(offered, DISTWAR_ATOMIC));
+    EXPECT_TRUE(offered_has_threshold(offered, DISTWAR_TREE));
+    EXPECT_FALSE(offered_has_threshold(offered, DISTWAR_FIXED));
+    EXPECT_FALSE(offered_has_threshold(offered, DISTWAR_BLOCK)); // not offered
+}
+
+TEST(Candidates, AreStrategiesAtThresholds) {
+    const int thresholds[] = {8, 0};
+    EXPECT_EQ(text_of(candidates_of(offered, DISTWAR_STRATEGY_COUNT, thresholds, 2)),
+              "atomic serial:8 serial:0 tree:8 tree:0 fixed cub");
+    EXPECT_EQ(text_of(candidates_of(offered, DISTWAR_SERIAL, thresholds, 1)), "serial:8");
+    EXPECT_EQ(text_of(candidates_of(offered, DISTWAR_BLOCK, thresholds, 2)), "");
+    EXPECT_EQ(text_of(tuner_candidates(offered, thresholds, 2)), "tree:0 atomic serial:8 serial:0 tree:8");
+}
+
+TEST(StrategyTuner, WithOneCandidateTunesNothing) {
+    const candidate_list one = candidate_alone({DISTWAR_SERIAL, 12});
+    const auto tuner = std::make_unique<strategy_tuner>();
+    strategy_tuner_open(tuner.get(), &one);
+    strategy_tuner_begin(tuner.get());
+    EXPECT_EQ(tuner->policy.strategy, DISTWAR_SERIAL);
+    EXPECT_EQ(tuner->policy.balance_threshold, 12);
+    strategy_tuner_end(tuner.get(), 1);
+    const strategy_report report = strategy_tuner_report(tuner.get());
+    EXPECT_FALSE(report.tuned);
+    EXPECT_EQ(report.policy.strategy, DISTWAR_SERIAL);
+    EXPECT_STREQ(strategy_report_source(&report), "");
+    strategy_tuner_close(tuner.get());
+}
+
+TEST(StrategyTuner, BeginsWithTheFirstCandidateAndStaysThereOnTheCpu) {
+    const int thresholds[] = {0, 8};
+    const candidate_list all = tuner_candidates(offered, thresholds, 2);
+    const auto tuner = std::make_unique<strategy_tuner>();
+    kernel_counts unused;
+    strategy_tuner_open(tuner.get(), &all);
+    EXPECT_EQ(tuner->policy.strategy, DISTWAR_TREE);
+    EXPECT_EQ(tuner->policy.balance_threshold, 0);
+    EXPECT_EQ(tuner->tunes, !kernel_counts_now(&unused));
+    strategy_tuner_close(tuner.get());
+}
+
+// Notes the policies it is called with.
+void note(void *context, distwar_policy policy) {
+    static_cast<std::vector<distwar_policy> *>(context)->push_back(policy);
+}
+
+TEST(CostTable, MeasuresEveryCandidateOnEveryView) {
+    const int thresholds[] = {0, 8};
+    const candidate_list all = candidates_of(offered, DISTWAR_STRATEGY_COUNT, thresholds, 2);
+    const int runs = 3;
+    cost_table table;
+    fault why;
+    ASSERT_TRUE(cost_table_open(&table, &all, 2, runs, &why)) << why.text;
+    const strategy_candidate block = {{DISTWAR_BLOCK, 0}, false};
+    ASSERT_TRUE(cost_table_add(&table, &block, &why)) << why.text;
+    EXPECT_EQ(table.row_count, size_t(all.count) + 1);
+    EXPECT_EQ(cost_table_find(&table, {DISTWAR_TREE, 8}), 4);
+    EXPECT_EQ(cost_table_find(&table, {DISTWAR_BLOCK, 0}), all.count);
+    EXPECT_EQ(cost_table_find(&table, {DISTWAR_TREE, 9}), -1);
+
+    std::vector<distwar_policy> noted;
+    const strategy_runner runner = {note, &noted};
+    const size_t calls = table.counts ? 1 : runs + 1;
+    for (size_t view = 0; view < 2; view++) cost_table_measure(&table, 0, view, &runner);
+    ASSERT_EQ(noted.size(), 2 * calls * table.row_count);
+    EXPECT_EQ(noted[calls].strategy, DISTWAR_SERIAL);
+    noted.clear();
+    cost_table_measure(&table, size_t(all.count), 1, &runner);
+    ASSERT_EQ(noted.size(), calls);
+    EXPECT_EQ(noted[0].strategy, DISTWAR_BLOCK);
+    cost_table_close(&table);
+    EXPECT_EQ(table.rows, nullptr);
+}
+
+TEST(Thresholds, AreNumbersWithCommas) {
+    int values[MAX_THRESHOLDS];
+    size_t count;
+    fault why;
+    ASSERT_TRUE(parse_thresholds("0,8,33", values, &count, &why)) << why.text;
+    EXPECT_EQ(count, 3u);
+    EXPECT_EQ(values[0], 0);
+    EXPECT_EQ(values[1], 8);
+    EXPECT_EQ(values[2], 33);
+    std::string many = "0";
+    for (int i = 1; i < MAX_THRESHOLDS; i++) many += ",1";
+    EXPECT_TRUE(parse_thresholds(many.c_str(), values, &count, &why));
+    for (const std::string &bad : {std::string(), std::string("34"), std::string("-1"), std::string("1,"),
+                                   std::string(",1"), std::string("1 2"), std::string("x"), std::string(" 1"),
+                                   std::string("99999999999999999999"), many + ",1"}) {
+        EXPECT_FALSE(parse_thresholds(bad.c_str(), values, &count, &why)) << bad;
+        EXPECT_NE(std::string(why.text).find("--thresholds"), std::string::npos);
+    }
+}
+
+} // namespace
