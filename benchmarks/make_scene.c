@@ -2,7 +2,7 @@
 // Writes a scene to measure on (scenes.h), made from a trained one.
 #include "commands/command.h"
 #include "dataset.h"
-#include "ply.h"
+#include "scene.h"
 #include "scenes.h"
 #include <math.h>
 #include <stdio.h>
@@ -45,15 +45,15 @@ int main(int argc, char **argv) {
     gs_gaussians from = {0}, out = {0};
     dataset views = {0};
     const dataset_options loading = {.downscale = 1, .wanted = dataset_no_picture};
-    bool done = output_is_possible(output, &why) && read_scene_to_measure(scene, &from, &why);
+    bool done = scene_is_possible(output, &why) && read_scene_to_measure(scene, &from, &why);
     if (done && kind == MANY) done = scene_of_many(&from, count, (uint64_t)seed, &out, &why);
     if (done && kind == DEGREE_3) done = scene_of_degree_3(&from, &out, &why);
     if (done && kind == HUGE_ONES)
         done = dataset_load(cameras, &loading, &views, &why) &&
                scene_of_huge(&from, count, &views.views[0].camera, (uint64_t)seed, &out, &why);
-    done = done && ply_write(output, &out, &why);
-    gaussians_free(&out);
-    dataset_free(&views);
-    gaussians_free(&from);
+    done = done && scene_write(output, &out, &why);
+    scene_close(&out);
+    dataset_close(&views);
+    scene_close(&from);
     return done ? EXIT_SUCCESS : report_failure("make_scene", &why);
 }

@@ -13,7 +13,7 @@
 #include "measure/bench_views.h"
 #include "command_line.h"
 #include "device.h"
-#include "ply.h"
+#include "scene.h"
 #include "random.h"
 #include "render_backward.cuh"
 #include <benchmark/benchmark.h>
@@ -303,7 +303,7 @@ int main(int argc, char **argv) {
     if (!bench_view_options_check(&view_options, &why)) return report_misuse(&command, &why);
     gs_gaussians gaussians = {};
     bench_views views = {};
-    bool done = ply_read(scene, &gaussians, &why) && bench_views_open(&views, &view_options, &why);
+    bool done = scene_read(scene, SCENE_FINITE, &gaussians, &why) && bench_views_open(&views, &view_options, &why);
     if (done && gaussians.count == 0) done = fail(&why, "%s: holds no Gaussians", scene);
     if (!done) return report_failure("render_backward", &why);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "scenes.h"
 #include "view/camera.h"
-#include "ply.h"
+#include "scene.h"
 #include "random.h"
 #include <math.h>
 #include <stdlib.h>
@@ -48,11 +48,11 @@ static int64_t *draw_order(int64_t count, random_stream *random) {
 }
 
 bool scene_of_many(const gs_gaussians *from, int64_t count, uint64_t seed, gs_gaussians *out, fault *why) {
-    if (!gaussians_allocate(out, count, from->sh_degree, why)) return false;
+    if (!scene_open(out, count, from->sh_degree, why)) return false;
     random_stream random = {seed};
     int64_t *order = draw_order(from->count, &random);
     if (!order) {
-        gaussians_free(out);
+        scene_close(out);
         return fail(why, "no memory for the order of %lld Gaussians", (long long)from->count);
     }
     for (int64_t i = 0; i < count; i++) {
@@ -72,7 +72,7 @@ bool scene_of_many(const gs_gaussians *from, int64_t count, uint64_t seed, gs_ga
 
 bool scene_of_huge(const gs_gaussians *from, int64_t count, const gs_camera *camera, uint64_t seed,
                    gs_gaussians *out, fault *why) {
-    if (!gaussians_allocate(out, count, from->sh_degree, why)) return false;
+    if (!scene_open(out, count, from->sh_degree, why)) return false;
     random_stream random = {seed};
     double eye[3];
     camera_center(camera, eye);
@@ -88,7 +88,7 @@ bool scene_of_huge(const gs_gaussians *from, int64_t count, const gs_camera *cam
 }
 
 bool scene_of_degree_3(const gs_gaussians *from, gs_gaussians *out, fault *why) {
-    if (!gaussians_allocate(out, from->count, GS_MAX_SH_DEGREE, why)) return false;
+    if (!scene_open(out, from->count, GS_MAX_SH_DEGREE, why)) return false;
     for (int64_t i = 0; i < from->count; i++) copy_one(out, i, from, i);
     return true;
 }

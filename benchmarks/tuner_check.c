@@ -9,7 +9,7 @@
 #include "view/frame.h"
 #include "gpu_timer.h"
 #include "json_writer.h"
-#include "ply.h"
+#include "scene.h"
 #include "random.h"
 #include "strategy_tuner.h"
 #include "view/blend_strategies.h"
@@ -261,7 +261,7 @@ int main(int argc, char **argv) {
                 bench_views_open(&views, &options.views, &why) &&
                 run(&options, &scene, &views, &passed, &why);
     bench_views_close(&views);
-    gaussians_free(&scene);
+    scene_close(&scene);
     if (!done) return report_failure("tuner_check", &why);
     return passed ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -2,7 +2,7 @@
 // Scenes made to measure on: how many, how large, where, and the same every time.
 #include "scenes.h"
 #include "view/camera.h"
-#include "ply.h"
+#include "scene.h"
 #include <gtest/gtest.h>
 #include <math.h>
 #include <set>
@@ -21,7 +21,7 @@ class Scenes : public testing::Test {
     const float scale[3] = {0.5f, 0.01f, 0.02f};
 
     void SetUp() override {
-        ASSERT_TRUE(gaussians_allocate(&from, GIVEN, 0, &why)) << why.text;
+        ASSERT_TRUE(scene_open(&from, GIVEN, 0, &why)) << why.text;
         for (int i = 0; i < GIVEN; i++) {
             from.mean[3 * i] = float(100 * i);
             for (int k = 0; k < 3; k++) from.log_scale[3 * i + k] = logf(scale[k]);
@@ -31,9 +31,9 @@ class Scenes : public testing::Test {
         }
     }
     void TearDown() override {
-        gaussians_free(&from);
-        gaussians_free(&out);
-        gaussians_free(&again);
+        scene_close(&from);
+        scene_close(&out);
+        scene_close(&again);
     }
 };
 
@@ -102,7 +102,7 @@ TEST_F(Scenes, OfDegree3IsTheSameWithMoreCoefficients) {
 TEST_F(Scenes, AreTheSameForTheSameSeedAlone) {
     ASSERT_TRUE(scene_of_many(&from, 25, 7, &out, &why) && scene_of_many(&from, 25, 7, &again, &why));
     EXPECT_EQ(memcmp(out.mean, again.mean, 75 * sizeof(float)), 0);
-    gaussians_free(&again);
+    scene_close(&again);
     ASSERT_TRUE(scene_of_many(&from, 25, 8, &again, &why));
     EXPECT_NE(memcmp(out.mean, again.mean, 75 * sizeof(float)), 0);
 }

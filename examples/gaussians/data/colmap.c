@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// COLMAP's models, apart from how they are written.
+// What is common to binary and text models.
 #include "colmap.h"
+#include "camera_model.h"
 #include "colmap_model.h"
 #include "growing.h"
 #include "path.h"
@@ -10,45 +11,23 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct {
-    const char *name;
-    int parameters; // 0: cannot be read
-} camera_models[] = {{"SIMPLE_PINHOLE", 3},
-                     {"PINHOLE", 4},
-                     {"SIMPLE_RADIAL", 4},
-                     {"RADIAL", 5},
-                     {"OPENCV", 8},
-                     {"OPENCV_FISHEYE", 0},
-                     {"FULL_OPENCV", 0},
-                     {"FOV", 0},
-                     {"SIMPLE_RADIAL_FISHEYE", 0},
-                     {"RADIAL_FISHEYE", 0},
-                     {"THIN_PRISM_FISHEYE", 0}};
-enum { SIMPLE_PINHOLE, PINHOLE, SIMPLE_RADIAL, RADIAL, OPENCV };
-enum { CAMERA_MODELS = sizeof camera_models / sizeof *camera_models };
-
-// "return refuse(...)" with the place before the text
+// fail() with the place before the text
 #define REFUSE(why, place, format, ...)                                                                      \
     fail(why, "%s: at %s %" PRIu64 ": " format, (place)->path, (place)->unit, (place)->number, __VA_ARGS__)
 
-int32_t colmap_model_number(const char *name) {
-    for (int32_t i = 0; i < CAMERA_MODELS; i++)
-        if (strcmp(camera_models[i].name, name) == 0) return i;
-    return -1;
-}
-
 int colmap_parameter_count(const record_place *place, int32_t id, int32_t model, fault *why) {
-    const bool known = model >= 0 && model < CAMERA_MODELS;
-    if (known && camera_models[model].parameters > 0) return camera_models[model].parameters;
+    const int count = camera_model_parameter_count(model);
+    if (count > 0) return count;
+    char readable[128];
+    camera_model_list(readable);
     REFUSE(why, place,
            "camera %" PRId32 " has model %" PRId32
-           " (%s); only PINHOLE, SIMPLE_PINHOLE, SIMPLE_RADIAL, RADIAL and OPENCV can be read: "
-           "`colmap image_undistorter` makes PINHOLE of any",
-           id, model, known ? camera_models[model].name : "unknown to us");
+           " (%s), which cannot be read; only %s can: `colmap image_undistorter` makes PINHOLE of any",
+           id, model, camera_model_name(model), readable);
     return 0;
 }
 
-static int by_id(const void *a, const void *b) {
+static int compare_ids(const void *a, const void *b) {
     const int32_t x = ((const colmap_camera *)a)->id, y = ((const colmap_camera *)b)->id;
     return (x > y) - (x < y);
 }
@@ -60,18 +39,9 @@ bool colmap_add_camera(colmap_model *model, const record_place *place, int32_t i
                       "camera %" PRId32 " has images of %" PRIu64 " x %" PRIu64
                       " pixels; each side must be 1..%d",
                       id, size[0], size[1], GS_MAX_SIZE);
-    const bool two_focal_lengths = camera_model == PINHOLE || camera_model == OPENCV;
-    const double *p = parameters + (two_focal_lengths ? 2 : 1);
-    lens optics = {.width = (int32_t)size[0],
-                   .height = (int32_t)size[1],
-                   .fx = parameters[0],
-                   .fy = two_focal_lengths ? parameters[1] : parameters[0],
-                   .cx = p[0],
-                   .cy = p[1]};
-    if (camera_model >= SIMPLE_RADIAL) optics.k1 = p[2];
-    if (camera_model >= RADIAL) optics.k2 = p[3];
-    if (camera_model == OPENCV) optics.p1 = p[4], optics.p2 = p[5];
-    // 0 and NaN would be left open; a model says all.
+    lens optics = {.width = (int32_t)size[0], .height = (int32_t)size[1]};
+    camera_model_apply(camera_model, parameters, &optics);
+    // 0 and NaN mean an open value in a lens; a COLMAP model has none.
     if (optics.fx == 0 || optics.fy == 0 || isnan(optics.cx) || isnan(optics.cy))
         return REFUSE(why, place,
                       "camera %" PRId32
@@ -89,14 +59,14 @@ bool colmap_add_camera(colmap_model *model, const record_place *place, int32_t i
 
 bool colmap_end_cameras(colmap_model *model, const char *path, fault *why) {
     if (model->camera_count == 0) return fail(why, "%s: holds no cameras", path);
-    qsort(model->cameras, model->camera_count, sizeof *model->cameras, by_id);
+    qsort(model->cameras, model->camera_count, sizeof *model->cameras, compare_ids);
     for (size_t i = 1; i < model->camera_count; i++)
         if (model->cameras[i].id == model->cameras[i - 1].id)
             return fail(why, "%s: two cameras have the id %" PRId32, path, model->cameras[i].id);
     return true;
 }
 
-// Of a quaternion (w, x, y, z) that need not be normalised; false if it has no direction.
+// The rotation of a quaternion (w, x, y, z) of any length. False if the length is 0 or not finite.
 static bool rotation_of(const double quaternion[4], float rotation[9]) {
     double largest = 0.0, q[4], square = 0.0;
     for (int i = 0; i < 4; i++) {
@@ -105,7 +75,7 @@ static bool rotation_of(const double quaternion[4], float rotation[9]) {
     }
     if (!(largest > 0.0)) return false;
     for (int i = 0; i < 4; i++) {
-        q[i] = quaternion[i] / largest; // so that squares neither overflow nor vanish
+        q[i] = quaternion[i] / largest; // so that squares neither overflow nor underflow
         square += q[i] * q[i];
     }
     for (int i = 0; i < 4; i++) q[i] /= sqrt(square);
@@ -120,10 +90,11 @@ static bool rotation_of(const double quaternion[4], float rotation[9]) {
 bool colmap_add_view(colmap_model *model, const record_place *place, const double quaternion[4],
                      const double translation[3], int32_t camera, const char *name, fault *why) {
     const colmap_camera wanted = {.id = camera};
-    const colmap_camera *found = bsearch(&wanted, model->cameras, model->camera_count, sizeof wanted, by_id);
+    const colmap_camera *found =
+        bsearch(&wanted, model->cameras, model->camera_count, sizeof wanted, compare_ids);
     if (!found)
-        return REFUSE(why, place, "image '%.200s' is of camera %" PRId32 ", which the model does not have",
-                      name, camera);
+        return REFUSE(why, place, "image '%.200s' is of camera %" PRId32 ", which is not in the model", name,
+                      camera);
     reconstruction_view view = {.optics = found->optics};
     if (!rotation_of(quaternion, view.rotation))
         return REFUSE(why, place, "image '%.200s' has the quaternion %g, %g, %g, %g", name, quaternion[0],
@@ -166,6 +137,6 @@ bool colmap_load(const char *model_folder, reconstruction *out, fault *why) {
     const bool read = text ? colmap_read_text(model_folder, has(model_folder, "points3D.txt"), &model, why)
                            : colmap_read_binary(model_folder, has(model_folder, "points3D.bin"), &model, why);
     free(model.cameras);
-    if (!read) reconstruction_free(out);
+    if (!read) reconstruction_close(out);
     return read;
 }

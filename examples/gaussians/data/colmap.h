@@ -11,16 +11,17 @@
 extern "C" {
 #endif
 
-// The folder with the model: the first of FOLDER/sparse/0, FOLDER/sparse and FOLDER that has a cameras.bin or
-// cameras.txt. False, with nothing said, if there is none.
+// Finds the folder of the model: the first of FOLDER/sparse/0, FOLDER/sparse and FOLDER that has a
+// cameras.bin or a cameras.txt. False, without a message, if there is none.
 bool colmap_find(const char *folder, char model_folder[PATH_ROOM]);
 
-// Reads the binary model if there is a cameras.bin, else the text. Camera models PINHOLE, SIMPLE_PINHOLE,
-// SIMPLE_RADIAL, RADIAL and OPENCV. Without a points3D file there are no points. On failure *out is empty.
-// Refused: no cameras, no images, other camera models, non-finite numbers, sizes or counts the file cannot
-// hold, duplicate or empty names, names that leave the images folder, views of an unknown camera. In text
-// also: a last line without an end (the file is truncated), and other counts than those COLMAP notes in its
-// comments.
+// Reads the binary model if there is a cameras.bin, otherwise the text. camera_model.c lists the camera
+// models that can be read. Without a points3D file there are no points. On failure *out is empty.
+//
+// Refused: no cameras, no images, other camera models, numbers that are not finite, sizes or counts that
+// the file cannot hold, duplicate or empty names, names that leave the folder of images, views of an
+// unknown camera. In text also: a last line without an end (the file is truncated), and counts other than
+// those in COLMAP's comments.
 bool colmap_load(const char *model_folder, reconstruction *out, fault *why);
 
 #ifdef __cplusplus

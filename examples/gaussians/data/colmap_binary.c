@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // COLMAP's binary model. Layout: github.com/colmap/colmap, doc/format.rst; all numbers little-endian, no
 // padding.
+#include "camera_model.h"
 #include "colmap_model.h"
 #include "input_file.h"
 #include "path.h"
@@ -35,7 +36,7 @@ static bool read_camera(input_file *file, colmap_model *model, fault *why) {
     const record_place place = here(file);
     int32_t id, camera_model;
     uint64_t size[2];
-    double parameters[COLMAP_MAX_PARAMETERS];
+    double parameters[CAMERA_MODEL_MAX_PARAMETERS];
     if (!input_file_read(file, &id, 4, "a camera's id", why) ||
         !input_file_read(file, &camera_model, 4, "a camera's model", why))
         return false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // COLMAP's text model. Layout: github.com/colmap/colmap, doc/format.rst.
+#include "camera_model.h"
 #include "colmap_model.h"
 #include "path.h"
 #include "text_file.h"
@@ -18,7 +19,7 @@ typedef struct cursor {
 
 static bool refuse_word(const cursor *rest, const char *what, fault *why) {
     const char *word = rest->at + strspn(rest->at, " \t");
-    return fail(why, "%s: at line %" PRIu64 ": %s must be there, not '%.40s'", rest->text->file.path,
+    return fail(why, "%s: at line %" PRIu64 ": expected %s, not '%.40s'", rest->text->file.path,
                 rest->text->number, what, word);
 }
 
@@ -51,8 +52,8 @@ static bool read_whole(cursor *rest, const char *what, int64_t least, int64_t mo
     return true;
 }
 
-// Moves to the next line that is neither blank nor a comment. COLMAP notes the number of records in a
-// comment: "# Number of cameras: 3"; it goes to *announced.
+// Moves to the next line that is neither blank nor a comment. *announced: the number of records in COLMAP's
+// comment, as in "# Number of cameras: 3".
 static bool next_record(text_file *text, const char *what, int64_t *announced, fault *why) {
     char note[40];
     snprintf(note, sizeof note, "Number of %s:", what);
@@ -76,10 +77,10 @@ static bool read_camera(text_file *text, colmap_model *model, fault *why) {
     int64_t id, side[2];
     char name[32] = "";
     int length = 0;
-    double parameters[COLMAP_MAX_PARAMETERS];
+    double parameters[CAMERA_MODEL_MAX_PARAMETERS];
     if (!read_whole(&rest, "a camera's id", INT32_MIN, INT32_MAX, &id, why)) return false;
     sscanf(rest.at, " %31s%n", name, &length);
-    const int32_t camera_model = colmap_model_number(name);
+    const int32_t camera_model = camera_model_number(name);
     if (camera_model < 0) return refuse_word(&rest, "the name of a camera model", why);
     rest.at += length;
     const int count = colmap_parameter_count(&place, (int32_t)id, camera_model, why);
@@ -92,7 +93,7 @@ static bool read_camera(text_file *text, colmap_model *model, fault *why) {
     return colmap_add_camera(model, &place, (int32_t)id, camera_model, size, parameters, why);
 }
 
-// The line after an image's, "X Y POINT3D_ID ..." or empty, is counted and not used.
+// Skips the line after an image's: "X Y POINT3D_ID ...", or empty. Its words are counted.
 static bool skip_observations(text_file *text, fault *why) {
     if (!text_file_next(text, why)) return false;
     if (!text->line)
@@ -102,7 +103,7 @@ static bool skip_observations(text_file *text, fault *why) {
     for (const char *at = text->line; *(at += strspn(at, " \t")) != '\0'; at += strcspn(at, " \t")) words++;
     if (words % 3 == 0) return true;
     return fail(why,
-                "%s: at line %" PRIu64 ": %zu words where an image's 2D points must be, three words each",
+                "%s: at line %" PRIu64 ": %zu words for an image's 2D points, which have three words each",
                 text->file.path, text->number, words);
 }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// What a trainer starts from.
 #include "dataset.h"
 #include "colmap.h"
 #include "transforms.h"
@@ -11,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void dataset_free(dataset *data) {
+void dataset_close(dataset *data) {
     for (size_t i = 0; i < data->view_count; i++) {
         free(data->views[i].name);
         image_close(&data->views[i].picture);
@@ -39,31 +38,32 @@ void dataset_hold_out(dataset *data, size_t every) {
     for (size_t i = 0; every > 0 && i < data->view_count; i += every) data->views[i].held_out = true;
 }
 
-// RGBA to RGB, in place. Alpha is straight, as PNG has it.
-static void put_on(const float background[3], image *picture) {
+// RGBA to RGB in place. Alpha is not premultiplied, as in PNG.
+static void blend_with(const float background[3], image *picture) {
     const size_t pixels = (size_t)picture->width * (size_t)picture->height;
     for (size_t i = 0; i < pixels; i++) {
         const float alpha = picture->pixels[4 * i + 3] / 255.0f;
-        for (size_t c = 0; c < 3; c++)
-            picture->pixels[3 * i + c] = (uint8_t)(picture->pixels[4 * i + c] * alpha +
-                                                   255.0f * background[c] * (1.0f - alpha) + 0.5f);
+        for (size_t c = 0; c < GS_CHANNELS; c++)
+            picture->pixels[GS_CHANNELS * i + c] = (uint8_t)(picture->pixels[4 * i + c] * alpha +
+                                                             255.0f * background[c] * (1.0f - alpha) + 0.5f);
     }
-    picture->channels = 3;
+    picture->channels = GS_CHANNELS;
 }
 
-// The alpha channel as a gray picture, so that what is done to pictures can be done to it.
+// The alpha channel as a gray picture, so that functions for pictures apply to it.
 static bool alpha_of(const image *picture, image *out, fault *why) {
     if (!image_open(out, picture->width, picture->height, 3, why)) return false;
     const size_t pixels = (size_t)picture->width * (size_t)picture->height;
-    for (size_t i = 0; i < 3 * pixels; i++) out->pixels[i] = picture->pixels[4 * (i / 3) + 3];
+    for (size_t i = 0; i < GS_CHANNELS * pixels; i++)
+        out->pixels[i] = picture->pixels[4 * (i / GS_CHANNELS) + 3];
     return true;
 }
 
-// One channel of it, in the picture's own memory, which it takes.
+// One channel, in the memory of the picture, which is left without.
 static uint8_t *take_channel(image *gray) {
     uint8_t *channel = gray->pixels;
     const size_t pixels = (size_t)gray->width * (size_t)gray->height;
-    for (size_t i = 0; i < pixels; i++) channel[i] = channel[3 * i];
+    for (size_t i = 0; i < pixels; i++) channel[i] = channel[GS_CHANNELS * i];
     gray->pixels = NULL;
     return channel;
 }
@@ -79,14 +79,14 @@ bool dataset_no_picture(size_t index, const char *name, const void *context) {
 }
 
 static void downscale_camera(gs_camera *camera, int factor) {
-    // A pixel is now a block; what was cut off at the right and below moves nothing.
+    // A pixel is now a block. Cutting off the right and the bottom does not move the others.
     const float block_x = (float)(factor < camera->width ? factor : camera->width);
     const float block_y = (float)(factor < camera->height ? factor : camera->height);
     camera->fx /= block_x;
     camera->cx /= block_x;
     camera->fy /= block_y;
     camera->cy /= block_y;
-    camera->width = camera->width > factor ? camera->width / factor : 1; // as image_downscale does it
+    camera->width = camera->width > factor ? camera->width / factor : 1; // as image_downscale does
     camera->height = camera->height > factor ? camera->height / factor : 1;
 }
 
@@ -98,9 +98,9 @@ static bool downscale_picture(image *picture, int factor, fault *why) {
     return true;
 }
 
-// The camera that took a picture of this size, as an ideal pinhole; *optics: its lens, complete.
-static bool idealise_camera(const reconstruction_view *source, int width, int height, lens *optics,
-                            gs_camera *out, fault *why) {
+// The ideal pinhole of a camera whose picture has this size. *optics: its complete lens.
+static bool undistort_camera(const reconstruction_view *source, int width, int height, lens *optics,
+                             gs_camera *out, fault *why) {
     *optics = source->optics;
     lens_complete(optics, width, height);
     if (!lens_check(optics, why)) return fail(why, "the camera has %s", why->text);
@@ -110,7 +110,7 @@ static bool idealise_camera(const reconstruction_view *source, int width, int he
     return true;
 }
 
-static bool straighten(const lens *optics, image *picture, fault *why) {
+static bool undistort_picture(const lens *optics, image *picture, fault *why) {
     image straight;
     if (!picture->pixels) return true;
     if (!lens_undistort(optics, picture, &straight, why)) return false;
@@ -118,16 +118,16 @@ static bool straighten(const lens *optics, image *picture, fault *why) {
     return true;
 }
 
-// The same, and the picture, and its alpha if it has some, as that pinhole would have taken them.
-static bool idealise(const reconstruction_view *source, dataset_view *view, image *alpha, fault *why) {
+// Undistorts the camera, the picture and, if there is one, the alpha.
+static bool undistort_view(const reconstruction_view *source, dataset_view *view, image *alpha, fault *why) {
     lens optics;
-    if (!idealise_camera(source, view->picture.width, view->picture.height, &optics, &view->camera, why))
+    if (!undistort_camera(source, view->picture.width, view->picture.height, &optics, &view->camera, why))
         return false;
     if (view->picture.width != optics.width || view->picture.height != optics.height)
         return fail(why, "the picture has %d x %d pixels, its camera %d x %d", view->picture.width,
                     view->picture.height, optics.width, optics.height);
     return lens_is_ideal(&optics) ||
-           (straighten(&optics, &view->picture, why) && straighten(&optics, alpha, why));
+           (undistort_picture(&optics, &view->picture, why) && undistort_picture(&optics, alpha, why));
 }
 
 typedef struct loading {
@@ -135,10 +135,10 @@ typedef struct loading {
     const dataset_options *options;
     const reconstruction_view *sources;
     dataset *data;
-    atomic_size_t next;       // view to take
+    atomic_size_t next;       // the view to load next
     atomic_size_t with_alpha; // pictures
     pthread_mutex_t lock;
-    size_t failed; // the first view that failed, by order of views; view_count: none
+    size_t failed; // the first view that failed, in the order of views; view_count: none
     fault why;
 } loading;
 
@@ -149,8 +149,8 @@ static bool load_view(loading *work, size_t i, fault *why) {
     const bool wanted = !options->wanted || options->wanted(i, view->name, options->context);
     if (!wanted && source->optics.width > 0 && source->optics.height > 0) {
         lens optics;
-        if (!idealise_camera(source, source->optics.width, source->optics.height, &optics, &view->camera,
-                             why))
+        if (!undistort_camera(source, source->optics.width, source->optics.height, &optics, &view->camera,
+                              why))
             return fail(why, "%s: %s", view->name, why->text);
         downscale_camera(&view->camera, options->downscale);
         return true;
@@ -162,10 +162,10 @@ static bool load_view(loading *work, size_t i, fault *why) {
     if (view->picture.channels == 4) {
         atomic_fetch_add(&work->with_alpha, 1);
         if (options->keep_alpha && wanted && !alpha_of(&view->picture, &alpha, why)) return false;
-        put_on(options->background, &view->picture);
+        blend_with(options->background, &view->picture);
     }
     const int factor = options->downscale;
-    if (!idealise(source, view, &alpha, why) || !downscale_picture(&view->picture, factor, why) ||
+    if (!undistort_view(source, view, &alpha, why) || !downscale_picture(&view->picture, factor, why) ||
         !downscale_picture(&alpha, factor, why)) {
         image_close(&alpha);
         return fail(why, "%s: %s", path, why->text);
@@ -182,7 +182,7 @@ static void *load_views(void *argument) {
     for (size_t i; (i = atomic_fetch_add(&work->next, 1)) < count;) {
         fault why;
         if (load_view(work, i, &why)) continue;
-        atomic_store(&work->next, count); // views before this one are all taken and will be finished
+        atomic_store(&work->next, count); // all views before this one are loaded or being loaded
         pthread_mutex_lock(&work->lock);
         if (i < work->failed) {
             work->failed = i;
@@ -193,7 +193,7 @@ static void *load_views(void *argument) {
     return NULL;
 }
 
-// On all CPU cores.
+// Uses all CPU cores.
 static bool load_all_views(loading *work, fault *why) {
     enum { MAX_HELPERS = 63 };
     pthread_t helpers[MAX_HELPERS];
@@ -202,14 +202,14 @@ static bool load_all_views(loading *work, fault *why) {
     while (started < MAX_HELPERS && started + 1 < cores && (size_t)started + 1 < work->data->view_count &&
            pthread_create(&helpers[started], NULL, load_views, work) == 0)
         started++;
-    load_views(work); // this thread too, so it also works where no other can be started
+    load_views(work); // on this thread too, so it works where no other starts
     for (int i = 0; i < started; i++) pthread_join(helpers[i], NULL);
     if (work->failed < work->data->view_count) *why = work->why;
     return work->failed == work->data->view_count;
 }
 
-// Hands names and points over.
-static bool take_over(reconstruction *source, dataset *out, fault *why) {
+// Moves names and points.
+static bool move_to_dataset(reconstruction *source, dataset *out, fault *why) {
     out->views = calloc(source->view_count, sizeof *out->views);
     if (!out->views) return fail(why, "no memory for %zu views", source->view_count);
     out->view_count = source->view_count;
@@ -225,26 +225,26 @@ static bool take_over(reconstruction *source, dataset *out, fault *why) {
     return true;
 }
 
-static void note_file(dataset *out, const char *folder, const char *name) {
+static void add_file(dataset *out, const char *folder, const char *name) {
     char path[PATH_ROOM];
-    fault ignored; // no file has a path that is too long
+    fault ignored; // a path that is too long is no file
     if (path_join(path, folder, name, &ignored) && file_id_of(path, &out->files[out->file_count]))
         out->file_count++;
 }
 
-static bool note_files(dataset *out, const char *model, const char *pictures, fault *why) {
+static bool add_files(dataset *out, const char *model, const char *pictures, fault *why) {
     static const char *const names[] = {
         "cameras.bin",  "images.bin",      "points3D.bin",          "cameras.txt",         "images.txt",
         "points3D.txt", "transforms.json", "transforms_train.json", "transforms_test.json"};
     const size_t name_count = sizeof names / sizeof *names;
     out->files = calloc(name_count + out->view_count, sizeof *out->files);
     if (!out->files) return fail(why, "no memory for %zu views", out->view_count);
-    for (size_t i = 0; i < name_count; i++) note_file(out, model, names[i]);
-    for (size_t i = 0; i < out->view_count; i++) note_file(out, pictures, out->views[i].name);
+    for (size_t i = 0; i < name_count; i++) add_file(out, model, names[i]);
+    for (size_t i = 0; i < out->view_count; i++) add_file(out, pictures, out->views[i].name);
     return true;
 }
 
-// The folders of the model, or of the transforms, and of the pictures go to `model` and `pictures`.
+// model: the folder of the model or of the transforms. pictures: the folder of the pictures.
 static bool find_and_read(const char *folder, char model[PATH_ROOM], char pictures[PATH_ROOM],
                           reconstruction *out, fault *why) {
     struct stat status;
@@ -253,7 +253,7 @@ static bool find_and_read(const char *folder, char model[PATH_ROOM], char pictur
     if (!S_ISDIR(status.st_mode)) return fail(why, "%s: not a folder", folder);
     if (colmap_find(folder, model))
         return path_join(pictures, folder, "images", why) && colmap_load(model, out, why);
-    if (transforms_are_in(folder)) { // no longer than a path may be, or nothing was found in it
+    if (transforms_are_in(folder)) { // it fits: a folder whose path is too long has no transforms
         strcpy(model, folder);
         strcpy(pictures, folder);
         return transforms_load(folder, out, why);
@@ -272,7 +272,7 @@ bool dataset_load(const char *folder, const dataset_options *options, dataset *o
     if (options->downscale < 1)
         return fail(why, "cannot divide the pictures' size by %d", options->downscale);
     if (!find_and_read(folder, model, pictures, &source, why)) return false;
-    bool loaded = take_over(&source, out, why) && note_files(out, model, pictures, why);
+    bool loaded = move_to_dataset(&source, out, why) && add_files(out, model, pictures, why);
     if (loaded) {
         loading work = {.folder = pictures,
                         .options = options,
@@ -283,7 +283,7 @@ bool dataset_load(const char *folder, const dataset_options *options, dataset *o
         loaded = load_all_views(&work, why);
         out->cut_out = work.with_alpha == out->view_count;
     }
-    reconstruction_free(&source);
-    if (!loaded) dataset_free(out);
+    reconstruction_close(&source);
+    if (!loaded) dataset_close(out);
     return loaded;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a trainer starts from: photographs with their cameras, and the points that structure from motion
-// found.
+// The data that training starts from: photographs with their cameras, and the points that structure from
+// motion found.
 #ifndef GAUSSIANS_DATASET_H
 #define GAUSSIANS_DATASET_H
 
@@ -16,10 +16,10 @@ extern "C" {
 
 typedef struct dataset_view {
     char *name;       // the picture's path inside its folder
-    gs_camera camera; // of the picture as loaded: an ideal pinhole; views may differ in size and all else
-    image picture;    // RGB; empty if it was not wanted
-    uint8_t *alpha;   // [height][width] of the picture; NULL if it has none, or was not wanted
-    bool held_out;    // for measuring only, never for training
+    gs_camera camera; // of the picture as loaded: an ideal pinhole; views may have different cameras
+    image picture;    // RGB; empty if not wanted
+    uint8_t *alpha;   // [height][width] of the picture; NULL if it has none or is not wanted
+    bool held_out;    // for measuring, not for training
 } dataset_view;
 
 typedef struct dataset {
@@ -28,38 +28,40 @@ typedef struct dataset {
     size_t point_count;  // 0: the data has none
     float (*points)[3];  // world
     uint8_t (*colors)[3];
-    bool cut_out; // every picture has an alpha channel: an object, with nothing around it
+    bool cut_out; // every picture has an alpha channel: an object without surroundings
     size_t file_count;
-    file_id *files; // that it consists of: the model's or transforms, and all pictures
+    file_id *files; // all files of the data: those of the model or transforms, and the pictures
 } dataset;
 
 typedef struct dataset_options {
     int downscale; // >= 1: divides the pictures both ways as image_downscale does, and the cameras with them
-    float background[3]; // 0..1: what transparent pictures are put on
-    // Which pictures are wanted; NULL: all. Others are read only where the data does not say their size.
-    // Called from several threads.
+    float background[3]; // 0..1; blended behind transparent pictures
+    // Whether a picture is wanted; NULL: all are. Others are read only if the data does not give their
+    // size. Called from several threads.
     bool (*wanted)(size_t index, const char *name, const void *context);
     const void *context;
-    bool keep_alpha; // else views have none
+    bool keep_alpha; // false: views have no alpha
 } dataset_options;
 
-// Takes the first of these that it finds:
-// 1. a COLMAP model in FOLDER/sparse/0, FOLDER/sparse or FOLDER itself (see colmap.h), with pictures in
-// FOLDER/images;
-// 2. FOLDER/transforms_train.json and FOLDER/transforms_test.json, then FOLDER/transforms.json (see
-// transforms.h). Pictures are read in parallel, once each: decoded, put on the background, undistorted at
-// full size (see lens.h), downscaled. A camera's fx, cx are divided by the factor exactly, fy, cy likewise;
-// rows and columns that do not fill a block are cut off at the bottom and the right. At least one view, or it
-// fails. On failure *out is empty.
+// Loads the first of these that it finds:
+// 1. A COLMAP model in FOLDER/sparse/0, FOLDER/sparse or FOLDER itself (see colmap.h), with pictures in
+//    FOLDER/images.
+// 2. FOLDER/transforms_train.json and FOLDER/transforms_test.json (see transforms.h).
+// 3. FOLDER/transforms.json.
+//
+// Pictures are read in parallel, once each: decoded, blended with the background, undistorted at full size
+// (see lens.h), downscaled. A camera's fx and cx are divided by the factor exactly, so are fy and cy. Rows
+// and columns that do not fill a block are cut off at the bottom and the right. Fails if there is no view.
+// On failure *out is empty.
 bool dataset_load(const char *folder, const dataset_options *options, dataset *out, fault *why);
-// For dataset_options.wanted, if only cameras are.
+// For dataset_options.wanted: no picture is wanted, only cameras.
 bool dataset_no_picture(size_t index, const char *name, const void *context);
-// Marks every `every`th view as held out, from the first; none if 0. Does nothing if the data itself names
-// its held-out views.
+// Marks every `every`th view as held out, from the first; none if `every` is 0. Does nothing if the data
+// itself has held-out views.
 void dataset_hold_out(dataset *data, size_t every);
-// Fails if that path (NULL: none) leads to one of its files: asked before anything is written there.
+// Fails if the path (NULL: none) leads to one of the data's files. Call it before writing to the path.
 bool dataset_spared(const dataset *data, const char *path, fault *why);
-void dataset_free(dataset *data); // harmless twice
+void dataset_close(dataset *data); // harmless on {0} and twice
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// Fields of a JSON document.
 #include "json_field.h"
 #include "input_file.h"
 #include <math.h>
@@ -13,7 +12,7 @@ json_t *json_read(const char *path, fault *why) {
         fail(why, "%s: at line %d, column %d (byte %d): %s", path, error.line, error.column, error.position,
              error.text);
     } else if (!json_is_object(document)) {
-        fail(why, "%s: at byte 0: an object must be there", path);
+        fail(why, "%s: at byte 0: not an object", path);
         json_decref(document);
         document = NULL;
     }

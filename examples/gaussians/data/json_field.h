@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Fields of a JSON document, each complaint naming file and field.
+// Reads fields of a JSON document. Each error message names the file and the field.
 #ifndef GAUSSIANS_JSON_FIELD_H
 #define GAUSSIANS_JSON_FIELD_H
 
@@ -9,21 +9,20 @@
 // An object in a document.
 typedef struct json_place {
     const char *path; // of the file
-    char
-        field[32]; // of the object in it, with the dot that follows: "frames[3]."; empty: the document itself
+    char field[32];   // of the object, with a dot: "frames[3]."; empty: the document itself
     const json_t *object;
 } json_place;
 
-// Reads the whole document, to be freed by json_decref. Refused with line, column and byte: anything but one
-// JSON object, duplicate keys, numbers that overflow, nesting deeper than 2048 (jansson's limit). All numbers
-// come as reals. Memory: some tens of bytes for each of the file.
+// Reads the whole document; freed by json_decref. Refuses, with line, column and byte: anything but one
+// JSON object, duplicate keys, numbers that overflow, nesting deeper than 2048 (jansson's limit). All
+// numbers are reals. Memory: a few tens of bytes for each byte of the file.
 json_t *json_read(const char *path, fault *why);
 
-// Each leaves *out as it is where the key is absent, and fails where there is something else than it wants.
+// If the key is absent, *out is unchanged. Fails if the value has another type.
 bool json_get_real(const json_place *place, const char *key, double *out, fault *why);
 bool json_get_text(const json_place *place, const char *key, const char **out, fault *why);
 
-// PLACE must be an array of `rows` arrays of `columns` finite numbers.
+// The value must be an array of `rows` arrays of `columns` finite numbers.
 bool json_get_matrix(const json_place *place, const char *key, int rows, int columns, double *out,
                      fault *why);
 

@@ -1,19 +1,47 @@
 // SPDX-License-Identifier: MIT
-// Lenses and undistortion.
 #include "lens.h"
 #include <float.h>
 #include <math.h>
+#include <string.h>
+
+const lens_parameter lens_parameters[LENS_PARAMETERS] = {
+    {.name = "fx", .offset = offsetof(lens, fx)},
+    {.name = "fy", .offset = offsetof(lens, fy)},
+    {.name = "cx", .offset = offsetof(lens, cx)},
+    {.name = "cy", .offset = offsetof(lens, cy)},
+    {.name = "k1", .offset = offsetof(lens, k1), .distortion = true},
+    {.name = "k2", .offset = offsetof(lens, k2), .distortion = true},
+    {.name = "p1", .offset = offsetof(lens, p1), .distortion = true},
+    {.name = "p2", .offset = offsetof(lens, p2), .distortion = true},
+};
+
+double *lens_value(lens *optics, const lens_parameter *parameter) {
+    return (double *)(void *)((char *)optics + parameter->offset);
+}
+
+static double value_of(const lens *optics, const lens_parameter *parameter) {
+    double value;
+    memcpy(&value, (const char *)optics + parameter->offset, sizeof value);
+    return value;
+}
+
+const lens_parameter *lens_find_parameter(const char *name, size_t length) {
+    for (int i = 0; i < LENS_PARAMETERS; i++)
+        if (strlen(lens_parameters[i].name) == length && memcmp(lens_parameters[i].name, name, length) == 0)
+            return &lens_parameters[i];
+    return NULL;
+}
 
 static bool side_is_possible(int32_t side) {
     return side >= 0 && side <= GS_MAX_SIZE;
 }
 
-// Finite also as a float, which cameras are made of.
+// Finite as a float too: gs_camera has floats.
 static bool is_float(double value) {
     return isfinite((float)value);
 }
 
-// Normal as a float: divided with the picture, it must stay above 0.
+// The focal length must be a normal float, so that it stays above 0 when the picture is downscaled.
 static bool focal_is_possible(double focal, double angle, bool may_be_open) {
     if (focal != 0) return is_float(focal) && (float)focal >= FLT_MIN;
     return angle != 0 ? angle > 0 && angle < acos(-1) : may_be_open;
@@ -31,9 +59,12 @@ bool lens_check(const lens *optics, fault *why) {
                     optics->fx, optics->fy, optics->angle_x, optics->angle_y);
     if (!(isnan(optics->cx) || is_float(optics->cx)) || !(isnan(optics->cy) || is_float(optics->cy)))
         return fail(why, "the principal point %g, %g; it must be finite", optics->cx, optics->cy);
-    if (!is_float(optics->k1) || !is_float(optics->k2) || !is_float(optics->p1) || !is_float(optics->p2))
-        return fail(why, "the distortion k1, k2, p1, p2 = %g, %g, %g, %g; all must be finite", optics->k1,
-                    optics->k2, optics->p1, optics->p2);
+    for (int i = 0; i < LENS_PARAMETERS; i++) {
+        const lens_parameter *parameter = &lens_parameters[i];
+        if (parameter->distortion && !is_float(value_of(optics, parameter)))
+            return fail(why, "the distortion %s = %g; it must be finite", parameter->name,
+                        value_of(optics, parameter));
+    }
     return true;
 }
 
@@ -58,11 +89,13 @@ gs_camera lens_pinhole(const lens *optics) {
 }
 
 bool lens_is_ideal(const lens *optics) {
-    return optics->k1 == 0 && optics->k2 == 0 && optics->p1 == 0 && optics->p2 == 0;
+    for (int i = 0; i < LENS_PARAMETERS; i++)
+        if (lens_parameters[i].distortion && value_of(optics, &lens_parameters[i]) != 0) return false;
+    return true;
 }
 
-// The least r^2 where the derivative of r (1 + k1 r^2 + k2 r^4), 1 + 3 k1 r^2 + 5 k2 r^4, is 0; infinite if
-// nowhere.
+// The smallest r^2 where the derivative of r (1 + k1 r^2 + k2 r^4), 1 + 3 k1 r^2 + 5 k2 r^4, is 0. Infinite
+// if there is none.
 static double fold(const lens *optics) {
     const double b = 3 * optics->k1, a = 5 * optics->k2, discriminant = b * b - 4 * a;
     if (!(discriminant >= 0)) return INFINITY;
@@ -74,8 +107,8 @@ static double fold(const lens *optics) {
     return least;
 }
 
-// Index and weight of the two neighbours between which `at` (index units) lies; the border repeats, also for
-// NaN.
+// The two neighbours of a position in index units, for linear interpolation. The border repeats; NaN
+// becomes 0.
 typedef struct between {
     int first, second;
     float weight; // of the second
@@ -88,9 +121,9 @@ static between neighbours(double at, int size) {
 }
 
 bool lens_undistort(const lens *optics, const image *picture, image *out, fault *why) {
-    if (!image_open(out, picture->width, picture->height, 3, why)) return false;
+    if (!image_open(out, picture->width, picture->height, GS_CHANNELS, why)) return false;
     const double limit = fold(optics), p1 = optics->p1, p2 = optics->p2;
-    const size_t row = 3 * (size_t)picture->width;
+    const size_t row = GS_CHANNELS * (size_t)picture->width;
     uint8_t *pixel = out->pixels;
     for (int j = 0; j < out->height; j++) {
         for (int i = 0; i < out->width; i++) {
@@ -107,11 +140,10 @@ bool lens_undistort(const lens *optics, const image *picture, image *out, fault 
             const between w = neighbours(optics->fy * v + optics->cy - 0.5, picture->height);
             const uint8_t *above = picture->pixels + (size_t)w.first * row,
                           *below = picture->pixels + (size_t)w.second * row;
-            for (int c = 0; c < 3; c++) {
-                const float top = (float)above[3 * h.first + c] * (1 - h.weight) +
-                                  (float)above[3 * h.second + c] * h.weight;
-                const float bottom = (float)below[3 * h.first + c] * (1 - h.weight) +
-                                     (float)below[3 * h.second + c] * h.weight;
+            for (int c = 0; c < GS_CHANNELS; c++) {
+                const int first = GS_CHANNELS * h.first + c, second = GS_CHANNELS * h.second + c;
+                const float top = (float)above[first] * (1 - h.weight) + (float)above[second] * h.weight;
+                const float bottom = (float)below[first] * (1 - h.weight) + (float)below[second] * h.weight;
                 *pixel++ = (uint8_t)(top * (1 - w.weight) + bottom * w.weight + 0.5f);
             }
         }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// Gaussians as a PLY file.
 #include "ply.h"
 #include "input_file.h"
 #include "output_file.h"
@@ -9,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied as the file has them");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied without a change of byte order");
 
 enum {
     MAX_LINE = 1024, // bytes of a header line
     MAX_PROPERTIES = 1024,
-    BLOCK = 1 << 16, // bytes of vertices read or written at once
+    BLOCK = 1 << 16, // bytes of vertices read at once
     // Slots: the floats of a vertex in the order this file writes them, without the normal.
     SLOT_MEAN = 0,
     SLOT_DC = 3,
@@ -45,50 +44,26 @@ static int coefficients(int sh_degree) {
 }
 
 static bool slot_in_use(int slot, int sh_degree) {
-    return slot < SLOT_REST || slot >= SLOT_OPACITY || slot - SLOT_REST < 3 * (coefficients(sh_degree) - 1);
+    return slot < SLOT_REST || slot >= SLOT_OPACITY ||
+           slot - SLOT_REST < GS_CHANNELS * (coefficients(sh_degree) - 1);
 }
 
-// Where the value of a slot in use stands for Gaussian i.
+// The value of a slot in use of Gaussian i.
 static float *slot_value(const gs_gaussians *g, int64_t i, int slot) {
     const int count = coefficients(g->sh_degree);
-    float *sh = g->sh + i * count * 3;
+    float *sh = g->sh + i * count * GS_CHANNELS;
     if (slot < SLOT_DC) return g->mean + i * 3 + slot;
     if (slot < SLOT_REST) return sh + (slot - SLOT_DC);
-    if (slot <
-        SLOT_OPACITY) { // the file has all of red, then green, then blue; `sh` has the three side by side
+    if (slot < SLOT_OPACITY) { // the file has all of red, then green, then blue; `sh` interleaves them
         const int rest = slot - SLOT_REST, channel = rest / (count - 1), coefficient = 1 + rest % (count - 1);
-        return sh + coefficient * 3 + channel;
+        return sh + coefficient * GS_CHANNELS + channel;
     }
     if (slot < SLOT_SCALE) return g->opacity_logit + i;
     if (slot < SLOT_ROTATION) return g->log_scale + i * 3 + (slot - SLOT_SCALE);
     return g->quaternion + i * 4 + (slot - SLOT_ROTATION);
 }
 
-bool gaussians_allocate(gs_gaussians *out, int64_t count, int sh_degree, fault *why) {
-    *out = (gs_gaussians){0};
-    if (count < 0 || count > INT32_MAX || sh_degree < 0 || sh_degree > GS_MAX_SH_DEGREE)
-        return fail(why, "%" PRId64 " Gaussians of SH degree %d are out of range", count, sh_degree);
-    // Parts begin at multiples of four floats: gs.h wants 16-byte alignment.
-    const size_t n = (size_t)count, padded = (n + 3) / 4 * 4;
-    const size_t floats = padded * (3 + 3 + 4 + 1 + 3 * (size_t)coefficients(sh_degree));
-    float *memory = calloc(floats ? floats : 1, sizeof *memory);
-    if (!memory) return fail(why, "no memory for %" PRId64 " Gaussians", count);
-    *out = (gs_gaussians){.count = count,
-                          .sh_degree = sh_degree,
-                          .mean = memory,
-                          .log_scale = memory + padded * 3,
-                          .quaternion = memory + padded * 6,
-                          .opacity_logit = memory + padded * 10,
-                          .sh = memory + padded * 11};
-    return true;
-}
-
-void gaussians_free(gs_gaussians *gaussians) {
-    free(gaussians->mean);
-    *gaussians = (gs_gaussians){0};
-}
-
-// What the header says about the vertices.
+// The vertices as the header describes them.
 typedef struct layout {
     uint64_t count;
     size_t stride; // bytes of a vertex
@@ -142,8 +117,7 @@ static bool add_property(layout *vertex, const char *type, const char *name, con
         slot_name(slot, known);
         if (strcmp(known, name) != 0) continue;
         if (vertex->offset[slot] >= 0)
-            return fail(why, "%s: at byte %" PRIu64 ": property '%s' stands there twice", file->path, at,
-                        name);
+            return fail(why, "%s: at byte %" PRIu64 ": property '%s' occurs twice", file->path, at, name);
         if (strcmp(type, "float") != 0 && strcmp(type, "float32") != 0)
             return fail(why, "%s: at byte %" PRIu64 ": property '%s' is of type '%s'; it must be float",
                         file->path, at, name, type);
@@ -153,11 +127,11 @@ static bool add_property(layout *vertex, const char *type, const char *name, con
     return true;
 }
 
-// After the last property: are all there that must be, and which SH degree is it?
+// Called after the last property: checks that none is missing and finds the SH degree.
 static bool check_properties(layout *vertex, const input_file *file, fault *why) {
     vertex->sh_degree = -1;
     for (int degree = 0; degree <= GS_MAX_SH_DEGREE; degree++)
-        if (vertex->rest_properties == 3 * (coefficients(degree) - 1)) vertex->sh_degree = degree;
+        if (vertex->rest_properties == GS_CHANNELS * (coefficients(degree) - 1)) vertex->sh_degree = degree;
     if (vertex->sh_degree < 0)
         return fail(why,
                     "%s: in the header before byte %" PRIu64
@@ -173,11 +147,53 @@ static bool check_properties(layout *vertex, const input_file *file, fault *why)
     return true;
 }
 
+// Where the header is: before, inside or after the vertex element.
+typedef struct header_state {
+    enum { BEFORE, INSIDE, AFTER } place;
+    bool has_format;
+} header_state;
+
+static bool read_format(char *const word[3], const input_file *file, uint64_t at, fault *why) {
+    return (strcmp(word[1], "binary_little_endian") == 0 && strcmp(word[2], "1.0") == 0) ||
+           fail(why,
+                "%s: at byte %" PRIu64 ": format '%.40s %.40s'; only 'binary_little_endian 1.0' can be read",
+                file->path, at, word[1], word[2]);
+}
+
+// "element NAME COUNT"
+static bool read_element(layout *vertex, header_state *state, char *const word[3], const input_file *file,
+                         uint64_t at, fault *why) {
+    if (state->place != BEFORE) {
+        state->place = AFTER;
+        vertex->last = false;
+        return true;
+    }
+    if (strcmp(word[1], "vertex") != 0)
+        return fail(why, "%s: at byte %" PRIu64 ": the first element is '%.40s'; it must be 'vertex'",
+                    file->path, at, word[1]);
+    char *end;
+    errno = 0;
+    vertex->count = strtoull(word[2], &end, 10);
+    if (*end != '\0' || word[2][0] < '0' || word[2][0] > '9' || errno == ERANGE)
+        return fail(why, "%s: at byte %" PRIu64 ": '%.40s' is not a number of vertices", file->path, at,
+                    word[2]);
+    state->place = INSIDE;
+    return true;
+}
+
+static bool read_property(layout *vertex, const header_state *state, char *const word[3], int words,
+                          const input_file *file, uint64_t at, fault *why) {
+    if (state->place == AFTER) return true;
+    if (strcmp(word[1], "list") == 0)
+        return fail(why, "%s: at byte %" PRIu64 ": a vertex property is a list", file->path, at);
+    if (words != 3) return fail(why, "%s: at byte %" PRIu64 ": malformed property", file->path, at);
+    return add_property(vertex, word[1], word[2], file, at, why);
+}
+
 static bool read_header(input_file *file, layout *vertex, fault *why) {
     *vertex = (layout){.last = true};
     for (int slot = 0; slot < SLOTS; slot++) vertex->offset[slot] = -1;
-    enum { BEFORE, INSIDE, AFTER } place = BEFORE;
-    bool has_format = false;
+    header_state state = {.place = BEFORE};
     char line[MAX_LINE];
     uint64_t at;
     if (!read_line(file, line, &at, why)) return false;
@@ -194,46 +210,24 @@ static bool read_header(input_file *file, layout *vertex, fault *why) {
         } else if (strcmp(word[0], "end_header") == 0 && words == 1) {
             break;
         } else if (strcmp(word[0], "format") == 0 && words == 3) {
-            if (strcmp(word[1], "binary_little_endian") != 0 || strcmp(word[2], "1.0") != 0)
-                return fail(why,
-                            "%s: at byte %" PRIu64
-                            ": format '%.40s %.40s'; only 'binary_little_endian 1.0' can be read",
-                            file->path, at, word[1], word[2]);
-            has_format = true;
+            if (!read_format(word, file, at, why)) return false;
+            state.has_format = true;
         } else if (strcmp(word[0], "element") == 0 && words == 3) {
-            if (place != BEFORE) {
-                place = AFTER;
-                vertex->last = false;
-                continue;
-            }
-            if (strcmp(word[1], "vertex") != 0)
-                return fail(why, "%s: at byte %" PRIu64 ": the first element is '%.40s'; it must be 'vertex'",
-                            file->path, at, word[1]);
-            char *end;
-            errno = 0;
-            vertex->count = strtoull(word[2], &end, 10);
-            if (*end != '\0' || word[2][0] < '0' || word[2][0] > '9' || errno == ERANGE)
-                return fail(why, "%s: at byte %" PRIu64 ": '%.40s' is no number of vertices", file->path, at,
-                            word[2]);
-            place = INSIDE;
-        } else if (strcmp(word[0], "property") == 0 && words >= 3 && place != BEFORE) {
-            if (place == AFTER) continue;
-            if (strcmp(word[1], "list") == 0)
-                return fail(why, "%s: at byte %" PRIu64 ": a vertex property is a list", file->path, at);
-            if (words != 3) return fail(why, "%s: at byte %" PRIu64 ": malformed property", file->path, at);
-            if (!add_property(vertex, word[1], word[2], file, at, why)) return false;
+            if (!read_element(vertex, &state, word, file, at, why)) return false;
+        } else if (strcmp(word[0], "property") == 0 && words >= 3 && state.place != BEFORE) {
+            if (!read_property(vertex, &state, word, words, file, at, why)) return false;
         } else {
-            return fail(why, "%s: at byte %" PRIu64 ": header line '%.40s ...' makes no sense there",
-                        file->path, at, word[0]);
+            return fail(why, "%s: at byte %" PRIu64 ": unexpected header line '%.40s ...'", file->path, at,
+                        word[0]);
         }
     }
-    if (!has_format || place == BEFORE)
+    if (!state.has_format || state.place == BEFORE)
         return fail(why, "%s: in the header before byte %" PRIu64 ": no '%s' line", file->path, file->offset,
-                    has_format ? "element vertex" : "format");
+                    state.has_format ? "element vertex" : "format");
     return check_properties(vertex, file, why);
 }
 
-static bool read_vertices(input_file *file, const layout *vertex, bool finite, gs_gaussians *out,
+static bool read_vertices(input_file *file, const layout *vertex, scene_values values, gs_gaussians *out,
                           fault *why) {
     if (!input_file_expect(file, vertex->count, vertex->stride, "vertices", why)) return false;
     if (vertex->last && file->size - file->offset != vertex->count * vertex->stride)
@@ -242,7 +236,7 @@ static bool read_vertices(input_file *file, const layout *vertex, bool finite, g
                     file->offset + vertex->count * vertex->stride);
     if (vertex->count > INT32_MAX)
         return fail(why, "%s: %" PRIu64 " vertices are too many", file->path, vertex->count);
-    if (!gaussians_allocate(out, (int64_t)vertex->count, vertex->sh_degree, why))
+    if (!scene_open(out, (int64_t)vertex->count, vertex->sh_degree, why))
         return fail(why, "%s: %s", file->path, why->text);
     out->antialias = vertex->antialiased;
     char block[BLOCK];
@@ -257,7 +251,7 @@ static bool read_vertices(input_file *file, const layout *vertex, bool finite, g
                 const size_t from = (size_t)row * vertex->stride + (size_t)vertex->offset[slot];
                 float *value = slot_value(out, first + row, slot);
                 memcpy(value, block + from, sizeof *value);
-                if (!finite || isfinite(*value)) continue;
+                if (values == SCENE_ANY || isfinite(*value)) continue;
                 char name[16];
                 slot_name(slot, name);
                 return fail(why, "%s: at byte %" PRIu64 ": vertex %" PRId64 " has %s = %f", file->path,
@@ -268,23 +262,15 @@ static bool read_vertices(input_file *file, const layout *vertex, bool finite, g
     return true;
 }
 
-static bool read_ply(const char *path, bool finite, gs_gaussians *out, fault *why) {
+bool ply_read(const char *path, scene_values values, gs_gaussians *out, fault *why) {
     *out = (gs_gaussians){0};
     input_file file;
     if (!input_file_open(&file, path, why)) return false;
     layout vertex;
-    const bool ok = read_header(&file, &vertex, why) && read_vertices(&file, &vertex, finite, out, why);
-    if (!ok) gaussians_free(out);
+    const bool done = read_header(&file, &vertex, why) && read_vertices(&file, &vertex, values, out, why);
+    if (!done) scene_close(out);
     input_file_close(&file);
-    return ok;
-}
-
-bool ply_read(const char *path, gs_gaussians *out, fault *why) {
-    return read_ply(path, true, out, why);
-}
-
-bool ply_read_any(const char *path, gs_gaussians *out, fault *why) {
-    return read_ply(path, false, out, why);
+    return done;
 }
 
 // Write errors stay in the stream and are reported by output_file_commit.

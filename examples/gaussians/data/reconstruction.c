@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// Views and points as loaders add them.
 #include "reconstruction.h"
 #include "growing.h"
 #include "path.h"
@@ -39,20 +38,20 @@ bool reconstruction_add_point(reconstruction *scene, const float point[3], const
     return true;
 }
 
-static int by_name(const void *a, const void *b) {
+static int compare_names(const void *a, const void *b) {
     return strcmp(((const reconstruction_view *)a)->name, ((const reconstruction_view *)b)->name);
 }
 
 bool reconstruction_sort(reconstruction *scene, const char *path, fault *why) {
     if (scene->view_count == 0) return fail(why, "%s: holds no images", path);
-    qsort(scene->views, scene->view_count, sizeof *scene->views, by_name);
+    qsort(scene->views, scene->view_count, sizeof *scene->views, compare_names);
     for (size_t i = 1; i < scene->view_count; i++)
         if (strcmp(scene->views[i].name, scene->views[i - 1].name) == 0)
             return fail(why, "%s: two images are named '%.500s'", path, scene->views[i].name);
     return true;
 }
 
-void reconstruction_free(reconstruction *scene) {
+void reconstruction_close(reconstruction *scene) {
     for (size_t i = 0; i < scene->view_count; i++) free(scene->views[i].name);
     free(scene->views);
     free(scene->points);

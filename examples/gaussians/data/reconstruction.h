@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a loader finds in its files: where each photograph was taken and through which lens, and points. The
-// photographs themselves are not read yet.
+// What readers of COLMAP models and transforms.json produce: the pose and the lens of each photograph, and
+// points. The photographs are not read yet.
 #ifndef GAUSSIANS_RECONSTRUCTION_H
 #define GAUSSIANS_RECONSTRUCTION_H
 
@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 typedef struct reconstruction_view {
-    char *name; // path of the picture inside its folder
+    char *name; // the picture's path inside its folder
     lens optics;
     float rotation[9], translation[3]; // as in gs_camera
     bool held_out;
@@ -27,18 +27,18 @@ typedef struct reconstruction {
     uint8_t (*colors)[3];
 } reconstruction;
 
-// A place in the world or in a camera's space as floats. False if it is farther than 1e18 from the origin, or
-// not finite: squares of distances must be floats, too.
+// Converts a position in the world or in a camera's space to floats. False if it is not finite or farther
+// than 1e18 from the origin, as squares of distances must be floats too.
 bool reconstruction_place(const double from[3], float to[3]);
-// Append. `name` is copied. Fail if there is no memory, and add_view if the name is empty or leaves the
-// pictures' folder. The texts do not name the file.
+// Append a view (`name` is copied) or a point. Both fail if there is no memory, add_view also if the name
+// is empty or leaves the folder of the pictures. The messages do not name a file.
 bool reconstruction_add_view(reconstruction *scene, const char *name, const reconstruction_view *view,
                              fault *why);
 bool reconstruction_add_point(reconstruction *scene, const float point[3], const uint8_t color[3],
                               fault *why);
-// Sorts the views by name; fails, naming the file `path`, if there are none or two have the same.
+// Sorts the views by name. Fails, naming the file `path`, if there is no view or if two have one name.
 bool reconstruction_sort(reconstruction *scene, const char *path, fault *why);
-void reconstruction_free(reconstruction *scene); // harmless twice
+void reconstruction_close(reconstruction *scene); // harmless on {0} and twice
 
 #ifdef __cplusplus
 }

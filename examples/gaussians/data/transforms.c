@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// transforms.json.
 #include "transforms.h"
+#include "camera_model.h"
 #include "json_field.h"
 #include "path.h"
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 // Frames whose picture does not exist.
 typedef struct skipped {
-    size_t frames, of; // of: all
+    size_t frames, total;
     char first[200];
 } skipped;
 
@@ -21,7 +21,7 @@ static bool exists(const char *folder, const char *name) {
     fault ignored;
     struct stat status;
     if (!path_join(path, folder, name, &ignored)) return false;
-    // What cannot be examined is there, and reading it will say why not.
+    // A file that cannot be examined counts as existing: reading it gives the reason.
     return stat(path, &status) == 0 ? !S_ISDIR(status.st_mode) : errno != ENOENT && errno != ENOTDIR;
 }
 
@@ -52,35 +52,32 @@ static bool read_side(const json_place *place, const char *key, int32_t *out, fa
 }
 
 static bool is_supported(const json_place *place, fault *why) {
-    static const char *const models[] = {"SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV"};
-    static const char *const higher[] = {"k3", "k4", "k5", "k6"};
-    const char *model = models[0];
+    static const char *const others[] = {"k3", "k4", "k5", "k6"}; // of other models
+    const char *model = "PINHOLE";
     if (!json_get_text(place, "camera_model", &model, why)) return false;
-    bool known = false;
-    for (size_t i = 0; i < sizeof models / sizeof *models; i++) known |= strcmp(models[i], model) == 0;
-    if (!known)
+    if (camera_model_parameter_count(camera_model_number(model)) == 0)
         return fail(why, "%s: %scamera_model: '%.40s' cannot be read", place->path, place->field, model);
     if (json_is_true(json_object_get(place->object, "is_fisheye")))
         return fail(why, "%s: %sis_fisheye: fisheye lenses cannot be read", place->path, place->field);
-    for (size_t i = 0; i < sizeof higher / sizeof *higher; i++) {
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         double value = 0;
-        if (!json_get_real(place, higher[i], &value, why)) return false;
+        if (lens_find_parameter(others[i], strlen(others[i]))) continue;
+        if (!json_get_real(place, others[i], &value, why)) return false;
         if (value != 0)
-            return fail(why, "%s: %s%s: %g; of distortion only k1, k2, p1, p2 can be read", place->path,
-                        place->field, higher[i], value);
+            return fail(why, "%s: %s%s: %g; this distortion cannot be read, so it must be 0", place->path,
+                        place->field, others[i], value);
     }
     return true;
 }
 
-// What the object says about the lens replaces what was said before.
+// Values of this object replace those that the lens has.
 static bool read_lens(const json_place *place, lens *optics, fault *why) {
-    const struct {
-        const char *key;
-        double *value;
-    } numbers[] = {{"cx", &optics->cx}, {"cy", &optics->cy}, {"k1", &optics->k1},
-                   {"k2", &optics->k2}, {"p1", &optics->p1}, {"p2", &optics->p2}};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!json_get_real(place, numbers[i].key, numbers[i].value, why)) return false;
+    for (int i = 0; i < LENS_PARAMETERS; i++) {
+        const lens_parameter *parameter = &lens_parameters[i];
+        const bool focal = parameter->name[0] == 'f'; // named fl_x and fl_y here, see below
+        if (!focal && !json_get_real(place, parameter->name, lens_value(optics, parameter), why))
+            return false;
+    }
     return is_supported(place, why) && read_side(place, "w", &optics->width, why) &&
            read_side(place, "h", &optics->height, why) &&
            read_focal(place, "fl_x", "camera_angle_x", &optics->fx, &optics->angle_x, why) &&
@@ -123,25 +120,25 @@ static void orthonormalise(double m[9]) {
 
 static bool read_pose(const json_place *place, reconstruction_view *view, fault *why) {
     const double tolerance = 5e-3;
-    double m[16], turn[9];
+    double m[16], rotation[9];
     if (!json_get_matrix(place, "transform_matrix", 4, 4, m, why)) return false;
     for (int i = 0; i < 4; i++)
         if (!(fabs(m[12 + i] - (i == 3)) <= 1e-6))
             return fail(why, "%s: %stransform_matrix: the last row is %g %g %g %g; it must be 0 0 0 1",
                         place->path, place->field, m[12], m[13], m[14], m[15]);
-    for (int i = 0; i < 9; i++) turn[i] = m[i / 3 * 4 + i % 3];
-    const double skew = skewness(turn);
-    if (!(skew <= tolerance) || !(determinant(turn) > 0))
+    for (int i = 0; i < 9; i++) rotation[i] = m[i / 3 * 4 + i % 3];
+    const double skew = skewness(rotation);
+    if (!(skew <= tolerance) || !(determinant(rotation) > 0))
         return fail(why,
-                    "%s: %stransform_matrix: is no rotation: M^T M differs from 1 by up to %g (%g is "
-                    "forgiven), and its determinant is %g",
-                    place->path, place->field, skew, tolerance, determinant(turn));
-    orthonormalise(turn);
+                    "%s: %stransform_matrix: not a rotation: M^T M differs from 1 by up to %g (%g is "
+                    "tolerated), and its determinant is %g",
+                    place->path, place->field, skew, tolerance, determinant(rotation));
+    orthonormalise(rotation);
     const double flip[3] = {1, -1, -1}; // y up and z backward become y down and z forward
     double translation[3] = {0};
     for (int row = 0; row < 3; row++)
         for (int axis = 0; axis < 3; axis++) {
-            const double entry = flip[row] * turn[3 * axis + row]; // the inverse is the transpose
+            const double entry = flip[row] * rotation[3 * axis + row]; // the inverse is the transpose
             view->rotation[3 * row + axis] = (float)entry;
             translation[row] -= entry * m[4 * axis + 3];
         }
@@ -169,7 +166,7 @@ static bool read_frame(const json_place *place, const char *folder, const lens *
     fault reason;
     if (!lens_check(&view.optics, &reason))
         return fail(why, "%s: %sfile_path: the camera has %s", place->path, place->field, reason.text);
-    missing->of++;
+    missing->total++;
     char with_suffix[PATH_ROOM];
     if (!exists(folder, name)) {
         if (snprintf(with_suffix, sizeof with_suffix, "%s.png", name) >= (int)sizeof with_suffix ||
@@ -189,7 +186,7 @@ static bool read_document(const char *path, const char *folder, const json_t *do
     lens common = {.cx = NAN, .cy = NAN};
     if (!read_lens(&place, &common, why)) return false;
     const json_t *frames = json_object_get(document, "frames");
-    if (!json_is_array(frames)) return fail(why, "%s: frames: must be there, an array", path);
+    if (!json_is_array(frames)) return fail(why, "%s: frames: must be an array", path);
     for (size_t i = 0; i < json_array_size(frames); i++) {
         place.object = json_array_get(frames, i);
         snprintf(place.field, sizeof place.field, "frames[%zu].", i);
@@ -222,14 +219,14 @@ bool transforms_load(const char *folder, reconstruction *out, fault *why) {
     bool read = path_join(path, folder, name, why) && read_file(folder, name, false, out, &missing, why);
     if (read && split && exists(folder, "transforms_test.json"))
         read = read_file(folder, "transforms_test.json", true, out, &missing, why);
-    if (read && missing.of > 0 && missing.frames == missing.of)
-        read = fail(why, "%s: none of the %zu frames has its picture, not even the first: '%s'", path,
-                    missing.of, missing.first);
+    if (read && missing.total > 0 && missing.frames == missing.total)
+        read = fail(why, "%s: none of the pictures of its %zu frames exists; the first is '%s'", path,
+                    missing.total, missing.first);
     read = read && reconstruction_sort(out, path, why);
     if (!read)
-        reconstruction_free(out);
+        reconstruction_close(out);
     else if (missing.frames > 0)
         fprintf(stderr, "splat: %s: %zu of %zu frames have no picture and are skipped (the first: '%s')\n",
-                path, missing.frames, missing.of, missing.first);
+                path, missing.frames, missing.total, missing.first);
     return read;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// transforms.json, in the form of NeRF's Blender scenes and in that of instant-ngp.
+// Reads transforms.json in the forms of NeRF's Blender scenes and of instant-ngp.
 #ifndef GAUSSIANS_TRANSFORMS_H
 #define GAUSSIANS_TRANSFORMS_H
 
@@ -13,16 +13,23 @@ extern "C" {
 bool transforms_are_in(const char *folder);
 
 // Reads FOLDER/transforms_train.json and, if it exists, FOLDER/transforms_test.json, whose views are held
-// out; without the former, FOLDER/transforms.json. No points. On failure *out is empty. Keys: frames[] with
-// file_path (inside FOLDER; with ".png" added where there is no such file but one of that name) and
-// transform_matrix (4 x 4, camera to world, y up and z backward); camera_angle_x, camera_angle_y, or fl_x,
-// fl_y, which win; cx, cy, w, h, k1, k2, p1, p2. All of the latter may also stand in a frame, and win there.
-// What is not said: fl_y as fl_x, cx and cy in the middle, w and h as the picture has them, no distortion.
-// Other keys (aabb_scale, scale, offset, sharpness, ...) are ignored, except that k3, k4 other than 0,
-// is_fisheye and a camera_model with another formula are refused. Frames whose picture does not exist are
-// skipped, with one line on stderr that counts them and names the first. A matrix whose upper left 3 x 3
-// differs from orthonormal by at most 5e-3 (the largest entry of M^T M - 1) is replaced by the nearest
-// rotation; others, mirrors, and a last row other than 0 0 0 1 are refused.
+// out. Without transforms_train.json it reads FOLDER/transforms.json. There are no points. On failure *out
+// is empty.
+//
+// Keys:
+// - frames[]: each with file_path (inside FOLDER; ".png" is added if only that file exists) and
+//   transform_matrix (4 x 4, camera to world, y up and z backward);
+// - camera_angle_x, camera_angle_y, or fl_x, fl_y, which take precedence;
+// - cx, cy, w, h, k1, k2, p1, p2.
+// All but frames may also be in a frame, where they take precedence. Defaults: fl_y is fl_x, cx and cy are
+// the middle, w and h are the picture's, no distortion. Other keys (aabb_scale, scale, offset, sharpness,
+// ...) are ignored.
+//
+// Refused: k3 to k6 other than 0, is_fisheye, a camera_model that camera_model.c cannot read, mirrors, a
+// last row other than 0 0 0 1, and a matrix whose upper left 3 x 3 is not nearly orthonormal. Nearly: the
+// largest entry of M^T M - 1 is at most 5e-3; then the nearest rotation is used.
+//
+// Frames whose picture does not exist are skipped. One line on stderr counts them and names the first.
 bool transforms_load(const char *folder, reconstruction *out, fault *why);
 
 #ifdef __cplusplus

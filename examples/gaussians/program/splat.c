@@ -6,12 +6,12 @@
 
 static const program_command commands[] = {
     {"train", "photographs with cameras -> a scene of Gaussians", train_command},
-    {"finish", "a trained scene -> the same, better, by a few steps of Levenberg-Marquardt", finish_command},
+    {"finish", "a trained scene -> a better one, by a few steps of Levenberg-Marquardt", finish_command},
     {"render", "a scene -> a picture of one view, or a flight through it", render_command},
-    {"eval", "how close a scene comes to photographs: PSNR, SSIM", eval_command},
-    {"bench", "what each stage costs on a scene, with every strategy", bench_command},
-    {"info", "what is in a scene's file", info_command},
-    {"generate", "pictures of a built-in scene, as data to train on", generate_command},
+    {"eval", "the quality of a scene against photographs: PSNR, SSIM", eval_command},
+    {"bench", "the cost of each stage on a scene, with every strategy", bench_command},
+    {"info", "what a scene file holds", info_command},
+    {"generate", "pictures of a built-in scene, as training data", generate_command},
     {"demo", "train a built-in scene; needs no files", demo_command},
     {NULL, NULL, NULL},
 };

@@ -11,7 +11,7 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN(),
 
 class Colmap : public testing::Test {
   protected:
-    void TearDown() override { reconstruction_free(&got); }
+    void TearDown() override { reconstruction_close(&got); }
     void write() {
         write_bytes(cameras_bin, bytes_of(cameras));
         write_bytes(images_bin, bytes_of(images));
@@ -39,7 +39,7 @@ class Colmap : public testing::Test {
                 l.p2};
     }
     bool load(fault *reason) {
-        reconstruction_free(&got);
+        reconstruction_close(&got);
         return colmap_load(folder.path.c_str(), &got, reason);
     }
     // What is in the folder is refused, with a text that names `path` and has `part`.
@@ -250,7 +250,10 @@ TEST_F(Colmap, ReadsTheCameraModels) {
 TEST_F(Colmap, RefusesOtherCameraModels) {
     cameras[1].model = 6;
     write();
-    expect_refusal(cameras_bin, "at byte 64: camera 2 has model 6 (FULL_OPENCV); only PINHOLE");
+    expect_refusal(
+        cameras_bin,
+        "at byte 64: camera 2 has model 6 (FULL_OPENCV), which cannot be read; only SIMPLE_PINHOLE, "
+        "PINHOLE, SIMPLE_RADIAL, RADIAL, OPENCV can");
     for (const int32_t model : {5, 10, 11, -1, INT32_MAX, INT32_MIN}) {
         cameras[1].model = model;
         write();
@@ -325,7 +328,7 @@ TEST_F(Colmap, RefusesBadNames) {
 TEST_F(Colmap, RefusesAnUnknownCamera) {
     images[0].camera = 3;
     write();
-    expect_refusal(images_bin, "at byte 8: image 'b.png' is of camera 3, which the model does not have");
+    expect_refusal(images_bin, "at byte 8: image 'b.png' is of camera 3, which is not in the model");
 }
 
 TEST_F(Colmap, RefusesBadPoints) {
@@ -361,7 +364,7 @@ TEST_F(Colmap, ReadsTextLikeBinary) {
     ASSERT_EQ(got.point_count, binary.point_count);
     EXPECT_EQ(memcmp(got.points, binary.points, sizeof *got.points * got.point_count), 0);
     EXPECT_EQ(memcmp(got.colors, binary.colors, sizeof *got.colors * got.point_count), 0);
-    reconstruction_free(&binary);
+    reconstruction_close(&binary);
 }
 
 TEST_F(Colmap, PrefersBinary) {
@@ -427,20 +430,20 @@ TEST_F(Colmap, RefusesBadText) {
     } rows[] = {
         {cameras_txt, "", "holds no cameras"},
         {cameras_txt, camera + camera, "two cameras have the id 2"},
-        {cameras_txt, "x PINHOLE 8 6 10 11 4 3\n", "at line 1: a camera's id must be there, not 'x PINHOLE"},
-        {cameras_txt, "99999999999 PINHOLE 8 6 10 11 4 3\n", "at line 1: a camera's id"},
+        {cameras_txt, "x PINHOLE 8 6 10 11 4 3\n", "at line 1: expected a camera's id, not 'x PINHOLE"},
+        {cameras_txt, "99999999999 PINHOLE 8 6 10 11 4 3\n", "at line 1: expected a camera's id"},
         {cameras_txt, "# 1\n\n2 PINBALL 8 6 10 11 4 3\n",
-         "at line 3: the name of a camera model must be there, not 'PINBALL"},
-        {cameras_txt, "2\n", "at line 1: the name of a camera model"},
+         "at line 3: expected the name of a camera model, not 'PINBALL"},
+        {cameras_txt, "2\n", "at line 1: expected the name of a camera model"},
         {cameras_txt, "2 OPENCV_FISHEYE 8 6 10 11 4 3 0 0 0 0\n",
          "at line 1: camera 2 has model 5 (OPENCV_FISHEYE)"},
-        {cameras_txt, "2 PINHOLE -8 6 10 11 4 3\n", "at line 1: a camera's image width"},
-        {cameras_txt, "2 PINHOLE 8.5 6 10 11 4 3\n", "at line 1: a camera's image width"},
+        {cameras_txt, "2 PINHOLE -8 6 10 11 4 3\n", "at line 1: expected a camera's image width"},
+        {cameras_txt, "2 PINHOLE 8.5 6 10 11 4 3\n", "at line 1: expected a camera's image width"},
         {cameras_txt, "2 PINHOLE 8 0 10 11 4 3\n", "at line 1: camera 2 has images of 8 x 0 pixels"},
         {cameras_txt, "2 PINHOLE 8 20000 10 11 4 3\n", "at line 1: camera 2 has images of 8 x 20000 pixels"},
-        {cameras_txt, "2 PINHOLE 8 99999999999999999999 10 11 4 3\n", "at line 1: a camera's image height"},
-        {cameras_txt, "2 PINHOLE 8 6 10 11 4\n", "at line 1: a camera's parameter must be there, not ''"},
-        {cameras_txt, "2 PINHOLE 8 6 10 11 4 3 1\n", "at line 1: the end of the line must be there, not '1'"},
+        {cameras_txt, "2 PINHOLE 8 99999999999999999999 10 11 4 3\n", "at line 1: expected a camera's image height"},
+        {cameras_txt, "2 PINHOLE 8 6 10 11 4\n", "at line 1: expected a camera's parameter, not ''"},
+        {cameras_txt, "2 PINHOLE 8 6 10 11 4 3 1\n", "at line 1: expected the end of the line, not '1'"},
         {cameras_txt, "2 PINHOLE 8 6 1e999 11 4 3\n", "at line 1: camera 2 has focal lengths inf"},
         {cameras_txt, "2 PINHOLE 8 6 0 11 4 3\n", "at line 1: camera 2 has fx, fy"},
         {cameras_txt, "2 PINHOLE 8 6 10 -11 4 3\n", "at line 1: camera 2 has focal lengths"},
@@ -458,13 +461,13 @@ TEST_F(Colmap, RefusesBadText) {
         {images_txt, "1 1 0 0 0 0 0 0 2 /a.png\n\n", "at line 1: image name '/a.png' is empty or leaves"},
         {images_txt, "1 1 0 0 0 0 0 0 2 a.png\n",
          "truncated after line 1: the line of the image's 2D points"},
-        {images_txt, "1 1 0 0 0 0 0 0 2 a.png\n2 1 0 0 0 0 0 0 2 b.png\n\n", "at line 2: 10 words where"},
+        {images_txt, "1 1 0 0 0 0 0 0 2 a.png\n2 1 0 0 0 0 0 0 2 b.png\n\n", "at line 2: 10 words for"},
         {images_txt, "# Number of images: 3, x\n" + image, "announces 3 images, but 1 stand"},
-        {points_txt, "1 0 0 0 255 256 0 0\n", "at line 1: a point's colour (0..255) must be there, not '256"},
-        {points_txt, "1 0 0 0 255 -1 0 0\n", "at line 1: a point's colour"},
+        {points_txt, "1 0 0 0 255 256 0 0\n", "at line 1: expected a point's colour (0..255), not '256"},
+        {points_txt, "1 0 0 0 255 -1 0 0\n", "at line 1: expected a point's colour"},
         {points_txt, "1 0 0 nan 255 255 0 0\n", "at line 1: point number 0 is at 0, 0, nan"},
         {points_txt, "1 0 0 1e39 255 255 0 0\n", "at line 1: point number 0 is at"},
-        {points_txt, "1 0 0 0 255 255 0\n", "at line 1: a point's error"},
+        {points_txt, "1 0 0 0 255 255 0\n", "at line 1: expected a point's error"},
         {points_txt, "1 0 0 0 255 255 0 0", "truncated at byte 19: line 1 has no end"},
     };
     for (const auto &row : rows) {

@@ -6,7 +6,7 @@ namespace {
 
 class Dataset : public testing::Test {
   protected:
-    void TearDown() override { dataset_free(&got); }
+    void TearDown() override { dataset_close(&got); }
     void write_model() {
         write_bytes(folder / "sparse/0/cameras.bin", bytes_of(cameras));
         write_bytes(folder / "sparse/0/images.bin", bytes_of(images));
@@ -34,7 +34,7 @@ class Dataset : public testing::Test {
         write_picture("a.png", 7, 5, 40);
     }
     bool load(int downscale, std::array<float, 3> background = {0, 0, 0}) {
-        dataset_free(&got);
+        dataset_close(&got);
         const dataset_options options = {
             downscale, {background[0], background[1], background[2]}, nullptr, nullptr, false};
         return dataset_load(folder.path.c_str(), &options, &got, &why);
@@ -107,7 +107,7 @@ TEST_F(Dataset, CamerasAreTheSameWithoutPictures) {
             EXPECT_EQ(cameras_only.views[i].picture.pixels, nullptr);
             EXPECT_STREQ(cameras_only.views[i].name, got.views[i].name);
         }
-        dataset_free(&cameras_only);
+        dataset_close(&cameras_only);
     }
 }
 
@@ -122,7 +122,7 @@ TEST_F(Dataset, ReadsThePicturesThatAreWanted) {
     EXPECT_EQ(got.views[0].picture.width, 7);
     EXPECT_EQ(got.views[1].picture.pixels, nullptr);
     EXPECT_EQ(got.views[1].camera.width, 8);
-    dataset_free(&got);
+    dataset_close(&got);
     options.context = "b.png";
     EXPECT_FALSE(dataset_load(folder.path.c_str(), &options, &got, &why));
     EXPECT_TRUE(contains(why, "b.png")) << why.text;
@@ -215,7 +215,7 @@ TEST_F(Dataset, KnowsItsFiles) {
     dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false};
     for (const auto wanted : {decltype(options.wanted)(nullptr), dataset_no_picture}) {
         options.wanted = wanted;
-        dataset_free(&got);
+        dataset_close(&got);
         ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &got, &why)) << why.text;
         for (const char *name : {"sparse/0/cameras.bin", "sparse/0/images.bin", "sparse/0/points3D.bin",
                                  "images/a.png", "images/b.png", "images/../images//b.png", "link"}) {

@@ -31,10 +31,10 @@ std::string replaced(std::string text, const std::string &from, const std::strin
 
 class Transforms : public testing::Test {
   protected:
-    void TearDown() override { reconstruction_free(&got); }
+    void TearDown() override { reconstruction_close(&got); }
     // Loads; warnings go to `warning`.
     bool load(fault *reason) {
-        reconstruction_free(&got);
+        reconstruction_close(&got);
         testing::internal::CaptureStderr();
         const bool loaded = transforms_load(folder.path.c_str(), &got, reason);
         warning = testing::internal::GetCapturedStderr();
@@ -175,7 +175,7 @@ TEST_F(Transforms, ReadsBlender) {
     EXPECT_EQ(empty[2], 0);
     dataset_hold_out(&data, 1); // the data's own choice stands
     EXPECT_FALSE(data.views[1].held_out);
-    dataset_free(&data);
+    dataset_close(&data);
 
     std::filesystem::remove(folder / "transforms_test.json");
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
@@ -183,7 +183,7 @@ TEST_F(Transforms, ReadsBlender) {
     EXPECT_EQ(data.views[1].alpha, nullptr);
     dataset_hold_out(&data, 2);
     EXPECT_TRUE(data.views[0].held_out);
-    dataset_free(&data);
+    dataset_close(&data);
 }
 
 // Straightened and downscaled with its picture.
@@ -212,7 +212,7 @@ TEST_F(Transforms, KeepsAlphaIfAsked) {
         varies |= view.alpha[i] != view.alpha[0];
     }
     EXPECT_TRUE(varies);
-    dataset_free(&data);
+    dataset_close(&data);
 }
 
 // Undistorted at full size, then averaged; the intrinsics divided.
@@ -241,7 +241,7 @@ TEST_F(Transforms, UndistortsBeforeItDownscales) {
     EXPECT_EQ(view.camera.cy, 30.5f / 4);
     EXPECT_FALSE(data.cut_out);
     EXPECT_EQ(memcmp(view.picture.pixels, expected.pixels, 20 * 15 * 3), 0);
-    dataset_free(&data);
+    dataset_close(&data);
     image_close(&picture);
     image_close(&undistorted);
     image_close(&expected);
@@ -258,7 +258,7 @@ TEST_F(Transforms, SkipsFramesWithoutAPicture) {
     EXPECT_EQ(warning, "splat: " + path +
                            ": 3 of 4 frames have no picture and are skipped (the first: 'x/first.jpg')\n");
     std::filesystem::remove(folder / "b.jpg");
-    expect_refusal(ngp + frames, "none of the 4 frames has its picture, not even the first: 'x/first.jpg'");
+    expect_refusal(ngp + frames, "none of the pictures of its 4 frames exists; the first is 'x/first.jpg'");
 }
 
 TEST_F(Transforms, ForgivesRounding) {
@@ -299,7 +299,7 @@ TEST_F(Transforms, RefusesBadSyntax) {
     touch("a.png");
     const std::string good = ngp + frame("a") + "]}";
     expect_refusal("", "at line 1, column 0 (byte 0): ");
-    expect_refusal("[]", "at byte 0: an object must be there");
+    expect_refusal("[]", "at byte 0: not an object");
     expect_refusal("3", "at line 1, column 1 (byte 1): ");
     expect_refusal(good + "x", "at line 1, column " + std::to_string(good.size() + 1));
     expect_refusal(replaced(good, "100.5", "NaN"),
@@ -328,8 +328,8 @@ TEST_F(Transforms, RefusesBadFields) {
     const struct {
         std::string json, part;
     } rows[] = {
-        {"{}", "frames: must be there, an array"},
-        {"{\"frames\":{}}", "frames: must be there, an array"},
+        {"{}", "frames: must be an array"},
+        {"{\"frames\":{}}", "frames: must be an array"},
         {ngp + "]}", "holds no images"},
         {"{\"frames\":[" + second + "]}", "frames[0].fl_x: is missing, and so is camera_angle_x"},
         {"{\"fl_y\":100,\"frames\":[" + second + "]}", "frames[0].fl_x: is missing"},
@@ -347,7 +347,7 @@ TEST_F(Transforms, RefusesBadFields) {
         {replaced(good, "\"w\":80", "\"w\":80.5"), "w: 80.5; must be a whole number"},
         {replaced(good, "\"w\":80", "\"w\":1e30"), "w: 1e+30; must be a whole number"},
         {replaced(good, "\"w\":80", "\"w\":\"wide\""), "w: must be a number"},
-        {replaced(good, "\"k1\"", "\"k3\":0.1,\"k1\""), "k3: 0.1; of distortion only"},
+        {replaced(good, "\"k1\"", "\"k3\":0.1,\"k1\""), "k3: 0.1; this distortion cannot be read"},
         {replaced(good, "\"k1\"", "\"is_fisheye\":true,\"k1\""), "is_fisheye: fisheye lenses"},
         {replaced(good, "\"k1\"", "\"camera_model\":\"OPENCV_FISHEYE\",\"k1\""),
          "camera_model: 'OPENCV_FISHEYE' cannot"},
@@ -376,17 +376,17 @@ TEST_F(Transforms, RefusesBadFields) {
         {with(frame("b", "[[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,2]]")),
          field + "transform_matrix: the last row is 0 0 0 2"},
         {with(frame("b", "[[0,0,0,0],[0,0,0,0],[0,0,0,0],[0,0,0,1]]")),
-         field + "transform_matrix: is no rotation"},
+         field + "transform_matrix: not a rotation"},
         {with(frame("b", "[[1,0,0,0],[0,1,0,0],[0,1,0,0],[0,0,0,1]]")),
-         field + "transform_matrix: is no rotation"},
+         field + "transform_matrix: not a rotation"},
         {with(frame("b", "[[1,0,0,0],[0,1,0,0],[0,0,-1,0],[0,0,0,1]]")),
-         field + "transform_matrix: is no rotation"},
+         field + "transform_matrix: not a rotation"},
         {with(frame("b", "[[2,0,0,0],[0,2,0,0],[0,0,2,0],[0,0,0,1]]")),
-         field + "transform_matrix: is no rotation"},
+         field + "transform_matrix: not a rotation"},
         {with(frame("b", "[[1,0.01,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]")),
-         field + "transform_matrix: is no rotation"},
+         field + "transform_matrix: not a rotation"},
         {with(frame("b", "[[1e300,0,0,0],[0,1e300,0,0],[0,0,1e300,0],[0,0,0,1]]")),
-         field + "transform_matrix: is no rotation"},
+         field + "transform_matrix: not a rotation"},
         {with(frame("b", "[[1,0,0,1e39],[0,1,0,0],[0,0,1,0],[0,0,0,1]]")),
          field + "transform_matrix: the camera is at 1e+39 0 0"},
         {with(frame("b", "[[1,0,0,0],[0,1,0,-1.1e18],[0,0,1,0],[0,0,0,1]]")),

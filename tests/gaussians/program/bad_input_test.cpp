@@ -87,11 +87,11 @@ TEST_F(BadInput, OfEveryKindOfDataIsRefusedByName) {
         {[&] { as_text(), write("sparse/images.txt", "1 0 0 0 0 0 0 0 1 photo0.png\n\n"); },
          {"sparse/images.txt: at line 1: image 'photo0.png' has the quaternion 0, 0, 0, 0"}},
         {[&] { as_text(), write("sparse/points3D.txt", "1 0 0 3 9 9 999 0.1\n"); },
-         {"sparse/points3D.txt: at line 1: a point's colour"}},
+         {"sparse/points3D.txt: at line 1: expected a point's colour"}},
         {[&] { as_text(), write("sparse/points3D.txt", ""); }, {"data: the data has no points", "--random"}},
         {[&] { as_transforms(), cut("transforms.json", 1); }, {"transforms.json: at line 1, column "}},
         {[&] { as_transforms(), write("transforms.json", transforms("images/none.png")); },
-         {"transforms.json: none of the 1 frames has its picture", "images/none.png"}},
+         {"transforms.json: none of the pictures of its 1 frames exists", "images/none.png"}},
         {[&] { as_transforms(), write("transforms.json", transforms("../secret.png")); },
          {"transforms.json: frames[0].file_path: '../secret.png' is empty or leaves"}},
         {[&] { as_transforms(), write("transforms.json", transforms("images/photo0.png", ",{}")); },
@@ -138,20 +138,36 @@ TEST_F(BadInput, DataIsNotOverwritten) {
         expect_refusal(arguments, {file + ": cannot write: is one of the files of the data"}, 2);
         EXPECT_TRUE(contents(file) == before) << file;
     };
+    // A scene's name ends in .ply, so only a link can lead to a file of the data.
+    const auto spares_behind_link = [&](const std::string &file, std::vector<std::string> arguments,
+                                        const std::vector<std::string> &more) {
+        const std::string before = contents(file), link = at("link.ply");
+        ASSERT_NE(before, "");
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        std::vector<std::string> direct = arguments;
+        direct.insert(direct.end(), {"-o", file});
+        expect_refusal(direct, {file + ": not a known format of scenes"}, 2);
+        fs::create_hard_link(file, link);
+        arguments.insert(arguments.end(), {"-o", link});
+        expect_refusal(arguments, {link + ": cannot write: is one of the files of the data"}, 3);
+        EXPECT_TRUE(contents(file) == before) << file;
+        EXPECT_TRUE(contents(link) == before) << file;
+        fs::remove(link);
+    };
     for (const std::string &file :
          {photo, model, data + "/sparse/0/cameras.bin", data + "/sparse/0/points3D.bin"})
-        spares(file, train, {"-o", file});
+        spares_behind_link(file, train, {});
     spares(photo, train, {"-o", at("new.ply"), "--checkpoint", photo});
     spares(model, train, {"-o", at("new.ply"), "--log", model});
-    spares(photo, finish, {"-o", photo});
+    spares_behind_link(photo, finish, {});
     spares(photo, finish, {"-o", at("new.ply"), "--json", photo});
     spares(model, finish, {"-o", at("new.ply"), "--log", model});
     spares(model, eval, {"--json", model});
     spares(photo, bench, {"--json", photo});
     spares(photo, render, {"-o", photo});
     as_transforms();
-    spares(transforms, train, {"-o", transforms, "--holdout", "0"});
-    spares(data + "/images/photo0.png", train, {"-o", data + "/images/photo0.png", "--holdout", "0"});
+    spares_behind_link(transforms, train, {"--holdout", "0"});
+    spares_behind_link(data + "/images/photo0.png", train, {"--holdout", "0"});
     // What is no part of the data may be in its folder.
     const outcome beside = splat({"eval", scene, "--cameras", data, "--json", photo});
     EXPECT_EQ(beside.code, 0) << beside.err;

@@ -2,7 +2,7 @@
 // Checkpoints: what was saved comes back, and nothing else does.
 #include "record/checkpoint.h"
 #include "device.h"
-#include "ply.h"
+#include "scene.h"
 #include <gtest/gtest.h>
 #include <cstring>
 #include <filesystem>
@@ -34,9 +34,9 @@ class Checkpoint : public testing::Test {
         ASSERT_NE(mkdtemp(pattern.data()), nullptr);
         folder = pattern;
         gs_gaussians zeros;
-        ASSERT_TRUE(gaussians_allocate(&zeros, count, degree, &why)) << why.text;
+        ASSERT_TRUE(scene_open(&zeros, count, degree, &why)) << why.text;
         training_state_open(&state, &zeros);
-        gaussians_free(&zeros);
+        scene_close(&zeros);
         training_state_open_exposures(&state, views);
         state.iteration = 321;
         float next = 1;
@@ -123,9 +123,9 @@ TEST_F(Checkpoint, BringsEverythingBack) {
 TEST_F(Checkpoint, BringsBackAStateOfNothing) {
     training_state_close(&state);
     gs_gaussians none;
-    ASSERT_TRUE(gaussians_allocate(&none, 0, 0, &why)) << why.text;
+    ASSERT_TRUE(scene_open(&none, 0, 0, &why)) << why.text;
     training_state_open(&state, &none);
-    gaussians_free(&none);
+    scene_close(&none);
     ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
     EXPECT_TRUE(reads()) << why.text;
 }
@@ -206,7 +206,7 @@ TEST_F(Checkpoint, OneThatCannotBeWrittenLeavesTheOneBefore) {
     EXPECT_FALSE(checkpoint_write(path("no/such/folder").c_str(), &key, &state, &why));
 }
 
-TEST(CheckpointSettings, NameEveryOptionButThoseExcepted) {
+TEST(CheckpointSettings, NameEveryOptionExceptThoseFreeOnResume) {
     bool flag = true;
     int64_t whole = -7;
     double real = 0.1;
@@ -221,8 +221,8 @@ TEST(CheckpointSettings, NameEveryOptionButThoseExcepted) {
                                  {OPTION_TEXT, "none", 0, &none, 0, 0, nullptr, ""},
                                  {OPTION_CHOICE, "choice", 0, &choice, 0, 0, choices, ""},
                                  {OPTION_END, nullptr, 0, nullptr, 0, 0, nullptr, nullptr}};
-    const char *const except[] = {"left-out", nullptr};
-    char *settings = checkpoint_settings(table, except);
+    const bool free_on_resume[] = {false, false, true, false, false, false, false, true};
+    char *settings = checkpoint_settings(table, free_on_resume);
     ASSERT_NE(settings, nullptr);
     EXPECT_STREQ(settings, "--flag yes\n--whole -7\n--real 0.10000000000000001\n--text a b\n--none \n"
                            "--choice two\n");

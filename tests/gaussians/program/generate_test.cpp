@@ -46,7 +46,7 @@ TEST_F(Generate, IsDataOfAnObject) {
         EXPECT_GT(covered, 48 * 48 / 4);
     }
     EXPECT_EQ(held_out, 2u);
-    dataset_free(&data);
+    dataset_close(&data);
 }
 
 TEST_F(Generate, IsTrainedOnBeforeAnyBackground) {

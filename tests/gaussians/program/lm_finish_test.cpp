@@ -6,7 +6,7 @@ extern "C" {
 #include "view/device_gaussians.h"
 #include "lm/lm_solver.h"
 #include "lm/lm_options.h"
-#include "ply.h"
+#include "scene.h"
 }
 #include <cmath>
 #include <cstring>
@@ -22,7 +22,7 @@ class problem {
     explicit problem(int64_t count = 60) {
         const int width = 24, height = 20;
         fault why;
-        EXPECT_TRUE(gaussians_allocate(&host, count, 1, &why)) << why.text;
+        EXPECT_TRUE(scene_open(&host, count, 1, &why)) << why.text;
         for (int64_t i = 0; i < host.count; i++) {
             const float column = float(i % 10), row = float(i / 10 % 6);
             const float mean[3] = {0.2f * (column - 4.5f), 0.25f * (row - 2.5f),
@@ -56,7 +56,7 @@ class problem {
     }
     ~problem() {
         device_gaussians_close(&device);
-        gaussians_free(&host);
+        scene_close(&host);
         for (target_view &view : views) target_view_close(&view);
         for (image &picture : pictures) image_close(&picture);
     }
@@ -318,14 +318,14 @@ TEST(LmFinish, NoGaussianGoesFartherThanTheRadius) {
     ASSERT_TRUE(p.finish(settings)) << p.why.text;
     ASSERT_TRUE(p.steps[0].kept);
     gs_gaussians after = {};
-    ASSERT_TRUE(gaussians_allocate(&after, p.host.count, p.host.sh_degree, &p.why)) << p.why.text;
+    ASSERT_TRUE(scene_open(&after, p.host.count, p.host.sh_degree, &p.why)) << p.why.text;
     device_gaussians_download(&after, &p.device);
     float farthest = 0;
     for (int64_t k = 0; k < 3 * after.count; k++)
         farthest = std::fmax(farthest, std::fabs(after.log_scale[k] - p.host.log_scale[k]));
     EXPECT_LE(farthest, 1.0001f * float(p.steps[0].gamma) * settings.radius);
     EXPECT_GE(farthest, 0.9f * float(p.steps[0].gamma) * settings.radius); // some would have
-    gaussians_free(&after);
+    scene_close(&after);
 }
 
 TEST(LmFinish, TheCachedFormTakesTheSameStep) {

@@ -131,6 +131,7 @@ TEST_F(Program, FinishingComesAfterSecondsAndAfterACheckpoint) {
     std::vector<std::string> resumed = train;
     resumed.insert(resumed.end(), {"--resume", at("saved"), "--log", at("log")});
     resumed.insert(resumed.end(), finish.begin(), finish.end());
+    resumed.insert(resumed.end(), {"--lm-preconditioner", "diagonal"}); // another than that of the saved run
     run = splat(resumed);
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_EQ(events_of(at("log"), "lm").size(), 1u);

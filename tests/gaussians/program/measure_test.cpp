@@ -289,6 +289,16 @@ TEST_F(Bench, CentersThePrincipalPoint) {
     EXPECT_TRUE(report["center_principal"].is(true));
 }
 
+TEST_F(Bench, RendersOnTheBackground) {
+    const json black = benched({"--reduce", "atomic", "--views", "1"});
+    const json other = benched({"--reduce", "atomic", "--views", "1", "--background", "0.25,0.5,1"});
+    const double expected[] = {0.25, 0.5, 1};
+    for (size_t channel = 0; channel < 3; channel++) {
+        EXPECT_EQ(black["background"].at(channel).number(), 0);
+        EXPECT_EQ(other["background"].at(channel).number(), expected[channel]);
+    }
+}
+
 TEST_F(Bench, MakesPicturesOfTheSizeAskedFor) {
     const json report = benched({"--reduce", "atomic", "--views", "1", "--size", "33x70"});
     EXPECT_EQ(report["views"].at(0)["width"].number(), 33);

@@ -5,7 +5,7 @@
 
 #include "run_program.h"
 #include "image.h"
-#include "ply.h"
+#include "scene.h"
 #include <gtest/gtest.h>
 #include <array>
 #include <cmath>
@@ -102,7 +102,7 @@ inline void write_colmap(const fs::path &folder, int points) {
 inline void write_scene(const fs::path &path, int count, float x, float y, float z) {
     gs_gaussians scene;
     fault why;
-    ASSERT_TRUE(gaussians_allocate(&scene, count, 0, &why)) << why.text;
+    ASSERT_TRUE(scene_open(&scene, count, 0, &why)) << why.text;
     for (int i = 0; i < count; i++) {
         const float position[3] = {x, y, z};
         for (int axis = 0; axis < 3; axis++) {
@@ -113,8 +113,8 @@ inline void write_scene(const fs::path &path, int count, float x, float y, float
         scene.quaternion[4 * i] = 1;
         scene.opacity_logit[i] = 3;
     }
-    ASSERT_TRUE(ply_write(path.c_str(), &scene, &why)) << why.text;
-    gaussians_free(&scene);
+    ASSERT_TRUE(scene_write(path.c_str(), &scene, &why)) << why.text;
+    scene_close(&scene);
 }
 
 struct picture : image {

@@ -85,6 +85,7 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         {"bench", "scene.ply", "--cameras", "data", "--thresholds="},
         {"bench", "scene.ply", "--cameras", "data", "--thresholds", "0, 8"},
         {"bench", "scene.ply", "--cameras", "data", "--json", "scene.ply"},
+        {"bench", "scene.ply", "--cameras", "data", "--background", "red"},
         {"info"},
         {"info", "a.ply", "b.ply"},
         {"info", "a.ply", "--json", "a.ply"},
@@ -126,9 +127,9 @@ TEST_F(Program, DemoLearnsAndComparesTheStrategies) {
     EXPECT_EQ(row.height, 360);
     gs_gaussians scene;
     fault why;
-    ASSERT_TRUE(ply_read((at("demo") / "demo.ply").c_str(), &scene, &why)) << why.text;
+    ASSERT_TRUE(scene_read((at("demo") / "demo.ply").c_str(), SCENE_FINITE, &scene, &why)) << why.text;
     EXPECT_GT(scene.count, 1000);
-    gaussians_free(&scene);
+    scene_close(&scene);
 }
 
 TEST_F(Program, TrainsFromPhotographsAndRendersThem) {
@@ -177,11 +178,11 @@ TEST_F(Program, ShRateCountsInPublishedRates) {
         ASSERT_EQ(trained.code, 0) << trained.err;
         gs_gaussians scene;
         fault why;
-        ASSERT_TRUE(ply_read(at("a.ply").c_str(), &scene, &why)) << why.text;
+        ASSERT_TRUE(scene_read(at("a.ply").c_str(), SCENE_FINITE, &scene, &why)) << why.text;
         ASSERT_EQ(scene.sh_degree, 1);
         for (int64_t i = 0; i < 12 * scene.count; i++)
             if (i % 12 >= 3) farthest[rate / 4] = fmax(farthest[rate / 4], fabs(scene.sh[i]));
-        gaussians_free(&scene);
+        scene_close(&scene);
     }
     EXPECT_GT(farthest[0], 1.25e-4);
     EXPECT_NEAR(farthest[1] / farthest[0], 4, 1e-5);
@@ -338,6 +339,25 @@ TEST_F(Program, MissingInputIsNamed) {
     run = splat({"render", at("nowhere.ply"), "-o", at("scene.png")});
     EXPECT_EQ(run.code, 1);
     EXPECT_CONTAINS(run.err, "nowhere.ply");
+    EXPECT_EQ(files_in_folder(), 0u);
+}
+
+// Before any work: nothing is read and nothing is written.
+TEST_F(Program, AnUnknownSceneFormatIsRefused) {
+    const std::string words = "the suffix must be one of .ply";
+    const std::vector<std::vector<std::string>> wrong = {
+        {"train", at("nowhere"), "-o", at("scene.sog")},
+        {"train", at("nowhere"), "-o", at("scene")},
+        {"finish", at("nowhere.ply"), "--cameras", at("nowhere"), "-o", at("scene.splat")},
+        {"render", at("scene.sog"), "-o", at("view.png")},
+        {"info", at("scene.sog")},
+        {"eval", at("scene.sog"), "--cameras", at("nowhere")},
+        {"bench", at("scene.sog"), "--cameras", at("nowhere")}};
+    for (const auto &arguments : wrong) {
+        const outcome run = splat(arguments);
+        EXPECT_EQ(run.code, 1) << arguments[0];
+        EXPECT_CONTAINS(run.err, words);
+    }
     EXPECT_EQ(files_in_folder(), 0u);
 }
 

@@ -185,7 +185,7 @@ class MadeUp : public Report {
         whole.view_count = 1;
         whole.held_out = true;
         EXPECT_TRUE(report_write(at("report").c_str(), &whole, &why)) << why.text;
-        run_record_free(&record);
+        run_record_close(&record);
         target_view_close(&view);
         image_close(&photo);
         device_gaussians_close(&gaussians);

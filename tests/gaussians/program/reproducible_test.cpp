@@ -279,7 +279,7 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
              {0, 1}, {0, 0}, {0, photos}, {3, photos - 1}, {INT64_MAX, photos - 1}}) {
         const outcome run = resumed(iteration, exposures);
         EXPECT_EQ(run.code, 1);
-        EXPECT_CONTAINS(run.err, "forged: damaged: no run with these options comes to its counts");
+        EXPECT_CONTAINS(run.err, "forged: damaged: no run with these options has its counts");
     }
 }
 

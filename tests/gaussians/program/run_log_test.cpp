@@ -171,7 +171,7 @@ TEST_F(RunLog, ALogThatCannotBeWrittenIsAFailure) {
     if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
     run = train({"--log", "/dev/full"});
     EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "/dev/full: not written whole: No space left on device");
+    EXPECT_CONTAINS(run.err, "/dev/full: incomplete: No space left on device");
     EXPECT_TRUE(fs::exists(at("scene.ply"))); // but training does not end for it
 }
 
@@ -188,7 +188,7 @@ TEST_F(RunLog, AReaderThatLeavesDoesNotEndTraining) {
     const outcome run = train({"--log", at("pipe"), "--iterations", "60", "--log-every", "1"});
     reader.join();
     EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "pipe: not written whole: Broken pipe");
+    EXPECT_CONTAINS(run.err, "pipe: incomplete: Broken pipe");
     EXPECT_TRUE(fs::exists(at("scene.ply")));
 }
 

@@ -59,28 +59,28 @@ TEST(Schedule, ShDegreeRisesEveryInterval) {
 
 TEST(Schedule, DefaultsAreThePublishedOnes) {
     density_options options = density_options_default();
-    options.kind = DENSITY_ADAPTIVE;
+    options.settings.kind = DENSITY_ADAPTIVE;
     const density_settings a = density_settings_from(&options, 30000, 2.5);
     EXPECT_EQ(a.from, 500);
     EXPECT_EQ(a.until, 15000);
     EXPECT_EQ(a.every, 100);
-    EXPECT_FLOAT_EQ(a.gradient_threshold, 2e-4f);
-    EXPECT_FLOAT_EQ(a.split_size, 0.01f);
-    EXPECT_FLOAT_EQ(a.most_size, 0.1f);
-    EXPECT_FLOAT_EQ(a.split_factor, 1.6f);
-    EXPECT_FLOAT_EQ(a.least_opacity, 0.005f);
-    EXPECT_EQ(a.reset_every, 3000);
-    EXPECT_FLOAT_EQ(a.reset_opacity, 0.01f);
+    EXPECT_EQ(a.adaptive.gradient_threshold, 2e-4);
+    EXPECT_EQ(a.adaptive.split_size, 0.01);
+    EXPECT_EQ(a.adaptive.most_size, 0.1);
+    EXPECT_EQ(a.adaptive.split_factor, 1.6);
+    EXPECT_EQ(a.least_opacity, 0.005);
+    EXPECT_EQ(a.adaptive.reset_every, 3000);
+    EXPECT_EQ(a.adaptive.reset_opacity, 0.01);
     EXPECT_EQ(a.extent, 2.5);
-    options.kind = DENSITY_MCMC;
+    options.settings.kind = DENSITY_MCMC;
     const density_settings m = density_settings_from(&options, 30000, 2.5);
     EXPECT_EQ(m.until, 25000);
-    EXPECT_FLOAT_EQ(m.growth, 0.05f);
-    EXPECT_FLOAT_EQ(m.noise, 5e5f);
-    EXPECT_FLOAT_EQ(m.opacity_weight, 0.01f);
-    EXPECT_FLOAT_EQ(m.scale_weight, 0.01f);
+    EXPECT_EQ(m.mcmc.growth, 0.05);
+    EXPECT_EQ(m.mcmc.noise, 5e5);
+    EXPECT_EQ(m.mcmc.opacity_weight, 0.01);
+    EXPECT_EQ(m.mcmc.scale_weight, 0.01);
     EXPECT_EQ(density_settings_from(&options, 7000, 2.5).until, 5833);
-    options.until = 123;
+    options.settings.until = 123;
     EXPECT_EQ(density_settings_from(&options, 7000, 2.5).until, 123);
 }
 
@@ -156,15 +156,15 @@ class run {
 
 density_settings settings_of(density_kind kind, int64_t iterations) {
     density_options options = density_options_default();
-    options.kind = kind;
-    options.most_gaussians = 0;
+    options.settings.kind = kind;
+    options.settings.most_gaussians = 0;
     return density_settings_from(&options, iterations, 1);
 }
 
 // Every fourth has a large gradient, and is cloned whenever density control acts.
 TEST(Schedule, AdaptiveControlActsWhenItShouldAndMemoryGrowsByDoubling) {
     density_settings settings = settings_of(DENSITY_ADAPTIVE, 2000); // until 1000
-    settings.reset_every = 0;
+    settings.adaptive.reset_every = 0;
     run r(20, 1);
     int64_t expected = 20, capacity = 20;
     for (int64_t step = 100; step <= 1200; step += 50) {
@@ -192,7 +192,7 @@ TEST(Schedule, AdaptiveControlActsWhenItShouldAndMemoryGrowsByDoubling) {
 
 TEST(Schedule, OpacitiesAreResetEveryIntervalBeforeTheEnd) {
     density_settings settings = settings_of(DENSITY_ADAPTIVE, 2000); // until 1000
-    settings.reset_every = 300;
+    settings.adaptive.reset_every = 300;
     run r(20, 0);
     const std::vector<float> opaque(20, 1.0f);
     const float reset = float(std::log(0.01 / 0.99));
@@ -209,7 +209,7 @@ TEST(Schedule, OpacitiesAreResetEveryIntervalBeforeTheEnd) {
 // Those larger than a tenth of the extent go, but not before the first reset.
 TEST(Schedule, LargeGaussiansArePrunedAfterTheFirstReset) {
     density_settings settings = settings_of(DENSITY_ADAPTIVE, 4000);
-    settings.reset_every = 800;
+    settings.adaptive.reset_every = 800;
     run r(20, 0);
     std::vector<float> scales(60, float(std::log(0.05)));
     scales[3 * 7] = float(std::log(0.2));
@@ -298,7 +298,7 @@ TEST(Schedule, NoneLeavesAllAsItIs) {
 TEST(Schedule, StartIsSmallAndHalfOpaqueForMcmcButNotEverywhere) {
     density_options options = density_options_default();
     double opacity, size;
-    options.kind = DENSITY_MCMC;
+    options.settings.kind = DENSITY_MCMC;
     density_start(&options, 7000, false, &opacity, &size);
     EXPECT_EQ(opacity, 0.5);
     EXPECT_EQ(size, 0.1);
@@ -311,7 +311,7 @@ TEST(Schedule, StartIsSmallAndHalfOpaqueForMcmcButNotEverywhere) {
     density_start(&options, 722, false, &opacity, &size); // acts at step 600, before 601
     EXPECT_EQ(opacity, 0.5);
     EXPECT_EQ(size, 0.1);
-    options.kind = DENSITY_ADAPTIVE;
+    options.settings.kind = DENSITY_ADAPTIVE;
     density_start(&options, 7000, false, &opacity, &size);
     EXPECT_EQ(opacity, 0.1);
     EXPECT_EQ(size, 1);

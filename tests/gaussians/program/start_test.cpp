@@ -4,9 +4,10 @@
 #include "view/camera.h"
 #include "training/finite.h"
 #include "training/nearest.h"
-#include "ply.h"
+#include "scene.h"
 #include "random.h"
 #include "training/start.h"
+#include "view/camera_group.h"
 #include "training/view_order.h"
 #include <gtest/gtest.h>
 #include <algorithm>
@@ -92,7 +93,7 @@ TEST(Start, GaussiansStandWhereThePointsDo) {
         EXPECT_NEAR(0.5 + 0.28209479177387814 * made.sh[channel], colors[0][channel] / 255.0, 1e-6);
     EXPECT_NEAR(0.5 + 0.28209479177387814 * made.sh[9 * 3], 0, 1e-6);
     EXPECT_EQ(made.sh[3], 0);
-    gaussians_free(&made);
+    scene_close(&made);
 }
 
 TEST(Start, EqualPointsHaveASize) {
@@ -103,13 +104,13 @@ TEST(Start, EqualPointsHaveASize) {
     fault why;
     ASSERT_TRUE(gaussians_from_points(points, colors, 4, &settings, &made, &why)) << why.text;
     for (int i = 0; i < 12; i++) EXPECT_NEAR(made.log_scale[i], std::log(1e-3), 1e-5);
-    gaussians_free(&made);
+    scene_close(&made);
 }
 
 TEST(Finite, DropsWhatIsNotAndKeepsTheOrder) {
     gs_gaussians made;
     fault why;
-    ASSERT_TRUE(gaussians_allocate(&made, 8, 1, &why)) << why.text;
+    ASSERT_TRUE(scene_open(&made, 8, 1, &why)) << why.text;
     for (int i = 0; i < 8; i++)
         made.mean[3 * i] = made.log_scale[3 * i + 2] = made.quaternion[4 * i + 3] = made.opacity_logit[i] =
             made.sh[12 * i + 11] = float(i);
@@ -130,7 +131,7 @@ TEST(Finite, DropsWhatIsNotAndKeepsTheOrder) {
         EXPECT_EQ(made.sh[12 * i + 4], 0);
     }
     EXPECT_EQ(gaussians_keep_finite(&made), 0);
-    gaussians_free(&made);
+    scene_close(&made);
 }
 
 TEST(Start, ExtentIsThatOfTheCameras) {

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: MIT
-// splat bench: what each stage costs on a scene, with every strategy of the backward blend.
+// splat bench: the cost of each stage on a scene, with every strategy of the backward blend.
 #include "measure/bench_report.h"
 #include "measure/bench_views.h"
 #include "commands/command.h"
 #include "view/device_gaussians.h"
-#include "ply.h"
+#include "scene.h"
 #include "view/blend_strategies.h"
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct bench_options {
-    const char *scene, *thresholds, *json;
+    const char *scene, *thresholds, *background, *json;
     int64_t runs;
     int reduce; // index into blend_strategies
+    const char *names[STRATEGY_NAMES];
     bench_view_options views;
 } bench_options;
+
+enum { BENCH_ROWS = 5 }; // options beside those of the views
 
 static bool run(const bench_options *options, const bench_settings *settings, const gs_gaussians *scene,
                 const bench_views *views, fault *why) {
@@ -45,54 +48,73 @@ static bool run(const bench_options *options, const bench_settings *settings, co
     return done;
 }
 
+static void list_options(bench_options *o, option_spec table[BENCH_VIEW_ROWS + BENCH_ROWS + 1]) {
+    bench_view_rows(&o->views, table);
+    const option_spec rows[BENCH_ROWS + 1] = {
+        REDUCE_OPTION(&o->reduce, strategy_names(blend_strategies, "all", o->names), BLEND_REDUCE_HELP),
+        {.kind = OPTION_TEXT, .name = "thresholds", .value = &o->thresholds, .help = THRESHOLD_HELP},
+        {.kind = OPTION_INT,
+         .name = "repeat",
+         .value = &o->runs,
+         .minimum = 1,
+         .maximum = MAX_RUNS,
+         .help = "runs of each measurement, after one to warm up; the median counts"},
+        {.kind = OPTION_TEXT, .name = "background", .value = &o->background, .help = "R,G,B, each 0..1"},
+        {.kind = OPTION_TEXT, .name = "json", .value = &o->json, .help = JSON_HELP},
+        {.kind = OPTION_END}};
+    memcpy(table + BENCH_VIEW_ROWS, rows, sizeof rows);
+}
+
+static bool settings_from(const bench_options *o, candidate_list *candidates, bench_settings *out,
+                          fault *why) {
+    int thresholds[MAX_THRESHOLDS];
+    size_t threshold_count;
+    if (!parse_thresholds(o->thresholds, thresholds, &threshold_count, why)) return false;
+    *candidates =
+        candidates_of(blend_strategies, blend_strategies[o->reduce].strategy, thresholds, threshold_count);
+    *out = (bench_settings){.candidates = candidates, .runs = (int)o->runs};
+    return parse_color(o->background, out->background, why) && bench_view_options_check(&o->views, why) &&
+           are_two_files("--json", o->json, "the scene", o->scene, why);
+}
+
 int bench_command(int argc, char **argv) {
     bench_options options = {.thresholds = "0,8,16,24",
+                             .background = "0,0,0",
                              .runs = 7,
                              .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT)};
-    const char *names[STRATEGY_NAMES];
-    option_spec table[] = {
-        [BENCH_VIEW_ROWS] =
-            REDUCE_OPTION(&options.reduce, strategy_names(blend_strategies, "all", names), BLEND_REDUCE_HELP),
-        {OPTION_TEXT, "thresholds", 0, &options.thresholds, 0, 0, NULL, THRESHOLD_HELP},
-        {OPTION_INT, "repeat", 0, &options.runs, 1, MAX_RUNS, NULL,
-         "runs of everything that is timed, for the median, after one to warm up"},
-        {OPTION_TEXT, "json", 0, &options.json, 0, 0, NULL, JSON_HELP},
-        {.kind = OPTION_END}};
-    bench_view_rows(&options.views, table);
+    option_spec table[BENCH_VIEW_ROWS + BENCH_ROWS + 1];
+    list_options(&options, table);
     const command_spec command = {
-        "splat bench",
-        "SCENE.ply --cameras DATA [options]",
-        "Measures what the stages of a training step cost on a scene, and the backward blend with every\n"
-        "strategy and threshold. Of the photographs only names and sizes matter.\n\n"
-        "Black background, every SH degree that is stored. The backward blend starts from a fixed random\n"
-        "image gradient, uniform in -1..1, the same in every view. On a GPU: times by CUDA events, the\n"
-        "median over the runs of a view, then the mean over the views, with the least and the most of\n"
-        "them. Before each run twice the L2 cache is overwritten; inside a run a stage finds what earlier\n"
-        "ones left there, as in training. 'bin' includes that the host reads the number of pairs in its\n"
-        "middle. 'end to end' is one event before project and one after project backward; 'all kernels'\n"
-        "is the strategy's backward blend plus the other stages. The loss, against a black picture, and\n"
-        "Adam, at rates of 0, are in no sum. On the CPU times say nothing, and instructions of the\n"
-        "backward blend are counted instead.",
-        "  splat bench fern.ply --cameras data/fern --downscale 4\n"
-        "  splat bench fern.ply --cameras data/fern --reduce bfly --thresholds 0,4,8,12,16,33 --json "
-        "fern.json\n"
-        "  splat bench fox.ply --cameras data/fox --center-principal --repeat 21\n",
-        table,
-        1,
-        1};
+        .name = "splat bench",
+        .arguments = "SCENE.ply --cameras DATA [options]",
+        .summary =
+            "Measures the cost of each stage of a training step on a scene, and of the backward blend with\n"
+            "every strategy and threshold. Of the photographs only names and sizes are used.\n\n"
+            "Every stored SH degree is evaluated. The backward blend starts from a fixed random image\n"
+            "gradient, uniform in -1..1, the same in every view. On a GPU: times by CUDA events, the median\n"
+            "over the runs of a view, then the mean over the views, with the smallest and the largest view.\n"
+            "Before each run the L2 cache is overwritten twice. Inside a run a stage finds in the cache "
+            "what\n"
+            "earlier stages left there, as in training. 'bin' includes one read of the number of pairs by\n"
+            "the host. 'end to end' is one event before project and one after project backward. 'all\n"
+            "kernels' is the strategy's backward blend plus the other stages. The loss, against a black\n"
+            "picture, and Adam, at rates of 0, are in no sum. On the CPU times mean nothing, and the\n"
+            "instructions of the backward blend are counted instead.",
+        .examples =
+            "  splat bench fern.ply --cameras data/fern --downscale 4\n"
+            "  splat bench fern.ply --cameras data/fern --reduce bfly --thresholds 0,4,8,12,16,33 --json "
+            "fern.json\n"
+            "  splat bench fox.ply --cameras data/fox --center-principal --repeat 21\n",
+        .options = table,
+        .min_positional = 1,
+        .max_positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;
-    int thresholds[MAX_THRESHOLDS];
-    size_t threshold_count;
-    bool usable = parse_thresholds(options.thresholds, thresholds, &threshold_count, &why);
-    usable = usable && bench_view_options_check(&options.views, &why);
-    usable = usable && are_two_files("--json", options.json, "the scene", options.scene, &why);
-    if (!usable) return report_misuse(&command, &why);
+    candidate_list candidates;
+    bench_settings settings;
+    if (!settings_from(&options, &candidates, &settings, &why)) return report_misuse(&command, &why);
 
-    const candidate_list candidates = candidates_of(
-        blend_strategies, blend_strategies[options.reduce].strategy, thresholds, threshold_count);
-    const bench_settings settings = {.candidates = &candidates, .runs = (int)options.runs};
     gs_gaussians scene = {0};
     bench_views views = {0};
     bool done = json_is_possible(options.json, &why) && read_scene_to_measure(options.scene, &scene, &why) &&
@@ -100,6 +122,6 @@ int bench_command(int argc, char **argv) {
                 dataset_spared(&views.data, options.json, &why) &&
                 run(&options, &settings, &scene, &views, &why);
     bench_views_close(&views);
-    gaussians_free(&scene);
+    scene_close(&scene);
     return done ? EXIT_SUCCESS : report_failure("splat", &why);
 }

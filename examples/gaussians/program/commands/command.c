@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: MIT
 #include "commands/command.h"
-#include "ply.h"
+#include "scene.h"
+#include "training/finite.h"
+#include "view/device_gaussians.h"
+#include <stdio.h>
 
 bool read_scene_to_measure(const char *path, gs_gaussians *out, fault *why) {
-    if (!ply_read(path, out, why)) return false;
+    if (!scene_read(path, SCENE_FINITE, out, why)) return false;
     if (out->count > 0) return true;
-    gaussians_free(out);
+    scene_close(out);
     return fail(why, "%s: holds no Gaussians, so there is nothing to measure", path);
+}
+
+bool save_trained(const char *path, const gs_gaussians *device, gs_gaussians *host, fault *why) {
+    if (!scene_open(host, device->count, device->sh_degree, why)) return false;
+    host->antialias = device->antialias;
+    device_gaussians_download(host, device);
+    const int64_t dropped = gaussians_keep_finite(host);
+    if (dropped > 0)
+        fprintf(stderr, "splat: dropped %lld Gaussians whose parameters overflowed\n", (long long)dropped);
+    return scene_write(path, host, why);
 }

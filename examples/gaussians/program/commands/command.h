@@ -15,7 +15,10 @@ int info_command(int argc, char **argv);
 int finish_command(int argc, char **argv);
 int generate_command(int argc, char **argv);
 
-// ply_read that also refuses a scene without Gaussians.
+// As scene_read; also refuses a scene without Gaussians.
 bool read_scene_to_measure(const char *path, gs_gaussians *out, fault *why);
+// Writes trained Gaussians (device) to a scene file, without those whose values overflowed; stderr says how
+// many those are. *host: what was written, to be closed by scene_close also after a failure.
+bool save_trained(const char *path, const gs_gaussians *device, gs_gaussians *host, fault *why);
 
 #endif

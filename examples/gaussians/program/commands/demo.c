@@ -6,7 +6,7 @@
 #include "view/device_gaussians.h"
 #include "view/frame.h"
 #include "path.h"
-#include "ply.h"
+#include "scene.h"
 #include "measure/quality.h"
 #include "measure/bench_run.h"
 #include "view/blend_strategies.h"
@@ -27,7 +27,7 @@ typedef struct demo {
     int width, height;
     image pictures[DEMO_VIEWS]; // the targets
     target_view views[DEMO_VIEWS];
-    image target, before, after; // view 0, large enough to be looked at
+    image target, before, after; // view 0, at least 480 pixels wide
 } demo;
 
 static bool render_view(const gs_gaussians *gaussians, const gs_camera *camera, image *out, fault *why) {
@@ -38,14 +38,14 @@ static bool render_view(const gs_gaussians *gaussians, const gs_camera *camera, 
     return done;
 }
 
-// What is shown of the scene as it is now.
+// A picture of the scene as it is now.
 static bool show(const demo *d, const gs_gaussians *gaussians, image *out, fault *why) {
     const int least = 480, factor = d->width < least ? (least + d->width - 1) / d->width : 1;
     const gs_camera camera = demo_camera(0, factor * d->width, factor * d->height);
     return render_view(gaussians, &camera, out, why);
 }
 
-// Renders the scene as the targets, 8 bits a channel, as photographs would be.
+// Renders the targets from the scene, with 8 bits a channel as photographs have.
 static bool make_targets(demo *d, const gs_gaussians *gaussians, fault *why) {
     for (int i = 0; i < DEMO_VIEWS; i++) {
         gs_camera camera = demo_camera(i, d->width, d->height);
@@ -56,7 +56,7 @@ static bool make_targets(demo *d, const gs_gaussians *gaussians, fault *why) {
     return true;
 }
 
-// Chosen for a few hundred steps; the published rates are for many thousands.
+// Rates for a few hundred steps; the published rates are for many thousands.
 static training_settings demo_settings(const demo_options *options) {
     training_settings settings = {.iterations = options->iterations,
                                   .seed = (uint64_t)options->seed,
@@ -81,7 +81,7 @@ static bool write_pictures(const demo *d, fault *why) {
     return done;
 }
 
-// Times are of all views; counts, which do not vary as times do, of the first.
+// Times are measured on all views. Counts do not vary and are of the first view.
 static bool compare_strategies(const demo *d, const gs_gaussians *gaussians, fault *why) {
     const int thresholds[] = {0, 8, 16, 24};
     const candidate_list candidates = candidates_of(blend_strategies, DISTWAR_STRATEGY_COUNT, thresholds, 4);
@@ -105,7 +105,7 @@ static bool compare_strategies(const demo *d, const gs_gaussians *gaussians, fau
     return done;
 }
 
-// `host` holds the scene as it should be, and afterwards the trained one.
+// host: the scene; afterwards the trained scene.
 static bool train_demo(demo *d, const gs_gaussians *host, training_state *state, fault *why) {
     quality before, after;
     training_report report;
@@ -127,7 +127,7 @@ static bool train_demo(demo *d, const gs_gaussians *host, training_state *state,
         !show(d, gaussians, &d->after, why))
         return false;
     device_gaussians_download(host, gaussians);
-    if (!write_pictures(d, why) || !ply_write(d->scene_path, host, why)) return false;
+    if (!write_pictures(d, why) || !scene_write(d->scene_path, host, why)) return false;
     printf("training   %lld iterations in %.1f s, loss %.5f -> %.5f\n", (long long)settings.iterations,
            report.seconds, report.first_loss, report.last_loss);
     printf("PSNR       %.2f dB -> %.2f dB\n", before.psnr, after.psnr);
@@ -144,14 +144,50 @@ static bool run_demo(demo *d, fault *why) {
     if (!folder_make(folder, why) || !path_join(d->picture_path, folder, "demo.png", why) ||
         !path_join(d->scene_path, folder, "demo.ply", why) || !output_is_possible(d->picture_path, why) ||
         !output_is_possible(d->scene_path, why) ||
-        !demo_scene(d->options->gaussians, (uint64_t)d->options->seed, &host, why))
+        !demo_scene_open(d->options->gaussians, (uint64_t)d->options->seed, &host, why))
         return false;
     training_state state;
     training_state_open(&state, &host);
     bool done = train_demo(d, &host, &state, why);
     training_state_close(&state);
-    gaussians_free(&host);
+    scene_close(&host);
     return done;
+}
+
+enum { OPTIONS = 5 };
+
+static void list_options(demo_options *o, option_spec table[OPTIONS + 1]) {
+    const option_spec rows[OPTIONS + 1] = {
+        {.kind = OPTION_TEXT,
+         .name = "output",
+         .letter = 'o',
+         .value = &o->folder,
+         .help = "the folder to write to; created if it is missing"},
+        {.kind = OPTION_INT,
+         .name = "iterations",
+         .value = &o->iterations,
+         .minimum = 1,
+         .maximum = 1000000,
+         .help = "training steps, one view each"},
+        {.kind = OPTION_INT,
+         .name = "width",
+         .value = &o->width,
+         .minimum = 16,
+         .maximum = 4096,
+         .help = "of the training pictures, in pixels; the height is 3/4 of it"},
+        {.kind = OPTION_INT,
+         .name = "gaussians",
+         .value = &o->gaussians,
+         .minimum = 1000,
+         .maximum = 10000000,
+         .help = "approximate number of Gaussians in the scene"},
+        {.kind = OPTION_INT,
+         .name = "seed",
+         .value = &o->seed,
+         .maximum = INFINITY,
+         .help = "of the scene's grass, the noise of the start and the order of views"},
+        {.kind = OPTION_END}};
+    memcpy(table, rows, sizeof rows);
 }
 
 int demo_command(int argc, char **argv) {
@@ -161,27 +197,21 @@ int demo_command(int argc, char **argv) {
                             .width = gpu ? 1024 : 160,
                             .gaussians = gpu ? 40000 : 4000,
                             .seed = 1};
-    const option_spec table[] = {
-        {OPTION_TEXT, "output", 'o', &options.folder, 0, 0, NULL,
-         "the folder to write to; made if it is missing"},
-        {OPTION_INT, "iterations", 0, &options.iterations, 1, 1000000, NULL, "training steps, one view each"},
-        {OPTION_INT, "width", 0, &options.width, 16, 4096, NULL,
-         "of the pictures trained on, in pixels; the height is 3/4 of it"},
-        {OPTION_INT, "gaussians", 0, &options.gaussians, 1000, 10000000, NULL, "about so many in the scene"},
-        {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL,
-         "of the scene's grass, the disturbed start and the order of views"},
-        {.kind = OPTION_END}};
+    option_spec table[OPTIONS + 1];
+    list_options(&options, table);
     const command_spec command = {
-        "splat demo",
-        "[-o DIR] [options]",
-        "Trains a built-in scene from its own pictures. Writes DIR/demo.png (target, before, after) and "
-        "DIR/demo.ply, and\n"
-        "prints what each strategy of the backward blend costs: times on a GPU, counts on the CPU.",
-        "  splat demo\n"
-        "  splat demo -o demo --iterations 300\n",
-        table,
-        0,
-        0};
+        .name = "splat demo",
+        .arguments = "[-o DIR] [options]",
+        .summary =
+            "Trains a built-in scene from its own pictures. Writes DIR/demo.png (target, before, after) and\n"
+            "DIR/demo.ply. Prints the cost of each strategy of the backward blend: times on a GPU, "
+            "counts on the\n"
+            "CPU.",
+        .examples = "  splat demo\n"
+                    "  splat demo -o demo --iterations 300\n",
+        .options = table,
+        .min_positional = 0,
+        .max_positional = 0};
     int code;
     if (!read_command_line(&command, argc, argv, NULL, &code)) return code;
     fault why;

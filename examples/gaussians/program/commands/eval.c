@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// splat eval: how close a scene comes to photographs.
+// splat eval: the quality of a scene: PSNR and SSIM against photographs.
 #include "commands/command.h"
 #include "dataset.h"
 #include "view/device_gaussians.h"
 #include "json_writer.h"
-#include "ply.h"
+#include "scene.h"
 #include "measure/quality.h"
 #include <math.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static bool evaluation_open(evaluation *e, const dataset *data, fault *why) {
             return fail(why, "%s: %s", view->name, why->text);
         e->sources[e->count++] = view;
     }
-    return e->count > 0 || fail(why, "%s: no view is held out (%zu in all); --all takes every one",
+    return e->count > 0 || fail(why, "%s: no view is held out, of %zu; --all measures all",
                                 e->options->cameras, data->view_count);
 }
 
@@ -77,7 +77,8 @@ static void describe(json_writer *json, const void *subject) {
     json_put_text(json, "cameras", e->options->cameras);
     json_put_integer(json, "downscale", e->options->downscale);
     json_begin(json, "background", '[');
-    for (int channel = 0; channel < 3; channel++) json_put_number(json, NULL, e->background[channel]);
+    for (int channel = 0; channel < GS_CHANNELS; channel++)
+        json_put_number(json, NULL, e->background[channel]);
     json_end(json, ']');
     json_begin(json, "views", '[');
     for (size_t i = 0; i < e->count; i++) {
@@ -111,47 +112,62 @@ static bool evaluate(const eval_options *options, const float background[3], con
     return done;
 }
 
+enum { OPTIONS = 6 };
+
+static void list_options(eval_options *o, option_spec table[OPTIONS + 1]) {
+    const option_spec rows[OPTIONS + 1] = {
+        {.kind = OPTION_TEXT,
+         .name = "cameras",
+         .value = &o->cameras,
+         .help = "the folder with the photographs and their cameras, as for 'splat train'; required"},
+        {.kind = OPTION_INT,
+         .name = "holdout",
+         .value = &o->holdout,
+         .maximum = INFINITY,
+         .help = "measure every Nth view, by name, as 'splat train --holdout' held out; ignored if the data "
+                 "has test views"},
+        {.kind = OPTION_FLAG, .name = "all", .value = &o->all, .help = "measure all views"},
+        {.kind = OPTION_INT,
+         .name = "downscale",
+         .value = &o->downscale,
+         .minimum = 1,
+         .maximum = 64,
+         .help = "divide the width and height of pictures by this"},
+        {.kind = OPTION_TEXT, .name = "background", .value = &o->background, .help = "R,G,B, each 0..1"},
+        {.kind = OPTION_TEXT, .name = "json", .value = &o->json, .help = JSON_HELP},
+        {.kind = OPTION_END}};
+    memcpy(table, rows, sizeof rows);
+}
+
 int eval_command(int argc, char **argv) {
     eval_options options = {.background = "0,0,0", .holdout = 8, .downscale = 1};
-    const option_spec table[] = {
-        {OPTION_TEXT, "cameras", 0, &options.cameras, 0, 0, NULL,
-         "the folder with the photographs and their cameras, as for 'splat train'; required"},
-        {OPTION_INT, "holdout", 0, &options.holdout, 0, INFINITY, NULL,
-         "measure on every Nth view, by name; the N that training held out; not used if the data has test "
-         "views"},
-        {OPTION_FLAG, "all", 0, &options.all, 0, 0, NULL, "measure on every view"},
-        {OPTION_INT, "downscale", 0, &options.downscale, 1, 64, NULL, "divide pictures by this, both ways"},
-        {OPTION_TEXT, "background", 0, &options.background, 0, 0, NULL, "R,G,B, each 0..1"},
-        {OPTION_TEXT, "json", 0, &options.json, 0, 0, NULL, JSON_HELP},
-        {.kind = OPTION_END}};
+    option_spec table[OPTIONS + 1];
+    list_options(&options, table);
     const command_spec command = {
-        "splat eval",
-        "SCENE.ply --cameras DATA [options]",
-        "Measures how close a scene comes to photographs it was not trained on.\n\n"
-        "PSNR: 10 log10(255^2 / mean square error) over all pixels and channels of a view, the picture "
-        "rounded to "
-        "8 bits as\n"
-        "it would be written; 'inf' (in JSON null) if nothing differs. SSIM: on values 0..1 before rounding, "
-        "channel by\n"
-        "channel, window 11 x 11, Gaussian with sigma 1.5, zeros outside the picture, C1 = 0.01^2, C2 = "
-        "0.03^2, "
-        "mean over\n"
-        "pixels and channels (docs/math.md, section 5). Means are over views. LPIPS is not measured: it "
-        "needs the "
-        "weights\n"
-        "of a network.",
-        "  splat eval fern.ply --cameras data/fern\n"
-        "  splat eval fern.ply --cameras data/fern --downscale 4 --json fern.json\n"
-        "  splat eval fern.ply --cameras data/fern --all --json -\n",
-        table,
-        1,
-        1};
+        .name = "splat eval",
+        .arguments = "SCENE.ply --cameras DATA [options]",
+        .summary =
+            "Measures how well a scene reproduces photographs that it was not trained on.\n\n"
+            "PSNR: 10 log10(255^2 / mean square error) over all pixels and channels of a view, with the\n"
+            "picture rounded to 8 bits; 'inf' (in JSON null) if nothing differs. SSIM: on values 0..1 "
+            "before\n"
+            "rounding, each channel alone, window 11 x 11, Gaussian with sigma 1.5, zeros outside the "
+            "picture,\n"
+            "C1 = 0.01^2, C2 = 0.03^2, mean over pixels and channels (docs/math.md, section 5). Means "
+            "are over\n"
+            "views. LPIPS is not measured, as it needs the weights of a network.",
+        .examples = "  splat eval fern.ply --cameras data/fern\n"
+                    "  splat eval fern.ply --cameras data/fern --downscale 4 --json fern.json\n"
+                    "  splat eval fern.ply --cameras data/fern --all --json -\n",
+        .options = table,
+        .min_positional = 1,
+        .max_positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;
     float background[3];
     bool usable = parse_color(options.background, background, &why);
-    if (usable && !options.cameras) usable = fail(&why, "--cameras is missing, the photographs");
+    if (usable && !options.cameras) usable = fail(&why, "--cameras is missing: the photographs");
     usable = usable && are_two_files("--json", options.json, "the scene", options.scene, &why);
     if (!usable) return report_misuse(&command, &why);
 
@@ -166,7 +182,7 @@ int eval_command(int argc, char **argv) {
         dataset_hold_out(&data, (size_t)options.holdout);
         done = evaluate(&options, background, &scene, &data, &why);
     }
-    dataset_free(&data);
-    gaussians_free(&scene);
+    dataset_close(&data);
+    scene_close(&scene);
     return done ? EXIT_SUCCESS : report_failure("splat", &why);
 }

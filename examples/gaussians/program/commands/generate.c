@@ -8,7 +8,7 @@
 #include "view/frame.h"
 #include "json_writer.h"
 #include "path.h"
-#include "ply.h"
+#include "scene.h"
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
@@ -21,14 +21,15 @@ typedef struct generate_options {
     int64_t views, test_views, size, gaussians, seed;
 } generate_options;
 
-// The views of one transforms file.
+// The views of one transforms file: camera indices from first to before last.
 typedef struct view_set {
     const generate_options *options;
-    const char *name;    // "train"
-    int64_t first, last; // of all cameras; those from first to before last
+    const char *name; // "train"
+    int64_t first, last;
 } view_set;
 
-// On the upper half of a sphere around the scene, evenly: any run of them covers it. The seed turns them.
+// Cameras on the upper half of a sphere around the scene. Any range of indices covers it evenly. The seed
+// rotates them.
 static gs_camera camera_at(const generate_options *options, int64_t index) {
     const double golden = 0.6180339887498949, pi = 3.141592653589793;
     const double start = fmod(golden * (double)(options->seed % 1000000), 1);
@@ -97,17 +98,17 @@ static void describe_views(json_writer *json, const void *subject) {
     json_end(json, '}');
 }
 
-// The picture with what is not covered transparent: its colours are freed of the black behind them.
+// The picture with alpha. The colours are divided by alpha, as they were blended with black.
 static bool cut_out(const frame *f, image *out, fault *why) {
     const size_t pixels = (size_t)f->view.camera.width * (size_t)f->view.camera.height;
-    float *planes = malloc(4 * pixels * sizeof *planes);
+    float *planes = malloc((GS_CHANNELS + 1) * pixels * sizeof *planes); // the last: transmittance
     if (!planes) return fail(why, "no memory for a picture of %d x %d", f->view.camera.width, f->view.camera.height);
-    device_download(planes, f->view.image.color, 3 * pixels * sizeof *planes);
-    device_download(planes + 3 * pixels, f->view.image.transmittance, pixels * sizeof *planes);
+    device_download(planes, f->view.image.color, GS_CHANNELS * pixels * sizeof *planes);
+    device_download(planes + GS_CHANNELS * pixels, f->view.image.transmittance, pixels * sizeof *planes);
     bool done = image_open(out, f->view.camera.width, f->view.camera.height, 4, why);
     for (size_t i = 0; done && i < pixels; i++) {
-        const float alpha = 1 - planes[3 * pixels + i];
-        for (size_t c = 0; c < 3; c++) {
+        const float alpha = 1 - planes[GS_CHANNELS * pixels + i];
+        for (size_t c = 0; c < GS_CHANNELS; c++) {
             const float color = alpha > 0 ? fminf(planes[c * pixels + i] / alpha, 1) : 0;
             out->pixels[4 * i + c] = (uint8_t)(255 * color + 0.5f);
         }
@@ -117,7 +118,7 @@ static bool cut_out(const frame *f, image *out, fault *why) {
     return done;
 }
 
-// A picture on its way to its file, on a thread of its own: encoding takes longer than rendering.
+// Encodes and writes a picture on a thread of its own, as encoding takes longer than rendering.
 typedef struct picture_job {
     pthread_t thread;
     bool running, done;
@@ -132,7 +133,7 @@ static void *encode(void *argument) {
     return NULL;
 }
 
-// Waits for what the job had to do before. True if that went well, or if there was nothing.
+// Waits for the job. True if it succeeded or was never started.
 static bool job_end(picture_job *job, fault *why) {
     if (job->running) pthread_join(job->thread, NULL);
     const bool done = job->done || !job->picture.pixels;
@@ -154,7 +155,7 @@ static bool write_pictures(const view_set *set, const gs_gaussians *gaussians, f
     enum { JOBS = 16 };
     const float black[3] = {0, 0, 0};
     picture_job *jobs = calloc(JOBS, sizeof *jobs);
-    bool done = jobs || fail(why, "no memory for %d pictures' paths", JOBS);
+    bool done = jobs || fail(why, "no memory for %d pictures", JOBS);
     for (int64_t i = set->first; done && i < set->last; i++) {
         const gs_camera camera = camera_at(set->options, i);
         frame_render(f, gaussians, gaussians->sh_degree, &camera, black);
@@ -170,7 +171,7 @@ static bool write_pictures(const view_set *set, const gs_gaussians *gaussians, f
     return done;
 }
 
-// Pictures that an earlier run, of more views, left behind those of this one.
+// Removes pictures of an earlier run with more views.
 static bool remove_surplus(const view_set *set, fault *why) {
     char path[PATH_ROOM];
     bool more = true;
@@ -179,7 +180,7 @@ static bool remove_surplus(const view_set *set, fault *why) {
     return true;
 }
 
-// The pictures first, so that there is no list of what is not there.
+// The list last, so that it never names missing pictures.
 static bool write_views(const view_set *set, const gs_gaussians *gaussians, frame *f, fault *why) {
     char path[PATH_ROOM];
     return path_join(path, set->options->folder, set->name, why) && folder_make(path, why) &&
@@ -187,7 +188,7 @@ static bool write_views(const view_set *set, const gs_gaussians *gaussians, fram
            json_save(path, describe_views, set, why);
 }
 
-// Before the pictures that it is a list of become others.
+// Removes the old list before its pictures are replaced.
 static bool remove_list(const view_set *set, fault *why) {
     char path[PATH_ROOM];
     bool removed;
@@ -212,43 +213,74 @@ static bool generate(const generate_options *options, fault *why) {
     gs_gaussians scene;
     if (!folder_make(options->folder, why) || !path_join(path, options->folder, "scene.ply", why) ||
         !output_is_possible(path, why) ||
-        !demo_scene(options->gaussians, (uint64_t)options->seed, &scene, why))
+        !demo_scene_open(options->gaussians, (uint64_t)options->seed, &scene, why))
         return false;
-    const bool done = ply_write(path, &scene, why) && write_data(options, &scene, why);
+    const bool done = scene_write(path, &scene, why) && write_data(options, &scene, why);
     if (done)
         printf("%s: %" PRId64 " views to train on, %" PRId64 " held out, %" PRId64 " x %" PRId64
                ", of %" PRId64 " Gaussians\n",
                options->folder, options->views, options->test_views, options->size, options->size,
                scene.count);
-    gaussians_free(&scene);
+    scene_close(&scene);
     return done;
+}
+
+enum { OPTIONS = 5 };
+
+static void list_options(generate_options *o, option_spec table[OPTIONS + 1]) {
+    const option_spec rows[OPTIONS + 1] = {
+        {.kind = OPTION_INT,
+         .name = "views",
+         .value = &o->views,
+         .minimum = 1,
+         .maximum = 10000,
+         .help = "number of views to train on"},
+        {.kind = OPTION_INT,
+         .name = "test-views",
+         .value = &o->test_views,
+         .maximum = 10000,
+         .help = "number of views held out"},
+        {.kind = OPTION_INT,
+         .name = "size",
+         .value = &o->size,
+         .minimum = 8,
+         .maximum = 4096,
+         .help = "width and height of a picture in pixels"},
+        {.kind = OPTION_INT,
+         .name = "gaussians",
+         .value = &o->gaussians,
+         .minimum = 1000,
+         .maximum = 10000000,
+         .help = "approximate number of Gaussians; more give finer textures and edges"},
+        {.kind = OPTION_INT,
+         .name = "seed",
+         .value = &o->seed,
+         .maximum = INFINITY,
+         .help = "of the positions of cameras and of the grass"},
+        {.kind = OPTION_END}};
+    memcpy(table, rows, sizeof rows);
 }
 
 int generate_command(int argc, char **argv) {
     generate_options options = {.views = 100, .test_views = 20, .size = 800, .gaussians = 40000, .seed = 1};
-    const option_spec table[] = {
-        {OPTION_INT, "views", 0, &options.views, 1, 10000, NULL, "to train on"},
-        {OPTION_INT, "test-views", 0, &options.test_views, 0, 10000, NULL, "held out"},
-        {OPTION_INT, "size", 0, &options.size, 8, 4096, NULL, "of a picture in pixels, both ways"},
-        {OPTION_INT, "gaussians", 0, &options.gaussians, 1000, 10000000, NULL,
-         "about so many; textures and edges are as fine as they allow"},
-        {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL, "of the cameras' places and of the grass"},
-        {.kind = OPTION_END}};
+    option_spec table[OPTIONS + 1];
+    list_options(&options, table);
     const command_spec command = {
-        "splat generate",
-        "DIR [options]",
-        "Makes data to train on: pictures of a built-in scene, an object with thin parts, textures and\n"
-        "reflections on a transparent background, from all around above it. Writes DIR, in the form of "
-        "NeRF's\n"
-        "Blender scenes: transforms_train.json, transforms_test.json, train/*.png, test/*.png, and the "
-        "scene\n"
-        "itself, scene.ply, in place of those of an earlier run.",
-        "  splat generate data/knot\n"
-        "  splat train data/knot -o knot.ply --random 100000 --background 1,1,1\n"
-        "  splat generate small --views 20 --test-views 5 --size 64 --gaussians 3000\n",
-        table,
-        1,
-        1};
+        .name = "splat generate",
+        .arguments = "DIR [options]",
+        .summary =
+            "Makes data to train on: pictures of a built-in scene, seen from all sides above it. The "
+            "scene is\n"
+            "an object with thin parts, textures and reflections on a transparent background. Writes to "
+            "DIR in\n"
+            "the form of NeRF's Blender scenes: transforms_train.json, transforms_test.json, train/*.png,\n"
+            "test/*.png and the scene itself, scene.ply. Files of an earlier run are replaced.",
+        .examples = "  splat generate data/knot\n"
+                    "  splat train data/knot -o knot.ply --random 100000 --background 1,1,1\n"
+                    "  splat generate small --views 20 --test-views 5 --size 64 --gaussians 3000\n",
+        .options = table,
+        .min_positional = 1,
+        .max_positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &options.folder, &code)) return code;
     fault why;

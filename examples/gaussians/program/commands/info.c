@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// splat info: what is in a scene's file.
+// splat info: what a scene file holds.
 #include "commands/command.h"
 #include "json_writer.h"
-#include "ply.h"
+#include "scene.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 enum { QUANTITIES = 6, LEVELS = 7, HISTOGRAMS = 2, BINS = 10 };
 enum { LONGEST_AXIS = 4, OPACITY = 5 };
 
-// In percent of the Gaussians; the first is the least, the last the greatest.
+// In percent of the Gaussians: the first is the minimum, the last the maximum.
 static const double levels[LEVELS] = {0, 1, 25, 50, 75, 99, 100};
 
 static const struct {
@@ -24,8 +24,8 @@ static const struct {
                             {"longest axis", "longest_axis"},
                             {"opacity", "opacity"}};
 
-// How many of a quantity's finite values are from one edge to before the next; the outermost bins take what
-// is beyond them too.
+// Counts of a quantity's finite values in half-open intervals between edges. The first and the last bin
+// also count the values beyond them.
 typedef struct histogram {
     int quantity;
     double edge[BINS + 1];
@@ -62,7 +62,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// `room`: a double for every Gaussian. Percentiles by rank: each is a value that occurs.
+// room: [scene->count]. Percentiles by rank: each is a value that occurs.
 static void find_percentiles(const gs_gaussians *scene, int which, double *room, double out[LEVELS]) {
     size_t count = 0;
     for (int64_t i = 0; i < scene->count; i++) {
@@ -74,14 +74,14 @@ static void find_percentiles(const gs_gaussians *scene, int which, double *room,
         out[l] = count ? room[(size_t)lround(levels[l] / 100 * (double)(count - 1))] : NAN;
 }
 
-// Opacities: from 0 to 1; axes: by equal factors from the 1st percentile to the 99th.
+// Opacities: equal steps from 0 to 1. Axes: equal factors from the 1st percentile to the 99th.
 static void set_edges(histogram *h, const double percentile[LEVELS]) {
     if (h->quantity == OPACITY) {
         for (int i = 0; i <= BINS; i++) h->edge[i] = (double)i / BINS;
         return;
     }
     double low = log(fmax(percentile[1], 1e-300)), high = log(fmax(percentile[LEVELS - 2], 1e-300));
-    if (!(high - low > 0.1)) { // all about the same
+    if (!(high - low > 0.1)) { // nearly equal
         low -= 0.5;
         high += 0.5;
     }
@@ -102,7 +102,7 @@ static void count_not_finite(const gs_gaussians *scene, scene_info *info) {
     const int bases = (scene->sh_degree + 1) * (scene->sh_degree + 1);
     const float *const arrays[] = {scene->mean, scene->log_scale, scene->quaternion, scene->opacity_logit,
                                    scene->sh};
-    const int widths[] = {3, 3, 4, 1, 3 * bases};
+    const int widths[] = {3, 3, 4, 1, GS_CHANNELS * bases};
     for (int64_t i = 0; i < scene->count; i++) {
         int64_t found = 0;
         for (int a = 0; a < 5; a++)
@@ -115,7 +115,7 @@ static void count_not_finite(const gs_gaussians *scene, scene_info *info) {
 static bool gather(const char *path, scene_info *info, fault *why) {
     gs_gaussians scene;
     struct stat status;
-    if (!ply_read_any(path, &scene, why)) return false;
+    if (!scene_read(path, SCENE_ANY, &scene, why)) return false;
     *info = (scene_info){.path = path,
                          .bytes = stat(path, &status) == 0 ? (int64_t)status.st_size : 0,
                          .count = scene.count,
@@ -132,7 +132,7 @@ static bool gather(const char *path, scene_info *info, fault *why) {
         set_edges(h, info->percentile[h->quantity]);
         fill(h, &scene);
     }
-    gaussians_free(&scene);
+    scene_close(&scene);
     return room || fail(why, "%s: no memory for %" PRId64 " values", path, info->count);
 }
 
@@ -155,7 +155,7 @@ static void print_table(const scene_info *info) {
            info->antialias ? ", antialiased" : "");
     if (info->values_not_finite > 0)
         printf("not finite   %" PRId64 " values in %" PRId64
-               " Gaussians: other commands refuse this file; below is the rest\n",
+               " Gaussians: other commands refuse this file; the rest is below\n",
                info->values_not_finite, info->gaussians_not_finite);
     else
         printf("not finite   none\n");
@@ -213,22 +213,21 @@ static void describe(json_writer *json, const void *subject) {
 
 int info_command(int argc, char **argv) {
     const char *path, *json = NULL;
-    const option_spec table[] = {{OPTION_TEXT, "json", 0, &json, 0, 0, NULL, JSON_HELP},
+    const option_spec table[] = {{.kind = OPTION_TEXT, .name = "json", .value = &json, .help = JSON_HELP},
                                  {.kind = OPTION_END}};
-    const command_spec command = {"splat info",
-                                  "SCENE.ply [options]",
-                                  "Says what is in a scene's file: size, number of Gaussians, SH degree, "
-                                  "values that are not finite (which\n"
-                                  "other commands refuse), percentiles of the means (from 0 to 100 the "
-                                  "bounds; from 1 to 99 those without the\n"
-                                  "strays), of the shortest and longest axis (one standard deviation, in "
-                                  "units of the world) and of the\n"
-                                  "opacity, and histograms of the longest axis and the opacity.",
-                                  "  splat info fern.ply\n"
-                                  "  splat info fern.ply --json -\n",
-                                  table,
-                                  1,
-                                  1};
+    const command_spec command = {
+        .name = "splat info",
+        .arguments = "SCENE.ply [options]",
+        .summary = "Prints what a scene file holds: its size, the number of Gaussians, the SH degree,\n"
+                   "the number of values that are not finite (other commands refuse them), percentiles\n"
+                   "of the means, of the shortest and longest axis (one standard deviation, in world\n"
+                   "units) and of the opacity, and histograms of the longest axis and the opacity. The\n"
+                   "percentiles 0 and 100 are the bounds; 1 and 99 are the bounds without outliers.",
+        .examples = "  splat info fern.ply\n"
+                    "  splat info fern.ply --json -\n",
+        .options = table,
+        .min_positional = 1,
+        .max_positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &path, &code)) return code;
     fault why;

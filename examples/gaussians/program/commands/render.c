@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat render: a scene -> a picture of one view, or pictures of a flight through it.
+// splat render: a scene -> a picture of one view, or the pictures of a flight through it.
 #include "view/camera.h"
 #include "view/camera_path.h"
 #include "commands/command.h"
@@ -7,7 +7,7 @@
 #include "view/device_gaussians.h"
 #include "view/frame.h"
 #include "path.h"
-#include "ply.h"
+#include "scene.h"
 #include "progress.h"
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static bool is_index(const char *wanted, size_t index) {
     return wanted[0] >= '0' && wanted[0] <= '9' && *end == '\0' && number == index;
 }
 
-// For dataset_options.wanted: no more than the photograph of the view.
+// For dataset_options.wanted: only the photograph of the view, and only for --photo.
 static bool is_photo(size_t index, const char *name, const void *options) {
     const render_options *o = options;
     return o->photo && (strcmp(name, o->view) == 0 || is_index(o->view, index));
@@ -41,7 +41,8 @@ static const dataset_view *find_view(const dataset *data, const char *wanted, fa
         if (strcmp(data->views[i].name, wanted) == 0) return &data->views[i];
     for (size_t i = 0; i < data->view_count; i++)
         if (is_index(wanted, i)) return &data->views[i];
-    fail(why, "there is no view '%s'; there are %zu, by name or from 0 on", wanted, data->view_count);
+    fail(why, "there is no view '%s'; there are %zu, named by their images or by an index from 0", wanted,
+         data->view_count);
     return NULL;
 }
 
@@ -50,8 +51,8 @@ static int compare_floats(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// A camera in front of the scene that looks along +z. What it takes in is where nearly all means are: a few
-// Gaussians far outside, which trained scenes have, must not make the rest a dot.
+// A camera in front of the scene that looks along +z. It frames the box between the 2nd and the 98th
+// percentile of the means, as trained scenes have a few Gaussians far outside.
 static bool camera_before(const gs_gaussians *scene, int width, int height, gs_camera *out, fault *why) {
     const double angle = 0.8; // radians
     double center[3] = {0}, radius = 1;
@@ -63,7 +64,7 @@ static bool camera_before(const gs_gaussians *scene, int width, int height, gs_c
         for (int axis = 0; axis < 3; axis++) {
             for (size_t i = 0; i < count; i++) sorted[i] = scene->mean[3 * i + axis];
             qsort(sorted, count, sizeof *sorted, compare_floats);
-            double low = sorted[trimmed], high = sorted[last - trimmed];
+            const double low = sorted[trimmed], high = sorted[last - trimmed];
             center[axis] = (low + high) / 2;
             square += (high - low) * (high - low) / 4;
         }
@@ -78,7 +79,7 @@ static bool camera_before(const gs_gaussians *scene, int width, int height, gs_c
     camera_look_at(out, eye, center, (const double[3]){0, -1, 0});
     for (int i = 0; i < 3; i++)
         if (!isfinite(out->translation[i]))
-            return fail(why, "the scene is too large, or too small, to look at as a whole");
+            return fail(why, "the scene is too large or too small for a view of the whole");
     return true;
 }
 
@@ -109,7 +110,7 @@ static bool write_frame(const frame *f, const char *folder, int64_t index, fault
     return done;
 }
 
-// Frames of an earlier, longer flight would be taken for the end of this one.
+// Removes the frames of an earlier, longer flight.
 static bool remove_surplus(const char *folder, int64_t first, fault *why) {
     char path[PATH_ROOM];
     bool more = true;
@@ -118,8 +119,8 @@ static bool remove_surplus(const char *folder, int64_t first, fault *why) {
     return true;
 }
 
-// No photograph is where a frame will be written or removed as surplus.
-static bool frames_spare(const render_options *options, const dataset *data, fault *why) {
+// Fails if a photograph is at a path where a frame will be written or removed.
+static bool photographs_are_spared(const render_options *options, const dataset *data, fault *why) {
     char path[PATH_ROOM];
     file_id ignored;
     bool more = true;
@@ -157,12 +158,12 @@ static bool open_path(const render_options *options, const dataset *data, camera
     return done || fail(why, "%s: %s", options->cameras, why->text);
 }
 
-// The lens is that of the wanted view.
+// Uses the lens of the view.
 static bool fly(const render_options *options, const float background[3], const gs_gaussians *scene,
                 const dataset *data, fault *why) {
     camera_path path;
     const dataset_view *view = find_view(data, options->view, why);
-    if (!view || !open_path(options, data, &path, why) || !frames_spare(options, data, why) ||
+    if (!view || !open_path(options, data, &path, why) || !photographs_are_spared(options, data, why) ||
         !folder_make(options->output, why))
         return false;
     gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
@@ -210,6 +211,95 @@ static bool render(const render_options *options, const float background[3], con
     return done;
 }
 
+static bool check(const render_options *o, float background[3], fault *why) {
+    const bool flies = o->path != NO_PATH;
+    if (!parse_color(o->background, background, why)) return false;
+    if (!o->output) return fail(why, "-o is missing: the picture to write");
+    if (!are_two_files("-o", o->output, "the scene", o->scene, why)) return false;
+    if (o->photo && !o->cameras) return fail(why, "--photo needs --cameras");
+    if (flies && !o->cameras) return fail(why, "--path needs --cameras");
+    return !(flies && o->photo) || fail(why, "--photo excludes --path");
+}
+
+static bool load_and_render(const render_options *o, const float background[3], fault *why) {
+    const bool flies = o->path != NO_PATH;
+    gs_gaussians scene = {0};
+    dataset data = {0};
+    const dataset_options loading = {.downscale = (int)o->downscale,
+                                     .background = {background[0], background[1], background[2]},
+                                     .wanted = is_photo,
+                                     .context = o};
+    const bool done =
+        (flies || output_is_possible(o->output, why)) && scene_read(o->scene, SCENE_FINITE, &scene, why) &&
+        (!o->cameras || dataset_load(o->cameras, &loading, &data, why)) &&
+        dataset_spared(&data, o->output, why) && (flies ? fly : render)(o, background, &scene, &data, why);
+    dataset_close(&data);
+    scene_close(&scene);
+    return done;
+}
+
+enum { OPTIONS = 11 };
+
+static void list_options(render_options *o, option_spec table[OPTIONS + 1]) {
+    const option_spec rows[OPTIONS + 1] = {
+        {.kind = OPTION_TEXT,
+         .name = "output",
+         .letter = 'o',
+         .value = &o->output,
+         .help = "the PNG file to write, or with --path the folder of the frames; required"},
+        {.kind = OPTION_TEXT,
+         .name = "cameras",
+         .value = &o->cameras,
+         .help = "take the camera from this folder of photographs (see splat train); default: a view of the "
+                 "whole scene along +z"},
+        {.kind = OPTION_TEXT,
+         .name = "view",
+         .value = &o->view,
+         .help = "the camera to use: the name of an image, or its index"},
+        {.kind = OPTION_CHOICE,
+         .name = "path",
+         .value = &o->path,
+         .choices = path_names,
+         .help = "render a flight; orbit: around the point that the cameras look at; spiral: for cameras "
+                 "that face one way"},
+        {.kind = OPTION_INT,
+         .name = "frames",
+         .value = &o->frames,
+         .minimum = 1,
+         .maximum = 100000,
+         .help = "number of pictures of the flight"},
+        {.kind = OPTION_INT,
+         .name = "downscale",
+         .value = &o->downscale,
+         .minimum = 1,
+         .maximum = 64,
+         .help = "divide the width and height of the camera's picture by this"},
+        {.kind = OPTION_FLAG,
+         .name = "photo",
+         .value = &o->photo,
+         .help = "put the photograph to the right of the picture; needs --cameras"},
+        {.kind = OPTION_INT,
+         .name = "width",
+         .value = &o->width,
+         .minimum = 1,
+         .maximum = IMAGE_MAX_SIZE,
+         .help = "in pixels, without --cameras"},
+        {.kind = OPTION_INT,
+         .name = "height",
+         .value = &o->height,
+         .minimum = 1,
+         .maximum = IMAGE_MAX_SIZE,
+         .help = "in pixels, without --cameras"},
+        {.kind = OPTION_INT,
+         .name = "sh-degree",
+         .value = &o->sh_degree,
+         .maximum = GS_MAX_SH_DEGREE,
+         .help = "highest degree of spherical harmonics to use"},
+        {.kind = OPTION_TEXT, .name = "background", .value = &o->background, .help = "R,G,B, each 0..1"},
+        {.kind = OPTION_END}};
+    memcpy(table, rows, sizeof rows);
+}
+
 int render_command(int argc, char **argv) {
     render_options options = {.view = "0",
                               .background = "0,0,0",
@@ -219,64 +309,26 @@ int render_command(int argc, char **argv) {
                               .frames = 120,
                               .path = NO_PATH,
                               .sh_degree = GS_MAX_SH_DEGREE};
-    const option_spec table[] = {
-        {OPTION_TEXT, "output", 'o', &options.output, 0, 0, NULL,
-         "the PNG file to write, with --path the folder of the frames; required"},
-        {OPTION_TEXT, "cameras", 0, &options.cameras, 0, 0, NULL,
-         "take the camera from this folder of photographs (see splat train); without it, look at the whole "
-         "scene along +z"},
-        {OPTION_TEXT, "view", 0, &options.view, 0, 0, NULL,
-         "which of the cameras: an image's name, or its index"},
-        {OPTION_CHOICE, "path", 0, &options.path, 0, 0, path_names,
-         "fly: orbit, around what the cameras of --cameras look at; spiral, before what they all face"},
-        {OPTION_INT, "frames", 0, &options.frames, 1, 100000, NULL, "pictures of the flight"},
-        {OPTION_INT, "downscale", 0, &options.downscale, 1, 64, NULL,
-         "divide the camera's picture by this, both ways"},
-        {OPTION_FLAG, "photo", 0, &options.photo, 0, 0, NULL,
-         "put the photograph to the right; needs --cameras"},
-        {OPTION_INT, "width", 0, &options.width, 1, IMAGE_MAX_SIZE, NULL, "pixels, without --cameras"},
-        {OPTION_INT, "height", 0, &options.height, 1, IMAGE_MAX_SIZE, NULL, "pixels, without --cameras"},
-        {OPTION_INT, "sh-degree", 0, &options.sh_degree, 0, GS_MAX_SH_DEGREE, NULL,
-         "highest degree of the colours' spherical harmonics to use"},
-        {OPTION_TEXT, "background", 0, &options.background, 0, 0, NULL, "R,G,B, each 0..1"},
-        {.kind = OPTION_END}};
+    option_spec table[OPTIONS + 1];
+    list_options(&options, table);
     const command_spec command = {
-        "splat render",
-        "SCENE.ply -o OUT [options]",
-        "Renders one view of a scene, or with --path a flight through it: OUT/frame_00000.png and so on, "
-        "with the\n"
-        "size and the lens of --view. Both flights end where they begin.",
-        "  splat render fern.ply -o fern.png\n"
-        "  splat render fern.ply -o fern.png --cameras data/fern --view 0 --downscale 4 --photo\n"
-        "  splat render fern.ply -o flight --cameras data/fern --downscale 4 --path spiral --frames 90\n",
-        table,
-        1,
-        1};
+        .name = "splat render",
+        .arguments = "SCENE.ply -o OUT [options]",
+        .summary =
+            "Renders one view of a scene, or with --path a flight through it to OUT/frame_00000.png and "
+            "so on,\n"
+            "with the size and the lens of --view. Both flights end where they begin.",
+        .examples =
+            "  splat render fern.ply -o fern.png\n"
+            "  splat render fern.ply -o fern.png --cameras data/fern --view 0 --downscale 4 --photo\n"
+            "  splat render fern.ply -o flight --cameras data/fern --downscale 4 --path spiral --frames 90\n",
+        .options = table,
+        .min_positional = 1,
+        .max_positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;
     float background[3];
-    bool usable = parse_color(options.background, background, &why);
-    if (usable && !options.output) usable = fail(&why, "-o is missing, the picture to write");
-    usable = usable && are_two_files("-o", options.output, "the scene", options.scene, &why);
-    if (usable && options.photo && !options.cameras) usable = fail(&why, "--photo needs --cameras");
-    if (usable && options.path != NO_PATH && !options.cameras) usable = fail(&why, "--path needs --cameras");
-    if (usable && options.path != NO_PATH && options.photo)
-        usable = fail(&why, "--photo is of one view, not of a --path");
-    if (!usable) return report_misuse(&command, &why);
-
-    gs_gaussians scene = {0};
-    dataset data = {0};
-    const dataset_options loading = {.downscale = (int)options.downscale,
-                                     .background = {background[0], background[1], background[2]},
-                                     .wanted = is_photo,
-                                     .context = &options};
-    bool done = (options.path != NO_PATH || output_is_possible(options.output, &why)) &&
-                ply_read(options.scene, &scene, &why) &&
-                (!options.cameras || dataset_load(options.cameras, &loading, &data, &why)) &&
-                dataset_spared(&data, options.output, &why) &&
-                (options.path == NO_PATH ? render : fly)(&options, background, &scene, &data, &why);
-    dataset_free(&data);
-    gaussians_free(&scene);
-    return done ? EXIT_SUCCESS : report_failure("splat", &why);
+    if (!check(&options, background, &why)) return report_misuse(&command, &why);
+    return load_and_render(&options, background, &why) ? EXIT_SUCCESS : report_failure("splat", &why);
 }

@@ -10,7 +10,7 @@
 enum { WIRES = 10, RINGS = 3, BLADES = 220, SHADOWS = 160 };
 
 static const double pi = 3.141592653589793;
-static const double light[3] = {0.4243, -0.3394, 0.8396}; // towards it, of length 1
+static const double light[3] = {0.4243, -0.3394, 0.8396}; // direction to the light, of length 1
 static const double plate_top = -0.6, plate_radius = 1.15, rim = 0.06, tube = 0.105, ball_radius = 0.27;
 
 const double demo_center[3] = {0, 0, -0.12};
@@ -44,14 +44,14 @@ static void knot_tube(double u, double v, const void *context, double position[3
     knot(u + 1e-4, after);
     for (int i = 0; i < 3; i++) along[i] = after[i] - before[i];
     normalize(along);
-    cross(along, (const double[3]){0, 0, 1}, a); // a knot that never climbs steeply
+    cross(along, (const double[3]){0, 0, 1}, a); // never parallel: the knot is nowhere steep
     normalize(a);
     cross(along, a, b);
     for (int i = 0; i < 3; i++)
-        position[i] += tube * (cos(2 * pi * v) * a[i] - sin(2 * pi * v) * b[i]); // normal outwards
+        position[i] += tube * (cos(2 * pi * v) * a[i] - sin(2 * pi * v) * b[i]); // the normal points outwards
 }
 
-// Turned around the z axis, the normal away from it where z falls with u.
+// A surface of revolution around the z axis. Its normal points away from the axis where z decreases with u.
 static void turned(double radius, double z, double v, double position[3]) {
     position[0] = radius * cos(2 * pi * v);
     position[1] = radius * sin(2 * pi * v);
@@ -85,7 +85,7 @@ static void ball_surface(double u, double v, const void *context, double positio
     for (int i = 0; i < 3; i++) position[i] += b->center[i];
 }
 
-// From the plate's edge over the top to the other side. `height`: 0 at the ends.
+// A curve from the plate's edge over the top to the other side. height: 0 at the ends.
 static void dome(double t, double around, double position[3]) {
     turned(1.08 * cos(pi * t), plate_top + 1.55 * sin(pi * t), around / (2 * pi), position);
 }
@@ -110,9 +110,9 @@ static void blade_line(double u, double v, const void *context, double position[
     for (int i = 0; i < 3; i++) position[i] = b->root[i] + u * u * b->lean[i] + (i == 2) * u * b->height;
 }
 
-// ---- what they look like
+// ---- materials
 
-// Smooth, -1..1, without a period one would see.
+// Smooth, in -1..1, without a visible period.
 static double cloud(const double p[3], double frequency) {
     const double x = frequency * p[0], y = frequency * p[1], z = frequency * p[2];
     return (sin(1.7 * x + 2.3 * sin(0.9 * y + 0.4)) + sin(2.1 * y + 1.9 * sin(1.1 * z + 1.3)) +
@@ -120,7 +120,7 @@ static double cloud(const double p[3], double frequency) {
            3;
 }
 
-// 0 below the one, 1 above the other.
+// 0 below the first edge, 1 above the second.
 static double step_between(double low, double high, double x) {
     const double t = fmin(fmax((x - low) / (high - low), 0), 1);
     return t * t * (3 - 2 * t);
@@ -130,7 +130,7 @@ static void blend(const double a[3], const double b[3], double t, double out[3])
     for (int i = 0; i < 3; i++) out[i] = a[i] + t * (b[i] - a[i]);
 }
 
-// 1 in the light, less where the knot or the mirror ball is in its way.
+// 1 in the light, less in the shadow of the knot or the mirror ball.
 static double lit(const double p[3]) {
     double clear = 1;
     for (int i = 0; i <= SHADOWS; i++) {
@@ -144,7 +144,7 @@ static double lit(const double p[3]) {
     return clear;
 }
 
-// What is around the scene and shows in mirrors.
+// The environment that mirrors reflect.
 static void surroundings(const double direction[3], double color[3]) {
     const double sky[3] = {0.35, 0.55, 0.95}, horizon[3] = {1.0, 0.93, 0.8}, ground[3] = {0.3, 0.2, 0.14};
     blend(horizon, direction[2] > 0 ? sky : ground, step_between(0, 0.7, fabs(direction[2])), color);
@@ -159,7 +159,7 @@ static void reflect(const scene_place *place, const double view[3], double color
     surroundings(mirrored, color);
 }
 
-// What a matt colour becomes in the light.
+// Lights a matt colour.
 static void light_up(const scene_place *place, double clear, double color[3]) {
     const double facing = fmax(0, dot(place->normal, light)) * clear;
     for (int i = 0; i < 3; i++) color[i] *= 0.35 + 0.1 * place->normal[2] + 0.6 * facing;
@@ -208,7 +208,7 @@ static void bead_colors(const scene_place *place, const void *context, double co
     light_up(place, 1, color);
 }
 
-// As the side of a thin round thing that is turned to the light.
+// Lights a thin cylinder, by its side that faces the light.
 static void light_up_strand(const scene_place *place, double color[3]) {
     const double along = dot(place->tangent, light);
     for (int i = 0; i < 3; i++) color[i] *= 0.35 + 0.65 * sqrt(fmax(0, 1 - along * along));
@@ -223,7 +223,8 @@ static void wire_colors(const scene_place *place, const void *context, double co
 
 static void glint(const scene_place *place, const double view[3], const void *context, double added[3]) {
     (void)context;
-    const double off = dot(place->tangent, light) - dot(place->tangent, view); // 0: the light is thrown there
+    const double off =
+        dot(place->tangent, light) - dot(place->tangent, view); // 0: mirrors the light towards the eye
     for (int i = 0; i < 3; i++) added[i] = 0.3 * exp(-6 * off * off);
 }
 
@@ -271,8 +272,8 @@ static void add_grass(scene_builder *builder, uint64_t seed) {
     }
 }
 
-bool demo_scene(int64_t about, uint64_t seed, gs_gaussians *out, fault *why) {
-    const double area = 18.4, strands = 14; // what they add up to, in units of the spacing
+bool demo_scene_open(int64_t about, uint64_t seed, gs_gaussians *out, fault *why) {
+    const double area = 18.4, strands = 14; // the number of Gaussians is area / h^2 + strands / h
     const double n = (double)about, h = (strands + sqrt(strands * strands + 4 * n * area)) / (2 * n);
     scene_builder builder = {.spacing = h};
     const ball mirror = {.radius = ball_radius};
@@ -282,12 +283,12 @@ bool demo_scene(int64_t about, uint64_t seed, gs_gaussians *out, fault *why) {
     scene_add_surface(&builder, plate, &stone, NULL);
     add_cage(&builder);
     add_grass(&builder, seed);
-    return scene_finish(&builder, out, why);
+    return scene_builder_finish(&builder, out, why);
 }
 
 void demo_disturb(const gs_gaussians *scene, uint64_t seed) {
     random_stream random = {seed};
-    const int coefficients = 3 * (scene->sh_degree + 1) * (scene->sh_degree + 1);
+    const int coefficients = GS_CHANNELS * (scene->sh_degree + 1) * (scene->sh_degree + 1);
     for (int64_t i = 0; i < scene->count; i++) {
         float *sh = scene->sh + coefficients * i;
         for (int axis = 0; axis < 3; axis++) {

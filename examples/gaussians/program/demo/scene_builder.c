@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "demo/scene_builder.h"
 #include "growing.h"
-#include "ply.h"
-#include "training/start.h"
+#include "scene.h"
 #include "vector.h"
 #include <math.h>
 #include <string.h>
@@ -37,27 +36,27 @@ static void sh_basis(const double r[3], double out[BASES]) {
     memcpy(out, basis, sizeof basis);
 }
 
-// The colours' projection on the basis; of the gleam by its values in directions that cover the sphere
-// evenly.
+// Projects the colours on the basis. The gleam is sampled in directions that cover the sphere evenly.
 static void project_colors(const scene_place *place, const scene_material *material, const void *context,
                            double sh[BASES][3]) {
     const double golden = pi * (3 - sqrt(5));
     double basis[BASES], color[3];
     memset(sh, 0, sizeof(double[BASES][3]));
     material->matt(place, context, color);
-    for (int channel = 0; channel < 3; channel++) sh[0][channel] = sh_constant_from_color(color[channel]);
+    for (int channel = 0; channel < GS_CHANNELS; channel++)
+        sh[0][channel] = scene_sh_constant(color[channel]);
     for (int i = 0; material->gleam && i < DIRECTIONS; i++) {
         const double z = 1 - (2 * i + 1) / (double)DIRECTIONS, across = sqrt(1 - z * z);
         const double direction[3] = {across * cos(golden * i), across * sin(golden * i), z};
         sh_basis(direction, basis);
         material->gleam(place, direction, context, color);
         for (int k = 0; k < BASES; k++)
-            for (int channel = 0; channel < 3; channel++)
+            for (int channel = 0; channel < GS_CHANNELS; channel++)
                 sh[k][channel] += 4 * pi / DIRECTIONS * basis[k] * color[channel];
     }
 }
 
-// Of the rotation whose columns are three axes at right angles.
+// The quaternion of the rotation whose columns are three orthonormal axes.
 static void quaternion_from_axes(const double x[3], const double y[3], const double z[3], double out[4]) {
     const double squares[4] = {1 + x[0] + y[1] + z[2], 1 + x[0] - y[1] - z[2], 1 - x[0] + y[1] - z[2],
                                1 - x[0] - y[1] + z[2]}; // 4 times those of w, x, y, z
@@ -71,7 +70,7 @@ static void quaternion_from_axes(const double x[3], const double y[3], const dou
     for (int k = 0; k < 4; k++) out[k] = products[largest][k] / (2 * sqrt(squares[largest]));
 }
 
-// axes: two at right angles; the third follows.
+// x, y: two orthonormal axes; the third is their cross product.
 static void add(scene_builder *builder, const scene_place *place, const double x[3], const double y[3],
                 const double scale[3], const scene_material *material, const void *context) {
     if (builder->full) return;
@@ -89,7 +88,7 @@ static void add(scene_builder *builder, const scene_place *place, const double x
     project_colors(place, material, context, g->sh);
 }
 
-// How far the shape moves for a small step of u or v, in `out`; returns its speed.
+// out: the derivative of the shape by u or v. Returns its length.
 static double velocity(scene_shape shape, const void *context, double u, double v, bool along_u,
                        double out[3]) {
     const double step = 1e-4;
@@ -115,7 +114,7 @@ void scene_add_surface(scene_builder *builder, scene_shape shape, const scene_ma
     for (double u = 0; u < 1 && !builder->full; row++) {
         double along[3], across[3];
         const double speed = velocity(shape, context, u, 0.5, true, along), length = fmin(h / speed, 1 - u);
-        const double middle = u + length / 2; // never an end, which may be a pole
+        const double middle = u + length / 2; // not an end, which may be a pole
         const double width = length_across(shape, context, middle);
         const int columns = (int)fmax(1, round(width / h));
         for (int column = 0; column < columns; column++) {
@@ -158,10 +157,10 @@ void scene_add_strand(scene_builder *builder, scene_shape shape, const double ra
     }
 }
 
-bool scene_finish(scene_builder *builder, gs_gaussians *out, fault *why) {
+bool scene_builder_finish(scene_builder *builder, gs_gaussians *out, fault *why) {
     const double opacity = 0.95;
     bool done = builder->full ? fail(why, "no memory for more than %zu Gaussians", builder->count)
-                              : gaussians_allocate(out, (int64_t)builder->count, DEGREE, why);
+                              : scene_open(out, (int64_t)builder->count, DEGREE, why);
     for (size_t i = 0; done && i < builder->count; i++) {
         const scene_gaussian *g = &builder->gaussians[i];
         for (int axis = 0; axis < 3; axis++) {
@@ -169,7 +168,8 @@ bool scene_finish(scene_builder *builder, gs_gaussians *out, fault *why) {
             out->log_scale[3 * i + axis] = (float)log(g->scale[axis]);
         }
         for (int k = 0; k < 4; k++) out->quaternion[4 * i + k] = (float)g->quaternion[k];
-        for (int k = 0; k < 3 * BASES; k++) out->sh[3 * BASES * i + k] = (float)g->sh[k / 3][k % 3];
+        for (int k = 0; k < GS_CHANNELS * BASES; k++)
+            out->sh[GS_CHANNELS * BASES * i + k] = (float)g->sh[k / GS_CHANNELS][k % GS_CHANNELS];
         out->opacity_logit[i] = (float)log(opacity / (1 - opacity));
     }
     free(builder->gaussians);

@@ -7,8 +7,6 @@
 #include "random.h"
 #include <stdlib.h>
 
-static const float black[3] = {0, 0, 0};
-
 static void run_blend(void *context, distwar_policy policy) {
     frame_render_backward(context, policy);
 }
@@ -67,7 +65,7 @@ static void bench_close(bench *b) {
 }
 
 static void forward(bench *b, const gs_camera *camera) {
-    frame_render(&b->f, b->gaussians, b->gaussians->sh_degree, camera, black);
+    frame_render(&b->f, b->gaussians, b->gaussians->sh_degree, camera, b->settings->background);
 }
 
 static void backward(bench *b, distwar_policy policy) {

@@ -9,6 +9,7 @@
 typedef struct bench_settings {
     const candidate_list *candidates; // of the backward blend
     int runs;                         // timed runs of each measurement, for the median; 1..MAX_RUNS
+    float background[3];
 } bench_settings;
 
 #define BLEND_TITLE "The backward blend of one view"
@@ -35,8 +36,8 @@ typedef struct bench_result {
     timing *times[BENCH_TIMES]; // [view_count] each; NULL where nothing is timed
 } bench_result;
 
-// gaussians: device, count >= 1; view_count >= 1. Black background, every SH degree that is stored. Closed
-// also after a failure.
+// gaussians: device, count >= 1; view_count >= 1. Every SH degree that is stored. Closed also after a
+// failure.
 bool bench_run(const gs_gaussians *gaussians, const gs_camera *cameras, size_t view_count,
                const bench_settings *settings, bench_result *out, fault *why);
 void bench_result_close(bench_result *result);

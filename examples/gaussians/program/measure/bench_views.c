@@ -8,15 +8,31 @@
 void bench_view_rows(bench_view_options *options, option_spec *rows) {
     *options = (bench_view_options){.views = 12, .downscale = 1};
     const option_spec all[BENCH_VIEW_ROWS] = {
-        {OPTION_TEXT, "cameras", 0, &options->cameras, 0, 0, NULL,
-         "the folder with the photographs and their cameras, as for 'splat train'; required"},
-        {OPTION_INT, "views", 0, &options->views, 1, INFINITY, NULL,
-         "how many: of those sorted by name the first, the fifth, the ninth ..., as far as there are"},
-        {OPTION_FLAG, "center-principal", 0, &options->center_principal, 0, 0, NULL,
-         "put the principal point of every camera in the middle of its picture"},
-        {OPTION_INT, "downscale", 0, &options->downscale, 1, 64, NULL, "divide pictures by this, both ways"},
-        {OPTION_TEXT, "size", 0, &options->size, 0, 0, NULL,
-         "WIDTHxHEIGHT of pictures: views are scaled to cover it and cut around their middle"}};
+        {.kind = OPTION_TEXT,
+         .name = "cameras",
+         .value = &options->cameras,
+         .help = "the folder with the photographs and their cameras, as for 'splat train'; required"},
+        {.kind = OPTION_INT,
+         .name = "views",
+         .value = &options->views,
+         .minimum = 1,
+         .maximum = INFINITY,
+         .help = "number of views: of those sorted by name the first, the fifth, the ninth ..., at most all "
+                 "of these"},
+        {.kind = OPTION_FLAG,
+         .name = "center-principal",
+         .value = &options->center_principal,
+         .help = "move the principal point of every camera to the middle of its picture"},
+        {.kind = OPTION_INT,
+         .name = "downscale",
+         .value = &options->downscale,
+         .minimum = 1,
+         .maximum = 64,
+         .help = "divide the width and height of pictures by this"},
+        {.kind = OPTION_TEXT,
+         .name = "size",
+         .value = &options->size,
+         .help = "WIDTHxHEIGHT of pictures: views are scaled to cover it and cropped around their middle"}};
     memcpy(rows, all, sizeof all);
 }
 
@@ -51,7 +67,7 @@ static void resize_camera(gs_camera *camera, int width, int height) {
 
 bool bench_view_options_check(const bench_view_options *options, fault *why) {
     int width, height;
-    if (!options->cameras) return fail(why, "--cameras is missing, the views to measure on");
+    if (!options->cameras) return fail(why, "--cameras is missing: the views to measure on");
     return !options->size || parse_size(options->size, &width, &height, why);
 }
 
@@ -81,6 +97,6 @@ bool bench_views_open(bench_views *views, const bench_view_options *options, fau
 void bench_views_close(bench_views *views) {
     free(views->cameras);
     free(views->names);
-    dataset_free(&views->data);
+    dataset_close(&views->data);
     *views = (bench_views){0};
 }

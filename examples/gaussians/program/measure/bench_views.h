@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The views that measurements are made on, and the options that name them.
+// The views of a measurement, and the options that select them.
 #ifndef SPLAT_BENCH_VIEWS_H
 #define SPLAT_BENCH_VIEWS_H
 
@@ -21,17 +21,17 @@ typedef struct bench_view_options {
 
 // Sets the defaults and fills rows[BENCH_VIEW_ROWS] of a table of options.
 void bench_view_rows(bench_view_options *options, option_spec *rows);
-// Whether the options can be meant.
+// Fails if a required option is missing or malformed.
 bool bench_view_options_check(const bench_view_options *options, fault *why);
 
 typedef struct bench_views {
     size_t count;
     gs_camera *cameras; // [count]
     const char **names; // [count]
-    dataset data;       // whose views they are
+    dataset data;       // owns the names
 } bench_views;
 
-// Options that were checked. Closed also after a failure.
+// options: checked by the function above. Closed also after a failure.
 bool bench_views_open(bench_views *views, const bench_view_options *options, fault *why);
 void bench_views_close(bench_views *views);
 

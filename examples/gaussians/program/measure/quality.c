@@ -10,7 +10,7 @@ static bool measure_one(frame *f, const target_view *view, double *device_result
     device_download(result, device_result, sizeof result);
     image picture;
     if (!frame_picture(f, &picture, why)) return false;
-    const double ssim = isnan(result[2]) ? NAN : result[2]; // of colours that overflow; without a sign
+    const double ssim = isnan(result[2]) ? NAN : result[2]; // of colours that overflow: NaN without a sign
     *out = (quality){image_psnr(&picture, view->picture), ssim};
     image_close(&picture);
     return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How close a scene comes to pictures.
+// The quality of a scene: PSNR and SSIM against pictures.
 #ifndef SPLAT_QUALITY_H
 #define SPLAT_QUALITY_H
 
@@ -12,10 +12,11 @@ extern "C" {
 
 typedef struct quality {
     double psnr; // dB, of pictures rounded to 8 bits; infinite if equal
-    double ssim; // of the pictures before rounding, docs/math.md section 5
+    double ssim; // of pictures before rounding (docs/math.md, section 5)
 } quality;
 
-// count >= 1; gaussians: device. mean: over the views. each: [count], or NULL.
+// Renders each view and compares it with its picture. gaussians: device. count >= 1. mean: over the views.
+// each: [count], or NULL. Waits for the device.
 bool quality_measure(const gs_gaussians *gaussians, const target_view *views, size_t count,
                      const float background[3], quality *mean, quality *each, fault *why);
 

@@ -3,17 +3,17 @@
 #include "device.h"
 #include "input_file.h"
 #include "output_file.h"
-#include "ply.h"
+#include "scene.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied as the file has them");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied without a change of byte order");
 
 enum {
     VERSION = 1,
-    BLOCK = 1 << 20,        // bytes that are moved at once
+    BLOCK = 1 << 20,        // bytes that are copied at once
     MAX_SETTINGS = 1 << 16, // bytes
     SETS = 3,               // Gaussians and Adam's two moments
     MAX_EXPOSURES = 1 << 24,
@@ -26,10 +26,10 @@ typedef struct checkpoint_header {
     char magic[8];
     uint32_t version;
     uint32_t settings_bytes;
-    uint64_t file_bytes; // all of it, with the sum at the end
+    uint64_t file_bytes; // of the whole file, with the checksum at its end
     int64_t iteration, count, exposures;
     int32_t sh_degree;
-    uint32_t data;
+    uint32_t data; // fingerprint
 } checkpoint_header;
 
 _Static_assert(sizeof(checkpoint_header) == 56, "the file has no padding");
@@ -51,10 +51,10 @@ static void list_parts(const training_state *state, part parts[ARRAYS]) {
         *next++ = (part){sets[i]->log_scale, 3 * row};
         *next++ = (part){sets[i]->quaternion, 4 * row};
         *next++ = (part){sets[i]->opacity_logit, row};
-        *next++ = (part){sets[i]->sh, 3 * bases * row};
+        *next++ = (part){sets[i]->sh, GS_CHANNELS * bases * row};
     }
     *next++ = (part){state->density, 2 * row};
-    *next = (part){state->exposure, (uint64_t)state->exposures * 3 * GS_EXPOSURE_VALUES * sizeof(float)};
+    *next = (part){state->exposure, (uint64_t)state->exposures * TRAINING_EXPOSURE_FLOATS * sizeof(float)};
 }
 
 // Does not overflow if the header's counts are in range.
@@ -96,19 +96,13 @@ static void append(FILE *text, const option_spec *option) {
     fputc('\n', text);
 }
 
-static bool is_among(const char *name, const char *const *names) {
-    for (; *names; names++)
-        if (strcmp(name, *names) == 0) return true;
-    return false;
-}
-
-char *checkpoint_settings(const option_spec *options, const char *const *except) {
+char *checkpoint_settings(const option_spec *options, const bool *free_on_resume) {
     char *lines = NULL;
     size_t bytes;
     FILE *text = open_memstream(&lines, &bytes);
     if (!text) return NULL;
-    for (const option_spec *option = options; option->kind != OPTION_END; option++)
-        if (!is_among(option->name, except)) append(text, option);
+    for (int i = 0; options[i].kind != OPTION_END; i++)
+        if (!free_on_resume[i]) append(text, &options[i]);
     const bool whole = !ferror(text);
     if (fclose(text) == 0 && whole && bytes <= MAX_SETTINGS) return lines;
     free(lines);
@@ -126,7 +120,7 @@ uint32_t checkpoint_fingerprint(const target_view *views, size_t count) {
     return (uint32_t)sum;
 }
 
-// Copies the line at *text without its end and moves on to the next; false at the end.
+// Copies the line at *text without its end, and moves *text to the next line. False at the end.
 static bool next_line(const char **text, char *line, size_t room) {
     if (!**text) return false;
     const size_t length = strcspn(*text, "\n");
@@ -141,7 +135,7 @@ static bool same_settings(const char *path, const char *theirs, const char *ours
     for (;;) {
         const bool more = next_line(&theirs, then, sizeof then);
         if (!next_line(&ours, now, sizeof now) || !more)
-            return fail(why, "%s: of a splat with other options than this one", path);
+            return fail(why, "%s: of a version of splat with other options", path);
         if (strcmp(then, now) != 0)
             return fail(why, "%s: of a run with %s; this one has %s", path, then, now);
     }
@@ -156,7 +150,7 @@ typedef struct writer {
 
 static void put(writer *w, const void *bytes, size_t count) {
     w->sum = crc32_z(w->sum, bytes, count);
-    fwrite(bytes, 1, count, w->stream); // output_file_commit asks whether all were written
+    fwrite(bytes, 1, count, w->stream); // output_file_commit checks for errors
 }
 
 static void put_part(writer *w, const part *from, void *block) {
@@ -210,7 +204,7 @@ static bool read_header(input_file *file, checkpoint_header *header, fault *why)
         header->sh_degree > GS_MAX_SH_DEGREE || header->iteration < 0 || header->exposures < 0 ||
         header->exposures > MAX_EXPOSURES || header->settings_bytes > MAX_SETTINGS ||
         header->file_bytes != file_bytes(header))
-        return fail(why, "%s: damaged: its header contradicts itself", file->path);
+        return fail(why, "%s: damaged: its header is inconsistent", file->path);
     if (header->file_bytes != file->size)
         return fail(why, "%s: truncated or damaged: has %" PRIu64 " bytes, not %" PRIu64, file->path,
                     file->size, header->file_bytes);
@@ -231,9 +225,10 @@ static bool check_sum(const char *path, unsigned char *block, fault *why) {
         if (done) sum = crc32_z(sum, block, bytes);
         left -= bytes;
     }
-    done = done && input_file_read(&file, &said, sizeof said, "a checkpoint's sum", why);
+    done = done && input_file_read(&file, &said, sizeof said, "a checkpoint's checksum", why);
     if (done && (uint32_t)sum != said)
-        done = fail(why, "%s: damaged: its sum is %08" PRIx32 ", not %08" PRIx32, path, (uint32_t)sum, said);
+        done = fail(why, "%s: damaged: its checksum is %08" PRIx32 ", not %08" PRIx32, path, (uint32_t)sum,
+                    said);
     input_file_close(&file);
     return done;
 }
@@ -250,9 +245,9 @@ static bool get_part(input_file *file, const part *to, void *block, fault *why) 
 static bool read_state(input_file *file, const checkpoint_header *header, void *block, training_state *state,
                        fault *why) {
     gs_gaussians zeros;
-    if (!gaussians_allocate(&zeros, header->count, header->sh_degree, why)) return false;
+    if (!scene_open(&zeros, header->count, header->sh_degree, why)) return false;
     training_state_open(state, &zeros);
-    gaussians_free(&zeros);
+    scene_close(&zeros);
     state->iteration = header->iteration;
     if (header->exposures > 0) training_state_open_exposures(state, header->exposures);
     part parts[ARRAYS];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A training run on disk: its state, what it was asked for and what data it saw, so that it can go on later,
-// and only as what it was.
+// A training run on disk: its state, its options and a fingerprint of its data, so that the same run can
+// continue later.
 //
 // The file, little-endian: "SPLATCKP", a uint32 version, the lengths and counts of checkpoint_header, the
-// settings, the arrays of training_state, and the CRC-32 of all that. It is written beside its place and
-// renamed when complete; whoever reads it checks its length and sum before believing anything in it.
+// settings, the arrays of training_state, and the CRC-32 of all that. It is written under another name and
+// renamed when complete. The reader checks length and CRC-32 before it uses any other value.
 #ifndef SPLAT_CHECKPOINT_H
 #define SPLAT_CHECKPOINT_H
 
@@ -17,22 +17,23 @@
 extern "C" {
 #endif
 
-// What a run must have in common with the one that it continues.
+// What a run must share with the run that it continues.
 typedef struct checkpoint_key {
-    const char *settings; // a line "--name value" for every option that decides the result
+    const char *settings; // checkpoint_settings
     uint32_t data;        // checkpoint_fingerprint
 } checkpoint_key;
 
-// The lines for every option of a command, with its value now, but for those named in `except` (NULL-ended).
-// NULL if there is no memory; freed by free().
-char *checkpoint_settings(const option_spec *options, const char *const *except);
-// A sum over cameras and pictures, in their order.
+// A line "--name value" for each option of a table that ends with OPTION_END, with its current value,
+// except options that are free_on_resume[index in the table]. NULL if there is no memory. The caller frees
+// it by free().
+char *checkpoint_settings(const option_spec *options, const bool *free_on_resume);
+// A checksum of cameras and pictures, in their order.
 uint32_t checkpoint_fingerprint(const target_view *views, size_t count);
 
-// Between two steps. Waits for the device. On failure what stood at `path` still stands.
+// Call between two steps. Waits for the device. On failure the older file at `path` is unchanged.
 bool checkpoint_write(const char *path, const checkpoint_key *key, const training_state *state, fault *why);
-// Opens *state as it was written; on failure it is left {0}. Refused, each with its own text: what is no
-// checkpoint, or of another version; what is not whole; what is of another run than `key` says.
+// Opens *state as it was written. On failure *state is {0}. Refuses, each with its own text: a file that is
+// not a checkpoint or has another version; an incomplete file; a file of a run with another key.
 bool checkpoint_read(const char *path, const checkpoint_key *key, training_state *state, fault *why);
 
 #ifdef __cplusplus

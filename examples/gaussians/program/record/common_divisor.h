@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The greatest, of intervals of steps; 0 is no interval.
+// The greatest common divisor of two intervals of steps. 0: no interval.
 #ifndef COMMON_DIVISOR_H
 #define COMMON_DIVISOR_H
 

@@ -10,11 +10,12 @@
 extern "C" {
 #endif
 
-// For content and for quoted attributes. Bytes that are not UTF-8 or not allowed in XML become U+FFFD.
+// Escapes text for content and quoted attributes. Bytes that are not UTF-8 or not allowed in XML become
+// U+FFFD.
 void html_text(FILE *page, const char *text);
-// The picture as a PNG in a data URI.
+// Writes the picture as a PNG in a data URI.
 bool html_data_uri(FILE *page, const image *picture, fault *why);
-// Four digits at most, with k, M or G: "310k", "27.31", "0.04121". "none" unless finite.
+// Writes at most four digits, with k, M or G: "310k", "27.31", "0.04121". "none" if not finite.
 void html_number(FILE *page, double value);
 
 #ifdef __cplusplus

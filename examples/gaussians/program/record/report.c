@@ -154,7 +154,7 @@ static void write_stages(FILE *page, const stage_clock *clock) {
             all / (double)clock->steps);
 }
 
-// The steps at which the best known policy changed.
+// The iterations at which the best known policy changed.
 static void write_policies(FILE *page, const run_record *record, const strategy_report *strategy) {
     enum { MOST = 40 };
     fputs("<h2>How gradients were added</h2>\n", page);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A training run on one HTML page: pictures of held-out views beside their photographs, curves, the time of
-// each stage, what the tuner chose, the settings. The page needs no other file, no network and no script.
+// A training run as one HTML page: pictures of held-out views beside their photographs, curves, the time of
+// each stage, the choices of the tuner, the settings. The page needs no other file, no network and no
+// script.
 #ifndef SPLAT_REPORT_H
 #define SPLAT_REPORT_H
 
@@ -17,13 +18,13 @@ typedef struct run_report {
     const gs_gaussians *gaussians; // device
     const target_view *views;      // to show; [view_count]
     size_t view_count;             // >= 1
-    bool held_out;                 // else the views were trained on, as there are no others
+    bool held_out;                 // false: the views are training views, as there are no others
     float background[3];
 } run_report;
 
-// Writes FOLDER/index.html, whole or not at all; the folder is made if it is missing. Renders all views.
+// Writes FOLDER/index.html, whole or not at all. The folder is created if it is missing. Renders all views.
 bool report_write(const char *folder, const run_report *report, fault *why);
-// Fails unless that file could be written: asked before long work.
+// Fails if that file cannot be written. Call it before long work.
 bool report_is_possible(const char *folder, fault *why);
 
 #ifdef __cplusplus

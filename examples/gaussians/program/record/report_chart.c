@@ -3,11 +3,11 @@
 #include "record/html.h"
 #include <math.h>
 
-// Of the drawing, in its own units.
+// Sizes of the drawing in its own units.
 enum { WIDTH = 560, HEIGHT = 250, LEFT = 58, RIGHT = 18, TOP = 12, BOTTOM = 40, MAX_TICKS = 12 };
 
 typedef struct axis {
-    double low, high; // of the data, or a little wider
+    double low, high; // of the data, with a margin
     bool logarithmic;
     double from, to; // in the drawing
     int ticks;
@@ -26,7 +26,7 @@ static void add_tick(axis *a, double value) {
         a->tick[a->ticks++] = value;
 }
 
-// 1, 2 or 5 times a power of ten, so that there are about `wanted` steps in the length.
+// 1, 2 or 5 times a power of ten that divides the length into about `wanted` steps.
 static double round_step(double length, int wanted) {
     const double step = length / wanted, power = pow(10, floor(log10(step))), first = step / power;
     return power * (first < 1.5 ? 1 : first < 3.5 ? 2 : first < 7.5 ? 5 : 10);
@@ -39,7 +39,7 @@ static void tick_evenly(axis *a, int wanted) {
         add_tick(a, k * step + 0.0); // no -0
 }
 
-// Also used for less than a decade, where powers of ten are too few.
+// Also used for ranges of less than a decade, which contain too few powers of ten.
 static void tick_by_factors(axis *a) {
     static const double in_decade[] = {1, 2, 5};
     const double decades = log10(a->high / a->low);
@@ -69,7 +69,7 @@ static size_t find_bounds(const chart *what, axis *x, axis *y) {
     return drawn;
 }
 
-// So that the curve stays off the frame, also if it is level.
+// A margin between the curve and the frame, also for a constant curve.
 static void widen(axis *a, bool from_zero) {
     if (from_zero) a->low = fmin(a->low, 0);
     if (a->logarithmic) {
@@ -118,7 +118,7 @@ static void write_curve(FILE *page, const chart *what, const axis *x, const axis
         if (is_drawn(what, i))
             fprintf(page, "%.1f,%.1f ", place(x, what->points[i].x), place(y, what->points[i].y));
     fputs("\"/>\n", page);
-    for (size_t i = 0; i < what->count; i++) { // what a pointer that rests there is told
+    for (size_t i = 0; i < what->count; i++) { // tooltips
         if (!is_drawn(what, i)) continue;
         const chart_point p = what->points[i];
         fprintf(page, "<circle class=\"%s\" r=\"%d\" cx=\"%.1f\" cy=\"%.1f\"><title>",

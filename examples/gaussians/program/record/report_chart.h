@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A curve as inline SVG, for the page of report.h, whose style sheet colours it.
+// A curve as inline SVG. The style sheet of the report colours it.
 #ifndef SPLAT_REPORT_CHART_H
 #define SPLAT_REPORT_CHART_H
 
@@ -17,15 +17,14 @@ typedef struct chart_point {
 
 typedef struct chart {
     const char *title, *x_name, *y_name;
-    const chart_point
-        *points; // by x; those whose y is not finite (for a logarithm: not above 0) are left out
+    const chart_point *points; // sorted by x; points with a y that cannot be drawn are left out
     size_t count;
     bool logarithmic; // the y axis
-    bool from_zero;   // so begins the y axis, if it is not logarithmic
+    bool from_zero;   // the y axis begins at 0, if it is not logarithmic
     bool marks;       // a dot at every point
 } chart;
 
-// A <figure>; says so where there is nothing to draw.
+// Writes a <figure>, also if there is nothing to draw.
 void chart_write(FILE *page, const chart *what);
 
 #ifdef __cplusplus

@@ -17,24 +17,26 @@ static int compare_ranked(const void *a, const void *b) {
     return (x->psnr > y->psnr) - (x->psnr < y->psnr);
 }
 
-// Dark to bright, as the eye sees it: black, purple, red, orange, pale yellow.
+// Perceptually increasing brightness: black, purple, red, orange, pale yellow.
 static void error_color(double part, uint8_t color[3]) {
     static const double stops[5][3] = {
         {0, 0, 4}, {87, 16, 110}, {188, 55, 84}, {249, 142, 9}, {252, 255, 164}};
     const double at = 4 * fmin(fmax(part, 0), 1);
     const int below = at < 4 ? (int)at : 3;
-    for (int c = 0; c < 3; c++)
+    for (int c = 0; c < GS_CHANNELS; c++)
         color[c] = (uint8_t)(stops[below][c] + (at - below) * (stops[below + 1][c] - stops[below][c]) + 0.5);
 }
 
-// Pixel by pixel the mean of the three channels' differences, as a gray.
+// The mean of the channels' absolute differences of each pixel, as a gray picture.
 static bool subtract(const image *a, const image *b, image *out, fault *why) {
-    if (!image_open(out, a->width, a->height, 3, why)) return false;
+    if (!image_open(out, a->width, a->height, GS_CHANNELS, why)) return false;
     const size_t pixels = (size_t)a->width * (size_t)a->height;
     for (size_t i = 0; i < pixels; i++) {
         int sum = 0;
-        for (size_t c = 0; c < 3; c++) sum += abs(a->pixels[3 * i + c] - b->pixels[3 * i + c]);
-        for (size_t c = 0; c < 3; c++) out->pixels[3 * i + c] = (uint8_t)((sum + 1) / 3);
+        for (size_t c = 0; c < GS_CHANNELS; c++)
+            sum += abs(a->pixels[GS_CHANNELS * i + c] - b->pixels[GS_CHANNELS * i + c]);
+        for (size_t c = 0; c < GS_CHANNELS; c++)
+            out->pixels[GS_CHANNELS * i + c] = (uint8_t)((sum + GS_CHANNELS / 2) / GS_CHANNELS);
     }
     return true;
 }
@@ -42,7 +44,7 @@ static bool subtract(const image *a, const image *b, image *out, fault *why) {
 static void color_errors(const image *differences) {
     const size_t pixels = (size_t)differences->width * (size_t)differences->height;
     for (size_t i = 0; i < pixels; i++) {
-        uint8_t *pixel = differences->pixels + 3 * i;
+        uint8_t *pixel = differences->pixels + GS_CHANNELS * i;
         error_color((double)pixel[0] / FULL_ERROR, pixel);
     }
 }

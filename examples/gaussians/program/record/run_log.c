@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "record/run_log.h"
 #include "record/common_divisor.h"
+#include "record/signals.h"
 #include "device.h"
 #include "json_writer.h"
 #include <errno.h>
@@ -12,13 +13,12 @@
 bool run_log_open(run_log *log, const run_log_options *options, fault *why) {
     *log = (run_log){.options = *options};
     if (!options->path) return true;
-    // Without O_NONBLOCK a pipe that nobody reads would wait for a reader.
+    // Without O_NONBLOCK, opening a pipe would wait for a reader.
     const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | (options->append ? O_APPEND : O_TRUNC);
     const int file = open(options->path, flags, 0666);
     if (file >= 0 && fcntl(file, F_SETFL, flags & O_APPEND) == 0) log->stream = fdopen(file, "w");
     if (log->stream) {
-        const struct sigaction ignore = {.sa_handler = SIG_IGN};
-        sigaction(SIGPIPE, &ignore, &log->before);
+        broken_pipes_begin();
         return true;
     }
     fail(why, "%s: cannot write: %s", options->path, strerror(errno));
@@ -33,7 +33,7 @@ static json_writer begin_line(const run_log *log, const char *event) {
     return json;
 }
 
-// At once in the file: who looks on while training runs sees whole lines.
+// Flushes, so that readers see whole lines while training runs.
 static void end_line(run_log *log, json_writer *json) {
     json_end(json, '}');
     putc('\n', log->stream);
@@ -146,7 +146,7 @@ bool run_log_lm_step(run_log *log, const lm_step *step, const quality *mean, fau
     return run_record_add_lm_step(&log->record, &entry, why);
 }
 
-// Of all that came so far.
+// Of training so far, with the steps of Levenberg-Marquardt.
 static double seconds_of(const run_log *log, const training_report *report) {
     const run_record *record = &log->record;
     return report->seconds +
@@ -208,11 +208,11 @@ void run_log_checkpoint(run_log *log, int64_t iteration, const char *file) {
 bool run_log_close(run_log *log, fault *why) {
     if (log->stream) {
         if (fclose(log->stream) != 0 && log->error == 0) log->error = errno;
-        sigaction(SIGPIPE, &log->before, NULL);
+        broken_pipes_end();
     }
     const bool whole = log->error == 0;
-    if (!whole) fail(why, "%s: not written whole: %s", log->options.path, strerror(log->error));
-    run_record_free(&log->record);
+    if (!whole) fail(why, "%s: incomplete: %s", log->options.path, strerror(log->error));
+    run_record_close(&log->record);
     *log = (run_log){0};
     return whole;
 }

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: MIT
-// Looks on while a run trains: keeps its record, measures the held-out views, and writes both as JSON, a line
-// each, as they come:
+// Observes a training run: keeps its record, measures the held-out views, and writes both to a file as
+// JSON, one line for each event:
 //   {"event": "start", "splat": "0.1.0", "backend": "cuda", "gpu": "NVIDIA H200", "settings": {...}}
 //   {"event": "step", "iteration": 200, "seconds": 1.25, "loss": 0.0412, "gaussians": 100000,
 //    "step_ms": 5.9, "gpu_ms": {"project": 0.11, ...}, "reduce": "tree", "threshold": 0}
 //   {"event": "density", "iteration": 600, "gaussians_before": 100000, "gaussians": 120311}
 //   {"event": "evaluation", "iteration": 1000, "seconds": 6.1, "psnr": 27.31, "ssim": 0.8412, "views": 20}
 //   {"event": "checkpoint", "iteration": 1000, "file": "scene.checkpoint"}
-//   {"event": "lm", "step": 1, "seconds": 0.31, "before": 0.0784, "after": 0.0781, "gain": 0.42, "gamma":
-//   0.31,
-//    "damping": 0.1, "kept": true, "views": 17, "subsets": 1, "bytes": 780140544, "psnr": 23.2, "ssim":
-//    0.741}
+//   {"event": "lm", "step": 1, "seconds": 0.31, "before": 0.0784, "after": 0.0781, "gain": 0.42,
+//    "gamma": 0.31, "damping": 0.1, "kept": true, "views": 17, "subsets": 1, "bytes": 780140544,
+//    "psnr": 23.2, "ssim": 0.741}
 //   {"event": "end", "iteration": 7000, "seconds": 41.3, "gaussians": 310544}
-// Values of a step are means since the step line before; gpu_ms is left out where no times are taken. A
-// density line says that the number of Gaussians changed since the step line before. seconds: of training,
-// without evaluations; in an lm line, a step of Levenberg-Marquardt, since the first of these began. before
-// and after are its objective; psnr and ssim, of held-out views, stand there only if they were measured.
+//
+// step: means since the step line before. Without gpu_ms on the CPU. density: the number of Gaussians
+// changed since the step line before. seconds: of training, without evaluations. In an lm line: since the
+// first step of Levenberg-Marquardt began. lm: before and after are the objective. psnr and ssim are those
+// of held-out views, if they were measured.
 #ifndef SPLAT_RUN_LOG_H
 #define SPLAT_RUN_LOG_H
 
 #include "record/run_record.h"
-#include <signal.h>
 #include <stdio.h>
 
 #ifdef __cplusplus
@@ -29,7 +28,7 @@ extern "C" {
 
 typedef struct run_log_options {
     const char *path;       // NULL: no file
-    bool append;            // to what is there, of a run that is resumed
+    bool append;            // to an existing file, for a resumed run
     int64_t every;          // steps between step lines, >= 1
     int64_t evaluate_every; // steps between evaluations; 0: at the end only
     const target_view *held_out;
@@ -40,8 +39,7 @@ typedef struct run_log_options {
 typedef struct run_log {
     run_log_options options;
     FILE *stream;
-    int error;               // errno of the first line that could not be written; nothing more is; 0: none
-    struct sigaction before; // of SIGPIPE; meanwhile ignored: a reader that leaves must not end training
+    int error; // errno of the first line that was not written; nothing is written after it; 0: none
     run_record record;
     int64_t last_step; // of the last point
     double last_seconds;
@@ -49,26 +47,26 @@ typedef struct run_log {
     int64_t last_gaussians;
 } run_log;
 
-// Settings go to log->record before run_log_start.
+// Add the settings to log->record before run_log_start.
 bool run_log_open(run_log *log, const run_log_options *options, fault *why);
-// Writes the first line. state: from where training starts.
+// Writes the first line. state: the start of training.
 void run_log_start(run_log *log, const training_state *state);
-// How often run_log_observe has to be called at least: at every step that this number divides.
+// run_log_observe must be called at least at every step that is a multiple of this number.
 int64_t run_log_interval(const run_log *log);
-// As training_observer.observe does.
+// For training_observer.observe.
 bool run_log_observe(run_log *log, const training_state *state, const training_report *report, fault *why);
-// After training: the last point and the last evaluation, if they are still to be done, and the last line.
-// After Levenberg-Marquardt there is always another evaluation.
+// Call after training. Adds the last point and the last evaluation if they are missing, and writes the last
+// line. After Levenberg-Marquardt it always evaluates.
 bool run_log_finish(run_log *log, const training_state *state, const training_report *report, fault *why);
-// The last point of the iterations, if it is still to be done: before Levenberg-Marquardt.
+// Call before Levenberg-Marquardt. Adds the last point of the iterations if it is missing.
 bool run_log_end_iterations(run_log *log, const training_state *state, const training_report *report,
                             fault *why);
-// What the held-out views came to.
+// Records an evaluation of the held-out views.
 bool run_log_evaluation(run_log *log, const run_evaluation *evaluation, fault *why);
-// mean: of the held-out views after the step; NULL if they were not measured.
+// mean: of the held-out views after the step; NULL: not measured.
 bool run_log_lm_step(run_log *log, const lm_step *step, const quality *mean, fault *why);
 void run_log_checkpoint(run_log *log, int64_t iteration, const char *file);
-// False if the file could not be written, wholly. Harmless on {0}.
+// Fails if the file is incomplete. Harmless on {0}.
 bool run_log_close(run_log *log, fault *why);
 
 #ifdef __cplusplus

@@ -30,7 +30,7 @@ void run_record_options(run_record *record, const option_spec *table) {
         case OPTION_CHOICE:
             run_record_text(record, option->name, option->choices[*(const int *)option->value]);
             break;
-        default: { // a text that was not given is none
+        default: { // a text option that was not given is left out
             const char *text = *(const char *const *)option->value;
             if (text) run_record_text(record, option->name, text);
         }
@@ -69,7 +69,7 @@ const quality *run_record_last_quality(const run_record *record) {
     return record->evaluation_count ? &record->evaluations[record->evaluation_count - 1].mean : NULL;
 }
 
-void run_record_free(run_record *record) {
+void run_record_close(run_record *record) {
     free(record->points);
     free(record->evaluations);
     free(record->lm_steps);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a training run was asked to do and how it went: what its log and its report are made from.
+// The settings and the history of a training run, for its log and its report.
 #ifndef SPLAT_RUN_RECORD_H
 #define SPLAT_RUN_RECORD_H
 
@@ -12,21 +12,21 @@
 extern "C" {
 #endif
 
-// A name and a number, or a text if there is one.
+// A name with a text, or with a number if text is NULL.
 typedef struct run_setting {
     const char *name, *text; // not owned
     double number;
 } run_setting;
 
-// The run at a step, and the means since the point before.
+// The run at a step, with means since the point before.
 typedef struct run_point {
     int64_t iteration, gaussians;
     double seconds;              // of training, since the run began
     double loss;                 // mean
     double step_milliseconds;    // mean, on the host's clock
-    bool measured;               // whether the GPU's times are
-    double milliseconds[STAGES]; // mean a step, of the GPU
-    distwar_policy policy;       // the best known
+    bool measured;               // whether `milliseconds` is set
+    double milliseconds[STAGES]; // mean of a step, on the GPU
+    distwar_policy policy;       // the best known so far
 } run_point;
 
 typedef struct run_evaluation {
@@ -39,10 +39,10 @@ typedef struct run_evaluation {
 typedef struct run_lm_step {
     lm_step step; // its milliseconds are NULL
     bool evaluated;
-    quality mean; // if so
+    quality mean; // if evaluated
 } run_lm_step;
 
-enum { RUN_SETTINGS = 64 };
+enum { RUN_SETTINGS = 96 };
 
 // Starts as {0}.
 typedef struct run_record {
@@ -54,17 +54,17 @@ typedef struct run_record {
     run_lm_step *lm_steps;
 } run_record;
 
-// At most RUN_SETTINGS in all. Texts must outlive the record.
+// Add a setting, at most RUN_SETTINGS in all. Texts must outlive the record.
 void run_record_text(run_record *record, const char *name, const char *text);
 void run_record_number(run_record *record, const char *name, double number);
-// The value of every option, as it is now. The table's texts and names must outlive the record.
+// Adds the current value of every option. The table's texts and names must outlive the record.
 void run_record_options(run_record *record, const option_spec *table);
 bool run_record_add_point(run_record *record, const run_point *point, fault *why);
 bool run_record_add_evaluation(run_record *record, const run_evaluation *evaluation, fault *why);
 bool run_record_add_lm_step(run_record *record, const run_lm_step *step, fault *why);
 // NULL if there was none.
 const quality *run_record_last_quality(const run_record *record);
-void run_record_free(run_record *record);
+void run_record_close(run_record *record);
 
 #ifdef __cplusplus
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
-// When density control acts, and how its outcome reaches the training state: see gs.h for what it does.
+// Density control: when Gaussians are added, moved and removed while training runs, and how the result
+// reaches the training state. Each method has a file of its own, which defines one density_method. The
+// kernels are libgs's, see gs.h. The list of methods is in density_control.c.
 #ifndef SPLAT_DENSITY_CONTROL_H
 #define SPLAT_DENSITY_CONTROL_H
 
 #include "device_buffer.h"
-#include "view/frame.h"
+#include "options.h"
 #include "training/training_state.h"
+#include "view/frame.h"
 #include <stdbool.h>
 
 #ifdef __cplusplus
@@ -13,38 +16,75 @@ extern "C" {
 #endif
 
 typedef enum density_kind {
-    DENSITY_NONE,     // the Gaussians stay as many as they are
-    DENSITY_ADAPTIVE, // clone, split, prune by the screen-space gradient (Kerbl et al. 2023)
-    DENSITY_MCMC      // relocation and noise (Kheradmand et al. 2024)
+    DENSITY_NONE,     // the number of Gaussians is constant
+    DENSITY_ADAPTIVE, // clones, splits and prunes by the screen-space gradient (Kerbl et al. 2023)
+    DENSITY_MCMC,     // relocates and adds noise (Kheradmand et al. 2024)
+    DENSITY_KINDS
 } density_kind;
 
+// Settings of one method each. Types are those of options.
+typedef struct density_adaptive_settings {
+    double gradient_threshold;    // see gs_density_rules
+    double split_size, most_size; // in scene extents; most_size: applied after the first reset; 0: never
+    int64_t reset_every;          // steps; only before `until`; 0: never
+    double reset_opacity;
+    double split_factor; // see gs_density_rules; not an option
+} density_adaptive_settings;
+
+typedef struct density_mcmc_settings {
+    double
+        growth; // the part of the number that is added each time; more if most_gaussians would not be reached
+                // half-way between `from` and `until`
+    double noise; // times the learning rate of means
+    double opacity_weight,
+        scale_weight; // of the penalties, in steps before `until`; they free Gaussians to relocate
+} density_mcmc_settings;
+
 typedef struct density_settings {
-    density_kind kind;
-    int64_t from, until, every;  // acts after steps that `every` divides, from < step < until
-    int64_t most_gaussians;      // 0: no limit; more than that at the start stay
-    double extent;               // of the scene, world units
-    float least_opacity;         // less opaque: pruned, or dead
-    float gradient_threshold;    // adaptive, from here on; see gs_density_rules
-    float split_size, most_size; // in extents; most_size counts after the first reset only
-    float split_factor;
-    int64_t reset_every; // steps, below `until`; 0: never
-    float reset_opacity;
-    // MCMC, from here on: of the number, a step of density control; more where most_gaussians would else not
-    // be reached half-way between `from` and `until`.
-    float growth;
-    float noise; // times the means' learning rate
-    float opacity_weight,
-        scale_weight; // in steps before `until`: they are there to free Gaussians to relocate
+    int kind;                   // density_kind
+    int64_t from, until, every; // acts after steps that are multiples of `every`, from < step < until
+    int64_t most_gaussians;     // 0: no limit; a larger number at the start is kept
+    double extent;              // of the scene, world units
+    double least_opacity;       // below it a Gaussian is pruned or, by MCMC, relocated
+    density_adaptive_settings adaptive;
+    density_mcmc_settings mcmc;
 } density_settings;
 
 typedef struct density_control {
     device_buffer workspace;
 } density_control; // starts as {0}
 
-// Between the backward pass and Adam.
+// What a method is given after a step.
+typedef struct density_step {
+    const density_settings *settings;
+    uint64_t seed;
+    float mean_rate;   // the learning rate of means in this step
+    bool due;          // whether the schedule lets it act after this step
+    const frame *view; // the step's frame, after the backward pass through the projection
+    training_state *state;
+    device_buffer *workspace;
+} density_step;
+
+typedef struct density_method {
+    const char *name;   // of --density
+    int until_share[2]; // the default of `until`: iterations * until_share[0] / until_share[1]
+    bool needs_limit;   // most_gaussians must not be 0
+    bool starts_small;  // its published start is small and half opaque, see density_start
+    void (*defaults)(density_settings *settings);
+    // Writes the method's rows and returns their number.
+    int (*list_options)(density_settings *settings, option_spec *rows);
+    // Between the backward pass and Adam. NULL: nothing.
+    void (*before_adam)(const density_settings *settings, training_state *state);
+    // After Adam, when state->iteration counts the step. NULL: nothing.
+    void (*after_adam)(const density_step *step);
+} density_method;
+
+extern const density_method density_adaptive, density_mcmc;
+
+const density_method *density_method_of(int kind);
+
+// The trainer calls these two in every step, as density_method says. f: the step's frame.
 void density_before_adam(const density_settings *settings, training_state *state);
-// After Adam, when state->iteration counts the step already; f: the step's frame, back through the
-// projection.
 void density_after_adam(density_control *control, const density_settings *settings, uint64_t seed,
                         float mean_rate, const frame *f, training_state *state);
 void density_control_close(density_control *control);

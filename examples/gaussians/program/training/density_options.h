@@ -1,34 +1,36 @@
 // SPDX-License-Identifier: MIT
-// The options of `splat train` that are about density control.
+// The options of `splat train` for density control.
 #ifndef SPLAT_DENSITY_OPTIONS_H
 #define SPLAT_DENSITY_OPTIONS_H
 
-#include "training/density_control.h"
 #include "options.h"
+#include "training/density_control.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef struct density_options {
-    int kind;
-    int64_t from, until, every, most_gaussians, reset_every;
-    double least_opacity, gradient, split_size, most_size, reset_opacity, growth, noise, opacity_weight,
-        scale_weight, start_opacity, start_size;
+    density_settings settings;        // without extent; until is 0 where the default is meant
+    double start_opacity, start_size; // of the first Gaussians; 0: as density_start decides
 } density_options;
 
-enum { DENSITY_OPTIONS = 17 };
+enum { DENSITY_OPTION_ROOM = 24 }; // rows that density_options_list writes at most
 
-// The published defaults of both ways.
+// The published defaults of all methods.
 density_options density_options_default(void);
-// DENSITY_OPTIONS entries for a table.
-void density_options_list(density_options *options, option_spec *table);
-// Of the Gaussians that training starts from: opacity, and size in distances to their neighbours. everywhere:
-// they were drawn at random from all that the cameras see. What the published start of MCMC (small and half
-// opaque) wins elsewhere it loses there, where it leaves the far away uncovered, and where training ends
-// before density control acts, and so before it has filled the gaps.
+// Writes the rows of all methods and returns their number.
+int density_options_list(density_options *options, option_spec *rows);
+// Fails if the method needs a limit of Gaussians and there is none.
+bool density_options_check(const density_options *options, fault *why);
+
+// The Gaussians that training starts from: their opacity, and their size in mean distances to their
+// neighbours. everywhere: they are random points of a scene that is not a cut-out object. The published
+// start of MCMC (small and half opaque) is not used there, as it leaves distant parts uncovered. It is not
+// used either if training ends before density control acts, as nothing would fill the gaps.
 void density_start(const density_options *options, int64_t iterations, bool everywhere, double *opacity,
                    double *size);
+// The settings of a run of `iterations` on a scene of that extent.
 density_settings density_settings_from(const density_options *options, int64_t iterations, double extent);
 
 #ifdef __cplusplus

@@ -8,7 +8,7 @@ int64_t gaussians_keep_finite(gs_gaussians *gaussians) {
     const int bases = (gaussians->sh_degree + 1) * (gaussians->sh_degree + 1);
     float *const arrays[] = {gaussians->mean, gaussians->log_scale, gaussians->quaternion,
                              gaussians->opacity_logit, gaussians->sh};
-    const int widths[] = {3, 3, 4, 1, 3 * bases};
+    const int widths[] = {3, 3, 4, 1, GS_CHANNELS * bases};
     int64_t kept = 0;
     for (int64_t i = 0; i < gaussians->count; i++) {
         bool finite = true;
@@ -17,7 +17,7 @@ int64_t gaussians_keep_finite(gs_gaussians *gaussians) {
             for (int k = 0; k < widths[a]; k++) finite = finite && isfinite(row[k]);
             if (kept < i) memcpy(arrays[a] + kept * widths[a], row, (size_t)widths[a] * sizeof *row);
         }
-        kept += finite; // else the next one takes its place
+        kept += finite; // otherwise the next one overwrites it
     }
     int64_t dropped = gaussians->count - kept;
     gaussians->count = kept;

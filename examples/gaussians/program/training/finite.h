@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A Gaussian whose parameters overflowed in training is culled by every camera and refused by every PLY
-// reader.
+// Removes Gaussians whose parameters overflowed in training. Cameras cull them and readers of scenes refuse
+// them.
 #ifndef SPLAT_FINITE_H
 #define SPLAT_FINITE_H
 
@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-// Drops those with a value that is not finite; the others keep their order. Host memory, which stays as large
-// as it was. Returns how many were dropped.
+// Removes Gaussians with a value that is not finite; the others keep their order. Host memory; its size is
+// unchanged. Returns how many were removed.
 int64_t gaussians_keep_finite(gs_gaussians *gaussians);
 
 #ifdef __cplusplus

@@ -6,7 +6,8 @@
 
 enum { NEIGHBOURS = 3, LEAF = 8 };
 
-// A range of `order` is a node: its middle entry splits the others by its coordinate along axis[middle].
+// A node of the tree is a range of `order`. Its middle entry splits the others by the coordinate along
+// axis[middle].
 typedef struct tree {
     const float (*points)[3];
     size_t *order;
@@ -35,7 +36,7 @@ static int widest_axis(const tree *t, int64_t begin, int64_t end) {
     return widest;
 }
 
-// Quickselect (Hoare): afterwards nothing before `middle` is greater than it, nothing after it is less.
+// Quickselect (Hoare). Afterwards no entry before `middle` is greater than it, and none after it is smaller.
 static void select_middle(tree *t, int64_t begin, int64_t end, int64_t middle, int axis) {
     while (end - begin > 1) {
         int64_t drawn = begin + (int64_t)random_below(&t->random, (uint64_t)(end - begin));
@@ -70,7 +71,7 @@ static void build(tree *t, int64_t begin, int64_t end) {
 
 typedef struct nearest {
     size_t self;
-    double square[NEIGHBOURS]; // ascending; infinite where none was found yet
+    double square[NEIGHBOURS]; // ascending; infinite: none found yet
 } nearest;
 
 static void offer(const tree *t, nearest *found, int64_t place) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Distances to the nearest neighbours among points, by a k-d tree: n log n for any distribution, duplicates
-// included.
+// Distances to the nearest neighbours among points, by a k-d tree. O(n log n) for any distribution, also
+// with duplicates.
 #ifndef SPLAT_NEAREST_H
 #define SPLAT_NEAREST_H
 
@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-// distance[i]: the mean distance of point i to its three nearest other points (to all others if there are
-// fewer; 0 for a lone point). Coordinates must be finite.
+// distance[i]: the mean distance of point i to its three nearest other points; to all others if there are
+// fewer than three; 0 if there is one point. Coordinates must be finite.
 bool nearest_mean_distance(const float (*points)[3], size_t count, double *distance, fault *why);
 
 #ifdef __cplusplus

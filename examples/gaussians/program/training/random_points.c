@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "training/random_points.h"
-#include "view/camera.h"
+#include "view/camera_group.h"
 #include "random.h"
-#include "training/start.h"
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +17,7 @@ static double depth_of(const gs_camera *camera, const double point[3]) {
     return depth;
 }
 
-// The pixel in which the picture shows the point; false if it does not.
+// Projects the point. False if it is behind the camera or outside the picture.
 static bool pixel_of(const gs_camera *camera, const double point[3], int *x, int *y) {
     double p[3];
     for (int row = 0; row < 3; row++) {
@@ -33,7 +32,7 @@ static bool pixel_of(const gs_camera *camera, const double point[3], int *x, int
     return true;
 }
 
-static bool are_enough(const target_view *views, size_t count, const double point[3]) {
+static bool is_seen_by_enough(const target_view *views, size_t count, const double point[3]) {
     size_t seen = 0;
     int x, y;
     for (size_t i = 0; i < count && seen < ENOUGH_CAMERAS; i++)
@@ -43,45 +42,11 @@ static bool are_enough(const target_view *views, size_t count, const double poin
 
 static void take_color(const target_view *view, int x, int y, uint8_t color[3]) {
     const image *picture = view->picture;
-    memcpy(color, picture->pixels + 3 * ((size_t)y * (size_t)picture->width + (size_t)x), 3);
+    memcpy(color, picture->pixels + GS_CHANNELS * ((size_t)y * (size_t)picture->width + (size_t)x),
+           GS_CHANNELS);
 }
 
-// Solves the symmetric, positive definite a x = b by Cramer's rule.
-static void solve(double a[3][3], const double b[3], double x[3]) {
-    double cofactor[3][3], determinant = 0;
-    for (int i = 0; i < 3; i++)
-        for (int j = 0; j < 3; j++) {
-            const int i1 = (i + 1) % 3, i2 = (i + 2) % 3, j1 = (j + 1) % 3, j2 = (j + 2) % 3;
-            cofactor[i][j] = a[i1][j1] * a[i2][j2] - a[i1][j2] * a[i2][j1];
-        }
-    for (int j = 0; j < 3; j++) determinant += a[0][j] * cofactor[0][j];
-    for (int i = 0; i < 3; i++) {
-        x[i] = 0;
-        for (int j = 0; j < 3; j++) x[i] += cofactor[j][i] * b[j] / determinant;
-    }
-}
-
-void camera_focus(const target_view *views, size_t count, double focus[3]) {
-    const double far = 5 * scene_extent(views, count), weakness = 1e-4;
-    double a[3][3] = {{0}}, b[3] = {0};
-    for (size_t k = 0; k < count; k++) {
-        const float *forward = forward_of(&views[k].camera);
-        double center[3];
-        camera_center(&views[k].camera, center);
-        for (int i = 0; i < 3; i++) {
-            for (int j = 0; j < 3; j++) {
-                const double across =
-                    (i == j) - (double)forward[i] * forward[j]; // its axis: all that is not across
-                a[i][j] += across + weakness * (i == j);
-                b[i] += across * center[j];
-            }
-            b[i] += weakness * (center[i] + far * forward[i]);
-        }
-    }
-    solve(a, b, focus);
-}
-
-// Half the side of the cube.
+// Half the side of the cube around an object, see random_points.h.
 static double half_side(const target_view *views, size_t count, const double focus[3]) {
     double least = INFINITY;
     for (size_t i = 0; i < count; i++) {
@@ -93,7 +58,7 @@ static double half_side(const target_view *views, size_t count, const double foc
     return isfinite(least) ? least : scene_extent(views, count);
 }
 
-// Some picture shows the point's place, and none shows nothing there.
+// Whether some picture contains the point and none shows transparent pixels there.
 static bool may_hold_something(const target_view *views, size_t count, const double point[3]) {
     bool seen = false;
     int x, y;
@@ -118,7 +83,7 @@ static void point_in_cube(const target_view *views, size_t count, const double f
 static void color_from_any(const target_view *views, size_t count, const double point[3],
                            random_stream *random, uint8_t color[3]) {
     int x, y;
-    memset(color, 128, 3);
+    memset(color, 128, GS_CHANNELS);
     for (size_t i = 0, first = random_below(random, count); i < count; i++) {
         const target_view *view = &views[(first + i) % count];
         if (!pixel_of(&view->camera, point, &x, &y)) continue;
@@ -127,7 +92,7 @@ static void color_from_any(const target_view *views, size_t count, const double 
     }
 }
 
-// On the ray through the middle of the pixel.
+// The point at that depth on the ray through the middle of the pixel.
 static void point_at(const gs_camera *camera, int x, int y, double depth, double point[3]) {
     const double inside[3] = {depth * (x + 0.5 - camera->cx) / camera->fx,
                               depth * (y + 0.5 - camera->cy) / camera->fy, depth};
@@ -149,7 +114,7 @@ static void point_in_common_view(const target_view *views, size_t count, const d
         const double middle = fmax(depth_of(camera, focus), least_depth);
         point_at(camera, x, y, middle * exp(log(4) * (2 * random_unit(random) - 1)), point);
         take_color(view, x, y, color);
-        if (are_enough(views, count, point)) return;
+        if (is_seen_by_enough(views, count, point)) return;
     }
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What training starts from where structure from motion left no points: random ones, coloured by the
-// photographs.
+// Random points to start training from, with colours of the photographs, for data without points.
 #ifndef SPLAT_RANDOM_POINTS_H
 #define SPLAT_RANDOM_POINTS_H
 
@@ -13,18 +12,15 @@
 extern "C" {
 #endif
 
-// The point nearest to the axes of all cameras (least squares), which is what they look at. Where their
-// directions leave it open, it is drawn, weakly, to 5 scene extents (see start.h) in front of the cameras.
-// count >= 1.
-void camera_focus(const target_view *views, size_t count, double focus[3]);
-
-// Writes `wanted` points and their colours; the same for the same seed. count >= 1.
-// An object (cut_out) is in the cube around the cameras' focus that every picture could show: points are
-// uniform in the part of it that some picture shows and no view's outline leaves empty; after 300 refusals
-// the last is taken. Anything else is wherever the cameras look: a point is a random pixel of a random
-// picture, at a random depth, log-uniform between 1/4 and 4 times the depth of the focus, and stays if at
-// least 3 cameras (or all, if fewer) see it; after 20 refusals the last is taken. The colour is that of the
-// picture it was drawn from; of an object's points, that of a random picture they are in (grey if in none).
+// Writes `wanted` points and their colours. The same seed gives the same points. count >= 1.
+//
+// An object (cut_out): points are uniform in the cube around the focus of the cameras that every picture
+// contains. A point is refused if no picture shows it, or if the outline of a view is transparent there;
+// after 300 refusals the last point is used. Its colour is that of a random picture that shows it, or gray.
+//
+// Any other scene: a point is at a random pixel of a random picture. Its depth is log-uniform between 1/4
+// and 4 times the depth of the focus. A point is refused unless at least 3 cameras (or all, if fewer) see
+// it; after 20 refusals the last point is used. Its colour is that of the pixel.
 void random_points(const target_view *views, size_t count, bool cut_out, size_t wanted, uint64_t seed,
                    float (*points)[3], uint8_t (*colors)[3]);
 

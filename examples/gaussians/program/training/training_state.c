@@ -27,11 +27,11 @@ void training_state_open(training_state *state, const gs_gaussians *host) {
 }
 
 void training_state_open_exposures(training_state *state, int64_t views) {
-    static const float start[3 * GS_EXPOSURE_VALUES] = {[0] = 1, [5] = 1, [10] = 1};
+    static const float start[TRAINING_EXPOSURE_FLOATS] = {[0] = 1, [5] = 1, [10] = 1};
     state->exposures = views;
     state->exposure = device_allocate((size_t)views * sizeof start);
     for (int64_t i = 0; i < views; i++)
-        device_upload(state->exposure + i * (int64_t)(sizeof start / sizeof *start), start, sizeof start);
+        device_upload(state->exposure + i * TRAINING_EXPOSURE_FLOATS, start, sizeof start);
 }
 
 void training_state_reserve(training_state *state, int64_t count) {

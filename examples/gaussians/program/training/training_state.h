@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// All that the rest of a training run depends on, beside its settings and its views: whoever has saved this
-// can go on from it. Random numbers need no state: each is drawn from the seed, its purpose, the iteration
-// and an index (random_at in random.h).
+// Everything that the rest of a training run depends on, apart from its settings and its views. A run can
+// continue from a saved state. Random numbers need no state: each is a function of the seed, its purpose,
+// the iteration and an index (random_at in random.h).
 #ifndef SPLAT_TRAINING_STATE_H
 #define SPLAT_TRAINING_STATE_H
 
@@ -15,25 +15,28 @@ extern "C" {
 typedef struct training_state {
     int64_t iteration; // steps done
     int64_t capacity;  // rows that every array has memory for; >= gaussians.count
-    // Device. All have one count and one sh_degree.
+    // Device. All have the same count and sh_degree.
     gs_gaussians gaussians, first_moment, second_moment;
-    float *density; // [count][2], since the last density step: sum of |mean2d_gradient|, views that saw it
-    // Device: of each view the matrix that corrects its colours (gs_exposure) and Adam's two moments of it,
-    // [exposures][3][GS_EXPOSURE_VALUES]; 0 and NULL where colours are not corrected.
+    float *density; // [count][2], since the last density step: sum of |mean2d_gradient|, number of views
+    // Device: for each view the matrix that corrects its colours (gs_exposure) and Adam's two moments of it,
+    // [exposures][3][GS_EXPOSURE_VALUES]. 0 and NULL if colours are not corrected.
     int64_t exposures;
     float *exposure;
-    // Scratch, the one thing here that need not be saved: between steps nothing in it is read.
+    // Scratch. The only part that is not saved: no step reads what an earlier one left here.
     gs_gaussians gradients;
 } training_state;
 
-// A state before the first step: the Gaussians of `host`, all else zeros.
+enum { TRAINING_EXPOSURE_FLOATS = 3 * GS_EXPOSURE_VALUES }; // of a view in `exposure`
+
+// Failures of the device end the program, in all functions here.
+
+// The state before the first step: the Gaussians of `host`, everything else zeros.
 void training_state_open(training_state *state, const gs_gaussians *host);
-// Gives each of `views` views the matrix that changes nothing.
+// Gives each of `views` views the identity as its matrix.
 void training_state_open_exposures(training_state *state, int64_t views);
-// Memory for `count` rows at least; grows by doubling and keeps the rows there are. Failures of the device
-// end the program, here and in all else.
+// Makes room for at least `count` rows. The memory doubles; existing rows are kept.
 void training_state_reserve(training_state *state, int64_t count);
-// Of all arrays; new rows (memory for them must be reserved) are not cleared.
+// Sets the count of all arrays. New rows must have been reserved; they are not cleared.
 void training_state_set_count(training_state *state, int64_t count);
 size_t training_state_density_bytes(int64_t rows); // of `density`
 void training_state_close(training_state *state);  // harmless on {0}

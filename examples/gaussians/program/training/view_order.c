@@ -10,7 +10,7 @@ bool view_order_open(view_order *order, size_t count, uint64_t seed, fault *why)
     return order->order || fail(why, "no memory for the order of %zu views", count);
 }
 
-// Fisher and Yates.
+// Fisher-Yates shuffle.
 static void shuffle(view_order *order, int64_t round) {
     random_stream random = random_at(order->seed, RANDOM_VIEW_ORDER, (uint64_t)round, 0);
     for (size_t i = 0; i < order->count; i++) order->order[i] = i;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which view comes next: all of them in a random order, then all again in another. A function of the step, so
-// a run that is taken up again goes on with the view it would have had.
+// The order of views: a random permutation of all views, then another one. It is a function of the step, so
+// a resumed run continues with the same views.
 #ifndef SPLAT_VIEW_ORDER_H
 #define SPLAT_VIEW_ORDER_H
 
@@ -15,12 +15,12 @@ extern "C" {
 typedef struct view_order {
     size_t count;
     uint64_t seed;
-    int64_t round; // whose permutation stands in `order`; -1: none yet
+    int64_t round; // the round that `order` is for; -1: none yet
     size_t *order; // a permutation of 0..count-1
 } view_order;
 
 bool view_order_open(view_order *order, size_t count, uint64_t seed, fault *why); // count >= 1
-// The view of step 0, 1, ... Cost: nothing, but count random numbers where a round begins or is left.
+// The view of step 0, 1, ... Cost: `count` random numbers when the round changes, otherwise constant.
 size_t view_order_at(view_order *order, int64_t step);
 void view_order_close(view_order *order);
 

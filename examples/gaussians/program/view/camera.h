@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where a camera stands and what it looks at.
+// The position and direction of a camera.
 #ifndef SPLAT_CAMERA_H
 #define SPLAT_CAMERA_H
 
@@ -9,13 +9,12 @@
 extern "C" {
 #endif
 
-// In world coordinates: -rotation^T translation.
+// The camera's position in the world: -rotation^T translation.
 void camera_center(const gs_camera *camera, double center[3]);
-// Size and focal length from a vertical field of view in radians; principal point in the middle, near plane
-// 0.2.
+// A camera with a vertical field of view in radians, the principal point in the middle, near plane 0.2, no
+// pose.
 gs_camera camera_with_view_angle(int width, int height, double angle);
-// Sets rotation and translation: from `eye` towards `target` (another point), `up` (not parallel to that)
-// upwards.
+// Sets the pose: at `eye`, looking at `target` (another point), with `up` (not parallel to the view) upwards.
 void camera_look_at(gs_camera *camera, const double eye[3], const double target[3], const double up[3]);
 
 #ifdef __cplusplus

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "view/camera_path.h"
 #include "view/camera.h"
-#include "training/random_points.h"
+#include "view/camera_group.h"
 #include "vector.h"
 #include <stdlib.h>
 #include <string.h>
 
 static const double pi = 3.141592653589793;
 
-// The mean of a row of the rotations, times `sign`, of length 1. False if they cancel.
+// The normalised mean of a row of the rotations, times `sign`. False if the rows cancel.
 static bool mean_direction(const gs_camera *cameras, size_t count, int row, double sign, double out[3]) {
     for (int i = 0; i < 3; i++) {
         out[i] = 0;
@@ -28,7 +28,7 @@ static bool find_focus(const gs_camera *cameras, size_t count, double focus[3], 
     return true;
 }
 
-// v without its part along a direction of length 1.
+// The part of v perpendicular to a direction of length 1.
 static void across(const double v[3], const double direction[3], double out[3]) {
     const double along = dot(v, direction);
     for (int i = 0; i < 3; i++) out[i] = v[i] - along * direction[i];
@@ -40,7 +40,7 @@ static void scaled(const double v[3], double factor, double out[3]) {
 
 static bool open_orbit(camera_path *path, const gs_camera *cameras, size_t count, fault *why) {
     if (!mean_direction(cameras, count, 1, -1, path->up))
-        return fail(why, "the cameras have no common way up, so there is no circle to put around");
+        return fail(why, "the cameras have no common up direction, which an orbit needs");
     double height = 0, radius = 0, distance = 0, first[3] = {0};
     for (size_t i = 0; i < count; i++) {
         double from[3], level[3];
@@ -52,11 +52,12 @@ static bool open_orbit(camera_path *path, const gs_camera *cameras, size_t count
         radius += sqrt(dot(level, level)) / (double)count;
         distance += sqrt(dot(from, from)) / (double)count;
     }
-    if (!(distance > 0)) return fail(why, "the cameras look at where they stand: there is no way around");
-    if (!(sqrt(dot(first, first)) > 1e-3 * distance)) // it stands above: any direction will do
+    if (!(distance > 0))
+        return fail(why, "all cameras are at the point that they look at, so there is no orbit");
+    if (!(sqrt(dot(first, first)) > 1e-3 * distance)) // the first camera is above: use any direction
         across((const double[3]){fabs(path->up[0]) < 0.7, fabs(path->up[0]) >= 0.7, 0}, path->up, first);
     normalize(first);
-    radius = fmax(radius, 0.1 * distance); // straight from above nothing is up
+    radius = fmax(radius, 0.1 * distance); // from straight above no direction in the picture is up
     for (int i = 0; i < 3; i++) path->center[i] = path->focus[i] + height * path->up[i];
     cross(path->up, first, path->axes[1]);
     scaled(first, radius, path->axes[0]);
@@ -68,7 +69,8 @@ static bool open_spiral(camera_path *path, const gs_camera *cameras, size_t coun
     double forward[3], down[3], right[3], spread[3] = {0};
     if (!mean_direction(cameras, count, 2, 1, forward) || !mean_direction(cameras, count, 1, 1, down) ||
         !(fabs(dot(forward, down)) < 0.9))
-        return fail(why, "the cameras look in all directions; a spiral is for those that look in about one");
+        return fail(why,
+                    "the cameras look in all directions; a spiral needs cameras that look in nearly one");
     across(down, forward, down);
     normalize(down);
     cross(down, forward, right);
@@ -90,7 +92,7 @@ static bool open_spiral(camera_path *path, const gs_camera *cameras, size_t coun
         for (int axis = 0; axis < 3; axis++)
             spread[axis] += dot(off, axes[axis]) * dot(off, axes[axis]) / (double)count;
     }
-    const double least[3] = {0.04, 0.04, 0}, most = 0.3; // of the depth: also for one camera, and not beyond
+    const double least[3] = {0.04, 0.04, 0}, most = 0.3; // bounds in depths; `least` is for a single camera
     for (int axis = 0; axis < 3; axis++)
         scaled(axes[axis], fmin(fmax(sqrt(spread[axis]), least[axis] * depth), most * depth),
                path->axes[axis]);

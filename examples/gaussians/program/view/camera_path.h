@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cameras for a flight through a scene, derived from those that photographed it. Both paths are closed.
+// Camera paths for a flight through a scene, from the cameras of its photographs. Both paths are closed.
 #ifndef SPLAT_CAMERA_PATH_H
 #define SPLAT_CAMERA_PATH_H
 
@@ -12,24 +12,25 @@ extern "C" {
 #endif
 
 typedef enum camera_path_kind {
-    // A circle around the point that the cameras look at, at their mean distance and height, upright as they
-    // are on average. It begins where the first of them is.
+    // A circle around the point that the cameras look at, at their mean distance and height, with their
+    // mean up direction. It begins on the side of the first camera.
     PATH_ORBIT,
-    // For cameras that look in about one direction: two turns around the mean camera, as wide as those are
-    // spread, nearer and back, towards the point that they look at.
+    // For cameras with nearly one direction: two turns around the mean camera while the path goes forward
+    // and back. Its radii are the standard deviations of the cameras' positions. It looks at the point that
+    // they look at.
     PATH_SPIRAL
 } camera_path_kind;
 
 typedef struct camera_path {
     camera_path_kind kind;
     double focus[3], up[3];
-    double center[3], axes[3][3]; // what the eye moves around, and by
+    double center[3], axes[3][3]; // the eye is at center plus multiples of the axes
 } camera_path;
 
-// Fails if the directions of the cameras do not say where the path should be. count >= 1.
+// Fails if the directions of the cameras do not determine the path. count >= 1.
 bool camera_path_open(camera_path *path, camera_path_kind kind, const gs_camera *cameras, size_t count,
                       fault *why);
-// Puts the camera on the path, 0 <= t <= 1; its lens stays.
+// Sets the pose of the camera on the path, 0 <= t <= 1. Its lens is unchanged.
 void camera_path_place(const camera_path *path, double t, gs_camera *camera);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GPU time of each stage of a training step, by events that are read two steps later, so nothing waits for
-// them. Measures nothing on the CPU, where time says nothing about kernels.
+// GPU time of each stage of a training step. Events are read two steps later, so nothing waits for them.
+// Measures nothing on the CPU.
 #ifndef SPLAT_STAGE_CLOCK_H
 #define SPLAT_STAGE_CLOCK_H
 
@@ -19,7 +19,7 @@ typedef enum stage {
     STAGE_LOSS,
     STAGE_RENDER_BACKWARD,
     STAGE_PROJECT_BACKWARD,
-    STAGE_ADAM, // this and what follows: of training alone
+    STAGE_ADAM, // this and the following stages are part of training only
     STAGE_DENSITY,
     STAGES
 } stage;
@@ -34,13 +34,13 @@ typedef struct stage_clock {
 } stage_clock;
 
 const char *stage_name(stage which);
-bool stage_is_of_training(int which); // which may be more than STAGES
+bool stage_is_of_training(int which); // `which` may be larger than STAGES
 void stage_clock_open(stage_clock *clock);
-// Before the first stage of a step.
+// Call before the first stage of a step.
 void stage_clock_start(stage_clock *clock);
-// After each stage was queued, in order; NULL is harmless.
+// Call after each stage is queued, in order. NULL is harmless.
 void stage_clock_mark(stage_clock *clock, stage which);
-// Waits for the last step and frees the events; the sums stay.
+// Waits for the last step and frees the events. The sums stay valid.
 void stage_clock_close(stage_clock *clock);
 
 #ifdef __cplusplus

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#include "scene.h"
+#include "command_line.h"
+#include "ply.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+typedef struct scene_format {
+    const char *suffix;
+    bool (*read)(const char *path, scene_values values, gs_gaussians *out, fault *why);
+    bool (*write)(const char *path, const gs_gaussians *scene, fault *why);
+} scene_format;
+
+static const scene_format formats[] = {
+    {.suffix = ".ply", .read = ply_read, .write = ply_write},
+};
+
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+bool scene_open(gs_gaussians *out, int64_t count, int sh_degree, fault *why) {
+    *out = (gs_gaussians){0};
+    if (count < 0 || count > INT32_MAX || sh_degree < 0 || sh_degree > GS_MAX_SH_DEGREE)
+        return fail(why, "%" PRId64 " Gaussians of SH degree %d are out of range", count, sh_degree);
+    const size_t bases = (size_t)((sh_degree + 1) * (sh_degree + 1));
+    // Arrays begin at multiples of four floats: gs.h wants an alignment of 16 bytes.
+    const size_t padded = ((size_t)count + 3) / 4 * 4;
+    const size_t floats = padded * (3 + 3 + 4 + 1 + GS_CHANNELS * bases);
+    float *memory = calloc(floats ? floats : 1, sizeof *memory);
+    if (!memory) return fail(why, "no memory for %" PRId64 " Gaussians", count);
+    *out = (gs_gaussians){.count = count,
+                          .sh_degree = sh_degree,
+                          .mean = memory,
+                          .log_scale = memory + padded * 3,
+                          .quaternion = memory + padded * 6,
+                          .opacity_logit = memory + padded * 10,
+                          .sh = memory + padded * 11};
+    return true;
+}
+
+void scene_close(gs_gaussians *scene) {
+    free(scene->mean);
+    *scene = (gs_gaussians){0};
+}
+
+double scene_sh_constant(double color) {
+    return (color - 0.5) / 0.28209479177387814;
+}
+
+// NULL, and why, if no format has the suffix of the path.
+static const scene_format *format_of(const char *path, fault *why) {
+    char known[128] = "";
+    const size_t length = strlen(path);
+    for (int i = 0; i < FORMATS; i++) {
+        const size_t suffix = strlen(formats[i].suffix), used = strlen(known);
+        if (length > suffix && strcasecmp(path + length - suffix, formats[i].suffix) == 0) return &formats[i];
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", formats[i].suffix);
+    }
+    fail(why, "%s: not a known format of scenes; the suffix must be one of %s", path, known);
+    return NULL;
+}
+
+bool scene_read(const char *path, scene_values values, gs_gaussians *out, fault *why) {
+    *out = (gs_gaussians){0};
+    const scene_format *format = format_of(path, why);
+    return format && format->read(path, values, out, why);
+}
+
+bool scene_write(const char *path, const gs_gaussians *scene, fault *why) {
+    const scene_format *format = format_of(path, why);
+    return format && format->write(path, scene, why);
+}
+
+bool scene_is_possible(const char *path, fault *why) {
+    return format_of(path, why) && output_is_possible(path, why);
+}

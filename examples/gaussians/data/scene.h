@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// A scene: Gaussians in host memory, and their files. The suffix of a file's name decides its format; the
+// list of formats is in scene.c.
+#ifndef GAUSSIANS_SCENE_H
+#define GAUSSIANS_SCENE_H
+
+#include "fault.h"
+#include "gs.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Allocates host memory in the shape of gs_gaussians, all zeros. Each array is aligned to 16 bytes. It is one
+// malloc, at `mean`. count: 0..2^31 - 1. sh_degree: 0..GS_MAX_SH_DEGREE. On failure *out is empty.
+bool scene_open(gs_gaussians *out, int64_t count, int sh_degree, fault *why);
+void scene_close(gs_gaussians *scene); // harmless on {0} and twice
+
+// The SH coefficient of degree 0 that shows a colour 0..1 (docs/math.md, section 2).
+double scene_sh_constant(double color);
+
+// What a reader does with values that are not finite.
+typedef enum scene_values {
+    SCENE_FINITE, // refuses the file
+    SCENE_ANY     // keeps them: for looking into a file, not for rendering it
+} scene_values;
+
+// Reads a scene. Fails, naming the file, if its suffix is unknown or its format's reader refuses it. On
+// failure *out is empty.
+bool scene_read(const char *path, scene_values values, gs_gaussians *out, fault *why);
+// Writes a scene. The file appears whole or not at all. Refuses values that are not finite, so that the
+// file can be read again.
+bool scene_write(const char *path, const gs_gaussians *scene, fault *why);
+// Fails if no scene can be written to `path`: the suffix is unknown, or no file can be put there. Call it
+// before long work.
+bool scene_is_possible(const char *path, fault *why);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

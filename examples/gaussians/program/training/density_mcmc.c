@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// Density control by relocation and noise: 3DGS as Markov chain Monte Carlo (Kheradmand et al. 2024).
+#include "training/density_control.h"
+#include "view/gs_check.h"
+#include <math.h>
+
+static void defaults(density_settings *settings) {
+    settings->mcmc =
+        (density_mcmc_settings){.growth = 0.05, .noise = 5e5, .opacity_weight = 0.01, .scale_weight = 0.01};
+}
+
+static int list_options(density_settings *settings, option_spec *rows) {
+    density_mcmc_settings *s = &settings->mcmc;
+    const option_spec all[] = {
+        {.kind = OPTION_REAL,
+         .name = "mcmc-growth",
+         .value = &s->growth,
+         .maximum = 1,
+         .help = "mcmc: part of the Gaussians that is added each time; more if --max-gaussians would not be "
+                 "reached half-way"},
+        {.kind = OPTION_REAL,
+         .name = "mcmc-noise",
+         .value = &s->noise,
+         .maximum = 1e12,
+         .help = "mcmc: scale of the noise, as a multiple of the learning rate of means"},
+        {.kind = OPTION_REAL,
+         .name = "opacity-penalty",
+         .value = &s->opacity_weight,
+         .maximum = 1e12,
+         .help = "mcmc: weight of the mean opacity in the loss until density control ends"},
+        {.kind = OPTION_REAL,
+         .name = "scale-penalty",
+         .value = &s->scale_weight,
+         .maximum = 1e12,
+         .help = "mcmc: weight of the mean axis in the loss until density control ends"}};
+    enum { COUNT = sizeof all / sizeof *all };
+    for (int i = 0; i < COUNT; i++) rows[i] = all[i];
+    return COUNT;
+}
+
+static void before_adam(const density_settings *settings, training_state *state) {
+    const density_mcmc_settings *s = &settings->mcmc;
+    if (state->iteration + 1 < settings->until)
+        GS_CHECK(gs_density_penalty(&state->gaussians, (float)s->opacity_weight, (float)s->scale_weight,
+                                    &state->gradients, NULL));
+}
+
+// Grows by the set part. Grows faster where that would not reach the limit half-way, so that a run that
+// starts from few points has time for detail too.
+static int64_t grown_count(const density_settings *settings, int64_t existing, int64_t step) {
+    const double most = (double)settings->most_gaussians, now = (double)existing;
+    if (existing == 0 || existing >= settings->most_gaussians) return existing;
+    const int64_t half_way = (settings->from + settings->until) / 2;
+    const double times = step < half_way ? (double)((half_way - step) / settings->every + 1) : 1;
+    const double by_part = now * (1 + (double)(float)settings->mcmc.growth);
+    const double to_limit = step < half_way ? now * pow(most / now, 1 / times) : 0;
+    return (int64_t)fmin(fmax(by_part, to_limit), most);
+}
+
+static void relocate(const density_step *step) {
+    const density_settings *settings = step->settings;
+    training_state *state = step->state;
+    const int64_t existing = state->gaussians.count;
+    const int64_t wanted = grown_count(settings, existing, state->iteration);
+    training_state_reserve(state, wanted);
+    training_state_set_count(state, wanted);
+    size_t bytes;
+    GS_CHECK(gs_relocate_bytes(wanted, &bytes));
+    const gs_relocation relocation = {.existing = existing,
+                                      .least_opacity = (float)settings->least_opacity,
+                                      .seed = step->seed,
+                                      .iteration = (uint64_t)state->iteration};
+    GS_CHECK(gs_relocate(&state->gaussians, &state->first_moment, &state->second_moment, &relocation,
+                         device_buffer_reserve(step->workspace, bytes), bytes, NULL));
+}
+
+static void after_adam(const density_step *step) {
+    training_state *state = step->state;
+    if (step->due) relocate(step);
+    GS_CHECK(gs_density_noise(&state->gaussians, (float)step->settings->mcmc.noise * step->mean_rate,
+                              step->seed, (uint64_t)state->iteration, NULL));
+}
+
+const density_method density_mcmc = {.name = "mcmc",
+                                     .until_share = {5, 6},
+                                     .needs_limit = true,
+                                     .starts_small = true,
+                                     .defaults = defaults,
+                                     .list_options = list_options,
+                                     .before_adam = before_adam,
+                                     .after_adam = after_adam};

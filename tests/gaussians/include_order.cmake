@@ -1,0 +1,130 @@
+# Fails on an #include against the order of rooms and folders.
+#
+#   cmake -D ROOT=... -P include_order.cmake
+#
+# A room, and a folder of examples/gaussians/program, includes only from itself and from those named after it below. The
+# drawing is in docs/design.md, sections 2 and 5.
+
+cmake_policy(VERSION 3.25)
+
+# room | its folder, with all folders in it | the rooms it may include from
+set(rooms
+    "library|include/distwar|"
+    "common|examples/common|library"
+    "lib|examples/gaussians/lib|library common"
+    "data|examples/gaussians/data|common lib"
+    "program|examples/gaussians/program|library common lib data")
+
+# folder of program | the folders it may include from
+set(folders
+    "view|"
+    "measure|view"
+    "training|view"
+    "lm|view"
+    "demo|view"
+    "record|view measure training lm"
+    "commands|view measure training lm demo record"
+    "splat.c|commands")
+
+set(faults "")
+
+# The names in quotes that a file includes.
+function(includes_of file out)
+  file(STRINGS "${file}" lines REGEX "^[ \t]*#[ \t]*include[ \t]*[\"<]")
+  set(names "")
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE "^[ \t]*#[ \t]*include[ \t]*[\"<]([^\">]*)[\">].*" "\\1" name "${line}")
+    list(APPEND names "${name}")
+  endforeach()
+  set(${out} "${names}" PARENT_SCOPE)
+endfunction()
+
+function(sources_of folder out)
+  file(GLOB_RECURSE sources RELATIVE "${ROOT}" "${ROOT}/${folder}/*.h" "${ROOT}/${folder}/*.cuh" "${ROOT}/${folder}/*.c"
+       "${ROOT}/${folder}/*.cpp" "${ROOT}/${folder}/*.cu")
+  set(${out} "${sources}" PARENT_SCOPE)
+endfunction()
+
+# "name|folder|allowed allowed" into its fields.
+macro(split row)
+  string(REGEX MATCH "^([^|]*)[|]([^|]*)[|](.*)$" matched "${row}")
+  set(room "${CMAKE_MATCH_1}")
+  set(folder "${CMAKE_MATCH_2}")
+  string(REPLACE " " ";" allowed "${CMAKE_MATCH_3}")
+endmacro()
+
+# The files of each room, by the name that others include them by.
+foreach(row IN LISTS rooms)
+  split("${row}")
+  sources_of("${folder}" sources_${room})
+  foreach(source IN LISTS sources_${room})
+    string(REPLACE "${folder}/" "" name "${source}")
+    list(APPEND names_${room} "${name}")
+  endforeach()
+endforeach()
+
+foreach(row IN LISTS rooms)
+  split("${row}")
+  foreach(source IN LISTS sources_${room})
+    get_filename_component(beside "${source}" DIRECTORY)
+    includes_of("${ROOT}/${source}" names)
+    foreach(name IN LISTS names)
+      string(REGEX REPLACE "^distwar/" "" short "${name}")
+      set(found "")
+      if(EXISTS "${ROOT}/${beside}/${name}")
+        set(found "${room}")
+      endif()
+      foreach(other IN LISTS room allowed)
+        if(NOT found AND short IN_LIST names_${other})
+          set(found "${other}")
+        endif()
+      endforeach()
+      foreach(other IN ITEMS library common lib data program) # no room that it may include from has such a file
+        if(NOT found AND short IN_LIST names_${other})
+          string(APPEND faults "${source} includes ${name}: ${room} must not know ${other}\n")
+          set(found "${other}")
+        endif()
+      endforeach()
+    endforeach()
+  endforeach()
+endforeach()
+
+set(program examples/gaussians/program)
+set(known "")
+foreach(row IN LISTS folders)
+  string(REGEX REPLACE "[|].*$" "" folder "${row}")
+  string(REGEX REPLACE "^[^|]*[|]" "" allowed "${row}")
+  string(REPLACE " " ";" allowed "${allowed}")
+  list(APPEND known "${folder}")
+  foreach(source IN LISTS sources_program)
+    if(NOT source MATCHES "^${program}/${folder}(/|$)")
+      continue()
+    endif()
+    includes_of("${ROOT}/${source}" names)
+    foreach(name IN LISTS names)
+      if(NOT name MATCHES "^([a-z_]+)/")
+        continue()
+      endif()
+      set(other "${CMAKE_MATCH_1}")
+      if(IS_DIRECTORY "${ROOT}/${program}/${other}" AND NOT other STREQUAL folder AND NOT other IN_LIST allowed)
+        string(APPEND faults "${source} includes ${name}: ${folder} must not know ${other}\n")
+      endif()
+    endforeach()
+  endforeach()
+endforeach()
+foreach(source IN LISTS sources_program)
+  string(REGEX REPLACE "^${program}/([^/]*).*$" "\\1" folder "${source}")
+  if(NOT folder IN_LIST known)
+    string(APPEND faults "${source}: ${folder} has no place in the order\n")
+  endif()
+endforeach()
+
+list(LENGTH sources_program count)
+if(count LESS 2)
+  string(APPEND faults "${ROOT}: there is no program to look at\n")
+endif()
+if(faults)
+  message(NOTICE "${faults}")
+  message(FATAL_ERROR "includes are out of order")
+endif()
+message(STATUS "${count} files of program, and those of the rooms below it, are in order")

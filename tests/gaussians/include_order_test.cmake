@@ -1,0 +1,48 @@
+# Shows that include_order.cmake accepts a tree in order and names each fault of one that is not.
+#
+#   cmake -D SCRIPT=.../include_order.cmake -D FOLDER=... -P include_order_test.cmake
+cmake_policy(VERSION 3.25)
+
+function(check wanted)
+  execute_process(COMMAND ${CMAKE_COMMAND} -D ROOT=${FOLDER} -P ${SCRIPT} RESULT_VARIABLE code ERROR_VARIABLE text)
+  if(wanted STREQUAL "" AND NOT code EQUAL 0)
+    message(FATAL_ERROR "refused a tree in order:\n${text}")
+  endif()
+  string(FIND "${text}" "${wanted}" at)
+  if(NOT wanted STREQUAL "" AND (code EQUAL 0 OR at EQUAL -1))
+    message(FATAL_ERROR "did not say '${wanted}' but:\n${text}")
+  endif()
+endfunction()
+
+function(with file include wanted)
+  file(READ ${FOLDER}/${file} before)
+  file(WRITE ${FOLDER}/${file} "${before}#include \"${include}\"\n")
+  check("${file} includes ${include}: ${wanted}")
+  file(WRITE ${FOLDER}/${file} "${before}")
+endfunction()
+
+file(REMOVE_RECURSE ${FOLDER})
+set(gaussians examples/gaussians)
+file(WRITE ${FOLDER}/include/distwar/tree.cuh "#include <stdint.h>\n#include \"lanes.cuh\"\n")
+file(WRITE ${FOLDER}/include/distwar/lanes.cuh "")
+file(WRITE ${FOLDER}/examples/common/image.h "")
+file(WRITE ${FOLDER}/${gaussians}/lib/gs.h "#include <distwar/tree.cuh>\n")
+file(WRITE ${FOLDER}/${gaussians}/data/scene.h "#include \"gs.h\"\n#include \"image.h\"\n")
+foreach(folder IN ITEMS view measure training lm demo record commands)
+  file(WRITE ${FOLDER}/${gaussians}/program/${folder}/${folder}.h "")
+endforeach()
+file(WRITE ${FOLDER}/${gaussians}/program/commands/train.c
+     "#include <sys/stat.h>\n#include \"record/record.h\"\n#include \"demo/demo.h\"\n#include \"scene.h\"\n")
+check("")
+
+with(include/distwar/tree.cuh gs.h "library must not know lib")
+with(examples/common/image.h gs.h "common must not know lib")
+with(${gaussians}/lib/gs.h scene.h "lib must not know data")
+with(${gaussians}/lib/gs.h view/view.h "lib must not know program")
+with(${gaussians}/data/scene.h view/view.h "data must not know program")
+with(${gaussians}/program/view/view.h training/training.h "view must not know training")
+with(${gaussians}/program/training/training.h measure/measure.h "training must not know measure")
+with(${gaussians}/program/demo/demo.h training/training.h "demo must not know training")
+with(${gaussians}/program/record/record.h commands/commands.h "record must not know commands")
+file(WRITE ${FOLDER}/${gaussians}/program/new/new.h "")
+check("new has no place in the order")
