@@ -423,13 +423,13 @@ __global__ void __launch_bounds__(sort_block)
     constexpr int E = sorted_by_warp / 32;
     __shared__ uint64_t keys[sorted_by_block<sort_block>];
     const int block = int(blockIdx.x), thread = int(threadIdx.x), warp = thread / 32;
-    const bool by_warp = block >= block_lists;
-    const int place = by_warp ? block_lists + (block - block_lists) * (sort_block / 32) + warp : block;
+    const bool one_warp = block >= block_lists;
+    const int place = one_warp ? block_lists + (block - block_lists) * (sort_block / 32) + warp : block;
     if (place >= tiles) return;
     const int64_t begin = tile_begin[tile_order[place]];
     const int n = int(tile_begin[tile_order[place] + 1] - begin);
     list += begin;
-    if (by_warp) {
+    if (one_warp) {
         const auto put = [=](int k, uint64_t key) { list[k] = uint32_t(key); };
         if (n > 128)
             sort_short<E>(depth, list, n, put);
