@@ -128,8 +128,8 @@ TEST(Pages, StateTheCostsThatAreCounted) {
             if (keys > (active == 32 ? 32 : 1)) continue;
             std::ostringstream row;
             row << "| " << active << " | " << keys << " |";
-            for (const axes::way w : {axes::atomic, axes::serial, axes::bfly, axes::tree}) {
-                const call_cost cost = cost_of(w, active, keys, 9, 0);
+            for (const axes::method m : {axes::atomic, axes::serial, axes::bfly, axes::tree}) {
+                const call_cost cost = cost_of(m, active, keys, 9, 0);
                 row << ' ' << cost.shuffles << ", " << cost.atomic_instructions << ", "
                     << cost.atomic_requests << " |";
             }

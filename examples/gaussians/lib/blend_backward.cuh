@@ -138,7 +138,7 @@ add_moments(const backward_input &in, const Commit &commit, const patch<Pixels> 
 // block 4 on tile 9 (ordered_tile(4 - 2)). In tile 7 the last entry that counted at any pixel is number 149,
 // so farthest = 150 and middle = (150 + 32) / 64 * 32 = 64, a multiple of 32: a batch is never shared. Block
 // 0 adds entries 149 .. 64, batches of 32, 32 and 22 from the end; block 1 adds entries 0 .. 63. With
-// GS_BLOCK farthest is the tile's; otherwise each warp halves by its own.
+// the strategy block farthest is the tile's; otherwise each warp halves by its own.
 template <typename Commit, int Pixels, bool Split>
 __global__ void __launch_bounds__(tile_threads<Pixels>)
     render_backward_kernel(const backward_input in, const Commit commit) {

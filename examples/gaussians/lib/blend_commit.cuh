@@ -10,7 +10,7 @@
 
 namespace gs {
 
-// GS_BLOCK clamps each pixel's part of a moment to [-GS_BLOCK_LIMIT, GS_BLOCK_LIMIT] before the sum, as some
+// The strategy block clamps each pixel's part of a moment to [-GS_BLOCK_LIMIT, GS_BLOCK_LIMIT] before the sum, as some
 // renderers do against outliers. Infinity makes all strategies agree. Set it by -D when compiling libgs.
 #ifndef GS_BLOCK_LIMIT
 #define GS_BLOCK_LIMIT INFINITY
