@@ -50,10 +50,10 @@ const char *gs_backend(void);
 const char *gs_version(void);
 
 enum {
-    GS_TILE_SIZE = 16,       // pixels, width and height of a tile
-    GS_MAX_SIZE = 16384,     // pixels, largest width and height of an image
-    GS_CHANNELS = 3,         // colour channels of splats and images
-    GS_EXPOSURE_VALUES = 12, // of the 3 x 4 matrix that corrects an image's colours
+    GS_TILE_SIZE = 16,                                    // pixels, width and height of a tile
+    GS_MAX_SIZE = 16384,                                  // pixels, largest width and height of an image
+    GS_CHANNELS = 3,                                      // colour channels of splats and images
+    GS_EXPOSURE_VALUES = GS_CHANNELS * (GS_CHANNELS + 1), // of the matrix that corrects an image's colours
     GS_MAX_SH_DEGREE = 3
 };
 

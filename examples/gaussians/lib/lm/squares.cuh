@@ -22,7 +22,6 @@ struct alignas(16) splat_squares {
     float h_e3[4];               // H e0^3, H e0^2 e1, H e0 e1^2, H e1^3
     float h_e4[5];               // H e0^4, H e0^3 e1, H e0^2 e1^2, H e0 e1^3, H e1^4
     float cross[GS_CHANNELS][5]; // weight share^2 difference times e0, e1, e0^2, e0 e1, e1^2
-    float reserved;
 };
 static_assert(sizeof(splat_squares) == GS_LM_SQUARES_STRIDE * sizeof(float), "one record");
 
@@ -36,8 +35,9 @@ enum square {
     SQUARE_H_E4 = offsetof(splat_squares, h_e4) / sizeof(float),
     SQUARE_CROSS = offsetof(splat_squares, cross) / sizeof(float)
 };
-static_assert(offsetof(splat_squares, reserved) == GS_LM_SQUARES * sizeof(float),
-              "the summed fields come first");
+static_assert(offsetof(splat_squares, cross) + 5 * GS_CHANNELS * sizeof(float) ==
+                  GS_LM_SQUARES * sizeof(float),
+              "all fields are summed");
 
 // Adds one pixel. weight: of its channels.
 __device__ __forceinline__ void add_squares(const float weight[GS_CHANNELS], float share,

@@ -142,7 +142,6 @@ static gs_lm_view with_records(const lm_view *v, lm_scene *s, size_t n) {
 
 // Writes the moments to records(s, n).
 static void blend_backward(const lm_view *v, lm_scene *s, size_t n, const float *picture) {
-    static_assert((int)GS_LM_TANGENT_STRIDE == (int)GS_MOMENTS_STRIDE, "records hold tangents or moments");
     const gs_gradient gradient = {.color = picture,
                                   .moments = (gs_moments *)(void *)records(s, n),
                                   .moments_bytes = (size_t)s->gaussians->count * sizeof(gs_moments)};
