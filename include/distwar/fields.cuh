@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// fields: a sink for gradients that lie in several arrays, each with its own stride.
+// fields: a sink for values that lie in several arrays, each with its own stride.
 //
 //     // color[3 * p + i], opacity[p], mean2d[2 * p + i], conic[3 * p + i]
 //     const distwar::fields<float, 3, 1, 2, 3> sink = {{color, 3}, {opacity, 1}, {mean2d, 2}, {conic, 3}};
 //     distwar::reduce_tree(lanes, active, p, val, sink); // float val[9]
 //
-// The K values are cut into parts in the order of the arrays. Here values 0..2 go to color, 3 to opacity, 4..5
-// to mean2d, 6..8 to conic.
+// The arrays take the values in order: here val[0..2] goes to color, val[3] to opacity, val[4..5] to mean2d,
+// val[6..8] to conic.
 //
-// Use it instead of `pointers` when the addresses follow from the key. The sink is addressed by key, so the
-// tree commits all K values by one atomic instruction: lane k picks the array of value k by selects. With
-// `pointers` the totals move to one lane (K shuffles), which makes K atomics.
+// It replaces `pointers` where the addresses follow from the key. fields is addressed by key, so the tree
+// commits all K values with one atomic instruction: lane k selects the array of value k. `pointers` needs K
+// more shuffles and K atomic instructions.
 #ifndef DISTWAR_FIELDS_CUH
 #define DISTWAR_FIELDS_CUH
 
@@ -27,16 +27,15 @@ struct field {
     size_t stride; // in T, >= Count
 };
 
-// A sink (sink.cuh) whose values lie in sizeof...(Counts) arrays; part i takes Counts[i] values.
-//
-// - T: what `record` takes: float, double, a 64-bit integer, with half.cuh __half and __nv_bfloat16.
-// - S: the scope of its atomics.
-// - K: the sum of Counts; a call with another number of values does not compile.
-// - The parts: the same in all lanes of the call, inactive ones too. Each base is aligned to T, in global or
-//   shared memory; arrays may overlap or be parts of one record. key >= 0.
-// - Cost of add, by one lane: K atomics. Of the tree's commit: ceil(K / 32) atomic instructions, and for each
-//   of them 3 selects a part after the first; they depend on the lane alone, so that compilers move them out
-//   of loops.
+// A sink (sink.cuh) whose K values lie in sizeof...(Counts) arrays. Array i takes Counts[i] values; K is the
+// sum of Counts, and a call with another K does not compile.
+//   T        the type in memory, as for record (sink.cuh)
+//   S        the scope of the atomics
+//   arrays   {base, stride} each, the same in all lanes of the call, inactive ones included. In global or
+//            shared memory; several may lie in one buffer. key >= 0
+// Cost of add, by one lane: K atomics. Of the tree's commit: ceil(K / 32) atomic instructions; for each of
+// them 3 selects for every array after the first, which compilers move out of loops, because they depend on
+// the lane alone.
 template <scope S, typename T, int... Counts>
 struct fields_at {
     static_assert(sizeof...(Counts) >= 1, "distwar: fields need at least one part");
@@ -65,8 +64,8 @@ struct fields_at {
         }
     }
 
-    // 0 <= k < values. A loop of selects, not of branches: the one atomic stands behind them. Nested
-    // conditionals compile to one atomic instruction for each part.
+    // 0 <= k < values. Selects and one atomic: with branches around atomics it would be one instruction for
+    // each array.
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V value) const {
         static_assert(detail::is_same<V, detail::value_of<T>>,
