@@ -160,7 +160,7 @@ __device__ __forceinline__ T fetch_add(unsigned lanes, bool active, Key key, T v
         sum =
             detail::running_sum(lanes, group, detail::largest_group(lanes, active_lanes, group, key), value);
     const unsigned lane = lane_id(), last = active ? highest_lane(group) : lane;
-    T *const counter = counters + size_t(plain_key(key)) + detail::hidden_zero(lane, last);
+    T *const counter = counters + size_t(detail::plain_key(key)) + detail::hidden_zero(lane, last);
     T before = 0;
     if (active && last == lane) before = detail::add_and_return<S>(counter, sum);
     before = __shfl_sync(lanes, before, int(last));
@@ -178,7 +178,7 @@ __device__ __forceinline__ T fetch_add(unsigned lanes, bool active, Key key, T *
     if (active_lanes == 0) return T(0);
     const unsigned group = lanes_with_key(lanes, key) & active_lanes;
     const unsigned lane = lane_id(), first = active ? lowest_lane(group) : lane;
-    T *const counter = counters + size_t(plain_key(key)) + detail::hidden_zero(lane, first);
+    T *const counter = counters + size_t(detail::plain_key(key)) + detail::hidden_zero(lane, first);
     T before = 0;
     if (active && first == lane) before = detail::add_and_return<S>(counter, T(count_lanes(group)));
     before = __shfl_sync(lanes, before, int(first));
@@ -230,7 +230,7 @@ __device__ __forceinline__ Count append(unsigned lanes, bool active, Key key, co
                                         const queue<Item, Count> &to) {
     const Count slot = distwar::fetch_add<S>(lanes, active, key, to.counts);
     if (!active || slot >= to.capacity) return no_slot<Count>;
-    to.items[size_t(plain_key(key)) * to.capacity + slot] = item;
+    to.items[size_t(detail::plain_key(key)) * to.capacity + slot] = item;
     return slot;
 }
 

@@ -11,11 +11,11 @@
 //         distwar::reduce_tree(lanes, active, key, val, hot.sink(table));
 //     hot.flush(table);
 //
-// How a key gets a slot. The key's hash names one slot. A key that arrives at a free slot becomes its candidate
-// and goes to memory. If the candidate arrives again before another key does, it owns the slot until flush().
-// Another key that arrives first becomes the candidate in its place. So a key wins with the square of its
-// frequency: of a key in 1% of all adds and 100 others in 0.01% each, all at one slot, the first wins with
-// probability 0.01^2 / (0.01^2 + 100 * 0.0001^2) = 99%. An owned slot is never taken over.
+// How a key gets a slot. The key's hash names one slot. A key that arrives at a free slot becomes its
+// candidate and goes to memory. If the candidate arrives again before another key does, it owns the slot
+// until flush(). Another key that arrives first becomes the candidate in its place. So a key wins with the
+// square of its frequency: of a key in 1% of all adds and 100 others in 0.01% each, all at one slot, the
+// first wins with probability 0.01^2 / (0.01^2 + 100 * 0.0001^2) = 99%. An owned slot is never taken over.
 #ifndef DISTWAR_HOT_SLOTS_CUH
 #define DISTWAR_HOT_SLOTS_CUH
 
@@ -45,8 +45,8 @@ struct hot_sink {
 // N slots of K sums in shared memory.
 //   N     a power of two
 //   K, T  the values: float, double or a 64-bit integer
-//   Key   an integer of 4 or 8 bytes. Keys from 2^31 - 1 (8 bytes: 2^63 - 1) on, and negative ones, never own a
-//         slot
+//   Key   an integer of 4 or 8 bytes. Keys from 2^31 - 1 (8 bytes: 2^63 - 1) on, and negative ones, never own
+//         a slot
 // Size: N (K sizeof(T) + sizeof(Key)) bytes.
 template <int N, int K, typename T = float, typename Key = int>
 struct hot_slots {
@@ -70,17 +70,18 @@ struct hot_slots {
     }
 
     // A sink for any reduce_* and for add() by a single thread, between clear() and flush().
-    //   to  a sink addressed by key (sink.cuh), the same one in all calls until flush(). Its values are of type T
-    // Cost of a commit: 1 load from shared memory, and the atomics, in shared memory or those of `to`; at a slot
-    // that nobody owns also 1 compare-and-swap in shared memory.
+    //   to  a sink addressed by key (sink.cuh), the same one in all calls until flush(). Its values are of
+    //       type T
+    // Cost of a commit: 1 load from shared memory, and the atomics, in shared memory or those of `to`; at a
+    // slot that nobody owns also 1 compare-and-swap in shared memory.
     template <typename Sink>
     __device__ __forceinline__ hot_sink<hot_slots, Sink> sink(const Sink &to) {
         static_assert(is_addressed_by_key<Sink, Key, T>, "distwar: hot slots need a sink addressed by key");
         return {this, to};
     }
 
-    // Adds the sums of all slots to the sink and frees the slots. Afterwards other keys may own them: in a long
-    // kernel whose hot keys change, call it now and then.
+    // Adds the sums of all slots to the sink and frees the slots. Afterwards other keys may own them: in a
+    // long kernel whose hot keys change, call it now and then.
     //   who calls  all threads of the block
     //   to         the sink that sink() was given
     // Cost: 3 barriers; one add_one for each sum that is not 0, spread over the threads.

@@ -82,8 +82,8 @@ __device__ __forceinline__ void reduce_runs(unsigned lanes, bool active, Key key
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
     static_assert(detail::is_tree_value<T>, "distwar: a tree takes float, double or 64-bit integers");
     static_assert(K <= 64, "distwar: a tree takes at most 64 values");
-    using plain = decltype(plain_key(key));
-    const plain own_key = plain_key(key);
+    using plain = decltype(detail::plain_key(key));
+    const plain own_key = detail::plain_key(key);
     const unsigned active_lanes = __ballot_sync(lanes, active);
     const bool sums_all = balance_threshold <= 1;
     if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {

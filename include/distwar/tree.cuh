@@ -224,6 +224,37 @@ __device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, 
     }
 }
 
+// Sums the groups of a call, group after group or side by side, and commits them. Active lanes of other
+// groups send plain atomics.
+//   group            the active lanes with the caller's key; not used in inactive lanes
+//   summed           whether the caller's group is summed; false in inactive lanes
+//   leads            whether the caller is the lowest lane of a group that is summed
+//   leaders          the lanes with `leads`, the same in all lanes; used in a whole warp only
+//   size_of_largest  of the groups that are summed, 1 if there is none; the same in all lanes
+template <int K, typename T, typename Key, typename Sink>
+__device__ __forceinline__ void commit_groups(unsigned lanes, bool active, Key key, unsigned group,
+                                              bool summed, bool leads, unsigned leaders,
+                                              unsigned size_of_largest, const T (&val)[K], const Sink &sink) {
+    if (lanes == all_lanes) {
+        constexpr bool always = K >= min_values_by_group && is_addressed_by_key<Sink, Key, T>;
+        const int doublings = 32 - __clz(int(size_of_largest) - 1); // ceil(log2(size_of_largest))
+        if (always || count_lanes(leaders) * group_shuffles<Sink, Key, T>(K) <= doublings * (K + 1)) {
+            if (active && !summed) sink.add(key, val);
+            for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
+                const unsigned leader = lowest_lane(rest);
+                const Key group_key = __shfl_sync(all_lanes, key, int(leader));
+                detail::commit_tree(summed && key == group_key, leader, group_key, val, sink);
+            }
+            return;
+        }
+    }
+    T sum[K];
+    DISTWAR_UNROLL
+    for (int k = 0; k < K; ++k) sum[k] = val[k];
+    detail::sum_by_doubling(lanes, summed ? group : 0, size_of_largest, sum);
+    if (leads || (active && !summed)) sink.add(key, sum);
+}
+
 } // namespace detail
 
 // Adds the values of all active lanes to the sink, for any keys and any `lanes`; best for a whole warp whose
@@ -242,8 +273,8 @@ __device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, 
 //   whole warp              1 shuffle and 1 vote to compare the keys; none with a uniform_key
 //   whole warp, one key     tree_shuffles(K) shuffles (12 for K = 9), ceil(K / 32) atomic instructions
 //   otherwise               1 match, 1 redux (6 votes before compute capability 8.0); whole warp: 1 vote.
-//                           Then one of the two ways below sums the groups of at least
-//                           max(2, balance_threshold) lanes. The other lanes send K atomic instructions.
+//                           Then one of the two ways below sums the groups of at least max(2,
+//                           balance_threshold) lanes. The other lanes send K atomic instructions.
 //     group after group     for each group 1 + tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
 //                           (pointers: K more shuffles, K atomic instructions)
 //     side by side          (K + 1) ceil(log2(n)) - 1 shuffles, n the size of the largest group; K atomic
@@ -277,27 +308,9 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
     const bool summed = active && size >= 2 && size >= balance_threshold;
     const bool leads = summed && lowest_lane(group) == lane_id();
     const unsigned size_of_largest = largest(lanes, summed ? unsigned(size) : 1);
-    if (lanes == all_lanes) {
-        constexpr bool always = K >= detail::min_values_by_group && is_addressed_by_key<Sink, plain, T>;
-        const unsigned leaders = __ballot_sync(all_lanes, leads);
-        const int doublings = 32 - __clz(int(size_of_largest) - 1); // ceil(log2(size_of_largest))
-        if (always ||
-            count_lanes(leaders) * detail::group_shuffles<Sink, plain, T>(K) <= doublings * (K + 1)) {
-            if (active && !summed) sink.add(detail::plain_key(key), val);
-            for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
-                const unsigned leader = lowest_lane(rest);
-                const plain group_key = __shfl_sync(all_lanes, detail::plain_key(key), int(leader));
-                detail::commit_tree(summed && detail::plain_key(key) == group_key, leader, group_key, val,
-                                    sink);
-            }
-            return;
-        }
-    }
-    T sum[K];
-    DISTWAR_UNROLL
-    for (int k = 0; k < K; ++k) sum[k] = val[k];
-    detail::sum_by_doubling(lanes, summed ? group : 0, size_of_largest, sum);
-    if (leads || (active && !summed)) sink.add(detail::plain_key(key), sum);
+    const unsigned leaders = lanes == all_lanes ? __ballot_sync(all_lanes, leads) : 0;
+    detail::commit_groups(lanes, active, detail::plain_key(key), group, summed, leads, leaders,
+                          size_of_largest, val, sink);
 }
 
 } // namespace distwar
