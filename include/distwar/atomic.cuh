@@ -51,6 +51,10 @@ struct destination<float> : native_destination<float> {};
 template <>
 struct destination<double> : native_destination<double> {};
 template <>
+struct destination<int> : native_destination<int> {};
+template <>
+struct destination<unsigned> : native_destination<unsigned> {};
+template <>
 struct destination<unsigned long long> : native_destination<unsigned long long> {};
 template <>
 struct destination<long long> {
@@ -70,9 +74,9 @@ inline constexpr bool is_destination = !is_same<value_of<T>, void>;
 } // namespace detail
 
 // *address += value by the native instruction. Returns nothing, so that the compiler can use a reduction
-// (RED), for which no result travels back. T is float, double, long long or unsigned long long (integers
-// wrap); half.cuh adds 16-bit types. A float add in global memory treats subnormal inputs and results as
-// zero. Cost: one atomic.
+// (RED), for which no result travels back. T is float, double, int, unsigned, long long or unsigned long long
+// (integers wrap); half.cuh adds 16-bit types. A float add in global memory treats subnormal inputs and
+// results as zero. Cost: one atomic.
 template <scope S = scope::device, typename T>
 __device__ __forceinline__ void atomic_add(T *address, detail::value_of<T> value) {
     detail::destination<T>::template add<S>(address, value);

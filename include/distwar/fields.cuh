@@ -39,7 +39,8 @@ struct field {
 template <scope S, typename T, int... Counts>
 struct fields_at {
     static_assert(sizeof...(Counts) >= 1, "distwar: fields need at least one part");
-    static_assert(detail::is_destination<T>, "distwar: fields take what record takes: float or double");
+    static_assert(detail::is_destination<T>,
+                  "distwar: fields take float, double or integers of 4 or 8 bytes");
     static constexpr int parts = sizeof...(Counts);
     static constexpr int values = (0 + ... + Counts);
 

@@ -27,8 +27,8 @@ class lane_groups {
   public:
     // Adds the values of all active lanes to the sink. The contract is that of reduce_tree.
     //   who calls  all of the `lanes` that made the handle, together
-    //   val        K values, float, double or 64-bit integers, 1 <= K <= 64; K and the type may differ from
-    //              call to call. Those of inactive lanes are ignored
+    //   val        K values, float, double or integers of 4 or 8 bytes, 1 <= K <= 64; K and the type may
+    //              differ from call to call. Those of inactive lanes are ignored
     //   sink, balance_threshold  as for reduce_tree
     // Cost (shuffles of 8-byte values and keys count twice): nothing if no lane is active, else
     //   whole warp, one key  tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
@@ -37,7 +37,8 @@ class lane_groups {
     template <int K, typename T, typename Sink>
     __device__ __forceinline__ void add(const T (&val)[K], const Sink &sink,
                                         int balance_threshold = 0) const {
-        static_assert(detail::is_tree_value<T>, "distwar: a tree takes float, double or 64-bit integers");
+        static_assert(detail::is_tree_value<T>,
+                      "distwar: a tree takes float, double or integers of 4 or 8 bytes");
         static_assert(K <= 64, "distwar: a tree takes at most 64 values");
         const bool sums_all = balance_threshold <= 1;
         if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {

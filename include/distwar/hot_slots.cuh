@@ -44,7 +44,7 @@ struct hot_sink {
 
 // N slots of K sums in shared memory.
 //   N     a power of two
-//   K, T  the values: float, double or a 64-bit integer
+//   K, T  the values: float, double or an integer of 4 or 8 bytes
 //   Key   an integer of 4 or 8 bytes. Keys from 2^31 - 1 (8 bytes: 2^63 - 1) on, and negative ones, never own
 //         a slot
 // Size: N (K sizeof(T) + sizeof(Key)) bytes.
@@ -53,7 +53,7 @@ struct hot_slots {
     static_assert(N >= 1 && (N & (N - 1)) == 0, "distwar: the number of hot slots is a power of two");
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
     static_assert(detail::is_destination<T> && detail::is_same<T, detail::value_of<T>>,
-                  "distwar: hot slots sum float, double or 64-bit integers");
+                  "distwar: hot slots sum float, double or integers of 4 or 8 bytes");
     using word = typename detail::word<int(sizeof(Key))>::type;
 
     // 0: free. 2 (key + 1): the key is the candidate. 2 (key + 1) + 1: the key owns the slot.

@@ -29,8 +29,8 @@
 //   key     What this lane adds to: an integer of 4 or 8 bytes. Active lanes with equal keys form a group.
 //           uniform_key{key}: the caller guarantees that all of `lanes`, inactive ones included, have this
 //           key. The call then skips the search for groups.
-//   val     K values, float or double. K is a compile-time constant >= 1 (reduce_tree: at most 64). The array
-//           is not changed.
+//   val     K values: float, double or integers of 4 or 8 bytes. K is a compile-time constant >= 1
+//           (reduce_tree: at most 64). The array is not changed.
 //   sink    Where the values are added, in global or shared memory (sink.cuh):
 //           - record          base[key * stride + k]. The same in all lanes, inactive ones included.
 //           - aligned_record  the same layout for floats, with vector atomics. Same rule.

@@ -70,8 +70,8 @@ __device__ __forceinline__ int run_iterations(unsigned continuing) {
 //                         balance_threshold) active lanes. The other lanes send K atomic instructions.
 //     run after run       for each run 1 + tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
 //                         (pointers: K more shuffles, K atomic instructions)
-//     side by side        K ceil(log2(n)) shuffles, n the lanes from the first to the last of the longest run;
-//                         K atomic instructions, by the first lane of each run together with the other lanes
+//     side by side        K ceil(log2(n)) shuffles, n the lanes from the first to the last of the longest
+//                         run; K atomic instructions, by the first lane of each run and the other lanes
 //   part of a warp        1 redux (6 votes before compute capability 8.0), (K + 1) ceil(log2(n)) - 1
 //                         shuffles, n the active lanes of the longest run; K atomic instructions as above
 //   A whole warp sums run after run if K >= 5 and the sink is addressed by key, or if that needs no more
@@ -80,7 +80,8 @@ template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_runs(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
-    static_assert(detail::is_tree_value<T>, "distwar: a tree takes float, double or 64-bit integers");
+    static_assert(detail::is_tree_value<T>,
+                  "distwar: a tree takes float, double or integers of 4 or 8 bytes");
     static_assert(K <= 64, "distwar: a tree takes at most 64 values");
     using plain = decltype(detail::plain_key(key));
     const plain own_key = detail::plain_key(key);
@@ -118,7 +119,7 @@ __device__ __forceinline__ void reduce_runs(unsigned lanes, bool active, Key key
         continuing = __ballot_sync(all_lanes, lane > head && lane < run_end);
         const unsigned leaders = ~continuing & continuing >> 1;
         constexpr bool always = K >= detail::min_values_by_group && is_addressed_by_key<Sink, plain, T>;
-        if (always || count_lanes(leaders) * detail::group_shuffles<Sink, plain, T>(K) <=
+        if (always || count_lanes(leaders) * detail::group_shuffles<K, Sink, plain, T>() <=
                           detail::run_iterations(continuing) * K) {
             if (active && !summed) sink.add(own_key, val);
             for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {

@@ -9,9 +9,10 @@
 //     aligned_record   base[key * stride + k]              float                ceil(K / 4)
 //     record_of_pairs  base[key * stride + k / 2], a half  half2, bfloat162     ceil(K / 2)
 //
-// T is float, double, a 64-bit integer (fixed.cuh), half or bfloat16. half.cuh adds the 16-bit types and
-// record_of_pairs. The values have the type in memory, but float for 16-bit types. Addresses are aligned to
-// their type, in global or shared memory.
+// T is float, double, int, unsigned, long long, unsigned long long, half or bfloat16. Sums of unsigned
+// integers wrap; those of signed ones must fit. half.cuh adds the 16-bit types and record_of_pairs. The
+// values have the type in memory, but float for 16-bit types. Addresses are aligned to their type, in global
+// or shared memory.
 //
 // A sink of your own is any type with
 //     add(key, values) const        adds each of the K values atomically; called by one lane
@@ -51,8 +52,9 @@ inline constexpr bool is_addressed_by_key<Sink, Key, T,
 template <int K, typename T>
 struct pointers {
     static_assert(K >= 1, "distwar: a sink takes at least one value");
-    static_assert(detail::is_destination<T>,
-                  "distwar: a sink of pointers, record or planes takes float or double");
+    static_assert(
+        detail::is_destination<T>,
+        "distwar: a sink of pointers, record or planes takes float, double or integers of 4 or 8 bytes");
     T *address[K];
 
     template <typename Key, int N, typename V>
@@ -70,8 +72,9 @@ pointers(T *, More *...) -> pointers<1 + int(sizeof...(More)), T>;
 // Adds value k to base[key * stride + k]. base and stride are the same in all lanes, stride >= K, key >= 0.
 template <typename T>
 struct record {
-    static_assert(detail::is_destination<T>,
-                  "distwar: a sink of pointers, record or planes takes float or double");
+    static_assert(
+        detail::is_destination<T>,
+        "distwar: a sink of pointers, record or planes takes float, double or integers of 4 or 8 bytes");
     T *base;
     size_t stride;
 
@@ -135,8 +138,9 @@ struct aligned_record {
 // Adds value k to base[k * stride + key]. base and stride are the same in all lanes, 0 <= key < stride.
 template <typename T>
 struct planes {
-    static_assert(detail::is_destination<T>,
-                  "distwar: a sink of pointers, record or planes takes float or double");
+    static_assert(
+        detail::is_destination<T>,
+        "distwar: a sink of pointers, record or planes takes float, double or integers of 4 or 8 bytes");
     T *base;
     size_t stride;
 

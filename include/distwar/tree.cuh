@@ -54,28 +54,67 @@ namespace detail {
 template <typename T>
 inline constexpr bool is_tree_value = is_same<value_of<T>, T>;
 
+// The largest value of T, or infinity; the smallest, or -infinity.
 template <typename T>
-struct infinity;
-template <>
-struct infinity<float> {
-    static __device__ __forceinline__ float value() { return __int_as_float(0x7f800000); }
-};
-template <>
-struct infinity<double> {
-    static __device__ __forceinline__ double value() { return __longlong_as_double(0x7ff0000000000000); }
-};
+__device__ __forceinline__ T highest() {
+    if constexpr (is_same<T, float>)
+        return __int_as_float(0x7f800000);
+    else if constexpr (is_same<T, double>)
+        return __longlong_as_double(0x7ff0000000000000);
+    else if constexpr (T(-1) < T(0))
+        return T(~(1ull << (8 * sizeof(T) - 1)));
+    else
+        return T(-1);
+}
+template <typename T>
+__device__ __forceinline__ T lowest() {
+    if constexpr (is_same<T, float> || is_same<T, double>)
+        return -highest<T>();
+    else
+        return T(~highest<T>());
+}
 
 // What a lane contributes to a minimum or a maximum: its value, or the neutral element if the lane is
 // inactive or the value is NaN.
 template <typename T>
 __device__ __forceinline__ T operand(bool active, T value, minimum op) {
-    const T neutral = infinity<T>::value();
+    const T neutral = highest<T>();
     return active ? op(neutral, value) : neutral;
 }
 template <typename T>
 __device__ __forceinline__ T operand(bool active, T value, maximum op) {
-    const T neutral = -infinity<T>::value();
+    const T neutral = lowest<T>();
     return active ? op(neutral, value) : neutral;
+}
+
+template <typename T>
+__device__ __forceinline__ T operand(bool active, T value, add) {
+    return active ? value : T(0);
+}
+
+// From compute capability 8.0 on one redux replaces 5 shuffles and 5 additions of a 32-bit integer. It has
+// half the throughput of a shuffle (CUDA C++ Programming Guide), so 3 redux cost as much as the 6 shuffles of
+// a tree of 3 values, and save its selects. Not measured.
+inline constexpr int max_values_by_redux = 3;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+template <int, typename>
+inline constexpr bool is_summed_by_redux = false;
+#else
+template <int K, typename T>
+inline constexpr bool is_summed_by_redux = K <= max_values_by_redux &&
+                                           (is_same<T, int> || is_same<T, unsigned>);
+#endif
+template <typename T>
+__device__ __forceinline__ T redux(T value, add) {
+    return __reduce_add_sync(all_lanes, value);
+}
+template <typename T>
+__device__ __forceinline__ T redux(T value, minimum) {
+    return __reduce_min_sync(all_lanes, value);
+}
+template <typename T>
+__device__ __forceinline__ T redux(T value, maximum) {
+    return __reduce_max_sync(all_lanes, value);
 }
 
 // sum = op(sum, condition ? a : b)
@@ -140,19 +179,28 @@ __device__ __forceinline__ void first_exchange(bool active, const T (&val)[K], T
 // The totals of K values over the active lanes of a warp, without a commit.
 //   who calls  all 32 lanes together
 //   active     whether this lane's values count; those of inactive lanes are ignored
-//   val        1 <= K <= 64 values: float or double, for add also 64-bit integers
+//   val        1 <= K <= 64 values: float, double or integers of 4 or 8 bytes
 //   total      out: the total of value k in lane tree_owner(k), place tree_place(k)
 //   op         add, minimum or maximum
-// If no lane is active the totals are 0 (minimum: infinity, maximum: -infinity). A NaN makes a sum NaN;
+// If no lane is active the totals are 0 (minimum: infinity or the largest integer; maximum: -infinity or the
+// smallest integer). A NaN makes a sum NaN;
 // minimum and maximum ignore it. The order of additions depends on K alone.
-// Cost: tree_shuffles(K) shuffles, nothing else.
+// Cost: tree_shuffles(K) shuffles, nothing else. Up to 3 values of int or unsigned, from compute capability
+// 8.0 on: K redux.
 template <int K, typename T, typename Op = add>
 __device__ __forceinline__ void tree_total(bool active, const T (&val)[K], T (&total)[tree_places(K)],
                                            Op op = Op{}) {
-    static_assert(detail::is_tree_value<T>, "distwar: a tree takes float, double or 64-bit integers");
+    static_assert(detail::is_tree_value<T>,
+                  "distwar: a tree takes float, double or integers of 4 or 8 bytes");
     static_assert(K <= 64, "distwar: a tree takes at most 64 values");
     T partial[K];
-    if constexpr (detail::is_same<Op, add>) {
+    if constexpr (detail::is_summed_by_redux<K, T>) {
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k) {
+            const T all = detail::redux(detail::operand(active, val[k], op), op);
+            partial[0] = k == 0 || lane_id() == unsigned(k) ? all : partial[0];
+        }
+    } else if constexpr (detail::is_same<Op, add>) {
         detail::first_exchange(active, val, partial);
         detail::exchange<1>(partial, op);
     } else {
@@ -187,10 +235,12 @@ __device__ __forceinline__ void commit_tree(bool member, unsigned leader, Key ke
     }
 }
 
-// The shuffles that commit_tree makes for one of several groups, the shuffle of the key included.
-template <typename Sink, typename Key, typename T>
-__host__ __device__ constexpr int group_shuffles(int K) {
-    return 1 + tree_shuffles(K) + (is_addressed_by_key<Sink, Key, T> ? 0 : K);
+// The shuffles that commit_tree makes for one of several groups, the shuffle of the key included. A redux
+// counts as two.
+template <int K, typename Sink, typename Key, typename T>
+__host__ __device__ constexpr int group_shuffles() {
+    return 1 + (is_summed_by_redux<K, T> ? 2 * K : tree_shuffles(K)) +
+           (is_addressed_by_key<Sink, Key, T> ? 0 : K);
 }
 
 // From this K on, the groups of a whole warp are summed one after another if the sink is addressed by key.
@@ -238,7 +288,7 @@ __device__ __forceinline__ void commit_groups(unsigned lanes, bool active, Key k
     if (lanes == all_lanes) {
         constexpr bool always = K >= min_values_by_group && is_addressed_by_key<Sink, Key, T>;
         const int doublings = 32 - __clz(int(size_of_largest) - 1); // ceil(log2(size_of_largest))
-        if (always || count_lanes(leaders) * group_shuffles<Sink, Key, T>(K) <= doublings * (K + 1)) {
+        if (always || count_lanes(leaders) * group_shuffles<K, Sink, Key, T>() <= doublings * (K + 1)) {
             if (active && !summed) sink.add(key, val);
             for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
                 const unsigned leader = lowest_lane(rest);
@@ -258,8 +308,9 @@ __device__ __forceinline__ void commit_groups(unsigned lanes, bool active, Key k
 } // namespace detail
 
 // Adds the values of all active lanes to the sink, for any keys and any `lanes`; best for a whole warp whose
-// active lanes share one key. The contract is in reduce.cuh. T is float, double or a 64-bit integer,
-// 1 <= K <= 64. With the same active lanes, the order of additions in the warp is the same in every run.
+// active lanes share one key. The contract is in reduce.cuh. T is float, double or an integer of 4 or 8
+// bytes, 1 <= K <= 64. With the same active lanes, the order of additions in the warp is the same in every
+// run.
 //
 // Who commits:
 //   sink addressed by key (record, planes)  Lane l commits the totals it owns, those of values l and l + 32.
@@ -271,7 +322,9 @@ __device__ __forceinline__ void commit_groups(unsigned lanes, bool active, Key k
 // Cost (shuffles of 8-byte values and keys count twice; a whole warp means lanes = all_lanes):
 //   always                  1 vote
 //   whole warp              1 shuffle and 1 vote to compare the keys; none with a uniform_key
-//   whole warp, one key     tree_shuffles(K) shuffles (12 for K = 9), ceil(K / 32) atomic instructions
+//   whole warp, one key     tree_shuffles(K) shuffles (12 for K = 9), ceil(K / 32) atomic instructions. Up to
+//                           3 values of int or unsigned, from compute capability 8.0 on: K redux replace
+//                           tree_shuffles(K), also below
 //   otherwise               1 match, 1 redux (6 votes before compute capability 8.0); whole warp: 1 vote.
 //                           Then one of the two ways below sums the groups of at least max(2,
 //                           balance_threshold) lanes. The other lanes send K atomic instructions.
@@ -280,12 +333,13 @@ __device__ __forceinline__ void commit_groups(unsigned lanes, bool active, Key k
 //     side by side          (K + 1) ceil(log2(n)) - 1 shuffles, n the size of the largest group; K atomic
 //                           instructions, by the lowest lane of each group together with the other lanes
 // A whole warp sums group after group if K >= 5 and the sink is addressed by key, or if that needs no more
-// shuffles. Everything else is summed side by side.
+// shuffles (a redux counts as two). Everything else is summed side by side.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
-    static_assert(detail::is_tree_value<T>, "distwar: a tree takes float, double or 64-bit integers");
+    static_assert(detail::is_tree_value<T>,
+                  "distwar: a tree takes float, double or integers of 4 or 8 bytes");
     static_assert(K <= 64, "distwar: a tree takes at most 64 values");
     using plain = decltype(detail::plain_key(key));
     const unsigned active_lanes = __ballot_sync(lanes, active);

@@ -67,7 +67,7 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     pointers<0, float> none;
     (void)none;
 #elif WRONG_USE == 9
-    reduce_serial(all_lanes, true, 0, val, record<int>{nullptr, 2});
+    reduce_serial(all_lanes, true, 0, val, record<short>{nullptr, 2});
 #elif WRONG_USE == 10
     atomic_update(a, three_bytes{}, replace{});
 #elif WRONG_USE == 11
@@ -93,8 +93,8 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     const float many[65] = {};
     reduce_tree(all_lanes, true, 0, many, record<float>{base, 65});
 #elif WRONG_USE == 20
-    const int integers[2] = {1, 2};
-    int total[1];
+    const short integers[2] = {1, 2};
+    short total[1];
     tree_total(true, integers, total);
 #elif WRONG_USE == 21
     reduce_tree(all_lanes, true, 0, val, record<double>{base_of_doubles, 2});
