@@ -75,13 +75,22 @@
 //   tune.h                        chooses strategy and threshold from the measured times of your launches
 //   tree_total                    the tree without the commit, also for minima and maxima (tree.cuh)
 //   reduce_fixed                  sums that are bitwise reproducible (fixed.cuh)
+//   reduce_runs                   for keys that are sorted or come in runs (runs.cuh)
+//   group_lanes                   finds the groups once, for many sums (group.cuh)
+//   fields                        a sink for values in several arrays (fields.cuh)
+//   fetch_add, append             counters that return; slots of queues (fetch.cuh)
+//   hot_slots                     for skewed keys: sums of a block in shared memory (hot_slots.cuh)
 #ifndef DISTWAR_REDUCE_CUH
 #define DISTWAR_REDUCE_CUH
 
 #include "atomic.cuh"
 #include "butterfly.cuh"
+#include "fetch.cuh"
+#include "fields.cuh"
+#include "group.cuh"
 #include "lanes.cuh"
 #include "policy.cuh"
+#include "runs.cuh"
 #include "serial.cuh"
 #include "sink.cuh"
 #include "tree.cuh"
