@@ -33,17 +33,18 @@ namespace detail {
 //
 //   run_end     the lane behind the last active lane of the caller's run; 0 if the run is not summed
 //   continuing  the lanes of summed runs that are not the first of their run; the same in all lanes
-//   sum         in: the lane's values, 0 in inactive lanes. Out: the run's sums in its first lane
+//   sum         in: the lane's values, in inactive lanes what changes nothing. Out: the run's sums in its
+//               first lane
 // Cost: ceil(log2(n)) iterations of K shuffles, n the lanes from the first to the last of the longest run.
-template <int K, typename T>
-__device__ __forceinline__ void sum_runs(unsigned run_end, unsigned continuing, T (&sum)[K]) {
+template <int K, typename T, typename Op>
+__device__ __forceinline__ void sum_runs(unsigned run_end, unsigned continuing, T (&sum)[K], Op op) {
     // After the iteration with distance d, `continuing` has the lanes that lie 2d or more behind the first.
     for (unsigned distance = 1; continuing != 0; continuing &= continuing << distance, distance *= 2) {
         const bool adds = lane_id() + distance < run_end;
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) {
             const T other = __shfl_down_sync(all_lanes, sum[k], distance);
-            if (adds) sum[k] += other;
+            if (adds) detail::combine(sum[k], other, op);
         }
     }
 }
@@ -130,14 +131,15 @@ __device__ __forceinline__ void reduce_runs(unsigned lanes, bool active, Key key
             return;
         }
     }
+    const detail::sink_operator<Sink> op{};
     T sum[K];
     DISTWAR_UNROLL
-    for (int k = 0; k < K; ++k) sum[k] = active ? val[k] : T(0);
+    for (int k = 0; k < K; ++k) sum[k] = detail::operand(active, val[k], op);
     if (lanes == all_lanes) {
-        detail::sum_runs(run_end, continuing, sum);
+        detail::sum_runs(run_end, continuing, sum, op);
     } else {
         const unsigned size_of_longest = largest(lanes, summed ? unsigned(size) : 1);
-        detail::sum_by_doubling(lanes, summed ? run : 0, size_of_longest, sum);
+        detail::sum_by_doubling(lanes, summed ? run : 0, size_of_longest, sum, op);
     }
     if (leads || (active && !summed)) sink.add(own_key, sum);
 }

@@ -54,55 +54,17 @@ namespace detail {
 template <typename T>
 inline constexpr bool is_tree_value = is_same<value_of<T>, T>;
 
-// The largest value of T, or infinity; the smallest, or -infinity.
-template <typename T>
-__device__ __forceinline__ T highest() {
-    if constexpr (is_same<T, float>)
-        return __int_as_float(0x7f800000);
-    else if constexpr (is_same<T, double>)
-        return __longlong_as_double(0x7ff0000000000000);
-    else if constexpr (T(-1) < T(0))
-        return T(~(1ull << (8 * sizeof(T) - 1)));
-    else
-        return T(-1);
-}
-template <typename T>
-__device__ __forceinline__ T lowest() {
-    if constexpr (is_same<T, float> || is_same<T, double>)
-        return -highest<T>();
-    else
-        return T(~highest<T>());
-}
-
-// What a lane contributes to a minimum or a maximum: its value, or the neutral element if the lane is
-// inactive or the value is NaN.
-template <typename T>
-__device__ __forceinline__ T operand(bool active, T value, minimum op) {
-    const T neutral = highest<T>();
-    return active ? op(neutral, value) : neutral;
-}
-template <typename T>
-__device__ __forceinline__ T operand(bool active, T value, maximum op) {
-    const T neutral = lowest<T>();
-    return active ? op(neutral, value) : neutral;
-}
-
-template <typename T>
-__device__ __forceinline__ T operand(bool active, T value, add) {
-    return active ? value : T(0);
-}
-
 // From compute capability 8.0 on one redux replaces 5 shuffles and 5 additions of a 32-bit integer. It has
 // half the throughput of a shuffle (CUDA C++ Programming Guide), so 3 redux cost as much as the 6 shuffles of
 // a tree of 3 values, and save its selects. Not measured.
 inline constexpr int max_values_by_redux = 3;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-template <int, typename>
+template <int, typename, typename>
 inline constexpr bool is_summed_by_redux = false;
 #else
-template <int K, typename T>
+template <int K, typename T, typename Op>
 inline constexpr bool is_summed_by_redux = K <= max_values_by_redux &&
-                                           (is_same<T, int> || is_same<T, unsigned>);
+                                           (is_same<T, int> || is_same<T, unsigned>)&&!is_same<Op, multiply>;
 #endif
 template <typename T>
 __device__ __forceinline__ T redux(T value, add) {
@@ -115,6 +77,18 @@ __device__ __forceinline__ T redux(T value, minimum) {
 template <typename T>
 __device__ __forceinline__ T redux(T value, maximum) {
     return __reduce_max_sync(all_lanes, value);
+}
+template <typename T>
+__device__ __forceinline__ T redux(T value, bit_and) {
+    return T(__reduce_and_sync(all_lanes, unsigned(value)));
+}
+template <typename T>
+__device__ __forceinline__ T redux(T value, bit_or) {
+    return T(__reduce_or_sync(all_lanes, unsigned(value)));
+}
+template <typename T>
+__device__ __forceinline__ T redux(T value, bit_xor) {
+    return T(__reduce_xor_sync(all_lanes, unsigned(value)));
 }
 
 // sum = op(sum, condition ? a : b)
@@ -181,9 +155,9 @@ __device__ __forceinline__ void first_exchange(bool active, const T (&val)[K], T
 //   active     whether this lane's values count; those of inactive lanes are ignored
 //   val        1 <= K <= 64 values: float, double or integers of 4 or 8 bytes
 //   total      out: the total of value k in lane tree_owner(k), place tree_place(k)
-//   op         add, minimum or maximum
+//   op         add, minimum, maximum, multiply, or of integers bit_and, bit_or, bit_xor
 // If no lane is active the totals are 0 (minimum: infinity or the largest integer; maximum: -infinity or the
-// smallest integer). A NaN makes a sum NaN;
+// smallest integer; multiply: 1; bit_and: all bits). A NaN makes a sum NaN;
 // minimum and maximum ignore it. The order of additions depends on K alone.
 // Cost: tree_shuffles(K) shuffles, nothing else. Up to 3 values of int or unsigned, from compute capability
 // 8.0 on: K redux.
@@ -194,7 +168,7 @@ __device__ __forceinline__ void tree_total(bool active, const T (&val)[K], T (&t
                   "distwar: a tree takes float, double or integers of 4 or 8 bytes");
     static_assert(K <= 64, "distwar: a tree takes at most 64 values");
     T partial[K];
-    if constexpr (detail::is_summed_by_redux<K, T>) {
+    if constexpr (detail::is_summed_by_redux<K, T, Op>) {
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) {
             const T all = detail::redux(detail::operand(active, val[k], op), op);
@@ -220,7 +194,7 @@ template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void commit_tree(bool member, unsigned leader, Key key, const T (&val)[K],
                                             const Sink &sink) {
     T total[tree_places(K)];
-    tree_total(member, val, total);
+    distwar::tree_total(member, val, total, sink_operator<Sink>{});
     if constexpr (is_addressed_by_key<Sink, Key, T>) {
         DISTWAR_UNROLL
         for (int place = 0; place < tree_places(K); ++place) {
@@ -239,7 +213,7 @@ __device__ __forceinline__ void commit_tree(bool member, unsigned leader, Key ke
 // counts as two.
 template <int K, typename Sink, typename Key, typename T>
 __host__ __device__ constexpr int group_shuffles() {
-    return 1 + (is_summed_by_redux<K, T> ? 2 * K : tree_shuffles(K)) +
+    return 1 + (is_summed_by_redux<K, T, sink_operator<Sink>> ? 2 * K : tree_shuffles(K)) +
            (is_addressed_by_key<Sink, Key, T> ? 0 : K);
 }
 
@@ -259,8 +233,9 @@ inline constexpr int min_values_by_group = 5;
 //   size   the size of the largest group, the same in all of `lanes`
 //   sum    in: the lane's values. Out: the group's sums in its lowest lane; partial sums in other lanes
 // Cost: ceil(log2(size)) iterations of K shuffles, and one shuffle between two iterations.
-template <int K, typename T>
-__device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, unsigned size, T (&sum)[K]) {
+template <int K, typename T, typename Op>
+__device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, unsigned size, T (&sum)[K],
+                                                Op op) {
     const unsigned lane = lane_id(), higher = group & ~((2u << lane) - 1);
     int next = higher ? int(lowest_lane(higher)) : -1; // the lane whose sum follows this lane's sum; -1: none
     for (unsigned length = 1; length < size; length *= 2) {
@@ -269,7 +244,7 @@ __device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, 
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) {
             const T other = __shfl_sync(lanes, sum[k], source);
-            if (next >= 0) sum[k] += other;
+            if (next >= 0) detail::combine(sum[k], other, op);
         }
     }
 }
@@ -298,10 +273,11 @@ __device__ __forceinline__ void commit_groups(unsigned lanes, bool active, Key k
             return;
         }
     }
+    const sink_operator<Sink> op{};
     T sum[K];
     DISTWAR_UNROLL
-    for (int k = 0; k < K; ++k) sum[k] = val[k];
-    detail::sum_by_doubling(lanes, summed ? group : 0, size_of_largest, sum);
+    for (int k = 0; k < K; ++k) sum[k] = detail::operand(true, val[k], op);
+    detail::sum_by_doubling(lanes, summed ? group : 0, size_of_largest, sum, op);
     if (leads || (active && !summed)) sink.add(key, sum);
 }
 

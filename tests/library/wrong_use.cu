@@ -49,6 +49,7 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     append(all_lanes, true, 0, val[0], queue<float>{base, counters, 1});
     hot_slots<4, 2> *const slots = nullptr;
     reduce_tree(all_lanes, true, 0, val, slots->sink(two_arrays));
+    reduce_tree(all_lanes, true, 0, val, record<float, minimum>{base, 2});
 #elif WRONG_USE == 1
     reduce_serial(all_lanes, true, 0.5f, val, record<float>{base, 2});
 #elif WRONG_USE == 2
@@ -127,5 +128,10 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
 #elif WRONG_USE == 33
     hot_slots<4, 2> *slots = nullptr;
     reduce_tree(all_lanes, true, 0, val, slots->sink(pointers{base, base + 1}));
+#elif WRONG_USE == 34
+    hot_slots<4, 2> *slots = nullptr;
+    reduce_tree(all_lanes, true, 0, val, slots->sink(record<float, maximum>{base, 2}));
+#elif WRONG_USE == 35
+    reduce_serial(all_lanes, true, 0, val, record<float, bit_or>{base, 2});
 #endif
 }
