@@ -77,7 +77,8 @@ struct hot_slots {
     template <typename Sink>
     __device__ __forceinline__ hot_sink<hot_slots, Sink> sink(const Sink &to) {
         static_assert(is_addressed_by_key<Sink, Key, T>, "distwar: hot slots need a sink addressed by key");
-        static_assert(detail::is_same<detail::sink_operator<Sink>, add>, "distwar: hot slots sum");
+        static_assert(detail::is_same<detail::sink_operator<Sink>, distwar::add>,
+                      "distwar: hot slots take no operator but add");
         return {this, to};
     }
 
