@@ -85,11 +85,10 @@ cudaError_t sum_values(distwar_policy policy, const float (&scale)[K], const sum
     if (policy.strategy == DISTWAR_CUB) return launch_kernel(commit_cub{{memory.sums, stride}});
 #endif
     const strategy call = policy.strategy == DISTWAR_VECTOR ? strategy::atomic : strategy(policy.strategy);
-    return distwar::with_strategy<strategy::atomic, strategy::serial, strategy::bfly, strategy::tree>(
-        call, [&](auto chosen) {
-            return launch_kernel(
-                commit_floats<chosen, distwar::aligned_record>{{memory.sums, stride}, threshold});
-        });
+    return distwar::with_strategy(call, [&](auto chosen) {
+        return launch_kernel(
+            commit_floats<chosen, distwar::aligned_record>{{memory.sums, stride}, threshold});
+    });
 }
 
 #endif

@@ -19,6 +19,9 @@ typedef struct offered_strategy {
     bool ignores_threshold; // the program's kernels ignore the threshold that strategy.h gives the strategy
 } offered_strategy;
 
+// DISTWAR_STRATEGIES(OFFERED_ROW): rows for the strategies of reduce<>, for a program's list.
+#define OFFERED_ROW(name, NAME, has_threshold, has_call) DISTWAR_IF_##has_call({.strategy = DISTWAR_##NAME}, )
+
 // True if a threshold changes what the strategy does in the program that offers it.
 bool offered_has_threshold(const offered_strategy *offered, distwar_strategy strategy);
 // The index of the strategy's row, as OPTION_CHOICE stores it. DISTWAR_STRATEGY_COUNT: the last row.

@@ -2,9 +2,9 @@
 #include "sum_memory.h"
 #include "device.h"
 
-const offered_strategy sum_strategies[] = {{.strategy = DISTWAR_ATOMIC},        {.strategy = DISTWAR_VECTOR},
-                                           {.strategy = DISTWAR_SERIAL},        {.strategy = DISTWAR_BFLY},
-                                           {.strategy = DISTWAR_TREE},          {.strategy = DISTWAR_FIXED},
+const offered_strategy sum_strategies[] = {DISTWAR_STRATEGIES(OFFERED_ROW) // of reduce<>
+                                           {.strategy = DISTWAR_VECTOR},
+                                           {.strategy = DISTWAR_FIXED},
 #ifndef DISTWAR_SIMT
                                            {.strategy = DISTWAR_CUB},
 #endif

@@ -16,10 +16,16 @@ namespace distwar {
 
 // The strategies of strategy.h, with the same values as distwar_strategy.
 enum class strategy {
-#define DISTWAR_ENUMERATOR(name, NAME, has_threshold) name,
+#define DISTWAR_ENUMERATOR(name, NAME, has_threshold, has_call) name,
     DISTWAR_STRATEGIES(DISTWAR_ENUMERATOR)
 #undef DISTWAR_ENUMERATOR
 };
+
+namespace detail {
+#define DISTWAR_CALL_BIT(name, NAME, has_threshold, has_call) | has_call##u << DISTWAR_##NAME
+inline constexpr unsigned reduce_strategies = 0 DISTWAR_STRATEGIES(DISTWAR_CALL_BIT); // 1 << strategy
+#undef DISTWAR_CALL_BIT
+} // namespace detail
 
 struct policy {
     strategy reduction;
@@ -45,17 +51,23 @@ auto call_with_strategy(strategy chosen, Body &&body) {
 } // namespace detail
 
 // Host. Returns body(strategy_constant<chosen>{}).
-// Offered: the strategies to compile the body for. Default: those that reduce<> has a call for, which are
-//          atomic, serial, bfly and tree.
-// chosen:  one of Offered; any other value counts as the last of them.
+// Offered: the strategies to compile the body for. Default: those that reduce<> has a call for (strategy.h).
+// chosen:  one of Offered; any other value counts as the last of them, of the default as tree.
 // body:    returns the same type for every strategy.
 template <strategy... Offered, typename Body>
 auto with_strategy(strategy chosen, Body &&body) {
-    if constexpr (sizeof...(Offered) > 0)
+    if constexpr (sizeof...(Offered) > 0) {
         return detail::call_with_strategy<Offered...>(chosen, body);
-    else
-        return detail::call_with_strategy<strategy::atomic, strategy::serial, strategy::bfly, strategy::tree>(
-            chosen, body);
+    } else {
+        switch (chosen) {
+#define DISTWAR_CASE(name, NAME, has_threshold, has_call)                                                    \
+    DISTWAR_IF_##has_call(case strategy::name : return body(strategy_constant<strategy::name>{});)
+            DISTWAR_STRATEGIES(DISTWAR_CASE)
+#undef DISTWAR_CASE
+        default:
+            return body(strategy_constant<strategy::tree>{});
+        }
+    }
 }
 #endif
 

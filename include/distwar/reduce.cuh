@@ -111,7 +111,7 @@ __device__ __forceinline__ void reduce_atomic(unsigned /*lanes*/, bool active, K
 template <strategy S, int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, const T (&val)[K],
                                        const Sink &sink, int balance_threshold = 0) {
-    static_assert(S == strategy::atomic || S == strategy::serial || S == strategy::bfly || S == strategy::tree,
+    static_assert((detail::reduce_strategies >> int(S) & 1) != 0,
                   "distwar: reduce<> takes the strategies atomic, serial, bfly and tree");
     if constexpr (S == strategy::atomic)
         reduce_atomic(lanes, active, key, val, sink, balance_threshold);

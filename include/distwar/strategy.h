@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of strategies: how the lanes of a warp add their values to memory. C11 or C++, hosts and NVRTC.
  * A program that lets its user choose a strategy takes names and properties from here. To add a strategy, add
- * a line to the list, and its branch in reduce<> (reduce.cuh) or in the kernels that offer it. */
+ * a line to the list, and its branch in reduce<> (reduce.cuh) or in the kernels that offer it. Every program
+ * that offers the strategies of reduce<> then has it. */
 #ifndef DISTWAR_STRATEGY_H
 #define DISTWAR_STRATEGY_H
 
@@ -9,7 +10,9 @@
 #include <string.h>
 #endif
 
-/* X(name, NAME, has_threshold): has_threshold is 1 if a balance_threshold changes what the strategy does.
+/* X(name, NAME, has_threshold, has_call)
+ * has_threshold  1 if a balance_threshold changes what the strategy does, else 0
+ * has_call       1 if reduce<> has the strategy (reduce.cuh), else 0
  *
  * name    what it does                                                            library call
  * ------  ----------------------------------------------------------------------  --------------------
@@ -23,22 +26,35 @@
  * cub     cub::WarpReduce, for comparison                                         none
  */
 #define DISTWAR_STRATEGIES(X)                                                                                \
-    X(atomic, ATOMIC, 0)                                                                                     \
-    X(vector, VECTOR, 0)                                                                                     \
-    X(serial, SERIAL, 1)                                                                                     \
-    X(bfly, BFLY, 1)                                                                                         \
-    X(tree, TREE, 1)                                                                                         \
-    X(block, BLOCK, 0)                                                                                       \
-    X(fixed, FIXED, 1)                                                                                       \
-    X(cub, CUB, 0)
+    X(atomic, ATOMIC, 0, 1)                                                                                  \
+    X(vector, VECTOR, 0, 0)                                                                                  \
+    X(serial, SERIAL, 1, 1)                                                                                  \
+    X(bfly, BFLY, 1, 1)                                                                                      \
+    X(tree, TREE, 1, 1)                                                                                      \
+    X(block, BLOCK, 0, 0)                                                                                    \
+    X(fixed, FIXED, 1, 0)                                                                                    \
+    X(cub, CUB, 0, 0)
 
-/* DISTWAR_ATOMIC, DISTWAR_VECTOR, ... in the order of the list. */
+/* For rows of the list: DISTWAR_IF_1(code) is the code, DISTWAR_IF_0(code) is nothing. */
+#define DISTWAR_IF_0(...)
+#define DISTWAR_IF_1(...) __VA_ARGS__
+
+/* DISTWAR_ATOMIC, DISTWAR_VECTOR, ... in the order of the list. An int in C++ too, so that checking a value
+ * that a caller got wrong is defined. */
+#ifdef __cplusplus
+enum distwar_strategy : int {
+#else
 typedef enum distwar_strategy {
-#define DISTWAR_ENUMERATOR(name, NAME, has_threshold) DISTWAR_##NAME,
+#endif
+#define DISTWAR_ENUMERATOR(name, NAME, has_threshold, has_call) DISTWAR_##NAME,
     DISTWAR_STRATEGIES(DISTWAR_ENUMERATOR)
 #undef DISTWAR_ENUMERATOR
         DISTWAR_STRATEGY_COUNT
+#ifdef __cplusplus
+};
+#else
 } distwar_strategy;
+#endif
 
 /* A strategy and its threshold. Groups of at least balance_threshold (0..33) active lanes are summed in the
  * warp; the lanes of a smaller group send plain atomics. See reduce.cuh. */
@@ -51,7 +67,7 @@ typedef struct distwar_policy {
 /* "atomic", "vector", ...; NULL if out of range. */
 static inline const char *distwar_strategy_name(distwar_strategy strategy) {
     switch ((int)strategy) {
-#define DISTWAR_NAME_OF(name, NAME, has_threshold)                                                           \
+#define DISTWAR_NAME_OF(name, NAME, has_threshold, has_call)                                                 \
     case DISTWAR_##NAME:                                                                                     \
         return #name;
         DISTWAR_STRATEGIES(DISTWAR_NAME_OF)
@@ -64,7 +80,7 @@ static inline const char *distwar_strategy_name(distwar_strategy strategy) {
 /* The strategy with this name; -1 if there is none, or if name is NULL. */
 static inline int distwar_strategy_from_name(const char *name) {
     if (!name) return -1;
-#define DISTWAR_COMPARE(candidate, NAME, has_threshold)                                                      \
+#define DISTWAR_COMPARE(candidate, NAME, has_threshold, has_call)                                            \
     if (strcmp(name, #candidate) == 0) return DISTWAR_##NAME;
     DISTWAR_STRATEGIES(DISTWAR_COMPARE)
 #undef DISTWAR_COMPARE
@@ -74,7 +90,7 @@ static inline int distwar_strategy_from_name(const char *name) {
 /* 1 if a balance_threshold changes what the strategy does, else 0; 0 if out of range. */
 static inline int distwar_strategy_has_threshold(distwar_strategy strategy) {
     switch ((int)strategy) {
-#define DISTWAR_THRESHOLD_OF(name, NAME, has_threshold)                                                      \
+#define DISTWAR_THRESHOLD_OF(name, NAME, has_threshold, has_call)                                            \
     case DISTWAR_##NAME:                                                                                     \
         return has_threshold;
         DISTWAR_STRATEGIES(DISTWAR_THRESHOLD_OF)

@@ -135,6 +135,17 @@ __global__ void own_sink(const splat *list, int j, float *color, float *opacity,
     distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{list[j].primitive}, value,
                          gradient_arrays{color, opacity, mean2d, conic}, threshold);
 }
+__global__ void array_fields(const splat *list, int j, float *color, float *opacity, float *mean2d,
+                             float *conic, int threshold) {
+    const bool active = threadIdx.x % 3 != 0;
+    float value[9];
+    for (int k = 0; k < 9; ++k) value[k] = float(int(threadIdx.x) + k);
+    // [fields]
+    const distwar::fields<float, 3, 1, 2, 3> sink = {{color, 3}, {opacity, 1}, {mean2d, 2}, {conic, 3}};
+    // [end]
+    distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key<int>{list[j].primitive}, value,
+                         sink, threshold);
+}
 __global__ void separate_arrays(const splat *list, int j, float *color, float *opacity, float *mean2d,
                                 float *conic, int threshold) {
     const bool active = threadIdx.x % 3 != 0;
@@ -236,7 +247,7 @@ TEST(Integrating, SeparateArraysGetTheirValues) {
     float lanes = 0, sum = 0;
     for (int lane = 0; lane < 32; ++lane)
         if (lane % 3 != 0) lanes += 1, sum += float(lane);
-    for (const auto kernel : {separate_arrays, own_sink})
+    for (const auto kernel : {separate_arrays, array_fields, own_sink})
         for (const int threshold : {0, 33}) {
             const shared_array<float> color(std::vector<float>(9)), opacity(std::vector<float>(3)),
                 mean2d(std::vector<float>(6)), conic(std::vector<float>(9));

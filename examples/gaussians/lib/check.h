@@ -7,13 +7,12 @@
 #include "gs.h"
 #include "status.h"
 
-#define GS_STRATEGY_BIT(name) (1u << DISTWAR_##name)
-
 // What each kind of kernel takes, as bits 1 << distwar_strategy.
 enum {
-    warp_strategies =
-        GS_STRATEGY_BIT(ATOMIC) | GS_STRATEGY_BIT(SERIAL) | GS_STRATEGY_BIT(BFLY) | GS_STRATEGY_BIT(TREE),
-    blend_strategies = warp_strategies | GS_STRATEGY_BIT(BLOCK) | GS_STRATEGY_BIT(FIXED)
+#define GS_CALL_BIT(name, NAME, has_threshold, has_call) | has_call << DISTWAR_##NAME
+    warp_strategies = 0 DISTWAR_STRATEGIES(GS_CALL_BIT), // those of distwar::reduce<>
+#undef GS_CALL_BIT
+    blend_strategies = warp_strategies | 1 << DISTWAR_BLOCK | 1 << DISTWAR_FIXED
 };
 
 static inline gs_status check_count(const char *function, int64_t count) {

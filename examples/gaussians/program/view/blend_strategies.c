@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "view/blend_strategies.h"
 
-const offered_strategy blend_strategies[] = {
-    {.strategy = DISTWAR_ATOMIC},        {.strategy = DISTWAR_SERIAL},
-    {.strategy = DISTWAR_BFLY},          {.strategy = DISTWAR_TREE},
-    {.strategy = DISTWAR_BLOCK},         {.strategy = DISTWAR_FIXED, .ignores_threshold = true},
-    {.strategy = DISTWAR_STRATEGY_COUNT}};
+const offered_strategy blend_strategies[] = {DISTWAR_STRATEGIES(OFFERED_ROW) // of reduce<>
+                                             {.strategy = DISTWAR_BLOCK},
+                                             {.strategy = DISTWAR_FIXED, .ignores_threshold = true},
+                                             {.strategy = DISTWAR_STRATEGY_COUNT}};
 
-const offered_strategy lm_strategies[] = {{.strategy = DISTWAR_ATOMIC},
-                                          {.strategy = DISTWAR_SERIAL},
-                                          {.strategy = DISTWAR_BFLY},
-                                          {.strategy = DISTWAR_TREE},
-                                          {.strategy = DISTWAR_STRATEGY_COUNT}};
+const offered_strategy lm_strategies[] = {
+    DISTWAR_STRATEGIES(OFFERED_ROW){.strategy = DISTWAR_STRATEGY_COUNT}};
 
 candidate_list blend_candidates(void) {
     static const int thresholds[] = {0, 4, 8, 12, 16, 20, 24, 28};
