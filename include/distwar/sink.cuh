@@ -8,6 +8,7 @@
 //     planes           base[k * stride + key]              T                    K
 //     aligned_record   base[key * stride + k]              float                ceil(K / 4)
 //     record_of_pairs  base[key * stride + k / 2], a half  half2, bfloat162     ceil(K / 2)
+//     fields           record i of the key, in array i     T                    K (fields.cuh)
 //
 // T is float, double, int, unsigned, long long, unsigned long long, half or bfloat16. Sums of unsigned
 // integers wrap; those of signed ones must fit. half.cuh adds the 16-bit types and record_of_pairs. The
