@@ -57,6 +57,8 @@ kernel kernel_of(axes::method m) {
     case axes::cub_looking:
         return aggregate<axes::cub_looking, K>;
 #endif
+    case axes::tree_every:
+        return aggregate<axes::tree_every, K>;
     case axes::cg:
         return aggregate<axes::cg, K>;
     case axes::totals:
