@@ -18,7 +18,14 @@ using distwar::strategy;
 namespace {
 
 enum { KEYS = 32, CALLS = 50, SCHEDULES = 6 };
-enum call_kind { ATOMIC, SERIAL, BFLY, TREE, RUNS, GROUP };
+enum call_kind {
+    ATOMIC = int(strategy::atomic),
+    SERIAL = int(strategy::serial),
+    BFLY = int(strategy::bfly),
+    TREE = int(strategy::tree),
+    RUNS = DISTWAR_STRATEGY_COUNT,
+    GROUP
+};
 enum sink_kind { RECORD, PLANES, POINTERS, FIELDS, SINKS };
 
 template <call_kind Call, int K, typename T, typename Sink>
