@@ -12,18 +12,22 @@ namespace axes {
 // How values reach memory: the strategies of reduce<>, other calls of distwar, rivals, and floors. A floor
 // leaves out a part of the work, so its time is a lower bound.
 //
-// method        what it does                                                     told that the warp has one
-// key ------------  ---------------------------------------------------------------
-// ------------------------------ atomic .. tree  reduce<strategy>
-// no tree_uniform  reduce_tree with uniform_key                                     yes fixed
-// reduce_fixed                                                     no cub           cub::WarpReduce for each
-// value, then atomics by one lane         yes cub_batched   cub::WarpReduceBatched, then one atomic
-// instruction              yes cub_looking   one key, found as reduce_tree does: cub_batched; else atomics
-// no cg            cooperative_groups: labeled_partition, then reduce               no tuned         tree at
-// the threshold that tune.h chooses                        no totals        floor: tree_total, no commit
-// yes cub_totals    floor: cub without the commit                                    yes commit        floor:
-// one atomic instruction, no sum                            yes nothing       floor: neither sum nor commit
-// yes
+// method        what it does                                                 told that the warp has one key
+// ------------  -----------------------------------------------------------  ------------------------------
+// atomic..tree  reduce<strategy>                                             no
+// tree_uniform  reduce_tree with uniform_key                                 yes
+// fixed         reduce_fixed                                                 no
+// cub           cub::WarpReduce for each value, then atomics by one lane     yes
+// cub_batched   cub::WarpReduceBatched, then one atomic instruction          yes
+// cub_looking   one key, found as reduce_tree does: cub_batched;             no
+//               else atomics
+// cg            cooperative_groups: labeled_partition, then reduce           no
+// tree_every    at several keys: a tree for each, for one lane too             no
+// tuned         tree at the threshold that tune.h chooses                    no
+// totals        floor: tree_total, no commit                                 yes
+// cub_totals    floor: cub without the commit                                yes
+// commit        floor: one atomic instruction, no sum                        yes
+// nothing       floor: neither sum nor commit                                yes
 enum method {
     atomic,
     serial,
@@ -35,6 +39,7 @@ enum method {
     cub_batched,
     cub_looking,
     cg,
+    tree_every,
     tuned,
     totals,
     cub_totals,
@@ -43,8 +48,8 @@ enum method {
     methods
 };
 inline constexpr const char *method_name[methods] = {
-    "atomic",      "serial", "bfly",  "tree",   "tree_uniform", "fixed",  "cub",    "cub_batched",
-    "cub_looking", "cg",     "tuned", "totals", "cub_totals",   "commit", "nothing"};
+    "atomic",      "serial", "bfly",       "tree",  "tree_uniform", "fixed",      "cub",    "cub_batched",
+    "cub_looking", "cg",     "tree_every", "tuned", "totals",       "cub_totals", "commit", "nothing"};
 
 enum { mixed = 0 }; // a value of `active`: the number differs from call to call, 1..32 equally often
 inline constexpr int active[] = {mixed, 1, 2, 4, 8, 16, 32}; // lanes of a warp that add, at random places
@@ -78,17 +83,18 @@ constexpr bool has_threshold(method m) {
 
 // True if the run exists.
 constexpr bool exists(method m, int active, int keys, int targets, int threshold) {
+    if (m == tree_every && keys == 1) return false;
     if ((m == tuned && active != mixed) || (is_floor(m) && active != 32)) return false;
     return keys <= (active == mixed ? 1 : active) && keys <= targets && (keys == 1 || !is_told_the_key(m)) &&
            (threshold == 0 || has_threshold(m));
 }
 
-// The runs without --benchmark_filter: one key, at all values of the other axes; several keys with K = 9;
-// thresholds.
-inline constexpr const char *default_filter = "keys:1/K:[0-9]+/targets:[0-9]+/threshold:0/|"
-                                              "active:(16|32)/keys:[0-9]+/K:9/targets:1024/threshold:0/|"
-                                              "tree/active:[0-9]+/keys:1/K:(1|4|9)/targets:(1024|1048576)/|"
-                                              "(serial|bfly|tree)/active:0/keys:1/K:[0-9]+/";
+// The runs without --benchmark_filter: threshold 0 at all values of the other axes; other thresholds.
+inline constexpr const char *default_filter =
+    "threshold:0/|"
+    "tree/active:[0-9]+/keys:1/K:(1|4|9)/targets:(1024|1048576)/|"
+    "tree/active:(16|32)/keys:[0-9]+/K:(4|9)/targets:(1024|1048576)/threshold:(2|4|8|16)/|"
+    "(serial|bfly|tree)/active:0/keys:1/K:[0-9]+/";
 
 } // namespace axes
 

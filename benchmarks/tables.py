@@ -17,10 +17,10 @@ import os
 import re
 import sys
 
-from topics import counters, levenberg_marquardt, library, rasteriser, text, training, workloads
+from topics import counters, levenberg_marquardt, library, rasteriser, text, training, whole, workloads
 
 TOPICS = {"library": library, "rasteriser": rasteriser, "workloads": workloads, "training": training,
-          "levenberg-marquardt": levenberg_marquardt, "counters": counters}
+          "levenberg-marquardt": levenberg_marquardt, "counters": counters, "whole": whole}
 PAGES = ("README.md", "docs", "docs/benchmarks", "docs/notes")
 BLOCK = re.compile(r"<!-- table (.*?) -->\n(.*?)<!-- end -->", re.DOTALL)
 
@@ -99,8 +99,8 @@ def main():
     parser.add_argument("topic", nargs="?", choices=TOPICS)
     parser.add_argument("paths", nargs="*", metavar="PATH")
     parser.add_argument("--draw", metavar="FOLDER", help="also draw the topic's plots")
-    parser.add_argument("--keep", metavar="PATH", help="also write what tables and plots need (library, counters: a "
-                                                       "file; training, levenberg-marquardt: a folder)")
+    parser.add_argument("--keep", metavar="PATH", help="also write what tables and plots need (library, counters, "
+                                                       "whole: a file; training, levenberg-marquardt: a folder)")
     parser.add_argument("--tuner", action="store_true", help="workloads: only fail if a tuner chose badly")
     parser.add_argument("--write", action="store_true", help="write the tables into the pages")
     parser.add_argument("--check", action="store_true", help="fail if a page differs from the kept results")

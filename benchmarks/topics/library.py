@@ -19,6 +19,7 @@ WAYS = {  # name on the axis: label, colour, line
     "cub": ("K x cub::WarpReduce", "#d55e00", ":"),
     "cub_batched": ("cub::WarpReduceBatched", "#cc79a7", ":"),
     "cub_looking": ("WarpReduceBatched, looking for the key", "#a6611a", ":"),
+    "tree_every": ("a tree for each lane's key", "#56b4e9", ":"),
     "cg": ("labeled_partition + cg::reduce", "#999999", ":"),
 }
 FLOORS = ("nothing", "commit", "totals", "tree_uniform", "cub_totals", "cub")
@@ -90,6 +91,44 @@ def keep(data, path):
     with open(path, "w") as file:
         file.write(f'{{"context": {json.dumps(context)},\n"axes": {json.dumps(AXES)},\n"runs": {{\n')
         file.write(",\n".join(lines) + "\n}}\n")
+
+
+# Pairs that do the same work: both are told that the warp has one key, or neither is. The goal is a ratio of throughputs.
+SAME_WORK = (("tree_uniform", "cub_batched"), ("tree_uniform", "cub"), ("tree", "cub_looking"), ("tree", "cg"))
+REASONS = {  # why a goal is missed: (call, rival, K): from the instructions of the loop in SASS, sm_90
+    ("tree_uniform", "cub", 1): "ballot, compare and branch: nothing is sent if no lane is active; CUB sends a zero",
+    ("tree_uniform", "cub_batched", 1): "within 1.1%: the atomics of both are the limit",
+    ("tree", "cg", 1): "the search for one key: 2 votes, 2 population counts and bit scans, 1 shuffle",
+}
+TOLERANCE = 0.995  # of the goal: the deviation of two medians
+
+
+def goal_of(rival, K):
+    return 3.0 if rival == "cub" and K == 9 else 1.0
+
+
+def misses(runs):
+    """The cells below their goal, one row for equal call, rival, K, targets and keys; and the number of cells."""
+    place = {(run.way, run.active, run.keys, run.K, run.targets): run for run in runs if run.threshold == 0}
+    cells, rows = 0, {}
+    for mine, rival in SAME_WORK:
+        for (way, *where), run in place.items():
+            other = place.get((rival, *where))
+            if way != mine or not other:
+                continue
+            cells += 1
+            active, keys, K, targets = where
+            ratio = run.median / other.median
+            if ratio < TOLERANCE * goal_of(rival, K):
+                rows.setdefault((mine, rival, K, targets, keys), []).append((active, ratio))
+    table = []
+    for (mine, rival, K, targets, keys), found in rows.items():
+        ratios = [ratio for _, ratio in found]
+        lanes = ", ".join("1 to 32" if active == MIXED else str(active) for active, _ in sorted(found))
+        spread = f"{min(ratios):.2f}" if max(ratios) - min(ratios) < 0.005 else f"{min(ratios):.2f} to {max(ratios):.2f}"
+        table.append([mine, rival, K, amount(targets), keys, lanes, spread, f"{goal_of(rival, K):.1f}",
+                      REASONS.get((mine, rival, K), "not known")])
+    return cells, table
 
 
 def select(runs, **wanted):
@@ -234,6 +273,11 @@ def tables(data):
                       f"{chosen.median / best.median:.1%}"]
         rows.append([f"{K}, {amount(target)}", *cells])
     found["thresholds"] = (["K, targets", *actives, "best", "gain", "tuned", "keeps"], rows)
+    cells, missed = misses(runs)
+    if cells:
+        found["cells"] = (["cells compared", "cells that miss"], [
+            [f"{cells:,}", sum(len(row[5].split(", ")) for row in missed)]])
+        found["misses"] = (["call", "rival", "K", "targets", "keys", "active lanes", "ratio", "goal", "reason"], missed)
     spread = sorted(run.deviation / run.median for run in runs if run.deviation is not None)
     if spread:
         found["deviation"] = (["runs", "deviation over median: median", "largest"], [

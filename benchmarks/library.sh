@@ -1,0 +1,46 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Measures the library beside CUB, cooperative groups, Dr.Jit and NVIDIA Warp on a GPU, in 240 seconds at most:
+#
+#   benchmarks/library.sh PROGRAMS OUT [PYTHON]
+#
+# PROGRAMS: the folder of the built programs (build/cuda/bin). OUT: a folder for the JSON files and tables. PYTHON: an
+# interpreter that finds drjit, warp-lang and numpy, else python3. Parts, with their time limits in seconds:
+#   one-key  100  aggregate: one key a warp, thresholds, the tuner
+#   several   60  aggregate: several keys a warp
+#   whole     35  histogram and scatter-add from arrays, beside CUB's device-wide calls
+#   rivals    40  the same problems by rivals.py
+# OUT/aggregate-kept.json and OUT/whole-kept.json hold what the tables need.
+set -u
+[ $# -ge 2 ] || { sed -n '3,/^set -u/{/^set -u/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
+here=$(dirname "$0") programs=$1 out=$2 python=${3:-python3}
+mkdir -p "$out"
+failed=''
+measure() { # NAME SECONDS PROGRAM OPTIONS...: to NAME.json
+    name=$1 limit=$2 program=$3
+    shift 3
+    echo "$(date +%H:%M:%S) $name"
+    timeout "$limit" "$programs/$program" "$@" --benchmark_out="$out/$name.json" --benchmark_out_format=json \
+        >"$out/$name.txt" 2>&1 || { tail -n 5 "$out/$name.txt"; failed="$failed $name"; }
+}
+measure one-key 100 aggregate \
+    '--benchmark_filter=keys:1/.*/threshold:0/|tree/active:[0-9]+/keys:1/K:(1|4|9)/targets:(1024|1048576)/|(serial|bfly|tree)/active:0/keys:1/'
+measure several 60 aggregate \
+    '--benchmark_filter=keys:([2-9]|[1-9][0-9])/K:[0-9]+/targets:(32|1024|1048576)/threshold:0/|tree/active:(16|32)/keys:([2-9]|16)/K:(4|9)/targets:(1024|1048576)/threshold:(2|4|8|16)/'
+measure whole 35 whole
+echo "$(date +%H:%M:%S) rivals"
+timeout 40 "$python" "$here/rivals.py" --seconds 16 --out "$out/rivals.json" || failed="$failed rivals"
+
+tables() { # TOPIC KEPT FILE...: of the files that are there
+    topic=$1 kept=$2
+    shift 2
+    for file; do
+        shift
+        [ -s "$file" ] && set -- "$@" "$file"
+    done
+    [ $# -gt 0 ] && python3 "$here/tables.py" "$topic" "$@" --keep "$out/$kept" >"$out/$topic.md" ||
+        failed="$failed $topic"
+}
+tables library aggregate-kept.json "$out/one-key.json" "$out/several.json"
+tables whole whole-kept.json "$out/whole.json" "$out/rivals.json"
+[ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: MIT
+// Whole problems, from arrays in global memory to sums in global memory, beside the calls of CUB that solve
+// them:
+//
+//     whole/scatter/tree/K:4/bins:65536/exponent:1/sorted:0
+//     whole/histogram/hot_slots/K:1/bins:256/exponent:0/sorted:0
+//
+// scatter    table[key[i]][k] += value[i][k] for ADDS keys and K floats a key
+// histogram  count[key[i]] += 1, unsigned
+// exponent   of Zipf's law of the keys; 0 is uniform. Neighbouring ranks are not neighbouring keys.
+// sorted     1: the keys are sorted
+//
+// Before a run is timed, its sums are compared with exact ones. A time is that of all kernels of one solution
+// by CUDA events, after the L2 cache has been overwritten. Temporary memory is allocated before. Arguments:
+// those of Google Benchmark.
+#include "device.h"
+#include "launch.cuh"
+#include "random.h"
+#include <algorithm>
+#include <benchmark/benchmark.h>
+#include <cub/device/device_histogram.cuh>
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_reduce.cuh>
+#include <distwar/hot_slots.cuh>
+#include <distwar/reduce.cuh>
+#include <distwar/runs.cuh>
+#include <math.h>
+#include <stdlib.h>
+#include <string>
+#include <thrust/iterator/permutation_iterator.h>
+#include <vector>
+
+namespace {
+
+enum { ADDS = 1 << 20, MOST_BINS = 1 << 16, MOST_K = 16, BLOCK = 256, BLOCKS = 1024, SLOTS = 256 };
+enum { REPETITIONS = 7 };
+
+// way          what it does
+// -----------  ------------------------------------------------------------------------------
+// atomic       reduce_atomic
+// vector       reduce_atomic with vector atomics (aligned_record)
+// serial       reduce_serial
+// tree         reduce_tree
+// runs         reduce_runs
+// hot_slots    reduce_atomic to hot_slots of a block, a flush at the end
+// hot_tree     reduce_tree to hot_slots
+// cub          scatter: DeviceRadixSort::SortPairs of keys and places (unless sorted), then
+//              DeviceReduce::ReduceByKey. histogram: DeviceHistogram::HistogramEven
+enum way { atomic, vector, serial, tree, runs, hot_slots, hot_tree, cub_call, ways };
+constexpr const char *way_name[ways] = {"atomic", "vector",    "serial",   "tree",
+                                        "runs",   "hot_slots", "hot_tree", "cub"};
+
+struct problem {
+    bool histogram;
+    way how;
+    int K, bins, exponent;
+    bool sorted;
+};
+
+// The K values of one add, or one record of the table.
+template <int K, typename T>
+struct alignas(K % 4 == 0 ? 16 : sizeof(T)) row {
+    T of[K];
+};
+struct add_rows {
+    template <int K, typename T>
+    __host__ __device__ row<K, T> operator()(row<K, T> a, const row<K, T> &b) const {
+        for (int k = 0; k < K; ++k) a.of[k] += b.of[k];
+        return a;
+    }
+};
+
+// value: NULL counts.
+template <way W, int K, typename T>
+__global__ void __launch_bounds__(BLOCK) solve(const int *key, const row<K, T> *value, row<K, T> *table) {
+    using distwar::all_lanes;
+    constexpr bool is_hot = W == hot_slots || W == hot_tree;
+    using slots = distwar::hot_slots<is_hot ? int(SLOTS) : 1, K, T>;
+    const distwar::record<T> sink = {table->of, K};
+    __shared__ slots hot;
+    if constexpr (is_hot) hot.clear();
+    for (int i = int(blockIdx.x * BLOCK + threadIdx.x); i < ADDS; i += int(gridDim.x) * BLOCK) {
+        row<K, T> mine;
+        if (value)
+            mine = value[i];
+        else
+            mine.of[0] = 1;
+        if constexpr (W == vector)
+            distwar::reduce_atomic(all_lanes, true, key[i], mine.of,
+                                   distwar::aligned_record{reinterpret_cast<float *>(table), K});
+        else if constexpr (W == hot_slots)
+            distwar::reduce_atomic(all_lanes, true, key[i], mine.of, hot.sink(sink));
+        else if constexpr (W == hot_tree)
+            distwar::reduce_tree(all_lanes, true, key[i], mine.of, hot.sink(sink));
+        else if constexpr (W == runs)
+            distwar::reduce_runs(all_lanes, true, key[i], mine.of, sink);
+        else if constexpr (W == serial)
+            distwar::reduce_serial(all_lanes, true, key[i], mine.of, sink);
+        else if constexpr (W == tree)
+            distwar::reduce_tree(all_lanes, true, key[i], mine.of, sink);
+        else
+            distwar::reduce_atomic(all_lanes, true, key[i], mine.of, sink);
+    }
+    if constexpr (is_hot) hot.flush(sink);
+}
+static_assert(ADDS % (BLOCK * 32) == 0 && BLOCK % 32 == 0, "all warps are whole");
+
+// Adds the sums of ReduceByKey to the table. Each key occurs once.
+template <int K>
+__global__ void add_sums(const int *key, const row<K, float> *sum, const int *sums, row<K, float> *table) {
+    const int i = int(blockIdx.x * BLOCK + threadIdx.x);
+    if (i >= *sums) return;
+    row<K, float> &to = table[key[i]];
+    to = add_rows()(to, sum[i]);
+}
+__global__ void count_up(int *index) {
+    index[blockIdx.x * BLOCK + threadIdx.x] = int(blockIdx.x * BLOCK + threadIdx.x);
+}
+
+template <typename T>
+T *device_array(size_t count) {
+    return static_cast<T *>(device_allocate(count * sizeof(T)));
+}
+
+float value_of(size_t i, int k) {
+    return float((i * 5 + size_t(k)) % 7);
+}
+
+// Lives as long as the program.
+struct bench {
+    cudaEvent_t begin, end;
+    char *scrubbed, *temporary;
+    size_t scrubbed_bytes, temporary_bytes = size_t(256) << 20;
+    int *key, *sorted_key, *place, *sorted_place, *unique_key, *sums;
+    float *value, *sum, *table;
+    std::vector<int> host_key;
+    int bins = 0, exponent = -1, K = 0;
+    bool sorted = false;
+
+    bench() {
+        DEVICE_CHECK(cudaEventCreate(&begin));
+        DEVICE_CHECK(cudaEventCreate(&end));
+        cudaDeviceProp properties;
+        DEVICE_CHECK(cudaGetDeviceProperties(&properties, 0));
+        scrubbed_bytes = 2 * size_t(properties.l2CacheSize);
+        scrubbed = device_array<char>(scrubbed_bytes);
+        temporary = device_array<char>(temporary_bytes);
+        for (int **array : {&key, &sorted_key, &place, &sorted_place, &unique_key})
+            *array = device_array<int>(ADDS);
+        sums = device_array<int>(1);
+        value = device_array<float>(size_t(ADDS) * MOST_K);
+        sum = device_array<float>(size_t(ADDS) * MOST_K);
+        table = device_array<float>(size_t(MOST_BINS) * MOST_K);
+        DEVICE_CHECK(launch(nullptr, ADDS / BLOCK, BLOCK, count_up, place));
+    }
+
+    // Key of rank r (0 the most frequent): r times an odd number, modulo bins, a power of two.
+    void make_inputs(const problem &p) {
+        if (bins != p.bins || exponent != p.exponent || sorted != p.sorted) {
+            bins = p.bins, exponent = p.exponent, sorted = p.sorted;
+            std::vector<double> until(static_cast<size_t>(bins));
+            double total = 0;
+            for (int rank = 0; rank < bins; ++rank) until[rank] = total += pow(rank + 1, -exponent);
+            random_stream random = {uint64_t(exponent)};
+            host_key.resize(ADDS);
+            for (int &one : host_key) {
+                const auto found = std::upper_bound(until.begin(), until.end(), random_unit(&random) * total);
+                const unsigned rank = unsigned(std::min<size_t>(found - until.begin(), bins - 1));
+                one = int(rank * 0x9e3779b1u & unsigned(bins - 1));
+            }
+            if (sorted) std::sort(host_key.begin(), host_key.end());
+            device_upload(key, host_key.data(), host_key.size() * sizeof(int));
+        }
+        if (K != p.K) {
+            K = p.K;
+            std::vector<float> made(size_t(ADDS) * K);
+            for (size_t i = 0; i < made.size(); ++i) made[i] = value_of(i / K, int(i % K));
+            device_upload(value, made.data(), made.size() * sizeof(float));
+        }
+    }
+
+    template <int PartK>
+    void reduce_by_key(bool is_sorted) {
+        using record = row<PartK, float>;
+        const int *keys = key, *places = place;
+        size_t bytes = temporary_bytes;
+        if (!is_sorted) {
+            int bits = 0;
+            while (1 << bits < bins) ++bits;
+            DEVICE_CHECK(cub::DeviceRadixSort::SortPairs(temporary, bytes, key, sorted_key, place,
+                                                         sorted_place, int(ADDS), 0, bits));
+            keys = sorted_key, places = sorted_place;
+        }
+        const auto values =
+            thrust::make_permutation_iterator(reinterpret_cast<const record *>(value), places);
+        bytes = temporary_bytes;
+        DEVICE_CHECK(cub::DeviceReduce::ReduceByKey(temporary, bytes, keys, unique_key, values,
+                                                    reinterpret_cast<record *>(sum), sums, add_rows(),
+                                                    int(ADDS)));
+        DEVICE_CHECK(launch(nullptr, blocks_for(bins, BLOCK), BLOCK, add_sums<PartK>, unique_key,
+                            reinterpret_cast<const record *>(sum), sums, reinterpret_cast<record *>(table)));
+    }
+
+    template <way W>
+    void launch_way(const problem &p) {
+        const auto start = [&](auto part_K, auto *known_table) {
+            constexpr int PartK = decltype(part_K)::value;
+            using T = std::remove_pointer_t<decltype(known_table)>;
+            using record = row<PartK, T>;
+            if constexpr (W != vector || PartK % 4 == 0)
+                DEVICE_CHECK(launch(nullptr, BLOCKS, BLOCK, solve<W, PartK, T>, key,
+                                    p.histogram ? nullptr : reinterpret_cast<const record *>(value),
+                                    reinterpret_cast<record *>(known_table)));
+        };
+        if (p.histogram) {
+            if constexpr (W != vector)
+                start(std::integral_constant<int, 1>(), reinterpret_cast<unsigned *>(table));
+        } else if (p.K == 1)
+            start(std::integral_constant<int, 1>(), table);
+        else if (p.K == 4)
+            start(std::integral_constant<int, 4>(), table);
+        else
+            start(std::integral_constant<int, 16>(), table);
+    }
+
+    void run(const problem &p) {
+        switch (p.how) {
+        case atomic:
+            return launch_way<atomic>(p);
+        case vector:
+            return launch_way<vector>(p);
+        case serial:
+            return launch_way<serial>(p);
+        case tree:
+            return launch_way<tree>(p);
+        case runs:
+            return launch_way<runs>(p);
+        case hot_slots:
+            return launch_way<hot_slots>(p);
+        case hot_tree:
+            return launch_way<hot_tree>(p);
+        default:
+            break;
+        }
+        if (p.histogram) {
+            size_t bytes = temporary_bytes;
+            DEVICE_CHECK(cub::DeviceHistogram::HistogramEven(temporary, bytes, key,
+                                                             reinterpret_cast<unsigned *>(table), p.bins + 1,
+                                                             0, p.bins, int(ADDS)));
+        } else if (p.K == 1)
+            reduce_by_key<1>(p.sorted);
+        else if (p.K == 4)
+            reduce_by_key<4>(p.sorted);
+        else
+            reduce_by_key<16>(p.sorted);
+    }
+
+    bool is_right(const problem &p) {
+        const size_t size = size_t(p.bins) * p.K;
+        device_clear(table, size * sizeof(float));
+        run(p);
+        if (p.histogram) {
+            std::vector<unsigned> expected(size), found(size);
+            for (const int one : host_key) ++expected[one];
+            device_download(found.data(), table, size * sizeof(unsigned));
+            return found == expected;
+        }
+        std::vector<float> expected(size), found(size);
+        for (size_t i = 0; i < ADDS; ++i)
+            for (int k = 0; k < p.K; ++k) expected[size_t(host_key[i]) * p.K + k] += value_of(i, k);
+        device_download(found.data(), table, size * sizeof(float));
+        return found == expected;
+    }
+
+    float time(const problem &p) {
+        DEVICE_CHECK(cudaMemsetAsync(scrubbed, 1, scrubbed_bytes, nullptr));
+        DEVICE_CHECK(cudaEventRecord(begin, nullptr));
+        run(p);
+        DEVICE_CHECK(cudaEventRecord(end, nullptr));
+        DEVICE_CHECK(cudaEventSynchronize(end));
+        float ms = 0;
+        DEVICE_CHECK(cudaEventElapsedTime(&ms, begin, end));
+        return ms;
+    }
+};
+
+void measure(benchmark::State &state, bench &b, const problem &p, bool &checked) {
+    b.make_inputs(p);
+    if (!checked) {
+        if (!b.is_right(p)) {
+            state.SkipWithError("wrong sums");
+            return;
+        }
+        checked = true;
+    }
+    for (auto _ : state) state.SetIterationTime(b.time(p) * 1e-3);
+    state.counters["adds_per_second"] =
+        benchmark::Counter(double(ADDS) * p.K, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void add_run(bench &b, const problem &p) {
+    const std::string name = std::string("whole/") + (p.histogram ? "histogram/" : "scatter/") +
+                             way_name[p.how] + "/K:" + std::to_string(p.K) +
+                             "/bins:" + std::to_string(p.bins) + "/exponent:" + std::to_string(p.exponent) +
+                             "/sorted:" + std::to_string(p.sorted);
+    benchmark::RegisterBenchmark(
+        name.c_str(),
+        [&b, p, checked = false](benchmark::State &state) mutable { measure(state, b, p, checked); })
+        ->Iterations(1)
+        ->Repetitions(REPETITIONS)
+        ->ReportAggregatesOnly()
+        ->UseManualTime()
+        ->Unit(benchmark::kMicrosecond);
+}
+
+void register_all(bench &b) {
+    for (const int exponent : {0, 1, 2}) {
+        for (const int bins : {16, 256, 4096, int(MOST_BINS)})
+            for (int w = 0; w < ways; ++w)
+                if (w != vector && w != runs) add_run(b, {true, way(w), 1, bins, exponent, false});
+        for (const bool sorted : {false, true})
+            for (const int bins : {1024, int(MOST_BINS)})
+                for (const int K : {1, 4, 16})
+                    for (int w = 0; w < ways; ++w)
+                        if ((w != vector || K > 1) && (w != runs || sorted))
+                            add_run(b, {false, way(w), K, bins, exponent, sorted});
+    }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+    benchmark::AddCustomContext("device", device_name());
+    benchmark::AddCustomContext("cuda_runtime", std::to_string(CUDART_VERSION));
+    benchmark::AddCustomContext("cub", std::to_string(CUB_VERSION / 100000) + "." +
+                                           std::to_string(CUB_VERSION / 100 % 1000) + "." +
+                                           std::to_string(CUB_VERSION % 100));
+    bench b;
+    register_all(b);
+    benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
+    return EXIT_SUCCESS;
+}
