@@ -51,6 +51,10 @@ struct destination<float> : native_destination<float> {};
 template <>
 struct destination<double> : native_destination<double> {};
 template <>
+struct destination<int> : native_destination<int> {};
+template <>
+struct destination<unsigned> : native_destination<unsigned> {};
+template <>
 struct destination<unsigned long long> : native_destination<unsigned long long> {};
 template <>
 struct destination<long long> {
@@ -70,9 +74,9 @@ inline constexpr bool is_destination = !is_same<value_of<T>, void>;
 } // namespace detail
 
 // *address += value by the native instruction. Returns nothing, so that the compiler can use a reduction
-// (RED), for which no result travels back. T is float, double, long long or unsigned long long (integers
-// wrap); half.cuh adds 16-bit types. A float add in global memory treats subnormal inputs and results as
-// zero. Cost: one atomic.
+// (RED), for which no result travels back. T is float, double, int, unsigned, long long or unsigned long long
+// (integers wrap); half.cuh adds 16-bit types. A float add in global memory treats subnormal inputs and
+// results as zero. Cost: one atomic.
 template <scope S = scope::device, typename T>
 __device__ __forceinline__ void atomic_add(T *address, detail::value_of<T> value) {
     detail::destination<T>::template add<S>(address, value);
@@ -183,6 +187,25 @@ struct maximum {
         return old < value ? value : old;
     }
 };
+// Bitwise, of integers.
+struct bit_and {
+    template <typename T>
+    __host__ __device__ __forceinline__ T operator()(T old, T value) const {
+        return old & value;
+    }
+};
+struct bit_or {
+    template <typename T>
+    __host__ __device__ __forceinline__ T operator()(T old, T value) const {
+        return old | value;
+    }
+};
+struct bit_xor {
+    template <typename T>
+    __host__ __device__ __forceinline__ T operator()(T old, T value) const {
+        return old ^ value;
+    }
+};
 
 namespace detail {
 
@@ -277,6 +300,95 @@ __device__ __forceinline__ T atomic_update(T *address, T value, Op op) {
         seen = found;
     }
 }
+
+namespace detail {
+
+template <typename T>
+inline constexpr bool is_integer =
+    is_same<T, int> || is_same<T, unsigned> || is_same<T, long long> || is_same<T, unsigned long long>;
+
+#define DISTWAR_NATIVE(name, call)                                                                           \
+    template <scope S, typename T>                                                                           \
+    __device__ __forceinline__ void name(T *address, T value) {                                              \
+        if constexpr (S == scope::block)                                                                     \
+            call##_block(address, value);                                                                    \
+        else if constexpr (S == scope::device)                                                               \
+            call(address, value);                                                                            \
+        else                                                                                                 \
+            call##_system(address, value);                                                                   \
+    }
+DISTWAR_NATIVE(native_minimum, atomicMin)
+DISTWAR_NATIVE(native_maximum, atomicMax)
+DISTWAR_NATIVE(native_and, atomicAnd)
+DISTWAR_NATIVE(native_or, atomicOr)
+DISTWAR_NATIVE(native_xor, atomicXor)
+#undef DISTWAR_NATIVE
+
+template <int Size>
+struct signed_word; // the signed twin of word
+template <>
+struct signed_word<4> {
+    using type = int;
+};
+template <>
+struct signed_word<8> {
+    using type = long long;
+};
+
+// *address = op(*address, value), indivisibly, by one native atomic where there is one. Nothing is returned.
+//
+// Minima and maxima of floats are those of their bits as integers. Bits of numbers >= 0 rise with the number;
+// as signed integers all of them are above those of negative numbers. Bits of negative numbers, as unsigned
+// integers, rise as the number falls, and all of them are above those of numbers >= 0. So a minimum with a
+// value >= 0 is a signed minimum, with a negative value an unsigned maximum; likewise for the maximum. -0.0
+// counts as below 0.0. A NaN that is given changes nothing; in memory there must be none.
+template <scope S, typename Op, typename T>
+__device__ __forceinline__ void update_in_memory(T *address, value_of<T> value, Op op) {
+    if constexpr (is_same<Op, add>) {
+        distwar::atomic_add<S>(address, value);
+    } else if constexpr (is_integer<T> && is_same<Op, minimum>) {
+        detail::native_minimum<S>(address, value);
+    } else if constexpr (is_integer<T> && is_same<Op, maximum>) {
+        detail::native_maximum<S>(address, value);
+    } else if constexpr (is_same<Op, bit_and> || is_same<Op, bit_or> || is_same<Op, bit_xor>) {
+        static_assert(is_integer<T>, "distwar: bitwise operators take integers");
+        using bits = typename word<int(sizeof(T))>::type;
+        bits *const place = reinterpret_cast<bits *>(address);
+        if constexpr (is_same<Op, bit_and>)
+            detail::native_and<S>(place, static_cast<bits>(value));
+        else if constexpr (is_same<Op, bit_or>)
+            detail::native_or<S>(place, static_cast<bits>(value));
+        else
+            detail::native_xor<S>(place, static_cast<bits>(value));
+    } else if constexpr (is_same<Op, minimum> || is_same<Op, maximum>) {
+        static_assert(is_same<T, float> || is_same<T, double>,
+                      "distwar: minimum and maximum take float, double or integers of 4 or 8 bytes");
+        using bits = typename word<int(sizeof(T))>::type;
+        using signed_bits = typename signed_word<int(sizeof(T))>::type;
+        constexpr bits infinity = bits(sizeof(T) == 4 ? 0x7f800000 : 0x7ff0000000000000);
+        bits own;
+        memcpy(&own, &value, sizeof own);
+        if (bits(own << 1) > bits(infinity << 1)) return; // a NaN
+        const signed_bits own_signed = static_cast<signed_bits>(own);
+        bits *const place = reinterpret_cast<bits *>(address);
+        signed_bits *const signed_place = reinterpret_cast<signed_bits *>(address);
+        if constexpr (is_same<Op, minimum>) {
+            if (own_signed < 0)
+                detail::native_maximum<S>(place, own);
+            else
+                detail::native_minimum<S>(signed_place, own_signed);
+        } else {
+            if (own_signed < 0)
+                detail::native_minimum<S>(place, own);
+            else
+                detail::native_maximum<S>(signed_place, own_signed);
+        }
+    } else {
+        distwar::atomic_update<S>(address, value, op);
+    }
+}
+
+} // namespace detail
 
 } // namespace distwar
 

@@ -4,6 +4,7 @@
 #define DISTWAR_BUTTERFLY_CUH
 
 #include "lanes.cuh"
+#include "sink.cuh"
 
 namespace distwar {
 
@@ -37,13 +38,14 @@ __device__ __forceinline__ void reduce_bfly(unsigned lanes, bool active, Key key
         return;
     }
 
+    const detail::sink_operator<Sink> op{};
     T sum[K]; // in the end the total, in every lane
     DISTWAR_UNROLL
     for (int k = 0; k < K; ++k) {
-        sum[k] = active ? val[k] : T(0);
+        sum[k] = detail::operand(active, val[k], op);
         DISTWAR_UNROLL
         for (int distance = 16; distance > 0; distance /= 2)
-            sum[k] += __shfl_xor_sync(all_lanes, sum[k], distance);
+            detail::combine(sum[k], __shfl_xor_sync(all_lanes, sum[k], distance), op);
     }
     if (lane_id() == lowest_lane(active_lanes)) sink.add(detail::plain_key(key), sum);
 }

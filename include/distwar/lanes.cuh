@@ -103,6 +103,8 @@ namespace detail {
     }
 DISTWAR_WITHOUT_BRANCH(float, "f", "f32", "add.f32")
 DISTWAR_WITHOUT_BRANCH(double, "d", "f64", "add.f64")
+DISTWAR_WITHOUT_BRANCH(int, "r", "b32", "add.s32")
+DISTWAR_WITHOUT_BRANCH(unsigned, "r", "b32", "add.u32")
 DISTWAR_WITHOUT_BRANCH(long long, "l", "b64", "add.s64")
 DISTWAR_WITHOUT_BRANCH(unsigned long long, "l", "b64", "add.u64")
 #undef DISTWAR_WITHOUT_BRANCH
@@ -140,6 +142,16 @@ __device__ __forceinline__ float shift_pair(unsigned bits, float low, float high
 // The lowest lane of the set, which must not be empty.
 __device__ __forceinline__ unsigned lowest_lane(unsigned set) {
     return unsigned(__ffs(int(set))) - 1;
+}
+
+// The highest lane of the set, which must not be empty.
+__device__ __forceinline__ unsigned highest_lane(unsigned set) {
+    return 31 - unsigned(__clz(int(set)));
+}
+
+// The lanes of the set below the caller.
+__device__ __forceinline__ unsigned lanes_below(unsigned set) {
+    return set & ((1u << lane_id()) - 1);
 }
 
 __device__ __forceinline__ int count_lanes(unsigned set) {

@@ -5,6 +5,7 @@
 #define DISTWAR_SERIAL_CUH
 
 #include "lanes.cuh"
+#include "sink.cuh"
 
 namespace distwar {
 
@@ -39,9 +40,10 @@ __device__ __forceinline__ void reduce_serial(unsigned lanes, bool active, Key k
 
     // Only leaders change their sums, and no lane reads a leader, so each lane that is read still holds its
     // own value.
+    const detail::sink_operator<Sink> op{};
     T sum[K];
     DISTWAR_UNROLL
-    for (int k = 0; k < K; ++k) sum[k] = val[k];
+    for (int k = 0; k < K; ++k) sum[k] = detail::operand(true, val[k], op);
     unsigned rest = leads ? group & (group - 1) : 0; // lanes that this leader has not read yet
     for (unsigned read = 1; read < size_of_largest; ++read) {
         const bool more = rest != 0;
@@ -49,7 +51,7 @@ __device__ __forceinline__ void reduce_serial(unsigned lanes, bool active, Key k
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) {
             const T read_value = __shfl_sync(lanes, sum[k], source);
-            if (more) sum[k] += read_value;
+            if (more) detail::combine(sum[k], read_value, op);
         }
         rest &= rest - 1;
     }

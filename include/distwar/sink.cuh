@@ -8,10 +8,20 @@
 //     planes           base[k * stride + key]              T                    K
 //     aligned_record   base[key * stride + k]              float                ceil(K / 4)
 //     record_of_pairs  base[key * stride + k / 2], a half  half2, bfloat162     ceil(K / 2)
+//     fields           record i of the key, in array i     T                    K (fields.cuh)
 //
-// T is float, double, a 64-bit integer (fixed.cuh), half or bfloat16. half.cuh adds the 16-bit types and
-// record_of_pairs. The values have the type in memory, but float for 16-bit types. Addresses are aligned to
-// their type, in global or shared memory.
+// T is float, double, int, unsigned, long long, unsigned long long, half or bfloat16. Sums of unsigned
+// integers wrap; those of signed ones must fit. half.cuh adds the 16-bit types and record_of_pairs. The
+// values have the type in memory, but float for 16-bit types. Addresses are aligned to their type, in global
+// or shared memory.
+//
+// pointers, record and planes take an operator in place of the sum, as their last template argument: minimum
+// and maximum (of float, double and integers), bit_and, bit_or, bit_xor (of integers), or multiply, which
+// costs a compare-and-swap for each value (atomic_update in atomic.cuh):
+//
+//     distwar::reduce_tree(lanes, active, key, val, distwar::record<float, distwar::minimum>{lowest, 3});
+//
+// NaN values change no minimum or maximum; in memory there must be no NaN.
 //
 // A sink of your own is any type with
 //     add(key, values) const        adds each of the K values atomically; called by one lane
@@ -46,13 +56,94 @@ inline constexpr bool is_addressed_by_key<Sink, Key, T,
                                           detail::void_type<decltype(detail::declared<const Sink &>().add_one(
                                               detail::declared<Key>(), 0, detail::declared<T>()))>> = true;
 
+namespace detail {
+
+// The operator of a sink: its member type `op`, else add.
+template <typename Sink, typename = void>
+struct operator_of {
+    using type = add;
+};
+template <typename Sink>
+struct operator_of<Sink, void_type<typename Sink::op>> {
+    using type = typename Sink::op;
+};
+template <typename Sink>
+using sink_operator = typename operator_of<Sink>::type;
+
+// The largest value of T, or infinity; the smallest, or -infinity.
+template <typename T>
+__device__ __forceinline__ T highest() {
+    if constexpr (is_same<T, float>)
+        return __int_as_float(0x7f800000);
+    else if constexpr (is_same<T, double>)
+        return __longlong_as_double(0x7ff0000000000000);
+    else if constexpr (T(-1) < T(0))
+        return T(~(1ull << (8 * sizeof(T) - 1)));
+    else
+        return T(-1);
+}
+template <typename T>
+__device__ __forceinline__ T lowest() {
+    if constexpr (is_same<T, float> || is_same<T, double>)
+        return -highest<T>();
+    else
+        return T(~highest<T>());
+}
+
+// What a lane contributes to a minimum or a maximum: its value, or the neutral element if the lane is
+// inactive or the value is NaN.
+template <typename T>
+__device__ __forceinline__ T operand(bool active, T value, minimum op) {
+    const T neutral = highest<T>();
+    return active ? op(neutral, value) : neutral;
+}
+template <typename T>
+__device__ __forceinline__ T operand(bool active, T value, maximum op) {
+    const T neutral = lowest<T>();
+    return active ? op(neutral, value) : neutral;
+}
+
+template <typename T>
+__device__ __forceinline__ T operand(bool active, T value, add) {
+    return active ? value : T(0);
+}
+template <typename T>
+__device__ __forceinline__ T operand(bool active, T value, multiply) {
+    return active ? value : T(1);
+}
+template <typename T>
+__device__ __forceinline__ T operand(bool active, T value, bit_and) {
+    return active ? value : T(~T(0));
+}
+template <typename T>
+__device__ __forceinline__ T operand(bool active, T value, bit_or) {
+    return active ? value : T(0);
+}
+template <typename T>
+__device__ __forceinline__ T operand(bool active, T value, bit_xor) {
+    return active ? value : T(0);
+}
+
+// sum = op(sum, other)
+template <typename T, typename Op>
+__device__ __forceinline__ void combine(T &sum, T other, Op op) {
+    if constexpr (is_same<Op, add>)
+        sum += other;
+    else
+        sum = op(sum, other);
+}
+
+} // namespace detail
+
 // K addresses of the lane itself. The key only forms groups: lanes with equal keys must hold equal addresses.
 // Lanes with different keys may hold any. The addresses of inactive lanes are ignored.
-template <int K, typename T>
+template <int K, typename T, typename Op = add>
 struct pointers {
+    using op = Op;
     static_assert(K >= 1, "distwar: a sink takes at least one value");
-    static_assert(detail::is_destination<T>,
-                  "distwar: a sink of pointers, record or planes takes float or double");
+    static_assert(
+        detail::is_destination<T>,
+        "distwar: a sink of pointers, record or planes takes float, double or integers of 4 or 8 bytes");
     T *address[K];
 
     template <typename Key, int N, typename V>
@@ -61,17 +152,19 @@ struct pointers {
         static_assert(detail::is_same<V, detail::value_of<T>>,
                       "distwar: the values have another type than the sink");
         DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) atomic_add(address[k], values[k]);
+        for (int k = 0; k < K; ++k) detail::update_in_memory<scope::device>(address[k], values[k], Op{});
     }
 };
 template <typename T, typename... More>
 pointers(T *, More *...) -> pointers<1 + int(sizeof...(More)), T>;
 
 // Adds value k to base[key * stride + k]. base and stride are the same in all lanes, stride >= K, key >= 0.
-template <typename T>
+template <typename T, typename Op = add>
 struct record {
-    static_assert(detail::is_destination<T>,
-                  "distwar: a sink of pointers, record or planes takes float or double");
+    using op = Op;
+    static_assert(
+        detail::is_destination<T>,
+        "distwar: a sink of pointers, record or planes takes float, double or integers of 4 or 8 bytes");
     T *base;
     size_t stride;
 
@@ -81,13 +174,13 @@ struct record {
                       "distwar: the values have another type than the sink");
         T *const first = base + size_t(key) * stride;
         DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) atomic_add(first + k, values[k]);
+        for (int k = 0; k < K; ++k) detail::update_in_memory<scope::device>(first + k, values[k], Op{});
     }
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V value) const {
         static_assert(detail::is_same<V, detail::value_of<T>>,
                       "distwar: the values have another type than the sink");
-        atomic_add(base + size_t(key) * stride + k, value);
+        detail::update_in_memory<scope::device>(base + size_t(key) * stride + k, value, Op{});
     }
 };
 template <typename T>
@@ -133,10 +226,12 @@ struct aligned_record {
 };
 
 // Adds value k to base[k * stride + key]. base and stride are the same in all lanes, 0 <= key < stride.
-template <typename T>
+template <typename T, typename Op = add>
 struct planes {
-    static_assert(detail::is_destination<T>,
-                  "distwar: a sink of pointers, record or planes takes float or double");
+    using op = Op;
+    static_assert(
+        detail::is_destination<T>,
+        "distwar: a sink of pointers, record or planes takes float, double or integers of 4 or 8 bytes");
     T *base;
     size_t stride;
 
@@ -146,13 +241,14 @@ struct planes {
                       "distwar: the values have another type than the sink");
         T *const first = base + size_t(key);
         DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) atomic_add(first + k * stride, values[k]);
+        for (int k = 0; k < K; ++k)
+            detail::update_in_memory<scope::device>(first + k * stride, values[k], Op{});
     }
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V value) const {
         static_assert(detail::is_same<V, detail::value_of<T>>,
                       "distwar: the values have another type than the sink");
-        atomic_add(base + size_t(k) * stride + size_t(key), value);
+        detail::update_in_memory<scope::device>(base + size_t(k) * stride + size_t(key), value, Op{});
     }
 };
 template <typename T>

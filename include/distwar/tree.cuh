@@ -54,28 +54,41 @@ namespace detail {
 template <typename T>
 inline constexpr bool is_tree_value = is_same<value_of<T>, T>;
 
+// From compute capability 8.0 on one redux replaces 5 shuffles and 5 additions of a 32-bit integer. It has
+// half the throughput of a shuffle (CUDA C++ Programming Guide), so 3 redux cost as much as the 6 shuffles of
+// a tree of 3 values, and save its selects. Not measured.
+inline constexpr int max_values_by_redux = 3;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+template <int, typename, typename>
+inline constexpr bool is_summed_by_redux = false;
+#else
+template <int K, typename T, typename Op>
+inline constexpr bool is_summed_by_redux = K <= max_values_by_redux &&
+                                           (is_same<T, int> || is_same<T, unsigned>)&&!is_same<Op, multiply>;
+#endif
 template <typename T>
-struct infinity;
-template <>
-struct infinity<float> {
-    static __device__ __forceinline__ float value() { return __int_as_float(0x7f800000); }
-};
-template <>
-struct infinity<double> {
-    static __device__ __forceinline__ double value() { return __longlong_as_double(0x7ff0000000000000); }
-};
-
-// What a lane contributes to a minimum or a maximum: its value, or the neutral element if the lane is
-// inactive or the value is NaN.
-template <typename T>
-__device__ __forceinline__ T operand(bool active, T value, minimum op) {
-    const T neutral = infinity<T>::value();
-    return active ? op(neutral, value) : neutral;
+__device__ __forceinline__ T redux(T value, add) {
+    return __reduce_add_sync(all_lanes, value);
 }
 template <typename T>
-__device__ __forceinline__ T operand(bool active, T value, maximum op) {
-    const T neutral = -infinity<T>::value();
-    return active ? op(neutral, value) : neutral;
+__device__ __forceinline__ T redux(T value, minimum) {
+    return __reduce_min_sync(all_lanes, value);
+}
+template <typename T>
+__device__ __forceinline__ T redux(T value, maximum) {
+    return __reduce_max_sync(all_lanes, value);
+}
+template <typename T>
+__device__ __forceinline__ T redux(T value, bit_and) {
+    return T(__reduce_and_sync(all_lanes, unsigned(value)));
+}
+template <typename T>
+__device__ __forceinline__ T redux(T value, bit_or) {
+    return T(__reduce_or_sync(all_lanes, unsigned(value)));
+}
+template <typename T>
+__device__ __forceinline__ T redux(T value, bit_xor) {
+    return T(__reduce_xor_sync(all_lanes, unsigned(value)));
 }
 
 // sum = op(sum, condition ? a : b)
@@ -140,19 +153,28 @@ __device__ __forceinline__ void first_exchange(bool active, const T (&val)[K], T
 // The totals of K values over the active lanes of a warp, without a commit.
 //   who calls  all 32 lanes together
 //   active     whether this lane's values count; those of inactive lanes are ignored
-//   val        1 <= K <= 64 values: float or double, for add also 64-bit integers
+//   val        1 <= K <= 64 values: float, double or integers of 4 or 8 bytes
 //   total      out: the total of value k in lane tree_owner(k), place tree_place(k)
-//   op         add, minimum or maximum
-// If no lane is active the totals are 0 (minimum: infinity, maximum: -infinity). A NaN makes a sum NaN;
+//   op         add, minimum, maximum, multiply, or of integers bit_and, bit_or, bit_xor
+// If no lane is active the totals are 0 (minimum: infinity or the largest integer; maximum: -infinity or the
+// smallest integer; multiply: 1; bit_and: all bits). A NaN makes a sum NaN;
 // minimum and maximum ignore it. The order of additions depends on K alone.
-// Cost: tree_shuffles(K) shuffles, nothing else.
+// Cost: tree_shuffles(K) shuffles, nothing else. Up to 3 values of int or unsigned, from compute capability
+// 8.0 on: K redux.
 template <int K, typename T, typename Op = add>
 __device__ __forceinline__ void tree_total(bool active, const T (&val)[K], T (&total)[tree_places(K)],
                                            Op op = Op{}) {
-    static_assert(detail::is_tree_value<T>, "distwar: a tree takes float, double or 64-bit integers");
+    static_assert(detail::is_tree_value<T>,
+                  "distwar: a tree takes float, double or integers of 4 or 8 bytes");
     static_assert(K <= 64, "distwar: a tree takes at most 64 values");
     T partial[K];
-    if constexpr (detail::is_same<Op, add>) {
+    if constexpr (detail::is_summed_by_redux<K, T, Op>) {
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k) {
+            const T all = detail::redux(detail::operand(active, val[k], op), op);
+            partial[0] = k == 0 || lane_id() == unsigned(k) ? all : partial[0];
+        }
+    } else if constexpr (detail::is_same<Op, add>) {
         detail::first_exchange(active, val, partial);
         detail::exchange<1>(partial, op);
     } else {
@@ -172,7 +194,7 @@ template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void commit_tree(bool member, unsigned leader, Key key, const T (&val)[K],
                                             const Sink &sink) {
     T total[tree_places(K)];
-    tree_total(member, val, total);
+    distwar::tree_total(member, val, total, sink_operator<Sink>{});
     if constexpr (is_addressed_by_key<Sink, Key, T>) {
         DISTWAR_UNROLL
         for (int place = 0; place < tree_places(K); ++place) {
@@ -187,10 +209,12 @@ __device__ __forceinline__ void commit_tree(bool member, unsigned leader, Key ke
     }
 }
 
-// The shuffles that commit_tree makes for one of several groups, the shuffle of the key included.
-template <typename Sink, typename Key, typename T>
-__host__ __device__ constexpr int group_shuffles(int K) {
-    return 1 + tree_shuffles(K) + (is_addressed_by_key<Sink, Key, T> ? 0 : K);
+// The shuffles that commit_tree makes for one of several groups, the shuffle of the key included. A redux
+// counts as two.
+template <int K, typename Sink, typename Key, typename T>
+__host__ __device__ constexpr int group_shuffles() {
+    return 1 + (is_summed_by_redux<K, T, sink_operator<Sink>> ? 2 * K : tree_shuffles(K)) +
+           (is_addressed_by_key<Sink, Key, T> ? 0 : K);
 }
 
 // From this K on, the groups of a whole warp are summed one after another if the sink is addressed by key.
@@ -209,8 +233,9 @@ inline constexpr int min_values_by_group = 5;
 //   size   the size of the largest group, the same in all of `lanes`
 //   sum    in: the lane's values. Out: the group's sums in its lowest lane; partial sums in other lanes
 // Cost: ceil(log2(size)) iterations of K shuffles, and one shuffle between two iterations.
-template <int K, typename T>
-__device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, unsigned size, T (&sum)[K]) {
+template <int K, typename T, typename Op>
+__device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, unsigned size, T (&sum)[K],
+                                                Op op) {
     const unsigned lane = lane_id(), higher = group & ~((2u << lane) - 1);
     int next = higher ? int(lowest_lane(higher)) : -1; // the lane whose sum follows this lane's sum; -1: none
     for (unsigned length = 1; length < size; length *= 2) {
@@ -219,16 +244,49 @@ __device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, 
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) {
             const T other = __shfl_sync(lanes, sum[k], source);
-            if (next >= 0) sum[k] += other;
+            if (next >= 0) detail::combine(sum[k], other, op);
         }
     }
+}
+
+// Sums the groups of a call, group after group or side by side, and commits them. Active lanes of other
+// groups send plain atomics.
+//   group            the active lanes with the caller's key; not used in inactive lanes
+//   summed           whether the caller's group is summed; false in inactive lanes
+//   leads            whether the caller is the lowest lane of a group that is summed
+//   leaders          the lanes with `leads`, the same in all lanes; used in a whole warp only
+//   size_of_largest  of the groups that are summed, 1 if there is none; the same in all lanes
+template <int K, typename T, typename Key, typename Sink>
+__device__ __forceinline__ void commit_groups(unsigned lanes, bool active, Key key, unsigned group,
+                                              bool summed, bool leads, unsigned leaders,
+                                              unsigned size_of_largest, const T (&val)[K], const Sink &sink) {
+    if (lanes == all_lanes) {
+        constexpr bool always = K >= min_values_by_group && is_addressed_by_key<Sink, Key, T>;
+        const int doublings = 32 - __clz(int(size_of_largest) - 1); // ceil(log2(size_of_largest))
+        if (always || count_lanes(leaders) * group_shuffles<K, Sink, Key, T>() <= doublings * (K + 1)) {
+            if (active && !summed) sink.add(key, val);
+            for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
+                const unsigned leader = lowest_lane(rest);
+                const Key group_key = __shfl_sync(all_lanes, key, int(leader));
+                detail::commit_tree(summed && key == group_key, leader, group_key, val, sink);
+            }
+            return;
+        }
+    }
+    const sink_operator<Sink> op{};
+    T sum[K];
+    DISTWAR_UNROLL
+    for (int k = 0; k < K; ++k) sum[k] = detail::operand(true, val[k], op);
+    detail::sum_by_doubling(lanes, summed ? group : 0, size_of_largest, sum, op);
+    if (leads || (active && !summed)) sink.add(key, sum);
 }
 
 } // namespace detail
 
 // Adds the values of all active lanes to the sink, for any keys and any `lanes`; best for a whole warp whose
-// active lanes share one key. The contract is in reduce.cuh. T is float, double or a 64-bit integer,
-// 1 <= K <= 64. With the same active lanes, the order of additions in the warp is the same in every run.
+// active lanes share one key. The contract is in reduce.cuh. T is float, double or an integer of 4 or 8
+// bytes, 1 <= K <= 64. With the same active lanes, the order of additions in the warp is the same in every
+// run.
 //
 // Who commits:
 //   sink addressed by key (record, planes)  Lane l commits the totals it owns, those of values l and l + 32.
@@ -240,21 +298,24 @@ __device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, 
 // Cost (shuffles of 8-byte values and keys count twice; a whole warp means lanes = all_lanes):
 //   always                  1 vote
 //   whole warp              1 shuffle and 1 vote to compare the keys; none with a uniform_key
-//   whole warp, one key     tree_shuffles(K) shuffles (12 for K = 9), ceil(K / 32) atomic instructions
+//   whole warp, one key     tree_shuffles(K) shuffles (12 for K = 9), ceil(K / 32) atomic instructions. Up to
+//                           3 values of int or unsigned, from compute capability 8.0 on: K redux replace
+//                           tree_shuffles(K), also below
 //   otherwise               1 match, 1 redux (6 votes before compute capability 8.0); whole warp: 1 vote.
-//                           Then one of the two ways below sums the groups of at least
-//                           max(2, balance_threshold) lanes. The other lanes send K atomic instructions.
+//                           Then one of the two ways below sums the groups of at least max(2,
+//                           balance_threshold) lanes. The other lanes send K atomic instructions.
 //     group after group     for each group 1 + tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
 //                           (pointers: K more shuffles, K atomic instructions)
 //     side by side          (K + 1) ceil(log2(n)) - 1 shuffles, n the size of the largest group; K atomic
 //                           instructions, by the lowest lane of each group together with the other lanes
 // A whole warp sums group after group if K >= 5 and the sink is addressed by key, or if that needs no more
-// shuffles. Everything else is summed side by side.
+// shuffles (a redux counts as two). Everything else is summed side by side.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
-    static_assert(detail::is_tree_value<T>, "distwar: a tree takes float, double or 64-bit integers");
+    static_assert(detail::is_tree_value<T>,
+                  "distwar: a tree takes float, double or integers of 4 or 8 bytes");
     static_assert(K <= 64, "distwar: a tree takes at most 64 values");
     using plain = decltype(detail::plain_key(key));
     const unsigned active_lanes = __ballot_sync(lanes, active);
@@ -277,27 +338,9 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
     const bool summed = active && size >= 2 && size >= balance_threshold;
     const bool leads = summed && lowest_lane(group) == lane_id();
     const unsigned size_of_largest = largest(lanes, summed ? unsigned(size) : 1);
-    if (lanes == all_lanes) {
-        constexpr bool always = K >= detail::min_values_by_group && is_addressed_by_key<Sink, plain, T>;
-        const unsigned leaders = __ballot_sync(all_lanes, leads);
-        const int doublings = 32 - __clz(int(size_of_largest) - 1); // ceil(log2(size_of_largest))
-        if (always ||
-            count_lanes(leaders) * detail::group_shuffles<Sink, plain, T>(K) <= doublings * (K + 1)) {
-            if (active && !summed) sink.add(detail::plain_key(key), val);
-            for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
-                const unsigned leader = lowest_lane(rest);
-                const plain group_key = __shfl_sync(all_lanes, detail::plain_key(key), int(leader));
-                detail::commit_tree(summed && detail::plain_key(key) == group_key, leader, group_key, val,
-                                    sink);
-            }
-            return;
-        }
-    }
-    T sum[K];
-    DISTWAR_UNROLL
-    for (int k = 0; k < K; ++k) sum[k] = val[k];
-    detail::sum_by_doubling(lanes, summed ? group : 0, size_of_largest, sum);
-    if (leads || (active && !summed)) sink.add(detail::plain_key(key), sum);
+    const unsigned leaders = lanes == all_lanes ? __ballot_sync(all_lanes, leads) : 0;
+    detail::commit_groups(lanes, active, detail::plain_key(key), group, summed, leads, leaders,
+                          size_of_largest, val, sink);
 }
 
 } // namespace distwar

@@ -43,6 +43,10 @@ PROMISES = {
     "bfly_9_aligned": Promise(45, 1, 0, 0, 9, 40),
     "tree_9_pointers": Promise(12 + 9, 1, 0, 0, 9, 32),
     "tree_9_arrays": Promise(12, 1, 0, 0, 1, 40),
+    "tree_9_fields": Promise(12, 1, 0, 0, 1, 40),
+    "append_to_one": Promise(1, 1, 0, 0, 1, 24),
+    "fetch_ones": Promise(1, 1, 1, 0, 1, 24),
+    "fetch_at_one_key": Promise(5 + 1, 1, 0, 0, 1, 24),
     "tree_9_shared": Promise(12, 1, 0, 0, 1, 40),
     "total_9_minimum": Promise(12, 0, 0, 0, 0, 32),
     # any keys and lanes: all paths, and plain atomics
@@ -54,7 +58,7 @@ PROMISES = {
 # Atomics from compute capability 9.0 on, which has vector atomics.
 VECTOR_ATOMICS = {"bfly_9_aligned": 1 + 1 + 1}
 # Kernels whose machine code has the same shuffles and atomics as PTX: no loops or branches, global memory only.
-STRAIGHT = [name for name in PROMISES if not re.search("serial|any|shared|fixed", name)]
+STRAIGHT = [name for name in PROMISES if not re.search("serial|any|shared|fixed|append|fetch", name)]
 
 PTX = {
     "shuffles": r"\bshfl\.sync",

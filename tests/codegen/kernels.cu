@@ -2,6 +2,8 @@
 // The calls of the library, each in a separate kernel. codegen.py counts their instructions. The name of a
 // kernel is CALL_K_VARIANT.
 
+#include <distwar/fetch.cuh>
+#include <distwar/fields.cuh>
 #include <distwar/fixed.cuh>
 #include <distwar/reduce.cuh>
 
@@ -109,6 +111,28 @@ extern "C" __global__ void tree_9_arrays(const float *from, unsigned active, int
     const values<9, float> val(from);
     reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of,
                 gradient_arrays{color, opacity, mean2d, conic});
+}
+
+// The same by the library's own sink.
+extern "C" __global__ void tree_9_fields(const float *from, unsigned active, int key, float *color,
+                                         float *opacity, float *mean2d, float *conic) {
+    const values<9, float> val(from);
+    const fields<float, 3, 1, 2, 3> sink = {{color, 3}, {opacity, 1}, {mean2d, 2}, {conic, 3}};
+    reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, sink);
+}
+
+// Counters that return.
+extern "C" __global__ void append_to_one(unsigned active, unsigned *count, unsigned *slots) {
+    slots[threadIdx.x] = append(all_lanes, active >> threadIdx.x & 1, count);
+}
+extern "C" __global__ void fetch_ones(unsigned active, const int *keys, unsigned *counters,
+                                      unsigned *results) {
+    results[threadIdx.x] = fetch_add(all_lanes, active >> threadIdx.x & 1, keys[threadIdx.x], counters);
+}
+extern "C" __global__ void fetch_at_one_key(const unsigned *from, unsigned active, unsigned *counter,
+                                            unsigned *results) {
+    results[threadIdx.x] =
+        fetch_add(all_lanes, active >> threadIdx.x & 1, uniform_key{0}, from[threadIdx.x], counter);
 }
 
 // The tree without a commit.

@@ -2,9 +2,14 @@
 // Uses that must not compile, one for each value of WRONG_USE from 1. With WRONG_USE=0 the file has correct
 // uses only and must compile.
 
+#include <distwar/fetch.cuh>
+#include <distwar/fields.cuh>
 #include <distwar/fixed.cuh>
+#include <distwar/group.cuh>
 #include <distwar/half.cuh>
+#include <distwar/hot_slots.cuh>
 #include <distwar/reduce.cuh>
+#include <distwar/runs.cuh>
 
 struct three_bytes {
     char bytes[3];
@@ -23,10 +28,11 @@ struct replace {
     }
 };
 
-__global__ void use(float *base, double *base_of_doubles, three_bytes *a, loose *b, not_trivial *c) {
+__global__ void use(float *base, double *base_of_doubles, unsigned *counters, three_bytes *a, loose *b,
+                    not_trivial *c) {
     const float val[2] = {1, 2};
     const float *const one = val;
-    (void)base, (void)base_of_doubles, (void)a, (void)b, (void)c, (void)one;
+    (void)base, (void)base_of_doubles, (void)counters, (void)a, (void)b, (void)c, (void)one;
     using namespace distwar;
 #if WRONG_USE == 0
     reduce<strategy::bfly>(all_lanes, true, 0, val, record<float>{base, 2});
@@ -37,6 +43,14 @@ __global__ void use(float *base, double *base_of_doubles, three_bytes *a, loose 
     atomic_update(base_of_doubles, 1.0, replace{});
     reduce_fixed(all_lanes, true, 0, val, record<long long>{nullptr, 2}, fixed_format<2>{});
     reduce_serial(all_lanes, true, 0, val, record_of_pairs<__half2>{nullptr, 1});
+    const fields<float, 1, 1> two_arrays = {{base, 1}, {base, 1}};
+    reduce_runs(all_lanes, true, 0, val, two_arrays);
+    group_lanes(all_lanes, true, 0).add(val, two_arrays);
+    fetch_add(all_lanes, true, 0, 1u, counters);
+    append(all_lanes, true, 0, val[0], queue<float>{base, counters, 1});
+    hot_slots<4, 2> *const slots = nullptr;
+    reduce_tree(all_lanes, true, 0, val, slots->sink(two_arrays));
+    reduce_tree(all_lanes, true, 0, val, record<float, minimum>{base, 2});
 #elif WRONG_USE == 1
     reduce_serial(all_lanes, true, 0.5f, val, record<float>{base, 2});
 #elif WRONG_USE == 2
@@ -55,7 +69,7 @@ __global__ void use(float *base, double *base_of_doubles, three_bytes *a, loose 
     pointers<0, float> none;
     (void)none;
 #elif WRONG_USE == 9
-    reduce_serial(all_lanes, true, 0, val, record<int>{nullptr, 2});
+    reduce_serial(all_lanes, true, 0, val, record<short>{nullptr, 2});
 #elif WRONG_USE == 10
     atomic_update(a, three_bytes{}, replace{});
 #elif WRONG_USE == 11
@@ -81,8 +95,8 @@ __global__ void use(float *base, double *base_of_doubles, three_bytes *a, loose 
     const float many[65] = {};
     reduce_tree(all_lanes, true, 0, many, record<float>{base, 65});
 #elif WRONG_USE == 20
-    const int integers[2] = {1, 2};
-    int total[1];
+    const short integers[2] = {1, 2};
+    short total[1];
     tree_total(true, integers, total);
 #elif WRONG_USE == 21
     reduce_tree(all_lanes, true, 0, val, record<double>{base_of_doubles, 2});
@@ -93,5 +107,36 @@ __global__ void use(float *base, double *base_of_doubles, three_bytes *a, loose 
     reduce<strategy::fixed>(all_lanes, true, 0, val, record<float>{base, 2});
 #elif WRONG_USE == 24
     reduce<strategy::cub>(all_lanes, true, 0, val, record<float>{base, 2});
+#elif WRONG_USE == 25
+    reduce_tree(all_lanes, true, 0, val, fields<float, 2, 1>{{base, 2}, {base, 1}});
+#elif WRONG_USE == 26
+    reduce_tree(all_lanes, true, 0, val, fields<double, 1, 1>{{base_of_doubles, 1}, {base_of_doubles, 1}});
+#elif WRONG_USE == 27
+    fields<float, 2, 0> empty = {{base, 2}, {base, 0}};
+    (void)empty;
+#elif WRONG_USE == 28
+    fetch_add(all_lanes, true, 0, 1.0f, base);
+#elif WRONG_USE == 29
+    fetch_add(all_lanes, true, 0.5f, counters);
+#elif WRONG_USE == 30
+    append(all_lanes, true, 0, val[0], queue<float, int>{base, nullptr, 1});
+#elif WRONG_USE == 31
+    reduce_runs(all_lanes, true, short(1), val, record<float>{base, 2});
+#elif WRONG_USE == 32
+    group_lanes(all_lanes, true, 0.5f).add(val, record<float>{base, 2});
+#elif WRONG_USE == 33
+    const float many[65] = {};
+    group_lanes(all_lanes, true, 0).add(many, record<float>{base, 65});
+#elif WRONG_USE == 34
+    hot_slots<3, 2> *three = nullptr;
+    three->clear();
+#elif WRONG_USE == 35
+    hot_slots<4, 2> *slots = nullptr;
+    reduce_tree(all_lanes, true, 0, val, slots->sink(pointers{base, base + 1}));
+#elif WRONG_USE == 36
+    hot_slots<4, 2> *slots = nullptr;
+    reduce_tree(all_lanes, true, 0, val, slots->sink(record<float, maximum>{base, 2}));
+#elif WRONG_USE == 37
+    reduce_serial(all_lanes, true, 0, val, record<float, bit_or>{base, 2});
 #endif
 }

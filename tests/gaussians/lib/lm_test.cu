@@ -866,7 +866,7 @@ TEST(LmEdges, BadArgumentsOfTheSolverAreNamed) {
     gs_lm_pcg wrong = pcg;
     wrong.values = -1;
     refused(gs_lm_pcg_start(&wrong, x, 1, NULL), "gs_lm_pcg_start: pcg must be given and values");
-    for (float *gs_lm_pcg::*member : {&gs_lm_pcg::x, &gs_lm_pcg::residual, &gs_lm_pcg::direction}) {
+    for (const auto member : {&gs_lm_pcg::x, &gs_lm_pcg::residual, &gs_lm_pcg::direction}) {
         wrong = pcg;
         wrong.*member = NULL;
         refused(gs_lm_pcg_step(&wrong, x, 1, 0, x, NULL),

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// fields: a sink for values that lie in several arrays, each with its own stride.
+//
+//     // color[3 * p + i], opacity[p], mean2d[2 * p + i], conic[3 * p + i]
+//     const distwar::fields<float, 3, 1, 2, 3> sink = {{color, 3}, {opacity, 1}, {mean2d, 2}, {conic, 3}};
+//     distwar::reduce_tree(lanes, active, p, val, sink); // float val[9]
+//
+// The arrays take the values in order: here val[0..2] goes to color, val[3] to opacity, val[4..5] to mean2d,
+// val[6..8] to conic.
+//
+// It replaces `pointers` where the addresses follow from the key. fields is addressed by key, so the tree
+// commits all K values with one atomic instruction: lane k selects the array of value k. `pointers` needs K
+// more shuffles and K atomic instructions.
+#ifndef DISTWAR_FIELDS_CUH
+#define DISTWAR_FIELDS_CUH
+
+#include "atomic.cuh"
+#include "lanes.cuh"
+
+namespace distwar {
+
+// One array: value i of a key lies at base[key * stride + i], for 0 <= i < Count.
+template <typename T, int Count>
+struct field {
+    static_assert(Count >= 1, "distwar: a field has at least one value");
+    T *base;
+    size_t stride; // in T, >= Count
+};
+
+// A sink (sink.cuh) whose K values lie in sizeof...(Counts) arrays. Array i takes Counts[i] values; K is the
+// sum of Counts, and a call with another K does not compile.
+//   T        the type in memory, as for record (sink.cuh)
+//   S        the scope of the atomics
+//   arrays   {base, stride} each, the same in all lanes of the call, inactive ones included. In global or
+//            shared memory; several may lie in one buffer. key >= 0
+// Cost of add, by one lane: K atomics. Of the tree's commit: ceil(K / 32) atomic instructions; for each of
+// them 3 selects for every array after the first, which compilers move out of loops, because they depend on
+// the lane alone.
+template <scope S, typename T, int... Counts>
+struct fields_at {
+    static_assert(sizeof...(Counts) >= 1, "distwar: fields need at least one part");
+    static_assert(detail::is_destination<T>,
+                  "distwar: fields take float, double or integers of 4 or 8 bytes");
+    static constexpr int parts = sizeof...(Counts);
+    static constexpr int values = (0 + ... + Counts);
+
+    T *base[parts];
+    size_t stride[parts];
+
+    __host__ __device__ __forceinline__ fields_at(field<T, Counts>... part)
+        : base{part.base...}, stride{part.stride...} {}
+
+    template <typename Key, int K, typename V>
+    __device__ __forceinline__ void add(Key key, const V (&val)[K]) const {
+        static_assert(detail::is_same<V, detail::value_of<T>>,
+                      "distwar: the values have another type than the sink");
+        static_assert(K == values, "distwar: the fields hold another number of values than there are");
+        constexpr int count[] = {Counts...};
+        int k = 0;
+        DISTWAR_UNROLL
+        for (int part = 0; part < parts; ++part) {
+            T *const first = base[part] + size_t(key) * stride[part];
+            DISTWAR_UNROLL
+            for (int i = 0; i < count[part]; ++i) distwar::atomic_add<S>(first + i, val[k++]);
+        }
+    }
+
+    // 0 <= k < values. Selects and one atomic: with branches around atomics it would be one instruction for
+    // each array.
+    template <typename Key, typename V>
+    __device__ __forceinline__ void add_one(Key key, int k, V value) const {
+        static_assert(detail::is_same<V, detail::value_of<T>>,
+                      "distwar: the values have another type than the sink");
+        constexpr int count[] = {Counts...};
+        T *chosen = base[0];
+        size_t chosen_stride = stride[0];
+        int first = 0, within = k;
+        DISTWAR_UNROLL
+        for (int part = 1; part < parts; ++part) {
+            first += count[part - 1];
+            const bool reached = k >= first;
+            chosen = reached ? base[part] : chosen;
+            chosen_stride = reached ? stride[part] : chosen_stride;
+            within = reached ? k - first : within;
+        }
+        distwar::atomic_add<S>(chosen + size_t(key) * chosen_stride + within, value);
+    }
+};
+
+// The same at the scope of the device.
+template <typename T, int... Counts>
+using fields = fields_at<scope::device, T, Counts...>;
+
+} // namespace distwar
+
+#endif

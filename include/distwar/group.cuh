@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// group_lanes: finds the groups of a warp once, for any number of sums.
+//
+//     const auto groups = distwar::group_lanes(distwar::all_lanes, active, vertex);
+//     groups.add(position, distwar::record<float>{d_position, 3}, threshold); // float position[3]
+//     groups.add(color, distwar::record<float>{d_color, 4}, threshold);       // float color[4]
+//     for (int i = 0; i < attributes; i += 8) { // a count known at run time, padded to a multiple of 8
+//         float part[8];
+//         attributes_at(i, part);
+//         groups.add(part, distwar::record<float>{d_attribute + i, stride}, threshold);
+//     }
+//
+// reduce_tree(lanes, active, key, val, sink, threshold) equals group_lanes(lanes, active, key).add(val, sink,
+// threshold), in its sums and in the order of its additions. Each further add saves the votes, the match and
+// the redux.
+#ifndef DISTWAR_GROUP_CUH
+#define DISTWAR_GROUP_CUH
+
+#include "lanes.cuh"
+#include "tree.cuh"
+
+namespace distwar {
+
+// What a lane knows about the groups of its warp. group_lanes makes it; copies are valid, too.
+template <typename Key>
+class lane_groups {
+  public:
+    // Adds the values of all active lanes to the sink. The contract is that of reduce_tree.
+    //   who calls  all of the `lanes` that made the handle, together
+    //   val        K values, float, double or integers of 4 or 8 bytes, 1 <= K <= 64; K and the type may
+    //              differ from call to call. Those of inactive lanes are ignored
+    //   sink, balance_threshold  as for reduce_tree
+    // Cost (shuffles of 8-byte values and keys count twice): nothing if no lane is active, else
+    //   whole warp, one key  tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
+    //   otherwise            the sums and commits of reduce_tree, group after group or side by side; in a
+    //                        whole warp with balance_threshold > 2 also 1 vote
+    template <int K, typename T, typename Sink>
+    __device__ __forceinline__ void add(const T (&val)[K], const Sink &sink,
+                                        int balance_threshold = 0) const {
+        static_assert(detail::is_tree_value<T>,
+                      "distwar: a tree takes float, double or integers of 4 or 8 bytes");
+        static_assert(K <= 64, "distwar: a tree takes at most 64 values");
+        const bool sums_all = balance_threshold <= 1;
+        if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {
+            if (!sums_all && active) sink.add(key, val);
+            return;
+        }
+        if (one_key) {
+            detail::commit_tree(active, lowest_lane(active_lanes), key, val, sink);
+            return;
+        }
+        const int size = count_lanes(group);
+        const bool summed = active && size >= 2 && size >= balance_threshold;
+        const bool leads = summed && lowest_lane(group) == lane_id();
+        const bool sums_any = int(largest_group) >= balance_threshold; // or no group is large enough
+        unsigned leaders = pair_leaders;
+        if (lanes == all_lanes && balance_threshold > 2) leaders = __ballot_sync(all_lanes, leads);
+        detail::commit_groups(lanes, active, key, group, summed, leads, leaders, sums_any ? largest_group : 1,
+                              val, sink);
+    }
+
+  private:
+    template <typename AnyKey>
+    friend __device__ auto group_lanes(unsigned lanes, bool active, AnyKey key);
+
+    unsigned lanes, active_lanes;
+    bool active;
+    bool one_key;           // a whole warp whose active lanes hold one key
+    Key key;                // the lane's own; if one_key, the one key, in inactive lanes, too
+    unsigned group;         // the active lanes with the caller's key; not used in inactive lanes
+    unsigned largest_group; // the size of the largest group
+    unsigned pair_leaders;  // whole warp: the lowest lanes of the groups of two lanes and more
+};
+
+// Finds the groups of active lanes with equal keys. The arguments are those of reduce.cuh.
+//   who calls  all of `lanes` together
+// Result: a handle. Its add() is the call that sums.
+// Cost:
+//   always                  1 vote; nothing else if no lane is active
+//   whole warp              1 shuffle (8-byte keys: two) and 1 vote; none with a uniform_key
+//   else than one key in a  1 match, 1 redux (6 votes before compute capability 8.0); whole warp: 1 vote
+//   whole warp
+template <typename Key>
+__device__ __forceinline__ auto group_lanes(unsigned lanes, bool active, Key key) {
+    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
+    lane_groups<decltype(detail::plain_key(key))> groups = {};
+    groups.lanes = lanes;
+    groups.active = active;
+    groups.key = detail::plain_key(key);
+    groups.active_lanes = __ballot_sync(lanes, active);
+    if (groups.active_lanes == 0) return groups;
+    if (lanes == all_lanes) {
+        auto shared = groups.key;
+        groups.one_key = share_one_key(all_lanes, groups.active_lanes, active, key, shared);
+        if (groups.one_key) {
+            groups.key = shared;
+            return groups;
+        }
+    }
+    groups.group = lanes_with_key(lanes, key) & groups.active_lanes;
+    const int size = count_lanes(groups.group);
+    groups.largest_group = largest(lanes, active ? unsigned(size) : 1);
+    if (lanes == all_lanes) {
+        const bool leads = active && size >= 2 && lowest_lane(groups.group) == lane_id();
+        groups.pair_leaders = __ballot_sync(all_lanes, leads);
+    }
+    return groups;
+}
+
+} // namespace distwar
+
+#endif

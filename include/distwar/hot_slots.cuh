@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+// hot_slots: sums in shared memory for the keys that come most often; all other keys go straight to memory.
+//
+// For keys with skew (Zipf): gradients of embeddings, group-by, histograms. The hot keys need not be known: a
+// block finds them while it runs. The sums are right for any keys.
+//
+//     __shared__ distwar::hot_slots<512, 4> hot;
+//     const distwar::record<float> table = {gradient, 4};
+//     hot.clear();
+//     for (int i = first; i < end; i += step)
+//         distwar::reduce_tree(lanes, active, key, val, hot.sink(table));
+//     hot.flush(table);
+//
+// How a key gets a slot. The key's hash names one slot. A key that arrives at a free slot becomes its
+// candidate and goes to memory. If the candidate arrives again before another key does, it owns the slot
+// until flush(). Another key that arrives first becomes the candidate in its place. So a key wins with the
+// square of its frequency: of a key in 1% of all adds and 100 others in 0.01% each, all at one slot, the
+// first wins with probability 0.01^2 / (0.01^2 + 100 * 0.0001^2) = 99%. An owned slot is never taken over.
+#ifndef DISTWAR_HOT_SLOTS_CUH
+#define DISTWAR_HOT_SLOTS_CUH
+
+#include "atomic.cuh"
+#include "block.cuh"
+#include "lanes.cuh"
+#include "sink.cuh"
+
+namespace distwar {
+
+// The sink that hot_slots::sink returns: to a slot if the key owns one, else to the sink `to`.
+template <typename Slots, typename Sink>
+struct hot_sink {
+    Slots *slots;
+    Sink to;
+
+    template <typename Key, int K, typename V>
+    __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
+        slots->add(key, values, to);
+    }
+    template <typename Key, typename V>
+    __device__ __forceinline__ void add_one(Key key, int k, V value) const {
+        slots->add_one(key, k, value, to);
+    }
+};
+
+// N slots of K sums in shared memory.
+//   N     a power of two
+//   K, T  the values: float, double or an integer of 4 or 8 bytes
+//   Key   an integer of 4 or 8 bytes. Keys from 2^31 - 1 (8 bytes: 2^63 - 1) on, and negative ones, never own
+//         a slot
+// Size: N (K sizeof(T) + sizeof(Key)) bytes.
+template <int N, int K, typename T = float, typename Key = int>
+struct hot_slots {
+    static_assert(N >= 1 && (N & (N - 1)) == 0, "distwar: the number of hot slots is a power of two");
+    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
+    static_assert(detail::is_destination<T> && detail::is_same<T, detail::value_of<T>>,
+                  "distwar: hot slots sum float, double or integers of 4 or 8 bytes");
+    using word = typename detail::word<int(sizeof(Key))>::type;
+
+    // 0: free. 2 (key + 1): the key is the candidate. 2 (key + 1) + 1: the key owns the slot.
+    word state[N];
+    T sum[N][K];
+
+    // Frees all slots.
+    //   who calls  all threads of the block, before the first add
+    // Cost: 1 barrier.
+    __device__ __forceinline__ void clear() {
+        for (int i = block_rank(); i < N; i += block_size()) state[i] = 0;
+        for (int i = block_rank(); i < N * K; i += block_size()) sum[i / K][i % K] = T(0);
+        __syncthreads();
+    }
+
+    // A sink for any reduce_* and for add() by a single thread, between clear() and flush().
+    //   to  a sink addressed by key (sink.cuh), the same one in all calls until flush(). Its values are of
+    //       type T
+    // Cost of a commit: 1 load from shared memory, and the atomics, in shared memory or those of `to`; at a
+    // slot that nobody owns also 1 compare-and-swap in shared memory.
+    template <typename Sink>
+    __device__ __forceinline__ hot_sink<hot_slots, Sink> sink(const Sink &to) {
+        static_assert(is_addressed_by_key<Sink, Key, T>, "distwar: hot slots need a sink addressed by key");
+        static_assert(detail::is_same<detail::sink_operator<Sink>, distwar::add>,
+                      "distwar: hot slots take no operator but add");
+        return {this, to};
+    }
+
+    // Adds the sums of all slots to the sink and frees the slots. Afterwards other keys may own them: in a
+    // long kernel whose hot keys change, call it now and then.
+    //   who calls  all threads of the block
+    //   to         the sink that sink() was given
+    // Cost: 3 barriers; one add_one for each sum that is not 0, spread over the threads.
+    template <typename Sink>
+    __device__ __forceinline__ void flush(const Sink &to) {
+        __syncthreads();
+        for (int i = block_rank(); i < N * K; i += block_size()) {
+            const T total = sum[i / K][i % K];
+            sum[i / K][i % K] = T(0);
+            if (total != T(0)) to.add_one(Key((state[i / K] >> 1) - 1), i % K, total);
+        }
+        __syncthreads();
+        for (int i = block_rank(); i < N; i += block_size()) state[i] = 0;
+        __syncthreads();
+    }
+
+    // What hot_sink calls.
+    template <typename Sink>
+    __device__ __forceinline__ void add(Key key, const T (&values)[K], const Sink &to) {
+        const int slot = slot_of(key);
+        if (arrive(key, slot)) {
+            DISTWAR_UNROLL
+            for (int k = 0; k < K; ++k) distwar::atomic_add<scope::block>(&sum[slot][k], values[k]);
+        } else {
+            to.add(key, values);
+        }
+    }
+    // The lane with value 0 stands for the key's arrival. The others only look: each value may go either way.
+    template <typename Sink>
+    __device__ __forceinline__ void add_one(Key key, int k, T value, const Sink &to) {
+        const int slot = slot_of(key);
+        if (k == 0 ? arrive(key, slot) : owns(key, slot))
+            distwar::atomic_add<scope::block>(&sum[slot][k], value);
+        else
+            to.add_one(key, k, value);
+    }
+
+  private:
+    // Neighbouring keys get different slots, and so do most keys at any distance.
+    static __device__ __forceinline__ int slot_of(Key key) {
+        const unsigned long long mixed = static_cast<word>(key) * 0x9e3779b97f4a7c15ull;
+        return int(mixed >> 32) & (N - 1);
+    }
+    static __device__ __forceinline__ bool may_own(Key key) { return static_cast<word>(key) < word(-1) / 2; }
+    static __device__ __forceinline__ word candidate(Key key) { return 2 * (static_cast<word>(key) + 1); }
+    __device__ __forceinline__ word load(int slot) const {
+        return *static_cast<const volatile word *>(&state[slot]);
+    }
+
+    __device__ __forceinline__ bool owns(Key key, int slot) const {
+        return may_own(key) && load(slot) == candidate(key) + 1;
+    }
+
+    // Whether the key owns the slot, perhaps from now on.
+    __device__ __forceinline__ bool arrive(Key key, int slot) {
+        if (!may_own(key)) return false;
+        const word seen = load(slot), named = candidate(key), owned = named + 1;
+        if (seen == owned) return true;
+        if (seen & 1) return false;
+        const word wanted = seen == named ? owned : named;
+        const word found = detail::compare_and_swap<scope::block>(&state[slot], seen, wanted);
+        return found == owned || (found == seen && wanted == owned);
+    }
+};
+
+} // namespace distwar
+
+#endif

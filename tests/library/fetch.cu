@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT
+// Counters that return: each lane gets what it would get if lanes added one after another; slots of queues are
+// given out once, in order, and never past the capacity.
+
+#include "warp_calls.cuh"
+#include <algorithm>
+#include <distwar/fetch.cuh>
+#include <gtest/gtest.h>
+#include <limits>
+#include <type_traits>
+
+using distwar::all_lanes;
+using distwar::no_slot;
+using distwar::scope;
+using distwar::uniform_key;
+
+namespace {
+
+enum { KEYS = 32, CALLS = 300, SCHEDULES = 6 };
+const unsigned untouched = 0xabcdef01;
+
+// The key as the call takes it: plain, or known to be one.
+template <typename Key>
+struct as_key {
+    static constexpr bool one = false;
+    static __device__ Key of(int key, int) { return Key(key); }
+};
+template <typename Key>
+struct as_key<uniform_key<Key>> {
+    static constexpr bool one = true;
+    static __device__ uniform_key<Key> of(int, int shared) { return {Key(shared)}; }
+};
+
+// Warp w makes the call calls[w] on its own counters; with Ones each lane adds 1, not its value.
+template <bool Ones, typename Key, typename T>
+__global__ void fetch(const warp_call *calls, const T *values, T *counters, T *results) {
+    const warp_call &call = calls[blockIdx.x];
+    const unsigned lane = threadIdx.x, at = blockIdx.x * 32 + lane;
+    if (!(call.lanes >> lane & 1)) return;
+    const bool active = call.active >> lane & 1;
+    const auto key = as_key<Key>::of(call.key[lane], int(blockIdx.x % KEYS));
+    T *const own = counters + blockIdx.x * KEYS;
+    T result;
+    if constexpr (Ones)
+        result = distwar::fetch_add(call.lanes, active, key, own);
+    else
+        result = distwar::fetch_add(call.lanes, active, key, values[at], own);
+    if (active) results[at] = result;
+}
+
+template <bool Ones, typename Key, typename T>
+void check_fetch(draw &random) {
+    std::vector<warp_call> calls;
+    for (int i = 0; i < CALLS; ++i) calls.push_back(draw_warp_call(random));
+    std::vector<T> values(CALLS * 32), counters(CALLS * KEYS), results(CALLS * 32, T(untouched));
+    for (T &value : values) value = T((unsigned long long)random.bits() << random.below(33)); // sums wrap
+    for (T &counter : counters) counter = T((unsigned long long)random.bits() << random.below(33));
+    using bits = std::make_unsigned_t<T>;
+    std::vector<T> expected = counters, expected_results = results;
+    for (int i = 0; i < CALLS; ++i)
+        for (int lane = 0; lane < 32; ++lane) {
+            if (!(calls[i].active >> lane & 1)) continue;
+            T &counter = expected[i * KEYS + (as_key<Key>::one ? i % KEYS : calls[i].key[lane])];
+            expected_results[i * 32 + lane] = counter;
+            counter = T(bits(counter) + bits(Ones ? T(1) : values[i * 32 + lane]));
+        }
+    const device_array<warp_call> device_calls(calls);
+    const device_array<T> device_values(values), device_counters(counters), device_results(results);
+    run(CALLS, 32, fetch<Ones, Key, T>, device_calls.get(), device_values.get(), device_counters.get(),
+        device_results.get());
+    EXPECT_EQ(device_counters.download(), expected);
+    const std::vector<T> found = device_results.download();
+    for (int i = 0; i < CALLS * 32; ++i)
+        ASSERT_EQ(found[i], expected_results[i]) << "lane " << i % 32 << ": " << calls[i / 32];
+}
+
+template <bool Ones>
+void check_types() {
+    draw random(1 + Ones);
+    for (int schedule = 0; schedule < SCHEDULES; ++schedule) {
+        set_schedule(schedule);
+        check_fetch<Ones, int, unsigned>(random);
+        check_fetch<Ones, unsigned long long, int>(random);
+        check_fetch<Ones, long long, unsigned long long>(random);
+        check_fetch<Ones, unsigned, long long>(random);
+        check_fetch<Ones, uniform_key<int>, unsigned>(random);
+        check_fetch<Ones, uniform_key<long long>, long long>(random);
+        if (testing::Test::HasFailure()) return;
+    }
+}
+
+TEST(FetchAdd, ReturnsWhatEachLaneFoundInTheOrderOfLanes) {
+    check_types<false>();
+}
+TEST(FetchAdd, OfOnesReturnsConsecutiveNumbers) {
+    check_types<true>();
+}
+
+// Many warps meet at a few counters, at every scope, in shared memory or not.
+enum { CROWD_KEYS = 3, CROWD_BLOCK = 96 };
+template <scope S, bool Shared>
+__global__ void fetch_in_crowd(unsigned threads, unsigned *counters, unsigned *results) {
+    __shared__ unsigned shared[CROWD_KEYS];
+    if (threadIdx.x < CROWD_KEYS) shared[threadIdx.x] = 0;
+    __syncthreads();
+    const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x, key = thread * 7 / 5 % CROWD_KEYS;
+    const unsigned result =
+        distwar::fetch_add<S>(all_lanes, thread < threads, key, Shared ? shared : counters);
+    if (thread < threads) results[thread] = result;
+    __syncthreads();
+    if (Shared && threadIdx.x < CROWD_KEYS) counters[threadIdx.x] = shared[threadIdx.x];
+}
+template <scope S, bool Shared>
+void check_crowd(int blocks) {
+    const unsigned threads = unsigned(blocks) * CROWD_BLOCK - 5;
+    const device_array<unsigned> counters(std::vector<unsigned>(CROWD_KEYS, 0));
+    const device_array<unsigned> results(std::vector<unsigned>(threads, untouched));
+    run(blocks, CROWD_BLOCK, fetch_in_crowd<S, Shared>, threads, counters.get(), results.get());
+    const std::vector<unsigned> found = results.download(), counted = counters.download();
+    for (unsigned key = 0; key < CROWD_KEYS; ++key) {
+        std::vector<unsigned> numbers, wanted;
+        for (unsigned thread = 0; thread < threads; ++thread)
+            if (thread * 7 / 5 % CROWD_KEYS == key) {
+                wanted.push_back(unsigned(wanted.size()));
+                numbers.push_back(found[thread]);
+            }
+        std::sort(numbers.begin(), numbers.end());
+        EXPECT_EQ(numbers, wanted) << "key " << key;
+        EXPECT_EQ(counted[key], wanted.size());
+    }
+}
+TEST(FetchAdd, OfManyWarpsGivesEachNumberOnce) {
+    for (int schedule = 0; schedule < SCHEDULES; ++schedule) {
+        set_schedule(schedule);
+        check_crowd<scope::block, false>(1);
+        check_crowd<scope::device, false>(20);
+        check_crowd<scope::system, false>(20);
+        check_crowd<scope::block, true>(1);
+        check_crowd<scope::device, true>(1);
+    }
+}
+
+// Compaction: what is kept, in order within each warp.
+__global__ void compact(const int *items, unsigned count, unsigned *kept_count, int *kept) {
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    const int item = i < count ? items[i] : 0;
+    const bool keep = i < count && item % 3 != 0;
+    const unsigned slot = distwar::append(all_lanes, keep, kept_count);
+    if (keep) kept[slot] = item;
+}
+TEST(Append, CompactsAStream) {
+    std::vector<int> items(1000), expected;
+    for (int i = 0; i < 1000; ++i) {
+        items[i] = 7 * i + 1;
+        if (items[i] % 3 != 0) expected.push_back(items[i]);
+    }
+    const device_array<int> device_items(items), kept(std::vector<int>(1000, -1));
+    const device_array<unsigned> count(std::vector<unsigned>(1, 0));
+    set_schedule(3);
+    run(8, 128, compact, device_items.get(), 1000u, count.get(), kept.get());
+    ASSERT_EQ(count.download()[0], expected.size());
+    std::vector<int> found = kept.download();
+    EXPECT_TRUE(std::all_of(found.begin() + expected.size(), found.end(), [](int i) { return i == -1; }));
+    found.resize(expected.size());
+    for (size_t i = 1; i < found.size(); ++i) // items of a warp are neighbours and rise
+        EXPECT_TRUE(found[i] / 7 / 32 != found[i - 1] / 7 / 32 || found[i - 1] < found[i]);
+    std::sort(found.begin(), found.end());
+    EXPECT_EQ(found, expected);
+}
+
+// Queues that are too small: no item is lost but for want of room, none is written past the end.
+enum { QUEUES = 4, ROOM = 50, THREADS = 320 };
+struct item_of_12_bytes {
+    int number, twice, thrice;
+};
+template <bool OneQueue, typename Count>
+__global__ void append_items(unsigned lanes, Count capacity, item_of_12_bytes *items, Count *counts,
+                             Count *slots) {
+    const int thread = int(blockIdx.x * blockDim.x + threadIdx.x);
+    if (!(lanes >> threadIdx.x % 32 & 1)) return;
+    const item_of_12_bytes item = {thread, 2 * thread, 3 * thread};
+    const distwar::queue<item_of_12_bytes, Count> to = {items, counts, capacity};
+    if constexpr (OneQueue)
+        slots[thread] = distwar::append(lanes, thread % 5 != 0, item, to);
+    else
+        slots[thread] = distwar::append(lanes, thread % 5 != 0, thread % QUEUES, item, to);
+}
+template <bool OneQueue, typename Count>
+void check_append(unsigned lanes, Count capacity) {
+    const int queues = OneQueue ? 1 : QUEUES;
+    const device_array<item_of_12_bytes> items(
+        std::vector<item_of_12_bytes>(queues * capacity + 1, {-1, -1, -1}));
+    const device_array<Count> counts(std::vector<Count>(QUEUES, 0));
+    const device_array<Count> slots(std::vector<Count>(THREADS, Count(untouched)));
+    run(THREADS / 64, 64, append_items<OneQueue, Count>, lanes, capacity, items.get(), counts.get(),
+        slots.get());
+    const std::vector<item_of_12_bytes> stored = items.download();
+    const std::vector<Count> slot = slots.download(), count = counts.download();
+    std::vector<Count> asked(QUEUES, 0);
+    std::vector<bool> taken(queues * capacity + 1, false);
+    for (int thread = 0; thread < THREADS; ++thread) {
+        if (!(lanes >> thread % 32 & 1)) {
+            EXPECT_EQ(slot[thread], Count(untouched));
+            continue;
+        }
+        if (thread % 5 == 0) {
+            EXPECT_EQ(slot[thread], no_slot<Count>);
+            continue;
+        }
+        const int q = OneQueue ? 0 : thread % QUEUES;
+        ++asked[q];
+        if (slot[thread] == no_slot<Count>) {
+            EXPECT_GT(count[q], capacity);
+            continue;
+        }
+        ASSERT_LT(slot[thread], capacity);
+        const size_t place = q * capacity + slot[thread];
+        EXPECT_FALSE(taken[place]) << "two items in slot " << slot[thread];
+        taken[place] = true;
+        EXPECT_EQ(stored[place].number, thread);
+        EXPECT_EQ(stored[place].thrice, 3 * thread);
+    }
+    EXPECT_EQ(count, asked);
+    for (int q = 0; q < queues; ++q)
+        for (Count i = 0; i < capacity; ++i)
+            EXPECT_EQ(taken[q * capacity + i], i < std::min(asked[q], capacity)) << "slots without holes";
+    EXPECT_EQ(stored.back().number, -1) << "written past the end";
+    for (size_t place = 0; place < stored.size(); ++place)
+        EXPECT_TRUE(taken[place] || stored[place].number == -1);
+}
+TEST(Append, NeverWritesPastTheCapacity) {
+    for (int schedule = 0; schedule < SCHEDULES; ++schedule) {
+        set_schedule(schedule);
+        for (const unsigned lanes : {all_lanes, 0x0ff7f00fu}) {
+            check_append<false, unsigned>(lanes, ROOM); // less than the 64 that one queue is given
+            check_append<false, unsigned>(lanes, 0);
+            check_append<false, unsigned>(lanes, THREADS);
+            check_append<true, unsigned>(lanes, ROOM);
+            check_append<true, unsigned>(lanes, THREADS);
+            check_append<false, unsigned long long>(lanes, ROOM);
+            check_append<true, unsigned long long>(lanes, ROOM);
+        }
+    }
+}
+
+#ifdef __SIMT__
+enum fetch_form { VALUES, ONES, VALUES_AT_ONE, ONES_AT_ONE, SLOTS };
+template <fetch_form Form, typename T>
+__global__ void fetch_once(unsigned lanes, unsigned active, int keys, T *counters) {
+    if (!(lanes >> threadIdx.x & 1)) return;
+    const bool adds = active >> threadIdx.x & 1;
+    const int key = int(threadIdx.x) % keys;
+    if constexpr (Form == VALUES) distwar::fetch_add(lanes, adds, key, T(3), counters);
+    if constexpr (Form == ONES) distwar::fetch_add(lanes, adds, key, counters);
+    if constexpr (Form == VALUES_AT_ONE) distwar::fetch_add(lanes, adds, uniform_key{1}, T(3), counters);
+    if constexpr (Form == ONES_AT_ONE) distwar::fetch_add(lanes, adds, uniform_key{1}, counters);
+    if constexpr (Form == SLOTS) distwar::append(lanes, adds, counters);
+}
+template <fetch_form Form, typename T = unsigned>
+void expect_cost(unsigned lanes, unsigned active, int keys, uint64_t shuffles, uint64_t votes,
+                 uint64_t matches, uint64_t reductions, uint64_t atomic_instructions,
+                 uint64_t atomic_requests) {
+    SCOPED_TRACE(testing::Message() << "form " << Form << ", " << keys << " keys");
+    const device_array<T> counters(std::vector<T>(KEYS, 0));
+    simt_counters_reset();
+    run(1, 32, fetch_once<Form, T>, lanes, active, keys, counters.get());
+    const simt_counters counted = simt_counters_read();
+    EXPECT_EQ(counted.shuffles, shuffles);
+    EXPECT_EQ(counted.votes - counted.matches - counted.reductions, votes);
+    EXPECT_EQ(counted.matches, matches);
+    EXPECT_EQ(counted.reductions, reductions);
+    EXPECT_EQ(counted.atomic_instructions, atomic_instructions);
+    EXPECT_EQ(counted.atomic_requests, atomic_requests);
+}
+
+TEST(FetchCost, OfNoActiveLaneIsAVote) {
+    for (const unsigned lanes : {all_lanes, 0x00ff0f01u}) {
+        expect_cost<VALUES>(lanes, 0, 4, 0, 1, 0, 0, 0, 0);
+        expect_cost<ONES>(lanes, 0, 4, 0, 1, 0, 0, 0, 0);
+        expect_cost<VALUES_AT_ONE>(lanes, 0, 4, 0, 1, 0, 0, 0, 0);
+        expect_cost<SLOTS>(lanes, 0, 4, 0, 1, 0, 0, 0, 0);
+    }
+}
+TEST(FetchCost, OfOneQueueIsAVoteAnAtomicAndAShuffle) {
+    for (const unsigned active : {all_lanes, 0x80000000u, 0x00f0ff01u}) {
+        expect_cost<SLOTS>(all_lanes, active, 4, 1, 1, 0, 0, 1, 1);
+        expect_cost<ONES_AT_ONE>(all_lanes, active, 4, 1, 1, 0, 0, 1, 1);
+        expect_cost<ONES_AT_ONE, unsigned long long>(active, active, 4, 1, 1, 0, 0, 1, 1);
+    }
+}
+TEST(FetchCost, OfSeveralKeysIsAMatchAndAnAtomicEach) {
+    for (const int keys : {1, 2, 7, 32}) {
+        expect_cost<ONES>(all_lanes, all_lanes, keys, 1, 1, 1, 0, 1, keys);
+        int turns = 0;
+        while ((1 << turns) * keys < 32) ++turns;
+        expect_cost<VALUES>(all_lanes, all_lanes, keys, 1 + (turns ? 2 * turns - 1 : 0), 1, 1, 1, 1, keys);
+    }
+}
+TEST(FetchCost, OfValuesAtOneKeyIs5Shuffles) {
+    expect_cost<VALUES_AT_ONE>(all_lanes, 0x7ffffff0, 1, 5 + 1, 1, 0, 0, 1, 1);
+    expect_cost<VALUES_AT_ONE>(0x00ffffff, 0x00000ff0, 1, 2 * 3 - 1 + 1, 1, 0, 0, 1, 1); // 8 lanes of a part
+    expect_cost<VALUES_AT_ONE>(0x00ffffff, 0x00000010, 1, 1, 1, 0, 0, 1, 1);
+}
+#endif
+
+} // namespace

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+// Minima, maxima, products and bitwise operators: every call, every sink, every type they are for.
+
+#include "warp_calls.cuh"
+#include <cmath>
+#include <distwar/group.cuh>
+#include <distwar/reduce.cuh>
+#include <distwar/runs.cuh>
+#include <gtest/gtest.h>
+#include <limits>
+#include <type_traits>
+
+using distwar::all_lanes;
+using distwar::scope;
+using distwar::strategy;
+
+namespace {
+
+enum { KEYS = 32, CALLS = 40, SCHEDULES = 4 };
+enum call_kind { ATOMIC, SERIAL, BFLY, TREE, RUNS, GROUP };
+enum sink_kind { RECORD, PLANES, POINTERS, SINKS };
+
+template <call_kind Call, int K, typename T, typename Sink>
+__device__ void call_with(const warp_call &call, bool active, int key, const T (&val)[K], const Sink &sink) {
+    if constexpr (Call == RUNS)
+        distwar::reduce_runs(call.lanes, active, key, val, sink, call.threshold);
+    else if constexpr (Call == GROUP)
+        distwar::group_lanes(call.lanes, active, key).add(val, sink, call.threshold);
+    else
+        distwar::reduce<strategy(Call)>(call.lanes, active, key, val, sink, call.threshold);
+}
+
+template <call_kind Call, typename Op, int K, typename T>
+__global__ void reduce_cases(const warp_call *calls, const T *values, T *targets, int kind) {
+    const warp_call &call = calls[blockIdx.x];
+    const unsigned lane = threadIdx.x;
+    if (!(call.lanes >> lane & 1)) return;
+    const bool active = call.active >> lane & 1;
+    const int key = call.key[lane];
+    T *const base = targets + blockIdx.x * KEYS * K;
+    T val[K];
+    for (int k = 0; k < K; ++k) val[k] = values[(blockIdx.x * 32 + lane) * K + k];
+    if (kind == RECORD) {
+        call_with<Call>(call, active, key, val, distwar::record<T, Op>{base, K});
+    } else if (kind == PLANES) {
+        call_with<Call>(call, active, key, val, distwar::planes<T, Op>{base, KEYS});
+    } else {
+        distwar::pointers<K, T, Op> sink;
+        for (int k = 0; k < K; ++k) sink.address[k] = active ? base + key * K + k : nullptr;
+        call_with<Call>(call, active, key, val, sink);
+    }
+}
+
+// A value for the operator: of floats some are infinite or a NaN; products stay exact.
+template <typename Op, typename T>
+T draw_value(draw &random) {
+    if constexpr (std::is_floating_point_v<T>) {
+        if (std::is_same_v<Op, distwar::multiply>)
+            return random.below(8) ? T(1) : random.below(2) ? T(-2) : T(0.5);
+        switch (random.below(24)) {
+        case 0:
+            return std::numeric_limits<T>::infinity();
+        case 1:
+            return -std::numeric_limits<T>::infinity();
+        case 2:
+            return std::numeric_limits<T>::quiet_NaN();
+        case 3:
+            return -std::numeric_limits<T>::quiet_NaN();
+        case 4:
+            return std::numeric_limits<T>::denorm_min();
+        default:
+            return T((int(random.bits()) >> random.below(28)) + 0.25);
+        }
+    } else {
+        const auto bits = (unsigned long long)random.bits() << 32 | random.bits();
+        return random.below(16)  ? T(bits)
+               : random.below(2) ? std::numeric_limits<T>::max()
+                                 : std::numeric_limits<T>::min();
+    }
+}
+
+template <typename T, typename Op>
+T apply(T old, T value, Op op) {
+    if constexpr (std::is_integral_v<T>) {
+        using bits = std::make_unsigned_t<T>;
+        if (std::is_same_v<Op, distwar::multiply>) return T(bits(old) * bits(value));
+    }
+    return op(old, value);
+}
+
+template <call_kind Call, typename Op, int K, typename T>
+void check(draw &random, int kind) {
+    std::vector<warp_call> calls;
+    for (int i = 0; i < CALLS; ++i) calls.push_back(draw_warp_call(random));
+    std::vector<T> values(CALLS * 32 * K), initial(CALLS * KEYS * K);
+    for (T &value : values) value = draw_value<Op, T>(random);
+    for (T &start : initial) {
+        do start = draw_value<Op, T>(random);
+        while (start != start);
+    }
+    std::vector<T> expected = initial;
+    for (int i = 0; i < CALLS; ++i)
+        for (int lane = 0; lane < 32; ++lane)
+            for (int k = 0; k < K && (calls[i].active >> lane & 1); ++k) {
+                const int key = calls[i].key[lane];
+                T &target = expected[i * KEYS * K + (kind == PLANES ? k * KEYS + key : key * K + k)];
+                target = apply(target, values[(i * 32 + lane) * K + k], Op{});
+            }
+    const device_array<warp_call> device_calls(calls);
+    const device_array<T> device_values(values), targets(initial);
+    run(CALLS, 32, reduce_cases<Call, Op, K, T>, device_calls.get(), device_values.get(), targets.get(),
+        kind);
+    const std::vector<T> found = targets.download();
+    for (int i = 0; i < CALLS * KEYS * K; ++i)
+        ASSERT_EQ(found[i], expected[i]) << "call " << Call << ", sink " << kind << ", K " << K << ", target "
+                                         << i % (KEYS * K) << ": " << calls[i / (KEYS * K)];
+}
+
+template <call_kind Call>
+void check_call() {
+    using namespace distwar;
+    draw random(1 + Call);
+    for (int schedule = 0; schedule < SCHEDULES; ++schedule)
+        for (int kind = 0; kind < SINKS; ++kind) {
+            set_schedule(schedule);
+            check<Call, minimum, 1, float>(random, kind);
+            check<Call, maximum, 4, float>(random, kind);
+            check<Call, minimum, 9, double>(random, kind);
+            check<Call, maximum, 1, double>(random, kind);
+            check<Call, minimum, 2, int>(random, kind);
+            check<Call, maximum, 5, int>(random, kind);
+            check<Call, maximum, 1, unsigned>(random, kind);
+            check<Call, minimum, 3, unsigned long long>(random, kind);
+            check<Call, maximum, 4, long long>(random, kind);
+            check<Call, bit_and, 1, unsigned>(random, kind);
+            check<Call, bit_or, 5, int>(random, kind);
+            check<Call, bit_or, 3, int>(random, kind);
+            check<Call, bit_xor, 2, unsigned>(random, kind);
+            check<Call, bit_and, 4, long long>(random, kind);
+            check<Call, bit_xor, 1, unsigned long long>(random, kind);
+            check<Call, multiply, 3, unsigned>(random, kind);
+            check<Call, multiply, 2, float>(random, kind);
+            if (testing::Test::HasFailure()) return;
+        }
+}
+TEST(Operators, ByAtomics) {
+    check_call<ATOMIC>();
+}
+TEST(Operators, BySerial) {
+    check_call<SERIAL>();
+}
+TEST(Operators, ByBfly) {
+    check_call<BFLY>();
+}
+TEST(Operators, ByTrees) {
+    check_call<TREE>();
+}
+TEST(Operators, OfRuns) {
+    check_call<RUNS>();
+}
+TEST(Operators, OfGroups) {
+    check_call<GROUP>();
+}
+
+// Minima and maxima of every two floats that are special, at every scope.
+template <scope S, typename T>
+__global__ void update_each(const T *values, int count, T *minima, T *maxima) {
+    const int i = int(threadIdx.x) / count, j = int(threadIdx.x) % count;
+    distwar::detail::update_in_memory<S>(minima + i * count + j, values[j], distwar::minimum{});
+    distwar::detail::update_in_memory<S>(maxima + i * count + j, values[j], distwar::maximum{});
+}
+template <scope S, typename T>
+void check_special() {
+    using limits = std::numeric_limits<T>;
+    const std::vector<T> values = {T(0),
+                                   -T(0),
+                                   T(1),
+                                   -T(1),
+                                   T(2),
+                                   -T(2),
+                                   limits::max(),
+                                   -limits::max(),
+                                   limits::min(),
+                                   -limits::min(),
+                                   limits::denorm_min(),
+                                   -limits::denorm_min(),
+                                   limits::infinity(),
+                                   -limits::infinity(),
+                                   limits::quiet_NaN(),
+                                   -limits::quiet_NaN()};
+    const int count = int(values.size());
+    std::vector<T> initial;
+    for (int i = 0; i < count * count; ++i)
+        initial.push_back(std::isnan(values[i / count]) ? T(3) : values[i / count]);
+    const device_array<T> device_values(values), minima(initial), maxima(initial);
+    run(1, unsigned(count * count), update_each<S, T>, device_values.get(), count, minima.get(),
+        maxima.get());
+    const std::vector<T> least = minima.download(), most = maxima.download();
+    for (int i = 0; i < count * count; ++i) {
+        const T old = initial[i], value = values[i % count];
+        EXPECT_EQ(least[i], std::fmin(old, value)) << old << ", " << value;
+        EXPECT_EQ(most[i], std::fmax(old, value)) << old << ", " << value;
+        if (old == 0 && value == 0) { // -0.0 is below 0.0
+            EXPECT_EQ(std::signbit(least[i]), std::signbit(old) || std::signbit(value));
+            EXPECT_EQ(std::signbit(most[i]), std::signbit(old) && std::signbit(value));
+        }
+    }
+}
+TEST(Operators, MinimaAndMaximaOfSpecialFloats) {
+    check_special<scope::block, float>();
+    check_special<scope::device, float>();
+    check_special<scope::system, double>();
+    check_special<scope::device, double>();
+}
+
+// Many warps at few targets.
+__global__ void update_in_crowd(float *least, unsigned *set, unsigned *odd) {
+    const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+    const float value[1] = {1000.0f - float(thread * 7919 % 4001)};
+    const unsigned bit[1] = {1u << thread % 32};
+    distwar::reduce_tree(all_lanes, true, thread % 3, value,
+                         distwar::record<float, distwar::minimum>{least, 1});
+    distwar::reduce_tree(all_lanes, thread % 5 != 0, 0, bit,
+                         distwar::record<unsigned, distwar::bit_or>{set, 1});
+    distwar::reduce_tree(all_lanes, thread % 5 != 0, 0, bit,
+                         distwar::record<unsigned, distwar::bit_xor>{odd, 1});
+}
+TEST(Operators, OfManyWarps) {
+    enum { THREADS = 96 * 9 };
+    std::vector<float> expected(3, 5000.0f);
+    unsigned expected_set = 0, expected_odd = 0;
+    for (unsigned thread = 0; thread < THREADS; ++thread) {
+        expected[thread % 3] = std::fmin(expected[thread % 3], 1000.0f - float(thread * 7919 % 4001));
+        if (thread % 5 != 0) expected_set |= 1u << thread % 32, expected_odd ^= 1u << thread % 32;
+    }
+    for (int schedule = 0; schedule < SCHEDULES; ++schedule) {
+        const device_array<float> least(std::vector<float>(3, 5000.0f));
+        const device_array<unsigned> set(std::vector<unsigned>(1, 0)), odd(std::vector<unsigned>(1, 0));
+        set_schedule(schedule);
+        run(9, 96, update_in_crowd, least.get(), set.get(), odd.get());
+        EXPECT_EQ(least.download(), expected);
+        EXPECT_EQ(set.download()[0], expected_set);
+        EXPECT_EQ(odd.download()[0], expected_odd);
+    }
+}
+
+} // namespace
