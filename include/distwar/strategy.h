@@ -19,6 +19,8 @@
  * bfly    one butterfly of shuffles for each value; one key and a full warp       reduce_bfly
  * tree    one tree of shuffles for all values                                     reduce_tree
  * block   one tree over a thread block, in shared memory                          block_sum
+ * hot     one tree for all values, to sums of the block for the keys that     hot_slots
+ *         come most often, to memory for the others
  * fixed   64-bit integers: the same bits in every run                             reduce_fixed
  * cub     cub::WarpReduce, for comparison                                         none
  */
@@ -29,6 +31,7 @@
     X(bfly, BFLY, 1)                                                                                         \
     X(tree, TREE, 1)                                                                                         \
     X(block, BLOCK, 0)                                                                                       \
+    X(hot, HOT, 1)                                                                                           \
     X(fixed, FIXED, 1)                                                                                       \
     X(cub, CUB, 0)
 
