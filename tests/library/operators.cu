@@ -17,7 +17,14 @@ using distwar::strategy;
 namespace {
 
 enum { KEYS = 32, CALLS = 40, SCHEDULES = 4 };
-enum call_kind { ATOMIC, SERIAL, BFLY, TREE, RUNS, GROUP };
+enum call_kind {
+    ATOMIC = DISTWAR_ATOMIC,
+    SERIAL = DISTWAR_SERIAL,
+    BFLY = DISTWAR_BFLY,
+    TREE = DISTWAR_TREE,
+    RUNS = DISTWAR_STRATEGY_COUNT,
+    GROUP
+};
 enum sink_kind { RECORD, PLANES, POINTERS, SINKS };
 
 template <call_kind Call, int K, typename T, typename Sink>
