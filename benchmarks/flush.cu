@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What it costs to bring the sums of blocks to memory: the flush of an accumulator by atomics of one float, by
-// vector atomics, by bulk reductions, and once for a cluster of blocks.
+// What it costs to bring the sums of blocks to memory: the flush of an accumulator by atomics of one float,
+// by vector atomics, by bulk reductions, and once for a cluster of blocks.
 //
 //     flush [--repeat N] [--json FILE]
 //
-// Two phases. "flush": each block writes its sums to shared memory and flushes them. "accumulate": its threads add
-// ADDS times to each slot by atomics in shared memory, then the block or the cluster flushes. Eight neighbouring
-// blocks have the same keys; all blocks have, or 65,536 / slots groups of eight have different ones. All values
-// are integers, and before a method is timed its sums must be exact. On the CPU it only checks.
+// Two phases. "flush": each block writes its sums to shared memory and flushes them. "accumulate": its
+// threads add ADDS times to each slot by atomics in shared memory, then the block or the cluster flushes.
+// Eight neighbouring blocks have the same keys; all blocks have, or 65,536 / slots groups of eight have
+// different ones. All values are integers, and before a method is timed its sums must be exact. On the CPU it
+// only checks.
 #include "bench_options.h"
 #include "command_line.h"
 #include "device.h"

@@ -2,8 +2,8 @@
 // Adds rows of floats to the rows of a table that an index array names, as the backward pass of an embedding
 // does. Zipf's law draws the words, so a few rows get most of the adds and lanes of a warp often share a key.
 // With rows of one float it is a histogram. Every strategy must give the bits of the host's sums. Then the
-// strategies are compared: by time on a GPU, where a tuner also chooses one; by counts on the CPU. One of them,
-// hot, is for such keys: a block sums the rows that it meets most often in shared memory.
+// strategies are compared: by time on a GPU, where a tuner also chooses one; by counts on the CPU. One of
+// them, hot, is for such keys: a block sums the rows that it meets most often in shared memory.
 #include "bench_options.h"
 #include "command_line.h"
 #include "commit.cuh"

@@ -23,8 +23,8 @@ __device__ __forceinline__ int block_size() {
     return int(blockDim.x * blockDim.y * blockDim.z);
 }
 
-// The mask of the lanes of the caller's warp that exist, to be passed as `lanes`. Only the last warp of a block
-// can have fewer than 32.
+// The mask of the lanes of the caller's warp that exist, to be passed as `lanes`. Only the last warp of a
+// block can have fewer than 32.
 //   Threads  the size of the block. The mask is a constant if Threads is a multiple of 32 (all_lanes) or less
 //            than 32 (8: 0xff): a reduce_* then compiles to the same code as with that constant. 0: blockDim
 //            is read, and all paths of a call stay in the code, as for sizes such as 40
@@ -94,8 +94,8 @@ __device__ __forceinline__ void block_sum(const T (&value)[K], block_sum_memory<
 //     ... distwar::reduce_tree(lanes, active, slot, val, sums.sink());
 //     sums.flush(primitive_of_slot, used_slots, distwar::record<float>{gradient, 12});
 //
-// Stride: the values from one slot to the next, >= K. Those from K on are 0. bulk.cuh flushes slots that are a
-// multiple of 16 bytes long: accumulator<9, 64, float, 12>.
+// Stride: the values from one slot to the next, >= K. Those from K on are 0. bulk.cuh flushes slots that are
+// a multiple of 16 bytes long: accumulator<9, 64, float, 12>.
 template <int K, int N, typename T = float, int Stride = K>
 struct accumulator {
     static_assert(Stride >= K, "distwar: the stride of an accumulator is at least K");

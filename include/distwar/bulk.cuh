@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Flushes of an accumulator by bulk reduction: cp.reduce.async.bulk adds a slot, or many slots with
-// consecutive keys, by one instruction. From compute capability 9.0 and CUDA 12.0 on; elsewhere and under simt
-// the same calls do the plain flush.
+// consecutive keys, by one instruction. From compute capability 9.0 and CUDA 12.0 on; elsewhere the same
+// calls do the plain flush.
 //
 //     __shared__ distwar::accumulator<9, 64, float, 12> sums; // 9 sums in slots of 12 floats
 //     sums.clear();
@@ -14,8 +14,11 @@
 
 #include "block.cuh"
 
-// The instruction is of PTX ISA 8.0, CUDA 12.0. A compiler other than nvcc does not define the version.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// The instruction is of PTX ISA 8.0, CUDA 12.0. A compiler other than nvcc does not define the version. simt
+// has a twin.
+#if defined(__SIMT__)
+#define DISTWAR_BULK_REDUCTION
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 #if !defined(__CUDACC_VER_MAJOR__) || __CUDACC_VER_MAJOR__ >= 12
 #define DISTWAR_BULK_REDUCTION
 #endif
@@ -37,7 +40,19 @@ inline constexpr bool is_bulk_value =
     is_same<T, float> || is_same<T, double> || is_same<T, int> || is_same<T, unsigned> ||
     is_same<T, long long> || is_same<T, unsigned long long>;
 
-#if defined(DISTWAR_BULK_REDUCTION)
+#if defined(__SIMT__)
+// As on a GPU, but done at once; traps where the GPU stops the kernel.
+template <typename T>
+void bulk_add(T *to, const T *from, unsigned bytes) {
+    if ((reinterpret_cast<size_t>(to) | reinterpret_cast<size_t>(from) | bytes) % 16 != 0) __trap();
+    for (unsigned i = 0; i < bytes / sizeof(T); ++i) distwar::atomic_add(to + i, from[i]);
+}
+template <bulk_wait>
+void bulk_finish() {}
+inline void bulk_barrier() {
+    __syncthreads();
+}
+#elif defined(DISTWAR_BULK_REDUCTION)
 // Starts to add `bytes` bytes of T from shared to global memory. Both addresses and `bytes` are multiples of
 // 16. The caller commits and waits.
 template <typename T>
@@ -92,15 +107,16 @@ __device__ __forceinline__ void check_bulk(const accumulator<K, N, T, Stride> &)
 // Adds the sums of slot i to record key_of_slot[i] of `to`, for i < slots, and sets them to 0. As
 // sums.flush(key_of_slot, slots, to), with these differences:
 //   sums        in slots of a multiple of 16 bytes (Stride of accumulator)
-//   to          in global memory, base aligned to 16 bytes, stride a multiple of 16 bytes and at least Stride.
-//               Values K..Stride - 1 of a record are reserved: 0 is added to them
+//   to          in global memory, base aligned to 16 bytes, stride a multiple of 16 bytes and at least
+//               Stride. Values K..Stride - 1 of a record are reserved: 0 is added to them
 //   Wait        see bulk_wait
 // Who calls: all threads of the block, with the same arguments.
 // Result: each value is added by a relaxed atomic of device scope; the record as a whole is not atomic. A
 // float that is subnormal may become 0. When the sums are visible: see bulk_wait.
-// Undefined: records that are not aligned, or in shared memory.
-// Cost: 2 barriers, and one bulk reduction of Stride values for each slot with a sum other than 0, spread over
-// the threads. Source: PTX ISA 8.0, cp.reduce.async.bulk.
+// Undefined: records in shared memory, or not aligned. The GPU stops the kernel at those that are not
+// aligned.
+// Cost: 2 barriers, and one bulk reduction of Stride values for each slot with a sum other than 0, spread
+// over the threads. Source: PTX ISA 8.0, cp.reduce.async.bulk.
 template <bulk_wait Wait = bulk_wait::source, int K, int N, typename T, int Stride, typename Key>
 __device__ __forceinline__ void bulk_flush(accumulator<K, N, T, Stride> &sums, const Key *key_of_slot,
                                            int slots, const record<T> &to) {

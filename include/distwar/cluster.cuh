@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MIT
-// cluster_accumulator: sums of the blocks of a cluster in their shared memory, from compute capability 9.0 on.
+// cluster_accumulator: sums of the blocks of a cluster in their shared memory (compute capability 9.0).
 //
 // The blocks of a cluster add to the same slots, and one flush adds the sums to memory: with 8 blocks to a
 // cluster an eighth of the atomics of 8 accumulators. Slot i is in the shared memory of block i % Blocks, so
-// each block holds N / Blocks slots. Remote shared memory adds integers only: the sums are integers, and floats
-// are summed in fixed point (fixed.cuh).
+// each block holds N / Blocks slots. Remote shared memory adds integers only: the sums are integers, and
+// floats are summed in fixed point (fixed.cuh).
 //
 //     __shared__ distwar::cluster_accumulator<9, 1024, 4> sums; // clusters of 4 blocks
 //     const distwar::fixed_format<9> format = ...;
 //     sums.clear();
 //     ... distwar::reduce_fixed(lanes, active, slot, val, sums.sink(), format);
-//     sums.flush(primitive_of_slot, used_slots, distwar::from_fixed(format, distwar::record<float>{gradient, 12}));
+//     const distwar::record<float> gradients = {gradient, 12};
+//     sums.flush(primitive_of_slot, used_slots, distwar::from_fixed(format, gradients));
 //
 // Launch: with the attribute cudaLaunchAttributeClusterDimension, Blocks blocks to a cluster in all.
-// Fallback: before compute capability 9.0 and under simt the kernel is launched without clusters, and each block
-// keeps and flushes all N slots itself. The results are the same; shared memory holds N slots, not N / Blocks.
+// Fallback: before compute capability 9.0 and under simt the kernel is launched without clusters, and each
+// block keeps and flushes all N slots itself. The results are the same. Shared memory holds N slots, not
+// N / Blocks.
 //
 // When: measure it beside an accumulator of each block (benchmarks/flush.cu). The figures are in
 // docs/notes/library.md.
@@ -33,9 +35,9 @@ inline constexpr bool has_clusters = true;
 inline constexpr bool has_clusters = false;
 #endif
 
-// The rank of the block in its cluster, the blocks of the cluster, and a barrier of all their threads. Without
-// clusters: 0, 1, and a barrier of the block. The barrier orders memory accesses of the cluster as
-// __syncthreads does those of the block.
+// The rank of the block in its cluster, the number of its blocks, and a barrier of all their threads.
+// Without clusters: 0, 1, and a barrier of the block. The barrier orders memory accesses among the threads of
+// the cluster as __syncthreads does in a block.
 __device__ __forceinline__ int cluster_rank() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     unsigned rank;
@@ -140,12 +142,13 @@ struct cluster_accumulator {
 
     // Adds the sums of slot i to key key_of_slot[i] of the sink `to`, for i < slots, and sets them to 0. All
     // threads call.
-    //   key_of_slot  slots keys, in global memory or, with the same content, in the shared memory of each block
+    //   key_of_slot  slots keys, in global memory or, with the same content, in the shared memory of each
+    //                block
     //   slots        0..N
     //   to           a sink of T, or from_fixed(format, sink of floats)
     // A block may exit after the call: no other block reads its shared memory any more.
-    // Cost: 2 barriers of the cluster, and one to.add() for each slot with a sum other than 0, spread over the
-    // threads of the cluster.
+    // Cost: 2 barriers of the cluster, and one to.add() for each slot with a sum other than 0, spread over
+    // the threads of the cluster.
     template <typename Key, typename Sink>
     __device__ __forceinline__ void flush(const Key *key_of_slot, int slots, const Sink &to) {
         cluster_sync();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Flushes of an accumulator by bulk reduction. Under simt and before compute capability 9.0 the same calls do the
-// plain flush, and give the same sums.
+// Flushes of an accumulator by bulk reduction. Before compute capability 9.0 the same calls do the plain
+// flush, and give the same sums.
 
 #include "device_test.cuh"
 #include <distwar/bulk.cuh>
@@ -27,7 +27,8 @@ int content_before(size_t i) {
     return int(i % 13) + 1;
 }
 
-// Two rounds into the same shared memory. The first leaves out the slots from USED on, the second flushes them.
+// Two rounds into the same shared memory. The first leaves out the slots from USED on, the second flushes
+// them.
 template <int K, int Stride, typename T, bool Consecutive, bulk_wait Wait>
 __global__ void accumulate(const long long *key_of_slot, T *targets, size_t stride, unsigned *done, T *seen) {
     __shared__ distwar::accumulator<K, SLOTS, T, Stride> sums;
@@ -128,6 +129,24 @@ TEST(BulkFlush, AddsNegativeIntegers) {
     const std::vector<long long> expected = {10 - 5, 20 + (1ll << 40), 30 - 2 * 5, 40 + 2 * (1ll << 40)};
     EXPECT_EQ(targets.download(), expected);
 }
+
+#ifdef __SIMT__
+__global__ void flush_to(float *targets) {
+    __shared__ distwar::accumulator<4, 1> sums;
+    __shared__ int key_of_slot[1];
+    key_of_slot[0] = 0;
+    sums.clear();
+    const float val[4] = {1, 1, 1, 1};
+    sums.sink().add(0, val);
+    distwar::bulk_flush(sums, key_of_slot, 1, distwar::record<float>{targets, 4});
+}
+TEST(BulkFlush, SimtRefusesRecordsThatAreNotAligned) {
+    const device_array<float> targets(std::vector<float>(8, 0.0f));
+    EXPECT_EQ(launch(nullptr, 1, 1, flush_to, targets.get() + 1), cudaErrorLaunchFailure);
+    cudaGetLastError();
+    EXPECT_EQ(launch(nullptr, 1, 1, flush_to, targets.get() + 4), cudaSuccess);
+}
+#endif
 
 // ---- existing_lanes, and the calls in short warps
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sums of a cluster in distributed shared memory. Under simt and before compute capability 9.0 the kernels are
-// launched without clusters, and each block flushes for itself: the sums in memory are the same.
+// Sums of a cluster in distributed shared memory. Under simt and before compute capability 9.0 the kernels
+// are launched without clusters, and each block flushes for itself: the sums in memory are the same.
 
 #include "device_test.cuh"
 #include <distwar/cluster.cuh>
