@@ -19,8 +19,7 @@
  * bfly    one butterfly of shuffles for each value; one key and a full warp       reduce_bfly
  * tree    one tree of shuffles for all values                                     reduce_tree
  * block   one tree over a thread block, in shared memory                          block_sum
- * hot     one tree for all values, to sums of the block for the keys that     hot_slots
- *         come most often, to memory for the others
+ * hot     one tree; frequent keys to sums of the block, the others to memory      hot_slots
  * fixed   64-bit integers: the same bits in every run                             reduce_fixed
  * cub     cub::WarpReduce, for comparison                                         none
  */
