@@ -34,6 +34,9 @@ __global__ void accumulate(const long long *key_of_slot, T *targets, size_t stri
     __shared__ distwar::accumulator<K, SLOTS, T, Stride> sums;
     const distwar::record<T> to = {targets, stride};
     const int rank = distwar::block_rank();
+    for (int i = rank; i < SLOTS * Stride; i += distwar::block_size())
+        sums.sum[i / Stride][i % Stride] = T(77);
+    __syncthreads();
     sums.clear();
     for (int round = 0; round < ROUNDS; ++round) {
         T val[K];
