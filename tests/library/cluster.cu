@@ -66,6 +66,10 @@ __global__ void accumulate(const int *key_of_slot, float *targets, unsigned *fla
     __shared__ distwar::cluster_accumulator<K, SLOTS, Blocks> sums;
     const distwar::fixed_format<K> format = {{4, 2, 1}, flag};
     const int rank = distwar::block_rank();
+    if (rank == 0)
+        for (auto &row : sums.sum)
+            for (long long &sum : row) sum = 77;
+    __syncthreads();
     sums.clear();
     for (int round = 0; round < ROUNDS; ++round) {
         float val[K];
@@ -79,7 +83,7 @@ __global__ void accumulate(const int *key_of_slot, float *targets, unsigned *fla
             sums.sink().add(slot_of(rank, int(blockIdx.x)), units);
         }
         sums.flush(key_of_slot, round == 0 ? USED : SLOTS,
-                   distwar::from_fixed(format, counting_record{targets}));
+                   distwar::from_fixed(format, counting_record{targets + round * KEYS * STRIDE}));
     }
 }
 
@@ -89,7 +93,7 @@ void check_accumulator(int threads, int clusters) {
     std::vector<int> key_of_slot;
     for (int slot = 0; slot < SLOTS; ++slot) key_of_slot.push_back(slot * 5 % KEYS);
     const int owners = have_clusters() ? Blocks : 1;
-    std::vector<float> expected(KEYS * STRIDE, 0.0f);
+    std::vector<float> expected(ROUNDS * KEYS * STRIDE, 0.0f);
     for (int cluster = 0; cluster < grid / owners; ++cluster) {
         std::vector<std::vector<double>> sums(SLOTS, std::vector<double>(K, 0.0));
         for (int round = 0; round < ROUNDS; ++round) {
@@ -98,7 +102,7 @@ void check_accumulator(int threads, int clusters) {
                     for (int k = 0; k < K; ++k)
                         sums[slot_of(rank, block)][k] += value_of(rank, k, round) / (k == 2 ? 1.0 : 2.0);
             for (int slot = 0; slot < (round == 0 ? USED : SLOTS); ++slot) {
-                float *const target = &expected[key_of_slot[slot] * STRIDE];
+                float *const target = &expected[(round * KEYS + key_of_slot[slot]) * STRIDE];
                 bool any = false;
                 for (int k = 0; k < K; ++k) {
                     any = any || sums[slot][k] != 0;
@@ -111,7 +115,7 @@ void check_accumulator(int threads, int clusters) {
     }
     for (int schedule = 0; schedule < 5; ++schedule) {
         const device_array<int> keys(key_of_slot);
-        const device_array<float> targets(std::vector<float>(KEYS * STRIDE, 0.0f));
+        const device_array<float> targets(std::vector<float>(expected.size(), 0.0f));
         const device_array<unsigned> flag({0});
         set_schedule(schedule);
         run_in_clusters(Blocks, grid, threads, accumulate<Blocks>, keys.get(), targets.get(), flag.get());
