@@ -2,20 +2,26 @@
 // Adds rows of floats to the rows of a table that an index array names, as the backward pass of an embedding
 // does. Zipf's law draws the words, so a few rows get most of the adds and lanes of a warp often share a key.
 // With rows of one float it is a histogram. Every strategy must give the bits of the host's sums. Then the
-// strategies are compared: by time on a GPU, where a tuner also chooses one; by counts on the CPU.
+// strategies are compared: by time on a GPU, where a tuner also chooses one; by counts on the CPU. One of
+// them, hot, is for such keys: a block sums the rows that it meets most often in shared memory.
 #include "bench_options.h"
 #include "command_line.h"
 #include "commit.cuh"
 #include "device.h"
 #include "random.h"
 #include <algorithm>
+#include <distwar/hot_slots.cuh>
 #include <stdio.h>
 #include <stdlib.h>
 #include <vector>
 
 namespace {
 
-enum { BLOCK = 256 };
+enum {
+    BLOCK = 256,
+    HOT_ROUNDS = 16, // adds of a thread with hot slots
+    HOT_SLOTS = 256
+};
 
 template <int Width, typename Commit>
 __global__ void scatter_add(const int *row_of, const float *gradient, int adds, Commit commit) {
@@ -25,6 +31,24 @@ __global__ void scatter_add(const int *row_of, const float *gradient, int adds, 
     if (active)
         memcpy(value, __builtin_assume_aligned(gradient + size_t(i) * Width, sizeof value), sizeof value);
     commit(active, active ? row_of[i] : 0, value);
+}
+
+// A block adds HOT_ROUNDS * BLOCK rows, so that it meets a frequent one again.
+template <int Width>
+__global__ void scatter_add_hot(const int *row_of, const float *gradient, int adds,
+                                distwar::aligned_record table, int balance_threshold) {
+    __shared__ distwar::hot_slots<HOT_SLOTS, Width> hot;
+    hot.clear();
+    for (int round = 0; round < HOT_ROUNDS; ++round) {
+        const int i = int((blockIdx.x * HOT_ROUNDS + round) * BLOCK + threadIdx.x);
+        const bool active = i < adds;
+        float value[Width] = {};
+        if (active)
+            memcpy(value, __builtin_assume_aligned(gradient + size_t(i) * Width, sizeof value), sizeof value);
+        distwar::reduce_tree(distwar::all_lanes, active, active ? row_of[i] : 0, value, hot.sink(table),
+                             balance_threshold);
+    }
+    hot.flush(table);
 }
 
 // Word w of `words` has weight 1 / (w + 1)^exponent.
@@ -68,8 +92,23 @@ double prepare(void *context, size_t) {
 }
 
 template <int Width>
+cudaError_t run_hot(const problem &given, int balance_threshold) {
+    const size_t stride = size_t(given.table.stride);
+    const cudaError_t status =
+        cudaMemsetAsync(given.table.sums, 0, size_t(given.table.keys) * stride * sizeof(float), nullptr);
+    if (status != cudaSuccess) return status;
+    return launch(nullptr, blocks_for(given.adds, HOT_ROUNDS * BLOCK), BLOCK, scatter_add_hot<Width>,
+                  given.row_of, given.gradient, int(given.adds),
+                  distwar::aligned_record{given.table.sums, stride}, balance_threshold);
+}
+
+template <int Width>
 void run(void *context, distwar_policy policy) {
     const problem &given = *static_cast<problem *>(context);
+    if (policy.strategy == DISTWAR_HOT) {
+        DEVICE_CHECK(run_hot<Width>(given, policy.balance_threshold));
+        return;
+    }
     float one[Width]; // whole numbers: one unit per 1.0
     std::fill(one, one + Width, 1.0f);
     DEVICE_CHECK(sum_values(policy, one, given.table, nullptr,
@@ -147,6 +186,17 @@ bool measure(problem *given, const bench_plan &plan, const char *json, fault *wh
     return done;
 }
 
+// Beside the strategies that every bench offers: hot, at each threshold.
+bool add_hot(const bench_options &options, candidate_list *list, fault *why) {
+    static const offered_strategy offered[] = {{DISTWAR_HOT, false}, {DISTWAR_STRATEGY_COUNT, false}};
+    int thresholds[MAX_THRESHOLDS];
+    size_t count;
+    if (!parse_thresholds(options.thresholds, thresholds, &count, why)) return false;
+    const candidate_list hot = candidates_of(offered, DISTWAR_HOT, thresholds, count);
+    for (int c = 0; c < hot.count; ++c) list->rows[list->count++] = hot.rows[c];
+    return true;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -179,7 +229,8 @@ int main(int argc, char **argv) {
     fault why;
     given.width = atoi(widths[width]);
     bench_plan plan;
-    if (!bench_options_read(&bench, &plan, &why)) return report_misuse(&command, &why);
+    if (!bench_options_read(&bench, &plan, &why) || !add_hot(bench, &plan.measured, &why))
+        return report_misuse(&command, &why);
     return json_is_possible(bench.json, &why) && measure(&given, plan, bench.json, &why)
                ? EXIT_SUCCESS
                : report_failure("scatter_add", &why);

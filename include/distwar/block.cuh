@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Operations of a whole block in shared memory: sum, accumulator, sort.
+// Operations of a whole block in shared memory: sum, accumulator, sort. And the mask of a short warp.
 //
 // Who calls: all threads of the block, outside divergent branches and before any thread returns, because the
 // calls contain barriers. All threads pass the same arguments, except their own values.
@@ -21,6 +21,26 @@ __device__ __forceinline__ int block_rank() {
 }
 __device__ __forceinline__ int block_size() {
     return int(blockDim.x * blockDim.y * blockDim.z);
+}
+
+// The mask of the lanes of the caller's warp that exist, to be passed as `lanes`. Only the last warp of a
+// block can have fewer than 32.
+//   Threads  the size of the block. The mask is a constant if Threads is a multiple of 32 (all_lanes) or less
+//            than 32 (8: 0xff): a reduce_* then compiles to the same code as with that constant. 0: blockDim
+//            is read, and all paths of a call stay in the code, as for sizes such as 40
+// Who calls: any thread. Undefined: a block of another size than Threads.
+template <int Threads = 0>
+__device__ __forceinline__ unsigned existing_lanes() {
+    static_assert(Threads >= 0 && Threads <= 1024, "distwar: a block has 1 to 1024 threads");
+    if constexpr (Threads != 0 && Threads % 32 == 0) {
+        return all_lanes;
+    } else if constexpr (Threads != 0 && Threads < 32) {
+        return (1u << Threads) - 1;
+    } else {
+        const int size = Threads != 0 ? Threads : block_size();
+        const int first = block_rank() / 32 * 32; // rank of lane 0
+        return size - first >= 32 ? all_lanes : (1u << (size - first)) - 1;
+    }
 }
 
 // ---- sum
@@ -73,18 +93,22 @@ __device__ __forceinline__ void block_sum(const T (&value)[K], block_sum_memory<
 //     sums.clear();
 //     ... distwar::reduce_tree(lanes, active, slot, val, sums.sink());
 //     sums.flush(primitive_of_slot, used_slots, distwar::record<float>{gradient, 12});
-template <int K, int N, typename T = float>
+//
+// Stride: the values from one slot to the next, >= K. Those from K on are 0. bulk.cuh flushes slots that are
+// a multiple of 16 bytes long: accumulator<9, 64, float, 12>.
+template <int K, int N, typename T = float, int Stride = K>
 struct accumulator {
-    T sum[N][K];
+    static_assert(Stride >= K, "distwar: the stride of an accumulator is at least K");
+    alignas(Stride * sizeof(T) % 16 == 0 ? 16 : alignof(T)) T sum[N][Stride];
 
     // Sets all sums to 0. All threads of the block call. Cost: 1 barrier.
     __device__ __forceinline__ void clear() {
-        for (int i = block_rank(); i < N * K; i += block_size()) sum[i / K][i % K] = T(0);
+        for (int i = block_rank(); i < N * Stride; i += block_size()) sum[i / Stride][i % Stride] = T(0);
         __syncthreads();
     }
 
     // A sink whose keys are the slots 0..N - 1.
-    __device__ __forceinline__ record<T> sink() { return {&sum[0][0], K}; }
+    __device__ __forceinline__ record<T> sink() { return {&sum[0][0], Stride}; }
 
     // Adds the sums of slot i to key key_of_slot[i] of the sink `to`, for i < slots, and sets them to 0. All
     // threads of the block call, with the same arguments.

@@ -22,6 +22,7 @@
  * bfly    one butterfly of shuffles for each value; one key and a full warp       reduce_bfly
  * tree    one tree of shuffles for all values                                     reduce_tree
  * block   one tree over a thread block, in shared memory                          block_sum
+ * hot     one tree; frequent keys to sums of the block, the others to memory      hot_slots
  * fixed   64-bit integers: the same bits in every run                             reduce_fixed
  * cub     cub::WarpReduce, for comparison                                         none
  */
@@ -33,7 +34,8 @@
     X(tree, TREE, 1, 1)                                                                                      \
     X(block, BLOCK, 0, 0)                                                                                    \
     X(fixed, FIXED, 1, 0)                                                                                    \
-    X(cub, CUB, 0, 0)
+    X(cub, CUB, 0, 0)                                                                                        \
+    X(hot, HOT, 1, 0)
 
 /* For rows of the list: DISTWAR_IF_1(code) is the code, DISTWAR_IF_0(code) is nothing. */
 #define DISTWAR_IF_0(...)

@@ -39,6 +39,7 @@ PROMISES = {
     "tree_64_float": Promise(32 + 16 + 8 + 4 + 2, 1, 0, 0, 2, 80),
     "tree_64_double": Promise(2 * 62, 1, 0, 0, 2, 160),
     "fixed_9_float": Promise(2 * 12, 1, 0, 0, 1 + 1, 72),  # 8-byte shuffles are two; an atomic for the flag
+    "tree_9_block": Promise(12, 1, 0, 0, 1, 32),
     "tree_9_planes": Promise(12, 1, 0, 0, 1, 32),
     "bfly_9_aligned": Promise(45, 1, 0, 0, 9, 40),
     "tree_9_pointers": Promise(12 + 9, 1, 0, 0, 9, 32),

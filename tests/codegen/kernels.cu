@@ -2,6 +2,7 @@
 // The calls of the library, each in a separate kernel. codegen.py counts their instructions. The name of a
 // kernel is CALL_K_VARIANT.
 
+#include <distwar/block.cuh>
 #include <distwar/fetch.cuh>
 #include <distwar/fields.cuh>
 #include <distwar/fixed.cuh>
@@ -67,6 +68,13 @@ ANY_KEYS(serial, 9)
 ANY_KEYS(bfly, 9)
 ANY_KEYS(tree, 9)
 ANY_KEYS(tree, 64)
+
+// existing_lanes of a block of full warps costs nothing.
+extern "C" __global__ void tree_9_block(const float *from, unsigned active, int key, float *to) {
+    const values<9, float> val(from);
+    reduce_tree(existing_lanes<256>(), active >> threadIdx.x & 1, uniform_key{key}, val.of,
+                record<float>{to, 9});
+}
 
 // The other sinks.
 extern "C" __global__ void tree_9_planes(const float *from, unsigned active, int key, float *to) {

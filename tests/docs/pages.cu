@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The code on the pages of docs/, compiled and run. A page shows the lines between [name] and [end].
 #include "launch.cuh"
+#include <distwar/block.cuh>
 #include <distwar/reduce.cuh>
 #include <distwar/tune_events.h>
 #include <gtest/gtest.h>
@@ -173,6 +174,17 @@ __global__ void partial_mask(float *gradient, int threshold) {
     // [end]
 }
 
+// [short warps]
+template <int Threads>
+__global__ void any_block(const int *key_of, const float *value_of, int count, float *sums) {
+    const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
+    const bool active = i < count;
+    const float value[1] = {active ? value_of[i] : 0};
+    distwar::reduce_tree(distwar::existing_lanes<Threads>(), active, active ? key_of[i] : 0, value,
+                         distwar::record<float>{sums, 1});
+}
+// [end]
+
 // Device memory that the host fills before a launch and reads after it.
 template <typename T>
 class shared_array {
@@ -274,6 +286,29 @@ TEST(Integrating, APartialMaskComesFromAVote) {
         if (lane % 4 != 1 && lane % 3 != 0) expected[lane / 16] += float(lane);
     EXPECT_EQ(gradient.content()[0], expected[0]);
     EXPECT_EQ(gradient.content()[12], expected[1]);
+}
+
+template <int Threads>
+void check_any_block() {
+    enum { COUNT = 101 };
+    std::vector<int> keys;
+    std::vector<float> values, expected(3);
+    for (int i = 0; i < COUNT; ++i) {
+        keys.push_back(i * i % 3), values.push_back(float(i));
+        expected[i * i % 3] += float(i);
+    }
+    const shared_array<int> key_of(keys);
+    const shared_array<float> value_of(values), sums(std::vector<float>(3));
+    ASSERT_EQ(launch(nullptr, blocks_for(COUNT, Threads), Threads, any_block<Threads>, key_of.get(),
+                     value_of.get(), COUNT, sums.get()),
+              cudaSuccess);
+    EXPECT_EQ(sums.content(), expected) << Threads << " threads";
+}
+TEST(Integrating, BlocksOfAnySize) {
+    check_any_block<1>();
+    check_any_block<8>();
+    check_any_block<40>();
+    check_any_block<64>();
 }
 
 // ---- choosing.md

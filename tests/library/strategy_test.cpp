@@ -37,7 +37,8 @@ TEST(Strategy, UnknownOnesHaveNoName) {
 }
 
 TEST(Strategy, SomeHaveAThreshold) {
-    const std::set<distwar_strategy> with = {DISTWAR_SERIAL, DISTWAR_BFLY, DISTWAR_TREE, DISTWAR_FIXED};
+    const std::set<distwar_strategy> with = {DISTWAR_SERIAL, DISTWAR_BFLY, DISTWAR_TREE, DISTWAR_HOT,
+                                             DISTWAR_FIXED};
     for (int i = -1; i <= DISTWAR_STRATEGY_COUNT; i++)
         EXPECT_EQ(distwar_strategy_has_threshold(distwar_strategy(i)), int(with.count(distwar_strategy(i))))
             << i;
