@@ -78,6 +78,8 @@
 #ifndef DISTWAR_REDUCE_CUH
 #define DISTWAR_REDUCE_CUH
 
+#include "push_macros.h"
+
 #include "atomic.cuh"
 #include "butterfly.cuh"
 #include "lanes.cuh"
@@ -102,18 +104,21 @@ __device__ __forceinline__ void reduce_atomic(unsigned /*lanes*/, bool active, K
 template <strategy S, int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, const T (&val)[K],
                                        const Sink &sink, int balance_threshold = 0) {
-    static_assert(S == strategy::atomic || S == strategy::serial || S == strategy::bfly || S == strategy::tree,
+    static_assert(S == strategy::atomic || S == strategy::serial || S == strategy::bfly ||
+                      S == strategy::tree,
                   "distwar: reduce<> takes the strategies atomic, serial, bfly and tree");
     if constexpr (S == strategy::atomic)
-        reduce_atomic(lanes, active, key, val, sink, balance_threshold);
+        distwar::reduce_atomic(lanes, active, key, val, sink, balance_threshold);
     else if constexpr (S == strategy::serial)
-        reduce_serial(lanes, active, key, val, sink, balance_threshold);
+        distwar::reduce_serial(lanes, active, key, val, sink, balance_threshold);
     else if constexpr (S == strategy::bfly)
-        reduce_bfly(lanes, active, key, val, sink, balance_threshold);
+        distwar::reduce_bfly(lanes, active, key, val, sink, balance_threshold);
     else
-        reduce_tree(lanes, active, key, val, sink, balance_threshold);
+        distwar::reduce_tree(lanes, active, key, val, sink, balance_threshold);
 }
 
 } // namespace distwar
+
+#include "pop_macros.h"
 
 #endif
