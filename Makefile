@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc)
 GPU := $(shell command -v nvcc >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo cuda || echo cpu)
 
-.PHONY: demo test sanitize gpu-compile bench format clean
+.PHONY: demo test sanitize gpu-compile toolchains bench format clean
 
 demo: PRESET ?= $(GPU)
 demo: packages
@@ -32,6 +32,11 @@ gpu-compile: packages
 	cmake --build --preset cuda -j $(JOBS)
 	cmake --preset cuda -B build/cuda-75 -DCMAKE_CUDA_ARCHITECTURES=75
 	cmake --build build/cuda-75 -j $(JOBS) --target splat spheres cubemap scatter_add histogram
+
+# Compiles the library with nvcc 11.8, clang 16 and 19, NVRTC 12.0 and 13.0. Downloads 250 MB into build/toolchains,
+# installs nothing, and skips what cannot be had.
+toolchains:
+	python3 ci/toolchains
 
 # Measures the calls and their alternatives on a GPU: build/aggregate.json, figures in build/aggregate.md, plots in
 # docs/pictures. CCCL=FOLDER (it holds cub/) compares with that CCCL instead of that in the toolkit. With SCENE=FILE.ply

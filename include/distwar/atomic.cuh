@@ -7,10 +7,9 @@
 #ifndef DISTWAR_ATOMIC_CUH
 #define DISTWAR_ATOMIC_CUH
 
-#include "version.h"
-#ifndef __CUDACC_RTC__
-#include <cuda_runtime.h>
-#endif
+#include "push_macros.h"
+
+#include "compiler.cuh"
 
 namespace distwar {
 
@@ -84,7 +83,7 @@ __device__ __forceinline__ void atomic_add(T *address, detail::value_of<T> value
 
 namespace detail {
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if DISTWAR_HAS_VECTOR_RED
 // `address` is in global memory. PTX, because nvcc warns about atomicAdd(float2 *) wherever a call is inlined
 // with an address in shared memory, even if the call is never reached.
 template <scope S>
@@ -128,9 +127,9 @@ __device__ __forceinline__ bool add_vector(Vector *address, Vector value) {
 #if defined(__SIMT__)
     native_destination<Vector>::template add<S>(address, value);
     return true;
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#elif DISTWAR_HAS_VECTOR_RED
     if (!__isGlobal(address)) return false;
-    add_to_global<S>(address, value);
+    detail::add_to_global<S>(address, value);
     return true;
 #else
     (void)address, (void)value;
@@ -141,22 +140,35 @@ __device__ __forceinline__ bool add_vector(Vector *address, Vector value) {
 } // namespace detail
 
 // Adds two or four neighbouring floats, aligned to 8 or 16 bytes. Each float is added atomically, the vector
-// as a whole is not. Cost: one atomic in global memory from compute capability 9.0 on; otherwise one for each
-// float.
+// as a whole is not. Cost: one atomic in global memory from compute capability 9.0 and CUDA 12.1 on;
+// otherwise one for each float.
 template <scope S = scope::device>
 __device__ __forceinline__ void atomic_add(float2 *address, float2 value) {
     if (detail::add_vector<S>(address, value)) return;
-    atomic_add<S>(&address->x, value.x);
-    atomic_add<S>(&address->y, value.y);
+    distwar::atomic_add<S>(&address->x, value.x);
+    distwar::atomic_add<S>(&address->y, value.y);
 }
 template <scope S = scope::device>
 __device__ __forceinline__ void atomic_add(float4 *address, float4 value) {
     if (detail::add_vector<S>(address, value)) return;
-    atomic_add<S>(&address->x, value.x);
-    atomic_add<S>(&address->y, value.y);
-    atomic_add<S>(&address->z, value.z);
-    atomic_add<S>(&address->w, value.w);
+    distwar::atomic_add<S>(&address->x, value.x);
+    distwar::atomic_add<S>(&address->y, value.y);
+    distwar::atomic_add<S>(&address->z, value.z);
+    distwar::atomic_add<S>(&address->w, value.w);
 }
+
+namespace detail {
+
+// The operations of the operators below on a T. half.cuh has its own for 16-bit types.
+template <typename T>
+struct arithmetic {
+    static __host__ __device__ __forceinline__ T sum(T a, T b) { return a + b; }
+    static __host__ __device__ __forceinline__ T product(T a, T b) { return a * b; }
+    static __host__ __device__ __forceinline__ bool less(T a, T b) { return a < b; }
+    static __host__ __device__ __forceinline__ bool is_zero(T a) { return a == T(0); }
+};
+
+} // namespace detail
 
 // Operators for atomic_update: (value in memory, argument) -> new value.
 //   add, multiply     NaN if either value is NaN
@@ -166,25 +178,25 @@ __device__ __forceinline__ void atomic_add(float4 *address, float4 value) {
 struct add {
     template <typename T>
     __host__ __device__ __forceinline__ T operator()(T old, T value) const {
-        return old + value;
+        return detail::arithmetic<T>::sum(old, value);
     }
 };
 struct multiply {
     template <typename T>
     __host__ __device__ __forceinline__ T operator()(T old, T value) const {
-        return old * value;
+        return detail::arithmetic<T>::product(old, value);
     }
 };
 struct minimum {
     template <typename T>
     __host__ __device__ __forceinline__ T operator()(T old, T value) const {
-        return value < old ? value : old;
+        return detail::arithmetic<T>::less(value, old) ? value : old;
     }
 };
 struct maximum {
     template <typename T>
     __host__ __device__ __forceinline__ T operator()(T old, T value) const {
-        return old < value ? value : old;
+        return detail::arithmetic<T>::less(old, value) ? value : old;
     }
 };
 // Bitwise, of integers.
@@ -236,12 +248,12 @@ struct swappable {
 
     static __device__ __forceinline__ T value(word bits) {
         T result;
-        memcpy(&result, &bits, sizeof(T));
+        ::memcpy(&result, &bits, sizeof(T));
         return result;
     }
     static __device__ __forceinline__ word bits(T value) {
         word result;
-        memcpy(&result, &value, sizeof(T));
+        ::memcpy(&result, &value, sizeof(T));
         return result;
     }
     // Reads memory, never a copy in a register or in the L1 cache.
@@ -259,21 +271,28 @@ __device__ __forceinline__ Word compare_and_swap(Word *address, Word expected, W
     else
         return atomicCAS_system(address, expected, wanted);
 }
-// CUDA has the 2-byte form at device scope only, which includes block scope.
+// PTX, because CUDA has the 2-byte form at device scope only, and clang up to 19 has none.
 template <scope S>
 __device__ __forceinline__ unsigned short compare_and_swap(unsigned short *address, unsigned short expected,
                                                            unsigned short wanted) {
 #if defined(__CUDACC__)
-    if constexpr (S == scope::system) {
-        unsigned short found;
-        asm volatile("atom.relaxed.sys.cas.b16 %0, [%1], %2, %3;"
-                     : "=h"(found)
-                     : "l"(address), "h"(expected), "h"(wanted)
-                     : "memory");
-        return found;
-    }
-#endif
+    unsigned short found;
+#define DISTWAR_SWAP_AT(scope)                                                                               \
+    asm volatile("atom.relaxed." scope ".cas.b16 %0, [%1], %2, %3;"                                          \
+                 : "=h"(found)                                                                               \
+                 : "l"(address), "h"(expected), "h"(wanted)                                                  \
+                 : "memory")
+    if constexpr (S == scope::block)
+        DISTWAR_SWAP_AT("cta");
+    else if constexpr (S == scope::device)
+        DISTWAR_SWAP_AT("gpu");
+    else
+        DISTWAR_SWAP_AT("sys");
+#undef DISTWAR_SWAP_AT
+    return found;
+#else
     return atomicCAS(address, expected, wanted);
+#endif
 }
 
 } // namespace detail
@@ -290,7 +309,7 @@ __device__ __forceinline__ T atomic_update(T *address, T value, Op op) {
     typename as::word *const word = reinterpret_cast<typename as::word *>(address);
     typename as::word seen = as::load(address);
     if constexpr (detail::is_same<Op, add>)
-        if (value == T(0)) return as::value(seen);
+        if (detail::arithmetic<T>::is_zero(value)) return as::value(seen);
     for (;;) {
         const T old = as::value(seen);
         const typename as::word wanted = as::bits(op(old, value));
@@ -367,7 +386,7 @@ __device__ __forceinline__ void update_in_memory(T *address, value_of<T> value, 
         using signed_bits = typename signed_word<int(sizeof(T))>::type;
         constexpr bits infinity = bits(sizeof(T) == 4 ? 0x7f800000 : 0x7ff0000000000000);
         bits own;
-        memcpy(&own, &value, sizeof own);
+        ::memcpy(&own, &value, sizeof own);
         if (bits(own << 1) > bits(infinity << 1)) return; // a NaN
         const signed_bits own_signed = static_cast<signed_bits>(own);
         bits *const place = reinterpret_cast<bits *>(address);
@@ -391,5 +410,7 @@ __device__ __forceinline__ void update_in_memory(T *address, value_of<T> value, 
 } // namespace detail
 
 } // namespace distwar
+
+#include "pop_macros.h"
 
 #endif

@@ -11,6 +11,8 @@
 #ifndef DISTWAR_BLOCK_CUH
 #define DISTWAR_BLOCK_CUH
 
+#include "push_macros.h"
+
 #include "lanes.cuh"
 #include "sink.cuh"
 
@@ -80,7 +82,7 @@ __device__ __forceinline__ void block_sum(const T (&value)[K], block_sum_memory<
     T clamped[K];
     DISTWAR_UNROLL
     for (int k = 0; k < K; ++k) clamped[k] = value[k] < -limit ? -limit : limit < value[k] ? limit : value[k];
-    block_sum(clamped, memory, sum);
+    distwar::block_sum(clamped, memory, sum);
 }
 
 // ---- accumulator
@@ -160,7 +162,7 @@ __device__ __forceinline__ bool is_nan(double key) {
 template <sort_order Order, typename Key>
 __device__ __forceinline__ bool comes_before(Key a, Key b) {
     const bool before = Order == sort_order::ascending ? a < b : b < a;
-    return before || (is_nan(b) && !is_nan(a));
+    return before || (detail::is_nan(b) && !detail::is_nan(a));
 }
 
 } // namespace detail
@@ -201,5 +203,7 @@ __device__ __forceinline__ void bitonic_sort(sort_memory<Key, Value, Capacity> &
 }
 
 } // namespace distwar
+
+#include "pop_macros.h"
 
 #endif

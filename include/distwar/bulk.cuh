@@ -12,6 +12,8 @@
 #ifndef DISTWAR_BULK_CUH
 #define DISTWAR_BULK_CUH
 
+#include "push_macros.h"
+
 #include "block.cuh"
 
 // The instruction is of PTX ISA 8.0, CUDA 12.0. A compiler other than nvcc does not define the version. simt
@@ -178,5 +180,7 @@ __device__ __forceinline__ void bulk_flush_consecutive(accumulator<K, N, T, Stri
 }
 
 } // namespace distwar
+
+#include "pop_macros.h"
 
 #endif

@@ -3,6 +3,8 @@
 #ifndef DISTWAR_BUTTERFLY_CUH
 #define DISTWAR_BUTTERFLY_CUH
 
+#include "push_macros.h"
+
 #include "lanes.cuh"
 #include "sink.cuh"
 
@@ -51,5 +53,7 @@ __device__ __forceinline__ void reduce_bfly(unsigned lanes, bool active, Key key
 }
 
 } // namespace distwar
+
+#include "pop_macros.h"
 
 #endif

@@ -23,6 +23,8 @@
 #ifndef DISTWAR_CLUSTER_CUH
 #define DISTWAR_CLUSTER_CUH
 
+#include "push_macros.h"
+
 #include "block.cuh"
 #include "fixed.cuh"
 
@@ -196,5 +198,7 @@ __device__ __forceinline__ fixed_sink<K, T, Sink> from_fixed(const fixed_format<
 }
 
 } // namespace distwar
+
+#include "pop_macros.h"
 
 #endif

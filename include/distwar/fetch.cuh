@@ -22,6 +22,8 @@
 #ifndef DISTWAR_FETCH_CUH
 #define DISTWAR_FETCH_CUH
 
+#include "push_macros.h"
+
 #include "atomic.cuh"
 #include "lanes.cuh"
 
@@ -242,5 +244,7 @@ __device__ __forceinline__ Count append(unsigned lanes, bool active, const Item 
 }
 
 } // namespace distwar
+
+#include "pop_macros.h"
 
 #endif

@@ -14,6 +14,8 @@
 #ifndef DISTWAR_FIELDS_CUH
 #define DISTWAR_FIELDS_CUH
 
+#include "push_macros.h"
+
 #include "atomic.cuh"
 #include "lanes.cuh"
 
@@ -92,5 +94,7 @@ template <typename T, int... Counts>
 using fields = fields_at<scope::device, T, Counts...>;
 
 } // namespace distwar
+
+#include "pop_macros.h"
 
 #endif

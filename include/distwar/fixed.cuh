@@ -17,6 +17,8 @@
 #ifndef DISTWAR_FIXED_CUH
 #define DISTWAR_FIXED_CUH
 
+#include "push_macros.h"
+
 #include "tree.cuh"
 
 namespace distwar {
@@ -37,11 +39,63 @@ struct fixed_format {
     unsigned *flag; // one word in device memory; the calls set bits of fixed_flag in it and clear none
 };
 
+namespace detail {
+
+// The operations of IEEE 754, with subnormal numbers: --use_fast_math and -ffast-math do not change them.
+#if defined(__CUDACC__)
+__device__ __forceinline__ float exact_product(float a, float b) {
+    float result;
+    asm("mul.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+__device__ __forceinline__ float exact_quotient(float a, float b) {
+    float result;
+    asm("div.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+__device__ __forceinline__ double exact_product(double a, double b) {
+    return __dmul_rn(a, b);
+}
+__device__ __forceinline__ double exact_quotient(double a, double b) {
+    return __ddiv_rn(a, b);
+}
+#else
+template <typename T>
+T exact_product(T a, T b) {
+    return a * b;
+}
+template <typename T>
+T exact_quotient(T a, T b) {
+    const volatile T divisor = b; // else -ffast-math multiplies by a reciprocal
+    return a / divisor;
+}
+#endif
+
+// Whether value is NaN, by its bits: also where the compiler assumes that there is no NaN.
+template <typename T>
+__device__ __forceinline__ bool has_nan_bits(T value) {
+    using bits = typename word<int(sizeof(T))>::type;
+    constexpr bits infinity = bits(sizeof(T) == 4 ? 0x7f800000 : 0x7ff0000000000000);
+    return bits(swappable<T>::bits(value) << 1) > bits(infinity << 1);
+}
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ // -ffast-math
+inline constexpr bool compiler_ignores_nan = true;
+#else
+inline constexpr bool compiler_ignores_nan = false;
+#endif
+
+} // namespace detail
+
 // The value in units of 1/scale, rounded to nearest even. Sets bits of fixed_flag in `flags` if needed.
 template <int Log2Adds = 24, typename T>
 __device__ __forceinline__ long long to_fixed(T value, T scale, unsigned &flags) {
     constexpr long long largest = 1ll << (63 - Log2Adds);
-    const T units = value * scale;
+    const T units = detail::exact_product(value, scale);
+    if constexpr (detail::compiler_ignores_nan)
+        if (detail::has_nan_bits(units)) {
+            flags |= fixed_nan;
+            return 0;
+        }
     if (units >= -T(largest) && units <= T(largest)) {
         if constexpr (detail::is_same<T, float>)
             return __float2ll_rn(units);
@@ -57,9 +111,9 @@ __device__ __forceinline__ long long to_fixed(T value, T scale, unsigned &flags)
 template <typename T>
 __device__ __forceinline__ T fixed_to_float(long long sum, T scale) {
     if constexpr (detail::is_same<T, float>)
-        return __ll2float_rn(sum) / scale;
+        return detail::exact_quotient(__ll2float_rn(sum), scale);
     else
-        return __ll2double_rn(sum) / scale;
+        return detail::exact_quotient(__ll2double_rn(sum), scale);
 }
 
 // Adds the values of all active lanes to the sink, for any keys and any `lanes`. The contract is in
@@ -77,10 +131,10 @@ __device__ __forceinline__ void reduce_fixed(unsigned lanes, bool active, Key ke
     if (active) {
         unsigned flags = 0;
         DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) units[k] = to_fixed<Log2Adds>(val[k], format.scale[k], flags);
+        for (int k = 0; k < K; ++k) units[k] = distwar::to_fixed<Log2Adds>(val[k], format.scale[k], flags);
         if (flags != 0) atomicOr(format.flag, flags);
     }
-    reduce_tree(lanes, active, key, units, sink, balance_threshold);
+    distwar::reduce_tree(lanes, active, key, units, sink, balance_threshold);
 }
 
 // Two kernels, for any one-dimensional grid.
@@ -101,10 +155,12 @@ __global__ void fixed_convert(const long long *sums, size_t stride, size_t keys,
     for (size_t i = first; i < keys; i += size_t(gridDim.x) * blockDim.x) {
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k)
-            result[i * result_stride + k] = fixed_to_float(sums[i * stride + k], format.scale[k]);
+            result[i * result_stride + k] = distwar::fixed_to_float(sums[i * stride + k], format.scale[k]);
     }
 }
 
 } // namespace distwar
+
+#include "pop_macros.h"
 
 #endif

@@ -16,6 +16,8 @@
 #ifndef DISTWAR_GROUP_CUH
 #define DISTWAR_GROUP_CUH
 
+#include "push_macros.h"
+
 #include "lanes.cuh"
 #include "tree.cuh"
 
@@ -103,5 +105,7 @@ __device__ __forceinline__ auto group_lanes(unsigned lanes, bool active, Key key
 }
 
 } // namespace distwar
+
+#include "pop_macros.h"
 
 #endif

@@ -14,6 +14,8 @@
 #ifndef DISTWAR_HALF_CUH
 #define DISTWAR_HALF_CUH
 
+#include "push_macros.h"
+
 #include "atomic.cuh"
 #include "lanes.cuh"
 #include <cuda_bf16.h>
@@ -23,14 +25,80 @@ namespace distwar {
 
 namespace detail {
 
-// CUDA's 16-bit atomicAdd has device scope, which includes block scope. __hadd, because operator+ can be
-// disabled (__CUDA_NO_HALF_OPERATORS__).
+// Arithmetic in float, rounded once: the same results as 16-bit instructions, because a float has more than
+// twice the digits. The operators of __half can be disabled (__CUDA_NO_HALF_OPERATORS__), and bfloat16 has no
+// instructions before compute capability 8.0.
+template <>
+struct arithmetic<__half> {
+    static __host__ __device__ __forceinline__ __half sum(__half a, __half b) {
+        return __float2half_rn(__half2float(a) + __half2float(b));
+    }
+    static __host__ __device__ __forceinline__ __half product(__half a, __half b) {
+        return __float2half_rn(__half2float(a) * __half2float(b));
+    }
+    static __host__ __device__ __forceinline__ bool less(__half a, __half b) {
+        return __half2float(a) < __half2float(b);
+    }
+    static __host__ __device__ __forceinline__ bool is_zero(__half a) { return __half2float(a) == 0; }
+};
+template <>
+struct arithmetic<__nv_bfloat16> {
+    static __host__ __device__ __forceinline__ __nv_bfloat16 sum(__nv_bfloat16 a, __nv_bfloat16 b) {
+        return __float2bfloat16_rn(__bfloat162float(a) + __bfloat162float(b));
+    }
+    static __host__ __device__ __forceinline__ __nv_bfloat16 product(__nv_bfloat16 a, __nv_bfloat16 b) {
+        return __float2bfloat16_rn(__bfloat162float(a) * __bfloat162float(b));
+    }
+    static __host__ __device__ __forceinline__ bool less(__nv_bfloat16 a, __nv_bfloat16 b) {
+        return __bfloat162float(a) < __bfloat162float(b);
+    }
+    static __host__ __device__ __forceinline__ bool is_zero(__nv_bfloat16 a) {
+        return __bfloat162float(a) == 0;
+    }
+};
+
+// Whether CUDA's atomicAdd adds a T natively. For bfloat16 before compute capability 9.0 it is a
+// compare-and-swap loop, or missing: CUDA 11.8 to 12.1 have none before 8.0, clang up to 19 has none.
+template <typename T>
+inline constexpr bool has_native_add = true;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+template <>
+inline constexpr bool has_native_add<__nv_bfloat16> = false;
+template <>
+inline constexpr bool has_native_add<__nv_bfloat162> = false;
+#endif
+
+// Operators for atomic_update. Unlike `add` they also change -0.0 to 0.0, as atomicAdd does.
+struct add_always {
+    template <typename T>
+    __device__ __forceinline__ T operator()(T a, T b) const {
+        return arithmetic<T>::sum(a, b);
+    }
+};
+struct add_bfloat162 { // of the bits of two __nv_bfloat162, which is not trivially copyable
+    __device__ __forceinline__ unsigned operator()(unsigned a, unsigned b) const {
+        const __nv_bfloat162 sum =
+            __floats2bfloat162_rn(__uint_as_float(a << 16) + __uint_as_float(b << 16),
+                                  __uint_as_float(a & 0xffff0000) + __uint_as_float(b & 0xffff0000));
+        return bits_of(sum);
+    }
+    static __device__ __forceinline__ unsigned bits_of(__nv_bfloat162 pair) {
+        unsigned bits;
+        ::memcpy(&bits, &pair, sizeof bits);
+        return bits;
+    }
+};
+
+// CUDA's 16-bit atomicAdd has device scope, which includes block scope.
 template <scope S, typename T>
 __device__ __forceinline__ void add_rounded(T *address, T value) {
-    if constexpr (S == scope::system)
-        atomic_update<S>(address, value, [](T a, T b) { return __hadd(a, b); });
-    else
+    if constexpr (S != scope::system && has_native_add<T>)
         atomicAdd(address, value);
+    else if constexpr (is_same<T, __nv_bfloat162>)
+        distwar::atomic_update<S>(reinterpret_cast<unsigned *>(address), add_bfloat162::bits_of(value),
+                                  add_bfloat162{});
+    else
+        distwar::atomic_update<S>(address, value, add_always{});
 }
 
 template <>
@@ -38,7 +106,7 @@ struct destination<__half> {
     using value = float;
     template <scope S>
     static __device__ __forceinline__ void add(__half *address, float value) {
-        add_rounded<S>(address, __float2half_rn(value));
+        detail::add_rounded<S>(address, __float2half_rn(value));
     }
 };
 template <>
@@ -46,7 +114,7 @@ struct destination<__nv_bfloat16> {
     using value = float;
     template <scope S>
     static __device__ __forceinline__ void add(__nv_bfloat16 *address, float value) {
-        add_rounded<S>(address, __float2bfloat16_rn(value));
+        detail::add_rounded<S>(address, __float2bfloat16_rn(value));
     }
 };
 
@@ -80,10 +148,10 @@ struct pair_of<__nv_bfloat162> {
 template <scope S = scope::device, typename Pair, typename Half = typename detail::pair_of<Pair>::half>
 __device__ __forceinline__ void atomic_add(Pair *address, float2 value) {
     if constexpr (S == scope::system) {
-        atomic_add<S>(reinterpret_cast<Half *>(address), value.x);
-        atomic_add<S>(reinterpret_cast<Half *>(address) + 1, value.y);
+        distwar::atomic_add<S>(reinterpret_cast<Half *>(address), value.x);
+        distwar::atomic_add<S>(reinterpret_cast<Half *>(address) + 1, value.y);
     } else {
-        atomicAdd(address, detail::pair_of<Pair>::rounded(value));
+        detail::add_rounded<S>(address, detail::pair_of<Pair>::rounded(value));
     }
 }
 
@@ -101,18 +169,21 @@ struct record_of_pairs {
     __device__ __forceinline__ void add(Key key, const float (&values)[K]) const {
         Pair *const first = base + size_t(key) * stride;
         DISTWAR_UNROLL
-        for (int i = 0; i < K / 2; ++i) atomic_add(first + i, float2{values[2 * i], values[2 * i + 1]});
+        for (int i = 0; i < K / 2; ++i)
+            distwar::atomic_add(first + i, float2{values[2 * i], values[2 * i + 1]});
         if constexpr (K % 2 == 1) add_one(key, K - 1, values[K - 1]);
     }
     template <typename Key>
     __device__ __forceinline__ void add_one(Key key, int k, float value) const {
-        atomic_add(reinterpret_cast<typename detail::pair_of<Pair>::half *>(base + size_t(key) * stride) + k,
-                   value);
+        distwar::atomic_add(
+            reinterpret_cast<typename detail::pair_of<Pair>::half *>(base + size_t(key) * stride) + k, value);
     }
 };
 template <typename Pair>
-record_of_pairs(Pair *, size_t) -> record_of_pairs<Pair>;
+__host__ __device__ record_of_pairs(Pair *, size_t)->record_of_pairs<Pair>;
 
 } // namespace distwar
+
+#include "pop_macros.h"
 
 #endif

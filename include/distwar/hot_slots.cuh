@@ -19,6 +19,8 @@
 #ifndef DISTWAR_HOT_SLOTS_CUH
 #define DISTWAR_HOT_SLOTS_CUH
 
+#include "push_macros.h"
+
 #include "atomic.cuh"
 #include "block.cuh"
 #include "lanes.cuh"
@@ -150,5 +152,7 @@ struct hot_slots {
 };
 
 } // namespace distwar
+
+#include "pop_macros.h"
 
 #endif

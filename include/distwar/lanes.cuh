@@ -6,21 +6,9 @@
 #ifndef DISTWAR_LANES_CUH
 #define DISTWAR_LANES_CUH
 
-#include "version.h"
-#ifndef __CUDACC_RTC__
-#include <cuda_runtime.h>
-#endif
+#include "push_macros.h"
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
-#error "distwar needs compute capability 7.0 or later: masked collectives and warp match"
-#endif
-
-// Unrolls the loop that follows. With a compile-time trip count the arrays it indexes stay in registers.
-#if defined(__CUDACC__)
-#define DISTWAR_UNROLL _Pragma("unroll")
-#else
-#define DISTWAR_UNROLL
-#endif
+#include "compiler.cuh"
 
 namespace distwar {
 
@@ -49,7 +37,7 @@ struct uniform_key {
     Key key;
 };
 template <typename Key>
-uniform_key(Key) -> uniform_key<Key>;
+__host__ __device__ uniform_key(Key)->uniform_key<Key>;
 template <typename Key>
 inline constexpr bool is_key<uniform_key<Key>> = is_key<Key>;
 
@@ -123,7 +111,7 @@ void add_selected(unsigned condition, T &sum, T a, T b) {
 // floats this is one 64-bit shift.
 template <typename T>
 __device__ __forceinline__ T shift_pair(unsigned bits, T low, T high) {
-    const T shifted = select(bits, high, low);
+    const T shifted = detail::select(bits, high, low);
     return bits < 64 ? shifted : T(0);
 }
 #if defined(__CUDACC__)
@@ -212,11 +200,17 @@ __device__ __forceinline__ unsigned largest_by_votes(unsigned lanes, unsigned va
 __device__ __forceinline__ unsigned largest(unsigned lanes, unsigned value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
     return detail::largest_by_votes(lanes, value);
+#elif defined(__CUDACC__)
+    unsigned result; // PTX, because clang 16 has no __reduce_max_sync
+    asm volatile("redux.sync.max.u32 %0, %1, %2;" : "=r"(result) : "r"(value), "r"(lanes) : "memory");
+    return result;
 #else
     return __reduce_max_sync(lanes, value);
 #endif
 }
 
 } // namespace distwar
+
+#include "pop_macros.h"
 
 #endif

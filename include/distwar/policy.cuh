@@ -10,6 +10,8 @@
 #ifndef DISTWAR_POLICY_CUH
 #define DISTWAR_POLICY_CUH
 
+#include "push_macros.h"
+
 #include "strategy.h"
 
 namespace distwar {
@@ -44,7 +46,7 @@ namespace detail {
 template <strategy First, strategy... Rest, typename Body>
 auto call_with_strategy(strategy chosen, Body &&body) {
     if constexpr (sizeof...(Rest) > 0)
-        if (chosen != First) return call_with_strategy<Rest...>(chosen, body);
+        if (chosen != First) return detail::call_with_strategy<Rest...>(chosen, body);
     return body(strategy_constant<First>{});
 }
 
@@ -72,5 +74,7 @@ auto with_strategy(strategy chosen, Body &&body) {
 #endif
 
 } // namespace distwar
+
+#include "pop_macros.h"
 
 #endif

@@ -84,6 +84,8 @@
 #ifndef DISTWAR_REDUCE_CUH
 #define DISTWAR_REDUCE_CUH
 
+#include "push_macros.h"
+
 #include "atomic.cuh"
 #include "butterfly.cuh"
 #include "fetch.cuh"
@@ -115,15 +117,17 @@ __device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, con
     static_assert((detail::reduce_strategies >> int(S) & 1) != 0,
                   "distwar: reduce<> takes the strategies atomic, serial, bfly and tree");
     if constexpr (S == strategy::atomic)
-        reduce_atomic(lanes, active, key, val, sink, balance_threshold);
+        distwar::reduce_atomic(lanes, active, key, val, sink, balance_threshold);
     else if constexpr (S == strategy::serial)
-        reduce_serial(lanes, active, key, val, sink, balance_threshold);
+        distwar::reduce_serial(lanes, active, key, val, sink, balance_threshold);
     else if constexpr (S == strategy::bfly)
-        reduce_bfly(lanes, active, key, val, sink, balance_threshold);
+        distwar::reduce_bfly(lanes, active, key, val, sink, balance_threshold);
     else
-        reduce_tree(lanes, active, key, val, sink, balance_threshold);
+        distwar::reduce_tree(lanes, active, key, val, sink, balance_threshold);
 }
 
 } // namespace distwar
+
+#include "pop_macros.h"
 
 #endif

@@ -16,6 +16,8 @@
 #ifndef DISTWAR_RUNS_CUH
 #define DISTWAR_RUNS_CUH
 
+#include "push_macros.h"
+
 #include "lanes.cuh"
 #include "sink.cuh"
 #include "tree.cuh"
@@ -145,5 +147,7 @@ __device__ __forceinline__ void reduce_runs(unsigned lanes, bool active, Key key
 }
 
 } // namespace distwar
+
+#include "pop_macros.h"
 
 #endif

@@ -4,6 +4,8 @@
 #ifndef DISTWAR_SERIAL_CUH
 #define DISTWAR_SERIAL_CUH
 
+#include "push_macros.h"
+
 #include "lanes.cuh"
 #include "sink.cuh"
 
@@ -58,5 +60,7 @@ __device__ __forceinline__ void reduce_serial(unsigned lanes, bool active, Key k
 }
 
 } // namespace distwar
+
+#include "pop_macros.h"
 
 #endif

@@ -34,6 +34,8 @@
 #ifndef DISTWAR_SINK_CUH
 #define DISTWAR_SINK_CUH
 
+#include "push_macros.h"
+
 #include "atomic.cuh"
 #include "lanes.cuh"
 
@@ -156,7 +158,7 @@ struct pointers {
     }
 };
 template <typename T, typename... More>
-pointers(T *, More *...) -> pointers<1 + int(sizeof...(More)), T>;
+__host__ __device__ pointers(T *, More *...)->pointers<1 + int(sizeof...(More)), T>;
 
 // Adds value k to base[key * stride + k]. base and stride are the same in all lanes, stride >= K, key >= 0.
 template <typename T, typename Op = add>
@@ -184,13 +186,13 @@ struct record {
     }
 };
 template <typename T>
-record(T *, size_t) -> record<T>;
+__host__ __device__ record(T *, size_t)->record<T>;
 
 // A record of floats, added by vector atomics of 4 and 2 floats: value k to base[key * stride + k].
 //   base    aligned to 16 bytes, in global or shared memory
 //   stride  a multiple of 4, >= K
-// Cost, if one lane adds all values in global memory from compute capability 9.0 on: one atomic for each
-// vector, 3 for K = 9 (4 + 4 + 1). In shared memory, on older GPUs, and if each lane adds one value
+// Cost, if one lane adds all values in global memory from compute capability 9.0 and CUDA 12.1 on: one
+// atomic for each vector, 3 for K = 9 (4 + 4 + 1). In shared memory, on older GPUs, and if each lane adds one value
 // (reduce_tree): as record.
 // Each value is added atomically, the record as a whole is not. If K mod 4 = 3 the last vector is 3 values
 // and a zero: it also adds 0 to the float behind value K - 1, which stride reserves for this record. That
@@ -206,22 +208,22 @@ struct aligned_record {
         constexpr int fours = K / 4 * 4;
         DISTWAR_UNROLL
         for (int k = 0; k < fours; k += 4)
-            atomic_add(reinterpret_cast<float4 *>(first + k),
-                       make_float4(values[k], values[k + 1], values[k + 2], values[k + 3]));
+            distwar::atomic_add(reinterpret_cast<float4 *>(first + k),
+                                make_float4(values[k], values[k + 1], values[k + 2], values[k + 3]));
         if constexpr (K % 4 == 3)
             if (detail::add_vector<scope::device>(
                     reinterpret_cast<float4 *>(first + fours),
                     make_float4(values[fours], values[fours + 1], values[fours + 2], 0)))
                 return;
         if constexpr (K % 4 >= 2)
-            atomic_add(reinterpret_cast<float2 *>(first + fours),
-                       make_float2(values[fours], values[fours + 1]));
-        if constexpr (K % 2 == 1) atomic_add(first + K - 1, values[K - 1]);
+            distwar::atomic_add(reinterpret_cast<float2 *>(first + fours),
+                                make_float2(values[fours], values[fours + 1]));
+        if constexpr (K % 2 == 1) distwar::atomic_add(first + K - 1, values[K - 1]);
     }
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V value) const {
         static_assert(detail::is_same<V, float>, "distwar: the values have another type than the sink");
-        atomic_add(base + size_t(key) * stride + k, value);
+        distwar::atomic_add(base + size_t(key) * stride + k, value);
     }
 };
 
@@ -252,8 +254,10 @@ struct planes {
     }
 };
 template <typename T>
-planes(T *, size_t) -> planes<T>;
+__host__ __device__ planes(T *, size_t)->planes<T>;
 
 } // namespace distwar
+
+#include "pop_macros.h"
 
 #endif

@@ -23,6 +23,8 @@
 #ifndef DISTWAR_TREE_CUH
 #define DISTWAR_TREE_CUH
 
+#include "push_macros.h"
+
 #include "atomic.cuh"
 #include "lanes.cuh"
 #include "sink.cuh"
@@ -345,5 +347,7 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
 }
 
 } // namespace distwar
+
+#include "pop_macros.h"
 
 #endif

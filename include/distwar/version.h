@@ -2,10 +2,16 @@
 #ifndef DISTWAR_VERSION_H
 #define DISTWAR_VERSION_H
 
-#define DISTWAR_VERSION "0.1.0"
+// The version of the library. CMake and pkg-config take it from here.
 #define DISTWAR_VERSION_MAJOR 0
-#define DISTWAR_VERSION_MINOR 1
+#define DISTWAR_VERSION_MINOR 2
 #define DISTWAR_VERSION_PATCH 0
+
+// The same as a string: "0.2.0".
+#define DISTWAR_DOTTED(major, minor, patch) #major "." #minor "." #patch
+#define DISTWAR_DOTTED_VALUES(major, minor, patch) DISTWAR_DOTTED(major, minor, patch)
+#define DISTWAR_VERSION                                                                                      \
+    DISTWAR_DOTTED_VALUES(DISTWAR_VERSION_MAJOR, DISTWAR_VERSION_MINOR, DISTWAR_VERSION_PATCH)
 
 // C++17 for deduction guides, if constexpr and inline variables. MSVC keeps __cplusplus at 199711 and has
 // _MSVC_LANG.
