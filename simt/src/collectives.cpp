@@ -255,7 +255,7 @@ Lane &Block::coalesce(Lane &lane, Place place) {
     warp.spins = 0;
     Lane &next = wait(lane);
     // Lanes that arrive later form another group.
-    if (!random_ || random(4) != 0 || !warp.coalescing) return next;
+    if (!random_ || random(16) != 0 || !warp.coalescing) return next;
     release_coalescing(warp);
     return *random_lane();
 }
