@@ -3,6 +3,7 @@
 // half2 atomics, bit tricks.
 #include <cooperative_groups.h>
 #include <cuda_fp16.h>
+#include <cuda.h>
 #include <math_constants.h>
 
 namespace cg = cooperative_groups;
