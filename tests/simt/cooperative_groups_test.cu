@@ -568,7 +568,7 @@ __global__ void grid_sync() {
 
 namespace {
 
-class Wrong_groups : public Simt {
+class WrongGroups : public Simt {
   protected:
     template <typename... Parameters, typename... Arguments>
     std::string refused(dim3 block, void (*kernel)(Parameters...), Arguments &&...arguments) {
@@ -589,21 +589,21 @@ class Wrong_groups : public Simt {
 
 #define EXPECT_SAYS(message, text) EXPECT_NE((message).find(text), std::string::npos) << message
 
-TEST_F(Wrong_groups, BarrierOfTheBlockInABranch) {
+TEST_F(WrongGroups, BarrierOfTheBlockInABranch) {
     EXPECT_SAYS(refused(32, wrong::block_sync_in_a_branch),
                 "a divergent barrier: some lanes of the block wait at it, others have exited");
 }
-TEST_F(Wrong_groups, BarrierOfADynamicTileAfterExit) {
+TEST_F(WrongGroups, BarrierOfADynamicTileAfterExit) {
     EXPECT_SAYS(
         refused(32, wrong::any_group_sync_after_exit),
         "a mask contains exited lanes: warp 0, lanes 16, 18-31 at __syncwarp cannot wait for lane 17");
 }
-TEST_F(Wrong_groups, BarrierOfATileAfterExit) {
+TEST_F(WrongGroups, BarrierOfATileAfterExit) {
     EXPECT_SAYS(
         refused(32, wrong::tile_sync_in_a_branch),
         "a mask contains exited lanes: warp 0, lanes 8-12, 14-15 at __syncwarp cannot wait for lane 13");
 }
-TEST_F(Wrong_groups, ReduceAfterExit) {
+TEST_F(WrongGroups, ReduceAfterExit) {
     EXPECT_SAYS(refused(64, wrong::reduce_after_exit, 50),
                 "a mask contains exited lanes: warp 1, lanes 0-17 at __shfl_xor_sync(float) cannot wait for "
                 "lanes 18-31");
@@ -611,19 +611,19 @@ TEST_F(Wrong_groups, ReduceAfterExit) {
                 "a mask contains exited lanes: warp 1, lanes 0-17 at __reduce_add_sync(int) cannot wait for "
                 "lanes 18-31");
 }
-TEST_F(Wrong_groups, TileBeyondTheBlock) {
+TEST_F(WrongGroups, TileBeyondTheBlock) {
     EXPECT_SAYS(refused(40, wrong::tile_beyond_the_block),
                 "a mask contains lanes beyond the block's last thread: lane");
 }
-TEST_F(Wrong_groups, LabeledPartitionInABranch) {
+TEST_F(WrongGroups, LabeledPartitionInABranch) {
     EXPECT_SAYS(refused(32, wrong::labels_in_a_branch),
                 "lanes 0-11 at __match_any_sync(int) cannot wait for lanes 12-31");
 }
-TEST_F(Wrong_groups, RankBeyondTheGroup) {
+TEST_F(WrongGroups, RankBeyondTheGroup) {
     EXPECT_SAYS(refused(32, wrong::rank_beyond_the_group),
                 "coalesced_group::shfl from a rank beyond the group");
 }
-TEST_F(Wrong_groups, BarrierOfTheGrid) {
+TEST_F(WrongGroups, BarrierOfTheGrid) {
     EXPECT_SAYS(refused(32, wrong::grid_sync), "a barrier of the grid: the launch is not cooperative");
 }
 
