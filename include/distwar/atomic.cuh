@@ -275,7 +275,7 @@ __device__ __forceinline__ Word compare_and_swap(Word *address, Word expected, W
 template <scope S>
 __device__ __forceinline__ unsigned short compare_and_swap(unsigned short *address, unsigned short expected,
                                                            unsigned short wanted) {
-#if defined(__CUDACC__)
+#if !defined(__SIMT__)
     unsigned short found;
 #define DISTWAR_SWAP_AT(scope)                                                                               \
     asm volatile("atom.relaxed." scope ".cas.b16 %0, [%1], %2, %3;"                                          \

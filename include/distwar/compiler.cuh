@@ -30,15 +30,15 @@
 // The version of CUDA, 12010 for 12.1; 0 without CUDA. clang and simt have no __CUDACC_VER_MAJOR__.
 #if defined(__CUDACC_VER_MAJOR__)
 #define DISTWAR_CUDA_VERSION (__CUDACC_VER_MAJOR__ * 1000 + __CUDACC_VER_MINOR__ * 10)
-#elif defined(__CUDACC__) && defined(CUDART_VERSION)
+#elif !defined(__SIMT__) && defined(CUDART_VERSION)
 #define DISTWAR_CUDA_VERSION CUDART_VERSION
 #else
 #define DISTWAR_CUDA_VERSION 0
 #endif
-#if defined(__CUDACC__) && DISTWAR_CUDA_VERSION < 11080
+#if !defined(__SIMT__) && DISTWAR_CUDA_VERSION < 11080
 #error "distwar needs CUDA 11.8 or later"
 #endif
-#if defined(__CUDACC__) && defined(__CUDA__) && defined(__clang_major__) && __clang_major__ < 16
+#if !defined(__SIMT__) && defined(__CUDA__) && defined(__clang_major__) && __clang_major__ < 16
 #error "distwar needs clang 16 or later as CUDA compiler"
 #endif
 
@@ -52,7 +52,7 @@
 #endif
 
 // Unrolls the loop that follows. With a compile-time trip count the arrays it indexes stay in registers.
-#if !defined(__CUDACC__)
+#if defined(__SIMT__)
 #define DISTWAR_UNROLL
 #elif defined(_MSC_VER) && !defined(__clang__)
 #define DISTWAR_UNROLL __pragma(unroll)

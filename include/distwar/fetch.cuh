@@ -55,7 +55,7 @@ __device__ __forceinline__ T add_and_return(T *address, T value) {
 // address that it knows to be the same in all lanes, by a vote and shuffles of its own. Here one lane is
 // left, so those are wasted. An address plus this offset looks different in each lane.
 __device__ __forceinline__ unsigned hidden_zero(unsigned lane, unsigned leader) {
-#if defined(__CUDACC__)
+#if !defined(__SIMT__)
     unsigned zero;
     asm volatile("xor.b32 %0, %1, %2;" : "=r"(zero) : "r"(lane), "r"(leader));
     return zero;

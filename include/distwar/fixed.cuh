@@ -42,7 +42,7 @@ struct fixed_format {
 namespace detail {
 
 // The operations of IEEE 754, with subnormal numbers: --use_fast_math and -ffast-math do not change them.
-#if defined(__CUDACC__)
+#if !defined(__SIMT__)
 __device__ __forceinline__ float exact_product(float a, float b) {
     float result;
     asm("mul.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));

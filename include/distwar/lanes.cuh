@@ -57,7 +57,7 @@ __device__ __forceinline__ Key plain_key(uniform_key<Key> key) {
 
 // The caller's lane in its warp, 0..31.
 __device__ __forceinline__ unsigned lane_id() {
-#if defined(__CUDACC__)
+#if !defined(__SIMT__)
     unsigned lane;
     asm("mov.u32 %0, %%laneid;" : "=r"(lane));
     return lane;
@@ -74,7 +74,7 @@ namespace detail {
 // Both without a branch. For `condition ? a : b` a compiler may emit a branch and then duplicate the shuffles
 // that follow it, once for each side. add_selected is two predicated additions: those run on the
 // floating-point pipe, while a select runs on the pipe of integers and comparisons, which is half as wide.
-#if defined(__CUDACC__)
+#if !defined(__SIMT__)
 #define DISTWAR_WITHOUT_BRANCH(T, letter, bits, addition)                                                    \
     __device__ __forceinline__ T select(unsigned condition, T a, T b) {                                      \
         T chosen;                                                                                            \
@@ -114,7 +114,7 @@ __device__ __forceinline__ T shift_pair(unsigned bits, T low, T high) {
     const T shifted = detail::select(bits, high, low);
     return bits < 64 ? shifted : T(0);
 }
-#if defined(__CUDACC__)
+#if !defined(__SIMT__)
 __device__ __forceinline__ float shift_pair(unsigned bits, float low, float high) {
     float shifted;
     asm("{\n\t.reg .b64 pair;\n\t.reg .b32 rest;\n\tmov.b64 pair, {%1, %2};\n\tshr.b64 pair, pair, "
@@ -200,7 +200,7 @@ __device__ __forceinline__ unsigned largest_by_votes(unsigned lanes, unsigned va
 __device__ __forceinline__ unsigned largest(unsigned lanes, unsigned value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
     return detail::largest_by_votes(lanes, value);
-#elif defined(__CUDACC__)
+#elif !defined(__SIMT__)
     unsigned result; // PTX, because clang 16 has no __reduce_max_sync
     asm volatile("redux.sync.max.u32 %0, %1, %2;" : "=r"(result) : "r"(value), "r"(lanes) : "memory");
     return result;

@@ -29,8 +29,9 @@ extern "C" {
 // A setting applies to launches that begin after the call, in all threads of the process.
 
 // The schedule. 0 (the default): lanes run in order until they must wait; this is the fastest. Any other
-// seed: at every collective, barrier and atomic the next lane is chosen at random. The choices depend on the
-// seed and the block's index, not on the number of threads.
+// seed: at every collective, barrier and atomic the next lane is chosen at random, and coalesced_threads()
+// divides the lanes that arrive at random. The choices depend on the seed and the block's index, not on the
+// number of threads.
 void simt_set_seed(uint64_t seed);
 // The number of OS threads that run blocks. 0 (the default): one for each core. 1: blocks run in order of
 // their index.
@@ -46,10 +47,10 @@ void simt_set_stack_size(size_t bytes);
 void simt_set_counting(bool on);
 
 // What launches did since the last reset. Exact, and the same for every seed and number of threads if the
-// control flow of the kernels is. A collective counts once for all lanes of its mask.
+// control flow of the kernels is (that after coalesced_threads() is not). A collective counts once for all lanes of its mask.
 typedef struct simt_counters {
     uint64_t shuffles;
-    uint64_t votes;      // all, any, ballot, and the matches and reductions below
+    uint64_t votes;      // all, any, ballot, coalesced_threads, and the matches and reductions below
     uint64_t matches;    // __match_*_sync
     uint64_t reductions; // __reduce_*_sync
     uint64_t warp_syncs;

@@ -7,6 +7,9 @@ namespace simt {
 // In the fixed order a lane yields after this many atomics in a row, so that a lane that spins on an address
 // lets the others change it.
 static constexpr unsigned atomics_before_yield = 256;
+// Lanes at coalesced_threads wait for a lane of their warp at most this many yields of that lane: it may wait
+// for one of them.
+static constexpr unsigned spins_before_release = 256;
 
 SIMT_INLINE void Block::yield(Lane &lane, Place place) {
     lane.warp->place[lane.index] = place;
@@ -14,6 +17,9 @@ SIMT_INLINE void Block::yield(Lane &lane, Place place) {
     // An earlier block was refused. This one may wait for it forever.
     if (launch_->refused_block.load(std::memory_order_relaxed) < index_) abandon();
     atomics_in_a_row_ = 0;
+    Warp &warp = *lane.warp;
+    if (warp.coalescing && (random_ ? random(16) == 0 : ++warp.spins == spins_before_release))
+        release_coalescing(warp);
     result_after(switch_lane(lane, random_ ? *random_lane() : *next_lane_in_order(lane, false)));
 }
 
@@ -39,9 +45,9 @@ bool Block::begin_atomic(Lane &lane, const void *address, std::size_t bytes, Pla
     return bits & 2;
 }
 
-void Block::trap(const Lane &lane, Place place) {
+void Block::refuse(const Lane &lane, const char *reason, Place place) {
     lane.warp->place[lane.index] = place;
-    report(lane, "__trap() was called", Scope::warp);
+    report(lane, reason, Scope::warp);
     abandon();
 }
 
@@ -57,9 +63,9 @@ bool begin_atomic(const void *address, std::size_t bytes, Place place) {
     return lane.warp->block->begin_atomic(lane, address, bytes, place);
 }
 
-void trap(Place place) {
+void refuse(const char *reason, Place place) {
     const Lane &lane = running();
-    lane.warp->block->trap(lane, place);
+    lane.warp->block->refuse(lane, reason, place);
 }
 
 } // namespace simt

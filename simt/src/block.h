@@ -52,7 +52,9 @@ struct Warp {
     unsigned ready;    // lanes that can run, the running one included
     unsigned exited;
     unsigned at_barrier;
-    unsigned groups; // each has at least one lane, so 32 are enough
+    unsigned coalescing; // lanes that wait at coalesced_threads
+    unsigned spins;      // yields since the last lane began to wait there
+    unsigned groups;     // each has at least one lane, so 32 are enough
     Group group[lanes_per_warp];
     // arguments of the collective at which each lane waits
     std::uint64_t value[lanes_per_warp];
@@ -69,12 +71,13 @@ class Block {
     // Runs blocks of the launch on the calling OS thread until none is left. Throws std::bad_alloc.
     void run(Launch &launch);
 
-    // Called by lanes; each call is a step. The first two return the lane to run next.
+    // Called by lanes; each call is a step. The first three return the lane to run next.
     Lane &meet(Lane &lane, Kind kind, unsigned mask, std::uint64_t value, std::uint64_t operand, Place place);
     Lane &barrier(Lane &lane, Collective collective, bool predicate, Place place);
+    Lane &coalesce(Lane &lane, Place place);
     void yield(Lane &lane, Place place);
     bool begin_atomic(Lane &lane, const void *address, std::size_t bytes, Place place);
-    [[noreturn]] void trap(const Lane &lane, Place place);
+    [[noreturn]] void refuse(const Lane &lane, const char *reason, Place place);
     // Runs lane `to`; returns when another lane switches to `from`. The caller passes the result to
     // result_after().
     static Switched switch_lane(Lane &from, Lane &to);
@@ -92,6 +95,10 @@ class Block {
     void step(const Lane &lane);
     void complete(Lane &lane, const Group &group);
     void set_ready(Warp &warp, unsigned lanes);
+    // The warp has no ready lane any more.
+    void rest(Warp &warp);
+    // Ends the wait of all lanes at coalesced_threads.
+    void release_coalescing(Warp &warp);
     std::uint32_t random(std::uint32_t bound);
 
     // Refusals: report, then abandon. Two calls, because an abandoned stack must not hold objects that own

@@ -2,6 +2,7 @@
 // Collectives and barriers: the lanes that wait for each other, and the result of each lane.
 #include "lane_text.h"
 #include "schedule.h"
+#include <cstring>
 
 namespace simt {
 
@@ -231,6 +232,49 @@ SIMT_INLINE Lane &Block::barrier(Lane &lane, Collective collective, bool predica
     return random_ ? *random_lane() : lane;
 }
 
+// A group for each line of the kernel. Its mask grows with each lane that arrives.
+Lane &Block::coalesce(Lane &lane, Place place) {
+    Warp &warp = *lane.warp;
+    const Kind kind = {Collective::coalesced_threads, Type::none};
+    warp.kind[lane.index] = kind;
+    warp.place[lane.index] = place;
+    step(lane);
+    Group *group = warp.group;
+    Group *const end = warp.group + warp.groups;
+    const auto same_line = [&](unsigned waiting) {
+        const Place other = warp.place[__builtin_ctz(waiting)];
+        return other.line == place.line && std::strcmp(other.file, place.file) == 0;
+    };
+    while (group != end && (group->kind != kind || !same_line(group->arrived))) group++;
+    if (group == end) {
+        *group = {kind, 0, 0};
+        warp.groups++;
+    }
+    group->mask = group->arrived |= lane.bit;
+    warp.coalescing |= lane.bit;
+    warp.spins = 0;
+    Lane &next = wait(lane);
+    // Lanes that arrive later form another group.
+    if (!random_ || random(16) != 0 || !warp.coalescing) return next;
+    release_coalescing(warp);
+    return *random_lane();
+}
+
+void Block::release_coalescing(Warp &warp) {
+    for (unsigned g = warp.groups; g-- > 0;) {
+        const Group group = warp.group[g];
+        if (group.kind.collective != Collective::coalesced_threads) continue;
+        warp.group[g] = warp.group[--warp.groups];
+        for_each_lane(group.mask,
+                      [&](unsigned l) { lane_[warp.index * lanes_per_warp + l].result = group.mask; });
+        counters_.votes++;
+        if (launch_->settings.counting) warp.instructions.meet(group.mask);
+    }
+    const unsigned released = warp.coalescing;
+    warp.coalescing = 0;
+    set_ready(warp, released);
+}
+
 // ---- called by kernels
 
 Switched enter_collective(Kind kind, unsigned mask, std::uint64_t value, std::uint64_t operand, Place place) {
@@ -241,6 +285,11 @@ Switched enter_collective(Kind kind, unsigned mask, std::uint64_t value, std::ui
 Switched enter_barrier(Collective collective, bool predicate, Place place) {
     Lane &lane = running();
     return Block::switch_lane(lane, lane.warp->block->barrier(lane, collective, predicate, place));
+}
+
+Switched enter_coalesced_threads(Place place) {
+    Lane &lane = running();
+    return Block::switch_lane(lane, lane.warp->block->coalesce(lane, place));
 }
 
 } // namespace simt

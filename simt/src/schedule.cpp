@@ -102,7 +102,7 @@ void Block::start(std::uint64_t index) {
         const unsigned rest = threads_ - w * lanes_per_warp;
         warp.existing = rest >= lanes_per_warp ? ~0u : (1u << rest) - 1;
         warp.ready = warp.existing;
-        warp.exited = warp.at_barrier = warp.groups = 0;
+        warp.exited = warp.at_barrier = warp.coalescing = warp.groups = 0;
         std::memset(warp.place, 0, sizeof warp.place);
         warp.instructions.reset();
     }
@@ -145,7 +145,7 @@ void Block::lane_main() {
         warp.exited |= lane->bit;
         warp.ready &= ~lane->bit;
         warp.instructions.leave(lane->bit);
-        if (!warp.ready) block.ready_warps_ &= ~(1u << warp.index);
+        if (!warp.ready) block.rest(warp);
         if (--block.live_ == 0) {
             block.stacks_.give_back(stack);
             leave_to(block.os_thread_);

@@ -25,10 +25,17 @@ SIMT_INLINE Lane *Block::next_lane(const Lane &from) {
     return random_ ? random_lane() : next_lane_in_order(from, true);
 }
 
+SIMT_INLINE void Block::rest(Warp &warp) {
+    if (warp.coalescing)
+        release_coalescing(warp);
+    else
+        ready_warps_ &= ~(1u << warp.index);
+}
+
 SIMT_INLINE Lane &Block::wait(Lane &lane) {
     Warp &warp = *lane.warp;
     warp.ready &= ~lane.bit;
-    if (!warp.ready) ready_warps_ &= ~(1u << warp.index);
+    if (!warp.ready) rest(warp);
     Lane *to = next_lane(lane);
     if (!to) refuse_waiting(lane);
     return *to;

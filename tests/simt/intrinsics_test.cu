@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Arithmetic intrinsics, at inputs where CUDA differs from the C library.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
@@ -96,6 +98,61 @@ TEST(Intrinsics, VectorTypes) {
     const dim3 d(5);
     EXPECT_EQ(d.x * 100 + d.y * 10 + d.z, 511u);
     EXPECT_EQ(__ldg(&v.y), 2.0f);
+}
+
+TEST(Intrinsics, IntegerParts) {
+    EXPECT_EQ(__umulhi(0xffffffffu, 0xffffffffu), 0xfffffffeu);
+    EXPECT_EQ(__mulhi(-1, 1), -1);
+    EXPECT_EQ(__umul64hi(1ull << 63, 6), 3ull);
+    EXPECT_EQ(__mul24(0x01ffffff, 3), -3);
+    EXPECT_EQ(__umul24(0x01000002u, 3u), 6u);
+    EXPECT_EQ(__funnelshift_l(0x80000000u, 0x1u, 4), 0x18u);
+    EXPECT_EQ(__funnelshift_r(0x18u, 0x1u, 36), 0x10000001u);
+    EXPECT_EQ(__byte_perm(0x44332211u, 0x88776655u, 0x7250u), 0x88336611u);
+    EXPECT_EQ(__byte_perm(0x00008000u, 0u, 0x0098u), 0x0000ff00u);
+}
+
+TEST(Intrinsics, FastForms) {
+    float sine, cosine;
+    __sincosf(0.5f, &sine, &cosine);
+    EXPECT_EQ(sine, std::sin(0.5f));
+    EXPECT_EQ(cosine, std::cos(0.5f));
+    EXPECT_EQ(__tanf(0.25f), std::tan(0.25f));
+    EXPECT_EQ(__frsqrt_rn(4.0f), 0.5f);
+    EXPECT_EQ(norm3df(2, 3, 6), 7.0f);
+    EXPECT_EQ(rnorm3df(0, 0, 8), 0.125f);
+    EXPECT_EQ(normcdff(0), 0.5f);
+}
+
+TEST(Intrinsics, HalfRoundsOnce) {
+    // 1 + 2^-11 is halfway between two halves and rounds to the even one, 1; a bit more rounds up. As a float,
+    // 1 + 2^-11 + 2^-40 is exactly halfway.
+    EXPECT_EQ(__half2float(__half(1 + 0x1p-11)), 1.0f);
+    EXPECT_EQ(__half2float(__half(1 + 0x1p-11 + 0x1p-40)), 1 + 0x1p-10f);
+    EXPECT_EQ(__half2float(__half(-(1 + 0x1p-11 + 0x1p-40))), -(1 + 0x1p-10f));
+    EXPECT_EQ(__half2float(__half(1 + 3 * 0x1p-11 - 0x1p-40)), 1 + 0x1p-10f);
+    EXPECT_EQ(__half2float(__half(2049)), 2048.0f);
+    EXPECT_TRUE(__hisnan(__half(double(nan_f))));
+    // (1 + 2^-10)^2 = 1 + 2^-9 + 2^-20
+    EXPECT_EQ(__half2float(__hfma(__half(1 + 0x1p-10), __half(1 + 0x1p-10), __half(-1 - 0x1p-9))), 0x1p-20f);
+}
+
+TEST(Intrinsics, HalfAndBfloat16) {
+    __half h = __float2half(1.5f);
+    h += __half(2);
+    h *= h;
+    EXPECT_EQ(__half2float(h), 12.25f);
+    EXPECT_EQ(__half2float(-h / __half(2)), -6.125f);
+    EXPECT_TRUE(h >= __half(12) && h <= __half(12.25) && h != __half(0));
+    EXPECT_EQ(__half2float(__hmax(__half(nan_f), __half(3))), 3.0f);
+    EXPECT_EQ(__half_as_ushort(__half(1)), 0x3c00);
+    const __half2 two = __hfma2(__floats2half2_rn(2, 3), __half2half2(__half(4)), __float2half2_rn(1));
+    EXPECT_EQ(__low2float(two), 9.0f);
+    EXPECT_EQ(__high2float(two * two), 169.0f);
+    EXPECT_EQ(__half22float2(two - __halves2half2(1, 2)).y, 11.0f);
+    const __nv_bfloat162 b = __halves2bfloat162(__float2bfloat16(0.5f), __nv_bfloat16(3));
+    EXPECT_EQ(__bfloat162float(__high2bfloat16(b + b)), 6.0f);
+    EXPECT_EQ(__bfloat162float(__nv_bfloat16(1 + 0x1p-8 + 0x1p-40)), 1 + 0x1p-7f);
 }
 
 } // namespace

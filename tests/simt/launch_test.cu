@@ -4,6 +4,9 @@
 
 #include <cstring>
 
+unsigned cudacc_before();
+unsigned cudacc_after();
+
 namespace {
 
 class Launch : public Simt {};
@@ -192,6 +195,27 @@ TEST_F(Launch, StacksCanBeLarge) {
     Device_array<int> out(64);
     ASSERT_EQ(run(1, 64, use_stack, out, 500), cudaSuccess);
     for (int t = 0; t < 64; t++) EXPECT_EQ(out[t], 500);
+}
+
+__global__ void place_in(int *out, int base) {
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = base + int(i);
+}
+
+TEST_F(Launch, LaunchesLikeAngleBrackets) {
+    Device_array<int> out(6, 0);
+    simt_launch(place_in, 2, 3)(out, 5);
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+    for (int i = 0; i < 6; i++) EXPECT_EQ(out[i], 5 + i);
+    simt_launch(place_in, 2, 2000)(out, 5);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+}
+
+TEST_F(Launch, FilesMayDefineCudacc) {
+    EXPECT_EQ(cudacc_before(), 16 + 1000 * 64 * 5u);
+    EXPECT_EQ(cudacc_after(), 16 + 1000 * 64 * 5u);
+    const simt_counters c = simt_counters_read();
+    EXPECT_GT(c.shuffles, 0u); // the path of simt, not a fallback
 }
 
 } // namespace

@@ -6,7 +6,7 @@
 #define GS_WARP_ROWS_CUH
 
 #include <distwar/lanes.cuh>
-#if defined(__CUDACC__)
+#if !defined(__SIMT__)
 #include <cuda_pipeline_primitives.h>
 #endif
 
@@ -79,7 +79,7 @@ __device__ __forceinline__ void begin_rows(const float *memory, unsigned wanted,
     for (int turn = 0; turn < mine::turns; turn++) {
         const int row = turn * mine::rows_a_turn;
         if (!(share >> row & 1)) continue;
-#if defined(__CUDACC__)
+#if !defined(__SIMT__)
         __pipeline_memcpy_async(to + row * warp_rows<length>::stride, from + row * length, 4 * mine::floats);
 #else
         for (int k = 0; k < mine::floats; k++)
@@ -90,7 +90,7 @@ __device__ __forceinline__ void begin_rows(const float *memory, unsigned wanted,
 
 // Waits until the rows of begin_rows have arrived, for all lanes. By all lanes of a warp.
 __device__ __forceinline__ void finish_rows() {
-#if defined(__CUDACC__)
+#if !defined(__SIMT__)
     __pipeline_commit();
     __pipeline_wait_prior(0);
 #endif

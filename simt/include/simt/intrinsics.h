@@ -43,6 +43,42 @@ inline unsigned long long __brevll(unsigned long long x) {
     return (unsigned long long)__brev(unsigned(x)) << 32 | __brev(unsigned(x >> 32));
 }
 
+inline int __mulhi(int x, int y) {
+    return int((long long)x * y >> 32);
+}
+inline unsigned __umulhi(unsigned x, unsigned y) {
+    return unsigned((unsigned long long)x * y >> 32);
+}
+inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
+    __extension__ typedef unsigned __int128 Wide;
+    return (unsigned long long)(Wide(x) * y >> 64);
+}
+inline int __mul24(int x, int y) { // of the low 24 bits
+    return int(unsigned(int(unsigned(x) << 8) >> 8) * unsigned(int(unsigned(y) << 8) >> 8));
+}
+inline unsigned __umul24(unsigned x, unsigned y) {
+    return (x & 0xffffff) * (y & 0xffffff);
+}
+// The high and the low half of high:low after a shift by shift % 32.
+inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
+    return unsigned((((unsigned long long)high << 32 | low) << (shift & 31)) >> 32);
+}
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+    return unsigned(((unsigned long long)high << 32 | low) >> (shift & 31));
+}
+// Byte i of the result is that of y:x which bits 4i to 4i + 2 of the selector name; bit 4i + 3 spreads its sign.
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+    const unsigned long long bytes = (unsigned long long)y << 32 | x;
+    unsigned result = 0;
+    for (int i = 0; i < 4; i++) {
+        const unsigned choice = selector >> 4 * i & 15;
+        unsigned byte = unsigned(bytes >> 8 * (choice & 7)) & 255;
+        if (choice & 8) byte = byte & 128 ? 255 : 0;
+        result |= byte << 8 * i;
+    }
+    return result;
+}
+
 namespace simt {
 template <typename To, typename From>
 To bit_cast(From from) {
@@ -123,6 +159,29 @@ inline double rsqrt(double x) {
     return 1 / std::sqrt(x);
 }
 
+inline float __frsqrt_rn(float x) {
+    return float(1 / std::sqrt(double(x)));
+}
+inline double __ddiv_rn(double x, double y) {
+    return x / y;
+}
+inline double __dsqrt_rn(double x) {
+    return std::sqrt(x);
+}
+inline float norm3df(float x, float y, float z) {
+    return float(std::sqrt(double(x) * x + double(y) * y + double(z) * z));
+}
+inline float rnorm3df(float x, float y, float z) {
+    return float(1 / std::sqrt(double(x) * x + double(y) * y + double(z) * z));
+}
+inline float normcdff(float x) {
+    return float(0.5 * std::erfc(-double(x) * 0.70710678118654752440));
+}
+inline void sincospif(float x, float *sine, float *cosine) {
+    *sine = float(std::sin(double(x) * 3.14159265358979323846));
+    *cosine = float(std::cos(double(x) * 3.14159265358979323846));
+}
+
 // glibc declares these names for itself, so they are macros.
 #define __expf(x) (std::exp(static_cast<float>(x)))
 #define __exp10f(x) (::exp10f(x))
@@ -131,6 +190,8 @@ inline double rsqrt(double x) {
 #define __log10f(x) (std::log10(static_cast<float>(x)))
 #define __sinf(x) (std::sin(static_cast<float>(x)))
 #define __cosf(x) (std::cos(static_cast<float>(x)))
+#define __tanf(x) (std::tan(static_cast<float>(x)))
+#define __sincosf(x, sine, cosine) (::sincosf(x, sine, cosine))
 #define __powf(x, y) (std::pow(static_cast<float>(x), static_cast<float>(y)))
 
 // ---- conversions: rounded as the name says; values out of range saturate, NaN gives 0, as on a GPU
@@ -162,6 +223,21 @@ inline unsigned __float2uint_rn(float x) {
 }
 inline unsigned __float2uint_rz(float x) {
     return simt::to_unsigned(std::trunc(x));
+}
+inline unsigned __float2uint_rd(float x) {
+    return simt::to_unsigned(std::floor(x));
+}
+inline unsigned __float2uint_ru(float x) {
+    return simt::to_unsigned(std::ceil(x));
+}
+inline int __double2int_rn(double x) {
+    return simt::to_int(std::nearbyint(x));
+}
+inline int __double2int_rz(double x) {
+    return simt::to_int(std::trunc(x));
+}
+inline float __double2float_rn(double x) {
+    return float(x);
 }
 inline long long __double2ll_rn(double x) {
     if (!(x == x)) return LLONG_MIN; // as on a GPU, where only this conversion does not give 0
@@ -195,7 +271,17 @@ SIMT_LOAD(__ldg)
 SIMT_LOAD(__ldca)
 SIMT_LOAD(__ldcg)
 SIMT_LOAD(__ldcs)
+SIMT_LOAD(__ldlu)
+SIMT_LOAD(__ldcv)
 #undef SIMT_LOAD
+template <typename T>
+inline void __stwb(T *address, T value) {
+    *address = value;
+}
+template <typename T>
+inline void __stwt(T *address, T value) {
+    *address = value;
+}
 template <typename T>
 inline void __stcg(T *address, T value) {
     *address = value;

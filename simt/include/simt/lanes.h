@@ -30,6 +30,7 @@ enum class Collective : std::uint8_t {
     reduce_and,
     reduce_or,
     reduce_xor,
+    coalesced_threads,
     syncthreads,
     syncthreads_count,
     syncthreads_and,
@@ -77,6 +78,7 @@ inline std::uint64_t result_after(Switched switched) {
 
 Switched enter_collective(Kind kind, unsigned mask, std::uint64_t value, std::uint64_t operand, Place place);
 Switched enter_barrier(Collective collective, bool predicate, Place place);
+Switched enter_coalesced_threads(Place place);
 
 // Waits until all lanes of `mask` have called it with the same kind and mask. Returns the caller's result.
 // `operand` of a shuffle: bits 0-4 the source lane, distance or lane mask, bits 32-63 the width; otherwise 0.
@@ -87,9 +89,18 @@ inline std::uint64_t meet(Kind kind, unsigned mask, std::uint64_t value, std::ui
 inline int barrier(Collective collective, bool predicate, Place place) {
     return int(result_after(enter_barrier(collective, predicate, place)));
 }
+// Waits for the lanes of the warp that arrive at the same line, as cooperative_groups::coalesced_threads()
+// does. Returns their mask, which contains the caller.
+//   schedule 0      all lanes that arrive before no lane of the warp can go on without them
+//   other schedules those lanes divided at random, because CUDA does not promise that lanes converge
+// No lane waits forever: the waiting lanes are released while another lane of the warp spins.
+inline unsigned coalesced_threads(Place place) {
+    return unsigned(result_after(enter_coalesced_threads(place)));
+}
 // Lets other lanes run before the caller goes on.
 void yield(Place place);
-[[noreturn]] void trap(Place place);
+// Refuses the launch for this reason.
+[[noreturn]] void refuse(const char *reason, Place place);
 
 template <typename T>
 std::uint64_t to_bits(T value) {
@@ -212,7 +223,7 @@ inline void __nanosleep(unsigned, SIMT_HERE) {
     simt::yield(place);
 }
 inline void __trap(SIMT_HERE) {
-    simt::trap(place);
+    simt::refuse("__trap() was called", place);
 }
 
 #endif

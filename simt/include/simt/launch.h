@@ -36,6 +36,27 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(
         &call);
 }
 
+namespace simt {
+template <typename... Parameters>
+struct Launcher {
+    void (*kernel)(Parameters...);
+    cudaLaunchConfig_t config;
+    template <typename... Arguments>
+    void operator()(Arguments &&...arguments) const {
+        cudaLaunchKernelEx(&config, kernel, static_cast<Arguments &&>(arguments)...);
+    }
+};
+} // namespace simt
+
+// kernel<<<grid, block, shared_bytes, stream>>>(arguments...) is
+//   simt_launch(kernel, grid, block, shared_bytes, stream)(arguments...)
+// As there, cudaGetLastError() returns the error.
+template <typename... Parameters>
+simt::Launcher<Parameters...> simt_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                                          size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
+    return {kernel, {grid, block, shared_bytes, stream, nullptr, 0}};
+}
+
 template <typename... Parameters>
 cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute, int value) {
     return cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel), attribute, value);

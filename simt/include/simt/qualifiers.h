@@ -7,6 +7,8 @@
 #define __device__
 #define __global__
 #define __constant__
+#define __managed__
+#define __grid_constant__
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __forceinline__ inline __attribute__((always_inline))

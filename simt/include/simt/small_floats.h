@@ -33,41 +33,114 @@ inline float bfloat16_value(std::uint16_t bits) {
     return bit_cast<float>(std::uint32_t(bits) << 16);
 }
 
+// x as a float that rounds to the same T as x itself: where x is not a float, the last bit is odd, so that no
+// tie appears.
+inline float round_to_odd(double x) {
+    float nearest = float(x);
+    if (double(nearest) == x || !std::isfinite(nearest)) return nearest;
+    if (std::fabs(double(nearest)) > std::fabs(x)) nearest = std::nextafter(nearest, 0.0f);
+    return bit_cast<float>(bit_cast<std::uint32_t>(nearest) | 1);
+}
+
 } // namespace simt
 
+#define SIMT_SMALL_ARITHMETIC(T, T2, op)                                                                     \
+    inline T operator op(T a, T b) {                                                                         \
+        return T(float(a) op float(b));                                                                      \
+    }                                                                                                        \
+    inline T &operator op##=(T &a, T b) {                                                                    \
+        return a = a op b;                                                                                   \
+    }                                                                                                        \
+    inline T2 operator op(T2 a, T2 b) {                                                                      \
+        return {a.x op b.x, a.y op b.y};                                                                     \
+    }
+#define SIMT_SMALL_COMPARISON(T, op)                                                                         \
+    inline bool operator op(T a, T b) {                                                                      \
+        return float(a) op float(b);                                                                         \
+    }
+// A shuffle of the bits, as an unsigned.
+#define SIMT_SMALL_SHUFFLE(T, name, kind, Operand)                                                           \
+    inline T name(unsigned mask, T value, Operand operand, int width = warpSize, SIMT_HERE) {                \
+        return simt::from_bits<T>(simt::shuffle(                                                             \
+            simt::Collective::kind, mask, unsigned(simt::to_bits(value)), unsigned(operand), width, place)); \
+    }
 // Defines the type, the pair of two, and the functions that have the same name in both headers.
 #define SIMT_SMALL_FLOAT(T, T2, bits_of, value_of)                                                           \
     struct T {                                                                                               \
         std::uint16_t bits;                                                                                  \
         T() = default;                                                                                       \
         T(float x) : bits(simt::bits_of(x)) {}                                                               \
-        T(int x) : T(float(x)) {}                                                                            \
+        template <typename Number, typename = std::enable_if_t<std::is_arithmetic<Number>::value>>           \
+        T(Number x) : T(simt::round_to_odd(double(x))) {}                                                    \
         operator float() const { return simt::value_of(bits); }                                              \
     };                                                                                                       \
     struct alignas(4) T2 {                                                                                   \
         T x, y;                                                                                              \
     };                                                                                                       \
-    inline T operator+(T a, T b) {                                                                           \
-        return T(float(a) + float(b));                                                                       \
+    SIMT_SMALL_ARITHMETIC(T, T2, +)                                                                          \
+    SIMT_SMALL_ARITHMETIC(T, T2, -)                                                                          \
+    SIMT_SMALL_ARITHMETIC(T, T2, *)                                                                          \
+    SIMT_SMALL_ARITHMETIC(T, T2, /)                                                                          \
+    SIMT_SMALL_COMPARISON(T, ==)                                                                             \
+    SIMT_SMALL_COMPARISON(T, !=)                                                                             \
+    SIMT_SMALL_COMPARISON(T, <)                                                                              \
+    SIMT_SMALL_COMPARISON(T, >)                                                                              \
+    SIMT_SMALL_COMPARISON(T, <=)                                                                             \
+    SIMT_SMALL_COMPARISON(T, >=)                                                                             \
+    inline T operator-(T a) {                                                                                \
+        return T(-float(a));                                                                                 \
     }                                                                                                        \
-    inline T operator-(T a, T b) {                                                                           \
-        return T(float(a) - float(b));                                                                       \
+    inline T __hsub(T a, T b) {                                                                              \
+        return a - b;                                                                                        \
     }                                                                                                        \
-    inline T operator*(T a, T b) {                                                                           \
-        return T(float(a) * float(b));                                                                       \
+    inline T __hmul(T a, T b) {                                                                              \
+        return a * b;                                                                                        \
     }                                                                                                        \
-    inline bool operator==(T a, T b) {                                                                       \
-        return float(a) == float(b);                                                                         \
+    inline T __hdiv(T a, T b) {                                                                              \
+        return a / b;                                                                                        \
     }                                                                                                        \
-    inline bool operator!=(T a, T b) {                                                                       \
-        return float(a) != float(b);                                                                         \
+    inline T __hmin(T a, T b) {                                                                              \
+        return T(std::fmin(float(a), float(b)));                                                             \
     }                                                                                                        \
-    inline bool operator<(T a, T b) {                                                                        \
-        return float(a) < float(b);                                                                          \
+    inline T __hmax(T a, T b) {                                                                              \
+        return T(std::fmax(float(a), float(b)));                                                             \
     }                                                                                                        \
-    inline bool operator>(T a, T b) {                                                                        \
-        return float(a) > float(b);                                                                          \
+    inline T __habs(T a) {                                                                                   \
+        return T(std::fabs(float(a)));                                                                       \
     }                                                                                                        \
+    inline bool __hisnan(T a) {                                                                              \
+        return float(a) != float(a);                                                                         \
+    }                                                                                                        \
+    /* exact in double but for sums of far apart sizes */                                                    \
+    inline T __hfma(T a, T b, T c) {                                                                         \
+        return T(double(float(a)) * float(b) + float(c));                                                    \
+    }                                                                                                        \
+    inline T2 __hadd2(T2 a, T2 b) {                                                                          \
+        return a + b;                                                                                        \
+    }                                                                                                        \
+    inline T2 __hsub2(T2 a, T2 b) {                                                                          \
+        return a - b;                                                                                        \
+    }                                                                                                        \
+    inline T2 __hmul2(T2 a, T2 b) {                                                                          \
+        return a * b;                                                                                        \
+    }                                                                                                        \
+    inline T2 __hfma2(T2 a, T2 b, T2 c) {                                                                    \
+        return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};                                               \
+    }                                                                                                        \
+    inline float __low2float(T2 a) {                                                                         \
+        return float(a.x);                                                                                   \
+    }                                                                                                        \
+    inline float __high2float(T2 a) {                                                                        \
+        return float(a.y);                                                                                   \
+    }                                                                                                        \
+    SIMT_SMALL_SHUFFLE(T, __shfl_sync, shfl, int)                                                            \
+    SIMT_SMALL_SHUFFLE(T, __shfl_up_sync, shfl_up, unsigned)                                                 \
+    SIMT_SMALL_SHUFFLE(T, __shfl_down_sync, shfl_down, unsigned)                                             \
+    SIMT_SMALL_SHUFFLE(T, __shfl_xor_sync, shfl_xor, int)                                                    \
+    SIMT_SMALL_SHUFFLE(T2, __shfl_sync, shfl, int)                                                           \
+    SIMT_SMALL_SHUFFLE(T2, __shfl_up_sync, shfl_up, unsigned)                                                \
+    SIMT_SMALL_SHUFFLE(T2, __shfl_down_sync, shfl_down, unsigned)                                            \
+    SIMT_SMALL_SHUFFLE(T2, __shfl_xor_sync, shfl_xor, int)                                                   \
     inline T __hadd(T a, T b) {                                                                              \
         return a + b;                                                                                        \
     }                                                                                                        \

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// The operators of reduce.h and scan.h. less and greater return the smaller and the larger operand.
+#ifndef SIMT_COOPERATIVE_GROUPS_OPERATORS_H
+#define SIMT_COOPERATIVE_GROUPS_OPERATORS_H
+
+namespace cooperative_groups {
+
+#define SIMT_OPERATOR(name, result)                                                                          \
+    template <typename T>                                                                                    \
+    struct name {                                                                                            \
+        T operator()(T a, T b) const { return T(result); }                                                   \
+    };
+SIMT_OPERATOR(plus, a + b)
+SIMT_OPERATOR(less, b < a ? b : a)
+SIMT_OPERATOR(greater, a < b ? b : a)
+SIMT_OPERATOR(bit_and, a &b)
+SIMT_OPERATOR(bit_or, a | b)
+SIMT_OPERATOR(bit_xor, a ^ b)
+#undef SIMT_OPERATOR
+
+} // namespace cooperative_groups
+
+#endif
