@@ -55,7 +55,7 @@ class AdamRates(Structure):
 
 
 # distwar_strategy of distwar/strategy.h, by name.
-STRATEGIES = {name: value for value, name in enumerate("atomic vector serial bfly tree block fixed cub".split())}
+STRATEGIES = {name: value for value, name in enumerate("atomic vector serial bfly tree block fixed cub hot".split())}
 
 
 class Policy(Structure):
