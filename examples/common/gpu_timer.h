@@ -9,6 +9,10 @@
 #include "device_buffer.h"
 #include <cuda_runtime.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct gpu_timer {
     cudaEvent_t begin, end;
     device_buffer scrubbed;
@@ -21,4 +25,7 @@ void gpu_timer_scrub(gpu_timer *timer);
 void gpu_timer_start(gpu_timer *timer);
 double gpu_timer_stop(gpu_timer *timer); // milliseconds; waits for the device
 
+#ifdef __cplusplus
+}
+#endif
 #endif
