@@ -31,16 +31,26 @@ namespace distwar {
 // The sink that hot_slots::sink returns: to a slot if the key owns one, else to the sink `to`.
 template <typename Slots, typename Sink>
 struct hot_sink {
+#if !defined(__SIMT__)
+    // Not a pointer. nvcc 13.0 takes all pointers of a struct for pointers to shared memory if one of them is:
+    // it then adds to `to` by shared atomics (seen in PTX for sm_90: atom.shared with the address of `to`).
+    size_t slots; // address in shared memory
+    __device__ __forceinline__ Slots *get() const {
+        return static_cast<Slots *>(__cvta_shared_to_generic(slots));
+    }
+#else
     Slots *slots;
+    Slots *get() const { return slots; }
+#endif
     Sink to;
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
-        slots->add(key, values, to);
+        get()->add(key, values, to);
     }
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V value) const {
-        slots->add_one(key, k, value, to);
+        get()->add_one(key, k, value, to);
     }
 };
 
@@ -81,7 +91,11 @@ struct hot_slots {
         static_assert(is_addressed_by_key<Sink, Key, T>, "distwar: hot slots need a sink addressed by key");
         static_assert(detail::is_same<detail::sink_operator<Sink>, distwar::add>,
                       "distwar: hot slots take no operator but add");
+#if !defined(__SIMT__)
+        return {__cvta_generic_to_shared(this), to};
+#else
         return {this, to};
+#endif
     }
 
     // Adds the sums of all slots to the sink and frees the slots. Afterwards other keys may own them: in a

@@ -68,6 +68,7 @@ template <int K, typename T, typename Op>
 inline constexpr bool is_summed_by_redux = K <= max_values_by_redux &&
                                            (is_same<T, int> || is_same<T, unsigned>)&&!is_same<Op, multiply>;
 #endif
+#if defined(__SIMT__)
 template <typename T>
 __device__ __forceinline__ T redux(T value, add) {
     return __reduce_add_sync(all_lanes, value);
@@ -92,6 +93,38 @@ template <typename T>
 __device__ __forceinline__ T redux(T value, bit_xor) {
     return T(__reduce_xor_sync(all_lanes, unsigned(value)));
 }
+#else
+// PTX, because clang up to 19 lacks these functions.
+#define DISTWAR_REDUX(Op, instruction)                                                                       \
+    template <typename T>                                                                                    \
+    __device__ __forceinline__ T redux(T value, Op) {                                                        \
+        T result;                                                                                            \
+        if constexpr (is_same<T, int>)                                                                       \
+            asm volatile("redux.sync." instruction(s32) " %0, %1, 0xffffffff;" : "=r"(result) : "r"(value)); \
+        else                                                                                                 \
+            asm volatile("redux.sync." instruction(u32) " %0, %1, 0xffffffff;" : "=r"(result) : "r"(value)); \
+        return result;                                                                                       \
+    }
+#define DISTWAR_REDUX_ADD(type) "add." #type
+#define DISTWAR_REDUX_MIN(type) "min." #type
+#define DISTWAR_REDUX_MAX(type) "max." #type
+#define DISTWAR_REDUX_AND(type) "and.b32"
+#define DISTWAR_REDUX_OR(type) "or.b32"
+#define DISTWAR_REDUX_XOR(type) "xor.b32"
+DISTWAR_REDUX(add, DISTWAR_REDUX_ADD)
+DISTWAR_REDUX(minimum, DISTWAR_REDUX_MIN)
+DISTWAR_REDUX(maximum, DISTWAR_REDUX_MAX)
+DISTWAR_REDUX(bit_and, DISTWAR_REDUX_AND)
+DISTWAR_REDUX(bit_or, DISTWAR_REDUX_OR)
+DISTWAR_REDUX(bit_xor, DISTWAR_REDUX_XOR)
+#undef DISTWAR_REDUX
+#undef DISTWAR_REDUX_ADD
+#undef DISTWAR_REDUX_MIN
+#undef DISTWAR_REDUX_MAX
+#undef DISTWAR_REDUX_AND
+#undef DISTWAR_REDUX_OR
+#undef DISTWAR_REDUX_XOR
+#endif
 
 // sum = op(sum, condition ? a : b)
 template <typename T, typename Op>
