@@ -20,7 +20,7 @@ constexpr call_cost cost_of(axes::method m, int active, int keys, int K, int thr
     const call_cost plain = {0, K, active * K};
     const int for_the_key = m == axes::tree_uniform ? 0 : 1;
     if (m == axes::atomic || active < threshold) return plain;
-    if (m == axes::serial) return {K * (size - 1), K, keys * K};
+    if (m == axes::serial) return size >= threshold ? call_cost{K * (size - 1), K, keys * K} : plain;
     if (m == axes::bfly)
         return keys == 1 ? call_cost{for_the_key + 5 * K, K, K} : call_cost{for_the_key, K, active * K};
 
@@ -28,7 +28,7 @@ constexpr call_cost cost_of(axes::method m, int active, int keys, int K, int thr
     for (int lanes = 2; lanes <= 32; lanes *= 2) one_tree += (K + lanes - 1) / lanes;
     for (int lanes = 1; lanes < size; lanes *= 2) ++turns;
     if (keys == 1) return {for_the_key + one_tree, (K + 31) / 32, K};
-    if (size < 2) return {for_the_key, K, active * K};
+    if (size < 2 || size < threshold) return {for_the_key, K, active * K};
     if (K >= 5 || keys * (1 + one_tree) <= turns * (K + 1))
         return {for_the_key + keys * (1 + one_tree), keys * ((K + 31) / 32), keys * K};
     return {for_the_key + turns * K + turns - 1, K, keys * K};

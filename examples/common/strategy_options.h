@@ -43,7 +43,7 @@ bool parse_thresholds(const char *text, int out[MAX_THRESHOLDS], size_t *count, 
 
 #define REDUCE_HELP "how the adjoint adds gradients"
 #define THRESHOLD_HELP                                                                                       \
-    "sum in the warp if at least this many lanes are active, else send plain atomics; 33: never sum"
+    "sum a group of at least this many active lanes in the warp, a smaller one by plain atomics; 33: never"
 
 // Rows of a table of options. at: int *, an index into the program's list. list: from strategy_names.
 #define REDUCE_OPTION(at, list, text)                                                                        \

@@ -34,7 +34,8 @@ class lane_groups {
     //   sink, balance_threshold  as for reduce_tree
     // Cost (shuffles of 8-byte values and keys count twice): nothing if no lane is active, else
     //   whole warp, one key  tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
-    //   otherwise            the sums and commits of reduce_tree, group after group or side by side
+    //   otherwise            the sums and commits of reduce_tree, group after group or side by side; in a
+    //                        whole warp with balance_threshold > 2 also 1 vote
     template <int K, typename T, typename Sink>
     __device__ __forceinline__ void add(const T (&val)[K], const Sink &sink,
                                         int balance_threshold = 0) const {
@@ -51,9 +52,13 @@ class lane_groups {
             return;
         }
         const int size = count_lanes(group);
-        const bool summed = active && size >= 2;
+        const bool summed = active && size >= 2 && size >= balance_threshold;
         const bool leads = summed && lowest_lane(group) == lane_id();
-        detail::commit_groups(lanes, active, key, group, summed, leads, leaders, largest_group, val, sink);
+        const bool sums_any = int(largest_group) >= balance_threshold; // or no group is large enough
+        unsigned leaders = pair_leaders;
+        if (lanes == all_lanes && balance_threshold > 2) leaders = __ballot_sync(all_lanes, leads);
+        detail::commit_groups(lanes, active, key, group, summed, leads, leaders, sums_any ? largest_group : 1,
+                              val, sink);
     }
 
   private:
@@ -66,7 +71,7 @@ class lane_groups {
     Key key;                // the lane's own; if one_key, the one key, in inactive lanes, too
     unsigned group;         // the active lanes with the caller's key; not used in inactive lanes
     unsigned largest_group; // the size of the largest group
-    unsigned leaders;       // whole warp: the lowest lanes of the groups of two lanes and more
+    unsigned pair_leaders;  // whole warp: the lowest lanes of the groups of two lanes and more
 };
 
 // Finds the groups of active lanes with equal keys. The arguments are those of reduce.cuh.
@@ -99,7 +104,7 @@ __device__ __forceinline__ auto group_lanes(unsigned lanes, bool active, Key key
     groups.largest_group = largest(lanes, active ? unsigned(size) : 1);
     if (lanes == all_lanes) {
         const bool leads = active && size >= 2 && lowest_lane(groups.group) == lane_id();
-        groups.leaders = __ballot_sync(all_lanes, leads);
+        groups.pair_leaders = __ballot_sync(all_lanes, leads);
     }
     return groups;
 }

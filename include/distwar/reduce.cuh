@@ -38,10 +38,9 @@
 //           - pointers        K addresses of the lane, equal within a group. Ignored in inactive lanes.
 //           - your own type   with add(key, values), and add_one(key, k, value) if it is addressed by key.
 //   balance_threshold
-//           If fewer lanes than this are active, each sends its own K atomics. Otherwise every group is summed
-//           in the warp and committed once. This divides the work between the SM and the atomic units of the
-//           L2 cache. <= 1 sums always, >= 33 never. The sizes of the groups do not matter: once they are
-//           known, sums cost less than the atomics that they save (docs/notes/library.md).
+//           A group of at least this many active lanes is summed in the warp and committed once. In a
+//           smaller group each lane sends its own K atomics. This divides the work between the SM and the
+//           atomic units of the L2 cache. <= 0 sums every group, >= 33 none.
 //
 // Result
 //   - The values of every active lane have been added exactly once, by relaxed atomics of device scope.

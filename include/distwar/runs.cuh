@@ -69,8 +69,8 @@ __device__ __forceinline__ int run_iterations(unsigned continuing) {
 //   always                1 vote; nothing else if fewer lanes than balance_threshold are active, or none
 //   to find the runs      1 shuffle, 1 vote
 //   whole warp, one run   1 shuffle for the key, tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
-//   whole warp, several   1 vote. Then one of the two ways below sums the runs of two active lanes and more.
-//                         The other lanes send K atomic instructions.
+//   whole warp, several   1 vote. Then one of the two ways below sums the runs of at least max(2,
+//                         balance_threshold) active lanes. The other lanes send K atomic instructions.
 //     run after run       for each run 1 + tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
 //                         (pointers: K more shuffles, K atomic instructions)
 //     side by side        K ceil(log2(n)) shuffles, n the lanes from the first to the last of the longest
@@ -113,7 +113,7 @@ __device__ __forceinline__ void reduce_runs(unsigned lanes, bool active, Key key
     const unsigned run =
         active_lanes & ~((1u << head) - 1) & (heads_behind ? (1u << lowest_lane(heads_behind)) - 1 : ~0u);
     const int size = count_lanes(run);
-    const bool run_is_summed = size >= 2;
+    const bool run_is_summed = size >= 2 && size >= balance_threshold;
     const bool summed = active && run_is_summed, leads = summed && head == lane;
 
     const unsigned run_end = run_is_summed ? highest_lane(run) + 1 : 0;

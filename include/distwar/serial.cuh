@@ -21,7 +21,7 @@ namespace distwar {
 // Cost: 1 vote. If at least balance_threshold lanes are active, also
 //   1 match         none with a uniform_key
 //   1 redux         6 votes before compute capability 8.0
-//   K (n - 1)       shuffles, n the size of the largest group; double counts twice
+//   K (n - 1)       shuffles, n the size of the largest group that is summed; double counts twice
 //   K               atomic instructions
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_serial(unsigned lanes, bool active, Key key, const T (&val)[K],
@@ -36,8 +36,9 @@ __device__ __forceinline__ void reduce_serial(unsigned lanes, bool active, Key k
 
     const unsigned group = lanes_with_key(lanes, key) & active_lanes; // not used in inactive lanes
     const int size = count_lanes(group);
-    const bool leads = active && lowest_lane(group) == lane_id();
-    const unsigned size_of_largest = largest(lanes, active ? unsigned(size) : 1);
+    const bool summed = active && size >= balance_threshold;
+    const bool leads = summed && lowest_lane(group) == lane_id();
+    const unsigned size_of_largest = largest(lanes, summed ? unsigned(size) : 1);
 
     // Only leaders change their sums, and no lane reads a leader, so each lane that is read still holds its
     // own value.
@@ -56,7 +57,7 @@ __device__ __forceinline__ void reduce_serial(unsigned lanes, bool active, Key k
         }
         rest &= rest - 1;
     }
-    if (leads) sink.add(detail::plain_key(key), sum);
+    if (leads || (active && !summed)) sink.add(detail::plain_key(key), sum);
 }
 
 } // namespace distwar

@@ -58,8 +58,8 @@ typedef enum distwar_strategy {
 } distwar_strategy;
 #endif
 
-/* A strategy and its threshold. Calls with at least balance_threshold (0..33) active lanes sum in the warp; in
- * other calls each lane sends plain atomics. See reduce.cuh. */
+/* A strategy and its threshold. Groups of at least balance_threshold (0..33) active lanes are summed in the
+ * warp; the lanes of a smaller group send plain atomics. See reduce.cuh. */
 typedef struct distwar_policy {
     distwar_strategy strategy;
     int balance_threshold;

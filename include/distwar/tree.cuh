@@ -338,8 +338,8 @@ __device__ __forceinline__ void commit_groups(unsigned lanes, bool active, Key k
 //                           3 values of int or unsigned, from compute capability 8.0 on: K redux replace
 //                           tree_shuffles(K), also below
 //   otherwise               1 match, 1 redux (6 votes before compute capability 8.0); whole warp: 1 vote.
-//                           Then one of the two ways below sums the groups of two lanes and more. The other
-//                           lanes send K atomic instructions.
+//                           Then one of the two ways below sums the groups of at least max(2,
+//                           balance_threshold) lanes. The other lanes send K atomic instructions.
 //     group after group     for each group 1 + tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
 //                           (pointers: K more shuffles, K atomic instructions)
 //     side by side          (K + 1) ceil(log2(n)) - 1 shuffles, n the size of the largest group; K atomic
@@ -371,7 +371,7 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
 
     const unsigned group = lanes_with_key(lanes, key) & active_lanes; // not used in inactive lanes
     const int size = count_lanes(group);
-    const bool summed = active && size >= 2;
+    const bool summed = active && size >= 2 && size >= balance_threshold;
     const bool leads = summed && lowest_lane(group) == lane_id();
     const unsigned size_of_largest = largest(lanes, summed ? unsigned(size) : 1);
     const unsigned leaders = lanes == all_lanes ? __ballot_sync(all_lanes, leads) : 0;

@@ -211,14 +211,12 @@ TEST(GroupCost, OfFurtherSumsHasNoMatchAndNoVote) {
     expect_cost<4>({1, 3, 1, 1, 0}, {3 * 4 + 2, 0, 0, 0, 16}, all_lanes, all_lanes, 4, 2);
     expect_cost<3>({0, 1, 1, 1, 0}, {2 * 4 - 1, 0, 0, 0, 3 * 6}, 0x00ffffff, 0x00ffffff, 6);
 }
-TEST(GroupCost, OfAThresholdIsThatOfTheActiveLanesNotOfTheGroups) {
-    expect_cost<9>({1, 3, 1, 1, 0}, {4 * 13, 0, 0, 0, 36}, all_lanes, all_lanes, 4, 9);
-    expect_cost<9>({1, 3, 1, 1, 0}, {4 * 13, 0, 0, 0, 36}, all_lanes, all_lanes, 4, 32);
-    expect_cost<9>({1, 3, 1, 1, 0}, {0, 0, 0, 0, 9 * 32}, all_lanes, all_lanes, 4, 33);
-    expect_cost<9>({1, 3, 1, 1, 0}, {16 * 13, 0, 0, 0, 9 * 16}, all_lanes, all_lanes, 16, 3);
-    expect_cost<4>({1, 3, 1, 1, 0}, {3 * 4 + 2, 0, 0, 0, 16}, all_lanes, all_lanes, 4, 9);
-    expect_cost<3>({0, 1, 1, 1, 0}, {2 * 4 - 1, 0, 0, 0, 3 * 6}, 0x00ffffff, 0x00ffffff, 6, 24);
-    expect_cost<3>({0, 1, 1, 1, 0}, {0, 0, 0, 0, 3 * 24}, 0x00ffffff, 0x00ffffff, 6, 25);
+TEST(GroupCost, OfAThresholdIsAVoteInAWholeWarp) {
+    expect_cost<9>({1, 3, 1, 1, 0}, {4 * 13, 1, 0, 0, 36}, all_lanes, all_lanes, 4, 8);
+    expect_cost<9>({1, 3, 1, 1, 0}, {0, 1, 0, 0, 9 * 32}, all_lanes, all_lanes, 4, 9);
+    expect_cost<9>({1, 3, 1, 1, 0}, {0, 1, 0, 0, 9 * 32}, all_lanes, all_lanes, 16, 3);
+    expect_cost<4>({1, 3, 1, 1, 0}, {0, 1, 0, 0, 4 * 32}, all_lanes, all_lanes, 4, 9);
+    expect_cost<3>({0, 1, 1, 1, 0}, {0, 0, 0, 0, 3 * 24}, 0x00ffffff, 0x00ffffff, 6, 5);
     expect_cost<9>({1, 2, 0, 0, 0}, {0, 0, 0, 0, 9 * 8}, all_lanes, 0xff, 1, 9); // too few are active
 }
 #endif

@@ -131,7 +131,7 @@ TEST(ReductionCost, OfSerialIsAShuffleForEachFurtherLaneAndValue) {
     });
 }
 
-TEST(ReductionCost, OfSerialIsThatOfItsLargestGroup) {
+TEST(ReductionCost, OfSerialIsThatOfItsLargestSummedGroup) {
     enum { K = 3 };
     const int sizes[4] = {17, 9, 5, 1}; // the lanes of a group are far apart: lane 7 i mod 32
     std::vector<int> keys(32);
@@ -139,8 +139,12 @@ TEST(ReductionCost, OfSerialIsThatOfItsLargestGroup) {
         for (int i = 0; i < sizes[group]; ++i) keys[7 * placed++ % 32] = group;
     for (int threshold = -1; threshold <= 40; ++threshold) {
         SCOPED_TRACE(threshold);
-        const bool sums = threshold <= 32; // the threshold is one of active lanes, not of a group
-        const uint64_t largest = sums ? 17 : 1, requests = sums ? 4 * K : 32 * K, looks = sums;
+        uint64_t largest = 1, requests = 0;
+        for (const int size : sizes) {
+            requests += size >= threshold ? K : K * size;
+            if (size >= threshold && uint64_t(size) > largest) largest = size;
+        }
+        const uint64_t looks = threshold <= 32; // with 33 no group can be summed
         for (const unsigned schedule : {0u, 1u, 2u}) {
             const cost found = cost_of<strategy::serial, K>(all_lanes, all_lanes, keys, threshold, schedule);
             expect_cost(found, K * (largest - 1), 1, looks, looks, K, requests);
@@ -217,10 +221,10 @@ TEST(ReductionCost, OfTreeWithSeveralKeysIsThatOfTheCheaperForm) {
     expect_costs<K>({
         {{16, 16}, 0, 2 * 13, 2, 2 * K},       // a tree each
         {{30, 2}, 0, 2 * 13, 2, 2 * K},        //
-        {{30, 2}, 3, 2 * 13, 2, 2 * K},        // the threshold is not one of groups
-        {{30, 2}, 32, 2 * 13, 2, 2 * K},       // nor at the number of active lanes
+        {{30, 2}, 3, 13, 1 + K, 3 * K},        // the small group by plain atomics
         {{31}, 0, 13, 1 + K, 2 * K},           // likewise a group of one lane
         {{8, 8, 8, 8}, 0, 4 * 13, 4, 4 * K},   // not 29 side by side, with 36 values to commit
+        {{8, 8, 8, 8}, 9, 0, K, 32 * K},       // none is summed
         {{2, 2, 2}, 0, 3 * 13, 3 + K, 29 * K}, //
         {{}, 0, 0, K, 32 * K},                 // 32 keys
     });

@@ -201,8 +201,8 @@ TEST(RunsCost, OfSeveralRunsIsThatOfTheCheaperForm) {
     expect_cost<9>({16, 16}, {1 + 2 * 13, 3, 0, 2, 18});
     expect_cost<9>({8, 8, 8, 8}, {1 + 4 * 13, 3, 0, 4, 36});
     expect_cost<9>({30, 2}, {1 + 2 * 13, 3, 0, 2, 18});
-    expect_cost<9>({30, 2}, {1 + 2 * 13, 3, 0, 2, 18}, all_lanes, all_lanes, 32); // not one of runs
-    expect_cost<9>({30, 2}, {0, 1, 0, 9, 9 * 32}, all_lanes, all_lanes, 33);
+    expect_cost<9>({30, 2}, {1 + 13, 3, 0, 1 + 9, 9 + 18}, all_lanes, all_lanes, 3);
+    expect_cost<9>({8, 8, 8, 8}, {1, 3, 0, 9, 9 * 32}, all_lanes, all_lanes, 9); // none is summed
     expect_cost<9>({}, {1, 3, 0, 9, 9 * 32});
     expect_cost<4>({16, 16}, {1 + 2 * 7, 3, 0, 2, 8}); // not 4 * 4 side by side
     // side by side
@@ -210,7 +210,7 @@ TEST(RunsCost, OfSeveralRunsIsThatOfTheCheaperForm) {
     expect_cost<1>({16, 16}, {1 + 4, 3, 0, 1, 2});
     expect_cost<1>({17, 15}, {1 + 5, 3, 0, 1, 2});
     expect_cost<1>({2, 2, 2}, {1 + 1, 3, 0, 1, 29});
-    expect_cost<1>({17, 3}, {1 + 5, 3, 0, 1, 2 + 12}, all_lanes, all_lanes, 4);
+    expect_cost<1>({17, 3}, {1 + 5, 3, 0, 1, 1 + 15}, all_lanes, all_lanes, 4);
     expect_cost<2>({3, 3, 3, 4}, {1 + 2 * 2, 3, 0, 2, 2 * (4 + 19)});
     // inactive lanes count for the length where they are in a run: 4 active lanes, 7 from first to last
     expect_cost<2>({8, 8, 8, 8}, {1 + 2 * 3, 3, 0, 2, 8}, all_lanes, 0x55555555);
