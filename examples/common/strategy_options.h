@@ -34,7 +34,7 @@ enum { STRATEGY_NAMES = DISTWAR_STRATEGY_COUNT + 2 };
 const char *const *strategy_names(const offered_strategy *offered, const char *last, const char **names);
 
 enum {
-    MAX_THRESHOLD = 33, // sums nothing in the warp
+    MAX_THRESHOLD = 70, // 33 sums nothing in the warp; from 64 on: candidate rules (threshold.cuh)
     MAX_THRESHOLDS = MAX_THRESHOLD + 1
 };
 

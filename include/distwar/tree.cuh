@@ -28,6 +28,7 @@
 #include "atomic.cuh"
 #include "lanes.cuh"
 #include "sink.cuh"
+#include "threshold.cuh"
 
 namespace distwar {
 
@@ -317,6 +318,73 @@ __device__ __forceinline__ void commit_groups(unsigned lanes, bool active, Key k
     if (leads || (active && !summed)) sink.add(key, sum);
 }
 
+// reduce_tree with a candidate rule in place of the threshold.
+template <int K, typename T, typename Key, typename Sink>
+__device__ __forceinline__ void reduce_by_rule(unsigned lanes, bool active, Key key, const T (&val)[K],
+                                               const Sink &sink, int number) {
+    using plain = decltype(detail::plain_key(key));
+    constexpr int tree_cost = 29 * group_shuffles<K, Sink, plain, T>() / 2, lane_cost = plain_cost<K, Sink>();
+    const threshold_rule rule = rule_of<tree_cost, lane_cost>(number);
+    const plain own_key = detail::plain_key(key);
+    const unsigned active_lanes = __ballot_sync(lanes, active);
+    const int count = count_lanes(active_lanes);
+    if (count < rule.least_active) {
+        if (active) sink.add(own_key, val);
+        return;
+    }
+    if (lanes == all_lanes) {
+        plain shared;
+        if (share_one_key(all_lanes, active_lanes, active, key, shared)) {
+            detail::commit_tree(active, lowest_lane(active_lanes), shared, val, sink);
+            return;
+        }
+    }
+    if (rule.looks) {
+        const unsigned before = lanes_below(active_lanes);
+        const plain previous = __shfl_sync(lanes, own_key, int(before ? highest_lane(before) : lane_id()));
+        if (!__any_sync(lanes, active && before != 0 && own_key == previous)) {
+            if (active) sink.add(own_key, val);
+            return;
+        }
+    }
+
+    const unsigned group = lanes_with_key(lanes, key) & active_lanes; // not used in inactive lanes
+    const int size = active ? count_lanes(group) : 0;
+    const bool first = active && lowest_lane(group) == lane_id();
+    int least = rule.least_size;
+    bool side_by_side = false;
+    unsigned size_of_largest = 0;
+    if (rule.balances) {
+        const unsigned sent = __ballot_sync(lanes, active && size < least);
+        const unsigned pairs = __ballot_sync(lanes, first && size >= 2); // groups of two lanes and more
+        const int in_memory = count_lanes(sent) * lane_cost;
+        if (in_memory >= groups_cost + count_lanes(pairs) * tree_cost) {
+            least = 2;
+        } else if (rule.compares) {
+            const unsigned heads = __ballot_sync(lanes, first);
+            size_of_largest = largest(lanes, unsigned(size));
+            const int doublings = 32 - __clz(int(size_of_largest) - 1);
+            const unsigned leads = __ballot_sync(lanes, first && size >= least);
+            side_by_side = 15 * doublings * (K + 1) + count_lanes(heads) * lane_cost <
+                           count_lanes(leads) * tree_cost + in_memory;
+            if (side_by_side) least = 2;
+        }
+    }
+    const bool summed = size >= 2 && size >= least, leads = summed && first;
+    size_of_largest = largest(lanes, summed ? unsigned(size) : 1);
+    if (side_by_side) {
+        const sink_operator<Sink> op{};
+        T sum[K];
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k) sum[k] = detail::operand(true, val[k], op);
+        detail::sum_by_doubling(lanes, summed ? group : 0, size_of_largest, sum, op);
+        if (first) sink.add(own_key, sum);
+        return;
+    }
+    const unsigned leaders = lanes == all_lanes ? __ballot_sync(all_lanes, leads) : 0;
+    detail::commit_groups(lanes, active, own_key, group, summed, leads, leaders, size_of_largest, val, sink);
+}
+
 } // namespace detail
 
 // Adds the values of all active lanes to the sink, for any keys and any `lanes`; best for a whole warp whose
@@ -353,6 +421,10 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
     static_assert(detail::is_tree_value<T>,
                   "distwar: a tree takes float, double or integers of 4 or 8 bytes");
     static_assert(K <= 64, "distwar: a tree takes at most 64 values");
+    if (balance_threshold >= detail::first_rule) {
+        detail::reduce_by_rule(lanes, active, key, val, sink, balance_threshold - detail::first_rule);
+        return;
+    }
     using plain = decltype(detail::plain_key(key));
     const unsigned active_lanes = __ballot_sync(lanes, active);
     // At a threshold <= 1 the early return is taken only if no lane is active: there is nothing to add.
