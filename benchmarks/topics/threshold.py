@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Rules that choose the threshold inside the call: the JSON of `threshold --json FILE`."""
+"""Rules that choose the threshold inside the call: the JSON of `threshold --json FILE`, and of the examples' benches."""
 import json
+
+from . import workloads
 
 BOUND = 0.03  # the most that a rule may lose to the better of plain atomics and threshold 0
 ATOMIC, ZERO, VOTE = "atomic", "0", "33"
+FIRST_RULE = 64
 LISTED = 25  # cells of a rule, the worst first
 
 
@@ -27,11 +30,17 @@ class Cell:
 
 
 def load(paths):
-    """(device, methods, cells); of several files the last."""
+    """(device, methods, cells, cases of the examples)."""
+    device, methods, cells, cases = None, [], [], []
     for path in paths:
         with open(path) as file:
             report = json.load(file)
-    return report["device"], report["methods"], [Cell(row, report["methods"]) for row in report["cells"]]
+        device = report["device"]
+        if "workload" in report:
+            cases.append(workloads.of_bench(report))
+        else:
+            methods, cells = report["methods"], [Cell(row, report["methods"]) for row in report["cells"]]
+    return device, methods, cells, cases
 
 
 def devices(data):
@@ -64,10 +73,22 @@ def best_choice(cells):
 
 
 def tables(data):
-    _, methods, cells = data
+    _, methods, cells, cases = data
+    thresholds = sorted({t for case in cases for way, t in case.times if way == "tree"})
+    explicit = [t for t in thresholds if t < FIRST_RULE]
+    found = {}
+    if cases:
+        rows = []
+        for case in cases:
+            best = min(case.times["tree", t] for t in explicit)
+            rows.append([case.name, f"{best:.4f}", *(percent(case.times["tree", t] / best - 1) for t in thresholds)])
+        names = [t if t < FIRST_RULE else f"rule {t - FIRST_RULE}" for t in thresholds]
+        found["examples: reduce_tree over its best explicit threshold"] = (["workload", "best, ms", *names], rows)
+    if not cells:
+        return found
     header = ["rule", "cells", "lose over 3%", "at few targets", "with work", "median", "worst", "there"]
-    found = {"rules": (header, [row_of(m, [(c.loss(m), c) for c in cells]) for m in methods] +
-                       [row_of("best of 0 and 33 for what a call sees", best_choice(cells))])}
+    found["rules"] = (header, [row_of(m, [(c.loss(m), c) for c in cells]) for m in methods] +
+                       [row_of("best of 0 and 33 for what a call sees", best_choice(cells))])
     Ks = sorted({(c.K, c.vectors) for c in cells})
     found["cells that lose over 3%, by K"] = (
         ["rule", *(f"{K}{' vectors' if vectors else ''}" for K, vectors in Ks)],
