@@ -451,6 +451,20 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
                           size_of_largest, val, sink);
 }
 
+// The same at threshold 0 with a key that the caller knows. A sink that is addressed by key needs no leader:
+// one vote tells whether a lane is active, which saves the comparison of a mask.
+template <int K, typename T, typename Key, typename Sink>
+__device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, uniform_key<Key> key,
+                                            const T (&val)[K], const Sink &sink) {
+    if constexpr (is_addressed_by_key<Sink, Key, T>) {
+        if (lanes == all_lanes) {
+            if (__any_sync(all_lanes, active)) detail::commit_tree(active, 0, key.key, val, sink);
+            return;
+        }
+    }
+    distwar::reduce_tree(lanes, active, key, val, sink, 0);
+}
+
 } // namespace distwar
 
 #include "pop_macros.h"
