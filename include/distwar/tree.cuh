@@ -429,7 +429,7 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
     const unsigned active_lanes = __ballot_sync(lanes, active);
     // At a threshold <= 1 the early return is taken only if no lane is active: there is nothing to add.
     const bool sums_all = balance_threshold <= 1;
-    if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {
+    if (count_lanes(active_lanes) < (balance_threshold > 1 ? balance_threshold : 1)) {
         if (!sums_all && active) sink.add(detail::plain_key(key), val);
         return;
     }
