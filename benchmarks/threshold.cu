@@ -32,12 +32,12 @@ enum { WARPS = 132 * 64 };
 constexpr double SHORTEST_MS = 0.06; // a launch of the fastest of atomic and threshold 0
 enum { MOST_CALLS = 256, HEAVY_SHARED_BYTES = 54 * 1024 }; // four blocks a multiprocessor
 
-// atomic, reduce_tree at a threshold, or a candidate rule.
-enum method { ATOMIC, ZERO, NEVER, FIRST_RULE, METHODS = FIRST_RULE + distwar::detail::rules };
-const char *const method_names[METHODS] = {"atomic", "0",      "33",     "rule 0", "rule 1",
-                                           "rule 2", "rule 3", "rule 4", "rule 5", "rule 6"};
+// atomic, or reduce_tree at a threshold.
+enum method { ATOMIC, ZERO, NEVER, AUTO, METHODS = AUTO + 5 };
+const char *const method_names[METHODS] = {"atomic", "0",      "33",     "auto 0",
+                                           "auto 1", "auto 2", "auto 3", "auto 4"};
 __host__ __device__ constexpr int threshold_of(int how) {
-    return how == ZERO ? 0 : how == NEVER ? 33 : distwar::detail::first_rule + how - FIRST_RULE;
+    return how == ZERO ? 0 : how == NEVER ? 33 : distwar::balance_auto + how - AUTO;
 }
 
 struct pattern {

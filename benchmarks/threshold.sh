@@ -8,7 +8,7 @@
 # the examples' reduce_tree. 150 seconds at most.
 set -u
 [ $# -ge 2 ] || { sed -n '3,/^set -u/{/^set -u/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
-here=$(dirname "$0") programs=$1 out=$2 thresholds=${3:-0,2,4,6,8,12,16,24,33,64,65,66,67,68,69,70}
+here=$(dirname "$0") programs=$1 out=$2 thresholds=${3:-0,2,4,6,8,12,16,24,33,64,65,66,67,68}
 mkdir -p "$out"
 failed=''
 measure() { # NAME SECONDS PROGRAM OPTIONS...: to NAME.json
@@ -29,10 +29,10 @@ tree="--reduce tree --repeat 15 --thresholds $thresholds"
         measure cubemap-$mesh-$size 20 cubemap bench --mesh $mesh --size $size --width 1024 --height 768 --views 8 $tree
     done; done
     for exponent in 0 1 2; do
-        measure scatter_add-$exponent 20 scatter_add --exponent $exponent $tree
+        measure scatter_add-$exponent 20 scatter_add --exponent $exponent ${tree#--reduce tree}
     done
     for bins in 8 4096; do
-        measure histogram-$bins 20 scatter_add --width 1 --words $bins --exponent 0 $tree
+        measure histogram-$bins 20 scatter_add --width 1 --words $bins --exponent 0 ${tree#--reduce tree}
     done
 }
 [ ! -s "$out/threshold.json" ] || python3 "$here/tables.py" threshold "$out"/*.json >"$out/threshold.md" ||

@@ -82,7 +82,7 @@ def tables(data):
         for case in cases:
             best = min(case.times["tree", t] for t in explicit)
             rows.append([case.name, f"{best:.4f}", *(percent(case.times["tree", t] / best - 1) for t in thresholds)])
-        names = [t if t < FIRST_RULE else f"rule {t - FIRST_RULE}" for t in thresholds]
+        names = [t if t < FIRST_RULE else f"auto {t - FIRST_RULE}" for t in thresholds]
         found["examples: reduce_tree over its best explicit threshold"] = (["workload", "best, ms", *names], rows)
     if not cells:
         return found

@@ -254,6 +254,11 @@ __host__ __device__ constexpr int group_shuffles() {
            (is_addressed_by_key<Sink, Key, T> ? 0 : K);
 }
 
+template <int K, typename Sink, typename Key, typename T>
+inline constexpr group_costs costs_of = {27 * requests_of_a_lane<K, Sink>,
+                                         29 * group_shuffles<K, Sink, Key, T>() / 2, 15 * (K + 1),
+                                         requests_of_a_lane<K, Sink> < K};
+
 // From this K on, the groups of a whole warp are summed one after another if the sink is addressed by key.
 // Side by side, a group commits each value with an atomic of its own, which costs more than the shuffles of
 // the trees (on an H200 up to 2.5 times the time from K = 5 on, 0.45 to 1.3 times at K = 4).
@@ -298,9 +303,14 @@ __device__ __forceinline__ void commit_groups(unsigned lanes, bool active, Key k
                                               bool summed, bool leads, unsigned leaders,
                                               unsigned size_of_largest, const T (&val)[K], const Sink &sink) {
     if (lanes == all_lanes) {
-        constexpr bool always = K >= min_values_by_group && is_addressed_by_key<Sink, Key, T>;
+        constexpr group_costs costs = costs_of<K, Sink, Key, T>;
+        constexpr bool few = K < min_values_by_group || !is_addressed_by_key<Sink, Key, T>;
         const int doublings = 32 - __clz(int(size_of_largest) - 1); // ceil(log2(size_of_largest))
-        if (always || count_lanes(leaders) * group_shuffles<K, Sink, Key, T>() <= doublings * (K + 1)) {
+        const int groups = count_lanes(leaders);
+        const bool by_groups = few ? groups * group_shuffles<K, Sink, Key, T>() <= doublings * (K + 1)
+                                   : costs.lane >= costs.tree ||
+                                         groups * (costs.tree - costs.lane) <= doublings * costs.iteration;
+        if (by_groups) {
             if (active && !summed) sink.add(key, val);
             for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
                 const unsigned leader = lowest_lane(rest);
@@ -316,73 +326,6 @@ __device__ __forceinline__ void commit_groups(unsigned lanes, bool active, Key k
     for (int k = 0; k < K; ++k) sum[k] = detail::operand(true, val[k], op);
     detail::sum_by_doubling(lanes, summed ? group : 0, size_of_largest, sum, op);
     if (leads || (active && !summed)) sink.add(key, sum);
-}
-
-// reduce_tree with a candidate rule in place of the threshold.
-template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void reduce_by_rule(unsigned lanes, bool active, Key key, const T (&val)[K],
-                                               const Sink &sink, int number) {
-    using plain = decltype(detail::plain_key(key));
-    constexpr int tree_cost = 29 * group_shuffles<K, Sink, plain, T>() / 2, lane_cost = plain_cost<K, Sink>();
-    const threshold_rule rule = rule_of<tree_cost, lane_cost>(number);
-    const plain own_key = detail::plain_key(key);
-    const unsigned active_lanes = __ballot_sync(lanes, active);
-    const int count = count_lanes(active_lanes);
-    if (count < rule.least_active) {
-        if (active) sink.add(own_key, val);
-        return;
-    }
-    if (lanes == all_lanes) {
-        plain shared;
-        if (share_one_key(all_lanes, active_lanes, active, key, shared)) {
-            detail::commit_tree(active, lowest_lane(active_lanes), shared, val, sink);
-            return;
-        }
-    }
-    if (rule.looks) {
-        const unsigned before = lanes_below(active_lanes);
-        const plain previous = __shfl_sync(lanes, own_key, int(before ? highest_lane(before) : lane_id()));
-        if (!__any_sync(lanes, active && before != 0 && own_key == previous)) {
-            if (active) sink.add(own_key, val);
-            return;
-        }
-    }
-
-    const unsigned group = lanes_with_key(lanes, key) & active_lanes; // not used in inactive lanes
-    const int size = active ? count_lanes(group) : 0;
-    const bool first = active && lowest_lane(group) == lane_id();
-    int least = rule.least_size;
-    bool side_by_side = false;
-    unsigned size_of_largest = 0;
-    if (rule.balances) {
-        const unsigned sent = __ballot_sync(lanes, active && size < least);
-        const unsigned pairs = __ballot_sync(lanes, first && size >= 2); // groups of two lanes and more
-        const int in_memory = count_lanes(sent) * lane_cost;
-        if (in_memory >= groups_cost + count_lanes(pairs) * tree_cost) {
-            least = 2;
-        } else if (rule.compares) {
-            const unsigned heads = __ballot_sync(lanes, first);
-            size_of_largest = largest(lanes, unsigned(size));
-            const int doublings = 32 - __clz(int(size_of_largest) - 1);
-            const unsigned leads = __ballot_sync(lanes, first && size >= least);
-            side_by_side = 15 * doublings * (K + 1) + count_lanes(heads) * lane_cost <
-                           count_lanes(leads) * tree_cost + in_memory;
-            if (side_by_side) least = 2;
-        }
-    }
-    const bool summed = size >= 2 && size >= least, leads = summed && first;
-    size_of_largest = largest(lanes, summed ? unsigned(size) : 1);
-    if (side_by_side) {
-        const sink_operator<Sink> op{};
-        T sum[K];
-        DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) sum[k] = detail::operand(true, val[k], op);
-        detail::sum_by_doubling(lanes, summed ? group : 0, size_of_largest, sum, op);
-        if (first) sink.add(own_key, sum);
-        return;
-    }
-    const unsigned leaders = lanes == all_lanes ? __ballot_sync(all_lanes, leads) : 0;
-    detail::commit_groups(lanes, active, own_key, group, summed, leads, leaders, size_of_largest, val, sink);
 }
 
 } // namespace detail
@@ -421,16 +364,16 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
     static_assert(detail::is_tree_value<T>,
                   "distwar: a tree takes float, double or integers of 4 or 8 bytes");
     static_assert(K <= 64, "distwar: a tree takes at most 64 values");
-    if (balance_threshold >= detail::first_rule) {
-        detail::reduce_by_rule(lanes, active, key, val, sink, balance_threshold - detail::first_rule);
-        return;
-    }
     using plain = decltype(detail::plain_key(key));
+    constexpr detail::group_costs costs = detail::costs_of<K, Sink, plain, T>;
+    const detail::chosen_threshold chosen =
+        balance_threshold >= balance_auto
+            ? detail::choose_threshold(costs, balance_threshold - balance_auto)
+            : detail::chosen_threshold{detail::at_least(1, balance_threshold),
+                                       detail::at_least(2, balance_threshold), 0};
     const unsigned active_lanes = __ballot_sync(lanes, active);
-    // At a threshold <= 1 the early return is taken only if no lane is active: there is nothing to add.
-    const bool sums_all = balance_threshold <= 1;
-    if (count_lanes(active_lanes) < (balance_threshold > 1 ? balance_threshold : 1)) {
-        if (!sums_all && active) sink.add(detail::plain_key(key), val);
+    if (count_lanes(active_lanes) < chosen.least_active) {
+        if (chosen.least_active > 1 && active) sink.add(detail::plain_key(key), val);
         return;
     }
     if (lanes == all_lanes) {
@@ -442,13 +385,28 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
     }
 
     const unsigned group = lanes_with_key(lanes, key) & active_lanes; // not used in inactive lanes
-    const int size = count_lanes(group);
-    const bool summed = active && size >= 2 && size >= balance_threshold;
-    const bool leads = summed && lowest_lane(group) == lane_id();
-    const unsigned size_of_largest = largest(lanes, summed ? unsigned(size) : 1);
-    const unsigned leaders = lanes == all_lanes ? __ballot_sync(all_lanes, leads) : 0;
-    detail::commit_groups(lanes, active, detail::plain_key(key), group, summed, leads, leaders,
-                          size_of_largest, val, sink);
+    const int size = active ? count_lanes(group) : 0;
+    const bool first = active && lowest_lane(group) == lane_id();
+    int size_of_largest = int(largest(lanes, unsigned(size)));
+    int least_size = chosen.least_size;
+    unsigned leaders = 0;
+    if (lanes == all_lanes || chosen.lane != 0) leaders = __ballot_sync(lanes, first && size >= least_size);
+    if constexpr (costs.vectors) {
+        if (chosen.lane != 0) {
+            const int groups = count_lanes(__ballot_sync(lanes, first));
+            const int sent = count_lanes(__ballot_sync(lanes, active && size < least_size));
+            const int doublings = 32 - __clz(size_of_largest - 1);
+            if (doublings * costs.iteration + groups * chosen.lane <
+                count_lanes(leaders) * costs.tree + sent * chosen.lane) {
+                least_size = 2;
+                leaders = __ballot_sync(lanes, first && size >= 2);
+            }
+        }
+    }
+    if (size_of_largest < least_size) size_of_largest = 1; // no group is summed
+    const bool summed = size >= least_size;
+    detail::commit_groups(lanes, active, detail::plain_key(key), group, summed, summed && first, leaders,
+                          unsigned(size_of_largest), val, sink);
 }
 
 // The same at threshold 0 with a key that the caller knows. A sink that is addressed by key needs no leader:
