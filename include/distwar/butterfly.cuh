@@ -7,6 +7,7 @@
 
 #include "lanes.cuh"
 #include "sink.cuh"
+#include "tree.cuh"
 
 namespace distwar {
 
@@ -33,8 +34,10 @@ __device__ __forceinline__ void reduce_bfly(unsigned lanes, bool active, Key key
     }
     const unsigned active_lanes = __ballot_sync(all_lanes, active);
     if (active_lanes == 0) return;
-    decltype(detail::plain_key(key)) shared;
-    if (count_lanes(active_lanes) < balance_threshold ||
+    using plain = decltype(detail::plain_key(key));
+    const auto chosen = detail::threshold_of<K, Sink, plain, T>(balance_threshold);
+    plain shared;
+    if (count_lanes(active_lanes) < chosen.least_active ||
         !share_one_key(all_lanes, active_lanes, active, key, shared)) {
         if (active) sink.add(detail::plain_key(key), val);
         return;

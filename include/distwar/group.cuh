@@ -42,23 +42,17 @@ class lane_groups {
         static_assert(detail::is_tree_value<T>,
                       "distwar: a tree takes float, double or integers of 4 or 8 bytes");
         static_assert(K <= 64, "distwar: a tree takes at most 64 values");
-        const bool sums_all = balance_threshold <= 1;
-        if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {
-            if (!sums_all && active) sink.add(key, val);
+        const detail::chosen_threshold chosen = detail::threshold_of<K, Sink, Key, T>(balance_threshold);
+        if (count_lanes(active_lanes) < chosen.least_active) {
+            if (chosen.least_active > 1 && active) sink.add(key, val);
             return;
         }
         if (one_key) {
             detail::commit_tree(active, lowest_lane(active_lanes), key, val, sink);
             return;
         }
-        const int size = count_lanes(group);
-        const bool summed = active && size >= 2 && size >= balance_threshold;
-        const bool leads = summed && lowest_lane(group) == lane_id();
-        const bool sums_any = int(largest_group) >= balance_threshold; // or no group is large enough
-        unsigned leaders = pair_leaders;
-        if (lanes == all_lanes && balance_threshold > 2) leaders = __ballot_sync(all_lanes, leads);
-        detail::commit_groups(lanes, active, key, group, summed, leads, leaders, sums_any ? largest_group : 1,
-                              val, sink);
+        detail::sum_groups<K>(lanes, active, key, {group, largest_group, lanes == all_lanes, pair_leaders},
+                              chosen, val, sink);
     }
 
   private:

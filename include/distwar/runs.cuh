@@ -89,9 +89,9 @@ __device__ __forceinline__ void reduce_runs(unsigned lanes, bool active, Key key
     using plain = decltype(detail::plain_key(key));
     const plain own_key = detail::plain_key(key);
     const unsigned active_lanes = __ballot_sync(lanes, active);
-    const bool sums_all = balance_threshold <= 1;
-    if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {
-        if (!sums_all && active) sink.add(own_key, val);
+    const detail::chosen_threshold chosen = detail::threshold_of<K, Sink, plain, T>(balance_threshold);
+    if (count_lanes(active_lanes) < chosen.least_active) {
+        if (chosen.least_active > 1 && active) sink.add(own_key, val);
         return;
     }
 
@@ -113,7 +113,7 @@ __device__ __forceinline__ void reduce_runs(unsigned lanes, bool active, Key key
     const unsigned run =
         active_lanes & ~((1u << head) - 1) & (heads_behind ? (1u << lowest_lane(heads_behind)) - 1 : ~0u);
     const int size = count_lanes(run);
-    const bool run_is_summed = size >= 2 && size >= balance_threshold;
+    const bool run_is_summed = size >= chosen.least_size;
     const bool summed = active && run_is_summed, leads = summed && head == lane;
 
     const unsigned run_end = run_is_summed ? highest_lane(run) + 1 : 0;

@@ -8,6 +8,7 @@
 
 #include "lanes.cuh"
 #include "sink.cuh"
+#include "tree.cuh"
 
 namespace distwar {
 
@@ -29,14 +30,15 @@ __device__ __forceinline__ void reduce_serial(unsigned lanes, bool active, Key k
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
     const unsigned active_lanes = __ballot_sync(lanes, active);
     if (active_lanes == 0) return;
-    if (count_lanes(active_lanes) < balance_threshold) {
+    const auto chosen = detail::threshold_of<K, Sink, decltype(detail::plain_key(key)), T>(balance_threshold);
+    if (count_lanes(active_lanes) < chosen.least_active) {
         if (active) sink.add(detail::plain_key(key), val);
         return;
     }
 
     const unsigned group = lanes_with_key(lanes, key) & active_lanes; // not used in inactive lanes
     const int size = count_lanes(group);
-    const bool summed = active && size >= balance_threshold;
+    const bool summed = active && size >= chosen.least_size;
     const bool leads = summed && lowest_lane(group) == lane_id();
     const unsigned size_of_largest = largest(lanes, summed ? unsigned(size) : 1);
 

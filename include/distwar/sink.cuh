@@ -200,6 +200,9 @@ __host__ __device__ record(T *, size_t)->record<T>;
 struct aligned_record {
     float *base;
     size_t stride;
+#if defined(__SIMT__) || DISTWAR_HAS_VECTOR_RED
+    static constexpr int values_of_a_request = 4; // for balance_auto
+#endif
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {

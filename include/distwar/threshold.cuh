@@ -13,21 +13,21 @@
 #include "push_macros.h"
 
 #include "sink.cuh"
+#include "strategy.h"
 
 namespace distwar {
 
 // As balance_threshold: the call chooses.
-inline constexpr int balance_auto = 64;
+inline constexpr int balance_auto = DISTWAR_BALANCE_AUTO;
 
 namespace detail {
 
-// The atomics that sink.add sends for one lane.
-template <int K, typename Sink>
+// The atomics that sink.add sends for one lane: a sink may state how many values one atomic takes.
+template <int K, typename Sink, typename = void>
 inline constexpr int requests_of_a_lane = K;
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-template <int K>
-inline constexpr int requests_of_a_lane<K, aligned_record> = K / 4 + (K % 4 >= 2) + (K % 4 == 1);
-#endif
+template <int K, typename Sink>
+inline constexpr int requests_of_a_lane<K, Sink, void_type<decltype(Sink::values_of_a_request)>> =
+    (K + Sink::values_of_a_request - 1) / Sink::values_of_a_request;
 
 struct group_costs {
     int lane;      // the atomics of one lane

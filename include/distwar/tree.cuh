@@ -259,6 +259,14 @@ inline constexpr group_costs costs_of = {27 * requests_of_a_lane<K, Sink>,
                                          29 * group_shuffles<K, Sink, Key, T>() / 2, 15 * (K + 1),
                                          requests_of_a_lane<K, Sink> < K};
 
+// What a call's balance_threshold means for its values and its sink.
+template <int K, typename Sink, typename Key, typename T>
+__device__ __forceinline__ chosen_threshold threshold_of(int balance_threshold) {
+    if (balance_threshold >= balance_auto)
+        return detail::choose_threshold(costs_of<K, Sink, Key, T>, balance_threshold - balance_auto);
+    return {detail::at_least(1, balance_threshold), detail::at_least(2, balance_threshold), 0};
+}
+
 // From this K on, the groups of a whole warp are summed one after another if the sink is addressed by key.
 // Side by side, a group commits each value with an atomic of its own, which costs more than the shuffles of
 // the trees (on an H200 up to 2.5 times the time from K = 5 on, 0.45 to 1.3 times at K = 4).
@@ -328,6 +336,43 @@ __device__ __forceinline__ void commit_groups(unsigned lanes, bool active, Key k
     if (leads || (active && !summed)) sink.add(key, sum);
 }
 
+// What a lane knows of several groups.
+struct found_groups {
+    unsigned own;             // the active lanes with the caller's key; not used in inactive lanes
+    unsigned size_of_largest; // the same in all of `lanes`
+    bool knows_pairs;         // whether the next one is known
+    unsigned pair_leaders;    // whole warp: the lowest lanes of the groups of two lanes and more
+};
+
+// Sums the groups of a call that are large enough and commits them; the other active lanes send plain
+// atomics.
+template <int K, typename T, typename Key, typename Sink>
+__device__ __forceinline__ void sum_groups(unsigned lanes, bool active, Key key, found_groups found,
+                                           chosen_threshold chosen, const T (&val)[K], const Sink &sink) {
+    constexpr group_costs costs = costs_of<K, Sink, Key, T>;
+    const int size = active ? count_lanes(found.own) : 0;
+    const bool first = active && lowest_lane(found.own) == lane_id();
+    int least_size = chosen.least_size;
+    unsigned leaders = found.pair_leaders;
+    if ((lanes == all_lanes || chosen.lane != 0) && (least_size > 2 || !found.knows_pairs))
+        leaders = __ballot_sync(lanes, first && size >= least_size);
+    if constexpr (costs.vectors) {
+        if (chosen.lane != 0) {
+            const int groups = count_lanes(__ballot_sync(lanes, first));
+            const int sent = count_lanes(__ballot_sync(lanes, active && size < least_size));
+            const int doublings = 32 - __clz(int(found.size_of_largest) - 1);
+            if (doublings * costs.iteration + groups * chosen.lane <
+                count_lanes(leaders) * costs.tree + sent * chosen.lane) {
+                least_size = 2;
+                leaders = __ballot_sync(lanes, first && size >= 2);
+            }
+        }
+    }
+    const bool summed = size >= least_size, sums_any = int(found.size_of_largest) >= least_size;
+    detail::commit_groups(lanes, active, key, found.own, summed, summed && first, leaders,
+                          sums_any ? found.size_of_largest : 1, val, sink);
+}
+
 } // namespace detail
 
 // Adds the values of all active lanes to the sink, for any keys and any `lanes`; best for a whole warp whose
@@ -365,12 +410,7 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
                   "distwar: a tree takes float, double or integers of 4 or 8 bytes");
     static_assert(K <= 64, "distwar: a tree takes at most 64 values");
     using plain = decltype(detail::plain_key(key));
-    constexpr detail::group_costs costs = detail::costs_of<K, Sink, plain, T>;
-    const detail::chosen_threshold chosen =
-        balance_threshold >= balance_auto
-            ? detail::choose_threshold(costs, balance_threshold - balance_auto)
-            : detail::chosen_threshold{detail::at_least(1, balance_threshold),
-                                       detail::at_least(2, balance_threshold), 0};
+    const detail::chosen_threshold chosen = detail::threshold_of<K, Sink, plain, T>(balance_threshold);
     const unsigned active_lanes = __ballot_sync(lanes, active);
     if (count_lanes(active_lanes) < chosen.least_active) {
         if (chosen.least_active > 1 && active) sink.add(detail::plain_key(key), val);
@@ -385,28 +425,9 @@ __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key
     }
 
     const unsigned group = lanes_with_key(lanes, key) & active_lanes; // not used in inactive lanes
-    const int size = active ? count_lanes(group) : 0;
-    const bool first = active && lowest_lane(group) == lane_id();
-    int size_of_largest = int(largest(lanes, unsigned(size)));
-    int least_size = chosen.least_size;
-    unsigned leaders = 0;
-    if (lanes == all_lanes || chosen.lane != 0) leaders = __ballot_sync(lanes, first && size >= least_size);
-    if constexpr (costs.vectors) {
-        if (chosen.lane != 0) {
-            const int groups = count_lanes(__ballot_sync(lanes, first));
-            const int sent = count_lanes(__ballot_sync(lanes, active && size < least_size));
-            const int doublings = 32 - __clz(size_of_largest - 1);
-            if (doublings * costs.iteration + groups * chosen.lane <
-                count_lanes(leaders) * costs.tree + sent * chosen.lane) {
-                least_size = 2;
-                leaders = __ballot_sync(lanes, first && size >= 2);
-            }
-        }
-    }
-    if (size_of_largest < least_size) size_of_largest = 1; // no group is summed
-    const bool summed = size >= least_size;
-    detail::commit_groups(lanes, active, detail::plain_key(key), group, summed, summed && first, leaders,
-                          unsigned(size_of_largest), val, sink);
+    const unsigned size_of_largest = largest(lanes, active ? unsigned(count_lanes(group)) : 0);
+    detail::sum_groups<K>(lanes, active, detail::plain_key(key), {group, size_of_largest, false, 0}, chosen,
+                          val, sink);
 }
 
 // The same at threshold 0 with a key that the caller knows. A sink that is addressed by key needs no leader:
