@@ -33,7 +33,8 @@ bool are_two_files(const char *a_is, const char *a, const char *b_is, const char
 bool output_is_possible(const char *path, fault *why);
 
 // The option --json: a path, "-" for stdout, or NULL.
-#define JSON_HELP "write the numbers to this file as JSON; -: to stdout, instead of the table"
+#define JSON_OPTION(at)                                                                                      \
+    OPTION("json", at, .help = "write the numbers to this file as JSON; -: to stdout, instead of the table")
 bool json_is_stdout(const char *path);
 bool json_is_possible(const char *path, fault *why); // as output_is_possible; NULL and "-" are
 

@@ -213,8 +213,7 @@ static void describe(json_writer *json, const void *subject) {
 
 int info_command(int argc, char **argv) {
     const char *path, *json = NULL;
-    const option_spec table[] = {{.kind = OPTION_TEXT, .name = "json", .value = &json, .help = JSON_HELP},
-                                 {.kind = OPTION_END}};
+    const option_spec table[] = {JSON_OPTION(&json), OPTIONS_END};
     const command_spec command = {
         .name = "splat info",
         .arguments = "SCENE.ply [options]",

@@ -96,13 +96,13 @@ static void append(FILE *text, const option_spec *option) {
     fputc('\n', text);
 }
 
-char *checkpoint_settings(const option_spec *options, const bool *free_on_resume) {
+char *checkpoint_settings(const option_spec *options) {
     char *lines = NULL;
     size_t bytes;
     FILE *text = open_memstream(&lines, &bytes);
     if (!text) return NULL;
-    for (int i = 0; options[i].kind != OPTION_END; i++)
-        if (!free_on_resume[i]) append(text, &options[i]);
+    for (; options->kind != OPTION_END; options++)
+        if (!options->free_on_resume) append(text, options);
     const bool whole = !ferror(text);
     if (fclose(text) == 0 && whole && bytes <= MAX_SETTINGS) return lines;
     free(lines);

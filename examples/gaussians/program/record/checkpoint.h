@@ -24,9 +24,8 @@ typedef struct checkpoint_key {
 } checkpoint_key;
 
 // A line "--name value" for each option of a table that ends with OPTION_END, with its current value,
-// except options that are free_on_resume[index in the table]. NULL if there is no memory. The caller frees
-// it by free().
-char *checkpoint_settings(const option_spec *options, const bool *free_on_resume);
+// except those that are free_on_resume. NULL if there is no memory. The caller frees it by free().
+char *checkpoint_settings(const option_spec *options);
 // A checksum of cameras and pictures, in their order.
 uint32_t checkpoint_fingerprint(const target_view *views, size_t count);
 

@@ -71,8 +71,7 @@ typedef struct density_method {
     bool needs_limit;   // most_gaussians must not be 0
     bool starts_small;  // its published start is small and half opaque, see density_start
     void (*defaults)(density_settings *settings);
-    // Writes the method's rows and returns their number.
-    int (*list_options)(density_settings *settings, option_spec *rows);
+    void (*list_options)(density_settings *settings, option_table *table);
     // Between the backward pass and Adam. NULL: nothing.
     void (*before_adam)(const density_settings *settings, training_state *state);
     // After Adam, when state->iteration counts the step. NULL: nothing.

@@ -15,12 +15,10 @@ typedef struct density_options {
     double start_opacity, start_size; // of the first Gaussians; 0: as density_start decides
 } density_options;
 
-enum { DENSITY_OPTION_ROOM = 24 }; // rows that density_options_list writes at most
-
 // The published defaults of all methods.
 density_options density_options_default(void);
-// Writes the rows of all methods and returns their number.
-int density_options_list(density_options *options, option_spec *rows);
+// Adds the rows of all methods.
+void density_options_list(density_options *options, option_table *table);
 // Fails if the method needs a limit of Gaussians and there is none.
 bool density_options_check(const density_options *options, fault *why);
 
