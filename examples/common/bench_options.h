@@ -6,9 +6,7 @@
 #include "command_line.h"
 #include "strategy_bench.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct bench_options {
     const char *thresholds;
@@ -30,7 +28,5 @@ bench_options bench_options_default(void);
 // What the options ask for: with "all", also the tuner. Fails if --thresholds is not a list of thresholds.
 bool bench_options_read(const bench_options *options, bench_plan *out, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -7,9 +7,7 @@
 #include "fault.h"
 #include "options.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum { EXIT_USAGE = 2 }; // beside EXIT_SUCCESS and EXIT_FAILURE
 
@@ -38,7 +36,5 @@ bool output_is_possible(const char *path, fault *why);
 bool json_is_stdout(const char *path);
 bool json_is_possible(const char *path, fault *why); // as output_is_possible; NULL and "-" are
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -8,9 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef enum option_kind {
     OPTION_END,   // the last row of a table
@@ -75,7 +73,5 @@ typedef enum options_result { OPTIONS_OK, OPTIONS_HELP, OPTIONS_USAGE_ERROR } op
 options_result options_parse(const command_spec *command, int argc, char **argv, const char **positional,
                              int *positional_count, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -8,9 +8,7 @@
 #include <distwar/strategy.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // A strategy that a program offers. A program's list ends with a row {DISTWAR_STRATEGY_COUNT}. As a choice,
 // that row stands for all strategies ("all") or for the tuner ("auto").
@@ -74,7 +72,5 @@ candidate_list tuner_candidates(const offered_strategy *offered, const int *thre
 // The one candidate.
 candidate_list candidate_alone(distwar_policy policy);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -7,9 +7,7 @@
 #include "fault.h"
 #include "gs.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // Allocates host memory in the shape of gs_gaussians, all zeros. Each array is aligned to 16 bytes. It is one
 // malloc, at `mean`. count: 0..2^31 - 1. sh_degree: 0..GS_MAX_SH_DEGREE. On failure *out is empty.
@@ -35,7 +33,5 @@ bool scene_write(const char *path, const gs_gaussians *scene, fault *why);
 // before long work.
 bool scene_is_possible(const char *path, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -4,21 +4,18 @@
 #ifndef GS_STATUS_H
 #define GS_STATUS_H
 
+#include "c_linkage.h"
 #include "gs.h"
 #include <cuda_runtime.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // Sets this thread's text (truncated to fit) and returns status.
 gs_status libgs_fail(gs_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // Text: "file:line: text of the error: call". Returns GS_DEVICE_ERROR.
 gs_status libgs_fail_device(cudaError_t error, const char *call, const char *file, int line);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 
 // Returns the status of the call unless it is GS_OK.
 #define GS_TRY(call)                                                                                         \

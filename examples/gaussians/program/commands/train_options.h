@@ -7,9 +7,7 @@
 #include "training/density_options.h"
 #include "view/blend_strategies.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct train_options {
     const char *data, *output, *background, *log, *report, *checkpoint, *resume;
@@ -33,7 +31,5 @@ void train_options_list(train_options *options, option_table *table);
 // sets options->reduction.
 bool train_options_check(train_options *options, float background[3], fault *why);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -6,9 +6,7 @@
 #include "dataset.h"
 #include "options.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum { BENCH_VIEW_STEP = 4 };
 
@@ -35,7 +33,5 @@ typedef struct bench_views {
 bool bench_views_open(bench_views *views, const bench_view_options *options, fault *why);
 void bench_views_close(bench_views *views);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

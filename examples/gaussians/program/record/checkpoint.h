@@ -13,9 +13,7 @@
 #include "view/target_view.h"
 #include "training/training_state.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // What a run must share with the run that it continues.
 typedef struct checkpoint_key {
@@ -35,7 +33,5 @@ bool checkpoint_write(const char *path, const checkpoint_key *key, const trainin
 // not a checkpoint or has another version; an incomplete file; a file of a run with another key.
 bool checkpoint_read(const char *path, const checkpoint_key *key, training_state *state, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -11,9 +11,7 @@
 #include "view/frame.h"
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef enum density_kind {
     DENSITY_NONE,     // the number of Gaussians is constant
@@ -88,7 +86,5 @@ void density_after_adam(density_control *control, const density_settings *settin
                         float mean_rate, const frame *f, training_state *state);
 void density_control_close(density_control *control);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

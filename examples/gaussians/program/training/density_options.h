@@ -6,9 +6,7 @@
 #include "options.h"
 #include "training/density_control.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct density_options {
     density_settings settings;        // without extent; until is 0 where the default is meant
@@ -31,7 +29,5 @@ void density_start(const density_options *options, int64_t iterations, bool ever
 // The settings of a run of `iterations` on a scene of that extent.
 density_settings density_settings_from(const density_options *options, int64_t iterations, double extent);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif
