@@ -44,6 +44,5 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
     };
 #undef GROUP
     groups[4].used_length = GS_CHANNELS * rates->sh_coefficients;
-    GS_CUDA(adam_steps(groups, 5, step, stream));
-    return GS_OK;
+    return GS_STATUS(adam_steps(groups, 5, step, stream));
 }

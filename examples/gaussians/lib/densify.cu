@@ -150,12 +150,10 @@ bool valid(const gs_density_rules *r) {
 // Exclusive prefix sums of the actions' row counts; *total: the sum of all. Waits for the stream.
 gs_status place_rows(const uint8_t *actions, int64_t count, int64_t *rows, void *scratch,
                      size_t scratch_bytes, int64_t *total, gs_stream stream) {
-    GS_CUDA(launch(stream, blocks_for(count + 1, density_block), density_block, count_rows_kernel, actions,
-                   count, rows));
+    GS_CUDA(launch_for(stream, count + 1, density_block, count_rows_kernel, actions, count, rows));
     GS_CUDA(scan_exclusive(rows, rows, count + 1, scratch, scratch_bytes, stream));
     GS_CUDA(cudaMemcpyAsync(total, rows + count, sizeof *total, cudaMemcpyDeviceToHost, stream));
-    GS_CUDA(cudaStreamSynchronize(stream));
-    return GS_OK;
+    return GS_STATUS(cudaStreamSynchronize(stream));
 }
 
 } // namespace
@@ -164,10 +162,9 @@ gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float 
     GS_TRY(check_extent(__func__, view));
     const int64_t count = view->gaussians.count;
     GS_REQUIRE(count == 0 || (view->splats && mean2d && density), "splats, mean2d and density must be given");
-    GS_CUDA(launch(stream, blocks_for(count, density_block), density_block, accumulate_kernel, view->splats,
-                   reinterpret_cast<const float2 *>(mean2d), count, view->camera.width, view->camera.height,
-                   reinterpret_cast<float2 *>(density)));
-    return GS_OK;
+    return GS_STATUS(launch_for(stream, count, density_block, accumulate_kernel, view->splats,
+                                reinterpret_cast<const float2 *>(mean2d), count, view->camera.width,
+                                view->camera.height, reinterpret_cast<float2 *>(density)));
 }
 
 gs_status gs_density_bytes(int64_t count, size_t *bytes) {
@@ -212,8 +209,8 @@ gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *densi
         const int64_t excess = total - rules->most_gaussians, first = excess < count ? excess : count;
         GS_CUDA(launch(stream, blocks, density_block, rank_kernel, action, sums, count, keys[0], indices[0]));
         GS_CUDA(sort_pairs(keys, indices, &selected, count, 0, 32, scratch, parts.scratch_bytes, stream));
-        GS_CUDA(launch(stream, blocks_for(first, density_block), density_block, keep_kernel, keys[selected],
-                       indices[selected], first, action));
+        GS_CUDA(launch_for(stream, first, density_block, keep_kernel, keys[selected], indices[selected],
+                           first, action));
         GS_TRY(place_rows(action, count, rows, scratch, parts.scratch_bytes, &total, stream));
     }
     GS_REQUIRE(total < INT32_MAX, "there would be more than 2^31 - 2 Gaussians");
@@ -245,8 +242,7 @@ gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *r
                        move_kernel, plan->source, to->count, array.row_length, moments != 0, array.from,
                        array.to));
     if (!moments)
-        GS_CUDA(launch(stream, blocks_for(to->count, density_block), density_block, place_split_kernel, *plan,
-                       *rules, *to));
+        GS_CUDA(launch_for(stream, to->count, density_block, place_split_kernel, *plan, *rules, *to));
     return GS_OK;
 }
 
@@ -261,7 +257,6 @@ gs_status gs_opacity_reset(const gs_gaussians *gaussians, const gs_gaussians *fi
     GS_REQUIRE(count == 0 ||
                    (gaussians->opacity_logit && first_moment->opacity_logit && second_moment->opacity_logit),
                "opacity_logit must be given");
-    GS_CUDA(launch(stream, blocks_for(count, density_block), density_block, reset_kernel, *gaussians,
-                   *first_moment, *second_moment, float(log(double(most) / (1 - double(most))))));
-    return GS_OK;
+    return GS_STATUS(launch_for(stream, count, density_block, reset_kernel, *gaussians, *first_moment,
+                                *second_moment, float(log(double(most) / (1 - double(most))))));
 }
