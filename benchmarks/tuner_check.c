@@ -211,8 +211,7 @@ static void describe(json_writer *json, const void *subject) {
 
 static bool run(const check_options *options, const gs_gaussians *scene, const bench_views *views,
                 bool *passed, fault *why) {
-    gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
-    device_gaussians_upload(&gaussians, scene);
+    gs_gaussians gaussians = device_gaussians_from(scene);
     static check c; // the tuner is too large for a stack
     c = (check){.options = options, .gaussians = &gaussians, .views = views};
     set_gradient(&c);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Density control by the screen-space gradient (Kerbl et al. 2023): prune, clone, split, opacity reset.
 // Prefix sums give the places in the new arrays, so the result does not depend on the order of threads.
+#include "arrays.h"
 #include "density.cuh"
 #include "launch.cuh"
 #include "scan_sort.h"
@@ -227,20 +228,11 @@ gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *r
     GS_REQUIRE(from->count == plan->count && to->count == plan->count_after &&
                    from->sh_degree == to->sh_degree,
                "count or sh_degree of from or to does not fit the plan");
-    const int sh_values = GS_CHANNELS * (from->sh_degree + 1) * (from->sh_degree + 1);
-    const struct {
-        const float *from;
-        float *to;
-        int row_length;
-    } arrays[] = {{from->mean, to->mean, 3},
-                  {from->log_scale, to->log_scale, 3},
-                  {from->quaternion, to->quaternion, 4},
-                  {from->opacity_logit, to->opacity_logit, 1},
-                  {from->sh, to->sh, sh_values}};
-    for (const auto &array : arrays)
-        GS_CUDA(launch(stream, blocks_for(to->count, density_block / array.row_length), density_block,
-                       move_kernel, plan->source, to->count, array.row_length, moments != 0, array.from,
-                       array.to));
+    const gs_arrays source = gs_arrays_of(from), target = gs_arrays_of(to);
+    for (int a = 0; a < GS_ARRAYS; a++)
+        GS_CUDA(launch(stream, blocks_for(to->count, density_block / source.width[a]), density_block,
+                       move_kernel, plan->source, to->count, source.width[a], moments != 0, source.of[a],
+                       target.of[a]));
     if (!moments)
         GS_CUDA(launch_for(stream, to->count, density_block, place_split_kernel, *plan, *rules, *to));
     return GS_OK;

@@ -22,8 +22,7 @@ typedef struct command_options {
 static bool run(const command_options *options, const bench_settings *settings, const gs_gaussians *scene,
                 const bench_views *views, fault *why) {
     bench_result result;
-    gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
-    device_gaussians_upload(&gaussians, scene);
+    gs_gaussians gaussians = device_gaussians_from(scene);
     bool done = bench_run(&gaussians, views->cameras, views->count, settings, &result, why);
     device_gaussians_close(&gaussians);
     if (done) {

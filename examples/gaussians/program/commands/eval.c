@@ -102,8 +102,7 @@ static bool evaluate(const eval_options *options, const float background[3], con
     evaluation e = {.options = options, .gaussians = scene->count, .background = background};
     bool done = evaluation_open(&e, data, why);
     if (done) {
-        gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
-        device_gaussians_upload(&gaussians, scene);
+        gs_gaussians gaussians = device_gaussians_from(scene);
         done = quality_measure(&gaussians, e.views, e.count, background, &e.mean, e.each, why);
         device_gaussians_close(&gaussians);
     }

@@ -151,8 +151,7 @@ static bool run_finish(finish *f, gs_gaussians *host, const dataset *data, fault
     f->entries = calloc((size_t)settings.steps, sizeof *f->entries);
     if (!f->entries) return fail(why, "no memory for %lld steps", (long long)settings.steps);
     if (!view_split_open(&f->split, data, options->data, false, why)) return false;
-    f->gaussians = device_gaussians_open(host->count, host->sh_degree);
-    device_gaussians_upload(&f->gaussians, host);
+    f->gaussians = device_gaussians_from(host);
     if (!finish_in_view(f, &settings, why)) return false;
     scene_close(host);
     if (!save_trained(options->output, &f->gaussians, host, why)) return false;

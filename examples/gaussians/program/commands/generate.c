@@ -199,8 +199,7 @@ static bool write_data(const generate_options *options, const gs_gaussians *scen
     const view_set training = {options, "train", 0, options->views},
                    test = {options, "test", options->views, options->views + options->test_views};
     frame f = {0};
-    gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
-    device_gaussians_upload(&gaussians, scene);
+    gs_gaussians gaussians = device_gaussians_from(scene);
     const bool done = remove_list(&training, why) && remove_list(&test, why) &&
                       write_views(&training, &gaussians, &f, why) && write_views(&test, &gaussians, &f, why);
     device_gaussians_close(&gaussians);

@@ -87,8 +87,7 @@ static bool camera_before(const gs_gaussians *scene, int width, int height, gs_c
 static bool render_picture(const gs_gaussians *scene, int sh_degree, const gs_camera *camera,
                            const float background[3], image *out, fault *why) {
     frame f = {0};
-    gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
-    device_gaussians_upload(&gaussians, scene);
+    gs_gaussians gaussians = device_gaussians_from(scene);
     frame_render(&f, &gaussians, sh_degree, camera, background);
     bool done = frame_picture(&f, out, why);
     frame_close(&f);
@@ -167,8 +166,7 @@ static bool fly(const render_options *options, const float background[3], const 
     if (!view || !open_path(options, data, &path, why) || !photographs_are_spared(options, data, why) ||
         !folder_make(options->output, why))
         return false;
-    gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
-    device_gaussians_upload(&gaussians, scene);
+    gs_gaussians gaussians = device_gaussians_from(scene);
     const bool done = render_frames(options, background, &gaussians, &path, view->camera, why);
     device_gaussians_close(&gaussians);
     if (done)
