@@ -37,5 +37,9 @@ bool scene_write(const char *path, const gs_gaussians *scene, fault *why);
 // before long work.
 bool scene_is_possible(const char *path, fault *why);
 
+// Removes Gaussians with a value that is not finite; the others keep their order. Host memory; its size is
+// unchanged. Returns how many were removed.
+int64_t gaussians_keep_finite(gs_gaussians *gaussians);
+
 C_LINKAGE_END
 #endif

@@ -8,10 +8,9 @@
 #include "lm/lm_options.h"
 #include "scene.h"
 #include "measure/quality.h"
-#include "view/shared_options.h"
 #include "view/blend_strategies.h"
 #include "record/run_log.h"
-#include "view/view_split.h"
+#include "view/target_view.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,18 +2,16 @@
 // splat train: photographs with cameras -> a scene of Gaussians.
 #include "commands/command.h"
 #include "commands/train_options.h"
-#include "commands/train_summary.h"
-#include "record/common_divisor.h"
 #include "record/report.h"
 #include "record/run_log.h"
-#include "record/saver.h"
+#include "record/checkpoint.h"
 #include "record/signals.h"
 #include "scene.h"
 #include "training/random_points.h"
 #include "training/start.h"
-#include "view/camera_group.h"
+#include "view/camera.h"
 #include "view/blend_strategies.h"
-#include "view/view_split.h"
+#include "view/target_view.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 
 #include "strategy_costs.h"
 #include "view/frame.h"
+#include "json_writer.h"
 
 typedef struct bench_settings {
     const candidate_list *candidates; // of the backward blend
@@ -41,5 +42,24 @@ typedef struct bench_result {
 bool bench_run(const gs_gaussians *gaussians, const gs_camera *cameras, size_t view_count,
                const bench_settings *settings, bench_result *out, fault *why);
 void bench_result_close(bench_result *result);
+
+// The results, for people and for programs.
+typedef struct bench_report {
+    const char *scene, *cameras; // as on the command line
+    int64_t gaussians;
+    int sh_degree; // stored, and evaluated
+    size_t views_in_all;
+    int view_step;
+    bool center_principal;
+    int64_t downscale;
+    const char *size;         // or NULL
+    const char *const *names; // of the views measured
+    const gs_camera *views;
+    const bench_settings *settings;
+    const bench_result *result;
+} bench_report;
+
+void bench_report_print(const bench_report *report); // on stdout
+void bench_report_describe(json_writer *json, const void *report);
 
 #endif

@@ -25,5 +25,10 @@ bool report_write(const char *folder, const run_report *report, fault *why);
 // Fails if that file cannot be written. Call it before long work.
 bool report_is_possible(const char *folder, fault *why);
 
+// A part of the page: at most five views, from the worst to the best by PSNR, each as the rendered view, the
+// photograph and their difference. gaussians: device. each: [count]. count >= 1.
+bool report_views_write(FILE *page, const gs_gaussians *gaussians, const target_view *views,
+                        const quality *each, size_t count, const float background[3], fault *why);
+
 C_LINKAGE_END
 #endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "record/run_log.h"
-#include "record/common_divisor.h"
 #include "record/signals.h"
 #include "device.h"
 #include "json_writer.h"

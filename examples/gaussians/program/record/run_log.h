@@ -67,5 +67,10 @@ void run_log_checkpoint(run_log *log, int64_t iteration, const char *file);
 // Fails if the file is incomplete. Harmless on {0}.
 bool run_log_close(run_log *log, fault *why);
 
+// The greatest common divisor of two intervals of steps. 0: no interval.
+static inline int64_t common_divisor(int64_t a, int64_t b) {
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
 C_LINKAGE_END
 #endif

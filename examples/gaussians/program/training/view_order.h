@@ -10,6 +10,13 @@
 
 C_LINKAGE_BEGIN
 
+// The purposes of random numbers in training: the second argument of random_at.
+typedef enum random_purpose {
+    RANDOM_VIEW_ORDER,
+    RANDOM_BACKGROUND,
+    RANDOM_DENSITY // density control; libgs derives more purposes from it
+} random_purpose;
+
 typedef struct view_order {
     size_t count;
     uint64_t seed;

@@ -10,6 +10,8 @@
 #include "image.h"
 #include "view/stage_clock.h"
 
+C_LINKAGE_BEGIN
+
 typedef struct frame {
     stage_clock *clock;   // marked after each stage; may be NULL
     gs_view view;         // of the last frame_render; its arrays are the buffers below
@@ -41,4 +43,11 @@ bool frame_picture(const frame *f, image *out, fault *why);
 // Bytes of device memory that a stage writes to, with its workspace.
 size_t frame_bytes(const frame *f, stage which);
 
+// gs_project, gs_bin and gs_render of any view whose splats and image have memory. The view's workspace
+// becomes the buffer's memory. If the lists do not fit, pair_capacity becomes 1.25 times what they need,
+// and gs_bin runs again. clock: marked after each stage; NULL is harmless. Waits for the device once, in
+// gs_bin. A failure of the device ends the program.
+void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock);
+
+C_LINKAGE_END
 #endif
