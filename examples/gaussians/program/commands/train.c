@@ -232,22 +232,15 @@ static bool iterate(train_run *run, fault *why) {
     return done;
 }
 
-// Held-out views are measured if they were measured during the iterations.
 static bool observe_lm(void *context, const lm_step *step, fault *why) {
     train_run *run = context;
-    const run_log_options *o = &run->log.options;
-    quality mean;
-    const bool measured = o->evaluate_every > 0 && o->held_out_count > 0;
     lm_step_print(step);
-    if (measured && !quality_measure(&run->state.gaussians, o->held_out, o->held_out_count, o->background,
-                                     &mean, NULL, why))
-        return false;
-    return run_log_lm_step(&run->log, step, measured ? &mean : NULL, why);
+    return run_log_lm_step(&run->log, &run->state.gaussians, step, why);
 }
 
 static bool finish_by_lm(train_run *run, fault *why) {
     const lm_observer observer = {.observe = observe_lm, .context = run};
-    lm_settings settings = lm_settings_from(&run->options->lm);
+    lm_settings settings = run->options->lm;
     settings.seed = run->settings.seed;
     memcpy(settings.background, run->background, sizeof settings.background);
     return run_log_end_iterations(&run->log, &run->state, &run->report, why) &&

@@ -3,7 +3,7 @@
 #ifndef SPLAT_TRAIN_OPTIONS_H
 #define SPLAT_TRAIN_OPTIONS_H
 
-#include "lm/lm_options.h"
+#include "lm/lm_solver.h"
 #include "training/density_options.h"
 #include "view/blend_strategies.h"
 #include "measure/quality.h"
@@ -21,7 +21,7 @@ typedef struct train_options {
     const char *strategy_names[STRATEGY_NAMES]; // choices of --reduce
     bool antialias, exposure, reproducible, random_background;
     density_options density;
-    lm_options lm;
+    lm_settings lm;
 } train_options;
 
 typedef enum train_finish { TRAIN_FINISH_NONE, TRAIN_FINISH_LM } train_finish;

@@ -51,11 +51,11 @@ static bool solver_open(solver *s, fault *why) {
     const lm_settings *settings = s->settings;
     const gs_gaussians *g = s->gaussians;
     s->scene = (lm_scene){.gaussians = g,
-                          .objective = settings->objective,
-                          .epsilon = settings->epsilon,
+                          .objective = (gs_lm_objective)settings->objective,
+                          .epsilon = (float)settings->epsilon,
                           .centre_only = settings->centre_only,
                           .policy = settings->policy,
-                          .form = settings->form,
+                          .form = (lm_form)settings->form,
                           .clock = &s->clock};
     memcpy(s->scene.background, settings->background, sizeof s->scene.background);
     lm_clock_open(&s->clock);
@@ -74,17 +74,18 @@ static bool solver_open(solver *s, fault *why) {
     s->sum_of = calloc(s->view_count, sizeof *s->sum_of);
     if (!s->order || !s->open || !s->sum_of) return fail(why, "no memory for %zu views", s->view_count);
     const size_t fixed = (size_t)vectors * (size_t)s->values * sizeof(float) + s->blocks_bytes;
-    if (settings->memory) {
+    if (settings->memory > 0) {
+        const size_t limit = (size_t)(settings->memory * 0x1p30);
         // The lists of pairs grow: every view is rendered once, and steps may add pairs.
         for (size_t i = 0; i < s->view_count; i++) {
             lm_scene_reserve(&s->scene, &s->views[i].camera);
             lm_picture_objective(&s->scene, &s->views[i]);
         }
         const size_t taken = fixed + lm_scene_bytes(&s->scene) + s->scene.bin.bytes / 2;
-        if (taken >= settings->memory)
+        if (taken >= limit)
             return fail(why, "the vectors alone take %.2f GiB, more than the memory allowed",
                         (double)taken / 0x1p30);
-        s->arena.limit = settings->memory - taken;
+        s->arena.limit = limit - taken;
     }
     s->most_bytes = fixed;
     return true;
@@ -179,7 +180,7 @@ static void solve(solver *s, size_t views) {
         lm_view_add_diagonal(&s->open[i], &s->scene, &s->vectors[DIAGONAL], s->blocks);
     GS_CHECK(gs_lm_add(flat(s, RIGHT), 1, flat(s, RESIDUAL), s->values, NULL));
     if (s->settings->unit_weight > 0)
-        GS_CHECK(gs_lm_add_units(s->gaussians, s->settings->unit_weight, &s->vectors[DIAGONAL], NULL));
+        GS_CHECK(gs_lm_add_units(s->gaussians, (float)s->settings->unit_weight, &s->vectors[DIAGONAL], NULL));
     const int iterations = (int)s->settings->pcg_iterations;
     const gs_lm_pcg pcg = {.values = s->values,
                            .x = flat(s, UPDATE),
@@ -204,7 +205,7 @@ static void solve(solver *s, size_t views) {
 // Shortens what moves too far in UPDATE.
 static void limit_update(solver *s) {
     if (s->settings->radius > 0)
-        GS_CHECK(gs_lm_limit(s->gaussians, s->settings->radius, &s->vectors[UPDATE], NULL));
+        GS_CHECK(gs_lm_limit(s->gaussians, (float)s->settings->radius, &s->vectors[UPDATE], NULL));
 }
 
 static void add_curvature(solver *s, size_t views) {
@@ -367,8 +368,7 @@ static bool lm_step_once(solver *s, lm_step *report, fault *why) {
         s->ready = 0;
     }
     s->damping *= damping_factor(s->settings, report);
-    if (s->damping < s->settings->least_damping) s->damping = s->settings->least_damping;
-    if (s->damping > s->settings->most_damping) s->damping = s->settings->most_damping;
+    s->damping = fmin(fmax(s->damping, fmin(1e-4, s->settings->damping)), fmax(1e4, s->settings->damping));
     lm_clock_stop(&s->clock);
     DEVICE_CHECK(cudaDeviceSynchronize());
     report->bytes = s->most_bytes;

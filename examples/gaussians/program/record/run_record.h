@@ -36,8 +36,9 @@ typedef struct run_evaluation {
 // A step of Levenberg-Marquardt, and the held-out views after it.
 typedef struct run_lm_step {
     lm_step step; // its milliseconds are NULL
+    double milliseconds[LM_PARTS];
     bool evaluated;
-    quality mean; // if evaluated
+    quality mean; // if evaluated, else NaN
 } run_lm_step;
 
 enum { RUN_SETTINGS = 96 };
