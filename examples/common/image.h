@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // 8-bit images in host memory. Reads PNG and JPEG, writes PNG.
-#ifndef COMMON_IMAGE_H
-#define COMMON_IMAGE_H
+#pragma once
 
 #include "fault.h"
 #include <stddef.h>
@@ -36,4 +35,3 @@ bool image_from_planes(const float *planes, int width, int height, image *out, f
 double image_psnr(const image *a, const image *b);
 
 C_LINKAGE_END
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the readers of COLMAP's binary and text models share: adding records, and refusing bad ones.
-#ifndef GAUSSIANS_COLMAP_MODEL_H
-#define GAUSSIANS_COLMAP_MODEL_H
+#pragma once
 
 #include "reconstruction.h"
 
@@ -35,5 +34,3 @@ bool colmap_add_point(colmap_model *model, const record_place *place, const doub
 
 bool colmap_read_binary(const char *folder, bool has_points, colmap_model *model, fault *why);
 bool colmap_read_text(const char *folder, bool has_points, colmap_model *model, fault *why);
-
-#endif

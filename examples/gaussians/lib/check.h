@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The checks of arguments that several calls of libgs share. Internal to libgs. `function` is the public
 // call, which the text of the failure names: pass __func__.
-#ifndef GS_CHECK_H
-#define GS_CHECK_H
+#pragma once
 
 #include "gs.h"
 #include "status.h"
@@ -148,5 +147,3 @@ static inline gs_status check_lm_view(const char *function, const gs_view *view,
     GS_TRY(check_camera(function, &view->camera));
     return libgs_require(function, in->count == 0 || view->splats, "splats must be given");
 }
-
-#endif

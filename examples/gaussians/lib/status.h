@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How libgs reports a failure: a gs_status to the caller, the text in this thread's gs_last_error(). Internal
 // to libgs. The macros return from the enclosing function, which must return gs_status.
-#ifndef GS_STATUS_H
-#define GS_STATUS_H
+#pragma once
 
 #include "c_linkage.h"
 #include "gs.h"
@@ -37,5 +36,3 @@ C_LINKAGE_END
 #define GS_REQUIRE(condition, text) GS_REQUIRE_OF(__func__, condition, text)
 // The same inside a function that checks the arguments of another one, `function`.
 #define GS_REQUIRE_OF(function, condition, text) GS_TRY(libgs_require(function, condition, text))
-
-#endif

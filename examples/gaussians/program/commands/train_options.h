@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The options of `splat train`, and what it prints at its end.
-#ifndef SPLAT_TRAIN_OPTIONS_H
-#define SPLAT_TRAIN_OPTIONS_H
+#pragma once
 
 #include "lm/lm_solver.h"
 #include "training/density_options.h"
@@ -40,4 +39,3 @@ void train_summary_print(const train_options *options, const view_split *split, 
                          const training_report *report, const quality *held_out);
 
 C_LINKAGE_END
-#endif

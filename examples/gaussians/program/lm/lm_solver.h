@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Finishes training by a few steps of Levenberg and Marquardt's method (docs/math.md, section 8). The
 // number of Gaussians stays.
-#ifndef SPLAT_FINISH_LM_H
-#define SPLAT_FINISH_LM_H
+#pragma once
 
 #include "lm/lm_view.h"
 #include "options.h"
@@ -58,5 +57,3 @@ void lm_step_print(const lm_step *step);
 // start.
 bool finish_lm(const gs_gaussians *gaussians, const target_view *views, size_t view_count,
                const lm_settings *settings, const lm_observer *observer, fault *why);
-
-#endif

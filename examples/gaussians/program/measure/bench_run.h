@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Measures what each stage of a training step costs on a scene. The protocol is in splat bench --help.
-#ifndef SPLAT_BENCH_RUN_H
-#define SPLAT_BENCH_RUN_H
+#pragma once
 
 #include "strategy_costs.h"
 #include "view/frame.h"
@@ -61,5 +60,3 @@ typedef struct bench_report {
 
 void bench_report_print(const bench_report *report); // on stdout
 void bench_report_describe(json_writer *json, const void *report);
-
-#endif

@@ -5,8 +5,7 @@
 // The file, little-endian: "SPLATCKP", a uint32 version, the lengths and counts of checkpoint_header, the
 // settings, the arrays of training_state, and the CRC-32 of all that. It is written under another name and
 // renamed when complete. The reader checks length and CRC-32 before it uses any other value.
-#ifndef SPLAT_CHECKPOINT_H
-#define SPLAT_CHECKPOINT_H
+#pragma once
 
 #include "fault.h"
 #include "options.h"
@@ -52,4 +51,3 @@ checkpoint_key saver_key(saver *s);
 bool saver_observe(saver *s, const training_state *state, bool *saved, fault *why);
 
 C_LINKAGE_END
-#endif

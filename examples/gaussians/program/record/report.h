@@ -2,8 +2,7 @@
 // A training run as one HTML page: pictures of held-out views beside their photographs, curves, the time of
 // each stage, the choices of the tuner, the settings. The page needs no other file, no network and no
 // script.
-#ifndef SPLAT_REPORT_H
-#define SPLAT_REPORT_H
+#pragma once
 
 #include "record/run_record.h"
 
@@ -31,4 +30,3 @@ bool report_views_write(FILE *page, const gs_gaussians *gaussians, const target_
                         const quality *each, size_t count, const float background[3], fault *why);
 
 C_LINKAGE_END
-#endif

@@ -16,8 +16,7 @@
 // changed since the step line before. seconds: of training, without evaluations. In an lm line: since the
 // first step of Levenberg-Marquardt began. lm: before and after are the objective. psnr and ssim are those
 // of held-out views, if they were measured.
-#ifndef SPLAT_RUN_LOG_H
-#define SPLAT_RUN_LOG_H
+#pragma once
 
 #include "json_writer.h"
 #include "record/run_record.h"
@@ -76,4 +75,3 @@ static inline int64_t common_divisor(int64_t a, int64_t b) {
 }
 
 C_LINKAGE_END
-#endif

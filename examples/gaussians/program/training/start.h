@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The Gaussians that training starts from: one at each point.
-#ifndef SPLAT_START_H
-#define SPLAT_START_H
+#pragma once
 
 #include "fault.h"
 #include "gs.h"
@@ -28,4 +27,3 @@ bool gaussians_from_points(const float (*points)[3], const uint8_t (*colors)[3],
 bool nearest_mean_distance(const float (*points)[3], size_t count, double *distance, fault *why);
 
 C_LINKAGE_END
-#endif

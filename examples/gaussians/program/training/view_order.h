@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The order of views: a random permutation of all views, then another one. It is a function of the step, so
 // a resumed run continues with the same views.
-#ifndef SPLAT_VIEW_ORDER_H
-#define SPLAT_VIEW_ORDER_H
+#pragma once
 
 #include "fault.h"
 #include <stddef.h>
@@ -30,4 +29,3 @@ size_t view_order_at(view_order *order, int64_t step);
 void view_order_close(view_order *order);
 
 C_LINKAGE_END
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The strategies that `splat` offers, and what its tuner chooses from.
-#ifndef SPLAT_BLEND_STRATEGIES_H
-#define SPLAT_BLEND_STRATEGIES_H
+#pragma once
 
 #include "strategy_options.h"
 
@@ -27,4 +26,3 @@ candidate_list blend_candidates(void);
            .help = "divide the width and height of " of " by this")
 
 C_LINKAGE_END
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The position and direction of a camera, and what the cameras of all views say of the scene.
-#ifndef SPLAT_CAMERA_H
-#define SPLAT_CAMERA_H
+#pragma once
 
 #include "gs.h"
 #include "view/target_view.h"
@@ -28,4 +27,3 @@ double scene_extent(const target_view *views, size_t count);
 void camera_focus(const target_view *views, size_t count, double focus[3]);
 
 C_LINKAGE_END
-#endif

@@ -2,8 +2,7 @@
 // A gs_view and its gradient with memory that is kept from one picture to the next. Starts as {0}. The calls
 // follow one another in the order below; a call reads what earlier calls left in the frame. A failure of the
 // device ends the program.
-#ifndef SPLAT_FRAME_H
-#define SPLAT_FRAME_H
+#pragma once
 
 #include "device_buffer.h"
 #include "gs.h"
@@ -50,4 +49,3 @@ size_t frame_bytes(const frame *f, stage which);
 void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock);
 
 C_LINKAGE_END
-#endif

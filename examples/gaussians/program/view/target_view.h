@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A camera and the picture to fit.
-#ifndef SPLAT_TARGET_VIEW_H
-#define SPLAT_TARGET_VIEW_H
+#pragma once
 
 #include "image.h"
 #include "gs.h"
@@ -36,4 +35,3 @@ bool view_split_open(view_split *split, const dataset *data, const char *source,
 void view_split_close(view_split *split);
 
 C_LINKAGE_END
-#endif
