@@ -66,6 +66,10 @@ bool colmap_end_cameras(colmap_model *model, const char *path, fault *why) {
     return true;
 }
 
+bool colmap_end_views(colmap_model *model, const char *path, fault *why) {
+    return reconstruction_sort(model->scene, path, why);
+}
+
 // The rotation of a quaternion (w, x, y, z) of any length. False if the length is 0 or not finite.
 static bool rotation_of(const double quaternion[4], float rotation[9]) {
     double largest = 0.0, q[4], square = 0.0;

@@ -26,6 +26,7 @@ int colmap_parameter_count(const record_place *place, int32_t id, int32_t model,
 bool colmap_add_camera(colmap_model *model, const record_place *place, int32_t id, int32_t camera_model,
                        const uint64_t size[2], const double parameters[], fault *why);
 bool colmap_end_cameras(colmap_model *model, const char *path, fault *why);
+bool colmap_end_views(colmap_model *model, const char *path, fault *why);
 // quaternion: (w, x, y, z), of any length. The pose maps world to camera.
 bool colmap_add_view(colmap_model *model, const record_place *place, const double quaternion[4],
                      const double translation[3], int32_t camera, const char *name, fault *why);

@@ -7,6 +7,7 @@
 #include "view/device_gaussians.h"
 #include "scene.h"
 #include "view/blend_strategies.h"
+#include "view/shared_options.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 #include "json_writer.h"
 #include "scene.h"
 #include "measure/quality.h"
-#include "view/blend_strategies.h"
+#include "view/shared_options.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

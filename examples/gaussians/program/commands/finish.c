@@ -8,6 +8,7 @@
 #include "scene.h"
 #include "measure/quality.h"
 #include "view/blend_strategies.h"
+#include "view/shared_options.h"
 #include "record/run_log.h"
 #include "view/target_view.h"
 #include <math.h>

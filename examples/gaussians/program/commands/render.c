@@ -6,7 +6,7 @@
 #include "dataset.h"
 #include "view/device_gaussians.h"
 #include "view/frame.h"
-#include "view/blend_strategies.h"
+#include "view/shared_options.h"
 #include "path.h"
 #include "scene.h"
 #include "progress.h"

@@ -2,6 +2,7 @@
 // splat train: photographs with cameras -> a scene of Gaussians.
 #include "commands/command.h"
 #include "commands/train_options.h"
+#include "commands/train_summary.h"
 #include "record/report.h"
 #include "record/run_log.h"
 #include "record/checkpoint.h"

@@ -2,6 +2,7 @@
 #include "commands/train_options.h"
 #include "command_line.h"
 #include "view/blend_strategies.h"
+#include "view/shared_options.h"
 #include <math.h>
 
 train_options train_options_default(void) {

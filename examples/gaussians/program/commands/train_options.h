@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The options of `splat train`, and what it prints at its end.
+// The options of `splat train`.
 #pragma once
 
 #include "lm/lm_solver.h"
 #include "training/density_options.h"
 #include "view/blend_strategies.h"
-#include "measure/quality.h"
-#include "training/trainer.h"
-#include "view/target_view.h"
 
 C_LINKAGE_BEGIN
 
@@ -32,10 +29,5 @@ void train_options_list(train_options *options, option_table *table);
 // After parsing: fails if the options contradict each other. background: from --background. --reproducible
 // sets options->reduction.
 bool train_options_check(train_options *options, float background[3], fault *why);
-
-// What the command prints on stdout at its end.
-// gaussians: those written. held_out: the quality of the held-out views; NULL: not measured.
-void train_summary_print(const train_options *options, const view_split *split, const gs_gaussians *gaussians,
-                         const training_report *report, const quality *held_out);
 
 C_LINKAGE_END

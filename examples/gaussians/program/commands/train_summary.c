@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "commands/train_options.h"
+#include "commands/train_summary.h"
 #include "device.h"
 #include "view/blend_strategies.h"
 #include <stdio.h>

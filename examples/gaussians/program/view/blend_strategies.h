@@ -15,14 +15,4 @@ extern const offered_strategy lm_strategies[];    // of Levenberg-Marquardt's ke
 // What a tuner chooses from: the strategies of gs_render_backward at thresholds 0, 4, 8, ..., 28.
 candidate_list blend_candidates(void);
 
-// Rows that several commands have.
-#define BACKGROUND_OPTION(at) OPTION("background", at, .help = "R,G,B, each 0..1")
-#define CAMERAS_OPTION(at)                                                                                   \
-    OPTION("cameras", at,                                                                                    \
-           .help = "the folder with the photographs and their cameras, as for 'splat train'; required")
-// of: what is scaled, for example "pictures".
-#define DOWNSCALE_OPTION(at, of)                                                                             \
-    OPTION("downscale", at, .minimum = 1, .maximum = 64,                                                     \
-           .help = "divide the width and height of " of " by this")
-
 C_LINKAGE_END
