@@ -8,7 +8,6 @@
 #include "scene.h"
 #include "view/blend_strategies.h"
 #include "view/shared_options.h"
-#include <stdio.h>
 #include <stdlib.h>
 
 typedef struct command_options {

@@ -111,8 +111,27 @@ static void note_memory(solver *s) {
     if (bytes > s->most_bytes) s->most_bytes = bytes;
 }
 
-static double values_of(const target_view *view) {
-    return (double)GS_CHANNELS * view->camera.width * view->camera.height;
+// Every n-th of the step's images; other images in every step.
+typedef struct probe {
+    size_t first, stride, images;
+} probe;
+
+static const target_view *image_of(const solver *s, size_t i) {
+    return &s->views[s->order[i]];
+}
+
+static double values_in(const solver *s, probe of) {
+    double values = 0;
+    for (size_t i = of.first; i < of.images; i += of.stride)
+        values += (double)GS_CHANNELS * image_of(s, i)->camera.width * image_of(s, i)->camera.height;
+    return values;
+}
+
+// The mean objective over the probe at the start of the step.
+static double objective_before(const solver *s, probe of) {
+    double sum = 0;
+    for (size_t i = of.first; i < of.images; i += of.stride) sum += s->sum_of[i];
+    return sum / values_in(s, of);
 }
 
 static float *flat(const solver *s, int vector) {
@@ -151,7 +170,7 @@ static size_t open_subset(solver *s, size_t first, size_t most, bool with_gradie
     lm_arena_reset(&s->arena);
     if (with_gradient) clear(s, RESIDUAL);
     while (opened < most &&
-           lm_view_open(&s->open[opened], &s->scene, &s->views[s->order[first + opened]], &s->arena,
+           lm_view_open(&s->open[opened], &s->scene, image_of(s, first + opened), &s->arena,
                         &s->sum_of[first + opened], with_gradient ? &s->vectors[RESIDUAL] : NULL))
         opened++;
     if (with_gradient) GS_CHECK(gs_lm_add(flat(s, RESIDUAL), -2, flat(s, RESIDUAL), s->values, NULL));
@@ -214,7 +233,6 @@ static void add_curvature(solver *s, size_t views) {
 
 // Solves every subset of the step's images; UPDATE becomes the step. report: images, subsets, before.
 static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
-    double objective = 0, values = 0;
     bool several = false;
     DEVICE_CHECK(cudaMemsetAsync(s->model, 0, 2 * sizeof(double), NULL));
     clear(s, RIGHT);
@@ -254,14 +272,10 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
         s->scene.form = form;
     }
     s->ready = 0;
-    for (size_t i = 0; i < images; i++) {
-        objective += s->sum_of[i];
-        values += values_of(&s->views[s->order[i]]);
-    }
     GS_CHECK(gs_lm_add_dot(NULL, flat(s, RIGHT), flat(s, UPDATE), s->values, &s->model[0], NULL));
     device_download(s->resident_model, s->model, sizeof s->resident_model);
     report->images = (int64_t)images;
-    report->before = objective / values;
+    report->before = objective_before(s, (probe){0, 1, images});
     return true;
 }
 
@@ -274,31 +288,14 @@ static void move_to(solver *s, double gamma) {
         GS_CHECK(gs_lm_add(to.of[i], (float)gamma, by.of[i], s->gaussians->count * to.width[i], NULL));
 }
 
-// Every n-th of the step's images; other images in every step.
-typedef struct probe {
-    size_t first, stride, images;
-} probe;
-
 // The mean objective over the probe; infinite if it is not finite.
 static double objective_at(solver *s, double gamma, probe of) {
     move_to(s, gamma);
-    double sum = 0, values = 0;
-    for (size_t i = of.first; i < of.images; i += of.stride) {
-        sum += lm_picture_objective(&s->scene, &s->views[s->order[i]]);
-        values += values_of(&s->views[s->order[i]]);
-    }
+    double sum = 0;
+    for (size_t i = of.first; i < of.images; i += of.stride)
+        sum += lm_picture_objective(&s->scene, image_of(s, i));
     note_memory(s);
-    return isfinite(sum) ? sum / values : INFINITY;
-}
-
-// As objective_at(s, 0, of).
-static double objective_before(const solver *s, probe of) {
-    double sum = 0, values = 0;
-    for (size_t i = of.first; i < of.images; i += of.stride) {
-        sum += s->sum_of[i];
-        values += values_of(&s->views[s->order[i]]);
-    }
-    return sum / values;
+    return isfinite(sum) ? sum / values_in(s, of) : INFINITY;
 }
 
 // Tries the minimum of the model, then the minimum of the parabola with the objective's value and slope at
@@ -351,8 +348,7 @@ static bool lm_step_once(solver *s, lm_step *report, fault *why) {
     if (!isfinite(report->before)) return fail(why, "the objective is not finite");
     const size_t images = (size_t)report->images;
     device_gaussians_copy(&s->vectors[PRODUCT], s->gaussians);
-    double values = 0;
-    for (size_t i = 0; i < images; i++) values += values_of(&s->views[s->order[i]]);
+    const double values = values_in(s, (probe){0, 1, images});
     const double slope = -2 * s->resident_model[0] / values, bend = s->resident_model[1] / values;
     const size_t some_first = images >= 3 * SEARCH_STRIDE ? (size_t)report->step % SEARCH_STRIDE : 0;
     const probe some = {some_first, SEARCH_STRIDE, images};
