@@ -23,8 +23,9 @@ typedef struct train_options {
 typedef enum train_finish { TRAIN_FINISH_NONE, TRAIN_FINISH_LM } train_finish;
 
 train_options train_options_default(void);
-// Adds the rows of all options, which point to `options`. A row is free_on_resume if the option does not decide
-// the result of the iterations. A checkpoint does not record such an option, so --resume accepts another value.
+// Adds the rows of all options, which point to `options`. A row is free_on_resume if the option does not
+// decide the result of the iterations. A checkpoint does not record such an option, so --resume accepts
+// another value.
 void train_options_list(train_options *options, option_table *table);
 // After parsing: fails if the options contradict each other. background: from --background. --reproducible
 // sets options->reduction.
