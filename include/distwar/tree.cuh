@@ -401,7 +401,9 @@ __device__ __forceinline__ void sum_groups(unsigned lanes, bool active, Key key,
 //     side by side          (K + 1) ceil(log2(n)) - 1 shuffles, n the size of the largest group; K atomic
 //                           instructions, by the lowest lane of each group together with the other lanes
 // A whole warp sums group after group if K >= 5 and the sink is addressed by key, or if that needs no more
-// shuffles (a redux counts as two). Everything else is summed side by side.
+// shuffles (a redux counts as two). Everything else is summed side by side. A sink that sends several values
+// by one atomic (aligned_record) is weighed from K >= 5 on: many small groups are summed side by side.
+// With balance_auto such a sink takes two or three votes more.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
