@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Measures the rules that choose a threshold inside the call: in benchmarks/threshold and in the examples.
+# Measures balance_auto: in benchmarks/threshold and in the examples.
 #
 #   benchmarks/threshold.sh PROGRAMS OUT [THRESHOLDS]
 #
@@ -8,7 +8,7 @@
 # the examples' reduce_tree. 150 seconds at most.
 set -u
 [ $# -ge 2 ] || { sed -n '3,/^set -u/{/^set -u/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
-here=$(dirname "$0") programs=$1 out=$2 thresholds=${3:-0,2,4,6,8,12,16,24,33,auto,auto1,auto2,auto3,auto4}
+here=$(dirname "$0") programs=$1 out=$2 thresholds=${3:-0,2,4,6,8,12,16,24,33,auto}
 mkdir -p "$out"
 failed=''
 measure() { # NAME SECONDS PROGRAM OPTIONS...: to NAME.json

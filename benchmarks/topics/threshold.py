@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Rules that choose the threshold inside the call: the JSON of `threshold --json FILE`, and of the examples' benches."""
+"""balance_auto beside plain atomics and threshold 0: the JSON of `threshold --json FILE`, and of the examples' benches."""
 import json
 
 from . import workloads
 
 BOUND = 0.03  # the most that a rule may lose to the better of plain atomics and threshold 0
 ATOMIC, ZERO, VOTE = "atomic", "0", "33"
-FIRST_RULE = 64
+AUTO = 64
 LISTED = 25  # cells of a rule, the worst first
 
 
@@ -75,14 +75,14 @@ def best_choice(cells):
 def tables(data):
     _, methods, cells, cases = data
     thresholds = sorted({t for case in cases for way, t in case.times if way == "tree"})
-    explicit = [t for t in thresholds if t < FIRST_RULE]
+    explicit = [t for t in thresholds if t < AUTO]
     found = {}
     if cases:
         rows = []
         for case in cases:
             best = min(case.times["tree", t] for t in explicit)
             rows.append([case.name, f"{best:.4f}", *(percent(case.times["tree", t] / best - 1) for t in thresholds)])
-        names = [t if t < FIRST_RULE else f"auto {t - FIRST_RULE}" for t in thresholds]
+        names = [t if t < AUTO else "auto" if t == AUTO else f"{t}" for t in thresholds]
         found["examples: reduce_tree over its best explicit threshold"] = (["workload", "best, ms", *names], rows)
     if not cells:
         return found

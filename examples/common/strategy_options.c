@@ -36,7 +36,6 @@ bool parse_thresholds(const char *text, int out[MAX_THRESHOLDS], size_t *count, 
         bool digits = rest[0] >= '0' && rest[0] <= '9' && errno == 0 && value <= MAX_THRESHOLD;
         if (strncmp(rest, "auto", 4) == 0) {
             value = DISTWAR_BALANCE_AUTO, digits = true, end = (char *)rest + 4;
-            if (*end >= '1' && *end <= '4') value += *end++ - '0'; // candidates
         }
         if (!digits || (*end != ',' && *end != '\0')) break;
         out[(*count)++] = (int)value;

@@ -22,6 +22,8 @@ inline constexpr int balance_auto = DISTWAR_BALANCE_AUTO;
 
 namespace detail {
 
+inline constexpr int request_cost = 27, one_key_cost = 70; // see above
+
 // The atomics that sink.add sends for one lane: a sink may state how many values one atomic takes.
 template <int K, typename Sink, typename = void>
 inline constexpr int requests_of_a_lane = K;
@@ -33,29 +35,22 @@ struct group_costs {
     int lane;      // the atomics of one lane
     int tree;      // a further group by a tree
     int iteration; // of all groups side by side
-    bool vectors;  // a lane sends several values by one atomic
 };
 
 struct chosen_threshold {
-    int least_active; // of a warp's call that searches for groups
+    int least_active; // fewer active lanes send plain atomics, without a search for groups
     int least_size;   // of a group that is summed
-    int lane;         // the weight of a lane's atomics beside all groups side by side; 0: that is not weighed
 };
 
-__host__ __device__ constexpr int divide_up(int a, int b) {
-    return (a + b - 1) / b;
-}
 __host__ __device__ constexpr int at_least(int least, int a) {
     return a < least ? least : a;
 }
 
-// CANDIDATES: number 0..4
-__host__ __device__ constexpr chosen_threshold choose_threshold(group_costs c, int number) {
-    if (!c.vectors) return {at_least(c.lane < 70 + c.tree ? 2 : 1, divide_up(c.tree, c.lane)), 2, 0};
-    const int tenths = number == 2 ? 13 : number == 4 ? 30 : 20;
-    const int least = at_least(2, divide_up(tenths * c.tree, 10 * c.lane));
-    const int weight = number == 1 ? 0 : number == 3 ? c.lane : number == 4 ? c.lane / 2 : c.lane * 3 / 4;
-    return {least, least, weight};
+// Every group of two lanes and more is summed. A single lane sends plain atomics if they cost less than the
+// search and the tree. Higher least sizes gain up to 18% where the atomic units are idle, and lose a factor of
+// two where many warps add to few targets; a call cannot tell these apart (docs/notes/library.md).
+__host__ __device__ constexpr chosen_threshold choose_threshold(group_costs costs) {
+    return {costs.lane < one_key_cost + costs.tree ? 2 : 1, 2};
 }
 
 } // namespace detail

@@ -255,16 +255,14 @@ __host__ __device__ constexpr int group_shuffles() {
 }
 
 template <int K, typename Sink, typename Key, typename T>
-inline constexpr group_costs costs_of = {27 * requests_of_a_lane<K, Sink>,
-                                         29 * group_shuffles<K, Sink, Key, T>() / 2, 15 * (K + 1),
-                                         requests_of_a_lane<K, Sink> < K};
+inline constexpr group_costs costs_of = {request_cost *requests_of_a_lane<K, Sink>,
+                                         29 * group_shuffles<K, Sink, Key, T>() / 2, 15 * (K + 1)};
 
 // What a call's balance_threshold means for its values and its sink.
 template <int K, typename Sink, typename Key, typename T>
 __device__ __forceinline__ chosen_threshold threshold_of(int balance_threshold) {
-    if (balance_threshold >= balance_auto)
-        return detail::choose_threshold(costs_of<K, Sink, Key, T>, balance_threshold - balance_auto);
-    return {detail::at_least(1, balance_threshold), detail::at_least(2, balance_threshold), 0};
+    if (balance_threshold == balance_auto) return detail::choose_threshold(costs_of<K, Sink, Key, T>);
+    return {detail::at_least(1, balance_threshold), detail::at_least(2, balance_threshold)};
 }
 
 // From this K on, the groups of a whole warp are summed one after another if the sink is addressed by key.
@@ -349,26 +347,13 @@ struct found_groups {
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void sum_groups(unsigned lanes, bool active, Key key, found_groups found,
                                            chosen_threshold chosen, const T (&val)[K], const Sink &sink) {
-    constexpr group_costs costs = costs_of<K, Sink, Key, T>;
     const int size = active ? count_lanes(found.own) : 0;
     const bool first = active && lowest_lane(found.own) == lane_id();
-    int least_size = chosen.least_size;
     unsigned leaders = found.pair_leaders;
-    if ((lanes == all_lanes || chosen.lane != 0) && (least_size > 2 || !found.knows_pairs))
-        leaders = __ballot_sync(lanes, first && size >= least_size);
-    if constexpr (costs.vectors) {
-        if (chosen.lane != 0) {
-            const int groups = count_lanes(__ballot_sync(lanes, first));
-            const int sent = count_lanes(__ballot_sync(lanes, active && size < least_size));
-            const int doublings = 32 - __clz(int(found.size_of_largest) - 1);
-            if (doublings * costs.iteration + groups * chosen.lane <
-                count_lanes(leaders) * costs.tree + sent * chosen.lane) {
-                least_size = 2;
-                leaders = __ballot_sync(lanes, first && size >= 2);
-            }
-        }
-    }
-    const bool summed = size >= least_size, sums_any = int(found.size_of_largest) >= least_size;
+    if (lanes == all_lanes && (chosen.least_size > 2 || !found.knows_pairs))
+        leaders = __ballot_sync(all_lanes, first && size >= chosen.least_size);
+    const bool summed = size >= chosen.least_size;
+    const bool sums_any = int(found.size_of_largest) >= chosen.least_size;
     detail::commit_groups(lanes, active, key, found.own, summed, summed && first, leaders,
                           sums_any ? found.size_of_largest : 1, val, sink);
 }
@@ -403,7 +388,6 @@ __device__ __forceinline__ void sum_groups(unsigned lanes, bool active, Key key,
 // A whole warp sums group after group if K >= 5 and the sink is addressed by key, or if that needs no more
 // shuffles (a redux counts as two). Everything else is summed side by side. A sink that sends several values
 // by one atomic (aligned_record) is weighed from K >= 5 on: many small groups are summed side by side.
-// With balance_auto such a sink takes two or three votes more.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
