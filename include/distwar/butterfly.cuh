@@ -47,7 +47,7 @@ __device__ __forceinline__ void reduce_bfly(unsigned lanes, bool active, Key key
         sum[k] = detail::operand(active, val[k], op);
         DISTWAR_UNROLL
         for (int distance = 16; distance > 0; distance /= 2)
-            detail::combine(sum[k], __shfl_xor_sync(all_lanes, sum[k], distance), op);
+            detail::combine(sum[k], detail::shuffle_xor(sum[k], distance), op);
     }
     if (lane_id() == lowest_lane(active_lanes)) sink.add(detail::plain_key(key), sum);
 }
