@@ -97,8 +97,9 @@ __device__ __forceinline__ void bulk_barrier() {
 }
 #endif
 
-template <int K, int N, typename T, int Stride>
+template <scope S, int K, int N, typename T, int Stride>
 __device__ __forceinline__ void check_bulk(const accumulator<K, N, T, Stride> &) {
+    static_assert(S != scope::system, "distwar: a bulk flush adds at device scope, not at system scope");
     static_assert(is_bulk_value<T>, "distwar: a bulk flush takes float, double or integers of 4 or 8 bytes");
     static_assert(Stride * sizeof(T) % 16 == 0,
                   "distwar: a bulk flush needs slots that are a multiple of 16 bytes long");
@@ -110,7 +111,8 @@ __device__ __forceinline__ void check_bulk(const accumulator<K, N, T, Stride> &)
 // sums.flush(key_of_slot, slots, to), with these differences:
 //   sums        in slots of a multiple of 16 bytes (Stride of accumulator)
 //   to          in global memory, base aligned to 16 bytes, stride a multiple of 16 bytes and at least
-//               Stride. Values K..Stride - 1 of a record are reserved: 0 is added to them
+//               Stride. Values K..Stride - 1 of a record are reserved: 0 is added to them. Its scope is
+//               device or block
 //   Wait        see bulk_wait
 // Who calls: all threads of the block, with the same arguments.
 // Result: each value is added by a relaxed atomic of device scope; the record as a whole is not atomic. A
@@ -119,10 +121,10 @@ __device__ __forceinline__ void check_bulk(const accumulator<K, N, T, Stride> &)
 // aligned.
 // Cost: 2 barriers, and one bulk reduction of Stride values for each slot with a sum other than 0, spread
 // over the threads. Source: PTX ISA 8.0, cp.reduce.async.bulk.
-template <bulk_wait Wait = bulk_wait::source, int K, int N, typename T, int Stride, typename Key>
+template <bulk_wait Wait = bulk_wait::source, int K, int N, typename T, int Stride, typename Key, scope S>
 __device__ __forceinline__ void bulk_flush(accumulator<K, N, T, Stride> &sums, const Key *key_of_slot,
-                                           int slots, const record<T> &to) {
-    detail::check_bulk(sums);
+                                           int slots, const record<T, add, S> &to) {
+    detail::check_bulk<S>(sums);
 #if defined(DISTWAR_BULK_REDUCTION)
     detail::bulk_barrier();
     for (int i = block_rank(); i < slots; i += block_size()) {
@@ -146,10 +148,10 @@ __device__ __forceinline__ void bulk_flush(accumulator<K, N, T, Stride> &sums, c
 // The same for slots whose keys are consecutive: adds slot i to record first_key + i. The records have the
 // stride of the slots: to.stride == Stride. For histograms and other sums that each block keeps in full.
 // Cost: 2 barriers and one bulk reduction for each warp, of slots / warps slots, zeros included.
-template <bulk_wait Wait = bulk_wait::source, int K, int N, typename T, int Stride, typename Key>
+template <bulk_wait Wait = bulk_wait::source, int K, int N, typename T, int Stride, typename Key, scope S>
 __device__ __forceinline__ void bulk_flush_consecutive(accumulator<K, N, T, Stride> &sums, Key first_key,
-                                                       int slots, const record<T> &to) {
-    detail::check_bulk(sums);
+                                                       int slots, const record<T, add, S> &to) {
+    detail::check_bulk<S>(sums);
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
 #if defined(DISTWAR_BULK_REDUCTION)
     detail::bulk_barrier();

@@ -18,6 +18,7 @@
 
 #include "atomic.cuh"
 #include "lanes.cuh"
+#include "sink.cuh"
 
 namespace distwar {
 
@@ -41,6 +42,7 @@ struct field {
 template <scope S, typename T, int... Counts>
 struct fields_at {
     static_assert(sizeof...(Counts) >= 1, "distwar: fields need at least one part");
+    static_assert(detail::is_scope<S>, "distwar: the scope of a sink is block, device or system");
     static_assert(detail::is_destination<T>,
                   "distwar: fields take float, double or integers of 4 or 8 bytes");
     static constexpr int parts = sizeof...(Counts);

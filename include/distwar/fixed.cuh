@@ -36,7 +36,8 @@ template <int K, typename T = float, int Log2Adds = 24>
 struct fixed_format {
     static_assert(Log2Adds >= 6 && Log2Adds <= 62, "distwar: fixed_format counts 2^6 to 2^62 adds");
     T scale[K];     // units per 1.0, > 0; a power of two is exact
-    unsigned *flag; // one word in device memory; the calls set bits of fixed_flag in it and clear none
+    unsigned *flag; // one word in memory of this GPU, set at device scope whatever the scope of the sink; the
+                    // calls set bits of fixed_flag in it and clear none
 };
 
 namespace detail {

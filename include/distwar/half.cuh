@@ -21,6 +21,7 @@
 
 #include "atomic.cuh"
 #include "lanes.cuh"
+#include "sink.cuh"
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -230,9 +231,10 @@ __device__ __forceinline__ void atomic_add(Pair *address, float2 value) {
 //   base, stride  the same in all lanes; stride >= ceil(K / 2) pairs, key >= 0
 // With an odd K the second half of the last pair is not touched.
 // Cost, if one lane adds all values: ceil(K / 2) atomics, K with record<__half>.
-template <typename Pair>
+template <typename Pair, scope S = scope::device>
 struct record_of_pairs {
     static_assert(detail::is_pair<Pair>, "distwar: a sink of pairs takes __half2 or __nv_bfloat162");
+    static_assert(detail::is_scope<S>, "distwar: the scope of a sink is block, device or system");
     Pair *base;
     size_t stride;
 
@@ -241,17 +243,19 @@ struct record_of_pairs {
         Pair *const first = base + size_t(key) * stride;
         DISTWAR_UNROLL
         for (int i = 0; i < K / 2; ++i)
-            distwar::atomic_add(first + i, float2{values[2 * i], values[2 * i + 1]});
+            distwar::atomic_add<S>(first + i, float2{values[2 * i], values[2 * i + 1]});
         if constexpr (K % 2 == 1) add_one(key, K - 1, values[K - 1]);
     }
     template <typename Key>
     __device__ __forceinline__ void add_one(Key key, int k, float value) const {
-        distwar::atomic_add(
+        distwar::atomic_add<S>(
             reinterpret_cast<typename detail::pair_of<Pair>::half *>(base + size_t(key) * stride) + k, value);
     }
 };
 template <typename Pair>
 __host__ __device__ record_of_pairs(Pair *, size_t)->record_of_pairs<Pair>;
+template <scope S, typename Pair>
+using record_of_pairs_at = record_of_pairs<Pair, S>;
 
 } // namespace distwar
 

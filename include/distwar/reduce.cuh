@@ -43,7 +43,8 @@
 //           atomic units of the L2 cache. <= 0 sums every group, >= 33 none.
 //
 // Result
-//   - The values of every active lane have been added exactly once, by relaxed atomics of device scope.
+//   - The values of every active lane have been added exactly once, by relaxed atomics of the sink's scope:
+//     the device, or that of record_at<scope::system, T> and the like (sink.cuh).
 //   - Other threads see the sums as they see any atomicAdd.
 //   - The order of the floating-point additions is undefined, unless a call defines it.
 //

@@ -51,6 +51,8 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     hot_slots<4, 2> *const slots = nullptr;
     reduce_tree(all_lanes, true, 0, val, slots->sink(two_arrays));
     reduce_tree(all_lanes, true, 0, val, record<float, minimum>{base, 2});
+    reduce_tree(all_lanes, true, 0, val, record_at<scope::system, float, minimum>{base, 2});
+    reduce_bfly(all_lanes, true, 0, val, aligned_record_at<scope::block>{base, 4});
 #elif WRONG_USE == 1
     reduce_serial(all_lanes, true, 0.5f, val, record<float>{base, 2});
 #elif WRONG_USE == 2
@@ -138,5 +140,9 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     reduce_tree(all_lanes, true, 0, val, slots->sink(record<float, maximum>{base, 2}));
 #elif WRONG_USE == 37
     reduce_serial(all_lanes, true, 0, val, record<float, bit_or>{base, 2});
+#elif WRONG_USE == 38
+    reduce_serial(all_lanes, true, 0, val, planes_at<scope(3), float>{base, 2});
+#elif WRONG_USE == 39
+    reduce_serial(all_lanes, true, 0, val, aligned_record_at<scope(3)>{base, 4});
 #endif
 }
