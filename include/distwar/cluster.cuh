@@ -117,8 +117,7 @@ struct cluster_sink {
 template <int K, int N, int Blocks, typename T = long long>
 struct cluster_accumulator {
     static_assert(Blocks >= 1 && Blocks <= 16, "distwar: a cluster has 1 to 16 blocks");
-    static_assert(detail::is_destination<T> && T(3) / T(2) == T(1), // an integer
-                  "distwar: a cluster accumulator sums integers of 4 or 8 bytes");
+    static_assert(detail::is_integer<T>, "distwar: a cluster accumulator sums integers of 4 or 8 bytes");
     static constexpr int owners = has_clusters ? Blocks : 1; // blocks that share the slots
     static constexpr int rows = (N + owners - 1) / owners;
     T sum[rows][K]; // row r of block b is slot r * owners + b

@@ -140,6 +140,7 @@ __device__ __forceinline__ bool add_pairs(Pair *address, const Pair (&values)[K]
 template <typename Pair, scope S = scope::device>
 struct aligned_pairs {
     static_assert(detail::is_packed<Pair>, "distwar: a sink of pairs takes __half2 or __nv_bfloat162");
+    static_assert(detail::is_scope<S>, "distwar: the scope of a sink is block, device or system");
     Pair *base;
     size_t stride;
 
@@ -168,6 +169,8 @@ struct aligned_pairs {
 };
 template <typename Pair>
 __host__ __device__ aligned_pairs(Pair *, size_t)->aligned_pairs<Pair>;
+template <scope S, typename Pair>
+using aligned_pairs_at = aligned_pairs<Pair, S>;
 
 } // namespace distwar
 
