@@ -29,7 +29,8 @@
 //   key     What this lane adds to: an integer of 4 or 8 bytes. Active lanes with equal keys form a group.
 //           uniform_key{key}: the caller guarantees that all of `lanes`, inactive ones included, have this
 //           key. The call then skips the search for groups.
-//   val     K values: float, double or integers of 4 or 8 bytes. K is a compile-time constant >= 1
+//   val     K values: float, double or integers of 4 or 8 bytes, with packed.cuh also __half2 and
+//           __nv_bfloat162. K is a compile-time constant >= 1
 //           (reduce_tree: at most 64). The array is not changed.
 //   sink    Where the values are added, in global or shared memory (sink.cuh):
 //           - record          base[key * stride + k]. The same in all lanes, inactive ones included.
@@ -78,6 +79,7 @@
 //   reduce_fixed                  sums that are bitwise reproducible (fixed.cuh)
 //   reduce_runs                   for keys that are sorted or come in runs (runs.cuh)
 //   group_lanes                   finds the groups once, for many sums (group.cuh)
+//   packed.cuh                    pairs of half and bfloat16 as values
 //   fields                        a sink for values in several arrays (fields.cuh)
 //   fetch_add, append             counters that return; slots of queues (fetch.cuh)
 //   hot_slots                     for skewed keys: sums of a block in shared memory (hot_slots.cuh)

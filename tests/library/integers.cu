@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <distwar/fields.cuh>
 #include <distwar/hot_slots.cuh>
-#include <distwar/reduce.cuh>
 #include <gtest/gtest.h>
 #include <limits>
 #include <type_traits>
 
 using distwar::all_lanes;
-using distwar::strategy;
 
 namespace {
 
@@ -81,6 +79,7 @@ void check_call() {
             check_sums<Call, 4, unsigned>(random, kind); // the first by a tree
             check_sums<Call, 9, int>(random, kind);
             check_sums<Call, 2, unsigned long long>(random, kind);
+            check_sums<Call, 5, long long>(random, kind);
             if (testing::Test::HasFailure()) return;
         }
 }
