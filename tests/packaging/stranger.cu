@@ -60,8 +60,8 @@ struct number { // a key to sort by, a value of atomic_update
     __device__ friend number operator+(number a, number b) { return {a.value + b.value}; }
 };
 
-template <typename Sink>
-__device__ void every_call(unsigned active, int key, const float (&val)[9], const Sink &to) {
+template <typename Sink, typename Value, int Count>
+__device__ void every_call(unsigned active, int key, const Value (&val)[Count], const Sink &to) {
     const bool is_active = active >> threadIdx.x & 1;
     distwar::reduce<distwar::strategy::atomic>(distwar::all_lanes, is_active, key, val, to);
     distwar::reduce<distwar::strategy::serial>(distwar::all_lanes, is_active, key, val, to);
@@ -111,6 +111,21 @@ __global__ void halves(unsigned active, int key, Half *to, Pair *pairs, float va
 }
 template __global__ void halves(unsigned, int, __half *, __half2 *, float);
 template __global__ void halves(unsigned, int, __nv_bfloat16 *, __nv_bfloat162 *, float);
+
+template <typename Pair>
+__global__ void values_of_pairs(unsigned active, int key, Pair *to) {
+    const Pair val[3] = {to[0], to[1], to[2]};
+    every_call(active, key, val, distwar::record{to, 4});
+    every_call(active, key, val, distwar::planes<Pair, distwar::minimum>{to, 4});
+    every_call(active, key, val, distwar::pointers{to, to, to});
+    every_call(active, key, val, distwar::aligned_pairs{to, 4});
+    every_call(active, key, val, distwar::fields<Pair, 1, 2>{{to, 4}, {to, 4}});
+    every_update(to, val[0]);
+    distwar::atomic_add<distwar::scope::block>(to, val[0]);
+    distwar::atomic_add<distwar::scope::system>(to, val[1]);
+}
+template __global__ void values_of_pairs(unsigned, int, __half2 *);
+template __global__ void values_of_pairs(unsigned, int, __nv_bfloat162 *);
 
 __global__ void updates(float *to, double *doubles, number *numbers) {
     every_update(to, 1.0f);
