@@ -91,6 +91,11 @@ struct fields_at {
     }
 };
 
+namespace detail {
+template <scope S, typename T, int... Counts>
+inline constexpr int values_of_sink<fields_at<S, T, Counts...>> = (0 + ... + Counts);
+} // namespace detail
+
 // The same at the scope of the device.
 template <typename T, int... Counts>
 using fields = fields_at<scope::device, T, Counts...>;

@@ -88,6 +88,7 @@
 
 #include "atomic.cuh"
 #include "butterfly.cuh"
+#include "chunks.cuh"
 #include "fetch.cuh"
 #include "fields.cuh"
 #include "group.cuh"
@@ -124,6 +125,33 @@ __device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, con
         distwar::reduce_bfly(lanes, active, key, val, sink, balance_threshold);
     else
         distwar::reduce_tree(lanes, active, key, val, sink, balance_threshold);
+}
+
+// Both for a number of values known at run time (chunks.cuh).
+template <int Chunk = 16, typename Values, typename Key, typename Sink>
+__device__ __forceinline__ void reduce_atomic_n(unsigned /*lanes*/, bool active, Key key, int count,
+                                                const Values &values, const Sink &sink,
+                                                int /*balance_threshold*/ = 0) {
+    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
+    const auto counted = detail::counted<Chunk>(count, values);
+    detail::check_counted<Chunk, decltype(counted), Key, Sink>();
+    using plain = decltype(detail::plain_key(key));
+    if (active) counted.each(true, sink, detail::plain_commit<plain>{true, detail::plain_key(key)});
+}
+
+template <strategy S, int Chunk = 16, typename Values, typename Key, typename Sink>
+__device__ __forceinline__ void reduce_n(unsigned lanes, bool active, Key key, int count,
+                                         const Values &values, const Sink &sink, int balance_threshold = 0) {
+    static_assert((detail::reduce_strategies >> int(S) & 1) != 0,
+                  "distwar: reduce<> takes the strategies atomic, serial, bfly and tree");
+    if constexpr (S == strategy::atomic)
+        distwar::reduce_atomic_n<Chunk>(lanes, active, key, count, values, sink, balance_threshold);
+    else if constexpr (S == strategy::serial)
+        distwar::reduce_serial_n<Chunk>(lanes, active, key, count, values, sink, balance_threshold);
+    else if constexpr (S == strategy::bfly)
+        distwar::reduce_bfly_n<Chunk>(lanes, active, key, count, values, sink, balance_threshold);
+    else
+        distwar::reduce_tree_n<Chunk>(lanes, active, key, count, values, sink, balance_threshold);
 }
 
 } // namespace distwar
