@@ -28,7 +28,7 @@ struct butterfly_commit {
             sum[k] = detail::operand(active, val[k], op);
             DISTWAR_UNROLL
             for (int distance = 16; distance > 0; distance /= 2)
-                detail::combine(sum[k], __shfl_xor_sync(all_lanes, sum[k], distance), op);
+                detail::combine(sum[k], detail::shuffle_xor(sum[k], distance), op);
         }
         if (leads) sink.add(key, sum);
     }

@@ -135,7 +135,7 @@ struct array_values {
             T chunk[Chunk];
             DISTWAR_UNROLL
             for (int i = 0; i < Chunk; ++i)
-                chunk[i] = K % Chunk == 0 || first + i < K ? val[first + i] : T(0);
+                chunk[i] = K % Chunk == 0 || first + i < K ? val[first + i] : detail::zero<T>();
             commit(chunk, sink_part<Sink, true>{sink, first, count});
         }
     }

@@ -46,7 +46,7 @@ __device__ __forceinline__ void sum_runs(unsigned run_end, unsigned continuing, 
         const bool adds = lane_id() + distance < run_end;
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) {
-            const T other = __shfl_down_sync(all_lanes, sum[k], distance);
+            const T other = detail::shuffle_down(sum[k], distance);
             if (adds) detail::combine(sum[k], other, op);
         }
     }

@@ -37,7 +37,7 @@ struct serial_commit {
             const int source = int(more ? lowest_lane(rest) : lane_id());
             DISTWAR_UNROLL
             for (int k = 0; k < K; ++k) {
-                const T read_value = __shfl_sync(lanes, sum[k], source);
+                const T read_value = detail::shuffle(lanes, sum[k], source);
                 if (more) detail::combine(sum[k], read_value, op);
             }
             rest &= rest - 1;

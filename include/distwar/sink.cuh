@@ -109,6 +109,16 @@ __device__ __forceinline__ T lowest() {
         return T(~highest<T>());
 }
 
+// The numbers 0 and 1 as a T.
+template <typename T>
+__device__ __forceinline__ T zero() {
+    return T(0);
+}
+template <typename T>
+__device__ __forceinline__ T one() {
+    return T(1);
+}
+
 // What a lane contributes to a minimum or a maximum: its value, or the neutral element if the lane is
 // inactive or the value is NaN.
 template <typename T>
@@ -124,11 +134,11 @@ __device__ __forceinline__ T operand(bool active, T value, maximum op) {
 
 template <typename T>
 __device__ __forceinline__ T operand(bool active, T value, add) {
-    return active ? value : T(0);
+    return active ? value : detail::zero<T>();
 }
 template <typename T>
 __device__ __forceinline__ T operand(bool active, T value, multiply) {
-    return active ? value : T(1);
+    return active ? value : detail::one<T>();
 }
 template <typename T>
 __device__ __forceinline__ T operand(bool active, T value, bit_and) {
@@ -146,10 +156,7 @@ __device__ __forceinline__ T operand(bool active, T value, bit_xor) {
 // sum = op(sum, other)
 template <typename T, typename Op>
 __device__ __forceinline__ void combine(T &sum, T other, Op op) {
-    if constexpr (is_same<Op, add>)
-        sum += other;
-    else
-        sum = op(sum, other);
+    sum = op(sum, other);
 }
 
 } // namespace detail

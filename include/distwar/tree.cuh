@@ -135,10 +135,10 @@ DISTWAR_REDUX(bit_xor, DISTWAR_REDUX_XOR)
 // sum = op(sum, condition ? a : b)
 template <typename T, typename Op>
 __device__ __forceinline__ void combine_selected(unsigned condition, T &sum, T a, T b, Op op) {
-    if constexpr (is_same<Op, add>)
-        add_selected(condition, sum, a, b);
+    if constexpr (is_same<Op, add> && !is_packed<T>)
+        detail::add_selected(condition, sum, a, b);
     else
-        sum = op(sum, select(condition, a, b));
+        sum = op(sum, detail::select(condition, a, b));
 }
 
 // Steps Step..4 of the tree, in place. Every index is a compile-time constant, so `partial` stays in
@@ -151,15 +151,15 @@ __device__ __forceinline__ void exchange(T (&partial)[K], Op op) {
     DISTWAR_UNROLL
     for (int i = 0; i < count / 2; ++i) {
         const T at_even = partial[2 * i], at_odd = partial[2 * i + 1];
-        const T exchanged_value = select(odd, at_even, at_odd);
-        partial[i] = __shfl_xor_sync(all_lanes, exchanged_value, distance);
-        combine_selected(odd, partial[i], at_odd, at_even, op); // with the value that the lane keeps
+        const T exchanged_value = detail::select(odd, at_even, at_odd);
+        partial[i] = detail::shuffle_xor(exchanged_value, distance);
+        detail::combine_selected(odd, partial[i], at_odd, at_even, op); // with the value that the lane keeps
     }
     // With an odd count the last value, at an even place, has no other to be exchanged for. Both lanes sum
     // it, and the sum of the odd lane is not used.
     if constexpr (count % 2 == 1)
-        partial[count / 2] = op(partial[count - 1], __shfl_xor_sync(all_lanes, partial[count - 1], distance));
-    if constexpr (Step < 4) exchange<Step + 1>(partial, op);
+        partial[count / 2] = op(partial[count - 1], detail::shuffle_xor(partial[count - 1], distance));
+    if constexpr (Step < 4) detail::exchange<Step + 1>(partial, op);
 }
 
 // Step 0 of a sum. An inactive lane keeps and sends zeros.
@@ -179,13 +179,13 @@ __device__ __forceinline__ void first_exchange(bool active, const T (&val)[K], T
     const unsigned keep_shift = active ? 32 * odd : 64, send_shift = active ? 32 * (1 - odd) : 64;
     DISTWAR_UNROLL
     for (int i = 0; i < K / 2; ++i) {
-        const T keep_value = shift_pair(keep_shift, val[2 * i], val[2 * i + 1]);
-        const T exchanged_value = shift_pair(send_shift, val[2 * i], val[2 * i + 1]);
-        partial[i] = keep_value + __shfl_xor_sync(all_lanes, exchanged_value, 1);
+        const T keep_value = detail::shift_pair(keep_shift, val[2 * i], val[2 * i + 1]);
+        const T exchanged_value = detail::shift_pair(send_shift, val[2 * i], val[2 * i + 1]);
+        partial[i] = arithmetic<T>::sum(keep_value, detail::shuffle_xor(exchanged_value, 1));
     }
     if constexpr (K % 2 == 1) { // the last value has no other to be exchanged for
-        const T own_value = active ? val[K - 1] : T(0);
-        partial[K / 2] = own_value + __shfl_xor_sync(all_lanes, own_value, 1);
+        const T own_value = detail::operand(active, val[K - 1], add{});
+        partial[K / 2] = arithmetic<T>::sum(own_value, detail::shuffle_xor(own_value, 1));
     }
 }
 
@@ -251,7 +251,8 @@ struct tree_commit {
         } else {
             T sum[K];
             DISTWAR_UNROLL
-            for (int k = 0; k < K; ++k) sum[k] = __shfl_sync(all_lanes, total[tree_place(k)], tree_owner(k));
+            for (int k = 0; k < K; ++k)
+                sum[k] = detail::shuffle(all_lanes, total[tree_place(k)], tree_owner(k));
             if (lane_id() == leader) sink.add(key, sum);
         }
     }
@@ -291,7 +292,7 @@ __device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, 
         const int source = next < 0 ? int(lane) : next;
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) {
-            const T other = __shfl_sync(lanes, sum[k], source);
+            const T other = detail::shuffle(lanes, sum[k], source);
             if (next >= 0) detail::combine(sum[k], other, op);
         }
     }
