@@ -140,6 +140,7 @@ __device__ __forceinline__ bool add_pairs(Pair *address, const Pair (&values)[K]
 template <typename Pair, scope S = scope::device>
 struct aligned_pairs {
     static_assert(detail::is_packed<Pair>, "distwar: a sink of pairs takes __half2 or __nv_bfloat162");
+    static_assert(detail::is_scope<S>, "distwar: the scope of a sink is block, device or system");
     Pair *base;
     size_t stride;
 
@@ -157,6 +158,8 @@ struct aligned_pairs {
         static_assert(detail::is_same<V, Pair>, "distwar: the values have another type than the sink");
         distwar::atomic_add<S>(base + size_t(key) * stride + k, value);
     }
+    // The sink of the values from `first` on, a multiple of 4.
+    __device__ __forceinline__ aligned_pairs from(int first) const { return {base + first, stride}; }
 
   private:
     template <int Count, int K>
@@ -168,6 +171,8 @@ struct aligned_pairs {
 };
 template <typename Pair>
 __host__ __device__ aligned_pairs(Pair *, size_t)->aligned_pairs<Pair>;
+template <scope S, typename Pair>
+using aligned_pairs_at = aligned_pairs<Pair, S>;
 
 } // namespace distwar
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Minima, maxima, products and bitwise operators: every call, every sink, every type they are for.
 
-#include "warp_calls.cuh"
+#include "every_call.cuh"
 #include <cmath>
-#include <distwar/group.cuh>
 #include <distwar/reduce.cuh>
-#include <distwar/runs.cuh>
 #include <gtest/gtest.h>
 #include <limits>
 #include <type_traits>
@@ -17,25 +15,7 @@ using distwar::strategy;
 namespace {
 
 enum { KEYS = 32, CALLS = 40, SCHEDULES = 4 };
-enum call_kind {
-    ATOMIC = DISTWAR_ATOMIC,
-    SERIAL = DISTWAR_SERIAL,
-    BFLY = DISTWAR_BFLY,
-    TREE = DISTWAR_TREE,
-    RUNS = DISTWAR_STRATEGY_COUNT,
-    GROUP
-};
 enum sink_kind { RECORD, PLANES, POINTERS, SINKS };
-
-template <call_kind Call, int K, typename T, typename Sink>
-__device__ void call_with(const warp_call &call, bool active, int key, const T (&val)[K], const Sink &sink) {
-    if constexpr (Call == RUNS)
-        distwar::reduce_runs(call.lanes, active, key, val, sink, call.threshold);
-    else if constexpr (Call == GROUP)
-        distwar::group_lanes(call.lanes, active, key).add(val, sink, call.threshold);
-    else
-        distwar::reduce<strategy(Call)>(call.lanes, active, key, val, sink, call.threshold);
-}
 
 template <call_kind Call, typename Op, int K, typename T>
 __global__ void reduce_cases(const warp_call *calls, const T *values, T *targets, int kind) {
