@@ -95,6 +95,17 @@ struct sink_part {
     }
 };
 
+// The number of values of a chunk of K that exist. A tree compares it with the lane. nvcc 13 (sm_100) takes a
+// comparison of the lane that does not change out of a loop, with two copies of the loop's shuffles.
+template <int K, typename Sink>
+__device__ __forceinline__ int values_in(const Sink &) {
+    return K;
+}
+template <int K, typename Sink>
+__device__ __forceinline__ int values_in(const sink_part<Sink, true> &part) {
+    return part.count - part.first < K ? part.count - part.first : K;
+}
+
 // The values of a call: all K of an array or, if Bounded, the first `count` of them.
 // each() calls commit(chunk, sink) for one chunk after another, with an array in registers and the sink of its
 // values.

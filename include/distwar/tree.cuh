@@ -246,7 +246,7 @@ struct tree_commit {
             for (int place = 0; place < tree_places(K); ++place) {
                 // k = 0 as a constant saves four instructions of the address for K = 1.
                 const int k = 32 * place + int(lane_id());
-                if (k < K) sink.add_one(key, K == 1 ? 0 : k, total[place]);
+                if (k < detail::values_in<K>(sink)) sink.add_one(key, K == 1 ? 0 : k, total[place]);
             }
         } else {
             T sum[K];

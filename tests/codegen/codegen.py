@@ -56,7 +56,7 @@ PROMISES = {
     "tree_128_float": Promise(124, 1, 0, 0, 4, 128),
     # a number of values known at run time: the loop over chunks
     "tree_8_chunks": Promise(4 + 2 + 1 + 1 + 1, 1, 0, 0, 1, 40),
-    "tree_16_chunks": Promise(16, 1, 0, 0, 1, 40),
+    "tree_16_chunks": Promise(16, 1, 0, 0, 1, 48),
     "tree_32_chunks": Promise(31, 1, 0, 0, 1, 64),
     "bfly_8_chunks": Promise(40, 1, 0, 0, 8, 40),
     "atomic_16_chunks": Promise(0, 0, 0, 0, 16, 64),
