@@ -12,8 +12,8 @@
 //
 // Rounding: to nearest even, once when a value is committed and once in memory after each addition. A few
 // large commits therefore lose less than many small ones. Overflow gives infinity, NaN stays NaN.
-// Cost: a native atomic from compute capability 7.0 (half) and 9.0 (bfloat16) on. Before that, and at
-// scope::system: a compare-and-swap loop.
+// Cost: a native atomic from compute capability 7.0 (half) and 9.0 (bfloat16) on; before that, and in shared
+// memory, a compare-and-swap loop.
 #ifndef DISTWAR_HALF_CUH
 #define DISTWAR_HALF_CUH
 
@@ -190,13 +190,52 @@ struct add_always {
     }
 };
 
-// CUDA's 16-bit atomicAdd has device scope, which includes block scope.
+#if !defined(__SIMT__)
+// Adds at an address in global memory. PTX, because CUDA's atomicAdd of these types has device scope only and returns
+// the old value, which costs a way back.
+template <scope S, typename T>
+__device__ __forceinline__ void add_rounded_to_global(T *address, T value) {
+    const size_t global = __cvta_generic_to_global(address);
+    const auto bits = swappable<T>::bits(value);
+#define DISTWAR_ADD_AT(scope, type, letter)                                                                  \
+    asm volatile("red.relaxed." scope ".global.add.noftz." type " [%0], %1;"                                 \
+                 :                                                                                           \
+                 : "l"(global), letter(bits)                                                                 \
+                 : "memory")
+#define DISTWAR_ADD(type, letter)                                                                            \
+    if constexpr (S == scope::block)                                                                         \
+        DISTWAR_ADD_AT("cta", type, letter);                                                                 \
+    else if constexpr (S == scope::device)                                                                   \
+        DISTWAR_ADD_AT("gpu", type, letter);                                                                 \
+    else                                                                                                     \
+        DISTWAR_ADD_AT("sys", type, letter);
+    if constexpr (is_same<T, __half>) {
+        DISTWAR_ADD("f16", "h")
+    } else if constexpr (is_same<T, __half2>) {
+        DISTWAR_ADD("f16x2", "r")
+    } else if constexpr (is_same<T, __nv_bfloat16>) {
+        DISTWAR_ADD("bf16", "h")
+    } else {
+        DISTWAR_ADD("bf16x2", "r")
+    }
+#undef DISTWAR_ADD
+#undef DISTWAR_ADD_AT
+}
+#endif
+
+// Memory that is not global is of one block: there atomicAdd serves every scope.
 template <scope S, typename T>
 __device__ __forceinline__ void add_rounded(T *address, T value) {
-    if constexpr (S != scope::system && has_native_add<T>)
-        atomicAdd(address, value);
-    else
+#if defined(__SIMT__)
+    atomicAdd(address, value);
+#else
+    if constexpr (!has_native_add<T>)
         distwar::atomic_update<S>(address, value, add_always{});
+    else if (__isGlobal(address))
+        detail::add_rounded_to_global<S>(address, value);
+    else
+        atomicAdd(address, value);
+#endif
 }
 
 template <>

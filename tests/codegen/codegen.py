@@ -63,6 +63,16 @@ PROMISES = {
     "atomic_16_chunks_aligned": Promise(0, 0, 0, 0, 16 + 16, 64),  # whole chunks, and the last one
     "tree_9_some": Promise(12, 1, 0, 0, 1, 32),
     "tree_16_chunks_any": Promise(1 + 16 + 1 + 16 + 1 + 16, 3, 1, 1, 16 + 1 + 16 + 1 + 16, 64),
+    "bfly_5_half2": Promise(25, 1, 0, 0, 5, 32),
+    "tree_5_half2": Promise(3 + 2 + 1 + 1 + 1, 1, 0, 0, 1, 32),
+    "tree_9_half2": Promise(12, 1, 0, 0, 1, 32),
+    "tree_9_nv_bfloat162": Promise(12, 1, 0, 0, 1, 32),
+    "serial_5_nv_bfloat162": Promise(5, 1, 0, 1, 5, 40),
+    "atomic_9_aligned_pairs": Promise(0, 0, 0, 0, 9, 32),
+    "total_9_minimum_of_pairs": Promise(12, 0, 0, 0, 0, 32),
+    # a value to its slot or to the sink, and a compare-and-swap for the slot
+    "hot_4_add": Promise(0, 0, 0, 0, 4 + 4 + 1, 40),
+    "hot_9_tree": Promise(12, 1, 0, 0, 1 + 1 + 1, 40),
     # any keys and lanes: all paths, and plain atomics
     "serial_9_any": Promise(9, 1, 1, 1, 9 + 9, 40),
     "bfly_9_any": Promise(1 + 45, 2, 0, 0, 9 + 9 + 9, 40),
@@ -70,14 +80,17 @@ PROMISES = {
     "tree_64_any": Promise(1 + 62 + 1 + 62 + 1 + 64, 3, 1, 1, 64 + 2 + 64 + 2 + 64, 160),
 }
 # Atomics from compute capability 9.0 on, which has vector atomics.
-VECTOR_ATOMICS = {"bfly_9_aligned": 1 + 1 + 1, "atomic_16_chunks_aligned": 4 + 16}
+VECTOR_ATOMICS = {"bfly_9_aligned": 1 + 1 + 1, "atomic_9_aligned_pairs": 1 + 1 + 1, "atomic_16_chunks_aligned": 4 + 16}
+# Additions in PTX: those to shared memory, and those to global memory or to an address of any kind. A pointer to shared
+# memory beside a sink made nvcc 13.0 add to the sink by atom.shared.
+ADDITIONS = {"hot_4_add": (4, 4), "hot_9_tree": (1, 1)}
 # The atomics of one value, or of all values of one lane, at each scope: kernels SINK_at_block, _device and _system. CUDA
 # adds 16-bit values at block scope as at device scope.
 SCOPES = {"block": r"\.cta\b", "device": None, "system": r"\.sys\b"}
 SCOPED = ("record", "minimum", "planes", "fields", "pointers", "aligned", "half", "pairs")
 WIDER = ("half_at_block", "pairs_at_block")
 # Kernels whose machine code has the same shuffles and atomics as PTX: no loops or branches, global memory only.
-STRAIGHT = [name for name in PROMISES if not re.search("serial|any|shared|fixed|append|fetch", name)]
+STRAIGHT = [name for name in PROMISES if not re.search("serial|any|shared|fixed|append|fetch|hot|pairs|bfloat", name)]
 
 PTX = {
     "shuffles": r"\bshfl\.sync",
@@ -86,6 +99,7 @@ PTX = {
     "redux": r"\bredux\.sync",
     "atomics": r"\b(red|atom)\.",
 }
+ADDITION = re.compile(r"\b(?:red|atom)\.([\w.:]*)\badd\.")
 
 
 def skip(why):
@@ -94,11 +108,13 @@ def skip(why):
 
 
 def count_ptx(text):
-    """{kernel: {instruction: count}} of a PTX file."""
-    found = {}
+    """{kernel: {instruction: count}} of a PTX file, and {kernel: additions to (shared, other) memory}."""
+    found, additions = {}, {}
     for name, body in re.findall(r"\.entry (\w+)\((.*?)\n\}", text, re.S):
         found[name] = {what: len(re.findall(pattern, body)) for what, pattern in PTX.items()}
-    return found
+        spaces = ["shared" in qualifiers for qualifiers in ADDITION.findall(body)]
+        additions[name] = (spaces.count(True), spaces.count(False))
+    return found, additions
 
 
 def check_scopes(text, architecture):
@@ -176,14 +192,14 @@ def main():
         compiled = subprocess.run(command, capture_output=True, text=True, cwd=folder)
         if compiled.returncode != 0:
             sys.exit(compiled.stdout + compiled.stderr)
-        ptx, wrong = {}, []
+        ptx, additions, wrong = {}, {}, []
         for file in os.listdir(folder):
             if file.endswith(".ptx"):
                 with open(os.path.join(folder, file)) as opened:
                     text = opened.read()
-                architecture = int(re.search(r"\.target sm_(\d+)", text)[1])
-                ptx[architecture] = count_ptx(text)
-                wrong += check_scopes(text, architecture)
+                target = int(re.search(r"\.target sm_(\d+)", text)[1])
+                ptx[target], additions[target] = count_ptx(text)
+                wrong += check_scopes(text, target)
         cuobjdump = options.sass and shutil.which("cuobjdump")
         sass = {a: count_sass(cuobjdump, binary, a) for a in architectures} if cuobjdump else {}
     assembled = read_ptxas(compiled.stdout + compiled.stderr)
@@ -209,6 +225,9 @@ def main():
                     wrong.append(f"{kernel}, sm_{a}: {getattr(found, what)} {what}, not {getattr(wanted, what)}")
             if registers > promised.registers:
                 wrong.append(f"{kernel}, sm_{a}: {registers} registers, more than {promised.registers}")
+            if kernel in ADDITIONS and additions[a][kernel] != ADDITIONS[kernel]:
+                wrong.append(f"{kernel}, sm_{a}: additions to (shared, other) memory: {additions[a][kernel]}, not "
+                             f"{ADDITIONS[kernel]}")
             if memory != 0:
                 wrong.append(f"{kernel}, sm_{a}: {memory} bytes of stack and spills")
             if sass and kernel in STRAIGHT and sass[a].get(kernel) != (wanted.shuffles, wanted.atomics):

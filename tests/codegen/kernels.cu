@@ -7,6 +7,8 @@
 #include <distwar/fields.cuh>
 #include <distwar/fixed.cuh>
 #include <distwar/half.cuh>
+#include <distwar/hot_slots.cuh>
+#include <distwar/packed.cuh>
 #include <distwar/reduce.cuh>
 
 using namespace distwar;
@@ -178,6 +180,37 @@ extern "C" __global__ void fetch_at_one_key(const unsigned *from, unsigned activ
                                             unsigned *results) {
     results[threadIdx.x] =
         fetch_add(all_lanes, active >> threadIdx.x & 1, uniform_key{0}, from[threadIdx.x], counter);
+}
+
+// Pairs of 16-bit values: a pair costs what a float costs.
+ONE_KEY(bfly, 5, half2)
+ONE_KEY(tree, 5, half2)
+ONE_KEY(tree, 9, half2)
+ONE_KEY(tree, 9, nv_bfloat162)
+ONE_KEY(serial, 5, nv_bfloat162)
+extern "C" __global__ void atomic_9_aligned_pairs(const __half2 *from, unsigned active, int key,
+                                                  __half2 *to) {
+    const values<9, __half2> val(from);
+    reduce_atomic(all_lanes, active >> threadIdx.x & 1, key, val.of, aligned_pairs<__half2>{to, 12});
+}
+extern "C" __global__ void total_9_minimum_of_pairs(const __half2 *from, unsigned active, __half2 *to) {
+    const values<9, __half2> val(from);
+    __half2 total[tree_places(9)];
+    tree_total(active >> threadIdx.x & 1, val.of, total, minimum{});
+    to[threadIdx.x] = total[0];
+}
+
+// Hot slots: each value goes to the slot in shared memory or to the sink in global memory.
+__shared__ hot_slots<64, 4> hot_of_threads;
+extern "C" __global__ void hot_4_add(const float *from, const int *keys, float *to) {
+    const values<4, float> val(from);
+    hot_of_threads.sink(record<float>{to, 4}).add(keys[threadIdx.x], val.of);
+}
+__shared__ hot_slots<64, 9> hot_of_warps;
+extern "C" __global__ void hot_9_tree(const float *from, unsigned active, int key, float *to) {
+    const values<9, float> val(from);
+    reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of,
+                hot_of_warps.sink(record<float>{to, 9}));
 }
 
 // The tree without a commit.

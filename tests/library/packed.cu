@@ -152,7 +152,7 @@ void check_call() {
             check<Call, add, 1, Pair>(random, kind);
             check<Call, add, 4, Pair>(random, kind);
             check<Call, add, 7, Pair>(random, kind);
-            if (testing::Test::HasFailure() || kind == ALIGNED) return;
+            if (kind == ALIGNED) continue;
             check<Call, minimum, 2, Pair>(random, kind);
             check<Call, maximum, 5, Pair>(random, kind);
             check<Call, multiply, 3, Pair>(random, kind);
