@@ -40,7 +40,7 @@ __device__ __forceinline__ void sum_by_butterfly(unsigned lanes, bool active, Ke
                                                  const Sink &sink, int balance_threshold) {
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
     using plain = decltype(detail::plain_key(key));
-    const plain_commit<plain> plainly = {true, detail::plain_key(key)};
+    const plain_commit<plain> plainly = {detail::plain_key(key)};
     if (lanes != all_lanes) {
         if (active) values.each(true, sink, plainly);
         return;

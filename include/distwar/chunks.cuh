@@ -87,11 +87,13 @@ struct sink_part {
                 return;
             }
         DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) add_one(key, k, values[k]);
+        for (int k = 0; k < K; ++k)
+            if (!Bounded || first + k < count) add_one(key, k, values[k]);
     }
+    // k < values_in(this).
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V value) const {
-        if (!Bounded || first + k < count) whole.add_one(key, first + k, value);
+        whole.add_one(key, first + k, value);
     }
 };
 
@@ -200,15 +202,14 @@ __device__ __forceinline__ constexpr void check_counted() {
         "distwar: a number of values known at run time needs a sink addressed by key");
 }
 
-// Each active lane adds its own values.
+// The caller adds its own values.
 template <typename Key>
 struct plain_commit {
-    bool adds;
     Key key;
 
     template <int K, typename T, typename Sink>
     __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
-        if (adds) sink.add(key, val);
+        sink.add(key, val);
     }
 };
 

@@ -61,7 +61,7 @@ class lane_groups {
                                                int balance_threshold) const {
         const bool sums_all = balance_threshold <= 1;
         if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {
-            if (!sums_all && active) values.each(true, sink, detail::plain_commit<Key>{true, key});
+            if (!sums_all && active) values.each(true, sink, detail::plain_commit<Key>{key});
             return;
         }
         if (one_key) {

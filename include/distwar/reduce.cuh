@@ -138,7 +138,7 @@ __device__ __forceinline__ void reduce_atomic_n(unsigned /*lanes*/, bool active,
     const auto counted = detail::counted<Chunk>(count, values);
     detail::check_counted<Chunk, decltype(counted), Key, Sink>();
     using plain = decltype(detail::plain_key(key));
-    if (active) counted.each(true, sink, detail::plain_commit<plain>{true, detail::plain_key(key)});
+    if (active) counted.each(true, sink, detail::plain_commit<plain>{detail::plain_key(key)});
 }
 
 template <strategy S, int Chunk = 16, typename Values, typename Key, typename Sink>

@@ -112,7 +112,7 @@ __device__ __forceinline__ void sum_by_runs(unsigned lanes, bool active, Key key
     const unsigned active_lanes = __ballot_sync(lanes, active);
     const bool sums_all = balance_threshold <= 1;
     if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {
-        if (!sums_all && active) values.each(true, sink, plain_commit<plain>{true, own_key});
+        if (!sums_all && active) values.each(true, sink, plain_commit<plain>{own_key});
         return;
     }
 

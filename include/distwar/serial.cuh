@@ -55,7 +55,7 @@ __device__ __forceinline__ void sum_serially(unsigned lanes, bool active, Key ke
     const unsigned active_lanes = __ballot_sync(lanes, active);
     if (active_lanes == 0) return;
     if (count_lanes(active_lanes) < balance_threshold) {
-        if (active) values.each(true, sink, plain_commit<plain>{true, detail::plain_key(key)});
+        if (active) values.each(true, sink, plain_commit<plain>{detail::plain_key(key)});
         return;
     }
 

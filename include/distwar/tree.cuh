@@ -357,7 +357,7 @@ __device__ __forceinline__ void sum_by_tree(unsigned lanes, bool active, Key key
     // At a threshold <= 1 the early return is taken only if no lane is active: there is nothing to add.
     const bool sums_all = balance_threshold <= 1;
     if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {
-        if (!sums_all && active) values.each(true, sink, plain_commit<plain>{true, detail::plain_key(key)});
+        if (!sums_all && active) values.each(true, sink, plain_commit<plain>{detail::plain_key(key)});
         return;
     }
     if (lanes == all_lanes) {

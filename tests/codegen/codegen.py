@@ -84,11 +84,9 @@ VECTOR_ATOMICS = {"bfly_9_aligned": 1 + 1 + 1, "atomic_9_aligned_pairs": 1 + 1 +
 # Additions in PTX: those to shared memory, and those to global memory or to an address of any kind. A pointer to shared
 # memory beside a sink made nvcc 13.0 add to the sink by atom.shared.
 ADDITIONS = {"hot_4_add": (4, 4), "hot_9_tree": (1, 1)}
-# The atomics of one value, or of all values of one lane, at each scope: kernels SINK_at_block, _device and _system. CUDA
-# adds 16-bit values at block scope as at device scope.
+# The atomics of each sink at each scope: kernels SINK_at_block, SINK_at_device and SINK_at_system.
 SCOPES = {"block": r"\.cta\b", "device": None, "system": r"\.sys\b"}
-SCOPED = ("record", "minimum", "planes", "fields", "pointers", "aligned", "half", "pairs")
-WIDER = ("half_at_block", "pairs_at_block")
+SCOPED = ("record", "minimum", "planes", "fields", "pointers", "aligned", "half", "pairs", "vectors")
 # Kernels whose machine code has the same shuffles and atomics as PTX: no loops or branches, global memory only.
 STRAIGHT = [name for name in PROMISES if not re.search("serial|any|shared|fixed|append|fetch|hot|pairs|bfloat", name)]
 
@@ -131,7 +129,7 @@ def check_scopes(text, architecture):
                 wrong.append(f"{kernel}, sm_{architecture}: no atomics")
             for atomic in atomics:
                 named = re.search(r"\.(cta|sys)\b", atomic)
-                right = named and re.search(pattern, atomic) if pattern and kernel not in WIDER else not named
+                right = named and re.search(pattern, atomic) if pattern else not named
                 if not right:
                     wrong.append(f"{kernel}, sm_{architecture}: {atomic}")
     return wrong

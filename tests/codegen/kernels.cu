@@ -257,6 +257,10 @@ extern "C" __global__ void total_9_minimum(const float *from, unsigned active, f
     extern "C" __global__ void pairs_at_##where(const float *from, int key, __half2 *to) {                   \
         const values<2, float> val(from);                                                                    \
         reduce_atomic(all_lanes, true, key, val.of, record_of_pairs_at<scope::where, __half2>{to, 8});       \
+    }                                                                                                        \
+    extern "C" __global__ void vectors_at_##where(const __half2 *from, int key, __half2 *to) {               \
+        const values<5, __half2> val(from);                                                                  \
+        reduce_atomic(all_lanes, true, key, val.of, aligned_pairs_at<scope::where, __half2>{to, 8});         \
     }
 AT_SCOPE(block)
 AT_SCOPE(device)

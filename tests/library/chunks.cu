@@ -485,6 +485,12 @@ __global__ void add_array_of_ones(warp_call call, int keys, int, float *to) {
     for (float &each : val) each = 1;
     Call::add(call, call.active >> lane & 1, lane % keys, val, distwar::record<float>{to, K});
 }
+__global__ void add_some_ones(warp_call call, int keys, int count, float *to) {
+    const int lane = int(threadIdx.x);
+    float val[40];
+    for (float &each : val) each = 1;
+    by_group::add_n<16>(call, true, lane % keys, count, val, distwar::record<float>{to, size_t(count)});
+}
 cost cost_of(void (*kernel)(warp_call, int, int, float *), int keys, int count, int threshold = 0,
              unsigned lanes = all_lanes) {
     const device_array<float> to(std::vector<float>(KEYS * count, 0.0f));
@@ -526,6 +532,11 @@ TEST(ChunkCost, OfSmallGroupsIsPlainAtomics) {
     EXPECT_EQ(cost_of(add_ones<tree, 16>, 8, 100, 5).requests, 3200u);
     EXPECT_EQ(cost_of(add_ones<tree, 16>, 1, 100, 33), (cost{0, 1, 0, 0, 100, 3200}));
     EXPECT_EQ(cost_of(add_ones<by_strategy<strategy::atomic>, 16>, 8, 100), (cost{0, 0, 0, 0, 100, 3200}));
+}
+TEST(ChunkCost, OfAnArrayIsThatOfTheChunksInUse) {
+    EXPECT_EQ(cost_of(add_some_ones, 1, 16), (cost{1 + 16, 2, 0, 0, 1, 16}));
+    EXPECT_EQ(cost_of(add_some_ones, 1, 17), (cost{1 + 2 * 16, 2, 0, 0, 2, 17}));
+    EXPECT_EQ(cost_of(add_some_ones, 1, 40), (cost{1 + 2 * 16 + 9, 2, 0, 0, 3, 40}));
 }
 TEST(ChunkCost, OfNoValuesIsTheSearch) {
     EXPECT_EQ(cost_of(add_ones<by_group, 16>, 1, 0), (cost{1, 2, 0, 0, 0, 0}));
