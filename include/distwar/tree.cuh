@@ -383,8 +383,8 @@ __device__ __forceinline__ void sum_by_tree(unsigned lanes, bool active, Key key
 
 // Adds the values of all active lanes to the sink, for any keys and any `lanes`; best for a whole warp whose
 // active lanes share one key. The contract is in reduce.cuh. T is float, double or an integer of 4 or 8
-// bytes, K >= 1; more than 64 values in chunks of 32 (chunks.cuh). With the same active lanes, the order of additions in the warp is the same in every
-// run.
+// bytes, K >= 1; more than 64 values are summed in chunks of 32 (chunks.cuh). With the same active lanes, the
+// order of additions in the warp is the same in every run.
 //
 // Who commits:
 //   sink addressed by key (record, planes)  Lane l commits the totals it owns, those of values l and l + 32.

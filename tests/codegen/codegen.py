@@ -80,7 +80,11 @@ PROMISES = {
     "tree_64_any": Promise(1 + 62 + 1 + 62 + 1 + 64, 3, 1, 1, 64 + 2 + 64 + 2 + 64, 160),
 }
 # Atomics from compute capability 9.0 on, which has vector atomics.
-VECTOR_ATOMICS = {"bfly_9_aligned": 1 + 1 + 1, "atomic_9_aligned_pairs": 1 + 1 + 1, "atomic_16_chunks_aligned": 4 + 16}
+VECTOR_ATOMICS = {
+    "bfly_9_aligned": 1 + 1 + 1,
+    "atomic_9_aligned_pairs": 1 + 1 + 1,
+    "atomic_16_chunks_aligned": 4 + 16,
+}
 # Additions in PTX: those to shared memory, and those to global memory or to an address of any kind. A pointer to shared
 # memory beside a sink made nvcc 13.0 add to the sink by atom.shared.
 ADDITIONS = {"hot_4_add": (4, 4), "hot_9_tree": (1, 1)}
