@@ -93,6 +93,11 @@ struct fields_with {
     }
 };
 
+namespace detail {
+template <typename Op, scope S, typename T, int... Counts>
+inline constexpr int values_of_sink<fields_with<Op, S, T, Counts...>> = (0 + ... + Counts);
+} // namespace detail
+
 // Sums; and sums at the scope of the device.
 template <scope S, typename T, int... Counts>
 using fields_at = fields_with<add, S, T, Counts...>;

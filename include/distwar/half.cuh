@@ -290,6 +290,8 @@ struct record_of_pairs {
         distwar::atomic_add<S>(
             reinterpret_cast<typename detail::pair_of<Pair>::half *>(base + size_t(key) * stride) + k, value);
     }
+    // The sink of the values from `first` on, an even number.
+    __device__ __forceinline__ record_of_pairs from(int first) const { return {base + first / 2, stride}; }
 };
 template <typename Pair>
 __host__ __device__ record_of_pairs(Pair *, size_t)->record_of_pairs<Pair>;

@@ -158,6 +158,11 @@ struct aligned_pairs {
         static_assert(detail::is_same<V, Pair>, "distwar: the values have another type than the sink");
         distwar::atomic_add<S>(base + size_t(key) * stride + k, value);
     }
+    // The sink of the values from `first` on, a multiple of 4.
+    __device__ __forceinline__ aligned_pairs from(int first) const { return {base + first, stride}; }
+
+    // The pairs from `first` on, a multiple of 4.
+    __device__ __forceinline__ aligned_pairs from(int first) const { return {base + first, stride}; }
 
   private:
     template <int Count, int K>

@@ -39,6 +39,9 @@
 // instruction; without add_one it needs K more shuffles and K atomic instructions. Compute the address in
 // add_one from a base and a stride that depend on k, not by branches: a branch splits the one instruction
 // into several. Example: docs/integrating.md.
+//     from(first) const             optional, for calls in chunks (chunks.cuh): the sink of the values from `first`
+//                                   on, a multiple of 4, so that one lane adds a whole chunk by add(). Without it
+//                                   the lane calls add_one for each value
 #ifndef DISTWAR_SINK_CUH
 #define DISTWAR_SINK_CUH
 
@@ -79,6 +82,10 @@ struct operator_of<Sink, void_type<typename Sink::op>> {
 };
 template <typename Sink>
 using sink_operator = typename operator_of<Sink>::type;
+
+// The number of values of a sink that fixes it, else 0.
+template <typename Sink>
+inline constexpr int values_of_sink = 0;
 
 template <scope S>
 inline constexpr bool is_scope = S == scope::block || S == scope::device || S == scope::system;
@@ -250,6 +257,8 @@ struct aligned_record_at {
         static_assert(detail::is_same<V, float>, "distwar: the values have another type than the sink");
         distwar::atomic_add<S>(base + size_t(key) * stride + k, value);
     }
+    // The sink of the values from `first` on, a multiple of 4.
+    __device__ __forceinline__ aligned_record_at from(int first) const { return {base + first, stride}; }
 };
 using aligned_record = aligned_record_at<scope::device>;
 

@@ -89,7 +89,7 @@ template <template <scope, typename> class Sink, scope S, strategy How, typename
 outcome outcome_of(const std::vector<warp_call> &calls, const std::vector<V> &values) {
     const device_array<warp_call> device_calls(calls);
     const device_array<V> device_values(values);
-    const device_array<T> to(std::vector<T>(CALLS * KEYS * STRIDE, from_int<T>(0)));
+    const device_array<T> to(std::vector<T>(CALLS * KEYS * STRIDE, from_int<T>(3)));
     outcome found;
 #ifdef __SIMT__
     simt_counters_reset();
@@ -117,7 +117,10 @@ void check_sink() {
         std::vector<V> values;
         for (int i = 0; i < CALLS * 32 * K; ++i) values.push_back(V(random.below(8)) - 4);
         const outcome at_device = outcome_of<Sink, scope::device, How, T>(calls, values);
-        EXPECT_NE(at_device.bytes, std::vector<char>(at_device.bytes.size()));
+        const std::vector<T> start(CALLS * KEYS * STRIDE, from_int<T>(3));
+        EXPECT_NE(
+            memcmp(static_cast<const void *>(start.data()), at_device.bytes.data(), at_device.bytes.size()),
+            0);
         EXPECT_TRUE((at_device == outcome_of<Sink, scope::block, How, T>(calls, values))) << int(How);
         outcome at_system = outcome_of<Sink, scope::system, How, T>(calls, values);
         // At system scope 16-bit values are added by compare-and-swap, a pair as two values.
