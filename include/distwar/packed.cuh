@@ -161,9 +161,6 @@ struct aligned_pairs {
     // The sink of the values from `first` on, a multiple of 4.
     __device__ __forceinline__ aligned_pairs from(int first) const { return {base + first, stride}; }
 
-    // The pairs from `first` on, a multiple of 4.
-    __device__ __forceinline__ aligned_pairs from(int first) const { return {base + first, stride}; }
-
   private:
     template <int Count, int K>
     static __device__ __forceinline__ void add_vector(Pair *address, const Pair (&values)[K], int first) {

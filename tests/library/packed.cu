@@ -364,6 +364,35 @@ TYPED_TEST(Packed, OfManyWarps) {
     }
 }
 
+// A number of pairs known at run time, in chunks of 4.
+template <typename Pair>
+__global__ void sum_counted(int count, int threshold, const Pair *factors, Pair *sums) {
+    const int lane = int(threadIdx.x);
+    distwar::reduce_tree_n<4>(
+        all_lanes, lane % 5 != 0, lane % 3, count, [&](int k) { return factors[k]; },
+        distwar::aligned_pairs<Pair>{sums, 16}, threshold);
+}
+TYPED_TEST(Packed, CountsKnownAtRunTime) {
+    using Pair = TypeParam;
+    std::vector<Pair> factors;
+    for (int k = 0; k < 16; ++k) factors.push_back(pair_of<Pair>(float(k % 7), 1 - float(k % 4)));
+    for (const int count : {0, 1, 4, 7, 13, 16})
+        for (const int threshold : {0, 33}) {
+            const device_array<Pair> device_factors(factors),
+                sums(std::vector<Pair>(48, pair_of<Pair>(1, 2)));
+            run(1, 32, sum_counted<Pair>, count, threshold, device_factors.get(), sums.get());
+            const std::vector<Pair> found = sums.download();
+            for (int i = 0; i < 48; ++i) {
+                int lanes = 0; // active ones at the key
+                for (int lane = i / 16; lane < 32; lane += 3) lanes += lane % 5 != 0;
+                const float n = i % 16 < count ? float(lanes) : 0;
+                EXPECT_TRUE(
+                    same(found[i], pair_of<Pair>(1 + n * float(i % 16 % 7), 2 + n * (1 - float(i % 16 % 4)))))
+                    << count << " values, threshold " << threshold << ", place " << i;
+            }
+        }
+}
+
 #ifdef __SIMT__
 // A pair costs what a float costs: half the shuffles and atomics of its two values.
 template <call_kind Call, int K, typename T>
