@@ -6,6 +6,7 @@ import statistics
 KEPT = ["flush-h200.json"]
 CLUSTERS = ("cluster 2", "cluster 4", "cluster 8")
 ATOMICS = ("plain", "vector")
+AXES = ("phase", "values", "slots", "blocks", "key_groups")
 
 
 def load(paths):
@@ -16,13 +17,18 @@ def load(paths):
             report = json.load(file)
         device = report["device"]
         for m in report["measurements"]:
-            cell = cells.setdefault((m["phase"], m["values"], m["slots"], m["blocks"], m["key_groups"]), {})
+            cell = cells.setdefault(tuple(m[axis] for axis in AXES), {})
             cell[m["method"]] = m["median_ms"]
     return device, cells
 
 
 def keep(data, path):
-    raise SystemExit("flush: copy the JSON itself to benchmarks/results")
+    device, cells = data
+    lines = [json.dumps({**dict(zip(AXES, cell)), "method": method, "median_ms": float(f"{ms:.5g}")})
+             for cell, times in cells.items() for method, ms in times.items()]
+    with open(path, "w") as file:
+        file.write(f'{{"benchmark": "flush", "device": {json.dumps(device)}, "measurements": [\n' + ",\n".join(lines) +
+                   "\n]}\n")
 
 
 def devices(data):
