@@ -26,8 +26,8 @@ template <typename A>
 inline constexpr bool is_same<A, A> = true;
 
 // The types in memory that atomic_add supports. `value` is the type of the values added to a T, void if T is
-// not supported; stored(value) is the value as a T; add<scope>(address, value) adds. half.cuh and packed.cuh add
-// more types.
+// not supported; stored(value) is the value as a T; add<scope>(address, value) adds. half.cuh and packed.cuh
+// add more types.
 template <typename T>
 struct destination {
     using value = void;

@@ -8,11 +8,13 @@
 //     ... distwar::reduce_tree(lanes, active, slot, val, sums.sink());
 //     distwar::bulk_flush(sums, primitive_of_slot, used_slots, distwar::record<float>{gradient, 12});
 //
-// Where it wins, measured on an H200 (benchmarks/flush.cu; docs/benchmarks/library.md has all figures), as
-// parts of the time of vector atomics: slots of 16 bytes 1.2 to 1.5, so they are added by vector atomics; of 48
-// bytes 0.8 to 0.9, and 1.3 where one block fills the shared memory of an SM; of 64 and 128 bytes 0.65 to 0.76;
-// consecutive keys 0.4 to 0.8, but up to 1.5 for 16-byte slots with few slots and many blocks. bulk_flush takes the
-// faster way by itself.
+// Where it wins: medians on an H200, as parts of the time of vector atomics (benchmarks/flush.cu;
+// docs/benchmarks/library.md has all figures)
+//     slots of 16 bytes                  1.2 to 1.6: bulk_flush takes vector atomics
+//     slots of 48 bytes, up to 512       0.8 to 0.9
+//     slots of 48 bytes, 4,096           1.3: bulk_flush takes vector atomics
+//     slots of 64 and 128 bytes          0.65 to 0.8
+//     consecutive keys, any slots        0.46 to 0.86; at most 1.5, for 64 slots of 16 bytes in many blocks
 #ifndef DISTWAR_BULK_CUH
 #define DISTWAR_BULK_CUH
 
@@ -109,8 +111,8 @@ __device__ __forceinline__ void check_bulk(const accumulator<K, N, T, Stride> &)
                   "distwar: a bulk flush needs slots that are a multiple of 16 bytes long");
 }
 
-// Whether a flush of N slots is faster by a bulk reduction for each slot than by the atomics that replace it, for
-// T = float vector atomics. Measured: 16, 48, 64 and 128 bytes a slot; 64, 512 and 4,096 slots.
+// Whether a flush of N slots is faster by a bulk reduction for each slot than by the atomics that replace it,
+// for T = float vector atomics. Measured: 16, 48, 64 and 128 bytes a slot; 64, 512 and 4,096 slots.
 template <int N, typename T, int Stride>
 inline constexpr bool is_faster_in_bulk =
     !is_same<T, float> || Stride * sizeof(T) >= 64 || (Stride * sizeof(T) >= 48 && N <= 512);
@@ -154,8 +156,8 @@ __device__ __forceinline__ void bulk_flush_slots(accumulator<K, N, T, Stride> &s
 // Undefined: records in shared memory, or not aligned. The GPU stops the kernel at those that are not
 // aligned.
 // Cost: 2 barriers, and one bulk reduction of Stride values for each slot with a sum other than 0, spread
-// over the threads. Floats in slots of less than 48 bytes, or of 48 bytes in more than 512 slots: vector atomics
-// of 4 floats (aligned_record), which are faster there. Source: PTX ISA 8.0, cp.reduce.async.bulk.
+// over the threads. Floats in slots of less than 48 bytes, or of 48 bytes in more than 512 slots: vector
+// atomics of 4 floats (aligned_record), which are faster there. Source: PTX ISA 8.0, cp.reduce.async.bulk.
 template <bulk_wait Wait = bulk_wait::source, int K, int N, typename T, int Stride, typename Key, scope S>
 __device__ __forceinline__ void bulk_flush(accumulator<K, N, T, Stride> &sums, const Key *key_of_slot,
                                            int slots, const record<T, add, S> &to) {

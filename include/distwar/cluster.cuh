@@ -18,13 +18,14 @@
 // block keeps and flushes all N slots itself. The results are the same. Shared memory holds N slots, not
 // N / Blocks.
 //
-// When: for slots that do not fit into the shared memory of one block. Measured on an H200 (benchmarks/flush.cu;
-// docs/benchmarks/library.md has all figures), four adds to a slot and a flush:
-// - 4,096 slots of 9 sums, 288 KB in fixed point: a cluster of 2 takes 0.91 to 1.01 of the time of the fastest
-//   accumulator of floats with atomic flushes, which still fits into a block; clusters of 4 and 8 take longer.
-// - Slots that fit into one block: 1.4, 2.2 and 2.8 times the time of fixed-point sums in each block (medians for 2,
-//   4 and 8 blocks), because most adds go to another SM. A cluster of 2 wins in 2 of 54 cells: 64 slots, 8,192
-//   blocks, all with the same keys, K = 4 and 9 (0.73 and 0.96).
+// When: for slots that do not fit into the shared memory of one block. Measured on an H200
+// (benchmarks/flush.cu; docs/benchmarks/library.md has all figures), four adds to a slot and a flush:
+// - 4,096 slots of 9 sums, 288 KB in fixed point: a cluster of 2 takes 0.91 to 1.01 of the time of the
+//   fastest accumulator of floats with atomic flushes, which still fits into a block; clusters of 4 and 8
+//   take longer.
+// - Slots that fit into one block: 1.4, 2.2 and 2.8 times the time of fixed-point sums in each block (medians
+//   for 2, 4 and 8 blocks), because most adds go to another SM. A cluster of 2 wins in 2 of 54 cells: 64
+//   slots, 8,192 blocks, all with the same keys, K = 4 and 9 (0.73 and 0.96).
 #ifndef DISTWAR_CLUSTER_CUH
 #define DISTWAR_CLUSTER_CUH
 

@@ -7,8 +7,8 @@
 //
 //     distwar::reduce_tree(lanes, active, key, val, distwar::record<__half>{gradient, 12}); // float val[9]
 //
-// Minima, maxima and products go the same way, by compare-and-swap: record<__half, minimum>. packed.cuh has sums of
-// pairs that are already rounded.
+// Minima, maxima and products go the same way, by compare-and-swap: record<__half, minimum>. packed.cuh has
+// sums of pairs that are already rounded.
 //
 // Rounding: to nearest even, once when a value is committed and once in memory after each addition. A few
 // large commits therefore lose less than many small ones. Overflow gives infinity, NaN stays NaN.
@@ -123,8 +123,8 @@ inline constexpr int architecture = __CUDA_ARCH__;
 inline constexpr int architecture = 0;
 #endif
 
-// Operations on both values of a pair, each rounded once: by one instruction from compute capability `since` on,
-// else one by one. bfloat16 is added and multiplied by a fused multiply-add with 1 and -0.
+// Operations on both values of a pair, each rounded once: by one instruction from compute capability `since`
+// on, else one by one. bfloat16 is added and multiplied by a fused multiply-add with 1 and -0.
 #define DISTWAR_PAIR_OPERATION(name, since, instruction)                                                     \
     static __host__ __device__ __forceinline__ pair name(pair a, pair b) {                                   \
         if constexpr (architecture >= since) {                                                               \
@@ -191,8 +191,8 @@ struct add_always {
 };
 
 #if !defined(__SIMT__)
-// Adds at an address in global memory. PTX, because CUDA's atomicAdd of these types has device scope only and returns
-// the old value, which costs a way back.
+// Adds at an address in global memory. PTX, because CUDA's atomicAdd of these types has device scope only and
+// returns the old value, which costs a way back.
 template <scope S, typename T>
 __device__ __forceinline__ void add_rounded_to_global(T *address, T value) {
     const size_t global = __cvta_generic_to_global(address);

@@ -11,15 +11,15 @@
 // and -0.0 is not defined.
 //
 // Accuracy: what a shuffle moves is 16 bits a value, so each addition rounds, by at most u = 2^-11 (half) or
-// 2^-8 (bfloat16) of its result. With S the sum of the absolute values of n lanes, the error of the sum in the
-// warp is at most, to first order,
+// 2^-8 (bfloat16) of its result. With S the sum of the absolute values of n lanes, the error of the sum in
+// the warp is at most, to first order,
 //     reduce_tree, reduce_bfly, reduce_runs   5 u S: each value goes through 5 additions or fewer
 //     reduce_serial                           (n - 1) u S
 //     float values into record_of_pairs       u S: sums in float, rounds once (half.cuh); twice the shuffles
 // A commit rounds once more, in memory. reduce_atomic rounds n times in memory. Overflow gives infinity.
 //
-// Not for pairs, each refused by a static assertion: reduce_fixed, which rounds to integers; hot_slots and the
-// accumulators, whose sums of many warps need more digits; bitwise operators.
+// Not for pairs, each refused by a static assertion: reduce_fixed, which rounds to integers; hot_slots and
+// the accumulators, whose sums of many warps need more digits; bitwise operators.
 #ifndef DISTWAR_PACKED_CUH
 #define DISTWAR_PACKED_CUH
 

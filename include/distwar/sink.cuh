@@ -12,13 +12,14 @@
 //     aligned_pairs    base[key * stride + k]              half2, bfloat162     ceil(K / 4) (packed.cuh)
 //
 // T is float, double, int, unsigned, long long, unsigned long long, half or bfloat16. Sums of unsigned
-// integers wrap; those of signed ones must fit. half.cuh adds the 16-bit types and record_of_pairs, packed.cuh
-// half2 and bfloat162 as T. The values have the type in memory, but float for half and bfloat16. Addresses are
-// aligned to their type, in global or shared memory.
+// integers wrap; those of signed ones must fit. half.cuh adds the 16-bit types and record_of_pairs,
+// packed.cuh half2 and bfloat162 as T. The values have the type in memory, but float for half and bfloat16.
+// Addresses are aligned to their type, in global or shared memory.
 //
 // pointers, record and planes take an operator in place of the sum, as their last template argument: minimum
-// and maximum, bit_and, bit_or, bit_xor (of integers), or multiply, which costs a compare-and-swap for each value
-// (atomic_update in atomic.cuh), as do minimum and maximum of 16-bit types; fields_with is `fields` with an operator:
+// and maximum, bit_and, bit_or, bit_xor (of integers), or multiply, which costs a compare-and-swap for each
+// value (atomic_update in atomic.cuh), as do minimum and maximum of 16-bit types; fields_with is `fields`
+// with an operator:
 //
 //     distwar::reduce_tree(lanes, active, key, val, distwar::record<float, distwar::minimum>{lowest, 3});
 //

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pairs of half and bfloat16 as values: every call, sink and operator, what a pair costs, and how accurate sums are.
+// Pairs of half and bfloat16 as values: every call, sink and operator, what a pair costs, and how accurate
+// sums are.
 
 #include "every_call.cuh"
 #include <algorithm>

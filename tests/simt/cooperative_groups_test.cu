@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Cooperative groups: ranks, results, counts and refusals, under several schedules. On a GPU the same tests compare
-// CUDA's own groups with the same expectations, but for counts, refusals and how simt divides coalesced threads.
+// Cooperative groups: ranks, results, counts and refusals, under several schedules. On a GPU the same tests
+// compare CUDA's own groups with the same expectations, but for counts, refusals and how simt divides
+// coalesced threads.
 #include "device_array.h"
 
 #include <cooperative_groups.h>

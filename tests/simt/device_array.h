@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Short forms of launches and device arrays. A fixture resets simt's settings after each test. Tests that run on a GPU
-// too use managed memory there.
+// Short forms of launches and device arrays. A fixture resets simt's settings after each test. Tests that run
+// on a GPU too use managed memory there.
 #ifndef SIMT_DEVICE_ARRAY_H
 #define SIMT_DEVICE_ARRAY_H
 
