@@ -29,9 +29,9 @@
 //   key     What this lane adds to: an integer of 4 or 8 bytes. Active lanes with equal keys form a group.
 //           uniform_key{key}: the caller guarantees that all of `lanes`, inactive ones included, have this
 //           key. The call then skips the search for groups.
-//   val     K values: float, double or integers of 4 or 8 bytes. K is a compile-time constant >= 1. The array is
-//           not changed. More than 64 values are summed in chunks. A number of values known at run time:
-//           reduce_NAME_n (chunks.cuh).
+//   val     K values: float, double or integers of 4 or 8 bytes. K is a compile-time constant >= 1. The array
+//           is not changed. More than 64 values are summed in chunks. For a number of values known at run time
+//           there is reduce_NAME_n (chunks.cuh).
 //   sink    Where the values are added, in global or shared memory (sink.cuh):
 //           - record          base[key * stride + k]. The same in all lanes, inactive ones included.
 //           - aligned_record  the same layout for floats, with vector atomics. Same rule.
@@ -77,7 +77,7 @@
 //   tune.h                        chooses strategy and threshold from the measured times of your launches
 //   tree_total                    the tree without the commit, also for minima and maxima (tree.cuh)
 //   reduce_fixed                  sums that are bitwise reproducible (fixed.cuh)
-//   reduce_tree_n, ...            a number of values known at run time, from an array or a callable (chunks.cuh)
+//   reduce_tree_n, ...            a number of values known at run time: an array or a callable (chunks.cuh)
 //   reduce_runs                   for keys that are sorted or come in runs (runs.cuh)
 //   group_lanes                   finds the groups once, for many sums (group.cuh)
 //   fields                        a sink for values in several arrays (fields.cuh)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Calls in chunks: arrays of more than 64 values, and counts known at run time. Every value of every active lane
-// is added once to its own place, nothing else is touched, and keys are compared once for all chunks.
+// Calls in chunks: arrays of more than 64 values, and counts known at run time. Every value of every active
+// lane is added once to its own place, nothing else is touched, and keys are compared once for all chunks.
 
 #include "warp_calls.cuh"
 #include <distwar/fixed.cuh>
