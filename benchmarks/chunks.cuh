@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The measured kernel of the cells `chunks`: a number of values known at run time, each the product of a weight of
-// the lane and a factor in memory, which all lanes share. All lanes are active; lane l has key l % keys.
+// The measured kernel of the cells `chunks`: a number of values known at run time, each the product of a
+// weight of the lane and a factor in memory, which all lanes share. All lanes are active; lane l has key
+// l % keys.
 #ifndef BENCHMARKS_CHUNKS_CUH
 #define BENCHMARKS_CHUNKS_CUH
 
@@ -9,7 +10,7 @@
 namespace chunks {
 
 // method   what it does
-// -------  -----------------------------------------------------------------------------------------------------
+// -------  ----------------------------------------------------------------------------------------
 // atomics  a loop of atomicAdd
 // handle   group_lanes, then a loop of add() over parts of Chunk values, the last one padded
 // counted  reduce_tree_n<Chunk>

@@ -16,20 +16,20 @@
 //   Chunk   values that are summed at once and lie in registers: a multiple of 4, at most 64
 //   count   the number of values, the same in all of `lanes`. <= 0: nothing is added
 //   values  one of
-//           - an array of at least `count` values. Up to 128 lie in registers, if all other uses of the array have
-//             indices known at compile time; a longer one lies in local memory
-//           - a callable value_of(k), for any count. Each active lane calls it once for each k < count, in rising
-//             order, a chunk at a time; an inactive lane never. It contains no collective
-//   sink    addressed by key (all sinks but `pointers`), with room for `count` values: value k is committed as
-//           by the call with `count` as K. The last chunk is padded; padding is never committed
+//           - an array of at least `count` values. Up to 128 lie in registers, if all other uses of the array
+//             have indices known at compile time; a longer one lies in local memory
+//           - a callable value_of(k), for any count. Each active lane calls it once for each k < count, in
+//             rising order, a chunk at a time; an inactive lane never. It contains no collective
+//   sink    addressed by key (all sinks but `pointers`), with room for `count` values: value k is committed
+//           as by the call with `count` as K. The last chunk is padded; padding is never committed
 // The other arguments, the result and the contract are those of reduce_NAME (reduce.cuh).
 //
-// reduce_tree, reduce_serial, reduce_bfly, reduce_runs and add() of a handle take arrays of more than 64 values in
-// the same way, in chunks of 32, if the sink is addressed by key.
+// reduce_tree, reduce_serial, reduce_bfly, reduce_runs and add() of a handle take arrays of more than 64
+// values in the same way, in chunks of 32, if the sink is addressed by key.
 //
-// Cost: keys are compared once for all chunks. Then each chunk costs what Chunk values cost in the call, without
-// its search for the groups; for the tree chunk_shuffles(count, Chunk) shuffles for each key in all. On sm_90, one
-// key, a record, beside the values themselves:
+// Cost: keys are compared once for all chunks. Then each chunk costs what Chunk values cost in the call,
+// without its search for the groups; for the tree chunk_shuffles(count, Chunk) shuffles for each key in all.
+// On sm_90, one key, a record, beside the values themselves:
 //
 //     Chunk   instructions a chunk (a value)   registers of a kernel that does nothing else
 //     8       57 (7.1)                         30
@@ -37,8 +37,8 @@
 //     32      152 (4.8)                        48
 //     array of 65, 100, 128 values             48, 80, 113
 //
-// Nothing is spilled. One lane alone (below the threshold, reduce_serial, reduce_bfly) adds whole chunks by vector
-// atomics if the sink has them, the last chunk one by one.
+// Nothing is spilled. One lane alone (below the threshold, reduce_serial, reduce_bfly) adds whole chunks by
+// vector atomics if the sink has them, the last chunk one by one.
 #ifndef DISTWAR_CHUNKS_CUH
 #define DISTWAR_CHUNKS_CUH
 
@@ -81,7 +81,8 @@ inline constexpr bool has_from = false;
 template <typename Sink>
 inline constexpr bool has_from<Sink, void_type<decltype(declared<const Sink &>().from(0))>> = true;
 
-// The values first, first + 1, ... of a sink addressed by key. If Bounded, those from `count` on do not exist.
+// The values first, first + 1, ... of a sink addressed by key. If Bounded, those from `count` on do not
+// exist.
 template <typename Sink, bool Bounded>
 struct sink_part {
     using op = sink_operator<Sink>;
@@ -90,14 +91,18 @@ struct sink_part {
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
-        if constexpr (has_from<Sink>)
-            if (!Bounded || first + K <= count) {
-                whole.from(first).add(key, values);
-                return;
-            }
-        DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k)
-            if (!Bounded || first + k < count) add_one(key, k, values[k]);
+        if constexpr (has_from<Sink> && !Bounded) {
+            whole.from(first).add(key, values);
+        } else {
+            if constexpr (has_from<Sink>)
+                if (first + K <= count) {
+                    whole.from(first).add(key, values);
+                    return;
+                }
+            DISTWAR_UNROLL
+            for (int k = 0; k < K; ++k)
+                if (!Bounded || first + k < count) add_one(key, k, values[k]);
+        }
     }
     // k < values_in(this).
     template <typename Key, typename V>
@@ -118,8 +123,8 @@ __device__ __forceinline__ int values_in(const sink_part<Sink, true> &part) {
 }
 
 // The values of a call: all K of an array or, if Bounded, the first `count` of them.
-// each() calls commit(chunk, sink) for one chunk after another, with an array in registers and the sink of its
-// values.
+// each() calls commit(chunk, sink) for one chunk after another, with an array in registers and the sink of
+// its values.
 template <int Chunk, bool Bounded, int K, typename T>
 struct array_values {
     using type = T;

@@ -29,7 +29,8 @@ class lane_groups {
     // Adds the values of all active lanes to the sink. The contract is that of reduce_tree.
     //   who calls  all of the `lanes` that made the handle, together
     //   val        K values, float, double or integers of 4 or 8 bytes, more than 64 in chunks of 32
-    //              (chunks.cuh); K and the type may differ from call to call. Those of inactive lanes are ignored
+    //              (chunks.cuh); K and the type may differ from call to call. Those of inactive lanes are
+    //              ignored
     //   sink, balance_threshold  as for reduce_tree
     // Cost (shuffles of 8-byte values and keys count twice): nothing if no lane is active, else
     //   whole warp, one key  tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions

@@ -25,8 +25,8 @@ struct serial_commit {
 
     template <int K, typename T, typename Sink>
     __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
-        // Only leaders change their sums, and no lane reads a leader, so each lane that is read still holds its
-        // own value.
+        // Only leaders change their sums, and no lane reads a leader, so each lane that is read still holds
+        // its own value.
         const sink_operator<Sink> op{};
         T sum[K];
         DISTWAR_UNROLL

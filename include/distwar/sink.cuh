@@ -40,9 +40,9 @@
 // instruction; without add_one it needs K more shuffles and K atomic instructions. Compute the address in
 // add_one from a base and a stride that depend on k, not by branches: a branch splits the one instruction
 // into several. Example: docs/integrating.md.
-//     from(first) const             optional, for calls in chunks (chunks.cuh): the sink of the values from `first`
-//                                   on, a multiple of 4, so that one lane adds a whole chunk by add(). Without it
-//                                   the lane calls add_one for each value
+//     from(first) const             optional, for calls in chunks (chunks.cuh): the sink of the values from
+//                                   `first` on, a multiple of 4, so that one lane adds a whole chunk by
+//                                   add(). Without it the lane calls add_one for each value
 #ifndef DISTWAR_SINK_CUH
 #define DISTWAR_SINK_CUH
 

@@ -102,6 +102,10 @@ extern "C" __global__ void atomic_16_chunks_aligned(const float *from, unsigned 
     reduce_atomic_n<16>(all_lanes, active >> threadIdx.x & 1, key, count, scaled{from},
                         aligned_record{to, stride});
 }
+extern "C" __global__ void tree_70_aligned(const float *from, unsigned active, int key, float *to) {
+    const values<70, float> val(from);
+    reduce_tree(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, val.of, aligned_record{to, 72});
+}
 extern "C" __global__ void tree_9_some(const float *from, unsigned active, int key, int count, float *to) {
     const values<9, float> val(from);
     reduce_tree_n(all_lanes, active >> threadIdx.x & 1, uniform_key{key}, count, val.of,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Calls in chunks: arrays of more than 64 values, and counts known at run time. Every value of every active lane
-// is added once to its own place, nothing else is touched, and keys are compared once for all chunks.
+// Calls in chunks: arrays of more than 64 values, and counts known at run time. Every value of every active
+// lane is added once to its own place, nothing else is touched, and keys are compared once for all chunks.
 
 #include "warp_calls.cuh"
 #include <distwar/fixed.cuh>
@@ -358,12 +358,15 @@ TEST(Counts, Of513Values) {
 TEST(Counts, IntoEverySink) {
     using tree = by_strategy<strategy::tree>;
     draw random(8);
-    for (const int count : {1, 7, 16, 34, 100}) {
+    for (const int count : {1, 7, 15, 16, 34, 100}) {
         set_schedule(count);
         check_called<tree, planes_sink, 16, int>(random, count);
         check_called<tree, aligned_sink, 16, float>(random, count);
         check_called<by_strategy<strategy::atomic>, aligned_sink, 8, float>(random, count);
         check_called<by_strategy<strategy::serial>, aligned_sink, 8, float>(random, count);
+        // The values of an array behind the count are not 0.
+        check_some<by_strategy<strategy::atomic>, aligned_sink, 100, 16, float>(random, count);
+        check_some<by_strategy<strategy::serial>, pairs_sink, 100, 16, __half, float>(random, count);
         check_called<tree, fields_sink, 16, float>(random, count);
         check_called<tree, user_sink, 16, float>(random, count);
         check_called<tree, record_sink, 8, unsigned long long>(random, count);
