@@ -33,7 +33,12 @@ class View(Structure):
     _fields_ = [("gaussians", Gaussians), ("camera", Camera), ("sh_degree_used", c_int32),
                 ("background", c_float * 3), ("pair_capacity", c_int64), ("workspace", c_void_p),
                 ("workspace_bytes", c_size_t), ("splats", c_void_p), ("image", Image), ("lists", Lists),
-                ("pairs_needed", c_int64)]
+                ("pairs_needed", c_int64), ("report", c_void_p)]
+
+
+class BinReport(Structure):
+    _fields_ = [("pairs_needed", c_int64), ("most_pairs_needed", c_int64), ("pixels_per_thread", c_int32),
+                ("split_tiles", c_int32)]
 
 
 class Gradient(Structure):

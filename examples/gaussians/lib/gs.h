@@ -13,7 +13,8 @@
 // - Pointers inside structs and pointers to arrays are device pointers (backend "simt": host pointers), owned
 //   by the caller and aligned to 16 bytes unless stated otherwise. Structs are host memory; calls copy them.
 // - A call queues its work on `stream` (a cudaStream_t, or NULL) and returns. Four calls wait for the stream
-//   once, to read a number: gs_bin, gs_forward, gs_density_plan_step, gs_lm_cache_begin.
+//   once, to read a number: gs_bin, gs_forward, gs_density_plan_step, gs_lm_cache_begin. The first two do not
+//   wait with gs_view.report. Calls that do not wait can be captured into a CUDA graph.
 // - No call allocates memory. The gs_*_bytes calls return the sizes of workspaces.
 // - Outputs are overwritten, unless the call says that it adds or works in place.
 // - The result is GS_OK or the kind of failure; gs_last_error() returns the text. After a failure outputs are
@@ -117,7 +118,7 @@ enum {
 // The splats of each tile, ordered by (depth, index). gs_bin writes it; its arrays lie in the workspace.
 typedef struct gs_lists {
     int32_t tiles_x, tiles_y;
-    int64_t pairs;       // entries of splat_index
+    int64_t pairs;       // entries of splat_index; room for them if the view has a report
     int64_t *tile_begin; // [tiles_y * tiles_x + 1]: tile t has entries tile_begin[t] .. tile_begin[t + 1] - 1
     uint32_t *splat_index; // [pairs]
     // How the blend divides the work; other valid values give the same image in another time.
@@ -125,6 +126,14 @@ typedef struct gs_lists {
     int32_t split_tiles;       // gs_render_backward gives the first split_tiles of tile_order twice the warps
     uint32_t *tile_order;      // [tiles_y * tiles_x]: each tile once, long lists first; NULL: 0, 1, 2, ...
 } gs_lists;
+
+// What gs_bin leaves on the device for a view with a report.
+typedef struct gs_bin_report {
+    int64_t pairs_needed;      // entries that the last lists have or would need
+    int64_t most_pairs_needed; // the largest pairs_needed since the caller set this to 0
+    int32_t pixels_per_thread; // what a gs_bin that waits writes to gs_lists
+    int32_t split_tiles;
+} gs_bin_report;
 
 typedef struct gs_image {
     float *color;         // [GS_CHANNELS][height][width]
@@ -148,6 +157,8 @@ typedef struct gs_view {
     // Written by gs_bin:
     gs_lists lists;
     int64_t pairs_needed; // entries that the lists have or would need
+    // Set by the caller:
+    gs_bin_report *report; // device; not NULL: gs_bin writes it and does not wait for the stream
 } gs_view;
 
 // The gradient of a loss, from the image to the parameters: inputs and outputs of the backward stages.
@@ -213,12 +224,25 @@ gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_stream strea
 // Bytes of the workspace of gs_bin. Reads gaussians.count, the camera's size and pair_capacity.
 gs_status gs_bin_bytes(const gs_view *view, size_t *bytes);
 
-// Sorts the splats into tiles. Writes view->lists and view->pairs_needed. Waits for the stream.
-// Reads:   splats, gaussians.count, the camera's size, pair_capacity, workspace.
+// Sorts the splats into tiles. Writes view->lists and view->pairs_needed. Waits for the stream, unless the
+// view has a report.
+// Reads:   splats, gaussians.count, the camera's size, pair_capacity, workspace, report.
 // Result:  the list of a tile has every splat with alpha >= 1/255 at one of the tile's pixel centres inside
 //          the image. (Rounding may add a splat just below 1/255.)
 // GS_PAIRS_DO_NOT_FIT: pairs_needed > pair_capacity; pairs_needed is written, lists is unchanged.
+// With a report: always queues everything and returns GS_OK. Writes view->report on the device in place of
+//          view->pairs_needed. lists.pixels_per_thread and split_tiles keep values that are valid (those of
+//          an earlier view, for example); others become what suits the number of tiles. They affect time, and
+//          the rounding of gradients. If report->pairs_needed > pair_capacity, the lists are empty, gs_render
+//          makes color and transmittance of the image NaN, and gs_backward returns gradients of 0
+//          (DISTWAR_FIXED: NaN, if those of the image are).
 gs_status gs_bin(gs_view *view, gs_stream stream);
+
+// Takes a copy of *view->report on the host (the caller waits for it) into the view: writes pairs_needed, and
+// of lists pairs, pixels_per_thread and split_tiles, as a gs_bin that waits does. Call it before
+// gs_render_backward to get the bits of such a gs_bin. Queues nothing.
+// GS_PAIRS_DO_NOT_FIT: as gs_bin; lists is unchanged.
+gs_status gs_bin_settle(gs_view *view, const gs_bin_report *report);
 
 // Blends front to back over the background. Writes the arrays of view->image.
 // Reads:   splats, lists, background, the camera's size.

@@ -5,6 +5,7 @@
 #include "blend_fixed.cuh"
 #include "blend_forward.cuh"
 #include "check.h"
+#include "overflow.cuh"
 #include "status.h"
 
 using namespace gs;
@@ -22,6 +23,7 @@ gs_status gs_render(const gs_view *view, gs_stream stream) {
     GS_REQUIRE(view->image.color, "color of the image must be given");
     GS_CUDA(launch_render(stream, view->splats, view->lists, view->camera.width, view->camera.height,
                           background_of(view), view->image));
+    if (view->report) GS_CUDA(launch_overflow(stream, view));
     return GS_OK;
 }
 
