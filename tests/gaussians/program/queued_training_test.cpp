@@ -20,7 +20,7 @@ constexpr int views_in_all = 6, steps = 14;
 class cloud {
   public:
     cloud() {
-        const int width = 40, height = 30;
+        const int width = 96, height = 80;
         fault why;
         EXPECT_TRUE(scene_open(&host, 200, 1, &why)) << why.text;
         for (int64_t i = 0; i < host.count; i++) {
@@ -29,14 +29,14 @@ class cloud {
             const float quaternion[4] = {1, 0.1f * float(i % 7), -0.05f * float(i % 5), 0.05f};
             std::memcpy(host.mean + 3 * i, mean, sizeof mean);
             std::memcpy(host.quaternion + 4 * i, quaternion, sizeof quaternion);
-            for (int k = 0; k < 3; k++) host.log_scale[3 * i + k] = -2.5f + 0.2f * float(k);
+            for (int k = 0; k < 3; k++) host.log_scale[3 * i + k] = -1.7f + 0.2f * float(k);
             host.opacity_logit[i] = 0.5f * std::cos(float(i));
             for (int k = 0; k < 12; k++) host.sh[12 * i + k] = 0.1f * std::sin(float(12 * i + k));
         }
         pictures.resize(views_in_all), views.resize(views_in_all);
         for (int v = 0; v < views_in_all; v++) {
-            gs_camera camera = {width, height, 30, 31, 20, 15, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {}, 0.2f};
-            camera.translation[2] = 40.0f / float((v + 1) * (v + 1));
+            gs_camera camera = {width, height, 80, 81, 48, 40, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {}, 0.2f};
+            camera.translation[2] = 3 * float(views_in_all - v);
             image *const picture = &pictures[size_t(v)];
             EXPECT_TRUE(image_open(picture, width, height, 3, &why)) << why.text;
             for (int i = 0; i < 3 * width * height; i++)
