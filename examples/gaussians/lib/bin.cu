@@ -28,8 +28,13 @@ __device__ int parts_of(int64_t length) {
 }
 
 struct tile_grid {
-    int width, height, tiles_x, tiles_y;
+    int width, height, tiles_x, tiles_y; // of one view
+    int views;
 };
+
+__host__ __device__ int tiles_of(const tile_grid &grid) {
+    return grid.tiles_x * grid.tiles_y * grid.views;
+}
 
 // Half-open ranges of tiles.
 struct tile_box {
@@ -97,17 +102,20 @@ struct alignas(16) candidate {
 };
 
 // Takes a ticket for every (splat, tile) where the splat reaches the tile. One body for counting and for
-// writing. A block handles `per_block` splats. The tiles of their boxes, box after box, form one row of
-// items, which the warps divide evenly: a splat with many tiles does not hold up the block. A ticket is used
-// one iteration after it was taken, so that the latency of its atomic is hidden. Example: boxes of 2, 3 and 1
-// tiles give 6 items; first = {0, 2, 5, 6}; item 4 is the third tile of box 1.
+// writing. splats: of all views, `count` each. A block handles `per_block` splats of view blockIdx.y. The tiles
+// of their boxes, box after box, form one row of items, which the warps divide evenly: a splat with many tiles
+// does not hold up the block. A ticket is used one iteration after it was taken, so that the latency of its
+// atomic is hidden. Example: boxes of 2, 3 and 1 tiles give 6 items; first = {0, 2, 5, 6}; item 4 is the third
+// tile of box 1.
 template <typename Tickets>
 __device__ void for_tiles_of_splats(const gs_splat *splats, int64_t count, int per_block,
                                     const tile_grid &grid, const Tickets &tickets) {
     __shared__ candidate candidates[bin_block];
     __shared__ int first[bin_block + 1]; // item of each box; first[k + 1] is its end
     const int thread = int(threadIdx.x);
-    const int64_t first_splat = int64_t(blockIdx.x) * per_block;
+    const int64_t first_splat = int64_t(blockIdx.x) * per_block, of_view = int64_t(blockIdx.y) * count;
+    const int first_tile = int(blockIdx.y) * grid.tiles_x * grid.tiles_y;
+    splats += of_view;
     int area = 0;
     if (thread < per_block && first_splat + thread < count && splats[first_splat + thread].depth > 0) {
         const splat_reach reach = reach_of(splats[first_splat + thread]);
@@ -138,7 +146,7 @@ __device__ void for_tiles_of_splats(const gs_splat *splats, int64_t count, int p
         const int x = c.x_begin + item - row * c.columns, y = c.y_begin + row;
         typename Tickets::ticket next = {};
         if (reaches(c.reach, centres_of(x, y, grid)))
-            next = tickets.take(y * grid.tiles_x + x, uint32_t(first_splat + low));
+            next = tickets.take(first_tile + y * grid.tiles_x + x, uint32_t(of_view + first_splat + low));
         tickets.use(last);
         last = next;
     }
@@ -185,8 +193,9 @@ struct writing {
 __global__ void __launch_bounds__(bin_block)
     count_kernel(const gs_splat *splats, int64_t count, int per_block, tile_grid grid, counting tickets,
                  uint32_t *depth) {
-    const int64_t own = int64_t(blockIdx.x) * per_block + threadIdx.x;
-    if (int(threadIdx.x) < per_block && own < count) depth[own] = __float_as_uint(splats[own].depth);
+    const int64_t own = int64_t(blockIdx.x) * per_block + threadIdx.x, of_view = int64_t(blockIdx.y) * count;
+    if (int(threadIdx.x) < per_block && own < count)
+        depth[of_view + own] = __float_as_uint(splats[of_view + own].depth);
     for_tiles_of_splats(splats, count, per_block, grid, tickets);
 }
 
@@ -326,7 +335,8 @@ struct bin_work {
 __global__ void __launch_bounds__(bin_block)
     write_kernel(const gs_splat *splats, int64_t count, int per_block, tile_grid grid, writing tickets,
                  uint32_t *class_begin, uint32_t *tile_order) {
-    const int tiles = grid.tiles_x * grid.tiles_y, t = int(blockIdx.x) * bin_block + int(threadIdx.x);
+    const int tiles = tiles_of(grid);
+    const int t = int(blockIdx.y * gridDim.x + blockIdx.x) * bin_block + int(threadIdx.x);
     if (t < tiles) {
         const int64_t size = tickets.tile_begin[t + 1] - tickets.tile_begin[t];
         tile_order[atomicAdd(&class_begin[class_of(size)], 1u)] = uint32_t(t);
@@ -491,9 +501,10 @@ __global__ void __launch_bounds__(sort_block)
     for (int i = thread; i < n; i += sort_block) list[i] = uint32_t(keys[i]);
 }
 
-tile_grid grid_of(int width, int height) {
+tile_grid grid_of(const gs_view *view) {
+    const int width = view->camera.width, height = view->camera.height;
     return {width, height, (width + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
-            (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE};
+            (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE, view_count(view)};
 }
 
 // Offsets in the workspace, in bytes.
@@ -531,6 +542,7 @@ int64_t most_parts(int64_t pair_capacity) {
     return pair_capacity * 3 / sorted_by_block<part_block>;
 }
 
+// count: of the splats of all views.
 bin_layout layout_of(const tile_grid &grid, int64_t count, int64_t pair_capacity) {
     size_t end = 0;
     const auto place = [&end](size_t bytes) {
@@ -538,7 +550,7 @@ bin_layout layout_of(const tile_grid &grid, int64_t count, int64_t pair_capacity
         end += (bytes + 255) / 256 * 256;
         return at;
     };
-    const size_t tiles = size_t(grid.tiles_x) * grid.tiles_y;
+    const size_t tiles = size_t(tiles_of(grid));
     bin_layout out;
     out.depth = place(size_t(count) * sizeof(uint32_t));
     out.length = place((tiles << log2_copies(count, int(tiles))) * sizeof(uint32_t));
@@ -628,9 +640,7 @@ void keep_division(int tiles, int multiprocessors, gs_lists *lists) {
 gs_status gs_bin_bytes(const gs_view *view, size_t *bytes) {
     GS_TRY(check(__func__, view));
     GS_REQUIRE(bytes, "bytes must be given");
-    *bytes = layout_of(grid_of(view->camera.width, view->camera.height), view->gaussians.count,
-                       view->pair_capacity)
-                 .total;
+    *bytes = layout_of(grid_of(view), splat_count(view), view->pair_capacity).total;
     return GS_OK;
 }
 
@@ -639,21 +649,21 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     const gs_splat *splats = view->splats;
     const int64_t count = view->gaussians.count, pair_capacity = view->pair_capacity;
     GS_REQUIRE(count == 0 || splats, "splats must be given");
-    const tile_grid grid = grid_of(view->camera.width, view->camera.height);
-    const bin_layout layout = layout_of(grid, count, pair_capacity);
+    const tile_grid grid = grid_of(view);
+    const bin_layout layout = layout_of(grid, splat_count(view), pair_capacity);
     GS_TRY(check_workspace(__func__, view->workspace, view->workspace_bytes, layout.total));
     const bin_arrays a = arrays_of(view->workspace, layout);
 
     int device = 0, multiprocessors = 0;
     GS_CUDA(cudaGetDevice(&device));
     GS_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-    const int tiles = grid.tiles_x * grid.tiles_y;
-    const int per_block = splats_of_block(count, multiprocessors);
-    const unsigned splat_blocks = blocks_for(count, per_block), tile_blocks = blocks_for(tiles, bin_block);
-    const tile_counters counters = {a.length, log2_copies(count, tiles)};
+    const int tiles = tiles_of(grid), per_block = splats_of_block(splat_count(view), multiprocessors);
+    const unsigned views = unsigned(grid.views), splat_blocks = blocks_for(count, per_block);
+    const unsigned tile_blocks = blocks_for(blocks_for(tiles, bin_block), grid.views);
+    const tile_counters counters = {a.length, log2_copies(splat_count(view), tiles)};
     GS_CUDA(cudaMemsetAsync(counters.first, 0, (size_t(tiles) << counters.log2_copies) * sizeof(uint32_t),
                             stream));
-    GS_CUDA(launch(stream, splat_blocks, bin_block, count_kernel, splats, count, per_block, grid,
+    GS_CUDA(launch(stream, dim3(splat_blocks, views), bin_block, count_kernel, splats, count, per_block, grid,
                    counting{counters}, a.depth));
     GS_CUDA(launch(stream, 1, scan_block, tile_begin_kernel, counters, tiles,
                    bin_limits{multiprocessors, pair_capacity, view->report}, a.tile_begin, a.class_begin,
@@ -665,8 +675,8 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
         view->pairs_needed = summary.pairs;
         if (summary.pairs > pair_capacity) return pairs_do_not_fit(__func__, view);
     }
-    GS_CUDA(launch(stream, splat_blocks > tile_blocks ? splat_blocks : tile_blocks, bin_block, write_kernel,
-                   splats, count, per_block, grid,
+    GS_CUDA(launch(stream, dim3(splat_blocks > tile_blocks ? splat_blocks : tile_blocks, views), bin_block,
+                   write_kernel, splats, count, per_block, grid,
                    writing{counters, a.tile_begin, a.list, view->report ? a.tile_begin + tiles : nullptr},
                    a.class_begin, a.tile_order));
     GS_TRY(sort_lists(a, tiles, {summary, view->report ? a.summary : nullptr},
@@ -679,7 +689,8 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
               a.list,
               view->report ? lists->pixels_per_thread : summary.pixels_per_thread,
               view->report ? lists->split_tiles : summary.split,
-              a.tile_order};
+              a.tile_order,
+              grid.views};
     if (view->report) keep_division(tiles, multiprocessors, lists);
     return GS_OK;
 }
@@ -687,7 +698,7 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
 gs_status gs_bin_settle(gs_view *view, const gs_bin_report *report) {
     GS_TRY(check_lists(__func__, view));
     GS_REQUIRE(report, "report must be given");
-    const int tiles = view->lists.tiles_x * view->lists.tiles_y, pixels = report->pixels_per_thread;
+    const int tiles = tiles_of(grid_of(view)), pixels = report->pixels_per_thread;
     GS_REQUIRE(report->pairs_needed >= 0 && (pixels == 1 || pixels == 2 || pixels == 4) &&
                    report->split_tiles >= 0 && report->split_tiles <= tiles,
                "the report is not one that gs_bin wrote for this view");

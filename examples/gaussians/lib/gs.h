@@ -55,7 +55,8 @@ enum {
     GS_MAX_SIZE = 16384,                                  // pixels, largest width and height of an image
     GS_CHANNELS = 3,                                      // colour channels of splats and images
     GS_EXPOSURE_VALUES = GS_CHANNELS * (GS_CHANNELS + 1), // of the matrix that corrects an image's colours
-    GS_MAX_SH_DEGREE = 3
+    GS_MAX_SH_DEGREE = 3,
+    GS_MAX_VIEWS = 32 // cameras of a gs_views
 };
 
 // The parameters of `count` Gaussians. Gradients and the moments of Adam have the same shape. An array that
@@ -125,6 +126,9 @@ typedef struct gs_lists {
     int32_t pixels_per_thread; // 1, 2 or 4
     int32_t split_tiles;       // gs_render_backward gives the first split_tiles of tile_order twice the warps
     uint32_t *tile_order;      // [tiles_y * tiles_x]: each tile once, long lists first; NULL: 0, 1, 2, ...
+    // Of gs_view.views; 0 counts as 1. The tiles of view v are numbers v tiles_y tiles_x and up, in all arrays
+    // above, and entry v count + i of splat_index is splat i of view v.
+    int32_t views;
 } gs_lists;
 
 // What gs_bin leaves on the device for a view with a report.
@@ -140,6 +144,16 @@ typedef struct gs_image {
     float *transmittance; // [height][width]; 1 - alpha
     uint32_t *n_contrib;  // [height][width]; entries of the tile's list up to the last that contributes
 } gs_image;
+
+// Several cameras that every stage serves in one launch, for images too small to fill a GPU. All arrays of the
+// view and of its gradient then begin with a dimension of `count` cameras: splats [cameras][count], image.color
+// [cameras][GS_CHANNELS][height][width], and likewise moments, mean2d and the rest. Only gradient.gaussians does
+// not: it is the sum over the cameras, added in their order. Of gs_view.camera only
+// width and height count.
+typedef struct gs_views {
+    int32_t count;            // 0..GS_MAX_VIEWS; 0: the one camera is gs_view.camera
+    const gs_camera *cameras; // host, [count]; their size is that of gs_view.camera
+} gs_views;
 
 // One camera's view of a scene, from the parameters to the image: what every stage takes.
 typedef struct gs_view {
@@ -159,6 +173,10 @@ typedef struct gs_view {
     int64_t pairs_needed; // entries that the lists have or would need
     // Set by the caller:
     gs_bin_report *report; // device; not NULL: gs_bin writes it and does not wait for the stream
+    // Taken by gs_forward, gs_backward, their stages and the calls for memory. Others take one camera: a copy of
+    // the view with camera v, splats + v gaussians.count and views {0} is view v. gaussians.count times cameras:
+    // up to 2^31 - 2.
+    gs_views views;
 } gs_view;
 
 // The gradient of a loss, from the image to the parameters: inputs and outputs of the backward stages.
@@ -255,6 +273,7 @@ gs_status gs_render(const gs_view *view, gs_stream stream);
 int gs_has_strategy(distwar_strategy strategy);
 
 // Bytes of gs_gradient.moments: count records of gs_moments and, for DISTWAR_FIXED, the integers behind them.
+// Several cameras: count is that of Gaussians times that of cameras.
 gs_status gs_moments_bytes(int64_t count, distwar_strategy strategy, size_t *bytes);
 
 // Adjoint of gs_render. Writes gradient->moments[count].

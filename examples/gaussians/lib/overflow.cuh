@@ -3,7 +3,7 @@
 #ifndef GS_OVERFLOW_CUH
 #define GS_OVERFLOW_CUH
 
-#include "gs.h"
+#include "check.h"
 #include "launch.cuh"
 #include <cuda_runtime.h>
 #include <math.h>
@@ -25,7 +25,7 @@ static __global__ void __launch_bounds__(overflow_block)
 
 // Queues the kernel, for a view with a report.
 inline cudaError_t launch_overflow(gs_stream stream, const gs_view *view) {
-    const int64_t pixels = int64_t(view->camera.width) * view->camera.height;
+    const int64_t pixels = int64_t(view_count(view)) * view->camera.width * view->camera.height;
     return launch(stream, overflow_blocks, overflow_block, overflow_kernel, view->report, view->pair_capacity,
                   pixels, view->image);
 }

@@ -47,7 +47,7 @@ gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, d
     GS_REQUIRE(view->image.color || view->lists.split_tiles == 0,
                "color of the image must be given where tiles are split");
     GS_TRY(check_policy(__func__, policy, blend_strategies));
-    const int64_t count = view->gaussians.count;
+    const int64_t count = splat_count(view);
     GS_REQUIRE(gradient && gradient->color && (count == 0 || gradient->moments),
                "color and moments of the gradient must be given");
     size_t needed = 0;

@@ -213,7 +213,7 @@ TEST(BinEdges, AListThatDoesNotFitIsNotBegun) {
     ASSERT_GS_OK(gs_bin_bytes(&view, &view.workspace_bytes));
     const device_vector<char> workspace(view.workspace_bytes);
     view.workspace = workspace.data();
-    view.lists = {-1, -2, -3, NULL, NULL, -4, -5, NULL};
+    view.lists = {-1, -2, -3, NULL, NULL, -4, -5, NULL, 0};
     view.pairs_needed = 0;
     EXPECT_EQ(gs_bin(&view, NULL), GS_PAIRS_DO_NOT_FIT);
     EXPECT_EQ(view.pairs_needed, frame.view.lists.pairs);

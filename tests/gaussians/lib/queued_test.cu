@@ -157,7 +157,9 @@ TEST(QueuedEdges, AnOverflowShowsAndReadsNothingBeyondTheLists) {
 // The lists' memory has exactly the capacity: what lies behind it must stay.
 TEST(QueuedEdges, AnOverflowWritesNothingBeyondTheCapacity) {
     queued_frame f(some_scene, -1);
-    for (const int64_t capacity : {f.stages.view.lists.pairs - 1, int64_t(7), int64_t(0)}) {
+    const int64_t pairs = f.stages.view.lists.pairs;
+    ASSERT_GS_OK(gs_project(&f.view, NULL));
+    for (const int64_t capacity : {pairs - 1, int64_t(7), int64_t(0)}) {
         f.view.pair_capacity = capacity;
         size_t bytes = 0;
         ASSERT_GS_OK(gs_bin_bytes(&f.view, &bytes));
@@ -165,6 +167,7 @@ TEST(QueuedEdges, AnOverflowWritesNothingBeyondTheCapacity) {
         const device_vector<char> workspace(expected);
         f.view.workspace = workspace.data(), f.view.workspace_bytes = bytes;
         ASSERT_GS_OK(gs_bin(&f.view, NULL));
+        EXPECT_EQ(f.report.read()[0].pairs_needed, pairs);
         const std::vector<char> after = workspace.read();
         EXPECT_TRUE(
             std::equal(after.begin() + int64_t(bytes), after.end(), expected.begin() + int64_t(bytes)));
@@ -239,7 +242,7 @@ class captured_step {
         run(frame, moments, stream);
         DEVICE_CHECK(cudaStreamEndCapture(stream, &graph));
         DEVICE_CHECK(cudaGraphGetNodes(graph, nullptr, &nodes));
-        DEVICE_CHECK(cudaGraphInstantiate(&executable, graph, 0));
+        DEVICE_CHECK(cudaGraphInstantiateWithFlags(&executable, graph, 0));
     }
     ~captured_step() {
         cudaGraphExecDestroy(executable);
