@@ -43,9 +43,6 @@ static const char *const way_names[WAYS] = {"waits",        "settled",       "qu
 static bool is_step(way w) {
     return w <= GRAPH;
 }
-static bool is_graph(way w) {
-    return w == GRAPH || w == BATCH_GRAPH;
-}
 static bool is_batch(way w) {
     return w >= BATCH_WAITS;
 }
@@ -64,10 +61,8 @@ typedef struct placed {
     gs_view view;
     gs_gradient gradient;
     device_buffer block;
-#ifndef DISTWAR_SIMT
     cudaGraphExec_t graph[2]; // a step; forward and backward
     size_t nodes[2];
-#endif
 } placed;
 
 typedef struct result {
@@ -165,7 +160,6 @@ static double step(modes *m, placed *p, way w) {
     return waited;
 }
 
-#ifndef DISTWAR_SIMT
 static void capture(modes *m, placed *p, bool is_whole_step) {
     cudaGraph_t graph;
     const int which = !is_whole_step;
@@ -181,16 +175,13 @@ static void capture(modes *m, placed *p, bool is_whole_step) {
     DEVICE_CHECK(cudaGraphInstantiateWithFlags(&p->graph[which], graph, 0));
     DEVICE_CHECK(cudaGraphDestroy(graph));
 }
-#endif
 
 static double run_one(modes *m, placed *p, way w) {
     p->view.report = has_report(w) ? m->report : NULL;
-#ifndef DISTWAR_SIMT
-    if (is_graph(w)) {
+    if (w == GRAPH || w == BATCH_GRAPH) {
         DEVICE_CHECK(cudaGraphLaunch(p->graph[w == BATCH_GRAPH], m->stream));
         return 0;
     }
-#endif
     if (is_step(w)) return step(m, p, w);
     forward(m, p);
     backward(m, p);
@@ -257,7 +248,10 @@ static void modes_open(modes *m) {
 }
 
 static void capture_all(modes *m) {
-#ifndef DISTWAR_SIMT
+    // Kernels that are loaded late are not loaded during a capture.
+    m->single[0].view.report = m->batch.view.report = m->report;
+    step(m, &m->single[0], QUEUED);
+    if (m->views->count > 1) run_one(m, &m->batch, BATCH_QUEUED);
     for (size_t v = 0; v < m->views->count; v++) {
         m->single[v].view.report = m->report;
         capture(m, &m->single[v], true);
@@ -274,9 +268,6 @@ static void capture_all(modes *m) {
     m->batch.view.report = m->report;
     capture(m, &m->batch, false);
     m->launches[BATCH_WAITS] = m->launches[BATCH_QUEUED] = m->launches[BATCH_GRAPH] = m->batch.nodes[1];
-#else
-    (void)m;
-#endif
 }
 
 static void print(const modes *m) {

@@ -29,7 +29,7 @@ struct several_cameras {
     int count;
     gs_camera at[GS_MAX_VIEWS];
 };
-static_assert(sizeof(several_cameras) <= 3584, "fits with the other arguments into 4 KiB");
+static_assert(sizeof(several_cameras) <= 3840, "fits with the other arguments into 4 KiB");
 
 // sh_degree: of gaussians.sh; any value if gaussians.color is read instead.
 template <int sh_degree, typename Cameras>

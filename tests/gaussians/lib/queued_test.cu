@@ -281,6 +281,12 @@ TEST(QueuedGraph, ReplaysAWholeStepWithOtherParameters) {
         device_gaussians of_direct[2] = {{choice.count, choice.sh_degree}, {choice.count, choice.sh_degree}};
         device_gaussians of_replayed[2] = {{choice.count, choice.sh_degree},
                                            {choice.count, choice.sh_degree}};
+        { // kernels that are loaded late are not loaded during the capture
+            queued_frame first(choice, 20000, strategy);
+            device_gaussians moments[2] = {{choice.count, choice.sh_degree},
+                                           {choice.count, choice.sh_degree}};
+            captured_step::run(first, {&moments[0], &moments[1]}, NULL);
+        }
         captured_step step(replayed, {&of_replayed[0], &of_replayed[1]});
         std::printf("[          ] %s: %zu nodes\n", distwar_strategy_name(strategy), step.nodes);
         const parameters start(replayed.view.gaussians);
