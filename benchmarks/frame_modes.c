@@ -331,8 +331,7 @@ static bool run(const mode_options *options, const gs_gaussians *scene, const be
         if (views->cameras[v].width != views->cameras[0].width ||
             views->cameras[v].height != views->cameras[0].height)
             return fail(why, "the views differ in size; --size makes them equal");
-    gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
-    device_gaussians_upload(&gaussians, scene);
+    gs_gaussians gaussians = device_gaussians_from(scene);
     // Lives until the program ends, as its memory does.
     modes m = {.options = options, .views = views, .gaussians = &gaussians, .policy = {DISTWAR_TREE, 12}};
     m.single = calloc(views->count, sizeof *m.single);
@@ -351,19 +350,20 @@ static bool run(const mode_options *options, const gs_gaussians *scene, const be
 
 int main(int argc, char **argv) {
     mode_options options = {.runs = 21};
-    option_spec table[] = {
-        [BENCH_VIEW_ROWS] = {OPTION_INT, "repeat", 0, &options.runs, 1, MOST_RUNS, NULL,
-                             "runs; the median counts"},
-        {OPTION_TEXT, "json", 0, &options.json, 0, 0, NULL, "write the numbers to this file as JSON"},
-        {.kind = OPTION_END}};
-    bench_view_rows(&options.views, table);
+    const option_spec rows[] = {
+        OPTION("repeat", &options.runs, .minimum = 1, .maximum = MOST_RUNS,
+               .help = "runs; the median counts"),
+        OPTION("json", &options.json, .help = "write the numbers to this file as JSON"), OPTIONS_END};
+    option_table table = {0};
+    bench_view_options_list(&options.views, &table);
+    option_table_add(&table, rows);
     const command_spec command = {
         "frame_modes",
         "SCENE.ply --cameras DATA [options]",
         "Times training steps whose gs_bin waits, is read later, is not read, or is in a CUDA graph; and views one by "
         "one and in one call. Without the time to allocate or capture.",
         "  frame_modes fox.ply --cameras data/fox --center-principal --views 8 --size 256x256 --json modes.json\n",
-        table,
+        table.rows,
         1,
         1};
     int code;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A view whose lists had no room says so in its image: NaN.
-#ifndef GS_OVERFLOW_CUH
-#define GS_OVERFLOW_CUH
+#pragma once
 
 #include "check.h"
 #include "launch.cuh"
@@ -31,5 +30,3 @@ inline cudaError_t launch_overflow(gs_stream stream, const gs_view *view) {
 }
 
 } // namespace gs
-
-#endif

@@ -19,8 +19,8 @@ constexpr float min_opacity = 1.0f / 255.0f; // a splat below this alpha is not 
 constexpr float min_log2_opacity = -7.994353436858858f;
 constexpr int rows_block = 64; // threads of the kernels that move SH rows: a warp's rows take up to 6.5 KiB
 
-// The cameras of a launch, as kernels take them. A block of 64 Gaussians serves one camera; neighbouring blocks
-// serve the same Gaussians, whose parameters are then in the cache.
+// The cameras of a launch, as kernels take them. A block serves one camera; neighbouring blocks serve the same
+// Gaussians, whose parameters are then in the cache.
 struct one_camera {
     static constexpr int count = 1;
     gs_camera at[count];
@@ -144,8 +144,8 @@ struct sh_rows {
     int degree;
 };
 
-// From the gradient by the splat's colour: writes the one by the given colour; or writes to d_row (Adds: adds to
-// it) the one by SH, and adds to the one by the mean.
+// From the gradient by the splat's colour: writes the one by the given colour; or writes to d_row (Adds: adds
+// to it) the one by SH, and adds to the one by the mean.
 template <int length, bool Adds>
 __device__ __forceinline__ void color_adjoint(const gs_gaussians &gaussians, const gs_camera &camera,
                                               int64_t i, const gs_splat &splat, const gs_moments &sums,
@@ -224,9 +224,9 @@ __global__ void __launch_bounds__(rows_block)
     store<2>(g.mean2d, i, mean2d_gradient);
 }
 
+// Adds rounded values: the compiler cannot contract the sum with what gave a value.
 template <int N>
-__device__ void add_rounded(float (&to)[N],
-                            const float (&value)[N]) { // never contracted with what gave the value
+__device__ void add_rounded(float (&to)[N], const float (&value)[N]) {
     for (int k = 0; k < N; k++) to[k] = __fadd_rn(to[k], value[k]);
 }
 
