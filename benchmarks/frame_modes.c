@@ -4,8 +4,8 @@
 //   settled  as splat train: the report is read after the loss is queued
 //   queued   nothing is read
 //   graph    a CUDA graph a view
-// and forward and backward of all views as one call a view, as one call in all (gs_views), and as a graph of that.
-// GPU only.
+// and forward and backward of all views as one call a view, as one call in all (gs_views), and as a graph of
+// that. GPU only.
 #include "measure/bench_views.h"
 #include "commands/command.h"
 #include "device.h"
@@ -360,9 +360,9 @@ int main(int argc, char **argv) {
     const command_spec command = {
         "frame_modes",
         "SCENE.ply --cameras DATA [options]",
-        "Times training steps whose gs_bin waits, is read later, is not read, or is in a CUDA graph; and views one by "
-        "one and in one call. Without the time to allocate or capture.",
-        "  frame_modes fox.ply --cameras data/fox --center-principal --views 8 --size 256x256 --json modes.json\n",
+        "Times training steps whose gs_bin waits, is read later, is not read, or is in a CUDA graph; and views\n"
+        "one by one and in one call. Without the time to allocate or capture.",
+        "  frame_modes fox.ply --cameras data/fox --center-principal --views 8 --size 256x256 --json m.json\n",
         table.rows,
         1,
         1};

@@ -102,11 +102,11 @@ struct alignas(16) candidate {
 };
 
 // Takes a ticket for every (splat, tile) where the splat reaches the tile. One body for counting and for
-// writing. splats: of all views, `count` each. A block handles `per_block` splats of view blockIdx.y. The tiles
-// of their boxes, box after box, form one row of items, which the warps divide evenly: a splat with many tiles
-// does not hold up the block. A ticket is used one iteration after it was taken, so that the latency of its
-// atomic is hidden. Example: boxes of 2, 3 and 1 tiles give 6 items; first = {0, 2, 5, 6}; item 4 is the third
-// tile of box 1.
+// writing. splats: of all views, `count` each. A block handles `per_block` splats of view blockIdx.y. The
+// tiles of their boxes, box after box, form one row of items, which the warps divide evenly: a splat with
+// many tiles does not hold up the block. A ticket is used one iteration after it was taken, so that the
+// latency of its atomic is hidden. Example: boxes of 2, 3 and 1 tiles give 6 items; first = {0, 2, 5, 6};
+// item 4 is the third tile of box 1.
 template <typename Tickets>
 __device__ void for_tiles_of_splats(const gs_splat *splats, int64_t count, int per_block,
                                     const tile_grid &grid, const Tickets &tickets) {
@@ -468,8 +468,8 @@ __global__ void __launch_bounds__(part_block, part_blocks)
                              other + begin, keys);
 }
 
-// Sorts the remaining lists, part_block_end .. tiles - 1: blocks for those before block_end one list each, the
-// other blocks one list a warp.
+// Sorts the remaining lists, part_block_end .. tiles - 1: blocks for those before block_end one list each,
+// the other blocks one list a warp.
 __global__ void __launch_bounds__(sort_block)
     sort_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin, int tiles,
                 const bin_work work, uint32_t *list) {
@@ -536,8 +536,8 @@ gs_status check(const char *function, const gs_view *view) {
     return GS_OK;
 }
 
-// The most parts of lists of so many pairs, with the lists that a block of part_block threads sorts uncut. The
-// shortest list with three parts has the most for its length.
+// The most parts of lists of so many pairs, with the lists that a block of part_block threads sorts uncut.
+// The shortest list with three parts has the most for its length.
 int64_t most_parts(int64_t pair_capacity) {
     return pair_capacity * 3 / sorted_by_block<part_block>;
 }

@@ -126,8 +126,8 @@ typedef struct gs_lists {
     int32_t pixels_per_thread; // 1, 2 or 4
     int32_t split_tiles;       // gs_render_backward gives the first split_tiles of tile_order twice the warps
     uint32_t *tile_order;      // [tiles_y * tiles_x]: each tile once, long lists first; NULL: 0, 1, 2, ...
-    // Of gs_view.views; 0 counts as 1. The tiles of view v are numbers v tiles_y tiles_x and up, in all arrays
-    // above, and entry v count + i of splat_index is splat i of view v.
+    // Of gs_view.views; 0 counts as 1. The tiles of view v are numbers v tiles_y tiles_x and up, in all
+    // arrays above, and entry v count + i of splat_index is splat i of view v.
     int32_t views;
 } gs_lists;
 
@@ -145,10 +145,10 @@ typedef struct gs_image {
     uint32_t *n_contrib;  // [height][width]; entries of the tile's list up to the last that contributes
 } gs_image;
 
-// Several cameras that every stage serves in one launch, for images too small to fill a GPU. All arrays of the
-// view and of its gradient then begin with a dimension of `count` cameras: splats [cameras][count], image.color
-// [cameras][GS_CHANNELS][height][width], and likewise moments, mean2d and the rest. Only gradient.gaussians does
-// not: it is the sum over the cameras, added in their order. Of gs_view.camera only
+// Several cameras that every stage serves in one launch, for images too small to fill a GPU. All arrays of
+// the view and of its gradient then begin with a dimension of `count` cameras: splats [cameras][count],
+// image.color [cameras][GS_CHANNELS][height][width], and likewise moments, mean2d and the rest. Only
+// gradient.gaussians does not: it is the sum over the cameras, added in their order. Of gs_view.camera only
 // width and height count.
 typedef struct gs_views {
     int32_t count;            // 0..GS_MAX_VIEWS; 0: the one camera is gs_view.camera
@@ -173,9 +173,9 @@ typedef struct gs_view {
     int64_t pairs_needed; // entries that the lists have or would need
     // Set by the caller:
     gs_bin_report *report; // device; not NULL: gs_bin writes it and does not wait for the stream
-    // Taken by gs_forward, gs_backward, their stages and the calls for memory. Others take one camera: a copy of
-    // the view with camera v, splats + v gaussians.count and views {0} is view v. gaussians.count times cameras:
-    // up to 2^31 - 2.
+    // Taken by gs_forward, gs_backward, their stages and the calls for memory. Others take one camera: a copy
+    // of the view with camera v, splats + v gaussians.count and views {0} is view v. gaussians.count times
+    // cameras: up to 2^31 - 2.
     gs_views views;
 } gs_view;
 

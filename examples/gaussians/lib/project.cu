@@ -19,8 +19,8 @@ constexpr float min_opacity = 1.0f / 255.0f; // a splat below this alpha is not 
 constexpr float min_log2_opacity = -7.994353436858858f;
 constexpr int rows_block = 64; // threads of the kernels that move SH rows: a warp's rows take up to 6.5 KiB
 
-// The cameras of a launch, as kernels take them. A block serves one camera; neighbouring blocks serve the same
-// Gaussians, whose parameters are then in the cache.
+// The cameras of a launch, as kernels take them. A block serves one camera; neighbouring blocks serve the
+// same Gaussians, whose parameters are then in the cache.
 struct one_camera {
     static constexpr int count = 1;
     gs_camera at[count];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A frame that never waits: the same lists, picture and gradients as one that does, an overflow that shows, and a
-// whole step in a CUDA graph that is replayed with other parameters.
+// A frame that never waits: the same lists, picture and gradients as one that does, an overflow that shows,
+// and a whole step in a CUDA graph that is replayed with other parameters.
 #include "kernel_frame.h"
 #include <algorithm>
 #include <cmath>

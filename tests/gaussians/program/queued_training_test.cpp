@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Training that learns the lists' lengths after the loss is queued ends in the bytes of training that waits for them,
-// also where lists had no room and a forward pass was repeated.
+// Training that learns the lists' lengths after the loss is queued ends in the bytes of training that waits
+// for them, also where lists had no room and a forward pass was repeated.
 #include "view/device_gaussians.h"
 extern "C" {
 #include "scene.h"

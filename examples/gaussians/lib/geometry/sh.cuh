@@ -141,8 +141,8 @@ __device__ inline void add_color_tangent(const float *sh, int degree, const view
     }
 }
 
-// Adjoint of color_from_sh. Writes the gradients by the coefficients to d_row (0 beyond `degree`), which may be
-// `row`, or adds to what d_row has; and writes the gradient by the mean.
+// Adjoint of color_from_sh. Writes the gradients by the coefficients to d_row (0 beyond `degree`), which may
+// be `row`, or adds to what d_row has; and writes the gradient by the mean.
 template <int length, bool Adds>
 __device__ __forceinline__ void color_from_sh_adjoint(const gs_camera &camera, const float *mean,
                                                       const float *row, float *d_row, int degree,

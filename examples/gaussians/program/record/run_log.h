@@ -12,10 +12,10 @@
 //    "psnr": 23.2, "ssim": 0.741}
 //   {"event": "end", "iteration": 7000, "seconds": 41.3, "gaussians": 310544}
 //
-// step: means since the step line before. wait_ms: of step_ms the host waited for the lists' lengths. Without gpu_ms on the CPU. density: the number of Gaussians
-// changed since the step line before. seconds: of training, without evaluations. In an lm line: since the
-// first step of Levenberg-Marquardt began. lm: before and after are the objective. psnr and ssim are those
-// of held-out views, if they were measured.
+// step: means since the step line before. wait_ms: of step_ms the host waited for the lists' lengths. Without
+// gpu_ms on the CPU. density: the number of Gaussians changed since the step line before. seconds: of
+// training, without evaluations. In an lm line: since the first step of Levenberg-Marquardt began. lm: before
+// and after are the objective. psnr and ssim are those of held-out views, if they were measured.
 #pragma once
 
 #include "json_writer.h"
