@@ -36,6 +36,15 @@ struct backward_input {
     const float *color_gradient, *alpha_gradient;
 };
 
+__device__ __forceinline__ backward_input input_of_view(const backward_input &all, int view) {
+    const int64_t plane = int64_t(all.width) * all.height;
+    backward_input in = all;
+    in.image = image_of_view(all.image, view, plane);
+    in.color_gradient += view * GS_CHANNELS * plane;
+    if (in.alpha_gradient) in.alpha_gradient += view * plane;
+    return in;
+}
+
 // Every splat reaches it.
 __device__ constexpr rectangle everywhere = {-INFINITY, -INFINITY, INFINITY, INFINITY};
 
@@ -139,16 +148,19 @@ add_moments(const backward_input &in, const Commit &commit, const patch<Pixels> 
 // so farthest = 150 and middle = (150 + 32) / 64 * 32 = 64, a multiple of 32: a batch is never shared. Block
 // 0 adds entries 149 .. 64, batches of 32, 32 and 22 from the end; block 1 adds entries 0 .. 63. With
 // the strategy block farthest is the tile's; otherwise each warp halves by its own.
-template <typename Commit, int Pixels, bool Split>
+//
+// Batch: several views. Then Split always, to compile fewer kernels.
+template <typename Commit, int Pixels, bool Split, bool Batch>
 __global__ void __launch_bounds__(tile_threads<Pixels>)
-    render_backward_kernel(const backward_input in, const Commit commit) {
+    render_backward_kernel(const backward_input input, const Commit commit) {
     __shared__ splat_batch batches[tile_warps<Pixels>];
     __shared__ typename Commit::memory memory;
     splat_batch &batch = batches[threadIdx.x / 32];
-    const int block = int(blockIdx.x), split_tiles = Split ? in.lists.split_tiles : 0;
+    const int block = int(blockIdx.x), split_tiles = Split ? input.lists.split_tiles : 0;
     const bool split = block < 2 * split_tiles, forwards = split && block % 2 == 1;
-    const int tile = ordered_tile(in.lists, split ? block / 2 : block - split_tiles);
-    const patch<Pixels> mine = patch_of_warp<Pixels>(tile, in.lists.tiles_x, in.width, in.height);
+    const int tile = ordered_tile(input.lists, split ? block / 2 : block - split_tiles);
+    const backward_input in = Batch ? input_of_view(input, view_of_tile(input.lists, tile)) : input;
+    const patch<Pixels> mine = patch_of_tile<Pixels, Batch>(in.lists, tile, in.width, in.height);
 
     backward_state<Pixels> state;
     int farthest = 0;
@@ -186,14 +198,18 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
 template <typename Commit>
 cudaError_t launch_render_backward(gs_stream stream, const backward_input &input, const Commit &commit) {
     using kernel = void (*)(const backward_input, const Commit);
-    static const kernel kernels[3][2] = {
-        {render_backward_kernel<Commit, 1, false>, render_backward_kernel<Commit, 1, true>},
-        {render_backward_kernel<Commit, 2, false>, render_backward_kernel<Commit, 2, true>},
-        {render_backward_kernel<Commit, 4, false>, render_backward_kernel<Commit, 4, true>}};
+    static const kernel kernels[3][3] = {
+        {render_backward_kernel<Commit, 1, false, false>, render_backward_kernel<Commit, 1, true, false>,
+         render_backward_kernel<Commit, 1, true, true>},
+        {render_backward_kernel<Commit, 2, false, false>, render_backward_kernel<Commit, 2, true, false>,
+         render_backward_kernel<Commit, 2, true, true>},
+        {render_backward_kernel<Commit, 4, false, false>, render_backward_kernel<Commit, 4, true, false>,
+         render_backward_kernel<Commit, 4, true, true>}};
     const gs_lists &lists = input.lists;
-    return launch(stream, unsigned(lists.tiles_x * lists.tiles_y + lists.split_tiles),
+    return launch(stream, unsigned(tiles_in(lists) + lists.split_tiles),
                   unsigned(tile_pixels / lists.pixels_per_thread),
-                  kernels[lists.pixels_per_thread / 2][lists.split_tiles > 0], input, commit);
+                  kernels[lists.pixels_per_thread / 2][lists.views > 1 ? 2 : lists.split_tiles > 0], input,
+                  commit);
 }
 
 } // namespace gs

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The strategy fixed: moments with the same bits in every run. A warp sums floats in a fixed order. From warps on, the
-// sums are 64-bit integers, so the order of the atomics does not matter.
+// The strategy fixed: moments with the same bits in every run. A warp sums floats in a fixed order. From
+// warps on, the sums are 64-bit integers, so the order of the atomics does not matter.
 //
 // The scale of each moment is a power of two, chosen so that no sum can overflow. Let S be the sum of
 // |d_color| over pixels and channels, A the sum of |d_alpha|, and K the largest absolute value among the
@@ -74,7 +74,7 @@ __device__ inline bounds block_bounds(double d_color, double d_alpha, float larg
 static __global__ void __launch_bounds__(threads)
     bound_kernel(const backward_input in, int64_t count, header *out) {
     const int64_t first = int64_t(blockIdx.x) * threads + threadIdx.x, step = int64_t(gridDim.x) * threads;
-    const int64_t pixels = int64_t(in.width) * in.height;
+    const int64_t pixels = int64_t(in.width) * in.height * (in.lists.views > 1 ? in.lists.views : 1);
     double d_color = 0, d_alpha = 0;
     float largest = 0;
     for (int64_t i = first; i < GS_CHANNELS * pixels; i += step)
@@ -153,7 +153,8 @@ inline cudaError_t launch_fixed_backward(gs_stream stream, const backward_input 
     char *const memory = reinterpret_cast<char *>(moments) + fixed::float_bytes(count);
     auto *const header = reinterpret_cast<fixed::header *>(memory);
     auto *const sums = reinterpret_cast<long long *>(memory + fixed::header_bytes);
-    const int64_t values = GS_CHANNELS * int64_t(input.width) * input.height;
+    const int64_t views = input.lists.views > 1 ? input.lists.views : 1;
+    const int64_t values = GS_CHANNELS * views * input.width * input.height;
     const int64_t wanted = (values > count ? values : count) / (8 * fixed::threads) + 1;
     const int blocks = wanted < fixed::most_blocks ? int(wanted) : fixed::most_blocks;
     cudaError_t status = cudaMemsetAsync(memory, 0, fixed::header_bytes + fixed::sum_bytes(count), stream);

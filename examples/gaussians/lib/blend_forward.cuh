@@ -23,7 +23,7 @@ constexpr int render_blocks = 8;
 #else
 constexpr int render_blocks = 10;
 #endif
-template <int Pixels>
+template <int Pixels, bool Batch>
 __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blocks : 1)
     render_kernel(const gs_splat *splats, const gs_lists lists, int width, int height, color3 background,
                   gs_image image) {
@@ -31,7 +31,8 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blo
     __shared__ splat_batch batches[tile_warps<Pixels>];
     splat_batch &batch = batches[threadIdx.x / 32];
     const int tile = ordered_tile(lists, int(blockIdx.x));
-    const patch<Pixels> mine = patch_of_warp<Pixels>(tile, lists.tiles_x, width, height);
+    const patch<Pixels> mine = patch_of_tile<Pixels, Batch>(lists, tile, width, height);
+    if (Batch) image = image_of_view(image, view_of_tile(lists, tile), int64_t(width) * height);
     const int64_t begin = lists.tile_begin[tile];
     const int size = int(lists.tile_begin[tile + 1] - begin);
     const uint32_t *list = lists.splat_index + begin;
@@ -125,10 +126,12 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blo
 // one, so it takes half as many pixels a thread. The caller has checked the input.
 inline cudaError_t launch_render(gs_stream stream, const gs_splat *splats, const gs_lists &lists, int width,
                                  int height, color3 background, const gs_image &image) {
-    const bool two = lists.pixels_per_thread == 4;
-    return launch(stream, unsigned(lists.tiles_x * lists.tiles_y),
-                  unsigned(two ? tile_threads<2> : tile_threads<1>),
-                  two ? render_kernel<2> : render_kernel<1>, splats, lists, width, height, background, image);
+    const bool two = lists.pixels_per_thread == 4, batch = lists.views > 1;
+    const auto kernel = two     ? batch ? render_kernel<2, true> : render_kernel<2, false>
+                            : batch ? render_kernel<1, true>
+                                : render_kernel<1, false>;
+    return launch(stream, unsigned(tiles_in(lists)), unsigned(two ? tile_threads<2> : tile_threads<1>),
+                  kernel, splats, lists, width, height, background, image);
 }
 
 } // namespace gs

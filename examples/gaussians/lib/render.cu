@@ -5,6 +5,7 @@
 #include "blend_fixed.cuh"
 #include "blend_forward.cuh"
 #include "check.h"
+#include "overflow.cuh"
 #include "status.h"
 
 using namespace gs;
@@ -22,6 +23,7 @@ gs_status gs_render(const gs_view *view, gs_stream stream) {
     GS_REQUIRE(view->image.color, "color of the image must be given");
     GS_CUDA(launch_render(stream, view->splats, view->lists, view->camera.width, view->camera.height,
                           background_of(view), view->image));
+    if (view->report) GS_CUDA(launch_overflow(stream, view));
     return GS_OK;
 }
 
@@ -45,7 +47,7 @@ gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, d
     GS_REQUIRE(view->image.color || view->lists.split_tiles == 0,
                "color of the image must be given where tiles are split");
     GS_TRY(check_policy(__func__, policy, blend_strategies));
-    const int64_t count = view->gaussians.count;
+    const int64_t count = splat_count(view);
     GS_REQUIRE(gradient && gradient->color && (count == 0 || gradient->moments),
                "color and moments of the gradient must be given");
     size_t needed = 0;
