@@ -98,13 +98,13 @@ static bool downscale_picture(image *picture, int factor, fault *why) {
     return true;
 }
 
-// The ideal pinhole of a camera whose picture has this size. *optics: its complete lens.
-static bool undistort_camera(const reconstruction_view *source, int width, int height, lens *optics,
-                             gs_camera *out, fault *why) {
+// The camera of a picture that has this size. *optics: its complete lens.
+static bool complete_camera(const reconstruction_view *source, bool undistort, const int size[2],
+                            lens *optics, gs_camera *out, fault *why) {
     *optics = source->optics;
-    lens_complete(optics, width, height);
+    lens_complete(optics, size[0], size[1]);
     if (!lens_check(optics, why)) return fail(why, "the camera has %s", why->text);
-    *out = lens_pinhole(optics);
+    *out = optics->fisheye && !undistort ? lens_fisheye(optics) : lens_pinhole(optics);
     memcpy(out->rotation, source->rotation, sizeof source->rotation);
     memcpy(out->translation, source->translation, sizeof source->translation);
     return true;
@@ -118,15 +118,16 @@ static bool undistort_picture(const lens *optics, image *picture, fault *why) {
     return true;
 }
 
-// Undistorts the camera, the picture and, if there is one, the alpha.
-static bool undistort_view(const reconstruction_view *source, dataset_view *view, image *alpha, fault *why) {
+// Undistorts the camera, the picture and, if there is one, the alpha. A fisheye stays one unless `undistort`.
+static bool undistort_view(const reconstruction_view *source, bool undistort, dataset_view *view,
+                           image *alpha, fault *why) {
     lens optics;
-    if (!undistort_camera(source, view->picture.width, view->picture.height, &optics, &view->camera, why))
-        return false;
+    const int size[2] = {view->picture.width, view->picture.height};
+    if (!complete_camera(source, undistort, size, &optics, &view->camera, why)) return false;
     if (view->picture.width != optics.width || view->picture.height != optics.height)
         return fail(why, "the picture has %d x %d pixels, its camera %d x %d", view->picture.width,
                     view->picture.height, optics.width, optics.height);
-    return lens_is_ideal(&optics) ||
+    return view->camera.model == GS_FISHEYE || lens_is_ideal(&optics) ||
            (undistort_picture(&optics, &view->picture, why) && undistort_picture(&optics, alpha, why));
 }
 
@@ -149,8 +150,8 @@ static bool load_view(loading *work, size_t i, fault *why) {
     const bool wanted = !options->wanted || options->wanted(i, view->name, options->context);
     if (!wanted && source->optics.width > 0 && source->optics.height > 0) {
         lens optics;
-        if (!undistort_camera(source, source->optics.width, source->optics.height, &optics, &view->camera,
-                              why))
+        const int size[2] = {source->optics.width, source->optics.height};
+        if (!complete_camera(source, options->undistort, size, &optics, &view->camera, why))
             return fail(why, "%s: %s", view->name, why->text);
         downscale_camera(&view->camera, options->downscale);
         return true;
@@ -165,8 +166,8 @@ static bool load_view(loading *work, size_t i, fault *why) {
         blend_with(options->background, &view->picture);
     }
     const int factor = options->downscale;
-    if (!undistort_view(source, view, &alpha, why) || !downscale_picture(&view->picture, factor, why) ||
-        !downscale_picture(&alpha, factor, why)) {
+    if (!undistort_view(source, options->undistort, view, &alpha, why) ||
+        !downscale_picture(&view->picture, factor, why) || !downscale_picture(&alpha, factor, why)) {
         image_close(&alpha);
         return fail(why, "%s: %s", path, why->text);
     }

@@ -16,7 +16,7 @@ extern "C" {
 
 typedef struct dataset_view {
     char *name;       // the picture's path inside its folder
-    gs_camera camera; // of the picture as loaded: an ideal pinhole; views may have different cameras
+    gs_camera camera; // of the picture as loaded: an ideal pinhole or a fisheye; may differ between views
     image picture;    // RGB; empty if not wanted
     uint8_t *alpha;   // [height][width] of the picture; NULL if it has none or is not wanted
     bool held_out;    // for measuring, not for training
@@ -41,6 +41,7 @@ typedef struct dataset_options {
     bool (*wanted)(size_t index, const char *name, const void *context);
     const void *context;
     bool keep_alpha; // false: views have no alpha
+    bool undistort;  // makes pinholes of fisheyes too; of other lenses always
 } dataset_options;
 
 // Loads the first of these that it finds:

@@ -35,6 +35,11 @@ static inline gs_status check_camera(const char *function, const gs_camera *came
     GS_TRY(check_size(function, camera->width, camera->height));
     GS_REQUIRE_OF(function, camera->fx > 0 && camera->fy > 0 && camera->near_plane > 0,
                   "fx, fy and near_plane must be positive");
+    GS_REQUIRE_OF(function, camera->model == GS_PINHOLE || camera->model == GS_FISHEYE,
+                  "model must be GS_PINHOLE or GS_FISHEYE");
+    for (int k = 0; camera->model == GS_FISHEYE && k < 4; k++)
+        GS_REQUIRE_OF(function, camera->distortion[k] - camera->distortion[k] == 0,
+                      "the distortion of a fisheye must be finite");
     return GS_OK;
 }
 

@@ -2,6 +2,7 @@
 // Gaussians to splats: what one camera sees of each Gaussian, and the adjoint. A kernel loads, calls
 // geometry/, and stores. Formulas: docs/math.md, sections 2 to 4.
 #include "check.h"
+#include "geometry/fisheye.h"
 #include "project.cuh"
 #include "gs.h"
 #include "launch.cuh"
@@ -18,10 +19,12 @@ constexpr float min_opacity = 1.0f / 255.0f; // a splat below this alpha is not 
 constexpr float min_log2_opacity = -7.994353436858858f;
 constexpr int rows_block = 64; // threads of the kernels that move SH rows: a warp's rows take up to 6.5 KiB
 
-// sh_degree: of gaussians.sh; any value if gaussians.color is read instead.
-template <int sh_degree>
+// sh_degree: of gaussians.sh; any value if gaussians.color is read instead. angle_limit: of a fisheye.
+template <int model, int sh_degree>
 __global__ void __launch_bounds__(rows_block)
-    project_kernel(gs_gaussians gaussians, int degree, gs_camera camera, gs_splat *splats) {
+    project_kernel(gs_gaussians gaussians, int degree, gs_camera camera, float angle_limit,
+                   gs_splat *splats) {
+    using point = point_of<model, divisor>;
     constexpr int length = sh_floats(sh_degree);
     constexpr bool together = sh_degree >= 2; // a lane reads a short row faster alone
     __shared__ warp_rows<together ? length : 1> memory[rows_block / 32];
@@ -31,12 +34,13 @@ __global__ void __launch_bounds__(rows_block)
     const bool exists = i < gaussians.count;
 
     float opacity_logit = 0;
-    camera_point<divisor> p = {};
+    point p = {};
     if (exists) {
         opacity_logit = gaussians.opacity_logit[i];
-        p = camera_point_of<divisor>(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
+        p = point::of(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
     }
-    const bool may_be_seen = exists && p.at[2] > camera.near_plane && sigmoid(opacity_logit) >= min_opacity;
+    const bool may_be_seen =
+        exists && is_in_front(camera, p, angle_limit) && sigmoid(opacity_logit) >= min_opacity;
     if constexpr (together) {
         const unsigned wanted = __ballot_sync(distwar::all_lanes, may_be_seen);
         if (!gaussians.color)
@@ -79,7 +83,7 @@ __global__ void __launch_bounds__(rows_block)
                             isfinite(splat.whiten[0] + splat.whiten[1] + splat.whiten[2]) &&
                             isfinite(splat.log2_opacity) && isfinite(color_sum);
         const bool faded = gaussians.antialias && splat.log2_opacity < min_log2_opacity;
-        if (finite && !faded) splat.depth = p.at[2];
+        if (finite && !faded) splat.depth = splat_depth(p);
     }
     splats[i] = splat;
 }
@@ -90,6 +94,7 @@ struct gaussian_gradient {
 };
 
 // Writes all but color. The gradient by the mean lacks SH's part.
+template <int model>
 __device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &camera, int64_t i,
                                 const gs_splat &splat, const gs_moments &sums, gaussian_gradient *gradient) {
     // antialias: log opacity has the term log sqrt(sharp_determinant / determinant). The gradient by the
@@ -102,8 +107,7 @@ __device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &
     gradient->mean2d[0] = d_mean2d[0] * 0.5f * float(camera.width);
     gradient->mean2d[1] = d_mean2d[1] * 0.5f * float(camera.height);
 
-    const camera_point<divisor> p =
-        camera_point_of<divisor>(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
+    const auto p = point_of<model, divisor>::of(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
     if (gaussians.covariance) {
         float map[2][3];
         screen_map(camera, p, map);
@@ -128,7 +132,7 @@ __device__ void store(const float *in, int64_t i, float *to) {
 }
 
 // NULL members of `gradients` are not written. sh_degree as for project_kernel.
-template <int sh_degree>
+template <int model, int sh_degree>
 __global__ void __launch_bounds__(rows_block)
     project_backward_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
                             const float *moments, gs_gaussians gradients, float *mean2d_gradient) {
@@ -154,7 +158,7 @@ __global__ void __launch_bounds__(rows_block)
     const unsigned existing = __ballot_sync(distwar::all_lanes, exists);
     if (!gaussians.color) begin_rows<length>(gaussians.sh + first * length, wanted, sh_floats(degree), rows);
     gaussian_gradient g = {};
-    if (has_gradient) project_adjoint(gaussians, camera, i, splat, sums, &g);
+    if (has_gradient) project_adjoint<model>(gaussians, camera, i, splat, sums, &g);
     finish_rows();
 
     if (has_gradient) {
@@ -189,12 +193,13 @@ __global__ void __launch_bounds__(project_block)
     radii[i] = splat_radius(splats[i], width, height);
 }
 
+template <int model>
 __global__ void __launch_bounds__(project_block)
-    mark_visible_kernel(gs_gaussians gaussians, gs_camera camera, uint8_t *visible) {
+    mark_visible_kernel(gs_gaussians gaussians, gs_camera camera, float angle_limit, uint8_t *visible) {
     const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
     if (i >= gaussians.count) return;
-    const float z = camera_space(camera, gaussians.mean + 3 * i, 2);
-    visible[i] = z > camera.near_plane && isfinite(z);
+    const auto p = point_of<model, divisor>::of(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
+    visible[i] = is_in_front(camera, p, angle_limit) && isfinite(splat_depth(p));
 }
 
 // *out becomes what the kernels read or write: arrays that the scene does not read become NULL.
@@ -220,6 +225,10 @@ gs_status readable(const char *function, const gs_gaussians *in, const gs_gaussi
     return GS_OK;
 }
 
+float angle_limit(const gs_camera &camera) {
+    return camera.model == GS_FISHEYE ? float(fisheye_angle_limit(camera.distortion)) : 0;
+}
+
 gs_status check(const char *function, const gs_view *view, gs_gaussians *out) {
     GS_TRY(check_extent(function, view));
     GS_TRY(check_camera(function, &view->camera));
@@ -237,11 +246,15 @@ gs_status check(const char *function, const gs_view *view, gs_gaussians *out) {
 gs_status gs_project(const gs_view *view, gs_stream stream) {
     gs_gaussians in;
     GS_TRY(check(__func__, view, &in));
-    constexpr decltype(&project_kernel<0>) of_degree[] = {project_kernel<0>, project_kernel<1>,
-                                                          project_kernel<2>, project_kernel<3>};
+    constexpr decltype(&project_kernel<GS_PINHOLE, 0>) kernels[GS_CAMERA_MODELS][GS_MAX_SH_DEGREE + 1] = {
+        {project_kernel<GS_PINHOLE, 0>, project_kernel<GS_PINHOLE, 1>, project_kernel<GS_PINHOLE, 2>,
+         project_kernel<GS_PINHOLE, 3>},
+        {project_kernel<GS_FISHEYE, 0>, project_kernel<GS_FISHEYE, 1>, project_kernel<GS_FISHEYE, 2>,
+         project_kernel<GS_FISHEYE, 3>}};
+    const gs_camera &camera = view->camera;
     GS_CUDA(launch(stream, blocks_for(in.count, rows_block), rows_block,
-                   of_degree[in.color ? 0 : in.sh_degree], in, used_degree(view->sh_degree_used, &in),
-                   view->camera, view->splats));
+                   kernels[camera.model][in.color ? 0 : in.sh_degree], in,
+                   used_degree(view->sh_degree_used, &in), camera, angle_limit(camera), view->splats));
     return GS_OK;
 }
 
@@ -254,13 +267,16 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
                "the gradient must have the shape of gaussians");
     GS_TRY(readable(__func__, &gradient->gaussians, &view->gaussians, &out));
     GS_REQUIRE(in.count == 0 || gradient->moments, "moments must be given");
-    constexpr decltype(&project_backward_kernel<0>) of_degree[] = {
-        project_backward_kernel<0>, project_backward_kernel<1>, project_backward_kernel<2>,
-        project_backward_kernel<3>};
+    constexpr decltype(&project_backward_kernel<GS_PINHOLE, 0>)
+        kernels[GS_CAMERA_MODELS][GS_MAX_SH_DEGREE + 1] = {
+            {project_backward_kernel<GS_PINHOLE, 0>, project_backward_kernel<GS_PINHOLE, 1>,
+             project_backward_kernel<GS_PINHOLE, 2>, project_backward_kernel<GS_PINHOLE, 3>},
+            {project_backward_kernel<GS_FISHEYE, 0>, project_backward_kernel<GS_FISHEYE, 1>,
+             project_backward_kernel<GS_FISHEYE, 2>, project_backward_kernel<GS_FISHEYE, 3>}};
     GS_CUDA(launch(stream, blocks_for(in.count, rows_block), rows_block,
-                   of_degree[in.color ? 0 : in.sh_degree], in, used_degree(view->sh_degree_used, &in),
-                   view->camera, view->splats, reinterpret_cast<const float *>(gradient->moments), out,
-                   gradient->mean2d));
+                   kernels[view->camera.model][in.color ? 0 : in.sh_degree], in,
+                   used_degree(view->sh_degree_used, &in), view->camera, view->splats,
+                   reinterpret_cast<const float *>(gradient->moments), out, gradient->mean2d));
     return GS_OK;
 }
 
@@ -278,7 +294,9 @@ gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_stream strea
     GS_TRY(check_camera(__func__, &view->camera));
     const gs_gaussians &gaussians = view->gaussians;
     GS_REQUIRE(gaussians.count == 0 || (gaussians.mean && visible), "mean and visible must be given");
-    GS_CUDA(launch(stream, blocks_for(gaussians.count, project_block), project_block, mark_visible_kernel,
-                   gaussians, view->camera, visible));
+    GS_CUDA(launch(stream, blocks_for(gaussians.count, project_block), project_block,
+                   view->camera.model == GS_FISHEYE ? mark_visible_kernel<GS_FISHEYE>
+                                                    : mark_visible_kernel<GS_PINHOLE>,
+                   gaussians, view->camera, angle_limit(view->camera), visible));
     return GS_OK;
 }

@@ -36,7 +36,7 @@ class Dataset : public testing::Test {
     bool load(int downscale, std::array<float, 3> background = {0, 0, 0}) {
         dataset_close(&got);
         const dataset_options options = {
-            downscale, {background[0], background[1], background[2]}, nullptr, nullptr, false};
+            downscale, {background[0], background[1], background[2]}, nullptr, nullptr, false, false};
         return dataset_load(folder.path.c_str(), &options, &got, &why);
     }
     void expect_refusal(const std::string &path, const std::string &part) {
@@ -99,7 +99,7 @@ TEST_F(Dataset, CamerasAreTheSameWithoutPictures) {
     for (int downscale : {1, 2, 6}) {
         ASSERT_TRUE(load(downscale)) << why.text;
         dataset cameras_only;
-        dataset_options options = {downscale, {0, 0, 0}, dataset_no_picture, nullptr, false};
+        dataset_options options = {downscale, {0, 0, 0}, dataset_no_picture, nullptr, false, false};
         ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &cameras_only, &why)) << why.text;
         ASSERT_EQ(cameras_only.view_count, got.view_count);
         for (size_t i = 0; i < got.view_count; i++) {
@@ -111,13 +111,41 @@ TEST_F(Dataset, CamerasAreTheSameWithoutPictures) {
     }
 }
 
+TEST_F(Dataset, AFisheyeStaysOneUnlessUndistorted) {
+    cameras[0].model = 5;
+    cameras[0].parameters = {4, 5, 4.5, 3.25, 0.1, 0.02, 0.003, 0.0004};
+    write_all();
+    ASSERT_TRUE(load(2)) << why.text;
+    const gs_camera &fisheye = got.views[1].camera;
+    EXPECT_EQ(got.views[0].camera.model, GS_PINHOLE);
+    EXPECT_EQ(fisheye.model, GS_FISHEYE);
+    EXPECT_EQ(fisheye.fx, 2);
+    EXPECT_EQ(fisheye.distortion[0], 0.1f);
+    EXPECT_EQ(fisheye.distortion[1], 0.02f);
+    EXPECT_EQ(fisheye.distortion[2], 0.003f);
+    EXPECT_EQ(fisheye.distortion[3], 0.0004f);
+    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false};
+    ASSERT_TRUE(load(1)) << why.text;
+    dataset straight;
+    options.undistort = true;
+    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &straight, &why)) << why.text;
+    const dataset_view &view = straight.views[1];
+    EXPECT_EQ(view.camera.model, GS_PINHOLE);
+    EXPECT_EQ(view.camera.fx, 4);
+    EXPECT_EQ(view.camera.distortion[0], 0);
+    ASSERT_EQ(view.picture.width, 8);
+    const size_t bytes = 3 * 8 * 6;
+    EXPECT_NE(memcmp(view.picture.pixels, got.views[1].picture.pixels, bytes), 0);
+    dataset_close(&straight);
+}
+
 TEST_F(Dataset, ReadsThePicturesThatAreWanted) {
     write_all();
     write_bytes(folder / "images/b.png", "no picture");
     auto only = [](size_t index, const char *name, const void *wanted) {
         return index == (name[0] == 'a' ? 0u : 1u) && strcmp(name, static_cast<const char *>(wanted)) == 0;
     };
-    dataset_options options = {1, {0, 0, 0}, only, "a.png", false};
+    dataset_options options = {1, {0, 0, 0}, only, "a.png", false, false};
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &got, &why)) << why.text;
     EXPECT_EQ(got.views[0].picture.width, 7);
     EXPECT_EQ(got.views[1].picture.pixels, nullptr);
@@ -212,7 +240,7 @@ TEST_F(Dataset, KnowsItsFiles) {
     write_all();
     write_bytes(folder / "images/other.png", "no picture of the model");
     std::filesystem::create_symlink("images/a.png", folder / "link");
-    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false};
+    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false};
     for (const auto wanted : {decltype(options.wanted)(nullptr), dataset_no_picture}) {
         options.wanted = wanted;
         dataset_close(&got);
@@ -233,7 +261,7 @@ TEST_F(Dataset, RefusesAModelWithoutImages) {
     images.clear();
     write_model();
     expect_refusal(folder / "sparse/0/images.bin", "holds no images");
-    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false};
+    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false};
     EXPECT_FALSE(dataset_load((folder / "none").c_str(), &options, &got, &why));
     EXPECT_TRUE(contains(why, folder / "none: cannot open")) << why.text;
 }
