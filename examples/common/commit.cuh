@@ -73,8 +73,8 @@ cudaError_t sum_values(distwar_policy policy, const float (&scale)[K], const sum
         cudaError_t status = cudaMemsetAsync(memory.fixed, 0, count * sizeof *memory.fixed, stream);
         if (status == cudaSuccess) status = launch_kernel(commit);
         if (status != cudaSuccess) return status;
-        return launch(stream, blocks_for(memory.keys, 256), 256, distwar::fixed_convert<K, float, 24>,
-                      memory.fixed, stride, size_t(memory.keys), commit.format, memory.sums, stride);
+        return launch_for(stream, memory.keys, 256, distwar::fixed_convert<K, float, 24>, memory.fixed,
+                          stride, size_t(memory.keys), commit.format, memory.sums, stride);
     }
     const cudaError_t status = cudaMemsetAsync(memory.sums, 0, count * sizeof *memory.sums, stream);
     if (status != cudaSuccess) return status;

@@ -4,12 +4,11 @@
 #ifndef COMMON_DEVICE_H
 #define COMMON_DEVICE_H
 
+#include "c_linkage.h"
 #include <cuda_runtime.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 #define DEVICE_CHECK(call) device_check((call), #call, __FILE__, __LINE__)
 
@@ -23,7 +22,5 @@ void device_clear(void *memory, size_t bytes);
 // "NVIDIA H200", or "CPU (simt, N threads)".
 const char *device_name(void);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -3,11 +3,10 @@
 #ifndef COMMON_DEVICE_BUFFER_H
 #define COMMON_DEVICE_BUFFER_H
 
+#include "c_linkage.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct device_buffer {
     void *memory;
@@ -18,7 +17,5 @@ typedef struct device_buffer {
 void *device_buffer_reserve(device_buffer *buffer, size_t bytes);
 void device_buffer_close(device_buffer *buffer);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -3,11 +3,10 @@
 #ifndef COMMON_FAULT_H
 #define COMMON_FAULT_H
 
+#include "c_linkage.h"
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct fault {
     char text[1024];
@@ -17,7 +16,5 @@ typedef struct fault {
 // control characters and bytes that are not UTF-8 become '?'.
 bool fail(fault *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

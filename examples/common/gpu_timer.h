@@ -9,9 +9,7 @@
 #include "device_buffer.h"
 #include <cuda_runtime.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct gpu_timer {
     cudaEvent_t begin, end;
@@ -25,7 +23,5 @@ void gpu_timer_scrub(gpu_timer *timer);
 void gpu_timer_start(gpu_timer *timer);
 double gpu_timer_stop(gpu_timer *timer); // milliseconds; waits for the device
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

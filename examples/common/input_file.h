@@ -8,9 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct input_file {
     FILE *stream;
@@ -28,7 +26,5 @@ bool input_file_skip(input_file *file, uint64_t bytes, const char *what, fault *
 // before allocating memory for a count from the file.
 bool input_file_expect(input_file *file, uint64_t count, uint64_t bytes_each, const char *what, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -8,9 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct json_writer {
     FILE *stream;
@@ -31,7 +29,5 @@ void json_put_boolean(json_writer *json, const char *key, bool value);
 bool json_save(const char *path, void (*describe)(json_writer *json, const void *subject),
                const void *subject, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -24,4 +24,11 @@ inline unsigned blocks_for(int64_t items, int block) {
     return unsigned((items + block - 1) / block);
 }
 
+// launch() with that grid.
+template <typename... Parameters, typename... Arguments>
+cudaError_t launch_for(cudaStream_t stream, int64_t items, int block, void (*kernel)(Parameters...),
+                       Arguments... arguments) {
+    return launch(stream, blocks_for(items, block), block, kernel, arguments...);
+}
+
 #endif

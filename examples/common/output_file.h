@@ -6,9 +6,7 @@
 #include "fault.h"
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct output_file {
     FILE *stream; // write here; output_file_commit checks for errors
@@ -26,7 +24,5 @@ void output_file_discard(output_file *file);
 // writing. Ignores files that cannot be removed.
 void output_file_remove_stale(const output_file *file);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

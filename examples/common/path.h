@@ -6,9 +6,7 @@
 #include "fault.h"
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum { PATH_ROOM = 4096 }; // bytes, the final zero included
 
@@ -31,7 +29,5 @@ bool folder_make(const char *path, fault *why);
 // absolute, and has no ".." among its parts.
 bool path_stays_inside(const char *name);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -4,12 +4,11 @@
 #ifndef COMMON_PROGRESS_H
 #define COMMON_PROGRESS_H
 
+#include "c_linkage.h"
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct progress {
     const char *title;
@@ -28,7 +27,5 @@ bool progress_due(progress *bar);
 void progress_show(progress *bar, int64_t done, double loss); // loss: NaN if there is none
 void progress_end(progress *bar);                             // clears the line
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -8,9 +8,7 @@
 #include "strategy_costs.h"
 #include "sum_memory.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // The adjoint to measure. Work is queued on the default stream.
 typedef struct bench_subject {
@@ -49,7 +47,5 @@ void strategy_bench_print(const strategy_bench *bench); // on stdout
 // Adds its members to the open object.
 void strategy_bench_describe(json_writer *json, const strategy_bench *bench);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

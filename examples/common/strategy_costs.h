@@ -10,9 +10,7 @@
 #include "strategy_options.h"
 #include "timing.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum { MAX_RUNS = 1000 };
 
@@ -66,7 +64,5 @@ void cost_row_describe(json_writer *json, const cost_table *table, size_t row); 
 void timing_summary_describe(json_writer *json, const timing_summary *time);
 void kernel_counts_describe(json_writer *json, const kernel_counts *counts);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -8,9 +8,7 @@
 #include "strategy_options.h"
 #include <distwar/tune_events.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct strategy_tuner {
     bool tunes;
@@ -43,7 +41,5 @@ strategy_report strategy_tuner_report(const strategy_tuner *tuner);
 const char *strategy_report_source(const strategy_report *report);
 void strategy_tuner_close(strategy_tuner *tuner); // harmless on {0}
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

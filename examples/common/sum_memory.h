@@ -8,9 +8,7 @@
 #include "strategy_options.h"
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // The strategies of sum_values (commit.cuh). cub: on a GPU only.
 extern const offered_strategy sum_strategies[];
@@ -37,7 +35,5 @@ typedef struct lane_histogram {
     unsigned long long active_lanes[33], distinct_keys[33];
 } lane_histogram;
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -5,9 +5,7 @@
 
 #include "input_file.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct text_file {
     input_file file;
@@ -23,7 +21,5 @@ void text_file_close(text_file *text);
 // damaged: if a line, also the last one, does not end with "\n" or "\r\n", or holds a zero byte.
 bool text_file_next(text_file *text, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

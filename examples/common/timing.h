@@ -3,11 +3,10 @@
 #ifndef COMMON_TIMING_H
 #define COMMON_TIMING_H
 
+#include "c_linkage.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct timing {
     double median, minimum, maximum; // over runs
@@ -23,7 +22,5 @@ typedef struct timing_summary {
 
 timing_summary timing_over_views(const timing *views, size_t count); // count >= 1
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

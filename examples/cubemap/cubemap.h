@@ -18,9 +18,7 @@
 #include "pinhole.h"
 #include "sum_memory.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum {
     CUBEMAP_MAX_SIZE = 2048 // texels, the side of a face: six faces below each other fit an image
@@ -86,7 +84,5 @@ void cubemap_gather_levels(const cubemap_frame *frame, float *gradient);
 void cubemap_adam(const cubemap_frame *frame, const float *gradient, float *first_moment,
                   float *second_moment, float rate, int64_t step);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

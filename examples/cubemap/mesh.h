@@ -6,9 +6,7 @@
 #include "fault.h"
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct mesh {
     int vertices, triangles;
@@ -27,7 +25,5 @@ void mesh_find_normals(mesh *host);
 mesh device_mesh_open(const mesh *host);
 void device_mesh_close(mesh *device);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

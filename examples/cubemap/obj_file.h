@@ -5,9 +5,7 @@
 
 #include "mesh.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // Reads vertices and faces. Polygons become fans of triangles; indices may be negative. Other lines are
 // ignored, also the file's own normals: normals are computed from the triangles. The mesh is in host memory,
@@ -15,7 +13,5 @@ extern "C" {
 // uses it.
 bool obj_file_read(const char *path, mesh *out, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

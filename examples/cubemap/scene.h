@@ -5,9 +5,7 @@
 
 #include "pinhole.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum { SCENE_VIEWS = 8 };
 #define SCENE_BACKGROUND 0.05f
@@ -17,7 +15,5 @@ pinhole_camera scene_camera(int view, int width, int height); // 0 <= view < SCE
 // lamps, a checkered floor.
 void scene_surroundings(int size, float *texel);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -5,9 +5,7 @@
 
 #include "mesh.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum { ICOSPHERE_MAX_LEVEL = 8 };
 
@@ -21,7 +19,5 @@ bool shape_torus(int rings, int sides, mesh *out, fault *why);
 // Returns false if the mesh has no extent.
 bool shape_fit(mesh *host);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -5,9 +5,7 @@
 
 #include "sphere_memory.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef enum data_set {
     DATA_SMALL, // 302 spheres
@@ -28,7 +26,5 @@ void scene_disturb(sphere_set *host, uint64_t seed);
 pinhole_camera scene_camera(int view, int width, int height); // 0 <= view < SCENE_VIEWS
 sphere_blend scene_blend(int kept);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -6,16 +6,12 @@
 
 #include "sphere_memory.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // Into host memory, to close with sphere_set_close. Refuses a file that is truncated or too long, and values
 // that are not finite.
 bool sphere_file_read(const char *path, sphere_set *out, fault *why);
 bool sphere_file_write(const char *path, const sphere_set *host, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

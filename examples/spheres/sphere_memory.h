@@ -7,9 +7,7 @@
 #include "spheres.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 bool sphere_set_open(sphere_set *out, int64_t count, int channels, fault *why); // host, all 0
 void sphere_set_close(sphere_set *host);                                        // harmless twice
@@ -19,7 +17,5 @@ void device_sphere_set_close(sphere_set *device);                               
 void sphere_set_upload(const sphere_set *device, const sphere_set *host);
 void sphere_set_download(const sphere_set *host, const sphere_set *device);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -18,9 +18,7 @@
 #include "pinhole.h"
 #include "sum_memory.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum {
     SPHERES_MAX_KEPT = 16, // spheres of a pixel
@@ -103,7 +101,5 @@ typedef struct sphere_rates {
 void spheres_adam(const sphere_set *set, const sphere_set *gradient, const sphere_set *first_moment,
                   const sphere_set *second_moment, const sphere_rates *rates, int64_t step);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

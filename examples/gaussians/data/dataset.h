@@ -10,9 +10,7 @@
 #include "path.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct dataset_view {
     char *name;       // the picture's path inside its folder
@@ -64,7 +62,5 @@ void dataset_hold_out(dataset *data, size_t every);
 bool dataset_spared(const dataset *data, const char *path, fault *why);
 void dataset_close(dataset *data); // harmless on {0} and twice
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

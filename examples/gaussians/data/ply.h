@@ -6,9 +6,7 @@
 
 #include "scene.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // As scene_read. The file must be binary little-endian with the vertex element first. The properties above
 // must be float, in any order; other properties are skipped. The number of f_rest_* gives the SH degree: 0,
@@ -18,7 +16,5 @@ bool ply_read(const char *path, scene_values values, gs_gaussians *out, fault *w
 // As scene_write. Normals are 0.
 bool ply_write(const char *path, const gs_gaussians *gaussians, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -8,9 +8,7 @@
 #include "lens.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct reconstruction_view {
     char *name; // the picture's path inside its folder
@@ -40,7 +38,5 @@ bool reconstruction_add_point(reconstruction *scene, const float point[3], const
 bool reconstruction_sort(reconstruction *scene, const char *path, fault *why);
 void reconstruction_close(reconstruction *scene); // harmless on {0} and twice
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

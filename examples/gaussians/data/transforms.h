@@ -5,9 +5,7 @@
 
 #include "reconstruction.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // Whether the folder has a transforms_train.json or a transforms.json.
 bool transforms_are_in(const char *folder);
@@ -34,7 +32,5 @@ bool transforms_are_in(const char *folder);
 // Frames whose picture does not exist are skipped. One line on stderr counts them and names the first.
 bool transforms_load(const char *folder, reconstruction *out, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

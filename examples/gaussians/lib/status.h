@@ -4,21 +4,18 @@
 #ifndef GS_STATUS_H
 #define GS_STATUS_H
 
+#include "c_linkage.h"
 #include "gs.h"
 #include <cuda_runtime.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // Sets this thread's text (truncated to fit) and returns status.
 gs_status libgs_fail(gs_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// Text: "file:line: text of the error: call". Returns GS_DEVICE_ERROR.
-gs_status libgs_fail_device(cudaError_t error, const char *call, const char *file, int line);
+// GS_OK, or GS_DEVICE_ERROR with the text "file:line: text of the error: call".
+gs_status libgs_status(cudaError_t error, const char *call, const char *file, int line);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 
 // Returns the status of the call unless it is GS_OK.
 #define GS_TRY(call)                                                                                         \
@@ -27,12 +24,10 @@ gs_status libgs_fail_device(cudaError_t error, const char *call, const char *fil
         if (gs_status_ != GS_OK) return gs_status_;                                                          \
     } while (0)
 
-// Returns GS_DEVICE_ERROR unless the runtime call, or launch(), succeeds.
-#define GS_CUDA(call)                                                                                        \
-    do {                                                                                                     \
-        const cudaError_t gs_error_ = (call);                                                                \
-        if (gs_error_ != cudaSuccess) return libgs_fail_device(gs_error_, #call, __FILE__, __LINE__);        \
-    } while (0)
+// The status of a runtime call, or of launch().
+#define GS_STATUS(call) libgs_status((call), #call, __FILE__, __LINE__)
+// Returns that status unless it is GS_OK.
+#define GS_CUDA(call) GS_TRY(GS_STATUS(call))
 
 // Returns GS_INVALID_ARGUMENT with "function: text" unless the condition holds. Write it so that NaN fails.
 #define GS_REQUIRE(condition, text) GS_REQUIRE_OF(__func__, condition, text)

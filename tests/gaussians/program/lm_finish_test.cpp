@@ -240,10 +240,9 @@ lm_settings settings_with(int64_t steps, lm_form form) {
 
 TEST(LmOptions, NameThePreconditioner) {
     const auto parse = [](const char *value, lm_options *options, fault *why) {
-        option_spec table[LM_OPTIONS + 1] = {};
-        lm_options_list(options, table);
-        table[LM_OPTIONS].kind = OPTION_END;
-        const command_spec command = {"finish", "", "", NULL, table, 0, 0};
+        option_table table = {};
+        lm_options_list(options, &table);
+        const command_spec command = {"finish", "", "", NULL, table.rows, 0, 0};
         char name[] = "finish", option[] = "--lm-preconditioner";
         std::string text = value;
         char *argv[] = {name, option, &text[0], NULL};

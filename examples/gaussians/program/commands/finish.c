@@ -8,6 +8,7 @@
 #include "lm/lm_options.h"
 #include "scene.h"
 #include "measure/quality.h"
+#include "view/shared_options.h"
 #include "view/blend_strategies.h"
 #include "record/run_log.h"
 #include "view/view_split.h"
@@ -23,8 +24,6 @@ typedef struct finish_options {
     const char *names[STRATEGY_NAMES];
     lm_options lm;
 } finish_options;
-
-enum { FINISH_ROWS = 10 }; // options beside those of Levenberg-Marquardt
 
 // A step, and the held-out views after it.
 typedef struct finish_entry {
@@ -152,8 +151,7 @@ static bool run_finish(finish *f, gs_gaussians *host, const dataset *data, fault
     f->entries = calloc((size_t)settings.steps, sizeof *f->entries);
     if (!f->entries) return fail(why, "no memory for %lld steps", (long long)settings.steps);
     if (!view_split_open(&f->split, data, options->data, false, why)) return false;
-    f->gaussians = device_gaussians_open(host->count, host->sh_degree);
-    device_gaussians_upload(&f->gaussians, host);
+    f->gaussians = device_gaussians_from(host);
     if (!finish_in_view(f, &settings, why)) return false;
     scene_close(host);
     if (!save_trained(options->output, &f->gaussians, host, why)) return false;
@@ -175,46 +173,6 @@ static bool check(const finish_options *o, float background[3], fault *why) {
     if (!o->data) return fail(why, "--cameras is missing: the photographs");
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
     return files_differ(o, why);
-}
-
-static void list_options(finish_options *o, option_spec table[FINISH_ROWS + LM_OPTIONS + 1]) {
-    const option_spec rows[FINISH_ROWS] = {
-        {.kind = OPTION_TEXT,
-         .name = "cameras",
-         .value = &o->data,
-         .help = "the folder with the photographs and their cameras, as for 'splat train'; required"},
-        {.kind = OPTION_TEXT,
-         .name = "output",
-         .letter = 'o',
-         .value = &o->output,
-         .help = "the scene file to write; required"},
-        {.kind = OPTION_INT,
-         .name = "downscale",
-         .value = &o->downscale,
-         .minimum = 1,
-         .maximum = 64,
-         .help = "divide the width and height of pictures by this"},
-        {.kind = OPTION_INT,
-         .name = "holdout",
-         .value = &o->holdout,
-         .maximum = INFINITY,
-         .help = "hold out every Nth view, by name, for measuring, as 'splat train --holdout' did"},
-        {.kind = OPTION_INT,
-         .name = "seed",
-         .value = &o->seed,
-         .maximum = INFINITY,
-         .help = "of the random choice of views"},
-        REDUCE_OPTION(&o->reduce, strategy_names(lm_strategies, NULL, o->names), BLEND_REDUCE_HELP),
-        THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP),
-        {.kind = OPTION_TEXT, .name = "background", .value = &o->background, .help = "R,G,B, each 0..1"},
-        {.kind = OPTION_TEXT, .name = "json", .value = &o->json, .help = JSON_HELP},
-        {.kind = OPTION_TEXT,
-         .name = "log",
-         .value = &o->log,
-         .help = "write each step to this file as a line of JSON, as 'splat train --log' does"}};
-    memcpy(table, rows, sizeof rows);
-    lm_options_list(&o->lm, table + FINISH_ROWS);
-    table[FINISH_ROWS + LM_OPTIONS] = (option_spec){.kind = OPTION_END};
 }
 
 static bool load_and_finish(finish *f, fault *why) {
@@ -247,8 +205,23 @@ int finish_command(int argc, char **argv) {
                               .holdout = 8,
                               .reduce = offered_index(lm_strategies, DISTWAR_TREE),
                               .lm = lm_options_default()};
-    option_spec table[FINISH_ROWS + LM_OPTIONS + 1];
-    list_options(&options, table);
+    const option_spec rows[] = {
+        CAMERAS_OPTION(&options.data),
+        OUTPUT_OPTION(&options.output, .help = "the scene file to write; required"),
+        DOWNSCALE_OPTION(&options.downscale, "pictures"),
+        OPTION("holdout", &options.holdout, .maximum = INFINITY,
+               .help = "hold out every Nth view, by name, for measuring, as 'splat train --holdout' did"),
+        OPTION("seed", &options.seed, .maximum = INFINITY, .help = "of the random choice of views"),
+        REDUCE_OPTION(&options.reduce, strategy_names(lm_strategies, NULL, options.names), BLEND_REDUCE_HELP),
+        THRESHOLD_OPTION(&options.threshold, THRESHOLD_HELP),
+        BACKGROUND_OPTION(&options.background),
+        JSON_OPTION(&options.json),
+        OPTION("log", &options.log,
+               .help = "write each step to this file as a line of JSON, as 'splat train --log' does"),
+        OPTIONS_END};
+    option_table table = {0};
+    option_table_add(&table, rows);
+    lm_options_list(&options.lm, &table);
     const command_spec command = {
         .name = "splat finish",
         .arguments = "SCENE.ply --cameras DATA -o OUT.ply [options]",
@@ -259,13 +232,13 @@ int finish_command(int argc, char **argv) {
             "  splat train data/fern -o fern.ply --downscale 4 --iterations 7000\n"
             "  splat finish fern.ply --cameras data/fern --downscale 4 -o finished.ply\n"
             "  splat finish fern.ply --cameras data/fern -o finished.ply --lm-form cached --lm-memory 20\n",
-        .options = table,
+        .options = table.rows,
         .min_positional = 1,
         .max_positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;
-    finish f = {.options = &options, .table = table};
+    finish f = {.options = &options, .table = table.rows};
     if (!check(&options, f.background, &why)) return report_misuse(&command, &why);
     return load_and_finish(&f, &why) ? EXIT_SUCCESS : report_failure("splat", &why);
 }

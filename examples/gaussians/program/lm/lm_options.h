@@ -12,11 +12,8 @@ typedef struct lm_options {
     int form, objective, choice, ssim, rule, preconditioner;
 } lm_options;
 
-enum { LM_OPTIONS = 15 };
-
 lm_options lm_options_default(void);
-// Writes LM_OPTIONS rows of a table.
-void lm_options_list(lm_options *options, option_spec *table);
+void lm_options_list(lm_options *options, option_table *table);
 // Without background, seed and reduction.
 lm_settings lm_settings_from(const lm_options *options);
 // One line on stdout.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "lm/lm_solver.h"
+#include "arrays.h"
 #include "device.h"
 #include "view/device_gaussians.h"
 #include "view/gs_check.h"
@@ -267,13 +268,9 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
 static void move_to(solver *s, double gamma) {
     device_gaussians_copy(s->gaussians, &s->vectors[PRODUCT]);
     if (gamma == 0) return;
-    const gs_gaussians *g = s->gaussians, *d = &s->vectors[UPDATE];
-    const int64_t n = g->count, bases = (g->sh_degree + 1) * (g->sh_degree + 1);
-    GS_CHECK(gs_lm_add(g->mean, (float)gamma, d->mean, 3 * n, NULL));
-    GS_CHECK(gs_lm_add(g->log_scale, (float)gamma, d->log_scale, 3 * n, NULL));
-    GS_CHECK(gs_lm_add(g->quaternion, (float)gamma, d->quaternion, 4 * n, NULL));
-    GS_CHECK(gs_lm_add(g->opacity_logit, (float)gamma, d->opacity_logit, n, NULL));
-    GS_CHECK(gs_lm_add(g->sh, (float)gamma, d->sh, 3 * bases * n, NULL));
+    const gs_arrays to = gs_arrays_of(s->gaussians), by = gs_arrays_of(&s->vectors[UPDATE]);
+    for (int i = 0; i < GS_ARRAYS; i++)
+        GS_CHECK(gs_lm_add(to.of[i], (float)gamma, by.of[i], s->gaussians->count * to.width[i], NULL));
 }
 
 // Every n-th of the step's images; other images in every step.

@@ -13,9 +13,7 @@
 #include "view/target_view.h"
 #include "training/training_state.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // What a run must share with the run that it continues.
 typedef struct checkpoint_key {
@@ -24,9 +22,8 @@ typedef struct checkpoint_key {
 } checkpoint_key;
 
 // A line "--name value" for each option of a table that ends with OPTION_END, with its current value,
-// except options that are free_on_resume[index in the table]. NULL if there is no memory. The caller frees
-// it by free().
-char *checkpoint_settings(const option_spec *options, const bool *free_on_resume);
+// except those that are free_on_resume. NULL if there is no memory. The caller frees it by free().
+char *checkpoint_settings(const option_spec *options);
 // A checksum of cameras and pictures, in their order.
 uint32_t checkpoint_fingerprint(const target_view *views, size_t count);
 
@@ -36,7 +33,5 @@ bool checkpoint_write(const char *path, const checkpoint_key *key, const trainin
 // not a checkpoint or has another version; an incomplete file; a file of a run with another key.
 bool checkpoint_read(const char *path, const checkpoint_key *key, training_state *state, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

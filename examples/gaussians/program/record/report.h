@@ -7,9 +7,7 @@
 
 #include "record/run_record.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct run_report {
     const char *title;
@@ -27,7 +25,5 @@ bool report_write(const char *folder, const run_report *report, fault *why);
 // Fails if that file cannot be written. Call it before long work.
 bool report_is_possible(const char *folder, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

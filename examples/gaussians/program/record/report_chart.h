@@ -3,13 +3,12 @@
 #ifndef SPLAT_REPORT_CHART_H
 #define SPLAT_REPORT_CHART_H
 
+#include "c_linkage.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct chart_point {
     double x, y;
@@ -27,7 +26,5 @@ typedef struct chart {
 // Writes a <figure>, also if there is nothing to draw.
 void chart_write(FILE *page, const chart *what);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

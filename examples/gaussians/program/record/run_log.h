@@ -22,9 +22,7 @@
 #include "record/run_record.h"
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct run_log_options {
     const char *path;       // NULL: no file
@@ -69,7 +67,5 @@ void run_log_checkpoint(run_log *log, int64_t iteration, const char *file);
 // Fails if the file is incomplete. Harmless on {0}.
 bool run_log_close(run_log *log, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

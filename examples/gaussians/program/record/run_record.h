@@ -8,9 +8,7 @@
 #include "measure/quality.h"
 #include "training/trainer.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // A name with a text, or with a number if text is NULL.
 typedef struct run_setting {
@@ -66,7 +64,5 @@ bool run_record_add_lm_step(run_record *record, const run_lm_step *step, fault *
 const quality *run_record_last_quality(const run_record *record);
 void run_record_close(run_record *record);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -3,11 +3,10 @@
 #ifndef SPLAT_SIGNALS_H
 #define SPLAT_SIGNALS_H
 
+#include "c_linkage.h"
 #include <signal.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // From here to stop_request_end, the first SIGINT or SIGTERM only sets the flag below. A second one has its
 // usual effect and ends the program at once. Not to be nested.
@@ -22,8 +21,6 @@ const volatile sig_atomic_t *stop_request_flag(void);
 void broken_pipes_begin(void);
 void broken_pipes_end(void);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 
 #endif

@@ -4,17 +4,14 @@
 #ifndef SPLAT_FINITE_H
 #define SPLAT_FINITE_H
 
+#include "c_linkage.h"
 #include "gs.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // Removes Gaussians with a value that is not finite; the others keep their order. Host memory; its size is
 // unchanged. Returns how many were removed.
 int64_t gaussians_keep_finite(gs_gaussians *gaussians);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -7,15 +7,11 @@
 #include "fault.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // distance[i]: the mean distance of point i to its three nearest other points; to all others if there are
 // fewer than three; 0 if there is one point. Coordinates must be finite.
 bool nearest_mean_distance(const float (*points)[3], size_t count, double *distance, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -8,9 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // Writes `wanted` points and their colours. The same seed gives the same points. count >= 1.
 //
@@ -24,7 +22,5 @@ extern "C" {
 void random_points(const target_view *views, size_t count, bool cut_out, size_t wanted, uint64_t seed,
                    float (*points)[3], uint8_t (*colors)[3]);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -7,9 +7,7 @@
 #include "gs.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct start_settings {
     int sh_degree;
@@ -24,7 +22,5 @@ typedef struct start_settings {
 bool gaussians_from_points(const float (*points)[3], const uint8_t (*colors)[3], size_t count,
                            const start_settings *settings, gs_gaussians *out, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -5,12 +5,11 @@
 #ifndef SPLAT_TRAINING_STATE_H
 #define SPLAT_TRAINING_STATE_H
 
+#include "c_linkage.h"
 #include "gs.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct training_state {
     int64_t iteration; // steps done
@@ -41,7 +40,5 @@ void training_state_set_count(training_state *state, int64_t count);
 size_t training_state_density_bytes(int64_t rows); // of `density`
 void training_state_close(training_state *state);  // harmless on {0}
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -8,9 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct view_order {
     size_t count;
@@ -24,7 +22,5 @@ bool view_order_open(view_order *order, size_t count, uint64_t seed, fault *why)
 size_t view_order_at(view_order *order, int64_t step);
 void view_order_close(view_order *order);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

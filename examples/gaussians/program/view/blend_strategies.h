@@ -5,9 +5,7 @@
 
 #include "strategy_options.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum { BLEND_THRESHOLD = 16 }; // the default of --threshold: half a warp, not tuned to a GPU or a scene
 
@@ -18,7 +16,5 @@ extern const offered_strategy lm_strategies[];    // of Levenberg-Marquardt's ke
 // What a tuner chooses from: the strategies of gs_render_backward at thresholds 0, 4, 8, ..., 28.
 candidate_list blend_candidates(void);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -3,12 +3,11 @@
 #ifndef SPLAT_CAMERA_H
 #define SPLAT_CAMERA_H
 
+#include "c_linkage.h"
 #include "gs.h"
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // The camera's position in the world: -rotation^T translation.
 void camera_center(const gs_camera *camera, double center[3]);
@@ -24,7 +23,5 @@ void camera_point_at(const gs_camera *camera, const double pixel[2], double dept
 // Sets the pose: at `eye`, looking at `target` (another point), with `up` (not parallel to the view) upwards.
 void camera_look_at(gs_camera *camera, const double eye[3], const double target[3], const double up[3]);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

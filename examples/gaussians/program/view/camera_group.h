@@ -6,9 +6,7 @@
 #include "view/target_view.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // Only the views' cameras are read. count >= 1.
 
@@ -20,7 +18,5 @@ double scene_extent(const target_view *views, size_t count);
 // points 5 scene extents in front of the cameras; it decides where the axes are parallel.
 void camera_focus(const target_view *views, size_t count, double focus[3]);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -7,9 +7,7 @@
 #include "gs.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef enum camera_path_kind {
     // A circle around the point that the cameras look at, at their mean distance and height, with their
@@ -33,7 +31,5 @@ bool camera_path_open(camera_path *path, camera_path_kind kind, const gs_camera 
 // Sets the pose of the camera on the path, 0 <= t <= 1. Its lens is unchanged.
 void camera_path_place(const camera_path *path, double t, gs_camera *camera);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

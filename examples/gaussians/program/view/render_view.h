@@ -8,9 +8,7 @@
 #include "gs.h"
 #include "view/stage_clock.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // gs_project, gs_bin and gs_render of a view whose splats and image have memory. The view's workspace
 // becomes the buffer's memory. If the lists do not fit, pair_capacity becomes 1.25 times what they need,
@@ -18,7 +16,5 @@ extern "C" {
 // gs_bin. A failure of the device ends the program.
 void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

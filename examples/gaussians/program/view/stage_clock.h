@@ -4,13 +4,12 @@
 #ifndef SPLAT_STAGE_CLOCK_H
 #define SPLAT_STAGE_CLOCK_H
 
+#include "c_linkage.h"
 #include <cuda_runtime.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef enum stage {
     STAGE_PROJECT,
@@ -43,7 +42,5 @@ void stage_clock_mark(stage_clock *clock, stage which);
 // Waits for the last step and frees the events. The sums stay valid.
 void stage_clock_close(stage_clock *clock);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

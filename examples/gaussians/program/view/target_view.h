@@ -6,9 +6,7 @@
 #include "image.h"
 #include "gs.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct target_view {
     gs_camera camera;
@@ -25,7 +23,5 @@ bool target_view_open(target_view *view, const gs_camera *camera, const image *p
 void target_view_set_alpha(target_view *view, const uint8_t *alpha);
 void target_view_close(target_view *view); // harmless on {0}
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -6,9 +6,7 @@
 #include "dataset.h"
 #include "view/target_view.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct view_split {
     target_view *views; // [training + held_out], those to train on first
@@ -20,7 +18,5 @@ typedef struct view_split {
 bool view_split_open(view_split *split, const dataset *data, const char *source, bool with_alpha, fault *why);
 void view_split_close(view_split *split);
 
-#ifdef __cplusplus
-}
-#endif
+C_LINKAGE_END
 #endif

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+// Declarations between these two have C linkage, also where C++ includes them.
+#ifndef COMMON_C_LINKAGE_H
+#define COMMON_C_LINKAGE_H
+
+#ifdef __cplusplus
+#define C_LINKAGE_BEGIN extern "C" {
+#define C_LINKAGE_END }
+#else
+#define C_LINKAGE_BEGIN
+#define C_LINKAGE_END
+#endif
+
+#endif
