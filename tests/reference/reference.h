@@ -174,6 +174,11 @@ void reference_loss(const double *color, const uint8_t *target, int width, int h
                     const signed char *held, signed char *taken, reference_loss_value *value,
                     double *gradient);
 
+// The same of the pixels whose mask is not 0, [height][width]. All are 0: a loss of 0 and an SSIM of 1.
+void reference_masked_loss(const double *color, const uint8_t *target, const uint8_t *mask, int width,
+                           int height, const signed char *held, signed char *taken,
+                           reference_loss_value *value, double *gradient);
+
 // ---- Adam ----
 
 // As gs_adam.

@@ -72,6 +72,37 @@ TEST_F(Generate, ShowsItsScene) {
     EXPECT_GT(std::strtod(run.out.c_str() + mean + strlen("mean"), nullptr), 45) << run.out;
 }
 
+// The mean PSNR that `splat eval` prints.
+double psnr_of(const outcome &run) {
+    EXPECT_EQ(run.code, 0) << run.err;
+    const size_t mean = run.out.find("mean");
+    return mean == std::string::npos ? NAN : std::strtod(run.out.c_str() + mean + strlen("mean"), nullptr);
+}
+
+TEST_F(Generate, AFisheyeIsTrainedAsItIsAndUndistorted) {
+    make("data", {"--fisheye", "170"});
+    const auto eval = [&](const fs::path &scene, std::vector<std::string> more) {
+        more.insert(more.begin(), {"eval", scene, "--cameras", at("data"), "--background", "1,1,1"});
+        return psnr_of(splat(more));
+    };
+    EXPECT_GT(eval(at("data") / "scene.ply", {}), 45);
+    EXPECT_GT(eval(at("data") / "scene.ply", {"--undistort"}), 15); // resampled between few pixels
+    for (const bool undistort : {false, true}) {
+        const std::vector<std::string> option(undistort ? 1 : 0, "--undistort");
+        double psnr[2];
+        for (const int longer : {0, 1}) {
+            std::vector<std::string> train = {
+                "train", at("data"),     "-o",    at("scene.ply"), "--random",
+                "300",   "--background", "1,1,1", "--iterations",  longer ? "60" : "1"};
+            train.insert(train.end(), option.begin(), option.end());
+            const outcome run = splat(train);
+            ASSERT_EQ(run.code, 0) << run.err;
+            psnr[longer] = eval(at("scene.ply"), option);
+        }
+        EXPECT_GT(psnr[1], psnr[0] + 0.5) << undistort;
+    }
+}
+
 TEST_F(Generate, TheSeedDecides) {
     make("one");
     make("again");

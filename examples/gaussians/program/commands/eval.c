@@ -15,7 +15,7 @@
 typedef struct eval_options {
     const char *scene, *cameras, *background, *json;
     int64_t holdout, downscale;
-    bool all;
+    bool all, undistort;
 } eval_options;
 
 typedef struct evaluation {
@@ -121,6 +121,7 @@ int eval_command(int argc, char **argv) {
                        "the data has test views"),
         OPTION("all", &options.all, .help = "measure all views"),
         DOWNSCALE_OPTION(&options.downscale, "pictures"),
+        UNDISTORT_OPTION(&options.undistort),
         BACKGROUND_OPTION(&options.background),
         JSON_OPTION(&options.json),
         OPTIONS_END};
@@ -155,7 +156,8 @@ int eval_command(int argc, char **argv) {
     gs_gaussians scene = {0};
     dataset data = {0};
     const dataset_options loading = {.downscale = (int)options.downscale,
-                                     .background = {background[0], background[1], background[2]}};
+                                     .background = {background[0], background[1], background[2]},
+                                     .undistort = options.undistort};
     bool done = json_is_possible(options.json, &why) && read_scene_to_measure(options.scene, &scene, &why) &&
                 dataset_load(options.cameras, &loading, &data, &why) &&
                 dataset_spared(&data, options.json, &why);

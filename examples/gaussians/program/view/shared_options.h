@@ -13,5 +13,9 @@
 #define DOWNSCALE_OPTION(at, of)                                                                             \
     OPTION("downscale", at, .minimum = 1, .maximum = 64,                                                     \
            .help = "divide the width and height of " of " by this")
+#define UNDISTORT_OPTION(at)                                                                                 \
+    OPTION("undistort", at,                                                                                  \
+           .help = "make pinholes of fisheyes: the middle of their pictures, resampled; of other lenses "    \
+                   "always")
 
 #endif
