@@ -47,7 +47,8 @@ class ViewParts(Structure):
 
 
 class Comparison(Structure):
-    _fields_ = [("width", c_int32), ("height", c_int32), ("color", c_void_p), ("target", c_void_p)]
+    _fields_ = [("width", c_int32), ("height", c_int32), ("color", c_void_p), ("target", c_void_p),
+                ("mask", c_void_p)]
 
 
 class AdamRates(Structure):

@@ -151,19 +151,26 @@ static bool read_pose(const json_place *place, reconstruction_view *view, fault 
                 m[7], m[11]);
 }
 
+// A path in the folder of the data, or NULL if there is no such key.
+static bool read_path(const json_place *place, const char *key, const char **out, fault *why) {
+    if (!json_get_text(place, key, out, why)) return false;
+    while (*out && strncmp(*out, "./", 2) == 0) *out += 2;
+    return !*out || path_stays_inside(*out) ||
+           fail(why, "%s: %s%s: '%.200s' is empty or leaves the folder", place->path, place->field, key,
+                *out);
+}
+
 static bool read_frame(const json_place *place, const char *folder, const lens *common, bool held_out,
                        reconstruction *out, skipped *missing, fault *why) {
     reconstruction_view view = {.optics = *common, .held_out = held_out};
-    const char *name = NULL;
+    const char *name = NULL, *mask = NULL;
     if (!json_is_object(place->object))
         return fail(why, "%s: %.*s: must be an object", place->path, (int)strlen(place->field) - 1,
                     place->field);
-    if (!json_get_text(place, "file_path", &name, why)) return false;
+    if (!read_path(place, "file_path", &name, why) || !read_path(place, "mask_path", &mask, why))
+        return false;
     if (!name) return fail(why, "%s: %sfile_path: is missing", place->path, place->field);
-    while (strncmp(name, "./", 2) == 0) name += 2;
-    if (!path_stays_inside(name))
-        return fail(why, "%s: %sfile_path: '%.200s' is empty or leaves the folder", place->path, place->field,
-                    name);
+    view.mask = (char *)mask; // copied by reconstruction_add_view
     if (!read_lens(place, &view.optics, why) || !read_pose(place, &view, why)) return false;
     if (view.optics.fx == 0 && view.optics.angle_x == 0)
         return fail(why, "%s: %sfl_x: is missing, and so is camera_angle_x", place->path, place->field);

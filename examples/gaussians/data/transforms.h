@@ -16,7 +16,7 @@ bool transforms_are_in(const char *folder);
 //
 // Keys:
 // - frames[]: each with file_path (inside FOLDER; ".png" is added if only that file exists) and
-//   transform_matrix (4 x 4, camera to world, y up and z backward);
+//   transform_matrix (4 x 4, camera to world, y up and z backward); mask_path (inside FOLDER, see dataset.h);
 // - camera_angle_x, camera_angle_y, or fl_x, fl_y, which take precedence;
 // - cx, cy, w, h, k1, k2, p1, p2;
 // - camera_model, a name that camera_model.c can read, or is_fisheye: a fisheye, which has k1 to k4 and needs

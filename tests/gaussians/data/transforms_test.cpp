@@ -450,6 +450,35 @@ TEST_F(Transforms, NamesTheFileOfASplit) {
     EXPECT_TRUE(contains(why, train + ": at line 1")) << why.text;
 }
 
+TEST_F(Transforms, ReadsMasksThatFramesName) {
+    write_picture("a.png", 6, 4, 3, {1, 2, 3, 0});
+    write_picture("b.png", 6, 4, 3, {1, 2, 3, 0});
+    write_picture("m/of a.png", 6, 4, 3, {0, 9, 0, 0});
+    const auto describe = [&](const std::string &mask) {
+        write_bytes(path, "{\"fl_x\":5,\"frames\":[" + frame("a.png", straight, ",\"mask_path\":" + mask) +
+                              "," + frame("b.png") + "]}");
+    };
+    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false};
+    dataset data;
+    describe("\"./m/of a.png\"");
+    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
+    ASSERT_NE(data.views[0].mask, nullptr);
+    for (int i = 0; i < 24; i++) EXPECT_EQ(data.views[0].mask[i], 255);
+    EXPECT_EQ(data.views[1].mask, nullptr);
+    dataset_close(&data);
+    const auto refused = [&](const std::string &mask, const std::string &part) {
+        describe(mask);
+        EXPECT_FALSE(dataset_load(folder.path.c_str(), &options, &data, &why)) << mask;
+        EXPECT_TRUE(contains(why, part)) << why.text;
+    };
+    refused("7", "frames[0].mask_path: must be a string");
+    refused("\"\"", "frames[0].mask_path: '' is empty or leaves the folder");
+    refused("\"m/../../a.png\"", "frames[0].mask_path: 'm/../../a.png' is empty or leaves the folder");
+    refused("\"m/b.png\"", folder / "m/b.png: cannot open");
+    write_picture("m/b.png", 6, 5, 3, {0, 9, 0, 0});
+    refused("\"m/b.png\"", folder / "m/b.png: the mask has 6 x 5 pixels, its picture 6 x 4");
+}
+
 TEST_F(Transforms, RefusesPicturesOfAnotherSize) {
     write_picture("a.png", 80, 61, 3, {1, 2, 3, 0});
     write_bytes(path, ngp + frame("a") + "]}");

@@ -70,7 +70,7 @@ TEST_F(Fixed, TheLossHasTheSameBitsToo) {
     ASSERT_GS_OK(gs_loss_bytes(width, height, &bytes));
     const device_vector<char> workspace(bytes);
     const device_vector<double> result(3);
-    const gs_comparison images = {width, height, frame.color.data(), target.data()};
+    const gs_comparison images = {width, height, frame.color.data(), target.data(), nullptr};
     std::vector<double> first;
     for (int run = 0; run < runs; run++) {
         set_schedule(run);

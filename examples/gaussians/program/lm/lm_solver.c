@@ -111,7 +111,7 @@ static void note_memory(solver *s) {
 }
 
 static double values_of(const target_view *view) {
-    return (double)GS_CHANNELS * view->camera.width * view->camera.height;
+    return (double)GS_CHANNELS * (double)view->counted;
 }
 
 static float *flat(const solver *s, int vector) {

@@ -120,7 +120,7 @@ static void train_step(trainer *t) {
     choose_background(settings, step, background);
     frame_render(&t->f, &state->gaussians, degree, &view->camera, background);
     if (exposure) frame_expose(&t->f, exposure);
-    frame_loss(&t->f, target_before(t, view, background), t->results[t->waiting++], true);
+    frame_loss(&t->f, target_before(t, view, background), view->mask, t->results[t->waiting++], true);
     if (exposure) step_exposure(t, index, exposure);
     strategy_tuner_begin(&t->tuner);
     frame_render_backward(&t->f, t->tuner.policy);

@@ -39,9 +39,9 @@ void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, c
     render_view(view, &f->bin, f->clock);
 }
 
-void frame_loss(frame *f, const uint8_t *target, double *result, bool with_gradient) {
+void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *result, bool with_gradient) {
     const gs_camera *camera = &f->view.camera;
-    const gs_comparison images = {camera->width, camera->height, f->compared, target};
+    const gs_comparison images = {camera->width, camera->height, f->compared, target, mask};
     size_t bytes;
     GS_CHECK(gs_loss_bytes(camera->width, camera->height, &bytes));
     void *workspace = device_buffer_reserve(&f->loss, bytes);

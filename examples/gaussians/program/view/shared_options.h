@@ -17,5 +17,8 @@
     OPTION("undistort", at,                                                                                  \
            .help = "make pinholes of fisheyes: the middle of their pictures, resampled; of other lenses "    \
                    "always")
+#define MASK_FROM_ALPHA_OPTION(at)                                                                           \
+    OPTION("mask-from-alpha", at,                                                                            \
+           .help = "pixels whose alpha is 0 do not count; alpha is not blended with the background")
 
 #endif

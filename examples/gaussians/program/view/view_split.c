@@ -7,6 +7,7 @@ static bool add_view(view_split *split, const dataset_view *view, bool with_alph
     if (!target_view_open(next, &view->camera, &view->picture, why))
         return fail(why, "%s: %s", view->name, why->text);
     if (with_alpha) target_view_set_alpha(next, view->alpha);
+    target_view_set_mask(next, view->mask);
     next->outline = view->alpha;
     next->name = view->name;
     (*(view->held_out ? &split->held_out : &split->training))++;
