@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The options of every bench of strategies.
-#ifndef COMMON_BENCH_OPTIONS_H
-#define COMMON_BENCH_OPTIONS_H
+#pragma once
 
 #include "command_line.h"
 #include "strategy_bench.h"
@@ -29,4 +28,3 @@ bench_options bench_options_default(void);
 bool bench_options_read(const bench_options *options, bench_plan *out, fault *why);
 
 C_LINKAGE_END
-#endif

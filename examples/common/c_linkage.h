@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Declarations between these two have C linkage, also where C++ includes them.
-#ifndef COMMON_C_LINKAGE_H
-#define COMMON_C_LINKAGE_H
+#pragma once
 
 #ifdef __cplusplus
 #define C_LINKAGE_BEGIN extern "C" {
@@ -9,6 +8,4 @@
 #else
 #define C_LINKAGE_BEGIN
 #define C_LINKAGE_END
-#endif
-
 #endif

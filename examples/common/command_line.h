@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Shared by the commands of the example programs: reading a command line and reporting failures. A command
 // takes argv from its own name on and returns the exit code of the program.
-#ifndef COMMON_COMMAND_LINE_H
-#define COMMON_COMMAND_LINE_H
+#pragma once
 
 #include "fault.h"
 #include "options.h"
@@ -37,4 +36,3 @@ bool json_is_stdout(const char *path);
 bool json_is_possible(const char *path, fault *why); // as output_is_possible; NULL and "-" are
 
 C_LINKAGE_END
-#endif

@@ -6,8 +6,7 @@
 //
 // so that one kernel body serves every strategy. sum_values launches it with the strategy that the host
 // chose.
-#ifndef COMMON_COMMIT_CUH
-#define COMMON_COMMIT_CUH
+#pragma once
 
 #include "launch.cuh"
 #include "sum_memory.h"
@@ -90,5 +89,3 @@ cudaError_t sum_values(distwar_policy policy, const float (&scale)[K], const sum
             commit_floats<chosen, distwar::aligned_record>{{memory.sums, stride}, threshold});
     });
 }
-
-#endif

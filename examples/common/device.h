@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Checked CUDA calls for programs. A failure prints file, line and the call, and ends the program. Libraries
 // return errors instead (see gs.h).
-#ifndef COMMON_DEVICE_H
-#define COMMON_DEVICE_H
+#pragma once
 
 #include "c_linkage.h"
 #include <cuda_runtime.h>
@@ -23,4 +22,3 @@ void device_clear(void *memory, size_t bytes);
 const char *device_name(void);
 
 C_LINKAGE_END
-#endif

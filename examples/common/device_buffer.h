@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Device memory that grows on demand. Starts as {0}.
-#ifndef COMMON_DEVICE_BUFFER_H
-#define COMMON_DEVICE_BUFFER_H
+#pragma once
 
 #include "c_linkage.h"
 #include <stddef.h>
@@ -18,4 +17,3 @@ void *device_buffer_reserve(device_buffer *buffer, size_t bytes);
 void device_buffer_close(device_buffer *buffer);
 
 C_LINKAGE_END
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // An error message. A function that can fail takes a fault; it fills it and returns false.
-#ifndef COMMON_FAULT_H
-#define COMMON_FAULT_H
+#pragma once
 
 #include "c_linkage.h"
 #include <stdbool.h>
@@ -17,4 +16,3 @@ typedef struct fault {
 bool fail(fault *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 C_LINKAGE_END
-#endif

@@ -3,8 +3,7 @@
 // memory of twice the L2 cache's size. So a run finds no data of the run before it in the cache, and the GPU
 // is busy while the host queues the run: the host's time for a launch is not measured, unless the run waits
 // for the device.
-#ifndef COMMON_GPU_TIMER_H
-#define COMMON_GPU_TIMER_H
+#pragma once
 
 #include "device_buffer.h"
 #include <cuda_runtime.h>
@@ -24,4 +23,3 @@ void gpu_timer_start(gpu_timer *timer);
 double gpu_timer_stop(gpu_timer *timer); // milliseconds; waits for the device
 
 C_LINKAGE_END
-#endif

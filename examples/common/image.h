@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // 8-bit images in host memory. Reads PNG and JPEG, writes PNG.
-#ifndef COMMON_IMAGE_H
-#define COMMON_IMAGE_H
+#pragma once
 
 #include "fault.h"
 #include <stddef.h>
@@ -38,4 +37,3 @@ double image_psnr(const image *a, const image *b);
 double image_masked_psnr(const image *a, const image *b, const uint8_t *mask);
 
 C_LINKAGE_END
-#endif

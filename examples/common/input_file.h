@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reads a binary file. Error messages name the file, the offset, and what was being read.
-#ifndef COMMON_INPUT_FILE_H
-#define COMMON_INPUT_FILE_H
+#pragma once
 
 #include "fault.h"
 #include <stddef.h>
@@ -27,4 +26,3 @@ bool input_file_skip(input_file *file, uint64_t bytes, const char *what, fault *
 bool input_file_expect(input_file *file, uint64_t count, uint64_t bytes_each, const char *what, fault *why);
 
 C_LINKAGE_END
-#endif

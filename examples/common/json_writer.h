@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Writes one JSON value, indented or on one line, to a file. A key is NULL inside an array and for the
 // outermost value. Write errors stay in the stream.
-#ifndef COMMON_JSON_WRITER_H
-#define COMMON_JSON_WRITER_H
+#pragma once
 
 #include "fault.h"
 #include <stdint.h>
@@ -30,4 +29,3 @@ bool json_save(const char *path, void (*describe)(json_writer *json, const void 
                const void *subject, fault *why);
 
 C_LINKAGE_END
-#endif

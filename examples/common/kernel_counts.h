@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Counts of what kernels did, from simt. A GPU has none.
-#ifndef COMMON_KERNEL_COUNTS_H
-#define COMMON_KERNEL_COUNTS_H
+#pragma once
 
 #include "c_linkage.h"
 #include <stdbool.h>
@@ -21,4 +20,3 @@ kernel_counts kernel_counts_between(const kernel_counts *before, const kernel_co
 kernel_counts kernel_counts_mean(const kernel_counts *counts, size_t count); // rounded down; count >= 1
 
 C_LINKAGE_END
-#endif

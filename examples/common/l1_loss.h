@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The mean absolute difference and its gradient.
-#ifndef COMMON_L1_LOSS_H
-#define COMMON_L1_LOSS_H
+#pragma once
 
 #include "c_linkage.h"
 #include <cuda_runtime.h>
@@ -21,4 +20,3 @@ void l1_loss(const float *value, const float *target, int64_t count, void *loss,
 double l1_loss_read(const void *loss, int64_t count);
 
 C_LINKAGE_END
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Launches kernels on a GPU and under simt. All kernels of this project are launched here.
-#ifndef COMMON_LAUNCH_CUH
-#define COMMON_LAUNCH_CUH
+#pragma once
 
 #include <cuda_runtime.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ cudaError_t launch_for(cudaStream_t stream, int64_t items, int block, void (*ker
                        Arguments... arguments) {
     return launch(stream, blocks_for(items, block), block, kernel, arguments...);
 }
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Parses command lines with a table of options: "--name value" and "-x value". Prints --help, refuses bad
 // numbers.
-#ifndef COMMON_OPTIONS_H
-#define COMMON_OPTIONS_H
+#pragma once
 
 #include "fault.h"
 #include <stddef.h>
@@ -74,4 +73,3 @@ options_result options_parse(const command_spec *command, int argc, char **argv,
                              int *positional_count, fault *why);
 
 C_LINKAGE_END
-#endif

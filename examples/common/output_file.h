@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Writes a file completely or not at all: under a temporary name in the same folder, renamed at the end.
-#ifndef COMMON_OUTPUT_FILE_H
-#define COMMON_OUTPUT_FILE_H
+#pragma once
 
 #include "fault.h"
 #include <stdio.h>
@@ -25,4 +24,3 @@ void output_file_discard(output_file *file);
 void output_file_remove_stale(const output_file *file);
 
 C_LINKAGE_END
-#endif

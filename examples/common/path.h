@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Paths of files in folders.
-#ifndef COMMON_PATH_H
-#define COMMON_PATH_H
+#pragma once
 
 #include "fault.h"
 #include <stdint.h>
@@ -30,4 +29,3 @@ bool folder_make(const char *path, fault *why);
 bool path_stays_inside(const char *name);
 
 C_LINKAGE_END
-#endif

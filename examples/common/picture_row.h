@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Pictures side by side in one PNG: target, start, result.
-#ifndef COMMON_PICTURE_ROW_H
-#define COMMON_PICTURE_ROW_H
+#pragma once
 
 #include "fault.h"
 
@@ -16,4 +15,3 @@ bool picture_row_write(const char *path, const float *const *planes, int count, 
 double picture_psnr(const float *a, const float *b, long long count);
 
 C_LINKAGE_END
-#endif

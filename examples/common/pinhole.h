@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A pinhole camera.
-#ifndef COMMON_PINHOLE_H
-#define COMMON_PINHOLE_H
+#pragma once
 
 #include "c_linkage.h"
 
@@ -25,4 +24,3 @@ pinhole_camera pinhole_look_at(int width, int height, double angle, const double
                                const double target[3], const double up[3]);
 
 C_LINKAGE_END
-#endif

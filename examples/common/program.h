@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A program of several commands: `NAME COMMAND [arguments]`, with help and version.
-#ifndef COMMON_PROGRAM_H
-#define COMMON_PROGRAM_H
+#pragma once
 
 #include "c_linkage.h"
 
@@ -22,4 +21,3 @@ typedef struct program_spec {
 int program_run(const program_spec *program, int argc, char **argv);
 
 C_LINKAGE_END
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A line on stderr that shows the progress of long work: step, loss, rate, time left. Prints nothing if
 // stderr is not a terminal.
-#ifndef COMMON_PROGRESS_H
-#define COMMON_PROGRESS_H
+#pragma once
 
 #include "c_linkage.h"
 #include <stdbool.h>
@@ -28,4 +27,3 @@ void progress_show(progress *bar, int64_t done, double loss); // loss: NaN if th
 void progress_end(progress *bar);                             // clears the line
 
 C_LINKAGE_END
-#endif

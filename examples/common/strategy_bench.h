@@ -2,8 +2,7 @@
 // What an adjoint costs with each candidate: times on a GPU, counts on the CPU (strategy_costs.h). It also
 // counts what the adjoint's warps meet: how many lanes are active, and how many different keys they hold. On
 // a GPU a tuner can then choose a candidate, and the report says how good its choice was.
-#ifndef COMMON_STRATEGY_BENCH_H
-#define COMMON_STRATEGY_BENCH_H
+#pragma once
 
 #include "strategy_costs.h"
 #include "sum_memory.h"
@@ -48,4 +47,3 @@ void strategy_bench_print(const strategy_bench *bench); // on stdout
 void strategy_bench_describe(json_writer *json, const strategy_bench *bench);
 
 C_LINKAGE_END
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A table of what each candidate costs on each view: times of runs on a GPU; on the CPU, where times say
 // nothing about kernels, counts of instructions.
-#ifndef COMMON_STRATEGY_COSTS_H
-#define COMMON_STRATEGY_COSTS_H
+#pragma once
 
 #include "gpu_timer.h"
 #include "json_writer.h"
@@ -65,4 +64,3 @@ void timing_summary_describe(json_writer *json, const timing_summary *time);
 void kernel_counts_describe(json_writer *json, const kernel_counts *counts);
 
 C_LINKAGE_END
-#endif

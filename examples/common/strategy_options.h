@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Strategies (distwar/strategy.h) on a command line: the options --reduce, --threshold and --thresholds, and
 // the lists of candidates that a bench measures and a tuner chooses from.
-#ifndef COMMON_STRATEGY_OPTIONS_H
-#define COMMON_STRATEGY_OPTIONS_H
+#pragma once
 
 #include "options.h"
 #include <distwar/strategy.h>
@@ -73,4 +72,3 @@ candidate_list tuner_candidates(const offered_strategy *offered, const int *thre
 candidate_list candidate_alone(distwar_policy policy);
 
 C_LINKAGE_END
-#endif

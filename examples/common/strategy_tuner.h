@@ -2,8 +2,7 @@
 // The policy of each launch: the only candidate, or the one that a tuner (distwar/tune_events.h) finds
 // fastest while the program runs. On the CPU times say nothing about kernels; there the first candidate
 // stays.
-#ifndef COMMON_STRATEGY_TUNER_H
-#define COMMON_STRATEGY_TUNER_H
+#pragma once
 
 #include "strategy_options.h"
 #include <distwar/tune_events.h>
@@ -42,4 +41,3 @@ const char *strategy_report_source(const strategy_report *report);
 void strategy_tuner_close(strategy_tuner *tuner); // harmless on {0}
 
 C_LINKAGE_END
-#endif

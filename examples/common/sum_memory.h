@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Device memory for sums of K values for each key, which commit.cuh fills; the strategies that can fill it;
 // and counts of what warps meet.
-#ifndef COMMON_SUM_MEMORY_H
-#define COMMON_SUM_MEMORY_H
+#pragma once
 
 #include "fault.h"
 #include "strategy_options.h"
@@ -36,4 +35,3 @@ typedef struct lane_histogram {
 } lane_histogram;
 
 C_LINKAGE_END
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reads a text file line by line and counts the lines.
-#ifndef COMMON_TEXT_FILE_H
-#define COMMON_TEXT_FILE_H
+#pragma once
 
 #include "input_file.h"
 
@@ -22,4 +21,3 @@ void text_file_close(text_file *text);
 bool text_file_next(text_file *text, fault *why);
 
 C_LINKAGE_END
-#endif

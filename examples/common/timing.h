@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Statistics of times in milliseconds: of one view over its runs, and of a scene over its views.
-#ifndef COMMON_TIMING_H
-#define COMMON_TIMING_H
+#pragma once
 
 #include "c_linkage.h"
 #include <stddef.h>
@@ -23,4 +22,3 @@ typedef struct timing_summary {
 timing_summary timing_over_views(const timing *views, size_t count); // count >= 1
 
 C_LINKAGE_END
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The commands of `cubemap`, and the options that several commands share. A command takes argv from its own
 // name on and returns the exit code of the program.
-#ifndef CUBEMAP_COMMANDS_H
-#define CUBEMAP_COMMANDS_H
+#pragma once
 
 #include "command_line.h"
 #include "cubemap.h"
@@ -36,5 +35,3 @@ bool view_options_mesh(const view_options *options, mesh *host, fault *why);
 #define HEIGHT_OPTION(options)                                                                               \
     OPTION("height", &(options)->height, .maximum = 8192,                                                    \
            .help = "the height of a picture in pixels; 0: 3/4 of the width")
-
-#endif

@@ -11,8 +11,7 @@
 // share some of them, so a warp holds several keys, each with few lanes.
 //
 // Work is queued on the default stream. A failure of the device ends the program.
-#ifndef CUBEMAP_H
-#define CUBEMAP_H
+#pragma once
 
 #include "mesh.h"
 #include "pinhole.h"
@@ -85,4 +84,3 @@ void cubemap_adam(const cubemap_frame *frame, const float *gradient, float *firs
                   float *second_moment, float rate, int64_t step);
 
 C_LINKAGE_END
-#endif

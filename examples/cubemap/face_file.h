@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Level 0 of a cubemap as a PNG: its six faces one below the other, in the order of cubemap.h.
-#ifndef CUBEMAP_FACE_FILE_H
-#define CUBEMAP_FACE_FILE_H
+#pragma once
 
 #include "fault.h"
 
@@ -13,4 +12,3 @@ bool face_file_write(const char *path, const float *texel, int size, fault *why)
 bool face_file_read(const char *path, float **texel, int *size, fault *why);
 
 C_LINKAGE_END
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Triangles with a normal at every vertex.
-#ifndef CUBEMAP_MESH_H
-#define CUBEMAP_MESH_H
+#pragma once
 
 #include "fault.h"
 #include <stdint.h>
@@ -26,4 +25,3 @@ mesh device_mesh_open(const mesh *host);
 void device_mesh_close(mesh *device);
 
 C_LINKAGE_END
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Meshes from Wavefront OBJ files.
-#ifndef CUBEMAP_OBJ_FILE_H
-#define CUBEMAP_OBJ_FILE_H
+#pragma once
 
 #include "mesh.h"
 
@@ -14,4 +13,3 @@ C_LINKAGE_BEGIN
 bool obj_file_read(const char *path, mesh *out, fault *why);
 
 C_LINKAGE_END
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The surroundings, made by formulas, and cameras around the mesh.
-#ifndef CUBEMAP_SCENE_H
-#define CUBEMAP_SCENE_H
+#pragma once
 
 #include "pinhole.h"
 
@@ -16,4 +15,3 @@ pinhole_camera scene_camera(int view, int width, int height); // 0 <= view < SCE
 void scene_surroundings(int size, float *texel);
 
 C_LINKAGE_END
-#endif

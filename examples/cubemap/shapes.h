@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Meshes made by formulas, in host memory, with normals. All lie in the unit ball around the origin.
-#ifndef CUBEMAP_SHAPES_H
-#define CUBEMAP_SHAPES_H
+#pragma once
 
 #include "mesh.h"
 
@@ -20,4 +19,3 @@ bool shape_torus(int rings, int sides, mesh *out, fault *why);
 bool shape_fit(mesh *host);
 
 C_LINKAGE_END
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The commands of `spheres`, and the options that several commands share. A command takes argv from its own
 // name on and returns the exit code of the program.
-#ifndef SPHERES_COMMANDS_H
-#define SPHERES_COMMANDS_H
+#pragma once
 
 #include "command_line.h"
 #include "scene.h"
@@ -38,5 +37,3 @@ void view_options_complete(view_options *options);
 #define KEPT_OPTION(options)                                                                                 \
     OPTION("kept", &(options)->kept, .minimum = 1, .maximum = SPHERES_MAX_KEPT,                              \
            .help = "a pixel blends at most this many spheres, the closest ones")
-
-#endif

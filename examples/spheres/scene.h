@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The generated data sets: a knot of beads over a floor of beads, seen from cameras around it.
-#ifndef SPHERES_SCENE_H
-#define SPHERES_SCENE_H
+#pragma once
 
 #include "sphere_memory.h"
 
@@ -27,4 +26,3 @@ pinhole_camera scene_camera(int view, int width, int height); // 0 <= view < SCE
 sphere_blend scene_blend(int kept);
 
 C_LINKAGE_END
-#endif

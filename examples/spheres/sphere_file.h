@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Spheres in a text file: the line "spheres 1", a line with count and channels, then a line for each sphere:
 // centre, logarithm of the radius, logit of the opacity, feature.
-#ifndef SPHERE_FILE_H
-#define SPHERE_FILE_H
+#pragma once
 
 #include "sphere_memory.h"
 
@@ -14,4 +13,3 @@ bool sphere_file_read(const char *path, sphere_set *out, fault *why);
 bool sphere_file_write(const char *path, const sphere_set *host, fault *why);
 
 C_LINKAGE_END
-#endif

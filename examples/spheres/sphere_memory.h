@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The memory of a sphere_set: one block that begins at `center`, on the host or on the device.
-#ifndef SPHERE_MEMORY_H
-#define SPHERE_MEMORY_H
+#pragma once
 
 #include "fault.h"
 #include "spheres.h"
@@ -18,4 +17,3 @@ void sphere_set_upload(const sphere_set *device, const sphere_set *host);
 void sphere_set_download(const sphere_set *host, const sphere_set *device);
 
 C_LINKAGE_END
-#endif

@@ -12,8 +12,7 @@
 // different spheres and the adjoint adds to several keys at once.
 //
 // Work is queued on the default stream. A failure of the device ends the program.
-#ifndef SPHERES_H
-#define SPHERES_H
+#pragma once
 
 #include "pinhole.h"
 #include "sum_memory.h"
@@ -102,4 +101,3 @@ void spheres_adam(const sphere_set *set, const sphere_set *gradient, const spher
                   const sphere_set *second_moment, const sphere_rates *rates, int64_t step);
 
 C_LINKAGE_END
-#endif

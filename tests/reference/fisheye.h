@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-#ifndef REFERENCE_FISHEYE_H
-#define REFERENCE_FISHEYE_H
+#pragma once
 
 #include "reference.h"
 
@@ -23,5 +22,4 @@ double reference_fisheye_limit(const double distortion[4]);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

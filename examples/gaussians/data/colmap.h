@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // COLMAP's models, binary (cameras.bin, images.bin, points3D.bin) or text (cameras.txt, images.txt,
 // points3D.txt).
-#ifndef GAUSSIANS_COLMAP_H
-#define GAUSSIANS_COLMAP_H
+#pragma once
 
 #include "path.h"
 #include "reconstruction.h"
@@ -23,4 +22,3 @@ bool colmap_find(const char *folder, char model_folder[PATH_ROOM]);
 bool colmap_load(const char *model_folder, reconstruction *out, fault *why);
 
 C_LINKAGE_END
-#endif

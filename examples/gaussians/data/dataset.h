@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The data that training starts from: photographs with their cameras, and the points that structure from
 // motion found.
-#ifndef GAUSSIANS_DATASET_H
-#define GAUSSIANS_DATASET_H
+#pragma once
 
 #include "fault.h"
 #include "image.h"
@@ -69,4 +68,3 @@ bool dataset_spared(const dataset *data, const char *path, fault *why);
 void dataset_close(dataset *data); // harmless on {0} and twice
 
 C_LINKAGE_END
-#endif

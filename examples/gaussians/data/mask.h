@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Masks: which pixels of a photograph count. While a view is loaded its mask is a gray picture, 255 where it
 // counts, so that functions for pictures apply to it.
-#ifndef GAUSSIANS_MASK_H
-#define GAUSSIANS_MASK_H
+#pragma once
 
 #include "image.h"
 #include "path.h"
@@ -25,4 +24,3 @@ bool mask_downscale(image *mask, int factor, fault *why);
 uint8_t *mask_take(image *mask, size_t *counted);
 
 C_LINKAGE_END
-#endif

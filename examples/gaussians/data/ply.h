@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Scenes as PLY files with the usual property names: x y z, nx ny nz, f_dc_*, f_rest_* (all of red, then
 // green, then blue), opacity (logit), scale_* (logarithm), rot_* (w x y z). Call them through scene.h.
-#ifndef GAUSSIANS_PLY_H
-#define GAUSSIANS_PLY_H
+#pragma once
 
 #include "scene.h"
 
@@ -17,4 +16,3 @@ bool ply_read(const char *path, scene_values values, gs_gaussians *out, fault *w
 bool ply_write(const char *path, const gs_gaussians *gaussians, fault *why);
 
 C_LINKAGE_END
-#endif

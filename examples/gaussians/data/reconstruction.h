@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What readers of COLMAP models and transforms.json produce: the pose and the lens of each photograph, and
 // points. The photographs are not read yet.
-#ifndef GAUSSIANS_RECONSTRUCTION_H
-#define GAUSSIANS_RECONSTRUCTION_H
+#pragma once
 
 #include "fault.h"
 #include "lens.h"
@@ -40,4 +39,3 @@ bool reconstruction_sort(reconstruction *scene, const char *path, fault *why);
 void reconstruction_close(reconstruction *scene); // harmless on {0} and twice
 
 C_LINKAGE_END
-#endif

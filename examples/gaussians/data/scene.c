@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <math.h>
 
 typedef struct scene_format {
     const char *suffix;
@@ -50,6 +51,24 @@ bool scene_open(gs_gaussians *out, int64_t count, int sh_degree, fault *why) {
 void scene_close(gs_gaussians *scene) {
     free(scene->mean);
     *scene = (gs_gaussians){0};
+}
+
+int64_t gaussians_keep_finite(gs_gaussians *gaussians) {
+    const gs_arrays arrays = gs_arrays_of(gaussians);
+    int64_t kept = 0;
+    for (int64_t i = 0; i < gaussians->count; i++) {
+        bool finite = true;
+        for (int a = 0; a < GS_ARRAYS; a++) {
+            const int width = arrays.width[a];
+            const float *row = arrays.of[a] + i * width;
+            for (int k = 0; k < width; k++) finite = finite && isfinite(row[k]);
+            if (kept < i) memcpy(arrays.of[a] + kept * width, row, (size_t)width * sizeof *row);
+        }
+        kept += finite; // otherwise the next one overwrites it
+    }
+    int64_t dropped = gaussians->count - kept;
+    gaussians->count = kept;
+    return dropped;
 }
 
 double scene_sh_constant(double color) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A scene: Gaussians in host memory, and their files. The suffix of a file's name decides its format; the
 // list of formats is in scene.c.
-#ifndef GAUSSIANS_SCENE_H
-#define GAUSSIANS_SCENE_H
+#pragma once
 
 #include "fault.h"
 #include "gs.h"
@@ -37,5 +36,8 @@ bool scene_write(const char *path, const gs_gaussians *scene, fault *why);
 // before long work.
 bool scene_is_possible(const char *path, fault *why);
 
+// Removes Gaussians with a value that is not finite; the others keep their order. Host memory; its size is
+// unchanged. Returns how many were removed.
+int64_t gaussians_keep_finite(gs_gaussians *gaussians);
+
 C_LINKAGE_END
-#endif

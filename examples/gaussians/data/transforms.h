@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reads transforms.json in the forms of NeRF's Blender scenes and of instant-ngp.
-#ifndef GAUSSIANS_TRANSFORMS_H
-#define GAUSSIANS_TRANSFORMS_H
+#pragma once
 
 #include "reconstruction.h"
 
@@ -33,4 +32,3 @@ bool transforms_are_in(const char *folder);
 bool transforms_load(const char *folder, reconstruction *out, fault *why);
 
 C_LINKAGE_END
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The arrays of a gs_gaussians as a list, for code that treats them alike.
-#ifndef GS_ARRAYS_H
-#define GS_ARRAYS_H
+#pragma once
 
 #include "gs.h"
 
@@ -17,5 +16,3 @@ static inline gs_arrays gs_arrays_of(const gs_gaussians *g) {
                            {3, 3, 4, 1, GS_CHANNELS * (g->sh_degree + 1) * (g->sh_degree + 1)}};
     return out;
 }
-
-#endif

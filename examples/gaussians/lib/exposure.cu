@@ -99,8 +99,7 @@ __global__ void __launch_bounds__(THREADS)
 gs_status check(const char *function, const gs_exposed *image) {
     GS_REQUIRE_OF(function, image, "image must be given");
     GS_TRY(check_size(function, image->width, image->height));
-    GS_REQUIRE_OF(function, image->matrix && image->color, "matrix and color must be given");
-    return GS_OK;
+    return libgs_require(function, image->matrix && image->color, "matrix and color must be given");
 }
 
 int64_t pixels_of(const gs_exposed *image) {

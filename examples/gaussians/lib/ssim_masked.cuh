@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // SSIM under a mask: windows' means are over the pixels that count, and those outside the image, which count
 // as zeros (docs/math.md, section 5).
-#ifndef GS_SSIM_MASKED_CUH
-#define GS_SSIM_MASKED_CUH
+#pragma once
 
 #include "ssim.cuh"
 #include <float.h>
@@ -106,5 +105,3 @@ __device__ __forceinline__ void for_each_counted_value(const images &in, const U
 }
 
 } // namespace gs
-
-#endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // How libgs reports a failure: a gs_status to the caller, the text in this thread's gs_last_error(). Internal
 // to libgs. The macros return from the enclosing function, which must return gs_status.
-#ifndef GS_STATUS_H
-#define GS_STATUS_H
+#pragma once
 
 #include "c_linkage.h"
 #include "gs.h"
 #include <cuda_runtime.h>
+#include <stdbool.h>
 
 C_LINKAGE_BEGIN
 
@@ -14,6 +14,9 @@ C_LINKAGE_BEGIN
 gs_status libgs_fail(gs_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // GS_OK, or GS_DEVICE_ERROR with the text "file:line: text of the error: call".
 gs_status libgs_status(cudaError_t error, const char *call, const char *file, int line);
+
+// GS_OK if the condition holds, else GS_INVALID_ARGUMENT with the text "function: text".
+gs_status libgs_require(const char *function, bool condition, const char *text);
 
 C_LINKAGE_END
 
@@ -29,12 +32,7 @@ C_LINKAGE_END
 // Returns that status unless it is GS_OK.
 #define GS_CUDA(call) GS_TRY(GS_STATUS(call))
 
-// Returns GS_INVALID_ARGUMENT with "function: text" unless the condition holds. Write it so that NaN fails.
+// Returns unless the condition holds. Write it so that NaN fails.
 #define GS_REQUIRE(condition, text) GS_REQUIRE_OF(__func__, condition, text)
 // The same inside a function that checks the arguments of another one, `function`.
-#define GS_REQUIRE_OF(function, condition, text)                                                             \
-    do {                                                                                                     \
-        if (!(condition)) return libgs_fail(GS_INVALID_ARGUMENT, "%s: %s", function, text);                  \
-    } while (0)
-
-#endif
+#define GS_REQUIRE_OF(function, condition, text) GS_TRY(libgs_require(function, condition, text))

@@ -3,8 +3,7 @@
 // derivative along a direction (tangent, for Levenberg-Marquardt) and its adjoint. docs/math.md, sections 2,
 // 4 and 8. No other kernel file depends on the camera model: kernels take it as a template argument, and
 // camera_point (pinhole) and fisheye_point have the same functions.
-#ifndef GS_GEOMETRY_CAMERA_CUH
-#define GS_GEOMETRY_CAMERA_CUH
+#pragma once
 
 #include "gs.h"
 #include <cuda_runtime.h>
@@ -431,5 +430,3 @@ __device__ __forceinline__ void view_direction_tangent(const view_direction<Deno
 }
 
 } // namespace gs
-
-#endif

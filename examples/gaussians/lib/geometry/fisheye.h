@@ -2,8 +2,7 @@
 // The fisheye's distortion on the host: D(theta) = theta (1 + k1 theta^2 + k2 theta^4 + k3 theta^6 + k4
 // theta^8), the distance from the principal point in focal lengths at which a ray at the angle theta off the
 // axis appears (Kannala and Brandt 2006). The kernels' version: fisheye_curve in camera.cuh.
-#ifndef GS_GEOMETRY_FISHEYE_H
-#define GS_GEOMETRY_FISHEYE_H
+#pragma once
 
 // Radians, 160 degrees. Towards 180 the circle of all directions shrinks to a point and J grows without limit.
 #define FISHEYE_MOST_ANGLE 2.792526803190927
@@ -50,5 +49,3 @@ static inline double fisheye_angle(const float k[4], double radius) {
     }
     return high;
 }
-
-#endif

@@ -229,10 +229,9 @@ gs_status check_build(const char *function, const gs_view *view, const void *wor
 gs_status check_cache(const char *function, const gs_view *view, const gs_lm_cache *cache) {
     GS_TRY(check_extent(function, view));
     GS_REQUIRE_OF(function, cache && cache->begin && cache->pairs >= 0, "the cache must be given");
-    GS_REQUIRE_OF(function,
-                  cache->pairs == 0 || (view->splats && cache->pixel && cache->share && cache->d_log_alpha),
-                  "the arrays of the cache and the splats must be given");
-    return GS_OK;
+    return libgs_require(
+        function, cache->pairs == 0 || (view->splats && cache->pixel && cache->share && cache->d_log_alpha),
+        "the arrays of the cache and the splats must be given");
 }
 
 } // namespace

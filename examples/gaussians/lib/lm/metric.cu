@@ -22,8 +22,9 @@ struct layout {
     }
 };
 
+template <bool masked>
 __device__ __forceinline__ bool counts(const uint8_t *mask, int64_t pixel) {
-    return !mask || mask[pixel] != 0;
+    return !masked || mask[pixel] != 0;
 }
 
 struct blur_memory {
@@ -74,22 +75,24 @@ __global__ void __launch_bounds__(TILE *STEP)
     });
 }
 
+template <bool masked>
 __global__ void __launch_bounds__(TILE *STEP)
     gather_kernel(int width, int height, const uint8_t *mask, const float *contrast, float *weight) {
     __shared__ blur_memory memory;
     const int64_t plane = int64_t(blockIdx.z) * width * height;
     blur<false>(
         width, height, memory, [&](int64_t i) { return contrast[plane + i]; },
-        [&](int64_t i, float sum) { weight[plane + i] += counts(mask, i) ? sum : 0; });
+        [&](int64_t i, float sum) { weight[plane + i] += counts<masked>(mask, i) ? sum : 0; });
 }
 
+template <bool masked>
 __global__ void __launch_bounds__(TILE *STEP) diagonal_kernel(gs_lm_metric metric, float *diagonal) {
     __shared__ blur_memory memory;
     const int64_t plane = int64_t(blockIdx.z) * metric.width * metric.height;
     blur<true>(
         metric.width, metric.height, memory, [&](int64_t i) { return metric.coupling[plane + i]; },
         [&](int64_t i, float sum) {
-            diagonal[plane + i] = metric.weight[plane + i] - (counts(metric.mask, i) ? sum : 0);
+            diagonal[plane + i] = metric.weight[plane + i] - (counts<masked>(metric.mask, i) ? sum : 0);
         });
 }
 
@@ -240,6 +243,7 @@ __global__ void __launch_bounds__(TILE *STEP) weigh_kernel(layout at, const floa
     }
 }
 
+template <bool masked>
 __global__ void __launch_bounds__(TILE *STEP)
     square_kernel(gs_lm_metric metric, const float *change, double *sum) {
     __shared__ blur_memory memory;
@@ -248,7 +252,7 @@ __global__ void __launch_bounds__(TILE *STEP)
     double part[1] = {}, total[1];
     blur<false>(
         metric.width, metric.height, memory,
-        [&](int64_t i) { return counts(metric.mask, i) ? change[plane + i] : 0; },
+        [&](int64_t i) { return counts<masked>(metric.mask, i) ? change[plane + i] : 0; },
         [&](int64_t i, float shared) {
             const double own = change[plane + i];
             part[0] += metric.weight[plane + i] * own * own;
@@ -297,15 +301,16 @@ gs_status gs_lm_gauss_newton_metric(const gs_comparison *compared, float epsilon
     GS_REQUIRE(metric->mask == compared->mask, "the metric must have the mask of the images");
     GS_CUDA(launch(stream, grid, block, compared->mask ? windows_kernel<true> : windows_kernel<false>,
                    images_of(*compared), epsilon, metric->weight, scratch, metric->coupling));
-    return GS_STATUS(
-        launch(stream, grid, block, gather_kernel, width, height, metric->mask, scratch, metric->weight));
+    return GS_STATUS(launch(stream, grid, block, metric->mask ? gather_kernel<true> : gather_kernel<false>,
+                            width, height, metric->mask, scratch, metric->weight));
 }
 
 gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, float *diagonal, gs_stream stream) {
     GS_TRY(check(__func__, metric));
     GS_REQUIRE(diagonal && metric->coupling, "diagonal and the metric's coupling must be given");
-    return GS_STATUS(
-        launch(stream, grid_of(metric->width, metric->height), block, diagonal_kernel, *metric, diagonal));
+    return GS_STATUS(launch(stream, grid_of(metric->width, metric->height), block,
+                            metric->mask ? diagonal_kernel<true> : diagonal_kernel<false>, *metric,
+                            diagonal));
 }
 
 gs_status gs_lm_metric_apply(const gs_lm_metric *metric, int interleaved, float *scratch, float *change,
@@ -327,6 +332,6 @@ gs_status gs_lm_metric_add_square(const gs_lm_metric *metric, const float *chang
                                   gs_stream stream) {
     GS_TRY(check(__func__, metric));
     GS_REQUIRE(change && sum, "change and sum must be given");
-    return GS_STATUS(
-        launch(stream, grid_of(metric->width, metric->height), block, square_kernel, *metric, change, sum));
+    return GS_STATUS(launch(stream, grid_of(metric->width, metric->height), block,
+                            metric->mask ? square_kernel<true> : square_kernel<false>, *metric, change, sum));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // splat bench: the cost of each stage on a scene, with every strategy of the backward blend.
-#include "measure/bench_report.h"
+#include "measure/bench_run.h"
 #include "measure/bench_views.h"
 #include "bench_options.h"
 #include "commands/command.h"
@@ -8,7 +8,6 @@
 #include "scene.h"
 #include "view/blend_strategies.h"
 #include "view/shared_options.h"
-#include <stdio.h>
 #include <stdlib.h>
 
 typedef struct command_options {

@@ -30,7 +30,7 @@ typedef struct demo {
     image target, before, after; // view 0, at least 480 pixels wide
 } demo;
 
-static bool render_view(const gs_gaussians *gaussians, const gs_camera *camera, image *out, fault *why) {
+static bool picture_of(const gs_gaussians *gaussians, const gs_camera *camera, image *out, fault *why) {
     frame f = {0};
     frame_render(&f, gaussians, gaussians->sh_degree, camera, demo_background);
     bool done = frame_picture(&f, out, why);
@@ -42,14 +42,14 @@ static bool render_view(const gs_gaussians *gaussians, const gs_camera *camera, 
 static bool show(const demo *d, const gs_gaussians *gaussians, image *out, fault *why) {
     const int least = 480, factor = d->width < least ? (least + d->width - 1) / d->width : 1;
     const gs_camera camera = demo_camera(0, factor * d->width, factor * d->height);
-    return render_view(gaussians, &camera, out, why);
+    return picture_of(gaussians, &camera, out, why);
 }
 
 // Renders the targets from the scene, with 8 bits a channel as photographs have.
 static bool make_targets(demo *d, const gs_gaussians *gaussians, fault *why) {
     for (int i = 0; i < DEMO_VIEWS; i++) {
         gs_camera camera = demo_camera(i, d->width, d->height);
-        if (!render_view(gaussians, &camera, &d->pictures[i], why) ||
+        if (!picture_of(gaussians, &camera, &d->pictures[i], why) ||
             !target_view_open(&d->views[i], &camera, &d->pictures[i], why))
             return false;
     }

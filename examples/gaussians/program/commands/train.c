@@ -3,17 +3,16 @@
 #include "commands/command.h"
 #include "commands/train_options.h"
 #include "commands/train_summary.h"
-#include "record/common_divisor.h"
 #include "record/report.h"
 #include "record/run_log.h"
-#include "record/saver.h"
+#include "record/checkpoint.h"
 #include "record/signals.h"
 #include "scene.h"
 #include "training/random_points.h"
 #include "training/start.h"
-#include "view/camera_group.h"
+#include "view/camera.h"
 #include "view/blend_strategies.h"
-#include "view/view_split.h"
+#include "view/target_view.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -236,22 +235,15 @@ static bool iterate(train_run *run, fault *why) {
     return done;
 }
 
-// Held-out views are measured if they were measured during the iterations.
 static bool observe_lm(void *context, const lm_step *step, fault *why) {
     train_run *run = context;
-    const run_log_options *o = &run->log.options;
-    quality mean;
-    const bool measured = o->evaluate_every > 0 && o->held_out_count > 0;
     lm_step_print(step);
-    if (measured && !quality_measure(&run->state.gaussians, o->held_out, o->held_out_count, o->background,
-                                     &mean, NULL, why))
-        return false;
-    return run_log_lm_step(&run->log, step, measured ? &mean : NULL, why);
+    return run_log_lm_step(&run->log, &run->state.gaussians, step, why);
 }
 
 static bool finish_by_lm(train_run *run, fault *why) {
     const lm_observer observer = {.observe = observe_lm, .context = run};
-    lm_settings settings = lm_settings_from(&run->options->lm);
+    lm_settings settings = run->options->lm;
     settings.seed = run->settings.seed;
     memcpy(settings.background, run->background, sizeof settings.background);
     return run_log_end_iterations(&run->log, &run->state, &run->report, why) &&

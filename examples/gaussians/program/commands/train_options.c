@@ -15,7 +15,7 @@ train_options train_options_default(void) {
                            .sh_rate = 4,
                            .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT),
                            .density = density_options_default(),
-                           .lm = lm_options_default()};
+                           .lm = lm_settings_default()};
 }
 
 // The data, the scene file, and how long to train.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The views of a measurement, and the options that select them.
-#ifndef SPLAT_BENCH_VIEWS_H
-#define SPLAT_BENCH_VIEWS_H
+#pragma once
 
 #include "dataset.h"
 #include "options.h"
@@ -34,4 +33,3 @@ bool bench_views_open(bench_views *views, const bench_view_options *options, fau
 void bench_views_close(bench_views *views);
 
 C_LINKAGE_END
-#endif

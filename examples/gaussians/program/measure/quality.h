@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The quality of a scene: PSNR and SSIM against pictures.
-#ifndef SPLAT_QUALITY_H
-#define SPLAT_QUALITY_H
+#pragma once
 
 #include "view/target_view.h"
 #include <stddef.h>
@@ -19,4 +18,3 @@ bool quality_measure(const gs_gaussians *gaussians, const target_view *views, si
                      const float background[3], quality *mean, quality *each, fault *why);
 
 C_LINKAGE_END
-#endif

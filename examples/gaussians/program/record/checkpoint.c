@@ -5,6 +5,7 @@
 #include "input_file.h"
 #include "output_file.h"
 #include "scene.h"
+#include "record/signals.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,10 +45,11 @@ typedef struct part {
 static void list_parts(const training_state *state, part parts[ARRAYS]) {
     const gs_gaussians *const sets[SETS] = {&state->gaussians, &state->first_moment, &state->second_moment};
     const uint64_t row = (uint64_t)state->gaussians.count * sizeof(float);
+    const gs_arrays shape = gs_arrays_of(&state->gaussians);
     part *next = parts;
     for (int i = 0; i < SETS; i++) {
         const gs_arrays arrays = gs_arrays_of(sets[i]);
-        for (int a = 0; a < GS_ARRAYS; a++) *next++ = (part){arrays.of[a], (uint64_t)arrays.width[a] * row};
+        for (int a = 0; a < GS_ARRAYS; a++) *next++ = (part){arrays.of[a], (uint64_t)shape.width[a] * row};
     }
     *next++ = (part){state->density, 2 * row};
     *next = (part){state->exposure, (uint64_t)state->exposures * TRAINING_EXPOSURE_FLOATS * sizeof(float)};
@@ -282,4 +284,21 @@ bool checkpoint_read(const char *path, const checkpoint_key *key, training_state
     }
     free(block);
     return done;
+}
+
+// ---- while training runs
+
+checkpoint_key saver_key(saver *s) {
+    if (!s->key_known)
+        s->key = (checkpoint_key){.settings = s->settings,
+                                  .data = checkpoint_fingerprint(s->views, s->view_count)};
+    s->key_known = true;
+    return s->key;
+}
+
+bool saver_observe(saver *s, const training_state *state, bool *saved, fault *why) {
+    *saved = *stop_request_flag() || (s->interval > 0 && state->iteration % s->interval == 0);
+    if (!*saved) return true;
+    const checkpoint_key key = saver_key(s);
+    return checkpoint_write(s->path, &key, state, why);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Parts of an HTML page that is also well-formed XML. Write errors stay in the stream.
-#ifndef SPLAT_HTML_H
-#define SPLAT_HTML_H
+#pragma once
 
 #include "image.h"
 #include <stdio.h>
@@ -17,4 +16,3 @@ bool html_data_uri(FILE *page, const image *picture, fault *why);
 void html_number(FILE *page, double value);
 
 C_LINKAGE_END
-#endif

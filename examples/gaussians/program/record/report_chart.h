@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A curve as inline SVG. The style sheet of the report colours it.
-#ifndef SPLAT_REPORT_CHART_H
-#define SPLAT_REPORT_CHART_H
+#pragma once
 
 #include "c_linkage.h"
 #include <stdbool.h>
@@ -27,4 +26,3 @@ typedef struct chart {
 void chart_write(FILE *page, const chart *what);
 
 C_LINKAGE_END
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The signals that the program handles: SIGINT and SIGTERM, which request it to stop, and SIGPIPE.
-#ifndef SPLAT_SIGNALS_H
-#define SPLAT_SIGNALS_H
+#pragma once
 
 #include "c_linkage.h"
 #include <signal.h>
@@ -22,5 +21,3 @@ void broken_pipes_begin(void);
 void broken_pipes_end(void);
 
 C_LINKAGE_END
-
-#endif

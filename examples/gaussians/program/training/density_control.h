@@ -2,8 +2,7 @@
 // Density control: when Gaussians are added, moved and removed while training runs, and how the result
 // reaches the training state. Each method has a file of its own, which defines one density_method. The
 // kernels are libgs's, see gs.h. The list of methods is in density_control.c.
-#ifndef SPLAT_DENSITY_CONTROL_H
-#define SPLAT_DENSITY_CONTROL_H
+#pragma once
 
 #include "device_buffer.h"
 #include "options.h"
@@ -87,4 +86,3 @@ void density_after_adam(density_control *control, const density_settings *settin
 void density_control_close(density_control *control);
 
 C_LINKAGE_END
-#endif

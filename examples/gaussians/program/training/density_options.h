@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The options of `splat train` for density control.
-#ifndef SPLAT_DENSITY_OPTIONS_H
-#define SPLAT_DENSITY_OPTIONS_H
+#pragma once
 
 #include "options.h"
 #include "training/density_control.h"
@@ -30,4 +29,3 @@ void density_start(const density_options *options, int64_t iterations, bool ever
 density_settings density_settings_from(const density_options *options, int64_t iterations, double extent);
 
 C_LINKAGE_END
-#endif

@@ -2,7 +2,6 @@
 #include "training/random_points.h"
 #include "view/camera.h"
 #include "geometry/fisheye.h"
-#include "view/camera_group.h"
 #include "random.h"
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Random points to start training from, with colours of the photographs, for data without points.
-#ifndef SPLAT_RANDOM_POINTS_H
-#define SPLAT_RANDOM_POINTS_H
+#pragma once
 
 #include "view/target_view.h"
 #include <stdbool.h>
@@ -23,4 +22,3 @@ void random_points(const target_view *views, size_t count, bool cut_out, size_t 
                    float (*points)[3], uint8_t (*colors)[3]);
 
 C_LINKAGE_END
-#endif

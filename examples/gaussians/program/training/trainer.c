@@ -6,7 +6,6 @@
 #include "view/gs_check.h"
 #include "progress.h"
 #include "random.h"
-#include "training/random_purpose.h"
 #include "training/view_order.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The training loop: one random view a step, forward, loss, backward, Adam. Knows nothing of files.
-#ifndef SPLAT_TRAINER_H
-#define SPLAT_TRAINER_H
+#pragma once
 
 #include "training/density_control.h"
 #include "strategy_tuner.h"
@@ -65,4 +64,3 @@ bool train(training_state *state, const target_view *views, size_t view_count,
 void training_report_close(training_report *report); // harmless on {0}
 
 C_LINKAGE_END
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The strategies that `splat` offers, and what its tuner chooses from.
-#ifndef SPLAT_BLEND_STRATEGIES_H
-#define SPLAT_BLEND_STRATEGIES_H
+#pragma once
 
 #include "strategy_options.h"
 
@@ -17,4 +16,3 @@ extern const offered_strategy lm_strategies[];    // of Levenberg-Marquardt's ke
 candidate_list blend_candidates(void);
 
 C_LINKAGE_END
-#endif

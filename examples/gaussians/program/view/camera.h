@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The position and direction of a camera.
-#ifndef SPLAT_CAMERA_H
-#define SPLAT_CAMERA_H
+// The position and direction of a camera, and what the cameras of all views say of the scene.
+#pragma once
 
-#include "c_linkage.h"
 #include "gs.h"
+#include "view/target_view.h"
 #include <stdbool.h>
+#include <stddef.h>
 
 C_LINKAGE_BEGIN
 
@@ -23,5 +23,14 @@ void camera_point_at(const gs_camera *camera, const double pixel[2], double dept
 // Sets the pose: at `eye`, looking at `target` (another point), with `up` (not parallel to the view) upwards.
 void camera_look_at(gs_camera *camera, const double eye[3], const double target[3], const double up[3]);
 
+// Of the next two only the views' cameras are read; count >= 1.
+
+// The size of the scene in world units: 1.1 times the largest distance of a camera from the mean of the
+// cameras. 1 if all cameras are in one place. The learning rate of means is proportional to it.
+double scene_extent(const target_view *views, size_t count);
+
+// The point nearest to the optical axes of all cameras (least squares). A weak term pulls it towards the
+// points 5 scene extents in front of the cameras; it decides where the axes are parallel.
+void camera_focus(const target_view *views, size_t count, double focus[3]);
+
 C_LINKAGE_END
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Camera paths for a flight through a scene, from the cameras of its photographs. Both paths are closed.
-#ifndef SPLAT_CAMERA_PATH_H
-#define SPLAT_CAMERA_PATH_H
+#pragma once
 
 #include "fault.h"
 #include "gs.h"
@@ -32,4 +31,3 @@ bool camera_path_open(camera_path *path, camera_path_kind kind, const gs_camera 
 void camera_path_place(const camera_path *path, double t, gs_camera *camera);
 
 C_LINKAGE_END
-#endif

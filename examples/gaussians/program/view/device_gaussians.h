@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // gs_gaussians in device memory.
-#ifndef SPLAT_DEVICE_GAUSSIANS_H
-#define SPLAT_DEVICE_GAUSSIANS_H
+#pragma once
 
 #include "c_linkage.h"
 #include "gs.h"
@@ -21,4 +20,3 @@ void device_gaussians_copy(const gs_gaussians *to, const gs_gaussians *from);
 void device_gaussians_download(const gs_gaussians *host, const gs_gaussians *device);
 
 C_LINKAGE_END
-#endif

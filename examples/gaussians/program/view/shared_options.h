@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Rows of options that several commands have.
-#ifndef SPLAT_SHARED_OPTIONS_H
-#define SPLAT_SHARED_OPTIONS_H
+#pragma once
 
 #include "options.h"
 
@@ -20,5 +19,3 @@
 #define MASK_FROM_ALPHA_OPTION(at)                                                                           \
     OPTION("mask-from-alpha", at,                                                                            \
            .help = "pixels whose alpha is 0 do not count; alpha is not blended with the background")
-
-#endif

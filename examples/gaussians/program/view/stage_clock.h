@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // GPU time of each stage of a training step. Events are read two steps later, so nothing waits for them.
 // Measures nothing on the CPU.
-#ifndef SPLAT_STAGE_CLOCK_H
-#define SPLAT_STAGE_CLOCK_H
+#pragma once
 
 #include "c_linkage.h"
 #include <cuda_runtime.h>
@@ -43,4 +42,3 @@ void stage_clock_mark(stage_clock *clock, stage which);
 void stage_clock_close(stage_clock *clock);
 
 C_LINKAGE_END
-#endif

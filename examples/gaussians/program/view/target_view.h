@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A camera and the picture to fit.
-#ifndef SPLAT_TARGET_VIEW_H
-#define SPLAT_TARGET_VIEW_H
+#pragma once
 
 #include "image.h"
 #include "gs.h"
+#include "dataset.h"
 
 C_LINKAGE_BEGIN
 
@@ -28,5 +28,15 @@ void target_view_set_alpha(target_view *view, const uint8_t *alpha);
 void target_view_set_mask(target_view *view, const uint8_t *mask);
 void target_view_close(target_view *view); // harmless on {0}
 
+// The views of a dataset, split into those to train on and those held out.
+typedef struct view_split {
+    target_view *views; // [training + held_out], those to train on first
+    size_t training, held_out;
+} view_split; // starts as {0}
+
+// Uploads the pictures of all views, and their alpha if with_alpha. The dataset must outlive the split.
+// Fails, naming `source`, if no view is left to train on. Closed also after a failure.
+bool view_split_open(view_split *split, const dataset *data, const char *source, bool with_alpha, fault *why);
+void view_split_close(view_split *split);
+
 C_LINKAGE_END
-#endif
