@@ -47,7 +47,7 @@ class Dataset : public testing::Test {
     bool load(int downscale, std::array<float, 3> background = {0, 0, 0}) {
         dataset_close(&got);
         const dataset_options options = {
-            downscale, {background[0], background[1], background[2]}, nullptr, nullptr, false, false};
+            downscale, {background[0], background[1], background[2]}, nullptr, nullptr, false, false, false};
         return dataset_load(folder.path.c_str(), &options, &got, &why);
     }
     void expect_refusal(const std::string &path, const std::string &part) {
@@ -110,7 +110,7 @@ TEST_F(Dataset, CamerasAreTheSameWithoutPictures) {
     for (int downscale : {1, 2, 6}) {
         ASSERT_TRUE(load(downscale)) << why.text;
         dataset cameras_only;
-        dataset_options options = {downscale, {0, 0, 0}, dataset_no_picture, nullptr, false, false};
+        dataset_options options = {downscale, {0, 0, 0}, dataset_no_picture, nullptr, false, false, false};
         ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &cameras_only, &why)) << why.text;
         ASSERT_EQ(cameras_only.view_count, got.view_count);
         for (size_t i = 0; i < got.view_count; i++) {
@@ -179,7 +179,7 @@ TEST_F(Dataset, MakesMasksOfAlpha) {
     write_model();
     write_picture("b.png", 8, 6, 20, 4); // alpha 16 (x + y): 0 in one corner
     write_picture("a.png", 7, 5, 40, 4);
-    dataset_options options = {1, {1, 1, 1}, nullptr, nullptr, true, false};
+    dataset_options options = {1, {1, 1, 1}, nullptr, nullptr, true, false, false};
     options.mask_from_alpha = true;
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &got, &why)) << why.text;
     for (size_t i = 0; i < 2; i++) {
@@ -234,7 +234,7 @@ TEST_F(Dataset, AFisheyeStaysOneUnlessUndistorted) {
     EXPECT_EQ(fisheye.distortion[1], 0.02f);
     EXPECT_EQ(fisheye.distortion[2], 0.003f);
     EXPECT_EQ(fisheye.distortion[3], 0.0004f);
-    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false};
+    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false};
     ASSERT_TRUE(load(1)) << why.text;
     dataset straight;
     options.undistort = true;
@@ -255,7 +255,7 @@ TEST_F(Dataset, ReadsThePicturesThatAreWanted) {
     auto only = [](size_t index, const char *name, const void *wanted) {
         return index == (name[0] == 'a' ? 0u : 1u) && strcmp(name, static_cast<const char *>(wanted)) == 0;
     };
-    dataset_options options = {1, {0, 0, 0}, only, "a.png", false, false};
+    dataset_options options = {1, {0, 0, 0}, only, "a.png", false, false, false};
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &got, &why)) << why.text;
     EXPECT_EQ(got.views[0].picture.width, 7);
     EXPECT_EQ(got.views[1].picture.pixels, nullptr);
@@ -350,7 +350,7 @@ TEST_F(Dataset, KnowsItsFiles) {
     write_all();
     write_bytes(folder / "images/other.png", "no picture of the model");
     std::filesystem::create_symlink("images/a.png", folder / "link");
-    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false};
+    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false};
     for (const auto wanted : {decltype(options.wanted)(nullptr), dataset_no_picture}) {
         options.wanted = wanted;
         dataset_close(&got);
@@ -371,7 +371,7 @@ TEST_F(Dataset, RefusesAModelWithoutImages) {
     images.clear();
     write_model();
     expect_refusal(folder / "sparse/0/images.bin", "holds no images");
-    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false};
+    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false};
     EXPECT_FALSE(dataset_load((folder / "none").c_str(), &options, &got, &why));
     EXPECT_TRUE(contains(why, folder / "none: cannot open")) << why.text;
 }
