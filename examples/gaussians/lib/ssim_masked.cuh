@@ -4,9 +4,19 @@
 #pragma once
 
 #include "ssim.cuh"
-#include <float.h>
 
 namespace gs {
+
+// The place nearest to `middle` for which has(place) is true, among middle - most .. middle + most - 1; else
+// `middle`.
+template <typename Has>
+__device__ __forceinline__ int nearest(int middle, int most, const Has &has) {
+    for (int k = 0; k < most; k++) {
+        if (has(middle + k)) return middle + k;
+        if (has(middle - 1 - k)) return middle - 1 - k;
+    }
+    return middle;
+}
 
 // As for_each_value. Where the mask is 0 the values, the similarity and the derivatives are 0.
 template <typename Use>
@@ -24,15 +34,11 @@ __device__ __forceinline__ void for_each_masked_value(const images &in, const Us
     });
     __syncthreads();
 
-    // As in for_each_value, about the mean of what counts among the values that a thread reads.
+    // As in for_each_value, about the value nearest to the middle that counts.
     for_each_run([&](int row, int column) {
-        float about1 = 0, about2 = 0, counted = 0;
-        for (int k = 0; k < RUN_X + TAPS - 1; k++) {
-            const float t = target[row][column + k];
-            if (t < 0) continue;
-            about1 += color[row][column + k], about2 += t, counted += 1;
-        }
-        about1 /= fmaxf(counted, 1.0f), about2 /= fmaxf(counted, 1.0f);
+        const int at = nearest(column + RADIUS + RUN_X / 2, RADIUS + RUN_X / 2,
+                               [&](int i) { return target[row][i] >= 0; });
+        const float about1 = color[row][at], about2 = fmaxf(target[row][at], 0.0f);
         float sum[RUN_X][6];
         slide_window(
             [&](int k, float value[6]) {
@@ -56,13 +62,9 @@ __device__ __forceinline__ void for_each_masked_value(const images &in, const Us
     __syncthreads();
 
     const int column = threadIdx.x, row = threadIdx.y * RUN_Y;
-    float about1 = 0, about2 = 0, counted = 0;
-    for (int k = 0; k < RUN_Y + TAPS - 1; k++) {
-        const float weight = rows[5][row + k][column];
-        about1 += weight * rows[0][row + k][column], about2 += weight * rows[1][row + k][column];
-        counted += weight;
-    }
-    about1 /= fmaxf(counted, FLT_MIN), about2 /= fmaxf(counted, FLT_MIN);
+    const int at =
+        nearest(row + RADIUS + RUN_Y / 2, RADIUS + RUN_Y / 2, [&](int i) { return rows[5][i][column] > 0; });
+    const float about1 = rows[0][at][column], about2 = rows[1][at][column];
     float sum[RUN_Y][6];
     slide_window(
         [&](int k, float value[6]) {
