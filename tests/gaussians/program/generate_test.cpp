@@ -123,7 +123,7 @@ TEST_F(Generate, WhatIsMaskedDoesNotMatter) {
     std::vector<std::string> scenes, tables;
     double finished_psnr[2];
     for (const char *name : {"data", "other"}) {
-        const fs::path scene = at(std::string(name) + ".ply"), finished = at("finished.ply");
+        const fs::path scene = at(name).string() + ".ply", finished = at("finished.ply");
         outcome run = splat({"train", at(name), "-o", scene, "--random", "200", "--iterations", "20",
                              "--reproducible", "--mask-from-alpha"});
         ASSERT_EQ(run.code, 0) << run.err;
