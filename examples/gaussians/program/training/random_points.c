@@ -35,10 +35,13 @@ static bool is_seen_by_enough(const target_view *views, size_t count, const doub
     return seen == ENOUGH_CAMERAS || seen == count;
 }
 
-static void take_color(const target_view *view, int x, int y, uint8_t color[3]) {
+// False if the pixel does not count.
+static bool take_color(const target_view *view, int x, int y, uint8_t color[3]) {
     const image *picture = view->picture;
-    memcpy(color, picture->pixels + GS_CHANNELS * ((size_t)y * (size_t)picture->width + (size_t)x),
-           GS_CHANNELS);
+    const size_t pixel = (size_t)y * (size_t)picture->width + (size_t)x;
+    if (view->mask_on_host && view->mask_on_host[pixel] == 0) return false;
+    memcpy(color, picture->pixels + GS_CHANNELS * pixel, GS_CHANNELS);
+    return true;
 }
 
 // Half the side of the cube around an object, see random_points.h.
@@ -83,14 +86,14 @@ static void color_from_any(const target_view *views, size_t count, const double 
     for (size_t i = 0, first = random_below(random, count); i < count; i++) {
         const target_view *view = &views[(first + i) % count];
         if (!pixel_of(&view->camera, point, &x, &y)) continue;
-        take_color(view, x, y, color);
-        return;
+        if (take_color(view, x, y, color)) return;
     }
 }
 
 static void point_in_common_view(const target_view *views, size_t count, const double focus[3],
                                  double least_depth, random_stream *random, double point[3],
                                  uint8_t color[3]) {
+    memset(color, 128, GS_CHANNELS);
     for (int refusals = 0; refusals < MOST_REFUSALS; refusals++) {
         const target_view *view = &views[random_below(random, count)];
         const gs_camera *camera = &view->camera;
@@ -99,8 +102,7 @@ static void point_in_common_view(const target_view *views, size_t count, const d
         const double middle = fmax(depth_of(camera, focus), least_depth);
         camera_point_at(camera, (const double[2]){x + 0.5, y + 0.5},
                         middle * exp(log(4) * (2 * random_unit(random) - 1)), point);
-        take_color(view, x, y, color);
-        if (is_seen_by_enough(views, count, point)) return;
+        if (take_color(view, x, y, color) && is_seen_by_enough(views, count, point)) return;
     }
 }
 
