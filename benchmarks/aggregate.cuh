@@ -125,7 +125,8 @@ __device__ __forceinline__ void add(bool active, int key, int shared_key, const 
         for (; rest != 0; rest &= rest - 1) {
             const int leader = int(distwar::lowest_lane(rest));
             const int group_key = __shfl_sync(distwar::all_lanes, key, leader);
-            distwar::detail::commit_tree(active && key == group_key, unsigned(leader), group_key, val, sink);
+            const bool member = active && key == group_key;
+            distwar::detail::tree_commit<int>{member, unsigned(leader), group_key}(val, sink);
         }
     } else if constexpr (M == axes::cg) {
         namespace groups = cooperative_groups;

@@ -2,7 +2,7 @@
 file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK}/distwar)
 execute_process(COMMAND ${PYTHON} ${SOURCE}/scripts/single_header.py -o ${WORK}/distwar.cuh COMMAND_ERROR_IS_FATAL ANY)
-foreach(header block fetch fields fixed reduce)
+foreach(header block fetch fields fixed hot_slots packed reduce)
   file(WRITE ${WORK}/distwar/${header}.cuh "#include \"../distwar.cuh\"\n")
 endforeach()
 set(compile ${NVCC} -std=c++17 -arch=sm_90 -ptx ${SOURCE}/tests/codegen/kernels.cu)
