@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The fisheye's projection with its first and second derivatives, by the chain rule over rho = |(x, y)| and z.
+// The fisheye's projection with its first and second derivatives, by the chain rule over rho = |(x, y)|, z.
 #include "fisheye.h"
 
 #include <math.h>

@@ -66,8 +66,8 @@ static void make_fisheye(uint64_t *state, reference_camera *camera) {
     for (int k = 0; k < 4; k++) camera->distortion[k] = uniform(state, k == 0 ? 0 : -most[k], most[k]);
 }
 
-// The direction that the camera sees at a place of the image, about: for a fisheye with an angle of 2 atan(r /
-// 2), r in focal lengths.
+// The direction that the camera sees at a place of the image, about: for a fisheye with an angle of
+// 2 atan(r / 2), r in focal lengths.
 static void direction_at(const reference_camera *camera, double column, double row, double out[3]) {
     const double x = (column * camera->width - camera->cx) / camera->fx;
     const double y = (row * camera->height - camera->cy) / camera->fy;

@@ -49,9 +49,10 @@ typedef struct dataset_options {
 // 2. FOLDER/transforms_train.json and FOLDER/transforms_test.json (see transforms.h).
 // 3. FOLDER/transforms.json.
 //
-// Masks: of a COLMAP model FOLDER/masks, if it exists, has one for each picture (mask.h); in transforms.json a
-// frame may name one. A pixel counts if neither its mask nor, with mask_from_alpha, its alpha is 0; after
-// undistortion and downscaling if all pixels that it comes from count. Each picture has pixels that count.
+// Masks: beside a COLMAP model FOLDER/masks, if it exists, has one for each picture (mask.h); in
+// transforms.json a frame may name one. A pixel counts if neither its mask nor, with mask_from_alpha, its
+// alpha is 0; after undistortion and downscaling if all pixels that it comes from count. Each picture has
+// pixels that count.
 //
 // Pictures are read in parallel, once each: decoded, blended with the background, undistorted at full size
 // (see lens.h), downscaled. A camera's fx and cx are divided by the factor exactly, so are fy and cy. Rows

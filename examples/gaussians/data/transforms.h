@@ -25,8 +25,9 @@ bool transforms_are_in(const char *folder);
 // ...) are ignored.
 //
 // Refused: distortions other than 0 that the lens does not have (k3 to k6; of a fisheye p1, p2, k5, k6), any
-// other camera_model, mirrors, a last row other than 0 0 0 1, and a matrix whose upper left 3 x 3 is not nearly orthonormal. Nearly: the
-// largest entry of M^T M - 1 is at most 5e-3; then the nearest rotation is used.
+// other camera_model, mirrors, a last row other than 0 0 0 1, and a matrix whose upper left 3 x 3 is not
+// nearly orthonormal. Nearly: the largest entry of M^T M - 1 is at most 5e-3; then the nearest rotation is
+// used.
 //
 // Frames whose picture does not exist are skipped. One line on stderr counts them and names the first.
 bool transforms_load(const char *folder, reconstruction *out, fault *why);

@@ -267,8 +267,8 @@ typedef struct gs_comparison {
     int32_t width, height;
     const float *color;    // [GS_CHANNELS][height][width]
     const uint8_t *target; // [height][width][GS_CHANNELS], any alignment
-    // [height][width], any alignment: pixels with 0 do not count, in no mean and in no window; NULL: all count.
-    // If none counts, the loss is 0 and SSIM 1.
+    // [height][width], any alignment: pixels with 0 count in no mean and in no window; NULL: all count. If none
+    // counts, the loss is 0 and SSIM 1.
     const uint8_t *mask;
 } gs_comparison;
 
@@ -282,7 +282,8 @@ gs_status gs_backdrop(const uint8_t *picture, const uint8_t *alpha, int32_t widt
 gs_status gs_loss_bytes(int32_t width, int32_t height, size_t *bytes);
 
 // 0.8 L1 + 0.2 (1 - SSIM), docs/math.md, section 5. result: 3 doubles on the device: loss, mean |c - c*|,
-// mean SSIM, of the pixels that count. color_gradient: d loss / d color, [GS_CHANNELS][height][width]; NULL: not computed.
+// mean SSIM, of the pixels that count. color_gradient: d loss / d color, [GS_CHANNELS][height][width]; NULL:
+// not computed.
 gs_status gs_loss(const gs_comparison *images, void *workspace, size_t workspace_bytes, double *result,
                   float *color_gradient, gs_stream stream);
 

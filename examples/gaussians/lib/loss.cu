@@ -51,8 +51,8 @@ __global__ void __launch_bounds__(THREADS) loss_forward(images in, float *maps, 
     of_block[(blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x].of[k] = total;
 }
 
-// Writes gs_loss's results from the sums of all blocks. values: of the image; if masked, replaced by those that
-// count, which *counted becomes. One block.
+// Writes gs_loss's results from the sums of all blocks. values: of the image; if masked, replaced by those
+// that count, which *counted becomes. One block.
 template <bool masked>
 __global__ void __launch_bounds__(VALUE_THREADS)
     loss_value(const loss_sums *of_block, int blocks, double values, double *result, double *counted) {

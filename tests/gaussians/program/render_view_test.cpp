@@ -36,7 +36,7 @@ struct scene {
                                    0};
         device_gaussians_upload(&gaussians, &host);
         view.gaussians = gaussians;
-        view.camera = {side,      side, side, side, side / 2, side / 2, {1, 0, 0, 0, 1, 0, 0, 0, 1},
+        view.camera = {side,      side, side,       side, side / 2, side / 2, {1, 0, 0, 0, 1, 0, 0, 0, 1},
                        {0, 0, 0}, 0.1f, GS_PINHOLE, {}};
         view.splats = static_cast<gs_splat *>(device_buffer_reserve(&splats, count * sizeof(gs_splat)));
         view.image.color =

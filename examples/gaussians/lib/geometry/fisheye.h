@@ -4,7 +4,8 @@
 // axis appears (Kannala and Brandt 2006). The kernels' version: fisheye_curve in camera.cuh.
 #pragma once
 
-// Radians, 160 degrees. Towards 180 the circle of all directions shrinks to a point and J grows without limit.
+// Radians, 160 degrees. Towards 180 the circle of all directions shrinks to a point and J grows without
+// limit.
 #define FISHEYE_MOST_ANGLE 2.792526803190927
 
 static inline double fisheye_radius(const float k[4], double angle) {

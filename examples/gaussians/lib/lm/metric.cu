@@ -61,8 +61,8 @@ __device__ __forceinline__ void blur(int width, int height, blur_memory &memory,
     }
 }
 
-// Writes L1's part of the weight, and the contrast weight and coupling of the window about every pixel; 0 where
-// the mask is 0.
+// Writes L1's part of the weight, and the contrast weight and coupling of the window about every pixel; 0
+// where the mask is 0.
 template <bool masked>
 __global__ void __launch_bounds__(TILE *STEP)
     windows_kernel(images in, float epsilon, float *weight, float *contrast, float *coupling) {
