@@ -267,8 +267,8 @@ typedef struct gs_comparison {
     int32_t width, height;
     const float *color;    // [GS_CHANNELS][height][width]
     const uint8_t *target; // [height][width][GS_CHANNELS], any alignment
-    // [height][width], any alignment: pixels with 0 count in no mean and in no window; NULL: all count. If none
-    // counts, the loss is 0 and SSIM 1.
+    // [height][width], any alignment: pixels with 0 count in no mean and in no window; NULL: all count. If
+    // none counts, the loss is 0 and SSIM 1.
     const uint8_t *mask;
 } gs_comparison;
 
