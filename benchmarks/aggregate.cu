@@ -35,7 +35,7 @@ struct shape {
 
 using kernel = void (*)(const slots *, int, uint32_t, int, void *, unsigned *);
 template <int K>
-kernel kernel_of(axes::method m) {
+kernel kernel_of(axes::method m, int threshold) {
     static_assert(axes::record_stride<K> <= MAX_STRIDE, "the table has room for less");
     switch (m) {
     case axes::atomic:
@@ -45,6 +45,8 @@ kernel kernel_of(axes::method m) {
     case axes::bfly:
         return aggregate<axes::bfly, K>;
     case axes::tree:
+        if (threshold == 0) return aggregate<axes::tree, K, false>;
+        return aggregate<axes::tree, K>;
     case axes::tuned:
         return aggregate<axes::tree, K>;
     case axes::tree_uniform:
@@ -75,16 +77,16 @@ kernel kernel_of(axes::method m) {
         return nullptr;
     }
 }
-kernel kernel_of(axes::method m, int K) {
+kernel kernel_of(axes::method m, int K, int threshold) {
     switch (K) {
     case 1:
-        return kernel_of<1>(m);
+        return kernel_of<1>(m, threshold);
     case 4:
-        return kernel_of<4>(m);
+        return kernel_of<4>(m, threshold);
     case 9:
-        return kernel_of<9>(m);
+        return kernel_of<9>(m, threshold);
     case 16:
-        return kernel_of<16>(m);
+        return kernel_of<16>(m, threshold);
     default:
         return nullptr;
     }
@@ -146,8 +148,8 @@ struct bench {
     }
 
     void run(const shape &s, const slots *given, int warps) {
-        DEVICE_CHECK(launch(nullptr, warps * 32 / BLOCK, BLOCK, kernel_of(s.method, s.K), given, s.calls,
-                            uint32_t(s.targets), s.threshold, table, flag));
+        DEVICE_CHECK(launch(nullptr, warps * 32 / BLOCK, BLOCK, kernel_of(s.method, s.K, s.threshold), given,
+                            s.calls, uint32_t(s.targets), s.threshold, table, flag));
     }
     // Milliseconds of a launch, by events, the L2 cache having been overwritten.
     float time(const shape &s) {
@@ -253,7 +255,7 @@ void register_all(bench &b) {
                         for (const int threshold : axes::thresholds) {
                             const shape s = {axes::method(m), active, keys, K, targets, threshold};
                             if (!axes::exists(s.method, active, keys, targets, threshold) ||
-                                !kernel_of(s.method, K))
+                                !kernel_of(s.method, K, threshold))
                                 continue;
                             const std::string name =
                                 std::string("aggregate/") + axes::method_name[m] +

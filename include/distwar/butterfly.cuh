@@ -8,6 +8,7 @@
 #include "chunks.cuh"
 #include "lanes.cuh"
 #include "sink.cuh"
+#include "tree.cuh"
 
 namespace distwar {
 
@@ -76,7 +77,8 @@ __device__ __forceinline__ void sum_by_butterfly(unsigned lanes, bool active, Ke
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_bfly(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
-    detail::sum_by_butterfly(lanes, active, key, detail::all_of(val), sink, balance_threshold);
+    detail::sum_by_butterfly(lanes, active, key, detail::all_of(val), sink,
+                             detail::known_threshold<K, Sink>(balance_threshold));
 }
 
 // The same for a number of values known at run time (chunks.cuh).
@@ -86,7 +88,8 @@ __device__ __forceinline__ void reduce_bfly_n(unsigned lanes, bool active, Key k
                                               int balance_threshold = 0) {
     const auto counted = detail::counted<Chunk>(count, values);
     detail::check_counted<Chunk, decltype(counted), Key, Sink>();
-    detail::sum_by_butterfly(lanes, active, key, counted, sink, balance_threshold);
+    detail::sum_by_butterfly(lanes, active, key, counted, sink,
+                             detail::known_threshold<Chunk, Sink>(balance_threshold));
 }
 
 } // namespace distwar

@@ -234,6 +234,9 @@ struct aligned_record_at {
     static_assert(detail::is_scope<S>, "distwar: the scope of a sink is block, device or system");
     float *base;
     size_t stride;
+#if defined(__SIMT__) || DISTWAR_HAS_VECTOR_RED
+    static constexpr int values_of_a_request = 4; // for balance_auto
+#endif
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
@@ -259,7 +262,9 @@ struct aligned_record_at {
         distwar::atomic_add<S>(base + size_t(key) * stride + k, value);
     }
     // The sink of the values from `first` on, a multiple of 4.
-    __device__ __forceinline__ aligned_record_at from(int first) const { return {base + first, stride}; }
+    __device__ __forceinline__ aligned_record_at from(int first) const {
+        return {base + first, stride};
+    }
 };
 using aligned_record = aligned_record_at<scope::device>;
 

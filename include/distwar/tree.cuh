@@ -29,6 +29,7 @@
 #include "chunks.cuh"
 #include "lanes.cuh"
 #include "sink.cuh"
+#include "threshold.cuh"
 
 namespace distwar {
 
@@ -266,6 +267,14 @@ __host__ __device__ constexpr int group_shuffles() {
            (is_addressed_by_key<Sink, Key, T> ? 0 : K);
 }
 
+// What balance_auto stands for.
+template <int K, typename Sink>
+__device__ __forceinline__ int known_threshold(int balance_threshold) {
+    constexpr int plain = request_cost * requests_of_a_lane<K, Sink>;
+    constexpr int chosen = plain < one_key_cost + tree_cost(tree_shuffles(K) + 1) ? 2 : 0;
+    return balance_threshold == balance_auto ? chosen : balance_threshold;
+}
+
 // From this K on, the groups of a whole warp are summed one after another if the sink is addressed by key.
 // Side by side, a group commits each value with an atomic of its own, which costs more than the shuffles of
 // the trees (on an H200 up to 2.5 times the time from K = 5 on, 0.45 to 1.3 times at K = 4).
@@ -314,9 +323,15 @@ struct groups_commit {
     template <int K, typename T, typename Sink>
     __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
         if (lanes == all_lanes) {
-            constexpr bool always = K >= min_values_by_group && is_addressed_by_key<Sink, Key, T>;
+            constexpr bool few = K < min_values_by_group || !is_addressed_by_key<Sink, Key, T>;
+            constexpr int shuffles = group_shuffles<K, Sink, Key, T>();
+            // Side by side, a group costs a lane's atomics; few if the sink sends several values by one.
+            constexpr int saved = tree_cost(shuffles) - request_cost * requests_of_a_lane<K, Sink>;
             const int doublings = 32 - __clz(int(size_of_largest) - 1); // ceil(log2(size_of_largest))
-            if (always || count_lanes(leaders) * group_shuffles<K, Sink, Key, T>() <= doublings * (K + 1)) {
+            const int groups = count_lanes(leaders);
+            const bool by_groups = few ? groups * shuffles <= doublings * (K + 1)
+                                       : saved <= 0 || groups * saved <= 15 * doublings * (K + 1);
+            if (by_groups) {
                 if (active && !summed) sink.add(key, val);
                 for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
                     const unsigned leader = lowest_lane(rest);
@@ -356,7 +371,7 @@ __device__ __forceinline__ void sum_by_tree(unsigned lanes, bool active, Key key
     const unsigned active_lanes = __ballot_sync(lanes, active);
     // At a threshold <= 1 the early return is taken only if no lane is active: there is nothing to add.
     const bool sums_all = balance_threshold <= 1;
-    if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {
+    if (count_lanes(active_lanes) < (balance_threshold > 1 ? balance_threshold : 1)) {
         if (!sums_all && active) values.each(true, sink, plain_commit<plain>{detail::plain_key(key)});
         return;
     }
@@ -407,12 +422,30 @@ __device__ __forceinline__ void sum_by_tree(unsigned lanes, bool active, Key key
 //     side by side          (K + 1) ceil(log2(n)) - 1 shuffles, n the size of the largest group; K atomic
 //                           instructions, by the lowest lane of each group together with the other lanes
 // A whole warp sums group after group if K >= 5 and the sink is addressed by key, or if that needs no more
-// shuffles (a redux counts as two). Everything else is summed side by side.
+// shuffles (a redux counts as two). Everything else is summed side by side. With a sink that sends several
+// values by one atomic (aligned_record) many small groups are summed side by side at K >= 5 too.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
     detail::check_tree<K, T, Key, Sink>();
-    detail::sum_by_tree(lanes, active, key, detail::all_of(val), sink, balance_threshold);
+    detail::sum_by_tree(lanes, active, key, detail::all_of(val), sink,
+                        detail::known_threshold<K, Sink>(balance_threshold));
+}
+
+// The same at threshold 0 with a key that the caller knows. A sink that is addressed by key needs no leader:
+// one vote tells whether a lane is active, which saves the comparison of a mask.
+template <int K, typename T, typename Key, typename Sink>
+__device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, uniform_key<Key> key,
+                                            const T (&val)[K], const Sink &sink) {
+    if constexpr (is_addressed_by_key<Sink, Key, T>) {
+        if (lanes == all_lanes) {
+            detail::check_tree<K, T, Key, Sink>();
+            if (__any_sync(all_lanes, active))
+                detail::all_of(val).each(active, sink, detail::tree_commit<Key>{active, 0, key.key});
+            return;
+        }
+    }
+    distwar::reduce_tree(lanes, active, key, val, sink, 0);
 }
 
 // The same for a number of values known at run time (chunks.cuh).
@@ -423,7 +456,8 @@ __device__ __forceinline__ void reduce_tree_n(unsigned lanes, bool active, Key k
     const auto counted = detail::counted<Chunk>(count, values);
     detail::check_counted<Chunk, decltype(counted), Key, Sink>();
     detail::check_tree<typename decltype(counted)::type>();
-    detail::sum_by_tree(lanes, active, key, counted, sink, balance_threshold);
+    detail::sum_by_tree(lanes, active, key, counted, sink,
+                        detail::known_threshold<Chunk, Sink>(balance_threshold));
 }
 
 } // namespace distwar
