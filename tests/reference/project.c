@@ -300,7 +300,7 @@ void reference_project_backward(const reference_gaussians *gaussians, int64_t i,
     // P = J R, J and the 2D mean are functions of the point in the camera's frame.
     const double focal[2] = {camera->fx, camera->fy};
     const double depth = v.point[2];
-    double d_point[3] = {0, 0, 0};
+    double d_point[3] = {0, 0, splat_gradient->depth};
     for (int k = 0; k < 2; k++) {
         double d_diagonal = 0, d_last = 0; // J[k][k] = f / z, J[k][2] = -f ratio / z
         for (int c = 0; c < 3; c++) {

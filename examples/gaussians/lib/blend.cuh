@@ -105,13 +105,16 @@ __device__ inline unsigned fill_batch(const gs_splat *splats, const uint32_t *li
     return fill_batch(splats, has_entry ? list[entry] : 0, has_entry, centres, batch);
 }
 
-struct color3 {
-    float at[GS_CHANNELS];
+template <int Channels>
+struct channel_values {
+    float at[Channels];
 };
+using color3 = channel_values<GS_CHANNELS>;
 
-__device__ __forceinline__ float dot(const float a[GS_CHANNELS], const color3 &b) {
+template <int Channels>
+__device__ __forceinline__ float dot(const float *a, const channel_values<Channels> &b) {
     float sum = 0;
-    for_channels([&](int c) { sum = c == 0 ? a[0] * b.at[0] : sum + a[c] * b.at[c]; });
+    for_channels<Channels>([&](int c) { sum = c == 0 ? a[0] * b.at[0] : sum + a[c] * b.at[c]; });
     return sum;
 }
 

@@ -62,9 +62,10 @@ __global__ void __launch_bounds__(rows_block)
         if (gaussians.antialias) splat.log2_opacity += 0.5f * log2f(s.sharp_determinant / s.determinant);
 
         float color[GS_CHANNELS];
-        if (gaussians.color) {
+        if (gaussians.color) { // other numbers of channels: the blend reads them
             for (int c = 0; c < GS_CHANNELS; c++)
-                splat.color[c] = color[c] = gaussians.color[GS_CHANNELS * i + c];
+                splat.color[c] = color[c] =
+                    gaussians.channels == GS_CHANNELS ? gaussians.color[GS_CHANNELS * i + c] : 0;
         } else {
             const float *const row = together ? rows->row(lane) : gaussians.sh + i * length;
             color_from_sh<length>(camera, gaussians.mean + 3 * i, row, degree, color);
@@ -86,7 +87,8 @@ __global__ void __launch_bounds__(rows_block)
 
 // The gradients of one Gaussian, except SH.
 struct gaussian_gradient {
-    float mean[3], log_scale[3], quaternion[4], opacity_logit, mean2d[2], color[GS_CHANNELS], covariance[6];
+    float mean[3], log_scale[3], quaternion[4], opacity_logit, mean2d[2], abs_mean2d[2], color[GS_CHANNELS],
+        covariance[6];
 };
 
 // Writes all but color. The gradient by the mean lacks SH's part.
@@ -101,6 +103,9 @@ __device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &
     gradient->opacity_logit = sums.h * (1 - sigmoid(gaussians.opacity_logit[i]));
     gradient->mean2d[0] = d_mean2d[0] * 0.5f * float(camera.width);
     gradient->mean2d[1] = d_mean2d[1] * 0.5f * float(camera.height);
+    const float length = sqrtf(splat.whiten[1] * splat.whiten[1] + splat.whiten[2] * splat.whiten[2]);
+    gradient->abs_mean2d[0] = two_ln2 * splat.whiten[0] * sums.abs_x * 0.5f * float(camera.width);
+    gradient->abs_mean2d[1] = two_ln2 * length * sums.abs_y * 0.5f * float(camera.height);
 
     const camera_point<divisor> p =
         camera_point_of<divisor>(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
@@ -116,7 +121,7 @@ __device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &
         covariance_from_map_adjoint(a.map, d_covariance, d_log_sharp, d_map);
         image_axes_adjoint(camera, p, s, a, d_map, gradient->log_scale, gradient->quaternion, d_j);
     }
-    float d_point[3] = {0, 0, 0};
+    float d_point[3] = {0, 0, sums.depth};
     for (int k = 0; k < 2; k++) add_projection_adjoint(camera, p, k, d_j[k], d_mean2d[k], d_point);
     for (int k = 0; k < 3; k++) gradient->mean[k] = to_world(camera, d_point, k);
 }
@@ -131,7 +136,8 @@ __device__ void store(const float *in, int64_t i, float *to) {
 template <int sh_degree>
 __global__ void __launch_bounds__(rows_block)
     project_backward_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
-                            const float *moments, gs_gaussians gradients, float *mean2d_gradient) {
+                            const float *moments, gs_gaussians gradients, float *mean2d_gradient,
+                            float *abs_mean2d_gradient) {
     constexpr int length = sh_floats(sh_degree);
     __shared__ warp_rows<length> memory[rows_block / 32];
     warp_rows<length> *const rows = &memory[threadIdx.x / 32];
@@ -180,6 +186,7 @@ __global__ void __launch_bounds__(rows_block)
     store<GS_CHANNELS>(g.color, i, gradients.color);
     store<6>(g.covariance, i, gradients.covariance);
     store<2>(g.mean2d, i, mean2d_gradient);
+    store<2>(g.abs_mean2d, i, abs_mean2d_gradient);
 }
 
 __global__ void __launch_bounds__(project_block)
@@ -201,7 +208,9 @@ __global__ void __launch_bounds__(project_block)
 gs_status readable(const char *function, const gs_gaussians *in, const gs_gaussians *scene,
                    gs_gaussians *out) {
     GS_TRY(check_degree(function, in->sh_degree));
+    GS_TRY(check_colors(function, scene));
     *out = *in;
+    out->channels = channels_of(scene);
     if (scene->color)
         out->sh = nullptr;
     else
@@ -253,6 +262,7 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
                    (in.color || gradient->gaussians.sh_degree == in.sh_degree),
                "the gradient must have the shape of gaussians");
     GS_TRY(readable(__func__, &gradient->gaussians, &view->gaussians, &out));
+    if (in.channels != GS_CHANNELS) out.color = nullptr; // gs_render_backward has written it
     GS_REQUIRE(in.count == 0 || gradient->moments, "moments must be given");
     constexpr decltype(&project_backward_kernel<0>) of_degree[] = {
         project_backward_kernel<0>, project_backward_kernel<1>, project_backward_kernel<2>,
@@ -260,7 +270,7 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
     GS_CUDA(launch(stream, blocks_for(in.count, rows_block), rows_block,
                    of_degree[in.color ? 0 : in.sh_degree], in, used_degree(view->sh_degree_used, &in),
                    view->camera, view->splats, reinterpret_cast<const float *>(gradient->moments), out,
-                   gradient->mean2d));
+                   gradient->mean2d, gradient->abs_mean2d));
     return GS_OK;
 }
 

@@ -77,7 +77,7 @@ void frame_set_gradient(frame *f, const float *gradient) {
 
 void frame_render_backward(frame *f, distwar_policy policy) {
     gs_gradient *gradient = &f->gradient;
-    GS_CHECK(gs_moments_bytes(f->view.gaussians.count, policy.strategy, &gradient->moments_bytes));
+    GS_CHECK(gs_moments_bytes(f->view.gaussians.count, f->view.gaussians.channels, policy.strategy, &gradient->moments_bytes));
     gradient->moments = device_buffer_reserve(&f->moments, gradient->moments_bytes);
     gradient->color = f->color_gradient.memory;
     GS_CHECK(gs_render_backward(&f->view, gradient, policy, NULL));
