@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A scene on the device, its rendered views, and the time of a call on a view. For benchmarks in C++; what
 // they allocate lives as long as the program, and failures end it.
-#ifndef BENCHMARKS_DEVICE_SCENE_H
-#define BENCHMARKS_DEVICE_SCENE_H
+#pragma once
 
 #include "device.h"
 #include "gs.h"
@@ -90,5 +89,3 @@ class cold_timer {
     void *scrubbed_ = nullptr;
     size_t bytes_ = 0;
 };
-
-#endif

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Reads transforms.json in the forms of NeRF's Blender scenes and of instant-ngp.
-#ifndef GAUSSIANS_TRANSFORMS_H
-#define GAUSSIANS_TRANSFORMS_H
+#pragma once
 
 #include "reconstruction.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // Whether the folder has a transforms_train.json or a transforms.json.
 bool transforms_are_in(const char *folder);
@@ -32,7 +29,4 @@ bool transforms_are_in(const char *folder);
 // Frames whose picture does not exist are skipped. One line on stderr counts them and names the first.
 bool transforms_load(const char *folder, reconstruction *out, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

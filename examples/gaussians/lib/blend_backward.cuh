@@ -16,8 +16,7 @@
 //     };
 //
 // blend_commit.cuh and blend_fixed.cuh have those of libgs.
-#ifndef GS_BLEND_BACKWARD_CUH
-#define GS_BLEND_BACKWARD_CUH
+#pragma once
 
 #include "blend_pass.cuh"
 #include "launch.cuh"
@@ -260,5 +259,3 @@ cudaError_t launch_render_backward(gs_stream stream, const backward_input<Values
 }
 
 } // namespace gs
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The Commits of libgs (see blend_backward.cuh): how a splat's moments go from the pixels of a tile to
 // memory.
-#ifndef GS_BLEND_COMMIT_CUH
-#define GS_BLEND_COMMIT_CUH
+#pragma once
 
 #include "blend_pass.cuh"
 #include <distwar/block.cuh>
@@ -66,5 +65,3 @@ struct tile_commit {
 };
 
 } // namespace gs
-
-#endif

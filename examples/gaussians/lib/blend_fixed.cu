@@ -104,7 +104,8 @@ __global__ void __launch_bounds__(threads) scale_kernel(int blocks, float larges
     out->scale[MOMENT_H_E0E1] = h_scale / 4;
 }
 
-// One sum a thread. period: sums of a splat; the scale of sum k is scale[k], or scale[0] for rows of colours.
+// One sum a thread. summed: fields of gs_moments that are summed, the others become 0; or 0: `sums` are rows of
+// colours.
 __global__ void __launch_bounds__(threads)
     convert_kernel(const long long *sums, const header *in, int64_t values, int summed, float *out) {
     const int64_t i = int64_t(blockIdx.x) * threads + threadIdx.x;
@@ -115,8 +116,7 @@ __global__ void __launch_bounds__(threads)
 
 cudaError_t convert(const long long *sums, const header *in, int64_t values, int summed, float *out,
                     gs_stream stream) {
-    return launch(stream, blocks_for(values, threads), threads, convert_kernel, sums, in, values, summed,
-                  out);
+    return launch_for(stream, values, threads, convert_kernel, sums, in, values, summed, out);
 }
 
 // The largest absolute value of the background; NaN if one is NaN.

@@ -21,8 +21,7 @@
 // light until 1e-4 is left. Each bound is scaled to below 2^56 units, which leaves a factor of 128 to the
 // range of a 64-bit integer. A gradient that is not finite, or a value above 2^57 units, raises a flag. With
 // the flag all moments become NaN; a wrong sum is never returned.
-#ifndef GS_BLEND_FIXED_CUH
-#define GS_BLEND_FIXED_CUH
+#pragma once
 
 #include "blend_backward.cuh"
 #include <distwar/fixed.cuh>
@@ -101,5 +100,3 @@ struct fixed_commit {
 };
 
 } // namespace gs
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The forward blend (docs/math.md, section 3).
-#ifndef GS_BLEND_FORWARD_CUH
-#define GS_BLEND_FORWARD_CUH
+#pragma once
 
 #include "blend_pass.cuh"
 #include "launch.cuh"
@@ -159,5 +158,3 @@ cudaError_t launch_render(const forward_pass &pass) {
 }
 
 } // namespace gs
-
-#endif

@@ -7,8 +7,7 @@
 // summed into rows of the same shape. A pass has room for 1, 4, 8, 16 or 32 of them. Channels beyond those
 // that are used are 0 and are not written. An image of more than 32 channels takes several passes. Each finds
 // the same coverage again; the moments of the passes add up, since they are linear in the colours.
-#ifndef GS_BLEND_PASS_CUH
-#define GS_BLEND_PASS_CUH
+#pragma once
 
 #include "blend.cuh"
 #include "moments.cuh"
@@ -205,5 +204,3 @@ cudaError_t render_backward_extras(const backward_pass &pass);
 cudaError_t render_backward_channels(const backward_pass &pass);
 
 } // namespace gs
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // One pass of gs_render_backward, with any strategy.
-#ifndef GS_BLEND_QUEUE_CUH
-#define GS_BLEND_QUEUE_CUH
+#pragma once
 
 #include "blend_backward.cuh"
 #include "blend_commit.cuh"
@@ -66,5 +65,3 @@ cudaError_t queue_render_backward(const backward_pass &pass) {
 }
 
 } // namespace gs
-
-#endif

@@ -47,9 +47,8 @@ gs_status check_backward(const char *function, const gs_view *view, const gs_gra
                   "abs_mean2d needs 32 channels or fewer");
     size_t needed = 0;
     GS_TRY(gs_moments_bytes(gaussians->count, gaussians->channels, policy.strategy, &needed));
-    GS_REQUIRE_OF(function, gradient->moments_bytes >= needed,
-                  "moments_bytes is smaller than gs_moments_bytes");
-    return GS_OK;
+    return libgs_require(function, gradient->moments_bytes >= needed,
+                         "moments_bytes is smaller than gs_moments_bytes");
 }
 
 // The sums of float begin at 0. gs_moments of DISTWAR_FIXED are overwritten, unless nothing is drawn.
@@ -88,16 +87,13 @@ gs_status gs_render(const gs_view *view, gs_stream stream) {
     GS_REQUIRE(view->image.color, "color of the image must be given");
     const int channels = channels_of(&view->gaussians);
     forward_pass pass = {view, 0, channels, stream};
-    if (channels != GS_CHANNELS) {
-        GS_CUDA(for_passes(channels, [&](int first, int used) {
+    if (channels != GS_CHANNELS)
+        return GS_STATUS(for_passes(channels, [&](int first, int used) {
             pass.first = first, pass.used = used;
             return render_channels(pass);
         }));
-    } else {
-        const bool extra = view->image.depth || view->image.median_depth;
-        GS_CUDA(extra ? render_extras(pass) : render_plain(pass));
-    }
-    return GS_OK;
+    const bool extra = view->image.depth || view->image.median_depth;
+    return GS_STATUS(extra ? render_extras(pass) : render_plain(pass));
 }
 
 int gs_has_strategy(distwar_strategy strategy) {
@@ -118,6 +114,5 @@ gs_status gs_moments_bytes(int64_t count, int32_t channels, distwar_strategy str
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
                              gs_stream stream) {
     GS_TRY(check_backward(__func__, view, gradient, policy));
-    GS_CUDA(queue_backward(*view, *gradient, policy, stream));
-    return GS_OK;
+    return GS_STATUS(queue_backward(*view, *gradient, policy, stream));
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Every way in which the backward blend sums and divides its work.
-#ifndef TESTS_BLEND_CASES_H
-#define TESTS_BLEND_CASES_H
+#pragma once
 
 #include "gs.h"
 #include <ostream>
@@ -33,5 +32,3 @@ inline void divide(gs_lists *lists, const blend_case &w) {
     lists->pixels_per_thread = w.pixels_per_thread;
     lists->split_tiles = w.split ? lists->tiles_x * lists->tiles_y : 0;
 }
-
-#endif

@@ -6,7 +6,6 @@
 #include "view/gs_check.h"
 #include "progress.h"
 #include "random.h"
-#include "training/random_purpose.h"
 #include "training/view_order.h"
 #include <math.h>
 #include <stdlib.h>
@@ -123,6 +122,7 @@ static void train_step(trainer *t) {
     frame_loss(&t->f, target_before(t, view, background), t->results[t->waiting++], true);
     if (exposure) step_exposure(t, index, exposure);
     strategy_tuner_begin(&t->tuner);
+    t->f.absolute = density_reads_absolute(&settings->density);
     frame_render_backward(&t->f, t->tuner.policy);
     strategy_tuner_end(&t->tuner, (double)t->f.view.lists.pairs);
     frame_project_backward(&t->f, &state->gradients);

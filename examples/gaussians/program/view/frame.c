@@ -2,7 +2,6 @@
 #include "view/frame.h"
 #include "device.h"
 #include "view/gs_check.h"
-#include "view/render_view.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +12,24 @@ static size_t pixels_of(const gs_camera *camera) {
 // Floats for `channels` values a pixel of the frame's view.
 static float *planes(const frame *f, device_buffer *buffer, size_t channels) {
     return device_buffer_reserve(buffer, channels * pixels_of(&f->view.camera) * sizeof(float));
+}
+
+static gs_status bin(gs_view *view, device_buffer *workspace) {
+    GS_CHECK(gs_bin_bytes(view, &view->workspace_bytes));
+    view->workspace = device_buffer_reserve(workspace, view->workspace_bytes);
+    return gs_bin(view, NULL);
+}
+
+void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
+    GS_CHECK(gs_project(view, NULL));
+    stage_clock_mark(clock, STAGE_PROJECT);
+    gs_status status;
+    while ((status = bin(view, workspace)) == GS_PAIRS_DO_NOT_FIT)
+        view->pair_capacity = view->pairs_needed + view->pairs_needed / 4; // room for other views
+    GS_CHECK(status);
+    stage_clock_mark(clock, STAGE_BIN);
+    GS_CHECK(gs_render(view, NULL));
+    stage_clock_mark(clock, STAGE_RENDER);
 }
 
 void frame_close(frame *f) {
@@ -77,7 +94,12 @@ void frame_set_gradient(frame *f, const float *gradient) {
 
 void frame_render_backward(frame *f, distwar_policy policy) {
     gs_gradient *gradient = &f->gradient;
-    GS_CHECK(gs_moments_bytes(f->view.gaussians.count, f->view.gaussians.channels, policy.strategy, &gradient->moments_bytes));
+    const gs_gaussians *gaussians = &f->view.gaussians;
+    float *mean2d = device_buffer_reserve(&f->mean2d, (size_t)gaussians->count * 2 * sizeof(float));
+    gradient->mean2d = f->absolute ? NULL : mean2d;
+    gradient->abs_mean2d = f->absolute ? mean2d : NULL;
+    GS_CHECK(
+        gs_moments_bytes(gaussians->count, gaussians->channels, policy.strategy, &gradient->moments_bytes));
     gradient->moments = device_buffer_reserve(&f->moments, gradient->moments_bytes);
     gradient->color = f->color_gradient.memory;
     GS_CHECK(gs_render_backward(&f->view, gradient, policy, NULL));
@@ -85,9 +107,7 @@ void frame_render_backward(frame *f, distwar_policy policy) {
 }
 
 void frame_project_backward(frame *f, const gs_gaussians *gradients) {
-    const size_t count = (size_t)f->view.gaussians.count;
     f->gradient.gaussians = *gradients;
-    f->gradient.mean2d = device_buffer_reserve(&f->mean2d, count * 2 * sizeof(float));
     GS_CHECK(gs_project_backward(&f->view, &f->gradient, NULL));
     stage_clock_mark(f->clock, STAGE_PROJECT_BACKWARD);
 }
