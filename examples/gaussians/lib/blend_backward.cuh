@@ -173,7 +173,7 @@ __device__ __forceinline__ float begin_depth(const backward_input<Values> &in, i
     const float weighted = forwards || in.normalize_depth ? d_depth * in.depth[i] : 0;
     if (forwards) *light += weighted;
     if (!in.normalize_depth) return d_depth;
-    const float inv_alpha = behind < 1 ? 1 / (1 - behind) : 0; // alpha 0: no splat counts here
+    const float inv_alpha = behind < 1 ? __fdividef(1, 1 - behind) : 0; // alpha 0: no splat counts here
     *light += (forwards ? behind : 1) * weighted * inv_alpha;
     return d_depth * inv_alpha;
 }

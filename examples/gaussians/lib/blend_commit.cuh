@@ -57,10 +57,8 @@ struct tile_commit {
         float sum[Values::count];
         distwar::block_sum(value, shared.sum, sum, float(GS_BLOCK_LIMIT));
         if (distwar::block_rank() != 0) return;
-        for (int k = 0; k < Values::count; k++) {
-            float *const at = sums.place(index, k);
-            if (!Values::has_rows || at) distwar::atomic_update(at, sum[k], distwar::add{});
-        }
+        for (int k = 0; k < Values::count; k++)
+            if (sums.stores(k)) distwar::atomic_update(sums.place(index, k), sum[k], distwar::add{});
     }
 };
 

@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blo
         });
         if constexpr (Depth) {
             const bool divides = normalize_depth && transmittance[p] < 1;
-            if (image.depth) image.depth[i] = divides ? depth[p] / (1 - transmittance[p]) : depth[p];
+            if (image.depth) image.depth[i] = divides ? __fdividef(depth[p], 1 - transmittance[p]) : depth[p];
             if (image.median_depth) image.median_depth[i] = median_depth[p];
         }
         image.transmittance[i] = transmittance[p];

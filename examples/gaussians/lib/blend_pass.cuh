@@ -114,13 +114,12 @@ struct pass_sums {
     int64_t stride;
     int used;
 
-    // NULL: the value is not stored.
+    __device__ __forceinline__ bool stores(int k) const { return k >= Channels || k < used; }
     __device__ __forceinline__ T *place(uint32_t index, int k) const {
         const bool is_color = k < Channels;
         const int64_t row = is_color ? stride : int64_t(GS_MOMENTS_STRIDE);
         const int column = is_color ? k : k - Channels + GS_CHANNELS;
-        T *const at = (is_color ? colors : moments) + (index * row + column);
-        return is_color && k >= used ? nullptr : at;
+        return (is_color ? colors : moments) + (index * row + column);
     }
     // A sink of the library (distwar/sink.cuh).
     template <int K>
@@ -129,7 +128,7 @@ struct pass_sums {
         for (int k = 0; k < K; k++) add_one(index, k, value[k]);
     }
     __device__ __forceinline__ void add_one(uint32_t index, int k, T value) const {
-        if (T *const at = place(index, k)) distwar::atomic_add(at, value);
+        if (stores(k)) distwar::atomic_add(place(index, k), value);
     }
     __device__ __forceinline__ const pass_sums &sink() const { return *this; }
 };
@@ -138,6 +137,7 @@ template <typename T>
 struct pass_sums<GS_CHANNELS, T> {
     T *moments;
 
+    __device__ __forceinline__ bool stores(int) const { return true; }
     __device__ __forceinline__ T *place(uint32_t index, int k) const {
         return moments + size_t(index) * GS_MOMENTS_STRIDE + k;
     }
