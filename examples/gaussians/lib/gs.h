@@ -264,8 +264,8 @@ gs_status gs_moments_bytes(int64_t count, int32_t channels, distwar_strategy str
 // Cost:    as gs_render. gs_moments.depth, abs_x and abs_y are summed only if gradient->depth or abs_mean2d
 //          asks for them. Else depth is 0, and abs_x and abs_y are undefined if only depth is asked for.
 //          abs_mean2d needs one pass: 32 channels at most.
-// policy:  how the sums of a warp reach memory, see distwar/reduce.cuh; balance_threshold in 0..33. block and
-//          fixed ignore balance_threshold.
+// policy:  how the sums of a warp reach memory, see distwar/reduce.cuh; balance_threshold in 0..33 or
+//          DISTWAR_BALANCE_AUTO. block and fixed ignore balance_threshold.
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
                              gs_stream stream);
 
