@@ -27,14 +27,24 @@ class Image(Structure):
 class Lists(Structure):
     _fields_ = [("tiles_x", c_int32), ("tiles_y", c_int32), ("pairs", c_int64), ("tile_begin", c_void_p),
                 ("splat_index", c_void_p), ("pixels_per_thread", c_int32), ("split_tiles", c_int32),
-                ("tile_order", c_void_p)]
+                ("tile_order", c_void_p), ("views", c_int32)]
+
+
+class Views(Structure):
+    _fields_ = [("count", c_int32), ("cameras", POINTER(Camera))]
 
 
 class View(Structure):
     _fields_ = [("gaussians", Gaussians), ("camera", Camera), ("sh_degree_used", c_int32),
                 ("background", c_float * 3), ("pair_capacity", c_int64), ("workspace", c_void_p),
                 ("workspace_bytes", c_size_t), ("splats", c_void_p), ("image", Image), ("lists", Lists),
-                ("pairs_needed", c_int64), ("channel_background", c_void_p), ("normalize_depth", c_int32)]
+                ("pairs_needed", c_int64), ("report", c_void_p), ("views", Views), ("channel_background", c_void_p),
+                ("normalize_depth", c_int32)]
+
+
+class BinReport(Structure):
+    _fields_ = [("pairs_needed", c_int64), ("most_pairs_needed", c_int64), ("pixels_per_thread", c_int32),
+                ("split_tiles", c_int32)]
 
 
 class Gradient(Structure):

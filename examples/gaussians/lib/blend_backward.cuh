@@ -55,6 +55,22 @@ struct backward_input : row_input<Values::has_rows>, depth_input<Values::has_dep
     const float *color_gradient, *alpha_gradient;
 };
 
+template <typename Values>
+__device__ __forceinline__ backward_input<Values> input_of_view(const backward_input<Values> &all, int view) {
+    const int64_t first = view * (int64_t(all.width) * all.height);
+    backward_input<Values> in = all;
+    if (in.color) in.color += GS_CHANNELS * first;
+    in.transmittance += first;
+    in.n_contrib += first;
+    in.color_gradient += GS_CHANNELS * first;
+    if (in.alpha_gradient) in.alpha_gradient += first;
+    if constexpr (Values::has_depth) {
+        if (in.depth) in.depth += first;
+        if (in.depth_gradient) in.depth_gradient += first;
+    }
+    return in;
+}
+
 // Every splat reaches it.
 __device__ constexpr rectangle everywhere = {-INFINITY, -INFINITY, INFINITY, INFINITY};
 
@@ -188,17 +204,20 @@ __device__ __forceinline__ float begin_depth(const backward_input<Values> &in, i
 // so farthest = 150 and middle = (150 + 32) / 64 * 32 = 64, a multiple of 32: a batch is never shared. Block
 // 0 adds entries 149 .. 64, batches of 32, 32 and 22 from the end; block 1 adds entries 0 .. 63. With
 // the strategy block farthest is the tile's; otherwise each warp halves by its own.
-template <typename Values, typename Commit, int Pixels, bool Split>
+//
+// Batch: several views. Then Split always, to compile fewer kernels.
+template <typename Values, typename Commit, int Pixels, bool Split, bool Batch>
 __global__ void __launch_bounds__(tile_threads<Pixels>)
-    render_backward_kernel(const backward_input<Values> in, const Commit commit) {
+    render_backward_kernel(const backward_input<Values> input, const Commit commit) {
     constexpr int C = Values::channels;
     __shared__ blend_batch<C> batches[tile_warps<Pixels>];
     __shared__ typename Commit::memory memory;
     blend_batch<C> &batch = batches[threadIdx.x / 32];
-    const int block = int(blockIdx.x), split_tiles = Split ? in.lists.split_tiles : 0;
+    const int block = int(blockIdx.x), split_tiles = Split ? input.lists.split_tiles : 0;
     const bool split = block < 2 * split_tiles, forwards = split && block % 2 == 1;
-    const int tile = ordered_tile(in.lists, split ? block / 2 : block - split_tiles);
-    const patch<Pixels> mine = patch_of_warp<Pixels>(tile, in.lists.tiles_x, in.width, in.height);
+    const int tile = ordered_tile(input.lists, split ? block / 2 : block - split_tiles);
+    const backward_input<Values> in = Batch ? input_of_view(input, view_of_tile(input.lists, tile)) : input;
+    const patch<Pixels> mine = patch_of_tile<Pixels, Batch>(in.lists, tile, in.width, in.height);
 
     backward_state<Pixels, C> state;
     int farthest = 0;
@@ -243,13 +262,20 @@ cudaError_t launch_render_backward(gs_stream stream, const backward_input<Values
     const gs_lists &lists = input.lists;
     const auto queue = [&](auto pixels) {
         constexpr int P = decltype(pixels)::value;
-        // Only the plain pass has kernels of its own for images without split tiles: compiling takes its time.
-        constexpr bool always_split = !std::is_same<Values, plain_values>::value;
-        return launch(stream, unsigned(lists.tiles_x * lists.tiles_y + lists.split_tiles),
-                      unsigned(tile_threads<P>),
-                      lists.split_tiles > 0 ? render_backward_kernel<Values, Commit, P, true>
-                                            : render_backward_kernel<Values, Commit, P, always_split>,
-                      input, commit);
+        const auto run = [&](auto kernel) {
+            return launch(stream, unsigned(tiles_in(lists) + lists.split_tiles), unsigned(tile_threads<P>),
+                          kernel, input, commit);
+        };
+        // Only the plain pass has kernels of its own for images without split tiles and for one view:
+        // compiling takes its time. Passes with rows of colours take one view.
+        if constexpr (Values::has_rows)
+            return run(render_backward_kernel<Values, Commit, P, true, false>);
+        else if constexpr (Values::has_depth)
+            return run(render_backward_kernel<Values, Commit, P, true, true>);
+        else
+            return lists.views > 1         ? run(render_backward_kernel<Values, Commit, P, true, true>)
+                   : lists.split_tiles > 0 ? run(render_backward_kernel<Values, Commit, P, true, false>)
+                                           : run(render_backward_kernel<Values, Commit, P, false, false>);
     };
     if constexpr (Values::any_pixels) {
         if (lists.pixels_per_thread == 1) return queue(std::integral_constant<int, 1>{});

@@ -134,7 +134,7 @@ float largest_background(const gs_view &view, int channels) {
 } // namespace
 
 cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream stream) {
-    const int64_t count = view.gaussians.count, pixels = int64_t(plane_of(view));
+    const int64_t count = splat_count(&view), pixels = view_count(&view) * int64_t(plane_of(view));
     const int channels = channels_of(&view.gaussians);
     header *const head = header_of(gradient.moments, count);
     const bound_input input = {view.splats,
@@ -158,7 +158,7 @@ cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream st
 }
 
 cudaError_t end(const gs_view &view, const gs_gradient &gradient, gs_stream stream) {
-    const int64_t count = view.gaussians.count;
+    const int64_t count = splat_count(&view);
     const int channels = channels_of(&view.gaussians);
     const header *const head = header_of(gradient.moments, count);
     const long long *const sums = sums_of(gradient.moments, count);

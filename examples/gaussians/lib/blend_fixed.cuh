@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The strategy fixed: moments with the same bits in every run. A warp sums floats in a fixed order. From warps on, the
-// sums are 64-bit integers, so the order of the atomics does not matter.
+// The strategy fixed: moments with the same bits in every run. A warp sums floats in a fixed order. From
+// warps on, the sums are 64-bit integers, so the order of the atomics does not matter.
 //
 // The scale of each moment is a power of two, chosen so that no sum can overflow. Let S be the sum of
 // |d_color| over pixels and channels, A the sum of |d_alpha|, and K the largest absolute value among the

@@ -27,8 +27,8 @@ constexpr int render_blocks = Channels <= 3 && !Depth ? 10 : 8;
 #endif
 
 // image.color: channel 0 of the pass. Depth: writes image.depth and median_depth, unless NULL. The depth is
-// divided by alpha if normalize_depth.
-template <int Pixels, int Channels, bool Depth>
+// divided by alpha if normalize_depth. Batch: several views.
+template <int Pixels, int Channels, bool Depth, bool Batch>
 __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blocks<Channels, Depth> : 1)
     render_kernel(const gs_splat *splats, const gs_lists lists, int width, int height,
                   channel_values<Channels> background, gs_image image, color_rows rows,
@@ -37,7 +37,8 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blo
     __shared__ blend_batch<Channels> batches[tile_warps<Pixels>];
     blend_batch<Channels> &batch = batches[threadIdx.x / 32];
     const int tile = ordered_tile(lists, int(blockIdx.x));
-    const patch<Pixels> mine = patch_of_warp<Pixels>(tile, lists.tiles_x, width, height);
+    const patch<Pixels> mine = patch_of_tile<Pixels, Batch>(lists, tile, width, height);
+    if (Batch) image = image_of_view(image, view_of_tile(lists, tile), int64_t(width) * height);
     const int64_t begin = lists.tile_begin[tile];
     const int size = int(lists.tile_begin[tile + 1] - begin);
     const uint32_t *list = lists.splat_index + begin;
@@ -147,14 +148,26 @@ template <int Channels, bool Depth>
 cudaError_t launch_render(const forward_pass &pass) {
     const gs_view &view = *pass.view;
     const gs_lists &lists = view.lists;
-    constexpr int most_pixels = pass_values<Channels>::any_pixels ? 2 : 1;
-    const bool two = most_pixels == 2 && lists.pixels_per_thread == 4;
-    return launch(pass.stream, unsigned(lists.tiles_x * lists.tiles_y),
-                  unsigned(two ? tile_threads<2> : tile_threads<1>),
-                  two ? render_kernel<most_pixels, Channels, Depth> : render_kernel<1, Channels, Depth>,
-                  view.splats, lists, view.camera.width, view.camera.height,
-                  background_of<Channels>(view, pass.first, pass.used), image_of_pass(view, pass.first),
-                  rows_of_pass(view.gaussians, pass.first, pass.used), view.normalize_depth != 0);
+    const auto queue = [&](auto pixels, auto batch) {
+        return launch(pass.stream, unsigned(tiles_in(lists)), unsigned(tile_threads<pixels>),
+                      render_kernel<pixels, Channels, Depth, batch>, view.splats, lists, view.camera.width,
+                      view.camera.height, background_of<Channels>(view, pass.first, pass.used),
+                      image_of_pass(view, pass.first), rows_of_pass(view.gaussians, pass.first, pass.used),
+                      view.normalize_depth != 0);
+    };
+    const auto queue_pixels = [&](auto batch) {
+        if constexpr (pass_values<Channels>::any_pixels)
+            if (lists.pixels_per_thread == 4) return queue(std::integral_constant<int, 2>{}, batch);
+        return queue(std::integral_constant<int, 1>{}, batch);
+    };
+    // Only the plain pass has kernels of its own for one view: compiling takes its time. Passes with rows of
+    // colours take one view.
+    if constexpr (Channels != GS_CHANNELS)
+        return queue_pixels(std::false_type{});
+    else if constexpr (Depth)
+        return queue_pixels(std::true_type{});
+    else
+        return lists.views > 1 ? queue_pixels(std::true_type{}) : queue_pixels(std::false_type{});
 }
 
 } // namespace gs

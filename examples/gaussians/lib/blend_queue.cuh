@@ -47,7 +47,7 @@ cudaError_t queue_render_backward(const backward_pass &pass) {
     const backward_input<Values> input = input_of_pass<Values>(pass);
     const gs_gradient &gradient = *pass.gradient;
     if (pass.policy.strategy == DISTWAR_FIXED) {
-        const int64_t count = pass.view->gaussians.count;
+        const int64_t count = splat_count(pass.view);
         long long *const sums = fixed::sums_of(gradient.moments, count);
         return launch_render_backward<Values>(
             pass.stream, input,

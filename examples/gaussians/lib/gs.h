@@ -13,7 +13,8 @@
 // - Pointers inside structs and pointers to arrays are device pointers (backend "simt": host pointers), owned
 //   by the caller and aligned to 16 bytes unless stated otherwise. Structs are host memory; calls copy them.
 // - A call queues its work on `stream` (a cudaStream_t, or NULL) and returns. Four calls wait for the stream
-//   once, to read a number: gs_bin, gs_forward, gs_density_plan_step, gs_lm_cache_begin.
+//   once, to read a number: gs_bin, gs_forward, gs_density_plan_step, gs_lm_cache_begin. The first two do not
+//   wait with gs_view.report. Calls that do not wait can be captured into a CUDA graph.
 // - No call allocates memory. The gs_*_bytes calls return the sizes of workspaces.
 // - Outputs are overwritten, unless the call says that it adds or works in place.
 // - The result is GS_OK or the kind of failure; gs_last_error() returns the text. After a failure outputs are
@@ -55,7 +56,8 @@ enum {
     GS_CHANNELS = 3,                                      // colour channels of SH, splats and photographs
     GS_MAX_CHANNELS = 1024,                               // of given colours, and of images of them
     GS_EXPOSURE_VALUES = GS_CHANNELS * (GS_CHANNELS + 1), // of the matrix that corrects an image's colours
-    GS_MAX_SH_DEGREE = 3
+    GS_MAX_SH_DEGREE = 3,
+    GS_MAX_VIEWS = 32 // cameras of a gs_views
 };
 
 // The parameters of `count` Gaussians. Gradients and the moments of Adam have the same shape. An array that
@@ -123,24 +125,44 @@ enum {
 // The splats of each tile, ordered by (depth, index). gs_bin writes it; its arrays lie in the workspace.
 typedef struct gs_lists {
     int32_t tiles_x, tiles_y;
-    int64_t pairs;       // entries of splat_index
+    int64_t pairs;       // entries of splat_index; room for them if the view has a report
     int64_t *tile_begin; // [tiles_y * tiles_x + 1]: tile t has entries tile_begin[t] .. tile_begin[t + 1] - 1
     uint32_t *splat_index; // [pairs]
     // How the blend divides the work; other valid values give the same image in another time.
     int32_t pixels_per_thread; // 1, 2 or 4
     int32_t split_tiles;       // gs_render_backward gives the first split_tiles of tile_order twice the warps
     uint32_t *tile_order;      // [tiles_y * tiles_x]: each tile once, long lists first; NULL: 0, 1, 2, ...
+    // Of gs_view.views; 0 counts as 1. The tiles of view v are numbers v tiles_y tiles_x and up, in all
+    // arrays above, and entry v count + i of splat_index is splat i of view v.
+    int32_t views;
 } gs_lists;
+
+// What gs_bin leaves on the device for a view with a report.
+typedef struct gs_bin_report {
+    int64_t pairs_needed;      // entries that the last lists have or would need
+    int64_t most_pairs_needed; // the largest pairs_needed since the caller set this to 0
+    int32_t pixels_per_thread; // what a gs_bin that waits writes to gs_lists
+    int32_t split_tiles;
+} gs_bin_report;
 
 typedef struct gs_image {
     float *color;         // [channels][height][width]
     float *transmittance; // [height][width]; 1 - alpha
     uint32_t *n_contrib;  // [height][width]; entries of the tile's list up to the last that contributes
     // [height][width] each; NULL: not computed.
-    float
-        *depth; // sum of weight times camera z; divided by alpha if view.normalize_depth (0 where alpha is 0)
+    float *depth; // sum of weight times camera z; with view.normalize_depth over alpha (0 where alpha is 0)
     float *median_depth; // camera z of the splat behind which transmittance is 1/2 or less; 0: there is none
 } gs_image;
+
+// Several cameras that every stage serves in one launch, for images too small to fill a GPU. All arrays of
+// the view and of its gradient then begin with a dimension of `count` cameras: splats [cameras][count],
+// image.color [cameras][GS_CHANNELS][height][width], and likewise moments, mean2d and the rest. Only
+// gradient.gaussians does not: it is the sum over the cameras, added in their order. Of gs_view.camera only
+// width and height count. Several cameras take GS_CHANNELS channels.
+typedef struct gs_views {
+    int32_t count;            // 0..GS_MAX_VIEWS; 0: the one camera is gs_view.camera
+    const gs_camera *cameras; // host, [count]; their size is that of gs_view.camera
+} gs_views;
 
 // One camera's view of a scene, from the parameters to the image: what every stage takes.
 typedef struct gs_view {
@@ -159,6 +181,11 @@ typedef struct gs_view {
     gs_lists lists;
     int64_t pairs_needed; // entries that the lists have or would need
     // Set by the caller:
+    gs_bin_report *report; // device; not NULL: gs_bin writes it and does not wait for the stream
+    // Taken by gs_forward, gs_backward, their stages and the calls for memory. Others take one camera: a copy
+    // of the view with camera v, splats + v gaussians.count and views {0} is view v. gaussians.count times
+    // cameras: up to 2^31 - 2.
+    gs_views views;
     const float *channel_background; // host, [channels], unless there are GS_CHANNELS; NULL: zeros
     int32_t normalize_depth;         // not 0: image.depth is divided by alpha
 } gs_view;
@@ -232,12 +259,25 @@ gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_stream strea
 // Bytes of the workspace of gs_bin. Reads gaussians.count, the camera's size and pair_capacity.
 gs_status gs_bin_bytes(const gs_view *view, size_t *bytes);
 
-// Sorts the splats into tiles. Writes view->lists and view->pairs_needed. Waits for the stream.
-// Reads:   splats, gaussians.count, the camera's size, pair_capacity, workspace.
+// Sorts the splats into tiles. Writes view->lists and view->pairs_needed. Waits for the stream, unless the
+// view has a report.
+// Reads:   splats, gaussians.count, the camera's size, pair_capacity, workspace, report.
 // Result:  the list of a tile has every splat with alpha >= 1/255 at one of the tile's pixel centres inside
 //          the image. (Rounding may add a splat just below 1/255.)
 // GS_PAIRS_DO_NOT_FIT: pairs_needed > pair_capacity; pairs_needed is written, lists is unchanged.
+// With a report: always queues everything and returns GS_OK. Writes view->report on the device in place of
+//          view->pairs_needed. lists.pixels_per_thread and split_tiles keep values that are valid (those of
+//          an earlier view, for example); others become what suits the number of tiles. They affect time, and
+//          the rounding of gradients. If report->pairs_needed > pair_capacity, the lists are empty, gs_render
+//          makes all of the image but n_contrib NaN, and gs_backward returns gradients of 0
+//          (DISTWAR_FIXED: NaN, if those of the image are).
 gs_status gs_bin(gs_view *view, gs_stream stream);
+
+// Takes a copy of *view->report on the host (the caller waits for it) into the view: writes pairs_needed, and
+// of lists pairs, pixels_per_thread and split_tiles, as a gs_bin that waits does. Call it before
+// gs_render_backward to get the bits of such a gs_bin. Queues nothing.
+// GS_PAIRS_DO_NOT_FIT: as gs_bin; lists is unchanged.
+gs_status gs_bin_settle(gs_view *view, const gs_bin_report *report);
 
 // Blends front to back over the background. Writes the arrays of view->image.
 // Reads:   splats, lists, background, the camera's size; normalize_depth. Unless there are GS_CHANNELS
@@ -253,7 +293,7 @@ gs_status gs_render(const gs_view *view, gs_stream stream);
 int gs_has_strategy(distwar_strategy strategy);
 
 // Bytes of gs_gradient.moments: count records of gs_moments and, for DISTWAR_FIXED, the integers behind them.
-// channels: as gs_gaussians.channels.
+// channels: as gs_gaussians.channels. Several cameras: count is that of Gaussians times that of cameras.
 gs_status gs_moments_bytes(int64_t count, int32_t channels, distwar_strategy strategy, size_t *bytes);
 
 // Adjoint of gs_render. Writes gradient->moments[count]. The gradient of given colours of other than
@@ -264,8 +304,8 @@ gs_status gs_moments_bytes(int64_t count, int32_t channels, distwar_strategy str
 // Cost:    as gs_render. gs_moments.depth, abs_x and abs_y are summed only if gradient->depth or abs_mean2d
 //          asks for them. Else depth is 0, and abs_x and abs_y are undefined if only depth is asked for.
 //          abs_mean2d needs one pass: 32 channels at most.
-// policy:  how the sums of a warp reach memory, see distwar/reduce.cuh; balance_threshold in 0..33 or
-//          DISTWAR_BALANCE_AUTO. block and fixed ignore balance_threshold.
+// policy:  how the sums of a warp reach memory, see distwar/reduce.cuh; balance_threshold in 0..33. block and
+//          fixed ignore balance_threshold.
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
                              gs_stream stream);
 

@@ -9,6 +9,7 @@
 #include "status.h"
 #include "warp_rows.cuh"
 #include <math.h>
+#include <type_traits>
 
 using namespace gs;
 
@@ -18,17 +19,32 @@ constexpr float min_opacity = 1.0f / 255.0f; // a splat below this alpha is not 
 constexpr float min_log2_opacity = -7.994353436858858f;
 constexpr int rows_block = 64; // threads of the kernels that move SH rows: a warp's rows take up to 6.5 KiB
 
+// The cameras of a launch, as kernels take them. A block serves one camera; neighbouring blocks serve the
+// same Gaussians, whose parameters are then in the cache.
+struct one_camera {
+    static constexpr int count = 1;
+    gs_camera at[count];
+};
+struct several_cameras {
+    int count;
+    gs_camera at[GS_MAX_VIEWS];
+};
+static_assert(sizeof(several_cameras) <= 3840, "fits with the other arguments into 4 KiB");
+
 // sh_degree: of gaussians.sh; any value if gaussians.color is read instead.
-template <int sh_degree>
+template <int sh_degree, typename Cameras>
 __global__ void __launch_bounds__(rows_block)
-    project_kernel(gs_gaussians gaussians, int degree, gs_camera camera, gs_splat *splats) {
+    project_kernel(const gs_gaussians gaussians, int degree, const Cameras cameras, gs_splat *splats) {
     constexpr int length = sh_floats(sh_degree);
     constexpr bool together = sh_degree >= 2; // a lane reads a short row faster alone
     __shared__ warp_rows<together ? length : 1> memory[rows_block / 32];
     auto *const rows = &memory[threadIdx.x / 32];
     const int lane = int(distwar::lane_id());
-    const int64_t i = int64_t(blockIdx.x) * rows_block + threadIdx.x, first = i - lane;
+    const int view = int(blockIdx.x % unsigned(cameras.count));
+    const int64_t i = int64_t(blockIdx.x / unsigned(cameras.count)) * rows_block + threadIdx.x,
+                  first = i - lane;
     const bool exists = i < gaussians.count;
+    const gs_camera &camera = cameras.at[view];
 
     float opacity_logit = 0;
     camera_point<divisor> p = {};
@@ -82,7 +98,7 @@ __global__ void __launch_bounds__(rows_block)
         const bool faded = gaussians.antialias && splat.log2_opacity < min_log2_opacity;
         if (finite && !faded) splat.depth = p.at[2];
     }
-    splats[i] = splat;
+    splats[view * gaussians.count + i] = splat;
 }
 
 // The gradients of one Gaussian, except SH.
@@ -126,10 +142,50 @@ __device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &
     for (int k = 0; k < 3; k++) gradient->mean[k] = to_world(camera, d_point, k);
 }
 
+// Rows of SH coefficients and of their gradients.
+struct sh_rows {
+    const float *row;
+    float *d_row; // may be `row`
+    int degree;
+};
+
+// From the gradient by the splat's colour: writes the one by the given colour; or writes to d_row (Adds: adds
+// to it) the one by SH, and adds to the one by the mean.
+template <int length, bool Adds>
+__device__ __forceinline__ void color_adjoint(const gs_gaussians &gaussians, const gs_camera &camera,
+                                              int64_t i, const gs_splat &splat, const gs_moments &sums,
+                                              const sh_rows &rows, gaussian_gradient *gradient) {
+    if (gaussians.color) {
+        for (int c = 0; c < GS_CHANNELS; c++) gradient->color[c] = sums.color[c];
+        return;
+    }
+    float d_color[GS_CHANNELS], d_mean[3]; // a channel that was clamped at 0 has no gradient
+    for (int c = 0; c < GS_CHANNELS; c++) d_color[c] = splat.color[c] > 0 ? sums.color[c] : 0;
+    color_from_sh_adjoint<length, Adds>(camera, gaussians.mean + 3 * i, rows.row, rows.d_row, rows.degree,
+                                        d_color, d_mean);
+    for (int k = 0; k < 3; k++) gradient->mean[k] += d_mean[k];
+}
+
+template <int length>
+__device__ void clear_row(float *row) {
+    const float zeros[4] = {};
+    for (int k = 0; k < length; k += 4) write_four<length>(zeros, length - k, row + k);
+}
+
 template <int length>
 __device__ void store(const float *in, int64_t i, float *to) {
     if (to)
         for (int k = 0; k < length; k++) to[length * i + k] = in[k];
+}
+
+// All but SH.
+__device__ void store_gradient(const gaussian_gradient &g, int64_t i, const gs_gaussians &gradients) {
+    store<3>(g.mean, i, gradients.mean);
+    store<3>(g.log_scale, i, gradients.log_scale);
+    store<4>(g.quaternion, i, gradients.quaternion);
+    store<1>(&g.opacity_logit, i, gradients.opacity_logit);
+    store<GS_CHANNELS>(g.color, i, gradients.color);
+    store<6>(g.covariance, i, gradients.covariance);
 }
 
 // NULL members of `gradients` are not written. sh_degree as for project_kernel.
@@ -163,30 +219,71 @@ __global__ void __launch_bounds__(rows_block)
     if (has_gradient) project_adjoint(gaussians, camera, i, splat, sums, &g);
     finish_rows();
 
-    if (has_gradient) {
-        if (gaussians.color) {
-            for (int c = 0; c < GS_CHANNELS; c++) g.color[c] = sums.color[c];
-        } else {
-            float d_color[GS_CHANNELS], d_mean[3]; // a channel that was clamped at 0 has no gradient
-            for (int c = 0; c < GS_CHANNELS; c++) d_color[c] = splat.color[c] > 0 ? sums.color[c] : 0;
-            color_from_sh_adjoint<length>(camera, gaussians.mean + 3 * i, row, degree, d_color, d_mean);
-            for (int k = 0; k < 3; k++) g.mean[k] += d_mean[k];
-        }
-    } else {
-        const float zeros[4] = {};
-        for (int k = 0; k < length; k += 4) write_four<length>(zeros, length - k, row + k);
-    }
+    if (has_gradient)
+        color_adjoint<length, false>(gaussians, camera, i, splat, sums, {row, row, degree}, &g);
+    else
+        clear_row<length>(row);
     __syncwarp();
     if (gradients.sh) store_rows<length>(rows, existing, gradients.sh + first * length);
     if (!exists) return;
-    store<3>(g.mean, i, gradients.mean);
-    store<3>(g.log_scale, i, gradients.log_scale);
-    store<4>(g.quaternion, i, gradients.quaternion);
-    store<1>(&g.opacity_logit, i, gradients.opacity_logit);
-    store<GS_CHANNELS>(g.color, i, gradients.color);
-    store<6>(g.covariance, i, gradients.covariance);
+    store_gradient(g, i, gradients);
     store<2>(g.mean2d, i, mean2d_gradient);
     store<2>(g.abs_mean2d, i, abs_mean2d_gradient);
+}
+
+// Adds rounded values: the compiler cannot contract the sum with what gave a value.
+template <int N>
+__device__ void add_rounded(float (&to)[N], const float (&value)[N]) {
+    for (int k = 0; k < N; k++) to[k] = __fadd_rn(to[k], value[k]);
+}
+
+// The same for several cameras. Adds the gradients in the order of the cameras.
+template <int sh_degree>
+__global__ void __launch_bounds__(rows_block)
+    project_backward_views_kernel(const gs_gaussians gaussians, int degree, const several_cameras cameras,
+                                  const gs_splat *splats, const float *moments, const gs_gaussians gradients,
+                                  float *mean2d_gradient, float *abs_mean2d_gradient) {
+    constexpr int length = sh_floats(sh_degree);
+    __shared__ warp_rows<length> memory[rows_block / 32], d_memory[rows_block / 32];
+    warp_rows<length> *const rows = &memory[threadIdx.x / 32], *const d_rows = &d_memory[threadIdx.x / 32];
+    const int lane = int(distwar::lane_id());
+    const int64_t i = int64_t(blockIdx.x) * rows_block + threadIdx.x, first = i - lane;
+    const bool exists = i < gaussians.count;
+
+    unsigned in_views = 0; // a bit for each view that has a gradient for the Gaussian
+    for (int v = 0; exists && v < cameras.count; v++) {
+        const int64_t of_view = v * gaussians.count + i;
+        if (splats[of_view].depth != 0 && any_moment(load_moments(moments, of_view))) in_views |= 1u << v;
+    }
+    const unsigned wanted = __ballot_sync(distwar::all_lanes, in_views != 0);
+    const unsigned existing = __ballot_sync(distwar::all_lanes, exists);
+    if (!gaussians.color) begin_rows<length>(gaussians.sh + first * length, wanted, sh_floats(degree), rows);
+    clear_row<length>(d_rows->row(lane));
+    finish_rows();
+
+    const sh_rows own = {rows->row(lane), d_rows->row(lane), degree};
+    gaussian_gradient sum = {};
+    for (int v = 0; exists && v < cameras.count; v++) {
+        const int64_t of_view = v * gaussians.count + i;
+        gaussian_gradient g = {};
+        if (in_views >> v & 1) {
+            const gs_splat splat = splats[of_view];
+            const gs_moments sums = load_moments(moments, of_view);
+            project_adjoint(gaussians, cameras.at[v], i, splat, sums, &g);
+            color_adjoint<length, true>(gaussians, cameras.at[v], i, splat, sums, own, &g);
+            add_rounded(sum.mean, g.mean);
+            add_rounded(sum.log_scale, g.log_scale);
+            add_rounded(sum.quaternion, g.quaternion);
+            sum.opacity_logit = __fadd_rn(sum.opacity_logit, g.opacity_logit);
+            add_rounded(sum.color, g.color);
+            add_rounded(sum.covariance, g.covariance);
+        }
+        store<2>(g.mean2d, of_view, mean2d_gradient);
+        store<2>(g.abs_mean2d, of_view, abs_mean2d_gradient);
+    }
+    __syncwarp();
+    if (gradients.sh) store_rows<length>(d_rows, existing, gradients.sh + first * length);
+    if (exists) store_gradient(sum, i, gradients);
 }
 
 __global__ void __launch_bounds__(project_block)
@@ -231,7 +328,7 @@ gs_status readable(const char *function, const gs_gaussians *in, const gs_gaussi
 
 gs_status check(const char *function, const gs_view *view, gs_gaussians *out) {
     GS_TRY(check_extent(function, view));
-    GS_TRY(check_camera(function, &view->camera));
+    GS_TRY(check_cameras(function, view));
     GS_TRY(readable(function, &view->gaussians, &view->gaussians, out));
     GS_REQUIRE_OF(function, out->scale_modifier >= 0 && isfinite(out->scale_modifier),
                   "scale_modifier must be finite and not negative");
@@ -241,16 +338,28 @@ gs_status check(const char *function, const gs_view *view, gs_gaussians *out) {
     return GS_OK;
 }
 
+several_cameras cameras_of(const gs_view *view) {
+    several_cameras out = {};
+    out.count = view_count(view);
+    for (int v = 0; v < out.count; v++) out.at[v] = *camera_of(view, v);
+    return out;
+}
+
 } // namespace
 
 gs_status gs_project(const gs_view *view, gs_stream stream) {
     gs_gaussians in;
     GS_TRY(check(__func__, view, &in));
-    constexpr decltype(&project_kernel<0>) of_degree[] = {project_kernel<0>, project_kernel<1>,
-                                                          project_kernel<2>, project_kernel<3>};
-    GS_CUDA(launch(stream, blocks_for(in.count, rows_block), rows_block,
-                   of_degree[in.color ? 0 : in.sh_degree], in, used_degree(view->sh_degree_used, &in),
-                   view->camera, view->splats));
+    const auto run = [&](const auto &cameras) {
+        using Cameras = std::decay_t<decltype(cameras)>;
+        constexpr decltype(&project_kernel<0, Cameras>) of_degree[] = {
+            project_kernel<0, Cameras>, project_kernel<1, Cameras>, project_kernel<2, Cameras>,
+            project_kernel<3, Cameras>};
+        return launch(stream, blocks_for(in.count, rows_block) * unsigned(cameras.count), rows_block,
+                      of_degree[in.color ? 0 : in.sh_degree], in, used_degree(view->sh_degree_used, &in),
+                      cameras, view->splats);
+    };
+    GS_CUDA(view_count(view) > 1 ? run(cameras_of(view)) : run(one_camera{{*camera_of(view, 0)}}));
     return GS_OK;
 }
 
@@ -264,18 +373,24 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
     GS_TRY(readable(__func__, &gradient->gaussians, &view->gaussians, &out));
     if (in.channels != GS_CHANNELS) out.color = nullptr; // gs_render_backward has written it
     GS_REQUIRE(in.count == 0 || gradient->moments, "moments must be given");
-    constexpr decltype(&project_backward_kernel<0>) of_degree[] = {
+    const auto run = [&](const auto &of_degree, const auto &cameras) {
+        return launch(stream, blocks_for(in.count, rows_block), rows_block,
+                      of_degree[in.color ? 0 : in.sh_degree], in, used_degree(view->sh_degree_used, &in),
+                      cameras, view->splats, reinterpret_cast<const float *>(gradient->moments), out,
+                      gradient->mean2d, gradient->abs_mean2d);
+    };
+    constexpr decltype(&project_backward_kernel<0>) of_one[] = {
         project_backward_kernel<0>, project_backward_kernel<1>, project_backward_kernel<2>,
         project_backward_kernel<3>};
-    GS_CUDA(launch(stream, blocks_for(in.count, rows_block), rows_block,
-                   of_degree[in.color ? 0 : in.sh_degree], in, used_degree(view->sh_degree_used, &in),
-                   view->camera, view->splats, reinterpret_cast<const float *>(gradient->moments), out,
-                   gradient->mean2d, gradient->abs_mean2d));
+    constexpr decltype(&project_backward_views_kernel<0>) of_several[] = {
+        project_backward_views_kernel<0>, project_backward_views_kernel<1>, project_backward_views_kernel<2>,
+        project_backward_views_kernel<3>};
+    GS_CUDA(view_count(view) > 1 ? run(of_several, cameras_of(view)) : run(of_one, *camera_of(view, 0)));
     return GS_OK;
 }
 
 gs_status gs_radii(const gs_view *view, int32_t *radii, gs_stream stream) {
-    GS_TRY(check_extent(__func__, view));
+    GS_TRY(check_one_view(__func__, view));
     const int64_t count = view->gaussians.count;
     GS_REQUIRE(count == 0 || (view->splats && radii), "splats and radii must be given");
     GS_CUDA(launch(stream, blocks_for(count, project_block), project_block, radii_kernel, view->splats, count,
@@ -284,7 +399,7 @@ gs_status gs_radii(const gs_view *view, int32_t *radii, gs_stream stream) {
 }
 
 gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_stream stream) {
-    GS_TRY(check_extent(__func__, view));
+    GS_TRY(check_one_view(__func__, view));
     GS_TRY(check_camera(__func__, &view->camera));
     const gs_gaussians &gaussians = view->gaussians;
     GS_REQUIRE(gaussians.count == 0 || (gaussians.mean && visible), "mean and visible must be given");

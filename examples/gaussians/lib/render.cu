@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Blending, forward and backward, in passes (blend_pass.cuh). How pixels map to threads: blend.cuh. Formulas: docs/math.md, section 3.
+// Blending, forward and backward, in passes (blend_pass.cuh). How pixels map to threads: blend.cuh. Formulas:
+// docs/math.md, section 3.
 #include "blend_forward.cuh"
 #include "blend_queue.cuh"
 #include "check.h"
+#include "overflow.cuh"
 #include "status.h"
 
 using namespace gs;
@@ -46,14 +48,14 @@ gs_status check_backward(const char *function, const gs_view *view, const gs_gra
     GS_REQUIRE_OF(function, !gradient->abs_mean2d || channels <= most_channels_of_pass,
                   "abs_mean2d needs 32 channels or fewer");
     size_t needed = 0;
-    GS_TRY(gs_moments_bytes(gaussians->count, gaussians->channels, policy.strategy, &needed));
+    GS_TRY(gs_moments_bytes(splat_count(view), gaussians->channels, policy.strategy, &needed));
     return libgs_require(function, gradient->moments_bytes >= needed,
                          "moments_bytes is smaller than gs_moments_bytes");
 }
 
 // The sums of float begin at 0. gs_moments of DISTWAR_FIXED are overwritten, unless nothing is drawn.
 cudaError_t clear_sums(const gs_view &view, const gs_gradient &gradient, gs_stream stream) {
-    const size_t count = size_t(view.gaussians.count);
+    const size_t count = size_t(splat_count(&view));
     const int channels = channels_of(&view.gaussians);
     if (count == 0) return cudaSuccess;
     const cudaError_t status = cudaMemsetAsync(gradient.moments, 0, count * sizeof(gs_moments), stream);
@@ -80,20 +82,26 @@ cudaError_t queue_backward(const gs_view &view, const gs_gradient &gradient, dis
     return status == cudaSuccess && is_fixed ? fixed::end(view, gradient, stream) : status;
 }
 
+cudaError_t queue_render(const gs_view &view, gs_stream stream) {
+    const int channels = channels_of(&view.gaussians);
+    forward_pass pass = {&view, 0, channels, stream};
+    if (channels != GS_CHANNELS)
+        return for_passes(channels, [&](int first, int used) {
+            pass.first = first, pass.used = used;
+            return render_channels(pass);
+        });
+    const bool extra = view.image.depth || view.image.median_depth;
+    return extra ? render_extras(pass) : render_plain(pass);
+}
+
 } // namespace
 
 gs_status gs_render(const gs_view *view, gs_stream stream) {
     GS_TRY(check_blended(__func__, view));
     GS_REQUIRE(view->image.color, "color of the image must be given");
-    const int channels = channels_of(&view->gaussians);
-    forward_pass pass = {view, 0, channels, stream};
-    if (channels != GS_CHANNELS)
-        return GS_STATUS(for_passes(channels, [&](int first, int used) {
-            pass.first = first, pass.used = used;
-            return render_channels(pass);
-        }));
-    const bool extra = view->image.depth || view->image.median_depth;
-    return GS_STATUS(extra ? render_extras(pass) : render_plain(pass));
+    GS_CUDA(queue_render(*view, stream));
+    if (view->report) GS_CUDA(launch_overflow(stream, view));
+    return GS_OK;
 }
 
 int gs_has_strategy(distwar_strategy strategy) {

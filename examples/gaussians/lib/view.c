@@ -18,15 +18,14 @@ static gs_status layout_of(const char *function, const gs_view *view, const gs_v
                            view_layout *out) {
     GS_TRY(check_extent(function, view));
     GS_TRY(check_channels(function, view->gaussians.channels));
-    const size_t count = (size_t)view->gaussians.count;
-    const size_t pixels = (size_t)view->camera.width * (size_t)view->camera.height;
+    const int64_t count = splat_count(view);
+    const size_t pixels = (size_t)view_count(view) * (size_t)view->camera.width * (size_t)view->camera.height;
     const size_t wanted = parts && parts->image ? pixels : 0;
     *out = (view_layout){0};
     GS_TRY(gs_bin_bytes(view, &out->bin_bytes));
     if (parts && parts->moments)
-        GS_TRY(gs_moments_bytes(view->gaussians.count, view->gaussians.channels, parts->strategy,
-                                &out->moments_bytes));
-    out->splats = place(&out->total, count * sizeof(gs_splat));
+        GS_TRY(gs_moments_bytes(count, view->gaussians.channels, parts->strategy, &out->moments_bytes));
+    out->splats = place(&out->total, (size_t)count * sizeof(gs_splat));
     out->color = place(&out->total, wanted * (size_t)channels_of(&view->gaussians) * sizeof(float));
     out->transmittance = place(&out->total, wanted * sizeof(float));
     out->n_contrib = place(&out->total, wanted * sizeof(uint32_t));
