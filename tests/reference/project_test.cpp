@@ -26,23 +26,24 @@ class ProjectAdjoint : public testing::TestWithParam<Degrees> {};
 // A weighted sum of a splat's values, each divided by its size at the base point.
 class Objective {
   public:
-    Objective(const reference_splat &base, unsigned seed) : weights_(random_weights(9, seed)) {
+    Objective(const reference_splat &base, unsigned seed) : weights_(random_weights(10, seed)) {
         const double spread = base.covariance[0] + base.covariance[2];
         weights_[0] /= std::sqrt(spread);
         weights_[1] /= std::sqrt(spread);
         for (int k = 2; k < 5; k++) weights_[k] /= spread;
+        weights_[9] /= base.depth;
     }
     double operator()(const reference_splat &s) const {
-        const double values[9] = {s.mean[0],       s.mean[1],       s.covariance[0],
-                                  s.covariance[1], s.covariance[2], std::log(s.opacity),
-                                  s.color[0],      s.color[1],      s.color[2]};
+        const double values[10] = {
+            s.mean[0],           s.mean[1],  s.covariance[0], s.covariance[1], s.covariance[2],
+            std::log(s.opacity), s.color[0], s.color[1],      s.color[2],      s.depth};
         double sum = 0;
-        for (int k = 0; k < 9; k++) sum += weights_[k] * values[k];
+        for (int k = 0; k < 10; k++) sum += weights_[k] * values[k];
         return sum;
     }
     reference_splat_gradient gradient() const {
         const std::vector<double> &w = weights_;
-        return {{w[0], w[1]}, {w[2], w[3], w[4]}, w[5], {w[6], w[7], w[8]}};
+        return {{w[0], w[1]}, {w[2], w[3], w[4]}, w[5], {w[6], w[7], w[8]}, w[9], {}};
     }
 
   private:
@@ -147,7 +148,7 @@ TEST(Project, CullsWhatItMustAndGivesItNoGradient) {
     reference_gaussians gradients = reference_gaussians_create(scene.gaussians.count, 2);
     const int64_t values = reference_gaussians_values(&gradients);
     std::fill(gradients.mean, gradients.mean + values, std::numeric_limits<double>::quiet_NaN());
-    const reference_splat_gradient ones = {{1, 1}, {1, 1, 1}, 1, {1, 1, 1}};
+    const reference_splat_gradient ones = {{1, 1}, {1, 1, 1}, 1, {1, 1, 1}, 1, {}};
     for (int64_t i = 0; i < scene.gaussians.count; i++) {
         reference_splat splat;
         reference_project(&scene.gaussians, i, 2, &scene.camera, nullptr, &splat);
@@ -238,7 +239,7 @@ TEST(Project, AFisheyeCullsByDistanceAndAngle) {
 TEST(Project, UsesOnlyTheCoefficientsOfTheDegreeInUse) {
     reference_scene scene = reference_scene_create(17, 1, 3, 60, 40);
     reference_gaussians gradients = reference_gaussians_create(1, 3);
-    const reference_splat_gradient ones = {{1, 1}, {1, 1, 1}, 1, {1, 1, 1}};
+    const reference_splat_gradient ones = {{1, 1}, {1, 1, 1}, 1, {1, 1, 1}, 1, {}};
     for (int used = 3; used >= 0; used--) {
         reference_splat all, zeroed;
         reference_project(&scene.gaussians, 0, used, &scene.camera, nullptr, &all);

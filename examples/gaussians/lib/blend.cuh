@@ -89,9 +89,14 @@ __device__ patch<Pixels> patch_of_tile(const gs_lists &lists, int tile, int widt
 }
 
 // The image of one view.
-__device__ __forceinline__ gs_image image_of_view(const gs_image &all, int view, int64_t plane) {
-    return {all.color ? all.color + view * GS_CHANNELS * plane : nullptr, all.transmittance + view * plane,
-            all.n_contrib + view * plane};
+__device__ __forceinline__ gs_image image_of_view(gs_image image, int view, int64_t plane) {
+    const int64_t first = view * plane;
+    if (image.color) image.color += GS_CHANNELS * first;
+    image.transmittance += first;
+    image.n_contrib += first;
+    if (image.depth) image.depth += first;
+    if (image.median_depth) image.median_depth += first;
+    return image;
 }
 
 // The n-th tile to work on. The GPU starts blocks in order, so the longest lists start first.
@@ -130,13 +135,16 @@ __device__ inline unsigned fill_batch(const gs_splat *splats, const uint32_t *li
     return fill_batch(splats, has_entry ? list[entry] : 0, has_entry, centres, batch);
 }
 
-struct color3 {
-    float at[GS_CHANNELS];
+template <int Channels>
+struct channel_values {
+    float at[Channels];
 };
+using color3 = channel_values<GS_CHANNELS>;
 
-__device__ __forceinline__ float dot(const float a[GS_CHANNELS], const color3 &b) {
+template <int Channels>
+__device__ __forceinline__ float dot(const float *a, const channel_values<Channels> &b) {
     float sum = 0;
-    for_channels([&](int c) { sum = c == 0 ? a[0] * b.at[0] : sum + a[c] * b.at[c]; });
+    for_channels<Channels>([&](int c) { sum = c == 0 ? a[0] * b.at[0] : sum + a[c] * b.at[c]; });
     return sum;
 }
 

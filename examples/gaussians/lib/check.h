@@ -40,6 +40,24 @@ static inline gs_status check_camera(const char *function, const gs_camera *came
     return GS_OK;
 }
 
+static inline gs_status check_channels(const char *function, int32_t channels) {
+    return libgs_require(function, channels >= 0 && channels <= GS_MAX_CHANNELS,
+                         "channels must be in 0..1024");
+}
+
+// Of a view of these Gaussians.
+static inline int32_t channels_of(const gs_gaussians *gaussians) {
+    return gaussians->channels == 0 ? GS_CHANNELS : gaussians->channels;
+}
+
+// That the colours are given unless they may come from SH.
+static inline gs_status check_colors(const char *function, const gs_gaussians *gaussians) {
+    GS_TRY(check_channels(function, gaussians->channels));
+    return libgs_require(function,
+                         channels_of(gaussians) == GS_CHANNELS || gaussians->color || gaussians->count == 0,
+                         "color must be given unless there are 3 channels");
+}
+
 static inline int is_one_of(distwar_strategy strategy, unsigned strategies) {
     return (unsigned)strategy < DISTWAR_STRATEGY_COUNT && (strategies >> strategy & 1) != 0;
 }
@@ -79,6 +97,8 @@ static inline gs_status check_extent(const char *function, const gs_view *view) 
     GS_REQUIRE_OF(function, views->count >= 0 && views->count <= GS_MAX_VIEWS,
                   "views.count must be in 0..32");
     GS_REQUIRE_OF(function, views->count == 0 || views->cameras, "views.cameras must be given");
+    GS_REQUIRE_OF(function, views->count <= 1 || channels_of(&view->gaussians) == GS_CHANNELS,
+                  "several cameras take 3 channels");
     GS_REQUIRE_OF(function, splat_count(view) < INT32_MAX,
                   "count of Gaussians times cameras must be in 0..2^31 - 2");
     for (int32_t v = 0; v < views->count; v++)
@@ -131,8 +151,9 @@ static inline gs_status check_lists(const char *function, const gs_view *view) {
 // The same, and that the image has what gs_render leaves for the stages after it.
 static inline gs_status check_blended(const char *function, const gs_view *view) {
     GS_TRY(check_lists(function, view));
-    return libgs_require(function, view->image.transmittance && view->image.n_contrib,
-                         "transmittance and n_contrib of the image must be given");
+    GS_REQUIRE_OF(function, view->image.transmittance && view->image.n_contrib,
+                  "transmittance and n_contrib of the image must be given");
+    return check_colors(function, &view->gaussians);
 }
 
 static inline gs_status check_workspace(const char *function, const void *workspace, size_t bytes,
@@ -182,6 +203,7 @@ static inline gs_status check_lm(const char *function, const gs_gaussians *gauss
     GS_REQUIRE_OF(function, sh_degree_used >= 0, "sh_degree_used must not be negative");
     GS_REQUIRE_OF(function, !gaussians->color && !gaussians->covariance,
                   "given colours and covariances are not parameters");
+    GS_REQUIRE_OF(function, channels_of(gaussians) == GS_CHANNELS, "channels must be 3");
     GS_REQUIRE_OF(function, !gaussians->antialias, "antialiased scenes are not supported");
     GS_TRY(check_vector(function, gaussians, vector));
     *in = *gaussians;

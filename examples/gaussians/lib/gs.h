@@ -53,7 +53,8 @@ const char *gs_version(void);
 enum {
     GS_TILE_SIZE = 16,                                    // pixels, width and height of a tile
     GS_MAX_SIZE = 16384,                                  // pixels, largest width and height of an image
-    GS_CHANNELS = 3,                                      // colour channels of splats and images
+    GS_CHANNELS = 3,                                      // colour channels of SH, splats and photographs
+    GS_MAX_CHANNELS = 1024,                               // of given colours, and of images of them
     GS_EXPOSURE_VALUES = GS_CHANNELS * (GS_CHANNELS + 1), // of the matrix that corrects an image's colours
     GS_MAX_SH_DEGREE = 3,
     GS_MAX_VIEWS = 32 // cameras of a gs_views
@@ -70,12 +71,15 @@ typedef struct gs_gaussians {
     float *opacity_logit; // [count]
     float *sh;            // [count][(sh_degree + 1)^2][GS_CHANNELS]
     // Replace other arrays unless NULL. Calls that store or step parameters (gs_adam) ignore them.
-    float *color;         // [count][GS_CHANNELS]; replaces sh; negative values stay
+    float *color;         // [count][channels]; replaces sh; negative values stay
     float *covariance;    // [count][6], world: xx, xy, xz, yy, yz, zz; replaces log_scale and quaternion
     float scale_modifier; // factor of exp(log_scale), not of covariance; 0 counts as 1; unused in gradients
     // Not 0: antialiased. The opacity of a splat is reduced by as much as the 0.3 pixels^2 enlarge its area
     // (docs/math.md, section 2). Render a scene as it was trained. Unused in gradients.
     int32_t antialias;
+    // Of color: 1..GS_MAX_CHANNELS; 0 counts as GS_CHANNELS. SH have GS_CHANNELS. The channels of a view are
+    // those of its Gaussians. Unused in gradients.
+    int32_t channels;
 } gs_gaussians;
 
 // gs_camera.model.
@@ -110,7 +114,7 @@ typedef struct gs_splat {
     GS_ALIGNED_16 float mean[2]; // pixels; d = pixel - mean
     float whiten[3];             // w: alpha = 2^(log2_opacity - e0^2 - e1^2), e = (w0 dx + w1 dy, w2 dy)
     float log2_opacity;
-    float color[GS_CHANNELS]; // >= 0 from sh
+    float color[GS_CHANNELS]; // >= 0 from sh; 0 if the view has another number of channels
     float depth;              // camera z (fisheye: distance), > 0; 0: culled
     float reserved[2];
 } gs_splat;
@@ -121,11 +125,13 @@ typedef struct gs_moments {
     float h;                                // d loss / d log alpha
     float h_e0, h_e1;                       // h e
     float h_e0e0, h_e0e1, h_e1e1;           // h e e^T
-    float reserved[3];                      // 0
+    float depth;                            // d loss / d depth
+    float abs_x, abs_y; // |h e0| and |h n e|, n the unit vector along (w1, w2): |d loss / d mean| of each
+                        // pixel, without the lengths of the rows of w
 } gs_moments;
 
 enum {
-    GS_MOMENTS = GS_CHANNELS + 6,                          // floats of a gs_moments that are summed
+    GS_MOMENTS = GS_CHANNELS + 6,                          // floats of a gs_moments that are always summed
     GS_MOMENTS_STRIDE = sizeof(gs_moments) / sizeof(float) // floats of a gs_moments
 };
 
@@ -153,16 +159,21 @@ typedef struct gs_bin_report {
 } gs_bin_report;
 
 typedef struct gs_image {
-    float *color;         // [GS_CHANNELS][height][width]
+    float *color;         // [channels][height][width]
     float *transmittance; // [height][width]; 1 - alpha
     uint32_t *n_contrib;  // [height][width]; entries of the tile's list up to the last that contributes
+    // [height][width] each; NULL: not computed.
+    float *
+        depth; // sum of weight times gs_splat.depth; with view.normalize_depth over alpha (0 where alpha is 0)
+    float *
+        median_depth; // gs_splat.depth of the splat behind which transmittance is 1/2 or less; 0: there is none
 } gs_image;
 
 // Several cameras that every stage serves in one launch, for images too small to fill a GPU. All arrays of
 // the view and of its gradient then begin with a dimension of `count` cameras: splats [cameras][count],
 // image.color [cameras][GS_CHANNELS][height][width], and likewise moments, mean2d and the rest. Only
 // gradient.gaussians does not: it is the sum over the cameras, added in their order. Of gs_view.camera only
-// width and height count.
+// width and height count. Several cameras take GS_CHANNELS channels.
 typedef struct gs_views {
     int32_t count;            // 0..GS_MAX_VIEWS; 0: the one camera is gs_view.camera
     const gs_camera *cameras; // host, [count]; of one model, their size is that of gs_view.camera
@@ -173,9 +184,9 @@ typedef struct gs_view {
     // Set by the caller:
     gs_gaussians gaussians;
     gs_camera camera;
-    int32_t sh_degree_used; // stages use the degree min(sh_degree_used, gaussians.sh_degree)
-    float background[GS_CHANNELS];
-    int64_t pair_capacity; // most entries of the lists, 0..2^40; start with 10 a Gaussian
+    int32_t sh_degree_used;        // stages use the degree min(sh_degree_used, gaussians.sh_degree)
+    float background[GS_CHANNELS]; // of GS_CHANNELS channels; others: channel_background
+    int64_t pair_capacity;         // most entries of the lists, 0..2^40; start with 10 a Gaussian
     // Memory from the caller, or from gs_view_place:
     void *workspace; // of gs_bin_bytes
     size_t workspace_bytes;
@@ -190,12 +201,14 @@ typedef struct gs_view {
     // of the view with camera v, splats + v gaussians.count and views {0} is view v. gaussians.count times
     // cameras: up to 2^31 - 2.
     gs_views views;
+    const float *channel_background; // host, [channels], unless there are GS_CHANNELS; NULL: zeros
+    int32_t normalize_depth;         // not 0: image.depth is divided by alpha
 } gs_view;
 
 // The gradient of a loss, from the image to the parameters: inputs and outputs of the backward stages.
 typedef struct gs_gradient {
     // Read by gs_render_backward:
-    const float *color; // d loss / d image.color, [GS_CHANNELS][height][width]
+    const float *color; // d loss / d image.color, [channels][height][width]
     const float *alpha; // d loss / d (1 - image.transmittance), [height][width]; NULL: zeros
     // Written by gs_render_backward, read by gs_project_backward:
     gs_moments *moments; // [count], then what the strategy needs: gs_moments_bytes
@@ -203,6 +216,10 @@ typedef struct gs_gradient {
     // Written by gs_project_backward:
     gs_gaussians gaussians; // of the shape of view.gaussians
     float *mean2d;          // [count][2]: d loss / d mean in units of half the width and height; or NULL
+    // Read by gs_render_backward:
+    const float *depth; // d loss / d image.depth, [height][width]; NULL: zeros
+    // Written by gs_project_backward, summed by gs_render_backward; NULL: not computed.
+    float *abs_mean2d; // [count][2]: as mean2d, but sums of the absolute values of each pixel
 } gs_gradient;
 
 // ---- one call each way ----
@@ -239,6 +256,8 @@ gs_status gs_backward(const gs_view *view, const gs_gradient *gradient, distwar_
 // Reads:   gaussians, sh_degree_used, camera.
 // Cost:    one thread a Gaussian; reads 44 + 12 (degree + 1)^2 bytes, writes 48. A given covariance adds some
 //          60 operations in double precision; it need not be positive definite if its projection is.
+// Given colours of GS_CHANNELS channels that are not finite cull a Gaussian. Others are not looked at: they
+// make the pixels that they reach not finite.
 gs_status gs_project(const gs_view *view, gs_stream stream);
 
 // radii[count]: ceil(3 sigma) in pixels, sigma^2 the larger eigenvalue of the splat's 2D covariance, at most
@@ -265,7 +284,7 @@ gs_status gs_bin_bytes(const gs_view *view, size_t *bytes);
 //          view->pairs_needed. lists.pixels_per_thread and split_tiles keep values that are valid (those of
 //          an earlier view, for example); others become what suits the number of tiles. They affect time, and
 //          the rounding of gradients. If report->pairs_needed > pair_capacity, the lists are empty, gs_render
-//          makes color and transmittance of the image NaN, and gs_backward returns gradients of 0
+//          makes all of the image but n_contrib NaN, and gs_backward returns gradients of 0
 //          (DISTWAR_FIXED: NaN, if those of the image are).
 gs_status gs_bin(gs_view *view, gs_stream stream);
 
@@ -276,7 +295,10 @@ gs_status gs_bin(gs_view *view, gs_stream stream);
 gs_status gs_bin_settle(gs_view *view, const gs_bin_report *report);
 
 // Blends front to back over the background. Writes the arrays of view->image.
-// Reads:   splats, lists, background, the camera's size.
+// Reads:   splats, lists, background, the camera's size; normalize_depth. Unless there are GS_CHANNELS
+//          channels: gaussians.color, gaussians.channels, channel_background.
+// Cost:    one pass over the lists for up to 32 channels, with room for 1, 3, 4, 8, 16 or 32; further passes
+//          for more.
 gs_status gs_render(const gs_view *view, gs_stream stream);
 
 // 1 if gs_render_backward takes the strategy, else 0: atomic, serial, bfly, tree, block, fixed. Of these
@@ -286,18 +308,24 @@ gs_status gs_render(const gs_view *view, gs_stream stream);
 int gs_has_strategy(distwar_strategy strategy);
 
 // Bytes of gs_gradient.moments: count records of gs_moments and, for DISTWAR_FIXED, the integers behind them.
-// Several cameras: count is that of Gaussians times that of cameras.
-gs_status gs_moments_bytes(int64_t count, distwar_strategy strategy, size_t *bytes);
+// channels: as gs_gaussians.channels. Several cameras: count is that of Gaussians times that of cameras.
+gs_status gs_moments_bytes(int64_t count, int32_t channels, distwar_strategy strategy, size_t *bytes);
 
-// Adjoint of gs_render. Writes gradient->moments[count].
+// Adjoint of gs_render. Writes gradient->moments[count]. The gradient of given colours of other than
+// GS_CHANNELS channels goes to gradient->gaussians.color, [count][channels]; gs_moments.color is then unused.
 // Reads:   as gs_render, and view->image as gs_render left it; image.color may be NULL if lists.split_tiles
-//          is 0. gradient->color, alpha, moments_bytes.
+//          is 0; image.depth if gradient->depth is given and split_tiles or normalize_depth is not 0.
+//          gradient->color, alpha, depth, moments_bytes.
+// Cost:    as gs_render. gs_moments.depth, abs_x and abs_y are summed only if gradient->depth or abs_mean2d
+//          asks for them. Else depth is 0, and abs_x and abs_y are undefined if only depth is asked for.
+//          abs_mean2d needs one pass: 32 channels at most.
 // policy:  how the sums of a warp reach memory, see distwar/reduce.cuh; balance_threshold in 0..33. block and
 //          fixed ignore balance_threshold.
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
                              gs_stream stream);
 
-// Adjoint of gs_project. Writes gradient->gaussians and gradient->mean2d.
+// Adjoint of gs_project. Writes gradient->gaussians, mean2d and abs_mean2d. Leaves gaussians.color alone if
+// gs_render_backward has written it.
 // Reads:   gaussians, sh_degree_used, camera, splats; gradient->moments.
 // Result:  every array that gs_project read has a gradient. It is 0 for culled Gaussians and for unused SH
 //          coefficients. An off-diagonal covariance counts once: it is stored once.
@@ -381,8 +409,8 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
 // Results do not depend on the order in which threads run. docs/math.md, section 9.
 
 // Adds to density, [count][2] floats, zeros at the start: the sum of |mean2d| over the views that saw a
-// Gaussian (radius > 0, see gs_radii), and the number of these views. mean2d: [count][2], of
-// gs_project_backward.
+// Gaussian (radius > 0, see gs_radii), and the number of these views. mean2d: [count][2], mean2d or abs_mean2d
+// of gs_project_backward.
 // Reads:   view->splats, gaussians.count, the camera's size.
 gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float *density, gs_stream stream);
 

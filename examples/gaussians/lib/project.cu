@@ -83,9 +83,10 @@ __global__ void __launch_bounds__(rows_block)
         if (gaussians.antialias) splat.log2_opacity += 0.5f * log2f(s.sharp_determinant / s.determinant);
 
         float color[GS_CHANNELS];
-        if (gaussians.color) {
+        if (gaussians.color) { // other numbers of channels: the blend reads them
             for (int c = 0; c < GS_CHANNELS; c++)
-                splat.color[c] = color[c] = gaussians.color[GS_CHANNELS * i + c];
+                splat.color[c] = color[c] =
+                    gaussians.channels == GS_CHANNELS ? gaussians.color[GS_CHANNELS * i + c] : 0;
         } else {
             const float *const row = together ? rows->row(lane) : gaussians.sh + i * length;
             color_from_sh<length>(camera, gaussians.mean + 3 * i, row, degree, color);
@@ -107,7 +108,8 @@ __global__ void __launch_bounds__(rows_block)
 
 // The gradients of one Gaussian, except SH.
 struct gaussian_gradient {
-    float mean[3], log_scale[3], quaternion[4], opacity_logit, mean2d[2], color[GS_CHANNELS], covariance[6];
+    float mean[3], log_scale[3], quaternion[4], opacity_logit, mean2d[2], abs_mean2d[2], color[GS_CHANNELS],
+        covariance[6];
 };
 
 // Writes all but color. The gradient by the mean lacks SH's part.
@@ -123,6 +125,9 @@ __device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &
     gradient->opacity_logit = sums.h * (1 - sigmoid(gaussians.opacity_logit[i]));
     gradient->mean2d[0] = d_mean2d[0] * 0.5f * float(camera.width);
     gradient->mean2d[1] = d_mean2d[1] * 0.5f * float(camera.height);
+    const float length = sqrtf(splat.whiten[1] * splat.whiten[1] + splat.whiten[2] * splat.whiten[2]);
+    gradient->abs_mean2d[0] = two_ln2 * splat.whiten[0] * sums.abs_x * 0.5f * float(camera.width);
+    gradient->abs_mean2d[1] = two_ln2 * length * sums.abs_y * 0.5f * float(camera.height);
 
     const auto p = point_of<model, divisor>::of(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
     if (gaussians.covariance) {
@@ -138,6 +143,7 @@ __device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &
         image_axes_adjoint(camera, p, s, a, d_map, gradient->log_scale, gradient->quaternion, d_j);
     }
     float d_point[3] = {0, 0, 0};
+    add_depth_adjoint(p, sums.depth, d_point);
     for (int k = 0; k < 2; k++) add_projection_adjoint(camera, p, k, d_j[k], d_mean2d[k], d_point);
     for (int k = 0; k < 3; k++) gradient->mean[k] = to_world(camera, d_point, k);
 }
@@ -192,7 +198,8 @@ __device__ void store_gradient(const gaussian_gradient &g, int64_t i, const gs_g
 template <int model, int sh_degree>
 __global__ void __launch_bounds__(rows_block)
     project_backward_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
-                            const float *moments, gs_gaussians gradients, float *mean2d_gradient) {
+                            const float *moments, gs_gaussians gradients, float *mean2d_gradient,
+                            float *abs_mean2d_gradient) {
     constexpr int length = sh_floats(sh_degree);
     __shared__ warp_rows<length> memory[rows_block / 32];
     warp_rows<length> *const rows = &memory[threadIdx.x / 32];
@@ -227,6 +234,7 @@ __global__ void __launch_bounds__(rows_block)
     if (!exists) return;
     store_gradient(g, i, gradients);
     store<2>(g.mean2d, i, mean2d_gradient);
+    store<2>(g.abs_mean2d, i, abs_mean2d_gradient);
 }
 
 // Adds rounded values: the compiler cannot contract the sum with what gave a value.
@@ -240,7 +248,7 @@ template <int model, int sh_degree>
 __global__ void __launch_bounds__(rows_block)
     project_backward_views_kernel(const gs_gaussians gaussians, int degree, const several_cameras cameras,
                                   const gs_splat *splats, const float *moments, const gs_gaussians gradients,
-                                  float *mean2d_gradient) {
+                                  float *mean2d_gradient, float *abs_mean2d_gradient) {
     constexpr int length = sh_floats(sh_degree);
     __shared__ warp_rows<length> memory[rows_block / 32], d_memory[rows_block / 32];
     warp_rows<length> *const rows = &memory[threadIdx.x / 32], *const d_rows = &d_memory[threadIdx.x / 32];
@@ -277,6 +285,7 @@ __global__ void __launch_bounds__(rows_block)
             add_rounded(sum.covariance, g.covariance);
         }
         store<2>(g.mean2d, of_view, mean2d_gradient);
+        store<2>(g.abs_mean2d, of_view, abs_mean2d_gradient);
     }
     __syncwarp();
     if (gradients.sh) store_rows<length>(d_rows, existing, gradients.sh + first * length);
@@ -303,7 +312,9 @@ __global__ void __launch_bounds__(project_block)
 gs_status readable(const char *function, const gs_gaussians *in, const gs_gaussians *scene,
                    gs_gaussians *out) {
     GS_TRY(check_degree(function, in->sh_degree));
+    GS_TRY(check_colors(function, scene));
     *out = *in;
+    out->channels = channels_of(scene);
     if (scene->color)
         out->sh = nullptr;
     else
@@ -394,12 +405,14 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
                    (in.color || gradient->gaussians.sh_degree == in.sh_degree),
                "the gradient must have the shape of gaussians");
     GS_TRY(readable(__func__, &gradient->gaussians, &view->gaussians, &out));
+    if (in.channels != GS_CHANNELS) out.color = nullptr; // gs_render_backward has written it
     GS_REQUIRE(in.count == 0 || gradient->moments, "moments must be given");
     GS_CUDA(with_model_and_degree(view, in, [&](auto model, auto sh_degree) {
         const auto run = [&](const auto &kernel, const auto &cameras) {
             return launch(stream, blocks_for(in.count, rows_block), rows_block, kernel, in,
                           used_degree(view->sh_degree_used, &in), cameras, view->splats,
-                          reinterpret_cast<const float *>(gradient->moments), out, gradient->mean2d);
+                          reinterpret_cast<const float *>(gradient->moments), out, gradient->mean2d,
+                          gradient->abs_mean2d);
         };
         return view_count(view) > 1 ? run(project_backward_views_kernel<model, sh_degree>, cameras_of(view))
                                     : run(project_backward_kernel<model, sh_degree>, *camera_of(view, 0));

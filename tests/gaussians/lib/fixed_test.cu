@@ -144,13 +144,18 @@ TEST_F(Fixed, MakesNothingOfWhatIsNotFinite) {
 
 TEST(FixedInterface, SaysTheMemoryThatItNeeds) {
     size_t tree = 0, fixed = 0;
-    ASSERT_GS_OK(gs_moments_bytes(1000, DISTWAR_TREE, &tree));
-    ASSERT_GS_OK(gs_moments_bytes(1000, DISTWAR_FIXED, &fixed));
+    ASSERT_GS_OK(gs_moments_bytes(1000, 3, DISTWAR_TREE, &tree));
+    ASSERT_GS_OK(gs_moments_bytes(1000, 0, DISTWAR_FIXED, &fixed));
     EXPECT_EQ(tree, 1000 * GS_MOMENTS_STRIDE * sizeof(float));
     EXPECT_GE(fixed, tree + 1000 * GS_MOMENTS * sizeof(int64_t));
-    EXPECT_EQ(gs_moments_bytes(-1, DISTWAR_TREE, &tree), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_moments_bytes(1, DISTWAR_STRATEGY_COUNT, &tree), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_moments_bytes(1, DISTWAR_TREE, NULL), GS_INVALID_ARGUMENT);
+    size_t more = 0;
+    ASSERT_GS_OK(gs_moments_bytes(1000, 8, DISTWAR_FIXED, &more));
+    EXPECT_EQ(more, fixed + 1000 * 8 * sizeof(int64_t));
+    EXPECT_EQ(gs_moments_bytes(-1, 3, DISTWAR_TREE, &tree), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_moments_bytes(1, 3, DISTWAR_STRATEGY_COUNT, &tree), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_moments_bytes(1, 3, DISTWAR_TREE, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_moments_bytes(1, -1, DISTWAR_TREE, &tree), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_moments_bytes(1, GS_MAX_CHANNELS + 1, DISTWAR_TREE, &tree), GS_INVALID_ARGUMENT);
 }
 
 TEST(FixedInterface, MomentsWithoutRoomForItAreRefused) {

@@ -86,14 +86,15 @@ reference_gaussians device_gaussians::read() const {
 
 kernel_frame::kernel_frame(const scene_choice &choice_)
     : choice(choice_), scene(scene_of(choice)), gaussians(scene.gaussians), splats(size_t(choice.count)),
-      color(size_t(GS_CHANNELS * pixels())), transmittance(size_t(pixels())),
-      n_contrib(size_t(pixels())), view{} {
+      color(size_t(GS_CHANNELS * pixels())), transmittance(size_t(pixels())), depth(size_t(pixels())),
+      median_depth(size_t(pixels())), n_contrib(size_t(pixels())), view{} {
     view.gaussians = *gaussians.get();
     view.camera = reference_camera_to_floats(&scene.camera);
     view.sh_degree_used = choice.sh_degree_used;
     for (int c = 0; c < GS_CHANNELS; c++) view.background[c] = float(scene.background[c]);
     view.splats = splats.data();
-    view.image = {color.data(), transmittance.data(), n_contrib.data()};
+    view.image.color = color.data(), view.image.transmittance = transmittance.data();
+    view.image.n_contrib = n_contrib.data();
     EXPECT_GS_OK(gs_project(&view, NULL));
     for (int attempt = 0; attempt < 2; attempt++, view.pair_capacity = view.pairs_needed) {
         EXPECT_GS_OK(gs_bin_bytes(&view, &view.workspace_bytes));
@@ -111,11 +112,12 @@ kernel_frame::~kernel_frame() {
 }
 
 std::vector<float> kernel_frame::backward(const std::vector<float> &color_gradient,
-                                          const std::vector<float> &alpha_gradient,
-                                          distwar_policy policy) const {
+                                          const std::vector<float> &alpha_gradient, distwar_policy policy,
+                                          const gs_gradient &extras) const {
     const device_vector<float> d_color(color_gradient), d_alpha(alpha_gradient);
-    gs_gradient gradient = {};
-    EXPECT_GS_OK(gs_moments_bytes(choice.count, policy.strategy, &gradient.moments_bytes));
+    gs_gradient gradient = extras;
+    EXPECT_GS_OK(
+        gs_moments_bytes(choice.count, view.gaussians.channels, policy.strategy, &gradient.moments_bytes));
     const device_vector<float> moments(gradient.moments_bytes / sizeof(float));
     gradient.color = d_color.data();
     gradient.alpha = d_alpha.data();
@@ -169,6 +171,15 @@ std::vector<reference_splat> kernel_frame::reference_splats(const reference_deci
     for (int64_t i = 0; i < choice.count; i++)
         reference_project(&scene.gaussians, i, choice.sh_degree_used, &scene.camera, &held.splats[i],
                           &out[i]);
+    return out;
+}
+
+reference_blend kernel_frame::blend(const reference_decisions &held,
+                                    const std::vector<reference_splat> &of) const {
+    reference_blend out = {};
+    out.splats = of.data(), out.count = choice.count, out.lists = &held.lists;
+    out.width = choice.width, out.height = choice.height;
+    out.background = scene.background, out.held = held.blend, out.normalize_depth = view.normalize_depth;
     return out;
 }
 

@@ -168,6 +168,55 @@ INSTANTIATE_TEST_SUITE_P(Given, Views, testing::ValuesIn(scenes_with_given_input
 
 const scene_choice some_scene = {21, 80, 1, 1, 45, 37};
 
+TEST(ViewsEdges, DepthAndAbsoluteGradientsAreThoseOfSingleViews) {
+    const kernel_frame frame(some_scene);
+    const int count = 3;
+    const std::vector<gs_camera> cameras = cameras_around(frame.view.camera, count);
+    const size_t values = size_t(frame.pixels()), splats = size_t(2 * some_scene.count);
+    const device_vector<float> d_color(random_floats(7, 3 * values * count, -1, 1)),
+        d_depth(random_floats(9, values * count, -1, 1)), depth(values * count), median(values * count),
+        absolute(splats * count), own_depth(values), own_median(values), own_absolute(splats);
+    for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED}) {
+        gs_view like = frame.view;
+        like.normalize_depth = 1;
+        like.views = {count, cameras.data()};
+        like.image.depth = depth.data(), like.image.median_depth = median.data();
+        placed_view all(like, some_scene, {strategy, 0});
+        all.gradient.color = d_color.data(), all.gradient.depth = d_depth.data();
+        all.gradient.abs_mean2d = absolute.data();
+        ASSERT_GS_OK(gs_forward(&all.view, NULL));
+        ASSERT_GS_OK(gs_backward(&all.view, &all.gradient, {strategy, 0}, NULL));
+        std::vector<double> sum(all.gradient_values().size());
+        for (int v = 0; v < count; v++) {
+            like.views = {}, like.camera = cameras[size_t(v)];
+            like.image.depth = own_depth.data(), like.image.median_depth = own_median.data();
+            placed_view one(like, some_scene, {strategy, 0});
+            one.gradient.color = d_color.data() + 3 * values * size_t(v);
+            one.gradient.depth = d_depth.data() + values * size_t(v);
+            one.gradient.abs_mean2d = own_absolute.data();
+            ASSERT_GS_OK(gs_forward(&one.view, NULL));
+            ASSERT_GS_OK(gs_backward(&one.view, &one.gradient, {strategy, 0}, NULL));
+            expect_same(depth.read(), own_depth.read(), v, "depth");
+            expect_same(median.read(), own_median.read(), v, "median depth");
+            EXPECT_LE(relative_norm(part(absolute.read(), splats, v), part(own_absolute.read(), splats, 0)),
+                      1e-5);
+            const std::vector<double> own = one.gradient_values();
+            for (size_t k = 0; k < sum.size(); k++) sum[k] += own[k];
+        }
+        EXPECT_LE(relative_norm(all.gradient_values(), sum), 1e-5);
+    }
+}
+
+TEST(ViewsEdges, TakeThreeChannels) {
+    const kernel_frame frame(some_scene);
+    gs_view view = frame.view;
+    const gs_camera cameras[2] = {view.camera, view.camera};
+    view.views = {2, cameras};
+    view.gaussians.channels = 4;
+    EXPECT_EQ(gs_project(&view, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "gs_project: several cameras take 3 channels");
+}
+
 TEST(ViewsEdges, EveryStrategyDivisionOfWorkAndModeAgrees) {
     const kernel_frame frame(some_scene);
     const std::vector<gs_camera> cameras = cameras_around(frame.view.camera, 4);

@@ -139,6 +139,7 @@ static void train_step(trainer *t) {
     queue_loss(t, view, degree, background, exposure);
     if (exposure) step_exposure(t, index, exposure);
     strategy_tuner_begin(&t->tuner);
+    t->f.absolute = density_reads_absolute(&settings->density);
     frame_render_backward(&t->f, t->tuner.policy);
     strategy_tuner_end(&t->tuner, (double)t->f.view.lists.pairs);
     frame_project_backward(&t->f, &state->gradients);

@@ -147,7 +147,12 @@ void frame_set_gradient(frame *f, const float *gradient) {
 
 void frame_render_backward(frame *f, distwar_policy policy) {
     gs_gradient *gradient = &f->gradient;
-    GS_CHECK(gs_moments_bytes(f->view.gaussians.count, policy.strategy, &gradient->moments_bytes));
+    const gs_gaussians *gaussians = &f->view.gaussians;
+    float *mean2d = device_buffer_reserve(&f->mean2d, (size_t)gaussians->count * 2 * sizeof(float));
+    gradient->mean2d = f->absolute ? NULL : mean2d;
+    gradient->abs_mean2d = f->absolute ? mean2d : NULL;
+    GS_CHECK(
+        gs_moments_bytes(gaussians->count, gaussians->channels, policy.strategy, &gradient->moments_bytes));
     gradient->moments = device_buffer_reserve(&f->moments, gradient->moments_bytes);
     gradient->color = f->color_gradient.memory;
     GS_CHECK(gs_render_backward(&f->view, gradient, policy, NULL));
@@ -155,9 +160,7 @@ void frame_render_backward(frame *f, distwar_policy policy) {
 }
 
 void frame_project_backward(frame *f, const gs_gaussians *gradients) {
-    const size_t count = (size_t)f->view.gaussians.count;
     f->gradient.gaussians = *gradients;
-    f->gradient.mean2d = device_buffer_reserve(&f->mean2d, count * 2 * sizeof(float));
     GS_CHECK(gs_project_backward(&f->view, &f->gradient, NULL));
     stage_clock_mark(f->clock, STAGE_PROJECT_BACKWARD);
 }

@@ -18,6 +18,7 @@ typedef struct frame {
     device_buffer splats, bin, color, transmittance, n_contrib, loss, color_gradient, moments, mean2d,
         corrected, exposure;
     const float *compared; // device: the image that frame_loss reads
+    bool absolute;         // of the caller: the gradient has abs_mean2d in place of mean2d
     // Of frame_queue:
     device_buffer report;
     gs_bin_report *found; // host: the report's copy
