@@ -325,13 +325,8 @@ int main(int argc, char **argv) {
                                  {OPTION_TEXT, "json", 0, &options.json, 0, 0, nullptr,
                                   "write the numbers to this file; -: to stdout", false},
                                  {}};
-    const command_spec command = {"threshold",
-                                  "[options]",
-                                  "Compares thresholds 0 and 33 with plain atomics.",
-                                  nullptr,
-                                  specs,
-                                  0,
-                                  0};
+    const command_spec command = {
+        "threshold", "[options]", "Compares thresholds 0 and 33 with plain atomics.", nullptr, specs, 0, 0};
     int code;
     if (!read_command_line(&command, argc, argv, nullptr, &code)) return code;
     fault why;

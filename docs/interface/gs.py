@@ -16,7 +16,8 @@ class Gaussians(Structure):
 
 class Camera(Structure):
     _fields_ = [("width", c_int32), ("height", c_int32), ("fx", c_float), ("fy", c_float), ("cx", c_float),
-                ("cy", c_float), ("rotation", c_float * 9), ("translation", c_float * 3), ("near_plane", c_float)]
+                ("cy", c_float), ("rotation", c_float * 9), ("translation", c_float * 3), ("near_plane", c_float),
+                ("model", c_int32), ("distortion", c_float * 4)]
 
 
 class Image(Structure):
@@ -57,7 +58,8 @@ class ViewParts(Structure):
 
 
 class Comparison(Structure):
-    _fields_ = [("width", c_int32), ("height", c_int32), ("color", c_void_p), ("target", c_void_p)]
+    _fields_ = [("width", c_int32), ("height", c_int32), ("color", c_void_p), ("target", c_void_p),
+                ("mask", c_void_p)]
 
 
 class AdamRates(Structure):

@@ -71,9 +71,9 @@ TEST(Lm, TheSquareOfTheDifferencesIsTheLoss) {
         of_l1 += 0.2 * d * d / (std::fabs(d) + epsilon);
     }
     const double expected = of_l1 + 0.2 * double(3 * pixels) * (1 - base.outputs.value.ssim);
-    EXPECT_NEAR(
-        reference_lm_square(base.lm.base.data(), base.scene.target, 23, 17, epsilon, difference.data()),
-        expected, 1e-10 * expected);
+    EXPECT_NEAR(reference_lm_square(base.lm.base.data(), base.scene.target, nullptr, 23, 17, epsilon,
+                                    difference.data()),
+                expected, 1e-10 * expected);
 }
 
 // Against the adjoint of the stages: with the L2 objective neighbours do not matter.

@@ -18,7 +18,7 @@ struct Degrees {
     int stored, used;
     bool color = false, covariance = false;
     double scale_modifier = 0;
-    bool antialias = false;
+    bool antialias = false, fisheye = false;
 };
 
 class ProjectAdjoint : public testing::TestWithParam<Degrees> {};
@@ -51,8 +51,9 @@ class Objective {
 };
 
 TEST_P(ProjectAdjoint, MatchesFiniteDifferences) {
-    const auto [stored, used, color, covariance, scale_modifier, antialias] = GetParam();
-    reference_scene scene = reference_scene_create(11, 3 * REFERENCE_KIND_CYCLE, stored, 60, 40);
+    const auto [stored, used, color, covariance, scale_modifier, antialias, fisheye] = GetParam();
+    reference_scene scene = (fisheye ? reference_fisheye_scene_create
+                                     : reference_scene_create)(11, 3 * REFERENCE_KIND_CYCLE, stored, 60, 40);
     scene.gaussians.scale_modifier = scale_modifier;
     scene.gaussians.antialias = antialias;
     reference_scene_precompute(&scene, color, covariance);
@@ -88,7 +89,7 @@ TEST_P(ProjectAdjoint, MatchesFiniteDifferences) {
             }
         }
     }
-    EXPECT_GT(clamped, 3);
+    EXPECT_EQ(clamped > 3, !fisheye);
     EXPECT_EQ(dark > 3, !color);
     for (const reference_kind kind : {REFERENCE_ORDINARY, REFERENCE_CLAMPED, REFERENCE_FLAT, REFERENCE_HUGE})
         EXPECT_GT(checked[kind], 0);
@@ -107,11 +108,13 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Degrees{0, 0}, Degrees{1, 1}, Degrees{2, 2}, Degrees{3, 3}, Degrees{3, 1}, Degrees{2, 0},
                     Degrees{1, 3}, Degrees{2, 2, true, false}, Degrees{1, 1, false, true},
                     Degrees{0, 0, true, true, 0.5}, Degrees{1, 1, false, false, 1.5},
-                    Degrees{1, 1, false, false, 0, true}, Degrees{0, 0, true, true, 0, true}),
+                    Degrees{1, 1, false, false, 0, true}, Degrees{0, 0, true, true, 0, true},
+                    Degrees{2, 2, false, false, 0, false, true}, Degrees{0, 0, true, true, 0, true, true}),
     [](const auto &info) {
         return "Stored" + std::to_string(info.param.stored) + "Used" + std::to_string(info.param.used) +
                (info.param.color ? "Color" : "") + (info.param.covariance ? "Covariance" : "") +
-               (info.param.scale_modifier != 0 ? "Scaled" : "") + (info.param.antialias ? "Antialiased" : "");
+               (info.param.scale_modifier != 0 ? "Scaled" : "") +
+               (info.param.antialias ? "Antialiased" : "") + (info.param.fisheye ? "Fisheye" : "");
     });
 
 // A covariance says what scale, modifier and quaternion said, and a colour what SH said, up to their
@@ -198,6 +201,38 @@ TEST(Project, CullsUpToAndWithTheNearPlane) {
         reference_project(&scene.gaussians, 0, 0, &camera, nullptr, &splat);
         EXPECT_EQ(splat.decisions.visible, near < depth);
     }
+    reference_scene_destroy(&scene);
+}
+
+TEST(Project, AFisheyeCullsByDistanceAndAngle) {
+    reference_scene scene = reference_fisheye_scene_create(16, 4 * REFERENCE_KIND_CYCLE, 0, 60, 40);
+    reference_camera &camera = scene.camera;
+    int beside = 0, behind = 0;
+    for (int64_t i = 0; i < scene.gaussians.count; i++) {
+        camera.near_plane = 0.2f;
+        reference_splat splat;
+        reference_project(&scene.gaussians, i, 0, &camera, nullptr, &splat);
+        ASSERT_EQ(!splat.decisions.visible, is_always_culled(reference_kind_of(i))) << i;
+        if (!splat.decisions.visible) continue;
+        const double *R = camera.rotation + 6, *m = scene.gaussians.mean + 3 * i;
+        const double z = R[0] * m[0] + R[1] * m[1] + R[2] * m[2] + camera.translation[2];
+        beside += z < 0.17 * splat.depth; // 80 degrees
+        behind += z < 0;
+        EXPECT_GE(splat.depth, std::abs(z));
+        const double depth = splat.depth;
+        for (const double near : {depth * (1 - 1e-12), depth, depth * (1 + 1e-12)}) {
+            camera.near_plane = near;
+            reference_project(&scene.gaussians, i, 0, &camera, nullptr, &splat);
+            EXPECT_EQ(splat.decisions.visible, near < depth);
+        }
+        camera.near_plane = 0.2f;
+        camera.distortion[0] = -10; // grows up to 0.18 radians
+        reference_project(&scene.gaussians, i, 0, &camera, nullptr, &splat);
+        EXPECT_EQ(splat.decisions.visible, z > std::cos(0.18257) * depth) << i;
+        camera.distortion[0] = 0;
+    }
+    EXPECT_GT(beside, 10);
+    EXPECT_GT(behind, 5);
     reference_scene_destroy(&scene);
 }
 

@@ -44,6 +44,8 @@ typedef struct reference_camera {
     double rotation[9];
     double translation[3];
     double near_plane;
+    int32_t model;
+    double distortion[4];
 } reference_camera;
 
 reference_gaussians reference_gaussians_create(int64_t count, int sh_degree); // zeros
@@ -62,7 +64,7 @@ gs_camera reference_camera_to_floats(const reference_camera *camera);
 
 typedef struct reference_splat_decisions {
     signed char visible;           // 0: culled
-    signed char ratio_clamped[2];  // x/z and y/z: -1 at the lower bound, 1 at the upper, 0 free
+    signed char ratio_clamped[2];  // x/z and y/z: -1 at the lower bound, 1 at the upper, 0 free; fisheye: 0
     signed char color_positive[3]; // 0: the channel was cut at zero; always 1 for a given colour
 } reference_splat_decisions;
 
@@ -71,12 +73,12 @@ typedef struct reference_splat {
     double covariance[3]; // a, b, c, with the 0.3 on the diagonal
     double opacity;
     double color[3];
-    double depth; // camera z, also if culled
+    double depth; // camera z, fisheye: distance; also if culled
     reference_splat_decisions decisions;
     // How close each decision was:
-    double near_margin;    // |z / near - 1|
+    double near_margin;    // |depth / near - 1|; fisheye: also |angle / limit - 1|
     double opacity_margin; // |255 opacity - 1|, the opacity as it is with antialias
-    double ratio_margin;   // nearest bound of x/z or y/z, in widths of the free interval
+    double ratio_margin;   // nearest bound of x/z or y/z, in widths of the free interval; fisheye: infinite
     double color_margin;   // smallest |0.5 + SH| of the three channels; infinite for a given colour
 } reference_splat;
 
@@ -192,6 +194,11 @@ void reference_loss(const double *color, const uint8_t *target, int width, int h
                     const signed char *held, signed char *taken, reference_loss_value *value,
                     double *gradient);
 
+// The same of the pixels whose mask is not 0, [height][width]. All are 0: a loss of 0 and an SSIM of 1.
+void reference_masked_loss(const double *color, const uint8_t *target, const uint8_t *mask, int width,
+                           int height, const signed char *held, signed char *taken,
+                           reference_loss_value *value, double *gradient);
+
 // ---- Adam ----
 
 // As gs_adam.
@@ -271,6 +278,10 @@ typedef struct reference_scene {
 
 // The same scene for the same arguments on every machine. width, height >= 1.
 reference_scene reference_scene_create(uint64_t seed, int64_t count, int sh_degree, int width, int height);
+// The same by a fisheye that sees some 85 degrees off its axis at the left and the right and more in the
+// corners.
+reference_scene reference_fisheye_scene_create(uint64_t seed, int64_t count, int sh_degree, int width,
+                                               int height);
 // Gives the scene's Gaussians colours (0.5 + SH as the camera sees it, not cut at 0), covariances (of scale,
 // modifier and quaternion) or both, rounded to float.
 void reference_scene_precompute(reference_scene *scene, int color, int covariance);

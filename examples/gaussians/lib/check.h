@@ -30,8 +30,14 @@ static inline gs_status check_degree(const char *function, int32_t sh_degree) {
 
 static inline gs_status check_camera(const char *function, const gs_camera *camera) {
     GS_TRY(check_size(function, camera->width, camera->height));
-    return libgs_require(function, camera->fx > 0 && camera->fy > 0 && camera->near_plane > 0,
-                         "fx, fy and near_plane must be positive");
+    GS_REQUIRE_OF(function, camera->fx > 0 && camera->fy > 0 && camera->near_plane > 0,
+                  "fx, fy and near_plane must be positive");
+    GS_REQUIRE_OF(function, camera->model == GS_PINHOLE || camera->model == GS_FISHEYE,
+                  "model must be GS_PINHOLE or GS_FISHEYE");
+    for (int k = 0; camera->model == GS_FISHEYE && k < 4; k++)
+        GS_REQUIRE_OF(function, camera->distortion[k] - camera->distortion[k] == 0,
+                      "the distortion of a fisheye must be finite");
+    return GS_OK;
 }
 
 static inline gs_status check_channels(const char *function, int32_t channels) {
@@ -111,7 +117,11 @@ static inline gs_status check_one_view(const char *function, const gs_view *view
 }
 
 static inline gs_status check_cameras(const char *function, const gs_view *view) {
-    for (int32_t v = 0; v < view_count(view); v++) GS_TRY(check_camera(function, camera_of(view, v)));
+    for (int32_t v = 0; v < view_count(view); v++) {
+        GS_TRY(check_camera(function, camera_of(view, v)));
+        GS_REQUIRE_OF(function, camera_of(view, v)->model == camera_of(view, 0)->model,
+                      "the cameras of a view must have one model");
+    }
     return GS_OK;
 }
 

@@ -82,12 +82,25 @@ typedef struct gs_gaussians {
     int32_t channels;
 } gs_gaussians;
 
+// gs_camera.model.
+enum {
+    GS_PINHOLE = 0,
+    // Kannala and Brandt 2006: a ray at the angle a off the axis appears a (1 + k1 a^2 + k2 a^4 + k3 a^6 +
+    // k4 a^8) focal lengths from the principal point, as in COLMAP's and OpenCV's fisheye models. A Gaussian
+    // is culled if its distance is <= near_plane, or if a is beyond 160 degrees or beyond the first angle
+    // where the formula no longer grows. Splats are ordered by distance.
+    GS_FISHEYE = 1,
+    GS_CAMERA_MODELS
+};
+
 typedef struct gs_camera {
     int32_t width, height; // 1..GS_MAX_SIZE
     float fx, fy, cx, cy;  // pixels; fx, fy > 0; the centre of pixel (i, j) is (i + 0.5, j + 0.5)
     float rotation[9];     // world to camera, row-major; +x right, +y down, +z forward
     float translation[3];  // x' = rotation x + translation
-    float near_plane;      // > 0; a Gaussian with z <= near_plane is culled
+    float near_plane;      // > 0; a Gaussian with z <= near_plane (fisheye: distance) is culled
+    int32_t model;         // GS_PINHOLE or GS_FISHEYE
+    float distortion[4];   // of GS_FISHEYE: k1, k2, k3, k4
 } gs_camera;
 
 #ifdef __cplusplus
@@ -102,7 +115,7 @@ typedef struct gs_splat {
     float whiten[3];             // w: alpha = 2^(log2_opacity - e0^2 - e1^2), e = (w0 dx + w1 dy, w2 dy)
     float log2_opacity;
     float color[GS_CHANNELS]; // >= 0 from sh; 0 if the view has another number of channels
-    float depth;              // camera z, > 0; 0: culled
+    float depth;              // camera z (fisheye: distance), > 0; 0: culled
     float reserved[2];
 } gs_splat;
 
@@ -150,8 +163,8 @@ typedef struct gs_image {
     float *transmittance; // [height][width]; 1 - alpha
     uint32_t *n_contrib;  // [height][width]; entries of the tile's list up to the last that contributes
     // [height][width] each; NULL: not computed.
-    float *depth; // sum of weight times camera z; with view.normalize_depth over alpha (0 where alpha is 0)
-    float *median_depth; // camera z of the splat behind which transmittance is 1/2 or less; 0: there is none
+    float *depth; // sum of weight times gs_splat.depth; with normalize_depth over alpha (0 where alpha is 0)
+    float *median_depth; // depth of the splat behind which transmittance is 1/2 or less; 0: there is none
 } gs_image;
 
 // Several cameras that every stage serves in one launch, for images too small to fill a GPU. All arrays of
@@ -161,7 +174,7 @@ typedef struct gs_image {
 // width and height count. Several cameras take GS_CHANNELS channels.
 typedef struct gs_views {
     int32_t count;            // 0..GS_MAX_VIEWS; 0: the one camera is gs_view.camera
-    const gs_camera *cameras; // host, [count]; their size is that of gs_view.camera
+    const gs_camera *cameras; // host, [count]; of one model, their size is that of gs_view.camera
 } gs_views;
 
 // One camera's view of a scene, from the parameters to the image: what every stage takes.
@@ -251,8 +264,8 @@ gs_status gs_project(const gs_view *view, gs_stream stream);
 // Reads:   splats, gaussians.count, the camera's size.
 gs_status gs_radii(const gs_view *view, int32_t *radii, gs_stream stream);
 
-// visible[count], any alignment: 1 if the mean's camera z is finite and > near_plane, else 0. 0: gs_project
-// culls the Gaussian. 1: no guarantee.
+// visible[count], any alignment: 1 if the mean's camera z (fisheye: distance) is finite and > near_plane and
+// its angle, of a fisheye, within the limit; else 0. 0: gs_project culls the Gaussian. 1: no guarantee.
 // Reads:   gaussians.mean, camera.
 gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_stream stream);
 
@@ -323,6 +336,9 @@ typedef struct gs_comparison {
     int32_t width, height;
     const float *color;    // [GS_CHANNELS][height][width]
     const uint8_t *target; // [height][width][GS_CHANNELS], any alignment
+    // [height][width], any alignment: pixels with 0 count in no mean and in no window; NULL: all count. If
+    // none counts, the loss is 0 and SSIM 1.
+    const uint8_t *mask;
 } gs_comparison;
 
 // Moves the photograph of a cut-out object to another background: moved = picture + change (1 - alpha),
@@ -335,7 +351,8 @@ gs_status gs_backdrop(const uint8_t *picture, const uint8_t *alpha, int32_t widt
 gs_status gs_loss_bytes(int32_t width, int32_t height, size_t *bytes);
 
 // 0.8 L1 + 0.2 (1 - SSIM), docs/math.md, section 5. result: 3 doubles on the device: loss, mean |c - c*|,
-// mean SSIM. color_gradient: d loss / d color, [GS_CHANNELS][height][width]; NULL: not computed.
+// mean SSIM, of the pixels that count. color_gradient: d loss / d color, [GS_CHANNELS][height][width]; NULL:
+// not computed.
 gs_status gs_loss(const gs_comparison *images, void *workspace, size_t workspace_bytes, double *result,
                   float *color_gradient, gs_stream stream);
 

@@ -2,6 +2,7 @@
 // Gaussians to splats: what one camera sees of each Gaussian, and the adjoint. A kernel loads, calls
 // geometry/, and stores. Formulas: docs/math.md, sections 2 to 4.
 #include "check.h"
+#include "geometry/fisheye.h"
 #include "project.cuh"
 #include "gs.h"
 #include "launch.cuh"
@@ -20,21 +21,24 @@ constexpr float min_log2_opacity = -7.994353436858858f;
 constexpr int rows_block = 64; // threads of the kernels that move SH rows: a warp's rows take up to 6.5 KiB
 
 // The cameras of a launch, as kernels take them. A block serves one camera; neighbouring blocks serve the
-// same Gaussians, whose parameters are then in the cache.
+// same Gaussians, whose parameters are then in the cache. angle_limit: of a fisheye.
 struct one_camera {
     static constexpr int count = 1;
     gs_camera at[count];
+    float angle_limit[count];
 };
 struct several_cameras {
     int count;
     gs_camera at[GS_MAX_VIEWS];
+    float angle_limit[GS_MAX_VIEWS];
 };
 static_assert(sizeof(several_cameras) <= 3840, "fits with the other arguments into 4 KiB");
 
-// sh_degree: of gaussians.sh; any value if gaussians.color is read instead.
-template <int sh_degree, typename Cameras>
+// sh_degree: of gaussians.sh; any value if gaussians.color is read instead. model: of all cameras.
+template <int model, int sh_degree, typename Cameras>
 __global__ void __launch_bounds__(rows_block)
     project_kernel(const gs_gaussians gaussians, int degree, const Cameras cameras, gs_splat *splats) {
+    using point = point_of<model, divisor>;
     constexpr int length = sh_floats(sh_degree);
     constexpr bool together = sh_degree >= 2; // a lane reads a short row faster alone
     __shared__ warp_rows<together ? length : 1> memory[rows_block / 32];
@@ -47,12 +51,13 @@ __global__ void __launch_bounds__(rows_block)
     const gs_camera &camera = cameras.at[view];
 
     float opacity_logit = 0;
-    camera_point<divisor> p = {};
+    point p = {};
     if (exists) {
         opacity_logit = gaussians.opacity_logit[i];
-        p = camera_point_of<divisor>(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
+        p = point::of(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
     }
-    const bool may_be_seen = exists && p.at[2] > camera.near_plane && sigmoid(opacity_logit) >= min_opacity;
+    const bool may_be_seen =
+        exists && is_in_front(camera, p, cameras.angle_limit[view]) && sigmoid(opacity_logit) >= min_opacity;
     if constexpr (together) {
         const unsigned wanted = __ballot_sync(distwar::all_lanes, may_be_seen);
         if (!gaussians.color)
@@ -96,7 +101,7 @@ __global__ void __launch_bounds__(rows_block)
                             isfinite(splat.whiten[0] + splat.whiten[1] + splat.whiten[2]) &&
                             isfinite(splat.log2_opacity) && isfinite(color_sum);
         const bool faded = gaussians.antialias && splat.log2_opacity < min_log2_opacity;
-        if (finite && !faded) splat.depth = p.at[2];
+        if (finite && !faded) splat.depth = splat_depth(p);
     }
     splats[view * gaussians.count + i] = splat;
 }
@@ -108,6 +113,7 @@ struct gaussian_gradient {
 };
 
 // Writes all but color. The gradient by the mean lacks SH's part.
+template <int model>
 __device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &camera, int64_t i,
                                 const gs_splat &splat, const gs_moments &sums, gaussian_gradient *gradient) {
     // antialias: log opacity has the term log sqrt(sharp_determinant / determinant). The gradient by the
@@ -123,8 +129,7 @@ __device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &
     gradient->abs_mean2d[0] = two_ln2 * splat.whiten[0] * sums.abs_x * 0.5f * float(camera.width);
     gradient->abs_mean2d[1] = two_ln2 * length * sums.abs_y * 0.5f * float(camera.height);
 
-    const camera_point<divisor> p =
-        camera_point_of<divisor>(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
+    const auto p = point_of<model, divisor>::of(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
     if (gaussians.covariance) {
         float map[2][3];
         screen_map(camera, p, map);
@@ -137,7 +142,8 @@ __device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &
         covariance_from_map_adjoint(a.map, d_covariance, d_log_sharp, d_map);
         image_axes_adjoint(camera, p, s, a, d_map, gradient->log_scale, gradient->quaternion, d_j);
     }
-    float d_point[3] = {0, 0, sums.depth};
+    float d_point[3] = {0, 0, 0};
+    add_depth_adjoint(p, sums.depth, d_point);
     for (int k = 0; k < 2; k++) add_projection_adjoint(camera, p, k, d_j[k], d_mean2d[k], d_point);
     for (int k = 0; k < 3; k++) gradient->mean[k] = to_world(camera, d_point, k);
 }
@@ -189,7 +195,7 @@ __device__ void store_gradient(const gaussian_gradient &g, int64_t i, const gs_g
 }
 
 // NULL members of `gradients` are not written. sh_degree as for project_kernel.
-template <int sh_degree>
+template <int model, int sh_degree>
 __global__ void __launch_bounds__(rows_block)
     project_backward_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
                             const float *moments, gs_gaussians gradients, float *mean2d_gradient,
@@ -216,7 +222,7 @@ __global__ void __launch_bounds__(rows_block)
     const unsigned existing = __ballot_sync(distwar::all_lanes, exists);
     if (!gaussians.color) begin_rows<length>(gaussians.sh + first * length, wanted, sh_floats(degree), rows);
     gaussian_gradient g = {};
-    if (has_gradient) project_adjoint(gaussians, camera, i, splat, sums, &g);
+    if (has_gradient) project_adjoint<model>(gaussians, camera, i, splat, sums, &g);
     finish_rows();
 
     if (has_gradient)
@@ -238,7 +244,7 @@ __device__ void add_rounded(float (&to)[N], const float (&value)[N]) {
 }
 
 // The same for several cameras. Adds the gradients in the order of the cameras.
-template <int sh_degree>
+template <int model, int sh_degree>
 __global__ void __launch_bounds__(rows_block)
     project_backward_views_kernel(const gs_gaussians gaussians, int degree, const several_cameras cameras,
                                   const gs_splat *splats, const float *moments, const gs_gaussians gradients,
@@ -269,7 +275,7 @@ __global__ void __launch_bounds__(rows_block)
         if (in_views >> v & 1) {
             const gs_splat splat = splats[of_view];
             const gs_moments sums = load_moments(moments, of_view);
-            project_adjoint(gaussians, cameras.at[v], i, splat, sums, &g);
+            project_adjoint<model>(gaussians, cameras.at[v], i, splat, sums, &g);
             color_adjoint<length, true>(gaussians, cameras.at[v], i, splat, sums, own, &g);
             add_rounded(sum.mean, g.mean);
             add_rounded(sum.log_scale, g.log_scale);
@@ -293,12 +299,13 @@ __global__ void __launch_bounds__(project_block)
     radii[i] = splat_radius(splats[i], width, height);
 }
 
+template <int model>
 __global__ void __launch_bounds__(project_block)
-    mark_visible_kernel(gs_gaussians gaussians, gs_camera camera, uint8_t *visible) {
+    mark_visible_kernel(gs_gaussians gaussians, gs_camera camera, float angle_limit, uint8_t *visible) {
     const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
     if (i >= gaussians.count) return;
-    const float z = camera_space(camera, gaussians.mean + 3 * i, 2);
-    visible[i] = z > camera.near_plane && isfinite(z);
+    const auto p = point_of<model, divisor>::of(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
+    visible[i] = is_in_front(camera, p, angle_limit) && isfinite(splat_depth(p));
 }
 
 // *out becomes what the kernels read or write: arrays that the scene does not read become NULL.
@@ -326,6 +333,10 @@ gs_status readable(const char *function, const gs_gaussians *in, const gs_gaussi
     return GS_OK;
 }
 
+float angle_limit(const gs_camera &camera) {
+    return camera.model == GS_FISHEYE ? float(fisheye_angle_limit(camera.distortion)) : 0;
+}
+
 gs_status check(const char *function, const gs_view *view, gs_gaussians *out) {
     GS_TRY(check_extent(function, view));
     GS_TRY(check_cameras(function, view));
@@ -341,8 +352,31 @@ gs_status check(const char *function, const gs_view *view, gs_gaussians *out) {
 several_cameras cameras_of(const gs_view *view) {
     several_cameras out = {};
     out.count = view_count(view);
-    for (int v = 0; v < out.count; v++) out.at[v] = *camera_of(view, v);
+    for (int v = 0; v < out.count; v++) {
+        out.at[v] = *camera_of(view, v);
+        out.angle_limit[v] = angle_limit(out.at[v]);
+    }
     return out;
+}
+
+// Returns body(model, sh_degree) with both as compile-time constants: of the cameras, and of gaussians.sh, 0
+// with given colours.
+template <typename Body>
+auto with_model_and_degree(const gs_view *view, const gs_gaussians &gaussians, const Body &body) {
+    const auto with_degree = [&](auto model) {
+        switch (gaussians.color ? 0 : gaussians.sh_degree) {
+        case 0:
+            return body(model, std::integral_constant<int, 0>());
+        case 1:
+            return body(model, std::integral_constant<int, 1>());
+        case 2:
+            return body(model, std::integral_constant<int, 2>());
+        default:
+            return body(model, std::integral_constant<int, GS_MAX_SH_DEGREE>());
+        }
+    };
+    return camera_of(view, 0)->model == GS_FISHEYE ? with_degree(std::integral_constant<int, GS_FISHEYE>())
+                                                   : with_degree(std::integral_constant<int, GS_PINHOLE>());
 }
 
 } // namespace
@@ -352,14 +386,14 @@ gs_status gs_project(const gs_view *view, gs_stream stream) {
     GS_TRY(check(__func__, view, &in));
     const auto run = [&](const auto &cameras) {
         using Cameras = std::decay_t<decltype(cameras)>;
-        constexpr decltype(&project_kernel<0, Cameras>) of_degree[] = {
-            project_kernel<0, Cameras>, project_kernel<1, Cameras>, project_kernel<2, Cameras>,
-            project_kernel<3, Cameras>};
-        return launch(stream, blocks_for(in.count, rows_block) * unsigned(cameras.count), rows_block,
-                      of_degree[in.color ? 0 : in.sh_degree], in, used_degree(view->sh_degree_used, &in),
-                      cameras, view->splats);
+        return with_model_and_degree(view, in, [&](auto model, auto sh_degree) {
+            return launch(stream, blocks_for(in.count, rows_block) * unsigned(cameras.count), rows_block,
+                          project_kernel<model, sh_degree, Cameras>, in,
+                          used_degree(view->sh_degree_used, &in), cameras, view->splats);
+        });
     };
-    GS_CUDA(view_count(view) > 1 ? run(cameras_of(view)) : run(one_camera{{*camera_of(view, 0)}}));
+    const gs_camera &first = *camera_of(view, 0);
+    GS_CUDA(view_count(view) > 1 ? run(cameras_of(view)) : run(one_camera{{first}, {angle_limit(first)}}));
     return GS_OK;
 }
 
@@ -373,19 +407,16 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
     GS_TRY(readable(__func__, &gradient->gaussians, &view->gaussians, &out));
     if (in.channels != GS_CHANNELS) out.color = nullptr; // gs_render_backward has written it
     GS_REQUIRE(in.count == 0 || gradient->moments, "moments must be given");
-    const auto run = [&](const auto &of_degree, const auto &cameras) {
-        return launch(stream, blocks_for(in.count, rows_block), rows_block,
-                      of_degree[in.color ? 0 : in.sh_degree], in, used_degree(view->sh_degree_used, &in),
-                      cameras, view->splats, reinterpret_cast<const float *>(gradient->moments), out,
-                      gradient->mean2d, gradient->abs_mean2d);
-    };
-    constexpr decltype(&project_backward_kernel<0>) of_one[] = {
-        project_backward_kernel<0>, project_backward_kernel<1>, project_backward_kernel<2>,
-        project_backward_kernel<3>};
-    constexpr decltype(&project_backward_views_kernel<0>) of_several[] = {
-        project_backward_views_kernel<0>, project_backward_views_kernel<1>, project_backward_views_kernel<2>,
-        project_backward_views_kernel<3>};
-    GS_CUDA(view_count(view) > 1 ? run(of_several, cameras_of(view)) : run(of_one, *camera_of(view, 0)));
+    GS_CUDA(with_model_and_degree(view, in, [&](auto model, auto sh_degree) {
+        const auto run = [&](const auto &kernel, const auto &cameras) {
+            return launch(stream, blocks_for(in.count, rows_block), rows_block, kernel, in,
+                          used_degree(view->sh_degree_used, &in), cameras, view->splats,
+                          reinterpret_cast<const float *>(gradient->moments), out, gradient->mean2d,
+                          gradient->abs_mean2d);
+        };
+        return view_count(view) > 1 ? run(project_backward_views_kernel<model, sh_degree>, cameras_of(view))
+                                    : run(project_backward_kernel<model, sh_degree>, *camera_of(view, 0));
+    }));
     return GS_OK;
 }
 
@@ -403,7 +434,9 @@ gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_stream strea
     GS_TRY(check_camera(__func__, &view->camera));
     const gs_gaussians &gaussians = view->gaussians;
     GS_REQUIRE(gaussians.count == 0 || (gaussians.mean && visible), "mean and visible must be given");
-    GS_CUDA(launch(stream, blocks_for(gaussians.count, project_block), project_block, mark_visible_kernel,
-                   gaussians, view->camera, visible));
+    GS_CUDA(launch(stream, blocks_for(gaussians.count, project_block), project_block,
+                   view->camera.model == GS_FISHEYE ? mark_visible_kernel<GS_FISHEYE>
+                                                    : mark_visible_kernel<GS_PINHOLE>,
+                   gaussians, view->camera, angle_limit(view->camera), visible));
     return GS_OK;
 }

@@ -70,7 +70,7 @@ TEST_F(Fixed, TheLossHasTheSameBitsToo) {
     ASSERT_GS_OK(gs_loss_bytes(width, height, &bytes));
     const device_vector<char> workspace(bytes);
     const device_vector<double> result(3);
-    const gs_comparison images = {width, height, frame.color.data(), target.data()};
+    const gs_comparison images = {width, height, frame.color.data(), target.data(), nullptr};
     std::vector<double> first;
     for (int run = 0; run < runs; run++) {
         set_schedule(run);
@@ -160,7 +160,7 @@ TEST(FixedInterface, SaysTheMemoryThatItNeeds) {
 
 TEST(FixedInterface, MomentsWithoutRoomForItAreRefused) {
     gs_view view = {};
-    view.camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f};
+    view.camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_PINHOLE, {}};
     const device_vector<float> color(3 * 32 * 32);
     gs_gradient gradient = {};
     gradient.color = color.data();

@@ -31,8 +31,8 @@ __global__ void replay_kernel(const gs_splat *splats, gs_lists lists, int width,
 }
 
 reference_scene scene_of(const scene_choice &choice) {
-    reference_scene scene =
-        reference_scene_create(choice.seed, choice.count, choice.sh_degree, choice.width, choice.height);
+    const auto create = choice.fisheye ? reference_fisheye_scene_create : reference_scene_create;
+    reference_scene scene = create(choice.seed, choice.count, choice.sh_degree, choice.width, choice.height);
     scene.gaussians.scale_modifier = choice.scale_modifier;
     scene.gaussians.antialias = choice.antialias;
     reference_scene_precompute(&scene, choice.color, choice.covariance);
@@ -202,9 +202,11 @@ std::vector<float> random_floats(uint64_t seed, size_t count, float low, float h
 
 const std::vector<scene_choice> &comparison_scenes() {
     static const std::vector<scene_choice> scenes = {
-        {1, 96, 0, 0, 64, 48},  {2, 128, 1, 1, 50, 37}, {3, 160, 2, 2, 37, 61},
-        {4, 192, 3, 3, 71, 45}, {5, 64, 3, 1, 17, 90},  {6, 64, 3, 0, 132, 9},
-        {7, 32, 2, 3, 1, 1},    {8, 320, 3, 3, 96, 80}, {9, 600, 1, 1, 33, 33},
+        {1, 96, 0, 0, 64, 48},  {2, 128, 1, 1, 50, 37},
+        {3, 160, 2, 2, 37, 61}, {4, 192, 3, 3, 71, 45},
+        {5, 64, 3, 1, 17, 90},  {6, 64, 3, 0, 132, 9},
+        {7, 32, 2, 3, 1, 1},    {8, 320, 3, 3, 96, 80},
+        {9, 600, 1, 1, 33, 33}, {16, 192, 2, 2, 67, 47, false, false, 0, false, true},
     };
     return scenes;
 }
@@ -217,6 +219,7 @@ const std::vector<scene_choice> &scenes_with_given_inputs() {
         {13, 96, 1, 1, 40, 40, false, false, 0.5f},
         {14, 192, 2, 2, 60, 44, false, false, 0, true},
         {15, 128, 1, 1, 44, 60, false, true, 0, true},
+        {17, 192, 1, 1, 52, 60, false, true, 0, true, true},
     };
     return scenes;
 }

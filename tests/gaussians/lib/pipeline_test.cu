@@ -39,7 +39,7 @@ TEST_P(Pipeline, GradientsAgreeWithTheReference) {
     size_t bytes;
     ASSERT_GS_OK(gs_loss_bytes(width, height, &bytes));
     const device_vector<char> workspace(bytes);
-    const gs_comparison images = {width, height, frame.color.data(), target.data()};
+    const gs_comparison images = {width, height, frame.color.data(), target.data(), nullptr};
     ASSERT_GS_OK(gs_loss(&images, workspace.data(), bytes, result.data(), d_color.data(), NULL));
     gs_gradient gradient = {};
     gradient.color = d_color.data(), gradient.alpha = d_alpha.data();

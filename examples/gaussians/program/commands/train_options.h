@@ -15,7 +15,7 @@ typedef struct train_options {
     double seconds, sh_rate;
     int reduce, finish;                         // reduce: index into blend_strategies; finish: train_finish
     const char *strategy_names[STRATEGY_NAMES]; // choices of --reduce
-    bool antialias, exposure, reproducible, random_background;
+    bool antialias, exposure, reproducible, random_background, undistort, mask_from_alpha;
     density_options density;
     lm_settings lm;
 } train_options;

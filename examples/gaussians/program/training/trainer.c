@@ -114,7 +114,7 @@ static void queue_loss(trainer *t, const target_view *view, int degree, const fl
         else
             frame_queue(&t->f, gaussians, degree, &view->camera, background);
         if (exposure) frame_expose(&t->f, exposure);
-        frame_loss(&t->f, target_before(t, view, background), result, true);
+        frame_loss(&t->f, target_before(t, view, background), view->mask, result, true);
         began = seconds_now();
         settled = frame_settle(&t->f);
         t->report.waited += seconds_now() - began;

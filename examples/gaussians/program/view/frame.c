@@ -109,9 +109,9 @@ bool frame_settle(frame *f) {
     return status == GS_OK;
 }
 
-void frame_loss(frame *f, const uint8_t *target, double *result, bool with_gradient) {
+void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *result, bool with_gradient) {
     const gs_camera *camera = &f->view.camera;
-    const gs_comparison images = {camera->width, camera->height, f->compared, target};
+    const gs_comparison images = {camera->width, camera->height, f->compared, target, mask};
     size_t bytes;
     GS_CHECK(gs_loss_bytes(camera->width, camera->height, &bytes));
     void *workspace = device_buffer_reserve(&f->loss, bytes);

@@ -39,7 +39,7 @@ void frame_queue(frame *f, const gs_gaussians *gaussians, int sh_degree_used, co
 // room when the calls from frame_queue on are repeated. The results have the bits of frame_render's.
 bool frame_settle(frame *f);
 // Compares with target (device, [height][width][GS_CHANNELS]). result: 3 doubles on the device, see gs_loss.
-void frame_loss(frame *f, const uint8_t *target, double *result, bool with_gradient);
+void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *result, bool with_gradient);
 // Corrects the image's colours for frame_loss by a matrix (device, see gs_exposure). f->view.image stays.
 void frame_expose(frame *f, const float *matrix);
 // After frame_loss: turns its gradient by the corrected colours into the one by the image's colours.
