@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{194, REFERENCE_KIND_CYCLE, 2, 1, 18, 33},
                     Case{12, REFERENCE_KIND_CYCLE, 0, 0, 37, 21, true, true, false, true},
                     Case{164, REFERENCE_KIND_CYCLE, 1, 1, 21, 37, false, true},
-                    Case{12, REFERENCE_KIND_CYCLE, 1, 1, 37, 21, false, false, true}),
+                    Case{12, REFERENCE_KIND_CYCLE, 1, 1, 37, 21, false, false, true, true}),
     [](const auto &info) {
         return "Stored" + std::to_string(info.param.stored) + "Used" + std::to_string(info.param.used) +
                (info.param.color ? "Color" : "") + (info.param.covariance ? "Covariance" : "") +

@@ -356,6 +356,8 @@ void reference_project_backward(const reference_gaussians *gaussians, int64_t i,
 
     // P = J R, J and the 2D mean are functions of the point in the camera's frame.
     double d_jacobian[2][3], d_point[3] = {0, 0, 0};
+    for (int k = 0; k < 3; k++) // of z or of the distance
+        d_point[k] = splat_gradient->depth * (camera->model == GS_FISHEYE ? v.point[k] / v.depth : k == 2);
     for (int k = 0; k < 2; k++)
         for (int r = 0; r < 3; r++) {
             d_jacobian[k][r] = 0;

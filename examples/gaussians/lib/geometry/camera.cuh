@@ -126,6 +126,7 @@ template <typename Denominator>
 __device__ __forceinline__ float splat_depth(const camera_point<Denominator> &p) {
     return p.at[2];
 }
+// Adds to d_point, in camera space, from the gradient by gs_splat.depth.
 template <typename Denominator>
 __device__ __forceinline__ void add_depth_adjoint(const camera_point<Denominator> &, float d_depth,
                                                   float d_point[3]) {
@@ -302,7 +303,7 @@ __device__ __forceinline__ float splat_depth(const fisheye_point &p) {
     return p.distance;
 }
 __device__ __forceinline__ void add_depth_adjoint(const fisheye_point &p, float d_depth, float d_point[3]) {
-    for (int k = 0; k < 3; k++) d_point[k] += d_depth * (p.at[k] * p.inv_distance);
+    for (int k = 0; k < 3; k++) d_point[k] += d_depth * p.at[k] * p.inv_distance;
 }
 
 __device__ __forceinline__ bool is_in_front(const gs_camera &camera, const fisheye_point &p,
