@@ -364,10 +364,6 @@ void reference_project_backward(const reference_gaussians *gaussians, int64_t i,
             for (int c = 0; c < 3; c++) d_jacobian[k][r] += d_screen[k][c] * camera->rotation[3 * r + c];
         }
     point_adjoint(camera, &v, (const double(*)[3])d_jacobian, splat_gradient->mean, d_point);
-    for (int k = 0; k < 3; k++) { // the depth is z or the distance
-        const double slope = camera->model == GS_FISHEYE ? v.point[k] / v.depth : k == 2;
-        d_point[k] += slope * splat_gradient->depth;
-    }
     for (int c = 0; c < 3; c++)
         for (int r = 0; r < 3; r++) mean_gradient[c] += camera->rotation[3 * r + c] * d_point[r];
 
