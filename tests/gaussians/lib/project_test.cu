@@ -186,7 +186,7 @@ TEST(ProjectFisheye, EachAngleAgreesWithTheReference) {
     const int64_t n = gaussians.count;
     const gs_camera camera = reference_camera_to_floats(&row.scene.camera);
     reference_gaussians expected = reference_gaussians_create(n, 2);
-    const std::vector<float> weights = random_floats(71, size_t(9 * n), -1, 1);
+    const std::vector<float> weights = random_floats(71, size_t(10 * n), -1, 1);
     std::vector<float> moments(size_t(n * GS_MOMENTS_STRIDE));
     std::vector<reference_splat> seen(static_cast<size_t>(n));
     for (int64_t i = 0; i < n; i++) {
@@ -194,14 +194,17 @@ TEST(ProjectFisheye, EachAngleAgreesWithTheReference) {
         reference_project(&gaussians, i, 2, &row.scene.camera, NULL, &splat);
         ASSERT_TRUE(splat.decisions.visible) << i;
         const double spread = splat.covariance[0] + splat.covariance[2];
-        const float *w = weights.data() + 9 * i;
+        const float *w = weights.data() + 10 * i;
         const reference_splat_gradient g = {{w[0] / sqrt(spread), w[1] / sqrt(spread)},
                                             {w[2] / spread, w[3] / spread, w[4] / spread},
                                             w[5],
-                                            {w[6], w[7], w[8]}};
-        double exact[GS_MOMENTS];
+                                            {w[6], w[7], w[8]},
+                                            w[9],
+                                            {0, 0}};
+        double exact[GS_MOMENTS_STRIDE];
         reference_moments(&splat, &g, exact);
-        for (int k = 0; k < GS_MOMENTS; k++) moments[size_t(i * GS_MOMENTS_STRIDE + k)] = float(exact[k]);
+        for (int k = 0; k < GS_MOMENTS_STRIDE; k++)
+            moments[size_t(i * GS_MOMENTS_STRIDE + k)] = float(exact[k]);
         reference_project_backward(&gaussians, i, 2, &row.scene.camera, &splat.decisions, &g, &expected);
     }
     const outcome all = there_and_back(gaussians, 2, camera, moments);
