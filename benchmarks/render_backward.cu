@@ -121,7 +121,8 @@ struct bench {
         view.gaussians = gaussians;
         view.sh_degree_used = gaussians.sh_degree;
         view.camera = camera;
-        const gs_view_parts parts = {1, 0, DISTWAR_TREE};
+        gs_view_parts parts = {};
+        parts.image = 1;
         void *block = nullptr;
         gs_status status;
         do {

@@ -34,7 +34,7 @@ void reference_pipeline(const reference_problem *problem, const reference_decisi
     reference_render(splats, lists, width, height, problem->background, held ? held->blend : NULL, made.blend,
                      &image);
     made.sign = allocate(3 * pixels, 1);
-    const int backward = outputs->gradients.mean || outputs->mean2d_gradient;
+    const int backward = outputs->gradients.mean || outputs->mean2d_gradient || outputs->camera_gradient;
     double *color_gradient = backward ? allocate(3 * pixels, sizeof(double)) : NULL;
     reference_loss(image.color, problem->target, width, height, held ? held->sign : NULL, made.sign,
                    &outputs->value, color_gradient);
@@ -46,7 +46,11 @@ void reference_pipeline(const reference_problem *problem, const reference_decisi
         reference_splat_gradient *splat_gradients = allocate(count, sizeof(reference_splat_gradient));
         reference_render_backward(splats, count, lists, width, height, problem->background, made.blend,
                                   color_gradient, problem->alpha_weight, splat_gradients);
+        if (outputs->camera_gradient) *outputs->camera_gradient = (reference_camera_gradient){0};
         for (int64_t i = 0; i < count; i++) {
+            if (outputs->camera_gradient)
+                reference_project_by_camera(gaussians, i, degree, camera, &made.splats[i],
+                                            &splat_gradients[i], outputs->camera_gradient);
             if (outputs->gradients.mean)
                 reference_project_backward(gaussians, i, degree, camera, &made.splats[i], &splat_gradients[i],
                                            &outputs->gradients);

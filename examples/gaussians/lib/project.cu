@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Gaussians to splats: what one camera sees of each Gaussian, and the adjoint. A kernel loads, calls
 // geometry/, and stores. Formulas: docs/math.md, sections 2 to 4.
+#include "camera_gradient.cuh"
 #include "check.h"
 #include "project.cuh"
 #include "gs.h"
@@ -85,13 +86,17 @@ __global__ void __launch_bounds__(rows_block)
 }
 
 // The gradients of one Gaussian, except SH.
+template <bool with_camera>
 struct gaussian_gradient {
     float mean[3], log_scale[3], quaternion[4], opacity_logit, mean2d[2], color[GS_CHANNELS], covariance[6];
+    camera_terms<with_camera> camera;
 };
 
-// Writes all but color. The gradient by the mean lacks SH's part.
+// Writes all but color. The gradients by mean and camera lack SH's part.
+template <bool with_camera>
 __device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &camera, int64_t i,
-                                const gs_splat &splat, const gs_moments &sums, gaussian_gradient *gradient) {
+                                const gs_splat &splat, const gs_moments &sums,
+                                gaussian_gradient<with_camera> *gradient) {
     // antialias: log opacity has the term log sqrt(sharp_determinant / determinant). The gradient by the
     // determinant's logarithm adds to the moments, since that of log sqrt(determinant) is L L^T / 2.
     const float d_log_sharp = gaussians.antialias ? sums.h : 0;
@@ -119,6 +124,7 @@ __device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &
     float d_point[3] = {0, 0, 0};
     for (int k = 0; k < 2; k++) add_projection_adjoint(camera, p, k, d_j[k], d_mean2d[k], d_point);
     for (int k = 0; k < 3; k++) gradient->mean[k] = to_world(camera, d_point, k);
+    if constexpr (with_camera) gradient->camera = camera_terms_of(camera, p, d_j, d_mean2d, d_point);
 }
 
 template <int length>
@@ -127,11 +133,13 @@ __device__ void store(const float *in, int64_t i, float *to) {
         for (int k = 0; k < length; k++) to[length * i + k] = in[k];
 }
 
-// NULL members of `gradients` are not written. sh_degree as for project_kernel.
-template <int sh_degree>
+// NULL members of `gradients` are not written. sh_degree as for project_kernel. camera_rows: with_camera, a
+// row a warp.
+template <int sh_degree, bool with_camera>
 __global__ void __launch_bounds__(rows_block)
     project_backward_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
-                            const float *moments, gs_gaussians gradients, float *mean2d_gradient) {
+                            const float *moments, gs_gaussians gradients, float *mean2d_gradient,
+                            float *camera_rows) {
     constexpr int length = sh_floats(sh_degree);
     __shared__ warp_rows<length> memory[rows_block / 32];
     warp_rows<length> *const rows = &memory[threadIdx.x / 32];
@@ -153,7 +161,7 @@ __global__ void __launch_bounds__(rows_block)
     const unsigned wanted = __ballot_sync(distwar::all_lanes, has_gradient);
     const unsigned existing = __ballot_sync(distwar::all_lanes, exists);
     if (!gaussians.color) begin_rows<length>(gaussians.sh + first * length, wanted, sh_floats(degree), rows);
-    gaussian_gradient g = {};
+    gaussian_gradient<with_camera> g = {};
     if (has_gradient) project_adjoint(gaussians, camera, i, splat, sums, &g);
     finish_rows();
 
@@ -165,6 +173,8 @@ __global__ void __launch_bounds__(rows_block)
             for (int c = 0; c < GS_CHANNELS; c++) d_color[c] = splat.color[c] > 0 ? sums.color[c] : 0;
             color_from_sh_adjoint<length>(camera, gaussians.mean + 3 * i, row, degree, d_color, d_mean);
             for (int k = 0; k < 3; k++) g.mean[k] += d_mean[k];
+            if constexpr (with_camera)
+                for (int k = 0; k < 3; k++) g.camera.value[TERM_CENTER + k] = d_mean[k];
         }
     } else {
         const float zeros[4] = {};
@@ -172,6 +182,9 @@ __global__ void __launch_bounds__(rows_block)
     }
     __syncwarp();
     if (gradients.sh) store_rows<length>(rows, existing, gradients.sh + first * length);
+    if constexpr (with_camera)
+        if (existing != 0) // else the warp has no row
+            store_warp_total(has_gradient, g.camera, camera_rows + first / 32 * camera_row_floats);
     if (!exists) return;
     store<3>(g.mean, i, gradients.mean);
     store<3>(g.log_scale, i, gradients.log_scale);
@@ -220,6 +233,12 @@ gs_status readable(const char *function, const gs_gaussians *in, const gs_gaussi
     return GS_OK;
 }
 
+gs_status check_camera_bytes(const char *function, const gs_gradient *gradient, int64_t count) {
+    const size_t needed = camera_gradient_bytes(count);
+    if (!gradient->camera || gradient->camera_bytes >= needed) return GS_OK;
+    return libgs_fail(GS_INVALID_ARGUMENT, "%s: camera_bytes must be at least %zu", function, needed);
+}
+
 gs_status check(const char *function, const gs_view *view, gs_gaussians *out) {
     GS_TRY(check_extent(function, view));
     GS_TRY(check_camera(function, &view->camera));
@@ -254,13 +273,26 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
                "the gradient must have the shape of gaussians");
     GS_TRY(readable(__func__, &gradient->gaussians, &view->gaussians, &out));
     GS_REQUIRE(in.count == 0 || gradient->moments, "moments must be given");
-    constexpr decltype(&project_backward_kernel<0>) of_degree[] = {
-        project_backward_kernel<0>, project_backward_kernel<1>, project_backward_kernel<2>,
-        project_backward_kernel<3>};
+    GS_TRY(check_camera_bytes(__func__, gradient, in.count));
+    using kernel = decltype(&project_backward_kernel<0, false>);
+    constexpr kernel of_degree[2][GS_MAX_SH_DEGREE + 1] = {
+        {project_backward_kernel<0, false>, project_backward_kernel<1, false>,
+         project_backward_kernel<2, false>, project_backward_kernel<3, false>},
+        {project_backward_kernel<0, true>, project_backward_kernel<1, true>, project_backward_kernel<2, true>,
+         project_backward_kernel<3, true>}};
+    const camera_sums sums = camera_sums_in(gradient->camera);
     GS_CUDA(launch(stream, blocks_for(in.count, rows_block), rows_block,
-                   of_degree[in.color ? 0 : in.sh_degree], in, used_degree(view->sh_degree_used, &in),
-                   view->camera, view->splats, reinterpret_cast<const float *>(gradient->moments), out,
-                   gradient->mean2d));
+                   of_degree[gradient->camera != nullptr][in.color ? 0 : in.sh_degree], in,
+                   used_degree(view->sh_degree_used, &in), view->camera, view->splats,
+                   reinterpret_cast<const float *>(gradient->moments), out, gradient->mean2d, sums.rows));
+    if (gradient->camera) GS_CUDA(launch_camera_sums(stream, view->camera, in.count, gradient->camera));
+    return GS_OK;
+}
+
+gs_status gs_camera_gradient_bytes(int64_t count, size_t *bytes) {
+    GS_TRY(check_count(__func__, count));
+    GS_REQUIRE(bytes, "bytes must be given");
+    *bytes = camera_gradient_bytes(count);
     return GS_OK;
 }
 

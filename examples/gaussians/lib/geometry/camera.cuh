@@ -208,6 +208,17 @@ add_projection_adjoint(const gs_camera &camera, const camera_point<Denominator> 
     d_point[2] -= d_mean2d * diagonal * (p.at[k] / p.depth);
 }
 
+// The same by the intrinsics: the gradients by focal length and principal point of coordinate k. A clamped
+// ratio is a bound over the focal length: J then depends on the principal point, not on the focal length.
+template <typename Denominator>
+__device__ __forceinline__ void intrinsics_adjoint(const camera_point<Denominator> &p, int k,
+                                                   const float d_row[3], float d_mean2d, float *d_focal,
+                                                   float *d_center) {
+    const float d_last = d_row[2] / p.depth;
+    *d_focal = d_mean2d * (p.at[k] / p.depth) + d_row[k] / p.depth - (p.clamped[k] ? 0 : d_last * p.ratio[k]);
+    *d_center = d_mean2d + (p.clamped[k] ? d_last : 0);
+}
+
 // ---- direction of view ----
 
 // Minus the camera's centre: R^T t.
