@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(BLOCK) sum_kernel(int64_t count, float *sums, 
         distwar::reduce_tree(distwar::all_lanes, exists, distwar::uniform_key<int>{0}, terms.value, sink);
     } else if constexpr (How == ROWS) {
         const int64_t warp = i / 32;
-        if (warp < camera_rows(count)) store_warp_total(exists, terms, rows[warp].of);
+        if (32 * warp < count) store_warp_total(exists, terms, rows[warp].of);
     } else if (exists) {
         value_row row = {};
         for (int k = 0; k < CAMERA_TERMS; k++) row.of[k] = terms.value[k];

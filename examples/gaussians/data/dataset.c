@@ -126,6 +126,7 @@ static bool undistort_view(const reconstruction_view *source, dataset_view *view
     if (view->picture.width != optics.width || view->picture.height != optics.height)
         return fail(why, "the picture has %d x %d pixels, its camera %d x %d", view->picture.width,
                     view->picture.height, optics.width, optics.height);
+    view->optics = optics;
     return lens_is_ideal(&optics) ||
            (undistort_picture(&optics, &view->picture, why) && undistort_picture(&optics, alpha, why));
 }
@@ -152,6 +153,7 @@ static bool load_view(loading *work, size_t i, fault *why) {
         if (!undistort_camera(source, source->optics.width, source->optics.height, &optics, &view->camera,
                               why))
             return fail(why, "%s: %s", view->name, why->text);
+        view->optics = optics;
         downscale_camera(&view->camera, options->downscale);
         return true;
     }
@@ -282,6 +284,7 @@ bool dataset_load(const char *folder, const dataset_options *options, dataset *o
                         .failed = out->view_count};
         loaded = load_all_views(&work, why);
         out->cut_out = work.with_alpha == out->view_count;
+        out->picture_folder = strcmp(model, pictures) == 0 ? "" : "images";
     }
     reconstruction_close(&source);
     if (!loaded) dataset_close(out);

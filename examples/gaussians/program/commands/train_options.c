@@ -4,6 +4,7 @@
 #include "view/blend_strategies.h"
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 
 train_options train_options_default(void) {
     return (train_options){.background = "0,0,0",
@@ -135,6 +136,17 @@ static void add_model(train_options *o, train_table *table) {
                     .name = "exposure",
                     .value = &o->exposure,
                     .help = "learn a colour correction for every view; held-out views are measured without"}},
+        {.option = {.kind = OPTION_FLAG,
+                    .name = "refine-poses",
+                    .value = &o->refine_poses,
+                    .help = "refine the poses of the training views with the scene"}},
+        {.option =
+             {.kind = OPTION_TEXT,
+              .name = "perturb-poses",
+              .value = &o->perturb_poses,
+              .help =
+                  "DEGREES,EXTENTS: first turn every training view by this angle and move it by this part "
+                  "of the scene's extent, in random directions; an experiment"}},
         {.option =
              {.kind = OPTION_FLAG,
               .name = "reproducible",
@@ -178,6 +190,13 @@ static void add_records(train_options *o, train_table *table) {
                     .name = "report",
                     .value = &o->report,
                     .help = "write a page with pictures and curves to this folder: index.html"},
+         .free_on_resume = true},
+        {.option =
+             {.kind = OPTION_TEXT,
+              .name = "write-cameras",
+              .value = &o->write_cameras,
+              .help =
+                  "write the cameras of all views to this file, as transforms.json: paths in it begin at DATA"},
          .free_on_resume = true},
         {.option =
              {.kind = OPTION_INT,
@@ -246,10 +265,34 @@ static bool files_differ(const train_options *o, fault *why) {
                  {"-o", o->output, "--resume", o->resume},
                  {"-o", o->output, "--log", o->log},
                  {"--log", o->log, "--checkpoint", o->checkpoint},
-                 {"--log", o->log, "--resume", o->resume}};
+                 {"--log", o->log, "--resume", o->resume},
+                 {"-o", o->output, "--write-cameras", o->write_cameras},
+                 {"--log", o->log, "--write-cameras", o->write_cameras},
+                 {"--checkpoint", o->checkpoint, "--write-cameras", o->write_cameras},
+                 {"--resume", o->resume, "--write-cameras", o->write_cameras}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if (!are_two_files(pairs[i].first_name, pairs[i].first, pairs[i].second_name, pairs[i].second, why))
             return false;
+    return true;
+}
+
+// "1,0.01": degrees, extents.
+static bool read_perturbation(train_options *o, fault *why) {
+    double values[2];
+    char *end = NULL;
+    const char *text = o->perturb_poses;
+    if (!text) return true;
+    values[0] = strtod(text, &end);
+    const bool first = end != text && *end == ',';
+    text = end + first;
+    if (first) values[1] = strtod(text, &end);
+    if (!first || end == text || *end || !(values[0] >= 0 && values[0] <= 180) ||
+        !(values[1] >= 0 && values[1] <= 1000))
+        return fail(why,
+                    "--perturb-poses %s: must be DEGREES,EXTENTS, such as 1,0.01: 0 to 180, and 0 to 1000",
+                    o->perturb_poses);
+    o->perturb_degrees = values[0];
+    o->perturb_extents = values[1];
     return true;
 }
 
@@ -258,5 +301,6 @@ bool train_options_check(train_options *o, float background[3], fault *why) {
     if (o->finish == TRAIN_FINISH_LM && (o->antialias || o->exposure))
         return fail(why, "--finish lm excludes --antialias and --exposure");
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
-    return parse_color(o->background, background, why) && make_reproducible(o, why) && files_differ(o, why);
+    return parse_color(o->background, background, why) && make_reproducible(o, why) &&
+           read_perturbation(o, why) && files_differ(o, why);
 }

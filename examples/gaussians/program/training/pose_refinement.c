@@ -5,11 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-pose_rates pose_rates_at(double extent, double progress) {
-    const double rate = 1e-3 * pow(0.01, progress);
-    return (pose_rates){rate, rate * extent};
-}
-
 void refined_poses_start(refined_pose *poses, const target_view *views, size_t count) {
     for (size_t i = 0; i < count; i++) poses[i] = (refined_pose){.now = pose_of(&views[i].camera)};
 }
@@ -63,22 +58,45 @@ static similarity undoing(const refined_pose *poses, size_t count, const pose *b
     return s;
 }
 
+// a x b
+static void cross(const double a[3], const double b[3], double out[3]) {
+    for (int k = 0; k < 3; k++) out[k] = a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3];
+}
+
+// Adam's step of one number, with gradient g.
+static double adam_step(double g, double *first, double *second, int64_t step) {
+    *first += 0.1 * (g - *first);
+    *second += 0.001 * (g * g - *second);
+    const double size = sqrt(*second / (1 - pow(0.999, (double)step)));
+    return -(*first / (1 - pow(0.9, (double)step))) / (size + 1e-15);
+}
+
+// x' -> exp([w]) (x' - pivot) + pivot + v has, to first order, the twist (w, v - w x pivot).
+static void step_one(refined_pose *p, const float twist_gradient[6], const pose_rates *rates, int64_t step) {
+    double pivot[3], gradient[6], turned[3], motion[6];
+    for (int r = 0; r < 3; r++) {
+        pivot[r] = p->now.translation[r];
+        for (int c = 0; c < 3; c++) pivot[r] += p->now.rotation[3 * r + c] * rates->pivot[c];
+    }
+    const double distance = sqrt(pivot[0] * pivot[0] + pivot[1] * pivot[1] + pivot[2] * pivot[2]);
+    for (int k = 0; k < 6; k++) gradient[k] = (double)twist_gradient[k];
+    cross(pivot, gradient + 3, turned);
+    for (int k = 0; k < 3; k++) gradient[k] -= turned[k];
+    for (int k = 0; k < 6; k++)
+        motion[k] = rates->rate * (k < 3 ? 1 : distance) *
+                    adam_step(gradient[k], &p->first_moment[k], &p->second_moment[k], step);
+    cross(motion, pivot, turned);
+    for (int k = 0; k < 3; k++) motion[3 + k] -= turned[k];
+    pose_move(&p->now, motion);
+}
+
 void refined_poses_step(refined_pose *poses, size_t count, size_t view, const float twist_gradient[6],
                         const pose_rates *rates, int64_t step) {
-    refined_pose *mine = &poses[view];
-    const pose before = mine->now;
-    double twist[6], mean[3];
+    const pose before = poses[view].now;
+    double mean[3];
     const double square = spread(poses, count, mean);
-    for (int k = 0; k < 6; k++) {
-        const double g = (double)twist_gradient[k], rate = k < 3 ? rates->turn : rates->move;
-        double *first = &mine->first_moment[k], *second = &mine->second_moment[k];
-        *first += 0.1 * (g - *first);
-        *second += 0.001 * (g * g - *second);
-        const double size = sqrt(*second / (1 - pow(0.999, (double)step)));
-        twist[k] = -rate * (*first / (1 - pow(0.9, (double)step))) / (size + 1e-15);
-    }
-    pose_move(&mine->now, twist);
-    const similarity back = undoing(poses, count, &before, &mine->now, mean, square);
+    step_one(&poses[view], twist_gradient, rates, step);
+    const similarity back = undoing(poses, count, &before, &poses[view].now, mean, square);
     for (size_t i = 0; i < count; i++) similarity_apply(&back, &poses[i].now);
 }
 

@@ -13,17 +13,17 @@ extern "C" {
 
 typedef struct refined_pose {
     pose now;
-    double first_moment[6], second_moment[6]; // of Adam, by the twist
+    double first_moment[6], second_moment[6]; // of Adam, by the motion below
 } refined_pose;
 
+// A step turns the camera about the pivot, the point of the world that all cameras look at, and moves it. About its own
+// centre a turn would shift the picture nearly as a move does: Adam, which has a rate for each of the six numbers, does
+// not get far along the difference of two that do the same. About the pivot a turn shows parallax alone.
 typedef struct pose_rates {
-    double turn, move; // radians; units of the world
+    double
+        rate; // radians of the turn; of the move in distances to the pivot: both about rate * focal length pixels
+    double pivot[3];
 } pose_rates;
-
-// 1e-3 radians and 1e-3 extents at the first step, a hundredth at the last, exponential between (BARF, Lin et
-// al. 2021): a step turns the picture by about a pixel at first, by a hundredth of one at the end. progress: 0
-// at the first step, 1 at the last.
-pose_rates pose_rates_at(double extent, double progress);
 
 // The poses of the views, moments 0.
 void refined_poses_start(refined_pose *poses, const target_view *views, size_t count);

@@ -16,16 +16,17 @@ extern "C" {
 
 // Plain numbers. Two runs with equal settings, views and start are equal.
 typedef struct training_settings {
-    int64_t iterations;         // >= 1; learning rates follow it
-    double seconds;             // stop after the step during which this time has passed; 0: never
-    uint64_t seed;              // of all random choices
-    bool tune;                  // a tuner chooses the policy while training runs
-    distwar_policy policy;      // of gs_render_backward, unless there is a tuner
-    float background[3];        // of the pictures
-    bool random_background;     // another for each step; views without alpha keep their picture
-    gs_adam_rates rates;        // rates.mean at the first step, in world units
-    float final_mean_rate;      // at the last step; exponential between
-    int64_t warm_up;     // steps over which the means' rate rises from a hundredth of itself, by a sine
+    int64_t iterations;     // >= 1; learning rates follow it
+    double seconds;         // stop after the step during which this time has passed; 0: never
+    uint64_t seed;          // of all random choices
+    bool tune;              // a tuner chooses the policy while training runs
+    distwar_policy policy;  // of gs_render_backward, unless there is a tuner
+    float background[3];    // of the pictures
+    bool random_background; // another for each step; views without alpha keep their picture
+    gs_adam_rates rates;    // rates.mean at the first step, in world units
+    float final_mean_rate;  // at the last step; exponential between
+    int64_t warm_up;        // steps over which the means' rate rises from a hundredth of itself, by a sine
+    pose_rates pose;        // of the poses, if they are refined; a hundredth of it at the end
     float exposure_rate; // of the matrices that correct colours, if there are any; a tenth of it at the end
     int sh_interval; // steps before the SH degree in use rises by one; 0: all degrees from the first step on
     density_settings density;

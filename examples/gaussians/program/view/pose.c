@@ -22,10 +22,30 @@ static void transpose(const double a[9], double out[9]) {
         for (int c = 0; c < 3; c++) out[3 * r + c] = a[3 * c + r];
 }
 
+static double determinant_and_cofactors(const double m[9], double cofactors[9]) {
+    for (int r = 0; r < 3; r++)
+        for (int c = 0; c < 3; c++) {
+            const int r1 = (r + 1) % 3, r2 = (r + 2) % 3, c1 = (c + 1) % 3, c2 = (c + 2) % 3;
+            cofactors[3 * r + c] = m[3 * r1 + c1] * m[3 * r2 + c2] - m[3 * r1 + c2] * m[3 * r2 + c1];
+        }
+    return m[0] * cofactors[0] + m[1] * cofactors[1] + m[2] * cofactors[2];
+}
+
+// The nearest rotation to a matrix that is not far from one: the polar factor by Newton's iteration,
+// M <- (M + M^-T) / 2.
+static void nearest_rotation(double m[9]) {
+    for (int step = 0; step < 12; step++) {
+        double cofactors[9];
+        const double determinant = determinant_and_cofactors(m, cofactors);
+        for (int k = 0; k < 9; k++) m[k] = 0.5 * (m[k] + cofactors[k] / determinant);
+    }
+}
+
 pose pose_of(const gs_camera *camera) {
     pose p;
     for (int k = 0; k < 9; k++) p.rotation[k] = (double)camera->rotation[k];
     for (int k = 0; k < 3; k++) p.translation[k] = (double)camera->translation[k];
+    nearest_rotation(p.rotation); // that of the camera is rounded to floats
     return p;
 }
 
@@ -74,25 +94,6 @@ void similarity_apply(const similarity *s, pose *p) {
     multiply(p->rotation, back, p->rotation);
     transform(p->rotation, s->translation, moved);
     for (int k = 0; k < 3; k++) p->translation[k] = s->scale * p->translation[k] - moved[k];
-}
-
-static double determinant_and_cofactors(const double m[9], double cofactors[9]) {
-    for (int r = 0; r < 3; r++)
-        for (int c = 0; c < 3; c++) {
-            const int r1 = (r + 1) % 3, r2 = (r + 2) % 3, c1 = (c + 1) % 3, c2 = (c + 2) % 3;
-            cofactors[3 * r + c] = m[3 * r1 + c1] * m[3 * r2 + c2] - m[3 * r1 + c2] * m[3 * r2 + c1];
-        }
-    return m[0] * cofactors[0] + m[1] * cofactors[1] + m[2] * cofactors[2];
-}
-
-// The nearest rotation to a mean of similar rotations: the polar factor by Newton's iteration,
-// M <- (M + M^-T) / 2.
-static void nearest_rotation(double m[9]) {
-    for (int step = 0; step < 12; step++) {
-        double cofactors[9];
-        const double determinant = determinant_and_cofactors(m, cofactors);
-        for (int k = 0; k < 9; k++) m[k] = 0.5 * (m[k] + cofactors[k] / determinant);
-    }
 }
 
 static void mean_center(const pose *poses, size_t count, double mean[3]) {
