@@ -16,15 +16,17 @@ int main(int argc, char **argv) {
     const char *scene, *cameras = NULL, *output = NULL;
     static const char *const kinds[] = {"many", "huge", "sh3", NULL};
     const option_spec table[] = {
-        {OPTION_CHOICE, "kind", 0, &kind, 0, 0, kinds,
-         "many: copies at a third of the size; huge: each over a quarter of a picture; sh3: with SH of "
-         "degree 3"},
-        {OPTION_INT, "count", 0, &count, 1, INT32_MAX, NULL, "how many Gaussians; required, but for sh3"},
-        {OPTION_INT, "seed", 0, &seed, 0, INFINITY, NULL, "of the random numbers"},
-        {OPTION_TEXT, "cameras", 0, &cameras, 0, 0, NULL,
-         "the folder with the cameras, the first of which says how large huge is; required for that"},
-        {OPTION_TEXT, "output", 'o', &output, 0, 0, NULL, "the scene made, a PLY file; required"},
-        {.kind = OPTION_END}};
+        OPTION("kind", &kind, .choices = kinds,
+               .help = "many: copies at a third of the size; huge: each over a quarter of a picture; sh3: "
+                       "with SH of degree 3"),
+        OPTION("count", &count, .minimum = 1, .maximum = INT32_MAX,
+               .help = "how many Gaussians; required, but for sh3"),
+        OPTION("seed", &seed, .maximum = INFINITY, .help = "of the random numbers"),
+        OPTION("cameras", &cameras,
+               .help = "the folder with the cameras, the first of which says how large huge is; required "
+                       "for that"),
+        OUTPUT_OPTION(&output, .help = "the scene made, a PLY file; required"),
+        OPTIONS_END};
     const command_spec command = {
         "make_scene",
         "SCENE.ply --kind KIND --count N -o OUT.ply [options]",

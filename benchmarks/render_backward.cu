@@ -285,17 +285,19 @@ int main(int argc, char **argv) {
     bench_view_options view_options;
     const char *scene, *name = "scene";
     int64_t repetitions = 7;
-    std::vector<option_spec> table(BENCH_VIEW_ROWS);
-    bench_view_rows(&view_options, table.data());
-    table.push_back({OPTION_TEXT, "name", 0, &name, 0, 0, nullptr, "the scene's, in the names of the runs"});
-    table.push_back({OPTION_INT, "repeat", 0, &repetitions, 1, 1000, nullptr, "repetitions of a run"});
-    table.push_back({OPTION_END, nullptr, 0, nullptr, 0, 0, nullptr, nullptr});
+    option_table table = {};
+    const option_spec rows[] = {
+        {OPTION_TEXT, "name", 0, &name, 0, 0, nullptr, "the scene's, in the names of the runs", false},
+        {OPTION_INT, "repeat", 0, &repetitions, 1, 1000, nullptr, "repetitions of a run", false},
+        {}};
+    bench_view_options_list(&view_options, &table);
+    option_table_add(&table, rows);
     const command_spec command = {
         "render_backward",
         "SCENE.ply --cameras DATA [options] [--benchmark_...]",
         "Measures the backward blend on a scene, with every strategy and threshold, and its floors.",
         "  render_backward fox.ply --cameras data/fox --name fox --benchmark_out=fox.json\n",
-        table.data(),
+        table.rows,
         1,
         1};
     int code;
@@ -304,7 +306,8 @@ int main(int argc, char **argv) {
     if (!bench_view_options_check(&view_options, &why)) return report_misuse(&command, &why);
     gs_gaussians gaussians = {};
     bench_views views = {};
-    bool done = scene_read(scene, SCENE_FINITE, &gaussians, &why) && bench_views_open(&views, &view_options, &why);
+    bool done =
+        scene_read(scene, SCENE_FINITE, &gaussians, &why) && bench_views_open(&views, &view_options, &why);
     if (done && gaussians.count == 0) done = fail(&why, "%s: holds no Gaussians", scene);
     if (!done) return report_failure("render_backward", &why);
 

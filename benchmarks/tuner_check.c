@@ -211,8 +211,7 @@ static void describe(json_writer *json, const void *subject) {
 
 static bool run(const check_options *options, const gs_gaussians *scene, const bench_views *views,
                 bool *passed, fault *why) {
-    gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
-    device_gaussians_upload(&gaussians, scene);
+    gs_gaussians gaussians = device_gaussians_from(scene);
     static check c; // the tuner is too large for a stack
     c = (check){.options = options, .gaussians = &gaussians, .views = views};
     set_gradient(&c);
@@ -234,20 +233,21 @@ static bool run(const check_options *options, const gs_gaussians *scene, const b
 
 int main(int argc, char **argv) {
     check_options options = {.launches = 4000, .seed = 1};
-    option_spec table[] = {
-        [BENCH_VIEW_ROWS] = {OPTION_INT, "launches", 0, &options.launches, 1, INFINITY, NULL,
-                             "launches of the backward blend, each of a random view"},
-        {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL, "of the order of the views"},
-        {OPTION_TEXT, "json", 0, &options.json, 0, 0, NULL, "write the numbers to this file as JSON"},
-        {.kind = OPTION_END}};
-    bench_view_rows(&options.views, table);
+    const option_spec rows[] = {
+        OPTION("launches", &options.launches, .minimum = 1, .maximum = INFINITY,
+               .help = "launches of the backward blend, each of a random view"),
+        OPTION("seed", &options.seed, .maximum = INFINITY, .help = "of the order of the views"),
+        OPTION("json", &options.json, .help = "write the numbers to this file as JSON"), OPTIONS_END};
+    option_table table = {0};
+    bench_view_options_list(&options.views, &table);
+    option_table_add(&table, rows);
     const command_spec command = {
         "tuner_check",
         "SCENE.ply --cameras DATA [options]",
         "Compares what the tuner chooses with every fixed choice; exits 1 if it is over 3 % slower than the "
         "best.",
         "  tuner_check fox.ply --cameras data/fox --center-principal --json tuner-fox.json\n",
-        table,
+        table.rows,
         1,
         1};
     int code;

@@ -41,14 +41,18 @@ enum { REPETITIONS = 7 };
 // vector       reduce_atomic with vector atomics (aligned_record)
 // serial       reduce_serial
 // tree         reduce_tree
+// tree_vector  reduce_tree with vector atomics (aligned_record)
 // runs         reduce_runs
 // hot_slots    reduce_atomic to hot_slots of a block, a flush at the end
 // hot_tree     reduce_tree to hot_slots
 // cub          scatter: DeviceRadixSort::SortPairs of keys and places (unless sorted), then
 //              DeviceReduce::ReduceByKey. histogram: DeviceHistogram::HistogramEven
-enum way { atomic, vector, serial, tree, runs, hot_slots, hot_tree, cub_call, ways };
-constexpr const char *way_name[ways] = {"atomic", "vector",    "serial",   "tree",
+enum way { atomic, vector, serial, tree, tree_vector, runs, hot_slots, hot_tree, cub_call, ways };
+constexpr const char *way_name[ways] = {"atomic", "vector",    "serial",   "tree", "tree_vector",
                                         "runs",   "hot_slots", "hot_tree", "cub"};
+constexpr bool has_vectors(int w) {
+    return w == vector || w == tree_vector;
+}
 
 struct problem {
     bool histogram;
@@ -85,9 +89,11 @@ __global__ void __launch_bounds__(BLOCK) solve(const int *key, const row<K, T> *
             mine = value[i];
         else
             mine.of[0] = 1;
+        const distwar::aligned_record vectors = {reinterpret_cast<float *>(table), K};
         if constexpr (W == vector)
-            distwar::reduce_atomic(all_lanes, true, key[i], mine.of,
-                                   distwar::aligned_record{reinterpret_cast<float *>(table), K});
+            distwar::reduce_atomic(all_lanes, true, key[i], mine.of, vectors);
+        else if constexpr (W == tree_vector)
+            distwar::reduce_tree(all_lanes, true, key[i], mine.of, vectors);
         else if constexpr (W == hot_slots)
             distwar::reduce_atomic(all_lanes, true, key[i], mine.of, hot.sink(sink));
         else if constexpr (W == hot_tree)
@@ -207,13 +213,13 @@ struct bench {
             constexpr int PartK = decltype(part_K)::value;
             using T = std::remove_pointer_t<decltype(known_table)>;
             using record = row<PartK, T>;
-            if constexpr (W != vector || PartK % 4 == 0)
+            if constexpr (!has_vectors(W) || PartK % 4 == 0)
                 DEVICE_CHECK(launch(nullptr, BLOCKS, BLOCK, solve<W, PartK, T>, key,
                                     p.histogram ? nullptr : reinterpret_cast<const record *>(value),
                                     reinterpret_cast<record *>(known_table)));
         };
         if (p.histogram) {
-            if constexpr (W != vector)
+            if constexpr (!has_vectors(W))
                 start(std::integral_constant<int, 1>(), reinterpret_cast<unsigned *>(table));
         } else if (p.K == 1)
             start(std::integral_constant<int, 1>(), table);
@@ -233,6 +239,8 @@ struct bench {
             return launch_way<serial>(p);
         case tree:
             return launch_way<tree>(p);
+        case tree_vector:
+            return launch_way<tree_vector>(p);
         case runs:
             return launch_way<runs>(p);
         case hot_slots:
@@ -317,12 +325,12 @@ void register_all(bench &b) {
     for (const int exponent : {0, 1, 2}) {
         for (const int bins : {16, 256, 4096, int(MOST_BINS)})
             for (int w = 0; w < ways; ++w)
-                if (w != vector && w != runs) add_run(b, {true, way(w), 1, bins, exponent, false});
+                if (!has_vectors(w) && w != runs) add_run(b, {true, way(w), 1, bins, exponent, false});
         for (const bool sorted : {false, true})
             for (const int bins : {1024, int(MOST_BINS)})
                 for (const int K : {1, 4, 16})
                     for (int w = 0; w < ways; ++w)
-                        if ((w != vector || K > 1) && (w != runs || sorted))
+                        if ((!has_vectors(w) || K > 1) && (w != runs || sorted))
                             add_run(b, {false, way(w), K, bins, exponent, sorted});
     }
 }

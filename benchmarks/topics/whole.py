@@ -4,8 +4,8 @@ import json
 import re
 
 NAME = re.compile(r"whole/(\w+)/(\w+)/K:(\d+)/bins:(\d+)/exponent:(\d+)/sorted:(\d)")
-WAYS = ("atomic", "vector", "serial", "tree", "runs", "hot_slots", "hot_tree", "cub", "drjit_direct", "drjit_local",
-        "warp")
+WAYS = ("atomic", "vector", "serial", "tree", "tree_vector", "runs", "hot_slots", "hot_tree", "cub", "drjit_direct",
+        "drjit_local", "warp")
 KEPT = ["whole-h200.json"]
 CONTEXT = ("date", "device", "cuda_runtime", "cub", "drjit", "warp")
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // One step of Adam (Kingma and Ba 2015) on flat arrays of parameters.
-#ifndef COMMON_ADAM_CUH
-#define COMMON_ADAM_CUH
+#pragma once
 
 #include "launch.cuh"
 
@@ -112,5 +111,3 @@ inline cudaError_t adam_steps(const adam_array *arrays, int count, int64_t step,
 inline cudaError_t adam_step(const adam_array &array, int64_t step, cudaStream_t stream) {
     return adam_steps(&array, 1, step, stream);
 }
-
-#endif

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The options of every bench of strategies.
-#ifndef COMMON_BENCH_OPTIONS_H
-#define COMMON_BENCH_OPTIONS_H
+#pragma once
 
 #include "command_line.h"
 #include "strategy_bench.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct bench_options {
     const char *thresholds;
@@ -22,20 +19,12 @@ bench_options bench_options_default(void);
 
 #define BENCH_REDUCE_OPTION(options)                                                                         \
     REDUCE_OPTION(&(options)->reduce, strategy_names(sum_strategies, "all", (options)->names), REDUCE_HELP)
-#define THRESHOLDS_OPTION(options)                                                                           \
-    { OPTION_TEXT, "thresholds", 0, &(options)->thresholds, 0, 0, NULL, THRESHOLD_HELP }
-#define REPEAT_OPTION(options)                                                                               \
-    {                                                                                                        \
-        OPTION_INT, "repeat", 0, &(options)->runs, 1, MAX_RUNS, NULL,                                        \
-            "timed runs of each measurement, after one to warm up; the median counts"                        \
-    }
-#define JSON_OPTION(options)                                                                                 \
-    { OPTION_TEXT, "json", 0, &(options)->json, 0, 0, NULL, JSON_HELP }
+#define THRESHOLDS_OPTION(at) OPTION("thresholds", at, .help = THRESHOLD_HELP)
+#define REPEAT_OPTION(at)                                                                                    \
+    OPTION("repeat", at, .minimum = 1, .maximum = MAX_RUNS,                                                  \
+           .help = "timed runs of each measurement, after one to warm up; the median counts")
 
 // What the options ask for: with "all", also the tuner. Fails if --thresholds is not a list of thresholds.
 bool bench_options_read(const bench_options *options, bench_plan *out, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

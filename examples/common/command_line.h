@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Shared by the commands of the example programs: reading a command line and reporting failures. A command
 // takes argv from its own name on and returns the exit code of the program.
-#ifndef COMMON_COMMAND_LINE_H
-#define COMMON_COMMAND_LINE_H
+#pragma once
 
 #include "fault.h"
 #include "options.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum { EXIT_USAGE = 2 }; // beside EXIT_SUCCESS and EXIT_FAILURE
 
@@ -33,11 +30,9 @@ bool are_two_files(const char *a_is, const char *a, const char *b_is, const char
 bool output_is_possible(const char *path, fault *why);
 
 // The option --json: a path, "-" for stdout, or NULL.
-#define JSON_HELP "write the numbers to this file as JSON; -: to stdout, instead of the table"
+#define JSON_OPTION(at)                                                                                      \
+    OPTION("json", at, .help = "write the numbers to this file as JSON; -: to stdout, instead of the table")
 bool json_is_stdout(const char *path);
 bool json_is_possible(const char *path, fault *why); // as output_is_possible; NULL and "-" are
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -6,8 +6,7 @@
 //
 // so that one kernel body serves every strategy. sum_values launches it with the strategy that the host
 // chose.
-#ifndef COMMON_COMMIT_CUH
-#define COMMON_COMMIT_CUH
+#pragma once
 
 #include "launch.cuh"
 #include "sum_memory.h"
@@ -73,8 +72,8 @@ cudaError_t sum_values(distwar_policy policy, const float (&scale)[K], const sum
         cudaError_t status = cudaMemsetAsync(memory.fixed, 0, count * sizeof *memory.fixed, stream);
         if (status == cudaSuccess) status = launch_kernel(commit);
         if (status != cudaSuccess) return status;
-        return launch(stream, blocks_for(memory.keys, 256), 256, distwar::fixed_convert<K, float, 24>,
-                      memory.fixed, stride, size_t(memory.keys), commit.format, memory.sums, stride);
+        return launch_for(stream, memory.keys, 256, distwar::fixed_convert<K, float, 24>, memory.fixed,
+                          stride, size_t(memory.keys), commit.format, memory.sums, stride);
     }
     const cudaError_t status = cudaMemsetAsync(memory.sums, 0, count * sizeof *memory.sums, stream);
     if (status != cudaSuccess) return status;
@@ -90,5 +89,3 @@ cudaError_t sum_values(distwar_policy policy, const float (&scale)[K], const sum
             commit_floats<chosen, distwar::aligned_record>{{memory.sums, stride}, threshold});
     });
 }
-
-#endif

@@ -2,8 +2,7 @@
 // cub::WarpReduce as a commit (commit.cuh), for comparison on a GPU. It sums a whole warp and knows no keys.
 // So votes find the groups of lanes with equal keys, and each group has a sum of its own for each value, to
 // which all other lanes give zeros. Lane 0 adds the sums to memory.
-#ifndef COMMON_COMMIT_CUB_CUH
-#define COMMON_COMMIT_CUB_CUH
+#pragma once
 
 #include <cub/warp/warp_reduce.cuh>
 #include <distwar/lanes.cuh>
@@ -27,5 +26,3 @@ struct commit_cub {
         }
     }
 };
-
-#endif

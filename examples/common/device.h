@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Checked CUDA calls for programs. A failure prints file, line and the call, and ends the program. Libraries
 // return errors instead (see gs.h).
-#ifndef COMMON_DEVICE_H
-#define COMMON_DEVICE_H
+#pragma once
 
+#include "c_linkage.h"
 #include <cuda_runtime.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 #define DEVICE_CHECK(call) device_check((call), #call, __FILE__, __LINE__)
 
@@ -23,7 +21,4 @@ void device_clear(void *memory, size_t bytes);
 // "NVIDIA H200", or "CPU (simt, N threads)".
 const char *device_name(void);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Device memory that grows on demand. Starts as {0}.
-#ifndef COMMON_DEVICE_BUFFER_H
-#define COMMON_DEVICE_BUFFER_H
+#pragma once
 
+#include "c_linkage.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct device_buffer {
     void *memory;
@@ -18,7 +16,4 @@ typedef struct device_buffer {
 void *device_buffer_reserve(device_buffer *buffer, size_t bytes);
 void device_buffer_close(device_buffer *buffer);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 // An error message. A function that can fail takes a fault; it fills it and returns false.
-#ifndef COMMON_FAULT_H
-#define COMMON_FAULT_H
+#pragma once
 
+#include "c_linkage.h"
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct fault {
     char text[1024];
@@ -17,7 +15,4 @@ typedef struct fault {
 // control characters and bytes that are not UTF-8 become '?'.
 bool fail(fault *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

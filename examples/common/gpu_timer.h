@@ -3,15 +3,12 @@
 // memory of twice the L2 cache's size. So a run finds no data of the run before it in the cache, and the GPU
 // is busy while the host queues the run: the host's time for a launch is not measured, unless the run waits
 // for the device.
-#ifndef COMMON_GPU_TIMER_H
-#define COMMON_GPU_TIMER_H
+#pragma once
 
 #include "device_buffer.h"
 #include <cuda_runtime.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct gpu_timer {
     cudaEvent_t begin, end;
@@ -25,7 +22,4 @@ void gpu_timer_scrub(gpu_timer *timer);
 void gpu_timer_start(gpu_timer *timer);
 double gpu_timer_stop(gpu_timer *timer); // milliseconds; waits for the device
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

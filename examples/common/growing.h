@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Arrays whose final length is unknown or not trusted until all items have been read.
-#ifndef COMMON_GROWING_H
-#define COMMON_GROWING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ static inline void *growing(void *items, size_t count, size_t *room, size_t byte
     if (grown) *room = wanted;
     return grown;
 }
-
-#endif

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT
 // 8-bit images in host memory. Reads PNG and JPEG, writes PNG.
-#ifndef COMMON_IMAGE_H
-#define COMMON_IMAGE_H
+#pragma once
 
 #include "fault.h"
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum { IMAGE_MAX_SIZE = 16384 }; // of each side
 
@@ -37,7 +34,4 @@ bool image_from_planes(const float *planes, int width, int height, image *out, f
 // 10 log10(255^2 / mean square error) over all channels: infinite if equal, NaN if the sizes differ.
 double image_psnr(const image *a, const image *b);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

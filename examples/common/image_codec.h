@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The decoders behind image_read. Each reads `file` from its first byte, leaves it open, and on failure
 // leaves *out empty.
-#ifndef COMMON_IMAGE_CODEC_H
-#define COMMON_IMAGE_CODEC_H
+#pragma once
 
 #include "image.h"
 #include "input_file.h"
@@ -15,5 +14,3 @@ bool image_open_for(const input_file *file, uint64_t units, uint64_t units_per_b
 
 bool image_decode_png(input_file *file, image *out, fault *why);
 bool image_decode_jpeg(input_file *file, image *out, fault *why);
-
-#endif

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Reads a binary file. Error messages name the file, the offset, and what was being read.
-#ifndef COMMON_INPUT_FILE_H
-#define COMMON_INPUT_FILE_H
+#pragma once
 
 #include "fault.h"
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct input_file {
     FILE *stream;
@@ -28,7 +25,4 @@ bool input_file_skip(input_file *file, uint64_t bytes, const char *what, fault *
 // before allocating memory for a count from the file.
 bool input_file_expect(input_file *file, uint64_t count, uint64_t bytes_each, const char *what, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Writes one JSON value, indented or on one line, to a file. A key is NULL inside an array and for the
 // outermost value. Write errors stay in the stream.
-#ifndef COMMON_JSON_WRITER_H
-#define COMMON_JSON_WRITER_H
+#pragma once
 
 #include "fault.h"
 #include <stdint.h>
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct json_writer {
     FILE *stream;
@@ -31,7 +28,4 @@ void json_put_boolean(json_writer *json, const char *key, bool value);
 bool json_save(const char *path, void (*describe)(json_writer *json, const void *subject),
                const void *subject, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Counts of what kernels did, from simt. A GPU has none.
-#ifndef COMMON_KERNEL_COUNTS_H
-#define COMMON_KERNEL_COUNTS_H
+#pragma once
 
+#include "c_linkage.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct kernel_counts {
     uint64_t shuffles, votes, atomic_instructions; // of warps
@@ -21,7 +19,4 @@ bool kernel_counts_now(kernel_counts *out);
 kernel_counts kernel_counts_between(const kernel_counts *before, const kernel_counts *after);
 kernel_counts kernel_counts_mean(const kernel_counts *counts, size_t count); // rounded down; count >= 1
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The mean absolute difference and its gradient.
-#ifndef COMMON_L1_LOSS_H
-#define COMMON_L1_LOSS_H
+#pragma once
 
+#include "c_linkage.h"
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // loss: one number on the device, opened with device_allocate(L1_LOSS_BYTES); read it by l1_loss_read.
 // gradient[i] = sign(value[i] - target[i]) / count, 0 where they are equal; NULL: only the loss. count >= 1.
@@ -21,7 +19,4 @@ void l1_loss(const float *value, const float *target, int64_t count, void *loss,
 // difference was larger than 32768.
 double l1_loss_read(const void *loss, int64_t count);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Launches kernels on a GPU and under simt. All kernels of this project are launched here.
-#ifndef COMMON_LAUNCH_CUH
-#define COMMON_LAUNCH_CUH
+#pragma once
 
 #include <cuda_runtime.h>
 #include <stdint.h>
@@ -24,4 +23,9 @@ inline unsigned blocks_for(int64_t items, int block) {
     return unsigned((items + block - 1) / block);
 }
 
-#endif
+// launch() with that grid.
+template <typename... Parameters, typename... Arguments>
+cudaError_t launch_for(cudaStream_t stream, int64_t items, int block, void (*kernel)(Parameters...),
+                       Arguments... arguments) {
+    return launch(stream, blocks_for(items, block), block, kernel, arguments...);
+}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "options.h"
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -7,6 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+void option_table_add(option_table *table, const option_spec *rows) {
+    for (; rows->kind != OPTION_END; rows++) {
+        assert(table->count < OPTION_ROOM);
+        table->rows[table->count++] = *rows;
+    }
+}
 
 static const option_spec *find_long(const option_spec *options, const char *name, size_t length) {
     for (const option_spec *o = options; o->kind != OPTION_END; o++)
@@ -93,7 +101,11 @@ static bool set_value(const option_spec *option, const char *text, fault *why) {
 
 // "-o, --output TEXT"
 static int describe_option(const option_spec *option, char *text, size_t room) {
-    static const char *const placeholder[] = {"", " N", " X", " TEXT", " NAME"};
+    static const char *const placeholder[] = {[OPTION_FLAG] = "",
+                                              [OPTION_INT] = " N",
+                                              [OPTION_REAL] = " X",
+                                              [OPTION_TEXT] = " TEXT",
+                                              [OPTION_CHOICE] = " NAME"};
     char letter[8] = "    ";
     if (option->letter) snprintf(letter, sizeof letter, "-%c, ", option->letter);
     return snprintf(text, room, "%s--%s%s", letter, option->name, placeholder[option->kind]);

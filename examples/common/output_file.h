@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Writes a file completely or not at all: under a temporary name in the same folder, renamed at the end.
-#ifndef COMMON_OUTPUT_FILE_H
-#define COMMON_OUTPUT_FILE_H
+#pragma once
 
 #include "fault.h"
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct output_file {
     FILE *stream; // write here; output_file_commit checks for errors
@@ -26,7 +23,4 @@ void output_file_discard(output_file *file);
 // writing. Ignores files that cannot be removed.
 void output_file_remove_stale(const output_file *file);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

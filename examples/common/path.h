@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Paths of files in folders.
-#ifndef COMMON_PATH_H
-#define COMMON_PATH_H
+#pragma once
 
 #include "fault.h"
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum { PATH_ROOM = 4096 }; // bytes, the final zero included
 
@@ -31,7 +28,4 @@ bool folder_make(const char *path, fault *why);
 // absolute, and has no ".." among its parts.
 bool path_stays_inside(const char *name);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Pictures side by side in one PNG: target, start, result.
-#ifndef COMMON_PICTURE_ROW_H
-#define COMMON_PICTURE_ROW_H
+#pragma once
 
 #include "fault.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum { MAX_PICTURES_IN_ROW = 8 };
 
@@ -17,7 +14,4 @@ bool picture_row_write(const char *path, const float *const *planes, int count, 
 // 10 log10(1 / mean square difference) of `count` values; infinite if equal.
 double picture_psnr(const float *a, const float *b, long long count);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A pinhole camera.
-#ifndef COMMON_PINHOLE_H
-#define COMMON_PINHOLE_H
+#pragma once
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "c_linkage.h"
+
+C_LINKAGE_BEGIN
 
 // The conventions of docs/math.md, section 1.
 typedef struct pinhole_camera {
@@ -24,7 +23,4 @@ void look_at(const double eye[3], const double target[3], const double up[3], fl
 pinhole_camera pinhole_look_at(int width, int height, double angle, const double eye[3],
                                const double target[3], const double up[3]);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A program of several commands: `NAME COMMAND [arguments]`, with help and version.
-#ifndef COMMON_PROGRAM_H
-#define COMMON_PROGRAM_H
+#pragma once
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "c_linkage.h"
+
+C_LINKAGE_BEGIN
 
 typedef struct program_command {
     const char *name, *summary;
@@ -21,7 +20,4 @@ typedef struct program_spec {
 // Returns the exit code of main. Also checks that stdout was written without an error.
 int program_run(const program_spec *program, int argc, char **argv);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

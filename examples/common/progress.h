@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
 // A line on stderr that shows the progress of long work: step, loss, rate, time left. Prints nothing if
 // stderr is not a terminal.
-#ifndef COMMON_PROGRESS_H
-#define COMMON_PROGRESS_H
+#pragma once
 
+#include "c_linkage.h"
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct progress {
     const char *title;
@@ -28,7 +26,4 @@ bool progress_due(progress *bar);
 void progress_show(progress *bar, int64_t done, double loss); // loss: NaN if there is none
 void progress_end(progress *bar);                             // clears the line
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Small seeded random numbers, the same on every machine: SplitMix64 (Steele, Lea, Flood 2014).
-#ifndef COMMON_RANDOM_H
-#define COMMON_RANDOM_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ RANDOM_CALL double random_normal(random_stream *stream) {
     double radius = sqrt(-2 * log(1 - random_unit(stream)));
     return radius * cos(6.283185307179586 * random_unit(stream));
 }
-
-#endif

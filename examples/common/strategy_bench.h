@@ -2,15 +2,12 @@
 // What an adjoint costs with each candidate: times on a GPU, counts on the CPU (strategy_costs.h). It also
 // counts what the adjoint's warps meet: how many lanes are active, and how many different keys they hold. On
 // a GPU a tuner can then choose a candidate, and the report says how good its choice was.
-#ifndef COMMON_STRATEGY_BENCH_H
-#define COMMON_STRATEGY_BENCH_H
+#pragma once
 
 #include "strategy_costs.h"
 #include "sum_memory.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // The adjoint to measure. Work is queued on the default stream.
 typedef struct bench_subject {
@@ -49,7 +46,4 @@ void strategy_bench_print(const strategy_bench *bench); // on stdout
 // Adds its members to the open object.
 void strategy_bench_describe(json_writer *json, const strategy_bench *bench);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A table of what each candidate costs on each view: times of runs on a GPU; on the CPU, where times say
 // nothing about kernels, counts of instructions.
-#ifndef COMMON_STRATEGY_COSTS_H
-#define COMMON_STRATEGY_COSTS_H
+#pragma once
 
 #include "gpu_timer.h"
 #include "json_writer.h"
@@ -10,9 +9,7 @@
 #include "strategy_options.h"
 #include "timing.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum { MAX_RUNS = 1000 };
 
@@ -66,7 +63,4 @@ void cost_row_describe(json_writer *json, const cost_table *table, size_t row); 
 void timing_summary_describe(json_writer *json, const timing_summary *time);
 void kernel_counts_describe(json_writer *json, const kernel_counts *counts);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Strategies (distwar/strategy.h) on a command line: the options --reduce, --threshold and --thresholds, and
 // the lists of candidates that a bench measures and a tuner chooses from.
-#ifndef COMMON_STRATEGY_OPTIONS_H
-#define COMMON_STRATEGY_OPTIONS_H
+#pragma once
 
-#include "fault.h"
+#include "options.h"
 #include <distwar/strategy.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // A strategy that a program offers. A program's list ends with a row {DISTWAR_STRATEGY_COUNT}. As a choice,
 // that row stands for all strategies ("all") or for the tuner ("auto").
@@ -46,12 +43,10 @@ bool parse_thresholds(const char *text, int out[MAX_THRESHOLDS], size_t *count, 
     "sum a group of at least this many active lanes in the warp, a smaller one by plain atomics; 33: never"
 
 // Rows of a table of options. at: int *, an index into the program's list. list: from strategy_names.
-#define REDUCE_OPTION(at, list, text)                                                                        \
-    { OPTION_CHOICE, "reduce", 0, (at), 0, 0, (list), text }
+#define REDUCE_OPTION(at, list, text) OPTION("reduce", at, .choices = (list), .help = text)
 #define AUTO_REDUCE_OPTION(at, list, text)                                                                   \
     REDUCE_OPTION(at, list, text "; auto: a tuner chooses while it trains; on the CPU tree at 0")
-#define THRESHOLD_OPTION(at, text)                                                                           \
-    { OPTION_INT, "threshold", 0, (at), 0, MAX_THRESHOLD, NULL, text }
+#define THRESHOLD_OPTION(at, text) OPTION("threshold", at, .maximum = MAX_THRESHOLD, .help = text)
 
 typedef struct strategy_candidate {
     distwar_policy policy;
@@ -76,7 +71,4 @@ candidate_list tuner_candidates(const offered_strategy *offered, const int *thre
 // The one candidate.
 candidate_list candidate_alone(distwar_policy policy);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -2,15 +2,12 @@
 // The policy of each launch: the only candidate, or the one that a tuner (distwar/tune_events.h) finds
 // fastest while the program runs. On the CPU times say nothing about kernels; there the first candidate
 // stays.
-#ifndef COMMON_STRATEGY_TUNER_H
-#define COMMON_STRATEGY_TUNER_H
+#pragma once
 
 #include "strategy_options.h"
 #include <distwar/tune_events.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct strategy_tuner {
     bool tunes;
@@ -43,7 +40,4 @@ strategy_report strategy_tuner_report(const strategy_tuner *tuner);
 const char *strategy_report_source(const strategy_report *report);
 void strategy_tuner_close(strategy_tuner *tuner); // harmless on {0}
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

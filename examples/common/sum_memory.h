@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Device memory for sums of K values for each key, which commit.cuh fills; the strategies that can fill it;
 // and counts of what warps meet.
-#ifndef COMMON_SUM_MEMORY_H
-#define COMMON_SUM_MEMORY_H
+#pragma once
 
 #include "fault.h"
 #include "strategy_options.h"
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // The strategies of sum_values (commit.cuh). cub: on a GPU only.
 extern const offered_strategy sum_strategies[];
@@ -37,7 +34,4 @@ typedef struct lane_histogram {
     unsigned long long active_lanes[33], distinct_keys[33];
 } lane_histogram;
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Reads a text file line by line and counts the lines.
-#ifndef COMMON_TEXT_FILE_H
-#define COMMON_TEXT_FILE_H
+#pragma once
 
 #include "input_file.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct text_file {
     input_file file;
@@ -23,7 +20,4 @@ void text_file_close(text_file *text);
 // damaged: if a line, also the last one, does not end with "\n" or "\r\n", or holds a zero byte.
 bool text_file_next(text_file *text, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

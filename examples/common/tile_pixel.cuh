@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The pixel of each thread: a block has a tile of 16 x 16 pixels, each of its warps a patch of 8 x 4.
-#ifndef COMMON_TILE_PIXEL_CUH
-#define COMMON_TILE_PIXEL_CUH
+#pragma once
 
 #include "pinhole.h"
 #include <cuda_runtime.h>
@@ -26,5 +25,3 @@ __device__ inline tile_pixel pixel_of_thread(const pinhole_camera &camera) {
     const int y = int(blockIdx.y) * tile_size + warp / 2 * 4 + lane / 8;
     return {x, y, x < camera.width && y < camera.height, int64_t(y) * camera.width + x};
 }
-
-#endif

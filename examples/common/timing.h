@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Statistics of times in milliseconds: of one view over its runs, and of a scene over its views.
-#ifndef COMMON_TIMING_H
-#define COMMON_TIMING_H
+#pragma once
 
+#include "c_linkage.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct timing {
     double median, minimum, maximum; // over runs
@@ -23,7 +21,4 @@ typedef struct timing_summary {
 
 timing_summary timing_over_views(const timing *views, size_t count); // count >= 1
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-#ifndef COMMON_UTF8_H
-#define COMMON_UTF8_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ static inline int utf8_length(const unsigned char *text) {
     }
     return code >= smallest[length] && code <= 0x10ffff && !(code >= 0xd800 && code < 0xe000) ? length : 0;
 }
-
-#endif

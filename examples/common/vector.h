@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Vectors of three doubles.
-#ifndef COMMON_VECTOR_H
-#define COMMON_VECTOR_H
+#pragma once
 
 #include <math.h>
 
@@ -17,5 +16,3 @@ static inline void normalize(double v[3]) { // NaN if the length is 0
     const double length = sqrt(dot(v, v));
     for (int i = 0; i < 3; i++) v[i] /= length;
 }
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The commands of `cubemap`, and the options that several commands share. A command takes argv from its own
 // name on and returns the exit code of the program.
-#ifndef CUBEMAP_COMMANDS_H
-#define CUBEMAP_COMMANDS_H
+#pragma once
 
 #include "command_line.h"
 #include "cubemap.h"
@@ -25,24 +24,14 @@ bool view_options_complete(view_options *options, fault *why);
 bool view_options_mesh(const view_options *options, mesh *host, fault *why);
 
 #define MESH_OPTION(options)                                                                                 \
-    {                                                                                                        \
-        OPTION_TEXT, "mesh", 0, &(options)->mesh, 0, 0, NULL,                                                \
-            "icosphere, torus, bumpy, or an OBJ file, which is scaled to the same size"                      \
-    }
+    OPTION("mesh", &(options)->mesh,                                                                         \
+           .help = "icosphere, torus, bumpy, or an OBJ file, which is scaled to the same size")
 #define SIZE_OPTION(options)                                                                                 \
-    {                                                                                                        \
-        OPTION_INT, "size", 0, &(options)->size, 0, CUBEMAP_MAX_SIZE, NULL,                                  \
-            "the side of a face in texels, a power of two; 0: 256, on the CPU 64"                            \
-    }
+    OPTION("size", &(options)->size, .maximum = CUBEMAP_MAX_SIZE,                                            \
+           .help = "the side of a face in texels, a power of two; 0: 256, on the CPU 64")
 #define WIDTH_OPTION(options)                                                                                \
-    {                                                                                                        \
-        OPTION_INT, "width", 0, &(options)->width, 0, 4096, NULL,                                            \
-            "the width of a picture in pixels; 0: 1024, on the CPU 192"                                      \
-    }
+    OPTION("width", &(options)->width, .maximum = 4096,                                                      \
+           .help = "the width of a picture in pixels; 0: 1024, on the CPU 192")
 #define HEIGHT_OPTION(options)                                                                               \
-    {                                                                                                        \
-        OPTION_INT, "height", 0, &(options)->height, 0, 8192, NULL,                                          \
-            "the height of a picture in pixels; 0: 3/4 of the width"                                         \
-    }
-
-#endif
+    OPTION("height", &(options)->height, .maximum = 8192,                                                    \
+           .help = "the height of a picture in pixels; 0: 3/4 of the width")

@@ -11,16 +11,13 @@
 // share some of them, so a warp holds several keys, each with few lanes.
 //
 // Work is queued on the default stream. A failure of the device ends the program.
-#ifndef CUBEMAP_H
-#define CUBEMAP_H
+#pragma once
 
 #include "mesh.h"
 #include "pinhole.h"
 #include "sum_memory.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum {
     CUBEMAP_MAX_SIZE = 2048 // texels, the side of a face: six faces below each other fit an image
@@ -86,7 +83,4 @@ void cubemap_gather_levels(const cubemap_frame *frame, float *gradient);
 void cubemap_adam(const cubemap_frame *frame, const float *gradient, float *first_moment,
                   float *second_moment, float rate, int64_t step);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -42,12 +42,12 @@ __global__ void __launch_bounds__(THREADS) gather_levels_kernel(cubemap_frame f,
 void cubemap_reduce_levels(const cubemap_frame *frame) {
     for (int level = 1; level < frame->levels; ++level) {
         const int64_t s = frame->size >> level;
-        DEVICE_CHECK(launch(NULL, blocks_for(18 * s * s, THREADS), THREADS, reduce_level_kernel, frame->texel,
-                            frame->size, level));
+        DEVICE_CHECK(
+            launch_for(NULL, 18 * s * s, THREADS, reduce_level_kernel, frame->texel, frame->size, level));
     }
 }
 
 void cubemap_gather_levels(const cubemap_frame *frame, float *gradient) {
-    DEVICE_CHECK(launch(NULL, blocks_for(int64_t(6) * frame->size * frame->size, THREADS), THREADS,
-                        gather_levels_kernel, *frame, gradient));
+    DEVICE_CHECK(launch_for(NULL, int64_t(6) * frame->size * frame->size, THREADS, gather_levels_kernel,
+                            *frame, gradient));
 }

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Triangles with a normal at every vertex.
-#ifndef CUBEMAP_MESH_H
-#define CUBEMAP_MESH_H
+#pragma once
 
 #include "fault.h"
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct mesh {
     int vertices, triangles;
@@ -27,7 +24,4 @@ void mesh_find_normals(mesh *host);
 mesh device_mesh_open(const mesh *host);
 void device_mesh_close(mesh *device);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

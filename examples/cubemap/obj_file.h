@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Meshes from Wavefront OBJ files.
-#ifndef CUBEMAP_OBJ_FILE_H
-#define CUBEMAP_OBJ_FILE_H
+#pragma once
 
 #include "mesh.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // Reads vertices and faces. Polygons become fans of triangles; indices may be negative. Other lines are
 // ignored, also the file's own normals: normals are computed from the triangles. The mesh is in host memory,
@@ -15,7 +12,4 @@ extern "C" {
 // uses it.
 bool obj_file_read(const char *path, mesh *out, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

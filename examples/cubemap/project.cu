@@ -21,6 +21,5 @@ __global__ void __launch_bounds__(THREADS) project_kernel(cubemap_frame f) {
 } // namespace
 
 void cubemap_project(const cubemap_frame *frame) {
-    DEVICE_CHECK(launch(NULL, blocks_for(3 * int64_t(frame->surface.triangles), THREADS), THREADS,
-                        project_kernel, *frame));
+    DEVICE_CHECK(launch_for(NULL, 3 * int64_t(frame->surface.triangles), THREADS, project_kernel, *frame));
 }

@@ -52,13 +52,13 @@ static bool read_texels(const render_options *options, float **texel, int *size,
 int render_command(int argc, char **argv) {
     render_options options = {.of = view_options_default()};
     const option_spec table[] = {
-        {OPTION_TEXT, "output", 'o', &options.output, 0, 0, NULL, "the PNG file to write; required"},
+        OUTPUT_OPTION(&options.output, .help = "the PNG file to write; required"),
         MESH_OPTION(&options.of),
-        {OPTION_INT, "view", 0, &options.view, 0, SCENE_VIEWS - 1, NULL, "which of the cameras"},
+        OPTION("view", &options.view, .maximum = SCENE_VIEWS - 1, .help = "which of the cameras"),
         SIZE_OPTION(&options.of),
         WIDTH_OPTION(&options.of),
         HEIGHT_OPTION(&options.of),
-        {.kind = OPTION_END}};
+        OPTIONS_END};
     const command_spec command = {
         "cubemap render",
         "[FACES.png] -o OUT.png [options]",

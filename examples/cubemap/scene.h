@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The surroundings, made by formulas, and cameras around the mesh.
-#ifndef CUBEMAP_SCENE_H
-#define CUBEMAP_SCENE_H
+#pragma once
 
 #include "pinhole.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum { SCENE_VIEWS = 8 };
 #define SCENE_BACKGROUND 0.05f
@@ -17,7 +14,4 @@ pinhole_camera scene_camera(int view, int width, int height); // 0 <= view < SCE
 // lamps, a checkered floor.
 void scene_surroundings(int size, float *texel);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Meshes made by formulas, in host memory, with normals. All lie in the unit ball around the origin.
-#ifndef CUBEMAP_SHAPES_H
-#define CUBEMAP_SHAPES_H
+#pragma once
 
 #include "mesh.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum { ICOSPHERE_MAX_LEVEL = 8 };
 
@@ -21,7 +18,4 @@ bool shape_torus(int rings, int sides, mesh *out, fault *why);
 // Returns false if the mesh has no extent.
 bool shape_fit(mesh *host);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The four texels of a cubemap around a direction. At an edge they lie on two or three faces, so that the
 // lookup has no seams. Formulas: docs/math.md, "Cubemap".
-#ifndef CUBEMAP_TEXEL_CUH
-#define CUBEMAP_TEXEL_CUH
+#pragma once
 
 #include "cubemap.h"
 #include <cuda_runtime.h>
@@ -83,5 +82,3 @@ __device__ inline level_pair levels_of(float detail, int levels) {
     const float coarse = detail - float(finer);
     return {{finer, min(finer + 1, levels - 1)}, {1 - coarse, coarse}};
 }
-
-#endif

@@ -201,19 +201,18 @@ int train_command(int argc, char **argv) {
     train_options options = {.of = view_options_default(),
                              .folder = "cubemap-out",
                              .reduce = offered_index(sum_strategies, DISTWAR_STRATEGY_COUNT)};
-    const option_spec table[] = {{OPTION_TEXT, "output", 'o', &options.folder, 0, 0, NULL,
-                                  "the folder to write to; made if it is missing"},
-                                 MESH_OPTION(&options.of),
-                                 SIZE_OPTION(&options.of),
-                                 {OPTION_INT, "iterations", 0, &options.iterations, 0, 10000000, NULL,
-                                  "training steps, one view each; 0: 2000, on the CPU 80"},
-                                 WIDTH_OPTION(&options.of),
-                                 HEIGHT_OPTION(&options.of),
-                                 AUTO_REDUCE_OPTION(&options.reduce,
-                                                    strategy_names(sum_strategies, "auto", options.names),
-                                                    REDUCE_HELP),
-                                 THRESHOLD_OPTION(&options.threshold, THRESHOLD_HELP "; not for auto"),
-                                 {.kind = OPTION_END}};
+    const option_spec table[] = {
+        OUTPUT_OPTION(&options.folder, .help = "the folder to write to; made if it is missing"),
+        MESH_OPTION(&options.of),
+        SIZE_OPTION(&options.of),
+        OPTION("iterations", &options.iterations, .maximum = 10000000,
+               .help = "training steps, one view each; 0: 2000, on the CPU 80"),
+        WIDTH_OPTION(&options.of),
+        HEIGHT_OPTION(&options.of),
+        AUTO_REDUCE_OPTION(&options.reduce, strategy_names(sum_strategies, "auto", options.names),
+                           REDUCE_HELP),
+        THRESHOLD_OPTION(&options.threshold, THRESHOLD_HELP "; not for auto"),
+        OPTIONS_END};
     const command_spec command = {
         "cubemap train",
         "[-o DIR] [options]",

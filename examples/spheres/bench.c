@@ -93,18 +93,18 @@ static bool measure(const command_options *options, const bench_plan *plan, cons
 
 int bench_command(int argc, char **argv) {
     command_options options = {.of = view_options_default(), .bench = bench_options_default(), .views = 1};
-    const option_spec table[] = {
-        DATA_OPTION(&options.of),
-        CHANNELS_OPTION(&options.of),
-        {OPTION_INT, "views", 0, &options.views, 1, SCENE_VIEWS, NULL, "the number of cameras"},
-        WIDTH_OPTION(&options.of),
-        HEIGHT_OPTION(&options.of),
-        KEPT_OPTION(&options.of),
-        BENCH_REDUCE_OPTION(&options.bench),
-        THRESHOLDS_OPTION(&options.bench),
-        REPEAT_OPTION(&options.bench),
-        JSON_OPTION(&options.bench),
-        {.kind = OPTION_END}};
+    const option_spec table[] = {DATA_OPTION(&options.of),
+                                 CHANNELS_OPTION(&options.of),
+                                 OPTION("views", &options.views, .minimum = 1, .maximum = SCENE_VIEWS,
+                                        .help = "the number of cameras"),
+                                 WIDTH_OPTION(&options.of),
+                                 HEIGHT_OPTION(&options.of),
+                                 KEPT_OPTION(&options.of),
+                                 BENCH_REDUCE_OPTION(&options.bench),
+                                 THRESHOLDS_OPTION(&options.bench.thresholds),
+                                 REPEAT_OPTION(&options.bench.runs),
+                                 JSON_OPTION(&options.bench.json),
+                                 OPTIONS_END};
     const command_spec command = {
         "spheres bench",
         "[options]",

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The commands of `spheres`, and the options that several commands share. A command takes argv from its own
 // name on and returns the exit code of the program.
-#ifndef SPHERES_COMMANDS_H
-#define SPHERES_COMMANDS_H
+#pragma once
 
 #include "command_line.h"
 #include "scene.h"
@@ -25,26 +24,16 @@ int view_options_channels(const view_options *options);
 void view_options_complete(view_options *options);
 
 #define DATA_OPTION(options)                                                                                 \
-    { OPTION_CHOICE, "data", 0, &(options)->data, 0, 0, data_set_names, "the generated data set" }
+    OPTION("data", &(options)->data, .choices = data_set_names, .help = "the generated data set")
 #define CHANNELS_OPTION(options)                                                                             \
-    {                                                                                                        \
-        OPTION_CHOICE, "channels", 0, &(options)->channels, 0, 0, channel_names,                             \
-            "the channels of a sphere's feature; 3: a colour"                                                \
-    }
+    OPTION("channels", &(options)->channels, .choices = channel_names,                                       \
+           .help = "the channels of a sphere's feature; 3: a colour")
 #define WIDTH_OPTION(options)                                                                                \
-    {                                                                                                        \
-        OPTION_INT, "width", 0, &(options)->width, 0, 4096, NULL,                                            \
-            "the width of a picture in pixels; 0: by the data set, small on the CPU"                         \
-    }
+    OPTION("width", &(options)->width, .maximum = 4096,                                                      \
+           .help = "the width of a picture in pixels; 0: by the data set, small on the CPU")
 #define HEIGHT_OPTION(options)                                                                               \
-    {                                                                                                        \
-        OPTION_INT, "height", 0, &(options)->height, 0, 8192, NULL,                                          \
-            "the height of a picture in pixels; 0: 3/4 of the width"                                         \
-    }
+    OPTION("height", &(options)->height, .maximum = 8192,                                                    \
+           .help = "the height of a picture in pixels; 0: 3/4 of the width")
 #define KEPT_OPTION(options)                                                                                 \
-    {                                                                                                        \
-        OPTION_INT, "kept", 0, &(options)->kept, 1, SPHERES_MAX_KEPT, NULL,                                  \
-            "a pixel blends at most this many spheres, the closest ones"                                     \
-    }
-
-#endif
+    OPTION("kept", &(options)->kept, .minimum = 1, .maximum = SPHERES_MAX_KEPT,                              \
+           .help = "a pixel blends at most this many spheres, the closest ones")

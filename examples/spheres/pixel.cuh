@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A pixel's ray and a sphere's distance from it.
-#ifndef SPHERES_PIXEL_CUH
-#define SPHERES_PIXEL_CUH
+#pragma once
 
 #include "spheres.h"
 #include "tile_pixel.cuh"
@@ -26,5 +25,3 @@ __device__ inline float closeness(const float3 &center, float inverse_square, co
     *offset = o;
     return fmaf(-fmaf(o.x, o.x, fmaf(o.y, o.y, __fmul_rn(o.z, o.z))), inverse_square, 1);
 }
-
-#endif

@@ -68,10 +68,9 @@ __global__ void __launch_bounds__(THREADS) project_backward_kernel(sphere_frame 
 } // namespace
 
 void spheres_project(const sphere_frame *frame) {
-    DEVICE_CHECK(launch(NULL, blocks_for(frame->set.count, THREADS), THREADS, project_kernel, *frame));
+    DEVICE_CHECK(launch_for(NULL, frame->set.count, THREADS, project_kernel, *frame));
 }
 
 void spheres_project_backward(const sphere_frame *frame, const sphere_set *gradient) {
-    DEVICE_CHECK(launch(NULL, blocks_for(frame->set.count, THREADS), THREADS, project_backward_kernel, *frame,
-                        *gradient));
+    DEVICE_CHECK(launch_for(NULL, frame->set.count, THREADS, project_backward_kernel, *frame, *gradient));
 }

@@ -40,13 +40,13 @@ static bool render(const render_options *options, const sphere_set *host, fault 
 int render_command(int argc, char **argv) {
     render_options options = {.of = view_options_default()};
     const option_spec table[] = {
-        {OPTION_TEXT, "output", 'o', &options.output, 0, 0, NULL, "the PNG file to write; required"},
+        OUTPUT_OPTION(&options.output, .help = "the PNG file to write; required"),
         DATA_OPTION(&options.of),
-        {OPTION_INT, "view", 0, &options.view, 0, SCENE_VIEWS - 1, NULL, "which of the cameras"},
+        OPTION("view", &options.view, .maximum = SCENE_VIEWS - 1, .help = "which of the cameras"),
         WIDTH_OPTION(&options.of),
         HEIGHT_OPTION(&options.of),
         KEPT_OPTION(&options.of),
-        {.kind = OPTION_END}};
+        OPTIONS_END};
     const command_spec command = {"spheres render",
                                   "[SPHERES.txt] -o OUT.png [options]",
                                   "Renders one view of a data set, or of the spheres in a file that 'spheres "

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The generated data sets: a knot of beads over a floor of beads, seen from cameras around it.
-#ifndef SPHERES_SCENE_H
-#define SPHERES_SCENE_H
+#pragma once
 
 #include "sphere_memory.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef enum data_set {
     DATA_SMALL, // 302 spheres
@@ -28,7 +25,4 @@ void scene_disturb(sphere_set *host, uint64_t seed);
 pinhole_camera scene_camera(int view, int width, int height); // 0 <= view < SCENE_VIEWS
 sphere_blend scene_blend(int kept);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The memory of a sphere_set: one block that begins at `center`, on the host or on the device.
-#ifndef SPHERE_MEMORY_H
-#define SPHERE_MEMORY_H
+#pragma once
 
 #include "fault.h"
 #include "spheres.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 bool sphere_set_open(sphere_set *out, int64_t count, int channels, fault *why); // host, all 0
 void sphere_set_close(sphere_set *host);                                        // harmless twice
@@ -19,7 +16,4 @@ void device_sphere_set_close(sphere_set *device);                               
 void sphere_set_upload(const sphere_set *device, const sphere_set *host);
 void sphere_set_download(const sphere_set *host, const sphere_set *device);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

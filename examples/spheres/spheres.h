@@ -12,15 +12,12 @@
 // different spheres and the adjoint adds to several keys at once.
 //
 // Work is queued on the default stream. A failure of the device ends the program.
-#ifndef SPHERES_H
-#define SPHERES_H
+#pragma once
 
 #include "pinhole.h"
 #include "sum_memory.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum {
     SPHERES_MAX_KEPT = 16, // spheres of a pixel
@@ -103,7 +100,4 @@ typedef struct sphere_rates {
 void spheres_adam(const sphere_set *set, const sphere_set *gradient, const sphere_set *first_moment,
                   const sphere_set *second_moment, const sphere_rates *rates, int64_t step);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -180,20 +180,19 @@ int train_command(int argc, char **argv) {
                              .seed = 1,
                              .reduce = offered_index(sum_strategies, DISTWAR_STRATEGY_COUNT)};
     const option_spec table[] = {
-        {OPTION_TEXT, "output", 'o', &options.folder, 0, 0, NULL,
-         "the folder to write to; made if it is missing"},
+        OUTPUT_OPTION(&options.folder, .help = "the folder to write to; made if it is missing"),
         DATA_OPTION(&options.of),
         CHANNELS_OPTION(&options.of),
-        {OPTION_INT, "iterations", 0, &options.iterations, 0, 10000000, NULL,
-         "training steps, one view each; 0: by the data set, few on the CPU"},
+        OPTION("iterations", &options.iterations, .maximum = 10000000,
+               .help = "training steps, one view each; 0: by the data set, few on the CPU"),
         WIDTH_OPTION(&options.of),
         HEIGHT_OPTION(&options.of),
         KEPT_OPTION(&options.of),
-        {OPTION_INT, "seed", 0, &options.seed, 0, INFINITY, NULL, "of the disturbed start"},
+        OPTION("seed", &options.seed, .maximum = INFINITY, .help = "of the disturbed start"),
         AUTO_REDUCE_OPTION(&options.reduce, strategy_names(sum_strategies, "auto", options.names),
                            REDUCE_HELP),
         THRESHOLD_OPTION(&options.threshold, THRESHOLD_HELP "; not for auto"),
-        {.kind = OPTION_END}};
+        OPTIONS_END};
     const command_spec command = {
         "spheres train",
         "[-o DIR] [options]",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What distwar asks of the compiler, and differences between compilers. docs/toolchains.md lists what is tested.
+// What distwar asks of the compiler, and differences between compilers. docs/toolchains.md lists what is
+// tested.
 #ifndef DISTWAR_COMPILER_CUH
 #define DISTWAR_COMPILER_CUH
 
@@ -42,8 +43,8 @@
 #error "distwar needs clang 16 or later as CUDA compiler"
 #endif
 
-// Whether PTX has red.v2.f32 and red.v4.f32: compute capability 9.0, and PTX 8.1 of CUDA 12.1, which clang writes
-// from version 17 on.
+// Whether PTX has red.v2.f32 and red.v4.f32: compute capability 9.0, and PTX 8.1 of CUDA 12.1, which clang
+// writes from version 17 on.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && DISTWAR_CUDA_VERSION >= 12010 &&                       \
     !(defined(__clang__) && defined(__CUDA__) && __clang_major__ < 17)
 #define DISTWAR_HAS_VECTOR_RED 1

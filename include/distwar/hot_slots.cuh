@@ -32,8 +32,9 @@ namespace distwar {
 template <typename Slots, typename Sink>
 struct hot_sink {
 #if !defined(__SIMT__)
-    // Not a pointer. nvcc 13.0 takes all pointers of a struct for pointers to shared memory if one of them is:
-    // it then adds to `to` by shared atomics (seen in PTX for sm_90: atom.shared with the address of `to`).
+    // Not a pointer. nvcc 13.0 takes all pointers of a struct for pointers to shared memory if one of them
+    // is: it then adds to `to` by shared atomics (seen in PTX for sm_90: atom.shared with the address of
+    // `to`).
     size_t slots; // address in shared memory
     __device__ __forceinline__ Slots *get() const {
         return static_cast<Slots *>(__cvta_shared_to_generic(slots));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Sets aside macros of the including program that have the names of parameters and functions of distwar. Each header
- * of distwar includes push_macros.h first and pop_macros.h last, so a program may define `N`, `K` or `add(a, b)`
- * before it includes a header, and has the same macros after it. No include guard: the calls nest. */
+/* Sets aside macros of the including program that have the names of parameters and functions of distwar. Each
+ * header of distwar includes push_macros.h first and pop_macros.h last, so a program may define `N`, `K` or
+ * `add(a, b)` before it includes a header, and has the same macros after it. No include guard: the calls
+ * nest. */
 #pragma push_macro("A")
 #pragma push_macro("B")
 #pragma push_macro("K")

@@ -192,8 +192,8 @@ __host__ __device__ record(T *, size_t)->record<T>;
 //   base    aligned to 16 bytes, in global or shared memory
 //   stride  a multiple of 4, >= K
 // Cost, if one lane adds all values in global memory from compute capability 9.0 and CUDA 12.1 on: one
-// atomic for each vector, 3 for K = 9 (4 + 4 + 1). In shared memory, on older GPUs, and if each lane adds one value
-// (reduce_tree): as record.
+// atomic for each vector, 3 for K = 9 (4 + 4 + 1). In shared memory, on older GPUs, and if each lane adds one
+// value (reduce_tree): as record.
 // Each value is added atomically, the record as a whole is not. If K mod 4 = 3 the last vector is 3 values
 // and a zero: it also adds 0 to the float behind value K - 1, which stride reserves for this record. That
 // float does not change, except that a subnormal number may become 0.

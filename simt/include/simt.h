@@ -47,7 +47,8 @@ void simt_set_stack_size(size_t bytes);
 void simt_set_counting(bool on);
 
 // What launches did since the last reset. Exact, and the same for every seed and number of threads if the
-// control flow of the kernels is (that after coalesced_threads() is not). A collective counts once for all lanes of its mask.
+// control flow of the kernels is (that after coalesced_threads() is not). A collective counts once for all
+// lanes of its mask.
 typedef struct simt_counters {
     uint64_t shuffles;
     uint64_t votes;      // all, any, ballot, coalesced_threads, and the matches and reductions below

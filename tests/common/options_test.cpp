@@ -32,14 +32,14 @@ class Options : public testing::Test {
     std::vector<std::string> storage;
     const double infinity = std::numeric_limits<double>::infinity();
     const option_spec options[8] = {
-        {OPTION_TEXT, "output", 'o', &output, 0, 0, nullptr, "where the scene goes"},
-        {OPTION_INT, "iterations", 'n', &iterations, 1, 1000000, nullptr, "training steps"},
-        {OPTION_INT, "seed", 0, &seed, 0, infinity, nullptr, "chooses the random numbers"},
-        {OPTION_REAL, "rate", 0, &rate, 0, 1, nullptr, "learning rate"},
-        {OPTION_REAL, "offset", 0, &offset, -infinity, infinity, nullptr, "any number"},
-        {OPTION_CHOICE, "reduce", 0, &reduction, 0, 0, reductions, "how warps add"},
-        {OPTION_FLAG, "quiet", 'q', &quiet, 0, 0, nullptr, "say nothing"},
-        {OPTION_END, nullptr, 0, nullptr, 0, 0, nullptr, nullptr}};
+        {OPTION_TEXT, "output", 'o', &output, 0, 0, nullptr, "where the scene goes", false},
+        {OPTION_INT, "iterations", 'n', &iterations, 1, 1000000, nullptr, "training steps", false},
+        {OPTION_INT, "seed", 0, &seed, 0, infinity, nullptr, "chooses the random numbers", false},
+        {OPTION_REAL, "rate", 0, &rate, 0, 1, nullptr, "learning rate", false},
+        {OPTION_REAL, "offset", 0, &offset, -infinity, infinity, nullptr, "any number", false},
+        {OPTION_CHOICE, "reduce", 0, &reduction, 0, 0, reductions, "how warps add", false},
+        {OPTION_FLAG, "quiet", 'q', &quiet, 0, 0, nullptr, "say nothing", false},
+        {}};
     const command_spec command = {"splat train",
                                   "DATA -o OUT.ply [options]",
                                   "Trains a scene.",

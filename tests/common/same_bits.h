@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// DISTWAR_FIXED gives the same bits in every run. The order of blocks and warps varies by itself on a GPU, and
-// by the seed under simt.
+// DISTWAR_FIXED gives the same bits in every run. The order of blocks and warps varies by itself on a GPU,
+// and by the seed under simt.
 #ifndef TESTS_SAME_BITS_H
 #define TESTS_SAME_BITS_H
 

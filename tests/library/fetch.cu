@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Counters that return: each lane gets what it would get if lanes added one after another; slots of queues are
-// given out once, in order, and never past the capacity.
+// Counters that return: each lane gets what it would get if lanes added one after another; slots of queues
+// are given out once, in order, and never past the capacity.
 
 #include "warp_calls.cuh"
 #include <algorithm>

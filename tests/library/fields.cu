@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The sink `fields`: every value of every active lane goes to its own array, once, and costs what is promised.
+// The sink `fields`: every value of every active lane goes to its own array, once, and costs what is
+// promised.
 
 #include "warp_calls.cuh"
 #include <distwar/fields.cuh>

@@ -13,7 +13,8 @@ namespace {
 
 enum { KEYS = 32, CALLS = 80, SCHEDULES = 10, VALUES = 9 };
 
-// Warp w makes calls[w] on its own targets: sums of 9, 1, 3 and 40 values, in several types, to all kinds of sinks.
+// Warp w makes calls[w] on its own targets: sums of 9, 1, 3 and 40 values, in several types, to all kinds of
+// sinks.
 struct targets {
     float *nine;        // a record of each key
     double *one;        // planes

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fixed-point conversions in a program compiled with --use_fast_math or -ffast-math. Under simt the program runs
-// and prints "same" if all results have the bits that IEEE 754 prescribes.
+// Fixed-point conversions in a program compiled with --use_fast_math or -ffast-math. Under simt the program
+// runs and prints "same" if all results have the bits that IEEE 754 prescribes.
 #include <distwar/fixed.cuh>
 
 __global__ void convert(const float *from, float scale, long long *sums, unsigned *flags, float *to) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Macros of the including program with names that the library uses. The headers must compile, and the macros must be
-// the same after them.
+// Macros of the including program with names that the library uses. The headers must compile, and the macros
+// must be the same after them.
 #define A 1
 #define B 2
 #define K 3

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A program with types of its own in every place where the library takes them. With HOSTILE it also has functions
-// with the names of all functions of the library, which win an unqualified call by argument-dependent lookup. They
-// are deleted: the program compiles only if the library calls none of them. HOSTILE is 1 if they come before the
-// library's headers, 2 if after.
+// A program with types of its own in every place where the library takes them. With HOSTILE it also has
+// functions with the names of all functions of the library, which win an unqualified call by
+// argument-dependent lookup. They are deleted: the program compiles only if the library calls none of them.
+// HOSTILE is 1 if they come before the library's headers, 2 if after.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>

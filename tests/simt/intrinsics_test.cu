@@ -125,8 +125,8 @@ TEST(Intrinsics, FastForms) {
 }
 
 TEST(Intrinsics, HalfRoundsOnce) {
-    // 1 + 2^-11 is halfway between two halves and rounds to the even one, 1; a bit more rounds up. As a float,
-    // 1 + 2^-11 + 2^-40 is exactly halfway.
+    // 1 + 2^-11 is halfway between two halves and rounds to the even one, 1; a bit more rounds up. As a
+    // float, 1 + 2^-11 + 2^-40 is exactly halfway.
     EXPECT_EQ(__half2float(__half(1 + 0x1p-11)), 1.0f);
     EXPECT_EQ(__half2float(__half(1 + 0x1p-11 + 0x1p-40)), 1 + 0x1p-10f);
     EXPECT_EQ(__half2float(__half(-(1 + 0x1p-11 + 0x1p-40))), -(1 + 0x1p-10f));

@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 // fail() with the place before the text
@@ -64,6 +63,10 @@ bool colmap_end_cameras(colmap_model *model, const char *path, fault *why) {
         if (model->cameras[i].id == model->cameras[i - 1].id)
             return fail(why, "%s: two cameras have the id %" PRId32, path, model->cameras[i].id);
     return true;
+}
+
+bool colmap_end_views(colmap_model *model, const char *path, fault *why) {
+    return reconstruction_sort(model->scene, path, why);
 }
 
 // The rotation of a quaternion (w, x, y, z) of any length. False if the length is 0 or not finite.

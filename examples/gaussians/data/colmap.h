@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT
 // COLMAP's models, binary (cameras.bin, images.bin, points3D.bin) or text (cameras.txt, images.txt,
 // points3D.txt).
-#ifndef GAUSSIANS_COLMAP_H
-#define GAUSSIANS_COLMAP_H
+#pragma once
 
 #include "path.h"
 #include "reconstruction.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // Finds the folder of the model: the first of FOLDER/sparse/0, FOLDER/sparse and FOLDER that has a
 // cameras.bin or a cameras.txt. False, without a message, if there is none.
@@ -24,7 +21,4 @@ bool colmap_find(const char *folder, char model_folder[PATH_ROOM]);
 // those in COLMAP's comments.
 bool colmap_load(const char *model_folder, reconstruction *out, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

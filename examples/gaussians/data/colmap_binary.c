@@ -16,18 +16,6 @@ enum {
     POINT_BYTES = 51
 };
 
-// Each file begins with the number of its records.
-static bool begin(input_file *file, uint64_t least_bytes, const char *what, uint64_t *count, fault *why) {
-    return input_file_read(file, count, sizeof *count, "the number of records", why) &&
-           input_file_expect(file, *count, least_bytes, what, why);
-}
-
-static bool end(const input_file *file, fault *why) {
-    if (file->offset == file->size) return true;
-    return fail(why, "%s: %" PRIu64 " bytes follow the last record, at byte %" PRIu64, file->path,
-                file->size - file->offset, file->offset);
-}
-
 static record_place here(const input_file *file) {
     return (record_place){file->path, "byte", file->offset};
 }
@@ -88,36 +76,38 @@ static bool read_point(input_file *file, colmap_model *model, fault *why) {
            colmap_add_point(model, &place, position, color, why);
 }
 
-static bool read_records(input_file *file, uint64_t least_bytes, const char *what,
-                         bool (*read_one)(input_file *, colmap_model *, fault *), colmap_model *model,
-                         fault *why) {
-    uint64_t count;
-    if (!begin(file, least_bytes, what, &count, why)) return false;
-    for (uint64_t i = 0; i < count; i++)
-        if (!read_one(file, model, why)) return false;
-    return end(file, why);
-}
+// A file of the model.
+typedef struct part {
+    const char *name, *what; // what: its records
+    uint64_t least_bytes;    // of a record
+    bool (*read_one)(input_file *file, colmap_model *model, fault *why);
+    bool (*end)(colmap_model *model, const char *path, fault *why); // NULL: nothing is left to check
+} part;
 
-static bool open_in(const char *folder, const char *name, input_file *file, fault *why) {
-    char path[PATH_ROOM];
-    *file = (input_file){0};
-    return path_join(path, folder, name, why) && input_file_open(file, path, why);
+// Each file begins with the number of its records.
+static bool read_records(input_file *file, const part *of, colmap_model *model, fault *why) {
+    uint64_t count;
+    if (!input_file_read(file, &count, sizeof count, "the number of records", why) ||
+        !input_file_expect(file, count, of->least_bytes, of->what, why))
+        return false;
+    for (uint64_t i = 0; i < count; i++)
+        if (!of->read_one(file, model, why)) return false;
+    return file->offset == file->size ||
+           fail(why, "%s: %" PRIu64 " bytes follow the last record, at byte %" PRIu64, file->path,
+                file->size - file->offset, file->offset);
 }
 
 bool colmap_read_binary(const char *folder, bool has_points, colmap_model *model, fault *why) {
-    input_file file;
-    bool ok = open_in(folder, "cameras.bin", &file, why) &&
-              read_records(&file, CAMERA_BYTES, "cameras", read_camera, model, why) &&
-              colmap_end_cameras(model, file.path, why);
-    input_file_close(&file);
-    if (!ok) return false;
-    ok = open_in(folder, "images.bin", &file, why) &&
-         read_records(&file, IMAGE_BYTES, "images", read_image, model, why) &&
-         reconstruction_sort(model->scene, file.path, why);
-    input_file_close(&file);
-    if (!ok || !has_points) return ok;
-    ok = open_in(folder, "points3D.bin", &file, why) &&
-         read_records(&file, POINT_BYTES, "points", read_point, model, why);
-    input_file_close(&file);
-    return ok;
+    static const part parts[] = {{"cameras.bin", "cameras", CAMERA_BYTES, read_camera, colmap_end_cameras},
+                                 {"images.bin", "images", IMAGE_BYTES, read_image, colmap_end_views},
+                                 {"points3D.bin", "points", POINT_BYTES, read_point, NULL}};
+    for (const part *p = parts; p < parts + (has_points ? 3 : 2); p++) {
+        char path[PATH_ROOM];
+        input_file file = {0};
+        const bool done = path_join(path, folder, p->name, why) && input_file_open(&file, path, why) &&
+                          read_records(&file, p, model, why) && (!p->end || p->end(model, path, why));
+        input_file_close(&file);
+        if (!done) return false;
+    }
+    return true;
 }

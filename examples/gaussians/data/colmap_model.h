@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the readers of COLMAP's binary and text models share: adding records, and refusing bad ones.
-#ifndef GAUSSIANS_COLMAP_MODEL_H
-#define GAUSSIANS_COLMAP_MODEL_H
+#pragma once
 
 #include "reconstruction.h"
 
@@ -27,6 +26,7 @@ int colmap_parameter_count(const record_place *place, int32_t id, int32_t model,
 bool colmap_add_camera(colmap_model *model, const record_place *place, int32_t id, int32_t camera_model,
                        const uint64_t size[2], const double parameters[], fault *why);
 bool colmap_end_cameras(colmap_model *model, const char *path, fault *why);
+bool colmap_end_views(colmap_model *model, const char *path, fault *why);
 // quaternion: (w, x, y, z), of any length. The pose maps world to camera.
 bool colmap_add_view(colmap_model *model, const record_place *place, const double quaternion[4],
                      const double translation[3], int32_t camera, const char *name, fault *why);
@@ -35,5 +35,3 @@ bool colmap_add_point(colmap_model *model, const record_place *place, const doub
 
 bool colmap_read_binary(const char *folder, bool has_points, colmap_model *model, fault *why);
 bool colmap_read_text(const char *folder, bool has_points, colmap_model *model, fault *why);
-
-#endif

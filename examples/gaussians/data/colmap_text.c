@@ -141,40 +141,38 @@ static bool read_point(text_file *text, colmap_model *model, fault *why) {
            colmap_add_point(model, &place, position, color, why);
 }
 
-static bool read_records(text_file *text, const char *what,
-                         bool (*read_one)(text_file *, colmap_model *, fault *), colmap_model *model,
-                         fault *why) {
+// A file of the model.
+typedef struct part {
+    const char *name, *what; // what: its records
+    bool (*read_one)(text_file *text, colmap_model *model, fault *why);
+    bool (*end)(colmap_model *model, const char *path, fault *why); // NULL: nothing is left to check
+} part;
+
+static bool read_records(text_file *text, const part *of, colmap_model *model, fault *why) {
     int64_t announced = -1, count = 0;
     for (;; count++) {
-        if (!next_record(text, what, &announced, why)) return false;
+        if (!next_record(text, of->what, &announced, why)) return false;
         if (!text->line) break;
-        if (!read_one(text, model, why)) return false;
+        if (!of->read_one(text, model, why)) return false;
     }
     return announced < 0 || count == announced ||
            fail(why,
                 "%s: truncated or damaged: a comment announces %" PRId64 " %s, but %" PRId64
                 " stand before its end, line %" PRIu64,
-                text->file.path, announced, what, count, text->number);
-}
-
-static bool open_in(const char *folder, const char *name, text_file *text, fault *why) {
-    char path[PATH_ROOM];
-    *text = (text_file){0};
-    return path_join(path, folder, name, why) && text_file_open(text, path, why);
+                text->file.path, announced, of->what, count, text->number);
 }
 
 bool colmap_read_text(const char *folder, bool has_points, colmap_model *model, fault *why) {
-    text_file text;
-    bool ok = open_in(folder, "cameras.txt", &text, why) &&
-              read_records(&text, "cameras", read_camera, model, why) &&
-              colmap_end_cameras(model, text.file.path, why);
-    text_file_close(&text);
-    if (!ok) return false;
-    ok = open_in(folder, "images.txt", &text, why) && read_records(&text, "images", read_image, model, why) &&
-         reconstruction_sort(model->scene, text.file.path, why);
-    text_file_close(&text);
-    if (!ok || !has_points) return ok;
-    ok = open_in(folder, "points3D.txt", &text, why) && read_records(&text, "points", read_point, model, why);
-    text_file_close(&text);
-    return ok;
+    static const part parts[] = {{"cameras.txt", "cameras", read_camera, colmap_end_cameras},
+                                 {"images.txt", "images", read_image, colmap_end_views},
+                                 {"points3D.txt", "points", read_point, NULL}};
+    for (const part *p = parts; p < parts + (has_points ? 3 : 2); p++) {
+        char path[PATH_ROOM];
+        text_file text = {0};
+        const bool done = path_join(path, folder, p->name, why) && text_file_open(&text, path, why) &&
+                          read_records(&text, p, model, why) && (!p->end || p->end(model, path, why));
+        text_file_close(&text);
+        if (!done) return false;
+    }
+    return true;
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The data that training starts from: photographs with their cameras, and the points that structure from
 // motion found.
-#ifndef GAUSSIANS_DATASET_H
-#define GAUSSIANS_DATASET_H
+#pragma once
 
 #include "fault.h"
 #include "image.h"
@@ -11,9 +10,7 @@
 #include "path.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct dataset_view {
     char *name;       // the picture's path inside its folder
@@ -67,7 +64,4 @@ void dataset_hold_out(dataset *data, size_t every);
 bool dataset_spared(const dataset *data, const char *path, fault *why);
 void dataset_close(dataset *data); // harmless on {0} and twice
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

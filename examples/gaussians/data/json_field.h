@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reads fields of a JSON document. Each error message names the file and the field.
-#ifndef GAUSSIANS_JSON_FIELD_H
-#define GAUSSIANS_JSON_FIELD_H
+#pragma once
 
 #include "fault.h"
 #include <jansson.h>
@@ -25,5 +24,3 @@ bool json_get_text(const json_place *place, const char *key, const char **out, f
 // The value must be an array of `rows` arrays of `columns` finite numbers.
 bool json_get_matrix(const json_place *place, const char *key, int rows, int columns, double *out,
                      fault *why);
-
-#endif

@@ -24,6 +24,10 @@ enum {
     SLOTS = 59
 };
 
+// fail() with the place in the file before the text
+#define REFUSE(why, file, at, format, ...)                                                                   \
+    fail(why, "%s: at byte %" PRIu64 ": " format, (file)->path, at, __VA_ARGS__)
+
 static void slot_name(int slot, char name[16]) {
     if (slot < SLOT_DC)
         snprintf(name, 16, "%c", "xyz"[slot]);
@@ -105,22 +109,17 @@ static size_t size_of_type(const char *type) {
 static bool add_property(layout *vertex, const char *type, const char *name, const input_file *file,
                          uint64_t at, fault *why) {
     const size_t size = size_of_type(type);
-    if (!size)
-        return fail(why, "%s: at byte %" PRIu64 ": vertex property of type '%.40s': not a PLY number type",
-                    file->path, at, type);
+    if (!size) return REFUSE(why, file, at, "vertex property of type '%.40s': not a PLY number type", type);
     if (++vertex->properties > MAX_PROPERTIES)
-        return fail(why, "%s: at byte %" PRIu64 ": more than %d vertex properties", file->path, at,
-                    MAX_PROPERTIES);
+        return REFUSE(why, file, at, "more than %d vertex properties", MAX_PROPERTIES);
     if (strncmp(name, "f_rest_", strlen("f_rest_")) == 0) vertex->rest_properties++;
     for (int slot = 0; slot < SLOTS; slot++) {
         char known[16];
         slot_name(slot, known);
         if (strcmp(known, name) != 0) continue;
-        if (vertex->offset[slot] >= 0)
-            return fail(why, "%s: at byte %" PRIu64 ": property '%s' occurs twice", file->path, at, name);
+        if (vertex->offset[slot] >= 0) return REFUSE(why, file, at, "property '%s' occurs twice", name);
         if (strcmp(type, "float") != 0 && strcmp(type, "float32") != 0)
-            return fail(why, "%s: at byte %" PRIu64 ": property '%s' is of type '%s'; it must be float",
-                        file->path, at, name, type);
+            return REFUSE(why, file, at, "property '%s' is of type '%s'; it must be float", name, type);
         vertex->offset[slot] = (int)vertex->stride;
     }
     vertex->stride += size;
@@ -155,9 +154,8 @@ typedef struct header_state {
 
 static bool read_format(char *const word[3], const input_file *file, uint64_t at, fault *why) {
     return (strcmp(word[1], "binary_little_endian") == 0 && strcmp(word[2], "1.0") == 0) ||
-           fail(why,
-                "%s: at byte %" PRIu64 ": format '%.40s %.40s'; only 'binary_little_endian 1.0' can be read",
-                file->path, at, word[1], word[2]);
+           REFUSE(why, file, at, "format '%.40s %.40s'; only 'binary_little_endian 1.0' can be read", word[1],
+                  word[2]);
 }
 
 // "element NAME COUNT"
@@ -169,14 +167,12 @@ static bool read_element(layout *vertex, header_state *state, char *const word[3
         return true;
     }
     if (strcmp(word[1], "vertex") != 0)
-        return fail(why, "%s: at byte %" PRIu64 ": the first element is '%.40s'; it must be 'vertex'",
-                    file->path, at, word[1]);
+        return REFUSE(why, file, at, "the first element is '%.40s'; it must be 'vertex'", word[1]);
     char *end;
     errno = 0;
     vertex->count = strtoull(word[2], &end, 10);
     if (*end != '\0' || word[2][0] < '0' || word[2][0] > '9' || errno == ERANGE)
-        return fail(why, "%s: at byte %" PRIu64 ": '%.40s' is not a number of vertices", file->path, at,
-                    word[2]);
+        return REFUSE(why, file, at, "'%.40s' is not a number of vertices", word[2]);
     state->place = INSIDE;
     return true;
 }
@@ -217,8 +213,7 @@ static bool read_header(input_file *file, layout *vertex, fault *why) {
         } else if (strcmp(word[0], "property") == 0 && words >= 3 && state.place != BEFORE) {
             if (!read_property(vertex, &state, word, words, file, at, why)) return false;
         } else {
-            return fail(why, "%s: at byte %" PRIu64 ": unexpected header line '%.40s ...'", file->path, at,
-                        word[0]);
+            return REFUSE(why, file, at, "unexpected header line '%.40s ...'", word[0]);
         }
     }
     if (!state.has_format || state.place == BEFORE)

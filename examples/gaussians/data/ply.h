@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Scenes as PLY files with the usual property names: x y z, nx ny nz, f_dc_*, f_rest_* (all of red, then
 // green, then blue), opacity (logit), scale_* (logarithm), rot_* (w x y z). Call them through scene.h.
-#ifndef GAUSSIANS_PLY_H
-#define GAUSSIANS_PLY_H
+#pragma once
 
 #include "scene.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // As scene_read. The file must be binary little-endian with the vertex element first. The properties above
 // must be float, in any order; other properties are skipped. The number of f_rest_* gives the SH degree: 0,
@@ -18,7 +15,4 @@ bool ply_read(const char *path, scene_values values, gs_gaussians *out, fault *w
 // As scene_write. Normals are 0.
 bool ply_write(const char *path, const gs_gaussians *gaussians, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

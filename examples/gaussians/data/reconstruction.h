@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT
 // What readers of COLMAP models and transforms.json produce: the pose and the lens of each photograph, and
 // points. The photographs are not read yet.
-#ifndef GAUSSIANS_RECONSTRUCTION_H
-#define GAUSSIANS_RECONSTRUCTION_H
+#pragma once
 
 #include "fault.h"
 #include "lens.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct reconstruction_view {
     char *name; // the picture's path inside its folder
@@ -40,7 +37,4 @@ bool reconstruction_add_point(reconstruction *scene, const float point[3], const
 bool reconstruction_sort(reconstruction *scene, const char *path, fault *why);
 void reconstruction_close(reconstruction *scene); // harmless on {0} and twice
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 // A scene: Gaussians in host memory, and their files. The suffix of a file's name decides its format; the
 // list of formats is in scene.c.
-#ifndef GAUSSIANS_SCENE_H
-#define GAUSSIANS_SCENE_H
+#pragma once
 
 #include "fault.h"
 #include "gs.h"
+#include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
+// Places the arrays of `gaussians`, whose count and sh_degree are set, one after another in a block of memory
+// that is aligned; NULL: nowhere. Returns the bytes of the block.
+size_t gaussians_place(gs_gaussians *gaussians, void *memory, size_t alignment);
 // Allocates host memory in the shape of gs_gaussians, all zeros. Each array is aligned to 16 bytes. It is one
 // malloc, at `mean`. count: 0..2^31 - 1. sh_degree: 0..GS_MAX_SH_DEGREE. On failure *out is empty.
 bool scene_open(gs_gaussians *out, int64_t count, int sh_degree, fault *why);
@@ -35,7 +36,8 @@ bool scene_write(const char *path, const gs_gaussians *scene, fault *why);
 // before long work.
 bool scene_is_possible(const char *path, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+// Removes Gaussians with a value that is not finite; the others keep their order. Host memory; its size is
+// unchanged. Returns how many were removed.
+int64_t gaussians_keep_finite(gs_gaussians *gaussians);
+
+C_LINKAGE_END

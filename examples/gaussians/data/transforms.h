@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Reads transforms.json in the forms of NeRF's Blender scenes and of instant-ngp.
-#ifndef GAUSSIANS_TRANSFORMS_H
-#define GAUSSIANS_TRANSFORMS_H
+#pragma once
 
 #include "reconstruction.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // Whether the folder has a transforms_train.json or a transforms.json.
 bool transforms_are_in(const char *folder);
@@ -43,7 +40,4 @@ typedef struct transforms_frame {
 // transforms_load reads it back if it lies where the paths begin.
 bool transforms_save(const char *path, const transforms_frame *frames, size_t count, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Adam over all parameters of the Gaussians (docs/math.md, section 6). SH's constant term has its own rate.
+#include "arrays.h"
 #include "check.h"
 
 #include <adam.cuh>
@@ -29,21 +30,17 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
     const int64_t count = gaussians->count;
     if (count == 0) return GS_OK;
 
-#define GROUP(name, row_length, head_length, head_rate, rest_rate)                                           \
-    {                                                                                                        \
-        gaussians->name, gradients->name, first_moment->name, second_moment->name, count *row_length,        \
-            row_length, head_length, head_rate, rest_rate                                                    \
-    }
-    const int sh_values = GS_CHANNELS * (gaussians->sh_degree + 1) * (gaussians->sh_degree + 1);
-    adam_array groups[] = {
-        GROUP(mean, 3, 3, rates->mean, 0),
-        GROUP(log_scale, 3, 3, rates->log_scale, 0),
-        GROUP(quaternion, 4, 4, rates->quaternion, 0),
-        GROUP(opacity_logit, 1, 1, rates->opacity_logit, 0),
-        GROUP(sh, sh_values, GS_CHANNELS, rates->sh_constant, rates->sh_rest),
-    };
-#undef GROUP
+    const gs_arrays to = gs_arrays_of(gaussians), by = gs_arrays_of(gradients),
+                    first = gs_arrays_of(first_moment), second = gs_arrays_of(second_moment);
+    const float rate[GS_ARRAYS] = {rates->mean, rates->log_scale, rates->quaternion, rates->opacity_logit,
+                                   rates->sh_constant};
+    adam_array groups[GS_ARRAYS];
+    for (int a = 0; a < GS_ARRAYS; a++)
+        groups[a] = {
+            to.of[a], by.of[a], first.of[a], second.of[a], count * to.width[a], to.width[a], to.width[a],
+            rate[a],  0};
+    groups[4].head_length = GS_CHANNELS; // of sh
+    groups[4].rest_rate = rates->sh_rest;
     groups[4].used_length = GS_CHANNELS * rates->sh_coefficients;
-    GS_CUDA(adam_steps(groups, 5, step, stream));
-    return GS_OK;
+    return GS_STATUS(adam_steps(groups, GS_ARRAYS, step, stream));
 }

@@ -33,7 +33,6 @@ gs_status gs_backdrop(const uint8_t *picture, const uint8_t *alpha, int32_t widt
         added.of[c] = change[c];
     }
     const int64_t values = int64_t(GS_CHANNELS) * width * height;
-    GS_CUDA(launch(stream, blocks_for(values, block_size), block_size, backdrop_kernel, picture, alpha,
-                   values, added, moved));
-    return GS_OK;
+    return GS_STATUS(
+        launch_for(stream, values, block_size, backdrop_kernel, picture, alpha, values, added, moved));
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A sum in double over all threads of a grid.
-#ifndef GS_BLOCK_TOTAL_CUH
-#define GS_BLOCK_TOTAL_CUH
+#pragma once
 
 #include <cuda_runtime.h>
 #include <distwar/block.cuh>
@@ -19,5 +18,3 @@ __device__ void add_of_block(double part, double *sum) {
 }
 
 } // namespace gs
-
-#endif

@@ -2,8 +2,7 @@
 // The gradient by the camera, which every Gaussian adds to: docs/math.md, section 4. A tree sums the terms of a
 // warp, which writes them as a row of floats. Two kernels sum the rows in double precision. The order of additions
 // depends on the number of Gaussians alone. Atomics are not needed: the rows of a million Gaussians are 2.5 MB.
-#ifndef GS_CAMERA_GRADIENT_CUH
-#define GS_CAMERA_GRADIENT_CUH
+#pragma once
 
 #include "geometry/camera.cuh"
 #include "gs.h"
@@ -156,5 +155,3 @@ inline cudaError_t launch_camera_sums(gs_stream stream, const gs_camera &camera,
 }
 
 } // namespace gs
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A loop over colour channels.
-#ifndef GS_CHANNELS_CUH
-#define GS_CHANNELS_CUH
+#pragma once
 
 #include "gs.h"
 #include <cuda_runtime.h>
@@ -22,5 +21,3 @@ __device__ __forceinline__ void for_channels(const Body &body) {
 }
 
 } // namespace gs
-
-#endif

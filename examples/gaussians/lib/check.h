@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The checks of arguments that several calls of libgs share. Internal to libgs. `function` is the public
 // call, which the text of the failure names: pass __func__.
-#ifndef GS_CHECK_H
-#define GS_CHECK_H
+#pragma once
 
 #include "gs.h"
 #include "status.h"
@@ -16,26 +15,23 @@ enum {
 };
 
 static inline gs_status check_count(const char *function, int64_t count) {
-    GS_REQUIRE_OF(function, count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
-    return GS_OK;
+    return libgs_require(function, count >= 0 && count < INT32_MAX, "count must be in 0..2^31 - 2");
 }
 
 static inline gs_status check_size(const char *function, int32_t width, int32_t height) {
-    GS_REQUIRE_OF(function, width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
-                  "width and height must be in 1..16384");
-    return GS_OK;
+    return libgs_require(function, width >= 1 && width <= GS_MAX_SIZE && height >= 1 && height <= GS_MAX_SIZE,
+                         "width and height must be in 1..16384");
 }
 
 static inline gs_status check_degree(const char *function, int32_t sh_degree) {
-    GS_REQUIRE_OF(function, sh_degree >= 0 && sh_degree <= GS_MAX_SH_DEGREE, "sh_degree must be in 0..3");
-    return GS_OK;
+    return libgs_require(function, sh_degree >= 0 && sh_degree <= GS_MAX_SH_DEGREE,
+                         "sh_degree must be in 0..3");
 }
 
 static inline gs_status check_camera(const char *function, const gs_camera *camera) {
     GS_TRY(check_size(function, camera->width, camera->height));
-    GS_REQUIRE_OF(function, camera->fx > 0 && camera->fy > 0 && camera->near_plane > 0,
-                  "fx, fy and near_plane must be positive");
-    return GS_OK;
+    return libgs_require(function, camera->fx > 0 && camera->fy > 0 && camera->near_plane > 0,
+                         "fx, fy and near_plane must be positive");
 }
 
 static inline int is_one_of(distwar_strategy strategy, unsigned strategies) {
@@ -77,17 +73,15 @@ static inline gs_status check_lists(const char *function, const gs_view *view) {
                   "pixels_per_thread must be 1, 2 or 4");
     GS_REQUIRE_OF(function, lists->split_tiles >= 0 && lists->split_tiles <= lists->tiles_x * lists->tiles_y,
                   "split_tiles must be in 0..the number of tiles");
-    GS_REQUIRE_OF(function, lists->pairs == 0 || (lists->splat_index && view->splats),
-                  "splat_index and splats must be given");
-    return GS_OK;
+    return libgs_require(function, lists->pairs == 0 || (lists->splat_index && view->splats),
+                         "splat_index and splats must be given");
 }
 
 // The same, and that the image has what gs_render leaves for the stages after it.
 static inline gs_status check_blended(const char *function, const gs_view *view) {
     GS_TRY(check_lists(function, view));
-    GS_REQUIRE_OF(function, view->image.transmittance && view->image.n_contrib,
-                  "transmittance and n_contrib of the image must be given");
-    return GS_OK;
+    return libgs_require(function, view->image.transmittance && view->image.n_contrib,
+                         "transmittance and n_contrib of the image must be given");
 }
 
 static inline gs_status check_workspace(const char *function, const void *workspace, size_t bytes,
@@ -100,8 +94,7 @@ static inline gs_status check_workspace(const char *function, const void *worksp
 static inline gs_status check_comparison(const char *function, const gs_comparison *images) {
     GS_REQUIRE_OF(function, images, "images must be given");
     GS_TRY(check_size(function, images->width, images->height));
-    GS_REQUIRE_OF(function, images->color && images->target, "color and target must be given");
-    return GS_OK;
+    return libgs_require(function, images->color && images->target, "color and target must be given");
 }
 
 static inline int same_shape(const gs_gaussians *a, const gs_gaussians *b) {
@@ -113,10 +106,9 @@ static inline gs_status check_parameters(const char *function, const gs_gaussian
     GS_REQUIRE_OF(function, g, "Gaussians, and vectors of their shape, must be given");
     GS_TRY(check_count(function, g->count));
     GS_TRY(check_degree(function, g->sh_degree));
-    GS_REQUIRE_OF(function,
-                  g->count == 0 || (g->mean && g->log_scale && g->quaternion && g->opacity_logit && g->sh),
-                  "mean, log_scale, quaternion, opacity_logit and sh must be given");
-    return GS_OK;
+    return libgs_require(
+        function, g->count == 0 || (g->mean && g->log_scale && g->quaternion && g->opacity_logit && g->sh),
+        "mean, log_scale, quaternion, opacity_logit and sh must be given");
 }
 
 // The same of two, and that they have one shape.
@@ -124,8 +116,8 @@ static inline gs_status check_vector(const char *function, const gs_gaussians *g
                                      const gs_gaussians *vector) {
     GS_TRY(check_parameters(function, gaussians));
     GS_TRY(check_parameters(function, vector));
-    GS_REQUIRE_OF(function, same_shape(vector, gaussians), "count or sh_degree of the arguments differ");
-    return GS_OK;
+    return libgs_require(function, same_shape(vector, gaussians),
+                         "count or sh_degree of the arguments differ");
 }
 
 static inline int used_degree(int sh_degree_used, const gs_gaussians *gaussians) {
@@ -153,8 +145,5 @@ static inline gs_status check_lm_view(const char *function, const gs_view *view,
     GS_TRY(check_extent(function, view));
     GS_TRY(check_lm(function, &view->gaussians, view->sh_degree_used, vector, in, degree));
     GS_TRY(check_camera(function, &view->camera));
-    GS_REQUIRE_OF(function, in->count == 0 || view->splats, "splats must be given");
-    return GS_OK;
+    return libgs_require(function, in->count == 0 || view->splats, "splats must be given");
 }
-
-#endif

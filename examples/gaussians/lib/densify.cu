@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Density control by the screen-space gradient (Kerbl et al. 2023): prune, clone, split, opacity reset.
 // Prefix sums give the places in the new arrays, so the result does not depend on the order of threads.
+#include "arrays.h"
 #include "density.cuh"
 #include "launch.cuh"
 #include "scan_sort.h"
@@ -150,12 +151,10 @@ bool valid(const gs_density_rules *r) {
 // Exclusive prefix sums of the actions' row counts; *total: the sum of all. Waits for the stream.
 gs_status place_rows(const uint8_t *actions, int64_t count, int64_t *rows, void *scratch,
                      size_t scratch_bytes, int64_t *total, gs_stream stream) {
-    GS_CUDA(launch(stream, blocks_for(count + 1, density_block), density_block, count_rows_kernel, actions,
-                   count, rows));
+    GS_CUDA(launch_for(stream, count + 1, density_block, count_rows_kernel, actions, count, rows));
     GS_CUDA(scan_exclusive(rows, rows, count + 1, scratch, scratch_bytes, stream));
     GS_CUDA(cudaMemcpyAsync(total, rows + count, sizeof *total, cudaMemcpyDeviceToHost, stream));
-    GS_CUDA(cudaStreamSynchronize(stream));
-    return GS_OK;
+    return GS_STATUS(cudaStreamSynchronize(stream));
 }
 
 } // namespace
@@ -164,10 +163,9 @@ gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float 
     GS_TRY(check_extent(__func__, view));
     const int64_t count = view->gaussians.count;
     GS_REQUIRE(count == 0 || (view->splats && mean2d && density), "splats, mean2d and density must be given");
-    GS_CUDA(launch(stream, blocks_for(count, density_block), density_block, accumulate_kernel, view->splats,
-                   reinterpret_cast<const float2 *>(mean2d), count, view->camera.width, view->camera.height,
-                   reinterpret_cast<float2 *>(density)));
-    return GS_OK;
+    return GS_STATUS(launch_for(stream, count, density_block, accumulate_kernel, view->splats,
+                                reinterpret_cast<const float2 *>(mean2d), count, view->camera.width,
+                                view->camera.height, reinterpret_cast<float2 *>(density)));
 }
 
 gs_status gs_density_bytes(int64_t count, size_t *bytes) {
@@ -212,8 +210,8 @@ gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *densi
         const int64_t excess = total - rules->most_gaussians, first = excess < count ? excess : count;
         GS_CUDA(launch(stream, blocks, density_block, rank_kernel, action, sums, count, keys[0], indices[0]));
         GS_CUDA(sort_pairs(keys, indices, &selected, count, 0, 32, scratch, parts.scratch_bytes, stream));
-        GS_CUDA(launch(stream, blocks_for(first, density_block), density_block, keep_kernel, keys[selected],
-                       indices[selected], first, action));
+        GS_CUDA(launch_for(stream, first, density_block, keep_kernel, keys[selected], indices[selected],
+                           first, action));
         GS_TRY(place_rows(action, count, rows, scratch, parts.scratch_bytes, &total, stream));
     }
     GS_REQUIRE(total < INT32_MAX, "there would be more than 2^31 - 2 Gaussians");
@@ -230,23 +228,13 @@ gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *r
     GS_REQUIRE(from->count == plan->count && to->count == plan->count_after &&
                    from->sh_degree == to->sh_degree,
                "count or sh_degree of from or to does not fit the plan");
-    const int sh_values = GS_CHANNELS * (from->sh_degree + 1) * (from->sh_degree + 1);
-    const struct {
-        const float *from;
-        float *to;
-        int row_length;
-    } arrays[] = {{from->mean, to->mean, 3},
-                  {from->log_scale, to->log_scale, 3},
-                  {from->quaternion, to->quaternion, 4},
-                  {from->opacity_logit, to->opacity_logit, 1},
-                  {from->sh, to->sh, sh_values}};
-    for (const auto &array : arrays)
-        GS_CUDA(launch(stream, blocks_for(to->count, density_block / array.row_length), density_block,
-                       move_kernel, plan->source, to->count, array.row_length, moments != 0, array.from,
-                       array.to));
+    const gs_arrays source = gs_arrays_of(from), target = gs_arrays_of(to);
+    for (int a = 0; a < GS_ARRAYS; a++)
+        GS_CUDA(launch(stream, blocks_for(to->count, density_block / source.width[a]), density_block,
+                       move_kernel, plan->source, to->count, source.width[a], moments != 0, source.of[a],
+                       target.of[a]));
     if (!moments)
-        GS_CUDA(launch(stream, blocks_for(to->count, density_block), density_block, place_split_kernel, *plan,
-                       *rules, *to));
+        GS_CUDA(launch_for(stream, to->count, density_block, place_split_kernel, *plan, *rules, *to));
     return GS_OK;
 }
 
@@ -261,7 +249,6 @@ gs_status gs_opacity_reset(const gs_gaussians *gaussians, const gs_gaussians *fi
     GS_REQUIRE(count == 0 ||
                    (gaussians->opacity_logit && first_moment->opacity_logit && second_moment->opacity_logit),
                "opacity_logit must be given");
-    GS_CUDA(launch(stream, blocks_for(count, density_block), density_block, reset_kernel, *gaussians,
-                   *first_moment, *second_moment, float(log(double(most) / (1 - double(most))))));
-    return GS_OK;
+    return GS_STATUS(launch_for(stream, count, density_block, reset_kernel, *gaussians, *first_moment,
+                                *second_moment, float(log(double(most) / (1 - double(most))))));
 }

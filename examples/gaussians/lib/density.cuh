@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shared by both density controls (densify.cu, relocate.cu).
-#ifndef GS_DENSITY_CUH
-#define GS_DENSITY_CUH
+#pragma once
 
 #include "check.h"
 #include "project.cuh"
@@ -49,5 +48,3 @@ inline size_t density_place(size_t *end, size_t bytes) {
 }
 
 } // namespace gs
-
-#endif

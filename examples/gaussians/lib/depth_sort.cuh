@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sorts splats by (depth, index): up to sorted_by_warp in the registers of a warp, more in the shared memory
 // of a block. depth[splat]: the bits of its depth.
-#ifndef GS_DEPTH_SORT_CUH
-#define GS_DEPTH_SORT_CUH
+#pragma once
 
 #include <distwar/lanes.cuh>
 #include <stdint.h>
@@ -170,5 +169,3 @@ __device__ void sort_entries(const uint32_t *depth, const uint32_t *from, int n,
 }
 
 } // namespace gs
-
-#endif

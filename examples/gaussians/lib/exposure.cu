@@ -99,8 +99,7 @@ __global__ void __launch_bounds__(THREADS)
 gs_status check(const char *function, const gs_exposed *image) {
     GS_REQUIRE_OF(function, image, "image must be given");
     GS_TRY(check_size(function, image->width, image->height));
-    GS_REQUIRE_OF(function, image->matrix && image->color, "matrix and color must be given");
-    return GS_OK;
+    return libgs_require(function, image->matrix && image->color, "matrix and color must be given");
 }
 
 int64_t pixels_of(const gs_exposed *image) {
@@ -118,9 +117,8 @@ int blocks_of(int64_t plane) {
 gs_status gs_exposure(const gs_exposed *image, float *corrected, gs_stream stream) {
     GS_TRY(check(__func__, image));
     GS_REQUIRE(corrected, "corrected must be given");
-    GS_CUDA(launch(stream, blocks_for(pixels_of(image), THREADS), THREADS, exposure_kernel, image->matrix,
-                   image->color, pixels_of(image), corrected));
-    return GS_OK;
+    return GS_STATUS(launch_for(stream, pixels_of(image), THREADS, exposure_kernel, image->matrix,
+                                image->color, pixels_of(image), corrected));
 }
 
 gs_status gs_exposure_bytes(int32_t width, int32_t height, size_t *bytes) {
@@ -141,8 +139,7 @@ gs_status gs_exposure_backward(const gs_exposed *image, void *workspace, size_t 
     auto *const of_block = static_cast<float(*)[MATRIX]>(workspace);
     GS_CUDA(launch(stream, unsigned(blocks), THREADS, exposure_backward_kernel, image->matrix, image->color,
                    pixels_of(image), gradient, of_block));
-    GS_CUDA(launch(stream, 1, 32, exposure_sum_kernel, of_block, blocks, matrix_gradient));
-    return GS_OK;
+    return GS_STATUS(launch(stream, 1, 32, exposure_sum_kernel, of_block, blocks, matrix_gradient));
 }
 
 gs_status gs_exposure_adam(float *exposures, int64_t views, int64_t view, const float *gradient, float rate,
@@ -151,7 +148,6 @@ gs_status gs_exposure_adam(float *exposures, int64_t views, int64_t view, const 
     GS_REQUIRE(views >= 1 && view >= 0 && view < views, "view must be one of the views");
     GS_REQUIRE(rate >= 0 && rate <= FLT_MAX, "rate must be finite and not negative");
     GS_REQUIRE(step >= 1, "step must be 1 or more");
-    GS_CUDA(launch(stream, 1, THREADS, exposure_adam_kernel, exposures, views, view, gradient, rate,
-                   adam_correction_at(step)));
-    return GS_OK;
+    return GS_STATUS(launch(stream, 1, THREADS, exposure_adam_kernel, exposures, views, view, gradient, rate,
+                            adam_correction_at(step)));
 }

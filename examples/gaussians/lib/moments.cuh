@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // gs_moments as kernels read and write it: as a struct, and as an array of GS_MOMENTS floats where the
 // library sums it.
-#ifndef GS_MOMENTS_CUH
-#define GS_MOMENTS_CUH
+#pragma once
 
 #include "gs.h"
 #include <cuda_runtime.h>
@@ -33,5 +32,3 @@ __device__ __forceinline__ bool any_moment(const gs_moments &m) {
 }
 
 } // namespace gs
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What all kernels over Gaussians share besides the geometry.
-#ifndef GS_PROJECT_CUH
-#define GS_PROJECT_CUH
+#pragma once
 
 #include "geometry/camera.cuh"
 #include "geometry/covariance.cuh"
@@ -16,5 +15,3 @@ __device__ inline float sigmoid(float x) {
 }
 
 } // namespace gs
-
-#endif

@@ -2,8 +2,7 @@
 // Which pixels a splat can reach: the predicate by which gs_bin puts splats into tiles' lists and the blend's
 // warps select from a list. Conservative: it may accept a splat that no pixel needs; it never rejects one
 // that a pixel needs.
-#ifndef GS_REACH_CUH
-#define GS_REACH_CUH
+#pragma once
 
 #include "gs.h"
 #include <cuda_runtime.h>
@@ -62,5 +61,3 @@ __device__ inline bool reaches(const splat_reach &r, const rectangle &area) {
 }
 
 } // namespace gs
-
-#endif

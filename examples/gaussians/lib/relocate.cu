@@ -190,25 +190,23 @@ gs_status gs_relocate(const gs_gaussians *gaussians, const gs_gaussians *first_m
     uint32_t *source = reinterpret_cast<uint32_t *>(base + parts.source);
     uint32_t *sharing = reinterpret_cast<uint32_t *>(base + parts.sharing);
     const unsigned blocks = blocks_for(count, density_block);
-    GS_CUDA(launch(stream, blocks_for(count + 1, density_block), density_block, weigh_kernel, *gaussians,
-                   existing, least_opacity, weights, sharing));
+    GS_CUDA(launch_for(stream, count + 1, density_block, weigh_kernel, *gaussians, existing, least_opacity,
+                       weights, sharing));
     GS_CUDA(scan_exclusive(weights, weights, count + 1, base + parts.scratch, parts.scratch_bytes, stream));
     GS_CUDA(launch(stream, blocks, density_block, draw_kernel, count, weights, relocation->seed,
                    relocation->iteration, source, sharing));
     GS_CUDA(launch(stream, blocks, density_block, share_kernel, *gaussians, *first_moment, *second_moment,
                    sharing, least_opacity));
-    GS_CUDA(launch(stream, blocks, density_block, follow_kernel, *gaussians, existing, *first_moment,
-                   *second_moment, weights, source));
-    return GS_OK;
+    return GS_STATUS(launch(stream, blocks, density_block, follow_kernel, *gaussians, existing, *first_moment,
+                            *second_moment, weights, source));
 }
 
 gs_status gs_density_noise(const gs_gaussians *gaussians, float scale, uint64_t seed, uint64_t iteration,
                            gs_stream stream) {
     GS_TRY(check_parameters(__func__, gaussians));
     GS_REQUIRE(scale >= 0 && scale <= FLT_MAX, "scale must be finite and not negative");
-    GS_CUDA(launch(stream, blocks_for(gaussians->count, density_block), density_block, noise_kernel,
-                   *gaussians, scale, seed, iteration));
-    return GS_OK;
+    return GS_STATUS(launch_for(stream, gaussians->count, density_block, noise_kernel, *gaussians, scale,
+                                seed, iteration));
 }
 
 gs_status gs_density_penalty(const gs_gaussians *gaussians, float opacity_weight, float scale_weight,
@@ -218,7 +216,7 @@ gs_status gs_density_penalty(const gs_gaussians *gaussians, float opacity_weight
                    scale_weight <= FLT_MAX,
                "weights must be finite and not negative");
     const double count = double(gaussians->count > 0 ? gaussians->count : 1);
-    GS_CUDA(launch(stream, blocks_for(gaussians->count, density_block), density_block, penalty_kernel,
-                   *gaussians, float(opacity_weight / count), float(scale_weight / (3 * count)), *gradients));
-    return GS_OK;
+    return GS_STATUS(launch_for(stream, gaussians->count, density_block, penalty_kernel, *gaussians,
+                                float(opacity_weight / count), float(scale_weight / (3 * count)),
+                                *gradients));
 }

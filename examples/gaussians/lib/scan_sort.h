@@ -7,8 +7,7 @@
 // bytes; its contents do not matter before or after. Pointers may be NULL only if n is 0. Work is queued on
 // `stream`; nothing is allocated. Returns cudaErrorInvalidValue for a bad argument or a workspace that is too
 // small.
-#ifndef GS_SCAN_SORT_H
-#define GS_SCAN_SORT_H
+#pragma once
 
 #include <cuda_runtime.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ cudaError_t sort_pairs_bytes(int64_t n, size_t *bytes);
 // nothing moves. Cost: one pass over keys and values per 8 bits or less.
 cudaError_t sort_pairs(uint32_t *const keys[2], uint32_t *const values[2], int *selected, int64_t n,
                        int begin_bit, int end_bit, void *workspace, size_t bytes, cudaStream_t stream);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // SSIM of a rendered picture and its target at every pixel, and its derivatives. Shared by the loss (loss.cu)
 // and by Levenberg-Marquardt (lm/weights.cu, lm/metric.cu). docs/math.md, section 5.
-#ifndef GS_SSIM_CUH
-#define GS_SSIM_CUH
+#pragma once
 
 #include "gs.h"
 #include <cuda_runtime.h>
@@ -185,5 +184,3 @@ __device__ __forceinline__ void for_each_value(const images &in, const Use &use)
 }
 
 } // namespace gs
-
-#endif

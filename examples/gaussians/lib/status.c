@@ -17,7 +17,12 @@ gs_status libgs_fail(gs_status status, const char *format, ...) {
     return status;
 }
 
-gs_status libgs_fail_device(cudaError_t error, const char *call, const char *file, int line) {
+gs_status libgs_require(const char *function, bool condition, const char *text) {
+    return condition ? GS_OK : libgs_fail(GS_INVALID_ARGUMENT, "%s: %s", function, text);
+}
+
+gs_status libgs_status(cudaError_t error, const char *call, const char *file, int line) {
+    if (error == cudaSuccess) return GS_OK;
     const char *slash = strrchr(file, '/');
     return libgs_fail(GS_DEVICE_ERROR, "%s:%d: %s: %s", slash ? slash + 1 : file, line,
                       cudaGetErrorString(error), call);

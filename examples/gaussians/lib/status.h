@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
 // How libgs reports a failure: a gs_status to the caller, the text in this thread's gs_last_error(). Internal
 // to libgs. The macros return from the enclosing function, which must return gs_status.
-#ifndef GS_STATUS_H
-#define GS_STATUS_H
+#pragma once
 
+#include "c_linkage.h"
 #include "gs.h"
 #include <cuda_runtime.h>
+#include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // Sets this thread's text (truncated to fit) and returns status.
 gs_status libgs_fail(gs_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// Text: "file:line: text of the error: call". Returns GS_DEVICE_ERROR.
-gs_status libgs_fail_device(cudaError_t error, const char *call, const char *file, int line);
+// GS_OK, or GS_DEVICE_ERROR with the text "file:line: text of the error: call".
+gs_status libgs_status(cudaError_t error, const char *call, const char *file, int line);
 
-#ifdef __cplusplus
-}
-#endif
+// GS_OK if the condition holds, else GS_INVALID_ARGUMENT with the text "function: text".
+gs_status libgs_require(const char *function, bool condition, const char *text);
+
+C_LINKAGE_END
 
 // Returns the status of the call unless it is GS_OK.
 #define GS_TRY(call)                                                                                         \
@@ -27,19 +27,12 @@ gs_status libgs_fail_device(cudaError_t error, const char *call, const char *fil
         if (gs_status_ != GS_OK) return gs_status_;                                                          \
     } while (0)
 
-// Returns GS_DEVICE_ERROR unless the runtime call, or launch(), succeeds.
-#define GS_CUDA(call)                                                                                        \
-    do {                                                                                                     \
-        const cudaError_t gs_error_ = (call);                                                                \
-        if (gs_error_ != cudaSuccess) return libgs_fail_device(gs_error_, #call, __FILE__, __LINE__);        \
-    } while (0)
+// The status of a runtime call, or of launch().
+#define GS_STATUS(call) libgs_status((call), #call, __FILE__, __LINE__)
+// Returns that status unless it is GS_OK.
+#define GS_CUDA(call) GS_TRY(GS_STATUS(call))
 
-// Returns GS_INVALID_ARGUMENT with "function: text" unless the condition holds. Write it so that NaN fails.
+// Returns unless the condition holds. Write it so that NaN fails.
 #define GS_REQUIRE(condition, text) GS_REQUIRE_OF(__func__, condition, text)
 // The same inside a function that checks the arguments of another one, `function`.
-#define GS_REQUIRE_OF(function, condition, text)                                                             \
-    do {                                                                                                     \
-        if (!(condition)) return libgs_fail(GS_INVALID_ARGUMENT, "%s: %s", function, text);                  \
-    } while (0)
-
-#endif
+#define GS_REQUIRE_OF(function, condition, text) GS_TRY(libgs_require(function, condition, text))

@@ -2,8 +2,7 @@
 // Coalesced access to rows of floats, one row a lane. Neighbouring lanes move neighbouring floats between
 // global and shared memory; each lane then reads its row from shared memory. If each lane read its own row
 // from global memory, every instruction would touch 32 sectors.
-#ifndef GS_WARP_ROWS_CUH
-#define GS_WARP_ROWS_CUH
+#pragma once
 
 #include <distwar/lanes.cuh>
 #if !defined(__SIMT__)
@@ -118,5 +117,3 @@ __device__ __forceinline__ void store_rows(warp_rows<length> *rows, unsigned exi
 }
 
 } // namespace gs
-
-#endif

@@ -66,7 +66,8 @@ inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
 inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
     return unsigned(((unsigned long long)high << 32 | low) >> (shift & 31));
 }
-// Byte i of the result is that of y:x which bits 4i to 4i + 2 of the selector name; bit 4i + 3 spreads its sign.
+// Byte i of the result is that of y:x which bits 4i to 4i + 2 of the selector name; bit 4i + 3 spreads its
+// sign.
 inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
     const unsigned long long bytes = (unsigned long long)y << 32 | x;
     unsigned result = 0;

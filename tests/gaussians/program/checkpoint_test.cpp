@@ -218,16 +218,15 @@ TEST(CheckpointSettings, NameEveryOptionExceptThoseFreeOnResume) {
     const char *text = "a\nb", *none = nullptr;
     int choice = 1;
     static const char *const choices[] = {"one", "two", nullptr};
-    const option_spec table[] = {{OPTION_FLAG, "flag", 0, &flag, 0, 0, nullptr, ""},
-                                 {OPTION_INT, "whole", 0, &whole, 0, 0, nullptr, ""},
-                                 {OPTION_INT, "left-out", 0, &whole, 0, 0, nullptr, ""},
-                                 {OPTION_REAL, "real", 0, &real, 0, 0, nullptr, ""},
-                                 {OPTION_TEXT, "text", 0, &text, 0, 0, nullptr, ""},
-                                 {OPTION_TEXT, "none", 0, &none, 0, 0, nullptr, ""},
-                                 {OPTION_CHOICE, "choice", 0, &choice, 0, 0, choices, ""},
-                                 {OPTION_END, nullptr, 0, nullptr, 0, 0, nullptr, nullptr}};
-    const bool free_on_resume[] = {false, false, true, false, false, false, false, true};
-    char *settings = checkpoint_settings(table, free_on_resume);
+    const option_spec table[] = {{OPTION_FLAG, "flag", 0, &flag, 0, 0, nullptr, "", false},
+                                 {OPTION_INT, "whole", 0, &whole, 0, 0, nullptr, "", false},
+                                 {OPTION_INT, "left-out", 0, &whole, 0, 0, nullptr, "", true},
+                                 {OPTION_REAL, "real", 0, &real, 0, 0, nullptr, "", false},
+                                 {OPTION_TEXT, "text", 0, &text, 0, 0, nullptr, "", false},
+                                 {OPTION_TEXT, "none", 0, &none, 0, 0, nullptr, "", false},
+                                 {OPTION_CHOICE, "choice", 0, &choice, 0, 0, choices, "", false},
+                                 {}};
+    char *settings = checkpoint_settings(table);
     ASSERT_NE(settings, nullptr);
     EXPECT_STREQ(settings, "--flag yes\n--whole -7\n--real 0.10000000000000001\n--text a b\n--none \n"
                            "--choice two\n");

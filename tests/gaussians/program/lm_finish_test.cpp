@@ -5,7 +5,6 @@
 extern "C" {
 #include "view/device_gaussians.h"
 #include "lm/lm_solver.h"
-#include "lm/lm_options.h"
 #include "scene.h"
 }
 #include <cmath>
@@ -226,8 +225,7 @@ TEST(LmArena, HasAsManyBlocksAsAreAskedFor) {
 }
 
 lm_settings settings_with(int64_t steps, lm_form form) {
-    const lm_options options = lm_options_default();
-    lm_settings settings = lm_settings_from(&options);
+    lm_settings settings = lm_settings_default();
     settings.steps = steps;
     settings.form = form;
     // For a start from grey: what finishing begins with does not suit it.
@@ -239,11 +237,10 @@ lm_settings settings_with(int64_t steps, lm_form form) {
 }
 
 TEST(LmOptions, NameThePreconditioner) {
-    const auto parse = [](const char *value, lm_options *options, fault *why) {
-        option_spec table[LM_OPTIONS + 1] = {};
-        lm_options_list(options, table);
-        table[LM_OPTIONS].kind = OPTION_END;
-        const command_spec command = {"finish", "", "", NULL, table, 0, 0};
+    const auto parse = [](const char *value, lm_settings *options, fault *why) {
+        option_table table = {};
+        lm_options_list(options, &table);
+        const command_spec command = {"finish", "", "", NULL, table.rows, 0, 0};
         char name[] = "finish", option[] = "--lm-preconditioner";
         std::string text = value;
         char *argv[] = {name, option, &text[0], NULL};
@@ -252,12 +249,12 @@ TEST(LmOptions, NameThePreconditioner) {
         return options_parse(&command, 3, argv, &positional, &count, why);
     };
     fault why = {};
-    lm_options options = lm_options_default();
-    EXPECT_FALSE(lm_settings_from(&options).diagonal_only);
+    lm_settings options = lm_settings_default();
+    EXPECT_FALSE(options.diagonal_only);
     ASSERT_EQ(parse("diagonal", &options, &why), OPTIONS_OK) << why.text;
-    EXPECT_TRUE(lm_settings_from(&options).diagonal_only);
+    EXPECT_TRUE(options.diagonal_only);
     ASSERT_EQ(parse("blocks", &options, &why), OPTIONS_OK) << why.text;
-    EXPECT_FALSE(lm_settings_from(&options).diagonal_only);
+    EXPECT_FALSE(options.diagonal_only);
     EXPECT_EQ(parse("nonsense", &options, &why), OPTIONS_USAGE_ERROR);
     EXPECT_NE(
         std::string(why.text).find("--lm-preconditioner must be one of blocks, diagonal, not 'nonsense'"),
@@ -414,27 +411,30 @@ TEST(LmFinish, KeepsToItsMemory) {
     lm_settings settings = settings_with(1, LM_CACHED);
     settings.pcg_iterations = 1;
     size_t subsets = 1;
-    for (settings.memory = 2 << 20; subsets < 3; settings.memory = settings.memory * 3 / 4) {
+    size_t bytes = 2 << 20;
+    for (; subsets < 3; bytes = bytes * 3 / 4) {
+        settings.memory = double(bytes) / 0x1p30;
         problem less;
-        ASSERT_TRUE(less.finish(settings)) << less.why.text << ", " << settings.memory << " bytes";
-        EXPECT_LE(less.steps[0].bytes, settings.memory);
+        ASSERT_TRUE(less.finish(settings)) << less.why.text << ", " << bytes << " bytes";
+        EXPECT_LE(less.steps[0].bytes, bytes);
         subsets = size_t(less.steps[0].subsets);
         EXPECT_TRUE(less.steps[0].kept);
     }
     EXPECT_GT(subsets, 1u);
     // Too little for the vectors, then for one view beside them.
-    size_t little = 1000, enough = settings.memory * 4 / 3;
-    settings.memory = little;
+    size_t little = 1000, enough = bytes * 4 / 3;
+    settings.memory = double(little) / 0x1p30;
     problem none;
     EXPECT_FALSE(none.finish(settings));
     EXPECT_EQ(std::string(none.why.text).find("the vectors alone take"), 0u) << none.why.text;
     bool said = false;
     for (int i = 0; i < 16 && !said; i++) {
-        settings.memory = (little + enough) / 2;
+        bytes = (little + enough) / 2;
+        settings.memory = double(bytes) / 0x1p30;
         problem tight;
         const bool done = tight.finish(settings);
         said = !done && std::string(tight.why.text).find("one view does not fit") == 0;
-        (done ? enough : little) = settings.memory;
+        (done ? enough : little) = bytes;
     }
     EXPECT_TRUE(said);
 }

@@ -2,7 +2,6 @@
 // Where training starts without points: what cameras look at, and random points that they see.
 #include "view/camera.h"
 #include "training/random_points.h"
-#include "view/camera_group.h"
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <array>

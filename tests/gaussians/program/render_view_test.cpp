@@ -2,7 +2,7 @@
 // The way forward with memory that grows: lists that do not fit are binned again with room for them.
 #include "gs.h"
 #include "view/device_gaussians.h"
-#include "view/render_view.h"
+#include "view/frame.h"
 #include <cmath>
 #include <device.h>
 #include <gtest/gtest.h>

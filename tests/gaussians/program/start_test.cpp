@@ -2,12 +2,9 @@
 // What training starts from: nearest neighbours against a search of all pairs, Gaussians from points, the
 // order of views.
 #include "view/camera.h"
-#include "training/finite.h"
-#include "training/nearest.h"
 #include "scene.h"
 #include "random.h"
 #include "training/start.h"
-#include "view/camera_group.h"
 #include "training/view_order.h"
 #include <gtest/gtest.h>
 #include <algorithm>

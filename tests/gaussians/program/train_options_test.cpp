@@ -16,11 +16,12 @@ const std::set<std::string> free_names = {"output",     "seconds",          "log
 
 struct table {
     train_options options = train_options_default();
-    train_table rows = {};
-    table() { train_options_list(&options, &rows); }
+    option_table list = {};
+    option_spec *rows = list.rows;
+    table() { train_options_list(&options, &list); }
     table(const table &) = delete;
     std::string settings() const {
-        char *text = checkpoint_settings(rows.options, rows.free_on_resume);
+        char *text = checkpoint_settings(rows);
         const std::string copy = text ? text : "no memory";
         free(text);
         return copy;
@@ -54,30 +55,30 @@ void change(const option_spec &option) {
 
 TEST(TrainOptions, ACheckpointRecordsExactlyThoseThatDecideTheIterations) {
     const std::string before = table().settings();
-    const int count = table().rows.count - 1; // without OPTION_END
+    const int count = table().list.count;
     std::set<std::string> names;
     for (int i = 0; i < count; i++) {
         table changed;
-        const option_spec &option = changed.rows.options[i];
+        const option_spec &option = changed.rows[i];
         ASSERT_NE(option.kind, OPTION_END) << i;
         const std::string name = option.name;
         EXPECT_TRUE(names.insert(name).second) << name << " occurs twice";
         const bool is_free = free_names.count(name) || name.compare(0, 3, "lm-") == 0;
-        EXPECT_EQ(changed.rows.free_on_resume[i], is_free) << name;
+        EXPECT_EQ(option.free_on_resume, is_free) << name;
         change(option);
         EXPECT_EQ(changed.settings() == before, is_free) << name;
     }
-    EXPECT_EQ(table().rows.options[count].kind, OPTION_END);
+    EXPECT_EQ(table().rows[count].kind, OPTION_END);
     EXPECT_TRUE(names.count("lm-preconditioner"));
     for (const std::string &name : free_names) EXPECT_TRUE(names.count(name)) << name;
 }
 
 TEST(TrainOptions, DescribeEveryOption) {
     const table t;
-    for (int i = 0; i < t.rows.count - 1; i++) {
-        ASSERT_NE(t.rows.options[i].help, nullptr) << t.rows.options[i].name;
-        ASSERT_NE(t.rows.options[i].value, nullptr) << t.rows.options[i].name;
-        EXPECT_LE(t.rows.options[i].minimum, t.rows.options[i].maximum) << t.rows.options[i].name;
+    for (int i = 0; i < t.list.count; i++) {
+        ASSERT_NE(t.rows[i].help, nullptr) << t.rows[i].name;
+        ASSERT_NE(t.rows[i].value, nullptr) << t.rows[i].name;
+        EXPECT_LE(t.rows[i].minimum, t.rows[i].maximum) << t.rows[i].name;
     }
 }
 

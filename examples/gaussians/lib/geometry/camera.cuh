@@ -2,8 +2,7 @@
 // The camera: where it sees a mean, the Jacobian J of that, and the direction of view. Each with its
 // derivative along a direction (tangent, for Levenberg-Marquardt) and its adjoint. docs/math.md, sections 2,
 // 4 and 8. No other kernel file depends on the camera model.
-#ifndef GS_GEOMETRY_CAMERA_CUH
-#define GS_GEOMETRY_CAMERA_CUH
+#pragma once
 
 #include "gs.h"
 #include <cuda_runtime.h>
@@ -253,5 +252,3 @@ __device__ __forceinline__ void view_direction_tangent(const view_direction<Deno
 }
 
 } // namespace gs
-
-#endif

@@ -5,8 +5,7 @@
 //
 // Two ways to the covariance of a splat: by the axes M = J V, with V = R Q S the Gaussian's axes in camera
 // space, or by P C P^T from a covariance C of the world, with P = J R.
-#ifndef GS_GEOMETRY_COVARIANCE_CUH
-#define GS_GEOMETRY_COVARIANCE_CUH
+#pragma once
 
 #include "geometry/camera.cuh"
 
@@ -436,5 +435,3 @@ __device__ inline int32_t splat_radius(const gs_splat &splat, int width, int hei
 }
 
 } // namespace gs
-
-#endif

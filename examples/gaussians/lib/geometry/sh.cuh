@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Spherical harmonics: the basis and the colour, with tangent and adjoint. docs/math.md, sections 2, 4 and 8.
-#ifndef GS_GEOMETRY_SH_CUH
-#define GS_GEOMETRY_SH_CUH
+#pragma once
 
 #include "geometry/camera.cuh"
 #include "warp_rows.cuh"
@@ -168,5 +167,3 @@ __device__ void color_from_sh_adjoint(const gs_camera &camera, const float *mean
 }
 
 } // namespace gs
-
-#endif

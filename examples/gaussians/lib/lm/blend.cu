@@ -207,11 +207,11 @@ gs_status gs_lm_forward(const gs_view *view, const float *tangents, const float 
     const gs_lists &lists = view->lists;
     GS_REQUIRE(change && (lists.pairs == 0 || tangents), "tangents and change must be given");
     const bool two = lists.pixels_per_thread == 4; // as gs_render
-    GS_CUDA(launch(stream, unsigned(lists.tiles_x * lists.tiles_y), two ? tile_threads<2> : tile_threads<1>,
-                   two ? forward_kernel<2> : forward_kernel<1>, view->splats,
-                   reinterpret_cast<const splat_tangent *>(tangents), lists, view->camera.width,
-                   view->camera.height, background_of(view), view->image, weight, change));
-    return GS_OK;
+    return GS_STATUS(launch(stream, unsigned(lists.tiles_x * lists.tiles_y),
+                            two ? tile_threads<2> : tile_threads<1>,
+                            two ? forward_kernel<2> : forward_kernel<1>, view->splats,
+                            reinterpret_cast<const splat_tangent *>(tangents), lists, view->camera.width,
+                            view->camera.height, background_of(view), view->image, weight, change));
 }
 
 gs_status gs_lm_squares(const gs_view *view, const float *weight, distwar_policy policy, float *squares,
@@ -233,6 +233,5 @@ gs_status gs_lm_squares(const gs_view *view, const float *weight, distwar_policy
                       view->camera.width, view->camera.height, background_of(view), view->image, weight,
                       policy.balance_threshold, squares);
     };
-    GS_CUDA(distwar::with_strategy(distwar::strategy(policy.strategy), run));
-    return GS_OK;
+    return GS_STATUS(distwar::with_strategy(distwar::strategy(policy.strategy), run));
 }

@@ -289,9 +289,8 @@ gs_status gs_lm_add_blocks(const gs_view *view, const float *squares, float *blo
     const unsigned grid = blocks_for(in.count, block_threads);
     GS_CUDA(launch(stream, grid, block_threads, add_shape_kernel, in, degree, view->camera, view->splats,
                    squares, blocks));
-    GS_CUDA(launch(stream, grid, block_threads, GS_OF_DEGREE(add_sh_kernel, in.sh_degree), in, degree,
-                   view->camera, view->splats, squares, sh_blocks(blocks, in.count)));
-    return GS_OK;
+    return GS_STATUS(launch(stream, grid, block_threads, GS_OF_DEGREE(add_sh_kernel, in.sh_degree), in,
+                            degree, view->camera, view->splats, squares, sh_blocks(blocks, in.count)));
 }
 
 gs_status gs_lm_factor_blocks(const gs_gaussians *diagonal, float lambda, float *blocks, gs_stream stream) {
@@ -300,9 +299,8 @@ gs_status gs_lm_factor_blocks(const gs_gaussians *diagonal, float lambda, float 
     GS_REQUIRE(lambda >= 0 && isfinite(lambda), "lambda must be finite and not negative");
     const unsigned grid = blocks_for(diagonal->count, block_threads);
     GS_CUDA(launch(stream, grid, block_threads, factor_shape_kernel, *diagonal, lambda, blocks));
-    GS_CUDA(launch(stream, grid, block_threads, GS_OF_DEGREE(factor_sh_kernel, diagonal->sh_degree),
-                   *diagonal, lambda, sh_blocks(blocks, diagonal->count)));
-    return GS_OK;
+    return GS_STATUS(launch(stream, grid, block_threads, GS_OF_DEGREE(factor_sh_kernel, diagonal->sh_degree),
+                            *diagonal, lambda, sh_blocks(blocks, diagonal->count)));
 }
 
 gs_status gs_lm_precondition(const float *blocks, const gs_gaussians *diagonal, const gs_gaussians *residual,
@@ -312,7 +310,7 @@ gs_status gs_lm_precondition(const float *blocks, const gs_gaussians *diagonal, 
     GS_REQUIRE(sum && (residual->count == 0 || blocks), "blocks and sum must be given");
     const unsigned grid = blocks_for(residual->count, block_threads);
     GS_CUDA(launch(stream, grid, block_threads, precondition_shape_kernel, blocks, *residual, *z, sum));
-    GS_CUDA(launch(stream, grid, block_threads, GS_OF_DEGREE(precondition_sh_kernel, residual->sh_degree),
-                   blocks + residual->count * first_sh, *diagonal, *residual, *z, sum));
-    return GS_OK;
+    return GS_STATUS(launch(stream, grid, block_threads,
+                            GS_OF_DEGREE(precondition_sh_kernel, residual->sh_degree),
+                            blocks + residual->count * first_sh, *diagonal, *residual, *z, sum));
 }

@@ -229,10 +229,9 @@ gs_status check_build(const char *function, const gs_view *view, const void *wor
 gs_status check_cache(const char *function, const gs_view *view, const gs_lm_cache *cache) {
     GS_TRY(check_extent(function, view));
     GS_REQUIRE_OF(function, cache && cache->begin && cache->pairs >= 0, "the cache must be given");
-    GS_REQUIRE_OF(function,
-                  cache->pairs == 0 || (view->splats && cache->pixel && cache->share && cache->d_log_alpha),
-                  "the arrays of the cache and the splats must be given");
-    return GS_OK;
+    return libgs_require(
+        function, cache->pairs == 0 || (view->splats && cache->pixel && cache->share && cache->d_log_alpha),
+        "the arrays of the cache and the splats must be given");
 }
 
 } // namespace
@@ -261,8 +260,7 @@ gs_status gs_lm_cache_begin(const gs_view *view, void *workspace, size_t workspa
                            workspace_bytes - cursor_bytes(count), stream));
     GS_CUDA(cudaMemcpyAsync(&cache->pairs, cache->begin + count, sizeof(int64_t), cudaMemcpyDeviceToHost,
                             stream));
-    GS_CUDA(cudaStreamSynchronize(stream));
-    return GS_OK;
+    return GS_STATUS(cudaStreamSynchronize(stream));
 }
 
 gs_status gs_lm_cache_fill(const gs_view *view, void *workspace, size_t workspace_bytes,
@@ -275,10 +273,10 @@ gs_status gs_lm_cache_fill(const gs_view *view, void *workspace, size_t workspac
     int64_t *cursor = static_cast<int64_t *>(workspace);
     GS_CUDA(cudaMemcpyAsync(cursor, cache->begin, size_t(view->gaussians.count + 1) * sizeof(int64_t),
                             cudaMemcpyDeviceToDevice, stream));
-    GS_CUDA(launch(stream, unsigned(lists.tiles_x * lists.tiles_y), unsigned(tile_threads<1>), fill_kernel,
-                   view->splats, lists, view->camera.width, view->camera.height,
-                   color3{background[0], background[1], background[2]}, view->image, cursor, *cache));
-    return GS_OK;
+    return GS_STATUS(launch(stream, unsigned(lists.tiles_x * lists.tiles_y), unsigned(tile_threads<1>),
+                            fill_kernel, view->splats, lists, view->camera.width, view->camera.height,
+                            color3{background[0], background[1], background[2]}, view->image, cursor,
+                            *cache));
 }
 
 gs_status gs_lm_cached_forward(const gs_view *view, const gs_lm_cache *cache, const float *tangents,
@@ -287,10 +285,9 @@ gs_status gs_lm_cached_forward(const gs_view *view, const gs_lm_cache *cache, co
     GS_REQUIRE(change && (cache->pairs == 0 || tangents), "tangents and change must be given");
     const int width = view->camera.width, height = view->camera.height;
     GS_CUDA(cudaMemsetAsync(change, 0, size_t(width) * height * 4 * sizeof(float), stream));
-    GS_CUDA(launch(stream, blocks_for_pairs(cache->pairs), cache_block, cached_forward_kernel, view->splats,
-                   view->gaussians.count, *cache, width, reinterpret_cast<const splat_tangent *>(tangents),
-                   change));
-    return GS_OK;
+    return GS_STATUS(launch(stream, blocks_for_pairs(cache->pairs), cache_block, cached_forward_kernel,
+                            view->splats, view->gaussians.count, *cache, width,
+                            reinterpret_cast<const splat_tangent *>(tangents), change));
 }
 
 gs_status gs_lm_cached_backward(const gs_view *view, const gs_lm_cache *cache, const float *color_gradient,
@@ -306,8 +303,7 @@ gs_status gs_lm_cached_backward(const gs_view *view, const gs_lm_cache *cache, c
                       reinterpret_cast<const float4 *>(color_gradient), policy.balance_threshold,
                       reinterpret_cast<float *>(moments));
     };
-    GS_CUDA(distwar::with_strategy(distwar::strategy(policy.strategy), run));
-    return GS_OK;
+    return GS_STATUS(distwar::with_strategy(distwar::strategy(policy.strategy), run));
 }
 
 gs_status gs_lm_cached_squares(const gs_view *view, const gs_lm_cache *cache, const float *weight,
@@ -324,6 +320,5 @@ gs_status gs_lm_cached_squares(const gs_view *view, const gs_lm_cache *cache, co
                       view->splats, count, *cache, width, int64_t(width) * view->camera.height, weight,
                       policy.balance_threshold, squares);
     };
-    GS_CUDA(distwar::with_strategy(distwar::strategy(policy.strategy), run));
-    return GS_OK;
+    return GS_STATUS(distwar::with_strategy(distwar::strategy(policy.strategy), run));
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The derivative of a splat's place and shape along a change of its Gaussian's parameters: docs/math.md,
 // section 8.
-#ifndef GS_LM_FOOTPRINT_CUH
-#define GS_LM_FOOTPRINT_CUH
+#pragma once
 
 #include "project.cuh"
 #include <distwar/lanes.cuh>
@@ -59,5 +58,3 @@ __device__ __forceinline__ log_alpha_tangent log_alpha_tangent_of(const gs_camer
 }
 
 } // namespace gs
-
-#endif

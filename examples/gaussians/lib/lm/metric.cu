@@ -251,8 +251,8 @@ gs_status apply_by_strips(const gs_lm_metric *metric, const layout &at, float *s
                     GS_CHANNELS);
     const dim3 strips(32, STRIP_WARPS);
     GS_CUDA(launch(stream, grid, strips, share_strips<aligned>, at, metric->coupling, change, scratch));
-    GS_CUDA(launch(stream, grid, strips, apply_strips<aligned>, at, metric->weight, scratch, change));
-    return GS_OK;
+    return GS_STATUS(
+        launch(stream, grid, strips, apply_strips<aligned>, at, metric->weight, scratch, change));
 }
 
 gs_status check(const char *function, const gs_lm_metric *metric) {
@@ -275,16 +275,14 @@ gs_status gs_lm_gauss_newton_metric(const gs_comparison *compared, float epsilon
     GS_CUDA(launch(stream, grid, block, windows_kernel,
                    images{compared->color, compared->target, width, height}, epsilon, metric->weight, scratch,
                    metric->coupling));
-    GS_CUDA(launch(stream, grid, block, gather_kernel, width, height, scratch, metric->weight));
-    return GS_OK;
+    return GS_STATUS(launch(stream, grid, block, gather_kernel, width, height, scratch, metric->weight));
 }
 
 gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, float *diagonal, gs_stream stream) {
     GS_TRY(check(__func__, metric));
     GS_REQUIRE(diagonal && metric->coupling, "diagonal and the metric's coupling must be given");
-    GS_CUDA(launch(stream, grid_of(metric->width, metric->height), block, diagonal_kernel, metric->width,
-                   metric->height, metric->weight, metric->coupling, diagonal));
-    return GS_OK;
+    return GS_STATUS(launch(stream, grid_of(metric->width, metric->height), block, diagonal_kernel,
+                            metric->width, metric->height, metric->weight, metric->coupling, diagonal));
 }
 
 gs_status gs_lm_metric_apply(const gs_lm_metric *metric, int interleaved, float *scratch, float *change,
@@ -306,7 +304,6 @@ gs_status gs_lm_metric_add_square(const gs_lm_metric *metric, const float *chang
                                   gs_stream stream) {
     GS_TRY(check(__func__, metric));
     GS_REQUIRE(change && sum, "change and sum must be given");
-    GS_CUDA(launch(stream, grid_of(metric->width, metric->height), block, square_kernel, metric->width,
-                   metric->height, metric->weight, metric->coupling, change, sum));
-    return GS_OK;
+    return GS_STATUS(launch(stream, grid_of(metric->width, metric->height), block, square_kernel,
+                            metric->width, metric->height, metric->weight, metric->coupling, change, sum));
 }

@@ -99,9 +99,8 @@ unsigned grid_for(int64_t values) {
 
 gs_status check(const char *function, const gs_lm_pcg *pcg) {
     GS_REQUIRE_OF(function, pcg && pcg->values >= 0, "pcg must be given and values not negative");
-    GS_REQUIRE_OF(function, pcg->x && pcg->residual && pcg->direction && pcg->scalars,
-                  "x, residual, direction and scalars must be given");
-    return GS_OK;
+    return libgs_require(function, pcg->x && pcg->residual && pcg->direction && pcg->scalars,
+                         "x, residual, direction and scalars must be given");
 }
 
 } // namespace
@@ -128,51 +127,44 @@ gs_status gs_lm_pcg_step(const gs_lm_pcg *pcg, const float *diagonal, float lamb
     const unsigned grid = grid_for(pcg->values);
     GS_CUDA(launch(stream, grid, vector_block, curvature_kernel, diagonal, lambda, pcg->values, product,
                    pcg->direction, scalars));
-    GS_CUDA(launch(stream, grid, vector_block, update_kernel, pcg->values, product, pcg->x, pcg->residual,
-                   pcg->direction, scalars));
-    return GS_OK;
+    return GS_STATUS(launch(stream, grid, vector_block, update_kernel, pcg->values, product, pcg->x,
+                            pcg->residual, pcg->direction, scalars));
 }
 
 gs_status gs_lm_pcg_update(const gs_lm_pcg *pcg, const float *z, int iteration, gs_stream stream) {
     GS_TRY(check(__func__, pcg));
     GS_REQUIRE(iteration >= 0, "iteration must not be negative");
     GS_REQUIRE(z, "z must be given");
-    GS_CUDA(launch(stream, grid_for(pcg->values), vector_block, direction_kernel, z, pcg->values,
-                   pcg->direction, pcg->scalars + 2 * iteration));
-    return GS_OK;
+    return GS_STATUS(launch(stream, grid_for(pcg->values), vector_block, direction_kernel, z, pcg->values,
+                            pcg->direction, pcg->scalars + 2 * iteration));
 }
 
 gs_status gs_lm_precondition_diagonal(const float *diagonal, const float *residual, int64_t values, float *z,
                                       double *sum, gs_stream stream) {
     GS_REQUIRE(values >= 0 && diagonal && residual && z && sum, "an argument is NULL or negative");
-    GS_CUDA(launch(stream, grid_for(values), vector_block, precondition_kernel, diagonal, residual, values, z,
-                   sum));
-    return GS_OK;
+    return GS_STATUS(launch(stream, grid_for(values), vector_block, precondition_kernel, diagonal, residual,
+                            values, z, sum));
 }
 
 gs_status gs_lm_add_dot(const float *weight, const float *a, const float *b, int64_t values, double *sum,
                         gs_stream stream) {
     GS_REQUIRE(values >= 0 && a && b && sum, "an argument is NULL or negative");
-    GS_CUDA(launch(stream, grid_for(values), vector_block, dot_kernel, weight, a, b, values, sum));
-    return GS_OK;
+    return GS_STATUS(launch(stream, grid_for(values), vector_block, dot_kernel, weight, a, b, values, sum));
 }
 
 gs_status gs_lm_add(float *to, float scale, const float *from, int64_t values, gs_stream stream) {
     GS_REQUIRE(values >= 0 && to && from, "an argument is NULL or negative");
-    GS_CUDA(launch(stream, grid_for(values), vector_block, add_kernel, to, scale, from, values));
-    return GS_OK;
+    return GS_STATUS(launch(stream, grid_for(values), vector_block, add_kernel, to, scale, from, values));
 }
 
 gs_status gs_lm_add_weighted(float *sum, float *weights, const float *diagonal, const float *x,
                              int64_t values, gs_stream stream) {
     GS_REQUIRE(values >= 0 && sum && weights && diagonal && x, "an argument is NULL or negative");
-    GS_CUDA(launch(stream, grid_for(values), vector_block, add_weighted_kernel, sum, weights, diagonal, x,
-                   values));
-    return GS_OK;
+    return GS_STATUS(launch(stream, grid_for(values), vector_block, add_weighted_kernel, sum, weights,
+                            diagonal, x, values));
 }
 
 gs_status gs_lm_divide(float *sum, const float *weights, int64_t values, gs_stream stream) {
     GS_REQUIRE(values >= 0 && sum && weights, "an argument is NULL or negative");
-    GS_CUDA(launch(stream, grid_for(values), vector_block, divide_kernel, sum, weights, values));
-    return GS_OK;
+    return GS_STATUS(launch(stream, grid_for(values), vector_block, divide_kernel, sum, weights, values));
 }

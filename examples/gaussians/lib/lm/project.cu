@@ -431,9 +431,8 @@ gs_status gs_lm_tangents(const gs_gaussians *gaussians, int sh_degree_used, cons
     view_set seen = {};
     int degree = 0;
     GS_TRY(check_views(__func__, gaussians, sh_degree_used, views, count, direction, &in, &degree, &seen));
-    GS_CUDA(launch(stream, blocks_for(in.count, views_block), views_block, tangents_kernel, in, degree,
-                   seen, count, *direction));
-    return GS_OK;
+    return GS_STATUS(
+        launch_for(stream, in.count, views_block, tangents_kernel, in, degree, seen, count, *direction));
 }
 
 gs_status gs_lm_gradients(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views,
@@ -442,9 +441,8 @@ gs_status gs_lm_gradients(const gs_gaussians *gaussians, int sh_degree_used, con
     view_set seen = {};
     int degree = 0;
     GS_TRY(check_views(__func__, gaussians, sh_degree_used, views, count, gradients, &in, &degree, &seen));
-    GS_CUDA(launch(stream, blocks_for(in.count, views_block), views_block, gradients_kernel, in, degree,
-                   seen, count, add != 0, *gradients));
-    return GS_OK;
+    return GS_STATUS(launch_for(stream, in.count, views_block, gradients_kernel, in, degree, seen, count,
+                                add != 0, *gradients));
 }
 
 gs_status gs_lm_add_diagonal(const gs_view *view, const float *squares, const gs_gaussians *diagonal,
@@ -453,25 +451,22 @@ gs_status gs_lm_add_diagonal(const gs_view *view, const float *squares, const gs
     int degree = 0;
     GS_TRY(check_lm_view(__func__, view, diagonal, &in, &degree));
     GS_REQUIRE(in.count == 0 || squares, "squares must be given");
-    GS_CUDA(launch(stream, blocks_for(in.count, project_block), project_block, add_diagonal_kernel, in,
-                   degree, view->camera, view->splats, squares, *diagonal));
-    return GS_OK;
+    return GS_STATUS(launch_for(stream, in.count, project_block, add_diagonal_kernel, in, degree,
+                                view->camera, view->splats, squares, *diagonal));
 }
 
 gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_gaussians *diagonal,
                           gs_stream stream) {
     GS_TRY(check_vector(__func__, gaussians, diagonal));
     GS_REQUIRE(weight >= 0 && isfinite(weight), "weight must be finite and not negative");
-    GS_CUDA(launch(stream, blocks_for(gaussians->count, project_block), project_block, add_units_kernel,
-                   *gaussians, weight, *diagonal));
-    return GS_OK;
+    return GS_STATUS(
+        launch_for(stream, gaussians->count, project_block, add_units_kernel, *gaussians, weight, *diagonal));
 }
 
 gs_status gs_lm_limit(const gs_gaussians *gaussians, float radius, const gs_gaussians *update,
                       gs_stream stream) {
     GS_TRY(check_vector(__func__, gaussians, update));
     GS_REQUIRE(radius > 0 && isfinite(radius), "radius must be finite and above 0");
-    GS_CUDA(launch(stream, blocks_for(gaussians->count, project_block), project_block, limit_kernel,
-                   *gaussians, radius, *update));
-    return GS_OK;
+    return GS_STATUS(
+        launch_for(stream, gaussians->count, project_block, limit_kernel, *gaussians, radius, *update));
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sums of products of derivatives over pixels, from which diag(J^T J) and its blocks follow: docs/math.md,
 // section 8.
-#ifndef GS_LM_SQUARES_CUH
-#define GS_LM_SQUARES_CUH
+#pragma once
 
 #include "gs_lm.h"
 #include <cuda_runtime.h>
@@ -75,5 +74,3 @@ __device__ __forceinline__ void add_squares(const float weight[GS_CHANNELS], flo
 }
 
 } // namespace gs
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A splat's derivative along a direction: the record in memory, and the change of log alpha at a pixel.
 // docs/math.md, section 8.
-#ifndef GS_LM_TANGENT_CUH
-#define GS_LM_TANGENT_CUH
+#pragma once
 
 #include "gs_lm.h"
 #include <cuda_runtime.h>
@@ -22,5 +21,3 @@ __device__ inline float log_alpha_change(const splat_tangent &t, float e0, float
 }
 
 } // namespace gs
-
-#endif

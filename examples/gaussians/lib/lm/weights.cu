@@ -64,6 +64,6 @@ gs_status gs_lm_weights(const gs_comparison *compared, gs_lm_objective objective
     const images in = {compared->color, compared->target, width, height};
     const dim3 grid(blocks_for(width, TILE), blocks_for(height, TILE), GS_CHANNELS), block(TILE, STEP);
     GS_CUDA(cudaMemsetAsync(result, 0, sizeof *result, stream));
-    GS_CUDA(launch(stream, grid, block, weights_kernel, in, objective, epsilon, result, weight, gradient));
-    return GS_OK;
+    return GS_STATUS(
+        launch(stream, grid, block, weights_kernel, in, objective, epsilon, result, weight, gradient));
 }

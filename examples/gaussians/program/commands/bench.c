@@ -1,30 +1,27 @@
 // SPDX-License-Identifier: MIT
 // splat bench: the cost of each stage on a scene, with every strategy of the backward blend.
-#include "measure/bench_report.h"
+#include "measure/bench_run.h"
 #include "measure/bench_views.h"
+#include "bench_options.h"
 #include "commands/command.h"
 #include "view/device_gaussians.h"
 #include "scene.h"
 #include "view/blend_strategies.h"
-#include <stdio.h>
+#include "view/shared_options.h"
 #include <stdlib.h>
-#include <string.h>
 
-typedef struct bench_options {
+typedef struct command_options {
     const char *scene, *thresholds, *background, *json;
     int64_t runs;
     int reduce; // index into blend_strategies
     const char *names[STRATEGY_NAMES];
     bench_view_options views;
-} bench_options;
+} command_options;
 
-enum { BENCH_ROWS = 5 }; // options beside those of the views
-
-static bool run(const bench_options *options, const bench_settings *settings, const gs_gaussians *scene,
+static bool run(const command_options *options, const bench_settings *settings, const gs_gaussians *scene,
                 const bench_views *views, fault *why) {
     bench_result result;
-    gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
-    device_gaussians_upload(&gaussians, scene);
+    gs_gaussians gaussians = device_gaussians_from(scene);
     bool done = bench_run(&gaussians, views->cameras, views->count, settings, &result, why);
     device_gaussians_close(&gaussians);
     if (done) {
@@ -48,24 +45,7 @@ static bool run(const bench_options *options, const bench_settings *settings, co
     return done;
 }
 
-static void list_options(bench_options *o, option_spec table[BENCH_VIEW_ROWS + BENCH_ROWS + 1]) {
-    bench_view_rows(&o->views, table);
-    const option_spec rows[BENCH_ROWS + 1] = {
-        REDUCE_OPTION(&o->reduce, strategy_names(blend_strategies, "all", o->names), BLEND_REDUCE_HELP),
-        {.kind = OPTION_TEXT, .name = "thresholds", .value = &o->thresholds, .help = THRESHOLD_HELP},
-        {.kind = OPTION_INT,
-         .name = "repeat",
-         .value = &o->runs,
-         .minimum = 1,
-         .maximum = MAX_RUNS,
-         .help = "runs of each measurement, after one to warm up; the median counts"},
-        {.kind = OPTION_TEXT, .name = "background", .value = &o->background, .help = "R,G,B, each 0..1"},
-        {.kind = OPTION_TEXT, .name = "json", .value = &o->json, .help = JSON_HELP},
-        {.kind = OPTION_END}};
-    memcpy(table + BENCH_VIEW_ROWS, rows, sizeof rows);
-}
-
-static bool settings_from(const bench_options *o, candidate_list *candidates, bench_settings *out,
+static bool settings_from(const command_options *o, candidate_list *candidates, bench_settings *out,
                           fault *why) {
     int thresholds[MAX_THRESHOLDS];
     size_t threshold_count;
@@ -78,12 +58,21 @@ static bool settings_from(const bench_options *o, candidate_list *candidates, be
 }
 
 int bench_command(int argc, char **argv) {
-    bench_options options = {.thresholds = "0,8,16,24",
-                             .background = "0,0,0",
-                             .runs = 7,
-                             .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT)};
-    option_spec table[BENCH_VIEW_ROWS + BENCH_ROWS + 1];
-    list_options(&options, table);
+    command_options options = {.thresholds = "0,8,16,24",
+                               .background = "0,0,0",
+                               .runs = 7,
+                               .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT)};
+    const option_spec rows[] = {REDUCE_OPTION(&options.reduce,
+                                              strategy_names(blend_strategies, "all", options.names),
+                                              BLEND_REDUCE_HELP),
+                                THRESHOLDS_OPTION(&options.thresholds),
+                                REPEAT_OPTION(&options.runs),
+                                BACKGROUND_OPTION(&options.background),
+                                JSON_OPTION(&options.json),
+                                OPTIONS_END};
+    option_table table = {0};
+    bench_view_options_list(&options.views, &table);
+    option_table_add(&table, rows);
     const command_spec command = {
         .name = "splat bench",
         .arguments = "SCENE.ply --cameras DATA [options]",
@@ -105,7 +94,7 @@ int bench_command(int argc, char **argv) {
             "  splat bench fern.ply --cameras data/fern --reduce bfly --thresholds 0,4,8,12,16,33 --json "
             "fern.json\n"
             "  splat bench fox.ply --cameras data/fox --center-principal --repeat 21\n",
-        .options = table,
+        .options = table.rows,
         .min_positional = 1,
         .max_positional = 1};
     int code;

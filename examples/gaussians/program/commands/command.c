@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "commands/command.h"
 #include "scene.h"
-#include "training/finite.h"
 #include "view/device_gaussians.h"
 #include <stdio.h>
 

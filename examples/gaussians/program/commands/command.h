@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The commands of `splat`. A command takes argv from its own name on and returns the program's exit code.
-#ifndef SPLAT_COMMAND_H
-#define SPLAT_COMMAND_H
+#pragma once
 
 #include "command_line.h"
 #include "gs.h"
@@ -20,5 +19,3 @@ bool read_scene_to_measure(const char *path, gs_gaussians *out, fault *why);
 // Writes trained Gaussians (device) to a scene file, without those whose values overflowed; stderr says how
 // many those are. *host: what was written, to be closed by scene_close also after a failure.
 bool save_trained(const char *path, const gs_gaussians *device, gs_gaussians *host, fault *why);
-
-#endif

@@ -30,7 +30,7 @@ typedef struct demo {
     image target, before, after; // view 0, at least 480 pixels wide
 } demo;
 
-static bool render_view(const gs_gaussians *gaussians, const gs_camera *camera, image *out, fault *why) {
+static bool picture_of(const gs_gaussians *gaussians, const gs_camera *camera, image *out, fault *why) {
     frame f = {0};
     frame_render(&f, gaussians, gaussians->sh_degree, camera, demo_background);
     bool done = frame_picture(&f, out, why);
@@ -42,14 +42,14 @@ static bool render_view(const gs_gaussians *gaussians, const gs_camera *camera, 
 static bool show(const demo *d, const gs_gaussians *gaussians, image *out, fault *why) {
     const int least = 480, factor = d->width < least ? (least + d->width - 1) / d->width : 1;
     const gs_camera camera = demo_camera(0, factor * d->width, factor * d->height);
-    return render_view(gaussians, &camera, out, why);
+    return picture_of(gaussians, &camera, out, why);
 }
 
 // Renders the targets from the scene, with 8 bits a channel as photographs have.
 static bool make_targets(demo *d, const gs_gaussians *gaussians, fault *why) {
     for (int i = 0; i < DEMO_VIEWS; i++) {
         gs_camera camera = demo_camera(i, d->width, d->height);
-        if (!render_view(gaussians, &camera, &d->pictures[i], why) ||
+        if (!picture_of(gaussians, &camera, &d->pictures[i], why) ||
             !target_view_open(&d->views[i], &camera, &d->pictures[i], why))
             return false;
     }
@@ -154,42 +154,6 @@ static bool run_demo(demo *d, fault *why) {
     return done;
 }
 
-enum { OPTIONS = 5 };
-
-static void list_options(demo_options *o, option_spec table[OPTIONS + 1]) {
-    const option_spec rows[OPTIONS + 1] = {
-        {.kind = OPTION_TEXT,
-         .name = "output",
-         .letter = 'o',
-         .value = &o->folder,
-         .help = "the folder to write to; created if it is missing"},
-        {.kind = OPTION_INT,
-         .name = "iterations",
-         .value = &o->iterations,
-         .minimum = 1,
-         .maximum = 1000000,
-         .help = "training steps, one view each"},
-        {.kind = OPTION_INT,
-         .name = "width",
-         .value = &o->width,
-         .minimum = 16,
-         .maximum = 4096,
-         .help = "of the training pictures, in pixels; the height is 3/4 of it"},
-        {.kind = OPTION_INT,
-         .name = "gaussians",
-         .value = &o->gaussians,
-         .minimum = 1000,
-         .maximum = 10000000,
-         .help = "approximate number of Gaussians in the scene"},
-        {.kind = OPTION_INT,
-         .name = "seed",
-         .value = &o->seed,
-         .maximum = INFINITY,
-         .help = "of the scene's grass, the noise of the start and the order of views"},
-        {.kind = OPTION_END}};
-    memcpy(table, rows, sizeof rows);
-}
-
 int demo_command(int argc, char **argv) {
     bool gpu = strcmp(gs_backend(), "cuda") == 0;
     demo_options options = {.folder = "splat-demo",
@@ -197,8 +161,17 @@ int demo_command(int argc, char **argv) {
                             .width = gpu ? 1024 : 160,
                             .gaussians = gpu ? 40000 : 4000,
                             .seed = 1};
-    option_spec table[OPTIONS + 1];
-    list_options(&options, table);
+    const option_spec table[] = {
+        OUTPUT_OPTION(&options.folder, .help = "the folder to write to; created if it is missing"),
+        OPTION("iterations", &options.iterations, .minimum = 1, .maximum = 1000000,
+               .help = "training steps, one view each"),
+        OPTION("width", &options.width, .minimum = 16, .maximum = 4096,
+               .help = "of the training pictures, in pixels; the height is 3/4 of it"),
+        OPTION("gaussians", &options.gaussians, .minimum = 1000, .maximum = 10000000,
+               .help = "approximate number of Gaussians in the scene"),
+        OPTION("seed", &options.seed, .maximum = INFINITY,
+               .help = "of the scene's grass, the noise of the start and the order of views"),
+        OPTIONS_END};
     const command_spec command = {
         .name = "splat demo",
         .arguments = "[-o DIR] [options]",

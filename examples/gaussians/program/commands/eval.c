@@ -6,6 +6,7 @@
 #include "json_writer.h"
 #include "scene.h"
 #include "measure/quality.h"
+#include "view/shared_options.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,8 +102,7 @@ static bool evaluate(const eval_options *options, const float background[3], con
     evaluation e = {.options = options, .gaussians = scene->count, .background = background};
     bool done = evaluation_open(&e, data, why);
     if (done) {
-        gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
-        device_gaussians_upload(&gaussians, scene);
+        gs_gaussians gaussians = device_gaussians_from(scene);
         done = quality_measure(&gaussians, e.views, e.count, background, &e.mean, e.each, why);
         device_gaussians_close(&gaussians);
     }
@@ -112,37 +112,18 @@ static bool evaluate(const eval_options *options, const float background[3], con
     return done;
 }
 
-enum { OPTIONS = 6 };
-
-static void list_options(eval_options *o, option_spec table[OPTIONS + 1]) {
-    const option_spec rows[OPTIONS + 1] = {
-        {.kind = OPTION_TEXT,
-         .name = "cameras",
-         .value = &o->cameras,
-         .help = "the folder with the photographs and their cameras, as for 'splat train'; required"},
-        {.kind = OPTION_INT,
-         .name = "holdout",
-         .value = &o->holdout,
-         .maximum = INFINITY,
-         .help = "measure every Nth view, by name, as 'splat train --holdout' held out; ignored if the data "
-                 "has test views"},
-        {.kind = OPTION_FLAG, .name = "all", .value = &o->all, .help = "measure all views"},
-        {.kind = OPTION_INT,
-         .name = "downscale",
-         .value = &o->downscale,
-         .minimum = 1,
-         .maximum = 64,
-         .help = "divide the width and height of pictures by this"},
-        {.kind = OPTION_TEXT, .name = "background", .value = &o->background, .help = "R,G,B, each 0..1"},
-        {.kind = OPTION_TEXT, .name = "json", .value = &o->json, .help = JSON_HELP},
-        {.kind = OPTION_END}};
-    memcpy(table, rows, sizeof rows);
-}
-
 int eval_command(int argc, char **argv) {
     eval_options options = {.background = "0,0,0", .holdout = 8, .downscale = 1};
-    option_spec table[OPTIONS + 1];
-    list_options(&options, table);
+    const option_spec table[] = {
+        CAMERAS_OPTION(&options.cameras),
+        OPTION("holdout", &options.holdout, .maximum = INFINITY,
+               .help = "measure every Nth view, by name, as 'splat train --holdout' held out; ignored if "
+                       "the data has test views"),
+        OPTION("all", &options.all, .help = "measure all views"),
+        DOWNSCALE_OPTION(&options.downscale, "pictures"),
+        BACKGROUND_OPTION(&options.background),
+        JSON_OPTION(&options.json),
+        OPTIONS_END};
     const command_spec command = {
         .name = "splat eval",
         .arguments = "SCENE.ply --cameras DATA [options]",

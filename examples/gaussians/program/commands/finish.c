@@ -5,12 +5,12 @@
 #include "device.h"
 #include "view/device_gaussians.h"
 #include "json_writer.h"
-#include "lm/lm_options.h"
 #include "scene.h"
 #include "measure/quality.h"
 #include "view/blend_strategies.h"
+#include "view/shared_options.h"
 #include "record/run_log.h"
-#include "view/view_split.h"
+#include "view/target_view.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,17 +21,8 @@ typedef struct finish_options {
     int64_t downscale, holdout, seed, threshold;
     int reduce; // index into lm_strategies
     const char *names[STRATEGY_NAMES];
-    lm_options lm;
+    lm_settings lm;
 } finish_options;
-
-enum { FINISH_ROWS = 10 }; // options beside those of Levenberg-Marquardt
-
-// A step, and the held-out views after it.
-typedef struct finish_entry {
-    lm_step step;
-    double milliseconds[LM_PARTS];
-    quality held_out;
-} finish_entry;
 
 typedef struct finish {
     const finish_options *options;
@@ -40,8 +31,6 @@ typedef struct finish {
     view_split split;
     float background[3];
     quality before;
-    finish_entry *entries; // [options->lm.steps]
-    size_t entry_count;
     run_log log;
 } finish;
 
@@ -53,17 +42,14 @@ static bool measure(const finish *f, quality *out, fault *why) {
 
 static bool after_step(void *context, const lm_step *step, fault *why) {
     finish *f = context;
-    finish_entry *entry = &f->entries[f->entry_count++];
-    entry->step = *step;
-    memcpy(entry->milliseconds, step->milliseconds, sizeof entry->milliseconds);
     if (!json_is_stdout(f->options->json)) lm_step_print(step);
-    return measure(f, &entry->held_out, why) &&
-           run_log_lm_step(&f->log, step, f->split.held_out ? &entry->held_out : NULL, why);
+    return run_log_lm_step(&f->log, &f->gaussians, step, why);
 }
 
 static bool start_log(finish *f, fault *why) {
     run_log_options wanted = {.path = f->options->log,
                               .every = 1,
+                              .evaluate_every = 1,
                               .held_out = f->split.views + f->split.training,
                               .held_out_count = f->split.held_out};
     memcpy(wanted.background, f->background, sizeof wanted.background);
@@ -90,6 +76,7 @@ static bool finish_in_view(finish *f, const lm_settings *settings, fault *why) {
 
 static void describe(json_writer *json, const void *subject) {
     const finish *f = subject;
+    const run_record *record = &f->log.record;
     json_begin(json, NULL, '{');
     json_put_text(json, "device", device_name());
     json_put_text(json, "scene", f->options->scene);
@@ -100,21 +87,12 @@ static void describe(json_writer *json, const void *subject) {
     json_put_number(json, "psnr", f->before.psnr);
     json_put_number(json, "ssim", f->before.ssim);
     json_begin(json, "steps", '[');
-    for (size_t i = 0; i < f->entry_count; i++) {
-        const finish_entry *e = &f->entries[i];
+    for (size_t i = 0; i < record->lm_step_count; i++) {
+        const run_lm_step *e = &record->lm_steps[i];
         json_begin(json, NULL, '{');
-        json_put_number(json, "seconds", e->step.seconds);
-        json_put_number(json, "before", e->step.before);
-        json_put_number(json, "after", e->step.after);
-        json_put_number(json, "gamma", e->step.gamma);
-        json_put_number(json, "damping", e->step.damping);
-        json_put_number(json, "gain", e->step.gain);
-        json_put_boolean(json, "kept", e->step.kept);
-        json_put_integer(json, "images", e->step.images);
-        json_put_integer(json, "subsets", e->step.subsets);
-        json_put_integer(json, "bytes", (int64_t)e->step.bytes);
-        json_put_number(json, "psnr", e->held_out.psnr);
-        json_put_number(json, "ssim", e->held_out.ssim);
+        run_lm_step_describe(json, &e->step, "images");
+        json_put_number(json, "psnr", e->mean.psnr);
+        json_put_number(json, "ssim", e->mean.ssim);
         json_begin(json, "gpu_ms", '{'); // sums since the first step
         for (int part = 0; part < LM_PARTS; part++)
             json_put_number(json, lm_part_name((lm_part)part), e->milliseconds[part]);
@@ -126,14 +104,14 @@ static void describe(json_writer *json, const void *subject) {
 }
 
 static void print_summary(const finish *f) {
-    const lm_step *last = &f->entries[f->entry_count - 1].step;
-    const double *spent = f->entries[f->entry_count - 1].milliseconds;
+    const run_lm_step *end = &f->log.record.lm_steps[f->log.record.lm_step_count - 1];
+    const lm_step *last = &end->step;
+    const double *spent = end->milliseconds;
     printf("finishing  %lld step%s in %.2f s, %.2f GiB on the device\n", (long long)last->step,
            last->step == 1 ? "" : "s", last->seconds, (double)last->bytes / 0x1p30);
     if (f->split.held_out)
-        printf("held out   PSNR %.2f -> %.2f dB, SSIM %.4f -> %.4f\n", f->before.psnr,
-               f->entries[f->entry_count - 1].held_out.psnr, f->before.ssim,
-               f->entries[f->entry_count - 1].held_out.ssim);
+        printf("held out   PSNR %.2f -> %.2f dB, SSIM %.4f -> %.4f\n", f->before.psnr, end->mean.psnr,
+               f->before.ssim, end->mean.ssim);
     double total = 0;
     for (int part = 0; part < LM_PARTS; part++) total += spent[part];
     if (total == 0) return;
@@ -145,15 +123,12 @@ static void print_summary(const finish *f) {
 
 static bool run_finish(finish *f, gs_gaussians *host, const dataset *data, fault *why) {
     const finish_options *options = f->options;
-    lm_settings settings = lm_settings_from(&options->lm);
+    lm_settings settings = options->lm;
     settings.policy = (distwar_policy){lm_strategies[options->reduce].strategy, (int)options->threshold};
     settings.seed = (uint64_t)options->seed;
     memcpy(settings.background, f->background, sizeof settings.background);
-    f->entries = calloc((size_t)settings.steps, sizeof *f->entries);
-    if (!f->entries) return fail(why, "no memory for %lld steps", (long long)settings.steps);
     if (!view_split_open(&f->split, data, options->data, false, why)) return false;
-    f->gaussians = device_gaussians_open(host->count, host->sh_degree);
-    device_gaussians_upload(&f->gaussians, host);
+    f->gaussians = device_gaussians_from(host);
     if (!finish_in_view(f, &settings, why)) return false;
     scene_close(host);
     if (!save_trained(options->output, &f->gaussians, host, why)) return false;
@@ -177,46 +152,6 @@ static bool check(const finish_options *o, float background[3], fault *why) {
     return files_differ(o, why);
 }
 
-static void list_options(finish_options *o, option_spec table[FINISH_ROWS + LM_OPTIONS + 1]) {
-    const option_spec rows[FINISH_ROWS] = {
-        {.kind = OPTION_TEXT,
-         .name = "cameras",
-         .value = &o->data,
-         .help = "the folder with the photographs and their cameras, as for 'splat train'; required"},
-        {.kind = OPTION_TEXT,
-         .name = "output",
-         .letter = 'o',
-         .value = &o->output,
-         .help = "the scene file to write; required"},
-        {.kind = OPTION_INT,
-         .name = "downscale",
-         .value = &o->downscale,
-         .minimum = 1,
-         .maximum = 64,
-         .help = "divide the width and height of pictures by this"},
-        {.kind = OPTION_INT,
-         .name = "holdout",
-         .value = &o->holdout,
-         .maximum = INFINITY,
-         .help = "hold out every Nth view, by name, for measuring, as 'splat train --holdout' did"},
-        {.kind = OPTION_INT,
-         .name = "seed",
-         .value = &o->seed,
-         .maximum = INFINITY,
-         .help = "of the random choice of views"},
-        REDUCE_OPTION(&o->reduce, strategy_names(lm_strategies, NULL, o->names), BLEND_REDUCE_HELP),
-        THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP),
-        {.kind = OPTION_TEXT, .name = "background", .value = &o->background, .help = "R,G,B, each 0..1"},
-        {.kind = OPTION_TEXT, .name = "json", .value = &o->json, .help = JSON_HELP},
-        {.kind = OPTION_TEXT,
-         .name = "log",
-         .value = &o->log,
-         .help = "write each step to this file as a line of JSON, as 'splat train --log' does"}};
-    memcpy(table, rows, sizeof rows);
-    lm_options_list(&o->lm, table + FINISH_ROWS);
-    table[FINISH_ROWS + LM_OPTIONS] = (option_spec){.kind = OPTION_END};
-}
-
 static bool load_and_finish(finish *f, fault *why) {
     const finish_options *o = f->options;
     gs_gaussians host = {0};
@@ -234,7 +169,6 @@ static bool load_and_finish(finish *f, fault *why) {
     fault unwritten; // after a failure the first message is kept; after success the log is already closed
     run_log_close(&f->log, &unwritten);
     view_split_close(&f->split);
-    free(f->entries);
     device_gaussians_close(&f->gaussians);
     dataset_close(&data);
     scene_close(&host);
@@ -246,9 +180,24 @@ int finish_command(int argc, char **argv) {
                               .downscale = 1,
                               .holdout = 8,
                               .reduce = offered_index(lm_strategies, DISTWAR_TREE),
-                              .lm = lm_options_default()};
-    option_spec table[FINISH_ROWS + LM_OPTIONS + 1];
-    list_options(&options, table);
+                              .lm = lm_settings_default()};
+    const option_spec rows[] = {
+        CAMERAS_OPTION(&options.data),
+        OUTPUT_OPTION(&options.output, .help = "the scene file to write; required"),
+        DOWNSCALE_OPTION(&options.downscale, "pictures"),
+        OPTION("holdout", &options.holdout, .maximum = INFINITY,
+               .help = "hold out every Nth view, by name, for measuring, as 'splat train --holdout' did"),
+        OPTION("seed", &options.seed, .maximum = INFINITY, .help = "of the random choice of views"),
+        REDUCE_OPTION(&options.reduce, strategy_names(lm_strategies, NULL, options.names), BLEND_REDUCE_HELP),
+        THRESHOLD_OPTION(&options.threshold, THRESHOLD_HELP),
+        BACKGROUND_OPTION(&options.background),
+        JSON_OPTION(&options.json),
+        OPTION("log", &options.log,
+               .help = "write each step to this file as a line of JSON, as 'splat train --log' does"),
+        OPTIONS_END};
+    option_table table = {0};
+    option_table_add(&table, rows);
+    lm_options_list(&options.lm, &table);
     const command_spec command = {
         .name = "splat finish",
         .arguments = "SCENE.ply --cameras DATA -o OUT.ply [options]",
@@ -259,13 +208,13 @@ int finish_command(int argc, char **argv) {
             "  splat train data/fern -o fern.ply --downscale 4 --iterations 7000\n"
             "  splat finish fern.ply --cameras data/fern --downscale 4 -o finished.ply\n"
             "  splat finish fern.ply --cameras data/fern -o finished.ply --lm-form cached --lm-memory 20\n",
-        .options = table,
+        .options = table.rows,
         .min_positional = 1,
         .max_positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;
-    finish f = {.options = &options, .table = table};
+    finish f = {.options = &options, .table = table.rows};
     if (!check(&options, f.background, &why)) return report_misuse(&command, &why);
     return load_and_finish(&f, &why) ? EXIT_SUCCESS : report_failure("splat", &why);
 }

@@ -14,7 +14,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct generate_options {
     const char *folder;
@@ -102,7 +101,8 @@ static void describe_views(json_writer *json, const void *subject) {
 static bool cut_out(const frame *f, image *out, fault *why) {
     const size_t pixels = (size_t)f->view.camera.width * (size_t)f->view.camera.height;
     float *planes = malloc((GS_CHANNELS + 1) * pixels * sizeof *planes); // the last: transmittance
-    if (!planes) return fail(why, "no memory for a picture of %d x %d", f->view.camera.width, f->view.camera.height);
+    if (!planes)
+        return fail(why, "no memory for a picture of %d x %d", f->view.camera.width, f->view.camera.height);
     device_download(planes, f->view.image.color, GS_CHANNELS * pixels * sizeof *planes);
     device_download(planes + GS_CHANNELS * pixels, f->view.image.transmittance, pixels * sizeof *planes);
     bool done = image_open(out, f->view.camera.width, f->view.camera.height, 4, why);
@@ -199,8 +199,7 @@ static bool write_data(const generate_options *options, const gs_gaussians *scen
     const view_set training = {options, "train", 0, options->views},
                    test = {options, "test", options->views, options->views + options->test_views};
     frame f = {0};
-    gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
-    device_gaussians_upload(&gaussians, scene);
+    gs_gaussians gaussians = device_gaussians_from(scene);
     const bool done = remove_list(&training, why) && remove_list(&test, why) &&
                       write_views(&training, &gaussians, &f, why) && write_views(&test, &gaussians, &f, why);
     device_gaussians_close(&gaussians);
@@ -225,46 +224,19 @@ static bool generate(const generate_options *options, fault *why) {
     return done;
 }
 
-enum { OPTIONS = 5 };
-
-static void list_options(generate_options *o, option_spec table[OPTIONS + 1]) {
-    const option_spec rows[OPTIONS + 1] = {
-        {.kind = OPTION_INT,
-         .name = "views",
-         .value = &o->views,
-         .minimum = 1,
-         .maximum = 10000,
-         .help = "number of views to train on"},
-        {.kind = OPTION_INT,
-         .name = "test-views",
-         .value = &o->test_views,
-         .maximum = 10000,
-         .help = "number of views held out"},
-        {.kind = OPTION_INT,
-         .name = "size",
-         .value = &o->size,
-         .minimum = 8,
-         .maximum = 4096,
-         .help = "width and height of a picture in pixels"},
-        {.kind = OPTION_INT,
-         .name = "gaussians",
-         .value = &o->gaussians,
-         .minimum = 1000,
-         .maximum = 10000000,
-         .help = "approximate number of Gaussians; more give finer textures and edges"},
-        {.kind = OPTION_INT,
-         .name = "seed",
-         .value = &o->seed,
-         .maximum = INFINITY,
-         .help = "of the positions of cameras and of the grass"},
-        {.kind = OPTION_END}};
-    memcpy(table, rows, sizeof rows);
-}
-
 int generate_command(int argc, char **argv) {
     generate_options options = {.views = 100, .test_views = 20, .size = 800, .gaussians = 40000, .seed = 1};
-    option_spec table[OPTIONS + 1];
-    list_options(&options, table);
+    const option_spec table[] = {
+        OPTION("views", &options.views, .minimum = 1, .maximum = 10000,
+               .help = "number of views to train on"),
+        OPTION("test-views", &options.test_views, .maximum = 10000, .help = "number of views held out"),
+        OPTION("size", &options.size, .minimum = 8, .maximum = 4096,
+               .help = "width and height of a picture in pixels"),
+        OPTION("gaussians", &options.gaussians, .minimum = 1000, .maximum = 10000000,
+               .help = "approximate number of Gaussians; more give finer textures and edges"),
+        OPTION("seed", &options.seed, .maximum = INFINITY,
+               .help = "of the positions of cameras and of the grass"),
+        OPTIONS_END};
     const command_spec command = {
         .name = "splat generate",
         .arguments = "DIR [options]",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // splat info: what a scene file holds.
 #include "commands/command.h"
+#include "arrays.h"
 #include "json_writer.h"
 #include "scene.h"
 #include <inttypes.h>
@@ -99,14 +100,12 @@ static void fill(histogram *h, const gs_gaussians *scene) {
 }
 
 static void count_not_finite(const gs_gaussians *scene, scene_info *info) {
-    const int bases = (scene->sh_degree + 1) * (scene->sh_degree + 1);
-    const float *const arrays[] = {scene->mean, scene->log_scale, scene->quaternion, scene->opacity_logit,
-                                   scene->sh};
-    const int widths[] = {3, 3, 4, 1, GS_CHANNELS * bases};
+    const gs_arrays arrays = gs_arrays_of(scene);
     for (int64_t i = 0; i < scene->count; i++) {
         int64_t found = 0;
-        for (int a = 0; a < 5; a++)
-            for (int k = 0; k < widths[a]; k++) found += !isfinite(arrays[a][i * widths[a] + k]);
+        for (int a = 0; a < GS_ARRAYS; a++)
+            for (int k = 0; k < arrays.width[a]; k++)
+                found += !isfinite(arrays.of[a][i * arrays.width[a] + k]);
         info->values_not_finite += found;
         info->gaussians_not_finite += found > 0;
     }
@@ -213,8 +212,7 @@ static void describe(json_writer *json, const void *subject) {
 
 int info_command(int argc, char **argv) {
     const char *path, *json = NULL;
-    const option_spec table[] = {{.kind = OPTION_TEXT, .name = "json", .value = &json, .help = JSON_HELP},
-                                 {.kind = OPTION_END}};
+    const option_spec table[] = {JSON_OPTION(&json), OPTIONS_END};
     const command_spec command = {
         .name = "splat info",
         .arguments = "SCENE.ply [options]",

@@ -6,6 +6,7 @@
 #include "dataset.h"
 #include "view/device_gaussians.h"
 #include "view/frame.h"
+#include "view/shared_options.h"
 #include "path.h"
 #include "scene.h"
 #include "progress.h"
@@ -86,8 +87,7 @@ static bool camera_before(const gs_gaussians *scene, int width, int height, gs_c
 static bool render_picture(const gs_gaussians *scene, int sh_degree, const gs_camera *camera,
                            const float background[3], image *out, fault *why) {
     frame f = {0};
-    gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
-    device_gaussians_upload(&gaussians, scene);
+    gs_gaussians gaussians = device_gaussians_from(scene);
     frame_render(&f, &gaussians, sh_degree, camera, background);
     bool done = frame_picture(&f, out, why);
     frame_close(&f);
@@ -166,8 +166,7 @@ static bool fly(const render_options *options, const float background[3], const 
     if (!view || !open_path(options, data, &path, why) || !photographs_are_spared(options, data, why) ||
         !folder_make(options->output, why))
         return false;
-    gs_gaussians gaussians = device_gaussians_open(scene->count, scene->sh_degree);
-    device_gaussians_upload(&gaussians, scene);
+    gs_gaussians gaussians = device_gaussians_from(scene);
     const bool done = render_frames(options, background, &gaussians, &path, view->camera, why);
     device_gaussians_close(&gaussians);
     if (done)
@@ -238,68 +237,6 @@ static bool load_and_render(const render_options *o, const float background[3], 
     return done;
 }
 
-enum { OPTIONS = 11 };
-
-static void list_options(render_options *o, option_spec table[OPTIONS + 1]) {
-    const option_spec rows[OPTIONS + 1] = {
-        {.kind = OPTION_TEXT,
-         .name = "output",
-         .letter = 'o',
-         .value = &o->output,
-         .help = "the PNG file to write, or with --path the folder of the frames; required"},
-        {.kind = OPTION_TEXT,
-         .name = "cameras",
-         .value = &o->cameras,
-         .help = "take the camera from this folder of photographs (see splat train); default: a view of the "
-                 "whole scene along +z"},
-        {.kind = OPTION_TEXT,
-         .name = "view",
-         .value = &o->view,
-         .help = "the camera to use: the name of an image, or its index"},
-        {.kind = OPTION_CHOICE,
-         .name = "path",
-         .value = &o->path,
-         .choices = path_names,
-         .help = "render a flight; orbit: around the point that the cameras look at; spiral: for cameras "
-                 "that face one way"},
-        {.kind = OPTION_INT,
-         .name = "frames",
-         .value = &o->frames,
-         .minimum = 1,
-         .maximum = 100000,
-         .help = "number of pictures of the flight"},
-        {.kind = OPTION_INT,
-         .name = "downscale",
-         .value = &o->downscale,
-         .minimum = 1,
-         .maximum = 64,
-         .help = "divide the width and height of the camera's picture by this"},
-        {.kind = OPTION_FLAG,
-         .name = "photo",
-         .value = &o->photo,
-         .help = "put the photograph to the right of the picture; needs --cameras"},
-        {.kind = OPTION_INT,
-         .name = "width",
-         .value = &o->width,
-         .minimum = 1,
-         .maximum = IMAGE_MAX_SIZE,
-         .help = "in pixels, without --cameras"},
-        {.kind = OPTION_INT,
-         .name = "height",
-         .value = &o->height,
-         .minimum = 1,
-         .maximum = IMAGE_MAX_SIZE,
-         .help = "in pixels, without --cameras"},
-        {.kind = OPTION_INT,
-         .name = "sh-degree",
-         .value = &o->sh_degree,
-         .maximum = GS_MAX_SH_DEGREE,
-         .help = "highest degree of spherical harmonics to use"},
-        {.kind = OPTION_TEXT, .name = "background", .value = &o->background, .help = "R,G,B, each 0..1"},
-        {.kind = OPTION_END}};
-    memcpy(table, rows, sizeof rows);
-}
-
 int render_command(int argc, char **argv) {
     render_options options = {.view = "0",
                               .background = "0,0,0",
@@ -309,8 +246,29 @@ int render_command(int argc, char **argv) {
                               .frames = 120,
                               .path = NO_PATH,
                               .sh_degree = GS_MAX_SH_DEGREE};
-    option_spec table[OPTIONS + 1];
-    list_options(&options, table);
+    const option_spec table[] = {
+        OUTPUT_OPTION(&options.output,
+                      .help = "the PNG file to write, or with --path the folder of the frames; required"),
+        OPTION("cameras", &options.cameras,
+               .help = "take the camera from this folder of photographs (see splat train); default: a view "
+                       "of the whole scene along +z"),
+        OPTION("view", &options.view, .help = "the camera to use: the name of an image, or its index"),
+        OPTION("path", &options.path, .choices = path_names,
+               .help = "render a flight; orbit: around the point that the cameras look at; spiral: for "
+                       "cameras that face one way"),
+        OPTION("frames", &options.frames, .minimum = 1, .maximum = 100000,
+               .help = "number of pictures of the flight"),
+        DOWNSCALE_OPTION(&options.downscale, "the camera's picture"),
+        OPTION("photo", &options.photo,
+               .help = "put the photograph to the right of the picture; needs --cameras"),
+        OPTION("width", &options.width, .minimum = 1, .maximum = IMAGE_MAX_SIZE,
+               .help = "in pixels, without --cameras"),
+        OPTION("height", &options.height, .minimum = 1, .maximum = IMAGE_MAX_SIZE,
+               .help = "in pixels, without --cameras"),
+        OPTION("sh-degree", &options.sh_degree, .maximum = GS_MAX_SH_DEGREE,
+               .help = "highest degree of spherical harmonics to use"),
+        BACKGROUND_OPTION(&options.background),
+        OPTIONS_END};
     const command_spec command = {
         .name = "splat render",
         .arguments = "SCENE.ply -o OUT [options]",

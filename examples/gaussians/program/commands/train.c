@@ -4,17 +4,16 @@
 #include "commands/train_options.h"
 #include "commands/train_poses.h"
 #include "commands/train_summary.h"
-#include "record/common_divisor.h"
 #include "record/report.h"
 #include "record/run_log.h"
-#include "record/saver.h"
+#include "record/checkpoint.h"
 #include "record/signals.h"
 #include "scene.h"
 #include "training/random_points.h"
 #include "training/start.h"
-#include "view/camera_group.h"
+#include "view/camera.h"
 #include "view/blend_strategies.h"
-#include "view/view_split.h"
+#include "view/target_view.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +22,7 @@
 // A run of the command.
 typedef struct train_run {
     const train_options *options;
-    const train_table *table; // of the options, for the checkpoint, the log and the report
+    const option_spec *table; // of the options, for the checkpoint, the log and the report
     float background[3];
     dataset data;
     view_split split;
@@ -96,7 +95,7 @@ static bool prepare(train_run *run, fault *why) {
     const train_options *o = run->options;
     run->extent = scene_extent(run->split.views, run->split.training);
     run->settings = settings_of(run);
-    run->key = checkpoint_settings(run->table->options, run->table->free_on_resume);
+    run->key = checkpoint_settings(run->table);
     if (!run->key) return fail(why, "no memory for the options");
     run->saver = (saver){.path = o->checkpoint,
                          .interval = o->checkpoint_every,
@@ -106,7 +105,7 @@ static bool prepare(train_run *run, fault *why) {
     if (!train_poses_open(&run->poses, &run->split, run->extent, o->perturb_degrees, o->perturb_extents,
                           (uint64_t)o->seed, why))
         return false;
-    run->settings.pose.rate = 2e-3; // a degree takes nine such steps
+    run->settings.pose.rate = o->pose_rate;
     camera_focus(run->split.views, run->split.training, run->settings.pose.pivot);
     return true;
 }
@@ -186,7 +185,7 @@ static void record_settings(run_record *record, const train_run *run) {
     run_record_number(record, "held_out", (double)split->held_out);
     run_record_number(record, "width", split->views[0].camera.width);
     run_record_number(record, "height", split->views[0].camera.height);
-    run_record_options(record, run->table->options);
+    run_record_options(record, run->table);
 }
 
 static bool open_log(train_run *run, fault *why) {
@@ -254,22 +253,15 @@ static bool iterate(train_run *run, fault *why) {
     return done;
 }
 
-// Held-out views are measured if they were measured during the iterations.
 static bool observe_lm(void *context, const lm_step *step, fault *why) {
     train_run *run = context;
-    const run_log_options *o = &run->log.options;
-    quality mean;
-    const bool measured = o->evaluate_every > 0 && o->held_out_count > 0;
     lm_step_print(step);
-    if (measured && !quality_measure(&run->state.gaussians, o->held_out, o->held_out_count, o->background,
-                                     &mean, NULL, why))
-        return false;
-    return run_log_lm_step(&run->log, step, measured ? &mean : NULL, why);
+    return run_log_lm_step(&run->log, &run->state.gaussians, step, why);
 }
 
 static bool finish_by_lm(train_run *run, fault *why) {
     const lm_observer observer = {.observe = observe_lm, .context = run};
-    lm_settings settings = lm_settings_from(&run->options->lm);
+    lm_settings settings = run->options->lm;
     settings.seed = run->settings.seed;
     memcpy(settings.background, run->background, sizeof settings.background);
     return run_log_end_iterations(&run->log, &run->state, &run->report, why) &&
@@ -322,7 +314,7 @@ static bool run_training(train_run *run, fault *why) {
 
 int train_command(int argc, char **argv) {
     train_options options = train_options_default();
-    train_table table;
+    option_table table = {0};
     train_options_list(&options, &table);
     const command_spec command = {
         .name = "splat train",
@@ -344,7 +336,7 @@ int train_command(int argc, char **argv) {
             "  splat train data/fern -o fern.ply --checkpoint-every 1000 --resume fern.ply.checkpoint\n"
             "  splat train data/fern -o fern.ply --finish lm --lm-steps 20\n"
             "  splat train data/fern -o fern.ply --downscale 8 --iterations 30 --reduce atomic\n",
-        .options = table.options,
+        .options = table.rows,
         .min_positional = 1,
         .max_positional = 1};
     int code;
@@ -355,7 +347,7 @@ int train_command(int argc, char **argv) {
         snprintf(beside, sizeof beside, "%s.checkpoint", options.output);
         options.checkpoint = beside;
     }
-    train_run run = {.options = &options, .table = &table};
+    train_run run = {.options = &options, .table = table.rows};
     if (!train_options_check(&options, run.background, &why)) return report_misuse(&command, &why);
     if (!run_training(&run, &why)) return report_failure("splat", &why);
     return run.stopped_by ? 128 + run.stopped_by : EXIT_SUCCESS;

@@ -2,7 +2,7 @@
 #include "commands/train_options.h"
 #include "command_line.h"
 #include "view/blend_strategies.h"
-#include <assert.h>
+#include "view/shared_options.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,235 +14,121 @@ train_options train_options_default(void) {
                            .holdout = 8,
                            .sh_degree = GS_MAX_SH_DEGREE,
                            .sh_rate = 4,
+                           .pose_rate = 1e-3, // BARF (Lin et al. 2021): about a pixel a step
                            .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT),
                            .density = density_options_default(),
-                           .lm = lm_options_default()};
-}
-
-typedef struct train_row {
-    option_spec option;
-    bool free_on_resume;
-} train_row;
-
-static void add(train_table *table, const option_spec *option, bool free_on_resume) {
-    assert(table->count < TRAIN_OPTION_ROOM);
-    table->options[table->count] = *option;
-    table->free_on_resume[table->count++] = free_on_resume;
-}
-
-static void add_rows(train_table *table, const train_row *rows, size_t count) {
-    for (size_t i = 0; i < count; i++) add(table, &rows[i].option, rows[i].free_on_resume);
+                           .lm = lm_settings_default()};
 }
 
 // The data, the scene file, and how long to train.
-static void add_run(train_options *o, train_table *table) {
-    const train_row rows[] = {
-        {.option = {.kind = OPTION_TEXT,
-                    .name = "output",
-                    .letter = 'o',
-                    .value = &o->output,
-                    .help = "the scene file to write; required"},
-         .free_on_resume = true},
-        {.option = {.kind = OPTION_INT,
-                    .name = "downscale",
-                    .value = &o->downscale,
-                    .minimum = 1,
-                    .maximum = 64,
-                    .help = "divide the width and height of pictures by this"}},
-        {.option = {.kind = OPTION_INT,
-                    .name = "iterations",
-                    .value = &o->iterations,
-                    .minimum = 1,
-                    .maximum = 10000000,
-                    .help = "training steps, one view each"}},
-        {.option = {.kind = OPTION_INT,
-                    .name = "warm-up",
-                    .value = &o->warm_up,
-                    .maximum = 10000000,
-                    .help =
-                        "steps in which the learning rate of means rises to its value, from 1/100 of it"}},
-        {.option = {.kind = OPTION_REAL,
-                    .name = "seconds",
-                    .value = &o->seconds,
-                    .maximum = 1e9,
-                    .help = "stop after this time of training, without --finish; learning rates still "
-                            "follow --iterations; 0: no limit"},
-         .free_on_resume = true}};
-    add_rows(table, rows, sizeof rows / sizeof *rows);
+static void list_run(train_options *o, option_table *table) {
+    const option_spec rows[] = {
+        OUTPUT_OPTION(&o->output, .help = "the scene file to write; required", .free_on_resume = true),
+        DOWNSCALE_OPTION(&o->downscale, "pictures"),
+        OPTION("iterations", &o->iterations, .minimum = 1, .maximum = 10000000,
+               .help = "training steps, one view each"),
+        OPTION("warm-up", &o->warm_up, .maximum = 10000000,
+               .help = "steps in which the learning rate of means rises to its value, from 1/100 of it"),
+        OPTION("seconds", &o->seconds, .maximum = 1e9, .free_on_resume = true,
+               .help = "stop after this time of training, without --finish; learning rates still "
+                       "follow --iterations; 0: no limit"),
+        OPTIONS_END};
+    option_table_add(table, rows);
 }
 
 // Random numbers, the reduction, the views held out, the start.
-static void add_choices(train_options *o, train_table *table) {
-    const train_row rows[] = {
-        {.option = {.kind = OPTION_INT,
-                    .name = "seed",
-                    .value = &o->seed,
-                    .maximum = INFINITY,
-                    .help = "of all random numbers: the order of views, --random, density control"}},
-        {.option = AUTO_REDUCE_OPTION(&o->reduce, strategy_names(blend_strategies, "auto", o->strategy_names),
-                                      BLEND_REDUCE_HELP)},
-        {.option = THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP "; ignored by auto")},
-        {.option =
-             {.kind = OPTION_INT,
-              .name = "holdout",
-              .value = &o->holdout,
-              .maximum = INFINITY,
-              .help =
-                  "hold out every Nth view, by name, for measuring; 0: none; ignored if the data has test "
-                  "views"}},
-        {.option = {.kind = OPTION_INT,
-                    .name = "random",
-                    .value = &o->random,
-                    .maximum = 50000000,
-                    .help = "start from this many random points instead of the data's; 0: from the data's"}},
-    };
-    add_rows(table, rows, sizeof rows / sizeof *rows);
+static void list_choices(train_options *o, option_table *table) {
+    const option_spec rows[] = {
+        OPTION("seed", &o->seed, .maximum = INFINITY,
+               .help = "of all random numbers: the order of views, --random, density control"),
+        AUTO_REDUCE_OPTION(&o->reduce, strategy_names(blend_strategies, "auto", o->strategy_names),
+                           BLEND_REDUCE_HELP),
+        THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP "; ignored by auto"),
+        OPTION("holdout", &o->holdout, .maximum = INFINITY,
+               .help = "hold out every Nth view, by name, for measuring; 0: none; ignored if the data has "
+                       "test views"),
+        OPTION("random", &o->random, .maximum = 50000000,
+               .help = "start from this many random points instead of the data's; 0: from the data's"),
+        OPTIONS_END};
+    option_table_add(table, rows);
 }
 
 // What is trained: colours, background, corrections.
-static void add_model(train_options *o, train_table *table) {
-    const train_row rows[] = {
-        {.option = {.kind = OPTION_INT,
-                    .name = "sh-degree",
-                    .value = &o->sh_degree,
-                    .maximum = GS_MAX_SH_DEGREE,
-                    .help = "degree of the colours' spherical harmonics; training uses one more every 1000 "
-                            "iterations"}},
-        {.option =
-             {.kind = OPTION_REAL,
-              .name = "sh-rate",
-              .value = &o->sh_rate,
-              .maximum = 1e6,
-              .help =
-                  "learning rate of spherical harmonics above degree 0, as a multiple of the published rate"}},
-        {.option = {.kind = OPTION_TEXT,
-                    .name = "background",
-                    .value = &o->background,
-                    .help = "R,G,B, each 0..1; also put behind transparent pictures"}},
-        {.option = {.kind = OPTION_FLAG,
-                    .name = "random-background",
-                    .value = &o->random_background,
-                    .help =
-                        "use a random background in each step, so that no transparent part takes the colour "
-                        "of --background"}},
-        {.option = {.kind = OPTION_FLAG,
-                    .name = "antialias",
-                    .value = &o->antialias,
-                    .help =
-                        "lower the opacity of small Gaussians by as much as the width of a pixel enlarges "
-                        "them; the "
-                        "scene file records it"}},
-        {.option = {.kind = OPTION_FLAG,
-                    .name = "exposure",
-                    .value = &o->exposure,
-                    .help = "learn a colour correction for every view; held-out views are measured without"}},
-        {.option = {.kind = OPTION_FLAG,
-                    .name = "refine-poses",
-                    .value = &o->refine_poses,
-                    .help = "refine the poses of the training views with the scene"}},
-        {.option =
-             {.kind = OPTION_TEXT,
-              .name = "perturb-poses",
-              .value = &o->perturb_poses,
-              .help =
-                  "DEGREES,EXTENTS: first turn every training view by this angle and move it by this part "
-                  "of the scene's extent, in random directions; an experiment"}},
-        {.option =
-             {.kind = OPTION_FLAG,
-              .name = "reproducible",
-              .value = &o->reproducible,
-              .help =
-                  "the same command gives the same bytes on the same kind of GPU; implies --reduce fixed, "
-                  "which is slower"}},
-    };
-    add_rows(table, rows, sizeof rows / sizeof *rows);
+static void list_model(train_options *o, option_table *table) {
+    const option_spec rows[] = {
+        OPTION("sh-degree", &o->sh_degree, .maximum = GS_MAX_SH_DEGREE,
+               .help = "degree of the colours' spherical harmonics; training uses one more every 1000 "
+                       "iterations"),
+        OPTION("sh-rate", &o->sh_rate, .maximum = 1e6,
+               .help = "learning rate of spherical harmonics above degree 0, as a multiple of the published "
+                       "rate"),
+        OPTION("background", &o->background,
+               .help = "R,G,B, each 0..1; also put behind transparent pictures"),
+        OPTION("random-background", &o->random_background,
+               .help = "use a random background in each step, so that no transparent part takes the colour "
+                       "of --background"),
+        OPTION("antialias", &o->antialias,
+               .help = "lower the opacity of small Gaussians by as much as the width of a pixel enlarges "
+                       "them; the scene file records it"),
+        OPTION("exposure", &o->exposure,
+               .help = "learn a colour correction for every view; held-out views are measured without"),
+        OPTION("refine-poses", &o->refine_poses,
+               .help = "refine the poses of the training views with the scene"),
+        OPTION("pose-rate", &o->pose_rate, .maximum = 1,
+               .help = "learning rate of poses at the first step, radians; a hundredth of it at the last"),
+        OPTION("perturb-poses", &o->perturb_poses,
+               .help =
+                   "DEGREES,EXTENTS: first turn every training view by this angle and move it by this part "
+                   "of the scene's extent, in random directions; an experiment"),
+        OPTION("reproducible", &o->reproducible,
+               .help = "the same command gives the same bytes on the same kind of GPU; implies --reduce "
+                       "fixed, which is slower"),
+        OPTIONS_END};
+    option_table_add(table, rows);
 }
 
-// What is written beside the scene.
-static void add_records(train_options *o, train_table *table) {
-    const train_row rows[] = {
-        {.option = {.kind = OPTION_INT,
-                    .name = "checkpoint-every",
-                    .value = &o->checkpoint_every,
-                    .maximum = 10000000,
-                    .help = "steps between checkpoints; 0: only when SIGINT or SIGTERM ends training"},
-         .free_on_resume = true},
-        {.option = {.kind = OPTION_TEXT,
-                    .name = "checkpoint",
-                    .value = &o->checkpoint,
-                    .help = "the checkpoint file to write; default: the name of -o and '.checkpoint'"},
-         .free_on_resume = true},
-        {.option = {.kind = OPTION_TEXT,
-                    .name = "resume",
-                    .value = &o->resume,
-                    .help = "continue from this checkpoint; data and options must be those of its run, "
-                            "except times, files, --finish and --lm-..."},
-         .free_on_resume = true},
-        {.option =
-             {.kind = OPTION_TEXT,
-              .name = "log",
-              .value = &o->log,
-              .help =
-                  "write the progress to this file as lines of JSON: steps, evaluations, checkpoints, steps "
-                  "of --finish"},
-         .free_on_resume = true},
-        {.option = {.kind = OPTION_TEXT,
-                    .name = "report",
-                    .value = &o->report,
-                    .help = "write a page with pictures and curves to this folder: index.html"},
-         .free_on_resume = true},
-        {.option =
-             {.kind = OPTION_TEXT,
-              .name = "write-cameras",
-              .value = &o->write_cameras,
-              .help =
-                  "write the cameras of all views to this file, as transforms.json: paths in it begin at DATA"},
-         .free_on_resume = true},
-        {.option =
-             {.kind = OPTION_INT,
-              .name = "log-every",
-              .value = &o->log_every,
-              .maximum = 10000000,
-              .help =
-                  "steps between lines of the log and points of the curves; 0: 1/200 of the iterations, at "
-                  "most 100"},
-         .free_on_resume = true},
-        {.option =
-             {.kind = OPTION_INT,
-              .name = "eval-every",
-              .value = &o->eval_every,
-              .maximum = 10000000,
-              .help =
-                  "steps between measurements of the held-out views, for --log and --report; 0: only at the "
-                  "end"},
-         .free_on_resume = true},
-    };
-    add_rows(table, rows, sizeof rows / sizeof *rows);
-}
-
-void train_options_list(train_options *o, train_table *table) {
+// What is written beside the scene, and how training ends.
+static void list_records(train_options *o, option_table *table) {
     static const char *const finishes[] = {[TRAIN_FINISH_NONE] = "none", [TRAIN_FINISH_LM] = "lm", NULL};
-    const option_spec finish = {
-        .kind = OPTION_CHOICE,
-        .name = "finish",
-        .value = &o->finish,
-        .choices = finishes,
-        .help =
-            "lm: finish by Levenberg-Marquardt steps on the same views; excludes --antialias, --exposure and "
-            "--reproducible; a signal during these steps ends the program without a file"};
-    const option_spec end = {.kind = OPTION_END};
-    option_spec density[DENSITY_OPTION_ROOM], lm[LM_OPTIONS];
-    *table = (train_table){.count = 0};
-    add_run(o, table);
-    add_choices(o, table);
-    add_model(o, table);
-    add_records(o, table);
-    add(table, &finish, true);
-    const int density_count = density_options_list(&o->density, density);
-    for (int i = 0; i < density_count; i++) add(table, &density[i], false);
-    lm_options_list(&o->lm, lm); // these steps follow the iterations
-    for (int i = 0; i < LM_OPTIONS; i++) add(table, &lm[i], true);
-    add(table, &end, true);
+    const option_spec rows[] = {
+        OPTION("checkpoint-every", &o->checkpoint_every, .maximum = 10000000, .free_on_resume = true,
+               .help = "steps between checkpoints; 0: only when SIGINT or SIGTERM ends training"),
+        OPTION("checkpoint", &o->checkpoint, .free_on_resume = true,
+               .help = "the checkpoint file to write; default: the name of -o and '.checkpoint'"),
+        OPTION("resume", &o->resume, .free_on_resume = true,
+               .help = "continue from this checkpoint; data and options must be those of its run, "
+                       "except times, files, --finish and --lm-..."),
+        OPTION("log", &o->log, .free_on_resume = true,
+               .help = "write the progress to this file as lines of JSON: steps, evaluations, checkpoints, "
+                       "steps of --finish"),
+        OPTION("report", &o->report, .free_on_resume = true,
+               .help = "write a page with pictures and curves to this folder: index.html"),
+        OPTION("write-cameras", &o->write_cameras, .free_on_resume = true,
+               .help =
+                   "write the cameras of all views to this file, as a transforms.json for the folder DATA"),
+        OPTION("log-every", &o->log_every, .maximum = 10000000, .free_on_resume = true,
+               .help = "steps between lines of the log and points of the curves; 0: 1/200 of the "
+                       "iterations, at most 100"),
+        OPTION("eval-every", &o->eval_every, .maximum = 10000000, .free_on_resume = true,
+               .help = "steps between measurements of the held-out views, for --log and --report; 0: only "
+                       "at the end"),
+        OPTION("finish", &o->finish, .choices = finishes, .free_on_resume = true,
+               .help = "lm: finish by Levenberg-Marquardt steps on the same views; excludes --antialias, "
+                       "--exposure and --reproducible; a signal during these steps ends the program without "
+                       "a file"),
+        OPTIONS_END};
+    option_table_add(table, rows);
+}
+
+void train_options_list(train_options *o, option_table *table) {
+    list_run(o, table);
+    list_choices(o, table);
+    list_model(o, table);
+    list_records(o, table);
+    density_options_list(&o->density, table);
+    const int first = table->count;
+    lm_options_list(&o->lm, table);
+    for (int i = first; i < table->count; i++) table->rows[i].free_on_resume = true; // after the iterations
 }
 
 static bool make_reproducible(train_options *o, fault *why) {
@@ -278,7 +164,7 @@ static bool files_differ(const train_options *o, fault *why) {
 
 // "1,0.01": degrees, extents.
 static bool read_perturbation(train_options *o, fault *why) {
-    double values[2];
+    double values[2] = {0};
     char *end = NULL;
     const char *text = o->perturb_poses;
     if (!text) return true;

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 // The poses of a training run: as the data has them, perturbed, refined, compared, written.
-#ifndef SPLAT_TRAIN_POSES_H
-#define SPLAT_TRAIN_POSES_H
+#pragma once
 
 #include "dataset.h"
 #include "training/training_state.h"
-#include "view/view_split.h"
+#include "view/target_view.h"
 
 typedef struct train_poses {
     view_split *split;      // not owned
     pose *given;            // of all its views, as the data has them
-    pose *now;              // likewise, see train_poses_update
+    pose *now;              // likewise; scratch
     double extent;          // of the scene
     pose_difference before; // of the training views' poses at the start from those given, in extents
 } train_poses;              // starts as {0}
@@ -30,5 +29,3 @@ void train_poses_adopt(train_poses *p, const training_state *state);
 pose_difference train_poses_difference(train_poses *p);
 // Writes the poses of all cameras, with the lenses of their photographs, as transforms.json.
 bool train_poses_write(const train_poses *p, const dataset *data, const char *path, fault *why);
-
-#endif

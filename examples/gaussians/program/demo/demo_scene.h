@@ -2,8 +2,7 @@
 // The built-in scene: a striped knot around a mirror ball on a tiled plate, under a cage of wires with
 // beads and among blades of grass. It has thin structures, textures, and colours that depend on the viewing
 // direction.
-#ifndef SPLAT_DEMO_SCENE_H
-#define SPLAT_DEMO_SCENE_H
+#pragma once
 
 #include "fault.h"
 #include "gs.h"
@@ -24,5 +23,3 @@ gs_camera demo_camera(int view, int width, int height); // in a ring; view: 0..D
 bool demo_scene_open(int64_t about, uint64_t seed, gs_gaussians *out, fault *why);
 // Disturbs the scene: adds noise to means, sizes, orientations and colours, and removes the view dependence.
 void demo_disturb(const gs_gaussians *scene, uint64_t seed);
-
-#endif

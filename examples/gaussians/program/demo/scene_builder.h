@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Covers surfaces and strands with Gaussians whose colour is a function of place and direction.
-#ifndef SPLAT_SCENE_BUILDER_H
-#define SPLAT_SCENE_BUILDER_H
+#pragma once
 
 #include "fault.h"
 #include "gs.h"
@@ -41,5 +40,3 @@ void scene_add_strand(scene_builder *builder, scene_shape shape, const double ra
 // Moves all Gaussians to a scene of SH degree 3 (scene_close closes it) and closes the builder, also on
 // failure.
 bool scene_builder_finish(scene_builder *builder, gs_gaussians *out, fault *why);
-
-#endif

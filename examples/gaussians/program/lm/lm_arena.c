@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "lm/lm_arena.h"
 #include "device.h"
-#include <stdbool.h>
-#include <stdlib.h>
+#include "growing.h"
 
 enum { ALIGNMENT = 256 };
-
-static bool make_room(lm_arena *arena) {
-    if (arena->count < arena->room) return true;
-    const size_t room = 2 * arena->room + 16;
-    lm_arena_block *blocks = realloc(arena->blocks, room * sizeof *blocks);
-    if (!blocks) return false;
-    arena->blocks = blocks;
-    arena->room = room;
-    return true;
-}
 
 void *lm_arena_take(lm_arena *arena, size_t bytes) {
     bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -29,7 +18,9 @@ void *lm_arena_take(lm_arena *arena, size_t bytes) {
     size_t block = bytes > least ? bytes : least;
     const size_t room = arena->limit ? arena->limit - arena->held : block;
     if (room < block) block = room;
-    if (block < bytes || !make_room(arena)) return NULL;
+    lm_arena_block *blocks = growing(arena->blocks, arena->count, &arena->room, sizeof *blocks);
+    if (blocks) arena->blocks = blocks;
+    if (block < bytes || !blocks) return NULL;
     arena->blocks[arena->count].memory = device_allocate(block);
     arena->blocks[arena->count].bytes = block;
     arena->held += block;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // An arena of device memory with a limit: pieces are taken one by one and returned together. Blocks stay
 // allocated, for every step of Levenberg-Marquardt takes the same pieces.
-#ifndef SPLAT_LM_ARENA_H
-#define SPLAT_LM_ARENA_H
+#pragma once
 
 #include <stddef.h>
 
@@ -37,5 +36,3 @@ void lm_arena_return(lm_arena *arena, lm_arena_mark mark);
 // Returns everything and merges the blocks into one of `most` bytes.
 void lm_arena_reset(lm_arena *arena);
 void lm_arena_close(lm_arena *arena);
-
-#endif

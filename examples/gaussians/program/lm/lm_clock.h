@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // GPU time of the parts of a Levenberg-Marquardt step, by events between them. Measures nothing on the CPU.
-#ifndef SPLAT_LM_CLOCK_H
-#define SPLAT_LM_CLOCK_H
+#pragma once
 
 #include <cuda_runtime.h>
 #include <stdbool.h>
@@ -37,5 +36,3 @@ void lm_clock_start(lm_clock *clock);
 void lm_clock_mark(lm_clock *clock, lm_part part);
 // Waits, and adds the times to the sums.
 void lm_clock_stop(lm_clock *clock);
-
-#endif

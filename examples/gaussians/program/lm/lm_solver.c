@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "lm/lm_solver.h"
+#include "arrays.h"
 #include "device.h"
 #include "view/device_gaussians.h"
 #include "view/gs_check.h"
@@ -50,11 +51,11 @@ static bool solver_open(solver *s, fault *why) {
     const lm_settings *settings = s->settings;
     const gs_gaussians *g = s->gaussians;
     s->scene = (lm_scene){.gaussians = g,
-                          .objective = settings->objective,
-                          .epsilon = settings->epsilon,
+                          .objective = (gs_lm_objective)settings->objective,
+                          .epsilon = (float)settings->epsilon,
                           .centre_only = settings->centre_only,
                           .policy = settings->policy,
-                          .form = settings->form,
+                          .form = (lm_form)settings->form,
                           .clock = &s->clock};
     memcpy(s->scene.background, settings->background, sizeof s->scene.background);
     lm_clock_open(&s->clock);
@@ -73,17 +74,18 @@ static bool solver_open(solver *s, fault *why) {
     s->sum_of = calloc(s->view_count, sizeof *s->sum_of);
     if (!s->order || !s->open || !s->sum_of) return fail(why, "no memory for %zu views", s->view_count);
     const size_t fixed = (size_t)vectors * (size_t)s->values * sizeof(float) + s->blocks_bytes;
-    if (settings->memory) {
+    if (settings->memory > 0) {
+        const size_t limit = (size_t)(settings->memory * 0x1p30);
         // The lists of pairs grow: every view is rendered once, and steps may add pairs.
         for (size_t i = 0; i < s->view_count; i++) {
             lm_scene_reserve(&s->scene, &s->views[i].camera);
             lm_picture_objective(&s->scene, &s->views[i]);
         }
         const size_t taken = fixed + lm_scene_bytes(&s->scene) + s->scene.bin.bytes / 2;
-        if (taken >= settings->memory)
+        if (taken >= limit)
             return fail(why, "the vectors alone take %.2f GiB, more than the memory allowed",
                         (double)taken / 0x1p30);
-        s->arena.limit = settings->memory - taken;
+        s->arena.limit = limit - taken;
     }
     s->most_bytes = fixed;
     return true;
@@ -109,8 +111,27 @@ static void note_memory(solver *s) {
     if (bytes > s->most_bytes) s->most_bytes = bytes;
 }
 
-static double values_of(const target_view *view) {
-    return (double)GS_CHANNELS * view->camera.width * view->camera.height;
+// Every n-th of the step's images; other images in every step.
+typedef struct probe {
+    size_t first, stride, images;
+} probe;
+
+static const target_view *image_of(const solver *s, size_t i) {
+    return &s->views[s->order[i]];
+}
+
+static double values_in(const solver *s, probe of) {
+    double values = 0;
+    for (size_t i = of.first; i < of.images; i += of.stride)
+        values += (double)GS_CHANNELS * image_of(s, i)->camera.width * image_of(s, i)->camera.height;
+    return values;
+}
+
+// The mean objective over the probe at the start of the step.
+static double objective_before(const solver *s, probe of) {
+    double sum = 0;
+    for (size_t i = of.first; i < of.images; i += of.stride) sum += s->sum_of[i];
+    return sum / values_in(s, of);
 }
 
 static float *flat(const solver *s, int vector) {
@@ -149,7 +170,7 @@ static size_t open_subset(solver *s, size_t first, size_t most, bool with_gradie
     lm_arena_reset(&s->arena);
     if (with_gradient) clear(s, RESIDUAL);
     while (opened < most &&
-           lm_view_open(&s->open[opened], &s->scene, &s->views[s->order[first + opened]], &s->arena,
+           lm_view_open(&s->open[opened], &s->scene, image_of(s, first + opened), &s->arena,
                         &s->sum_of[first + opened], with_gradient ? &s->vectors[RESIDUAL] : NULL))
         opened++;
     if (with_gradient) GS_CHECK(gs_lm_add(flat(s, RESIDUAL), -2, flat(s, RESIDUAL), s->values, NULL));
@@ -178,7 +199,7 @@ static void solve(solver *s, size_t views) {
         lm_view_add_diagonal(&s->open[i], &s->scene, &s->vectors[DIAGONAL], s->blocks);
     GS_CHECK(gs_lm_add(flat(s, RIGHT), 1, flat(s, RESIDUAL), s->values, NULL));
     if (s->settings->unit_weight > 0)
-        GS_CHECK(gs_lm_add_units(s->gaussians, s->settings->unit_weight, &s->vectors[DIAGONAL], NULL));
+        GS_CHECK(gs_lm_add_units(s->gaussians, (float)s->settings->unit_weight, &s->vectors[DIAGONAL], NULL));
     const int iterations = (int)s->settings->pcg_iterations;
     const gs_lm_pcg pcg = {.values = s->values,
                            .x = flat(s, UPDATE),
@@ -203,7 +224,7 @@ static void solve(solver *s, size_t views) {
 // Shortens what moves too far in UPDATE.
 static void limit_update(solver *s) {
     if (s->settings->radius > 0)
-        GS_CHECK(gs_lm_limit(s->gaussians, s->settings->radius, &s->vectors[UPDATE], NULL));
+        GS_CHECK(gs_lm_limit(s->gaussians, (float)s->settings->radius, &s->vectors[UPDATE], NULL));
 }
 
 static void add_curvature(solver *s, size_t views) {
@@ -212,7 +233,6 @@ static void add_curvature(solver *s, size_t views) {
 
 // Solves every subset of the step's images; UPDATE becomes the step. report: images, subsets, before.
 static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
-    double objective = 0, values = 0;
     bool several = false;
     DEVICE_CHECK(cudaMemsetAsync(s->model, 0, 2 * sizeof(double), NULL));
     clear(s, RIGHT);
@@ -252,14 +272,10 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
         s->scene.form = form;
     }
     s->ready = 0;
-    for (size_t i = 0; i < images; i++) {
-        objective += s->sum_of[i];
-        values += values_of(&s->views[s->order[i]]);
-    }
     GS_CHECK(gs_lm_add_dot(NULL, flat(s, RIGHT), flat(s, UPDATE), s->values, &s->model[0], NULL));
     device_download(s->resident_model, s->model, sizeof s->resident_model);
     report->images = (int64_t)images;
-    report->before = objective / values;
+    report->before = objective_before(s, (probe){0, 1, images});
     return true;
 }
 
@@ -267,40 +283,19 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
 static void move_to(solver *s, double gamma) {
     device_gaussians_copy(s->gaussians, &s->vectors[PRODUCT]);
     if (gamma == 0) return;
-    const gs_gaussians *g = s->gaussians, *d = &s->vectors[UPDATE];
-    const int64_t n = g->count, bases = (g->sh_degree + 1) * (g->sh_degree + 1);
-    GS_CHECK(gs_lm_add(g->mean, (float)gamma, d->mean, 3 * n, NULL));
-    GS_CHECK(gs_lm_add(g->log_scale, (float)gamma, d->log_scale, 3 * n, NULL));
-    GS_CHECK(gs_lm_add(g->quaternion, (float)gamma, d->quaternion, 4 * n, NULL));
-    GS_CHECK(gs_lm_add(g->opacity_logit, (float)gamma, d->opacity_logit, n, NULL));
-    GS_CHECK(gs_lm_add(g->sh, (float)gamma, d->sh, 3 * bases * n, NULL));
+    const gs_arrays to = gs_arrays_of(s->gaussians), by = gs_arrays_of(&s->vectors[UPDATE]);
+    for (int i = 0; i < GS_ARRAYS; i++)
+        GS_CHECK(gs_lm_add(to.of[i], (float)gamma, by.of[i], s->gaussians->count * to.width[i], NULL));
 }
-
-// Every n-th of the step's images; other images in every step.
-typedef struct probe {
-    size_t first, stride, images;
-} probe;
 
 // The mean objective over the probe; infinite if it is not finite.
 static double objective_at(solver *s, double gamma, probe of) {
     move_to(s, gamma);
-    double sum = 0, values = 0;
-    for (size_t i = of.first; i < of.images; i += of.stride) {
-        sum += lm_picture_objective(&s->scene, &s->views[s->order[i]]);
-        values += values_of(&s->views[s->order[i]]);
-    }
+    double sum = 0;
+    for (size_t i = of.first; i < of.images; i += of.stride)
+        sum += lm_picture_objective(&s->scene, image_of(s, i));
     note_memory(s);
-    return isfinite(sum) ? sum / values : INFINITY;
-}
-
-// As objective_at(s, 0, of).
-static double objective_before(const solver *s, probe of) {
-    double sum = 0, values = 0;
-    for (size_t i = of.first; i < of.images; i += of.stride) {
-        sum += s->sum_of[i];
-        values += values_of(&s->views[s->order[i]]);
-    }
-    return sum / values;
+    return isfinite(sum) ? sum / values_in(s, of) : INFINITY;
 }
 
 // Tries the minimum of the model, then the minimum of the parabola with the objective's value and slope at
@@ -353,8 +348,7 @@ static bool lm_step_once(solver *s, lm_step *report, fault *why) {
     if (!isfinite(report->before)) return fail(why, "the objective is not finite");
     const size_t images = (size_t)report->images;
     device_gaussians_copy(&s->vectors[PRODUCT], s->gaussians);
-    double values = 0;
-    for (size_t i = 0; i < images; i++) values += values_of(&s->views[s->order[i]]);
+    const double values = values_in(s, (probe){0, 1, images});
     const double slope = -2 * s->resident_model[0] / values, bend = s->resident_model[1] / values;
     const size_t some_first = images >= 3 * SEARCH_STRIDE ? (size_t)report->step % SEARCH_STRIDE : 0;
     const probe some = {some_first, SEARCH_STRIDE, images};
@@ -370,8 +364,7 @@ static bool lm_step_once(solver *s, lm_step *report, fault *why) {
         s->ready = 0;
     }
     s->damping *= damping_factor(s->settings, report);
-    if (s->damping < s->settings->least_damping) s->damping = s->settings->least_damping;
-    if (s->damping > s->settings->most_damping) s->damping = s->settings->most_damping;
+    s->damping = fmin(fmax(s->damping, fmin(1e-4, s->settings->damping)), fmax(1e4, s->settings->damping));
     lm_clock_stop(&s->clock);
     DEVICE_CHECK(cudaDeviceSynchronize());
     report->bytes = s->most_bytes;

@@ -1,30 +1,35 @@
 // SPDX-License-Identifier: MIT
 // Finishes training by a few steps of Levenberg and Marquardt's method (docs/math.md, section 8). The
 // number of Gaussians stays.
-#ifndef SPLAT_FINISH_LM_H
-#define SPLAT_FINISH_LM_H
+#pragma once
 
 #include "lm/lm_view.h"
+#include "options.h"
 
+// Types are those of options; an int is the index of a choice.
 typedef struct lm_settings {
     int64_t steps, pcg_iterations; // >= 1
-    bool diagonal_only;     // preconditions with the diagonal, as in the paper, not with gs_lm_precondition
+    int diagonal_only;      // preconditions with the diagonal, as in the paper, not with gs_lm_precondition
     int64_t batch, batches; // most images of a subset, and subsets of a step; >= 1
-    bool strided;           // a subset is every n-th image, not random images
-    lm_form form;
-    size_t memory; // most bytes on the device; 0: no limit. A limit may make subsets smaller
-    gs_lm_objective objective;
-    bool centre_only;  // of lm_scene
-    float epsilon;     // of gs_lm_weights
-    float unit_weight; // of gs_lm_add_units; 0: not called
-    float radius;      // of gs_lm_limit; 0: no limit
-    double damping, least_damping, most_damping;
-    bool by_length;        // a kept step divides the damping by 2 gamma (in 1/8..4), not by 2
-    double least_gain;     // a step with a smaller share of the predicted gain is undone
-    distwar_policy policy; // atomic, serial, bfly or tree
+    int strided;            // a subset is every n-th image, not random images
+    int form;               // lm_form
+    double memory;          // most GiB on the device; 0: no limit. A limit may make subsets smaller
+    int objective;          // gs_lm_objective
+    int centre_only;        // of lm_scene
+    double epsilon;         // of gs_lm_weights
+    double unit_weight;     // of gs_lm_add_units; 0: not called
+    double radius;          // of gs_lm_limit; 0: no limit
+    double damping;         // at first; then in 1e-4..1e4, or as far as this is beyond
+    int by_length;          // a kept step divides the damping by 2 gamma (in 1/8..4), not by 2
+    double least_gain;      // a step with a smaller share of the predicted gain is undone; not an option
+    distwar_policy policy;  // atomic, serial, bfly or tree
     uint64_t seed;
     float background[GS_CHANNELS];
 } lm_settings;
+
+lm_settings lm_settings_default(void);
+// Adds the rows of the settings that are options.
+void lm_options_list(lm_settings *settings, option_table *table);
 
 // The objective is the mean over values, for GS_LM_L1_SSIM loss + epsilon, over this step's images.
 typedef struct lm_step {
@@ -44,10 +49,11 @@ typedef struct lm_observer {
     void *context;
 } lm_observer;
 
+// One line on stdout.
+void lm_step_print(const lm_step *step);
+
 // Changes the values of gaussians (device, not antialiased) to fit view_count >= 1 views. observer may be
 // NULL. Fails if a single view does not fit into the memory, or if the objective is not finite at the
 // start.
 bool finish_lm(const gs_gaussians *gaussians, const target_view *views, size_t view_count,
                const lm_settings *settings, const lm_observer *observer, fault *why);
-
-#endif

@@ -2,7 +2,7 @@
 #include "lm/lm_view.h"
 #include "device.h"
 #include "view/gs_check.h"
-#include "view/render_view.h"
+#include "view/frame.h"
 #include <assert.h>
 #include <string.h>
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One camera's part of the normal equations: what stays of its picture while they are solved, and products
 // with its Jacobian, without a cache or from one. A failure of the device ends the program.
-#ifndef SPLAT_LM_VIEW_H
-#define SPLAT_LM_VIEW_H
+#pragma once
 
 #include "device_buffer.h"
 #include "gs_lm.h"
@@ -58,5 +57,3 @@ void lm_views_product(const lm_view *views, size_t count, lm_scene *scene, const
 // *sum += |J direction|^2 of all views; on the device.
 void lm_views_add_curvature(const lm_view *views, size_t count, lm_scene *scene,
                             const gs_gaussians *direction, double *sum);
-
-#endif

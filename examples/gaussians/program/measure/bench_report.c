@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "measure/bench_report.h"
+#include "measure/bench_run.h"
 #include "device.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Measures what each stage of a training step costs on a scene. The protocol is in splat bench --help.
-#ifndef SPLAT_BENCH_RUN_H
-#define SPLAT_BENCH_RUN_H
+#pragma once
 
 #include "strategy_costs.h"
 #include "view/frame.h"
+#include "json_writer.h"
 
 typedef struct bench_settings {
     const candidate_list *candidates; // of the backward blend
@@ -42,4 +42,21 @@ bool bench_run(const gs_gaussians *gaussians, const gs_camera *cameras, size_t v
                const bench_settings *settings, bench_result *out, fault *why);
 void bench_result_close(bench_result *result);
 
-#endif
+// The results, for people and for programs.
+typedef struct bench_report {
+    const char *scene, *cameras; // as on the command line
+    int64_t gaussians;
+    int sh_degree; // stored, and evaluated
+    size_t views_in_all;
+    int view_step;
+    bool center_principal;
+    int64_t downscale;
+    const char *size;         // or NULL
+    const char *const *names; // of the views measured
+    const gs_camera *views;
+    const bench_settings *settings;
+    const bench_result *result;
+} bench_report;
+
+void bench_report_print(const bench_report *report); // on stdout
+void bench_report_describe(json_writer *json, const void *report);

@@ -1,39 +1,26 @@
 // SPDX-License-Identifier: MIT
 #include "measure/bench_views.h"
+#include "view/shared_options.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-void bench_view_rows(bench_view_options *options, option_spec *rows) {
+void bench_view_options_list(bench_view_options *options, option_table *table) {
     *options = (bench_view_options){.views = 12, .downscale = 1};
-    const option_spec all[BENCH_VIEW_ROWS] = {
-        {.kind = OPTION_TEXT,
-         .name = "cameras",
-         .value = &options->cameras,
-         .help = "the folder with the photographs and their cameras, as for 'splat train'; required"},
-        {.kind = OPTION_INT,
-         .name = "views",
-         .value = &options->views,
-         .minimum = 1,
-         .maximum = INFINITY,
-         .help = "number of views: of those sorted by name the first, the fifth, the ninth ..., at most all "
-                 "of these"},
-        {.kind = OPTION_FLAG,
-         .name = "center-principal",
-         .value = &options->center_principal,
-         .help = "move the principal point of every camera to the middle of its picture"},
-        {.kind = OPTION_INT,
-         .name = "downscale",
-         .value = &options->downscale,
-         .minimum = 1,
-         .maximum = 64,
-         .help = "divide the width and height of pictures by this"},
-        {.kind = OPTION_TEXT,
-         .name = "size",
-         .value = &options->size,
-         .help = "WIDTHxHEIGHT of pictures: views are scaled to cover it and cropped around their middle"}};
-    memcpy(rows, all, sizeof all);
+    const option_spec rows[] = {
+        CAMERAS_OPTION(&options->cameras),
+        OPTION("views", &options->views, .minimum = 1, .maximum = INFINITY,
+               .help = "number of views: of those sorted by name the first, the fifth, the ninth ..., at "
+                       "most all of these"),
+        OPTION("center-principal", &options->center_principal,
+               .help = "move the principal point of every camera to the middle of its picture"),
+        DOWNSCALE_OPTION(&options->downscale, "pictures"),
+        OPTION("size", &options->size,
+               .help = "WIDTHxHEIGHT of pictures: views are scaled to cover it and cropped around their "
+                       "middle"),
+        OPTIONS_END};
+    option_table_add(table, rows);
 }
 
 // From "WIDTHxHEIGHT".

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The views of a measurement, and the options that select them.
-#ifndef SPLAT_BENCH_VIEWS_H
-#define SPLAT_BENCH_VIEWS_H
+#pragma once
 
 #include "dataset.h"
 #include "options.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
-enum { BENCH_VIEW_STEP = 4, BENCH_VIEW_ROWS = 5 };
+enum { BENCH_VIEW_STEP = 4 };
 
 typedef struct bench_view_options {
     const char *cameras; // folder
@@ -19,8 +16,8 @@ typedef struct bench_view_options {
     bool center_principal;
 } bench_view_options;
 
-// Sets the defaults and fills rows[BENCH_VIEW_ROWS] of a table of options.
-void bench_view_rows(bench_view_options *options, option_spec *rows);
+// Sets the defaults and adds the rows to a table.
+void bench_view_options_list(bench_view_options *options, option_table *table);
 // Fails if a required option is missing or malformed.
 bool bench_view_options_check(const bench_view_options *options, fault *why);
 
@@ -35,7 +32,4 @@ typedef struct bench_views {
 bool bench_views_open(bench_views *views, const bench_view_options *options, fault *why);
 void bench_views_close(bench_views *views);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The quality of a scene: PSNR and SSIM against pictures.
-#ifndef SPLAT_QUALITY_H
-#define SPLAT_QUALITY_H
+#pragma once
 
 #include "view/target_view.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct quality {
     double psnr; // dB, of pictures rounded to 8 bits; infinite if equal
@@ -20,7 +17,4 @@ typedef struct quality {
 bool quality_measure(const gs_gaussians *gaussians, const target_view *views, size_t count,
                      const float background[3], quality *mean, quality *each, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

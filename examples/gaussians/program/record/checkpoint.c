@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "record/checkpoint.h"
+#include "arrays.h"
 #include "device.h"
 #include "input_file.h"
 #include "output_file.h"
 #include "scene.h"
+#include "record/signals.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +19,7 @@ enum {
     MAX_SETTINGS = 1 << 16, // bytes
     SETS = 3,               // Gaussians and Adam's two moments
     MAX_VIEWS = 1 << 24,
-    ARRAYS = SETS * 5 + 3
+    ARRAYS = SETS * GS_ARRAYS + 3
 };
 
 static const char magic[8] = {'S', 'P', 'L', 'A', 'T', 'C', 'K', 'P'};
@@ -44,15 +46,12 @@ typedef struct part {
 static void list_parts(const training_state *state, part parts[ARRAYS]) {
     const gs_gaussians *const sets[SETS] = {&state->gaussians, &state->first_moment, &state->second_moment};
     const uint64_t row = (uint64_t)state->gaussians.count * sizeof(float);
-    const uint64_t bases =
-        (uint64_t)(state->gaussians.sh_degree + 1) * (uint64_t)(state->gaussians.sh_degree + 1);
+    const gs_arrays shape = gs_arrays_of(&state->gaussians);
     part *next = parts;
     for (int i = 0; i < SETS; i++) {
-        *next++ = (part){sets[i]->mean, 3 * row, false};
-        *next++ = (part){sets[i]->log_scale, 3 * row, false};
-        *next++ = (part){sets[i]->quaternion, 4 * row, false};
-        *next++ = (part){sets[i]->opacity_logit, row, false};
-        *next++ = (part){sets[i]->sh, GS_CHANNELS * bases * row, false};
+        const gs_arrays arrays = gs_arrays_of(sets[i]);
+        for (int a = 0; a < GS_ARRAYS; a++)
+            *next++ = (part){arrays.of[a], (uint64_t)shape.width[a] * row, false};
     }
     *next++ = (part){state->density, 2 * row, false};
     *next++ =
@@ -100,13 +99,13 @@ static void append(FILE *text, const option_spec *option) {
     fputc('\n', text);
 }
 
-char *checkpoint_settings(const option_spec *options, const bool *free_on_resume) {
+char *checkpoint_settings(const option_spec *options) {
     char *lines = NULL;
     size_t bytes;
     FILE *text = open_memstream(&lines, &bytes);
     if (!text) return NULL;
-    for (int i = 0; options[i].kind != OPTION_END; i++)
-        if (!free_on_resume[i]) append(text, &options[i]);
+    for (; options->kind != OPTION_END; options++)
+        if (!options->free_on_resume) append(text, options);
     const bool whole = !ferror(text);
     if (fclose(text) == 0 && whole && bytes <= MAX_SETTINGS) return lines;
     free(lines);
@@ -297,4 +296,21 @@ bool checkpoint_read(const char *path, const checkpoint_key *key, training_state
     }
     free(block);
     return done;
+}
+
+// ---- while training runs
+
+checkpoint_key saver_key(saver *s) {
+    if (!s->key_known)
+        s->key = (checkpoint_key){.settings = s->settings,
+                                  .data = checkpoint_fingerprint(s->views, s->view_count)};
+    s->key_known = true;
+    return s->key;
+}
+
+bool saver_observe(saver *s, const training_state *state, bool *saved, fault *why) {
+    *saved = *stop_request_flag() || (s->interval > 0 && state->iteration % s->interval == 0);
+    if (!*saved) return true;
+    const checkpoint_key key = saver_key(s);
+    return checkpoint_write(s->path, &key, state, why);
 }

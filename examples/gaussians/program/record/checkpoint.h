@@ -5,17 +5,14 @@
 // The file, little-endian: "SPLATCKP", a uint32 version, the lengths and counts of checkpoint_header, the
 // settings, the arrays of training_state, and the CRC-32 of all that. It is written under another name and
 // renamed when complete. The reader checks length and CRC-32 before it uses any other value.
-#ifndef SPLAT_CHECKPOINT_H
-#define SPLAT_CHECKPOINT_H
+#pragma once
 
 #include "fault.h"
 #include "options.h"
 #include "view/target_view.h"
 #include "training/training_state.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // What a run must share with the run that it continues.
 typedef struct checkpoint_key {
@@ -24,9 +21,8 @@ typedef struct checkpoint_key {
 } checkpoint_key;
 
 // A line "--name value" for each option of a table that ends with OPTION_END, with its current value,
-// except options that are free_on_resume[index in the table]. NULL if there is no memory. The caller frees
-// it by free().
-char *checkpoint_settings(const option_spec *options, const bool *free_on_resume);
+// except those that are free_on_resume. NULL if there is no memory. The caller frees it by free().
+char *checkpoint_settings(const option_spec *options);
 // A checksum of cameras and pictures, in their order.
 uint32_t checkpoint_fingerprint(const target_view *views, size_t count);
 
@@ -36,7 +32,22 @@ bool checkpoint_write(const char *path, const checkpoint_key *key, const trainin
 // not a checkpoint or has another version; an incomplete file; a file of a run with another key.
 bool checkpoint_read(const char *path, const checkpoint_key *key, training_state *state, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+// Saves training while it runs: every N steps, and when a stop is requested (signals.h).
+typedef struct saver {
+    const char *path;
+    int64_t interval;     // steps between checkpoints; 0: only when a stop is requested
+    const char *settings; // of the key
+    // Of the key. Their fingerprint takes time, so it is computed when it is first needed.
+    const target_view *views;
+    size_t view_count;
+    checkpoint_key key;
+    bool key_known;
+} saver;
+
+checkpoint_key saver_key(saver *s);
+// Writes a checkpoint if one is due after the state's last step. Call it as training_observer.observe at
+// every step that is a multiple of the interval, and after the last step. *saved: whether a checkpoint was
+// written.
+bool saver_observe(saver *s, const training_state *state, bool *saved, fault *why);
+
+C_LINKAGE_END

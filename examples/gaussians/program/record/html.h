@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Parts of an HTML page that is also well-formed XML. Write errors stay in the stream.
-#ifndef SPLAT_HTML_H
-#define SPLAT_HTML_H
+#pragma once
 
 #include "image.h"
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // Escapes text for content and quoted attributes. Bytes that are not UTF-8 or not allowed in XML become
 // U+FFFD.
@@ -18,7 +15,4 @@ bool html_data_uri(FILE *page, const image *picture, fault *why);
 // Writes at most four digits, with k, M or G: "310k", "27.31", "0.04121". "none" if not finite.
 void html_number(FILE *page, double value);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

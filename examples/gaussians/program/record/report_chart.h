@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
 // A curve as inline SVG. The style sheet of the report colours it.
-#ifndef SPLAT_REPORT_CHART_H
-#define SPLAT_REPORT_CHART_H
+#pragma once
 
+#include "c_linkage.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct chart_point {
     double x, y;
@@ -27,7 +25,4 @@ typedef struct chart {
 // Writes a <figure>, also if there is nothing to draw.
 void chart_write(FILE *page, const chart *what);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

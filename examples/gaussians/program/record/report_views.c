@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "record/report_views.h"
+#include "record/report.h"
 #include "view/frame.h"
 #include "record/html.h"
 #include <math.h>

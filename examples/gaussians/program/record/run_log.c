@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "record/run_log.h"
-#include "record/common_divisor.h"
 #include "record/signals.h"
 #include "device.h"
 #include "json_writer.h"
@@ -42,6 +41,11 @@ static void end_line(run_log *log, json_writer *json) {
 
 static bool writes(const run_log *log) {
     return log->stream && log->error == 0;
+}
+
+static bool measure(const run_log *log, const gs_gaussians *gaussians, quality *mean, fault *why) {
+    const run_log_options *o = &log->options;
+    return quality_measure(gaussians, o->held_out, o->held_out_count, o->background, mean, NULL, why);
 }
 
 void run_log_start(run_log *log, const training_state *state) {
@@ -124,23 +128,32 @@ bool run_log_end_iterations(run_log *log, const training_state *state, const tra
     return add_point(log, state, report, why);
 }
 
-bool run_log_lm_step(run_log *log, const lm_step *step, const quality *mean, fault *why) {
-    const run_lm_step entry = {.step = *step, .evaluated = mean, .mean = mean ? *mean : (quality){0}};
+void run_lm_step_describe(json_writer *json, const lm_step *step, const char *images) {
+    json_put_number(json, "seconds", step->seconds);
+    json_put_number(json, "before", step->before);
+    json_put_number(json, "after", step->after);
+    json_put_number(json, "gain", step->gain);
+    json_put_number(json, "gamma", step->gamma);
+    json_put_number(json, "damping", step->damping);
+    json_put_boolean(json, "kept", step->kept);
+    json_put_integer(json, images, step->images);
+    json_put_integer(json, "subsets", step->subsets);
+    json_put_integer(json, "bytes", (int64_t)step->bytes);
+}
+
+bool run_log_lm_step(run_log *log, const gs_gaussians *gaussians, const lm_step *step, fault *why) {
+    const run_log_options *options = &log->options;
+    run_lm_step entry = {.step = *step,
+                         .evaluated = options->evaluate_every > 0 && options->held_out_count > 0,
+                         .mean = {NAN, NAN}};
+    memcpy(entry.milliseconds, step->milliseconds, sizeof entry.milliseconds);
+    if (entry.evaluated && !measure(log, gaussians, &entry.mean, why)) return false;
     if (writes(log)) {
         json_writer json = begin_line(log, "lm");
         json_put_integer(&json, "step", step->step);
-        json_put_number(&json, "seconds", step->seconds);
-        json_put_number(&json, "before", step->before);
-        json_put_number(&json, "after", step->after);
-        json_put_number(&json, "gain", step->gain);
-        json_put_number(&json, "gamma", step->gamma);
-        json_put_number(&json, "damping", step->damping);
-        json_put_boolean(&json, "kept", step->kept);
-        json_put_integer(&json, "views", step->images);
-        json_put_integer(&json, "subsets", step->subsets);
-        json_put_integer(&json, "bytes", (int64_t)step->bytes);
-        if (mean) json_put_number(&json, "psnr", mean->psnr);
-        if (mean) json_put_number(&json, "ssim", mean->ssim);
+        run_lm_step_describe(&json, step, "views");
+        if (entry.evaluated) json_put_number(&json, "psnr", entry.mean.psnr);
+        if (entry.evaluated) json_put_number(&json, "ssim", entry.mean.ssim);
         end_line(log, &json);
     }
     return run_record_add_lm_step(&log->record, &entry, why);
@@ -167,12 +180,9 @@ bool run_log_evaluation(run_log *log, const run_evaluation *evaluation, fault *w
 }
 
 static bool evaluate(run_log *log, const training_state *state, const training_report *report, fault *why) {
-    const run_log_options *options = &log->options;
     run_evaluation evaluation = {.iteration = report->iterations, .seconds = seconds_of(log, report)};
-    if (!quality_measure(&state->gaussians, options->held_out, options->held_out_count, options->background,
-                         &evaluation.mean, NULL, why))
-        return false;
-    return run_log_evaluation(log, &evaluation, why);
+    return measure(log, &state->gaussians, &evaluation.mean, why) &&
+           run_log_evaluation(log, &evaluation, why);
 }
 
 bool run_log_observe(run_log *log, const training_state *state, const training_report *report, fault *why) {

@@ -19,16 +19,14 @@
 // first step of Levenberg-Marquardt began. lm: before and after are the objective. psnr and ssim are those
 // of held-out views, if they were measured. poses: how far those of the training views are from the data's, after
 // the similarity between both: when training began, and when it ended.
-#ifndef SPLAT_RUN_LOG_H
-#define SPLAT_RUN_LOG_H
+#pragma once
 
+#include "json_writer.h"
 #include "record/run_record.h"
 #include "view/pose.h"
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct run_log_options {
     const char *path;       // NULL: no file
@@ -70,13 +68,17 @@ void run_log_poses(run_log *log, int64_t iteration, size_t views, const pose_dif
                    const pose_difference *after);
 // Records an evaluation of the held-out views.
 bool run_log_evaluation(run_log *log, const run_evaluation *evaluation, fault *why);
-// mean: of the held-out views after the step; NULL: not measured.
-bool run_log_lm_step(run_log *log, const lm_step *step, const quality *mean, fault *why);
+// Measures the held-out views after the step if evaluate_every is not 0.
+bool run_log_lm_step(run_log *log, const gs_gaussians *gaussians, const lm_step *step, fault *why);
+// The numbers of a step. images: the key of their number.
+void run_lm_step_describe(json_writer *json, const lm_step *step, const char *images);
 void run_log_checkpoint(run_log *log, int64_t iteration, const char *file);
 // Fails if the file is incomplete. Harmless on {0}.
 bool run_log_close(run_log *log, fault *why);
 
-#ifdef __cplusplus
+// The greatest common divisor of two intervals of steps. 0: no interval.
+static inline int64_t common_divisor(int64_t a, int64_t b) {
+    return b == 0 ? a : common_divisor(b, a % b);
 }
-#endif
-#endif
+
+C_LINKAGE_END

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The settings and the history of a training run, for its log and its report.
-#ifndef SPLAT_RUN_RECORD_H
-#define SPLAT_RUN_RECORD_H
+#pragma once
 
 #include "lm/lm_solver.h"
 #include "options.h"
 #include "measure/quality.h"
 #include "training/trainer.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // A name with a text, or with a number if text is NULL.
 typedef struct run_setting {
@@ -38,8 +35,9 @@ typedef struct run_evaluation {
 // A step of Levenberg-Marquardt, and the held-out views after it.
 typedef struct run_lm_step {
     lm_step step; // its milliseconds are NULL
+    double milliseconds[LM_PARTS];
     bool evaluated;
-    quality mean; // if evaluated
+    quality mean; // if evaluated, else NaN
 } run_lm_step;
 
 enum { RUN_SETTINGS = 96 };
@@ -66,7 +64,4 @@ bool run_record_add_lm_step(run_record *record, const run_lm_step *step, fault *
 const quality *run_record_last_quality(const run_record *record);
 void run_record_close(run_record *record);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

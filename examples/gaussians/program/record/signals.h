@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The signals that the program handles: SIGINT and SIGTERM, which request it to stop, and SIGPIPE.
-#ifndef SPLAT_SIGNALS_H
-#define SPLAT_SIGNALS_H
+#pragma once
 
+#include "c_linkage.h"
 #include <signal.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // From here to stop_request_end, the first SIGINT or SIGTERM only sets the flag below. A second one has its
 // usual effect and ends the program at once. Not to be nested.
@@ -22,8 +20,4 @@ const volatile sig_atomic_t *stop_request_flag(void);
 void broken_pipes_begin(void);
 void broken_pipes_end(void);
 
-#ifdef __cplusplus
-}
-#endif
-
-#endif
+C_LINKAGE_END

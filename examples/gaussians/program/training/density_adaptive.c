@@ -15,39 +15,23 @@ static void defaults(density_settings *settings) {
                                                      .split_factor = 1.6};
 }
 
-static int list_options(density_settings *settings, option_spec *rows) {
+static void list_options(density_settings *settings, option_table *table) {
     density_adaptive_settings *s = &settings->adaptive;
-    const option_spec all[] = {
-        {.kind = OPTION_REAL,
-         .name = "grow-gradient",
-         .value = &s->gradient_threshold,
-         .maximum = INFINITY,
-         .help = "adaptive: Gaussians whose mean screen-space gradient reaches this are cloned or split"},
-        {.kind = OPTION_REAL,
-         .name = "split-size",
-         .value = &s->split_size,
-         .maximum = INFINITY,
-         .help = "adaptive: Gaussians larger than this are split, others cloned; in scene extents"},
-        {.kind = OPTION_REAL,
-         .name = "prune-size",
-         .value = &s->most_size,
-         .maximum = INFINITY,
-         .help = "adaptive: Gaussians larger than this are pruned after the first reset; in scene extents; "
-                 "0: never"},
-        {.kind = OPTION_INT,
-         .name = "reset-every",
-         .value = &s->reset_every,
-         .maximum = INFINITY,
-         .help = "adaptive: steps between resets of opacities; 0: never"},
-        {.kind = OPTION_REAL,
-         .name = "reset-opacity",
-         .value = &s->reset_opacity,
-         .minimum = 1e-6,
-         .maximum = 0.99,
-         .help = "adaptive: a reset lowers opacities to this"}};
-    enum { COUNT = sizeof all / sizeof *all };
-    for (int i = 0; i < COUNT; i++) rows[i] = all[i];
-    return COUNT;
+    const option_spec rows[] = {
+        OPTION("grow-gradient", &s->gradient_threshold, .maximum = INFINITY,
+               .help = "adaptive: Gaussians whose mean screen-space gradient reaches this are cloned or "
+                       "split"),
+        OPTION("split-size", &s->split_size, .maximum = INFINITY,
+               .help = "adaptive: Gaussians larger than this are split, others cloned; in scene extents"),
+        OPTION("prune-size", &s->most_size, .maximum = INFINITY,
+               .help = "adaptive: Gaussians larger than this are pruned after the first reset; in scene "
+                       "extents; 0: never"),
+        OPTION("reset-every", &s->reset_every, .maximum = INFINITY,
+               .help = "adaptive: steps between resets of opacities; 0: never"),
+        OPTION("reset-opacity", &s->reset_opacity, .minimum = 1e-6, .maximum = 0.99,
+               .help = "adaptive: a reset lowers opacities to this"),
+        OPTIONS_END};
+    option_table_add(table, rows);
 }
 
 // Each array moves into the memory that the array before it left. The last array's memory becomes the new

@@ -2,8 +2,7 @@
 // Density control: when Gaussians are added, moved and removed while training runs, and how the result
 // reaches the training state. Each method has a file of its own, which defines one density_method. The
 // kernels are libgs's, see gs.h. The list of methods is in density_control.c.
-#ifndef SPLAT_DENSITY_CONTROL_H
-#define SPLAT_DENSITY_CONTROL_H
+#pragma once
 
 #include "device_buffer.h"
 #include "options.h"
@@ -11,9 +10,7 @@
 #include "view/frame.h"
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef enum density_kind {
     DENSITY_NONE,     // the number of Gaussians is constant
@@ -71,8 +68,7 @@ typedef struct density_method {
     bool needs_limit;   // most_gaussians must not be 0
     bool starts_small;  // its published start is small and half opaque, see density_start
     void (*defaults)(density_settings *settings);
-    // Writes the method's rows and returns their number.
-    int (*list_options)(density_settings *settings, option_spec *rows);
+    void (*list_options)(density_settings *settings, option_table *table);
     // Between the backward pass and Adam. NULL: nothing.
     void (*before_adam)(const density_settings *settings, training_state *state);
     // After Adam, when state->iteration counts the step. NULL: nothing.
@@ -89,7 +85,4 @@ void density_after_adam(density_control *control, const density_settings *settin
                         float mean_rate, const frame *f, training_state *state);
 void density_control_close(density_control *control);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -9,33 +9,20 @@ static void defaults(density_settings *settings) {
         (density_mcmc_settings){.growth = 0.05, .noise = 5e5, .opacity_weight = 0.01, .scale_weight = 0.01};
 }
 
-static int list_options(density_settings *settings, option_spec *rows) {
+static void list_options(density_settings *settings, option_table *table) {
     density_mcmc_settings *s = &settings->mcmc;
-    const option_spec all[] = {
-        {.kind = OPTION_REAL,
-         .name = "mcmc-growth",
-         .value = &s->growth,
-         .maximum = 1,
-         .help = "mcmc: part of the Gaussians that is added each time; more if --max-gaussians would not be "
-                 "reached half-way"},
-        {.kind = OPTION_REAL,
-         .name = "mcmc-noise",
-         .value = &s->noise,
-         .maximum = 1e12,
-         .help = "mcmc: scale of the noise, as a multiple of the learning rate of means"},
-        {.kind = OPTION_REAL,
-         .name = "opacity-penalty",
-         .value = &s->opacity_weight,
-         .maximum = 1e12,
-         .help = "mcmc: weight of the mean opacity in the loss until density control ends"},
-        {.kind = OPTION_REAL,
-         .name = "scale-penalty",
-         .value = &s->scale_weight,
-         .maximum = 1e12,
-         .help = "mcmc: weight of the mean axis in the loss until density control ends"}};
-    enum { COUNT = sizeof all / sizeof *all };
-    for (int i = 0; i < COUNT; i++) rows[i] = all[i];
-    return COUNT;
+    const option_spec rows[] = {
+        OPTION("mcmc-growth", &s->growth, .maximum = 1,
+               .help = "mcmc: part of the Gaussians that is added each time; more if --max-gaussians would "
+                       "not be reached half-way"),
+        OPTION("mcmc-noise", &s->noise, .maximum = 1e12,
+               .help = "mcmc: scale of the noise, as a multiple of the learning rate of means"),
+        OPTION("opacity-penalty", &s->opacity_weight, .maximum = 1e12,
+               .help = "mcmc: weight of the mean opacity in the loss until density control ends"),
+        OPTION("scale-penalty", &s->scale_weight, .maximum = 1e12,
+               .help = "mcmc: weight of the mean axis in the loss until density control ends"),
+        OPTIONS_END};
+    option_table_add(table, rows);
 }
 
 static void before_adam(const density_settings *settings, training_state *state) {

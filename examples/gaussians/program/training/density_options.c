@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "training/density_options.h"
-#include <assert.h>
 #include <math.h>
 
 density_options density_options_default(void) {
@@ -16,74 +15,42 @@ density_options density_options_default(void) {
     return options;
 }
 
-static int list_schedule(density_settings *s, option_spec *rows) {
+static void list_schedule(density_settings *s, option_table *table) {
     static const char *kinds[DENSITY_KINDS + 1]; // NULL-ended
     for (int kind = 0; kind < DENSITY_KINDS; kind++) kinds[kind] = density_method_of(kind)->name;
-    const option_spec all[] = {
-        {.kind = OPTION_CHOICE,
-         .name = "density",
-         .value = &s->kind,
-         .choices = kinds,
-         .help = "mcmc: relocates faint Gaussians and adds noise; adaptive: clones, splits and prunes by "
-                 "the screen-space gradient"},
-        {.kind = OPTION_INT,
-         .name = "max-gaussians",
-         .value = &s->most_gaussians,
-         .maximum = 500000000,
-         .help = "limit of growth; 0: no limit; mcmc needs a limit"},
-        {.kind = OPTION_INT,
-         .name = "density-from",
-         .value = &s->from,
-         .maximum = INFINITY,
-         .help = "density control begins after this step"},
-        {.kind = OPTION_INT,
-         .name = "density-until",
-         .value = &s->until,
-         .maximum = INFINITY,
-         .help = "density control ends before this step; 0: 1/2 of the iterations, mcmc 5/6"},
-        {.kind = OPTION_INT,
-         .name = "density-every",
-         .value = &s->every,
-         .minimum = 1,
-         .maximum = INFINITY,
-         .help = "steps between actions of density control"},
-        {.kind = OPTION_REAL,
-         .name = "prune-opacity",
-         .value = &s->least_opacity,
-         .maximum = 0.99,
-         .help = "Gaussians less opaque than this are pruned, by mcmc relocated"}};
-    enum { COUNT = sizeof all / sizeof *all };
-    for (int i = 0; i < COUNT; i++) rows[i] = all[i];
-    return COUNT;
+    const option_spec rows[] = {
+        OPTION("density", &s->kind, .choices = kinds,
+               .help = "mcmc: relocates faint Gaussians and adds noise; adaptive: clones, splits and "
+                       "prunes by the screen-space gradient"),
+        OPTION("max-gaussians", &s->most_gaussians, .maximum = 500000000,
+               .help = "limit of growth; 0: no limit; mcmc needs a limit"),
+        OPTION("density-from", &s->from, .maximum = INFINITY,
+               .help = "density control begins after this step"),
+        OPTION("density-until", &s->until, .maximum = INFINITY,
+               .help = "density control ends before this step; 0: 1/2 of the iterations, mcmc 5/6"),
+        OPTION("density-every", &s->every, .minimum = 1, .maximum = INFINITY,
+               .help = "steps between actions of density control"),
+        OPTION("prune-opacity", &s->least_opacity, .maximum = 0.99,
+               .help = "Gaussians less opaque than this are pruned, by mcmc relocated"),
+        OPTIONS_END};
+    option_table_add(table, rows);
 }
 
-static int list_start(density_options *o, option_spec *rows) {
-    rows[0] = (option_spec){
-        .kind = OPTION_REAL,
-        .name = "start-opacity",
-        .value = &o->start_opacity,
-        .maximum = 0.99,
-        .help = "opacity of the first Gaussians; 0: 0.5 for mcmc, 0.1 otherwise; also 0.1 if training ends "
-                "before mcmc acts, or with --random unless the data is a cut-out object"};
-    rows[1] = (option_spec){
-        .kind = OPTION_REAL,
-        .name = "start-size",
-        .value = &o->start_size,
-        .maximum = 100,
-        .help = "size of the first Gaussians, in mean distances to three neighbours; 0: 0.1 where "
-                "--start-opacity 0 gives 0.5, else 1"};
-    return 2;
-}
-
-int density_options_list(density_options *o, option_spec *rows) {
-    int count = list_schedule(&o->settings, rows);
+void density_options_list(density_options *o, option_table *table) {
+    const option_spec start[] = {
+        OPTION("start-opacity", &o->start_opacity, .maximum = 0.99,
+               .help = "opacity of the first Gaussians; 0: 0.5 for mcmc, 0.1 otherwise; also 0.1 if training "
+                       "ends before mcmc acts, or with --random unless the data is a cut-out object"),
+        OPTION("start-size", &o->start_size, .maximum = 100,
+               .help = "size of the first Gaussians, in mean distances to three neighbours; 0: 0.1 where "
+                       "--start-opacity 0 gives 0.5, else 1"),
+        OPTIONS_END};
+    list_schedule(&o->settings, table);
     for (int kind = 0; kind < DENSITY_KINDS; kind++) {
         const density_method *method = density_method_of(kind);
-        if (method->list_options) count += method->list_options(&o->settings, rows + count);
+        if (method->list_options) method->list_options(&o->settings, table);
     }
-    count += list_start(o, rows + count);
-    assert(count <= DENSITY_OPTION_ROOM);
-    return count;
+    option_table_add(table, start);
 }
 
 bool density_options_check(const density_options *o, fault *why) {

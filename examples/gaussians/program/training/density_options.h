@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: MIT
 // The options of `splat train` for density control.
-#ifndef SPLAT_DENSITY_OPTIONS_H
-#define SPLAT_DENSITY_OPTIONS_H
+#pragma once
 
 #include "options.h"
 #include "training/density_control.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct density_options {
     density_settings settings;        // without extent; until is 0 where the default is meant
     double start_opacity, start_size; // of the first Gaussians; 0: as density_start decides
 } density_options;
 
-enum { DENSITY_OPTION_ROOM = 24 }; // rows that density_options_list writes at most
-
 // The published defaults of all methods.
 density_options density_options_default(void);
-// Writes the rows of all methods and returns their number.
-int density_options_list(density_options *options, option_spec *rows);
+// Adds the rows of all methods.
+void density_options_list(density_options *options, option_table *table);
 // Fails if the method needs a limit of Gaussians and there is none.
 bool density_options_check(const density_options *options, fault *why);
 
@@ -33,7 +28,4 @@ void density_start(const density_options *options, int64_t iterations, bool ever
 // The settings of a run of `iterations` on a scene of that extent.
 density_settings density_settings_from(const density_options *options, int64_t iterations, double extent);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

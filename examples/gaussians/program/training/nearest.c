@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "training/nearest.h"
+#include "training/start.h"
 #include "random.h"
 #include <math.h>
 #include <stdlib.h>

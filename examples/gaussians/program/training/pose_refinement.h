@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Refines the poses of the training views with the scene: Adam on a twist for each view.
-#ifndef SPLAT_POSE_REFINEMENT_H
-#define SPLAT_POSE_REFINEMENT_H
+#pragma once
 
 #include "view/pose.h"
 #include "view/target_view.h"
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct refined_pose {
     pose now;
@@ -27,17 +24,13 @@ typedef struct pose_rates {
 
 // The poses of the views, moments 0.
 void refined_poses_start(refined_pose *poses, const target_view *views, size_t count);
-// One step of Adam on the pose of one view, its step-th: 1, 2, ... Then all poses move as one body, so that the
-// mean of the centres, their mean square distance from it and, to first order, the mean of the rotations stay: else
-// scene and poses could drift together. The scene follows as it is trained.
-void refined_poses_step(refined_pose *poses, size_t count, size_t view, const float twist_gradient[6],
-                        const pose_rates *rates, int64_t step);
+// One step of Adam on the pose of a view, its step-th: 1, 2, ... Scene and poses may move together by a similarity, which
+// no picture shows. Poses are not held against it: the scene holds them where it starts, and a mean of perturbed poses
+// that was held would drag the scene along.
+void refined_pose_step(refined_pose *p, const float twist_gradient[6], const pose_rates *rates, int64_t step);
 
 // Turns each camera about its centre by an angle, and moves it by a distance: both in random directions, of
 // the seed and the view's place.
 void perturb_poses(target_view *views, size_t count, double degrees, double distance, uint64_t seed);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "training/random_points.h"
-#include "view/camera_group.h"
+#include "view/camera.h"
 #include "random.h"
 #include <math.h>
 #include <string.h>

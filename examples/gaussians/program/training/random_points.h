@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Random points to start training from, with colours of the photographs, for data without points.
-#ifndef SPLAT_RANDOM_POINTS_H
-#define SPLAT_RANDOM_POINTS_H
+#pragma once
 
 #include "view/target_view.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // Writes `wanted` points and their colours. The same seed gives the same points. count >= 1.
 //
@@ -24,7 +21,4 @@ extern "C" {
 void random_points(const target_view *views, size_t count, bool cut_out, size_t wanted, uint64_t seed,
                    float (*points)[3], uint8_t (*colors)[3]);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

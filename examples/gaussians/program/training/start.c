@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "training/start.h"
-#include "training/nearest.h"
 #include "scene.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The Gaussians that training starts from: one at each point.
-#ifndef SPLAT_START_H
-#define SPLAT_START_H
+#pragma once
 
 #include "fault.h"
 #include "gs.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct start_settings {
     int sh_degree;
@@ -24,7 +21,9 @@ typedef struct start_settings {
 bool gaussians_from_points(const float (*points)[3], const uint8_t (*colors)[3], size_t count,
                            const start_settings *settings, gs_gaussians *out, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+// By a k-d tree, O(n log n) for any distribution, also with duplicates.
+// distance[i]: the mean distance of point i to its three nearest other points; to all others if there are
+// fewer than three; 0 if there is one point. Coordinates must be finite.
+bool nearest_mean_distance(const float (*points)[3], size_t count, double *distance, fault *why);
+
+C_LINKAGE_END

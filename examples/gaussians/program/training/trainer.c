@@ -6,7 +6,6 @@
 #include "view/gs_check.h"
 #include "progress.h"
 #include "random.h"
-#include "training/random_purpose.h"
 #include "training/view_order.h"
 #include <math.h>
 #include <stdlib.h>
@@ -92,8 +91,8 @@ static void step_pose(trainer *t, size_t view) {
     pose_rates rates = t->settings->pose;
     rates.rate *= pow(0.01, progress_at(t->settings, state->iteration + 1));
     const gs_camera_gradient gradient = frame_camera_gradient(&t->f);
-    refined_poses_step(state->pose, (size_t)state->poses, view, gradient.twist, &rates,
-                       state->iteration / (int64_t)t->order.count + 1);
+    refined_pose_step(&state->pose[view], gradient.twist, &rates,
+                      state->iteration / (int64_t)t->order.count + 1);
 }
 
 static void choose_background(const training_settings *settings, int64_t step, float background[3]) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The training loop: one random view a step, forward, loss, backward, Adam. Knows nothing of files.
-#ifndef SPLAT_TRAINER_H
-#define SPLAT_TRAINER_H
+#pragma once
 
 #include "training/density_control.h"
 #include "strategy_tuner.h"
@@ -10,9 +9,7 @@
 #include "training/training_state.h"
 #include <signal.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // Plain numbers. Two runs with equal settings, views and start are equal.
 typedef struct training_settings {
@@ -67,7 +64,4 @@ bool train(training_state *state, const target_view *views, size_t view_count,
            fault *why);
 void training_report_close(training_report *report); // harmless on {0}
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

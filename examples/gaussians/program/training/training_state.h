@@ -2,17 +2,15 @@
 // Everything that the rest of a training run depends on, apart from its settings and its views. A run can
 // continue from a saved state. Random numbers need no state: each is a function of the seed, its purpose,
 // the iteration and an index (random_at in random.h).
-#ifndef SPLAT_TRAINING_STATE_H
-#define SPLAT_TRAINING_STATE_H
+#pragma once
 
+#include "c_linkage.h"
 #include "gs.h"
 #include "fault.h"
 #include "training/pose_refinement.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct training_state {
     int64_t iteration; // steps done
@@ -48,7 +46,4 @@ void training_state_set_count(training_state *state, int64_t count);
 size_t training_state_density_bytes(int64_t rows); // of `density`
 void training_state_close(training_state *state);  // harmless on {0}
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

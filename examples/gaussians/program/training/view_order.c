@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "training/view_order.h"
 #include "random.h"
-#include "training/random_purpose.h"
 #include <stdlib.h>
 
 bool view_order_open(view_order *order, size_t count, uint64_t seed, fault *why) {

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: MIT
 // The order of views: a random permutation of all views, then another one. It is a function of the step, so
 // a resumed run continues with the same views.
-#ifndef SPLAT_VIEW_ORDER_H
-#define SPLAT_VIEW_ORDER_H
+#pragma once
 
 #include "fault.h"
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
+
+// The purposes of random numbers in training: the second argument of random_at.
+typedef enum random_purpose {
+    RANDOM_VIEW_ORDER,
+    RANDOM_BACKGROUND,
+    RANDOM_DENSITY, // density control; libgs derives more purposes from it
+    RANDOM_POSES
+} random_purpose;
 
 typedef struct view_order {
     size_t count;
@@ -24,7 +29,4 @@ bool view_order_open(view_order *order, size_t count, uint64_t seed, fault *why)
 size_t view_order_at(view_order *order, int64_t step);
 void view_order_close(view_order *order);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

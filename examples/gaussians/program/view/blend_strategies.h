@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The strategies that `splat` offers, and what its tuner chooses from.
-#ifndef SPLAT_BLEND_STRATEGIES_H
-#define SPLAT_BLEND_STRATEGIES_H
+#pragma once
 
 #include "strategy_options.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum { BLEND_THRESHOLD = 16 }; // the default of --threshold: half a warp, not tuned to a GPU or a scene
 
@@ -18,7 +15,4 @@ extern const offered_strategy lm_strategies[];    // of Levenberg-Marquardt's ke
 // What a tuner chooses from: the strategies of gs_render_backward at thresholds 0, 4, 8, ..., 28.
 candidate_list blend_candidates(void);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The position and direction of a camera.
-#ifndef SPLAT_CAMERA_H
-#define SPLAT_CAMERA_H
+// The position and direction of a camera, and what the cameras of all views say of the scene.
+#pragma once
 
 #include "gs.h"
+#include "view/target_view.h"
+#include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // The camera's position in the world: -rotation^T translation.
 void camera_center(const gs_camera *camera, double center[3]);
@@ -17,7 +16,14 @@ gs_camera camera_with_view_angle(int width, int height, double angle);
 // Sets the pose: at `eye`, looking at `target` (another point), with `up` (not parallel to the view) upwards.
 void camera_look_at(gs_camera *camera, const double eye[3], const double target[3], const double up[3]);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+// Of the next two only the views' cameras are read; count >= 1.
+
+// The size of the scene in world units: 1.1 times the largest distance of a camera from the mean of the
+// cameras. 1 if all cameras are in one place. The learning rate of means is proportional to it.
+double scene_extent(const target_view *views, size_t count);
+
+// The point nearest to the optical axes of all cameras (least squares). A weak term pulls it towards the
+// points 5 scene extents in front of the cameras; it decides where the axes are parallel.
+void camera_focus(const target_view *views, size_t count, double focus[3]);
+
+C_LINKAGE_END

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "view/camera_path.h"
 #include "view/camera.h"
-#include "view/camera_group.h"
 #include "vector.h"
 #include <stdlib.h>
 #include <string.h>

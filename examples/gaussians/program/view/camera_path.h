@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Camera paths for a flight through a scene, from the cameras of its photographs. Both paths are closed.
-#ifndef SPLAT_CAMERA_PATH_H
-#define SPLAT_CAMERA_PATH_H
+#pragma once
 
 #include "fault.h"
 #include "gs.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef enum camera_path_kind {
     // A circle around the point that the cameras look at, at their mean distance and height, with their
@@ -33,7 +30,4 @@ bool camera_path_open(camera_path *path, camera_path_kind kind, const gs_camera 
 // Sets the pose of the camera on the path, 0 <= t <= 1. Its lens is unchanged.
 void camera_path_place(const camera_path *path, double t, gs_camera *camera);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

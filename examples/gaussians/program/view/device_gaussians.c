@@ -1,48 +1,29 @@
 // SPDX-License-Identifier: MIT
 #include "view/device_gaussians.h"
+#include "arrays.h"
 #include "device.h"
+#include "scene.h"
 #include <assert.h>
 
-enum { ARRAYS = 5, ALIGNMENT = 256 };
-
-// The arrays of a gs_gaussians, and how many bytes are in each.
-typedef struct layout {
-    float **array[ARRAYS];
-    size_t bytes[ARRAYS];
-} layout;
-
-static layout layout_of(gs_gaussians *gaussians) {
-    size_t row = (size_t)gaussians->count * sizeof(float);
-    size_t bases = (size_t)(gaussians->sh_degree + 1) * (size_t)(gaussians->sh_degree + 1);
-    return (layout){{&gaussians->mean, &gaussians->log_scale, &gaussians->quaternion,
-                     &gaussians->opacity_logit, &gaussians->sh},
-                    {row * 3, row * 3, row * 4, row, row * 3 * bases}};
-}
-
-// Where the arrays begin, in bytes; [ARRAYS]: where they end.
-static void place(const layout *arrays, size_t offset[ARRAYS + 1]) {
-    offset[0] = 0;
-    for (int i = 0; i < ARRAYS; i++)
-        offset[i + 1] = offset[i] + (arrays->bytes[i] + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
+enum { ALIGNMENT = 256 };
 
 size_t device_gaussians_bytes(int64_t count, int sh_degree) {
     gs_gaussians shape = {.count = count, .sh_degree = sh_degree};
-    layout arrays = layout_of(&shape);
-    size_t offset[ARRAYS + 1];
-    place(&arrays, offset);
-    return offset[ARRAYS];
+    return gaussians_place(&shape, NULL, ALIGNMENT);
 }
 
 gs_gaussians device_gaussians_open(int64_t count, int sh_degree) {
     gs_gaussians out = {.count = count, .sh_degree = sh_degree};
-    layout arrays = layout_of(&out);
-    size_t offset[ARRAYS + 1];
-    place(&arrays, offset);
-    const size_t total = offset[ARRAYS];
-    char *memory = device_allocate(total);
-    device_clear(memory, total);
-    for (int i = 0; i < ARRAYS; i++) *arrays.array[i] = (float *)(void *)(memory + offset[i]);
+    const size_t bytes = gaussians_place(&out, NULL, ALIGNMENT);
+    void *memory = device_allocate(bytes);
+    device_clear(memory, bytes);
+    gaussians_place(&out, memory, ALIGNMENT);
+    return out;
+}
+
+gs_gaussians device_gaussians_from(const gs_gaussians *host) {
+    gs_gaussians out = device_gaussians_open(host->count, host->sh_degree);
+    device_gaussians_upload(&out, host);
     return out;
 }
 
@@ -51,26 +32,24 @@ void device_gaussians_close(gs_gaussians *device) {
     *device = (gs_gaussians){0};
 }
 
+static void copy(const gs_gaussians *to, const gs_gaussians *from, enum cudaMemcpyKind kind) {
+    assert(to->count == from->count && to->sh_degree == from->sh_degree);
+    const gs_arrays target = gs_arrays_of(to), source = gs_arrays_of(from);
+    for (int i = 0; i < GS_ARRAYS; i++) {
+        const size_t bytes = (size_t)from->count * (size_t)source.width[i] * sizeof(float);
+        DEVICE_CHECK(cudaMemcpy(target.of[i], source.of[i], bytes, kind));
+    }
+}
+
 void device_gaussians_upload(gs_gaussians *device, const gs_gaussians *host) {
-    assert(device->count == host->count && device->sh_degree == host->sh_degree);
     device->antialias = host->antialias;
-    gs_gaussians to = *device, from = *host;
-    layout target = layout_of(&to), source = layout_of(&from);
-    for (int i = 0; i < ARRAYS; i++) device_upload(*target.array[i], *source.array[i], source.bytes[i]);
+    copy(device, host, cudaMemcpyHostToDevice);
 }
 
 void device_gaussians_copy(const gs_gaussians *to, const gs_gaussians *from) {
-    assert(to->count == from->count && to->sh_degree == from->sh_degree);
-    gs_gaussians target_of = *to, source_of = *from;
-    layout target = layout_of(&target_of), source = layout_of(&source_of);
-    for (int i = 0; i < ARRAYS; i++)
-        DEVICE_CHECK(
-            cudaMemcpy(*target.array[i], *source.array[i], source.bytes[i], cudaMemcpyDeviceToDevice));
+    copy(to, from, cudaMemcpyDeviceToDevice);
 }
 
 void device_gaussians_download(const gs_gaussians *host, const gs_gaussians *device) {
-    assert(device->count == host->count && device->sh_degree == host->sh_degree);
-    gs_gaussians to = *host, from = *device;
-    layout target = layout_of(&to), source = layout_of(&from);
-    for (int i = 0; i < ARRAYS; i++) device_download(*target.array[i], *source.array[i], source.bytes[i]);
+    copy(host, device, cudaMemcpyDeviceToHost);
 }

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT
 // gs_gaussians in device memory.
-#ifndef SPLAT_DEVICE_GAUSSIANS_H
-#define SPLAT_DEVICE_GAUSSIANS_H
+#pragma once
 
+#include "c_linkage.h"
 #include "gs.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // All arrays in one allocation, which begins at `mean`, filled with zeros.
 gs_gaussians device_gaussians_open(int64_t count, int sh_degree);
-size_t device_gaussians_bytes(int64_t count, int sh_degree); // of that allocation
+gs_gaussians device_gaussians_from(const gs_gaussians *host); // with its values
+size_t device_gaussians_bytes(int64_t count, int sh_degree);  // of that allocation
 void device_gaussians_close(gs_gaussians *device);
 // Host and device have the same count and sh_degree. Copies `antialias` too.
 void device_gaussians_upload(gs_gaussians *device, const gs_gaussians *host);
@@ -20,7 +19,4 @@ void device_gaussians_upload(gs_gaussians *device, const gs_gaussians *host);
 void device_gaussians_copy(const gs_gaussians *to, const gs_gaussians *from);
 void device_gaussians_download(const gs_gaussians *host, const gs_gaussians *device);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

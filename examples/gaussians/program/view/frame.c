@@ -2,7 +2,6 @@
 #include "view/frame.h"
 #include "device.h"
 #include "view/gs_check.h"
-#include "view/render_view.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +12,24 @@ static size_t pixels_of(const gs_camera *camera) {
 // Floats for `channels` values a pixel of the frame's view.
 static float *planes(const frame *f, device_buffer *buffer, size_t channels) {
     return device_buffer_reserve(buffer, channels * pixels_of(&f->view.camera) * sizeof(float));
+}
+
+static gs_status bin(gs_view *view, device_buffer *workspace) {
+    GS_CHECK(gs_bin_bytes(view, &view->workspace_bytes));
+    view->workspace = device_buffer_reserve(workspace, view->workspace_bytes);
+    return gs_bin(view, NULL);
+}
+
+void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
+    GS_CHECK(gs_project(view, NULL));
+    stage_clock_mark(clock, STAGE_PROJECT);
+    gs_status status;
+    while ((status = bin(view, workspace)) == GS_PAIRS_DO_NOT_FIT)
+        view->pair_capacity = view->pairs_needed + view->pairs_needed / 4; // room for other views
+    GS_CHECK(status);
+    stage_clock_mark(clock, STAGE_BIN);
+    GS_CHECK(gs_render(view, NULL));
+    stage_clock_mark(clock, STAGE_RENDER);
 }
 
 void frame_close(frame *f) {

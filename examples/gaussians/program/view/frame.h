@@ -2,13 +2,14 @@
 // A gs_view and its gradient with memory that is kept from one picture to the next. Starts as {0}. The calls
 // follow one another in the order below; a call reads what earlier calls left in the frame. A failure of the
 // device ends the program.
-#ifndef SPLAT_FRAME_H
-#define SPLAT_FRAME_H
+#pragma once
 
 #include "device_buffer.h"
 #include "gs.h"
 #include "image.h"
 #include "view/stage_clock.h"
+
+C_LINKAGE_BEGIN
 
 typedef struct frame {
     stage_clock *clock;   // marked after each stage; may be NULL
@@ -43,4 +44,10 @@ bool frame_picture(const frame *f, image *out, fault *why);
 // Bytes of device memory that a stage writes to, with its workspace.
 size_t frame_bytes(const frame *f, stage which);
 
-#endif
+// gs_project, gs_bin and gs_render of any view whose splats and image have memory. The view's workspace
+// becomes the buffer's memory. If the lists do not fit, pair_capacity becomes 1.25 times what they need,
+// and gs_bin runs again. clock: marked after each stage; NULL is harmless. Waits for the device once, in
+// gs_bin. A failure of the device ends the program.
+void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock);
+
+C_LINKAGE_END

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // libgs for this program: a call that fails ends it, with the call, its place and libgs's reason.
-#ifndef SPLAT_GS_CHECK_H
-#define SPLAT_GS_CHECK_H
+#pragma once
 
 #include "gs.h"
 #include <stdio.h>
@@ -14,5 +13,3 @@ static inline void gs_check(gs_status status, const char *attempted, const char 
     fprintf(stderr, "splat: %s\n  %s:%d: %s\n", gs_last_error(), file, line, attempted);
     exit(EXIT_FAILURE);
 }
-
-#endif

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Poses of cameras in double precision: motions, and the similarity between two sets of poses.
-#ifndef SPLAT_POSE_H
-#define SPLAT_POSE_H
+#pragma once
 
+#include "c_linkage.h"
 #include "gs.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct pose {
     double rotation[9], translation[3]; // world to camera, as in gs_camera
@@ -44,7 +42,4 @@ typedef struct pose_difference {
 
 pose_difference pose_difference_between(const pose *from, const pose *to, size_t count); // count >= 1
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT
 // GPU time of each stage of a training step. Events are read two steps later, so nothing waits for them.
 // Measures nothing on the CPU.
-#ifndef SPLAT_STAGE_CLOCK_H
-#define SPLAT_STAGE_CLOCK_H
+#pragma once
 
+#include "c_linkage.h"
 #include <cuda_runtime.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef enum stage {
     STAGE_PROJECT,
@@ -43,7 +41,4 @@ void stage_clock_mark(stage_clock *clock, stage which);
 // Waits for the last step and frees the events. The sums stay valid.
 void stage_clock_close(stage_clock *clock);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 // A camera and the picture to fit.
-#ifndef SPLAT_TARGET_VIEW_H
-#define SPLAT_TARGET_VIEW_H
+#pragma once
 
 #include "image.h"
 #include "gs.h"
+#include "dataset.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 typedef struct target_view {
     gs_camera camera;
@@ -25,7 +23,15 @@ bool target_view_open(target_view *view, const gs_camera *camera, const image *p
 void target_view_set_alpha(target_view *view, const uint8_t *alpha);
 void target_view_close(target_view *view); // harmless on {0}
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+// The views of a dataset, split into those to train on and those held out.
+typedef struct view_split {
+    target_view *views; // [training + held_out], those to train on first
+    size_t training, held_out;
+} view_split; // starts as {0}
+
+// Uploads the pictures of all views, and their alpha if with_alpha. The dataset must outlive the split.
+// Fails, naming `source`, if no view is left to train on. Closed also after a failure.
+bool view_split_open(view_split *split, const dataset *data, const char *source, bool with_alpha, fault *why);
+void view_split_close(view_split *split);
+
+C_LINKAGE_END
