@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// How fast warps add to records in global memory, over the axes of axes.h.
+// How fast warps add to records in global memory, over the axes of axes.h; and the cells of chunks.cuh, many
+// values a record. --benchmark_filter=chunks/ measures those alone.
 //
 // Before a run is timed, its sums are compared with exact ones. A time is the time of one launch by CUDA
 // events, after the L2 cache has been overwritten; the inputs alternate. Each warp makes enough calls for a
 // launch of at least LONG_MS. Each run is repeated; the median, mean and deviation are reported. Arguments:
 // those of Google Benchmark.
 #include "aggregate.cuh"
+#include "chunks.cuh"
 #include "costs.h"
 #include "device.h"
 #include "launch.cuh"
@@ -33,7 +35,7 @@ struct shape {
 
 using kernel = void (*)(const slots *, int, uint32_t, int, void *, unsigned *);
 template <int K>
-kernel kernel_of(axes::method m) {
+kernel kernel_of(axes::method m, int threshold) {
     static_assert(axes::record_stride<K> <= MAX_STRIDE, "the table has room for less");
     switch (m) {
     case axes::atomic:
@@ -43,6 +45,8 @@ kernel kernel_of(axes::method m) {
     case axes::bfly:
         return aggregate<axes::bfly, K>;
     case axes::tree:
+        if (threshold == 0) return aggregate<axes::tree, K, false>;
+        return aggregate<axes::tree, K>;
     case axes::tuned:
         return aggregate<axes::tree, K>;
     case axes::tree_uniform:
@@ -73,16 +77,16 @@ kernel kernel_of(axes::method m) {
         return nullptr;
     }
 }
-kernel kernel_of(axes::method m, int K) {
+kernel kernel_of(axes::method m, int K, int threshold) {
     switch (K) {
     case 1:
-        return kernel_of<1>(m);
+        return kernel_of<1>(m, threshold);
     case 4:
-        return kernel_of<4>(m);
+        return kernel_of<4>(m, threshold);
     case 9:
-        return kernel_of<9>(m);
+        return kernel_of<9>(m, threshold);
     case 16:
-        return kernel_of<16>(m);
+        return kernel_of<16>(m, threshold);
     default:
         return nullptr;
     }
@@ -144,8 +148,8 @@ struct bench {
     }
 
     void run(const shape &s, const slots *given, int warps) {
-        DEVICE_CHECK(launch(nullptr, warps * 32 / BLOCK, BLOCK, kernel_of(s.method, s.K), given, s.calls,
-                            uint32_t(s.targets), s.threshold, table, flag));
+        DEVICE_CHECK(launch(nullptr, warps * 32 / BLOCK, BLOCK, kernel_of(s.method, s.K, s.threshold), given,
+                            s.calls, uint32_t(s.targets), s.threshold, table, flag));
     }
     // Milliseconds of a launch, by events, the L2 cache having been overwritten.
     float time(const shape &s) {
@@ -251,7 +255,7 @@ void register_all(bench &b) {
                         for (const int threshold : axes::thresholds) {
                             const shape s = {axes::method(m), active, keys, K, targets, threshold};
                             if (!axes::exists(s.method, active, keys, targets, threshold) ||
-                                !kernel_of(s.method, K))
+                                !kernel_of(s.method, K, threshold))
                                 continue;
                             const std::string name =
                                 std::string("aggregate/") + axes::method_name[m] +
@@ -269,6 +273,111 @@ void register_all(bench &b) {
                                 ->UseManualTime()
                                 ->Unit(benchmark::kMicrosecond);
                         }
+}
+
+// ---- the cells of chunks.cuh
+
+struct chunk_cell {
+    chunks::method method;
+    int chunk, count, keys;
+    int calls = CHECKED_CALLS;
+};
+using chunk_kernel = void (*)(int, int, int, const float *, float *);
+template <chunks::method M>
+chunk_kernel chunk_kernel_of(int chunk) {
+    return chunk == 8    ? chunks::add_chunks<M, 8>
+           : chunk == 16 ? chunks::add_chunks<M, 16>
+                         : chunks::add_chunks<M, 32>;
+}
+chunk_kernel chunk_kernel_of(const chunk_cell &cell) {
+    switch (cell.method) {
+    case chunks::atomics:
+        return chunks::add_chunks<chunks::atomics, 32>;
+    case chunks::handle:
+        return chunk_kernel_of<chunks::handle>(cell.chunk);
+    case chunks::counted:
+        return chunk_kernel_of<chunks::counted>(cell.chunk);
+    default:
+        return chunks::add_chunks<chunks::array, 32>;
+    }
+}
+void run_chunks(bench &b, const chunk_cell &cell, const float *factors, int warps) {
+    DEVICE_CHECK(launch(nullptr, warps * 32 / BLOCK, BLOCK, chunk_kernel_of(cell), cell.calls, cell.keys,
+                        cell.count, factors, static_cast<float *>(b.table)));
+}
+float time_chunks(bench &b, const chunk_cell &cell, const float *factors) {
+    DEVICE_CHECK(cudaMemsetAsync(b.scrubbed, 0, b.scrubbed_bytes, nullptr));
+    DEVICE_CHECK(cudaEventRecord(b.begin, nullptr));
+    run_chunks(b, cell, factors, WARPS);
+    DEVICE_CHECK(cudaEventRecord(b.end, nullptr));
+    DEVICE_CHECK(cudaEventSynchronize(b.end));
+    float ms = 0;
+    DEVICE_CHECK(cudaEventElapsedTime(&ms, b.begin, b.end));
+    return ms;
+}
+bool chunks_are_right(bench &b, const chunk_cell &cell, const float *factors) {
+    std::vector<float> expected(size_t(chunks::TARGETS) * chunks::STRIDE), found(expected.size());
+    for (uint32_t thread = 0; thread < CHECKED_WARPS * 32; ++thread) {
+        uint32_t draw = first_draw(thread / 32);
+        for (int call = 0; call < cell.calls; ++call, draw = next_draw(draw)) {
+            const uint32_t key =
+                (first_key(draw, chunks::TARGETS) + thread % 32 % cell.keys) % chunks::TARGETS;
+            for (int k = 0; k < cell.count; ++k)
+                expected[size_t(key) * chunks::STRIDE + k] +=
+                    chunks::weight_of(thread) * chunks::factor_of(k);
+        }
+    }
+    device_clear(b.table, expected.size() * sizeof(float));
+    run_chunks(b, cell, factors, CHECKED_WARPS);
+    device_download(found.data(), b.table, found.size() * sizeof(float));
+    return found == expected;
+}
+void measure_chunks(benchmark::State &state, bench &b, chunk_cell &cell, const float *factors,
+                    bool &checked) {
+    if (!checked) {
+        if (!chunks_are_right(b, cell, factors)) {
+            state.SkipWithError("wrong sums");
+            return;
+        }
+        cell.calls = 1;
+        run_chunks(b, cell, factors, WARPS);
+        while (cell.calls < MOST_CALLS && time_chunks(b, cell, factors) < LONG_MS) cell.calls *= 2;
+        checked = true;
+    }
+    for (auto _ : state) state.SetIterationTime(time_chunks(b, cell, factors) * 1e-3);
+    state.counters["adds_per_second"] = benchmark::Counter(32.0 * cell.count * cell.calls * WARPS,
+                                                           benchmark::Counter::kIsIterationInvariantRate);
+    state.counters["ns_per_call"] =
+        benchmark::Counter(double(cell.calls) * WARPS * 1e-9,
+                           benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+}
+void register_chunks(bench &b) {
+    std::vector<float> made(chunks::STRIDE);
+    for (int k = 0; k < chunks::STRIDE; ++k) made[k] = chunks::factor_of(k);
+    float *const factors = device_array<float>(made.size());
+    device_upload(factors, made.data(), made.size() * sizeof(float));
+    for (const int count : chunks::counts)
+        for (const int keys : chunks::keys)
+            for (int m = 0; m < chunks::methods; ++m)
+                for (const int chunk : {8, 16, 32}) {
+                    const bool chunked = m == chunks::handle || m == chunks::counted;
+                    if ((!chunked && chunk != 32) || (m == chunks::array && count != chunks::ARRAY)) continue;
+                    const chunk_cell cell = {chunks::method(m), chunk, count, keys};
+                    const std::string name = std::string("chunks/") + chunks::method_name[m] +
+                                             "/keys:" + std::to_string(keys) +
+                                             "/count:" + std::to_string(count) +
+                                             (chunked ? "/chunk:" + std::to_string(chunk) : "");
+                    benchmark::RegisterBenchmark(
+                        name.c_str(),
+                        [&b, cell = cell, factors, checked = false](benchmark::State &state) mutable {
+                            measure_chunks(state, b, cell, factors, checked);
+                        })
+                        ->Iterations(1)
+                        ->Repetitions(REPETITIONS)
+                        ->ReportAggregatesOnly()
+                        ->UseManualTime()
+                        ->Unit(benchmark::kMicrosecond);
+                }
 }
 
 } // namespace
@@ -294,6 +403,7 @@ int main(int argc, char **argv) {
         benchmark::AddCustomContext("cub_batched", "absent: cub::WarpReduceBatched came with CUB 3.4");
     bench b;
     register_all(b);
+    register_chunks(b);
     benchmark::RunSpecifiedBenchmarks();
     benchmark::Shutdown();
     return EXIT_SUCCESS;

@@ -2,6 +2,7 @@
 // The measured kernel, for every method of axes.h. Each warp makes a number of calls one after another, each
 // to another record. The values stay in registers and a target costs two instructions, so the adding takes
 // most of the time. All K values differ, because a compiler would sum equal values once.
+// HasThreshold: `threshold` is known at run time; else the call is made without one, as the rivals are.
 #ifndef BENCHMARKS_AGGREGATE_CUH
 #define BENCHMARKS_AGGREGATE_CUH
 
@@ -125,7 +126,8 @@ __device__ __forceinline__ void add(bool active, int key, int shared_key, const 
         for (; rest != 0; rest &= rest - 1) {
             const int leader = int(distwar::lowest_lane(rest));
             const int group_key = __shfl_sync(distwar::all_lanes, key, leader);
-            distwar::detail::commit_tree(active && key == group_key, unsigned(leader), group_key, val, sink);
+            const bool member = active && key == group_key;
+            distwar::detail::tree_commit<int>{member, unsigned(leader), group_key}(val, sink);
         }
     } else if constexpr (M == axes::cg) {
         namespace groups = cooperative_groups;
@@ -142,7 +144,7 @@ __device__ __forceinline__ void add(bool active, int key, int shared_key, const 
     }
 }
 
-template <axes::method M, int K>
+template <axes::method M, int K, bool HasThreshold = true>
 __global__ void __launch_bounds__(BLOCK)
     aggregate(const slots *given, int calls, uint32_t targets, int threshold, void *table, unsigned *flag) {
     const uint32_t thread = blockIdx.x * BLOCK + threadIdx.x;
@@ -161,7 +163,7 @@ __global__ void __launch_bounds__(BLOCK)
         for (int k = 0; k < K; ++k)
             asm volatile("" : "+f"(val[k])); // keeps the compiler from summing before the loop
         add<M, K>(active, int(key), int(first), val, static_cast<typename sum_of<M>::type *>(table),
-                  threshold, flag);
+                  HasThreshold ? threshold : 0, flag);
         draw = next_draw(draw);
         rest = __funnelshift_l(rest, rest, 8);
     }

@@ -69,7 +69,8 @@ __device__ void flush_by(Sums &sums, const int *keys, int first_key, int slots, 
     else if constexpr (How == VECTOR)
         sums.flush(keys, slots, distwar::aligned_record{table, stride});
     else if constexpr (How == BULK)
-        distwar::bulk_flush(sums, keys, slots, distwar::record<float>{table, stride});
+        distwar::detail::bulk_flush_slots<distwar::bulk_wait::source>(sums, keys, slots,
+                                                                      distwar::record<float>{table, stride});
     else
         distwar::bulk_flush_consecutive(sums, first_key, slots, distwar::record<float>{table, stride});
 }

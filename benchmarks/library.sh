@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Measures the library beside CUB, cooperative groups, Dr.Jit and NVIDIA Warp on a GPU, in 240 seconds at most:
+# Measures the library beside CUB, cooperative groups, Dr.Jit and NVIDIA Warp on a GPU, in 270 seconds at most:
 #
 #   benchmarks/library.sh PROGRAMS OUT [PYTHON]
 #
@@ -10,7 +10,8 @@
 #   several   60  aggregate: several keys a warp
 #   whole     35  histogram and scatter-add from arrays, beside CUB's device-wide calls
 #   rivals    40  the same problems by rivals.py
-# OUT/aggregate-kept.json and OUT/whole-kept.json hold what the tables need.
+#   flush     30  sums of blocks, brought to memory
+# OUT/aggregate-kept.json, OUT/whole-kept.json and OUT/flush-kept.json hold what the tables need.
 set -u
 [ $# -ge 2 ] || { sed -n '3,/^set -u/{/^set -u/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 here=$(dirname "$0") programs=$1 out=$2 python=${3:-python3}
@@ -30,6 +31,8 @@ measure several 60 aggregate \
 measure whole 35 whole
 echo "$(date +%H:%M:%S) rivals"
 timeout 40 "$python" "$here/rivals.py" --seconds 16 --out "$out/rivals.json" || failed="$failed rivals"
+echo "$(date +%H:%M:%S) flush"
+timeout 30 "$programs/flush" --repeat 11 --json "$out/flush.json" >"$out/flush.txt" 2>&1 || failed="$failed flush"
 
 tables() { # TOPIC KEPT FILE...: of the files that are there
     topic=$1 kept=$2
@@ -43,4 +46,5 @@ tables() { # TOPIC KEPT FILE...: of the files that are there
 }
 tables library aggregate-kept.json "$out/one-key.json" "$out/several.json"
 tables whole whole-kept.json "$out/whole.json" "$out/rivals.json"
+tables flush flush-kept.json "$out/flush.json"
 [ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

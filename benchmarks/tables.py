@@ -17,10 +17,12 @@ import os
 import re
 import sys
 
-from topics import counters, levenberg_marquardt, library, rasteriser, text, training, whole, workloads
+from topics import (counters, flush, levenberg_marquardt, library, rasteriser, text, threshold, training, whole,
+                    workloads)
 
 TOPICS = {"library": library, "rasteriser": rasteriser, "workloads": workloads, "training": training,
-          "levenberg-marquardt": levenberg_marquardt, "counters": counters, "whole": whole}
+          "levenberg-marquardt": levenberg_marquardt, "counters": counters, "whole": whole,
+          "flush": flush, "threshold": threshold}
 PAGES = ("README.md", "docs", "docs/benchmarks", "docs/notes")
 BLOCK = re.compile(r"<!-- table (.*?) -->\n(.*?)<!-- end -->", re.DOTALL)
 

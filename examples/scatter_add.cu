@@ -213,17 +213,22 @@ int main(int argc, char **argv) {
     bench_options bench = bench_options_default();
     bench.thresholds = "0,8";
     const option_spec options[] = {
-        {OPTION_INT, "adds", 'n', &given.adds, 1, 1 << 21, nullptr, "gradient rows to add"},
-        {OPTION_INT, "words", 'w', &given.words, 1, 1 << 24, nullptr, "rows of the table"},
-        {OPTION_CHOICE, "width", 0, &width, 0, 0, widths, "floats of a row"},
+        {OPTION_INT, "adds", 'n', &given.adds, 1, 1 << 21, nullptr, "gradient rows to add", false},
+        {OPTION_INT, "words", 'w', &given.words, 1, 1 << 24, nullptr, "rows of the table", false},
+        {OPTION_CHOICE, "width", 0, &width, 0, 0, widths, "floats of a row", false},
         {OPTION_REAL, "exponent", 'z', &given.exponent, 0, 4, nullptr,
-         "the exponent of Zipf's law; 0: all words equally often"},
-        THRESHOLDS_OPTION(&bench),
-        REPEAT_OPTION(&bench),
-        JSON_OPTION(&bench),
-        {OPTION_END, nullptr, 0, nullptr, 0, 0, nullptr, nullptr}};
-    const command_spec command = {
-        "scatter_add", "[options]", "Adds rows to rows that an index array names.", nullptr, options, 0, 0};
+         "the exponent of Zipf's law; 0: all words equally often", false},
+        {}};
+    option_table table = {};
+    option_table_add(&table, options);
+    bench_options_add(&bench, &table);
+    const command_spec command = {"scatter_add",
+                                  "[options]",
+                                  "Adds rows to rows that an index array names.",
+                                  nullptr,
+                                  table.rows,
+                                  0,
+                                  0};
     int code;
     if (!read_command_line(&command, argc, argv, nullptr, &code)) return code;
     fault why;

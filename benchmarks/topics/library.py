@@ -96,11 +96,14 @@ def keep(data, path):
 # Pairs that do the same work: both are told that the warp has one key, or neither is. The goal is a ratio of throughputs.
 SAME_WORK = (("tree_uniform", "cub_batched"), ("tree_uniform", "cub"), ("tree", "cub_looking"), ("tree", "cg"))
 REASONS = {  # why a goal is missed: (call, rival, K): from the instructions of the loop in SASS, sm_90
-    ("tree_uniform", "cub", 1): "ballot, compare and branch: nothing is sent if no lane is active; CUB sends a zero",
+    ("tree_uniform", "cub", 1): "25 instructions in the loop, CUB 23: VOTE and BRA, so that nothing is sent if no lane is "
+                                "active; CUB sends a zero",
     ("tree_uniform", "cub_batched", 1): "within 1.1%: the atomics of both are the limit",
-    ("tree", "cg", 1): "the search for one key: 2 votes, 2 population counts and bit scans, 1 shuffle",
+    ("tree", "cg", 1): "47 instructions in the loop, cooperative groups 43: four compare with a threshold known at run time",
 }
 TOLERANCE = 0.995  # of the goal: the deviation of two medians
+BRIEF = ((1, 1024), (1, 1 << 20), (4, 1024), (9, 1), (9, 32), (9, 1024), (9, 1 << 20), (16, 1024))  # K, targets
+CONTENDED, FREE = 32, 1024  # the atomics are the limit up to CONTENDED targets, and seldom from FREE on
 
 
 def goal_of(rival, K):
@@ -245,6 +248,7 @@ def tables(data):
     found = {"one key": (["K, targets", *ways], [
         [f"{K}, {amount(target)}", *(median(one(whole, way=way, K=K, targets=target)) for way in ways)]
         for K, target in places])}
+    found["in brief"] = (found["one key"][0], [row for row, place in zip(found["one key"][1], places) if place in BRIEF])
     several = [run for run in select(runs, threshold=0, active=32, K=9, targets=1024) if run.way in WAYS]
     keys = values(several, "keys")
     found["several keys"] = (["call", *keys], [
@@ -259,8 +263,18 @@ def tables(data):
                           for target in targets)]
         for way in ("tree", "tree_uniform") for rival in ("cub", "cub_batched", "cub_looking", "cg")
         for K in values(one_key, "K")])
-    actives = values(one_key, "active")
     rows = []
+    for way, rival in (("tree", "cub"), ("tree", "cub_batched"), *SAME_WORK):
+        for K in values(one_key, "K"):
+            cells = []
+            for some in ([t for t in targets if t <= CONTENDED], [t for t in targets if t >= FREE]):
+                found_here = [one(whole, way=way, K=K, targets=t).median / one(whole, way=rival, K=K, targets=t).median
+                              for t in some if one(whole, way=rival, K=K, targets=t)]
+                cells.append(found_here and " to ".join(dict.fromkeys(f"{r:.2f}" for r in (min(found_here), max(found_here)))))
+            rows.append([way, rival, K, *cells])
+    found["summary"] = (["call", "rival", "K", f"up to {CONTENDED} targets", f"from {FREE:,} targets"], rows)
+    actives = values(one_key, "active")
+    rows, brief = [], []
     for K, target in places:
         here, all_here = (select(some, K=K, targets=target) for some in (one_key, runs))
         cells = [ratio(one(here, way="tree", active=active), one(here, way="atomic", active=active))
@@ -272,6 +286,11 @@ def tables(data):
             cells += [best.threshold, f"{best.median / at_0.median - 1:.1%}", tuned.chosen,
                       f"{chosen.median / best.median:.1%}"]
         rows.append([f"{K}, {amount(target)}", *cells])
+        if target >= FREE:
+            brief.append([f"{K}, {amount(target)}", *(
+                f"**{cell}**" if number < len(actives) and cell and float(cell) < 1 else cell
+                for number, cell in enumerate(cells[:-1]))])
+    found["thresholds in brief"] = (["K, targets", *actives, "best", "gain", "tuned"], brief)
     found["thresholds"] = (["K, targets", *actives, "best", "gain", "tuned", "keeps"], rows)
     cells, missed = misses(runs)
     if cells:

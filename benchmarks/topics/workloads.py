@@ -9,7 +9,7 @@ from . import counters, figures
 from .text import ms
 
 KEPT = ["blend-h200", "workloads-h200"]
-STRATEGIES = {"serial": "#e69f00", "bfly": "#009e73", "tree": "#0072b2", "fixed": "#8b4513"}
+STRATEGIES = {"serial": "#e69f00", "bfly": "#009e73", "tree": "#0072b2", "hot": "#56b4e9", "fixed": "#8b4513"}
 WAYS = ("atomic", "vector", *STRATEGIES, "cub")
 OVER_BEST, OVER_ATOMIC = 0.03, 0.02  # the most that a tuner's choice may lose
 NOISE = 0.01

@@ -7,6 +7,12 @@ bench_options bench_options_default(void) {
                            .reduce = offered_index(sum_strategies, DISTWAR_STRATEGY_COUNT)};
 }
 
+void bench_options_add(bench_options *options, option_table *table) {
+    option_table_add(table,
+                     (option_spec[]){THRESHOLDS_OPTION(&options->thresholds), REPEAT_OPTION(&options->runs),
+                                     JSON_OPTION(&options->json), OPTIONS_END});
+}
+
 bool bench_options_read(const bench_options *options, bench_plan *out, fault *why) {
     int thresholds[MAX_THRESHOLDS];
     size_t count;

@@ -24,6 +24,9 @@ bench_options bench_options_default(void);
     OPTION("repeat", at, .minimum = 1, .maximum = MAX_RUNS,                                                  \
            .help = "timed runs of each measurement, after one to warm up; the median counts")
 
+// Adds --thresholds, --repeat and --json, for programs in C++.
+void bench_options_add(bench_options *options, option_table *table);
+
 // What the options ask for: with "all", also the tuner. Fails if --thresholds is not a list of thresholds.
 bool bench_options_read(const bench_options *options, bench_plan *out, fault *why);
 

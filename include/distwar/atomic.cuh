@@ -26,7 +26,8 @@ template <typename A>
 inline constexpr bool is_same<A, A> = true;
 
 // The types in memory that atomic_add supports. `value` is the type of the values added to a T, void if T is
-// not supported; add<scope>(address, value) adds. half.cuh adds more types.
+// not supported; stored(value) is the value as a T; add<scope>(address, value) adds. half.cuh and packed.cuh
+// add more types.
 template <typename T>
 struct destination {
     using value = void;
@@ -35,6 +36,7 @@ struct destination {
 template <typename T>
 struct native_destination {
     using value = T;
+    static __device__ __forceinline__ T stored(T value) { return value; }
     template <scope S>
     static __device__ __forceinline__ void add(T *address, T value) {
         if constexpr (S == scope::block)
@@ -58,6 +60,7 @@ struct destination<unsigned long long> : native_destination<unsigned long long> 
 template <>
 struct destination<long long> {
     using value = long long;
+    static __device__ __forceinline__ long long stored(long long value) { return value; }
     template <scope S>
     static __device__ __forceinline__ void add(long long *address, long long value) {
         destination<unsigned long long>::add<S>(reinterpret_cast<unsigned long long *>(address),
@@ -164,7 +167,8 @@ template <typename T>
 struct arithmetic {
     static __host__ __device__ __forceinline__ T sum(T a, T b) { return a + b; }
     static __host__ __device__ __forceinline__ T product(T a, T b) { return a * b; }
-    static __host__ __device__ __forceinline__ bool less(T a, T b) { return a < b; }
+    static __host__ __device__ __forceinline__ T lesser(T old, T value) { return value < old ? value : old; }
+    static __host__ __device__ __forceinline__ T greater(T old, T value) { return old < value ? value : old; }
     static __host__ __device__ __forceinline__ bool is_zero(T a) { return a == T(0); }
 };
 
@@ -190,13 +194,13 @@ struct multiply {
 struct minimum {
     template <typename T>
     __host__ __device__ __forceinline__ T operator()(T old, T value) const {
-        return detail::arithmetic<T>::less(value, old) ? value : old;
+        return detail::arithmetic<T>::lesser(old, value);
     }
 };
 struct maximum {
     template <typename T>
     __host__ __device__ __forceinline__ T operator()(T old, T value) const {
-        return detail::arithmetic<T>::less(old, value) ? value : old;
+        return detail::arithmetic<T>::greater(old, value);
     }
 };
 // Bitwise, of integers.
@@ -379,9 +383,8 @@ __device__ __forceinline__ void update_in_memory(T *address, value_of<T> value, 
             detail::native_or<S>(place, static_cast<bits>(value));
         else
             detail::native_xor<S>(place, static_cast<bits>(value));
-    } else if constexpr (is_same<Op, minimum> || is_same<Op, maximum>) {
-        static_assert(is_same<T, float> || is_same<T, double>,
-                      "distwar: minimum and maximum take float, double or integers of 4 or 8 bytes");
+    } else if constexpr ((is_same<T, float> || is_same<T, double>)&&(is_same<Op, minimum> ||
+                                                                     is_same<Op, maximum>)) {
         using bits = typename word<int(sizeof(T))>::type;
         using signed_bits = typename signed_word<int(sizeof(T))>::type;
         constexpr bits infinity = bits(sizeof(T) == 4 ? 0x7f800000 : 0x7ff0000000000000);
@@ -403,7 +406,7 @@ __device__ __forceinline__ void update_in_memory(T *address, value_of<T> value, 
                 detail::native_maximum<S>(signed_place, own_signed);
         }
     } else {
-        distwar::atomic_update<S>(address, value, op);
+        distwar::atomic_update<S>(address, destination<T>::stored(value), op);
     }
 }
 

@@ -101,6 +101,8 @@ __device__ __forceinline__ void block_sum(const T (&value)[K], block_sum_memory<
 template <int K, int N, typename T = float, int Stride = K>
 struct accumulator {
     static_assert(Stride >= K, "distwar: the stride of an accumulator is at least K");
+    static_assert(!detail::is_packed<T>,
+                  "distwar: an accumulator sums float, double or integers of 4 or 8 bytes");
     alignas(Stride * sizeof(T) % 16 == 0 ? 16 : alignof(T)) T sum[N][Stride];
 
     // Sets all sums to 0. All threads of the block call. Cost: 1 barrier.

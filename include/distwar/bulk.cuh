@@ -8,7 +8,13 @@
 //     ... distwar::reduce_tree(lanes, active, slot, val, sums.sink());
 //     distwar::bulk_flush(sums, primitive_of_slot, used_slots, distwar::record<float>{gradient, 12});
 //
-// When: measure it beside sums.flush() (benchmarks/flush.cu). The figures are in docs/notes/library.md.
+// Where it wins: medians on an H200, as parts of the time of vector atomics (benchmarks/flush.cu;
+// docs/benchmarks/library.md has all figures)
+//     slots of 16 bytes                  1.2 to 1.6: bulk_flush takes vector atomics
+//     slots of 48 bytes, up to 512       0.8 to 0.9
+//     slots of 48 bytes, 4,096           1.3: bulk_flush takes vector atomics
+//     slots of 64 and 128 bytes          0.65 to 0.8
+//     consecutive keys, any slots        0.46 to 0.86; at most 1.5, for 64 slots of 16 bytes in many blocks
 #ifndef DISTWAR_BULK_CUH
 #define DISTWAR_BULK_CUH
 
@@ -97,32 +103,24 @@ __device__ __forceinline__ void bulk_barrier() {
 }
 #endif
 
-template <int K, int N, typename T, int Stride>
+template <scope S, int K, int N, typename T, int Stride>
 __device__ __forceinline__ void check_bulk(const accumulator<K, N, T, Stride> &) {
+    static_assert(S != scope::system, "distwar: a bulk flush adds at device scope, not at system scope");
     static_assert(is_bulk_value<T>, "distwar: a bulk flush takes float, double or integers of 4 or 8 bytes");
     static_assert(Stride * sizeof(T) % 16 == 0,
                   "distwar: a bulk flush needs slots that are a multiple of 16 bytes long");
 }
 
-} // namespace detail
+// Whether a flush of N slots is faster by a bulk reduction for each slot than by the atomics that replace it,
+// for T = float vector atomics. Measured: 16, 48, 64 and 128 bytes a slot; 64, 512 and 4,096 slots.
+template <int N, typename T, int Stride>
+inline constexpr bool is_faster_in_bulk =
+    !is_same<T, float> || Stride * sizeof(T) >= 64 || (Stride * sizeof(T) >= 48 && N <= 512);
 
-// Adds the sums of slot i to record key_of_slot[i] of `to`, for i < slots, and sets them to 0. As
-// sums.flush(key_of_slot, slots, to), with these differences:
-//   sums        in slots of a multiple of 16 bytes (Stride of accumulator)
-//   to          in global memory, base aligned to 16 bytes, stride a multiple of 16 bytes and at least
-//               Stride. Values K..Stride - 1 of a record are reserved: 0 is added to them
-//   Wait        see bulk_wait
-// Who calls: all threads of the block, with the same arguments.
-// Result: each value is added by a relaxed atomic of device scope; the record as a whole is not atomic. A
-// float that is subnormal may become 0. When the sums are visible: see bulk_wait.
-// Undefined: records in shared memory, or not aligned. The GPU stops the kernel at those that are not
-// aligned.
-// Cost: 2 barriers, and one bulk reduction of Stride values for each slot with a sum other than 0, spread
-// over the threads. Source: PTX ISA 8.0, cp.reduce.async.bulk.
-template <bulk_wait Wait = bulk_wait::source, int K, int N, typename T, int Stride, typename Key>
-__device__ __forceinline__ void bulk_flush(accumulator<K, N, T, Stride> &sums, const Key *key_of_slot,
-                                           int slots, const record<T> &to) {
-    detail::check_bulk(sums);
+// bulk_flush, whether it is faster or not.
+template <bulk_wait Wait, int K, int N, typename T, int Stride, typename Key, scope S>
+__device__ __forceinline__ void bulk_flush_slots(accumulator<K, N, T, Stride> &sums, const Key *key_of_slot,
+                                                 int slots, const record<T, add, S> &to) {
 #if defined(DISTWAR_BULK_REDUCTION)
     detail::bulk_barrier();
     for (int i = block_rank(); i < slots; i += block_size()) {
@@ -143,13 +141,40 @@ __device__ __forceinline__ void bulk_flush(accumulator<K, N, T, Stride> &sums, c
 #endif
 }
 
+} // namespace detail
+
+// Adds the sums of slot i to record key_of_slot[i] of `to`, for i < slots, and sets them to 0. As
+// sums.flush(key_of_slot, slots, to), with these differences:
+//   sums        in slots of a multiple of 16 bytes (Stride of accumulator)
+//   to          in global memory, base aligned to 16 bytes, stride a multiple of 16 bytes and at least
+//               Stride. Values K..Stride - 1 of a record are reserved: 0 is added to them. Its scope is
+//               device or block
+//   Wait        see bulk_wait
+// Who calls: all threads of the block, with the same arguments.
+// Result: each value is added by a relaxed atomic of device scope; the record as a whole is not atomic. A
+// float that is subnormal may become 0. When the sums are visible: see bulk_wait.
+// Undefined: records in shared memory, or not aligned. The GPU stops the kernel at those that are not
+// aligned.
+// Cost: 2 barriers, and one bulk reduction of Stride values for each slot with a sum other than 0, spread
+// over the threads. Floats in slots of less than 48 bytes, or of 48 bytes in more than 512 slots: vector
+// atomics of 4 floats (aligned_record), which are faster there. Source: PTX ISA 8.0, cp.reduce.async.bulk.
+template <bulk_wait Wait = bulk_wait::source, int K, int N, typename T, int Stride, typename Key, scope S>
+__device__ __forceinline__ void bulk_flush(accumulator<K, N, T, Stride> &sums, const Key *key_of_slot,
+                                           int slots, const record<T, add, S> &to) {
+    detail::check_bulk<S>(sums);
+    if constexpr (detail::is_faster_in_bulk<N, T, Stride>)
+        detail::bulk_flush_slots<Wait>(sums, key_of_slot, slots, to);
+    else
+        sums.flush(key_of_slot, slots, aligned_record_at<S>{to.base, to.stride});
+}
+
 // The same for slots whose keys are consecutive: adds slot i to record first_key + i. The records have the
 // stride of the slots: to.stride == Stride. For histograms and other sums that each block keeps in full.
 // Cost: 2 barriers and one bulk reduction for each warp, of slots / warps slots, zeros included.
-template <bulk_wait Wait = bulk_wait::source, int K, int N, typename T, int Stride, typename Key>
+template <bulk_wait Wait = bulk_wait::source, int K, int N, typename T, int Stride, typename Key, scope S>
 __device__ __forceinline__ void bulk_flush_consecutive(accumulator<K, N, T, Stride> &sums, Key first_key,
-                                                       int slots, const record<T> &to) {
-    detail::check_bulk(sums);
+                                                       int slots, const record<T, add, S> &to) {
+    detail::check_bulk<S>(sums);
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
 #if defined(DISTWAR_BULK_REDUCTION)
     detail::bulk_barrier();

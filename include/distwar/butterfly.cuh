@@ -5,10 +5,61 @@
 
 #include "push_macros.h"
 
+#include "chunks.cuh"
 #include "lanes.cuh"
 #include "sink.cuh"
+#include "tree.cuh"
 
 namespace distwar {
+
+namespace detail {
+
+// Sums the values of the active lanes of a whole warp and commits them to `key`.
+template <typename Key>
+struct butterfly_commit {
+    bool active, leads;
+    Key key;
+
+    template <int K, typename T, typename Sink>
+    __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
+        const sink_operator<Sink> op{};
+        T sum[K]; // in the end the total, in every lane
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k) {
+            sum[k] = detail::operand(active, val[k], op);
+            DISTWAR_UNROLL
+            for (int distance = 16; distance > 0; distance /= 2)
+                detail::combine(sum[k], detail::shuffle_xor(sum[k], distance), op);
+        }
+        if (leads) sink.add(key, sum);
+    }
+};
+
+// reduce_bfly and reduce_bfly_n.
+template <typename Values, typename Key, typename Sink>
+__device__ __forceinline__ void sum_by_butterfly(unsigned lanes, bool active, Key key, const Values &values,
+                                                 const Sink &sink, int balance_threshold) {
+    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
+    using plain = decltype(detail::plain_key(key));
+    const plain_commit<plain> plainly = {detail::plain_key(key)};
+    if (lanes != all_lanes) {
+        if (active) values.each(true, sink, plainly);
+        return;
+    }
+    const unsigned active_lanes = __ballot_sync(all_lanes, active);
+    if (active_lanes == 0) return;
+    plain shared;
+    if (count_lanes(active_lanes) < balance_threshold ||
+        !share_one_key(all_lanes, active_lanes, active, key, shared)) {
+        if (active) values.each(true, sink, plainly);
+        return;
+    }
+    values.each(
+        active, sink,
+        butterfly_commit<plain>{active, lane_id() == lowest_lane(active_lanes), detail::plain_key(key)});
+}
+
+} // namespace detail
 
 // Adds the values of all active lanes to the sink. The contract is in reduce.cuh. Sums in the warp if `lanes`
 // is all_lanes and the active lanes share one key; otherwise every active lane sends K plain atomics.
@@ -26,30 +77,19 @@ namespace distwar {
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_bfly(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
-    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
-    if (lanes != all_lanes) {
-        if (active) sink.add(detail::plain_key(key), val);
-        return;
-    }
-    const unsigned active_lanes = __ballot_sync(all_lanes, active);
-    if (active_lanes == 0) return;
-    decltype(detail::plain_key(key)) shared;
-    if (count_lanes(active_lanes) < balance_threshold ||
-        !share_one_key(all_lanes, active_lanes, active, key, shared)) {
-        if (active) sink.add(detail::plain_key(key), val);
-        return;
-    }
+    detail::sum_by_butterfly(lanes, active, key, detail::all_of(val), sink,
+                             detail::known_threshold<K, Sink>(balance_threshold));
+}
 
-    const detail::sink_operator<Sink> op{};
-    T sum[K]; // in the end the total, in every lane
-    DISTWAR_UNROLL
-    for (int k = 0; k < K; ++k) {
-        sum[k] = detail::operand(active, val[k], op);
-        DISTWAR_UNROLL
-        for (int distance = 16; distance > 0; distance /= 2)
-            detail::combine(sum[k], __shfl_xor_sync(all_lanes, sum[k], distance), op);
-    }
-    if (lane_id() == lowest_lane(active_lanes)) sink.add(detail::plain_key(key), sum);
+// The same for a number of values known at run time (chunks.cuh).
+template <int Chunk = 16, typename Values, typename Key, typename Sink>
+__device__ __forceinline__ void reduce_bfly_n(unsigned lanes, bool active, Key key, int count,
+                                              const Values &values, const Sink &sink,
+                                              int balance_threshold = 0) {
+    const auto counted = detail::counted<Chunk>(count, values);
+    detail::check_counted<Chunk, decltype(counted), Key, Sink>();
+    detail::sum_by_butterfly(lanes, active, key, counted, sink,
+                             detail::known_threshold<Chunk, Sink>(balance_threshold));
 }
 
 } // namespace distwar

@@ -18,6 +18,7 @@
 
 #include "atomic.cuh"
 #include "lanes.cuh"
+#include "sink.cuh"
 
 namespace distwar {
 
@@ -31,16 +32,19 @@ struct field {
 
 // A sink (sink.cuh) whose K values lie in sizeof...(Counts) arrays. Array i takes Counts[i] values; K is the
 // sum of Counts, and a call with another K does not compile.
-//   T        the type in memory, as for record (sink.cuh)
+//   Op       the operator: add, minimum, maximum, bit_and, ..., as for record (sink.cuh)
 //   S        the scope of the atomics
+//   T        the type in memory, as for record
 //   arrays   {base, stride} each, the same in all lanes of the call, inactive ones included. In global or
 //            shared memory; several may lie in one buffer. key >= 0
 // Cost of add, by one lane: K atomics. Of the tree's commit: ceil(K / 32) atomic instructions; for each of
 // them 3 selects for every array after the first, which compilers move out of loops, because they depend on
 // the lane alone.
-template <scope S, typename T, int... Counts>
-struct fields_at {
+template <typename Op, scope S, typename T, int... Counts>
+struct fields_with {
+    using op = Op;
     static_assert(sizeof...(Counts) >= 1, "distwar: fields need at least one part");
+    static_assert(detail::is_scope<S>, "distwar: the scope of a sink is block, device or system");
     static_assert(detail::is_destination<T>,
                   "distwar: fields take float, double or integers of 4 or 8 bytes");
     static constexpr int parts = sizeof...(Counts);
@@ -49,7 +53,7 @@ struct fields_at {
     T *base[parts];
     size_t stride[parts];
 
-    __host__ __device__ __forceinline__ fields_at(field<T, Counts>... part)
+    __host__ __device__ __forceinline__ fields_with(field<T, Counts>... part)
         : base{part.base...}, stride{part.stride...} {}
 
     template <typename Key, int K, typename V>
@@ -63,7 +67,7 @@ struct fields_at {
         for (int part = 0; part < parts; ++part) {
             T *const first = base[part] + size_t(key) * stride[part];
             DISTWAR_UNROLL
-            for (int i = 0; i < count[part]; ++i) distwar::atomic_add<S>(first + i, val[k++]);
+            for (int i = 0; i < count[part]; ++i) detail::update_in_memory<S>(first + i, val[k++], Op{});
         }
     }
 
@@ -85,11 +89,18 @@ struct fields_at {
             chosen_stride = reached ? stride[part] : chosen_stride;
             within = reached ? k - first : within;
         }
-        distwar::atomic_add<S>(chosen + size_t(key) * chosen_stride + within, value);
+        detail::update_in_memory<S>(chosen + size_t(key) * chosen_stride + within, value, Op{});
     }
 };
 
-// The same at the scope of the device.
+namespace detail {
+template <typename Op, scope S, typename T, int... Counts>
+inline constexpr int values_of_sink<fields_with<Op, S, T, Counts...>> = (0 + ... + Counts);
+} // namespace detail
+
+// Sums; and sums at the scope of the device.
+template <scope S, typename T, int... Counts>
+using fields_at = fields_with<add, S, T, Counts...>;
 template <typename T, int... Counts>
 using fields = fields_at<scope::device, T, Counts...>;
 

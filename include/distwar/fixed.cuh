@@ -36,7 +36,8 @@ template <int K, typename T = float, int Log2Adds = 24>
 struct fixed_format {
     static_assert(Log2Adds >= 6 && Log2Adds <= 62, "distwar: fixed_format counts 2^6 to 2^62 adds");
     T scale[K];     // units per 1.0, > 0; a power of two is exact
-    unsigned *flag; // one word in device memory; the calls set bits of fixed_flag in it and clear none
+    unsigned *flag; // one word in memory of this GPU, set at device scope whatever the scope of the sink; the
+                    // calls set bits of fixed_flag in it and clear none
 };
 
 namespace detail {
@@ -120,21 +121,31 @@ __device__ __forceinline__ T fixed_to_float(long long sum, T scale) {
 // reduce.cuh, with these differences:
 //   sink    of long long; value k is added in units of 1/scale[k]
 //   format  the same in all lanes
-// Cost: the conversions, reduce_tree on 8-byte values, and one atomic by each lane that sets a flag.
+// Cost: the conversions, reduce_tree on 8-byte values, and one atomic by each lane that sets a flag. More
+// than 64 values: reduce_tree_n in chunks of 16 values, and val lies in local memory.
 template <int K, typename T, int Log2Adds, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_fixed(unsigned lanes, bool active, Key key, const T (&val)[K],
                                              const Sink &sink, const fixed_format<K, T, Log2Adds> &format,
                                              int balance_threshold = 0) {
     static_assert(detail::is_same<T, float> || detail::is_same<T, double>,
                   "distwar: reduce_fixed takes float or double");
-    long long units[K] = {};
-    if (active) {
-        unsigned flags = 0;
-        DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) units[k] = distwar::to_fixed<Log2Adds>(val[k], format.scale[k], flags);
+    unsigned flags = 0;
+    if constexpr (K <= detail::max_tree_values) {
+        long long units[K] = {};
+        if (active) {
+            DISTWAR_UNROLL
+            for (int k = 0; k < K; ++k)
+                units[k] = distwar::to_fixed<Log2Adds>(val[k], format.scale[k], flags);
+            if (flags != 0) atomicOr(format.flag, flags);
+        }
+        distwar::reduce_tree(lanes, active, key, units, sink, balance_threshold);
+    } else {
+        const auto units_of = [&](int k) {
+            return distwar::to_fixed<Log2Adds>(val[k], format.scale[k], flags);
+        };
+        distwar::reduce_tree_n<16>(lanes, active, key, K, units_of, sink, balance_threshold);
         if (flags != 0) atomicOr(format.flag, flags);
     }
-    distwar::reduce_tree(lanes, active, key, units, sink, balance_threshold);
 }
 
 // Two kernels, for any one-dimensional grid.

@@ -4,11 +4,9 @@
 //     const auto groups = distwar::group_lanes(distwar::all_lanes, active, vertex);
 //     groups.add(position, distwar::record<float>{d_position, 3}, threshold); // float position[3]
 //     groups.add(color, distwar::record<float>{d_color, 4}, threshold);       // float color[4]
-//     for (int i = 0; i < attributes; i += 8) { // a count known at run time, padded to a multiple of 8
-//         float part[8];
-//         attributes_at(i, part);
-//         groups.add(part, distwar::record<float>{d_attribute + i, stride}, threshold);
-//     }
+//     // a number of values known at run time, 8 at once (chunks.cuh)
+//     groups.add_n<8>(attributes, [&](int k) { return attribute_gradient(k); },
+//                     distwar::record<float>{d_attribute, stride}, threshold);
 //
 // reduce_tree(lanes, active, key, val, sink, threshold) equals group_lanes(lanes, active, key).add(val, sink,
 // threshold), in its sums and in the order of its additions. Each further add saves the votes, the match and
@@ -18,6 +16,7 @@
 
 #include "push_macros.h"
 
+#include "chunks.cuh"
 #include "lanes.cuh"
 #include "tree.cuh"
 
@@ -29,8 +28,9 @@ class lane_groups {
   public:
     // Adds the values of all active lanes to the sink. The contract is that of reduce_tree.
     //   who calls  all of the `lanes` that made the handle, together
-    //   val        K values, float, double or integers of 4 or 8 bytes, 1 <= K <= 64; K and the type may
-    //              differ from call to call. Those of inactive lanes are ignored
+    //   val        K values, float, double or integers of 4 or 8 bytes, more than 64 in chunks of 32
+    //              (chunks.cuh); K and the type may differ from call to call. Those of inactive lanes are
+    //              ignored
     //   sink, balance_threshold  as for reduce_tree
     // Cost (shuffles of 8-byte values and keys count twice): nothing if no lane is active, else
     //   whole warp, one key  tree_shuffles(K) shuffles, ceil(K / 32) atomic instructions
@@ -39,16 +39,34 @@ class lane_groups {
     template <int K, typename T, typename Sink>
     __device__ __forceinline__ void add(const T (&val)[K], const Sink &sink,
                                         int balance_threshold = 0) const {
-        static_assert(detail::is_tree_value<T>,
-                      "distwar: a tree takes float, double or integers of 4 or 8 bytes");
-        static_assert(K <= 64, "distwar: a tree takes at most 64 values");
+        detail::check_tree<K, T, Key, Sink>();
+        add_values(detail::all_of(val), sink, detail::known_threshold<K, Sink>(balance_threshold));
+    }
+
+    // The same for a number of values known at run time (chunks.cuh).
+    template <int Chunk = 16, typename Values, typename Sink>
+    __device__ __forceinline__ void add_n(int count, const Values &values, const Sink &sink,
+                                          int balance_threshold = 0) const {
+        const auto counted = detail::counted<Chunk>(count, values);
+        detail::check_counted<Chunk, decltype(counted), Key, Sink>();
+        detail::check_tree<typename decltype(counted)::type>();
+        add_values(counted, sink, detail::known_threshold<Chunk, Sink>(balance_threshold));
+    }
+
+  private:
+    template <typename AnyKey>
+    friend __device__ auto group_lanes(unsigned lanes, bool active, AnyKey key);
+
+    template <typename Values, typename Sink>
+    __device__ __forceinline__ void add_values(const Values &values, const Sink &sink,
+                                               int balance_threshold) const {
         const bool sums_all = balance_threshold <= 1;
         if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {
-            if (!sums_all && active) sink.add(key, val);
+            if (!sums_all && active) values.each(true, sink, detail::plain_commit<Key>{key});
             return;
         }
         if (one_key) {
-            detail::commit_tree(active, lowest_lane(active_lanes), key, val, sink);
+            values.each(active, sink, detail::tree_commit<Key>{active, lowest_lane(active_lanes), key});
             return;
         }
         const int size = count_lanes(group);
@@ -57,13 +75,10 @@ class lane_groups {
         const bool sums_any = int(largest_group) >= balance_threshold; // or no group is large enough
         unsigned leaders = pair_leaders;
         if (lanes == all_lanes && balance_threshold > 2) leaders = __ballot_sync(all_lanes, leads);
-        detail::commit_groups(lanes, active, key, group, summed, leads, leaders, sums_any ? largest_group : 1,
-                              val, sink);
+        values.each(active, sink,
+                    detail::groups_commit<Key>{lanes, active, key, group, summed, leads, leaders,
+                                               sums_any ? largest_group : 1});
     }
-
-  private:
-    template <typename AnyKey>
-    friend __device__ auto group_lanes(unsigned lanes, bool active, AnyKey key);
 
     unsigned lanes, active_lanes;
     bool active;

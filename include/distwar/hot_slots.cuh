@@ -41,7 +41,9 @@ struct hot_sink {
     }
 #else
     Slots *slots;
-    Slots *get() const { return slots; }
+    Slots *get() const {
+        return slots;
+    }
 #endif
     Sink to;
 
@@ -65,7 +67,8 @@ template <int N, int K, typename T = float, typename Key = int>
 struct hot_slots {
     static_assert(N >= 1 && (N & (N - 1)) == 0, "distwar: the number of hot slots is a power of two");
     static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
-    static_assert(detail::is_destination<T> && detail::is_same<T, detail::value_of<T>>,
+    static_assert(detail::is_destination<T> && detail::is_same<T, detail::value_of<T>> &&
+                      !detail::is_packed<T>,
                   "distwar: hot slots sum float, double or integers of 4 or 8 bytes");
     using word = typename detail::word<int(sizeof(Key))>::type;
 
@@ -144,8 +147,12 @@ struct hot_slots {
         const unsigned long long mixed = static_cast<word>(key) * 0x9e3779b97f4a7c15ull;
         return int(mixed >> 32) & (N - 1);
     }
-    static __device__ __forceinline__ bool may_own(Key key) { return static_cast<word>(key) < word(-1) / 2; }
-    static __device__ __forceinline__ word candidate(Key key) { return 2 * (static_cast<word>(key) + 1); }
+    static __device__ __forceinline__ bool may_own(Key key) {
+        return static_cast<word>(key) < word(-1) / 2;
+    }
+    static __device__ __forceinline__ word candidate(Key key) {
+        return 2 * (static_cast<word>(key) + 1);
+    }
     __device__ __forceinline__ word load(int slot) const {
         return *static_cast<const volatile word *>(&state[slot]);
     }

@@ -68,6 +68,32 @@ __device__ __forceinline__ unsigned lane_id() {
 
 namespace detail {
 
+// The form in which a T moves between lanes and through selects: itself. packed.cuh has the bits of a pair of
+// 16-bit values, as a float.
+template <typename T>
+struct moved {
+    using type = T;
+    static __device__ __forceinline__ T form(T value) { return value; }
+    static __device__ __forceinline__ T value(T form) { return form; }
+};
+// Whether T is a pair of 16-bit values.
+template <typename T>
+inline constexpr bool is_packed = false;
+
+// The shuffles of a T. Cost: one; of 8 bytes two.
+template <typename T>
+__device__ __forceinline__ T shuffle(unsigned lanes, T value, int source) {
+    return moved<T>::value(__shfl_sync(lanes, moved<T>::form(value), source));
+}
+template <typename T>
+__device__ __forceinline__ T shuffle_xor(T value, int distance) {
+    return moved<T>::value(__shfl_xor_sync(all_lanes, moved<T>::form(value), distance));
+}
+template <typename T>
+__device__ __forceinline__ T shuffle_down(T value, unsigned distance) {
+    return moved<T>::value(__shfl_down_sync(all_lanes, moved<T>::form(value), distance));
+}
+
 // select       returns a if condition != 0, else b.
 // add_selected adds a to sum if condition != 0, else b.
 //
@@ -96,6 +122,11 @@ DISTWAR_WITHOUT_BRANCH(unsigned, "r", "b32", "add.u32")
 DISTWAR_WITHOUT_BRANCH(long long, "l", "b64", "add.s64")
 DISTWAR_WITHOUT_BRANCH(unsigned long long, "l", "b64", "add.u64")
 #undef DISTWAR_WITHOUT_BRANCH
+template <typename T>
+__device__ __forceinline__ T select(unsigned condition, T a, T b) {
+    static_assert(is_packed<T>, "distwar: the values have no type that a warp can sum");
+    return moved<T>::value(detail::select(condition, moved<T>::form(a), moved<T>::form(b)));
+}
 #else
 template <typename T>
 T select(unsigned condition, T a, T b) {
@@ -109,11 +140,6 @@ void add_selected(unsigned condition, T &sum, T a, T b) {
 
 // The low half of the pair (low, high) after a right shift by `bits`: low for 0, high for 32, 0 for 64. For
 // floats this is one 64-bit shift.
-template <typename T>
-__device__ __forceinline__ T shift_pair(unsigned bits, T low, T high) {
-    const T shifted = detail::select(bits, high, low);
-    return bits < 64 ? shifted : T(0);
-}
 #if !defined(__SIMT__)
 __device__ __forceinline__ float shift_pair(unsigned bits, float low, float high) {
     float shifted;
@@ -124,6 +150,15 @@ __device__ __forceinline__ float shift_pair(unsigned bits, float low, float high
     return shifted;
 }
 #endif
+template <typename T>
+__device__ __forceinline__ T shift_pair(unsigned bits, T low, T high) {
+    if constexpr (is_packed<T>) {
+        return moved<T>::value(detail::shift_pair(bits, moved<T>::form(low), moved<T>::form(high)));
+    } else {
+        const T shifted = detail::select(bits, high, low);
+        return bits < 64 ? shifted : T(0);
+    }
+}
 
 } // namespace detail
 

@@ -29,8 +29,9 @@
 //   key     What this lane adds to: an integer of 4 or 8 bytes. Active lanes with equal keys form a group.
 //           uniform_key{key}: the caller guarantees that all of `lanes`, inactive ones included, have this
 //           key. The call then skips the search for groups.
-//   val     K values: float, double or integers of 4 or 8 bytes. K is a compile-time constant >= 1
-//           (reduce_tree: at most 64). The array is not changed.
+//   val     K values: float, double or integers of 4 or 8 bytes, with packed.cuh also __half2 and
+//           __nv_bfloat162. K is a compile-time constant >= 1. The array is not changed. More than 64 values are
+//           summed in chunks. A number of values known at run time: reduce_NAME_n (chunks.cuh).
 //   sink    Where the values are added, in global or shared memory (sink.cuh):
 //           - record          base[key * stride + k]. The same in all lanes, inactive ones included.
 //           - aligned_record  the same layout for floats, with vector atomics. Same rule.
@@ -40,10 +41,12 @@
 //   balance_threshold
 //           A group of at least this many active lanes is summed in the warp and committed once. In a
 //           smaller group each lane sends its own K atomics. This divides the work between the SM and the
-//           atomic units of the L2 cache. <= 0 sums every group, >= 33 none.
+//           atomic units of the L2 cache. <= 0 sums every group, 33 none. balance_auto: the call chooses, from K
+//           and from the atomics that the sink sends for one lane (threshold.cuh). Start with it.
 //
 // Result
-//   - The values of every active lane have been added exactly once, by relaxed atomics of device scope.
+//   - The values of every active lane have been added exactly once, by relaxed atomics of the sink's scope:
+//     the device, or that of record_at<scope::system, T> and the like (sink.cuh).
 //   - Other threads see the sums as they see any atomicAdd.
 //   - The order of the floating-point additions is undefined, unless a call defines it.
 //
@@ -75,8 +78,10 @@
 //   tune.h                        chooses strategy and threshold from the measured times of your launches
 //   tree_total                    the tree without the commit, also for minima and maxima (tree.cuh)
 //   reduce_fixed                  sums that are bitwise reproducible (fixed.cuh)
+//   reduce_tree_n, ...            a number of values known at run time, from an array or a callable (chunks.cuh)
 //   reduce_runs                   for keys that are sorted or come in runs (runs.cuh)
 //   group_lanes                   finds the groups once, for many sums (group.cuh)
+//   packed.cuh                    pairs of half and bfloat16 as values
 //   fields                        a sink for values in several arrays (fields.cuh)
 //   fetch_add, append             counters that return; slots of queues (fetch.cuh)
 //   hot_slots                     for skewed keys: sums of a block in shared memory (hot_slots.cuh)
@@ -87,6 +92,7 @@
 
 #include "atomic.cuh"
 #include "butterfly.cuh"
+#include "chunks.cuh"
 #include "fetch.cuh"
 #include "fields.cuh"
 #include "group.cuh"
@@ -123,6 +129,33 @@ __device__ __forceinline__ void reduce(unsigned lanes, bool active, Key key, con
         distwar::reduce_bfly(lanes, active, key, val, sink, balance_threshold);
     else
         distwar::reduce_tree(lanes, active, key, val, sink, balance_threshold);
+}
+
+// Both for a number of values known at run time (chunks.cuh).
+template <int Chunk = 16, typename Values, typename Key, typename Sink>
+__device__ __forceinline__ void reduce_atomic_n(unsigned /*lanes*/, bool active, Key key, int count,
+                                                const Values &values, const Sink &sink,
+                                                int /*balance_threshold*/ = 0) {
+    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
+    const auto counted = detail::counted<Chunk>(count, values);
+    detail::check_counted<Chunk, decltype(counted), Key, Sink>();
+    using plain = decltype(detail::plain_key(key));
+    if (active) counted.each(true, sink, detail::plain_commit<plain>{detail::plain_key(key)});
+}
+
+template <strategy S, int Chunk = 16, typename Values, typename Key, typename Sink>
+__device__ __forceinline__ void reduce_n(unsigned lanes, bool active, Key key, int count,
+                                         const Values &values, const Sink &sink, int balance_threshold = 0) {
+    static_assert((detail::reduce_strategies >> int(S) & 1) != 0,
+                  "distwar: reduce<> takes the strategies atomic, serial, bfly and tree");
+    if constexpr (S == strategy::atomic)
+        distwar::reduce_atomic_n<Chunk>(lanes, active, key, count, values, sink, balance_threshold);
+    else if constexpr (S == strategy::serial)
+        distwar::reduce_serial_n<Chunk>(lanes, active, key, count, values, sink, balance_threshold);
+    else if constexpr (S == strategy::bfly)
+        distwar::reduce_bfly_n<Chunk>(lanes, active, key, count, values, sink, balance_threshold);
+    else
+        distwar::reduce_tree_n<Chunk>(lanes, active, key, count, values, sink, balance_threshold);
 }
 
 } // namespace distwar

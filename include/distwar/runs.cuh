@@ -18,6 +18,7 @@
 
 #include "push_macros.h"
 
+#include "chunks.cuh"
 #include "lanes.cuh"
 #include "sink.cuh"
 #include "tree.cuh"
@@ -45,7 +46,7 @@ __device__ __forceinline__ void sum_runs(unsigned run_end, unsigned continuing, 
         const bool adds = lane_id() + distance < run_end;
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) {
-            const T other = __shfl_down_sync(all_lanes, sum[k], distance);
+            const T other = detail::shuffle_down(sum[k], distance);
             if (adds) detail::combine(sum[k], other, op);
         }
     }
@@ -57,6 +58,92 @@ __device__ __forceinline__ int run_iterations(unsigned continuing) {
     for (unsigned distance = 1; continuing != 0; continuing &= continuing << distance, distance *= 2)
         ++iterations;
     return iterations;
+}
+
+// Sums the runs of a call, run after run or side by side, and commits them. Active lanes of other runs send
+// plain atomics.
+template <typename Key>
+struct runs_commit {
+    unsigned lanes;
+    bool active;
+    Key key;
+    unsigned run;                 // the active lanes of the run that the lane lies in
+    unsigned head;                // the first lane of that run
+    unsigned run_end, continuing; // as for sum_runs; whole warp only
+    unsigned size_of_longest;     // of the runs that are summed, 1 if there is none; parts of a warp only
+    bool summed;                  // whether the caller's run is summed; false in inactive lanes
+
+    template <int K, typename T, typename Sink>
+    __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
+        if (lanes == all_lanes) {
+            const unsigned leaders = ~continuing & continuing >> 1;
+            constexpr bool always = K >= min_values_by_group && is_addressed_by_key<Sink, Key, T>;
+            if (always || count_lanes(leaders) * group_shuffles<K, Sink, Key, T>() <=
+                              detail::run_iterations(continuing) * K) {
+                if (active && !summed) sink.add(key, val);
+                for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
+                    const unsigned leader = lowest_lane(rest);
+                    const Key run_key = __shfl_sync(all_lanes, key, int(leader));
+                    tree_commit<Key>{summed && head == leader, leader, run_key}(val, sink);
+                }
+                return;
+            }
+        }
+        const sink_operator<Sink> op{};
+        T sum[K];
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k) sum[k] = detail::operand(active, val[k], op);
+        if (lanes == all_lanes)
+            detail::sum_runs(run_end, continuing, sum, op);
+        else
+            detail::sum_by_doubling(lanes, summed ? run : 0, size_of_longest, sum, op);
+        const bool leads = summed && head == lane_id();
+        if (leads || (active && !summed)) sink.add(key, sum);
+    }
+};
+
+// reduce_runs and reduce_runs_n.
+template <typename Values, typename Key, typename Sink>
+__device__ __forceinline__ void sum_by_runs(unsigned lanes, bool active, Key key, const Values &values,
+                                            const Sink &sink, int balance_threshold) {
+    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
+    using plain = decltype(detail::plain_key(key));
+    const plain own_key = detail::plain_key(key);
+    const unsigned active_lanes = __ballot_sync(lanes, active);
+    const bool sums_all = balance_threshold <= 1;
+    if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {
+        if (!sums_all && active) values.each(true, sink, plain_commit<plain>{own_key});
+        return;
+    }
+
+    const unsigned lane = lane_id(), before = lanes_below(active_lanes);
+    const plain previous_key = __shfl_sync(lanes, own_key, int(before ? highest_lane(before) : lane));
+    const unsigned heads = __ballot_sync(lanes, active && (before == 0 || own_key != previous_key));
+    if (lanes == all_lanes && count_lanes(heads) == 1) {
+        const unsigned leader = lowest_lane(heads);
+        const plain run_key = __shfl_sync(all_lanes, own_key, int(leader));
+        values.each(active, sink, tree_commit<plain>{active, leader, run_key});
+        return;
+    }
+
+    // The run that the lane lies in: an inactive lane belongs to the run before it.
+    const unsigned up_to_lane = ~0u >> (31 - lane);
+    const unsigned heads_behind = heads & ~up_to_lane;
+    const unsigned heads_so_far = heads & up_to_lane;
+    const unsigned head = heads_so_far ? highest_lane(heads_so_far) : lane;
+    const unsigned run =
+        active_lanes & ~((1u << head) - 1) & (heads_behind ? (1u << lowest_lane(heads_behind)) - 1 : ~0u);
+    const int size = count_lanes(run);
+    const bool run_is_summed = size >= 2 && size >= balance_threshold;
+    const bool summed = active && run_is_summed;
+
+    const unsigned run_end = run_is_summed ? highest_lane(run) + 1 : 0;
+    const unsigned continuing =
+        lanes == all_lanes ? __ballot_sync(all_lanes, lane > head && lane < run_end) : 0;
+    const unsigned size_of_longest = lanes == all_lanes ? 1 : largest(lanes, summed ? unsigned(size) : 1);
+    values.each(
+        active, sink,
+        runs_commit<plain>{lanes, active, own_key, run, head, run_end, continuing, size_of_longest, summed});
 }
 
 } // namespace detail
@@ -82,68 +169,21 @@ __device__ __forceinline__ int run_iterations(unsigned continuing) {
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_runs(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
-    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
-    static_assert(detail::is_tree_value<T>,
-                  "distwar: a tree takes float, double or integers of 4 or 8 bytes");
-    static_assert(K <= 64, "distwar: a tree takes at most 64 values");
-    using plain = decltype(detail::plain_key(key));
-    const plain own_key = detail::plain_key(key);
-    const unsigned active_lanes = __ballot_sync(lanes, active);
-    const bool sums_all = balance_threshold <= 1;
-    if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {
-        if (!sums_all && active) sink.add(own_key, val);
-        return;
-    }
+    detail::check_tree<K, T, Key, Sink>();
+    detail::sum_by_runs(lanes, active, key, detail::all_of(val), sink,
+                        detail::known_threshold<K, Sink>(balance_threshold));
+}
 
-    const unsigned lane = lane_id(), before = lanes_below(active_lanes);
-    const plain previous_key = __shfl_sync(lanes, own_key, int(before ? highest_lane(before) : lane));
-    const unsigned heads = __ballot_sync(lanes, active && (before == 0 || own_key != previous_key));
-    if (lanes == all_lanes && count_lanes(heads) == 1) {
-        const unsigned leader = lowest_lane(heads);
-        const plain run_key = __shfl_sync(all_lanes, own_key, int(leader));
-        detail::commit_tree(active, leader, run_key, val, sink);
-        return;
-    }
-
-    // The run that the lane lies in: an inactive lane belongs to the run before it.
-    const unsigned up_to_lane = ~0u >> (31 - lane);
-    const unsigned heads_behind = heads & ~up_to_lane;
-    const unsigned heads_so_far = heads & up_to_lane;
-    const unsigned head = heads_so_far ? highest_lane(heads_so_far) : lane;
-    const unsigned run =
-        active_lanes & ~((1u << head) - 1) & (heads_behind ? (1u << lowest_lane(heads_behind)) - 1 : ~0u);
-    const int size = count_lanes(run);
-    const bool run_is_summed = size >= 2 && size >= balance_threshold;
-    const bool summed = active && run_is_summed, leads = summed && head == lane;
-
-    const unsigned run_end = run_is_summed ? highest_lane(run) + 1 : 0;
-    unsigned continuing = 0;
-    if (lanes == all_lanes) {
-        continuing = __ballot_sync(all_lanes, lane > head && lane < run_end);
-        const unsigned leaders = ~continuing & continuing >> 1;
-        constexpr bool always = K >= detail::min_values_by_group && is_addressed_by_key<Sink, plain, T>;
-        if (always || count_lanes(leaders) * detail::group_shuffles<K, Sink, plain, T>() <=
-                          detail::run_iterations(continuing) * K) {
-            if (active && !summed) sink.add(own_key, val);
-            for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
-                const unsigned leader = lowest_lane(rest);
-                const plain run_key = __shfl_sync(all_lanes, own_key, int(leader));
-                detail::commit_tree(summed && head == leader, leader, run_key, val, sink);
-            }
-            return;
-        }
-    }
-    const detail::sink_operator<Sink> op{};
-    T sum[K];
-    DISTWAR_UNROLL
-    for (int k = 0; k < K; ++k) sum[k] = detail::operand(active, val[k], op);
-    if (lanes == all_lanes) {
-        detail::sum_runs(run_end, continuing, sum, op);
-    } else {
-        const unsigned size_of_longest = largest(lanes, summed ? unsigned(size) : 1);
-        detail::sum_by_doubling(lanes, summed ? run : 0, size_of_longest, sum, op);
-    }
-    if (leads || (active && !summed)) sink.add(own_key, sum);
+// The same for a number of values known at run time (chunks.cuh).
+template <int Chunk = 16, typename Values, typename Key, typename Sink>
+__device__ __forceinline__ void reduce_runs_n(unsigned lanes, bool active, Key key, int count,
+                                              const Values &values, const Sink &sink,
+                                              int balance_threshold = 0) {
+    const auto counted = detail::counted<Chunk>(count, values);
+    detail::check_counted<Chunk, decltype(counted), Key, Sink>();
+    detail::check_tree<typename decltype(counted)::type>();
+    detail::sum_by_runs(lanes, active, key, counted, sink,
+                        detail::known_threshold<Chunk, Sink>(balance_threshold));
 }
 
 } // namespace distwar

@@ -6,10 +6,71 @@
 
 #include "push_macros.h"
 
+#include "chunks.cuh"
 #include "lanes.cuh"
 #include "sink.cuh"
+#include "tree.cuh"
 
 namespace distwar {
+
+namespace detail {
+
+// Sums the groups of a call side by side and commits them.
+template <typename Key>
+struct serial_commit {
+    unsigned lanes;
+    Key key;
+    unsigned others;          // the lanes that this lane reads, if it leads a group; else 0
+    unsigned size_of_largest; // of the groups that are summed, 1 if there is none; the same in all lanes
+    bool commits;             // whether this lane leads a group, or sends its own values
+
+    template <int K, typename T, typename Sink>
+    __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
+        // Only leaders change their sums, and no lane reads a leader, so each lane that is read still holds
+        // its own value.
+        const sink_operator<Sink> op{};
+        T sum[K];
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k) sum[k] = detail::operand(true, val[k], op);
+        unsigned rest = others; // lanes that this leader has not read yet
+        for (unsigned read = 1; read < size_of_largest; ++read) {
+            const bool more = rest != 0;
+            const int source = int(more ? lowest_lane(rest) : lane_id());
+            DISTWAR_UNROLL
+            for (int k = 0; k < K; ++k) {
+                const T read_value = detail::shuffle(lanes, sum[k], source);
+                if (more) detail::combine(sum[k], read_value, op);
+            }
+            rest &= rest - 1;
+        }
+        if (commits) sink.add(key, sum);
+    }
+};
+
+// reduce_serial and reduce_serial_n.
+template <typename Values, typename Key, typename Sink>
+__device__ __forceinline__ void sum_serially(unsigned lanes, bool active, Key key, const Values &values,
+                                             const Sink &sink, int balance_threshold) {
+    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
+    using plain = decltype(detail::plain_key(key));
+    const unsigned active_lanes = __ballot_sync(lanes, active);
+    if (active_lanes == 0) return;
+    if (count_lanes(active_lanes) < balance_threshold) {
+        if (active) values.each(true, sink, plain_commit<plain>{detail::plain_key(key)});
+        return;
+    }
+
+    const unsigned group = lanes_with_key(lanes, key) & active_lanes; // not used in inactive lanes
+    const int size = count_lanes(group);
+    const bool summed = active && size >= balance_threshold;
+    const bool leads = summed && lowest_lane(group) == lane_id();
+    const unsigned size_of_largest = largest(lanes, summed ? unsigned(size) : 1);
+    values.each(active, sink,
+                serial_commit<plain>{lanes, detail::plain_key(key), leads ? group & (group - 1) : 0,
+                                     size_of_largest, leads || (active && !summed)});
+}
+
+} // namespace detail
 
 // Adds the values of all active lanes to the sink, for any keys and any `lanes`. The contract is in
 // reduce.cuh. A group is summed in the order of its lanes, so its sum is the same in every run.
@@ -26,38 +87,19 @@ namespace distwar {
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_serial(unsigned lanes, bool active, Key key, const T (&val)[K],
                                               const Sink &sink, int balance_threshold = 0) {
-    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
-    const unsigned active_lanes = __ballot_sync(lanes, active);
-    if (active_lanes == 0) return;
-    if (count_lanes(active_lanes) < balance_threshold) {
-        if (active) sink.add(detail::plain_key(key), val);
-        return;
-    }
+    detail::sum_serially(lanes, active, key, detail::all_of(val), sink,
+                         detail::known_threshold<K, Sink>(balance_threshold));
+}
 
-    const unsigned group = lanes_with_key(lanes, key) & active_lanes; // not used in inactive lanes
-    const int size = count_lanes(group);
-    const bool summed = active && size >= balance_threshold;
-    const bool leads = summed && lowest_lane(group) == lane_id();
-    const unsigned size_of_largest = largest(lanes, summed ? unsigned(size) : 1);
-
-    // Only leaders change their sums, and no lane reads a leader, so each lane that is read still holds its
-    // own value.
-    const detail::sink_operator<Sink> op{};
-    T sum[K];
-    DISTWAR_UNROLL
-    for (int k = 0; k < K; ++k) sum[k] = detail::operand(true, val[k], op);
-    unsigned rest = leads ? group & (group - 1) : 0; // lanes that this leader has not read yet
-    for (unsigned read = 1; read < size_of_largest; ++read) {
-        const bool more = rest != 0;
-        const int source = int(more ? lowest_lane(rest) : lane_id());
-        DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) {
-            const T read_value = __shfl_sync(lanes, sum[k], source);
-            if (more) detail::combine(sum[k], read_value, op);
-        }
-        rest &= rest - 1;
-    }
-    if (leads || (active && !summed)) sink.add(detail::plain_key(key), sum);
+// The same for a number of values known at run time (chunks.cuh).
+template <int Chunk = 16, typename Values, typename Key, typename Sink>
+__device__ __forceinline__ void reduce_serial_n(unsigned lanes, bool active, Key key, int count,
+                                                const Values &values, const Sink &sink,
+                                                int balance_threshold = 0) {
+    const auto counted = detail::counted<Chunk>(count, values);
+    detail::check_counted<Chunk, decltype(counted), Key, Sink>();
+    detail::sum_serially(lanes, active, key, counted, sink,
+                         detail::known_threshold<Chunk, Sink>(balance_threshold));
 }
 
 } // namespace distwar

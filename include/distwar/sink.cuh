@@ -9,19 +9,28 @@
 //     aligned_record   base[key * stride + k]              float                ceil(K / 4)
 //     record_of_pairs  base[key * stride + k / 2], a half  half2, bfloat162     ceil(K / 2)
 //     fields           record i of the key, in array i     T                    K (fields.cuh)
+//     aligned_pairs    base[key * stride + k]              half2, bfloat162     ceil(K / 4) (packed.cuh)
 //
 // T is float, double, int, unsigned, long long, unsigned long long, half or bfloat16. Sums of unsigned
-// integers wrap; those of signed ones must fit. half.cuh adds the 16-bit types and record_of_pairs. The
-// values have the type in memory, but float for 16-bit types. Addresses are aligned to their type, in global
-// or shared memory.
+// integers wrap; those of signed ones must fit. half.cuh adds the 16-bit types and record_of_pairs,
+// packed.cuh half2 and bfloat162 as T. The values have the type in memory, but float for half and bfloat16.
+// Addresses are aligned to their type, in global or shared memory.
 //
 // pointers, record and planes take an operator in place of the sum, as their last template argument: minimum
-// and maximum (of float, double and integers), bit_and, bit_or, bit_xor (of integers), or multiply, which
-// costs a compare-and-swap for each value (atomic_update in atomic.cuh):
+// and maximum, bit_and, bit_or, bit_xor (of integers), or multiply, which costs a compare-and-swap for each
+// value (atomic_update in atomic.cuh), as do minimum and maximum of 16-bit types; fields_with is `fields`
+// with an operator:
 //
 //     distwar::reduce_tree(lanes, active, key, val, distwar::record<float, distwar::minimum>{lowest, 3});
 //
 // NaN values change no minimum or maximum; in memory there must be no NaN.
+//
+// The atomics have device scope. NAME_at is the sink NAME with another scope (atomic.cuh), for all sinks: the
+// scope is its first template argument, as in atomic_add<scope::block>, and the others follow as for NAME.
+//
+//     distwar::record_at<distwar::scope::system, float>{gradient, 12}
+//     distwar::record_at<distwar::scope::block, float, distwar::minimum>{lowest, 3}
+//     distwar::aligned_record_at<distwar::scope::system>{gradient, 12}
 //
 // A sink of your own is any type with
 //     add(key, values) const        adds each of the K values atomically; called by one lane
@@ -31,6 +40,9 @@
 // instruction; without add_one it needs K more shuffles and K atomic instructions. Compute the address in
 // add_one from a base and a stride that depend on k, not by branches: a branch splits the one instruction
 // into several. Example: docs/integrating.md.
+//     from(first) const             optional, for calls in chunks (chunks.cuh): the sink of the values from
+//                                   `first` on, a multiple of 4, so that one lane adds a whole chunk by
+//                                   add(). Without it the lane calls add_one for each value
 #ifndef DISTWAR_SINK_CUH
 #define DISTWAR_SINK_CUH
 
@@ -72,6 +84,13 @@ struct operator_of<Sink, void_type<typename Sink::op>> {
 template <typename Sink>
 using sink_operator = typename operator_of<Sink>::type;
 
+// The number of values of a sink that fixes it, else 0.
+template <typename Sink>
+inline constexpr int values_of_sink = 0;
+
+template <scope S>
+inline constexpr bool is_scope = S == scope::block || S == scope::device || S == scope::system;
+
 // The largest value of T, or infinity; the smallest, or -infinity.
 template <typename T>
 __device__ __forceinline__ T highest() {
@@ -92,6 +111,16 @@ __device__ __forceinline__ T lowest() {
         return T(~highest<T>());
 }
 
+// The numbers 0 and 1 as a T.
+template <typename T>
+__device__ __forceinline__ T zero() {
+    return T(0);
+}
+template <typename T>
+__device__ __forceinline__ T one() {
+    return T(1);
+}
+
 // What a lane contributes to a minimum or a maximum: its value, or the neutral element if the lane is
 // inactive or the value is NaN.
 template <typename T>
@@ -107,11 +136,11 @@ __device__ __forceinline__ T operand(bool active, T value, maximum op) {
 
 template <typename T>
 __device__ __forceinline__ T operand(bool active, T value, add) {
-    return active ? value : T(0);
+    return active ? value : detail::zero<T>();
 }
 template <typename T>
 __device__ __forceinline__ T operand(bool active, T value, multiply) {
-    return active ? value : T(1);
+    return active ? value : detail::one<T>();
 }
 template <typename T>
 __device__ __forceinline__ T operand(bool active, T value, bit_and) {
@@ -129,23 +158,21 @@ __device__ __forceinline__ T operand(bool active, T value, bit_xor) {
 // sum = op(sum, other)
 template <typename T, typename Op>
 __device__ __forceinline__ void combine(T &sum, T other, Op op) {
-    if constexpr (is_same<Op, add>)
-        sum += other;
-    else
-        sum = op(sum, other);
+    sum = op(sum, other);
 }
 
 } // namespace detail
 
 // K addresses of the lane itself. The key only forms groups: lanes with equal keys must hold equal addresses.
 // Lanes with different keys may hold any. The addresses of inactive lanes are ignored.
-template <int K, typename T, typename Op = add>
+template <int K, typename T, typename Op = add, scope S = scope::device>
 struct pointers {
     using op = Op;
     static_assert(K >= 1, "distwar: a sink takes at least one value");
     static_assert(
         detail::is_destination<T>,
         "distwar: a sink of pointers, record or planes takes float, double or integers of 4 or 8 bytes");
+    static_assert(detail::is_scope<S>, "distwar: the scope of a sink is block, device or system");
     T *address[K];
 
     template <typename Key, int N, typename V>
@@ -154,19 +181,22 @@ struct pointers {
         static_assert(detail::is_same<V, detail::value_of<T>>,
                       "distwar: the values have another type than the sink");
         DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) detail::update_in_memory<scope::device>(address[k], values[k], Op{});
+        for (int k = 0; k < K; ++k) detail::update_in_memory<S>(address[k], values[k], Op{});
     }
 };
 template <typename T, typename... More>
 __host__ __device__ pointers(T *, More *...)->pointers<1 + int(sizeof...(More)), T>;
+template <scope S, int K, typename T, typename Op = add>
+using pointers_at = pointers<K, T, Op, S>;
 
 // Adds value k to base[key * stride + k]. base and stride are the same in all lanes, stride >= K, key >= 0.
-template <typename T, typename Op = add>
+template <typename T, typename Op = add, scope S = scope::device>
 struct record {
     using op = Op;
     static_assert(
         detail::is_destination<T>,
         "distwar: a sink of pointers, record or planes takes float, double or integers of 4 or 8 bytes");
+    static_assert(detail::is_scope<S>, "distwar: the scope of a sink is block, device or system");
     T *base;
     size_t stride;
 
@@ -176,17 +206,19 @@ struct record {
                       "distwar: the values have another type than the sink");
         T *const first = base + size_t(key) * stride;
         DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) detail::update_in_memory<scope::device>(first + k, values[k], Op{});
+        for (int k = 0; k < K; ++k) detail::update_in_memory<S>(first + k, values[k], Op{});
     }
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V value) const {
         static_assert(detail::is_same<V, detail::value_of<T>>,
                       "distwar: the values have another type than the sink");
-        detail::update_in_memory<scope::device>(base + size_t(key) * stride + k, value, Op{});
+        detail::update_in_memory<S>(base + size_t(key) * stride + k, value, Op{});
     }
 };
 template <typename T>
 __host__ __device__ record(T *, size_t)->record<T>;
+template <scope S, typename T, typename Op = add>
+using record_at = record<T, Op, S>;
 
 // A record of floats, added by vector atomics of 4 and 2 floats: value k to base[key * stride + k].
 //   base    aligned to 16 bytes, in global or shared memory
@@ -197,9 +229,14 @@ __host__ __device__ record(T *, size_t)->record<T>;
 // Each value is added atomically, the record as a whole is not. If K mod 4 = 3 the last vector is 3 values
 // and a zero: it also adds 0 to the float behind value K - 1, which stride reserves for this record. That
 // float does not change, except that a subnormal number may become 0.
-struct aligned_record {
+template <scope S>
+struct aligned_record_at {
+    static_assert(detail::is_scope<S>, "distwar: the scope of a sink is block, device or system");
     float *base;
     size_t stride;
+#if defined(__SIMT__) || DISTWAR_HAS_VECTOR_RED
+    static constexpr int values_of_a_request = 4; // for balance_auto
+#endif
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
@@ -208,32 +245,37 @@ struct aligned_record {
         constexpr int fours = K / 4 * 4;
         DISTWAR_UNROLL
         for (int k = 0; k < fours; k += 4)
-            distwar::atomic_add(reinterpret_cast<float4 *>(first + k),
-                                make_float4(values[k], values[k + 1], values[k + 2], values[k + 3]));
+            distwar::atomic_add<S>(reinterpret_cast<float4 *>(first + k),
+                                   make_float4(values[k], values[k + 1], values[k + 2], values[k + 3]));
         if constexpr (K % 4 == 3)
-            if (detail::add_vector<scope::device>(
-                    reinterpret_cast<float4 *>(first + fours),
-                    make_float4(values[fours], values[fours + 1], values[fours + 2], 0)))
+            if (detail::add_vector<S>(reinterpret_cast<float4 *>(first + fours),
+                                      make_float4(values[fours], values[fours + 1], values[fours + 2], 0)))
                 return;
         if constexpr (K % 4 >= 2)
-            distwar::atomic_add(reinterpret_cast<float2 *>(first + fours),
-                                make_float2(values[fours], values[fours + 1]));
-        if constexpr (K % 2 == 1) distwar::atomic_add(first + K - 1, values[K - 1]);
+            distwar::atomic_add<S>(reinterpret_cast<float2 *>(first + fours),
+                                   make_float2(values[fours], values[fours + 1]));
+        if constexpr (K % 2 == 1) distwar::atomic_add<S>(first + K - 1, values[K - 1]);
     }
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V value) const {
         static_assert(detail::is_same<V, float>, "distwar: the values have another type than the sink");
-        distwar::atomic_add(base + size_t(key) * stride + k, value);
+        distwar::atomic_add<S>(base + size_t(key) * stride + k, value);
+    }
+    // The sink of the values from `first` on, a multiple of 4.
+    __device__ __forceinline__ aligned_record_at from(int first) const {
+        return {base + first, stride};
     }
 };
+using aligned_record = aligned_record_at<scope::device>;
 
 // Adds value k to base[k * stride + key]. base and stride are the same in all lanes, 0 <= key < stride.
-template <typename T, typename Op = add>
+template <typename T, typename Op = add, scope S = scope::device>
 struct planes {
     using op = Op;
     static_assert(
         detail::is_destination<T>,
         "distwar: a sink of pointers, record or planes takes float, double or integers of 4 or 8 bytes");
+    static_assert(detail::is_scope<S>, "distwar: the scope of a sink is block, device or system");
     T *base;
     size_t stride;
 
@@ -243,18 +285,19 @@ struct planes {
                       "distwar: the values have another type than the sink");
         T *const first = base + size_t(key);
         DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k)
-            detail::update_in_memory<scope::device>(first + k * stride, values[k], Op{});
+        for (int k = 0; k < K; ++k) detail::update_in_memory<S>(first + k * stride, values[k], Op{});
     }
     template <typename Key, typename V>
     __device__ __forceinline__ void add_one(Key key, int k, V value) const {
         static_assert(detail::is_same<V, detail::value_of<T>>,
                       "distwar: the values have another type than the sink");
-        detail::update_in_memory<scope::device>(base + size_t(k) * stride + size_t(key), value, Op{});
+        detail::update_in_memory<S>(base + size_t(k) * stride + size_t(key), value, Op{});
     }
 };
 template <typename T>
 __host__ __device__ planes(T *, size_t)->planes<T>;
+template <scope S, typename T, typename Op = add>
+using planes_at = planes<T, Op, S>;
 
 } // namespace distwar
 

@@ -26,8 +26,10 @@
 #include "push_macros.h"
 
 #include "atomic.cuh"
+#include "chunks.cuh"
 #include "lanes.cuh"
 #include "sink.cuh"
+#include "threshold.cuh"
 
 namespace distwar {
 
@@ -49,6 +51,11 @@ __host__ __device__ constexpr int tree_shuffles(int K) {
     int shuffles = 0;
     for (int lanes = 2; lanes <= 32; lanes *= 2) shuffles += (K + lanes - 1) / lanes;
     return shuffles;
+}
+
+// The shuffles of the trees of `count` values in chunks of Chunk; a chunk is padded, so each costs the same.
+__host__ __device__ constexpr int chunk_shuffles(int count, int Chunk) {
+    return (count + Chunk - 1) / Chunk * tree_shuffles(Chunk);
 }
 
 namespace detail {
@@ -129,10 +136,10 @@ DISTWAR_REDUX(bit_xor, DISTWAR_REDUX_XOR)
 // sum = op(sum, condition ? a : b)
 template <typename T, typename Op>
 __device__ __forceinline__ void combine_selected(unsigned condition, T &sum, T a, T b, Op op) {
-    if constexpr (is_same<Op, add>)
-        add_selected(condition, sum, a, b);
+    if constexpr (is_same<Op, add> && !is_packed<T>)
+        detail::add_selected(condition, sum, a, b);
     else
-        sum = op(sum, select(condition, a, b));
+        sum = op(sum, detail::select(condition, a, b));
 }
 
 // Steps Step..4 of the tree, in place. Every index is a compile-time constant, so `partial` stays in
@@ -145,15 +152,15 @@ __device__ __forceinline__ void exchange(T (&partial)[K], Op op) {
     DISTWAR_UNROLL
     for (int i = 0; i < count / 2; ++i) {
         const T at_even = partial[2 * i], at_odd = partial[2 * i + 1];
-        const T exchanged_value = select(odd, at_even, at_odd);
-        partial[i] = __shfl_xor_sync(all_lanes, exchanged_value, distance);
-        combine_selected(odd, partial[i], at_odd, at_even, op); // with the value that the lane keeps
+        const T exchanged_value = detail::select(odd, at_even, at_odd);
+        partial[i] = detail::shuffle_xor(exchanged_value, distance);
+        detail::combine_selected(odd, partial[i], at_odd, at_even, op); // with the value that the lane keeps
     }
     // With an odd count the last value, at an even place, has no other to be exchanged for. Both lanes sum
     // it, and the sum of the odd lane is not used.
     if constexpr (count % 2 == 1)
-        partial[count / 2] = op(partial[count - 1], __shfl_xor_sync(all_lanes, partial[count - 1], distance));
-    if constexpr (Step < 4) exchange<Step + 1>(partial, op);
+        partial[count / 2] = op(partial[count - 1], detail::shuffle_xor(partial[count - 1], distance));
+    if constexpr (Step < 4) detail::exchange<Step + 1>(partial, op);
 }
 
 // Step 0 of a sum. An inactive lane keeps and sends zeros.
@@ -173,13 +180,13 @@ __device__ __forceinline__ void first_exchange(bool active, const T (&val)[K], T
     const unsigned keep_shift = active ? 32 * odd : 64, send_shift = active ? 32 * (1 - odd) : 64;
     DISTWAR_UNROLL
     for (int i = 0; i < K / 2; ++i) {
-        const T keep_value = shift_pair(keep_shift, val[2 * i], val[2 * i + 1]);
-        const T exchanged_value = shift_pair(send_shift, val[2 * i], val[2 * i + 1]);
-        partial[i] = keep_value + __shfl_xor_sync(all_lanes, exchanged_value, 1);
+        const T keep_value = detail::shift_pair(keep_shift, val[2 * i], val[2 * i + 1]);
+        const T exchanged_value = detail::shift_pair(send_shift, val[2 * i], val[2 * i + 1]);
+        partial[i] = arithmetic<T>::sum(keep_value, detail::shuffle_xor(exchanged_value, 1));
     }
     if constexpr (K % 2 == 1) { // the last value has no other to be exchanged for
-        const T own_value = active ? val[K - 1] : T(0);
-        partial[K / 2] = own_value + __shfl_xor_sync(all_lanes, own_value, 1);
+        const T own_value = detail::operand(active, val[K - 1], add{});
+        partial[K / 2] = arithmetic<T>::sum(own_value, detail::shuffle_xor(own_value, 1));
     }
 }
 
@@ -201,7 +208,7 @@ __device__ __forceinline__ void tree_total(bool active, const T (&val)[K], T (&t
                                            Op op = Op{}) {
     static_assert(detail::is_tree_value<T>,
                   "distwar: a tree takes float, double or integers of 4 or 8 bytes");
-    static_assert(K <= 64, "distwar: a tree takes at most 64 values");
+    static_assert(K <= detail::max_tree_values, "distwar: a tree takes at most 64 values");
     T partial[K];
     if constexpr (detail::is_summed_by_redux<K, T, Op>) {
         DISTWAR_UNROLL
@@ -225,32 +232,47 @@ namespace detail {
 
 // Sums the values of the members of one group and commits them to `key`. `leader` is a member; it commits if
 // the sink is not addressed by key. All 32 lanes call.
-template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void commit_tree(bool member, unsigned leader, Key key, const T (&val)[K],
-                                            const Sink &sink) {
-    T total[tree_places(K)];
-    distwar::tree_total(member, val, total, sink_operator<Sink>{});
-    if constexpr (is_addressed_by_key<Sink, Key, T>) {
-        DISTWAR_UNROLL
-        for (int place = 0; place < tree_places(K); ++place) {
-            // k = 0 as a constant saves four instructions of the address for K = 1.
-            const int k = 32 * place + int(lane_id());
-            if (k < K) sink.add_one(key, K == 1 ? 0 : k, total[place]);
-        }
-    } else {
-        T sum[K];
-        DISTWAR_UNROLL
-        for (int k = 0; k < K; ++k) sum[k] = __shfl_sync(all_lanes, total[tree_place(k)], tree_owner(k));
-        if (lane_id() == leader) sink.add(key, sum);
-    }
-}
+template <typename Key>
+struct tree_commit {
+    bool member;
+    unsigned leader;
+    Key key;
 
-// The shuffles that commit_tree makes for one of several groups, the shuffle of the key included. A redux
+    template <int K, typename T, typename Sink>
+    __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
+        T total[tree_places(K)];
+        distwar::tree_total(member, val, total, sink_operator<Sink>{});
+        if constexpr (is_addressed_by_key<Sink, Key, T>) {
+            DISTWAR_UNROLL
+            for (int place = 0; place < tree_places(K); ++place) {
+                // k = 0 as a constant saves four instructions of the address for K = 1.
+                const int k = 32 * place + int(lane_id());
+                if (k < detail::values_in<K>(sink)) sink.add_one(key, K == 1 ? 0 : k, total[place]);
+            }
+        } else {
+            T sum[K];
+            DISTWAR_UNROLL
+            for (int k = 0; k < K; ++k)
+                sum[k] = detail::shuffle(all_lanes, total[tree_place(k)], tree_owner(k));
+            if (lane_id() == leader) sink.add(key, sum);
+        }
+    }
+};
+
+// The shuffles that tree_commit makes for one of several groups, the shuffle of the key included. A redux
 // counts as two.
 template <int K, typename Sink, typename Key, typename T>
 __host__ __device__ constexpr int group_shuffles() {
     return 1 + (is_summed_by_redux<K, T, sink_operator<Sink>> ? 2 * K : tree_shuffles(K)) +
            (is_addressed_by_key<Sink, Key, T> ? 0 : K);
+}
+
+// What balance_auto stands for.
+template <int K, typename Sink>
+__device__ __forceinline__ int known_threshold(int balance_threshold) {
+    constexpr int plain = request_cost * requests_of_a_lane<K, Sink>;
+    constexpr int chosen = plain < one_key_cost + tree_cost(tree_shuffles(K) + 1) ? 2 : 0;
+    return balance_threshold == balance_auto ? chosen : balance_threshold;
 }
 
 // From this K on, the groups of a whole warp are summed one after another if the sink is addressed by key.
@@ -279,7 +301,7 @@ __device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, 
         const int source = next < 0 ? int(lane) : next;
         DISTWAR_UNROLL
         for (int k = 0; k < K; ++k) {
-            const T other = __shfl_sync(lanes, sum[k], source);
+            const T other = detail::shuffle(lanes, sum[k], source);
             if (next >= 0) detail::combine(sum[k], other, op);
         }
     }
@@ -287,42 +309,97 @@ __device__ __forceinline__ void sum_by_doubling(unsigned lanes, unsigned group, 
 
 // Sums the groups of a call, group after group or side by side, and commits them. Active lanes of other
 // groups send plain atomics.
-//   group            the active lanes with the caller's key; not used in inactive lanes
-//   summed           whether the caller's group is summed; false in inactive lanes
-//   leads            whether the caller is the lowest lane of a group that is summed
-//   leaders          the lanes with `leads`, the same in all lanes; used in a whole warp only
-//   size_of_largest  of the groups that are summed, 1 if there is none; the same in all lanes
-template <int K, typename T, typename Key, typename Sink>
-__device__ __forceinline__ void commit_groups(unsigned lanes, bool active, Key key, unsigned group,
-                                              bool summed, bool leads, unsigned leaders,
-                                              unsigned size_of_largest, const T (&val)[K], const Sink &sink) {
-    if (lanes == all_lanes) {
-        constexpr bool always = K >= min_values_by_group && is_addressed_by_key<Sink, Key, T>;
-        const int doublings = 32 - __clz(int(size_of_largest) - 1); // ceil(log2(size_of_largest))
-        if (always || count_lanes(leaders) * group_shuffles<K, Sink, Key, T>() <= doublings * (K + 1)) {
-            if (active && !summed) sink.add(key, val);
-            for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
-                const unsigned leader = lowest_lane(rest);
-                const Key group_key = __shfl_sync(all_lanes, key, int(leader));
-                detail::commit_tree(summed && key == group_key, leader, group_key, val, sink);
+template <typename Key>
+struct groups_commit {
+    unsigned lanes;
+    bool active;
+    Key key;
+    unsigned group;           // the active lanes with the caller's key; not used in inactive lanes
+    bool summed;              // whether the caller's group is summed; false in inactive lanes
+    bool leads;               // whether the caller is the lowest lane of a group that is summed
+    unsigned leaders;         // the lanes with `leads`, the same in all lanes; used in a whole warp only
+    unsigned size_of_largest; // of the groups that are summed, 1 if there is none; the same in all lanes
+
+    template <int K, typename T, typename Sink>
+    __device__ __forceinline__ void operator()(const T (&val)[K], const Sink &sink) const {
+        if (lanes == all_lanes) {
+            constexpr bool few = K < min_values_by_group || !is_addressed_by_key<Sink, Key, T>;
+            constexpr int shuffles = group_shuffles<K, Sink, Key, T>();
+            // Side by side, a group costs a lane's atomics; few if the sink sends several values by one.
+            constexpr int saved = tree_cost(shuffles) - request_cost * requests_of_a_lane<K, Sink>;
+            const int doublings = 32 - __clz(int(size_of_largest) - 1); // ceil(log2(size_of_largest))
+            const int groups = count_lanes(leaders);
+            const bool by_groups = few ? groups * shuffles <= doublings * (K + 1)
+                                       : saved <= 0 || groups * saved <= 15 * doublings * (K + 1);
+            if (by_groups) {
+                if (active && !summed) sink.add(key, val);
+                for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
+                    const unsigned leader = lowest_lane(rest);
+                    const Key group_key = __shfl_sync(all_lanes, key, int(leader));
+                    tree_commit<Key>{summed && key == group_key, leader, group_key}(val, sink);
+                }
+                return;
             }
+        }
+        const sink_operator<Sink> op{};
+        T sum[K];
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k) sum[k] = detail::operand(true, val[k], op);
+        detail::sum_by_doubling(lanes, summed ? group : 0, size_of_largest, sum, op);
+        if (leads || (active && !summed)) sink.add(key, sum);
+    }
+};
+
+template <typename T>
+__device__ __forceinline__ constexpr void check_tree() {
+    static_assert(is_tree_value<T>, "distwar: a tree takes float, double or integers of 4 or 8 bytes");
+}
+template <int K, typename T, typename Key, typename Sink>
+__device__ __forceinline__ constexpr void check_tree() {
+    detail::check_tree<T>();
+    static_assert(K <= max_tree_values ||
+                      is_addressed_by_key<Sink, decltype(detail::plain_key(declared<Key>())), T>,
+                  "distwar: more than 64 values need a sink addressed by key");
+}
+
+// reduce_tree and reduce_tree_n.
+template <typename Values, typename Key, typename Sink>
+__device__ __forceinline__ void sum_by_tree(unsigned lanes, bool active, Key key, const Values &values,
+                                            const Sink &sink, int balance_threshold) {
+    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
+    using plain = decltype(detail::plain_key(key));
+    const unsigned active_lanes = __ballot_sync(lanes, active);
+    // At a threshold <= 1 the early return is taken only if no lane is active: there is nothing to add.
+    const bool sums_all = balance_threshold <= 1;
+    if (count_lanes(active_lanes) < (balance_threshold > 1 ? balance_threshold : 1)) {
+        if (!sums_all && active) values.each(true, sink, plain_commit<plain>{detail::plain_key(key)});
+        return;
+    }
+    if (lanes == all_lanes) {
+        plain shared;
+        if (share_one_key(all_lanes, active_lanes, active, key, shared)) {
+            values.each(active, sink, tree_commit<plain>{active, lowest_lane(active_lanes), shared});
             return;
         }
     }
-    const sink_operator<Sink> op{};
-    T sum[K];
-    DISTWAR_UNROLL
-    for (int k = 0; k < K; ++k) sum[k] = detail::operand(true, val[k], op);
-    detail::sum_by_doubling(lanes, summed ? group : 0, size_of_largest, sum, op);
-    if (leads || (active && !summed)) sink.add(key, sum);
+
+    const unsigned group = lanes_with_key(lanes, key) & active_lanes; // not used in inactive lanes
+    const int size = count_lanes(group);
+    const bool summed = active && size >= 2 && size >= balance_threshold;
+    const bool leads = summed && lowest_lane(group) == lane_id();
+    const unsigned size_of_largest = largest(lanes, summed ? unsigned(size) : 1);
+    const unsigned leaders = lanes == all_lanes ? __ballot_sync(all_lanes, leads) : 0;
+    values.each(active, sink,
+                groups_commit<plain>{lanes, active, detail::plain_key(key), group, summed, leads, leaders,
+                                     size_of_largest});
 }
 
 } // namespace detail
 
 // Adds the values of all active lanes to the sink, for any keys and any `lanes`; best for a whole warp whose
 // active lanes share one key. The contract is in reduce.cuh. T is float, double or an integer of 4 or 8
-// bytes, 1 <= K <= 64. With the same active lanes, the order of additions in the warp is the same in every
-// run.
+// bytes, K >= 1; more than 64 values are summed in chunks of 32 (chunks.cuh). With the same active lanes, the
+// order of additions in the warp is the same in every run.
 //
 // Who commits:
 //   sink addressed by key (record, planes)  Lane l commits the totals it owns, those of values l and l + 32.
@@ -345,38 +422,42 @@ __device__ __forceinline__ void commit_groups(unsigned lanes, bool active, Key k
 //     side by side          (K + 1) ceil(log2(n)) - 1 shuffles, n the size of the largest group; K atomic
 //                           instructions, by the lowest lane of each group together with the other lanes
 // A whole warp sums group after group if K >= 5 and the sink is addressed by key, or if that needs no more
-// shuffles (a redux counts as two). Everything else is summed side by side.
+// shuffles (a redux counts as two). Everything else is summed side by side. With a sink that sends several
+// values by one atomic (aligned_record) many small groups are summed side by side at K >= 5 too.
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
-    static_assert(is_key<Key>, "distwar: the key must be an integer of 4 or 8 bytes");
-    static_assert(detail::is_tree_value<T>,
-                  "distwar: a tree takes float, double or integers of 4 or 8 bytes");
-    static_assert(K <= 64, "distwar: a tree takes at most 64 values");
-    using plain = decltype(detail::plain_key(key));
-    const unsigned active_lanes = __ballot_sync(lanes, active);
-    // At a threshold <= 1 the early return is taken only if no lane is active: there is nothing to add.
-    const bool sums_all = balance_threshold <= 1;
-    if (count_lanes(active_lanes) < (sums_all ? 1 : balance_threshold)) {
-        if (!sums_all && active) sink.add(detail::plain_key(key), val);
-        return;
-    }
-    if (lanes == all_lanes) {
-        plain shared;
-        if (share_one_key(all_lanes, active_lanes, active, key, shared)) {
-            detail::commit_tree(active, lowest_lane(active_lanes), shared, val, sink);
+    detail::check_tree<K, T, Key, Sink>();
+    detail::sum_by_tree(lanes, active, key, detail::all_of(val), sink,
+                        detail::known_threshold<K, Sink>(balance_threshold));
+}
+
+// The same at threshold 0 with a key that the caller knows. A sink that is addressed by key needs no leader:
+// one vote tells whether a lane is active, which saves the comparison of a mask.
+template <int K, typename T, typename Key, typename Sink>
+__device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, uniform_key<Key> key,
+                                            const T (&val)[K], const Sink &sink) {
+    if constexpr (is_addressed_by_key<Sink, Key, T>) {
+        if (lanes == all_lanes) {
+            detail::check_tree<K, T, Key, Sink>();
+            if (__any_sync(all_lanes, active))
+                detail::all_of(val).each(active, sink, detail::tree_commit<Key>{active, 0, key.key});
             return;
         }
     }
+    distwar::reduce_tree(lanes, active, key, val, sink, 0);
+}
 
-    const unsigned group = lanes_with_key(lanes, key) & active_lanes; // not used in inactive lanes
-    const int size = count_lanes(group);
-    const bool summed = active && size >= 2 && size >= balance_threshold;
-    const bool leads = summed && lowest_lane(group) == lane_id();
-    const unsigned size_of_largest = largest(lanes, summed ? unsigned(size) : 1);
-    const unsigned leaders = lanes == all_lanes ? __ballot_sync(all_lanes, leads) : 0;
-    detail::commit_groups(lanes, active, detail::plain_key(key), group, summed, leads, leaders,
-                          size_of_largest, val, sink);
+// The same for a number of values known at run time (chunks.cuh).
+template <int Chunk = 16, typename Values, typename Key, typename Sink>
+__device__ __forceinline__ void reduce_tree_n(unsigned lanes, bool active, Key key, int count,
+                                              const Values &values, const Sink &sink,
+                                              int balance_threshold = 0) {
+    const auto counted = detail::counted<Chunk>(count, values);
+    detail::check_counted<Chunk, decltype(counted), Key, Sink>();
+    detail::check_tree<typename decltype(counted)::type>();
+    detail::sum_by_tree(lanes, active, key, counted, sink,
+                        detail::known_threshold<Chunk, Sink>(balance_threshold));
 }
 
 } // namespace distwar

@@ -50,6 +50,30 @@ PROMISES = {
     "fetch_at_one_key": Promise(5 + 1, 1, 0, 0, 1, 24),
     "tree_9_shared": Promise(12, 1, 0, 0, 1, 40),
     "total_9_minimum": Promise(12, 0, 0, 0, 0, 32),
+    # more than 64 values: 31 + 31 + 5, 31 + 31 + 31 + 6, 4 * 31
+    "tree_65_float": Promise(67, 1, 0, 0, 3, 80),
+    "tree_100_float": Promise(99, 1, 0, 0, 4, 96),
+    "tree_128_float": Promise(124, 1, 0, 0, 4, 128),
+    # a number of values known at run time: the loop over chunks
+    "tree_8_chunks": Promise(4 + 2 + 1 + 1 + 1, 1, 0, 0, 1, 40),
+    "tree_16_chunks": Promise(16, 1, 0, 0, 1, 48),
+    "tree_32_chunks": Promise(31, 1, 0, 0, 1, 64),
+    "bfly_8_chunks": Promise(40, 1, 0, 0, 8, 40),
+    "atomic_16_chunks": Promise(0, 0, 0, 0, 16, 64),
+    "atomic_16_chunks_aligned": Promise(0, 0, 0, 0, 16 + 16, 64),  # whole chunks, and the last one
+    "tree_70_aligned": Promise(31 + 31 + 8, 1, 0, 0, 3, 80),
+    "tree_9_some": Promise(12, 1, 0, 0, 1, 32),
+    "tree_16_chunks_any": Promise(1 + 16 + 1 + 16 + 1 + 16, 3, 1, 1, 16 + 1 + 16 + 1 + 16, 64),
+    "bfly_5_half2": Promise(25, 1, 0, 0, 5, 32),
+    "tree_5_half2": Promise(3 + 2 + 1 + 1 + 1, 1, 0, 0, 1, 32),
+    "tree_9_half2": Promise(12, 1, 0, 0, 1, 32),
+    "tree_9_nv_bfloat162": Promise(12, 1, 0, 0, 1, 32),
+    "serial_5_nv_bfloat162": Promise(5, 1, 0, 1, 5, 40),
+    "atomic_9_aligned_pairs": Promise(0, 0, 0, 0, 9, 32),
+    "total_9_minimum_of_pairs": Promise(12, 0, 0, 0, 0, 32),
+    # a value to its slot or to the sink, and a compare-and-swap for the slot
+    "hot_4_add": Promise(0, 0, 0, 0, 4 + 4 + 1, 40),
+    "hot_9_tree": Promise(12, 1, 0, 0, 1 + 1 + 1, 40),
     # any keys and lanes: all paths, and plain atomics
     "serial_9_any": Promise(9, 1, 1, 1, 9 + 9, 40),
     "bfly_9_any": Promise(1 + 45, 2, 0, 0, 9 + 9 + 9, 40),
@@ -57,9 +81,19 @@ PROMISES = {
     "tree_64_any": Promise(1 + 62 + 1 + 62 + 1 + 64, 3, 1, 1, 64 + 2 + 64 + 2 + 64, 160),
 }
 # Atomics from compute capability 9.0 on, which has vector atomics.
-VECTOR_ATOMICS = {"bfly_9_aligned": 1 + 1 + 1}
+VECTOR_ATOMICS = {
+    "bfly_9_aligned": 1 + 1 + 1,
+    "atomic_9_aligned_pairs": 1 + 1 + 1,
+    "atomic_16_chunks_aligned": 4 + 16,
+}
+# Additions in PTX: those to shared memory, and those to global memory or to an address of any kind. A pointer to shared
+# memory beside a sink made nvcc 13.0 add to the sink by atom.shared.
+ADDITIONS = {"hot_4_add": (4, 4), "hot_9_tree": (1, 1)}
+# The atomics of each sink at each scope: kernels SINK_at_block, SINK_at_device and SINK_at_system.
+SCOPES = {"block": r"\.cta\b", "device": None, "system": r"\.sys\b"}
+SCOPED = ("record", "minimum", "planes", "fields", "pointers", "aligned", "half", "pairs", "vectors")
 # Kernels whose machine code has the same shuffles and atomics as PTX: no loops or branches, global memory only.
-STRAIGHT = [name for name in PROMISES if not re.search("serial|any|shared|fixed|append|fetch", name)]
+STRAIGHT = [name for name in PROMISES if not re.search("serial|any|shared|fixed|append|fetch|hot|pairs|bfloat", name)]
 
 PTX = {
     "shuffles": r"\bshfl\.sync",
@@ -68,6 +102,7 @@ PTX = {
     "redux": r"\bredux\.sync",
     "atomics": r"\b(red|atom)\.",
 }
+ADDITION = re.compile(r"\b(?:red|atom)\.([\w.:]*)\badd\.")
 
 
 def skip(why):
@@ -76,11 +111,33 @@ def skip(why):
 
 
 def count_ptx(text):
-    """{kernel: {instruction: count}} of a PTX file."""
-    found = {}
+    """{kernel: {instruction: count}} of a PTX file, and {kernel: additions to (shared, other) memory}."""
+    found, additions = {}, {}
     for name, body in re.findall(r"\.entry (\w+)\((.*?)\n\}", text, re.S):
         found[name] = {what: len(re.findall(pattern, body)) for what, pattern in PTX.items()}
-    return found
+        spaces = ["shared" in qualifiers for qualifiers in ADDITION.findall(body)]
+        additions[name] = (spaces.count(True), spaces.count(False))
+    return found, additions
+
+
+def check_scopes(text, architecture):
+    """What is wrong with the scopes of the atomics in the kernels SINK_at_SCOPE of a PTX file."""
+    wrong = []
+    body = dict(re.findall(r"\.entry (\w+)\((.*?)\n\}", text, re.S))
+    for sink in SCOPED:
+        for scope, pattern in SCOPES.items():
+            kernel = f"{sink}_at_{scope}"
+            atomics = re.findall(r"\b(?:red|atom)\.[\w.:]+", body.get(kernel, ""))
+            if sink == "aligned" and architecture >= 90:
+                wrong += [f"{kernel}: {a} is no vector" for a in atomics if ".v4.f32" not in a]
+            if not atomics:
+                wrong.append(f"{kernel}, sm_{architecture}: no atomics")
+            for atomic in atomics:
+                named = re.search(r"\.(cta|sys)\b", atomic)
+                right = named and re.search(pattern, atomic) if pattern else not named
+                if not right:
+                    wrong.append(f"{kernel}, sm_{architecture}: {atomic}")
+    return wrong
 
 
 def read_ptxas(log):
@@ -138,17 +195,18 @@ def main():
         compiled = subprocess.run(command, capture_output=True, text=True, cwd=folder)
         if compiled.returncode != 0:
             sys.exit(compiled.stdout + compiled.stderr)
-        ptx = {}
+        ptx, additions, wrong = {}, {}, []
         for file in os.listdir(folder):
             if file.endswith(".ptx"):
                 with open(os.path.join(folder, file)) as opened:
                     text = opened.read()
-                ptx[int(re.search(r"\.target sm_(\d+)", text)[1])] = count_ptx(text)
+                target = int(re.search(r"\.target sm_(\d+)", text)[1])
+                ptx[target], additions[target] = count_ptx(text)
+                wrong += check_scopes(text, target)
         cuobjdump = options.sass and shutil.which("cuobjdump")
         sass = {a: count_sass(cuobjdump, binary, a) for a in architectures} if cuobjdump else {}
     assembled = read_ptxas(compiled.stdout + compiled.stderr)
 
-    wrong = []
     print("kernel            sm shuffles votes matches redux atomics registers")
     for kernel, promised in PROMISES.items():
         for a in architectures:
@@ -170,11 +228,15 @@ def main():
                     wrong.append(f"{kernel}, sm_{a}: {getattr(found, what)} {what}, not {getattr(wanted, what)}")
             if registers > promised.registers:
                 wrong.append(f"{kernel}, sm_{a}: {registers} registers, more than {promised.registers}")
+            if kernel in ADDITIONS and additions[a][kernel] != ADDITIONS[kernel]:
+                wrong.append(f"{kernel}, sm_{a}: additions to (shared, other) memory: {additions[a][kernel]}, not "
+                             f"{ADDITIONS[kernel]}")
             if memory != 0:
                 wrong.append(f"{kernel}, sm_{a}: {memory} bytes of stack and spills")
             if sass and kernel in STRAIGHT and sass[a].get(kernel) != (wanted.shuffles, wanted.atomics):
                 wrong.append(f"{kernel}, sm_{a}: machine code has (shuffles, atomics) {sass[a].get(kernel)}")
-    extra = {kernel for counted in ptx.values() for kernel in counted} - set(PROMISES)
+    scoped = {f"{sink}_at_{scope}" for sink in SCOPED for scope in SCOPES}
+    extra = {kernel for counted in ptx.values() for kernel in counted} - set(PROMISES) - scoped
     wrong += [f"{kernel}: nothing is promised of it" for kernel in sorted(extra)]
     if options.sass:
         print("machine code:", "counted" if sass else "not counted, no cuobjdump in the PATH")

@@ -185,6 +185,44 @@ __global__ void any_block(const int *key_of, const float *value_of, int count, f
 }
 // [end]
 
+// The gradient of `channels` values of one primitive, a loop of atomics; and the same by a call.
+__global__ void channels_before(const splat *list, int j, int channels, int pixels, const float *d_image,
+                                float *d_color) {
+    const int pixel = int(threadIdx.x);
+    const float weight = alpha_at(list[j], pixel);
+    if (weight == 0) return;
+    for (int k = 0; k < channels; ++k)
+        atomicAdd(&d_color[list[j].primitive * channels + k], weight * d_image[k * pixels + pixel]);
+}
+__global__ void channels_after(const splat *list, int j, int channels, int pixels, const float *d_image,
+                               float *d_color, int threshold) {
+    const int pixel = int(threadIdx.x);
+    const float weight = alpha_at(list[j], pixel);
+    const bool active = weight != 0;
+    // [channels]
+    const auto d_channel = [&](int k) { return weight * d_image[k * pixels + pixel]; };
+    const distwar::record<float> sink = {d_color, size_t(channels)};
+    distwar::reduce_tree_n<32>(distwar::all_lanes, active, distwar::uniform_key<int>{list[j].primitive},
+                               channels, d_channel, sink, threshold);
+    // [end]
+}
+
+// [attributes]
+__global__ void interpolate_backward(const int *vertex_of, const float *weight_of, int pixels, int attributes,
+                                     const float *d_pixel, float *d_vertex, int threshold) {
+    const int pixel = int(blockIdx.x * blockDim.x + threadIdx.x);
+    const bool active = pixel < pixels;
+    const distwar::record<float> sink = {d_vertex, size_t(attributes)};
+    for (int corner = 0; corner < 3; ++corner) {
+        const int vertex = active ? vertex_of[3 * pixel + corner] : 0;
+        const float weight = active ? weight_of[3 * pixel + corner] : 0;
+        distwar::reduce_tree_n<8>(
+            distwar::all_lanes, active, vertex, attributes,
+            [&](int k) { return weight * d_pixel[pixel * attributes + k]; }, sink, threshold);
+    }
+}
+// [end]
+
 // Device memory that the host fills before a launch and reads after it.
 template <typename T>
 class shared_array {
@@ -276,6 +314,48 @@ TEST(Integrating, SeparateArraysGetTheirValues) {
             EXPECT_EQ(mean2d.content()[2 * P], sum + 4 * lanes);
             EXPECT_EQ(mean2d.content()[2 * P + 1], sum + 5 * lanes);
         }
+}
+
+TEST(Integrating, ManyChannelsGetTheirValues) {
+    enum { CHANNELS = 37, P = 2 };
+    const shared_array<splat> list({{0, 0, 0}, {P, 3, 29}});
+    std::vector<float> d_pixels;
+    for (int i = 0; i < CHANNELS * 32; ++i) d_pixels.push_back(float(i * i % 17 * 2));
+    const shared_array<float> d_image(d_pixels), before(std::vector<float>(3 * CHANNELS));
+    ASSERT_EQ(
+        launch(nullptr, 1, 32, channels_before, list.get(), 1, CHANNELS, 32, d_image.get(), before.get()),
+        cudaSuccess);
+    EXPECT_GT(before.content()[P * CHANNELS], 0);
+    for (const int threshold : {0, 8, 33}) {
+        const shared_array<float> after(std::vector<float>(3 * CHANNELS));
+        ASSERT_EQ(launch(nullptr, 1, 32, channels_after, list.get(), 1, CHANNELS, 32, d_image.get(),
+                         after.get(), threshold),
+                  cudaSuccess);
+        EXPECT_EQ(after.content(), before.content()) << "threshold " << threshold;
+    }
+}
+
+TEST(Integrating, AttributesOfAnyNumberGetTheirValues) {
+    enum { PIXELS = 75, VERTICES = 12 };
+    for (const int attributes : {1, 7, 8, 20}) {
+        std::vector<int> vertex_of;
+        std::vector<float> weights, d_pixels, expected(VERTICES * attributes);
+        for (int i = 0; i < 3 * PIXELS; ++i)
+            vertex_of.push_back(i / 90 + i % 3 * 4), weights.push_back(float(i % 5));
+        for (int i = 0; i < PIXELS * attributes; ++i) d_pixels.push_back(float(i * i % 19));
+        for (int i = 0; i < 3 * PIXELS; ++i)
+            for (int k = 0; k < attributes; ++k)
+                expected[vertex_of[i] * attributes + k] += weights[i] * d_pixels[i / 3 * attributes + k];
+        const shared_array<int> vertices(vertex_of);
+        const shared_array<float> weight_of(weights), d_pixel(d_pixels);
+        for (const int threshold : {0, 33}) {
+            const shared_array<float> d_vertex(std::vector<float>(VERTICES * attributes));
+            ASSERT_EQ(launch(nullptr, blocks_for(PIXELS, 64), 64, interpolate_backward, vertices.get(),
+                             weight_of.get(), PIXELS, attributes, d_pixel.get(), d_vertex.get(), threshold),
+                      cudaSuccess);
+            EXPECT_EQ(d_vertex.content(), expected) << attributes << " attributes, threshold " << threshold;
+        }
+    }
 }
 
 TEST(Integrating, APartialMaskComesFromAVote) {

@@ -91,7 +91,8 @@ TEST(BulkFlush, AddsEachSlotOnceForAnyBlock) {
     for (const dim3 shape : shapes) {
         SCOPED_TRACE(shape.x * shape.y);
         check_flush<9, 12, float, false>(shape, 12);
-        check_flush<4, 4, float, false>(shape, 8);
+        check_flush<4, 4, float, false>(shape, 8); // by vector atomics
+        check_flush<14, 16, float, false>(shape, 20);
         check_flush<3, 4, double, false>(shape, 6);
         check_flush<1, 2, long long, false>(shape, 2);
         check_flush<5, 6, unsigned long long, false>(shape, 6);
@@ -133,21 +134,43 @@ TEST(BulkFlush, AddsNegativeIntegers) {
     EXPECT_EQ(targets.download(), expected);
 }
 
+static_assert(distwar::detail::is_faster_in_bulk<512, float, 12>);
+static_assert(!distwar::detail::is_faster_in_bulk<513, float, 12>);
+static_assert(!distwar::detail::is_faster_in_bulk<64, float, 8>);
+static_assert(distwar::detail::is_faster_in_bulk<4096, float, 16>);
+static_assert(distwar::detail::is_faster_in_bulk<64, int, 4>); // integers have no vector atomics
+
 #ifdef __SIMT__
+template <int K>
 __global__ void flush_to(float *targets) {
-    __shared__ distwar::accumulator<4, 1> sums;
+    __shared__ distwar::accumulator<K, 1> sums;
     __shared__ int key_of_slot[1];
     key_of_slot[0] = 0;
     sums.clear();
-    const float val[4] = {1, 1, 1, 1};
+    float val[K];
+    for (int k = 0; k < K; ++k) val[k] = 1;
     sums.sink().add(0, val);
-    distwar::bulk_flush(sums, key_of_slot, 1, distwar::record<float>{targets, 4});
+    distwar::bulk_flush(sums, key_of_slot, 1, distwar::record<float>{targets, K});
 }
 TEST(BulkFlush, SimtRefusesRecordsThatAreNotAligned) {
-    const device_array<float> targets(std::vector<float>(8, 0.0f));
-    EXPECT_EQ(launch(nullptr, 1, 1, flush_to, targets.get() + 1), cudaErrorLaunchFailure);
+    const device_array<float> targets(std::vector<float>(32, 0.0f));
+    EXPECT_EQ(launch(nullptr, 1, 1, flush_to<16>, targets.get() + 1), cudaErrorLaunchFailure);
     cudaGetLastError();
-    EXPECT_EQ(launch(nullptr, 1, 1, flush_to, targets.get() + 4), cudaSuccess);
+    EXPECT_EQ(launch(nullptr, 1, 1, flush_to<16>, targets.get() + 4), cudaSuccess);
+}
+// A slot of 16 bytes is one vector atomic; a bulk reduction counts as an atomic for each value.
+template <int K>
+uint64_t requests() {
+    const device_array<float> targets(std::vector<float>(K, 0.0f));
+    simt_counters_reset();
+    run(1, 1, flush_to<K>, targets.get());
+    return simt_counters_read().atomic_requests - K; // without those to shared memory
+}
+TEST(BulkFlush, TakesTheFasterWay) {
+    EXPECT_EQ(requests<4>(), 1u);
+    EXPECT_EQ(requests<8>(), 2u);
+    EXPECT_EQ(requests<12>(), 12u);
+    EXPECT_EQ(requests<16>(), 16u);
 }
 #endif
 

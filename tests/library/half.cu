@@ -210,6 +210,54 @@ TYPED_TEST(Half, OverflowIsInfiniteAndNanStays) {
     }
 }
 
+// Operators other than the sum: in float in the warp, rounded once, then by compare-and-swap.
+template <strategy S, typename Op, typename T>
+__global__ void operate(T *targets, int threshold) {
+    const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+    const float odd =
+        std::is_same_v<Op, distwar::multiply> ? 2.0f : 1000.5f - float(thread * 37 % 500) * 4.001f;
+    const float val[2] = {thread % 64 == 7 ? odd : 1.0f, thread % 64 == 9 ? float(NAN) : 1.0f};
+    distwar::reduce<S>(distwar::all_lanes, takes_part(thread), int(thread % KEYS), val,
+                       distwar::record<T, Op>{targets, 2}, threshold);
+}
+template <strategy S, typename Op, typename T>
+void check_operator() {
+    for (const int threshold : {0, 33}) {
+        std::vector<float> expected(KEYS * 2, 8.0f);
+        for (unsigned thread = 0; thread < BLOCKS * BLOCK; ++thread) {
+            if (!takes_part(thread)) continue;
+            float &target = expected[thread % KEYS * 2];
+            const bool product = std::is_same_v<Op, distwar::multiply>;
+            const float value = thread % 64 != 7 ? 1.0f
+                                : product        ? 2.0f
+                                          : to_float(rounded<T>(1000.5f - float(thread * 37 % 500) * 4.001f));
+            target = product                                ? target * value
+                     : std::is_same_v<Op, distwar::minimum> ? std::fmin(target, value)
+                                                            : std::fmax(target, value);
+            float &other = expected[thread % KEYS * 2 + 1];
+            if (!product && thread % 64 != 9)
+                other =
+                    std::is_same_v<Op, distwar::minimum> ? std::fmin(other, 1.0f) : std::fmax(other, 1.0f);
+            if (product && thread % 64 == 9) other = NAN;
+        }
+        const device_array<T> targets(std::vector<T>(KEYS * 2, rounded<T>(8)));
+        set_schedule(threshold);
+        run(BLOCKS, BLOCK, operate<S, Op, T>, targets.get(), threshold);
+        const std::vector<T> found = targets.download();
+        for (int i = 0; i < KEYS * 2; ++i)
+            EXPECT_TRUE(std::isnan(expected[i]) ? std::isnan(to_float(found[i]))
+                                                : to_float(found[i]) == expected[i])
+                << i << ": " << to_float(found[i]) << ", not " << expected[i];
+    }
+}
+TYPED_TEST(Half, TakesOperatorsOtherThanTheSum) {
+    using T = TypeParam;
+    check_operator<strategy::tree, distwar::minimum, T>();
+    check_operator<strategy::serial, distwar::maximum, T>();
+    check_operator<strategy::tree, distwar::multiply, T>();
+    check_operator<strategy::atomic, distwar::maximum, T>();
+}
+
 // An update of the type itself, by the 2-byte compare-and-swap.
 template <typename T, typename Op>
 __global__ void update(T *targets, Op op) {

@@ -1,42 +1,20 @@
 // SPDX-License-Identifier: MIT
 // Sums of int and unsigned, in every call and to every sink; minima and maxima of integers; what redux saves.
 
-#include "warp_calls.cuh"
+#include "every_call.cuh"
 #include <algorithm>
 #include <distwar/fields.cuh>
-#include <distwar/group.cuh>
 #include <distwar/hot_slots.cuh>
-#include <distwar/reduce.cuh>
-#include <distwar/runs.cuh>
 #include <gtest/gtest.h>
 #include <limits>
 #include <type_traits>
 
 using distwar::all_lanes;
-using distwar::strategy;
 
 namespace {
 
 enum { KEYS = 32, CALLS = 50, SCHEDULES = 6 };
-enum call_kind {
-    ATOMIC = DISTWAR_ATOMIC,
-    SERIAL = DISTWAR_SERIAL,
-    BFLY = DISTWAR_BFLY,
-    TREE = DISTWAR_TREE,
-    RUNS = DISTWAR_STRATEGY_COUNT,
-    GROUP
-};
 enum sink_kind { RECORD, PLANES, POINTERS, FIELDS, SINKS };
-
-template <call_kind Call, int K, typename T, typename Sink>
-__device__ void call_with(const warp_call &call, bool active, int key, const T (&val)[K], const Sink &sink) {
-    if constexpr (Call == RUNS)
-        distwar::reduce_runs(call.lanes, active, key, val, sink, call.threshold);
-    else if constexpr (Call == GROUP)
-        distwar::group_lanes(call.lanes, active, key).add(val, sink, call.threshold);
-    else
-        distwar::reduce<strategy(Call)>(call.lanes, active, key, val, sink, call.threshold);
-}
 
 template <call_kind Call, int K, typename T>
 __global__ void reduce_cases(const warp_call *calls, const T *values, T *targets, int kind) {
@@ -101,6 +79,7 @@ void check_call() {
             check_sums<Call, 4, unsigned>(random, kind); // the first by a tree
             check_sums<Call, 9, int>(random, kind);
             check_sums<Call, 2, unsigned long long>(random, kind);
+            check_sums<Call, 5, long long>(random, kind);
             if (testing::Test::HasFailure()) return;
         }
 }

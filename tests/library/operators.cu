@@ -1,41 +1,20 @@
 // SPDX-License-Identifier: MIT
 // Minima, maxima, products and bitwise operators: every call, every sink, every type they are for.
 
-#include "warp_calls.cuh"
+#include "every_call.cuh"
 #include <cmath>
-#include <distwar/group.cuh>
-#include <distwar/reduce.cuh>
-#include <distwar/runs.cuh>
+#include <distwar/fields.cuh>
 #include <gtest/gtest.h>
 #include <limits>
 #include <type_traits>
 
 using distwar::all_lanes;
 using distwar::scope;
-using distwar::strategy;
 
 namespace {
 
 enum { KEYS = 32, CALLS = 40, SCHEDULES = 4 };
-enum call_kind {
-    ATOMIC = DISTWAR_ATOMIC,
-    SERIAL = DISTWAR_SERIAL,
-    BFLY = DISTWAR_BFLY,
-    TREE = DISTWAR_TREE,
-    RUNS = DISTWAR_STRATEGY_COUNT,
-    GROUP
-};
-enum sink_kind { RECORD, PLANES, POINTERS, SINKS };
-
-template <call_kind Call, int K, typename T, typename Sink>
-__device__ void call_with(const warp_call &call, bool active, int key, const T (&val)[K], const Sink &sink) {
-    if constexpr (Call == RUNS)
-        distwar::reduce_runs(call.lanes, active, key, val, sink, call.threshold);
-    else if constexpr (Call == GROUP)
-        distwar::group_lanes(call.lanes, active, key).add(val, sink, call.threshold);
-    else
-        distwar::reduce<strategy(Call)>(call.lanes, active, key, val, sink, call.threshold);
-}
+enum sink_kind { RECORD, PLANES, POINTERS, FIELDS, SINKS };
 
 template <call_kind Call, typename Op, int K, typename T>
 __global__ void reduce_cases(const warp_call *calls, const T *values, T *targets, int kind) {
@@ -51,10 +30,15 @@ __global__ void reduce_cases(const warp_call *calls, const T *values, T *targets
         call_with<Call>(call, active, key, val, distwar::record<T, Op>{base, K});
     } else if (kind == PLANES) {
         call_with<Call>(call, active, key, val, distwar::planes<T, Op>{base, KEYS});
-    } else {
+    } else if (kind == POINTERS) {
         distwar::pointers<K, T, Op> sink;
         for (int k = 0; k < K; ++k) sink.address[k] = active ? base + key * K + k : nullptr;
         call_with<Call>(call, active, key, val, sink);
+    } else if constexpr (K == 1) {
+        call_with<Call>(call, active, key, val, distwar::fields_with<Op, scope::block, T, 1>{{base, K}});
+    } else {
+        call_with<Call>(call, active, key, val,
+                        distwar::fields_with<Op, scope::block, T, K - 1, 1>{{base, K}, {base + K - 1, K}});
     }
 }
 
@@ -91,6 +75,7 @@ T apply(T old, T value, Op op) {
     if constexpr (std::is_integral_v<T>) {
         using bits = std::make_unsigned_t<T>;
         if (std::is_same_v<Op, distwar::multiply>) return T(bits(old) * bits(value));
+        if (std::is_same_v<Op, distwar::add>) return T(bits(old) + bits(value));
     }
     return op(old, value);
 }
@@ -167,6 +152,37 @@ TEST(Operators, OfRuns) {
 }
 TEST(Operators, OfGroups) {
     check_call<GROUP>();
+}
+
+// Every type by every operator, by a tree and by plain atomics.
+template <typename T, typename Op>
+void check_both(draw &random) {
+    for (int schedule = 0; schedule < 2; ++schedule) {
+        set_schedule(schedule);
+        check<TREE, Op, 2, T>(random, RECORD);
+        check<ATOMIC, Op, 2, T>(random, RECORD);
+    }
+}
+template <typename T>
+void check_type() {
+    draw random(int(sizeof(T)));
+    check_both<T, distwar::minimum>(random);
+    check_both<T, distwar::maximum>(random);
+    check_both<T, distwar::multiply>(random);
+    if constexpr (std::is_integral_v<T>) {
+        check_both<T, distwar::add>(random);
+        check_both<T, distwar::bit_and>(random);
+        check_both<T, distwar::bit_or>(random);
+        check_both<T, distwar::bit_xor>(random);
+    }
+}
+TEST(Operators, EveryTypeByEveryOperator) {
+    check_type<int>();
+    check_type<unsigned>();
+    check_type<long long>();
+    check_type<unsigned long long>();
+    check_type<float>();
+    check_type<double>();
 }
 
 // Minima and maxima of every two floats that are special, at every scope.

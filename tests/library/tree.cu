@@ -175,8 +175,8 @@ __global__ void reduce_to_aligned(int keys, int threshold, float *records) {
 template <strategy S, int K>
 void check_aligned() {
     enum { STRIDE = (K + 7) / 4 * 4 };
-    for (const int keys : {1, 2, 8})
-        for (const int threshold : {0, 33}) {
+    for (const int keys : {1, 2, 8, 16})
+        for (const int threshold : {0, 3, 33, distwar::balance_auto}) {
             std::vector<float> expected(keys * STRIDE, 5.0f);
             const device_array<float> records(expected);
             for (int lane = 0; lane < 32; ++lane)

@@ -51,6 +51,13 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     hot_slots<4, 2> *const slots = nullptr;
     reduce_tree(all_lanes, true, 0, val, slots->sink(two_arrays));
     reduce_tree(all_lanes, true, 0, val, record<float, minimum>{base, 2});
+    reduce_tree(all_lanes, true, 0, val, record_at<scope::system, float, minimum>{base, 2});
+    reduce_bfly(all_lanes, true, 0, val, aligned_record_at<scope::block>{base, 4});
+    const float many[65] = {};
+    reduce_tree(all_lanes, true, 0, many, fields<float, 60, 5>{{base, 60}, {base, 5}});
+    reduce_tree_n(all_lanes, true, 0, 1, val, record<float>{base, 2});
+    reduce_runs_n<8>(
+        all_lanes, true, 0, 9, [&](int k) { return many[k]; }, record<float>{base, 9});
 #elif WRONG_USE == 1
     reduce_serial(all_lanes, true, 0.5f, val, record<float>{base, 2});
 #elif WRONG_USE == 2
@@ -93,7 +100,7 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     reduce_tree(all_lanes, true, uniform_key{0.5}, val, record<float>{base, 2});
 #elif WRONG_USE == 19
     const float many[65] = {};
-    reduce_tree(all_lanes, true, 0, many, record<float>{base, 65});
+    reduce_tree(all_lanes, true, 0, many, pointers<65, float>{});
 #elif WRONG_USE == 20
     const short integers[2] = {1, 2};
     short total[1];
@@ -126,7 +133,7 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     group_lanes(all_lanes, true, 0.5f).add(val, record<float>{base, 2});
 #elif WRONG_USE == 33
     const float many[65] = {};
-    group_lanes(all_lanes, true, 0).add(many, record<float>{base, 65});
+    group_lanes(all_lanes, true, 0).add(many, pointers<65, float>{});
 #elif WRONG_USE == 34
     hot_slots<3, 2> *three = nullptr;
     three->clear();
@@ -138,5 +145,36 @@ __global__ void use(float *base, double *base_of_doubles, unsigned *counters, th
     reduce_tree(all_lanes, true, 0, val, slots->sink(record<float, maximum>{base, 2}));
 #elif WRONG_USE == 37
     reduce_serial(all_lanes, true, 0, val, record<float, bit_or>{base, 2});
+#elif WRONG_USE == 38
+    reduce_serial(all_lanes, true, 0, val, planes_at<scope(3), float>{base, 2});
+#elif WRONG_USE == 39
+    reduce_serial(all_lanes, true, 0, val, aligned_record_at<scope(3)>{base, 4});
+#elif WRONG_USE == 40
+    const float many[65] = {};
+    float total[3];
+    tree_total(true, many, total);
+#elif WRONG_USE == 41
+    reduce_tree_n(all_lanes, true, 0, 2, val, pointers{base, base + 1});
+#elif WRONG_USE == 42
+    group_lanes(all_lanes, true, 0).add_n<4>(2, val, pointers{base, base + 1});
+#elif WRONG_USE == 43
+    reduce_serial_n<6>(all_lanes, true, 0, 2, val, record<float>{base, 2});
+#elif WRONG_USE == 44
+    reduce_bfly_n<68>(all_lanes, true, 0, 2, val, record<float>{base, 2});
+#elif WRONG_USE == 45
+    reduce_atomic_n(all_lanes, true, 0, 2, one, record<float>{base, 2});
+#elif WRONG_USE == 46
+    reduce_n<strategy::fixed>(all_lanes, true, 0, 2, val, record<float>{base, 2});
+#elif WRONG_USE == 47
+    reduce_runs_n(
+        all_lanes, true, 0, 2, [](int) { return 1.0; }, record<float>{base, 2});
+#elif WRONG_USE == 48
+    const float many[66] = {};
+    reduce_tree(all_lanes, true, 0, many, fields<float, 60, 5>{{base, 60}, {base, 5}});
+#elif WRONG_USE == 49
+    reduce_tree_n(all_lanes, true, 0.5, 2, val, record<float>{base, 2});
+#elif WRONG_USE == 50
+    reduce_tree_n(
+        all_lanes, true, 0, 2, [](int) { return short(1); }, record<float>{base, 2});
 #endif
 }

@@ -12,6 +12,7 @@ __global__ void use(float *base, const int *key_of_slot) {
     __shared__ accumulator<9, 4, float, 12> sums;
     bulk_flush(sums, key_of_slot, 4, record<float>{base, 12});
     bulk_flush_consecutive(sums, 0, 4, record<float>{base, 12});
+    bulk_flush(sums, key_of_slot, 4, record_at<scope::block, float>{base, 12});
     __shared__ cluster_accumulator<2, 4, 2> shared_sums;
     shared_sums.flush(key_of_slot, 4, from_fixed(fixed_format<2>{}, record<float>{base, 2}));
     (void)existing_lanes<256>();
@@ -38,5 +39,8 @@ __global__ void use(float *base, const int *key_of_slot) {
     sums.clear();
 #elif WRONG_USE == 8
     (void)existing_lanes<2000>();
+#elif WRONG_USE == 9
+    __shared__ accumulator<4, 4> sums;
+    bulk_flush(sums, key_of_slot, 4, record_at<scope::system, float>{base, 4});
 #endif
 }

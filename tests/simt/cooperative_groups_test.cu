@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Cooperative groups: ranks, results, counts and refusals, under several schedules.
+// Cooperative groups: ranks, results, counts and refusals, under several schedules. On a GPU the same tests
+// compare CUDA's own groups with the same expectations, but for counts, refusals and how simt divides
+// coalesced threads.
 #include "device_array.h"
 
 #include <cooperative_groups.h>
@@ -13,10 +15,6 @@
 
 namespace cg = cooperative_groups;
 
-// The line of the wrong call, set by the kernel.
-static std::atomic<int> line;
-#define AT(call) (line = __LINE__, call)
-
 namespace {
 
 class Groups : public Simt {
@@ -25,19 +23,34 @@ class Groups : public Simt {
     void under_schedules(Check check) {
         for (std::uint64_t seed : {0, 1, 2, 3, 4, 5, 6, 7}) {
             SCOPED_TRACE(seed);
+#ifdef __SIMT__
             simt_set_seed(seed);
-            simt_counters_reset();
+#endif
+            reset_counts();
             check();
         }
     }
-    void expect_counts(std::uint64_t shuffles, std::uint64_t votes, std::uint64_t matches,
-                       std::uint64_t reductions) {
+#ifdef __SIMT__
+    static void reset_counts() {
+        simt_counters_reset();
+    }
+    static void expect_counts(std::uint64_t shuffles, std::uint64_t votes, std::uint64_t matches,
+                              std::uint64_t reductions) {
         const simt_counters c = simt_counters_read();
         EXPECT_EQ(c.shuffles, shuffles);
         EXPECT_EQ(c.votes, votes);
         EXPECT_EQ(c.matches, matches);
         EXPECT_EQ(c.reductions, reductions);
     }
+    static void expect_syncs(std::uint64_t barriers, std::uint64_t warp_syncs) {
+        EXPECT_EQ(simt_counters_read().barriers, barriers);
+        EXPECT_EQ(simt_counters_read().warp_syncs, warp_syncs);
+    }
+#else
+    static void reset_counts() {}
+    static void expect_counts(std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t) {}
+    static void expect_syncs(std::uint64_t, std::uint64_t) {}
+#endif
 };
 
 // ---- the block and the grid
@@ -96,8 +109,7 @@ TEST_F(Groups, FunctionsTakeAnyGroup) {
         EXPECT_EQ(out[0], 63 * 32);
         for (int tile = 0; tile < 8; tile++) EXPECT_EQ(out[1 + tile], 64 * tile + 28);
         for (int pair = 0; pair < 32; pair++) EXPECT_EQ(out[9 + pair], 4 * pair + 1);
-        EXPECT_EQ(simt_counters_read().barriers, 12u);
-        EXPECT_EQ(simt_counters_read().warp_syncs, 8u * 6 + 32u * 2);
+        expect_syncs(12, 8 * 6 + 32 * 2);
     });
 }
 
@@ -166,7 +178,7 @@ TEST_F(Groups, Tiles) {
         check_tiles<16>();
         check_tiles<32>();
     });
-    simt_counters_reset();
+    reset_counts();
     check_tiles<8>();
     expect_counts(8 * 4, 8 * 5, 8 * 2, 0);
 }
@@ -255,6 +267,11 @@ TEST_F(Groups, LabeledPartition) {
                 odd |= ranks[r] % 2 << r;
                 same |= unsigned(ranks[r] % 4 == t % 4) << r;
             }
+            const unsigned elected = out[13 * ranks[0] + 12] - 100; // simt: the lowest; a GPU: any
+            ASSERT_NE(std::find(ranks.begin(), ranks.end(), elected), ranks.end());
+#ifdef __SIMT__
+            ASSERT_EQ(elected, ranks[0]);
+#endif
             const unsigned expected[13] = {rank,
                                            size,
                                            meta,
@@ -267,7 +284,7 @@ TEST_F(Groups, LabeledPartition) {
                                            sum,
                                            below,
                                            same,
-                                           100 + ranks[0]};
+                                           100 + elected};
             for (unsigned k = 0; k < 13; k++) ASSERT_EQ(out[13 * t + k], expected[k]) << t << ' ' << k;
         }
     });
@@ -423,6 +440,7 @@ __global__ void count_by_groups(int *counts, unsigned *size) {
     }
 }
 
+#ifdef __SIMT__
 TEST_F(Groups, CoalescedThreadsAreThoseOfOneLine) {
     Device_array<int> counts(2, 0);
     Device_array<unsigned> size(70);
@@ -449,6 +467,18 @@ TEST_F(Groups, CoalescedThreadsAreDividedAtRandom) {
     EXPECT_EQ(sizes.count(1), 1u);
     EXPECT_EQ(sizes.count(16), 1u);
     EXPECT_GT(sizes.size(), 10u);
+}
+
+#endif
+TEST_F(Groups, CoalescedThreadsCountEachLaneOnce) {
+    under_schedules([] {
+        Device_array<int> counts(2, 0);
+        Device_array<unsigned> size(70);
+        ASSERT_EQ(run(1, 70, count_by_groups, counts, size), cudaSuccess);
+        EXPECT_EQ(counts[0], 35);
+        EXPECT_EQ(counts[1], 35);
+        for (unsigned t = 0; t < 70; t++) EXPECT_TRUE(size[t] >= 1 && size[t] <= 16) << size[t];
+    });
 }
 
 // Groups in a loop that lanes leave at different times, while other lanes wait at a barrier.
@@ -494,7 +524,9 @@ __global__ void spin_for_a_group(int *flag, unsigned *size) {
 }
 
 TEST_F(Groups, CoalescedThreadsDoNotWaitForALaneThatSpins) {
+#ifdef __SIMT__
     simt_set_step_limit(1000000);
+#endif
     under_schedules([] {
         Device_array<int> flag(1, 0);
         Device_array<unsigned> size(1);
@@ -504,6 +536,7 @@ TEST_F(Groups, CoalescedThreadsDoNotWaitForALaneThatSpins) {
     });
 }
 
+#ifdef __SIMT__
 // A lane that fences on its way still joins.
 __global__ void late(unsigned *size) {
     if (threadIdx.x % 4 == 1)
@@ -520,6 +553,10 @@ TEST_F(Groups, CoalescedThreadsWaitForLateLanes) {
 // ---- refusals
 
 } // namespace
+
+// The line of the wrong call, set by the kernel.
+static std::atomic<int> line;
+#define AT(call) (line = __LINE__, call)
 
 namespace wrong {
 
@@ -628,3 +665,6 @@ TEST_F(WrongGroups, BarrierOfTheGrid) {
 }
 
 } // namespace
+#else
+} // namespace
+#endif

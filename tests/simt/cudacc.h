@@ -5,6 +5,7 @@
 
 #include <distwar/block.cuh>
 #include <distwar/half.cuh>
+#include <distwar/hot_slots.cuh>
 #include <distwar/reduce.cuh>
 
 namespace {
@@ -14,6 +15,16 @@ __global__ void add_ones(float *sums) {
     distwar::reduce_tree(distwar::all_lanes, true, int(threadIdx.x / 16), value,
                          distwar::record<float>{sums, 8});
     distwar::reduce_serial(distwar::all_lanes, true, 0, value, distwar::record<float>{sums + 32, 8});
+    // The calls of 0.2 add nothing here.
+    distwar::reduce_tree_n<4>(distwar::all_lanes, false, 0, 5, value, distwar::record<float>{sums, 8});
+    distwar::reduce_runs(distwar::all_lanes, false, 0, value, distwar::aligned_record{sums, 8});
+    const auto groups = distwar::group_lanes(distwar::all_lanes, false, 0);
+    groups.add(value, distwar::fields<float, 2, 3>{{sums, 2}, {sums, 3}});
+    __shared__ distwar::hot_slots<2, 5> slots;
+    slots.clear();
+    distwar::reduce_bfly(distwar::all_lanes, false, 0, value,
+                         slots.sink(distwar::record_at<distwar::scope::block, float>{sums, 8}));
+    distwar::append(distwar::all_lanes, false, reinterpret_cast<unsigned *>(sums));
 }
 
 // 16 times 1, and 1000 times 64 times 5.

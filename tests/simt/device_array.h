@@ -1,28 +1,42 @@
 // SPDX-License-Identifier: MIT
-// Short forms of launches and device arrays. A fixture resets simt's settings after each test.
+// Short forms of launches and device arrays. A fixture resets simt's settings after each test. Tests that run
+// on a GPU too use managed memory there.
 #ifndef SIMT_DEVICE_ARRAY_H
 #define SIMT_DEVICE_ARRAY_H
 
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
-#include <simt.h>
+#include <new>
 #include <string>
 #include <vector>
+#ifdef __SIMT__
+#include <simt.h>
+#endif
 
 template <typename... Parameters, typename... Arguments>
 cudaError_t run(dim3 grid, dim3 block, void (*kernel)(Parameters...), Arguments &&...arguments) {
     cudaLaunchConfig_t config = {};
     config.gridDim = grid;
     config.blockDim = block;
-    return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+    const cudaError_t launched = cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+    return launched == cudaSuccess ? cudaDeviceSynchronize() : launched;
 }
 
-// Device memory is host memory under simt, so the host reads and writes it by index.
+template <typename T>
+cudaError_t allocate_for_both(T **memory, std::size_t size) {
+#ifdef __SIMT__
+    return cudaMalloc(memory, size * sizeof(T)); // is host memory
+#else
+    return cudaMallocManaged(memory, size * sizeof(T));
+#endif
+}
+
+// The host reads and writes it by index, while no kernel runs.
 template <typename T>
 class Device_array {
   public:
     explicit Device_array(std::size_t size, T value = T()) {
-        if (cudaMalloc(&data_, size * sizeof(T)) != cudaSuccess) throw std::bad_alloc();
+        if (allocate_for_both(&data_, size) != cudaSuccess) throw std::bad_alloc();
         for (std::size_t i = 0; i < size; i++) data_[i] = value;
     }
     explicit Device_array(const std::vector<T> &values) : Device_array(values.size()) {
@@ -37,6 +51,7 @@ class Device_array {
     T *data_ = nullptr;
 };
 
+#ifdef __SIMT__
 class Simt : public testing::Test {
   protected:
     Simt() { restore(); }
@@ -54,5 +69,8 @@ class Simt : public testing::Test {
         cudaGetLastError();
     }
 };
+#else
+class Simt : public testing::Test {};
+#endif
 
 #endif

@@ -46,7 +46,9 @@ static inline gs_status check_strategy(const char *function, distwar_strategy st
 }
 
 static inline gs_status check_policy(const char *function, distwar_policy policy, unsigned strategies) {
-    GS_REQUIRE_OF(function, policy.balance_threshold >= 0 && policy.balance_threshold <= 33,
+    GS_REQUIRE_OF(function,
+                  (policy.balance_threshold >= 0 && policy.balance_threshold <= 33) ||
+                      policy.balance_threshold == DISTWAR_BALANCE_AUTO,
                   "balance_threshold must be in 0..33");
     return check_strategy(function, policy.strategy, strategies);
 }

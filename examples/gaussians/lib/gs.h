@@ -251,8 +251,8 @@ gs_status gs_moments_bytes(int64_t count, distwar_strategy strategy, size_t *byt
 // Adjoint of gs_render. Writes gradient->moments[count].
 // Reads:   as gs_render, and view->image as gs_render left it; image.color may be NULL if lists.split_tiles
 //          is 0. gradient->color, alpha, moments_bytes.
-// policy:  how the sums of a warp reach memory, see distwar/reduce.cuh; balance_threshold in 0..33. block and
-//          fixed ignore balance_threshold.
+// policy:  how the sums of a warp reach memory, see distwar/reduce.cuh; balance_threshold in 0..33 or
+//          DISTWAR_BALANCE_AUTO. block and fixed ignore balance_threshold.
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
                              gs_stream stream);
 
