@@ -271,9 +271,11 @@ void describe(json_writer *json, const void *subject) {
 
 int main(int argc, char **argv) {
     bench_options options = bench_options_default();
-    const option_spec specs[] = {REPEAT_OPTION(&options),
-                                 JSON_OPTION(&options),
-                                 {OPTION_END, nullptr, 0, nullptr, 0, 0, nullptr, nullptr}};
+    const option_spec specs[] = {{OPTION_INT, "repeat", 0, &options.runs, 1, MAX_RUNS, nullptr,
+                                  "timed runs; the median counts", false},
+                                 {OPTION_TEXT, "json", 0, &options.json, 0, 0, nullptr,
+                                  "write the numbers to this file; -: to stdout", false},
+                                 {}};
     const command_spec command = {"camera_gradient",
                                   "[options]",
                                   "Compares ways to sum the gradient by a camera over all Gaussians.",
