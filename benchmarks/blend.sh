@@ -10,6 +10,7 @@
 #   stages           every stage, on three kinds of scene and several image sizes (splat bench)
 #   growth           every stage against the number of Gaussians and of pixels (splat bench)
 #   render_backward  strategies, thresholds, cub and the floors; pixels per thread
+#   channels         the blend by the number of channels, with depth and absolute gradients and without
 #   tuner            the tuner's choice beside every fixed choice; fails if the choice is over 3 % slower
 # benchmarks/trim.py keeps what the tables need; benchmarks/tables.py rasteriser prints and draws it.
 # shellcheck disable=SC2086 # lists of options are split
@@ -17,7 +18,7 @@ set -eu
 [ $# -ge 4 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 programs=$1 scene=$2 cameras=$3 out=$4
 shift 4
-[ $# -gt 0 ] || set -- stages growth render_backward tuner
+[ $# -gt 0 ] || set -- stages growth render_backward channels tuner
 mkdir -p "$out/scenes"
 
 failed=
@@ -57,22 +58,23 @@ growth() {
     for count in 100000 300000 1000000 3000000 10000000; do bench growth-gaussians-$count many-$count $one --views 6; done
     for size in 135x240 270x480 540x960 1080x1920 2160x3840; do bench growth-pixels-$size "$trained" $one --size $size; done
 }
-blend() { # NAME SCENE OPTIONS...
-    name=$1 file=$(scene_of "$2")
-    shift 2
-    say "render_backward $name"
-    "$programs/render_backward" "$file" $views --name "$name" "$@" --benchmark_out_format=json \
-        --benchmark_out="$out/render_backward-$name.json" >"$out/render_backward-$name.txt" 2>&1 ||
-        { cat "$out/render_backward-$name.txt"; failed="$failed render_backward-$name"; }
+blend() { # PROGRAM NAME SCENE OPTIONS...
+    program=$1 name=$2 file=$(scene_of "$3")
+    shift 3
+    say "$program $name"
+    "$programs/$program" "$file" $views --name "$name" "$@" --benchmark_out_format=json \
+        --benchmark_out="$out/$program-$name.json" >"$out/$program-$name.txt" 2>&1 ||
+        { cat "$out/$program-$name.txt"; failed="$failed $program-$name"; }
 }
 render_backward() {
     for kind in "$trained" many-3000000 huge-300; do
-        blend "$kind" "$kind"
+        blend render_backward "$kind" "$kind"
         for size in 256x256 540x960 3840x2160; do
-            blend "$kind-$size" "$kind" --size $size --benchmark_filter=pixels
+            blend render_backward "$kind-$size" "$kind" --size $size --benchmark_filter=pixels
         done
     done
 }
+channels() { blend channels "$trained" "$trained"; }
 tuner() {
     for kind in "$trained" many-3000000 huge-300; do
         say "tuner $kind"

@@ -10,6 +10,7 @@
 // events, after twice the L2 cache was overwritten. Each run is repeated; median and deviation are over
 // repetitions. Before a run is timed its moments are compared with those of another strategy.
 #include "axes.h"
+#include "device_scene.h"
 #include "measure/bench_views.h"
 #include "command_line.h"
 #include "device.h"
@@ -48,42 +49,20 @@ bool has_threshold(int w) {
     return w == DISTWAR_SERIAL || w == DISTWAR_BFLY || w == DISTWAR_TREE || w == floor_a;
 }
 
-void check(gs_status status, const char *what) {
-    if (status == GS_OK) return;
-    fprintf(stderr, "render_backward: %s: %s\n", what, gs_last_error());
-    exit(EXIT_FAILURE);
-}
-
-template <typename T>
-T *device_array(size_t count) {
-    return static_cast<T *>(device_allocate(count * sizeof(T)));
-}
-
-size_t pixels_of(const gs_camera &camera) {
-    return size_t(camera.width) * size_t(camera.height);
-}
-
 // Everything lives as long as the program.
 struct bench {
     std::vector<gs_view> views;
     float *color_gradient = nullptr, *moments = nullptr;
     size_t moments_bytes = 0;
     int64_t count = 0;
-    void *scrubbed = nullptr;
-    size_t scrubbed_bytes = 0;
-    cudaEvent_t begin, end;
+    cold_timer timer;
     std::vector<float> expected; // moments of the first view
 
     void open(const gs_gaussians &host, const bench_views &chosen) {
-        DEVICE_CHECK(cudaEventCreate(&begin));
-        DEVICE_CHECK(cudaEventCreate(&end));
-        cudaDeviceProp properties;
-        DEVICE_CHECK(cudaGetDeviceProperties(&properties, 0));
-        scrubbed_bytes = 2 * size_t(properties.l2CacheSize);
-        scrubbed = device_allocate(scrubbed_bytes);
+        timer.open();
         count = host.count;
         // fixed needs the most
-        check(gs_moments_bytes(count, DISTWAR_FIXED, &moments_bytes), "gs_moments_bytes");
+        check_gs(gs_moments_bytes(count, GS_CHANNELS, DISTWAR_FIXED, &moments_bytes), "gs_moments_bytes");
         moments = device_array<float>(moments_bytes / sizeof(float));
 
         size_t values = 0;
@@ -94,53 +73,20 @@ struct bench {
         color_gradient = device_array<float>(values);
         device_upload(color_gradient, gradient.data(), values * sizeof(float));
 
-        const gs_gaussians gaussians = upload(host);
-        for (size_t v = 0; v < chosen.count; v++) views.push_back(rendered(gaussians, chosen.cameras[v]));
+        const gs_gaussians gaussians = upload_gaussians(host);
+        for (size_t v = 0; v < chosen.count; v++)
+            views.push_back(rendered_view(gaussians, chosen.cameras[v]));
         run(views[0], DISTWAR_BFLY, 0, {});
         expected = moments_now();
     }
 
-    static gs_gaussians upload(const gs_gaussians &host) {
-        const size_t count = size_t(host.count);
-        const auto copy = [](const float *from, size_t values) {
-            float *to = device_array<float>(values);
-            device_upload(to, from, values * sizeof(float));
-            return to;
-        };
-        gs_gaussians device = host;
-        device.mean = copy(host.mean, 3 * count);
-        device.log_scale = copy(host.log_scale, 3 * count);
-        device.quaternion = copy(host.quaternion, 4 * count);
-        device.opacity_logit = copy(host.opacity_logit, count);
-        device.sh = copy(host.sh, 3 * size_t((host.sh_degree + 1) * (host.sh_degree + 1)) * count);
-        return device;
-    }
-
-    static gs_view rendered(const gs_gaussians &gaussians, const gs_camera &camera) {
-        gs_view view = {};
-        view.gaussians = gaussians;
-        view.sh_degree_used = gaussians.sh_degree;
-        view.camera = camera;
-        gs_view_parts parts = {};
-        parts.image = 1;
-        void *block = nullptr;
-        gs_status status;
-        do {
-            device_free(block);
-            view.pair_capacity = view.pairs_needed;
-            size_t bytes;
-            check(gs_view_bytes(&view, &parts, &bytes), "gs_view_bytes");
-            block = device_allocate(bytes);
-            check(gs_view_place(&view, nullptr, &parts, block, bytes), "gs_view_place");
-            status = gs_forward(&view, nullptr);
-        } while (status == GS_PAIRS_DO_NOT_FIT);
-        check(status, "gs_forward");
-        return view;
-    }
-
-    backward_input input_of(const gs_view &f) const {
-        return {f.splats,  f.lists, f.camera.width, f.camera.height,
-                {0, 0, 0}, f.image, color_gradient, nullptr};
+    backward_input<> input_of(const gs_view &f) const {
+        backward_input<> in = {};
+        in.splats = f.splats, in.lists = f.lists;
+        in.width = f.camera.width, in.height = f.camera.height;
+        in.color = f.image.color, in.transmittance = f.image.transmittance, in.n_contrib = f.image.n_contrib;
+        in.color_gradient = color_gradient;
+        return in;
     }
 
     void run(gs_view f, int w, int threshold, const division &by) {
@@ -151,11 +97,11 @@ struct bench {
             gradient.color = color_gradient;
             gradient.moments = reinterpret_cast<gs_moments *>(moments);
             gradient.moments_bytes = moments_bytes;
-            check(gs_render_backward(&f, &gradient, {distwar_strategy(w), threshold}, nullptr),
-                  "gs_render_backward");
+            check_gs(gs_render_backward(&f, &gradient, {distwar_strategy(w), threshold}, nullptr),
+                     "gs_render_backward");
             return;
         }
-        const backward_input input = input_of(f);
+        const backward_input<> input = input_of(f);
         DEVICE_CHECK(cudaMemsetAsync(moments, 0, size_t(count) * GS_MOMENTS_STRIDE * sizeof(float), nullptr));
         if (w == DISTWAR_CUB)
             DEVICE_CHECK(launch_render_backward(nullptr, input, cub_commit{{moments, 0}}));
@@ -199,14 +145,7 @@ struct bench {
     }
 
     double milliseconds(const gs_view &f, int w, int threshold, const division &by) {
-        DEVICE_CHECK(cudaMemsetAsync(scrubbed, 0, scrubbed_bytes, nullptr));
-        DEVICE_CHECK(cudaEventRecord(begin, nullptr));
-        run(f, w, threshold, by);
-        DEVICE_CHECK(cudaEventRecord(end, nullptr));
-        DEVICE_CHECK(cudaEventSynchronize(end));
-        float ms = 0;
-        DEVICE_CHECK(cudaEventElapsedTime(&ms, begin, end));
-        return ms;
+        return timer.milliseconds([&] { run(f, w, threshold, by); });
     }
 };
 

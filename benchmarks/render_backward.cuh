@@ -25,7 +25,7 @@ struct cub_commit : warp_commit<distwar::strategy::atomic> {
         DISTWAR_UNROLL
         for (int k = 0; k < GS_MOMENTS; k++) {
             const float total = reduction(shared.storage[threadIdx.x / 32]).Sum(value[k]);
-            if (threadIdx.x % 32 == 0) atomicAdd(moments + size_t(index) * GS_MOMENTS_STRIDE + k, total);
+            if (threadIdx.x % 32 == 0) atomicAdd(sums.place(index, k), total);
         }
     }
 };
@@ -54,7 +54,7 @@ struct floor_a_commit : warp_commit<distwar::strategy::tree> {
     __device__ __forceinline__ void add(bool active, uint32_t index, const float (&value)[GS_MOMENTS],
                                         memory &) const {
         distwar::reduce_tree(distwar::all_lanes, active, distwar::uniform_key{index}, value,
-                             dropped_record{moments}, balance_threshold);
+                             dropped_record{sums.moments}, balance_threshold);
     }
 };
 
@@ -62,7 +62,7 @@ struct floor_a_commit : warp_commit<distwar::strategy::tree> {
 struct floor_b_commit : warp_commit<distwar::strategy::atomic> {
     __device__ __forceinline__ void add(bool, uint32_t index, const float (&value)[GS_MOMENTS],
                                         memory &) const {
-        dropped_record{moments}.add(index, value);
+        dropped_record{sums.moments}.add(index, value);
     }
 };
 

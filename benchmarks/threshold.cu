@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// balance_auto beside plain atomics and threshold 0.
+// reduce_tree at thresholds 0 and 33 beside plain atomics, over what a call sees and what it does not see.
 //
 //     threshold [--repeat N] [--json FILE]
 //
@@ -33,10 +33,10 @@ constexpr double SHORTEST_MS = 0.06; // a launch of the fastest of atomic and th
 enum { MOST_CALLS = 256, HEAVY_SHARED_BYTES = 54 * 1024 }; // four blocks a multiprocessor
 
 // atomic, or reduce_tree at a threshold.
-enum method { ATOMIC, ZERO, NEVER, AUTO, METHODS };
-const char *const method_names[METHODS] = {"atomic", "0", "33", "auto"};
+enum method { ATOMIC, ZERO, NEVER, METHODS };
+const char *const method_names[METHODS] = {"atomic", "0", "33"};
 __host__ __device__ constexpr int threshold_of(int how) {
-    return how == ZERO ? 0 : how == NEVER ? 33 : distwar::balance_auto;
+    return how == ZERO ? 0 : 33;
 }
 
 struct pattern {
@@ -325,13 +325,8 @@ int main(int argc, char **argv) {
                                  {OPTION_TEXT, "json", 0, &options.json, 0, 0, nullptr,
                                   "write the numbers to this file; -: to stdout", false},
                                  {}};
-    const command_spec command = {"threshold",
-                                  "[options]",
-                                  "Compares balance_auto with plain atomics and threshold 0.",
-                                  nullptr,
-                                  specs,
-                                  0,
-                                  0};
+    const command_spec command = {
+        "threshold", "[options]", "Compares thresholds 0 and 33 with plain atomics.", nullptr, specs, 0, 0};
     int code;
     if (!read_command_line(&command, argc, argv, nullptr, &code)) return code;
     fault why;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Measures balance_auto: in benchmarks/threshold and in the examples.
+# Measures thresholds: in benchmarks/threshold and in the examples.
 #
 #   benchmarks/threshold.sh PROGRAMS OUT [THRESHOLDS]
 #
@@ -8,7 +8,7 @@
 # the examples' reduce_tree. 150 seconds at most.
 set -u
 [ $# -ge 2 ] || { sed -n '3,/^set -u/{/^set -u/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
-here=$(dirname "$0") programs=$1 out=$2 thresholds=${3:-0,2,4,6,8,12,16,24,33,auto}
+here=$(dirname "$0") programs=$1 out=$2 thresholds=${3:-0,2,4,6,8,12,16,24,33}
 mkdir -p "$out"
 failed=''
 measure() { # NAME SECONDS PROGRAM OPTIONS...: to NAME.json

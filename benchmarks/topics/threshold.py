@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""balance_auto beside plain atomics and threshold 0: the JSON of `threshold --json FILE`, and of the examples' benches."""
+"""Thresholds 0 and 33 beside plain atomics: the JSON of `threshold --json FILE`, and of the examples' benches."""
 import json
 
 from . import workloads
 
 BOUND = 0.03  # the most that a rule may lose to the better of plain atomics and threshold 0
 ATOMIC, ZERO, VOTE = "atomic", "0", "33"
-AUTO = 64
 LISTED = 25  # cells of a rule, the worst first
 
 
@@ -75,15 +74,13 @@ def best_choice(cells):
 def tables(data):
     _, methods, cells, cases = data
     thresholds = sorted({t for case in cases for way, t in case.times if way == "tree"})
-    explicit = [t for t in thresholds if t < AUTO]
     found = {}
     if cases:
         rows = []
         for case in cases:
-            best = min(case.times["tree", t] for t in explicit)
+            best = min(case.times["tree", t] for t in thresholds)
             rows.append([case.name, f"{best:.4f}", *(percent(case.times["tree", t] / best - 1) for t in thresholds)])
-        names = [t if t < AUTO else "auto" if t == AUTO else f"{t}" for t in thresholds]
-        found["examples: reduce_tree over its best explicit threshold"] = (["workload", "best, ms", *names], rows)
+        found["examples: reduce_tree over its best threshold"] = (["workload", "best, ms", *thresholds], rows)
     if not cells:
         return found
     header = ["rule", "cells", "lose over 3%", "at few targets", "with work", "median", "worst", "there"]
@@ -96,11 +93,7 @@ def tables(data):
     found["worst loss by K"] = (
         ["rule", *(f"{K}{' vectors' if vectors else ''}" for K, vectors in Ks)],
         [[m, *(percent(max(c.loss(m) for c in cells if (c.K, c.vectors) == K)) for K in Ks)] for m in methods])
-    for method in methods:
-        if method in (ATOMIC, ZERO, VOTE):
-            continue
-        bad = sorted((c for c in cells if c.loss(method) > BOUND), key=lambda c: -c.loss(method))
-        found[method] = (["cell", "loss", "time", ATOMIC, ZERO, VOTE], [
-            [c.name(), percent(c.loss(method)), *(f"{c.time[m]:.4f}" for m in (method, ATOMIC, ZERO, VOTE))]
-            for c in bad[:LISTED]])
+    bad = sorted((c for c in cells if c.loss(ZERO) > BOUND), key=lambda c: -c.loss(ZERO))
+    found["where threshold 0 loses most"] = (["cell", "loss", *methods], [
+        [c.name(), percent(c.loss(ZERO)), *(f"{c.time[m]:.4f}" for m in methods)] for c in bad[:LISTED]])
     return {name: table for name, table in found.items() if table[1]}

@@ -165,7 +165,7 @@ int main(void) {
             status = gs_forward(&view, NULL);
         }
         GS(status);
-        const gs_comparison images = {SIZE, SIZE, view.image.color, device_target};
+        const gs_comparison images = {SIZE, SIZE, view.image.color, device_target, NULL};
         GS(gs_loss(&images, loss_workspace, loss_bytes, result, color_gradient, NULL));
         if (step == 1) download(before, result, sizeof before);
         GS(gs_backward(&view, &gradient, (distwar_policy){DISTWAR_BFLY, 0}, NULL));

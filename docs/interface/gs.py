@@ -11,29 +11,41 @@ GS_OK, GS_PAIRS_DO_NOT_FIT = 0, 2
 class Gaussians(Structure):
     _fields_ = [("count", c_int64), ("sh_degree", c_int32), ("mean", c_void_p), ("log_scale", c_void_p),
                 ("quaternion", c_void_p), ("opacity_logit", c_void_p), ("sh", c_void_p), ("color", c_void_p),
-                ("covariance", c_void_p), ("scale_modifier", c_float), ("antialias", c_int32)]
+                ("covariance", c_void_p), ("scale_modifier", c_float), ("antialias", c_int32), ("channels", c_int32)]
 
 
 class Camera(Structure):
     _fields_ = [("width", c_int32), ("height", c_int32), ("fx", c_float), ("fy", c_float), ("cx", c_float),
-                ("cy", c_float), ("rotation", c_float * 9), ("translation", c_float * 3), ("near_plane", c_float)]
+                ("cy", c_float), ("rotation", c_float * 9), ("translation", c_float * 3), ("near_plane", c_float),
+                ("model", c_int32), ("distortion", c_float * 4)]
 
 
 class Image(Structure):
-    _fields_ = [("color", c_void_p), ("transmittance", c_void_p), ("n_contrib", c_void_p)]
+    _fields_ = [("color", c_void_p), ("transmittance", c_void_p), ("n_contrib", c_void_p), ("depth", c_void_p),
+                ("median_depth", c_void_p)]
 
 
 class Lists(Structure):
     _fields_ = [("tiles_x", c_int32), ("tiles_y", c_int32), ("pairs", c_int64), ("tile_begin", c_void_p),
                 ("splat_index", c_void_p), ("pixels_per_thread", c_int32), ("split_tiles", c_int32),
-                ("tile_order", c_void_p)]
+                ("tile_order", c_void_p), ("views", c_int32)]
+
+
+class Views(Structure):
+    _fields_ = [("count", c_int32), ("cameras", POINTER(Camera))]
 
 
 class View(Structure):
     _fields_ = [("gaussians", Gaussians), ("camera", Camera), ("sh_degree_used", c_int32),
                 ("background", c_float * 3), ("pair_capacity", c_int64), ("workspace", c_void_p),
                 ("workspace_bytes", c_size_t), ("splats", c_void_p), ("image", Image), ("lists", Lists),
-                ("pairs_needed", c_int64)]
+                ("pairs_needed", c_int64), ("report", c_void_p), ("views", Views), ("channel_background", c_void_p),
+                ("normalize_depth", c_int32)]
+
+
+class BinReport(Structure):
+    _fields_ = [("pairs_needed", c_int64), ("most_pairs_needed", c_int64), ("pixels_per_thread", c_int32),
+                ("split_tiles", c_int32)]
 
 
 class CameraGradient(Structure):
@@ -43,7 +55,8 @@ class CameraGradient(Structure):
 
 class Gradient(Structure):
     _fields_ = [("color", c_void_p), ("alpha", c_void_p), ("moments", c_void_p), ("moments_bytes", c_size_t),
-                ("gaussians", Gaussians), ("mean2d", c_void_p), ("camera", c_void_p), ("camera_bytes", c_size_t)]
+                ("gaussians", Gaussians), ("mean2d", c_void_p), ("depth", c_void_p), ("abs_mean2d", c_void_p),
+                ("camera", c_void_p), ("camera_bytes", c_size_t)]
 
 
 class ViewParts(Structure):
@@ -51,7 +64,8 @@ class ViewParts(Structure):
 
 
 class Comparison(Structure):
-    _fields_ = [("width", c_int32), ("height", c_int32), ("color", c_void_p), ("target", c_void_p)]
+    _fields_ = [("width", c_int32), ("height", c_int32), ("color", c_void_p), ("target", c_void_p),
+                ("mask", c_void_p)]
 
 
 class AdamRates(Structure):
@@ -139,10 +153,11 @@ class Library:
         return array.ctypes.data
 
     def gaussians(self, arrays, sh_degree=0, scale_modifier=0.0, antialias=0):
-        """gs_gaussians of a dictionary of arrays; missing arrays are NULL."""
+        """gs_gaussians of a dictionary of arrays; missing arrays are NULL. The channels are those of `color`."""
         pointers = {name: self.address(array) for name, array in arrays.items()}
+        channels = arrays["color"].shape[1] if arrays.get("color") is not None else 0
         return Gaussians(count=len(arrays["mean"]), sh_degree=sh_degree, scale_modifier=scale_modifier,
-                         antialias=antialias, **pointers)
+                         antialias=antialias, channels=channels, **pointers)
 
     def forward(self, view, gradient, block=None, strategy="tree"):
         """gs_forward. Places the view's splats and workspace and the gradient's moments in a block of memory, and

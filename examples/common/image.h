@@ -33,5 +33,7 @@ bool image_beside(const image *const *pictures, int count, int gap, image *out, 
 bool image_from_planes(const float *planes, int width, int height, image *out, fault *why);
 // 10 log10(255^2 / mean square error) over all channels: infinite if equal, NaN if the sizes differ.
 double image_psnr(const image *a, const image *b);
+// The same of the pixels where the mask, [height][width], is not 0; NULL: of all.
+double image_masked_psnr(const image *a, const image *b, const uint8_t *mask);
 
 C_LINKAGE_END

@@ -2,7 +2,6 @@
 #include "strategy_options.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 int offered_index(const offered_strategy *offered, distwar_strategy strategy) {
     int i = 0;
@@ -33,19 +32,14 @@ bool parse_thresholds(const char *text, int out[MAX_THRESHOLDS], size_t *count, 
         char *end;
         errno = 0;
         long value = strtol(rest, &end, 10);
-        bool digits = rest[0] >= '0' && rest[0] <= '9' && errno == 0 && value <= MAX_THRESHOLD;
-        if (strncmp(rest, "auto", 4) == 0) {
-            value = DISTWAR_BALANCE_AUTO, digits = true, end = (char *)rest + 4;
-        }
-        if (!digits || (*end != ',' && *end != '\0')) break;
+        bool digits = rest[0] >= '0' && rest[0] <= '9' && errno == 0;
+        if (!digits || value > MAX_THRESHOLD || (*end != ',' && *end != '\0')) break;
         out[(*count)++] = (int)value;
         if (*end == '\0') return true;
         rest = end + 1;
     }
-    return fail(
-        why,
-        "--thresholds needs numbers from 0 to %d or auto, with commas between them, at most %d, not '%s'",
-        MAX_THRESHOLD, MAX_THRESHOLDS, text);
+    return fail(why, "--thresholds needs numbers from 0 to %d with commas between them, at most %d, not '%s'",
+                MAX_THRESHOLD, MAX_THRESHOLDS, text);
 }
 
 static void add(candidate_list *list, const offered_strategy *row, const int *thresholds, size_t count) {

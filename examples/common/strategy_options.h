@@ -32,11 +32,10 @@ const char *const *strategy_names(const offered_strategy *offered, const char *l
 
 enum {
     MAX_THRESHOLD = 33, // sums nothing in the warp
-    MAX_THRESHOLDS = MAX_THRESHOLD + 2
+    MAX_THRESHOLDS = MAX_THRESHOLD + 1
 };
 
-// Reads --thresholds: "0,8,auto", each 0..MAX_THRESHOLD or DISTWAR_BALANCE_AUTO, at most MAX_THRESHOLDS of
-// them.
+// Reads --thresholds: "0,8,16", each 0..MAX_THRESHOLD, at most MAX_THRESHOLDS of them.
 bool parse_thresholds(const char *text, int out[MAX_THRESHOLDS], size_t *count, fault *why);
 
 #define REDUCE_HELP "how the adjoint adds gradients"

@@ -8,7 +8,6 @@
 #include "chunks.cuh"
 #include "lanes.cuh"
 #include "sink.cuh"
-#include "tree.cuh"
 
 namespace distwar {
 
@@ -77,8 +76,7 @@ __device__ __forceinline__ void sum_by_butterfly(unsigned lanes, bool active, Ke
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_bfly(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
-    detail::sum_by_butterfly(lanes, active, key, detail::all_of(val), sink,
-                             detail::known_threshold<K, Sink>(balance_threshold));
+    detail::sum_by_butterfly(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
 // The same for a number of values known at run time (chunks.cuh).
@@ -88,8 +86,7 @@ __device__ __forceinline__ void reduce_bfly_n(unsigned lanes, bool active, Key k
                                               int balance_threshold = 0) {
     const auto counted = detail::counted<Chunk>(count, values);
     detail::check_counted<Chunk, decltype(counted), Key, Sink>();
-    detail::sum_by_butterfly(lanes, active, key, counted, sink,
-                             detail::known_threshold<Chunk, Sink>(balance_threshold));
+    detail::sum_by_butterfly(lanes, active, key, counted, sink, balance_threshold);
 }
 
 } // namespace distwar

@@ -40,7 +40,7 @@ class lane_groups {
     __device__ __forceinline__ void add(const T (&val)[K], const Sink &sink,
                                         int balance_threshold = 0) const {
         detail::check_tree<K, T, Key, Sink>();
-        add_values(detail::all_of(val), sink, detail::known_threshold<K, Sink>(balance_threshold));
+        add_values(detail::all_of(val), sink, balance_threshold);
     }
 
     // The same for a number of values known at run time (chunks.cuh).
@@ -50,7 +50,7 @@ class lane_groups {
         const auto counted = detail::counted<Chunk>(count, values);
         detail::check_counted<Chunk, decltype(counted), Key, Sink>();
         detail::check_tree<typename decltype(counted)::type>();
-        add_values(counted, sink, detail::known_threshold<Chunk, Sink>(balance_threshold));
+        add_values(counted, sink, balance_threshold);
     }
 
   private:

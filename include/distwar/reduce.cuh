@@ -41,8 +41,7 @@
 //   balance_threshold
 //           A group of at least this many active lanes is summed in the warp and committed once. In a
 //           smaller group each lane sends its own K atomics. This divides the work between the SM and the
-//           atomic units of the L2 cache. <= 0 sums every group, 33 none. balance_auto: the call chooses, from K
-//           and from the atomics that the sink sends for one lane (threshold.cuh). Start with it.
+//           atomic units of the L2 cache. <= 0 sums every group, >= 33 none. Start with 0.
 //
 // Result
 //   - The values of every active lane have been added exactly once, by relaxed atomics of the sink's scope:

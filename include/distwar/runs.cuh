@@ -170,8 +170,7 @@ template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_runs(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
     detail::check_tree<K, T, Key, Sink>();
-    detail::sum_by_runs(lanes, active, key, detail::all_of(val), sink,
-                        detail::known_threshold<K, Sink>(balance_threshold));
+    detail::sum_by_runs(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
 // The same for a number of values known at run time (chunks.cuh).
@@ -182,8 +181,7 @@ __device__ __forceinline__ void reduce_runs_n(unsigned lanes, bool active, Key k
     const auto counted = detail::counted<Chunk>(count, values);
     detail::check_counted<Chunk, decltype(counted), Key, Sink>();
     detail::check_tree<typename decltype(counted)::type>();
-    detail::sum_by_runs(lanes, active, key, counted, sink,
-                        detail::known_threshold<Chunk, Sink>(balance_threshold));
+    detail::sum_by_runs(lanes, active, key, counted, sink, balance_threshold);
 }
 
 } // namespace distwar

@@ -9,7 +9,6 @@
 #include "chunks.cuh"
 #include "lanes.cuh"
 #include "sink.cuh"
-#include "tree.cuh"
 
 namespace distwar {
 
@@ -87,8 +86,7 @@ __device__ __forceinline__ void sum_serially(unsigned lanes, bool active, Key ke
 template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_serial(unsigned lanes, bool active, Key key, const T (&val)[K],
                                               const Sink &sink, int balance_threshold = 0) {
-    detail::sum_serially(lanes, active, key, detail::all_of(val), sink,
-                         detail::known_threshold<K, Sink>(balance_threshold));
+    detail::sum_serially(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
 // The same for a number of values known at run time (chunks.cuh).
@@ -98,8 +96,7 @@ __device__ __forceinline__ void reduce_serial_n(unsigned lanes, bool active, Key
                                                 int balance_threshold = 0) {
     const auto counted = detail::counted<Chunk>(count, values);
     detail::check_counted<Chunk, decltype(counted), Key, Sink>();
-    detail::sum_serially(lanes, active, key, counted, sink,
-                         detail::known_threshold<Chunk, Sink>(balance_threshold));
+    detail::sum_serially(lanes, active, key, counted, sink, balance_threshold);
 }
 
 } // namespace distwar

@@ -235,7 +235,7 @@ struct aligned_record_at {
     float *base;
     size_t stride;
 #if defined(__SIMT__) || DISTWAR_HAS_VECTOR_RED
-    static constexpr int values_of_a_request = 4; // for balance_auto
+    static constexpr int values_of_a_request = 4; // see tree.cuh
 #endif
 
     template <typename Key, int K, typename V>

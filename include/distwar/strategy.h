@@ -58,12 +58,8 @@ typedef enum distwar_strategy {
 } distwar_strategy;
 #endif
 
-/* As balance_threshold: the call chooses. See reduce.cuh. */
-enum { DISTWAR_BALANCE_AUTO = 64 };
-
 /* A strategy and its threshold. Groups of at least balance_threshold (0..33) active lanes are summed in the
- * warp; the lanes of a smaller group send plain atomics. DISTWAR_BALANCE_AUTO: the call chooses. See
- * reduce.cuh. */
+ * warp; the lanes of a smaller group send plain atomics. See reduce.cuh. */
 typedef struct distwar_policy {
     distwar_strategy strategy;
     int balance_threshold;

@@ -29,7 +29,6 @@
 #include "chunks.cuh"
 #include "lanes.cuh"
 #include "sink.cuh"
-#include "threshold.cuh"
 
 namespace distwar {
 
@@ -267,12 +266,21 @@ __host__ __device__ constexpr int group_shuffles() {
            (is_addressed_by_key<Sink, Key, T> ? 0 : K);
 }
 
-// What balance_auto stands for.
+// The atomics that sink.add sends for one lane: a sink may state how many values one atomic takes.
+template <int K, typename Sink, typename = void>
+inline constexpr int requests_of_a_lane = K;
 template <int K, typename Sink>
-__device__ __forceinline__ int known_threshold(int balance_threshold) {
-    constexpr int plain = request_cost * requests_of_a_lane<K, Sink>;
-    constexpr int chosen = plain < one_key_cost + tree_cost(tree_shuffles(K) + 1) ? 2 : 0;
-    return balance_threshold == balance_auto ? chosen : balance_threshold;
+inline constexpr int requests_of_a_lane<K, Sink, void_type<decltype(Sink::values_of_a_request)>> =
+    (K + Sink::values_of_a_request - 1) / Sink::values_of_a_request;
+
+// Costs in tenths of a shuffle with its addition, measured on an H200 (docs/notes/library.md): an atomic of a
+// lane, however many floats it takes, a tree of n shuffles, and n shuffles for all groups side by side.
+inline constexpr int request_cost = 27;
+__host__ __device__ constexpr int tree_cost(int n) {
+    return 29 * n / 2;
+}
+__host__ __device__ constexpr int side_by_side_cost(int n) {
+    return 15 * n;
 }
 
 // From this K on, the groups of a whole warp are summed one after another if the sink is addressed by key.
@@ -329,8 +337,9 @@ struct groups_commit {
             constexpr int saved = tree_cost(shuffles) - request_cost * requests_of_a_lane<K, Sink>;
             const int doublings = 32 - __clz(int(size_of_largest) - 1); // ceil(log2(size_of_largest))
             const int groups = count_lanes(leaders);
-            const bool by_groups = few ? groups * shuffles <= doublings * (K + 1)
-                                       : saved <= 0 || groups * saved <= 15 * doublings * (K + 1);
+            const bool by_groups =
+                few ? groups * shuffles <= doublings * (K + 1)
+                    : saved <= 0 || groups * saved <= side_by_side_cost(doublings * (K + 1));
             if (by_groups) {
                 if (active && !summed) sink.add(key, val);
                 for (unsigned rest = leaders; rest != 0; rest &= rest - 1) {
@@ -428,8 +437,7 @@ template <int K, typename T, typename Key, typename Sink>
 __device__ __forceinline__ void reduce_tree(unsigned lanes, bool active, Key key, const T (&val)[K],
                                             const Sink &sink, int balance_threshold = 0) {
     detail::check_tree<K, T, Key, Sink>();
-    detail::sum_by_tree(lanes, active, key, detail::all_of(val), sink,
-                        detail::known_threshold<K, Sink>(balance_threshold));
+    detail::sum_by_tree(lanes, active, key, detail::all_of(val), sink, balance_threshold);
 }
 
 // The same at threshold 0 with a key that the caller knows. A sink that is addressed by key needs no leader:
@@ -456,8 +464,7 @@ __device__ __forceinline__ void reduce_tree_n(unsigned lanes, bool active, Key k
     const auto counted = detail::counted<Chunk>(count, values);
     detail::check_counted<Chunk, decltype(counted), Key, Sink>();
     detail::check_tree<typename decltype(counted)::type>();
-    detail::sum_by_tree(lanes, active, key, counted, sink,
-                        detail::known_threshold<Chunk, Sink>(balance_threshold));
+    detail::sum_by_tree(lanes, active, key, counted, sink, balance_threshold);
 }
 
 } // namespace distwar

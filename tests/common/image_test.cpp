@@ -395,9 +395,13 @@ TEST_F(Image, MeasuresPsnr) {
     EXPECT_EQ(image_psnr(&a, &b), std::numeric_limits<double>::infinity());
     b.pixels[5] = 255;
     EXPECT_NEAR(image_psnr(&a, &b), 10 * std::log10(24.0), 1e-12);
+    const uint8_t one[8] = {0, 7}, without[8] = {1, 0, 1}; // the pixel that differs is the second
+    EXPECT_NEAR(image_masked_psnr(&a, &b, one), 10 * std::log10(3.0), 1e-12);
+    EXPECT_EQ(image_masked_psnr(&a, &b, without), std::numeric_limits<double>::infinity());
     for (int i = 0; i < 24; i++) b.pixels[i] = 255;
     EXPECT_NEAR(image_psnr(&a, &b), 0.0, 1e-12);
     EXPECT_TRUE(std::isnan(image_psnr(&a, &other)));
+    EXPECT_TRUE(std::isnan(image_masked_psnr(&a, &other, nullptr)));
     for (image *each : {&a, &b, &other}) image_close(each);
 }
 

@@ -15,7 +15,7 @@ using distwar::strategy;
 namespace {
 
 enum sink_kind { POINTERS, RECORD, PLANES, SINKS };
-enum { MAX_VALUES = 16, THRESHOLDS = 35, STRATEGIES = 4, SCHEDULES = 20 };
+enum { MAX_VALUES = 16, THRESHOLDS = 34, STRATEGIES = 4, SCHEDULES = 20 };
 // The targets of a warp: more records than its 32 lanes can use, with a gap between neighbours.
 enum { SLOTS = 40, PADDING = 2 };
 const char *const strategy_name[STRATEGIES] = {"atomic", "serial", "bfly", "tree"};
@@ -23,14 +23,6 @@ const char *const sink_name[SINKS] = {"pointers", "record", "planes"};
 
 enum mask_class { MASK_FULL, MASK_RANDOM, MASK_HALF, MASK_SINGLE, MASKS };
 enum active_class { ACTIVE_ALL, ACTIVE_RANDOM, ACTIVE_ONE, ACTIVE_NONE, ACTIVES };
-
-// The thresholds of the tests: 0..33 and balance_auto.
-int threshold_at(int level) {
-    return level < 34 ? level : distwar::balance_auto;
-}
-int level_of(int threshold) {
-    return threshold == distwar::balance_auto ? 34 : threshold;
-}
 
 // One call of one warp.
 struct warp_case {
@@ -152,8 +144,7 @@ class pair_cover {
 
     void add(const warp_case &drawn, int values, int sink, int schedule) {
         const int level[FACTORS] = {
-            drawn.mask, drawn.activity, drawn.distinct - 1, level_of(drawn.threshold), values - 1,
-            sink,       schedule};
+            drawn.mask, drawn.activity, drawn.distinct - 1, drawn.threshold, values - 1, sink, schedule};
         for (int f = 0; f < FACTORS; ++f)
             for (int g = 0; g < f; ++g)
                 if (level[f] >= 0 && level[g] >= 0) seen[f][g][level[f]][level[g]] = true;
@@ -189,7 +180,7 @@ template <typename T>
 void check_thresholds(const instance<T> &tested, draw &random, int schedule, pair_cover *cover) {
     const int K = tested.count;
     std::vector<warp_case> cases;
-    for (int i = 0; i < 2 * THRESHOLDS; ++i) cases.push_back(draw_case(random, threshold_at(i % THRESHOLDS)));
+    for (int i = 0; i < 2 * THRESHOLDS; ++i) cases.push_back(draw_case(random, i % THRESHOLDS));
     const size_t targets_each = targets_a_warp(K);
     std::vector<T> values(cases.size() * 32 * K), initial(cases.size() * targets_each);
     for (T &start : initial) start = T(random.below(1 << 10));

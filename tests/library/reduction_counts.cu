@@ -185,14 +185,6 @@ TEST(ReductionCost, OfTreeChangesExactlyAtTheThreshold) {
         }
 }
 
-TEST(ReductionCost, OfBalanceAutoIsThatOfAtomicsForASingleLaneWhereTheyCostLess) {
-    using distwar::balance_auto;
-    expect_cost(cost_of<strategy::tree, 1>(all_lanes, 1, one_key, balance_auto), 0, 1, 0, 0, 1, 1);
-    expect_cost(cost_of<strategy::tree, 9>(all_lanes, 1, one_key, balance_auto), 0, 1, 0, 0, 9, 9);
-    expect_cost(cost_of<strategy::tree, 9>(all_lanes, 3, one_key, balance_auto), 1 + 12, 2, 0, 0, 1, 9);
-    expect_cost(cost_of<strategy::tree, 16>(all_lanes, 1, one_key, balance_auto), 1 + 16, 2, 0, 0, 1, 16);
-}
-
 // Keys of 32 lanes: the first sizes[0] lanes hold key 0, the next sizes[1] lanes key 1, ...; each remaining
 // lane holds a key of its own.
 std::vector<int> groups_of(const std::vector<int> &sizes) {

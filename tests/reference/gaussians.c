@@ -93,7 +93,9 @@ reference_camera reference_camera_from_floats(const gs_camera *floats) {
                                .fy = floats->fy,
                                .cx = floats->cx,
                                .cy = floats->cy,
-                               .near_plane = floats->near_plane};
+                               .near_plane = floats->near_plane,
+                               .model = floats->model};
+    widen(camera.distortion, floats->distortion, 4);
     widen(camera.rotation, floats->rotation, 9);
     widen(camera.translation, floats->translation, 3);
     return camera;
@@ -106,7 +108,9 @@ gs_camera reference_camera_to_floats(const reference_camera *camera) {
                         .fy = (float)camera->fy,
                         .cx = (float)camera->cx,
                         .cy = (float)camera->cy,
-                        .near_plane = (float)camera->near_plane};
+                        .near_plane = (float)camera->near_plane,
+                        .model = camera->model};
+    narrow(floats.distortion, camera->distortion, 4);
     narrow(floats.rotation, camera->rotation, 9);
     narrow(floats.translation, camera->translation, 3);
     return floats;

@@ -19,17 +19,23 @@ typedef struct window_sums {
     double m1, m2, s1, s2, s12, d1, d2;
 } window_sums;
 
-// About the pixel (x, y) of one channel, the pixel's own colour being `center`. change may be NULL.
-static window_sums sums_about(const double *base, double center, const uint8_t *target, const double *change,
-                              int width, int height, int x, int y) {
+// About the pixel (x, y) of one channel, the pixel's own colour being `center`, over the pixels that count.
+// change and mask may be NULL.
+static window_sums sums_about(const double *base, double center, const uint8_t *target, const uint8_t *mask,
+                              const double *change, int width, int height, int x, int y) {
     double weight[2 * RADIUS + 1], norm = 0;
     for (int k = -RADIUS; k <= RADIUS; k++) norm += weight[k + RADIUS] = exp(-k * k / (2 * 1.5 * 1.5));
+    double masked = 0;
     window_sums s = {0};
     for (int i = -RADIUS; i <= RADIUS; i++)
         for (int j = -RADIUS; j <= RADIUS; j++) {
             if (x + j < 0 || x + j >= width || y + i < 0 || y + i >= height) continue;
             const int64_t at = (int64_t)(y + i) * width + x + j;
             const double w = weight[i + RADIUS] * weight[j + RADIUS] / (norm * norm);
+            if (mask && mask[at] == 0) {
+                masked += w;
+                continue;
+            }
             const double c = i == 0 && j == 0 ? center : base[at], t = target[3 * at] / 255.0;
             s.m1 += w * c;
             s.m2 += w * t;
@@ -40,6 +46,8 @@ static window_sums sums_about(const double *base, double center, const uint8_t *
             s.d1 += w * change[at];
             s.d2 += w * change[at] * change[at];
         }
+    double *const sums[] = {&s.m1, &s.m2, &s.s1, &s.s2, &s.s12, &s.d1, &s.d2};
+    for (int k = 0; k < 7; k++) *sums[k] /= 1 - masked;
     return s;
 }
 
@@ -47,21 +55,22 @@ static const double C1 = 0.01 * 0.01, C2 = 0.03 * 0.03;
 
 static double ssim_at(const double *base, double center, const uint8_t *target, int width, int height, int x,
                       int y) {
-    const window_sums s = sums_about(base, center, target, NULL, width, height, x, y);
+    const window_sums s = sums_about(base, center, target, NULL, NULL, width, height, x, y);
     return (2 * s.m1 * s.m2 + C1) * (2 * (s.s12 - s.m1 * s.m2) + C2) /
            ((s.m1 * s.m1 + s.m2 * s.m2 + C1) * (s.s1 - s.m1 * s.m1 + s.s2 - s.m2 * s.m2 + C2));
 }
 
-double reference_lm_square(const double *color, const uint8_t *target, int width, int height, double epsilon,
-                           const double *change) {
+double reference_lm_square(const double *color, const uint8_t *target, const uint8_t *mask, int width,
+                           int height, double epsilon, const double *change) {
     double sum = 0;
     for (int channel = 0; channel < 3; channel++)
         for (int y = 0; y < height; y++)
             for (int x = 0; x < width; x++) {
                 const int64_t plane = (int64_t)channel * width * height, at = (int64_t)y * width + x;
+                if (mask && mask[at] == 0) continue;
                 const double c = color[plane + at], d = change[plane + at];
                 const window_sums s =
-                    sums_about(color + plane, c, target + channel, change + plane, width, height, x, y);
+                    sums_about(color + plane, c, target + channel, mask, change + plane, width, height, x, y);
                 const double brightness = s.m1 * s.m1 + s.m2 * s.m2 + C1;
                 const double contrast = s.s1 - s.m1 * s.m1 + s.s2 - s.m2 * s.m2 + C2;
                 const double alike = (2 * s.m1 * s.m2 + C1) / brightness;

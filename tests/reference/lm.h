@@ -23,8 +23,8 @@ void reference_lm_residuals(const double *color, const double *base, const uint8
                             double *residuals);
 
 // change^T R^T R change, with R^T R of the whole loss (docs/math.md, section 8), computed window by window.
-double reference_lm_square(const double *color, const uint8_t *target, int width, int height, double epsilon,
-                           const double *change);
+double reference_lm_square(const double *color, const uint8_t *target, const uint8_t *mask, int width,
+                           int height, double epsilon, const double *change);
 
 // Solves (J^T J + lambda diag(J^T J)) update = -J^T residuals by Cholesky decomposition. jacobian[column *
 // rows + row]. update is 0 for columns of zeros.

@@ -13,7 +13,7 @@ class LmBase {
   public:
     LmBase(uint64_t seed, int64_t count, int degree, int width, int height, gs_lm_objective objective)
         : scene(reference_scene_create(seed, count, degree, width, height)) {
-        lm.problem = {&scene.gaussians, degree, &scene.camera, {}, scene.target, nullptr};
+        lm.problem = {&scene.gaussians, degree, &scene.camera, {}, scene.target, nullptr, nullptr, 0};
         std::copy_n(scene.background, 3, lm.problem.background);
         lm.objective = objective;
         lm.epsilon = 1e-3;
@@ -71,9 +71,9 @@ TEST(Lm, TheSquareOfTheDifferencesIsTheLoss) {
         of_l1 += 0.2 * d * d / (std::fabs(d) + epsilon);
     }
     const double expected = of_l1 + 0.2 * double(3 * pixels) * (1 - base.outputs.value.ssim);
-    EXPECT_NEAR(
-        reference_lm_square(base.lm.base.data(), base.scene.target, 23, 17, epsilon, difference.data()),
-        expected, 1e-10 * expected);
+    EXPECT_NEAR(reference_lm_square(base.lm.base.data(), base.scene.target, nullptr, 23, 17, epsilon,
+                                    difference.data()),
+                expected, 1e-10 * expected);
 }
 
 // Against the adjoint of the stages: with the L2 objective neighbours do not matter.
@@ -85,8 +85,12 @@ TEST(Lm, TransposedTimesResidualsIsTheGradient) {
     for (int64_t i = 0; i < 32; i++)
         reference_project(&base.scene.gaussians, i, 1, &base.scene.camera, nullptr, &splats[size_t(i)]);
     std::vector<reference_splat_gradient> d_splat(32);
-    reference_render_backward(splats.data(), 32, &base.decisions.lists, 23, 17, base.scene.background,
-                              base.decisions.blend, base.residuals.data(), nullptr, d_splat.data());
+    reference_blend blend{};
+    blend.splats = splats.data(), blend.count = 32, blend.lists = &base.decisions.lists;
+    blend.width = 23, blend.height = 17;
+    blend.background = base.scene.background, blend.held = base.decisions.blend;
+    const reference_image_gradient residuals = {base.residuals.data(), nullptr, nullptr};
+    reference_render_backward(&blend, &residuals, d_splat.data(), nullptr);
     for (int64_t i = 0; i < 32; i++)
         reference_project_backward(&base.scene.gaussians, i, 1, &base.scene.camera, &base.decisions.splats[i],
                                    &d_splat[size_t(i)], &base.outputs.gradients);

@@ -31,24 +31,47 @@ static double *blur(const double *plane, int width, int height) {
     return both;
 }
 
-static double *blur_product(const double *a, const double *b, int width, int height) {
-    double *product = allocate((int64_t)width * height, sizeof(double));
-    for (int64_t i = 0; i < (int64_t)width * height; i++) product[i] = a[i] * b[i];
-    double *blurred = blur(product, width, height);
+// Over a picture's channels: what one of them is compared with, and which pixels count.
+typedef struct channel {
+    int width, height;
+    const double *color, *target;
+    const double *counts; // 1 or 0 for each pixel
+    const double *share;  // the window's weight of what counts, about each pixel
+} channel;
+
+// The window's mean, over pixels that count, of a b about every pixel; of a alone if b is NULL.
+static double *mean_of(const channel *in, const double *a, const double *b) {
+    const int64_t pixels = (int64_t)in->width * in->height;
+    double *product = allocate(pixels, sizeof(double));
+    for (int64_t i = 0; i < pixels; i++) product[i] = in->counts[i] * a[i] * (b ? b[i] : 1);
+    double *mean = blur(product, in->width, in->height);
+    for (int64_t i = 0; i < pixels; i++) mean[i] = in->counts[i] != 0 ? mean[i] / in->share[i] : 0;
     free(product);
-    return blurred;
+    return mean;
 }
 
-// Sum of SSIM over one channel. gradient: NULL, or overwritten with the sum's gradient.
-static double ssim(const double *color, const double *target, int width, int height, double *gradient) {
-    const int64_t pixels = (int64_t)width * height;
+// The adjoint of mean_of by the product.
+static double *mean_adjoint(const channel *in, const double *d_mean) {
+    const int64_t pixels = (int64_t)in->width * in->height;
+    double *product = allocate(pixels, sizeof(double));
+    for (int64_t i = 0; i < pixels; i++) product[i] = in->counts[i] != 0 ? d_mean[i] / in->share[i] : 0;
+    double *out = blur(product, in->width, in->height);
+    for (int64_t i = 0; i < pixels; i++) out[i] *= in->counts[i];
+    free(product);
+    return out;
+}
+
+// Sum of SSIM over the pixels of one channel that count. gradient: NULL, or overwritten with the sum's
+// gradient.
+static double ssim(const channel *in, double *gradient) {
+    const int64_t pixels = (int64_t)in->width * in->height;
     const double C1 = 0.01 * 0.01, C2 = 0.03 * 0.03;
-    double *mean1 = blur(color, width, height), *mean2 = blur(target, width, height);
-    double *square1 = blur_product(color, color, width, height),
-           *square2 = blur_product(target, target, width, height);
-    double *product = blur_product(color, target, width, height);
+    double *mean1 = mean_of(in, in->color, NULL), *mean2 = mean_of(in, in->target, NULL);
+    double *square1 = mean_of(in, in->color, in->color), *square2 = mean_of(in, in->target, in->target);
+    double *product = mean_of(in, in->color, in->target);
     double sum = 0;
     for (int64_t i = 0; i < pixels; i++) {
+        if (in->counts[i] == 0) continue;
         const double m1 = mean1[i], m2 = mean2[i];
         const double A1 = 2 * m1 * m2 + C1, A2 = 2 * (product[i] - m1 * m2) + C2;
         const double B1 = m1 * m1 + m2 * m2 + C1, B2 = square1[i] - m1 * m1 + square2[i] - m2 * m2 + C2;
@@ -60,10 +83,10 @@ static double ssim(const double *color, const double *target, int width, int hei
         mean1[i] = 2 * m2 * A2 / (B1 * B2) - 2 * m1 * value / B1 - 2 * m1 * square1[i] - m2 * product[i];
     }
     if (gradient) {
-        double *d_mean = blur(mean1, width, height), *d_square = blur(square1, width, height);
-        double *d_product = blur(product, width, height);
+        double *d_mean = mean_adjoint(in, mean1), *d_square = mean_adjoint(in, square1);
+        double *d_product = mean_adjoint(in, product);
         for (int64_t i = 0; i < pixels; i++)
-            gradient[i] = d_mean[i] + 2 * color[i] * d_square[i] + target[i] * d_product[i];
+            gradient[i] = d_mean[i] + 2 * in->color[i] * d_square[i] + in->target[i] * d_product[i];
         free(d_mean);
         free(d_square);
         free(d_product);
@@ -76,27 +99,50 @@ static double ssim(const double *color, const double *target, int width, int hei
     return sum;
 }
 
-void reference_loss(const double *color, const uint8_t *target, int width, int height,
-                    const signed char *held, signed char *taken, reference_loss_value *value,
-                    double *gradient) {
+// The window's weight about every pixel of those that count and of those outside the image, which are zeros.
+static double *share_of(const double *counts, int width, int height) {
     const int64_t pixels = (int64_t)width * height;
-    const double n = 3.0 * (double)pixels;
+    double *masked = allocate(pixels, sizeof(double));
+    for (int64_t i = 0; i < pixels; i++) masked[i] = 1 - counts[i];
+    double *share = blur(masked, width, height);
+    for (int64_t i = 0; i < pixels; i++) share[i] = 1 - share[i];
+    free(masked);
+    return share;
+}
+
+void reference_masked_loss(const double *color, const uint8_t *target, const uint8_t *mask, int width,
+                           int height, const signed char *held, signed char *taken,
+                           reference_loss_value *value, double *gradient) {
+    const int64_t pixels = (int64_t)width * height;
     double *plane = allocate(pixels, sizeof(double)); // one channel of the target
-    double l1 = 0, similarity = 0;
-    for (int channel = 0; channel < 3; channel++) {
-        const int64_t first = channel * pixels;
-        for (int64_t i = 0; i < pixels; i++) plane[i] = target[3 * i + channel] / 255.0;
-        similarity += ssim(color + first, plane, width, height, gradient ? gradient + first : NULL);
+    double *counts = allocate(pixels, sizeof(double));
+    double n = 0, l1 = 0, similarity = 0;
+    for (int64_t i = 0; i < pixels; i++) n += 3 * (counts[i] = !mask || mask[i] != 0);
+    double *share = share_of(counts, width, height);
+    for (int channel_index = 0; channel_index < 3; channel_index++) {
+        const int64_t first = channel_index * pixels;
+        const channel in = {width, height, color + first, plane, counts, share};
+        for (int64_t i = 0; i < pixels; i++) plane[i] = target[3 * i + channel_index] / 255.0;
+        similarity += ssim(&in, gradient ? gradient + first : NULL);
         for (int64_t i = 0; i < pixels; i++) {
             const double difference = color[first + i] - plane[i];
             const int sign = held ? held[first + i] : (difference > 0) - (difference < 0);
-            l1 += sign * difference;
+            l1 += counts[i] * sign * difference;
             if (taken) taken[first + i] = (signed char)sign;
-            if (gradient) gradient[first + i] = (0.8 * sign - 0.2 * gradient[first + i]) / n;
+            if (gradient)
+                gradient[first + i] = n > 0 ? (0.8 * counts[i] * sign - 0.2 * gradient[first + i]) / n : 0;
         }
     }
     free(plane);
-    value->l1 = l1 / n;
-    value->ssim = similarity / n;
+    free(counts);
+    free(share);
+    value->l1 = n > 0 ? l1 / n : 0;
+    value->ssim = n > 0 ? similarity / n : 1;
     value->loss = 0.8 * value->l1 + 0.2 * (1 - value->ssim);
+}
+
+void reference_loss(const double *color, const uint8_t *target, int width, int height,
+                    const signed char *held, signed char *taken, reference_loss_value *value,
+                    double *gradient) {
+    reference_masked_loss(color, target, NULL, width, height, held, taken, value, gradient);
 }

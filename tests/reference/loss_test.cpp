@@ -104,4 +104,104 @@ TEST(Loss, GradientMatchesFiniteDifferences) {
     }
 }
 
+// Some pixels of every kind: alone, at the border, a block larger than the window, and single ones that count
+// inside a masked part.
+std::vector<uint8_t> some_mask(int width, int height) {
+    std::vector<uint8_t> mask(static_cast<size_t>(width * height), 255);
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++)
+            if ((x < 13 && y > 6 && (x % 7 || y % 5)) || (x * 7 + y * 3) % 11 == 0)
+                mask[static_cast<size_t>(y * width + x)] = 0;
+    return mask;
+}
+
+TEST(MaskedLoss, IsTheLossOfWhatCounts) {
+    constexpr int width = 29, height = 24, pixels = width * height;
+    const std::vector<uint8_t> mask = some_mask(width, height);
+    Pictures p = random_pictures(width, height, 45);
+    auto target = [&](int c, int k) { return p.target[static_cast<size_t>(3 * k + c)] / 255.0; };
+    auto color = [&](int c, int k) { return p.color[static_cast<size_t>(c * pixels + k)]; };
+    double l1 = 0, ssim = 0, n = 0;
+    for (int c = 0; c < 3; c++)
+        for (int y = 0; y < height; y++)
+            for (int x = 0; x < width; x++) {
+                const int k = y * width + x;
+                if (!mask[static_cast<size_t>(k)]) continue;
+                n++;
+                l1 += std::abs(color(c, k) - target(c, k));
+                double sum = 0, m[5] = {};
+                for (int row = y - 5; row <= y + 5; row++)
+                    for (int column = x - 5; column <= x + 5; column++) {
+                        const bool inside = row >= 0 && row < height && column >= 0 && column < width;
+                        const int at = row * width + column;
+                        if (inside && !mask[static_cast<size_t>(at)]) continue;
+                        const double w =
+                            std::exp(-((row - y) * (row - y) + (column - x) * (column - x)) / 4.5);
+                        const double a = inside ? color(c, at) : 0, b = inside ? target(c, at) : 0;
+                        const double values[5] = {a, b, a * a, b * b, a * b};
+                        sum += w;
+                        for (int j = 0; j < 5; j++) m[j] += w * values[j];
+                    }
+                for (double &mean : m) mean /= sum;
+                ssim +=
+                    (2 * m[0] * m[1] + 1e-4) * (2 * (m[4] - m[0] * m[1]) + 9e-4) /
+                    ((m[0] * m[0] + m[1] * m[1] + 1e-4) * (m[2] - m[0] * m[0] + m[3] - m[1] * m[1] + 9e-4));
+            }
+    EXPECT_GT(n, 3 * pixels / 2);
+    EXPECT_LT(n, 3 * pixels * 5 / 6);
+    reference_loss_value value;
+    reference_masked_loss(p.color.data(), p.target.data(), mask.data(), width, height, nullptr, nullptr,
+                          &value, nullptr);
+    EXPECT_NEAR(value.l1, l1 / n, 1e-14);
+    EXPECT_NEAR(value.ssim, ssim / n, 1e-12);
+    // What is masked does not matter at all.
+    for (size_t k = 0; k < pixels; k++)
+        for (size_t c = 0; c < 3; c++)
+            if (!mask[k]) p.color[c * pixels + k] = 17, p.target[3 * k + c] ^= 255;
+    reference_loss_value other;
+    reference_masked_loss(p.color.data(), p.target.data(), mask.data(), width, height, nullptr, nullptr,
+                          &other, nullptr);
+    EXPECT_EQ(other.loss, value.loss);
+}
+
+TEST(MaskedLoss, GradientMatchesFiniteDifferences) {
+    constexpr int width = 23, height = 17;
+    const std::vector<uint8_t> mask = some_mask(width, height);
+    Pictures p = random_pictures(width, height, 46);
+    std::vector<double> gradient(p.color.size());
+    std::vector<signed char> sign(p.color.size());
+    reference_loss_value value;
+    const auto loss = [&](const signed char *held, signed char *taken, double *out) {
+        reference_masked_loss(p.color.data(), p.target.data(), mask.data(), width, height, held, taken,
+                              &value, out);
+        return value.loss;
+    };
+    loss(nullptr, sign.data(), gradient.data());
+    GroupError error;
+    for (size_t k = 0; k < p.color.size(); k++) {
+        error.add(gradient[k],
+                  derivative([&] { return loss(sign.data(), nullptr, nullptr); }, p.color[k], 1e-3));
+        if (!mask[k % mask.size()]) {
+            EXPECT_EQ(gradient[k], 0);
+        }
+    }
+    EXPECT_LE(error.relative(), max_gradient_error);
+}
+
+TEST(MaskedLoss, OfNothingIsNothing) {
+    const Pictures p = random_pictures(7, 5, 47);
+    const std::vector<uint8_t> mask(35, 0), all(35, 1);
+    std::vector<double> gradient(p.color.size(), 9);
+    reference_loss_value value, same;
+    reference_masked_loss(p.color.data(), p.target.data(), mask.data(), 7, 5, nullptr, nullptr, &value,
+                          gradient.data());
+    EXPECT_EQ(value.loss, 0);
+    EXPECT_EQ(value.ssim, 1);
+    for (const double g : gradient) EXPECT_EQ(g, 0);
+    reference_masked_loss(p.color.data(), p.target.data(), all.data(), 7, 5, nullptr, nullptr, &value,
+                          nullptr);
+    reference_loss(p.color.data(), p.target.data(), 7, 5, nullptr, nullptr, &same, nullptr);
+    EXPECT_NEAR(value.loss, same.loss, 1e-15);
+}
+
 } // namespace

@@ -31,21 +31,33 @@ void reference_pipeline(const reference_problem *problem, const reference_decisi
     made.blend = allocate(lists->pairs * REFERENCE_TILE_PIXELS, 1);
     const int image_is_wanted = outputs->image.color != NULL;
     reference_image image = image_is_wanted ? outputs->image : reference_image_create(width, height);
-    reference_render(splats, lists, width, height, problem->background, held ? held->blend : NULL, made.blend,
-                     &image);
+    reference_blend blend = {.splats = splats,
+                             .count = count,
+                             .lists = lists,
+                             .width = width,
+                             .height = height,
+                             .background = problem->background,
+                             .held = held ? held->blend : NULL,
+                             .normalize_depth = problem->normalize_depth};
+    reference_render(&blend, made.blend, &image);
     made.sign = allocate(3 * pixels, 1);
-    const int backward = outputs->gradients.mean || outputs->mean2d_gradient || outputs->camera_gradient;
+    const int backward = outputs->gradients.mean || outputs->mean2d_gradient ||
+                         outputs->abs_mean2d_gradient || outputs->camera_gradient;
     double *color_gradient = backward ? allocate(3 * pixels, sizeof(double)) : NULL;
     reference_loss(image.color, problem->target, width, height, held ? held->sign : NULL, made.sign,
                    &outputs->value, color_gradient);
     outputs->objective = outputs->value.loss;
     for (int64_t i = 0; problem->alpha_weight && i < pixels; i++)
         outputs->objective += problem->alpha_weight[i] * (1 - image.transmittance[i]);
+    for (int64_t i = 0; problem->depth_weight && i < pixels; i++)
+        outputs->objective += problem->depth_weight[i] * image.depth[i];
 
     if (backward) {
         reference_splat_gradient *splat_gradients = allocate(count, sizeof(reference_splat_gradient));
-        reference_render_backward(splats, count, lists, width, height, problem->background, made.blend,
-                                  color_gradient, problem->alpha_weight, splat_gradients);
+        const reference_image_gradient d_image = {color_gradient, problem->alpha_weight,
+                                                  problem->depth_weight};
+        blend.held = made.blend;
+        reference_render_backward(&blend, &d_image, splat_gradients, NULL);
         if (outputs->camera_gradient) *outputs->camera_gradient = (reference_camera_gradient){0};
         for (int64_t i = 0; i < count; i++) {
             if (outputs->camera_gradient)
@@ -54,9 +66,12 @@ void reference_pipeline(const reference_problem *problem, const reference_decisi
             if (outputs->gradients.mean)
                 reference_project_backward(gaussians, i, degree, camera, &made.splats[i], &splat_gradients[i],
                                            &outputs->gradients);
-            if (outputs->mean2d_gradient) {
-                outputs->mean2d_gradient[2 * i] = splat_gradients[i].mean[0] * width / 2;
-                outputs->mean2d_gradient[2 * i + 1] = splat_gradients[i].mean[1] * height / 2;
+            const double half[2] = {width / 2.0, height / 2.0};
+            for (int k = 0; k < 2; k++) {
+                if (outputs->mean2d_gradient)
+                    outputs->mean2d_gradient[2 * i + k] = splat_gradients[i].mean[k] * half[k];
+                if (outputs->abs_mean2d_gradient)
+                    outputs->abs_mean2d_gradient[2 * i + k] = splat_gradients[i].abs_mean[k] * half[k];
             }
         }
         free(splat_gradients);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A Gaussian as a camera sees it, by the 3D covariance (Zwicker et al. 2002), and the adjoint.
+#include "fisheye.h"
 #include "reference.h"
 
 #include <math.h>
@@ -54,6 +55,10 @@ static const int upper_row[6] = {0, 0, 0, 1, 1, 2}, upper_column[6] = {0, 1, 2, 
 // Shared by the projection and its adjoint.
 typedef struct view {
     double point[3];         // in the camera's frame
+    double mean2d[2];        // pixels
+    double depth;            // z or distance
+    double near_margin;      // see reference_splat
+    int in_front;            // neither before the near plane nor beyond the fisheye's limit
     double ratio[2];         // x/z and y/z, clamped
     int clamped[2];          // -1, 0, 1
     double ratio_margin;     // see reference_splat
@@ -64,6 +69,7 @@ typedef struct view {
     double rotation[3][3];   // Q
     double covariance[3][3]; // Q S S Q^T or as given, in the world's frame
     double jacobian[2][3];   // J
+    double second[2][3][3];  // of a fisheye: derivatives of J by the point
     double screen[2][3];     // J R
     double sharp[2][2];      // J R C R^T J^T
     double direction[3];     // from the camera's centre to the mean
@@ -106,6 +112,47 @@ void reference_covariance(const reference_gaussians *gaussians, int64_t i, doubl
     for (int k = 0; k < 6; k++) upper[k] = v.covariance[upper_row[k]][upper_column[k]];
 }
 
+// The members of the view that follow from the point in the camera's frame.
+static void see_by_pinhole(const reference_camera *camera, const reference_splat_decisions *held, view *v) {
+    const double focal[2] = {camera->fx, camera->fy}, center[2] = {camera->cx, camera->cy};
+    const double size[2] = {camera->width, camera->height};
+    const double z = v->point[2];
+    v->depth = z;
+    v->near_margin = fabs(z / camera->near_plane - 1);
+    v->in_front = z > camera->near_plane;
+    v->ratio_margin = INFINITY;
+    memset(v->jacobian, 0, sizeof v->jacobian);
+    for (int k = 0; k < 2; k++) {
+        const double low = -(center[k] + 0.15 * size[k]) / focal[k];
+        const double high = (1.15 * size[k] - center[k]) / focal[k];
+        double ratio = v->point[k] / z;
+        v->mean2d[k] = focal[k] * v->point[k] / z + center[k];
+        v->ratio_margin = fmin(v->ratio_margin, fmin(fabs(ratio - low), fabs(ratio - high)) / (high - low));
+        v->clamped[k] = held ? held->ratio_clamped[k] : ratio < low ? -1 : ratio > high ? 1 : 0;
+        v->ratio[k] = v->clamped[k] < 0 ? low : v->clamped[k] > 0 ? high : ratio;
+        v->jacobian[k][k] = focal[k] / z;
+        v->jacobian[k][2] = -focal[k] * v->ratio[k] / z;
+    }
+}
+
+static void see_by_fisheye(const reference_camera *camera, const reference_splat_decisions *held, view *v) {
+    reference_fisheye_point p;
+    reference_fisheye(camera, v->point, &p);
+    v->depth = p.distance;
+    v->near_margin = INFINITY;
+    v->in_front = 1;
+    if (!held) {
+        const double limit = reference_fisheye_limit(camera->distortion);
+        v->near_margin = fmin(fabs(p.distance / camera->near_plane - 1), fabs(p.angle / limit - 1));
+        v->in_front = p.distance > camera->near_plane && p.angle <= limit;
+    }
+    v->ratio_margin = INFINITY;
+    memset(v->clamped, 0, sizeof v->clamped);
+    memcpy(v->mean2d, p.mean, sizeof p.mean);
+    memcpy(v->jacobian, p.jacobian, sizeof p.jacobian);
+    memcpy(v->second, p.second, sizeof p.second);
+}
+
 static void look(const reference_gaussians *gaussians, int64_t i, int sh_degree_used,
                  const reference_camera *camera, const reference_splat_decisions *held, view *v) {
     const double *mean = gaussians->mean + 3 * i;
@@ -113,22 +160,10 @@ static void look(const reference_gaussians *gaussians, int64_t i, int sh_degree_
     for (int r = 0; r < 3; r++)
         v->point[r] =
             R[3 * r] * mean[0] + R[3 * r + 1] * mean[1] + R[3 * r + 2] * mean[2] + camera->translation[r];
-
-    const double focal[2] = {camera->fx, camera->fy}, center[2] = {camera->cx, camera->cy};
-    const double size[2] = {camera->width, camera->height};
-    const double z = v->point[2];
-    v->ratio_margin = INFINITY;
-    memset(v->jacobian, 0, sizeof v->jacobian);
-    for (int k = 0; k < 2; k++) {
-        const double low = -(center[k] + 0.15 * size[k]) / focal[k];
-        const double high = (1.15 * size[k] - center[k]) / focal[k];
-        double ratio = v->point[k] / z;
-        v->ratio_margin = fmin(v->ratio_margin, fmin(fabs(ratio - low), fabs(ratio - high)) / (high - low));
-        v->clamped[k] = held ? held->ratio_clamped[k] : ratio < low ? -1 : ratio > high ? 1 : 0;
-        v->ratio[k] = v->clamped[k] < 0 ? low : v->clamped[k] > 0 ? high : ratio;
-        v->jacobian[k][k] = focal[k] / z;
-        v->jacobian[k][2] = -focal[k] * v->ratio[k] / z;
-    }
+    if (camera->model == GS_FISHEYE)
+        see_by_fisheye(camera, held, v);
+    else
+        see_by_pinhole(camera, held, v);
     for (int k = 0; k < 2; k++)
         for (int c = 0; c < 3; c++) {
             v->screen[k][c] = 0;
@@ -174,9 +209,8 @@ void reference_project(const reference_gaussians *gaussians, int64_t i, int sh_d
                        reference_splat *splat) {
     view v;
     look(gaussians, i, sh_degree_used, camera, held, &v);
-    *splat = (reference_splat){.depth = v.point[2], .opacity = opacity_of(gaussians, i)};
-    splat->mean[0] = camera->fx * v.point[0] / v.point[2] + camera->cx;
-    splat->mean[1] = camera->fy * v.point[1] / v.point[2] + camera->cy;
+    *splat = (reference_splat){
+        .mean = {v.mean2d[0], v.mean2d[1]}, .depth = v.depth, .opacity = opacity_of(gaussians, i)};
 
     double covariance[2][2];
     for (int k = 0; k < 2; k++)
@@ -203,12 +237,12 @@ void reference_project(const reference_gaussians *gaussians, int64_t i, int sh_d
         splat->decisions.color_positive[channel] = (signed char)positive;
         splat->color[channel] = positive ? color : 0;
     }
-    splat->near_margin = fabs(splat->depth / camera->near_plane - 1);
+    splat->near_margin = v.near_margin;
     splat->opacity_margin = fabs(255 * splat->opacity - 1);
     splat->ratio_margin = v.ratio_margin;
     for (int k = 0; k < 2; k++) splat->decisions.ratio_clamped[k] = (signed char)v.clamped[k];
-    const int visible = finite && splat->depth > camera->near_plane && determinant > 0 &&
-                        covariance[0][0] > 0 && splat->opacity >= 1.0 / 255;
+    const int visible =
+        finite && v.in_front && determinant > 0 && covariance[0][0] > 0 && splat->opacity >= 1.0 / 255;
     splat->decisions.visible = held ? held->visible : (signed char)visible;
 }
 
@@ -237,6 +271,29 @@ static void axes_adjoint(const view *v, const double d_covariance[3][3], double 
     double along = 0;
     for (int k = 0; k < 4; k++) along += v->unit[k] * d_unit[k];
     for (int k = 0; k < 4; k++) quaternion_gradient[k] = (d_unit[k] - v->unit[k] * along) / v->norm;
+}
+
+// From the gradients by J and by the 2D mean to that by the point in the camera's frame.
+static void point_adjoint(const reference_camera *camera, const view *v, const double d_jacobian[2][3],
+                          const double d_mean[2], double d_point[3]) {
+    const double focal[2] = {camera->fx, camera->fy};
+    const double depth = v->point[2];
+    for (int k = 0; camera->model == GS_FISHEYE && k < 2; k++)
+        for (int i = 0; i < 3; i++) {
+            d_point[i] += v->jacobian[k][i] * d_mean[k];
+            for (int r = 0; r < 3; r++) d_point[i] += v->second[k][r][i] * d_jacobian[k][r];
+        }
+    for (int k = 0; camera->model != GS_FISHEYE && k < 2; k++) {
+        const double d_diagonal = d_jacobian[k][k], d_last = d_jacobian[k][2]; // f / z and -f ratio / z
+        d_point[2] += (d_last * v->ratio[k] - d_diagonal) * focal[k] / (depth * depth);
+        if (v->clamped[k] == 0) {
+            const double d_ratio = -d_last * focal[k] / depth;
+            d_point[k] += d_ratio / depth;
+            d_point[2] -= d_ratio * v->point[k] / (depth * depth);
+        }
+        d_point[k] += d_mean[k] * focal[k] / depth;
+        d_point[2] -= d_mean[k] * focal[k] * v->point[k] / (depth * depth);
+    }
 }
 
 void reference_project_backward(const reference_gaussians *gaussians, int64_t i, int sh_degree_used,
@@ -298,24 +355,15 @@ void reference_project_backward(const reference_gaussians *gaussians, int64_t i,
         axes_adjoint(&v, (const double(*)[3])d_covariance, scale_gradient, quaternion_gradient);
 
     // P = J R, J and the 2D mean are functions of the point in the camera's frame.
-    const double focal[2] = {camera->fx, camera->fy};
-    const double depth = v.point[2];
-    double d_point[3] = {0, 0, 0};
-    for (int k = 0; k < 2; k++) {
-        double d_diagonal = 0, d_last = 0; // J[k][k] = f / z, J[k][2] = -f ratio / z
-        for (int c = 0; c < 3; c++) {
-            d_diagonal += d_screen[k][c] * camera->rotation[3 * k + c];
-            d_last += d_screen[k][c] * camera->rotation[6 + c];
+    double d_jacobian[2][3], d_point[3] = {0, 0, 0};
+    for (int k = 0; k < 3; k++) // of z or of the distance
+        d_point[k] = splat_gradient->depth * (camera->model == GS_FISHEYE ? v.point[k] / v.depth : k == 2);
+    for (int k = 0; k < 2; k++)
+        for (int r = 0; r < 3; r++) {
+            d_jacobian[k][r] = 0;
+            for (int c = 0; c < 3; c++) d_jacobian[k][r] += d_screen[k][c] * camera->rotation[3 * r + c];
         }
-        d_point[2] += (d_last * v.ratio[k] - d_diagonal) * focal[k] / (depth * depth);
-        if (v.clamped[k] == 0) {
-            const double d_ratio = -d_last * focal[k] / depth;
-            d_point[k] += d_ratio / depth;
-            d_point[2] -= d_ratio * v.point[k] / (depth * depth);
-        }
-        d_point[k] += splat_gradient->mean[k] * focal[k] / depth;
-        d_point[2] -= splat_gradient->mean[k] * focal[k] * v.point[k] / (depth * depth);
-    }
+    point_adjoint(camera, &v, (const double(*)[3])d_jacobian, splat_gradient->mean, d_point);
     for (int c = 0; c < 3; c++)
         for (int r = 0; r < 3; r++) mean_gradient[c] += camera->rotation[3 * r + c] * d_point[r];
 
@@ -362,7 +410,8 @@ static double along_camera_change(const reference_gaussians *gaussians, int64_t 
         point[r] = change->translation[r];
         for (int c = 0; c < 3; c++) point[r] += change->rotation[3 * r + c] * mean[c];
     }
-    for (int k = 0; k < 2; k++) {
+    const int fisheye = camera->model == GS_FISHEYE;
+    for (int k = 0; k < 2 && !fisheye; k++) {
         const double slope = v->point[k] / z, slope_change = (point[k] - slope * point[2]) / z;
         // A bound is (a constant - center) / focal.
         const double ratio_change =
@@ -371,6 +420,18 @@ static double along_camera_change(const reference_gaussians *gaussians, int64_t 
         jacobian[k][2] = -v->ratio[k] * jacobian[k][k] - focal[k] * ratio_change / z;
         sum += d_splat->mean[k] * (change->focal[k] * slope + focal[k] * slope_change + change->center[k]);
     }
+    const double center[2] = {camera->cx, camera->cy};
+    for (int k = 0; k < 2 && fisheye; k++) {
+        double mean2d = change->focal[k] * (v->mean2d[k] - center[k]) / focal[k] + change->center[k];
+        for (int r = 0; r < 3; r++) {
+            mean2d += v->jacobian[k][r] * point[r];
+            jacobian[k][r] = change->focal[k] * v->jacobian[k][r] / focal[k];
+            for (int c = 0; c < 3; c++) jacobian[k][r] += v->second[k][r][c] * point[c];
+        }
+        sum += d_splat->mean[k] * mean2d;
+    }
+    for (int r = 0; r < 3; r++)
+        sum += d_splat->depth * point[r] * (fisheye ? v->point[r] / v->depth : r == 2);
     for (int k = 0; k < 2; k++)
         for (int c = 0; c < 3; c++) {
             screen[k][c] = 0;

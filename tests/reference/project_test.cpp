@@ -21,7 +21,7 @@ struct Degrees {
     int stored, used;
     bool color = false, covariance = false;
     double scale_modifier = 0;
-    bool antialias = false;
+    bool antialias = false, fisheye = false;
 };
 
 class ProjectAdjoint : public testing::TestWithParam<Degrees> {};
@@ -29,23 +29,24 @@ class ProjectAdjoint : public testing::TestWithParam<Degrees> {};
 // A weighted sum of a splat's values, each divided by its size at the base point.
 class Objective {
   public:
-    Objective(const reference_splat &base, unsigned seed) : weights_(random_weights(9, seed)) {
+    Objective(const reference_splat &base, unsigned seed) : weights_(random_weights(10, seed)) {
         const double spread = base.covariance[0] + base.covariance[2];
         weights_[0] /= std::sqrt(spread);
         weights_[1] /= std::sqrt(spread);
         for (int k = 2; k < 5; k++) weights_[k] /= spread;
+        weights_[9] /= base.depth;
     }
     double operator()(const reference_splat &s) const {
-        const double values[9] = {s.mean[0],       s.mean[1],       s.covariance[0],
-                                  s.covariance[1], s.covariance[2], std::log(s.opacity),
-                                  s.color[0],      s.color[1],      s.color[2]};
+        const double values[10] = {
+            s.mean[0],           s.mean[1],  s.covariance[0], s.covariance[1], s.covariance[2],
+            std::log(s.opacity), s.color[0], s.color[1],      s.color[2],      s.depth};
         double sum = 0;
-        for (int k = 0; k < 9; k++) sum += weights_[k] * values[k];
+        for (int k = 0; k < 10; k++) sum += weights_[k] * values[k];
         return sum;
     }
     reference_splat_gradient gradient() const {
         const std::vector<double> &w = weights_;
-        return {{w[0], w[1]}, {w[2], w[3], w[4]}, w[5], {w[6], w[7], w[8]}};
+        return {{w[0], w[1]}, {w[2], w[3], w[4]}, w[5], {w[6], w[7], w[8]}, w[9], {}};
     }
 
   private:
@@ -53,8 +54,9 @@ class Objective {
 };
 
 TEST_P(ProjectAdjoint, MatchesFiniteDifferences) {
-    const auto [stored, used, color, covariance, scale_modifier, antialias] = GetParam();
-    reference_scene scene = reference_scene_create(11, 3 * REFERENCE_KIND_CYCLE, stored, 60, 40);
+    const auto [stored, used, color, covariance, scale_modifier, antialias, fisheye] = GetParam();
+    reference_scene scene = (fisheye ? reference_fisheye_scene_create
+                                     : reference_scene_create)(11, 3 * REFERENCE_KIND_CYCLE, stored, 60, 40);
     scene.gaussians.scale_modifier = scale_modifier;
     scene.gaussians.antialias = antialias;
     reference_scene_precompute(&scene, color, covariance);
@@ -90,7 +92,7 @@ TEST_P(ProjectAdjoint, MatchesFiniteDifferences) {
             }
         }
     }
-    EXPECT_GT(clamped, 3);
+    EXPECT_EQ(clamped > 3, !fisheye);
     EXPECT_EQ(dark > 3, !color);
     for (const reference_kind kind : {REFERENCE_ORDINARY, REFERENCE_CLAMPED, REFERENCE_FLAT, REFERENCE_HUGE})
         EXPECT_GT(checked[kind], 0);
@@ -106,8 +108,9 @@ TEST_P(ProjectAdjoint, MatchesFiniteDifferences) {
 
 // Every Gaussian by itself: sums over many would hide one that is wrong.
 TEST_P(ProjectAdjoint, ByTheCameraMatchesFiniteDifferences) {
-    const auto [stored, used, color, covariance, scale_modifier, antialias] = GetParam();
-    reference_scene scene = reference_scene_create(19, 3 * REFERENCE_KIND_CYCLE, stored, 60, 40);
+    const auto [stored, used, color, covariance, scale_modifier, antialias, fisheye] = GetParam();
+    reference_scene scene = (fisheye ? reference_fisheye_scene_create
+                                     : reference_scene_create)(19, 3 * REFERENCE_KIND_CYCLE, stored, 60, 40);
     scene.gaussians.scale_modifier = scale_modifier;
     scene.gaussians.antialias = antialias;
     reference_scene_precompute(&scene, color, covariance);
@@ -144,7 +147,7 @@ TEST_P(ProjectAdjoint, ByTheCameraMatchesFiniteDifferences) {
                                                                       derivative(value, by, step));
         }
     }
-    EXPECT_GT(clamped, 3);
+    EXPECT_EQ(clamped > 3, !fisheye);
     EXPECT_GT(errors.size(), 15u);
     for (const auto &[of, error] : errors)
         EXPECT_LE(error.relative(), max_gradient_error) << of.second << " of kind " << of.first;
@@ -156,11 +159,13 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Degrees{0, 0}, Degrees{1, 1}, Degrees{2, 2}, Degrees{3, 3}, Degrees{3, 1}, Degrees{2, 0},
                     Degrees{1, 3}, Degrees{2, 2, true, false}, Degrees{1, 1, false, true},
                     Degrees{0, 0, true, true, 0.5}, Degrees{1, 1, false, false, 1.5},
-                    Degrees{1, 1, false, false, 0, true}, Degrees{0, 0, true, true, 0, true}),
+                    Degrees{1, 1, false, false, 0, true}, Degrees{0, 0, true, true, 0, true},
+                    Degrees{2, 2, false, false, 0, false, true}, Degrees{0, 0, true, true, 0, true, true}),
     [](const auto &info) {
         return "Stored" + std::to_string(info.param.stored) + "Used" + std::to_string(info.param.used) +
                (info.param.color ? "Color" : "") + (info.param.covariance ? "Covariance" : "") +
-               (info.param.scale_modifier != 0 ? "Scaled" : "") + (info.param.antialias ? "Antialiased" : "");
+               (info.param.scale_modifier != 0 ? "Scaled" : "") +
+               (info.param.antialias ? "Antialiased" : "") + (info.param.fisheye ? "Fisheye" : "");
     });
 
 // A covariance says what scale, modifier and quaternion said, and a colour what SH said, up to their
@@ -194,7 +199,7 @@ TEST(Project, CullsWhatItMustAndGivesItNoGradient) {
     reference_gaussians gradients = reference_gaussians_create(scene.gaussians.count, 2);
     const int64_t values = reference_gaussians_values(&gradients);
     std::fill(gradients.mean, gradients.mean + values, std::numeric_limits<double>::quiet_NaN());
-    const reference_splat_gradient ones = {{1, 1}, {1, 1, 1}, 1, {1, 1, 1}};
+    const reference_splat_gradient ones = {{1, 1}, {1, 1, 1}, 1, {1, 1, 1}, 1, {}};
     for (int64_t i = 0; i < scene.gaussians.count; i++) {
         reference_splat splat;
         reference_project(&scene.gaussians, i, 2, &scene.camera, nullptr, &splat);
@@ -250,10 +255,42 @@ TEST(Project, CullsUpToAndWithTheNearPlane) {
     reference_scene_destroy(&scene);
 }
 
+TEST(Project, AFisheyeCullsByDistanceAndAngle) {
+    reference_scene scene = reference_fisheye_scene_create(16, 4 * REFERENCE_KIND_CYCLE, 0, 60, 40);
+    reference_camera &camera = scene.camera;
+    int beside = 0, behind = 0;
+    for (int64_t i = 0; i < scene.gaussians.count; i++) {
+        camera.near_plane = 0.2f;
+        reference_splat splat;
+        reference_project(&scene.gaussians, i, 0, &camera, nullptr, &splat);
+        ASSERT_EQ(!splat.decisions.visible, is_always_culled(reference_kind_of(i))) << i;
+        if (!splat.decisions.visible) continue;
+        const double *R = camera.rotation + 6, *m = scene.gaussians.mean + 3 * i;
+        const double z = R[0] * m[0] + R[1] * m[1] + R[2] * m[2] + camera.translation[2];
+        beside += z < 0.17 * splat.depth; // 80 degrees
+        behind += z < 0;
+        EXPECT_GE(splat.depth, std::abs(z));
+        const double depth = splat.depth;
+        for (const double near : {depth * (1 - 1e-12), depth, depth * (1 + 1e-12)}) {
+            camera.near_plane = near;
+            reference_project(&scene.gaussians, i, 0, &camera, nullptr, &splat);
+            EXPECT_EQ(splat.decisions.visible, near < depth);
+        }
+        camera.near_plane = 0.2f;
+        camera.distortion[0] = -10; // grows up to 0.18 radians
+        reference_project(&scene.gaussians, i, 0, &camera, nullptr, &splat);
+        EXPECT_EQ(splat.decisions.visible, z > std::cos(0.18257) * depth) << i;
+        camera.distortion[0] = 0;
+    }
+    EXPECT_GT(beside, 10);
+    EXPECT_GT(behind, 5);
+    reference_scene_destroy(&scene);
+}
+
 TEST(Project, UsesOnlyTheCoefficientsOfTheDegreeInUse) {
     reference_scene scene = reference_scene_create(17, 1, 3, 60, 40);
     reference_gaussians gradients = reference_gaussians_create(1, 3);
-    const reference_splat_gradient ones = {{1, 1}, {1, 1, 1}, 1, {1, 1, 1}};
+    const reference_splat_gradient ones = {{1, 1}, {1, 1, 1}, 1, {1, 1, 1}, 1, {}};
     for (int used = 3; used >= 0; used--) {
         reference_splat all, zeroed;
         reference_project(&scene.gaussians, 0, used, &scene.camera, nullptr, &all);

@@ -57,6 +57,26 @@ static reference_camera random_camera(uint64_t *state, int width, int height) {
     return camera;
 }
 
+// D grows up to 160 degrees: the sum of what these can take from D' there stays below 1.
+static void make_fisheye(uint64_t *state, reference_camera *camera) {
+    static const double most[4] = {0.02, 1e-3, 1e-4, 1e-5};
+    camera->model = GS_FISHEYE;
+    camera->fx = as_float(0.33 * camera->fx);
+    camera->fy = as_float(0.33 * camera->fy);
+    for (int k = 0; k < 4; k++) camera->distortion[k] = uniform(state, k == 0 ? 0 : -most[k], most[k]);
+}
+
+// The direction that the camera sees at a place of the image, about: for a fisheye with an angle of
+// 2 atan(r / 2), r in focal lengths.
+static void direction_at(const reference_camera *camera, double column, double row, double out[3]) {
+    const double x = (column * camera->width - camera->cx) / camera->fx;
+    const double y = (row * camera->height - camera->cy) / camera->fy;
+    const double quarter = (x * x + y * y) / 4, part = camera->model == GS_FISHEYE ? 1 / (1 + quarter) : 1;
+    out[0] = x * part;
+    out[1] = y * part;
+    out[2] = camera->model == GS_FISHEYE ? (1 - quarter) * part : 1;
+}
+
 reference_kind reference_kind_of(int64_t i) {
     static const reference_kind odd[REFERENCE_KIND_CYCLE / 2] = {
         REFERENCE_OPAQUE,      REFERENCE_CLAMPED, REFERENCE_NEEDLE,     REFERENCE_HUGE,
@@ -118,6 +138,7 @@ static void random_gaussian(uint64_t *state, const reference_camera *camera,
         break;
     case REFERENCE_BEHIND:
         depth = uniform(state, -2, 0.19);
+        if (camera->model == GS_FISHEYE && depth < 0) depth *= -0.09; // it looks backwards as well
         break;
     case REFERENCE_OFF_SCREEN:
         column = uniform(state, 2, 4);
@@ -129,11 +150,9 @@ static void random_gaussian(uint64_t *state, const reference_camera *camera,
         break;
     }
 
-    const double from_camera[3] = {
-        (column * camera->width - camera->cx) / camera->fx * depth - camera->translation[0],
-        (row * camera->height - camera->cy) / camera->fy * depth - camera->translation[1],
-        depth - camera->translation[2],
-    };
+    double from_camera[3];
+    direction_at(camera, column, row, from_camera);
+    for (int r = 0; r < 3; r++) from_camera[r] = from_camera[r] * depth - camera->translation[r];
     for (int c = 0; c < 3; c++) {
         double mean = 0;
         for (int r = 0; r < 3; r++) mean += camera->rotation[3 * r + c] * from_camera[r];
@@ -150,11 +169,13 @@ static void random_gaussian(uint64_t *state, const reference_camera *camera,
         gaussians->sh[stored * i + k] = k < 3 ? uniform(state, -3, 3) : uniform(state, -0.5, 0.5);
 }
 
-reference_scene reference_scene_create(uint64_t seed, int64_t count, int sh_degree, int width, int height) {
+static reference_scene scene_of(uint64_t seed, int64_t count, int sh_degree, const int size[2], int model) {
     uint64_t state = seed;
+    const int width = size[0], height = size[1];
     reference_scene scene = {.gaussians = reference_gaussians_create(count, sh_degree),
                              .camera = random_camera(&state, width, height),
                              .target = allocate(3 * (int64_t)width * height, 1)};
+    if (model == GS_FISHEYE) make_fisheye(&state, &scene.camera);
     for (int c = 0; c < 3; c++) scene.background[c] = uniform(&state, 0.1, 0.9);
     for (int64_t i = 0; i < count; i++) random_gaussian(&state, &scene.camera, &scene.gaussians, i);
 
@@ -170,6 +191,15 @@ reference_scene reference_scene_create(uint64_t seed, int64_t count, int sh_degr
                     (uint8_t)(block[3 * ((int64_t)(y / 4) * blocks + x / 4) + c] + next(&state) % 16);
     free(block);
     return scene;
+}
+
+reference_scene reference_scene_create(uint64_t seed, int64_t count, int sh_degree, int width, int height) {
+    return scene_of(seed, count, sh_degree, (const int[2]){width, height}, GS_PINHOLE);
+}
+
+reference_scene reference_fisheye_scene_create(uint64_t seed, int64_t count, int sh_degree, int width,
+                                               int height) {
+    return scene_of(seed, count, sh_degree, (const int[2]){width, height}, GS_FISHEYE);
 }
 
 void reference_scene_precompute(reference_scene *scene, int color, int covariance) {

@@ -27,7 +27,8 @@ TEST(RandomScene, IsExactInFloatAndSurvivesTheWayThroughFloats) {
                                  color.data(),
                                  covariance.data(),
                                  0.75f,
-                                 1};
+                                 1,
+                                 0};
     reference_gaussians_to_floats(&g, &floats);
     reference_gaussians back = reference_gaussians_from_floats(&floats);
     EXPECT_EQ(reference_gaussians_values(&back), (11 + 48 + 9) * g.count);

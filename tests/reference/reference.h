@@ -44,6 +44,8 @@ typedef struct reference_camera {
     double rotation[9];
     double translation[3];
     double near_plane;
+    int32_t model;
+    double distortion[4];
 } reference_camera;
 
 reference_gaussians reference_gaussians_create(int64_t count, int sh_degree); // zeros
@@ -62,7 +64,7 @@ gs_camera reference_camera_to_floats(const reference_camera *camera);
 
 typedef struct reference_splat_decisions {
     signed char visible;           // 0: culled
-    signed char ratio_clamped[2];  // x/z and y/z: -1 at the lower bound, 1 at the upper, 0 free
+    signed char ratio_clamped[2];  // x/z and y/z: -1 at the lower bound, 1 at the upper, 0 free; fisheye: 0
     signed char color_positive[3]; // 0: the channel was cut at zero; always 1 for a given colour
 } reference_splat_decisions;
 
@@ -71,12 +73,12 @@ typedef struct reference_splat {
     double covariance[3]; // a, b, c, with the 0.3 on the diagonal
     double opacity;
     double color[3];
-    double depth; // camera z, also if culled
+    double depth; // camera z, fisheye: distance; also if culled
     reference_splat_decisions decisions;
     // How close each decision was:
-    double near_margin;    // |z / near - 1|
+    double near_margin;    // |depth / near - 1|; fisheye: also |angle / limit - 1|
     double opacity_margin; // |255 opacity - 1|, the opacity as it is with antialias
-    double ratio_margin;   // nearest bound of x/z or y/z, in widths of the free interval
+    double ratio_margin;   // nearest bound of x/z or y/z, in widths of the free interval; fisheye: infinite
     double color_margin;   // smallest |0.5 + SH| of the three channels; infinite for a given colour
 } reference_splat;
 
@@ -86,6 +88,8 @@ typedef struct reference_splat_gradient {
     double covariance[3];
     double log_opacity;
     double color[3];
+    double depth;
+    double abs_mean[2]; // the sum over pixels of the absolute value of each pixel's part of `mean`
 } reference_splat_gradient;
 
 // Gaussian i as the camera sees it. held: NULL, or the decisions to hold. A culled splat's values may be
@@ -142,32 +146,50 @@ enum {
 };
 
 typedef struct reference_image {
-    double *color;         // [3][height][width]
+    double *color;         // [channels][height][width]
     double *transmittance; // [height][width]
     uint32_t *n_contrib;   // [height][width], as in gs_image
     double *margin; // [height][width]: of the closest decision among |255 alpha - 1|, |alpha / 0.99 - 1| and
                     // |T (1 - alpha) / 1e-4 - 1|; infinite where there was none
+    double *depth, *median_depth; // [height][width], as in gs_image
+    double *median_margin;        // [height][width]: the smallest |T / 0.5 - 1| behind a splat
 } reference_image;
 
-reference_image reference_image_create(int width, int height);
+reference_image reference_image_create(int width, int height); // of 3 channels
+reference_image reference_image_of_channels(int channels, int width, int height);
 void reference_image_destroy(reference_image *image);
 
-// held: NULL, or the tape to replay. taken: NULL, or the tape to write.
-void reference_render(const reference_splat *splats, const gs_lists *lists, int width, int height,
-                      const double background[3], const uint8_t *held, uint8_t *taken,
-                      const reference_image *image);
+// What is blended. Zeros from `channels` on: the three channels of the splats.
+typedef struct reference_blend {
+    const reference_splat *splats;
+    int64_t count;
+    const gs_lists *lists;
+    int width, height;
+    const double *background; // [channels]
+    const uint8_t *held;      // NULL, or the tape to replay
+    int channels;             // 0 counts as 3
+    const double *color;      // [count][channels]; NULL: the splats'
+    int normalize_depth;
+} reference_blend;
 
-// Adjoint. color_gradient: [3][height][width]; alpha_gradient: [height][width] or NULL for 0; gradients:
-// [count].
-void reference_render_backward(const reference_splat *splats, int64_t count, const gs_lists *lists, int width,
-                               int height, const double background[3], const uint8_t *held,
-                               const double *color_gradient, const double *alpha_gradient,
-                               reference_splat_gradient *gradients);
+// taken: NULL, or the tape to write.
+void reference_render(const reference_blend *blend, uint8_t *taken, const reference_image *image);
+
+typedef struct reference_image_gradient {
+    const double *color; // [channels][height][width]
+    const double *alpha; // [height][width], or NULL for 0
+    const double *depth; // [height][width], or NULL for 0
+} reference_image_gradient;
+
+// Adjoint. gradients: [count]; color is 0 if the blend has colours of its own. color_gradients: by those,
+// [count][channels], or NULL.
+void reference_render_backward(const reference_blend *blend, const reference_image_gradient *image_gradient,
+                               reference_splat_gradient *gradients, double *color_gradients);
 
 // The moments that gs_render_backward should give a visible splat with this gradient, in the order of
 // gs_moments.
 void reference_moments(const reference_splat *splat, const reference_splat_gradient *gradient,
-                       double moments[GS_MOMENTS]);
+                       double moments[GS_MOMENTS_STRIDE]);
 
 // ---- loss ----
 
@@ -182,6 +204,11 @@ typedef struct reference_loss_value {
 void reference_loss(const double *color, const uint8_t *target, int width, int height,
                     const signed char *held, signed char *taken, reference_loss_value *value,
                     double *gradient);
+
+// The same of the pixels whose mask is not 0, [height][width]. All are 0: a loss of 0 and an SSIM of 1.
+void reference_masked_loss(const double *color, const uint8_t *target, const uint8_t *mask, int width,
+                           int height, const signed char *held, signed char *taken,
+                           reference_loss_value *value, double *gradient);
 
 // ---- Adam ----
 
@@ -208,15 +235,18 @@ typedef struct reference_problem {
     double background[3];
     const uint8_t *target;      // [height][width][3]
     const double *alpha_weight; // [height][width], or NULL for 0
+    const double *depth_weight; // the same
+    int normalize_depth;
 } reference_problem;
 
 typedef struct reference_outputs {
     reference_loss_value value;
-    double objective; // loss + sum of alpha_weight times alpha
+    double objective; // loss + sum of alpha_weight times alpha and depth_weight times depth
     // The caller's memory, or NULL pointers where not wanted:
     reference_image image;
     reference_gaussians gradients;
-    double *mean2d_gradient; // [count][2], in units of half the image's width and height
+    double *mean2d_gradient;     // [count][2], in units of half the image's width and height
+    double *abs_mean2d_gradient; // the same of abs_mean
     reference_camera_gradient *camera_gradient;
 } reference_outputs;
 
@@ -260,6 +290,10 @@ typedef struct reference_scene {
 
 // The same scene for the same arguments on every machine. width, height >= 1.
 reference_scene reference_scene_create(uint64_t seed, int64_t count, int sh_degree, int width, int height);
+// The same by a fisheye that sees some 85 degrees off its axis at the left and the right and more in the
+// corners.
+reference_scene reference_fisheye_scene_create(uint64_t seed, int64_t count, int sh_degree, int width,
+                                               int height);
 // Gives the scene's Gaussians colours (0.5 + SH as the camera sees it, not cut at 0), covariances (of scale,
 // modifier and quaternion) or both, rounded to float.
 void reference_scene_precompute(reference_scene *scene, int color, int covariance);

@@ -8,12 +8,19 @@
 
 #include <string.h>
 
-reference_image reference_image_create(int width, int height) {
+reference_image reference_image_of_channels(int channels, int width, int height) {
     const int64_t pixels = (int64_t)width * height;
-    return (reference_image){.color = allocate(3 * pixels, sizeof(double)),
+    return (reference_image){.color = allocate(channels * pixels, sizeof(double)),
                              .transmittance = allocate(pixels, sizeof(double)),
                              .n_contrib = allocate(pixels, sizeof(uint32_t)),
-                             .margin = allocate(pixels, sizeof(double))};
+                             .margin = allocate(pixels, sizeof(double)),
+                             .depth = allocate(pixels, sizeof(double)),
+                             .median_depth = allocate(pixels, sizeof(double)),
+                             .median_margin = allocate(pixels, sizeof(double))};
+}
+
+reference_image reference_image_create(int width, int height) {
+    return reference_image_of_channels(3, width, height);
 }
 
 void reference_image_destroy(reference_image *image) {
@@ -21,6 +28,9 @@ void reference_image_destroy(reference_image *image) {
     free(image->transmittance);
     free(image->n_contrib);
     free(image->margin);
+    free(image->depth);
+    free(image->median_depth);
+    free(image->median_margin);
     *image = (reference_image){0};
 }
 
@@ -41,6 +51,8 @@ typedef struct scene {
     const uint8_t *held; // or NULL
     uint8_t *taken;      // or NULL
     layer *layers;       // room for the longest list
+    int channels;
+    const double *color; // [count][channels], or NULL: the splats'
 } scene;
 
 typedef struct walk {
@@ -50,8 +62,9 @@ typedef struct walk {
     double margin;
 } walk;
 
-static scene scene_create(const reference_splat *splats, const gs_lists *lists, const uint8_t *held,
-                          uint8_t *taken) {
+static scene scene_create(const reference_blend *blend, uint8_t *taken) {
+    const reference_splat *splats = blend->splats;
+    const gs_lists *lists = blend->lists;
     const int64_t tiles = (int64_t)lists->tiles_x * lists->tiles_y;
     int64_t longest = 0, count = 0;
     for (int64_t tile = 0; tile < tiles; tile++) {
@@ -64,12 +77,23 @@ static scene scene_create(const reference_splat *splats, const gs_lists *lists, 
     for (int64_t p = 0; p < lists->pairs; p++)
         conics[lists->splat_index[p]] = conic_of(&splats[lists->splat_index[p]]);
     if (taken) memset(taken, REFERENCE_SKIPPED, (size_t)lists->pairs * REFERENCE_TILE_PIXELS);
-    return (scene){splats, conics, lists, held, taken, allocate(longest, sizeof(layer))};
+    return (scene){.splats = splats,
+                   .conics = conics,
+                   .lists = lists,
+                   .held = blend->held,
+                   .taken = taken,
+                   .layers = allocate(longest, sizeof(layer)),
+                   .channels = blend->channels ? blend->channels : 3,
+                   .color = blend->color};
 }
 
 static void scene_destroy(scene *s) {
     free((void *)s->conics);
     free(s->layers);
+}
+
+static const double *color_of(const scene *s, uint32_t splat) {
+    return s->color ? s->color + (int64_t)splat * s->channels : s->splats[splat].color;
 }
 
 // Fills s->layers for the pixel (x, y), front to back.
@@ -106,67 +130,114 @@ static walk walk_pixel(const scene *s, int x, int y) {
     return result;
 }
 
-void reference_render(const reference_splat *splats, const gs_lists *lists, int width, int height,
-                      const double background[3], const uint8_t *held, uint8_t *taken,
-                      const reference_image *image) {
-    scene s = scene_create(splats, lists, held, taken);
+// The sum of weight times depth over the layers of a pixel.
+static double depth_sum(const scene *s, const walk *w) {
+    double sum = 0;
+    for (int64_t l = 0; l < w->layers; l++)
+        sum += s->layers[l].transmittance * s->layers[l].alpha * s->splats[s->layers[l].splat].depth;
+    return sum;
+}
+
+static void find_median(const scene *s, const walk *w, double *depth, double *margin) {
+    *depth = 0;
+    *margin = INFINITY;
+    for (int64_t l = 0; l < w->layers; l++) {
+        const double in_front = s->layers[l].transmittance, behind = in_front * (1 - s->layers[l].alpha);
+        *margin = fmin(*margin, fabs(2 * behind - 1));
+        if (in_front > 0.5 && behind <= 0.5) *depth = s->splats[s->layers[l].splat].depth;
+    }
+}
+
+void reference_render(const reference_blend *blend, uint8_t *taken, const reference_image *image) {
+    const int width = blend->width, height = blend->height;
+    scene s = scene_create(blend, taken);
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++) {
             const int64_t pixel = (int64_t)y * width + x;
             const walk w = walk_pixel(&s, x, y);
-            for (int channel = 0; channel < 3; channel++) {
-                double color = w.transmittance * background[channel];
+            for (int channel = 0; channel < s.channels; channel++) {
+                double color = w.transmittance * blend->background[channel];
                 for (int64_t l = 0; l < w.layers; l++)
                     color += s.layers[l].transmittance * s.layers[l].alpha *
-                             splats[s.layers[l].splat].color[channel];
+                             color_of(&s, s.layers[l].splat)[channel];
                 image->color[(int64_t)channel * width * height + pixel] = color;
             }
             image->transmittance[pixel] = w.transmittance;
             image->n_contrib[pixel] = w.n_contrib;
             image->margin[pixel] = w.margin;
+            image->depth[pixel] = depth_sum(&s, &w);
+            if (blend->normalize_depth && w.layers > 0) image->depth[pixel] /= 1 - w.transmittance;
+            find_median(&s, &w, &image->median_depth[pixel], &image->median_margin[pixel]);
         }
     scene_destroy(&s);
 }
 
-void reference_render_backward(const reference_splat *splats, int64_t count, const gs_lists *lists, int width,
-                               int height, const double background[3], const uint8_t *held,
-                               const double *color_gradient, const double *alpha_gradient,
-                               reference_splat_gradient *gradients) {
-    scene s = scene_create(splats, lists, held, NULL);
+// The gradient of one pixel by what its walk sums: the colours, the sum of weight times depth, and alpha.
+typedef struct pixel_gradient {
+    double *color; // [channels]
+    double depth, alpha;
+} pixel_gradient;
+
+static void begin_pixel(const scene *s, const reference_blend *blend, const reference_image_gradient *image,
+                        const walk *w, int64_t pixel, pixel_gradient *g) {
+    for (int c = 0; c < s->channels; c++)
+        g->color[c] = image->color[(int64_t)c * blend->width * blend->height + pixel];
+    g->alpha = image->alpha ? image->alpha[pixel] : 0;
+    g->depth = image->depth ? image->depth[pixel] : 0;
+    if (!blend->normalize_depth || w->layers == 0) return;
+    const double alpha = 1 - w->transmittance; // the depth is sum / alpha
+    g->alpha -= g->depth * depth_sum(s, w) / (alpha * alpha);
+    g->depth /= alpha;
+}
+
+void reference_render_backward(const reference_blend *blend, const reference_image_gradient *image_gradient,
+                               reference_splat_gradient *gradients, double *color_gradients) {
+    const int width = blend->width, height = blend->height;
+    const int64_t count = blend->count;
+    scene s = scene_create(blend, NULL);
     conic *d_conic = allocate(count, sizeof(conic)); // xy: by the one number that stands in two places
+    pixel_gradient d = {.color = allocate(s.channels, sizeof(double))};
     memset(gradients, 0, (size_t)count * sizeof *gradients);
+    if (color_gradients) memset(color_gradients, 0, (size_t)(count * s.channels) * sizeof *color_gradients);
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++) {
-            const int64_t pixel = (int64_t)y * width + x;
-            double d_color[3];
-            for (int c = 0; c < 3; c++) d_color[c] = color_gradient[(int64_t)c * width * height + pixel];
             const walk w = walk_pixel(&s, x, y);
+            begin_pixel(&s, blend, image_gradient, &w, (int64_t)y * width + x, &d);
             // The linearised part of the loss from the layers behind: proportional to 1 - alpha of the layer
             // in front of them.
-            double behind = 0;
-            for (int c = 0; c < 3; c++) behind += w.transmittance * background[c] * d_color[c];
-            if (alpha_gradient) behind -= w.transmittance * alpha_gradient[pixel];
+            double behind = -w.transmittance * d.alpha;
+            for (int c = 0; c < s.channels; c++)
+                behind += w.transmittance * blend->background[c] * d.color[c];
             for (int64_t l = w.layers - 1; l >= 0; l--) {
                 const layer *at = &s.layers[l];
                 reference_splat_gradient *g = &gradients[at->splat];
-                double brightness = 0;
-                for (int c = 0; c < 3; c++) {
-                    brightness += splats[at->splat].color[c] * d_color[c];
-                    g->color[c] += at->transmittance * at->alpha * d_color[c];
+                const double weight = at->transmittance * at->alpha;
+                double *d_color = s.color ? NULL : g->color;
+                if (s.color && color_gradients) d_color = color_gradients + (int64_t)at->splat * s.channels;
+                double brightness = s.splats[at->splat].depth * d.depth;
+                for (int c = 0; c < s.channels; c++) {
+                    brightness += color_of(&s, at->splat)[c] * d.color[c];
+                    if (d_color) d_color[c] += weight * d.color[c];
                 }
+                g->depth += weight * d.depth;
                 const double d_alpha = at->transmittance * brightness - behind / (1 - at->alpha);
-                behind += at->transmittance * at->alpha * brightness;
+                behind += weight * brightness;
                 if (at->cut) continue;
                 const double d_log_alpha = d_alpha * at->alpha; // alpha = exp(log opacity - half_square)
                 const conic *k = &s.conics[at->splat];
+                const double d_mean[2] = {d_log_alpha * (k->xx * at->dx + k->xy * at->dy),
+                                          d_log_alpha * (k->xy * at->dx + k->yy * at->dy)};
                 g->log_opacity += d_log_alpha;
-                g->mean[0] += d_log_alpha * (k->xx * at->dx + k->xy * at->dy);
-                g->mean[1] += d_log_alpha * (k->xy * at->dx + k->yy * at->dy);
+                for (int i = 0; i < 2; i++) {
+                    g->mean[i] += d_mean[i];
+                    g->abs_mean[i] += fabs(d_mean[i]);
+                }
                 d_conic[at->splat].xx -= d_log_alpha * at->dx * at->dx / 2;
                 d_conic[at->splat].xy -= d_log_alpha * at->dx * at->dy;
                 d_conic[at->splat].yy -= d_log_alpha * at->dy * at->dy / 2;
             }
         }
+    free(d.color);
     // The gradient by the covariance is -K G K, with K its inverse and G the symmetric gradient by K.
     for (int64_t i = 0; i < count; i++) {
         const conic G = d_conic[i];
@@ -183,7 +254,7 @@ void reference_render_backward(const reference_splat *splats, int64_t count, con
 }
 
 void reference_moments(const reference_splat *splat, const reference_splat_gradient *gradient,
-                       double moments[GS_MOMENTS]) {
+                       double moments[GS_MOMENTS_STRIDE]) {
     // Sum h e = L^-1 (by mean) and sum h e e^T = 2 L^-1 (by covariance) L^-T; L = [l0 0; l1 l2] as in
     // docs/math.md.
     const double unit = sqrt(0.5 / log(2.0)); // the kernels' e, over e
@@ -205,4 +276,7 @@ void reference_moments(const reference_splat *splat, const reference_splat_gradi
     const double rest[GS_MOMENTS - GS_CHANNELS] = {gradient->log_opacity, first[0],    first[1], second[0][0],
                                                    second[0][1],          second[1][1]}; // h .. h_e1e1
     memcpy(moments + GS_CHANNELS, rest, sizeof rest);
+    moments[GS_MOMENTS] = gradient->depth;
+    moments[GS_MOMENTS + 1] = unit * gradient->abs_mean[0] / l0; // by mean = L h e, row by row
+    moments[GS_MOMENTS + 2] = unit * gradient->abs_mean[1] / hypot(l1, l2);
 }

@@ -30,8 +30,16 @@ class Projected {
     Projected &operator=(const Projected &) = delete;
 
     size_t pixels() const { return static_cast<size_t>(width) * static_cast<size_t>(height); }
+    reference_blend blend(const uint8_t *held) const {
+        reference_blend out{};
+        out.splats = splats.data(), out.count = static_cast<int64_t>(splats.size());
+        out.lists = &lists, out.width = width, out.height = height;
+        out.background = scene.background, out.held = held, out.normalize_depth = normalize_depth;
+        return out;
+    }
     void render(const uint8_t *held, uint8_t *taken) {
-        reference_render(splats.data(), &lists, width, height, scene.background, held, taken, &image);
+        const reference_blend all = blend(held);
+        reference_render(&all, taken, &image);
     }
 
     reference_scene scene;
@@ -39,7 +47,7 @@ class Projected {
     gs_lists lists{};
     reference_image image;
     std::vector<uint8_t> tape;
-    int width, height;
+    int width, height, normalize_depth = 0;
 };
 
 bool same_image(const reference_image &a, const reference_image &b, size_t pixels) {
@@ -65,10 +73,12 @@ TEST(Bin, TileListsGiveWhatOneListOfAllSplatsGives) {
     }
     begin.push_back(static_cast<int64_t>(index.size()));
     const gs_lists all = {p.lists.tiles_x, p.lists.tiles_y, begin.back(), begin.data(), index.data(), 1, 0,
-                          nullptr};
+                          nullptr, 0};
     ASSERT_LT(p.lists.pairs, all.pairs);
     reference_image image = reference_image_create(p.width, p.height);
-    reference_render(p.splats.data(), &all, p.width, p.height, p.scene.background, nullptr, nullptr, &image);
+    reference_blend blend = p.blend(nullptr);
+    blend.lists = &all;
+    reference_render(&blend, nullptr, &image);
     EXPECT_TRUE(same_image(p.image, image, p.pixels()));
     reference_image_destroy(&image);
 }
@@ -111,7 +121,7 @@ TEST(Bin, EqualDepthsStandInTheOrderOfTheIndex) {
 // Splats centred on the only pixel of an image of 1 by 1, one behind the other.
 class Stack {
   public:
-    explicit Stack(const std::vector<double> &opacities)
+    explicit Stack(const std::vector<double> &opacities, int normalize_depth = 0)
         : splats(opacities.size()), image(reference_image_create(1, 1)) {
         for (size_t i = 0; i < splats.size(); i++) {
             splats[i].mean[0] = splats[i].mean[1] = 0.5;
@@ -119,15 +129,19 @@ class Stack {
             splats[i].covariance[1] = 1;
             splats[i].opacity = opacities[i];
             for (int c = 0; c < 3; c++) splats[i].color[c] = 0.1 * static_cast<double>(i + 1) + 0.01 * c;
-            splats[i].depth = 1;
+            splats[i].depth = static_cast<double>(i + 1);
             splats[i].decisions.visible = 1;
             index.push_back(static_cast<uint32_t>(i));
         }
         begin[1] = static_cast<int64_t>(splats.size());
         tape.resize(splats.size() * REFERENCE_TILE_PIXELS);
-        const gs_lists lists = {1, 1, begin[1], begin, index.data(), 1, 0, nullptr};
+        const gs_lists lists = {1, 1, begin[1], begin, index.data(), 1, 0, nullptr, 0};
         const double background[3] = {0.7, 0.8, 0.9};
-        reference_render(splats.data(), &lists, 1, 1, background, nullptr, tape.data(), &image);
+        reference_blend blend{};
+        blend.splats = splats.data(), blend.count = begin[1], blend.lists = &lists;
+        blend.width = blend.height = 1, blend.background = background;
+        blend.normalize_depth = normalize_depth;
+        reference_render(&blend, tape.data(), &image);
     }
     ~Stack() { reference_image_destroy(&image); }
     Stack(const Stack &) = delete;
@@ -175,13 +189,26 @@ TEST(Render, WithoutSplatsShowsTheBackground) {
     EXPECT_EQ(s.image.margin[0], std::numeric_limits<double>::infinity());
 }
 
+TEST(Render, SumsDepthsAndFindsTheMedian) {
+    const Stack s({0.4, 0.003, 0.25, 0.2});
+    const double sum = 0.4 * 1 + 0.6 * 0.25 * 3 + 0.45 * 0.2 * 4, left = 0.6 * 0.75 * 0.8;
+    EXPECT_NEAR(s.image.depth[0], sum, 1e-15);
+    EXPECT_EQ(s.image.median_depth[0], 3); // transmittance 0.6, 0.45, 0.36
+    EXPECT_NEAR(s.image.median_margin[0], 0.1, 1e-12);
+    const Stack normalized({0.4, 0.003, 0.25, 0.2}, 1);
+    EXPECT_NEAR(normalized.image.depth[0], sum / (1 - left), 1e-15);
+    EXPECT_EQ(Stack({0.5}).image.median_depth[0], 1);
+    EXPECT_EQ(Stack({0.4}).image.median_depth[0], 0);
+    EXPECT_EQ(Stack({}, 1).image.depth[0], 0);
+}
+
 TEST(Render, ReplayOfItsOwnTapeIsTheSameImage) {
     Projected p(23, 4 * REFERENCE_KIND_CYCLE, 37, 53);
     p.render(nullptr, p.tape.data());
     reference_image replayed = reference_image_create(p.width, p.height);
     std::vector<uint8_t> again(p.tape.size(), 255);
-    reference_render(p.splats.data(), &p.lists, p.width, p.height, p.scene.background, p.tape.data(),
-                     again.data(), &replayed);
+    const reference_blend blend = p.blend(p.tape.data());
+    reference_render(&blend, again.data(), &replayed);
     EXPECT_TRUE(same_image(p.image, replayed, p.pixels()));
     EXPECT_TRUE(std::equal(p.image.n_contrib, p.image.n_contrib + p.pixels(), replayed.n_contrib));
     EXPECT_EQ(p.tape, again);
@@ -197,8 +224,8 @@ TEST(Render, ReplayObeysTheTape) {
     ASSERT_LT(at, p.tape.size());
     p.tape[at] = REFERENCE_SKIPPED;
     reference_image replayed = reference_image_create(p.width, p.height);
-    reference_render(p.splats.data(), &p.lists, p.width, p.height, p.scene.background, p.tape.data(), nullptr,
-                     &replayed);
+    const reference_blend blend = p.blend(p.tape.data());
+    reference_render(&blend, nullptr, &replayed);
     size_t different = 0;
     for (size_t k = 0; k < p.pixels(); k++)
         different += p.image.transmittance[k] != replayed.transmittance[k];
@@ -206,27 +233,31 @@ TEST(Render, ReplayObeysTheTape) {
     reference_image_destroy(&replayed);
 }
 
+// With a depth, as it is and normalised.
 TEST(Render, AdjointMatchesFiniteDifferences) {
     int decisions[4] = {};
-    GroupError errors[REFERENCE_KINDS][4]; // mean, covariance, log opacity, colour
-    const char *const name[4] = {"mean", "covariance", "log opacity", "color"};
+    GroupError errors[REFERENCE_KINDS][5]; // mean, covariance, log opacity, colour, depth
+    const char *const name[5] = {"mean", "covariance", "log opacity", "color", "depth"};
     for (const uint64_t seed : {6, 12}) {
         Projected p(seed, REFERENCE_KIND_CYCLE, 37, 21);
+        p.normalize_depth = seed == 12;
         p.render(nullptr, p.tape.data());
         for (const uint8_t decision : p.tape) decisions[decision]++;
-        const std::vector<double> weights = random_weights(4 * p.pixels(), 5);
+        const std::vector<double> weights = random_weights(5 * p.pixels(), 5);
         auto objective = [&] {
             p.render(p.tape.data(), nullptr);
             double sum = 0;
             for (size_t k = 0; k < 3 * p.pixels(); k++) sum += weights[k] * p.image.color[k];
             for (size_t k = 0; k < p.pixels(); k++)
-                sum += weights[3 * p.pixels() + k] * (1 - p.image.transmittance[k]);
+                sum += weights[3 * p.pixels() + k] * (1 - p.image.transmittance[k]) +
+                       weights[4 * p.pixels() + k] * p.image.depth[k];
             return sum;
         };
         std::vector<reference_splat_gradient> gradients(p.splats.size());
-        reference_render_backward(p.splats.data(), static_cast<int64_t>(p.splats.size()), &p.lists, p.width,
-                                  p.height, p.scene.background, p.tape.data(), weights.data(),
-                                  weights.data() + 3 * p.pixels(), gradients.data());
+        const reference_blend blend = p.blend(p.tape.data());
+        const reference_image_gradient d_image = {weights.data(), weights.data() + 3 * p.pixels(),
+                                                  weights.data() + 4 * p.pixels()};
+        reference_render_backward(&blend, &d_image, gradients.data(), nullptr);
         std::vector<uint8_t> listed(p.splats.size());
         for (int64_t k = 0; k < p.lists.pairs; k++) listed[p.lists.splat_index[k]] = 1;
         for (size_t i = 0; i < p.splats.size(); i++) {
@@ -235,7 +266,7 @@ TEST(Render, AdjointMatchesFiniteDifferences) {
             if (!listed[i]) {
                 for (const double value :
                      {g.mean[0], g.mean[1], g.covariance[0], g.covariance[1], g.covariance[2], g.log_opacity,
-                      g.color[0], g.color[1], g.color[2]})
+                      g.color[0], g.color[1], g.color[2], g.depth, g.abs_mean[0], g.abs_mean[1]})
                     EXPECT_EQ(value, 0) << i;
                 continue;
             }
@@ -252,15 +283,91 @@ TEST(Render, AdjointMatchesFiniteDifferences) {
             error[2].add(g.log_opacity,
                          splat.opacity * derivative(objective, splat.opacity, 0.003 * splat.opacity));
             for (int k = 0; k < 3; k++) error[3].add(g.color[k], derivative(objective, splat.color[k], 0.01));
+            error[4].add(g.depth, derivative(objective, splat.depth, 0.01));
         }
     }
     EXPECT_GT(decisions[REFERENCE_COUNTED], 1000);
     EXPECT_GT(decisions[REFERENCE_CUT], 10);
     EXPECT_GT(decisions[REFERENCE_STOPPED], 30);
     for (int kind = 0; kind <= REFERENCE_FAINT; kind++) // the kinds after it are not seen
-        for (int group = 0; group < 4; group++)
+        for (int group = 0; group < 5; group++)
             EXPECT_LE(errors[kind][group].relative(), max_gradient_error)
                 << name[group] << " of kind " << kind;
+}
+
+TEST(Render, AdjointOfGivenChannelsMatchesFiniteDifferences) {
+    for (const int channels : {1, 5}) {
+        Projected p(6, REFERENCE_KIND_CYCLE, 37, 21);
+        std::vector<double> color = random_weights(p.splats.size() * static_cast<size_t>(channels), 7);
+        const std::vector<double> background = random_weights(5, 8);
+        const std::vector<double> weights = random_weights(5 * p.pixels(), 9);
+        const auto values = static_cast<size_t>(channels) * p.pixels();
+        reference_image image = reference_image_of_channels(channels, p.width, p.height);
+        const auto blend = [&](const uint8_t *held) {
+            reference_blend all = p.blend(held);
+            all.channels = channels, all.color = color.data(), all.background = background.data();
+            return all;
+        };
+        const reference_blend free = blend(nullptr), held = blend(p.tape.data());
+        reference_render(&free, p.tape.data(), &image);
+        auto objective = [&] {
+            reference_render(&held, nullptr, &image);
+            double sum = 0;
+            for (size_t k = 0; k < values; k++) sum += weights[k] * image.color[k];
+            return sum;
+        };
+        std::vector<reference_splat_gradient> gradients(p.splats.size());
+        std::vector<double> color_gradients(color.size());
+        const reference_image_gradient d_image = {weights.data(), nullptr, nullptr};
+        reference_render_backward(&held, &d_image, gradients.data(), color_gradients.data());
+        GroupError mean_error, color_error;
+        for (size_t i = 0; i < p.splats.size(); i++) {
+            reference_splat &splat = p.splats[i];
+            const double determinant =
+                splat.covariance[0] * splat.covariance[2] - splat.covariance[1] * splat.covariance[1];
+            if (splat.decisions.visible)
+                mean_error.add(gradients[i].mean[0],
+                               derivative(objective, splat.mean[0],
+                                          0.003 * std::sqrt(determinant / splat.covariance[2])));
+            EXPECT_EQ(gradients[i].color[0], 0);
+        }
+        for (size_t k = 0; k < color.size(); k++)
+            color_error.add(color_gradients[k], derivative(objective, color[k], 0.01));
+        EXPECT_LE(mean_error.relative(), max_gradient_error) << channels;
+        EXPECT_LE(color_error.relative(), max_gradient_error) << channels;
+        reference_image_destroy(&image);
+    }
+}
+
+// One pixel's part of the gradient is the gradient of a loss of that pixel alone.
+TEST(Render, AbsoluteSumsAreThoseOfSinglePixels) {
+    Projected p(6, REFERENCE_KIND_CYCLE, 17, 9);
+    p.render(nullptr, p.tape.data());
+    const std::vector<double> weights = random_weights(5 * p.pixels(), 5);
+    const reference_blend blend = p.blend(p.tape.data());
+    const auto backward = [&](const std::vector<double> &of) {
+        std::vector<reference_splat_gradient> gradients(p.splats.size());
+        const reference_image_gradient d_image = {of.data(), of.data() + 3 * p.pixels(),
+                                                  of.data() + 4 * p.pixels()};
+        reference_render_backward(&blend, &d_image, gradients.data(), nullptr);
+        return gradients;
+    };
+    const std::vector<reference_splat_gradient> all = backward(weights);
+    std::vector<double> sum(2 * p.splats.size());
+    for (size_t pixel = 0; pixel < p.pixels(); pixel++) {
+        std::vector<double> alone(weights.size());
+        for (size_t k = pixel; k < alone.size(); k += p.pixels()) alone[k] = weights[k];
+        const std::vector<reference_splat_gradient> part = backward(alone);
+        for (size_t i = 0; i < sum.size(); i++) sum[i] += std::fabs(part[i / 2].mean[i % 2]);
+    }
+    GroupError error;
+    int less = 0; // signs that cancel
+    for (size_t i = 0; i < sum.size(); i++) {
+        error.add(all[i / 2].abs_mean[i % 2], sum[i]);
+        less += std::fabs(all[i / 2].mean[i % 2]) < 0.9 * sum[i];
+    }
+    EXPECT_LE(error.relative(), 1e-12);
+    EXPECT_GT(less, 10);
 }
 
 TEST(Render, MomentsAreTheSumsOverPixelsOfWhitenedOffsets) {
@@ -274,14 +381,18 @@ TEST(Render, MomentsAreTheSumsOverPixelsOfWhitenedOffsets) {
     splat.opacity = 0.8;
     const double color[3] = {0.2, 0.6, 0.9}, background[3] = {0.5, 0.1, 0.4};
     std::copy_n(color, 3, splat.color);
-    splat.depth = 1;
+    splat.depth = 1.5;
     splat.decisions.visible = 1;
     gs_lists lists = reference_bin(&splat, 1, width, height);
-    const std::vector<double> weights = random_weights(4 * pixels, 6);
+    const std::vector<double> weights = random_weights(5 * pixels, 6);
     reference_splat_gradient gradient;
-    reference_render_backward(&splat, 1, &lists, width, height, background, nullptr, weights.data(),
-                              weights.data() + 3 * pixels, &gradient);
-    double moments[GS_MOMENTS];
+    reference_blend blend{};
+    blend.splats = &splat, blend.count = 1, blend.lists = &lists;
+    blend.width = width, blend.height = height, blend.background = background;
+    const reference_image_gradient d_image = {weights.data(), weights.data() + 3 * pixels,
+                                              weights.data() + 4 * pixels};
+    reference_render_backward(&blend, &d_image, &gradient, nullptr);
+    double moments[GS_MOMENTS_STRIDE];
     reference_moments(&splat, &gradient, moments);
 
     // L = chol(inverse covariance), scaled so that alpha = opacity 2^-|e|^2.
@@ -289,7 +400,7 @@ TEST(Render, MomentsAreTheSumsOverPixelsOfWhitenedOffsets) {
                  yy = 7 / determinant;
     const double unit = std::sqrt(1 / std::log(2.0) / 2), l0 = std::sqrt(xx), l1 = xy / l0,
                  l2 = std::sqrt(yy - l1 * l1);
-    double expected[GS_MOMENTS] = {};
+    double expected[GS_MOMENTS_STRIDE] = {};
     for (int k = 0; k < pixels; k++) {
         const double dx = k % width + 0.5 - 5.3, dy = k / width + 0.5 - 4.1;
         const double e[2] = {unit * (l0 * dx + l1 * dy), unit * l2 * dy};
@@ -301,11 +412,21 @@ TEST(Render, MomentsAreTheSumsOverPixelsOfWhitenedOffsets) {
             h += w * (color[c] - background[c]);
             expected[c] += alpha * w;
         }
-        h *= alpha;
-        const double terms[6] = {h, h * e[0], h * e[1], h * e[0] * e[0], h * e[0] * e[1], h * e[1] * e[1]};
-        for (int m = 0; m < 6; m++) expected[3 + m] += terms[m];
+        const double d_depth = weights[static_cast<size_t>(4 * pixels + k)];
+        h = (h + 1.5 * d_depth) * alpha;
+        const double row = std::hypot(l1, l2);
+        const double terms[9] = {h,
+                                 h * e[0],
+                                 h * e[1],
+                                 h * e[0] * e[0],
+                                 h * e[0] * e[1],
+                                 h * e[1] * e[1],
+                                 alpha * d_depth,
+                                 std::fabs(h * e[0]),
+                                 std::fabs(h * (l1 * e[0] + l2 * e[1]) / row)};
+        for (int m = 0; m < 9; m++) expected[3 + m] += terms[m];
     }
-    for (int m = 0; m < GS_MOMENTS; m++) EXPECT_NEAR(moments[m], expected[m], 1e-12) << m;
+    for (int m = 0; m < GS_MOMENTS_STRIDE; m++) EXPECT_NEAR(moments[m], expected[m], 1e-12) << m;
     reference_lists_destroy(&lists);
 }
 

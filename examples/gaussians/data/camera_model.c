@@ -7,17 +7,18 @@
 // be read.
 static const struct {
     const char *name, *parameters;
+    bool fisheye;
 } models[] = {
     {.name = "SIMPLE_PINHOLE", .parameters = "f cx cy"},
     {.name = "PINHOLE", .parameters = "fx fy cx cy"},
     {.name = "SIMPLE_RADIAL", .parameters = "f cx cy k1"},
     {.name = "RADIAL", .parameters = "f cx cy k1 k2"},
     {.name = "OPENCV", .parameters = "fx fy cx cy k1 k2 p1 p2"},
-    {.name = "OPENCV_FISHEYE"},
+    {.name = "OPENCV_FISHEYE", .parameters = "fx fy cx cy k1 k2 k3 k4", .fisheye = true},
     {.name = "FULL_OPENCV"},
     {.name = "FOV"},
-    {.name = "SIMPLE_RADIAL_FISHEYE"},
-    {.name = "RADIAL_FISHEYE"},
+    {.name = "SIMPLE_RADIAL_FISHEYE", .parameters = "f cx cy k1", .fisheye = true},
+    {.name = "RADIAL_FISHEYE", .parameters = "f cx cy k1 k2", .fisheye = true},
     {.name = "THIN_PRISM_FISHEYE"},
 };
 
@@ -47,6 +48,10 @@ int camera_model_parameter_count(int model) {
     return count;
 }
 
+bool camera_model_is_fisheye(int model) {
+    return model >= 0 && model < MODELS && models[model].fisheye;
+}
+
 void camera_model_apply(int model, const double *values, lens *optics) {
     const char *at = models[model].parameters;
     for (size_t length; (length = next_word(&at)) > 0; at += length, values++) {
@@ -56,6 +61,7 @@ void camera_model_apply(int model, const double *values, lens *optics) {
         else // f
             optics->fx = optics->fy = *values;
     }
+    optics->fisheye = models[model].fisheye;
 }
 
 void camera_model_list(char text[128]) {

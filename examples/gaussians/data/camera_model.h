@@ -17,6 +17,7 @@ int camera_model_number(const char *name);
 const char *camera_model_name(int model);
 // How many parameters the model has. 0 if the model is unknown or cannot be read.
 int camera_model_parameter_count(int model);
+bool camera_model_is_fisheye(int model);
 // Sets the lens's parameters of a model that can be read; values: in COLMAP's order.
 void camera_model_apply(int model, const double *values, lens *optics);
 // The names of the models that can be read, separated by commas.

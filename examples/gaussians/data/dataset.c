@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "dataset.h"
 #include "colmap.h"
+#include "mask.h"
 #include "transforms.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +17,7 @@ void dataset_close(dataset *data) {
         free(data->views[i].name);
         image_close(&data->views[i].picture);
         free(data->views[i].alpha);
+        free(data->views[i].mask);
     }
     free(data->views);
     free(data->points);
@@ -47,6 +50,13 @@ static void blend_with(const float background[3], image *picture) {
             picture->pixels[GS_CHANNELS * i + c] = (uint8_t)(picture->pixels[4 * i + c] * alpha +
                                                              255.0f * background[c] * (1.0f - alpha) + 0.5f);
     }
+    picture->channels = GS_CHANNELS;
+}
+
+static void drop_alpha(image *picture) {
+    const size_t pixels = (size_t)picture->width * (size_t)picture->height;
+    for (size_t i = 0; i < pixels; i++)
+        memmove(picture->pixels + GS_CHANNELS * i, picture->pixels + 4 * i, GS_CHANNELS);
     picture->channels = GS_CHANNELS;
 }
 
@@ -98,13 +108,13 @@ static bool downscale_picture(image *picture, int factor, fault *why) {
     return true;
 }
 
-// The ideal pinhole of a camera whose picture has this size. *optics: its complete lens.
-static bool undistort_camera(const reconstruction_view *source, int width, int height, lens *optics,
-                             gs_camera *out, fault *why) {
+// The camera of a picture that has this size. *optics: its complete lens.
+static bool complete_camera(const reconstruction_view *source, bool undistort, const int size[2],
+                            lens *optics, gs_camera *out, fault *why) {
     *optics = source->optics;
-    lens_complete(optics, width, height);
+    lens_complete(optics, size[0], size[1]);
     if (!lens_check(optics, why)) return fail(why, "the camera has %s", why->text);
-    *out = lens_pinhole(optics);
+    *out = optics->fisheye && !undistort ? lens_fisheye(optics) : lens_pinhole(optics);
     memcpy(out->rotation, source->rotation, sizeof source->rotation);
     memcpy(out->translation, source->translation, sizeof source->translation);
     return true;
@@ -118,21 +128,35 @@ static bool undistort_picture(const lens *optics, image *picture, fault *why) {
     return true;
 }
 
-// Undistorts the camera, the picture and, if there is one, the alpha.
-static bool undistort_view(const reconstruction_view *source, dataset_view *view, image *alpha, fault *why) {
+// What belongs to a picture while it is loaded: gray pictures, empty if there are none.
+typedef struct companions {
+    image alpha, mask;
+} companions;
+
+static void close_companions(companions *with) {
+    image_close(&with->alpha);
+    image_close(&with->mask);
+}
+
+// Undistorts the camera, the picture and what belongs to it. A fisheye stays one unless `undistort`.
+static bool undistort_view(const reconstruction_view *source, bool undistort, dataset_view *view,
+                           companions *with, fault *why) {
     lens optics;
-    if (!undistort_camera(source, view->picture.width, view->picture.height, &optics, &view->camera, why))
-        return false;
+    const int size[2] = {view->picture.width, view->picture.height};
+    if (!complete_camera(source, undistort, size, &optics, &view->camera, why)) return false;
     if (view->picture.width != optics.width || view->picture.height != optics.height)
         return fail(why, "the picture has %d x %d pixels, its camera %d x %d", view->picture.width,
                     view->picture.height, optics.width, optics.height);
     view->optics = optics;
-    return lens_is_ideal(&optics) ||
-           (undistort_picture(&optics, &view->picture, why) && undistort_picture(&optics, alpha, why));
+    return view->camera.model == GS_FISHEYE || lens_is_ideal(&optics) ||
+           (undistort_picture(&optics, &view->picture, why) &&
+            undistort_picture(&optics, &with->alpha, why) && undistort_picture(&optics, &with->mask, why));
 }
 
 typedef struct loading {
     const char *folder; // of the pictures
+    const char *data_folder;
+    const char *masks; // their folder; NULL: the data has none
     const dataset_options *options;
     const reconstruction_view *sources;
     dataset *data;
@@ -143,6 +167,42 @@ typedef struct loading {
     fault why;
 } loading;
 
+static bool load_mask(const loading *work, const reconstruction_view *source, const dataset_view *view,
+                      image *mask, fault *why) {
+    char path[PATH_ROOM];
+    if (source->mask)
+        return path_join(path, work->data_folder, source->mask, why) &&
+               mask_read(path, &view->picture, mask, why);
+    return !work->masks ||
+           (mask_find(work->masks, view->name, path, why) && mask_read(path, &view->picture, mask, why));
+}
+
+// Makes RGB of the picture. Its alpha becomes its mask, or is blended and, if wanted, kept.
+static bool separate_alpha(loading *work, dataset_view *view, const char *path, bool wanted, companions *with,
+                           fault *why) {
+    const dataset_options *options = work->options;
+    if (options->mask_from_alpha) {
+        if (view->picture.channels != 4)
+            return !wanted || fail(why, "%s: has no alpha channel to make a mask of", path);
+        if (wanted && !mask_by_alpha(&view->picture, &with->mask, why)) return false;
+        drop_alpha(&view->picture);
+    } else if (view->picture.channels == 4) {
+        atomic_fetch_add(&work->with_alpha, 1);
+        if (options->keep_alpha && wanted && !alpha_of(&view->picture, &with->alpha, why)) return false;
+        blend_with(options->background, &view->picture);
+    }
+    return true;
+}
+
+// Moves alpha and mask to the view.
+static bool keep_companions(companions *with, dataset_view *view, fault *why) {
+    size_t counted;
+    if (with->alpha.pixels) view->alpha = take_channel(&with->alpha);
+    if (!with->mask.pixels) return true;
+    view->mask = mask_take(&with->mask, &counted);
+    return counted > 0 || fail(why, "its mask leaves no pixel that counts");
+}
+
 static bool load_view(loading *work, size_t i, fault *why) {
     const dataset_options *options = work->options;
     const reconstruction_view *source = &work->sources[i];
@@ -150,8 +210,8 @@ static bool load_view(loading *work, size_t i, fault *why) {
     const bool wanted = !options->wanted || options->wanted(i, view->name, options->context);
     if (!wanted && source->optics.width > 0 && source->optics.height > 0) {
         lens optics;
-        if (!undistort_camera(source, source->optics.width, source->optics.height, &optics, &view->camera,
-                              why))
+        const int size[2] = {source->optics.width, source->optics.height};
+        if (!complete_camera(source, options->undistort, size, &optics, &view->camera, why))
             return fail(why, "%s: %s", view->name, why->text);
         view->optics = optics;
         downscale_camera(&view->camera, options->downscale);
@@ -160,19 +220,19 @@ static bool load_view(loading *work, size_t i, fault *why) {
     char path[PATH_ROOM];
     if (!path_join(path, work->folder, view->name, why) || !image_read(path, &view->picture, why))
         return false;
-    image alpha = {0};
-    if (view->picture.channels == 4) {
-        atomic_fetch_add(&work->with_alpha, 1);
-        if (options->keep_alpha && wanted && !alpha_of(&view->picture, &alpha, why)) return false;
-        blend_with(options->background, &view->picture);
+    companions with = {0};
+    if (!(!wanted || load_mask(work, source, view, &with.mask, why)) ||
+        !separate_alpha(work, view, path, wanted, &with, why)) {
+        close_companions(&with);
+        return false;
     }
     const int factor = options->downscale;
-    if (!undistort_view(source, view, &alpha, why) || !downscale_picture(&view->picture, factor, why) ||
-        !downscale_picture(&alpha, factor, why)) {
-        image_close(&alpha);
+    if (!undistort_view(source, options->undistort, view, &with, why) ||
+        !downscale_picture(&view->picture, factor, why) || !downscale_picture(&with.alpha, factor, why) ||
+        !mask_downscale(&with.mask, factor, why) || !keep_companions(&with, view, why)) {
+        close_companions(&with);
         return fail(why, "%s: %s", path, why->text);
     }
-    if (alpha.pixels) view->alpha = take_channel(&alpha);
     downscale_camera(&view->camera, factor);
     if (!wanted) image_close(&view->picture);
     return true;
@@ -227,6 +287,11 @@ static bool move_to_dataset(reconstruction *source, dataset *out, fault *why) {
     return true;
 }
 
+// Of the data, of the model or the transforms, of the pictures and of the masks ("": none).
+typedef struct data_folders {
+    char data[PATH_ROOM], model[PATH_ROOM], pictures[PATH_ROOM], masks[PATH_ROOM];
+} data_folders;
+
 static void add_file(dataset *out, const char *folder, const char *name) {
     char path[PATH_ROOM];
     fault ignored; // a path that is too long is no file
@@ -234,30 +299,48 @@ static void add_file(dataset *out, const char *folder, const char *name) {
         out->file_count++;
 }
 
-static bool add_files(dataset *out, const char *model, const char *pictures, fault *why) {
+static bool add_files(dataset *out, const reconstruction *source, const data_folders *in, fault *why) {
     static const char *const names[] = {
         "cameras.bin",  "images.bin",      "points3D.bin",          "cameras.txt",         "images.txt",
         "points3D.txt", "transforms.json", "transforms_train.json", "transforms_test.json"};
     const size_t name_count = sizeof names / sizeof *names;
-    out->files = calloc(name_count + out->view_count, sizeof *out->files);
+    out->files = calloc(name_count + 2 * out->view_count, sizeof *out->files);
     if (!out->files) return fail(why, "no memory for %zu views", out->view_count);
-    for (size_t i = 0; i < name_count; i++) add_file(out, model, names[i]);
-    for (size_t i = 0; i < out->view_count; i++) add_file(out, pictures, out->views[i].name);
+    for (size_t i = 0; i < name_count; i++) add_file(out, in->model, names[i]);
+    for (size_t i = 0; i < out->view_count; i++) {
+        char mask[PATH_ROOM];
+        fault ignored; // loading says what is missing
+        add_file(out, in->pictures, out->views[i].name);
+        if (source->views[i].mask)
+            add_file(out, in->data, source->views[i].mask);
+        else if (in->masks[0] && mask_find(in->masks, out->views[i].name, mask, &ignored) &&
+                 file_id_of(mask, &out->files[out->file_count]))
+            out->file_count++;
+    }
     return true;
 }
 
-// model: the folder of the model or of the transforms. pictures: the folder of the pictures.
-static bool find_and_read(const char *folder, char model[PATH_ROOM], char pictures[PATH_ROOM],
-                          reconstruction *out, fault *why) {
+static bool is_folder(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static bool find_and_read(const char *folder, data_folders *in, reconstruction *out, fault *why) {
     struct stat status;
     *out = (reconstruction){0};
     if (stat(folder, &status) != 0) return fail(why, "%s: cannot open: %s", folder, strerror(errno));
     if (!S_ISDIR(status.st_mode)) return fail(why, "%s: not a folder", folder);
-    if (colmap_find(folder, model))
-        return path_join(pictures, folder, "images", why) && colmap_load(model, out, why);
+    snprintf(in->data, sizeof in->data, "%s", folder);
+    in->masks[0] = '\0';
+    if (colmap_find(folder, in->model)) {
+        if (!path_join(in->pictures, folder, "images", why) || !path_join(in->masks, folder, "masks", why))
+            return false;
+        if (!is_folder(in->masks)) in->masks[0] = '\0';
+        return colmap_load(in->model, out, why);
+    }
     if (transforms_are_in(folder)) { // it fits: a folder whose path is too long has no transforms
-        strcpy(model, folder);
-        strcpy(pictures, folder);
+        strcpy(in->model, folder);
+        strcpy(in->pictures, folder);
         return transforms_load(folder, out, why);
     }
     return fail(
@@ -269,14 +352,16 @@ static bool find_and_read(const char *folder, char model[PATH_ROOM], char pictur
 
 bool dataset_load(const char *folder, const dataset_options *options, dataset *out, fault *why) {
     *out = (dataset){0};
-    char model[PATH_ROOM], pictures[PATH_ROOM];
+    data_folders in;
     reconstruction source;
     if (options->downscale < 1)
         return fail(why, "cannot divide the pictures' size by %d", options->downscale);
-    if (!find_and_read(folder, model, pictures, &source, why)) return false;
-    bool loaded = move_to_dataset(&source, out, why) && add_files(out, model, pictures, why);
+    if (!find_and_read(folder, &in, &source, why)) return false;
+    bool loaded = move_to_dataset(&source, out, why) && add_files(out, &source, &in, why);
     if (loaded) {
-        loading work = {.folder = pictures,
+        loading work = {.folder = in.pictures,
+                        .data_folder = in.data,
+                        .masks = in.masks[0] ? in.masks : NULL,
                         .options = options,
                         .sources = source.views,
                         .data = out,
@@ -284,7 +369,7 @@ bool dataset_load(const char *folder, const dataset_options *options, dataset *o
                         .failed = out->view_count};
         loaded = load_all_views(&work, why);
         out->cut_out = work.with_alpha == out->view_count;
-        out->picture_folder = strcmp(model, pictures) == 0 ? "" : "images";
+        out->picture_folder = strcmp(in.model, in.pictures) == 0 ? "" : "images";
     }
     reconstruction_close(&source);
     if (!loaded) dataset_close(out);

@@ -14,10 +14,11 @@ C_LINKAGE_BEGIN
 
 typedef struct dataset_view {
     char *name;       // the picture's path inside its folder
-    gs_camera camera; // of the picture as loaded: an ideal pinhole; views may have different cameras
+    gs_camera camera; // of the picture as loaded: an ideal pinhole or a fisheye; may differ between views
     lens optics;      // of the photograph in its file
     image picture;    // RGB; empty if not wanted
     uint8_t *alpha;   // [height][width] of the picture; NULL if it has none or is not wanted
+    uint8_t *mask;    // [height][width]: 255, or 0: the pixel does not count; NULL: all count
     bool held_out;    // for measuring, not for training
 } dataset_view;
 
@@ -41,7 +42,9 @@ typedef struct dataset_options {
     // size. Called from several threads.
     bool (*wanted)(size_t index, const char *name, const void *context);
     const void *context;
-    bool keep_alpha; // false: views have no alpha
+    bool keep_alpha;      // false: views have no alpha
+    bool undistort;       // makes pinholes of fisheyes too; of other lenses always
+    bool mask_from_alpha; // alpha 0: the pixel does not count; alpha is not blended and not kept
 } dataset_options;
 
 // Loads the first of these that it finds:
@@ -49,6 +52,11 @@ typedef struct dataset_options {
 //    FOLDER/images.
 // 2. FOLDER/transforms_train.json and FOLDER/transforms_test.json (see transforms.h).
 // 3. FOLDER/transforms.json.
+//
+// Masks: beside a COLMAP model FOLDER/masks, if it exists, has one for each picture (mask.h); in
+// transforms.json a frame may name one. A pixel counts if neither its mask nor, with mask_from_alpha, its
+// alpha is 0; after undistortion and downscaling if all pixels that it comes from count. Each picture has
+// pixels that count.
 //
 // Pictures are read in parallel, once each: decoded, blended with the background, undistorted at full size
 // (see lens.h), downscaled. A camera's fx and cx are divided by the factor exactly, so are fy and cy. Rows

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "lens.h"
+#include "geometry/fisheye.h"
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -9,10 +10,12 @@ const lens_parameter lens_parameters[LENS_PARAMETERS] = {
     {.name = "fy", .offset = offsetof(lens, fy)},
     {.name = "cx", .offset = offsetof(lens, cx)},
     {.name = "cy", .offset = offsetof(lens, cy)},
-    {.name = "k1", .offset = offsetof(lens, k1), .distortion = true},
-    {.name = "k2", .offset = offsetof(lens, k2), .distortion = true},
-    {.name = "p1", .offset = offsetof(lens, p1), .distortion = true},
-    {.name = "p2", .offset = offsetof(lens, p2), .distortion = true},
+    {.name = "k1", .offset = offsetof(lens, k1), .distortion = LENS_BROWN | LENS_FISHEYE},
+    {.name = "k2", .offset = offsetof(lens, k2), .distortion = LENS_BROWN | LENS_FISHEYE},
+    {.name = "p1", .offset = offsetof(lens, p1), .distortion = LENS_BROWN},
+    {.name = "p2", .offset = offsetof(lens, p2), .distortion = LENS_BROWN},
+    {.name = "k3", .offset = offsetof(lens, k3), .distortion = LENS_FISHEYE},
+    {.name = "k4", .offset = offsetof(lens, k4), .distortion = LENS_FISHEYE},
 };
 
 double *lens_value(lens *optics, const lens_parameter *parameter) {
@@ -47,6 +50,45 @@ static bool focal_is_possible(double focal, double angle, bool may_be_open) {
     return angle != 0 ? angle > 0 && angle < acos(-1) : may_be_open;
 }
 
+const lens_parameter *lens_foreign_distortion(const lens *optics) {
+    const unsigned own = optics->fisheye ? LENS_FISHEYE : LENS_BROWN;
+    for (int i = 0; i < LENS_PARAMETERS; i++) {
+        const lens_parameter *parameter = &lens_parameters[i];
+        if (parameter->distortion && !(parameter->distortion & own) && value_of(optics, parameter) != 0)
+            return parameter;
+    }
+    return NULL;
+}
+
+static void fisheye_distortion(const lens *optics, float k[4]) {
+    const double all[4] = {optics->k1, optics->k2, optics->k3, optics->k4};
+    for (int i = 0; i < 4; i++) k[i] = (float)all[i];
+}
+
+// The distance of the farthest corner of the picture from the principal point, in focal lengths.
+static double farthest_corner(const lens *optics) {
+    const double x = fmax(optics->cx, optics->width - optics->cx) / optics->fx;
+    const double y =
+        fmax(optics->cy, optics->height - optics->cy) / (optics->fy != 0 ? optics->fy : optics->fx);
+    return hypot(x, y);
+}
+
+// A lens with open values is checked when it is complete.
+static bool fisheye_check(const lens *optics, fault *why) {
+    const double degree = acos(-1) / 180, enough = 85 * degree;
+    if (optics->fx == 0) return fail(why, "a fisheye without a focal length; an angle of view is not enough");
+    if (optics->width == 0 || optics->height == 0 || isnan(optics->cx) || isnan(optics->cy)) return true;
+    float k[4];
+    fisheye_distortion(optics, k);
+    const double limit = fisheye_angle_limit(k);
+    if (limit >= enough || fisheye_radius(k, limit) >= farthest_corner(optics)) return true;
+    return fail(
+        why,
+        "the distortion k1, k2, k3, k4 = %g, %g, %g, %g, by which a fisheye's picture folds over %.1f "
+        "degrees off the axis; it must grow up to the picture's corners or to 85 degrees",
+        optics->k1, optics->k2, optics->k3, optics->k4, limit / degree);
+}
+
 bool lens_check(const lens *optics, fault *why) {
     if (!side_is_possible(optics->width) || !side_is_possible(optics->height))
         return fail(why, "images of %d x %d pixels; each side must be 1..%d", optics->width, optics->height,
@@ -65,7 +107,7 @@ bool lens_check(const lens *optics, fault *why) {
             return fail(why, "the distortion %s = %g; it must be finite", parameter->name,
                         value_of(optics, parameter));
     }
-    return true;
+    return !optics->fisheye || fisheye_check(optics, why);
 }
 
 void lens_complete(lens *optics, int width, int height) {
@@ -88,7 +130,15 @@ gs_camera lens_pinhole(const lens *optics) {
                        .near_plane = 0.2f};
 }
 
+gs_camera lens_fisheye(const lens *optics) {
+    gs_camera camera = lens_pinhole(optics);
+    camera.model = GS_FISHEYE;
+    fisheye_distortion(optics, camera.distortion);
+    return camera;
+}
+
 bool lens_is_ideal(const lens *optics) {
+    if (optics->fisheye) return false;
     for (int i = 0; i < LENS_PARAMETERS; i++)
         if (lens_parameters[i].distortion && value_of(optics, &lens_parameters[i]) != 0) return false;
     return true;
@@ -120,24 +170,47 @@ static between neighbours(double at, int size) {
     return (between){first, first + 1 < size ? first + 1 : first, (float)(at - first)};
 }
 
+// How a lens distorts.
+typedef struct distortion {
+    const lens *optics;
+    double limit; // of r^2, or of a fisheye's angle
+    float k[4];   // of a fisheye
+} distortion;
+
+static void distort_by_fisheye(const distortion *d, double x, double y, double out[2]) {
+    const double r = hypot(x, y), angle = fmin(atan(r), d->limit);
+    const double scale = r > 0 ? fisheye_radius(d->k, angle) / r : 1;
+    out[0] = x * scale;
+    out[1] = y * scale;
+}
+
+static void distort_by_brown(const distortion *d, double x, double y, double out[2]) {
+    const lens *optics = d->optics;
+    const double p1 = optics->p1, p2 = optics->p2;
+    double square = x * x + y * y;
+    if (square > d->limit) {
+        const double back = sqrt(d->limit / square);
+        x *= back, y *= back, square = d->limit;
+    }
+    const double radial = 1 + square * (optics->k1 + square * optics->k2);
+    out[0] = x * radial + 2 * p1 * x * y + p2 * (square + 2 * x * x);
+    out[1] = y * radial + 2 * p2 * x * y + p1 * (square + 2 * y * y);
+}
+
 bool lens_undistort(const lens *optics, const image *picture, image *out, fault *why) {
     if (!image_open(out, picture->width, picture->height, GS_CHANNELS, why)) return false;
-    const double limit = fold(optics), p1 = optics->p1, p2 = optics->p2;
+    distortion d = {.optics = optics};
+    fisheye_distortion(optics, d.k);
+    d.limit = optics->fisheye ? fisheye_angle_limit(d.k) : fold(optics);
     const size_t row = GS_CHANNELS * (size_t)picture->width;
     uint8_t *pixel = out->pixels;
     for (int j = 0; j < out->height; j++) {
         for (int i = 0; i < out->width; i++) {
-            double x = (i + 0.5 - optics->cx) / optics->fx, y = (j + 0.5 - optics->cy) / optics->fy;
-            double square = x * x + y * y;
-            if (square > limit) {
-                const double back = sqrt(limit / square);
-                x *= back, y *= back, square = limit;
-            }
-            const double radial = 1 + square * (optics->k1 + square * optics->k2);
-            const double u = x * radial + 2 * p1 * x * y + p2 * (square + 2 * x * x);
-            const double v = y * radial + 2 * p2 * x * y + p1 * (square + 2 * y * y);
-            const between h = neighbours(optics->fx * u + optics->cx - 0.5, picture->width);
-            const between w = neighbours(optics->fy * v + optics->cy - 0.5, picture->height);
+            const double x = (i + 0.5 - optics->cx) / optics->fx, y = (j + 0.5 - optics->cy) / optics->fy;
+            double at[2];
+            (optics->fisheye ? distort_by_fisheye : distort_by_brown)(&d, x, y, at);
+            const between h = neighbours(optics->fx * at[0] + optics->cx - 0.5, picture->width);
+            const between w = neighbours(optics->fy * at[1] + optics->cy - 0.5, picture->height);
             const uint8_t *above = picture->pixels + (size_t)w.first * row,
                           *below = picture->pixels + (size_t)w.second * row;
             for (int c = 0; c < GS_CHANNELS; c++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The lens of a photograph: how it maps rays to pixels, and how to undistort the photograph to an ideal
-// pinhole's.
+// The lens of a photograph: how it maps rays to pixels, and how to undistort the photograph to that of an
+// ideal pinhole.
 #ifndef GAUSSIANS_LENS_H
 #define GAUSSIANS_LENS_H
 
@@ -17,42 +17,56 @@ extern "C" {
 // COLMAP's OPENCV)
 //     x' = x (1 + k1 r^2 + k2 r^4) + 2 p1 x y + p2 (r^2 + 2 x^2)
 //     y' = y (1 + k1 r^2 + k2 r^4) + 2 p2 x y + p1 (r^2 + 2 y^2)
+// A fisheye (Kannala and Brandt, as COLMAP's OPENCV_FISHEYE) maps a ray at the angle a off the axis to the
+// distance a (1 + k1 a^2 + k2 a^4 + k3 a^6 + k4 a^8) from (0, 0), in the direction of (x, y).
 typedef struct lens {
     int32_t width, height;   // of the photograph, pixels; 0: the picture's size
     double fx, fy;           // pixels; 0: computed from the angle
     double angle_x, angle_y; // radians, fields of view; used where fx or fy is 0; angle_y 0: fy = fx
     double cx, cy;           // pixels; NaN: the middle
-    double k1, k2, p1, p2;
+    double k1, k2, p1, p2, k3, k4;
+    bool fisheye;
 } lens;
+
+// Which lenses have a distortion.
+enum { LENS_BROWN = 1, LENS_FISHEYE = 2 };
 
 // The numbers of a lens by the names that files use.
 typedef struct lens_parameter {
-    const char *name; // "k1"
-    size_t offset;    // in a lens
-    bool distortion;  // 0 in an ideal pinhole
+    const char *name;    // "k1"
+    size_t offset;       // in a lens
+    unsigned distortion; // LENS_BROWN | LENS_FISHEYE; 0: not a distortion
 } lens_parameter;
 
-enum { LENS_PARAMETERS = 8 };
+enum { LENS_PARAMETERS = 10 };
 extern const lens_parameter lens_parameters[LENS_PARAMETERS];
 
 double *lens_value(lens *optics, const lens_parameter *parameter);
 // NULL if there is no such parameter.
 const lens_parameter *lens_find_parameter(const char *name, size_t length);
 
+// A distortion other than 0 that a lens of this kind does not have, or NULL.
+const lens_parameter *lens_foreign_distortion(const lens *optics);
+
 // Whether a reader may accept the lens. If not, the text says what is wrong ("images of 0 x 6 pixels;
-// ..."); callers put the file and a name before it.
+// ..."); callers put the file and a name before it. A fisheye needs a focal length, and a distortion that
+// grows with the angle up to the picture's corners or to 85 degrees.
 bool lens_check(const lens *optics, fault *why);
 // Replaces all open values by what follows from the picture's size. Each side: 1..GS_MAX_SIZE.
 void lens_complete(lens *optics, int width, int height);
 // The ideal pinhole of a complete lens, without a pose, with near_plane 0.2.
 gs_camera lens_pinhole(const lens *optics);
-bool lens_is_ideal(const lens *optics); // no distortion
+// The same for a fisheye as it is.
+gs_camera lens_fisheye(const lens *optics);
+bool lens_is_ideal(const lens *optics); // a pinhole without distortion
 
 // Undistorts a picture (3 channels, of the lens's size): *out is what the ideal pinhole of the same size,
 // focal lengths and principal point would have taken. Each pixel is sampled bilinearly where the lens maps
 // it. Where that is outside the photograph, the border is repeated: black would be a strong edge that is
 // not in the world, and training would reconstruct it. For the same reason the ring where the lens begins
-// to fold the picture over (where r (1 + k1 r^2 + k2 r^4) stops growing) is repeated beyond it. Cost: about
+// to fold the picture over (where r (1 + k1 r^2 + k2 r^4) stops growing) is repeated beyond it. Of a fisheye
+// the middle keeps its resolution, and what is far off the axis is lost: at the border of the pinhole's
+// picture, half a width w from the middle, the angle is atan(w / fx) instead of about w / fx. Cost: about
 // 50 ns a pixel.
 bool lens_undistort(const lens *optics, const image *picture, image *out, fault *why);
 

@@ -16,10 +16,14 @@ bool reconstruction_add_view(reconstruction *scene, const char *name, const reco
         return fail(why, "image name '%.200s' is empty or leaves the images folder", name);
     reconstruction_view *views =
         growing(scene->views, scene->view_count, &scene->view_room, sizeof *scene->views);
-    char *copy = views ? strdup(name) : NULL;
+    char *copy = views ? strdup(name) : NULL, *mask = copy && view->mask ? strdup(view->mask) : NULL;
     if (views) scene->views = views;
-    if (!copy) return fail(why, "no memory for %zu images", scene->view_count + 1);
+    if (!copy || (view->mask && !mask)) {
+        free(copy);
+        return fail(why, "no memory for %zu images", scene->view_count + 1);
+    }
     views[scene->view_count] = *view;
+    views[scene->view_count].mask = mask;
     views[scene->view_count++].name = copy;
     return true;
 }
@@ -52,7 +56,10 @@ bool reconstruction_sort(reconstruction *scene, const char *path, fault *why) {
 }
 
 void reconstruction_close(reconstruction *scene) {
-    for (size_t i = 0; i < scene->view_count; i++) free(scene->views[i].name);
+    for (size_t i = 0; i < scene->view_count; i++) {
+        free(scene->views[i].name);
+        free(scene->views[i].mask);
+    }
     free(scene->views);
     free(scene->points);
     free(scene->colors);

@@ -11,6 +11,7 @@ C_LINKAGE_BEGIN
 
 typedef struct reconstruction_view {
     char *name; // the picture's path inside its folder
+    char *mask; // the mask's, inside the folder of the data; NULL: not named
     lens optics;
     float rotation[9], translation[3]; // as in gs_camera
     bool held_out;
@@ -27,8 +28,8 @@ typedef struct reconstruction {
 // Converts a position in the world or in a camera's space to floats. False if it is not finite or farther
 // than 1e18 from the origin, as squares of distances must be floats too.
 bool reconstruction_place(const double from[3], float to[3]);
-// Append a view (`name` is copied) or a point. Both fail if there is no memory, add_view also if the name
-// is empty or leaves the folder of the pictures. The messages do not name a file.
+// Append a view (`name` and view->mask are copied) or a point. Both fail if there is no memory, add_view also
+// if the name is empty or leaves the folder of the pictures. The messages do not name a file.
 bool reconstruction_add_view(reconstruction *scene, const char *name, const reconstruction_view *view,
                              fault *why);
 bool reconstruction_add_point(reconstruction *scene, const float point[3], const uint8_t color[3],

@@ -51,23 +51,27 @@ static bool read_side(const json_place *place, const char *key, int32_t *out, fa
     return true;
 }
 
-static bool is_supported(const json_place *place, fault *why) {
-    static const char *const others[] = {"k3", "k4", "k5", "k6"}; // of other models
-    const char *model = "PINHOLE";
+// Reads which model the lens has, and refuses distortions that are of another.
+static bool read_model(const json_place *place, lens *optics, fault *why) {
+    static const char *const others[] = {"k5", "k6"}; // of models that cannot be read
+    const char *model = NULL;
     if (!json_get_text(place, "camera_model", &model, why)) return false;
-    if (camera_model_parameter_count(camera_model_number(model)) == 0)
-        return fail(why, "%s: %scamera_model: '%.40s' cannot be read", place->path, place->field, model);
-    if (json_is_true(json_object_get(place->object, "is_fisheye")))
-        return fail(why, "%s: %sis_fisheye: fisheye lenses cannot be read", place->path, place->field);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        double value = 0;
-        if (lens_find_parameter(others[i], strlen(others[i]))) continue;
-        if (!json_get_real(place, others[i], &value, why)) return false;
-        if (value != 0)
-            return fail(why, "%s: %s%s: %g; this distortion cannot be read, so it must be 0", place->path,
-                        place->field, others[i], value);
+    if (model) {
+        const int number = camera_model_number(model);
+        if (camera_model_parameter_count(number) == 0)
+            return fail(why, "%s: %scamera_model: '%.40s' cannot be read", place->path, place->field, model);
+        optics->fisheye = camera_model_is_fisheye(number);
     }
-    return true;
+    if (json_is_true(json_object_get(place->object, "is_fisheye"))) optics->fisheye = true;
+    const lens_parameter *foreign = lens_foreign_distortion(optics);
+    const char *name = foreign ? foreign->name : NULL;
+    double value = foreign ? *lens_value(optics, foreign) : 0;
+    for (size_t i = 0; !name && i < sizeof others / sizeof *others; i++) {
+        if (!json_get_real(place, others[i], &value, why)) return false;
+        if (value != 0) name = others[i];
+    }
+    return !name || fail(why, "%s: %s%s: %g; this distortion cannot be read, so it must be 0", place->path,
+                         place->field, name, value);
 }
 
 // Values of this object replace those that the lens has.
@@ -78,7 +82,7 @@ static bool read_lens(const json_place *place, lens *optics, fault *why) {
         if (!focal && !json_get_real(place, parameter->name, lens_value(optics, parameter), why))
             return false;
     }
-    return is_supported(place, why) && read_side(place, "w", &optics->width, why) &&
+    return read_model(place, optics, why) && read_side(place, "w", &optics->width, why) &&
            read_side(place, "h", &optics->height, why) &&
            read_focal(place, "fl_x", "camera_angle_x", &optics->fx, &optics->angle_x, why) &&
            read_focal(place, "fl_y", "camera_angle_y", &optics->fy, &optics->angle_y, why);
@@ -147,19 +151,26 @@ static bool read_pose(const json_place *place, reconstruction_view *view, fault 
                 m[7], m[11]);
 }
 
+// A path in the folder of the data, or NULL if there is no such key.
+static bool read_path(const json_place *place, const char *key, const char **out, fault *why) {
+    if (!json_get_text(place, key, out, why)) return false;
+    while (*out && strncmp(*out, "./", 2) == 0) *out += 2;
+    return !*out || path_stays_inside(*out) ||
+           fail(why, "%s: %s%s: '%.200s' is empty or leaves the folder", place->path, place->field, key,
+                *out);
+}
+
 static bool read_frame(const json_place *place, const char *folder, const lens *common, bool held_out,
                        reconstruction *out, skipped *missing, fault *why) {
     reconstruction_view view = {.optics = *common, .held_out = held_out};
-    const char *name = NULL;
+    const char *name = NULL, *mask = NULL;
     if (!json_is_object(place->object))
         return fail(why, "%s: %.*s: must be an object", place->path, (int)strlen(place->field) - 1,
                     place->field);
-    if (!json_get_text(place, "file_path", &name, why)) return false;
+    if (!read_path(place, "file_path", &name, why) || !read_path(place, "mask_path", &mask, why))
+        return false;
     if (!name) return fail(why, "%s: %sfile_path: is missing", place->path, place->field);
-    while (strncmp(name, "./", 2) == 0) name += 2;
-    if (!path_stays_inside(name))
-        return fail(why, "%s: %sfile_path: '%.200s' is empty or leaves the folder", place->path, place->field,
-                    name);
+    view.mask = (char *)mask; // copied by reconstruction_add_view
     if (!read_lens(place, &view.optics, why) || !read_pose(place, &view, why)) return false;
     if (view.optics.fx == 0 && view.optics.angle_x == 0)
         return fail(why, "%s: %sfl_x: is missing, and so is camera_angle_x", place->path, place->field);

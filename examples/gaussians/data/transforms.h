@@ -15,16 +15,19 @@ bool transforms_are_in(const char *folder);
 //
 // Keys:
 // - frames[]: each with file_path (inside FOLDER; ".png" is added if only that file exists) and
-//   transform_matrix (4 x 4, camera to world, y up and z backward);
+//   transform_matrix (4 x 4, camera to world, y up and z backward); mask_path (inside FOLDER, see dataset.h);
 // - camera_angle_x, camera_angle_y, or fl_x, fl_y, which take precedence;
-// - cx, cy, w, h, k1, k2, p1, p2.
+// - cx, cy, w, h, k1, k2, p1, p2;
+// - camera_model, a name that camera_model.c can read, or is_fisheye: a fisheye, which has k1 to k4 and needs
+//   fl_x.
 // All but frames may also be in a frame, where they take precedence. Defaults: fl_y is fl_x, cx and cy are
 // the middle, w and h are the picture's, no distortion. Other keys (aabb_scale, scale, offset, sharpness,
 // ...) are ignored.
 //
-// Refused: k3 to k6 other than 0, is_fisheye, a camera_model that camera_model.c cannot read, mirrors, a
-// last row other than 0 0 0 1, and a matrix whose upper left 3 x 3 is not nearly orthonormal. Nearly: the
-// largest entry of M^T M - 1 is at most 5e-3; then the nearest rotation is used.
+// Refused: distortions other than 0 that the lens does not have (k3 to k6; of a fisheye p1, p2, k5, k6), any
+// other camera_model, mirrors, a last row other than 0 0 0 1, and a matrix whose upper left 3 x 3 is not
+// nearly orthonormal. Nearly: the largest entry of M^T M - 1 is at most 5e-3; then the nearest rotation is
+// used.
 //
 // Frames whose picture does not exist are skipped. One line on stderr counts them and names the first.
 bool transforms_load(const char *folder, reconstruction *out, fault *why);

@@ -13,6 +13,7 @@ static void put_lens(json_writer *json, const lens *optics) {
     lens copy = *optics;
     json_put_integer(json, "w", optics->width);
     json_put_integer(json, "h", optics->height);
+    if (optics->fisheye) json_put_boolean(json, "is_fisheye", true);
     for (int i = 0; i < LENS_PARAMETERS; i++) {
         const lens_parameter *parameter = &lens_parameters[i];
         const double value = *lens_value(&copy, parameter);

@@ -28,8 +28,13 @@ __device__ int parts_of(int64_t length) {
 }
 
 struct tile_grid {
-    int width, height, tiles_x, tiles_y;
+    int width, height, tiles_x, tiles_y; // of one view
+    int views;
 };
+
+__host__ __device__ int tiles_of(const tile_grid &grid) {
+    return grid.tiles_x * grid.tiles_y * grid.views;
+}
 
 // Half-open ranges of tiles.
 struct tile_box {
@@ -97,17 +102,20 @@ struct alignas(16) candidate {
 };
 
 // Takes a ticket for every (splat, tile) where the splat reaches the tile. One body for counting and for
-// writing. A block handles `per_block` splats. The tiles of their boxes, box after box, form one row of
-// items, which the warps divide evenly: a splat with many tiles does not hold up the block. A ticket is used
-// one iteration after it was taken, so that the latency of its atomic is hidden. Example: boxes of 2, 3 and 1
-// tiles give 6 items; first = {0, 2, 5, 6}; item 4 is the third tile of box 1.
+// writing. splats: of all views, `count` each. A block handles `per_block` splats of view blockIdx.y. The
+// tiles of their boxes, box after box, form one row of items, which the warps divide evenly: a splat with
+// many tiles does not hold up the block. A ticket is used one iteration after it was taken, so that the
+// latency of its atomic is hidden. Example: boxes of 2, 3 and 1 tiles give 6 items; first = {0, 2, 5, 6};
+// item 4 is the third tile of box 1.
 template <typename Tickets>
 __device__ void for_tiles_of_splats(const gs_splat *splats, int64_t count, int per_block,
                                     const tile_grid &grid, const Tickets &tickets) {
     __shared__ candidate candidates[bin_block];
     __shared__ int first[bin_block + 1]; // item of each box; first[k + 1] is its end
     const int thread = int(threadIdx.x);
-    const int64_t first_splat = int64_t(blockIdx.x) * per_block;
+    const int64_t first_splat = int64_t(blockIdx.x) * per_block, of_view = int64_t(blockIdx.y) * count;
+    const int first_tile = int(blockIdx.y) * grid.tiles_x * grid.tiles_y;
+    splats += of_view;
     int area = 0;
     if (thread < per_block && first_splat + thread < count && splats[first_splat + thread].depth > 0) {
         const splat_reach reach = reach_of(splats[first_splat + thread]);
@@ -138,7 +146,7 @@ __device__ void for_tiles_of_splats(const gs_splat *splats, int64_t count, int p
         const int x = c.x_begin + item - row * c.columns, y = c.y_begin + row;
         typename Tickets::ticket next = {};
         if (reaches(c.reach, centres_of(x, y, grid)))
-            next = tickets.take(y * grid.tiles_x + x, uint32_t(first_splat + low));
+            next = tickets.take(first_tile + y * grid.tiles_x + x, uint32_t(of_view + first_splat + low));
         tickets.use(last);
         last = next;
     }
@@ -169,6 +177,7 @@ struct writing {
     tile_counters end;         // end of each counter's range in the tile's list; counts down to its begin
     const int64_t *tile_begin; // [tiles + 1]
     uint32_t *list;
+    const int64_t *pairs; // 0 on the device: nothing is written; NULL: the host knows that there is room
     struct ticket {
         int64_t begin;
         uint32_t left, splat; // left = 0: no ticket
@@ -184,8 +193,9 @@ struct writing {
 __global__ void __launch_bounds__(bin_block)
     count_kernel(const gs_splat *splats, int64_t count, int per_block, tile_grid grid, counting tickets,
                  uint32_t *depth) {
-    const int64_t own = int64_t(blockIdx.x) * per_block + threadIdx.x;
-    if (int(threadIdx.x) < per_block && own < count) depth[own] = __float_as_uint(splats[own].depth);
+    const int64_t own = int64_t(blockIdx.x) * per_block + threadIdx.x, of_view = int64_t(blockIdx.y) * count;
+    if (int(threadIdx.x) < per_block && own < count)
+        depth[of_view + own] = __float_as_uint(splats[of_view + own].depth);
     for_tiles_of_splats(splats, count, per_block, grid, tickets);
 }
 
@@ -197,15 +207,22 @@ __device__ int class_of(int64_t length) {
     return (127 + 33) * 8 - 2 - int(__float_as_uint(float(length)) >> 20);
 }
 
-// Read by the host.
+// The limits that gs_bin works to.
+struct bin_limits {
+    int multiprocessors;
+    int64_t pair_capacity;
+    gs_bin_report *report; // or NULL
+};
+
+// Read by the host, or by the kernels that follow.
 struct bin_summary {
-    int64_t pairs, longest; // longest: length of the longest list
-    int64_t split;          // gs_lists.split_tiles
+    int64_t pairs; // needed; if they do not fit, the numbers from cut_end on are of empty lists
+    int32_t pixels_per_thread, split; // of gs_lists
     // tile_order is sorted by length. Its lists up to cut_end are cut into parts, those up to part_block_end
     // are sorted by a block of part_block threads, those up to block_end by a block of sort_block threads,
     // the rest by a warp.
-    int64_t cut_end, part_block_end, block_end;
-    int64_t parts;                // of all lists
+    int32_t cut_end, part_block_end, block_end;
+    int32_t parts;                // of all lists
     unsigned long long described; // parts that cut_kernel has described so far
 };
 
@@ -215,13 +232,25 @@ struct part {
     int length;
 };
 
+// gs_lists.pixels_per_thread. With more pixels a thread, more work is shared, if there are enough tiles. But
+// if the longest list is much longer than the average, the GPU waits for it, and fewer pixels a thread finish
+// it sooner. The measure is the excess of the longest list over the average, relative to a multiprocessor's
+// work.
+__host__ __device__ int pixels_of_thread(int64_t pairs, int64_t longest, int tiles, int multiprocessors) {
+    const double work = double(pairs) / multiprocessors;
+    const double average = double(pairs) / (tiles > multiprocessors ? tiles : multiprocessors);
+    const double outlasts = double(longest) - average;
+    if (outlasts > 0.75 * work) return 1;
+    return outlasts > 0.2 * work || tiles < 3 * multiprocessors ? 2 : 4;
+}
+
 // One block. Writes where each tile's list begins, where each class begins in the order of tiles, and the
 // summary. With several counters a tile, turns each counter into the end of its range in the list; a single
-// counter already is that end.
-// A list is split for the backward blend if it is longer than the average of `shares` equal shares of all
-// pairs.
+// counter already is that end. If the pairs do not fit, all lists are empty.
+// A list is split for the backward blend if it is longer than the average of tiles_at_once equal shares of
+// all pairs for each multiprocessor.
 __global__ void __launch_bounds__(scan_block)
-    tile_begin_kernel(const tile_counters length, int tiles, int shares, int64_t *tile_begin,
+    tile_begin_kernel(const tile_counters length, int tiles, const bin_limits limits, int64_t *tile_begin,
                       uint32_t *class_begin, bin_summary *summary) {
     static_assert(classes <= scan_block, "a thread a class");
     __shared__ int in_class[classes];
@@ -265,41 +294,60 @@ __global__ void __launch_bounds__(scan_block)
     atomicMax(&longest, own_longest);
     if (own_parts > 0) atomicAdd(&parts, own_parts);
     int64_t begin = scan_of_block<scan_block>(own, &pairs);
+    const bool fits = pairs <= limits.pair_capacity;
     for_run(
         [&](int t, uint32_t n) {
-            tile_begin[t] = begin;
+            tile_begin[t] = fits ? begin : 0;
             begin += n;
         },
         true);
-    if (thread == 0) tile_begin[tiles] = pairs;
+    if (thread == 0) tile_begin[tiles] = fits ? pairs : 0;
 
     int all;
-    const int before = scan_of_block<scan_block>(thread < classes ? in_class[thread] : 0, &all);
+    const int before = scan_of_block<scan_block>(fits && thread < classes ? in_class[thread] : 0, &all);
     if (thread < classes) class_begin[thread] = uint32_t(before);
-    if (thread == class_of(max(pairs / shares, int64_t(shortest_split))))
-        summary->pairs = pairs, summary->longest = longest, summary->split = before;
+    const int64_t share = pairs / (limits.multiprocessors * tiles_at_once);
+    if (thread == class_of(max(share, int64_t(shortest_split)))) {
+        const int pixels = pixels_of_thread(pairs, longest, tiles, limits.multiprocessors);
+        summary->pairs = pairs, summary->pixels_per_thread = pixels, summary->split = before;
+        if (limits.report) {
+            limits.report->pairs_needed = pairs;
+            if (limits.report->most_pairs_needed < pairs) limits.report->most_pairs_needed = pairs;
+            limits.report->pixels_per_thread = pixels, limits.report->split_tiles = before;
+        }
+    }
     // Each of these lengths is the first of its class.
     if (thread == class_of(sorted_by_block<part_block>) + 1) summary->cut_end = before;
     if (thread == class_of(sorted_by_block<sort_block>) + 1) summary->part_block_end = before;
     if (thread == class_of(sorted_by_warp) + 1) summary->block_end = before;
-    if (thread == 0) summary->parts = parts, summary->described = 0;
+    if (thread == 0) summary->parts = fits ? parts : 0, summary->described = 0;
 }
+
+// What the kernels that sort know of the lists: numbers from the host, or their place on the device.
+struct bin_work {
+    bin_summary known;
+    const bin_summary *on_device; // or NULL
+
+    __device__ bin_summary get() const { return on_device ? *on_device : known; }
+};
 
 // Writes the unsorted lists and the order of tiles. Increments class_begin.
 __global__ void __launch_bounds__(bin_block)
     write_kernel(const gs_splat *splats, int64_t count, int per_block, tile_grid grid, writing tickets,
                  uint32_t *class_begin, uint32_t *tile_order) {
-    const int tiles = grid.tiles_x * grid.tiles_y, t = int(blockIdx.x) * bin_block + int(threadIdx.x);
+    const int tiles = tiles_of(grid);
+    const int t = int(blockIdx.y * gridDim.x + blockIdx.x) * bin_block + int(threadIdx.x);
     if (t < tiles) {
         const int64_t size = tickets.tile_begin[t + 1] - tickets.tile_begin[t];
         tile_order[atomicAdd(&class_begin[class_of(size)], 1u)] = uint32_t(t);
     }
+    if (tickets.pairs && *tickets.pairs == 0) return;
     for_tiles_of_splats(splats, count, per_block, grid, tickets);
 }
 
 // Cuts a list into parts by key: every key of a part is less than every key of the next, so that the parts
-// can be sorted independently. One block a list. Writes the parts to `other`, each in any order, and
-// describes them in `parts`.
+// can be sorted independently. One block a list; blocks beyond the last have nothing to do. Writes the parts
+// to `other`, each in any order, and describes them in `parts`.
 //
 // Example: a list of n = 10,000 entries. A block sorts 4096 keys, so parts should have about 2048 entries:
 // count = (10,000 + 2047) / 2048 = 5 parts.
@@ -313,11 +361,13 @@ __global__ void __launch_bounds__(bin_block)
 //      part: the first entry found in part 2 goes to other[3985].
 __global__ void __launch_bounds__(part_block)
     cut_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
-               const uint32_t *list, uint32_t *other, bin_summary *summary, part *parts) {
+               const uint32_t *list, uint32_t *other, const bin_work work, bin_summary *summary,
+               part *parts) {
     __shared__ uint64_t keys[sorted_by_block<part_block>];
     __shared__ int place[part_block]; // a counter for each part, then the next free place in it
     __shared__ unsigned long long described;
     const int thread = int(threadIdx.x), lane = thread % 32;
+    if (work.on_device && int(blockIdx.x) >= work.on_device->cut_end) return;
     const uint32_t tile = tile_order[blockIdx.x];
     const int64_t begin = tile_begin[tile];
     const int n = int(tile_begin[tile + 1] - begin), count = parts_of(n);
@@ -398,33 +448,38 @@ constexpr int part_blocks = 3;
 #endif
 
 // Sorts the parts of lists, one block each, and in further blocks the lists cut_end .. part_block_end - 1.
+// Blocks beyond these have nothing to do.
 __global__ void __launch_bounds__(part_block, part_blocks)
     sort_parts_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
-                      const part *parts, int part_count, int cut_end, uint32_t *list, uint32_t *other) {
+                      const part *parts, const bin_work work, uint32_t *list, uint32_t *other) {
     __shared__ uint64_t keys[sorted_by_block<part_block>];
-    const int block = int(blockIdx.x);
-    if (block < part_count) {
+    const bin_summary lists = work.get();
+    const int block = int(blockIdx.x), whole = block - int(lists.parts) + lists.cut_end;
+    if (whole >= lists.part_block_end) return;
+    if (block < lists.parts) {
         const part mine = parts[block];
         sort_entries<part_block>(depth, other + mine.begin, mine.length, list + mine.begin,
                                  other + mine.begin, keys);
         return;
     }
-    const uint32_t tile = tile_order[cut_end + block - part_count];
+    const uint32_t tile = tile_order[whole];
     const int64_t begin = tile_begin[tile];
     sort_entries<part_block>(depth, list + begin, int(tile_begin[tile + 1] - begin), list + begin,
                              other + begin, keys);
 }
 
-// Sorts the remaining lists, tile_order[0] .. tile_order[tiles - 1]: the first block_lists blocks one list
-// each, the other blocks one list a warp.
+// Sorts the remaining lists, part_block_end .. tiles - 1: blocks for those before block_end one list each,
+// the other blocks one list a warp.
 __global__ void __launch_bounds__(sort_block)
     sort_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin, int tiles,
-                int block_lists, uint32_t *list) {
+                const bin_work work, uint32_t *list) {
     constexpr int E = sorted_by_warp / 32;
     __shared__ uint64_t keys[sorted_by_block<sort_block>];
-    const int block = int(blockIdx.x), thread = int(threadIdx.x), warp = thread / 32;
-    const bool one_warp = block >= block_lists;
-    const int place = one_warp ? block_lists + (block - block_lists) * (sort_block / 32) + warp : block;
+    const bin_summary lists = work.get();
+    const int block = lists.part_block_end + int(blockIdx.x), thread = int(threadIdx.x), warp = thread / 32;
+    const bool one_warp = block >= lists.block_end;
+    const int place =
+        one_warp ? lists.block_end + (block - lists.block_end) * (sort_block / 32) + warp : block;
     if (place >= tiles) return;
     const int64_t begin = tile_begin[tile_order[place]];
     const int n = int(tile_begin[tile_order[place] + 1] - begin);
@@ -446,27 +501,16 @@ __global__ void __launch_bounds__(sort_block)
     for (int i = thread; i < n; i += sort_block) list[i] = uint32_t(keys[i]);
 }
 
-tile_grid grid_of(int width, int height) {
+tile_grid grid_of(const gs_view *view) {
+    const int width = view->camera.width, height = view->camera.height;
     return {width, height, (width + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
-            (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE};
+            (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE, view_count(view)};
 }
 
 // Offsets in the workspace, in bytes.
 struct bin_layout {
     size_t depth, length, class_begin, summary, tile_begin, tile_order, list, other, parts, total;
 };
-
-// gs_lists.pixels_per_thread. With more pixels a thread, more work is shared, if there are enough tiles. But
-// if the longest list is much longer than the average, the GPU waits for it, and fewer pixels a thread finish
-// it sooner. The measure is the excess of the longest list over the average, relative to a multiprocessor's
-// work.
-int pixels_of_thread(const bin_summary &summary, int tiles, int multiprocessors) {
-    const double work = double(summary.pairs) / multiprocessors;
-    const double average = double(summary.pairs) / (tiles > multiprocessors ? tiles : multiprocessors);
-    const double outlasts = double(summary.longest) - average;
-    if (outlasts > 0.75 * work) return 1;
-    return outlasts > 0.2 * work || tiles < 3 * multiprocessors ? 2 : 4;
-}
 
 // Counters a tile, as a power of two: enough that each counts few splats, few enough for one block to scan.
 int log2_copies(int64_t count, int tiles) {
@@ -492,6 +536,13 @@ gs_status check(const char *function, const gs_view *view) {
     return GS_OK;
 }
 
+// The most parts of lists of so many pairs, with the lists that a block of part_block threads sorts uncut.
+// The shortest list with three parts has the most for its length.
+int64_t most_parts(int64_t pair_capacity) {
+    return pair_capacity * 3 / sorted_by_block<part_block>;
+}
+
+// count: of the splats of all views.
 bin_layout layout_of(const tile_grid &grid, int64_t count, int64_t pair_capacity) {
     size_t end = 0;
     const auto place = [&end](size_t bytes) {
@@ -499,7 +550,7 @@ bin_layout layout_of(const tile_grid &grid, int64_t count, int64_t pair_capacity
         end += (bytes + 255) / 256 * 256;
         return at;
     };
-    const size_t tiles = size_t(grid.tiles_x) * grid.tiles_y;
+    const size_t tiles = size_t(tiles_of(grid));
     bin_layout out;
     out.depth = place(size_t(count) * sizeof(uint32_t));
     out.length = place((tiles << log2_copies(count, int(tiles))) * sizeof(uint32_t));
@@ -509,10 +560,79 @@ bin_layout layout_of(const tile_grid &grid, int64_t count, int64_t pair_capacity
     out.tile_order = place(tiles * sizeof(uint32_t));
     out.list = place(size_t(pair_capacity) * sizeof(uint32_t));
     out.other = place(size_t(pair_capacity) * sizeof(uint32_t));
-    // The shortest list with three parts has the most parts for its length.
-    out.parts = place(size_t(pair_capacity) * 3 / sorted_by_block<part_block> * sizeof(part));
+    out.parts = place(size_t(most_parts(pair_capacity)) * sizeof(part));
     out.total = end;
     return out;
+}
+
+// The blocks of the kernels that sort.
+struct sort_grids {
+    unsigned cut, parts, lists;
+};
+
+sort_grids grids_of(const bin_summary &summary, int tiles) {
+    const int block_lists = summary.block_end - summary.part_block_end;
+    return {unsigned(summary.cut_end), unsigned(summary.parts + summary.part_block_end - summary.cut_end),
+            unsigned(block_lists) + blocks_for(tiles - summary.block_end, sort_block / 32)};
+}
+
+// The most blocks that lists of so many pairs can need.
+sort_grids most_grids(int64_t pair_capacity, int tiles) {
+    const auto lists_of = [&](int shortest) {
+        return unsigned(pair_capacity / shortest < tiles ? pair_capacity / shortest : tiles);
+    };
+    const int64_t parts = most_parts(pair_capacity), most = int64_t(tiles) * part_block;
+    const unsigned block_lists = lists_of(sorted_by_warp);
+    return {lists_of(sorted_by_block<part_block>), unsigned(parts < most ? parts : most),
+            block_lists + blocks_for(tiles - int(block_lists), sort_block / 32)};
+}
+
+struct bin_arrays {
+    uint32_t *depth, *length, *class_begin;
+    bin_summary *summary;
+    int64_t *tile_begin;
+    uint32_t *tile_order, *list, *other;
+    part *parts;
+};
+
+bin_arrays arrays_of(void *workspace, const bin_layout &layout) {
+    char *base = static_cast<char *>(workspace);
+    const auto words = [base](size_t at) { return reinterpret_cast<uint32_t *>(base + at); };
+    return {words(layout.depth),
+            words(layout.length),
+            words(layout.class_begin),
+            reinterpret_cast<bin_summary *>(base + layout.summary),
+            reinterpret_cast<int64_t *>(base + layout.tile_begin),
+            words(layout.tile_order),
+            words(layout.list),
+            words(layout.other),
+            reinterpret_cast<part *>(base + layout.parts)};
+}
+
+gs_status pairs_do_not_fit(const char *function, const gs_view *view) {
+    return libgs_fail(GS_PAIRS_DO_NOT_FIT, "%s: %lld pairs, room for %lld", function,
+                      static_cast<long long>(view->pairs_needed),
+                      static_cast<long long>(view->pair_capacity));
+}
+
+// Queues the kernels that sort the lists.
+gs_status sort_lists(const bin_arrays &a, int tiles, const bin_work &work, const sort_grids &grids,
+                     gs_stream stream) {
+    GS_CUDA(launch(stream, grids.cut, part_block, cut_kernel, a.depth, a.tile_order, a.tile_begin, a.list,
+                   a.other, work, a.summary, a.parts));
+    GS_CUDA(launch(stream, grids.parts, part_block, sort_parts_kernel, a.depth, a.tile_order, a.tile_begin,
+                   a.parts, work, a.list, a.other));
+    GS_CUDA(launch(stream, grids.lists, sort_block, sort_kernel, a.depth, a.tile_order, a.tile_begin, tiles,
+                   work, a.list));
+    return GS_OK;
+}
+
+// How the blend divides the work of lists whose lengths the host does not know: as before, if that was valid.
+void keep_division(int tiles, int multiprocessors, gs_lists *lists) {
+    const int pixels = lists->pixels_per_thread, split = lists->split_tiles;
+    if ((pixels == 1 || pixels == 2 || pixels == 4) && split >= 0 && split <= tiles) return;
+    lists->pixels_per_thread = pixels_of_thread(0, 0, tiles, multiprocessors);
+    lists->split_tiles = tiles < multiprocessors * tiles_at_once ? tiles : 0;
 }
 
 } // namespace
@@ -520,9 +640,7 @@ bin_layout layout_of(const tile_grid &grid, int64_t count, int64_t pair_capacity
 gs_status gs_bin_bytes(const gs_view *view, size_t *bytes) {
     GS_TRY(check(__func__, view));
     GS_REQUIRE(bytes, "bytes must be given");
-    *bytes = layout_of(grid_of(view->camera.width, view->camera.height), view->gaussians.count,
-                       view->pair_capacity)
-                 .total;
+    *bytes = layout_of(grid_of(view), splat_count(view), view->pair_capacity).total;
     return GS_OK;
 }
 
@@ -531,62 +649,63 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     const gs_splat *splats = view->splats;
     const int64_t count = view->gaussians.count, pair_capacity = view->pair_capacity;
     GS_REQUIRE(count == 0 || splats, "splats must be given");
-    const tile_grid grid = grid_of(view->camera.width, view->camera.height);
-    const bin_layout layout = layout_of(grid, count, pair_capacity);
+    const tile_grid grid = grid_of(view);
+    const bin_layout layout = layout_of(grid, splat_count(view), pair_capacity);
     GS_TRY(check_workspace(__func__, view->workspace, view->workspace_bytes, layout.total));
-    char *base = static_cast<char *>(view->workspace);
-    uint32_t *depth = reinterpret_cast<uint32_t *>(base + layout.depth);
-    uint32_t *class_begin = reinterpret_cast<uint32_t *>(base + layout.class_begin);
-    bin_summary *device_summary = reinterpret_cast<bin_summary *>(base + layout.summary);
-    int64_t *tile_begin = reinterpret_cast<int64_t *>(base + layout.tile_begin);
-    uint32_t *tile_order = reinterpret_cast<uint32_t *>(base + layout.tile_order);
-    uint32_t *list = reinterpret_cast<uint32_t *>(base + layout.list);
-    uint32_t *other = reinterpret_cast<uint32_t *>(base + layout.other);
-    part *parts = reinterpret_cast<part *>(base + layout.parts);
+    const bin_arrays a = arrays_of(view->workspace, layout);
 
     int device = 0, multiprocessors = 0;
     GS_CUDA(cudaGetDevice(&device));
     GS_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-    const int tiles = grid.tiles_x * grid.tiles_y, shares = multiprocessors * tiles_at_once;
-    const int per_block = splats_of_block(count, multiprocessors);
-    const unsigned splat_blocks = blocks_for(count, per_block);
-    const tile_counters counters = {reinterpret_cast<uint32_t *>(base + layout.length),
-                                    log2_copies(count, tiles)};
+    const int tiles = tiles_of(grid), per_block = splats_of_block(splat_count(view), multiprocessors);
+    const unsigned views = unsigned(grid.views), splat_blocks = blocks_for(count, per_block);
+    const unsigned tile_blocks = blocks_for(blocks_for(tiles, bin_block), grid.views);
+    const tile_counters counters = {a.length, log2_copies(splat_count(view), tiles)};
     GS_CUDA(cudaMemsetAsync(counters.first, 0, (size_t(tiles) << counters.log2_copies) * sizeof(uint32_t),
                             stream));
-    GS_CUDA(launch(stream, splat_blocks, bin_block, count_kernel, splats, count, per_block, grid,
-                   counting{counters}, depth));
-    GS_CUDA(launch(stream, 1, scan_block, tile_begin_kernel, counters, tiles, shares, tile_begin, class_begin,
-                   device_summary));
+    GS_CUDA(launch(stream, dim3(splat_blocks, views), bin_block, count_kernel, splats, count, per_block, grid,
+                   counting{counters}, a.depth));
+    GS_CUDA(launch(stream, 1, scan_block, tile_begin_kernel, counters, tiles,
+                   bin_limits{multiprocessors, pair_capacity, view->report}, a.tile_begin, a.class_begin,
+                   a.summary));
     bin_summary summary = {};
-    GS_CUDA(cudaMemcpyAsync(&summary, device_summary, sizeof summary, cudaMemcpyDeviceToHost, stream));
-    GS_CUDA(cudaStreamSynchronize(stream));
-    view->pairs_needed = summary.pairs;
-    if (summary.pairs > pair_capacity)
-        return libgs_fail(GS_PAIRS_DO_NOT_FIT, "gs_bin: %lld pairs, room for %lld",
-                          static_cast<long long>(summary.pairs), static_cast<long long>(pair_capacity));
-
-    const unsigned tile_blocks = blocks_for(tiles, bin_block);
-    GS_CUDA(launch(stream, splat_blocks > tile_blocks ? splat_blocks : tile_blocks, bin_block, write_kernel,
-                   splats, count, per_block, grid, writing{counters, tile_begin, list}, class_begin,
-                   tile_order));
-    GS_CUDA(launch(stream, unsigned(summary.cut_end), part_block, cut_kernel, depth, tile_order, tile_begin,
-                   list, other, device_summary, parts));
-    GS_CUDA(launch(stream, unsigned(summary.parts + summary.part_block_end - summary.cut_end), part_block,
-                   sort_parts_kernel, depth, tile_order, tile_begin, parts, int(summary.parts),
-                   int(summary.cut_end), list, other));
-    const int rest = tiles - int(summary.part_block_end),
-              block_lists = int(summary.block_end) - int(summary.part_block_end);
-    GS_CUDA(launch(stream, unsigned(block_lists) + blocks_for(rest - block_lists, sort_block / 32),
-                   sort_block, sort_kernel, depth, tile_order + summary.part_block_end, tile_begin, rest,
-                   block_lists, list));
-    view->lists = {grid.tiles_x,
+    if (!view->report) {
+        GS_CUDA(cudaMemcpyAsync(&summary, a.summary, sizeof summary, cudaMemcpyDeviceToHost, stream));
+        GS_CUDA(cudaStreamSynchronize(stream));
+        view->pairs_needed = summary.pairs;
+        if (summary.pairs > pair_capacity) return pairs_do_not_fit(__func__, view);
+    }
+    GS_CUDA(launch(stream, dim3(splat_blocks > tile_blocks ? splat_blocks : tile_blocks, views), bin_block,
+                   write_kernel, splats, count, per_block, grid,
+                   writing{counters, a.tile_begin, a.list, view->report ? a.tile_begin + tiles : nullptr},
+                   a.class_begin, a.tile_order));
+    GS_TRY(sort_lists(a, tiles, {summary, view->report ? a.summary : nullptr},
+                      view->report ? most_grids(pair_capacity, tiles) : grids_of(summary, tiles), stream));
+    gs_lists *const lists = &view->lists;
+    *lists = {grid.tiles_x,
               grid.tiles_y,
-              summary.pairs,
-              tile_begin,
-              list,
-              pixels_of_thread(summary, tiles, multiprocessors),
-              int32_t(summary.split),
-              tile_order};
+              view->report ? pair_capacity : summary.pairs,
+              a.tile_begin,
+              a.list,
+              view->report ? lists->pixels_per_thread : summary.pixels_per_thread,
+              view->report ? lists->split_tiles : summary.split,
+              a.tile_order,
+              grid.views};
+    if (view->report) keep_division(tiles, multiprocessors, lists);
+    return GS_OK;
+}
+
+gs_status gs_bin_settle(gs_view *view, const gs_bin_report *report) {
+    GS_TRY(check_lists(__func__, view));
+    GS_REQUIRE(report, "report must be given");
+    const int tiles = tiles_of(grid_of(view)), pixels = report->pixels_per_thread;
+    GS_REQUIRE(report->pairs_needed >= 0 && (pixels == 1 || pixels == 2 || pixels == 4) &&
+                   report->split_tiles >= 0 && report->split_tiles <= tiles,
+               "the report is not one that gs_bin wrote for this view");
+    view->pairs_needed = report->pairs_needed;
+    if (report->pairs_needed > view->pair_capacity) return pairs_do_not_fit(__func__, view);
+    view->lists.pairs = report->pairs_needed;
+    view->lists.pixels_per_thread = pixels;
+    view->lists.split_tiles = report->split_tiles;
     return GS_OK;
 }

@@ -69,6 +69,36 @@ __device__ patch<Pixels> patch_of_warp(int tiles_x, int width, int height) {
     return patch_of_warp<Pixels>(int(blockIdx.x), tiles_x, width, height);
 }
 
+// Of all views.
+inline int tiles_in(const gs_lists &lists) {
+    return lists.tiles_x * lists.tiles_y * (lists.views > 1 ? lists.views : 1);
+}
+
+// The view of a tile, if there are several.
+__device__ __forceinline__ int view_of_tile(const gs_lists &lists, int tile) {
+    return tile / (lists.tiles_x * lists.tiles_y);
+}
+
+// The warp's patch of a tile. Batch: among the tiles of several views.
+template <int Pixels, bool Batch>
+__device__ patch<Pixels> patch_of_tile(const gs_lists &lists, int tile, int width, int height) {
+    const int before = Batch ? view_of_tile(lists, tile) * lists.tiles_x * lists.tiles_y : 0;
+    patch<Pixels> mine = patch_of_warp<Pixels>(tile - before, lists.tiles_x, width, height);
+    mine.tile = tile;
+    return mine;
+}
+
+// The image of one view.
+__device__ __forceinline__ gs_image image_of_view(gs_image image, int view, int64_t plane) {
+    const int64_t first = view * plane;
+    if (image.color) image.color += GS_CHANNELS * first;
+    image.transmittance += first;
+    image.n_contrib += first;
+    if (image.depth) image.depth += first;
+    if (image.median_depth) image.median_depth += first;
+    return image;
+}
+
 // The n-th tile to work on. The GPU starts blocks in order, so the longest lists start first.
 __device__ inline int ordered_tile(const gs_lists &lists, int n) {
     return lists.tile_order ? int(lists.tile_order[n]) : n;
@@ -105,13 +135,16 @@ __device__ inline unsigned fill_batch(const gs_splat *splats, const uint32_t *li
     return fill_batch(splats, has_entry ? list[entry] : 0, has_entry, centres, batch);
 }
 
-struct color3 {
-    float at[GS_CHANNELS];
+template <int Channels>
+struct channel_values {
+    float at[Channels];
 };
+using color3 = channel_values<GS_CHANNELS>;
 
-__device__ __forceinline__ float dot(const float a[GS_CHANNELS], const color3 &b) {
+template <int Channels>
+__device__ __forceinline__ float dot(const float *a, const channel_values<Channels> &b) {
     float sum = 0;
-    for_channels([&](int c) { sum = c == 0 ? a[0] * b.at[0] : sum + a[c] * b.at[c]; });
+    for_channels<Channels>([&](int c) { sum = c == 0 ? a[0] * b.at[0] : sum + a[c] * b.at[c]; });
     return sum;
 }
 

@@ -9,43 +9,79 @@
 //         struct memory {};
 //         // The maximum of `value` over the threads that commit together. By all of them.
 //         __device__ int farthest(int value, memory &) const;
-//         // Adds the values of all active threads to the moments of splat `index`, in the order of enum
-//         // moment. By all threads that commit together, with the same index.
-//         __device__ void add(bool active, uint32_t index, const float (&value)[GS_MOMENTS], memory &) const;
+//         // Adds the values of all active threads to the sums of splat `index`, in the order of
+//         // pass_values. By all threads that commit together, with the same index.
+//         template <int K>
+//         __device__ void add(bool active, uint32_t index, const float (&value)[K], memory &) const;
 //     };
 //
 // blend_commit.cuh and blend_fixed.cuh have those of libgs.
-#ifndef GS_BLEND_BACKWARD_CUH
-#define GS_BLEND_BACKWARD_CUH
+#pragma once
 
-#include "blend.cuh"
+#include "blend_pass.cuh"
 #include "launch.cuh"
-#include "moments.cuh"
 #include <distwar/lanes.cuh>
 #include <type_traits>
 
 namespace gs {
 
-// The arguments of gs_render_backward.
-struct backward_input {
+// What only some passes read. The plain pass has no members for it: with more or larger arguments nvcc keeps
+// less of what its loop needs in registers.
+template <bool HasRows>
+struct row_input {
+    color_rows rows;
+};
+template <>
+struct row_input<false> {
+    static constexpr color_rows rows = {nullptr, 0, GS_CHANNELS};
+};
+template <bool HasDepth>
+struct depth_input {
+    const float *depth, *depth_gradient; // of the image; the gradient may be NULL
+    bool normalize_depth;
+};
+template <>
+struct depth_input<false> {};
+
+// The arguments of gs_render_backward, for a pass: `color` and color_gradient begin at its channel 0.
+template <typename Values = plain_values>
+struct backward_input : row_input<Values::has_rows>, depth_input<Values::has_depth> {
     const gs_splat *splats;
     gs_lists lists;
     int width, height;
-    color3 background;
-    gs_image image;
+    channel_values<Values::channels> background;
+    const float *color, *transmittance; // of the image
+    const uint32_t *n_contrib;
     const float *color_gradient, *alpha_gradient;
 };
+
+template <typename Values>
+__device__ __forceinline__ backward_input<Values> input_of_view(const backward_input<Values> &all, int view) {
+    const int64_t first = view * (int64_t(all.width) * all.height);
+    backward_input<Values> in = all;
+    if (in.color) in.color += GS_CHANNELS * first;
+    in.transmittance += first;
+    in.n_contrib += first;
+    in.color_gradient += GS_CHANNELS * first;
+    if (in.alpha_gradient) in.alpha_gradient += first;
+    if constexpr (Values::has_depth) {
+        if (in.depth) in.depth += first;
+        if (in.depth_gradient) in.depth_gradient += first;
+    }
+    return in;
+}
 
 // Every splat reaches it.
 __device__ constexpr rectangle everywhere = {-INFINITY, -INFINITY, INFINITY, INFINITY};
 
 // The state of a thread's pixels between two list entries.
-template <int Pixels>
+template <int Pixels, int Channels>
 struct backward_state {
     float transmittance[Pixels];
     float light
         [Pixels]; // B of docs/math.md: colour from behind, per unit of light that gets there, dot d_color
-    color3 d_color[Pixels];
+    channel_values<Channels> d_color[Pixels];
+    float d_depth[Pixels]; // unused without depth
     int n_contrib[Pixels]; // 0 outside the image
 };
 
@@ -54,10 +90,11 @@ struct backward_state {
 // it is the one in front of `first` and becomes the one behind last - 1.
 // All threads that commit together stay in the loop and call commit.add with the same splat. There is no
 // branch for a single pixel: where a splat does not count, its alpha is 0, which changes nothing.
-template <bool Forwards, typename Commit, int Pixels>
-__device__ __forceinline__ void
-add_moments(const backward_input &in, const Commit &commit, const patch<Pixels> &mine, int first, int last,
-            backward_state<Pixels> &state, splat_batch &batch, typename Commit::memory &memory) {
+template <typename Values, bool Forwards, typename Commit, int Pixels, int Channels>
+__device__ __forceinline__ void add_moments(const backward_input<Values> &in, const Commit &commit,
+                                            const patch<Pixels> &mine, int first, int last,
+                                            backward_state<Pixels, Channels> &state,
+                                            blend_batch<Channels> &batch, typename Commit::memory &memory) {
     const uint32_t *list = in.lists.splat_index + in.lists.tile_begin[mine.tile];
     const int lane = int(threadIdx.x % 32);
     for (int done = 0; done < last - first; done += 32) {
@@ -65,11 +102,13 @@ add_moments(const backward_input &in, const Commit &commit, const patch<Pixels> 
         const int entry = Forwards ? start + lane : start - lane;
         unsigned rest = fill_batch(in.splats, list, entry, Forwards ? entry < last : entry >= first,
                                    Commit::whole_tile ? everywhere : mine.centres, batch);
+        if constexpr (Values::has_rows) fill_colors<Channels>(in.rows, rest, batch);
         for (; rest != 0; rest &= rest - 1) {
             const int j = __ffs(int(rest)) - 1;
             const gs_splat splat = batch.splat[j];
             const int place = Forwards ? start + j : start - j;
-            float value[GS_MOMENTS] = {};
+            const float *const color = color_of<Channels>(splat, batch, j);
+            float value[Values::count] = {};
             float sum = 0, sum_p = 0, sum_pp = 0; // of h, p h, p^2 h
             float e0 = 0, e1 = 0;                 // at the first pixel
             bool active = false;
@@ -82,9 +121,12 @@ add_moments(const backward_input &in, const Commit &commit, const patch<Pixels> 
                         (place < state.n_contrib[p]);
                     active |= counts;
                     const float alpha = counts ? c.alpha : 0;
-                    const color3 &d_color = state.d_color[p];
+                    const channel_values<Channels> &d_color = state.d_color[p];
                     float &transmittance = state.transmittance[p], &light = state.light[p];
-                    const float difference = dot(splat.color, d_color) - light;
+                    float brightness = dot(color, d_color);
+                    if constexpr (Values::has_depth)
+                        brightness = fmaf(splat.depth, state.d_depth[p], brightness);
+                    const float difference = brightness - light;
                     float weight;  // T alpha, with T in front of the splat
                     float d_alpha; // gradient by alpha, over T
                     if constexpr (Forwards) {
@@ -98,15 +140,21 @@ add_moments(const backward_input &in, const Commit &commit, const patch<Pixels> 
                         d_alpha = difference;
                         light = fmaf(alpha, difference, light);
                     }
-                    for_channels([&](int k) {
-                        value[MOMENT_COLOR + k] = fmaf(weight, d_color.at[k], value[MOMENT_COLOR + k]);
-                    });
+                    for_channels<Channels>([&](int k) { value[k] = fmaf(weight, d_color.at[k], value[k]); });
+                    if constexpr (Values::has_depth)
+                        value[Values::value_of(MOMENT_DEPTH)] =
+                            fmaf(weight, state.d_depth[p], value[Values::value_of(MOMENT_DEPTH)]);
                     // A thread's pixels are in one column, row_step apart: pixel p has e + p step, with e at
                     // the first. So the sums of h, p h and p^2 h give all moments with e.
                     const float h = c.clamped ? 0 : weight * d_alpha, ph = float(p) * h;
                     sum += h;
                     sum_p += ph;
                     sum_pp = fmaf(float(p), ph, sum_pp);
+                    if constexpr (Values::has_absolute) {
+                        value[Values::value_of(MOMENT_ABS_X)] += fabsf(h * c.e0);
+                        value[Values::value_of(MOMENT_ABS_Y)] +=
+                            fabsf(h * fmaf(splat.whiten[1], c.e0, splat.whiten[2] * c.e1));
+                    }
                     if (p == 0) e0 = c.e0, e1 = c.e1;
                 }
             };
@@ -118,15 +166,32 @@ add_moments(const backward_input &in, const Commit &commit, const patch<Pixels> 
             const float step0 = row_step * splat.whiten[1], step1 = row_step * splat.whiten[2];
             const float p_e0 = fmaf(step0, sum_pp, e0 * sum_p), p_e1 = fmaf(step1, sum_pp, e1 * sum_p);
             const float h_e0 = fmaf(step0, sum_p, e0 * sum), h_e1 = fmaf(step1, sum_p, e1 * sum);
-            value[MOMENT_H] = sum;
-            value[MOMENT_H_E0] = h_e0;
-            value[MOMENT_H_E1] = h_e1;
-            value[MOMENT_H_E0E0] = fmaf(step0, p_e0, e0 * h_e0);
-            value[MOMENT_H_E0E1] = fmaf(step1, p_e0, e1 * h_e0);
-            value[MOMENT_H_E1E1] = fmaf(step1, p_e1, e1 * h_e1);
+            value[Values::value_of(MOMENT_H)] = sum;
+            value[Values::value_of(MOMENT_H_E0)] = h_e0;
+            value[Values::value_of(MOMENT_H_E1)] = h_e1;
+            value[Values::value_of(MOMENT_H_E0E0)] = fmaf(step0, p_e0, e0 * h_e0);
+            value[Values::value_of(MOMENT_H_E0E1)] = fmaf(step1, p_e0, e1 * h_e0);
+            value[Values::value_of(MOMENT_H_E1E1)] = fmaf(step1, p_e1, e1 * h_e1);
+            if constexpr (Values::has_absolute)
+                value[Values::value_of(MOMENT_ABS_Y)] *=
+                    rsqrtf(splat.whiten[1] * splat.whiten[1] + splat.whiten[2] * splat.whiten[2]);
             commit.add(active, batch.index[j], value, memory);
         }
     }
+}
+
+// The gradient by the sum of weight times depth at pixel i. Adds the depth's part to the light where the block
+// begins. Normalised: depth = sum / alpha, so the gradient by alpha is -depth / alpha times that by depth.
+template <typename Values>
+__device__ __forceinline__ float begin_depth(const backward_input<Values> &in, int64_t i, bool forwards,
+                                             float *light) {
+    const float d_depth = in.depth_gradient[i], behind = in.transmittance[i];
+    const float weighted = forwards || in.normalize_depth ? d_depth * in.depth[i] : 0;
+    if (forwards) *light += weighted;
+    if (!in.normalize_depth) return d_depth;
+    const float inv_alpha = behind < 1 ? __fdividef(1, 1 - behind) : 0; // alpha 0: no splat counts here
+    *light += (forwards ? behind : 1) * weighted * inv_alpha;
+    return d_depth * inv_alpha;
 }
 
 // A block a tile. Split: the first in.lists.split_tiles tiles of the order have two blocks each, which halve
@@ -139,18 +204,22 @@ add_moments(const backward_input &in, const Commit &commit, const patch<Pixels> 
 // so farthest = 150 and middle = (150 + 32) / 64 * 32 = 64, a multiple of 32: a batch is never shared. Block
 // 0 adds entries 149 .. 64, batches of 32, 32 and 22 from the end; block 1 adds entries 0 .. 63. With
 // the strategy block farthest is the tile's; otherwise each warp halves by its own.
-template <typename Commit, int Pixels, bool Split>
+//
+// Batch: several views. Then Split always, to compile fewer kernels.
+template <typename Values, typename Commit, int Pixels, bool Split, bool Batch>
 __global__ void __launch_bounds__(tile_threads<Pixels>)
-    render_backward_kernel(const backward_input in, const Commit commit) {
-    __shared__ splat_batch batches[tile_warps<Pixels>];
+    render_backward_kernel(const backward_input<Values> input, const Commit commit) {
+    constexpr int C = Values::channels;
+    __shared__ blend_batch<C> batches[tile_warps<Pixels>];
     __shared__ typename Commit::memory memory;
-    splat_batch &batch = batches[threadIdx.x / 32];
-    const int block = int(blockIdx.x), split_tiles = Split ? in.lists.split_tiles : 0;
+    blend_batch<C> &batch = batches[threadIdx.x / 32];
+    const int block = int(blockIdx.x), split_tiles = Split ? input.lists.split_tiles : 0;
     const bool split = block < 2 * split_tiles, forwards = split && block % 2 == 1;
-    const int tile = ordered_tile(in.lists, split ? block / 2 : block - split_tiles);
-    const patch<Pixels> mine = patch_of_warp<Pixels>(tile, in.lists.tiles_x, in.width, in.height);
+    const int tile = ordered_tile(input.lists, split ? block / 2 : block - split_tiles);
+    const backward_input<Values> in = Batch ? input_of_view(input, view_of_tile(input.lists, tile)) : input;
+    const patch<Pixels> mine = patch_of_tile<Pixels, Batch>(in.lists, tile, in.width, in.height);
 
-    backward_state<Pixels> state;
+    backward_state<Pixels, C> state;
     int farthest = 0;
     const int64_t plane = int64_t(in.width) * in.height;
     DISTWAR_UNROLL
@@ -158,44 +227,61 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
         state.transmittance[p] = 1;
         state.light[p] = 0;
         state.d_color[p] = {};
+        if constexpr (Values::has_depth) state.d_depth[p] = 0;
         state.n_contrib[p] = 0;
         const int y = mine.y + row_step * p;
         if (mine.x >= in.width || y >= in.height) continue;
         const int64_t i = int64_t(y) * in.width + mine.x;
-        const color3 d_color = pixel_of(in.color_gradient, plane, i);
-        const float behind = in.image.transmittance[i];
+        const channel_values<C> d_color = pixel_of<C>(in.color_gradient, plane, i, in.rows.used);
+        const float behind = in.transmittance[i];
         // The state where this block begins.
         state.transmittance[p] = forwards ? 1 : behind;
-        state.light[p] =
-            forwards ? dot(pixel_of(in.image.color, plane, i).at, d_color) : dot(in.background.at, d_color);
+        state.light[p] = forwards ? dot(pixel_of<C>(in.color, plane, i, in.rows.used).at, d_color)
+                                  : dot(in.background.at, d_color);
         if (in.alpha_gradient) state.light[p] -= (forwards ? behind : 1) * in.alpha_gradient[i];
+        if constexpr (Values::has_depth) {
+            if (in.depth_gradient) state.d_depth[p] = begin_depth(in, i, forwards, &state.light[p]);
+        }
         state.d_color[p] = d_color;
-        state.n_contrib[p] = int(in.image.n_contrib[i]);
+        state.n_contrib[p] = int(in.n_contrib[i]);
         farthest = max(farthest, state.n_contrib[p]);
     }
     farthest = commit.farthest(farthest, memory);
     const int middle = split ? (farthest + 32) / 64 * 32 : 0; // a multiple of a batch
     if (Split && forwards)
-        add_moments<true>(in, commit, mine, 0, middle, state, batch, memory);
+        add_moments<Values, true>(in, commit, mine, 0, middle, state, batch, memory);
     else
-        add_moments<false>(in, commit, mine, middle, farthest, state, batch, memory);
+        add_moments<Values, false>(in, commit, mine, middle, farthest, state, batch, memory);
 }
 
-// Queues the kernel for the whole image with lists.pixels_per_thread pixels a thread (1, 2 or 4). Adds to the
-// commit's memory. The caller has checked the input.
-template <typename Commit>
-cudaError_t launch_render_backward(gs_stream stream, const backward_input &input, const Commit &commit) {
-    using kernel = void (*)(const backward_input, const Commit);
-    static const kernel kernels[3][2] = {
-        {render_backward_kernel<Commit, 1, false>, render_backward_kernel<Commit, 1, true>},
-        {render_backward_kernel<Commit, 2, false>, render_backward_kernel<Commit, 2, true>},
-        {render_backward_kernel<Commit, 4, false>, render_backward_kernel<Commit, 4, true>}};
+// Queues the kernel for the whole image with lists.pixels_per_thread pixels a thread (1, 2 or 4), or 2 if the
+// pass has no others. Adds to the commit's memory. The caller has checked the input.
+template <typename Values = plain_values, typename Commit>
+cudaError_t launch_render_backward(gs_stream stream, const backward_input<Values> &input,
+                                   const Commit &commit) {
     const gs_lists &lists = input.lists;
-    return launch(stream, unsigned(lists.tiles_x * lists.tiles_y + lists.split_tiles),
-                  unsigned(tile_pixels / lists.pixels_per_thread),
-                  kernels[lists.pixels_per_thread / 2][lists.split_tiles > 0], input, commit);
+    const auto queue = [&](auto pixels) {
+        constexpr int P = decltype(pixels)::value;
+        const auto run = [&](auto kernel) {
+            return launch(stream, unsigned(tiles_in(lists) + lists.split_tiles), unsigned(tile_threads<P>),
+                          kernel, input, commit);
+        };
+        // Only the plain pass has kernels of its own for images without split tiles and for one view:
+        // compiling takes its time. Passes with rows of colours take one view.
+        if constexpr (Values::has_rows)
+            return run(render_backward_kernel<Values, Commit, P, true, false>);
+        else if constexpr (Values::has_depth)
+            return run(render_backward_kernel<Values, Commit, P, true, true>);
+        else
+            return lists.views > 1         ? run(render_backward_kernel<Values, Commit, P, true, true>)
+                   : lists.split_tiles > 0 ? run(render_backward_kernel<Values, Commit, P, true, false>)
+                                           : run(render_backward_kernel<Values, Commit, P, false, false>);
+    };
+    if constexpr (Values::any_pixels) {
+        if (lists.pixels_per_thread == 1) return queue(std::integral_constant<int, 1>{});
+        if (lists.pixels_per_thread == 4) return queue(std::integral_constant<int, 4>{});
+    }
+    return queue(std::integral_constant<int, 2>{});
 }
 
 } // namespace gs
-
-#endif

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The Commits of libgs (see blend_backward.cuh): how a splat's moments go from the pixels of a tile to
 // memory.
-#ifndef GS_BLEND_COMMIT_CUH
-#define GS_BLEND_COMMIT_CUH
+#pragma once
 
-#include "blend.cuh"
+#include "blend_pass.cuh"
 #include <distwar/block.cuh>
 #include <distwar/reduce.cuh>
 
@@ -17,29 +16,31 @@ namespace gs {
 #endif
 
 // Each warp adds its own sums, by one of the library's strategies.
-template <distwar::strategy Strategy>
+template <distwar::strategy Strategy, int Channels = GS_CHANNELS>
 struct warp_commit {
-    float *moments; // [count][GS_MOMENTS_STRIDE]
+    pass_sums<Channels> sums;
     int balance_threshold;
 
     static constexpr bool whole_tile = false;
     struct memory {};
 
     __device__ __forceinline__ int farthest(int value, memory &) const { return largest_in_warp(value); }
-    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&value)[GS_MOMENTS],
+    template <int K>
+    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&value)[K],
                                         memory &) const {
-        distwar::reduce<Strategy>(distwar::all_lanes, active, distwar::uniform_key{index}, value,
-                                  distwar::record<float>{moments, GS_MOMENTS_STRIDE}, balance_threshold);
+        distwar::reduce<Strategy>(distwar::all_lanes, active, distwar::uniform_key{index}, value, sums.sink(),
+                                  balance_threshold);
     }
 };
 
 // One sum over the whole tile in shared memory, then a compare-and-swap for each value.
+template <typename Values>
 struct tile_commit {
-    float *moments; // [count][GS_MOMENTS_STRIDE]
+    pass_sums<Values::channels> sums;
 
     static constexpr bool whole_tile = true;
     struct memory {
-        distwar::block_sum_memory<GS_MOMENTS, tile_pixels> sum;
+        distwar::block_sum_memory<Values::count, Values::most_threads> sum;
         int farthest;
     };
 
@@ -50,17 +51,15 @@ struct tile_commit {
         __syncthreads();
         return shared.farthest;
     }
-    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&value)[GS_MOMENTS],
+    __device__ __forceinline__ void add(bool active, uint32_t index, const float (&value)[Values::count],
                                         memory &shared) const {
         if (!__syncthreads_or(active)) return;
-        float sum[GS_MOMENTS];
+        float sum[Values::count];
         distwar::block_sum(value, shared.sum, sum, float(GS_BLOCK_LIMIT));
         if (distwar::block_rank() != 0) return;
-        for (int k = 0; k < GS_MOMENTS; k++)
-            distwar::atomic_update(&moments[size_t(index) * GS_MOMENTS_STRIDE + k], sum[k], distwar::add{});
+        for (int k = 0; k < Values::count; k++)
+            if (sums.stores(k)) distwar::atomic_update(sums.place(index, k), sum[k], distwar::add{});
     }
 };
 
 } // namespace gs
-
-#endif

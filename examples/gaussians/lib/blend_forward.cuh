@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The forward blend (docs/math.md, section 3).
-#ifndef GS_BLEND_FORWARD_CUH
-#define GS_BLEND_FORWARD_CUH
+#pragma once
 
-#include "blend.cuh"
+#include "blend_pass.cuh"
 #include "launch.cuh"
 #include <distwar/lanes.cuh>
 
@@ -18,32 +17,42 @@ constexpr int splats_at_once = Pixels == 1 ? 2 : 1;
 
 // Least blocks a multiprocessor with two pixels a thread. The compiler's own choice of registers allows 8; 10
 // are faster. Before compute capability 8.0 a multiprocessor has threads for only 8.
+// Depth or a fourth channel would be spilled at 10.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+template <int Channels, bool Depth>
 constexpr int render_blocks = 8;
 #else
-constexpr int render_blocks = 10;
+template <int Channels, bool Depth>
+constexpr int render_blocks = Channels <= 3 && !Depth ? 10 : 8;
 #endif
-template <int Pixels>
-__global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blocks : 1)
-    render_kernel(const gs_splat *splats, const gs_lists lists, int width, int height, color3 background,
-                  gs_image image) {
+
+// image.color: channel 0 of the pass. Depth: writes image.depth and median_depth, unless NULL. The depth is
+// divided by alpha if normalize_depth. Batch: several views.
+template <int Pixels, int Channels, bool Depth, bool Batch>
+__global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blocks<Channels, Depth> : 1)
+    render_kernel(const gs_splat *splats, const gs_lists lists, int width, int height,
+                  channel_values<Channels> background, gs_image image, color_rows rows,
+                  bool normalize_depth) {
     constexpr int N = splats_at_once<Pixels>;
-    __shared__ splat_batch batches[tile_warps<Pixels>];
-    splat_batch &batch = batches[threadIdx.x / 32];
+    __shared__ blend_batch<Channels> batches[tile_warps<Pixels>];
+    blend_batch<Channels> &batch = batches[threadIdx.x / 32];
     const int tile = ordered_tile(lists, int(blockIdx.x));
-    const patch<Pixels> mine = patch_of_warp<Pixels>(tile, lists.tiles_x, width, height);
+    const patch<Pixels> mine = patch_of_tile<Pixels, Batch>(lists, tile, width, height);
+    if (Batch) image = image_of_view(image, view_of_tile(lists, tile), int64_t(width) * height);
     const int64_t begin = lists.tile_begin[tile];
     const int size = int(lists.tile_begin[tile + 1] - begin);
     const uint32_t *list = lists.splat_index + begin;
 
     float transmittance[Pixels];
-    color3 color[Pixels];
+    channel_values<Channels> color[Pixels];
+    float depth[Pixels], median_depth[Pixels]; // unused without Depth
     int n_contrib[Pixels];
     bool done[Pixels];
     DISTWAR_UNROLL
     for (int p = 0; p < Pixels; p++) {
         transmittance[p] = 1;
         color[p] = {};
+        depth[p] = median_depth[p] = 0;
         n_contrib[p] = 0;
         done[p] = mine.x >= width || mine.y + row_step * p >= height;
     }
@@ -57,6 +66,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blo
         const uint32_t index = next;
         if (entry + 32 < size) next = list[entry + 32];
         unsigned rest = fill_batch(splats, index, entry < size, mine.centres, batch);
+        fill_colors<Channels>(rows, rest, batch);
         while (rest != 0) {
             gs_splat splat[N];
             int place[N];
@@ -68,8 +78,13 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blo
             }
             const auto blend = [&](int n, int p, float alpha, float behind) {
                 const float weight = transmittance[p] * alpha;
-                for_channels(
-                    [&](int k) { color[p].at[k] = fmaf(weight, splat[n].color[k], color[p].at[k]); });
+                const float *const of_splat = color_of<Channels>(splat[n], batch, place[n]);
+                for_channels<Channels>(
+                    [&](int k) { color[p].at[k] = fmaf(weight, of_splat[k], color[p].at[k]); });
+                if constexpr (Depth) {
+                    depth[p] = fmaf(weight, splat[n].depth, depth[p]);
+                    if (transmittance[p] > 0.5f && behind <= 0.5f) median_depth[p] = splat[n].depth;
+                }
                 transmittance[p] = behind;
                 n_contrib[p] = first + place[n] + 1;
             };
@@ -113,9 +128,15 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blo
         const int y = mine.y + row_step * p;
         if (mine.x >= width || y >= height) continue;
         const int64_t i = int64_t(y) * width + mine.x;
-        for_channels([&](int k) {
-            image.color[i + k * plane] = fmaf(transmittance[p], background.at[k], color[p].at[k]);
+        for_channels<Channels>([&](int k) {
+            if (Channels == GS_CHANNELS || k < rows.used)
+                image.color[i + k * plane] = fmaf(transmittance[p], background.at[k], color[p].at[k]);
         });
+        if constexpr (Depth) {
+            const bool divides = normalize_depth && transmittance[p] < 1;
+            if (image.depth) image.depth[i] = divides ? __fdividef(depth[p], 1 - transmittance[p]) : depth[p];
+            if (image.median_depth) image.median_depth[i] = median_depth[p];
+        }
         image.transmittance[i] = transmittance[p];
         image.n_contrib[i] = uint32_t(n_contrib[p]);
     }
@@ -123,14 +144,30 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blo
 
 // Queues the kernel for the whole image. The forward blend shares less work between pixels than the backward
 // one, so it takes half as many pixels a thread. The caller has checked the input.
-inline cudaError_t launch_render(gs_stream stream, const gs_splat *splats, const gs_lists &lists, int width,
-                                 int height, color3 background, const gs_image &image) {
-    const bool two = lists.pixels_per_thread == 4;
-    return launch(stream, unsigned(lists.tiles_x * lists.tiles_y),
-                  unsigned(two ? tile_threads<2> : tile_threads<1>),
-                  two ? render_kernel<2> : render_kernel<1>, splats, lists, width, height, background, image);
+template <int Channels, bool Depth>
+cudaError_t launch_render(const forward_pass &pass) {
+    const gs_view &view = *pass.view;
+    const gs_lists &lists = view.lists;
+    const auto queue = [&](auto pixels, auto batch) {
+        return launch(pass.stream, unsigned(tiles_in(lists)), unsigned(tile_threads<pixels>),
+                      render_kernel<pixels, Channels, Depth, batch>, view.splats, lists, view.camera.width,
+                      view.camera.height, background_of<Channels>(view, pass.first, pass.used),
+                      image_of_pass(view, pass.first), rows_of_pass(view.gaussians, pass.first, pass.used),
+                      view.normalize_depth != 0);
+    };
+    const auto queue_pixels = [&](auto batch) {
+        if constexpr (pass_values<Channels>::any_pixels)
+            if (lists.pixels_per_thread == 4) return queue(std::integral_constant<int, 2>{}, batch);
+        return queue(std::integral_constant<int, 1>{}, batch);
+    };
+    // Only the plain pass has kernels of its own for one view: compiling takes its time. Passes with rows of
+    // colours take one view.
+    if constexpr (Channels != GS_CHANNELS)
+        return queue_pixels(std::false_type{});
+    else if constexpr (Depth)
+        return queue_pixels(std::true_type{});
+    else
+        return lists.views > 1 ? queue_pixels(std::true_type{}) : queue_pixels(std::false_type{});
 }
 
 } // namespace gs
-
-#endif

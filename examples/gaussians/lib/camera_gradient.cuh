@@ -32,10 +32,10 @@ struct camera_terms<false> {};
 
 // d_j: gradient by J; d_mean2d: by the mean in pixels; d_point: by the mean in camera space, with all that it
 // consists of. TERM_CENTER is 0.
-template <typename Denominator>
-__device__ __forceinline__ camera_terms<true>
-camera_terms_of(const gs_camera &camera, const camera_point<Denominator> &p, const float d_j[2][3],
-                const float d_mean2d[2], const float d_point[3]) {
+template <typename Point>
+__device__ __forceinline__ camera_terms<true> camera_terms_of(const gs_camera &camera, const Point &p,
+                                                              const float d_j[2][3], const float d_mean2d[2],
+                                                              const float d_point[3]) {
     camera_terms<true> terms = {};
     for (int r = 0; r < 3; r++) terms.value[TERM_POINT + r] = d_point[r];
     for (int c = 0; c < 3; c++) {
@@ -44,7 +44,7 @@ camera_terms_of(const gs_camera &camera, const camera_point<Denominator> &p, con
         for (int r = 0; r < 3; r++) terms.value[TERM_TURN + 3 * r + c] = column[r];
     }
     for (int k = 0; k < 2; k++)
-        intrinsics_adjoint(p, k, d_j[k], d_mean2d[k], &terms.value[TERM_FOCAL + k],
+        intrinsics_adjoint(camera, p, k, d_j[k], d_mean2d[k], &terms.value[TERM_FOCAL + k],
                            &terms.value[TERM_PRINCIPAL + k]);
     return terms;
 }

@@ -15,9 +15,9 @@ __device__ __forceinline__ void for_channels(const Body &body, std::integer_sequ
 
 // Calls body(c) for every channel c. Unrolled in the source: nvcc does not unroll a loop by itself if it
 // contains another loop, even one that it unrolls fully.
-template <typename Body>
+template <int Channels = GS_CHANNELS, typename Body>
 __device__ __forceinline__ void for_channels(const Body &body) {
-    for_channels(body, std::make_integer_sequence<int, GS_CHANNELS>{});
+    for_channels(body, std::make_integer_sequence<int, Channels>{});
 }
 
 } // namespace gs

@@ -30,8 +30,32 @@ static inline gs_status check_degree(const char *function, int32_t sh_degree) {
 
 static inline gs_status check_camera(const char *function, const gs_camera *camera) {
     GS_TRY(check_size(function, camera->width, camera->height));
-    return libgs_require(function, camera->fx > 0 && camera->fy > 0 && camera->near_plane > 0,
-                         "fx, fy and near_plane must be positive");
+    GS_REQUIRE_OF(function, camera->fx > 0 && camera->fy > 0 && camera->near_plane > 0,
+                  "fx, fy and near_plane must be positive");
+    GS_REQUIRE_OF(function, camera->model == GS_PINHOLE || camera->model == GS_FISHEYE,
+                  "model must be GS_PINHOLE or GS_FISHEYE");
+    for (int k = 0; camera->model == GS_FISHEYE && k < 4; k++)
+        GS_REQUIRE_OF(function, camera->distortion[k] - camera->distortion[k] == 0,
+                      "the distortion of a fisheye must be finite");
+    return GS_OK;
+}
+
+static inline gs_status check_channels(const char *function, int32_t channels) {
+    return libgs_require(function, channels >= 0 && channels <= GS_MAX_CHANNELS,
+                         "channels must be in 0..1024");
+}
+
+// Of a view of these Gaussians.
+static inline int32_t channels_of(const gs_gaussians *gaussians) {
+    return gaussians->channels == 0 ? GS_CHANNELS : gaussians->channels;
+}
+
+// That the colours are given unless they may come from SH.
+static inline gs_status check_colors(const char *function, const gs_gaussians *gaussians) {
+    GS_TRY(check_channels(function, gaussians->channels));
+    return libgs_require(function,
+                         channels_of(gaussians) == GS_CHANNELS || gaussians->color || gaussians->count == 0,
+                         "color must be given unless there are 3 channels");
 }
 
 static inline int is_one_of(distwar_strategy strategy, unsigned strategies) {
@@ -46,18 +70,59 @@ static inline gs_status check_strategy(const char *function, distwar_strategy st
 }
 
 static inline gs_status check_policy(const char *function, distwar_policy policy, unsigned strategies) {
-    GS_REQUIRE_OF(function,
-                  (policy.balance_threshold >= 0 && policy.balance_threshold <= 33) ||
-                      policy.balance_threshold == DISTWAR_BALANCE_AUTO,
+    GS_REQUIRE_OF(function, policy.balance_threshold >= 0 && policy.balance_threshold <= 33,
                   "balance_threshold must be in 0..33");
     return check_strategy(function, policy.strategy, strategies);
 }
 
-// That the view is given, its number of Gaussians and the size of its image.
+static inline int32_t view_count(const gs_view *view) {
+    return view->views.count > 0 ? view->views.count : 1;
+}
+
+static inline const gs_camera *camera_of(const gs_view *view, int32_t v) {
+    return view->views.count > 0 ? &view->views.cameras[v] : &view->camera;
+}
+
+// Splats of all cameras.
+static inline int64_t splat_count(const gs_view *view) {
+    return view_count(view) * view->gaussians.count;
+}
+
+// That the view is given, its numbers of Gaussians and cameras, and the size of its images.
 static inline gs_status check_extent(const char *function, const gs_view *view) {
     GS_REQUIRE_OF(function, view, "view must be given");
     GS_TRY(check_count(function, view->gaussians.count));
-    return check_size(function, view->camera.width, view->camera.height);
+    GS_TRY(check_size(function, view->camera.width, view->camera.height));
+    const gs_views *views = &view->views;
+    GS_REQUIRE_OF(function, views->count >= 0 && views->count <= GS_MAX_VIEWS,
+                  "views.count must be in 0..32");
+    GS_REQUIRE_OF(function, views->count == 0 || views->cameras, "views.cameras must be given");
+    GS_REQUIRE_OF(function, views->count <= 1 || channels_of(&view->gaussians) == GS_CHANNELS,
+                  "several cameras take 3 channels");
+    GS_REQUIRE_OF(function, splat_count(view) < INT32_MAX,
+                  "count of Gaussians times cameras must be in 0..2^31 - 2");
+    for (int32_t v = 0; v < views->count; v++)
+        GS_REQUIRE_OF(function,
+                      views->cameras[v].width == view->camera.width &&
+                          views->cameras[v].height == view->camera.height,
+                      "all cameras must have the size of gs_view.camera");
+    return GS_OK;
+}
+
+// The same, and that the view has one camera.
+static inline gs_status check_one_view(const char *function, const gs_view *view) {
+    GS_TRY(check_extent(function, view));
+    GS_REQUIRE_OF(function, view->views.count == 0, "several cameras are not supported");
+    return GS_OK;
+}
+
+static inline gs_status check_cameras(const char *function, const gs_view *view) {
+    for (int32_t v = 0; v < view_count(view); v++) {
+        GS_TRY(check_camera(function, camera_of(view, v)));
+        GS_REQUIRE_OF(function, camera_of(view, v)->model == camera_of(view, 0)->model,
+                      "the cameras of a view must have one model");
+    }
+    return GS_OK;
 }
 
 // That gs_bin has written the lists of the view.
@@ -69,11 +134,15 @@ static inline gs_status check_lists(const char *function, const gs_view *view) {
                   lists->tiles_x == (view->camera.width + GS_TILE_SIZE - 1) / GS_TILE_SIZE &&
                       lists->tiles_y == (view->camera.height + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
                   "the lists are of an image of another size");
+    GS_REQUIRE_OF(function, (lists->views > 0 ? lists->views : 1) == view_count(view),
+                  "the lists are of another number of cameras");
     GS_REQUIRE_OF(function,
                   lists->pixels_per_thread == 1 || lists->pixels_per_thread == 2 ||
                       lists->pixels_per_thread == 4,
                   "pixels_per_thread must be 1, 2 or 4");
-    GS_REQUIRE_OF(function, lists->split_tiles >= 0 && lists->split_tiles <= lists->tiles_x * lists->tiles_y,
+    GS_REQUIRE_OF(function,
+                  lists->split_tiles >= 0 &&
+                      lists->split_tiles <= view_count(view) * lists->tiles_x * lists->tiles_y,
                   "split_tiles must be in 0..the number of tiles");
     return libgs_require(function, lists->pairs == 0 || (lists->splat_index && view->splats),
                          "splat_index and splats must be given");
@@ -82,8 +151,9 @@ static inline gs_status check_lists(const char *function, const gs_view *view) {
 // The same, and that the image has what gs_render leaves for the stages after it.
 static inline gs_status check_blended(const char *function, const gs_view *view) {
     GS_TRY(check_lists(function, view));
-    return libgs_require(function, view->image.transmittance && view->image.n_contrib,
-                         "transmittance and n_contrib of the image must be given");
+    GS_REQUIRE_OF(function, view->image.transmittance && view->image.n_contrib,
+                  "transmittance and n_contrib of the image must be given");
+    return check_colors(function, &view->gaussians);
 }
 
 static inline gs_status check_workspace(const char *function, const void *workspace, size_t bytes,
@@ -133,6 +203,7 @@ static inline gs_status check_lm(const char *function, const gs_gaussians *gauss
     GS_REQUIRE_OF(function, sh_degree_used >= 0, "sh_degree_used must not be negative");
     GS_REQUIRE_OF(function, !gaussians->color && !gaussians->covariance,
                   "given colours and covariances are not parameters");
+    GS_REQUIRE_OF(function, channels_of(gaussians) == GS_CHANNELS, "channels must be 3");
     GS_REQUIRE_OF(function, !gaussians->antialias, "antialiased scenes are not supported");
     GS_TRY(check_vector(function, gaussians, vector));
     *in = *gaussians;
@@ -144,7 +215,7 @@ static inline gs_status check_lm(const char *function, const gs_gaussians *gauss
 // The same for the Gaussians of a view, as gs_project left it.
 static inline gs_status check_lm_view(const char *function, const gs_view *view, const gs_gaussians *vector,
                                       gs_gaussians *in, int *degree) {
-    GS_TRY(check_extent(function, view));
+    GS_TRY(check_one_view(function, view));
     GS_TRY(check_lm(function, &view->gaussians, view->sh_degree_used, vector, in, degree));
     GS_TRY(check_camera(function, &view->camera));
     return libgs_require(function, in->count == 0 || view->splats, "splats must be given");

@@ -160,7 +160,7 @@ gs_status place_rows(const uint8_t *actions, int64_t count, int64_t *rows, void 
 } // namespace
 
 gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float *density, gs_stream stream) {
-    GS_TRY(check_extent(__func__, view));
+    GS_TRY(check_one_view(__func__, view));
     const int64_t count = view->gaussians.count;
     GS_REQUIRE(count == 0 || (view->splats && mean2d && density), "splats, mean2d and density must be given");
     return GS_STATUS(launch_for(stream, count, density_block, accumulate_kernel, view->splats,

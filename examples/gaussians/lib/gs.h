@@ -13,7 +13,8 @@
 // - Pointers inside structs and pointers to arrays are device pointers (backend "simt": host pointers), owned
 //   by the caller and aligned to 16 bytes unless stated otherwise. Structs are host memory; calls copy them.
 // - A call queues its work on `stream` (a cudaStream_t, or NULL) and returns. Four calls wait for the stream
-//   once, to read a number: gs_bin, gs_forward, gs_density_plan_step, gs_lm_cache_begin.
+//   once, to read a number: gs_bin, gs_forward, gs_density_plan_step, gs_lm_cache_begin. The first two do not
+//   wait with gs_view.report. Calls that do not wait can be captured into a CUDA graph.
 // - No call allocates memory. The gs_*_bytes calls return the sizes of workspaces.
 // - Outputs are overwritten, unless the call says that it adds or works in place.
 // - The result is GS_OK or the kind of failure; gs_last_error() returns the text. After a failure outputs are
@@ -52,9 +53,11 @@ const char *gs_version(void);
 enum {
     GS_TILE_SIZE = 16,                                    // pixels, width and height of a tile
     GS_MAX_SIZE = 16384,                                  // pixels, largest width and height of an image
-    GS_CHANNELS = 3,                                      // colour channels of splats and images
+    GS_CHANNELS = 3,                                      // colour channels of SH, splats and photographs
+    GS_MAX_CHANNELS = 1024,                               // of given colours, and of images of them
     GS_EXPOSURE_VALUES = GS_CHANNELS * (GS_CHANNELS + 1), // of the matrix that corrects an image's colours
-    GS_MAX_SH_DEGREE = 3
+    GS_MAX_SH_DEGREE = 3,
+    GS_MAX_VIEWS = 32 // cameras of a gs_views
 };
 
 // The parameters of `count` Gaussians. Gradients and the moments of Adam have the same shape. An array that
@@ -68,20 +71,36 @@ typedef struct gs_gaussians {
     float *opacity_logit; // [count]
     float *sh;            // [count][(sh_degree + 1)^2][GS_CHANNELS]
     // Replace other arrays unless NULL. Calls that store or step parameters (gs_adam) ignore them.
-    float *color;         // [count][GS_CHANNELS]; replaces sh; negative values stay
+    float *color;         // [count][channels]; replaces sh; negative values stay
     float *covariance;    // [count][6], world: xx, xy, xz, yy, yz, zz; replaces log_scale and quaternion
     float scale_modifier; // factor of exp(log_scale), not of covariance; 0 counts as 1; unused in gradients
     // Not 0: antialiased. The opacity of a splat is reduced by as much as the 0.3 pixels^2 enlarge its area
     // (docs/math.md, section 2). Render a scene as it was trained. Unused in gradients.
     int32_t antialias;
+    // Of color: 1..GS_MAX_CHANNELS; 0 counts as GS_CHANNELS. SH have GS_CHANNELS. The channels of a view are
+    // those of its Gaussians. Unused in gradients.
+    int32_t channels;
 } gs_gaussians;
+
+// gs_camera.model.
+enum {
+    GS_PINHOLE = 0,
+    // Kannala and Brandt 2006: a ray at the angle a off the axis appears a (1 + k1 a^2 + k2 a^4 + k3 a^6 +
+    // k4 a^8) focal lengths from the principal point, as in COLMAP's and OpenCV's fisheye models. A Gaussian
+    // is culled if its distance is <= near_plane, or if a is beyond 160 degrees or beyond the first angle
+    // where the formula no longer grows. Splats are ordered by distance.
+    GS_FISHEYE = 1,
+    GS_CAMERA_MODELS
+};
 
 typedef struct gs_camera {
     int32_t width, height; // 1..GS_MAX_SIZE
     float fx, fy, cx, cy;  // pixels; fx, fy > 0; the centre of pixel (i, j) is (i + 0.5, j + 0.5)
     float rotation[9];     // world to camera, row-major; +x right, +y down, +z forward
     float translation[3];  // x' = rotation x + translation
-    float near_plane;      // > 0; a Gaussian with z <= near_plane is culled
+    float near_plane;      // > 0; a Gaussian with z <= near_plane (fisheye: distance) is culled
+    int32_t model;         // GS_PINHOLE or GS_FISHEYE
+    float distortion[4];   // of GS_FISHEYE: k1, k2, k3, k4
 } gs_camera;
 
 #ifdef __cplusplus
@@ -95,8 +114,8 @@ typedef struct gs_splat {
     GS_ALIGNED_16 float mean[2]; // pixels; d = pixel - mean
     float whiten[3];             // w: alpha = 2^(log2_opacity - e0^2 - e1^2), e = (w0 dx + w1 dy, w2 dy)
     float log2_opacity;
-    float color[GS_CHANNELS]; // >= 0 from sh
-    float depth;              // camera z, > 0; 0: culled
+    float color[GS_CHANNELS]; // >= 0 from sh; 0 if the view has another number of channels
+    float depth;              // camera z (fisheye: distance), > 0; 0: culled
     float reserved[2];
 } gs_splat;
 
@@ -106,40 +125,68 @@ typedef struct gs_moments {
     float h;                                // d loss / d log alpha
     float h_e0, h_e1;                       // h e
     float h_e0e0, h_e0e1, h_e1e1;           // h e e^T
-    float reserved[3];                      // 0
+    float depth;                            // d loss / d depth
+    float abs_x, abs_y; // |h e0| and |h n e|, n the unit vector along (w1, w2): |d loss / d mean| of each
+                        // pixel, without the lengths of the rows of w
 } gs_moments;
 
 enum {
-    GS_MOMENTS = GS_CHANNELS + 6,                          // floats of a gs_moments that are summed
+    GS_MOMENTS = GS_CHANNELS + 6,                          // floats of a gs_moments that are always summed
     GS_MOMENTS_STRIDE = sizeof(gs_moments) / sizeof(float) // floats of a gs_moments
 };
 
 // The splats of each tile, ordered by (depth, index). gs_bin writes it; its arrays lie in the workspace.
 typedef struct gs_lists {
     int32_t tiles_x, tiles_y;
-    int64_t pairs;       // entries of splat_index
+    int64_t pairs;       // entries of splat_index; room for them if the view has a report
     int64_t *tile_begin; // [tiles_y * tiles_x + 1]: tile t has entries tile_begin[t] .. tile_begin[t + 1] - 1
     uint32_t *splat_index; // [pairs]
     // How the blend divides the work; other valid values give the same image in another time.
     int32_t pixels_per_thread; // 1, 2 or 4
     int32_t split_tiles;       // gs_render_backward gives the first split_tiles of tile_order twice the warps
     uint32_t *tile_order;      // [tiles_y * tiles_x]: each tile once, long lists first; NULL: 0, 1, 2, ...
+    // Of gs_view.views; 0 counts as 1. The tiles of view v are numbers v tiles_y tiles_x and up, in all
+    // arrays above, and entry v count + i of splat_index is splat i of view v.
+    int32_t views;
 } gs_lists;
 
+// What gs_bin leaves on the device for a view with a report.
+typedef struct gs_bin_report {
+    int64_t pairs_needed;      // entries that the last lists have or would need
+    int64_t most_pairs_needed; // the largest pairs_needed since the caller set this to 0
+    int32_t pixels_per_thread; // what a gs_bin that waits writes to gs_lists
+    int32_t split_tiles;
+} gs_bin_report;
+
 typedef struct gs_image {
-    float *color;         // [GS_CHANNELS][height][width]
+    float *color;         // [channels][height][width]
     float *transmittance; // [height][width]; 1 - alpha
     uint32_t *n_contrib;  // [height][width]; entries of the tile's list up to the last that contributes
+    // [height][width] each; NULL: not computed.
+    float *
+        depth; // sum of weight times gs_splat.depth; with view.normalize_depth over alpha (0 where alpha is 0)
+    float *
+        median_depth; // gs_splat.depth of the splat behind which transmittance is 1/2 or less; 0: there is none
 } gs_image;
+
+// Several cameras that every stage serves in one launch, for images too small to fill a GPU. All arrays of
+// the view and of its gradient then begin with a dimension of `count` cameras: splats [cameras][count],
+// image.color [cameras][GS_CHANNELS][height][width], and likewise moments, mean2d and the rest. Only
+// gradient.gaussians does not: it is the sum over the cameras, added in their order. Of gs_view.camera only
+// width and height count. Several cameras take GS_CHANNELS channels.
+typedef struct gs_views {
+    int32_t count;            // 0..GS_MAX_VIEWS; 0: the one camera is gs_view.camera
+    const gs_camera *cameras; // host, [count]; of one model, their size is that of gs_view.camera
+} gs_views;
 
 // One camera's view of a scene, from the parameters to the image: what every stage takes.
 typedef struct gs_view {
     // Set by the caller:
     gs_gaussians gaussians;
     gs_camera camera;
-    int32_t sh_degree_used; // stages use the degree min(sh_degree_used, gaussians.sh_degree)
-    float background[GS_CHANNELS];
-    int64_t pair_capacity; // most entries of the lists, 0..2^40; start with 10 a Gaussian
+    int32_t sh_degree_used;        // stages use the degree min(sh_degree_used, gaussians.sh_degree)
+    float background[GS_CHANNELS]; // of GS_CHANNELS channels; others: channel_background
+    int64_t pair_capacity;         // most entries of the lists, 0..2^40; start with 10 a Gaussian
     // Memory from the caller, or from gs_view_place:
     void *workspace; // of gs_bin_bytes
     size_t workspace_bytes;
@@ -148,13 +195,21 @@ typedef struct gs_view {
     // Written by gs_bin:
     gs_lists lists;
     int64_t pairs_needed; // entries that the lists have or would need
+    // Set by the caller:
+    gs_bin_report *report; // device; not NULL: gs_bin writes it and does not wait for the stream
+    // Taken by gs_forward, gs_backward, their stages and the calls for memory. Others take one camera: a copy
+    // of the view with camera v, splats + v gaussians.count and views {0} is view v. gaussians.count times
+    // cameras: up to 2^31 - 2.
+    gs_views views;
+    const float *channel_background; // host, [channels], unless there are GS_CHANNELS; NULL: zeros
+    int32_t normalize_depth;         // not 0: image.depth is divided by alpha
 } gs_view;
 
 // The gradient of a loss by a camera, summed over the Gaussians. Written on the device.
 typedef struct gs_camera_gradient {
     float matrix[12]; // by the rotation and, as the last column, the translation: 3x4, row-major
-    // By a motion x' -> exp([w]) x' + v of camera space, to first order: rotation becomes exp([w]) rotation and
-    // translation exp([w]) translation + v. First w, radians about the camera's own axes; then v, along them.
+    // By a motion x' -> exp([w]) x' + v of camera space, to first order: rotation becomes exp([w]) rotation
+    // and translation exp([w]) translation + v. First w, radians about the camera's axes; then v, along them.
     float twist[6];
     float intrinsics[4]; // by fx, fy, cx, cy
     float reserved[2];   // 0
@@ -163,7 +218,7 @@ typedef struct gs_camera_gradient {
 // The gradient of a loss, from the image to the parameters: inputs and outputs of the backward stages.
 typedef struct gs_gradient {
     // Read by gs_render_backward:
-    const float *color; // d loss / d image.color, [GS_CHANNELS][height][width]
+    const float *color; // d loss / d image.color, [channels][height][width]
     const float *alpha; // d loss / d (1 - image.transmittance), [height][width]; NULL: zeros
     // Written by gs_render_backward, read by gs_project_backward:
     gs_moments *moments; // [count], then what the strategy needs: gs_moments_bytes
@@ -171,7 +226,12 @@ typedef struct gs_gradient {
     // Written by gs_project_backward:
     gs_gaussians gaussians; // of the shape of view.gaussians
     float *mean2d;          // [count][2]: d loss / d mean in units of half the width and height; or NULL
-    // By view.camera, then memory for its sums: gs_camera_gradient_bytes. NULL: not computed, at no cost.
+    // Read by gs_render_backward:
+    const float *depth; // d loss / d image.depth, [height][width]; NULL: zeros
+    // Written by gs_project_backward, summed by gs_render_backward; NULL: not computed.
+    float *abs_mean2d; // [count][2]: as mean2d, but sums of the absolute values of each pixel
+    // Written by gs_project_backward: by view.camera, then memory for its sums: gs_camera_gradient_bytes. NULL:
+    // not computed, at no cost. Of one camera only.
     gs_camera_gradient *camera;
     size_t camera_bytes;
 } gs_gradient;
@@ -192,8 +252,8 @@ gs_status gs_view_bytes(const gs_view *view, const gs_view_parts *parts, size_t 
 
 // Divides a block of at least gs_view_bytes, aligned to 16 bytes, among the parts: sets view->splats,
 // workspace and workspace_bytes, with parts->image the arrays of view->image, with parts->moments
-// gradient->moments and moments_bytes, with parts->camera_gradient gradient->camera and camera_bytes. gradient
-// may be NULL without the last two. Queues nothing.
+// gradient->moments and moments_bytes, with parts->camera_gradient gradient->camera and camera_bytes.
+// gradient may be NULL without the last two. Queues nothing.
 gs_status gs_view_place(gs_view *view, gs_gradient *gradient, const gs_view_parts *parts, void *block,
                         size_t bytes);
 
@@ -212,6 +272,8 @@ gs_status gs_backward(const gs_view *view, const gs_gradient *gradient, distwar_
 // Reads:   gaussians, sh_degree_used, camera.
 // Cost:    one thread a Gaussian; reads 44 + 12 (degree + 1)^2 bytes, writes 48. A given covariance adds some
 //          60 operations in double precision; it need not be positive definite if its projection is.
+// Given colours of GS_CHANNELS channels that are not finite cull a Gaussian. Others are not looked at: they
+// make the pixels that they reach not finite.
 gs_status gs_project(const gs_view *view, gs_stream stream);
 
 // radii[count]: ceil(3 sigma) in pixels, sigma^2 the larger eigenvalue of the splat's 2D covariance, at most
@@ -220,23 +282,39 @@ gs_status gs_project(const gs_view *view, gs_stream stream);
 // Reads:   splats, gaussians.count, the camera's size.
 gs_status gs_radii(const gs_view *view, int32_t *radii, gs_stream stream);
 
-// visible[count], any alignment: 1 if the mean's camera z is finite and > near_plane, else 0. 0: gs_project
-// culls the Gaussian. 1: no guarantee.
+// visible[count], any alignment: 1 if the mean's camera z (fisheye: distance) is finite and > near_plane and
+// its angle, of a fisheye, within the limit; else 0. 0: gs_project culls the Gaussian. 1: no guarantee.
 // Reads:   gaussians.mean, camera.
 gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_stream stream);
 
 // Bytes of the workspace of gs_bin. Reads gaussians.count, the camera's size and pair_capacity.
 gs_status gs_bin_bytes(const gs_view *view, size_t *bytes);
 
-// Sorts the splats into tiles. Writes view->lists and view->pairs_needed. Waits for the stream.
-// Reads:   splats, gaussians.count, the camera's size, pair_capacity, workspace.
+// Sorts the splats into tiles. Writes view->lists and view->pairs_needed. Waits for the stream, unless the
+// view has a report.
+// Reads:   splats, gaussians.count, the camera's size, pair_capacity, workspace, report.
 // Result:  the list of a tile has every splat with alpha >= 1/255 at one of the tile's pixel centres inside
 //          the image. (Rounding may add a splat just below 1/255.)
 // GS_PAIRS_DO_NOT_FIT: pairs_needed > pair_capacity; pairs_needed is written, lists is unchanged.
+// With a report: always queues everything and returns GS_OK. Writes view->report on the device in place of
+//          view->pairs_needed. lists.pixels_per_thread and split_tiles keep values that are valid (those of
+//          an earlier view, for example); others become what suits the number of tiles. They affect time, and
+//          the rounding of gradients. If report->pairs_needed > pair_capacity, the lists are empty, gs_render
+//          makes all of the image but n_contrib NaN, and gs_backward returns gradients of 0
+//          (DISTWAR_FIXED: NaN, if those of the image are).
 gs_status gs_bin(gs_view *view, gs_stream stream);
 
+// Takes a copy of *view->report on the host (the caller waits for it) into the view: writes pairs_needed, and
+// of lists pairs, pixels_per_thread and split_tiles, as a gs_bin that waits does. Call it before
+// gs_render_backward to get the bits of such a gs_bin. Queues nothing.
+// GS_PAIRS_DO_NOT_FIT: as gs_bin; lists is unchanged.
+gs_status gs_bin_settle(gs_view *view, const gs_bin_report *report);
+
 // Blends front to back over the background. Writes the arrays of view->image.
-// Reads:   splats, lists, background, the camera's size.
+// Reads:   splats, lists, background, the camera's size; normalize_depth. Unless there are GS_CHANNELS
+//          channels: gaussians.color, gaussians.channels, channel_background.
+// Cost:    one pass over the lists for up to 32 channels, with room for 1, 3, 4, 8, 16 or 32; further passes
+//          for more.
 gs_status gs_render(const gs_view *view, gs_stream stream);
 
 // 1 if gs_render_backward takes the strategy, else 0: atomic, serial, bfly, tree, block, fixed. Of these
@@ -246,25 +324,32 @@ gs_status gs_render(const gs_view *view, gs_stream stream);
 int gs_has_strategy(distwar_strategy strategy);
 
 // Bytes of gs_gradient.moments: count records of gs_moments and, for DISTWAR_FIXED, the integers behind them.
-gs_status gs_moments_bytes(int64_t count, distwar_strategy strategy, size_t *bytes);
+// channels: as gs_gaussians.channels. Several cameras: count is that of Gaussians times that of cameras.
+gs_status gs_moments_bytes(int64_t count, int32_t channels, distwar_strategy strategy, size_t *bytes);
 
-// Adjoint of gs_render. Writes gradient->moments[count].
+// Adjoint of gs_render. Writes gradient->moments[count]. The gradient of given colours of other than
+// GS_CHANNELS channels goes to gradient->gaussians.color, [count][channels]; gs_moments.color is then unused.
 // Reads:   as gs_render, and view->image as gs_render left it; image.color may be NULL if lists.split_tiles
-//          is 0. gradient->color, alpha, moments_bytes.
-// policy:  how the sums of a warp reach memory, see distwar/reduce.cuh; balance_threshold in 0..33 or
-//          DISTWAR_BALANCE_AUTO. block and fixed ignore balance_threshold.
+//          is 0; image.depth if gradient->depth is given and split_tiles or normalize_depth is not 0.
+//          gradient->color, alpha, depth, moments_bytes.
+// Cost:    as gs_render. gs_moments.depth, abs_x and abs_y are summed only if gradient->depth or abs_mean2d
+//          asks for them. Else depth is 0, and abs_x and abs_y are undefined if only depth is asked for.
+//          abs_mean2d needs one pass: 32 channels at most.
+// policy:  how the sums of a warp reach memory, see distwar/reduce.cuh; balance_threshold in 0..33. block and
+//          fixed ignore balance_threshold.
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
                              gs_stream stream);
 
 // Bytes of gs_gradient.camera: a gs_camera_gradient and 2.5 bytes a Gaussian.
 gs_status gs_camera_gradient_bytes(int64_t count, size_t *bytes);
 
-// Adjoint of gs_project. Writes gradient->gaussians, gradient->mean2d and gradient->camera.
+// Adjoint of gs_project. Writes gradient->gaussians, mean2d, abs_mean2d and camera. Leaves gaussians.color
+// alone if gs_render_backward has written it.
 // Reads:   gaussians, sh_degree_used, camera, splats; gradient->moments, camera_bytes.
 // Result:  every array that gs_project read has a gradient. It is 0 for culled Gaussians and for unused SH
 //          coefficients. An off-diagonal covariance counts once: it is stored once.
-//          gradient->camera has the same bits in every run if the moments have. It needs a rotation that is one:
-//          otherwise matrix and twist are undefined.
+//          gradient->camera has the same bits in every run if the moments have. Matrix and twist are undefined
+//          unless camera.rotation is a rotation.
 // Cost:    with gradient->camera a tree of 19 values a warp and two small kernels more.
 gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, gs_stream stream);
 
@@ -275,6 +360,9 @@ typedef struct gs_comparison {
     int32_t width, height;
     const float *color;    // [GS_CHANNELS][height][width]
     const uint8_t *target; // [height][width][GS_CHANNELS], any alignment
+    // [height][width], any alignment: pixels with 0 count in no mean and in no window; NULL: all count. If
+    // none counts, the loss is 0 and SSIM 1.
+    const uint8_t *mask;
 } gs_comparison;
 
 // Moves the photograph of a cut-out object to another background: moved = picture + change (1 - alpha),
@@ -287,7 +375,8 @@ gs_status gs_backdrop(const uint8_t *picture, const uint8_t *alpha, int32_t widt
 gs_status gs_loss_bytes(int32_t width, int32_t height, size_t *bytes);
 
 // 0.8 L1 + 0.2 (1 - SSIM), docs/math.md, section 5. result: 3 doubles on the device: loss, mean |c - c*|,
-// mean SSIM. color_gradient: d loss / d color, [GS_CHANNELS][height][width]; NULL: not computed.
+// mean SSIM, of the pixels that count. color_gradient: d loss / d color, [GS_CHANNELS][height][width]; NULL:
+// not computed.
 gs_status gs_loss(const gs_comparison *images, void *workspace, size_t workspace_bytes, double *result,
                   float *color_gradient, gs_stream stream);
 
@@ -342,8 +431,8 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
 // Results do not depend on the order in which threads run. docs/math.md, section 9.
 
 // Adds to density, [count][2] floats, zeros at the start: the sum of |mean2d| over the views that saw a
-// Gaussian (radius > 0, see gs_radii), and the number of these views. mean2d: [count][2], of
-// gs_project_backward.
+// Gaussian (radius > 0, see gs_radii), and the number of these views. mean2d: [count][2], mean2d or abs_mean2d
+// of gs_project_backward.
 // Reads:   view->splats, gaussians.count, the camera's size.
 gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float *density, gs_stream stream);
 

@@ -51,7 +51,7 @@ typedef enum gs_lm_objective {
 // Residuals that depend on one pixel's colour alone: the slope of SSIM is by the pixel's own colour.
 // epsilon:  in (0, 1], keeps the slopes finite; GS_LM_L2 ignores it.
 // result:   1 double on the device: the sum of squares of the residuals. For GS_LM_L1_SSIM it is
-//           3 width height (loss + epsilon), loss as of gs_loss.
+//           3 (pixels that count) (loss + epsilon), loss as of gs_loss.
 // weight, gradient: [GS_CHANNELS][height][width], both or neither NULL. For every value, summed over its
 //           residuals: the squared slope by the colour, and the residual times its slope.
 gs_status gs_lm_weights(const gs_comparison *images, gs_lm_objective objective, float epsilon, double *result,
@@ -64,6 +64,9 @@ typedef struct gs_lm_metric {
     int32_t width, height;
     float *weight;   // [GS_CHANNELS][height][width]
     float *coupling; // [GS_CHANNELS][height][width], or NULL
+    // Of the images: [height][width], or NULL. Values where it is 0 have no residual, no change of them
+    // counts.
+    const uint8_t *mask;
 } gs_lm_metric;
 
 // Writes the arrays of a metric, of the images' size: that of the residuals sqrt(0.8 (|c - c*| + epsilon))

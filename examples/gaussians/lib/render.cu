@@ -1,18 +1,97 @@
 // SPDX-License-Identifier: MIT
-// Blending, forward and backward. How pixels map to threads: blend.cuh. Formulas: docs/math.md, section 3.
-#include "blend_backward.cuh"
-#include "blend_commit.cuh"
-#include "blend_fixed.cuh"
+// Blending, forward and backward, in passes (blend_pass.cuh). How pixels map to threads: blend.cuh. Formulas:
+// docs/math.md, section 3.
 #include "blend_forward.cuh"
+#include "blend_queue.cuh"
 #include "check.h"
+#include "overflow.cuh"
 #include "status.h"
 
 using namespace gs;
 
+cudaError_t gs::render_plain(const forward_pass &pass) {
+    return launch_render<GS_CHANNELS, false>(pass);
+}
+
+cudaError_t gs::render_backward_plain(const backward_pass &pass) {
+    return queue_render_backward<plain_values>(pass);
+}
+
 namespace {
 
-color3 background_of(const gs_view *view) {
-    return {view->background[0], view->background[1], view->background[2]};
+// body(first channel, number of channels) for each pass.
+template <typename Body>
+cudaError_t for_passes(int channels, const Body &body) {
+    cudaError_t status = cudaSuccess;
+    for (int first = 0; status == cudaSuccess && first < channels; first += most_channels_of_pass) {
+        const int rest = channels - first;
+        status = body(first, rest < most_channels_of_pass ? rest : most_channels_of_pass);
+    }
+    return status;
+}
+
+gs_status check_backward(const char *function, const gs_view *view, const gs_gradient *gradient,
+                         distwar_policy policy) {
+    GS_TRY(check_blended(function, view));
+    const bool split = view->lists.split_tiles != 0;
+    GS_REQUIRE_OF(function, view->image.color || !split,
+                  "color of the image must be given where tiles are split");
+    GS_TRY(check_policy(function, policy, blend_strategies));
+    const gs_gaussians *gaussians = &view->gaussians;
+    const int channels = channels_of(gaussians);
+    GS_REQUIRE_OF(function, gradient && gradient->color && (gaussians->count == 0 || gradient->moments),
+                  "color and moments of the gradient must be given");
+    GS_REQUIRE_OF(function, channels == GS_CHANNELS || gaussians->count == 0 || gradient->gaussians.color,
+                  "gaussians.color of the gradient must be given unless there are 3 channels");
+    GS_REQUIRE_OF(function, !gradient->depth || view->image.depth || !(split || view->normalize_depth),
+                  "depth of the image must be given where tiles are split or the depth is normalised");
+    GS_REQUIRE_OF(function, !gradient->abs_mean2d || channels <= most_channels_of_pass,
+                  "abs_mean2d needs 32 channels or fewer");
+    size_t needed = 0;
+    GS_TRY(gs_moments_bytes(splat_count(view), gaussians->channels, policy.strategy, &needed));
+    return libgs_require(function, gradient->moments_bytes >= needed,
+                         "moments_bytes is smaller than gs_moments_bytes");
+}
+
+// The sums of float begin at 0. gs_moments of DISTWAR_FIXED are overwritten, unless nothing is drawn.
+cudaError_t clear_sums(const gs_view &view, const gs_gradient &gradient, gs_stream stream) {
+    const size_t count = size_t(splat_count(&view));
+    const int channels = channels_of(&view.gaussians);
+    if (count == 0) return cudaSuccess;
+    const cudaError_t status = cudaMemsetAsync(gradient.moments, 0, count * sizeof(gs_moments), stream);
+    if (status != cudaSuccess || channels == GS_CHANNELS) return status;
+    return cudaMemsetAsync(gradient.gaussians.color, 0, count * size_t(channels) * sizeof(float), stream);
+}
+
+cudaError_t queue_backward(const gs_view &view, const gs_gradient &gradient, distwar_policy policy,
+                           gs_stream stream) {
+    const bool is_fixed = policy.strategy == DISTWAR_FIXED && view.lists.pairs > 0;
+    const int channels = channels_of(&view.gaussians);
+    cudaError_t status = is_fixed ? fixed::begin(view, gradient, stream) : clear_sums(view, gradient, stream);
+    if (status != cudaSuccess || view.lists.pairs == 0) return status;
+    backward_pass pass = {&view, &gradient, policy, 0, channels, stream};
+    if (channels != GS_CHANNELS) {
+        status = for_passes(channels, [&](int first, int used) {
+            pass.first = first, pass.used = used;
+            return render_backward_channels(pass);
+        });
+    } else {
+        const bool extra = gradient.depth || gradient.abs_mean2d;
+        status = extra ? render_backward_extras(pass) : render_backward_plain(pass);
+    }
+    return status == cudaSuccess && is_fixed ? fixed::end(view, gradient, stream) : status;
+}
+
+cudaError_t queue_render(const gs_view &view, gs_stream stream) {
+    const int channels = channels_of(&view.gaussians);
+    forward_pass pass = {&view, 0, channels, stream};
+    if (channels != GS_CHANNELS)
+        return for_passes(channels, [&](int first, int used) {
+            pass.first = first, pass.used = used;
+            return render_channels(pass);
+        });
+    const bool extra = view.image.depth || view.image.median_depth;
+    return extra ? render_extras(pass) : render_plain(pass);
 }
 
 } // namespace
@@ -20,8 +99,8 @@ color3 background_of(const gs_view *view) {
 gs_status gs_render(const gs_view *view, gs_stream stream) {
     GS_TRY(check_blended(__func__, view));
     GS_REQUIRE(view->image.color, "color of the image must be given");
-    GS_CUDA(launch_render(stream, view->splats, view->lists, view->camera.width, view->camera.height,
-                          background_of(view), view->image));
+    GS_CUDA(queue_render(*view, stream));
+    if (view->report) GS_CUDA(launch_overflow(stream, view));
     return GS_OK;
 }
 
@@ -29,44 +108,19 @@ int gs_has_strategy(distwar_strategy strategy) {
     return is_one_of(strategy, blend_strategies);
 }
 
-gs_status gs_moments_bytes(int64_t count, distwar_strategy strategy, size_t *bytes) {
+gs_status gs_moments_bytes(int64_t count, int32_t channels, distwar_strategy strategy, size_t *bytes) {
     GS_TRY(check_count(__func__, count));
+    GS_TRY(check_channels(__func__, channels));
     GS_TRY(check_strategy(__func__, strategy, blend_strategies));
     GS_REQUIRE(bytes, "bytes must be given");
-    *bytes = strategy == DISTWAR_FIXED
-                 ? fixed::float_bytes(count) + fixed::header_bytes + fixed::sum_bytes(count)
-                 : size_t(count) * sizeof(gs_moments);
+    *bytes = strategy == DISTWAR_FIXED ? fixed::float_bytes(count) + fixed::header_bytes +
+                                             fixed::sum_bytes(count, channels ? channels : GS_CHANNELS)
+                                       : size_t(count) * sizeof(gs_moments);
     return GS_OK;
 }
 
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
                              gs_stream stream) {
-    GS_TRY(check_blended(__func__, view));
-    GS_REQUIRE(view->image.color || view->lists.split_tiles == 0,
-               "color of the image must be given where tiles are split");
-    GS_TRY(check_policy(__func__, policy, blend_strategies));
-    const int64_t count = view->gaussians.count;
-    GS_REQUIRE(gradient && gradient->color && (count == 0 || gradient->moments),
-               "color and moments of the gradient must be given");
-    size_t needed = 0;
-    GS_TRY(gs_moments_bytes(count, policy.strategy, &needed));
-    GS_REQUIRE(gradient->moments_bytes >= needed, "moments_bytes is smaller than gs_moments_bytes");
-    float *const moments = reinterpret_cast<float *>(gradient->moments);
-    if (count > 0 && (policy.strategy != DISTWAR_FIXED || view->lists.pairs == 0))
-        GS_CUDA(cudaMemsetAsync(moments, 0, size_t(count) * sizeof(gs_moments), stream));
-    if (view->lists.pairs == 0) return GS_OK;
-    const backward_input input = {view->splats,        view->lists, view->camera.width, view->camera.height,
-                                  background_of(view), view->image, gradient->color,    gradient->alpha};
-    const auto run = [&](const auto &commit) { return launch_render_backward(stream, input, commit); };
-    if (policy.strategy == DISTWAR_FIXED) {
-        GS_CUDA(launch_fixed_backward(stream, input, count, moments));
-    } else if (policy.strategy == DISTWAR_BLOCK) {
-        GS_CUDA(run(tile_commit{moments}));
-    } else {
-        const auto blend = [&](auto strategy) {
-            return run(warp_commit<strategy>{moments, policy.balance_threshold});
-        };
-        GS_CUDA(distwar::with_strategy(distwar::strategy(policy.strategy), blend));
-    }
-    return GS_OK;
+    GS_TRY(check_backward(__func__, view, gradient, policy));
+    return GS_STATUS(queue_backward(*view, *gradient, policy, stream));
 }

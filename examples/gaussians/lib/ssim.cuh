@@ -35,8 +35,13 @@ static __constant__ float window[TAPS] = {0.00102838008f, 0.00759875814f, 0.0360
 struct images {
     const float *color;    // [GS_CHANNELS][height][width]
     const uint8_t *target; // [height][width][GS_CHANNELS]
+    const uint8_t *mask;   // [height][width], or NULL: all pixels count
     int width, height;
 };
+
+inline images images_of(const gs_comparison &compared) {
+    return {compared.color, compared.target, compared.mask, compared.width, compared.height};
+}
 
 // Weighted by the window about a pixel. 1: the picture, 2: the target.
 struct statistics {
@@ -117,8 +122,15 @@ __device__ __forceinline__ similarity similarity_of(const statistics &s, derivat
     return like;
 }
 
-// Calls use(i, c, t, like, d) for every value in the block's tile of one channel. i: its index in
+// Whether a value counts, and 1 / the weight of its window: of the pixels that count.
+struct window_share {
+    bool counts;
+    float inv_weight;
+};
+
+// Calls use(i, c, t, like, d, share) for every value in the block's tile of one channel. i: its index in
 // [GS_CHANNELS][height][width]; c, t: colour and target; like: their similarity; d: the derivatives of SSIM.
+// Does not read in.mask: ssim_masked.cuh.
 // By all threads of a block of (TILE, STEP), in a grid of (tiles, tiles, GS_CHANNELS).
 template <typename Use>
 __device__ __forceinline__ void for_each_value(const images &in, const Use &use) {
@@ -179,7 +191,7 @@ __device__ __forceinline__ void for_each_value(const images &in, const Use &use)
         const similarity like = similarity_of(
             {about1 + m[0], about2 + m[1], m[2] - m[0] * m[0], m[3] - m[1] * m[1], m[4] - m[0] * m[1]}, &d);
         use(channel * plane + y * in.width + x, color[row + j + RADIUS][column + RADIUS],
-            target[row + j + RADIUS][column + RADIUS], like, d);
+            target[row + j + RADIUS][column + RADIUS], like, d, window_share{true, 1});
     }
 }
 

@@ -18,17 +18,18 @@ static size_t place(size_t *end, size_t bytes) {
 static gs_status layout_of(const char *function, const gs_view *view, const gs_view_parts *parts,
                            view_layout *out) {
     GS_TRY(check_extent(function, view));
-    const size_t count = (size_t)view->gaussians.count;
-    const size_t pixels = (size_t)view->camera.width * (size_t)view->camera.height;
+    GS_TRY(check_channels(function, view->gaussians.channels));
+    const int64_t count = splat_count(view);
+    const size_t pixels = (size_t)view_count(view) * (size_t)view->camera.width * (size_t)view->camera.height;
     const size_t wanted = parts && parts->image ? pixels : 0;
     *out = (view_layout){0};
     GS_TRY(gs_bin_bytes(view, &out->bin_bytes));
     if (parts && parts->moments)
-        GS_TRY(gs_moments_bytes(view->gaussians.count, parts->strategy, &out->moments_bytes));
+        GS_TRY(gs_moments_bytes(count, view->gaussians.channels, parts->strategy, &out->moments_bytes));
     if (parts && parts->camera_gradient)
         GS_TRY(gs_camera_gradient_bytes(view->gaussians.count, &out->camera_bytes));
-    out->splats = place(&out->total, count * sizeof(gs_splat));
-    out->color = place(&out->total, wanted * GS_CHANNELS * sizeof(float));
+    out->splats = place(&out->total, (size_t)count * sizeof(gs_splat));
+    out->color = place(&out->total, wanted * (size_t)channels_of(&view->gaussians) * sizeof(float));
     out->transmittance = place(&out->total, wanted * sizeof(float));
     out->n_contrib = place(&out->total, wanted * sizeof(uint32_t));
     out->moments = place(&out->total, out->moments_bytes);
@@ -56,10 +57,11 @@ gs_status gs_view_place(gs_view *view, gs_gradient *gradient, const gs_view_part
     view->splats = (gs_splat *)(void *)(base + layout.splats);
     view->workspace = base + layout.bin;
     view->workspace_bytes = layout.bin_bytes;
-    if (parts && parts->image)
-        view->image = (gs_image){.color = (float *)(void *)(base + layout.color),
-                                 .transmittance = (float *)(void *)(base + layout.transmittance),
-                                 .n_contrib = (uint32_t *)(void *)(base + layout.n_contrib)};
+    if (parts && parts->image) {
+        view->image.color = (float *)(void *)(base + layout.color);
+        view->image.transmittance = (float *)(void *)(base + layout.transmittance);
+        view->image.n_contrib = (uint32_t *)(void *)(base + layout.n_contrib);
+    }
     if (parts && parts->moments) {
         gradient->moments = (gs_moments *)(void *)(base + layout.moments);
         gradient->moments_bytes = layout.moments_bytes;

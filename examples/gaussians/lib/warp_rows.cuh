@@ -11,6 +11,17 @@
 
 namespace gs {
 
+// Starts copying `floats` (1, 2 or 4) floats from global to shared memory, aligned to their size.
+// finish_rows waits.
+template <int floats>
+__device__ __forceinline__ void copy_async(float *to, const float *from) {
+#if !defined(__SIMT__)
+    __pipeline_memcpy_async(to, from, 4 * floats);
+#else
+    for (int k = 0; k < floats; k++) to[k] = from[k];
+#endif
+}
+
 // Reads 4 floats of a row of `length`: as one float4 if rows are 16-byte aligned, else the first `wanted`.
 template <int length>
 __device__ void read_four(const float *from, int wanted, float out[4]) {
@@ -78,16 +89,11 @@ __device__ __forceinline__ void begin_rows(const float *memory, unsigned wanted,
     for (int turn = 0; turn < mine::turns; turn++) {
         const int row = turn * mine::rows_a_turn;
         if (!(share >> row & 1)) continue;
-#if !defined(__SIMT__)
-        __pipeline_memcpy_async(to + row * warp_rows<length>::stride, from + row * length, 4 * mine::floats);
-#else
-        for (int k = 0; k < mine::floats; k++)
-            to[row * warp_rows<length>::stride + k] = from[row * length + k];
-#endif
+        copy_async<mine::floats>(to + row * warp_rows<length>::stride, from + row * length);
     }
 }
 
-// Waits until the rows of begin_rows have arrived, for all lanes. By all lanes of a warp.
+// Waits until what begin_rows or copy_async reads has arrived, for all lanes. By all lanes of a warp.
 __device__ __forceinline__ void finish_rows() {
 #if !defined(__SIMT__)
     __pipeline_commit();

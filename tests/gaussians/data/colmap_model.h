@@ -89,7 +89,9 @@ class Text {
 };
 
 inline std::string text_of(const std::vector<ColmapCamera> &cameras) {
-    const char *const names[] = {"SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV"};
+    const char *const names[] = {
+        "SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL",         "RADIAL",        "OPENCV", "OPENCV_FISHEYE",
+        "FULL_OPENCV",    "FOV",     "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE"};
     Text out;
     out.put(
         "# Camera list with one line of data per camera:\n#   CAMERA_ID, MODEL, WIDTH, HEIGHT, PARAMS[]\n");

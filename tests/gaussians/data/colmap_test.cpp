@@ -24,7 +24,7 @@ class Colmap : public testing::Test {
         write_bytes(images_txt, text_of(images));
         write_bytes(points_txt, text_of(points));
     }
-    static std::array<double, 12> lens_tuple(const lens &l) {
+    static std::array<double, 15> lens_tuple(const lens &l) {
         return {double(l.width),
                 double(l.height),
                 l.fx,
@@ -36,7 +36,10 @@ class Colmap : public testing::Test {
                 l.k1,
                 l.k2,
                 l.p1,
-                l.p2};
+                l.p2,
+                l.k3,
+                l.k4,
+                double(l.fisheye)};
     }
     bool load(fault *reason) {
         reconstruction_close(&got);
@@ -218,11 +221,15 @@ TEST_F(Colmap, ReadsTheCameraModels) {
         int32_t model;
         std::vector<double> parameters;
         lens expected;
-    } models[] = {{0, {10, 4, 3}, {8, 6, 10, 10, 0, 0, 4, 3, 0, 0, 0, 0}},
-                  {1, {10, 11, 4, 3}, {8, 6, 10, 11, 0, 0, 4, 3, 0, 0, 0, 0}},
-                  {2, {10, 4, 3, .1}, {8, 6, 10, 10, 0, 0, 4, 3, .1, 0, 0, 0}},
-                  {3, {10, 4, 3, .1, .2}, {8, 6, 10, 10, 0, 0, 4, 3, .1, .2, 0, 0}},
-                  {4, {10, 11, 4, 3, .1, .2, .3, .4}, {8, 6, 10, 11, 0, 0, 4, 3, .1, .2, .3, .4}}};
+    } models[] = {
+        {0, {10, 4, 3}, {8, 6, 10, 10, 0, 0, 4, 3, 0, 0, 0, 0, 0, 0, false}},
+        {1, {10, 11, 4, 3}, {8, 6, 10, 11, 0, 0, 4, 3, 0, 0, 0, 0, 0, 0, false}},
+        {2, {10, 4, 3, .1}, {8, 6, 10, 10, 0, 0, 4, 3, .1, 0, 0, 0, 0, 0, false}},
+        {3, {10, 4, 3, .1, .2}, {8, 6, 10, 10, 0, 0, 4, 3, .1, .2, 0, 0, 0, 0, false}},
+        {4, {10, 11, 4, 3, .1, .2, .3, .4}, {8, 6, 10, 11, 0, 0, 4, 3, .1, .2, .3, .4, 0, 0, false}},
+        {5, {10, 11, 4, 3, .1, .2, .3, .4}, {8, 6, 10, 11, 0, 0, 4, 3, .1, .2, 0, 0, .3, .4, true}},
+        {8, {10, 4, 3, .1}, {8, 6, 10, 10, 0, 0, 4, 3, .1, 0, 0, 0, 0, 0, true}},
+        {9, {10, 4, 3, .1, .2}, {8, 6, 10, 10, 0, 0, 4, 3, .1, .2, 0, 0, 0, 0, true}}};
     for (const auto &each : models) {
         cameras[1].model = each.model;
         cameras[1].parameters = each.parameters;
@@ -253,12 +260,27 @@ TEST_F(Colmap, RefusesOtherCameraModels) {
     expect_refusal(
         cameras_bin,
         "at byte 64: camera 2 has model 6 (FULL_OPENCV), which cannot be read; only SIMPLE_PINHOLE, "
-        "PINHOLE, SIMPLE_RADIAL, RADIAL, OPENCV can");
-    for (const int32_t model : {5, 10, 11, -1, INT32_MAX, INT32_MIN}) {
+        "PINHOLE, SIMPLE_RADIAL, RADIAL, OPENCV, OPENCV_FISHEYE, SIMPLE_RADIAL_FISHEYE, RADIAL_FISHEYE can");
+    for (const int32_t model : {7, 10, 11, -1, INT32_MAX, INT32_MIN}) {
         cameras[1].model = model;
         write();
         expect_refusal(cameras_bin, "has model " + std::to_string(model));
     }
+}
+
+TEST_F(Colmap, RefusesAFisheyeThatFolds) {
+    cameras[1].model = 5; // 8 x 6 pixels: the farthest corner is at a radius of 5
+    cameras[1].parameters = {1, 1, 4, 3, -0.3, 0, 0, 0};
+    write();
+    expect_refusal(cameras_bin,
+                   "camera 2 has the distortion k1, k2, k3, k4 = -0.3, 0, 0, 0, by which a fisheye's "
+                   "picture folds over 60.4 degrees off the axis");
+    cameras[1].parameters = {1, 1, 4, 3, -0.1, 0, 0, 0}; // at 104.6 degrees
+    write();
+    EXPECT_TRUE(load(&why)) << why.text;
+    cameras[1].parameters = {20, 20, 4, 3, -0.3, 0, 0, 0}; // outside the picture
+    write();
+    EXPECT_TRUE(load(&why)) << why.text;
 }
 
 TEST_F(Colmap, RefusesBadCameras) {
@@ -435,13 +457,14 @@ TEST_F(Colmap, RefusesBadText) {
         {cameras_txt, "# 1\n\n2 PINBALL 8 6 10 11 4 3\n",
          "at line 3: expected the name of a camera model, not 'PINBALL"},
         {cameras_txt, "2\n", "at line 1: expected the name of a camera model"},
-        {cameras_txt, "2 OPENCV_FISHEYE 8 6 10 11 4 3 0 0 0 0\n",
-         "at line 1: camera 2 has model 5 (OPENCV_FISHEYE)"},
+        {cameras_txt, "2 FULL_OPENCV 8 6 10 11 4 3 0 0 0 0\n",
+         "at line 1: camera 2 has model 6 (FULL_OPENCV)"},
         {cameras_txt, "2 PINHOLE -8 6 10 11 4 3\n", "at line 1: expected a camera's image width"},
         {cameras_txt, "2 PINHOLE 8.5 6 10 11 4 3\n", "at line 1: expected a camera's image width"},
         {cameras_txt, "2 PINHOLE 8 0 10 11 4 3\n", "at line 1: camera 2 has images of 8 x 0 pixels"},
         {cameras_txt, "2 PINHOLE 8 20000 10 11 4 3\n", "at line 1: camera 2 has images of 8 x 20000 pixels"},
-        {cameras_txt, "2 PINHOLE 8 99999999999999999999 10 11 4 3\n", "at line 1: expected a camera's image height"},
+        {cameras_txt, "2 PINHOLE 8 99999999999999999999 10 11 4 3\n",
+         "at line 1: expected a camera's image height"},
         {cameras_txt, "2 PINHOLE 8 6 10 11 4\n", "at line 1: expected a camera's parameter, not ''"},
         {cameras_txt, "2 PINHOLE 8 6 10 11 4 3 1\n", "at line 1: expected the end of the line, not '1'"},
         {cameras_txt, "2 PINHOLE 8 6 1e999 11 4 3\n", "at line 1: camera 2 has focal lengths inf"},

@@ -28,6 +28,17 @@ class Dataset : public testing::Test {
         EXPECT_TRUE(image_write_png((folder / ("images/" + name)).c_str(), &picture, &why)) << why.text;
         image_close(&picture);
     }
+    // gray(x, y): of the mask; channels 4: opaque.
+    template <typename Gray>
+    void write_mask(const std::string &name, int width, int height, const Gray &gray, int channels = 3) {
+        image mask;
+        ASSERT_TRUE(image_open(&mask, width, height, channels, &why));
+        for (int i = 0; i < width * height; i++)
+            memset(mask.pixels + i * channels, gray(i % width, i / width), size_t(channels));
+        std::filesystem::create_directories(folder / "masks");
+        EXPECT_TRUE(image_write_png((folder / ("masks/" + name)).c_str(), &mask, &why)) << why.text;
+        image_close(&mask);
+    }
     void write_all() {
         write_model();
         write_picture("b.png", 8, 6, 20);
@@ -36,7 +47,7 @@ class Dataset : public testing::Test {
     bool load(int downscale, std::array<float, 3> background = {0, 0, 0}) {
         dataset_close(&got);
         const dataset_options options = {
-            downscale, {background[0], background[1], background[2]}, nullptr, nullptr, false};
+            downscale, {background[0], background[1], background[2]}, nullptr, nullptr, false, false, false};
         return dataset_load(folder.path.c_str(), &options, &got, &why);
     }
     void expect_refusal(const std::string &path, const std::string &part) {
@@ -99,7 +110,7 @@ TEST_F(Dataset, CamerasAreTheSameWithoutPictures) {
     for (int downscale : {1, 2, 6}) {
         ASSERT_TRUE(load(downscale)) << why.text;
         dataset cameras_only;
-        dataset_options options = {downscale, {0, 0, 0}, dataset_no_picture, nullptr, false};
+        dataset_options options = {downscale, {0, 0, 0}, dataset_no_picture, nullptr, false, false, false};
         ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &cameras_only, &why)) << why.text;
         ASSERT_EQ(cameras_only.view_count, got.view_count);
         for (size_t i = 0; i < got.view_count; i++) {
@@ -111,13 +122,140 @@ TEST_F(Dataset, CamerasAreTheSameWithoutPictures) {
     }
 }
 
+int white(int, int) {
+    return 255;
+}
+
+std::string text_of(const dataset_view &view) {
+    std::string text;
+    const int pixels = view.picture.width * view.picture.height;
+    for (int i = 0; view.mask && i < pixels; i++)
+        text += view.mask[i] == 255 ? '1' : view.mask[i] == 0 ? '0' : '?';
+    return text;
+}
+
+TEST_F(Dataset, ReadsMasksByBothNames) {
+    write_all();
+    ASSERT_TRUE(load(1)) << why.text;
+    EXPECT_EQ(got.views[0].mask, nullptr);
+    write_mask("a.png.png", 7, 5, [](int x, int y) { return x == 3 || y == 0 ? 0 : 1 + x; });
+    write_mask("b.png", 8, 6, [](int x, int) { return x < 4 ? 255 : 0; });
+    ASSERT_TRUE(load(1)) << why.text;
+    EXPECT_EQ(text_of(got.views[0]), "0000000"
+                                     "1110111"
+                                     "1110111"
+                                     "1110111"
+                                     "1110111");
+    EXPECT_EQ(text_of(got.views[1]), "111100001111000011110000111100001111000011110000");
+    fault ignored;
+    EXPECT_FALSE(
+        dataset_spared(&got, (folder / "masks/b.png").c_str(), &ignored)); // it is one of the data's files
+    // A smaller pixel counts if its whole block does.
+    ASSERT_TRUE(load(2)) << why.text;
+    EXPECT_EQ(text_of(got.views[0]), "000"
+                                     "101");
+    EXPECT_EQ(text_of(got.views[1]), "110011001100");
+    EXPECT_FALSE(load(3)); // no block of a.png is whole
+    EXPECT_TRUE(contains(why, folder / "images/a.png: its mask leaves no pixel that counts")) << why.text;
+}
+
+TEST_F(Dataset, UndistortsMasks) {
+    cameras[0].model = 4;
+    cameras[0].parameters = {10, 11, 4.5, 3.25, 0.4, 0, 0, 0};
+    write_all();
+    write_mask("a.png", 7, 5, white);
+    write_mask("b.png", 8, 6, [](int x, int y) { return x == 6 && y == 3 ? 0 : 255; });
+    ASSERT_TRUE(load(1)) << why.text;
+    EXPECT_EQ(text_of(got.views[0]), std::string(35, '1'));
+    const std::string text = text_of(got.views[1]);
+    const auto masked = std::count(text.begin(), text.end(), '0');
+    EXPECT_GE(masked, 2); // every pixel that the masked one is mixed into
+    EXPECT_LE(masked, 6);
+    EXPECT_EQ(std::count(text.begin(), text.end(), '1') + masked, 48);
+    EXPECT_EQ(text[3 * 8 + 6], '0');
+}
+
+TEST_F(Dataset, MakesMasksOfAlpha) {
+    write_model();
+    write_picture("b.png", 8, 6, 20, 4); // alpha 16 (x + y): 0 in one corner
+    write_picture("a.png", 7, 5, 40, 4);
+    dataset_options options = {1, {1, 1, 1}, nullptr, nullptr, true, false, false};
+    options.mask_from_alpha = true;
+    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &got, &why)) << why.text;
+    for (size_t i = 0; i < 2; i++) {
+        const dataset_view &view = got.views[i];
+        std::string expected = text_of(view);
+        expected.assign(expected.size(), '1')[0] = '0';
+        EXPECT_EQ(text_of(view), expected);
+        EXPECT_EQ(view.alpha, nullptr);
+        EXPECT_EQ(view.picture.channels, 3);
+        EXPECT_EQ(view.picture.pixels[0], i == 0 ? 40 : 20); // as the file has it
+        EXPECT_EQ(view.picture.pixels[3], i == 0 ? 41 : 21);
+    }
+    EXPECT_FALSE(got.cut_out);
+    dataset_close(&got);
+    // Both masks apply.
+    write_mask("b.png", 8, 6, [](int x, int) { return x == 7 ? 0 : 255; });
+    write_mask("a.png", 7, 5, white);
+    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &got, &why)) << why.text;
+    EXPECT_EQ(text_of(got.views[1]).substr(0, 16), "0111111011111110");
+    dataset_close(&got);
+    write_picture("a.png", 7, 5, 40, 3);
+    EXPECT_FALSE(dataset_load(folder.path.c_str(), &options, &got, &why));
+    EXPECT_TRUE(contains(why, folder / "images/a.png: has no alpha channel to make a mask of")) << why.text;
+}
+
+TEST_F(Dataset, RefusesBadMasks) {
+    write_all();
+    write_mask("a.png", 7, 5, white);
+    expect_refusal(folder / "masks", "has no mask of the picture b.png, neither b.png.png nor b.png");
+    write_mask("b.png", 8, 5, white);
+    expect_refusal(folder / "masks/b.png", "the mask has 8 x 5 pixels, its picture 8 x 6");
+    write_mask("b.png", 8, 6, white, 4);
+    expect_refusal(folder / "masks/b.png", "a mask must not have an alpha channel");
+    write_mask("b.png", 8, 6, [](int, int) { return 0; });
+    expect_refusal(folder / "images/b.png", "its mask leaves no pixel that counts");
+    write_bytes(folder / "masks/b.png", "no picture");
+    expect_refusal(folder / "masks/b.png", "");
+    write_mask("b.png", 8, 6, white);
+    EXPECT_TRUE(load(1)) << why.text;
+}
+
+TEST_F(Dataset, AFisheyeStaysOneUnlessUndistorted) {
+    cameras[0].model = 5;
+    cameras[0].parameters = {4, 5, 4.5, 3.25, 0.1, 0.02, 0.003, 0.0004};
+    write_all();
+    ASSERT_TRUE(load(2)) << why.text;
+    const gs_camera &fisheye = got.views[1].camera;
+    EXPECT_EQ(got.views[0].camera.model, GS_PINHOLE);
+    EXPECT_EQ(fisheye.model, GS_FISHEYE);
+    EXPECT_EQ(fisheye.fx, 2);
+    EXPECT_EQ(fisheye.distortion[0], 0.1f);
+    EXPECT_EQ(fisheye.distortion[1], 0.02f);
+    EXPECT_EQ(fisheye.distortion[2], 0.003f);
+    EXPECT_EQ(fisheye.distortion[3], 0.0004f);
+    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false};
+    ASSERT_TRUE(load(1)) << why.text;
+    dataset straight;
+    options.undistort = true;
+    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &straight, &why)) << why.text;
+    const dataset_view &view = straight.views[1];
+    EXPECT_EQ(view.camera.model, GS_PINHOLE);
+    EXPECT_EQ(view.camera.fx, 4);
+    EXPECT_EQ(view.camera.distortion[0], 0);
+    ASSERT_EQ(view.picture.width, 8);
+    const size_t bytes = 3 * 8 * 6;
+    EXPECT_NE(memcmp(view.picture.pixels, got.views[1].picture.pixels, bytes), 0);
+    dataset_close(&straight);
+}
+
 TEST_F(Dataset, ReadsThePicturesThatAreWanted) {
     write_all();
     write_bytes(folder / "images/b.png", "no picture");
     auto only = [](size_t index, const char *name, const void *wanted) {
         return index == (name[0] == 'a' ? 0u : 1u) && strcmp(name, static_cast<const char *>(wanted)) == 0;
     };
-    dataset_options options = {1, {0, 0, 0}, only, "a.png", false};
+    dataset_options options = {1, {0, 0, 0}, only, "a.png", false, false, false};
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &got, &why)) << why.text;
     EXPECT_EQ(got.views[0].picture.width, 7);
     EXPECT_EQ(got.views[1].picture.pixels, nullptr);
@@ -212,7 +350,7 @@ TEST_F(Dataset, KnowsItsFiles) {
     write_all();
     write_bytes(folder / "images/other.png", "no picture of the model");
     std::filesystem::create_symlink("images/a.png", folder / "link");
-    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false};
+    dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false};
     for (const auto wanted : {decltype(options.wanted)(nullptr), dataset_no_picture}) {
         options.wanted = wanted;
         dataset_close(&got);
@@ -233,7 +371,7 @@ TEST_F(Dataset, RefusesAModelWithoutImages) {
     images.clear();
     write_model();
     expect_refusal(folder / "sparse/0/images.bin", "holds no images");
-    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false};
+    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false};
     EXPECT_FALSE(dataset_load((folder / "none").c_str(), &options, &got, &why));
     EXPECT_TRUE(contains(why, folder / "none: cannot open")) << why.text;
 }

@@ -11,8 +11,15 @@ namespace {
 constexpr double nan = std::numeric_limits<double>::quiet_NaN(),
                  infinity = std::numeric_limits<double>::infinity();
 
-// Where the ray (x, y, 1) goes: the formula as OpenCV's documentation prints it.
+// Where the ray (x, y, 1) goes: the formulas as OpenCV's documentation prints them.
 void distort(const lens &l, double x, double y, double out[2]) {
+    if (l.fisheye) {
+        const double r = std::hypot(x, y), t = std::atan(r), w = t * t;
+        const double d = t * (1 + l.k1 * w + l.k2 * w * w + l.k3 * w * w * w + l.k4 * w * w * w * w);
+        out[0] = r > 0 ? d / r * x : 0;
+        out[1] = r > 0 ? d / r * y : 0;
+        return;
+    }
     const double r2 = x * x + y * y, radial = 1 + l.k1 * r2 + l.k2 * r2 * r2;
     out[0] = x * radial + (2 * l.p1 * x * y + l.p2 * (r2 + 2 * x * x));
     out[1] = y * radial + (l.p1 * (r2 + 2 * y * y) + 2 * l.p2 * x * y);
@@ -97,6 +104,44 @@ TEST(Lens, UndoesEveryKindOfDistortion) {
         image_close(&bent);
         image_close(&straight);
     }
+}
+
+TEST(Lens, MakesAPinholeOfAFisheye) {
+    lens l = plain();
+    l.fisheye = true;
+    l.fx = 75, l.fy = 70;
+    l.k1 = 0.05, l.k2 = -0.02, l.k3 = 0.01, l.k4 = -0.002;
+    ASSERT_FALSE(lens_is_ideal(&l));
+    image bent = photograph(l), straight;
+    fault why;
+    int compared, ignored;
+    ASSERT_TRUE(lens_check(&l, &why)) << why.text;
+    ASSERT_TRUE(lens_undistort(&l, &bent, &straight, &why)) << why.text;
+    EXPECT_LT(largest_error(l, straight, &compared),
+              5); // as above, where a pixel of the photograph is two of the pinhole
+    EXPECT_GT(compared, 0.9 * l.width * l.height); // all that a pinhole sees is in the photograph
+    EXPECT_GT(largest_error(l, bent, &ignored), 30);
+    image_close(&bent);
+    image_close(&straight);
+}
+
+TEST(Lens, AFisheyeMustNotFold) {
+    fault why;
+    lens l = plain();
+    l.fisheye = true;
+    EXPECT_TRUE(lens_check(&l, &why)) << why.text;
+    l.k1 = -1; // folds at 33.1 degrees, radius 0.385; the corner is at 0.72
+    EXPECT_FALSE(lens_check(&l, &why));
+    EXPECT_NE(strstr(why.text, "folds over 33.1 degrees off the axis"), nullptr) << why.text;
+    l.fx = l.fy = 160; // the corner is at 0.35
+    EXPECT_TRUE(lens_check(&l, &why)) << why.text;
+    l.fx = l.fy = 10, l.k1 = -0.14; // at 88.4 degrees
+    EXPECT_TRUE(lens_check(&l, &why)) << why.text;
+    l.k1 = -0.16; // at 82.7
+    EXPECT_FALSE(lens_check(&l, &why));
+    l.fx = 0, l.angle_x = 1, l.k1 = 0;
+    EXPECT_FALSE(lens_check(&l, &why));
+    EXPECT_NE(strstr(why.text, "without a focal length"), nullptr) << why.text;
 }
 
 TEST(Lens, WithoutDistortionThePictureStays) {

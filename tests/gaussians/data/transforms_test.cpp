@@ -115,6 +115,42 @@ TEST_F(Transforms, ReadsInstantNgp) {
     EXPECT_FALSE(got.views[0].held_out || got.views[1].held_out);
 }
 
+TEST_F(Transforms, ReadsFisheyes) {
+    touch("a.png");
+    touch("b.png");
+    const std::string lens = "\"fl_x\":50,\"w\":80,\"h\":60,\"k1\":0.1,\"k2\":0.01,\"k3\":0.02,\"k4\":0.03,";
+    for (const char *name : {"\"camera_model\":\"OPENCV_FISHEYE\",", "\"is_fisheye\":true,"}) {
+        ASSERT_TRUE(load("{" + lens + name + "\"frames\":[" + frame("a") + "]}")) << why.text;
+        const struct lens &a = got.views[0].optics;
+        EXPECT_TRUE(a.fisheye);
+        EXPECT_EQ(a.fx, 50);
+        EXPECT_EQ(a.k1, 0.1);
+        EXPECT_EQ(a.k2, 0.01);
+        EXPECT_EQ(a.k3, 0.02);
+        EXPECT_EQ(a.k4, 0.03);
+    }
+    // One frame's own model, beside that of all.
+    ASSERT_TRUE(load("{\"fl_x\":50,\"frames\":[" + frame("a") + "," +
+                     frame("b", straight, ",\"camera_model\":\"RADIAL_FISHEYE\",\"k1\":0.2") + "]}"))
+        << why.text;
+    EXPECT_FALSE(got.views[0].optics.fisheye);
+    EXPECT_TRUE(got.views[1].optics.fisheye);
+    EXPECT_EQ(got.views[1].optics.k1, 0.2);
+}
+
+TEST_F(Transforms, RefusesFisheyesWithoutARay) {
+    touch("a.png");
+    const auto refused = [&](const std::string &lens, const char *part) {
+        EXPECT_FALSE(load("{\"is_fisheye\":true,\"w\":80,\"h\":60,\"cx\":40,\"cy\":30," + lens +
+                          "\"frames\":[" + frame("a") + "]}"))
+            << lens;
+        EXPECT_TRUE(contains(why, part)) << why.text;
+    };
+    refused("\"camera_angle_x\":1,", "frames[0].file_path: the camera has a fisheye without a focal length");
+    refused("\"fl_x\":30,\"k1\":-0.5,",
+            "frames[0].file_path: the camera has the distortion k1, k2, k3, k4 = -0.5, ");
+}
+
 // (right, up, back) of the camera become (x, -y, -z).
 TEST_F(Transforms, TurnsTheAxes) {
     touch("a.png");
@@ -147,7 +183,7 @@ TEST_F(Transforms, ReadsBlender) {
     write_bytes(folder / "transforms_test.json",
                 "{\"camera_angle_x\":0.5,\"frames\":[" + frame("./test/r_0") + "]}");
     write_bytes(path, "this is not read");
-    const dataset_options options = {1, {1, 1, 0}, nullptr, nullptr, false};
+    const dataset_options options = {1, {1, 1, 0}, nullptr, nullptr, false, false, false};
     dataset data;
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
     ASSERT_EQ(data.view_count, 3u);
@@ -196,7 +232,7 @@ TEST_F(Transforms, KeepsAlphaIfAsked) {
     ASSERT_TRUE(image_write_png((folder / "a.png").c_str(), &picture, &why)) << why.text;
     image_close(&picture);
     write_bytes(path, ngp + frame("a.png", straight) + "," + frame("b.png", straight) + "]}");
-    const dataset_options options = {2, {1, 0, 0}, nullptr, nullptr, true};
+    const dataset_options options = {2, {1, 0, 0}, nullptr, nullptr, true, false, false};
     dataset data;
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
     ASSERT_EQ(data.view_count, 2u);
@@ -229,7 +265,7 @@ TEST_F(Transforms, UndistortsBeforeItDownscales) {
     ASSERT_TRUE(lens_undistort(&got.views[0].optics, &picture, &undistorted, &why)) << why.text;
     EXPECT_NE(memcmp(undistorted.pixels, picture.pixels, 80 * 60 * 3), 0);
     ASSERT_TRUE(image_downscale(&undistorted, 4, &expected, &why)) << why.text;
-    const dataset_options options = {4, {0, 0, 0}, nullptr, nullptr, false};
+    const dataset_options options = {4, {0, 0, 0}, nullptr, nullptr, false, false, false};
     dataset data;
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
     const dataset_view &view = data.views[0];
@@ -348,9 +384,12 @@ TEST_F(Transforms, RefusesBadFields) {
         {replaced(good, "\"w\":80", "\"w\":1e30"), "w: 1e+30; must be a whole number"},
         {replaced(good, "\"w\":80", "\"w\":\"wide\""), "w: must be a number"},
         {replaced(good, "\"k1\"", "\"k3\":0.1,\"k1\""), "k3: 0.1; this distortion cannot be read"},
-        {replaced(good, "\"k1\"", "\"is_fisheye\":true,\"k1\""), "is_fisheye: fisheye lenses"},
+        {replaced(good, "\"k1\"", "\"k6\":0.1,\"k1\""), "k6: 0.1; this distortion cannot be read"},
+        {replaced(good, "\"k1\"", "\"is_fisheye\":true,\"k1\""), "p1: 0.01; this distortion cannot be read"},
         {replaced(good, "\"k1\"", "\"camera_model\":\"OPENCV_FISHEYE\",\"k1\""),
-         "camera_model: 'OPENCV_FISHEYE' cannot"},
+         "p1: 0.01; this distortion cannot be read"},
+        {replaced(good, "\"k1\"", "\"camera_model\":\"FULL_OPENCV\",\"k1\""),
+         "camera_model: 'FULL_OPENCV' cannot"},
         {replaced(good, "\"k1\"", "\"camera_model\":7,\"k1\""), "camera_model: must be a string"},
         {"{\"camera_angle_x\":0,\"frames\":[" + second + "]}", "camera_angle_x: 0; must be above 0"},
         {"{\"camera_angle_x\":3.2,\"frames\":[" + second + "]}",
@@ -411,10 +450,39 @@ TEST_F(Transforms, NamesTheFileOfASplit) {
     EXPECT_TRUE(contains(why, train + ": at line 1")) << why.text;
 }
 
+TEST_F(Transforms, ReadsMasksThatFramesName) {
+    write_picture("a.png", 6, 4, 3, {1, 2, 3, 0});
+    write_picture("b.png", 6, 4, 3, {1, 2, 3, 0});
+    write_picture("m/of a.png", 6, 4, 3, {0, 9, 0, 0});
+    const auto describe = [&](const std::string &mask) {
+        write_bytes(path, "{\"fl_x\":5,\"frames\":[" + frame("a.png", straight, ",\"mask_path\":" + mask) +
+                              "," + frame("b.png") + "]}");
+    };
+    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false};
+    dataset data;
+    describe("\"./m/of a.png\"");
+    ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
+    ASSERT_NE(data.views[0].mask, nullptr);
+    for (int i = 0; i < 24; i++) EXPECT_EQ(data.views[0].mask[i], 255);
+    EXPECT_EQ(data.views[1].mask, nullptr);
+    dataset_close(&data);
+    const auto refused = [&](const std::string &mask, const std::string &part) {
+        describe(mask);
+        EXPECT_FALSE(dataset_load(folder.path.c_str(), &options, &data, &why)) << mask;
+        EXPECT_TRUE(contains(why, part)) << why.text;
+    };
+    refused("7", "frames[0].mask_path: must be a string");
+    refused("\"\"", "frames[0].mask_path: '' is empty or leaves the folder");
+    refused("\"m/../../a.png\"", "frames[0].mask_path: 'm/../../a.png' is empty or leaves the folder");
+    refused("\"m/b.png\"", folder / "m/b.png: cannot open");
+    write_picture("m/b.png", 6, 5, 3, {0, 9, 0, 0});
+    refused("\"m/b.png\"", folder / "m/b.png: the mask has 6 x 5 pixels, its picture 6 x 4");
+}
+
 TEST_F(Transforms, RefusesPicturesOfAnotherSize) {
     write_picture("a.png", 80, 61, 3, {1, 2, 3, 0});
     write_bytes(path, ngp + frame("a") + "]}");
-    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false};
+    const dataset_options options = {1, {0, 0, 0}, nullptr, nullptr, false, false, false};
     dataset data;
     EXPECT_FALSE(dataset_load(folder.path.c_str(), &options, &data, &why));
     EXPECT_TRUE(contains(why, folder / "a.png: the picture has 80 x 61 pixels, its camera 80 x 60"))
@@ -453,6 +521,7 @@ TEST_F(Transforms, ReadsBackWhatItWrites) {
         lens a = view.optics, b = before.optics;
         EXPECT_EQ(a.width, b.width);
         EXPECT_EQ(a.height, b.height);
+        EXPECT_EQ(a.fisheye, b.fisheye);
         for (const lens_parameter &parameter : lens_parameters)
             EXPECT_EQ(*lens_value(&a, &parameter), *lens_value(&b, &parameter)) << parameter.name;
         for (int k = 0; k < 9; k++) EXPECT_NEAR(view.rotation[k], before.rotation[k], 2e-7);

@@ -59,16 +59,19 @@ TEST_P(Bin, HoldsEverySplatThatCountsInOrder) {
 
 INSTANTIATE_TEST_SUITE_P(Scenes, Bin, testing::ValuesIn(comparison_scenes()));
 
-// The lists of splats as they stand, on the host and the device.
+// The lists of splats as they stand, on the host and the device. With a report gs_bin does not wait.
 struct binned {
     device_vector<gs_splat> splats;
     std::unique_ptr<device_vector<char>> workspace;
+    device_vector<gs_bin_report> report;
     gs_lists lists{};
     std::vector<int64_t> begin;
     std::vector<uint32_t> index, order;
 
-    binned(const std::vector<gs_splat> &these, int width, int height, int64_t capacity) : splats(these) {
+    binned(const std::vector<gs_splat> &these, int width, int height, int64_t capacity, bool waits = true)
+        : splats(these), report(std::vector<gs_bin_report>(1)) {
         gs_view view = {};
+        if (!waits) view.report = report.data();
         view.gaussians.count = int64_t(these.size());
         view.camera.width = width, view.camera.height = height;
         view.pair_capacity = capacity;
@@ -77,6 +80,11 @@ struct binned {
         workspace = std::make_unique<device_vector<char>>(view.workspace_bytes);
         view.workspace = workspace->data();
         EXPECT_GS_OK(gs_bin(&view, NULL));
+        if (!waits) {
+            EXPECT_EQ(view.lists.pairs, capacity);
+            const gs_bin_report found = report.read()[0];
+            EXPECT_GS_OK(gs_bin_settle(&view, &found));
+        }
         lists = view.lists;
         const size_t tiles = size_t(lists.tiles_x) * lists.tiles_y;
         begin.resize(tiles + 1), order.resize(tiles), index.resize(size_t(lists.pairs));
@@ -111,9 +119,13 @@ TEST(BinEdges, LongListsAreSorted) {
          {1, 2, 31, 33, 64, 65, 100, 257, 2047, 2048, 2049, 4095, 4096, 4097, 7000, 9001, 70000, 1200000}) {
         std::vector<gs_splat> splats(count, {{8, 8}, {2, 0, 2}, -1, {1, 1, 1}, 3, {}});
         for (gs_splat &splat : splats) splat.depth = 1 + float(random() % unsigned(count));
-        const binned made(splats, 16, 16, count);
-        ASSERT_EQ(made.lists.pairs, count);
-        EXPECT_EQ(made.index, by_depth(splats)) << count;
+        const std::vector<uint32_t> expected = by_depth(splats);
+        for (const bool waits : {true, false}) {
+            if (!waits && count > 100000) continue; // the same kernels, and slow on a CPU
+            const binned made(splats, 16, 16, waits ? count : 2 * count + 5, waits);
+            ASSERT_EQ(made.lists.pairs, count);
+            EXPECT_EQ(made.index, expected) << count << (waits ? "" : ", without waiting");
+        }
     }
 }
 
@@ -135,12 +147,14 @@ TEST(BinEdges, EachListKeepsToItsPlace) {
                 {{8 + 16 * float(t), 8}, {2, 0, 2}, -1, {1, 1, 1}, 1 + float(random() % 30000), {}});
     std::shuffle(splats.begin(), splats.end(), random);
     for (const uint32_t i : by_depth(splats)) expected[size_t(splats[i].mean[0]) / 16].push_back(i);
-    const binned made(splats, 16 * int(lengths.size()), 16, int64_t(splats.size()));
-    for (size_t t = 0; t < lengths.size(); t++)
-        EXPECT_EQ(
-            std::vector<uint32_t>(made.index.begin() + made.begin[t], made.index.begin() + made.begin[t + 1]),
-            expected[t])
-            << "tile " << t;
+    for (const bool waits : {true, false}) {
+        const binned made(splats, 16 * int(lengths.size()), 16, int64_t(splats.size()), waits);
+        for (size_t t = 0; t < lengths.size(); t++)
+            EXPECT_EQ(std::vector<uint32_t>(made.index.begin() + made.begin[t],
+                                            made.index.begin() + made.begin[t + 1]),
+                      expected[t])
+                << "tile " << t << (waits ? "" : ", without waiting");
+    }
 }
 
 TEST(BinEdges, LongListsComeFirstAndThoseBeyondAFairShareAreSplit) {
@@ -199,7 +213,7 @@ TEST(BinEdges, AListThatDoesNotFitIsNotBegun) {
     ASSERT_GS_OK(gs_bin_bytes(&view, &view.workspace_bytes));
     const device_vector<char> workspace(view.workspace_bytes);
     view.workspace = workspace.data();
-    view.lists = {-1, -2, -3, NULL, NULL, -4, -5, NULL};
+    view.lists = {-1, -2, -3, NULL, NULL, -4, -5, NULL, 0};
     view.pairs_needed = 0;
     EXPECT_EQ(gs_bin(&view, NULL), GS_PAIRS_DO_NOT_FIT);
     EXPECT_EQ(view.pairs_needed, frame.view.lists.pairs);
@@ -212,13 +226,15 @@ TEST(BinEdges, AListThatDoesNotFitIsNotBegun) {
 }
 
 TEST(BinEdges, NoSplatsMakeEmptyLists) {
-    const binned made({}, 33, 17, 0);
-    EXPECT_EQ(made.lists.pairs, 0);
-    EXPECT_EQ(made.lists.split_tiles, 0);
-    EXPECT_EQ(made.begin, std::vector<int64_t>(7, 0));
-    std::vector<uint32_t> order = made.order;
-    std::sort(order.begin(), order.end());
-    EXPECT_EQ(order, (std::vector<uint32_t>{0, 1, 2, 3, 4, 5}));
+    for (const bool waits : {true, false}) {
+        const binned made({}, 33, 17, 0, waits);
+        EXPECT_EQ(made.lists.pairs, 0);
+        EXPECT_EQ(made.lists.split_tiles, 0);
+        EXPECT_EQ(made.begin, std::vector<int64_t>(7, 0));
+        std::vector<uint32_t> order = made.order;
+        std::sort(order.begin(), order.end());
+        EXPECT_EQ(order, (std::vector<uint32_t>{0, 1, 2, 3, 4, 5}));
+    }
 }
 
 // A splat that, to rounding, just counts or just does not at one pixel. The pixel is in the middle of that

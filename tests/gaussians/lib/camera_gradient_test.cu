@@ -11,7 +11,7 @@ using namespace gs;
 
 namespace {
 
-const gs_camera some_camera = {32, 24, 30, 31, 15, 13, {0, -1, 0, 1, 0, 0, 0, 0, 1}, {2, -1, 3}, 0.2f};
+const gs_camera some_camera = {32, 24, 30, 31, 15, 13, {0, -1, 0, 1, 0, 0, 0, 0, 1}, {2, -1, 3}, 0.2f, GS_PINHOLE, {}};
 
 TEST(CameraGradient, SumsEveryRowOnce) {
     for (const int64_t rows : {0, 1, 255, 256, 257, 4000, 16384, 16385, 40000}) {
@@ -139,6 +139,13 @@ TEST(CameraGradient, BadArgumentsAreNamed) {
     backward.gradient.camera_bytes--;
     refused(gs_project_backward(&frame.view, &backward.gradient, NULL),
             "gs_project_backward: camera_bytes must be at least");
+
+    backward.gradient.camera_bytes++;
+    gs_view several = frame.view;
+    const gs_camera cameras[2] = {frame.view.camera, frame.view.camera};
+    several.views = {2, cameras};
+    refused(gs_project_backward(&several, &backward.gradient, NULL),
+            "gs_project_backward: the gradient by the camera is of one camera only");
 
     // Without Gaussians the gradient is 0.
     const device_vector<char> memory(std::vector<char>(camera_gradient_bytes(0), char(0x7f)));

@@ -70,7 +70,7 @@ TEST_F(Fixed, TheLossHasTheSameBitsToo) {
     ASSERT_GS_OK(gs_loss_bytes(width, height, &bytes));
     const device_vector<char> workspace(bytes);
     const device_vector<double> result(3);
-    const gs_comparison images = {width, height, frame.color.data(), target.data()};
+    const gs_comparison images = {width, height, frame.color.data(), target.data(), nullptr};
     std::vector<double> first;
     for (int run = 0; run < runs; run++) {
         set_schedule(run);
@@ -144,18 +144,23 @@ TEST_F(Fixed, MakesNothingOfWhatIsNotFinite) {
 
 TEST(FixedInterface, SaysTheMemoryThatItNeeds) {
     size_t tree = 0, fixed = 0;
-    ASSERT_GS_OK(gs_moments_bytes(1000, DISTWAR_TREE, &tree));
-    ASSERT_GS_OK(gs_moments_bytes(1000, DISTWAR_FIXED, &fixed));
+    ASSERT_GS_OK(gs_moments_bytes(1000, 3, DISTWAR_TREE, &tree));
+    ASSERT_GS_OK(gs_moments_bytes(1000, 0, DISTWAR_FIXED, &fixed));
     EXPECT_EQ(tree, 1000 * GS_MOMENTS_STRIDE * sizeof(float));
     EXPECT_GE(fixed, tree + 1000 * GS_MOMENTS * sizeof(int64_t));
-    EXPECT_EQ(gs_moments_bytes(-1, DISTWAR_TREE, &tree), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_moments_bytes(1, DISTWAR_STRATEGY_COUNT, &tree), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_moments_bytes(1, DISTWAR_TREE, NULL), GS_INVALID_ARGUMENT);
+    size_t more = 0;
+    ASSERT_GS_OK(gs_moments_bytes(1000, 8, DISTWAR_FIXED, &more));
+    EXPECT_EQ(more, fixed + 1000 * 8 * sizeof(int64_t));
+    EXPECT_EQ(gs_moments_bytes(-1, 3, DISTWAR_TREE, &tree), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_moments_bytes(1, 3, DISTWAR_STRATEGY_COUNT, &tree), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_moments_bytes(1, 3, DISTWAR_TREE, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_moments_bytes(1, -1, DISTWAR_TREE, &tree), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_moments_bytes(1, GS_MAX_CHANNELS + 1, DISTWAR_TREE, &tree), GS_INVALID_ARGUMENT);
 }
 
 TEST(FixedInterface, MomentsWithoutRoomForItAreRefused) {
     gs_view view = {};
-    view.camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f};
+    view.camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_PINHOLE, {}};
     const device_vector<float> color(3 * 32 * 32);
     gs_gradient gradient = {};
     gradient.color = color.data();

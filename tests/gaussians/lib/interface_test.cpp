@@ -19,7 +19,8 @@ class whole_view {
         view.sh_degree_used = choice.sh_degree_used;
         view.camera = stages.view.camera;
         std::copy_n(stages.view.background, GS_CHANNELS, view.background);
-        view.image = {color.data(), transmittance.data(), n_contrib.data()};
+        view.image.color = color.data(), view.image.transmittance = transmittance.data();
+        view.image.n_contrib = n_contrib.data();
     }
     gs_status forward(int64_t pair_capacity) {
         gs_view_parts parts = {};
@@ -166,16 +167,17 @@ TEST(Interface, ABlockHoldsThePartsSideBySide) {
                 ASSERT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
                 EXPECT_TRUE(image || with_moments ? bytes > without : bytes == without);
                 const device_vector<char> block(bytes);
-                const gs_image image_before = {stages.color.data(), stages.transmittance.data(),
-                                               stages.n_contrib.data()};
+                gs_image image_before = stages.view.image;
+                image_before.depth = stages.depth.data();
                 view.image = image_before;
                 gs_gradient gradient = {};
                 ASSERT_GS_OK(gs_view_place(&view, &gradient, &parts, block.data(), bytes));
                 size_t moments = 0;
-                ASSERT_GS_OK(gs_moments_bytes(int64_t(count), strategy, &moments));
+                ASSERT_GS_OK(gs_moments_bytes(int64_t(count), 3, strategy, &moments));
                 EXPECT_EQ(gradient.moments != NULL, with_moments != 0);
                 EXPECT_EQ(gradient.moments_bytes, with_moments ? moments : 0);
                 EXPECT_EQ(view.image.color != image_before.color, image != 0);
+                EXPECT_EQ(view.image.depth, image_before.depth);
                 EXPECT_EQ(view.workspace_bytes, binning);
                 // Every part is aligned, inside the block, and ends before the next begins.
                 struct part {
@@ -237,7 +239,7 @@ struct one_gaussian {
         return view;
     }
     reference_gaussians values;
-    gs_camera camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f};
+    gs_camera camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_PINHOLE, {}};
 };
 
 TEST(Interface, AScaleModifierMultipliesEveryScale) {

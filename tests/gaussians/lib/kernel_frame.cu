@@ -31,8 +31,8 @@ __global__ void replay_kernel(const gs_splat *splats, gs_lists lists, int width,
 }
 
 reference_scene scene_of(const scene_choice &choice) {
-    reference_scene scene =
-        reference_scene_create(choice.seed, choice.count, choice.sh_degree, choice.width, choice.height);
+    const auto create = choice.fisheye ? reference_fisheye_scene_create : reference_scene_create;
+    reference_scene scene = create(choice.seed, choice.count, choice.sh_degree, choice.width, choice.height);
     scene.gaussians.scale_modifier = choice.scale_modifier;
     scene.gaussians.antialias = choice.antialias;
     reference_scene_precompute(&scene, choice.color, choice.covariance);
@@ -86,14 +86,15 @@ reference_gaussians device_gaussians::read() const {
 
 kernel_frame::kernel_frame(const scene_choice &choice_)
     : choice(choice_), scene(scene_of(choice)), gaussians(scene.gaussians), splats(size_t(choice.count)),
-      color(size_t(GS_CHANNELS * pixels())), transmittance(size_t(pixels())),
-      n_contrib(size_t(pixels())), view{} {
+      color(size_t(GS_CHANNELS * pixels())), transmittance(size_t(pixels())), depth(size_t(pixels())),
+      median_depth(size_t(pixels())), n_contrib(size_t(pixels())), view{} {
     view.gaussians = *gaussians.get();
     view.camera = reference_camera_to_floats(&scene.camera);
     view.sh_degree_used = choice.sh_degree_used;
     for (int c = 0; c < GS_CHANNELS; c++) view.background[c] = float(scene.background[c]);
     view.splats = splats.data();
-    view.image = {color.data(), transmittance.data(), n_contrib.data()};
+    view.image.color = color.data(), view.image.transmittance = transmittance.data();
+    view.image.n_contrib = n_contrib.data();
     EXPECT_GS_OK(gs_project(&view, NULL));
     for (int attempt = 0; attempt < 2; attempt++, view.pair_capacity = view.pairs_needed) {
         EXPECT_GS_OK(gs_bin_bytes(&view, &view.workspace_bytes));
@@ -111,11 +112,12 @@ kernel_frame::~kernel_frame() {
 }
 
 std::vector<float> kernel_frame::backward(const std::vector<float> &color_gradient,
-                                          const std::vector<float> &alpha_gradient,
-                                          distwar_policy policy) const {
+                                          const std::vector<float> &alpha_gradient, distwar_policy policy,
+                                          const gs_gradient &extras) const {
     const device_vector<float> d_color(color_gradient), d_alpha(alpha_gradient);
-    gs_gradient gradient = {};
-    EXPECT_GS_OK(gs_moments_bytes(choice.count, policy.strategy, &gradient.moments_bytes));
+    gs_gradient gradient = extras;
+    EXPECT_GS_OK(
+        gs_moments_bytes(choice.count, view.gaussians.channels, policy.strategy, &gradient.moments_bytes));
     const device_vector<float> moments(gradient.moments_bytes / sizeof(float));
     gradient.color = d_color.data();
     gradient.alpha = d_alpha.data();
@@ -172,6 +174,15 @@ std::vector<reference_splat> kernel_frame::reference_splats(const reference_deci
     return out;
 }
 
+reference_blend kernel_frame::blend(const reference_decisions &held,
+                                    const std::vector<reference_splat> &of) const {
+    reference_blend out = {};
+    out.splats = of.data(), out.count = choice.count, out.lists = &held.lists;
+    out.width = choice.width, out.height = choice.height;
+    out.background = scene.background, out.held = held.blend, out.normalize_depth = view.normalize_depth;
+    return out;
+}
+
 double relative_norm(const std::vector<double> &a, const std::vector<double> &b) {
     double difference = 0, size = 0;
     for (size_t i = 0; i < a.size(); i++) {
@@ -191,9 +202,11 @@ std::vector<float> random_floats(uint64_t seed, size_t count, float low, float h
 
 const std::vector<scene_choice> &comparison_scenes() {
     static const std::vector<scene_choice> scenes = {
-        {1, 96, 0, 0, 64, 48},  {2, 128, 1, 1, 50, 37}, {3, 160, 2, 2, 37, 61},
-        {4, 192, 3, 3, 71, 45}, {5, 64, 3, 1, 17, 90},  {6, 64, 3, 0, 132, 9},
-        {7, 32, 2, 3, 1, 1},    {8, 320, 3, 3, 96, 80}, {9, 600, 1, 1, 33, 33},
+        {1, 96, 0, 0, 64, 48},  {2, 128, 1, 1, 50, 37},
+        {3, 160, 2, 2, 37, 61}, {4, 192, 3, 3, 71, 45},
+        {5, 64, 3, 1, 17, 90},  {6, 64, 3, 0, 132, 9},
+        {7, 32, 2, 3, 1, 1},    {8, 320, 3, 3, 96, 80},
+        {9, 600, 1, 1, 33, 33}, {16, 192, 2, 2, 67, 47, false, false, 0, false, true},
     };
     return scenes;
 }
@@ -206,6 +219,7 @@ const std::vector<scene_choice> &scenes_with_given_inputs() {
         {13, 96, 1, 1, 40, 40, false, false, 0.5f},
         {14, 192, 2, 2, 60, 44, false, false, 0, true},
         {15, 128, 1, 1, 44, 60, false, true, 0, true},
+        {17, 192, 1, 1, 52, 60, false, true, 0, true, true},
     };
     return scenes;
 }

@@ -35,11 +35,12 @@ struct scene_choice {
     int sh_degree, sh_degree_used, width, height;
     bool color = false, covariance = false; // given instead of SH, instead of scale and quaternion
     float scale_modifier = 0;
-    bool antialias = false;
+    bool antialias = false, fisheye = false;
 };
 inline void PrintTo(const scene_choice &c, std::ostream *out) {
     *out << "scene " << c.seed << ": " << c.count << " Gaussians, SH degree " << c.sh_degree_used << " of "
-         << c.sh_degree << ", " << c.width << " x " << c.height << (c.antialias ? ", antialiased" : "");
+         << c.sh_degree << ", " << c.width << " x " << c.height << (c.antialias ? ", antialiased" : "")
+         << (c.fisheye ? ", fisheye" : "");
 }
 
 // The constructor runs every stage up to the image.
@@ -55,19 +56,22 @@ class kernel_frame {
     device_gaussians gaussians;
     device_vector<gs_splat> splats;
     std::unique_ptr<device_vector<char>> workspace;
-    device_vector<float> color, transmittance;
+    device_vector<float> color, transmittance, depth, median_depth;
     device_vector<uint32_t> n_contrib;
     gs_view view; // of the members above
 
     int64_t pixels() const { return int64_t(choice.width) * choice.height; }
-    // Moments of all splats under random image gradients.
+    // Moments of all splats. Takes depth_gradient and abs_mean2d of `extras`, device; the latter is not written.
     std::vector<float> backward(const std::vector<float> &color_gradient,
-                                const std::vector<float> &alpha_gradient, distwar_policy policy) const;
+                                const std::vector<float> &alpha_gradient, distwar_policy policy,
+                                const gs_gradient &extras = {}) const;
     // What the kernels decided: culling and colour signs from the splats, lists from the workspace, every
     // pixel's path from a replay of the blend. The clamps of ratios, which the kernels do not report, are the
     // reference's own.
     reference_decisions decisions() const;
     std::vector<reference_splat> reference_splats(const reference_decisions &held) const;
+    // What the reference blends, with the kernels' decisions.
+    reference_blend blend(const reference_decisions &held, const std::vector<reference_splat> &of) const;
 };
 
 // |a - b| / |b|; NaN if anything is not finite, so that no comparison with it holds. 0 / 0 is 0.

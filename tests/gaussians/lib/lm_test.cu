@@ -36,11 +36,11 @@ struct lm_frame : kernel_frame {
           taken(decisions()) {
         const device_vector<uint8_t> target(std::vector<uint8_t>(scene.target, scene.target + 3 * pixels()));
         const device_vector<double> sum(1);
-        const gs_comparison images = {choice.width, choice.height, color.data(), target.data()};
+        const gs_comparison images = {choice.width, choice.height, color.data(), target.data(), nullptr};
         EXPECT_GS_OK(
             gs_lm_weights(&images, objective, epsilon, sum.data(), weight.data(), slope.data(), NULL));
         objective_sum = sum.read()[0];
-        lm.problem = {&scene.gaussians, choice.sh_degree_used, &scene.camera, {}, scene.target, nullptr};
+        lm.problem = {&scene.gaussians, choice.sh_degree_used, &scene.camera, {}, scene.target, nullptr, nullptr, 0};
         std::copy_n(scene.background, 3, lm.problem.background);
         lm.decisions = &taken;
         lm.objective = objective;
@@ -143,12 +143,14 @@ TEST_P(Lm, WeightsAreTheSquaredSlopesOfTheResiduals) {
 
 // The metric of the whole loss, found for a frame.
 struct lm_metric {
-    explicit lm_metric(const lm_frame &frame)
+    explicit lm_metric(const lm_frame &frame, bool masked = false)
         : width(frame.choice.width), height(frame.choice.height), values(size_t(3 * frame.pixels())),
           target(frame.scene.target, frame.scene.target + values), weight(values), coupling(values),
-          scratch(values), kernel{width, height, weight.data(), coupling.data()} {
+          mask(size_t(frame.pixels())), scratch(values),
+          mask_on_device(mask_of(&mask)), kernel{width, height, weight.data(), coupling.data(),
+                                                 masked ? mask_on_device.data() : NULL} {
         const device_vector<uint8_t> read(target);
-        const gs_comparison images = {width, height, frame.color.data(), read.data()};
+        const gs_comparison images = {width, height, frame.color.data(), read.data(), kernel.mask};
         EXPECT_GS_OK(gs_lm_gauss_newton_metric(&images, epsilon, scratch.data(), &kernel, NULL));
     }
     double square(const device_vector<float> &change) const {
@@ -164,17 +166,26 @@ struct lm_metric {
     int width, height;
     size_t values;
     std::vector<uint8_t> target;
-    device_vector<float> weight, coupling, scratch;
+    device_vector<float> weight, coupling;
+    std::vector<uint8_t> mask;
+    device_vector<float> scratch;
+    device_vector<uint8_t> mask_on_device;
     gs_lm_metric kernel;
+
+  private:
+    static std::vector<uint8_t> mask_of(std::vector<uint8_t> *mask) {
+        for (size_t i = 0; i < mask->size(); i++) (*mask)[i] = i % 5 && i / 40 % 3 ? 7 : 0;
+        return *mask;
+    }
 };
 
-TEST_P(Lm, MetricIsThatOfTheReference) {
-    const lm_frame frame(GetParam());
-    const lm_metric metric(frame);
+void compare_metric(const lm_frame &frame, bool masked) {
+    const lm_metric metric(frame, masked);
     const std::vector<double> color = doubles(frame.color.read());
+    const uint8_t *const mask = masked ? metric.mask.data() : NULL;
     const auto expected = [&](const std::vector<double> &change) {
-        return reference_lm_square(color.data(), metric.target.data(), metric.width, metric.height, epsilon,
-                                   change.data());
+        return reference_lm_square(color.data(), metric.target.data(), mask, metric.width, metric.height,
+                                   epsilon, change.data());
     };
     for (unsigned seed = 1; seed < 3; seed++) {
         // Noise, which windows see little of, and the same sign everywhere, which they see all of.
@@ -185,6 +196,11 @@ TEST_P(Lm, MetricIsThatOfTheReference) {
             EXPECT_NEAR(metric.square(device_vector<float>(change)), wanted, 1e-4 * wanted);
             const std::vector<float> product = metric.times(change);
             EXPECT_NEAR(dot(doubles(product), doubles(change)), wanted, 1e-4 * wanted);
+            for (size_t i = 0; masked && i < metric.values; i++) {
+                if (metric.mask[i % metric.mask.size()] == 0) {
+                    ASSERT_EQ(product[i], 0) << i;
+                }
+            }
             // The same, four floats a pixel.
             std::vector<float> four(metric.values / 3 * 4);
             const size_t plane = metric.values / 3;
@@ -212,6 +228,107 @@ TEST_P(Lm, MetricIsThatOfTheReference) {
         one[i] = 1;
         EXPECT_NEAR(read[i], expected(one), 1e-4 * expected(one)) << i;
     }
+}
+
+TEST_P(Lm, MetricIsThatOfTheReference) {
+    const lm_frame frame(GetParam());
+    compare_metric(frame, false);
+    compare_metric(frame, true);
+}
+
+// About one pixel: the SSIM of what counts, by its definition, as the pixel's own colour becomes `center`.
+double masked_ssim(const lm_frame &frame, const std::vector<uint8_t> &mask, int at, int channel,
+                   double center) {
+    const int width = frame.choice.width, height = frame.choice.height;
+    double m[6] = {};
+    for (int y = at / width - 5; y <= at / width + 5; y++)
+        for (int x = at % width - 5; x <= at % width + 5; x++) {
+            const bool inside = x >= 0 && x < width && y >= 0 && y < height;
+            const int i = y * width + x, dx = x - at % width, dy = y - at / width;
+            if (inside && !mask[size_t(i)]) continue;
+            const double c = !inside   ? 0
+                             : i == at ? center
+                                       : frame.lm.base[size_t(channel * width * height + i)];
+            const double t = inside ? frame.scene.target[3 * i + channel] / 255.0 : 0;
+            const double values[6] = {c, t, c * c, t * t, c * t, 1}, w = exp(-(dx * dx + dy * dy) / 4.5);
+            for (int k = 0; k < 6; k++) m[k] += w * values[k];
+        }
+    for (int k = 0; k < 5; k++) m[k] /= m[5];
+    return (2 * m[0] * m[1] + 1e-4) * (2 * (m[4] - m[0] * m[1]) + 9e-4) /
+           ((m[0] * m[0] + m[1] * m[1] + 1e-4) * (m[2] - m[0] * m[0] + m[3] - m[1] * m[1] + 9e-4));
+}
+
+TEST(LmMask, WeightsAreThoseOfWhatCounts) {
+    const lm_frame frame({5, 48, 1, 1, 31, 27});
+    const lm_metric metric(frame, true); // for its mask
+    const int pixels = int(frame.pixels());
+    const device_vector<uint8_t> target(metric.target);
+    const gs_comparison images = {31, 27, frame.color.data(), target.data(), metric.kernel.mask};
+    const device_vector<float> weight(size_t(3 * pixels)), slope(size_t(3 * pixels));
+    const device_vector<double> sum(1);
+    ASSERT_GS_OK(
+        gs_lm_weights(&images, GS_LM_L1_SSIM, epsilon, sum.data(), weight.data(), slope.data(), NULL));
+    double expected = 0;
+    std::vector<double> weights, slopes_at;
+    for (int channel = 0; channel < 3; channel++)
+        for (int i = 0; i < pixels; i++) {
+            double c = frame.lm.base[size_t(channel * pixels + i)];
+            const double difference = c - frame.scene.target[3 * i + channel] / 255.0;
+            weights.push_back(0), slopes_at.push_back(0);
+            if (metric.mask[size_t(i)] == 0) continue;
+            const double ssim = masked_ssim(frame, metric.mask, i, channel, c),
+                         size = fabs(difference) + epsilon;
+            const double d_ssim =
+                derivative([&] { return masked_ssim(frame, metric.mask, i, channel, c); }, c, 1e-4);
+            expected += 0.8 * size + 0.2 * (1 - ssim + epsilon);
+            weights.back() = 0.25 * (0.8 / size + 0.2 * d_ssim * d_ssim / (1 - ssim + epsilon));
+            slopes_at.back() = 0.5 * (0.8 * ((difference > 0) - (difference < 0)) - 0.2 * d_ssim);
+        }
+    EXPECT_NEAR(sum.read()[0], expected, 1e-5 * expected);
+    EXPECT_LE(relative_norm(doubles(weight.read()), weights), 1e-4);
+    EXPECT_LE(relative_norm(doubles(slope.read()), slopes_at), 1e-4);
+}
+
+// One call for cameras of both models gives what a call for each does.
+TEST(LmEdges, ViewsMayHaveDifferentCameraModels) {
+    const lm_frame frame({22, 96, 1, 1, 40, 30});
+    gs_view fisheye = frame.view;
+    const device_vector<gs_splat> splats(size_t(frame.choice.count));
+    fisheye.splats = splats.data();
+    fisheye.camera.model = GS_FISHEYE;
+    fisheye.camera.fx = fisheye.camera.fy = 15;
+    ASSERT_GS_OK(gs_project(&fisheye, NULL));
+    reference_gaussians along = frame.random_direction(3);
+    const device_gaussians direction(along);
+    reference_gaussians_destroy(&along);
+    const size_t floats = size_t(frame.choice.count * GS_LM_TANGENT_STRIDE);
+    const auto tangents = [&](const gs_lm_view *views, int count) {
+        ASSERT_GS_OK(gs_lm_tangents(frame.gaussians.get(), 1, views, count, direction.get(), NULL));
+    };
+    const std::vector<float> zeros(floats); // records of culled splats are not written
+    const device_vector<float> of_pinhole(zeros), of_fisheye(zeros), first(zeros), second(zeros);
+    const gs_lm_view alone[] = {{frame.view.camera, frame.splats.data(), of_pinhole.data()},
+                                {fisheye.camera, splats.data(), of_fisheye.data()}};
+    tangents(&alone[0], 1), tangents(&alone[1], 1);
+    const gs_lm_view both[] = {{fisheye.camera, splats.data(), first.data()},
+                               {frame.view.camera, frame.splats.data(), second.data()}};
+    tangents(both, 2);
+    EXPECT_EQ(first.read(), of_fisheye.read());
+    EXPECT_EQ(second.read(), of_pinhole.read());
+
+    const std::vector<float> moments = random_floats(9, floats, -1, 1);
+    const device_vector<float> records(moments);
+    const auto gradients = [&](std::vector<gs_lm_view> views) {
+        for (gs_lm_view &view : views) view.records = records.data();
+        const device_gaussians sum(frame.choice.count, frame.choice.sh_degree);
+        EXPECT_GS_OK(
+            gs_lm_gradients(frame.gaussians.get(), 1, views.data(), int(views.size()), 0, sum.get(), NULL));
+        return values_of(sum);
+    };
+    std::vector<double> sum = gradients({alone[0]});
+    const std::vector<double> other = gradients({alone[1]});
+    for (size_t k = 0; k < sum.size(); k++) sum[k] += other[k];
+    EXPECT_LE(relative_norm(gradients({both[0], both[1]}), sum), 1e-6);
 }
 
 TEST_P(Lm, ForwardAgreesWithFiniteDifferencesOfTheResiduals) {
@@ -360,7 +477,7 @@ TEST_P(Lm, TheCachedFormAgreesWithTheFreeOne) {
     reference_gaussians_destroy(&direction);
     ASSERT_GS_OK(
         gs_lm_cached_forward(&frame.view, &held.cache, frame.tangents.data(), held.picture.data(), NULL));
-    const gs_lm_metric metric = {width, height, frame.weight.data(), NULL};
+    const gs_lm_metric metric = {width, height, frame.weight.data(), NULL, NULL};
     ASSERT_GS_OK(gs_lm_metric_apply(&metric, 1, NULL, held.picture.data(), NULL));
     const std::vector<float> read = held.picture.read();
     std::vector<double> planes(change.size());
@@ -776,7 +893,7 @@ TEST(LmEdges, BadArgumentsAreNamed) {
     const lm_frame frame(tiny);
     const device_vector<double> sum(1);
     const device_vector<uint8_t> target(size_t(3 * frame.pixels()));
-    const gs_comparison images = {23, 17, frame.color.data(), target.data()};
+    const gs_comparison images = {23, 17, frame.color.data(), target.data(), nullptr};
     EXPECT_EQ(gs_lm_weights(&images, GS_LM_L1_SSIM, 0, sum.data(), NULL, NULL, NULL), GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("epsilon"), std::string::npos) << gs_last_error();
     EXPECT_EQ(gs_lm_squares(&frame.view, frame.weight.data(), {DISTWAR_BLOCK, 0}, frame.squares.data(), NULL),
@@ -807,10 +924,14 @@ TEST(LmEdges, BadArgumentsAreNamed) {
                                     frame.moments.data(), NULL),
               GS_INVALID_ARGUMENT);
     EXPECT_STREQ(gs_last_error(), "gs_lm_cached_backward: balance_threshold must be in 0..33");
-    const gs_lm_metric metric = {23, 18, frame.weight.data(), frame.slope.data()};
+    gs_lm_metric metric = {23, 18, frame.weight.data(), frame.slope.data(), NULL};
     EXPECT_EQ(gs_lm_gauss_newton_metric(&images, epsilon, frame.change.data(), &metric, NULL),
               GS_INVALID_ARGUMENT);
     EXPECT_STREQ(gs_last_error(), "gs_lm_gauss_newton_metric: the metric must have the size of the images");
+    metric.height = 17, metric.mask = target.data();
+    EXPECT_EQ(gs_lm_gauss_newton_metric(&images, epsilon, frame.change.data(), &metric, NULL),
+              GS_INVALID_ARGUMENT);
+    EXPECT_STREQ(gs_last_error(), "gs_lm_gauss_newton_metric: the metric must have the mask of the images");
     gs_view antialiased = frame.view;
     antialiased.gaussians.antialias = 1;
     EXPECT_EQ(gs_lm_add_diagonal(&antialiased, frame.squares.data(), frame.gaussians.get(), NULL),

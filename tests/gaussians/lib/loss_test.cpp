@@ -19,6 +19,7 @@ struct picture {
     int width, height;
     std::vector<float> color;    // [3][height][width]
     std::vector<uint8_t> target; // [height][width][3]
+    std::vector<uint8_t> mask;   // [height][width], or empty
 
     picture(int width, int height)
         : width(width), height(height), color(size_t(3) * width * height), target(color.size()) {}
@@ -42,7 +43,9 @@ outcome run(const picture &p, bool want_gradient = true, size_t shift = 0) {
     const device_vector<float> color(p.color), workspace(std::vector<float>(bytes / sizeof(float) + 1, NAN)),
         gradient(std::vector<float>(p.color.size(), NAN));
     const device_vector<double> result(std::vector<double>(3, NAN));
-    const gs_comparison images = {p.width, p.height, color.data(), target.data() + shift};
+    const device_vector<uint8_t> mask(p.mask);
+    const gs_comparison images = {p.width, p.height, color.data(), target.data() + shift,
+                                  p.mask.empty() ? nullptr : mask.data()};
     const gs_status status = gs_loss(&images, workspace.data(), bytes, result.data(),
                                      want_gradient ? gradient.data() : nullptr, nullptr);
     return {status, result.read(), gradient.read()};
@@ -141,6 +144,84 @@ TEST(Loss, AgreesWithTheReference) {
         }
 }
 
+// Pixels, blocks larger than the window, single ones that count inside a block, and borders.
+std::vector<uint8_t> some_mask(int width, int height) {
+    std::vector<uint8_t> mask(size_t(width * height), 1);
+    for (int i = 0; i < width * height; i++) {
+        const int x = i % width, y = i / width;
+        if ((x > 3 && x < 30 && y > 8 && y < 40 && (x % 9 || y % 8)) || (x * 5 + y * 3) % 13 == 0)
+            mask[size_t(i)] = 0;
+    }
+    return mask;
+}
+
+TEST(MaskedLoss, AgreesWithTheReference) {
+    std::mt19937 random(6);
+    for (const kind &k : kinds)
+        for (const auto &size : sizes) {
+            SCOPED_TRACE(std::string(k.name) + ", " + std::to_string(size[0]) + "x" +
+                         std::to_string(size[1]));
+            picture p(size[0], size[1]);
+            k.fill(p, random);
+            p.mask = some_mask(p.width, p.height);
+            const outcome out = run(p);
+            ASSERT_EQ(out.status, GS_OK) << gs_last_error();
+            const std::vector<double> color(p.color.begin(), p.color.end());
+            const size_t pixels = p.mask.size();
+            std::vector<signed char> sign(color.size());
+            for (size_t i = 0; i < color.size(); i++) {
+                const float c = p.color[i], t = p.target_at(int(i / pixels), int(i % pixels));
+                sign[i] = (signed char)((c > t) - (c < t));
+            }
+            reference_loss_value value;
+            std::vector<double> gradient(color.size());
+            reference_masked_loss(color.data(), p.target.data(), p.mask.data(), p.width, p.height,
+                                  sign.data(), nullptr, &value, gradient.data());
+            EXPECT_LE(fabs(out.result[0] - value.loss), 1e-6 * value.loss + 2e-7);
+            EXPECT_LE(fabs(out.result[1] - value.l1), 1e-6 * value.l1 + 1e-7);
+            EXPECT_LE(fabs(out.result[2] - value.ssim), 1e-6 * fabs(value.ssim) + 5e-7);
+            double difference = 0, norm = 0;
+            for (size_t i = 0; i < color.size(); i++) {
+                difference += pow(out.gradient[i] - gradient[i], 2);
+                norm += pow(gradient[i], 2);
+                if (!p.mask[i % pixels]) {
+                    EXPECT_EQ(out.gradient[i], 0) << i;
+                }
+            }
+            EXPECT_LE(sqrt(difference), std::max(k.gradient_tolerance, 3e-5) * sqrt(norm));
+        }
+}
+
+TEST(MaskedLoss, WhatDoesNotCountMayBeAnything) {
+    std::mt19937 random(7);
+    picture p(70, 50);
+    kinds[0].fill(p, random);
+    p.mask = some_mask(p.width, p.height);
+    const outcome out = run(p);
+    const size_t pixels = p.mask.size();
+    for (size_t i = 0; i < p.color.size(); i++)
+        if (!p.mask[i % pixels]) p.color[i] = NAN;
+    for (size_t i = 0; i < p.target.size(); i++)
+        if (!p.mask[i / 3]) p.target[i] ^= 0xFF;
+    const outcome other = run(p);
+    EXPECT_EQ(out.result, other.result);
+    EXPECT_EQ(out.gradient, other.gradient);
+}
+
+TEST(MaskedLoss, OfAllIsTheLossAndOfNothingIsNothing) {
+    std::mt19937 random(8);
+    picture p(33, 50);
+    kinds[0].fill(p, random);
+    const outcome plain = run(p);
+    p.mask.assign(size_t(33 * 50), 255);
+    const outcome all = run(p);
+    for (int k = 0; k < 3; k++) EXPECT_NEAR(all.result[size_t(k)], plain.result[size_t(k)], 1e-7);
+    p.mask.assign(size_t(33 * 50), 0);
+    const outcome none = run(p);
+    EXPECT_EQ(none.result, (std::vector<double>{0, 0, 1}));
+    for (const float g : none.gradient) ASSERT_EQ(g, 0);
+}
+
 TEST(Loss, VanishesWhereImagesAreEqual) {
     std::mt19937 random(2);
     for (const auto &size : sizes) {
@@ -218,7 +299,7 @@ TEST(Loss, RefusesBadArguments) {
     const device_vector<char> workspace(bytes);
     const auto loss = [&](const float *c, const uint8_t *t, int w, int h, void *memory, size_t size,
                           double *r) {
-        const gs_comparison images = {w, h, c, t};
+        const gs_comparison images = {w, h, c, t, nullptr};
         return gs_loss(&images, memory, size, r, gradient.data(), nullptr);
     };
     const float *c = color.data();

@@ -10,7 +10,7 @@ namespace {
 class Pipeline : public testing::TestWithParam<scene_choice> {};
 
 TEST_P(Pipeline, GradientsAgreeWithTheReference) {
-    const kernel_frame frame(GetParam());
+    kernel_frame frame(GetParam());
     const int width = frame.choice.width, height = frame.choice.height;
     const std::vector<float> alpha_weight = random_floats(31, size_t(frame.pixels()), -1e-3f, 1e-3f);
 
@@ -19,7 +19,17 @@ TEST_P(Pipeline, GradientsAgreeWithTheReference) {
     const device_vector<double> result(3);
     const device_vector<float> d_color(size_t(3 * frame.pixels())), d_alpha(alpha_weight);
     const device_vector<gs_moments> moments(size_t(frame.choice.count));
-    const device_vector<float> d_mean2d(size_t(2 * frame.choice.count));
+    const device_vector<float> d_mean2d(size_t(2 * frame.choice.count)),
+        abs_mean2d(size_t(2 * frame.choice.count));
+    // Every second scene with a depth and absolute gradients, every fourth with a normalised depth.
+    const bool extras = frame.choice.seed % 2 == 1;
+    const std::vector<float> depth_weight = random_floats(32, size_t(frame.pixels()), -1e-3f, 1e-3f);
+    const device_vector<float> d_depth(depth_weight);
+    if (extras) {
+        frame.view.image.depth = frame.depth.data();
+        frame.view.normalize_depth = frame.choice.seed % 4 == 1;
+        ASSERT_GS_OK(gs_render(&frame.view, NULL));
+    }
     // NaN, so that a value that is not written shows.
     reference_gaussians unwritten = reference_gaussians_create(frame.choice.count, frame.choice.sh_degree);
     reference_gaussians_extend(&unwritten, frame.choice.color, frame.choice.covariance);
@@ -29,7 +39,7 @@ TEST_P(Pipeline, GradientsAgreeWithTheReference) {
     size_t bytes;
     ASSERT_GS_OK(gs_loss_bytes(width, height, &bytes));
     const device_vector<char> workspace(bytes);
-    const gs_comparison images = {width, height, frame.color.data(), target.data()};
+    const gs_comparison images = {width, height, frame.color.data(), target.data(), nullptr};
     ASSERT_GS_OK(gs_loss(&images, workspace.data(), bytes, result.data(), d_color.data(), NULL));
     gs_gradient gradient = {};
     gradient.color = d_color.data(), gradient.alpha = d_alpha.data();
@@ -38,24 +48,29 @@ TEST_P(Pipeline, GradientsAgreeWithTheReference) {
     ASSERT_GS_OK(gs_camera_gradient_bytes(frame.choice.count, &gradient.camera_bytes));
     const device_vector<char> d_camera(std::vector<char>(gradient.camera_bytes, char(0x7f))); // NaN
     gradient.camera = reinterpret_cast<gs_camera_gradient *>(d_camera.data());
+    if (extras) gradient.depth = d_depth.data(), gradient.abs_mean2d = abs_mean2d.data();
     ASSERT_GS_OK(gs_backward(&frame.view, &gradient, {DISTWAR_BFLY, 8}, NULL));
 
     reference_decisions taken = frame.decisions();
     const std::vector<double> weight(alpha_weight.begin(), alpha_weight.end());
+    const std::vector<double> weight_of_depth(depth_weight.begin(), depth_weight.end());
     const reference_problem problem = {
         &frame.scene.gaussians,
         frame.choice.sh_degree_used,
         &frame.scene.camera,
         {frame.scene.background[0], frame.scene.background[1], frame.scene.background[2]},
         frame.scene.target,
-        weight.data()};
+        weight.data(),
+        extras ? weight_of_depth.data() : NULL,
+        frame.view.normalize_depth};
     reference_outputs expected = {};
-    std::vector<double> expected_mean2d(size_t(2 * frame.choice.count));
+    std::vector<double> expected_mean2d(size_t(2 * frame.choice.count)), expected_abs(expected_mean2d.size());
     expected.gradients = reference_gaussians_create(frame.choice.count, frame.choice.sh_degree);
     reference_gaussians_extend(&expected.gradients, frame.choice.color, frame.choice.covariance);
     expected.mean2d_gradient = expected_mean2d.data();
     reference_camera_gradient by_camera;
     expected.camera_gradient = &by_camera;
+    expected.abs_mean2d_gradient = expected_abs.data();
     reference_pipeline(&problem, &taken, NULL, &expected);
 
     const std::vector<double> value = result.read();
@@ -78,6 +93,10 @@ TEST_P(Pipeline, GradientsAgreeWithTheReference) {
     if (frame.choice.covariance) compare("covariance", got.covariance, expected.gradients.covariance, 6 * n);
     const std::vector<float> mean2d = d_mean2d.read();
     EXPECT_LE(relative_norm({mean2d.begin(), mean2d.end()}, expected_mean2d), 1e-4) << "mean2d";
+    const std::vector<float> absolute = abs_mean2d.read();
+    if (extras) {
+        EXPECT_LE(relative_norm({absolute.begin(), absolute.end()}, expected_abs), 1e-4) << "abs_mean2d";
+    }
 
     gs_camera_gradient camera;
     device_download(&camera, gradient.camera, sizeof camera);

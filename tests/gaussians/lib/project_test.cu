@@ -67,6 +67,7 @@ struct outcome {
     std::vector<gs_splat> splats;
     std::vector<double> gradients; // as reference_gaussians has them
     std::vector<float> mean2d;
+    gs_camera_gradient camera;
 };
 
 // Gradients hold NaN beforehand, so that a value that is not written shows.
@@ -88,10 +89,14 @@ outcome there_and_back(const reference_gaussians &gaussians, int sh_degree_used,
     gradient.moments = reinterpret_cast<gs_moments *>(sums.data());
     gradient.gaussians = *gradients.get();
     gradient.mean2d = mean2d.data();
+    EXPECT_GS_OK(gs_camera_gradient_bytes(n, &gradient.camera_bytes));
+    const device_vector<char> d_camera(gradient.camera_bytes);
+    gradient.camera = reinterpret_cast<gs_camera_gradient *>(d_camera.data());
     EXPECT_GS_OK(gs_project(&view, NULL));
     EXPECT_GS_OK(gs_project_backward(&view, &gradient, NULL));
     reference_gaussians got = gradients.read();
-    outcome all = {splats.read(), {got.mean, got.mean + reference_gaussians_values(&got)}, mean2d.read()};
+    outcome all = {splats.read(), {got.mean, got.mean + reference_gaussians_values(&got)}, mean2d.read(), {}};
+    device_download(&all.camera, gradient.camera, sizeof all.camera);
     reference_gaussians_destroy(&got);
     return all;
 }
@@ -152,6 +157,152 @@ TEST(ProjectEdges, NeighboursMakeNoDifference) {
         }
 }
 
+// Gaussians at given angles off the axis of a fisheye, one unit apart or more from the camera.
+struct fisheye_row {
+    reference_scene scene;
+    std::vector<double> angles = {1e-5, 1e-3, 0.03, 0.3, 0.49, 0.51, 1.0};
+
+    fisheye_row() : scene(reference_fisheye_scene_create(70, 14, 2, 64, 48)) {
+        for (const double off_axis : {80, 89, 90, 91, 110, 140, 158}) angles.push_back(off_axis * M_PI / 180);
+        const reference_camera &camera = scene.camera;
+        for (size_t i = 0; i < angles.size(); i++) {
+            const double around = 2.4 * double(i), distance = 1 + 0.3 * double(i), t = angles[i];
+            const double at[3] = {distance * sin(t) * cos(around), distance * sin(t) * sin(around),
+                                  distance * cos(t)};
+            for (int c = 0; c < 3; c++) {
+                double mean = 0;
+                for (int r = 0; r < 3; r++)
+                    mean += camera.rotation[3 * r + c] * (at[r] - camera.translation[r]);
+                scene.gaussians.mean[3 * i + size_t(c)] = float(mean);
+                scene.gaussians.log_scale[3 * i + size_t(c)] = float(-3 + 0.7 * c);
+            }
+            scene.gaussians.opacity_logit[i] = 1;
+            const double q[4] = {0.5, 0.25, -0.5, 0.75};
+            std::copy_n(q, 4, scene.gaussians.quaternion + 4 * i);
+        }
+    }
+    ~fisheye_row() { reference_scene_destroy(&scene); }
+};
+
+// Each Gaussian alone, so that none hides behind another's size.
+TEST(ProjectFisheye, EachAngleAgreesWithTheReference) {
+    const fisheye_row row;
+    const reference_gaussians &gaussians = row.scene.gaussians;
+    const int64_t n = gaussians.count;
+    const gs_camera camera = reference_camera_to_floats(&row.scene.camera);
+    reference_gaussians expected = reference_gaussians_create(n, 2);
+    reference_camera_gradient by_camera = {};
+    const std::vector<float> weights = random_floats(71, size_t(9 * n), -1, 1);
+    std::vector<float> moments(size_t(n * GS_MOMENTS_STRIDE));
+    std::vector<reference_splat> seen(static_cast<size_t>(n));
+    for (int64_t i = 0; i < n; i++) {
+        reference_splat &splat = seen[size_t(i)];
+        reference_project(&gaussians, i, 2, &row.scene.camera, NULL, &splat);
+        ASSERT_TRUE(splat.decisions.visible) << i;
+        const double spread = splat.covariance[0] + splat.covariance[2];
+        const float *w = weights.data() + 9 * i;
+        const reference_splat_gradient g = {{w[0] / sqrt(spread), w[1] / sqrt(spread)},
+                                            {w[2] / spread, w[3] / spread, w[4] / spread},
+                                            w[5],
+                                            {w[6], w[7], w[8]},
+                                            0,
+                                            {0, 0}};
+        double exact[GS_MOMENTS_STRIDE];
+        reference_moments(&splat, &g, exact);
+        for (int k = 0; k < GS_MOMENTS_STRIDE; k++)
+            moments[size_t(i * GS_MOMENTS_STRIDE + k)] = float(exact[k]);
+        reference_project_backward(&gaussians, i, 2, &row.scene.camera, &splat.decisions, &g, &expected);
+        reference_project_by_camera(&gaussians, i, 2, &row.scene.camera, &splat.decisions, &g, &by_camera);
+    }
+    const outcome all = there_and_back(gaussians, 2, camera, moments);
+    for (int64_t i = 0; i < n; i++) {
+        SCOPED_TRACE(testing::Message() << row.angles[size_t(i)] * 180 / M_PI << " degrees");
+        const gs_splat &splat = all.splats[size_t(i)];
+        const reference_splat &e = seen[size_t(i)];
+        double covariance[3];
+        covariance_of(splat, covariance);
+        EXPECT_NEAR(splat.depth, e.depth, 1e-6 * e.depth);
+        for (int k = 0; k < 2; k++) EXPECT_NEAR(splat.mean[k], e.mean[k], 1e-4);
+        for (int k = 0; k < 3; k++)
+            EXPECT_NEAR(covariance[k], e.covariance[k], 1e-5 * (e.covariance[0] + e.covariance[2]));
+        const auto compare = [&](const char *group, int64_t first, int64_t values) {
+            const double *got = all.gradients.data() + first, *wanted = expected.mean + first;
+            EXPECT_LE(relative_norm({got, got + values}, {wanted, wanted + values}), 1e-4) << group;
+        };
+        compare("mean", 3 * i, 3);
+        compare("log_scale", 3 * n + 3 * i, 3);
+        compare("quaternion", 6 * n + 4 * i, 4);
+    }
+    const auto compare = [](const char *group, const float *got, const double *wanted, int values) {
+        EXPECT_LE(relative_norm({got, got + values}, {wanted, wanted + values}), 1e-4) << group;
+    };
+    compare("matrix", all.camera.matrix, by_camera.matrix, 12);
+    compare("rotation", all.camera.twist, by_camera.twist, 3);
+    compare("translation", all.camera.twist + 3, by_camera.twist + 3, 3);
+    compare("intrinsics", all.camera.intrinsics, by_camera.intrinsics, 4);
+    reference_gaussians_destroy(&expected);
+}
+
+// On the axis itself, where the formulas have limits: between the two sides.
+TEST(ProjectFisheye, TheAxisIsNoException) {
+    reference_gaussians one = reference_gaussians_create(3, 0);
+    gs_camera camera = {
+        32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_FISHEYE, {0.1f, 0, 0, 0}};
+    for (int i = 0; i < 3; i++) {
+        one.mean[3 * i] = 1e-3 * (i - 1);
+        one.mean[3 * i + 2] = 5;
+        one.quaternion[4 * i] = 1;
+        for (int k = 0; k < 3; k++) one.log_scale[3 * i + k] = -1 - 0.5 * k;
+    }
+    std::vector<float> moments(size_t(3 * GS_MOMENTS_STRIDE), 0.25f);
+    const outcome all = there_and_back(one, 0, camera, moments);
+    EXPECT_EQ(all.splats[1].mean[0], 16);
+    EXPECT_EQ(all.splats[1].mean[1], 16);
+    EXPECT_EQ(all.splats[1].depth, 5);
+    for (int k = 0; k < 10 * 3; k++) {
+        const int of = k < 18 ? k / 9 * 9 : 18, stride = k < 18 ? 3 : 4, member = (k - of) % stride;
+        const double *g = all.gradients.data() + of + member;
+        const double middle = (g[0] + g[2 * stride]) / 2;
+        EXPECT_NEAR(g[stride], middle, 1e-4 * (fabs(g[0]) + fabs(g[2 * stride]) + 0.01)) << k;
+    }
+    reference_gaussians_destroy(&one);
+}
+
+TEST(ProjectFisheye, CullsByDistanceAndByAngle) {
+    const auto visible = [](float x, float z, float k1) {
+        reference_gaussians one = reference_gaussians_create(1, 0);
+        one.quaternion[0] = 1, one.mean[0] = x, one.mean[2] = z;
+        for (int k = 0; k < 3; k++) one.log_scale[k] = -3;
+        const gs_camera camera = {
+            32, 32, 10, 10, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_FISHEYE, {k1, 0, 0, 0}};
+        const device_gaussians gaussians(one);
+        const device_vector<gs_splat> splats(1);
+        const device_vector<uint8_t> marked(1);
+        gs_view view = {};
+        view.gaussians = *gaussians.get();
+        view.camera = camera;
+        view.splats = splats.data();
+        EXPECT_GS_OK(gs_project(&view, NULL));
+        EXPECT_GS_OK(gs_mark_visible(&view, marked.data(), NULL));
+        reference_gaussians_destroy(&one);
+        const bool seen = splats.read()[0].depth > 0;
+        EXPECT_EQ(marked.read()[0], seen);
+        return seen;
+    };
+    EXPECT_TRUE(visible(0, 0.21f, 0));
+    EXPECT_FALSE(visible(0, 0.19f, 0));
+    EXPECT_TRUE(visible(0.21f, 0, 0)); // 90 degrees off the axis
+    EXPECT_FALSE(visible(0.19f, 0, 0));
+    EXPECT_TRUE(visible(1, -2.7f, 0));  // 159.7 degrees
+    EXPECT_FALSE(visible(1, -2.8f, 0)); // 160.3
+    EXPECT_FALSE(visible(0, -1, 0));
+    EXPECT_TRUE(visible(1, -0.25f, -0.1f)); // grows up to 104.6 degrees
+    EXPECT_FALSE(visible(1, -0.27f, -0.1f));
+    EXPECT_FALSE(visible(NAN, 1, 0));
+    EXPECT_FALSE(visible(1, INFINITY, 0));
+    EXPECT_FALSE(visible(1e30f, 1, 0));
+}
+
 // Sums that overflowed under DISTWAR_FIXED are NaN everywhere: none of them may be taken for no gradient.
 TEST(ProjectEdges, MomentsThatAreNotNumbersStayVisible) {
     const int64_t n = 40;
@@ -168,7 +319,7 @@ TEST(ProjectEdges, MomentsThatAreNotNumbersStayVisible) {
 TEST(ProjectEdges, WhateverIsNotFiniteIsCulled) {
     reference_gaussians one = reference_gaussians_create(1, 0);
     one.quaternion[0] = 1, one.mean[2] = 5;
-    gs_camera camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f};
+    gs_camera camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_PINHOLE, {}};
     const auto depth = [&] {
         const device_gaussians gaussians(one);
         const device_vector<gs_splat> splats(1);
@@ -200,7 +351,7 @@ TEST(ProjectEdges, WhateverIsNotFiniteIsCulled) {
 
 TEST(ProjectEdges, BadArgumentsAreNamed) {
     gs_view view = {};
-    view.camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f};
+    view.camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_PINHOLE, {}};
     EXPECT_GS_OK(gs_project(&view, NULL));
     const auto refused = [](const gs_view *wrong, const char *text) {
         EXPECT_EQ(gs_project(wrong, NULL), GS_INVALID_ARGUMENT) << text;
@@ -214,6 +365,16 @@ TEST(ProjectEdges, BadArgumentsAreNamed) {
     refused(&wrong, "gs_project: fx");
     wrong = view, wrong.camera.near_plane = 0;
     refused(&wrong, "near_plane");
+    for (const int32_t model : {-1, int(GS_CAMERA_MODELS)}) {
+        wrong = view, wrong.camera.model = model;
+        refused(&wrong, "gs_project: model must be GS_PINHOLE or GS_FISHEYE");
+    }
+    for (const float value : {NAN, INFINITY}) {
+        wrong = view, wrong.camera.distortion[3] = value;
+        EXPECT_GS_OK(gs_project(&wrong, NULL));
+        wrong.camera.model = GS_FISHEYE;
+        refused(&wrong, "gs_project: the distortion");
+    }
     wrong = view, wrong.sh_degree_used = -1;
     refused(&wrong, "gs_project: sh_degree_used");
     wrong = view, wrong.gaussians.sh_degree = 4;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The blend and its adjoint against the reference, with the kernels' decisions replayed, and the decisions
 // themselves.
+#include "blend_cases.h"
 #include "kernel_frame.h"
 #include "blend.cuh"
 #include <cmath>
@@ -16,8 +17,8 @@ TEST_P(Render, AgreesWithTheReferenceUnderItsOwnDecisions) {
     reference_decisions taken = frame.decisions();
     const std::vector<reference_splat> splats = frame.reference_splats(taken);
     reference_image expected = reference_image_create(frame.choice.width, frame.choice.height);
-    reference_render(splats.data(), &taken.lists, frame.choice.width, frame.choice.height,
-                     frame.scene.background, taken.blend, NULL, &expected);
+    const reference_blend blend = frame.blend(taken, splats);
+    reference_render(&blend, NULL, &expected);
     const std::vector<float> color = frame.color.read(), transmittance = frame.transmittance.read();
     const std::vector<uint32_t> n_contrib = frame.n_contrib.read();
     for (int64_t i = 0; i < frame.pixels(); i++) {
@@ -39,8 +40,9 @@ TEST(RenderDecisions, DifferOnlyWhereTheyAreClose) {
         const std::vector<reference_splat> splats = frame.reference_splats(taken);
         reference_image expected = reference_image_create(choice.width, choice.height);
         std::vector<uint8_t> own(size_t(taken.lists.pairs) * REFERENCE_TILE_PIXELS);
-        reference_render(splats.data(), &taken.lists, choice.width, choice.height, frame.scene.background,
-                         NULL, own.data(), &expected);
+        reference_blend blend = frame.blend(taken, splats);
+        blend.held = NULL;
+        reference_render(&blend, own.data(), &expected);
         for (int64_t i = 0; i < frame.pixels(); i++) {
             const int x = int(i % choice.width), y = int(i / choice.width);
             const int tile = y / GS_TILE_SIZE * taken.lists.tiles_x + x / GS_TILE_SIZE;
@@ -62,28 +64,6 @@ TEST(RenderDecisions, DifferOnlyWhereTheyAreClose) {
     RecordProperty("differing", int(differing));
 }
 
-struct blend_case {
-    distwar_strategy strategy;
-    int balance_threshold;
-    int pixels_per_thread;
-    bool split; // every tile
-};
-const blend_case cases[] = {
-    {DISTWAR_ATOMIC, 0, 1, false}, {DISTWAR_ATOMIC, 0, 2, false}, {DISTWAR_ATOMIC, 0, 4, false},
-    {DISTWAR_SERIAL, 0, 1, false}, {DISTWAR_SERIAL, 9, 2, false}, {DISTWAR_SERIAL, 33, 4, false},
-    {DISTWAR_BFLY, 0, 4, false},   {DISTWAR_BFLY, 17, 1, false},  {DISTWAR_BFLY, 17, 2, false},
-    {DISTWAR_TREE, 0, 1, false},   {DISTWAR_TREE, 0, 2, false},   {DISTWAR_TREE, 0, 4, false},
-    {DISTWAR_TREE, 17, 2, false},  {DISTWAR_BLOCK, 0, 1, false},  {DISTWAR_BLOCK, 0, 2, false},
-    {DISTWAR_BLOCK, 0, 4, false},  {DISTWAR_FIXED, 0, 1, false},  {DISTWAR_FIXED, 0, 2, false},
-    {DISTWAR_FIXED, 0, 4, false},  {DISTWAR_TREE, 0, 1, true},    {DISTWAR_TREE, 9, 2, true},
-    {DISTWAR_TREE, 0, 4, true},    {DISTWAR_ATOMIC, 0, 4, true},  {DISTWAR_SERIAL, 0, 2, true},
-    {DISTWAR_BFLY, 0, 2, true},    {DISTWAR_BLOCK, 0, 4, true},   {DISTWAR_FIXED, 0, 2, true}};
-
-std::ostream &operator<<(std::ostream &out, const blend_case &w) {
-    return out << distwar_strategy_name(w.strategy) << ", threshold " << w.balance_threshold << ", "
-               << w.pixels_per_thread << " pixels a thread" << (w.split ? ", split" : "");
-}
-
 TEST_P(Render, GivesTheMomentsOfTheReferenceByEveryReduction) {
     kernel_frame frame(GetParam());
     reference_decisions taken = frame.decisions();
@@ -91,20 +71,20 @@ TEST_P(Render, GivesTheMomentsOfTheReferenceByEveryReduction) {
     const std::vector<float> d_color = random_floats(11, size_t(3 * frame.pixels()), -1, 1);
     const std::vector<float> d_alpha = random_floats(12, size_t(frame.pixels()), -1, 1);
     std::vector<reference_splat_gradient> gradients(size_t(frame.choice.count));
-    reference_render_backward(splats.data(), frame.choice.count, &taken.lists, frame.choice.width,
-                              frame.choice.height, frame.scene.background, taken.blend,
-                              std::vector<double>(d_color.begin(), d_color.end()).data(),
-                              std::vector<double>(d_alpha.begin(), d_alpha.end()).data(), gradients.data());
-    for (const blend_case &w : cases) {
+    const reference_blend blend = frame.blend(taken, splats);
+    const std::vector<double> color_weight(d_color.begin(), d_color.end()),
+        alpha_weight(d_alpha.begin(), d_alpha.end());
+    const reference_image_gradient d_image = {color_weight.data(), alpha_weight.data(), NULL};
+    reference_render_backward(&blend, &d_image, gradients.data(), NULL);
+    for (const blend_case &w : blend_cases) {
         SCOPED_TRACE(w);
-        frame.view.lists.pixels_per_thread = w.pixels_per_thread;
-        frame.view.lists.split_tiles = w.split ? frame.view.lists.tiles_x * frame.view.lists.tiles_y : 0;
+        divide(&frame.view.lists, w);
         const std::vector<float> moments =
             frame.backward(d_color, d_alpha, {w.strategy, w.balance_threshold});
         for (int k = 0; k < GS_MOMENTS_STRIDE; k++) {
             std::vector<double> got, wanted;
             for (int64_t i = 0; i < frame.choice.count; i++) {
-                double expected[GS_MOMENTS] = {};
+                double expected[GS_MOMENTS_STRIDE] = {};
                 if (splats[i].decisions.visible) reference_moments(&splats[i], &gradients[i], expected);
                 got.push_back(moments[i * GS_MOMENTS_STRIDE + k]);
                 wanted.push_back(k < GS_MOMENTS ? expected[k] : 0);
@@ -120,9 +100,8 @@ TEST_P(Render, DoesNotDependOnTheReduction) {
     const std::vector<float> d_color = random_floats(21, size_t(3 * frame.pixels()), -1, 1);
     const std::vector<float> d_alpha = random_floats(22, size_t(frame.pixels()), -1, 1);
     const std::vector<float> atomic = frame.backward(d_color, d_alpha, {DISTWAR_ATOMIC, 0});
-    for (const blend_case &w : cases) {
-        frame.view.lists.pixels_per_thread = w.pixels_per_thread;
-        frame.view.lists.split_tiles = w.split ? frame.view.lists.tiles_x * frame.view.lists.tiles_y : 0;
+    for (const blend_case &w : blend_cases) {
+        divide(&frame.view.lists, w);
         const std::vector<float> other = frame.backward(d_color, d_alpha, {w.strategy, w.balance_threshold});
         EXPECT_LE(relative_norm({other.begin(), other.end()}, {atomic.begin(), atomic.end()}),
                   w.split ? 5e-5 : 1e-5)
@@ -188,7 +167,7 @@ struct gradient_memory {
     }
     static size_t bytes_of(int64_t count) {
         size_t bytes = 0;
-        EXPECT_GS_OK(gs_moments_bytes(count, DISTWAR_FIXED, &bytes));
+        EXPECT_GS_OK(gs_moments_bytes(count, 3, DISTWAR_FIXED, &bytes));
         return bytes;
     }
     device_vector<float> color;
@@ -251,12 +230,12 @@ TEST(RenderEdges, StrategiesThatTheBlendDoesNotHaveAreNamed) {
         const gs_status status = gs_render_backward(&frame.view, &memory.gradient, {strategy, 0}, NULL);
         if (gs_has_strategy(strategy)) {
             EXPECT_GS_OK(status);
-            EXPECT_GS_OK(gs_moments_bytes(1, strategy, &bytes));
+            EXPECT_GS_OK(gs_moments_bytes(1, 3, strategy, &bytes));
             taken++;
             continue;
         }
         expect_refused(status, ("gs_render_backward" + refusal).c_str());
-        expect_refused(gs_moments_bytes(1, strategy, &bytes), ("gs_moments_bytes" + refusal).c_str());
+        expect_refused(gs_moments_bytes(1, 3, strategy, &bytes), ("gs_moments_bytes" + refusal).c_str());
     }
     EXPECT_EQ(taken, 6);
     EXPECT_FALSE(gs_has_strategy(DISTWAR_VECTOR));

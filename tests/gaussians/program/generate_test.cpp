@@ -22,7 +22,7 @@ TEST_F(Generate, IsDataOfAnObject) {
     make("data");
     dataset data;
     fault why;
-    const dataset_options loading = {1, {1, 1, 1}, nullptr, nullptr, false};
+    const dataset_options loading = {1, {1, 1, 1}, nullptr, nullptr, false, false, false};
     ASSERT_TRUE(dataset_load(at("data").c_str(), &loading, &data, &why)) << why.text;
     ASSERT_EQ(data.view_count, 8u);
     EXPECT_TRUE(data.cut_out);
@@ -70,6 +70,77 @@ TEST_F(Generate, ShowsItsScene) {
     const size_t mean = run.out.find("mean");
     ASSERT_NE(mean, std::string::npos) << run.out;
     EXPECT_GT(std::strtod(run.out.c_str() + mean + strlen("mean"), nullptr), 45) << run.out;
+}
+
+// The mean PSNR that `splat eval` prints.
+double psnr_of(const outcome &run) {
+    EXPECT_EQ(run.code, 0) << run.err;
+    const size_t mean = run.out.find("mean");
+    return mean == std::string::npos ? NAN : std::strtod(run.out.c_str() + mean + strlen("mean"), nullptr);
+}
+
+TEST_F(Generate, AFisheyeIsTrainedAsItIsAndUndistorted) {
+    make("data", {"--fisheye", "170"});
+    const auto eval = [&](const fs::path &scene, std::vector<std::string> more) {
+        more.insert(more.begin(), {"eval", scene, "--cameras", at("data"), "--background", "1,1,1"});
+        return psnr_of(splat(more));
+    };
+    EXPECT_GT(eval(at("data") / "scene.ply", {}), 45);
+    EXPECT_GT(eval(at("data") / "scene.ply", {"--undistort"}), 15); // resampled between few pixels
+    for (const bool undistort : {false, true}) {
+        const std::vector<std::string> option(undistort ? 1 : 0, "--undistort");
+        double psnr[2];
+        for (const int longer : {0, 1}) {
+            std::vector<std::string> train = {
+                "train", at("data"),     "-o",    at("scene.ply"), "--random",
+                "300",   "--background", "1,1,1", "--iterations",  longer ? "60" : "1"};
+            train.insert(train.end(), option.begin(), option.end());
+            const outcome run = splat(train);
+            ASSERT_EQ(run.code, 0) << run.err;
+            psnr[longer] = eval(at("scene.ply"), option);
+        }
+        EXPECT_GT(psnr[1], psnr[0] + 0.5) << undistort;
+    }
+}
+
+// Training, its last steps by Levenberg-Marquardt, and measuring, with another picture where alpha is 0.
+TEST_F(Generate, WhatIsMaskedDoesNotMatter) {
+    make("data");
+    fs::copy(at("data"), at("other"), fs::copy_options::recursive);
+    fault why;
+    int changed = 0;
+    for (const auto &entry : fs::recursive_directory_iterator(at("other"))) {
+        if (entry.path().extension() != ".png") continue;
+        image picture;
+        ASSERT_TRUE(image_read(entry.path().c_str(), &picture, &why)) << why.text;
+        for (int i = 0; i < 48 * 48; i++)
+            for (int c = 0; c < 3 && picture.pixels[4 * i + 3] == 0; c++, changed++)
+                picture.pixels[4 * i + c] = uint8_t(37 * i + 11 * c);
+        ASSERT_TRUE(image_write_png(entry.path().c_str(), &picture, &why)) << why.text;
+        image_close(&picture);
+    }
+    EXPECT_GT(changed, 1000);
+    std::vector<std::string> scenes, tables;
+    double finished_psnr[2];
+    for (const char *name : {"data", "other"}) {
+        const fs::path scene = at(name).string() + ".ply", finished = at("finished.ply");
+        outcome run = splat({"train", at(name), "-o", scene, "--random", "200", "--iterations", "20",
+                             "--reproducible", "--mask-from-alpha"});
+        ASSERT_EQ(run.code, 0) << run.err;
+        scenes.push_back(contents(scene));
+        run = splat({"eval", scene, "--cameras", at(name), "--mask-from-alpha"});
+        ASSERT_EQ(run.code, 0) << run.err;
+        tables.push_back(run.out);
+        EXPECT_NE(splat({"eval", scene, "--cameras", at(name)}).out, run.out);
+        run = splat(
+            {"finish", scene, "--cameras", at(name), "-o", finished, "--lm-steps", "1", "--mask-from-alpha"});
+        ASSERT_EQ(run.code, 0) << run.err;
+        finished_psnr[scenes.size() - 1] =
+            psnr_of(splat({"eval", finished, "--cameras", at(name), "--mask-from-alpha"}));
+    }
+    EXPECT_EQ(scenes[0], scenes[1]);
+    EXPECT_EQ(tables[0], tables[1]);
+    EXPECT_NEAR(finished_psnr[0], finished_psnr[1], 0.05); // its sums have no order
 }
 
 TEST_F(Generate, TheSeedDecides) {

@@ -34,7 +34,8 @@ class problem {
             for (int k = 0; k < 12; k++) host.sh[12 * i + k] = 0;
         }
         for (int v = 0; v < 5; v++) {
-            gs_camera camera = {width, height, 20, 21, 12.5f, 9.5f, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {}, 0.2f};
+            gs_camera camera = {width, height, 20,         21, 12.5f, 9.5f, {1, 0, 0, 0, 1, 0, 0, 0, 1},
+                                {},    0.2f,   GS_PINHOLE, {}};
             camera.translation[0] = 0.1f * float(v - 2);
             image picture;
             EXPECT_TRUE(image_open(&picture, width, height, 3, &why)) << why.text;

@@ -50,6 +50,7 @@ TEST_F(RunLog, SaysHowTrainingWent) {
         EXPECT_EQ(steps[i]["gaussians"].number(), 20);
         EXPECT_GT(steps[i]["seconds"].number(), before);
         EXPECT_GT(steps[i]["step_ms"].number(), 0);
+        EXPECT_GE(steps[i]["wait_ms"].number(), 0);
         before = steps[i]["seconds"].number();
         if (std::string(gs_backend()) == "simt") {
             EXPECT_FALSE(steps[i].has("gpu_ms"));
@@ -150,6 +151,20 @@ TEST_F(RunLog, SaysWhenTheNumberOfGaussiansChanges) {
     EXPECT_GT(count, 20);
     EXPECT_EQ(events["end"][0]["gaussians"].number(), count);
     EXPECT_EQ(events["step"].back()["gaussians"].number(), count);
+}
+
+// Of the same pixels an absolute sum is never smaller, and signs cancel somewhere.
+TEST_F(RunLog, AbsoluteGradientsMakeMoreGaussiansGrow) {
+    double count[2] = {};
+    for (const int absolute : {0, 1}) {
+        outcome run = train({"--log", at("run.jsonl"), "--density", "adaptive", "--density-from", "4",
+                             "--density-every", "5", "--density-until", "7", "--grow-gradient", "1e-4",
+                             "--grow-by", absolute ? "absolute" : "signed"});
+        ASSERT_EQ(run.code, 0) << run.err;
+        count[absolute] = read_log()["end"][0]["gaussians"].number();
+    }
+    EXPECT_GT(count[0], 0);
+    EXPECT_GT(count[1], count[0]);
 }
 
 TEST_F(RunLog, WithoutHeldOutViewsNothingIsEvaluated) {

@@ -161,8 +161,9 @@ struct image_axes {
     float map[2][3];
 };
 
-__device__ inline image_axes image_axes_of(const gs_camera &camera, const camera_point<divisor> &p,
-                                           const gaussian_shape &s) {
+template <typename Point>
+__device__ __forceinline__ image_axes image_axes_of(const gs_camera &camera, const Point &p,
+                                                    const gaussian_shape &s) {
     image_axes a;
     const float *r = camera.rotation;
     for (int j = 0; j < 3; j++)
@@ -176,11 +177,11 @@ __device__ inline image_axes image_axes_of(const gs_camera &camera, const camera
 }
 
 // The derivative of M along changes of the mean (p_change), log scale and quaternion.
-__device__ __forceinline__ void image_axes_tangent(const gs_camera &camera, const camera_point<divisor> &p,
-                                                   const camera_point_tangent &p_change,
-                                                   const gaussian_shape &s, const image_axes &a,
-                                                   const float log_scale_change[3],
-                                                   const float quaternion_change[4], float out[2][3]) {
+template <typename Point>
+__device__ __forceinline__ void
+image_axes_tangent(const gs_camera &camera, const Point &p, const typename Point::tangent &p_change,
+                   const gaussian_shape &s, const image_axes &a, const float log_scale_change[3],
+                   const float quaternion_change[4], float out[2][3]) {
     float unit_change[4], rotation_change[3][3], axis_change[3][3];
     unit_quaternion_tangent(s, quaternion_change, unit_change);
     rotation_matrix_tangent(s.unit, unit_change, rotation_change);
@@ -198,10 +199,10 @@ __device__ __forceinline__ void image_axes_tangent(const gs_camera &camera, cons
 
 // Adjoint of image_axes_of and gaussian_shape_of. d_map: gradient by M. Writes the gradients by log scale,
 // quaternion and J.
-__device__ inline void image_axes_adjoint(const gs_camera &camera, const camera_point<divisor> &p,
-                                          const gaussian_shape &s, const image_axes &a,
-                                          const float d_map[2][3], float d_log_scale[3],
-                                          float d_quaternion[4], float d_j[2][3]) {
+template <typename Point>
+__device__ __forceinline__ void
+image_axes_adjoint(const gs_camera &camera, const Point &p, const gaussian_shape &s, const image_axes &a,
+                   const float d_map[2][3], float d_log_scale[3], float d_quaternion[4], float d_j[2][3]) {
     float d_axis[3][3] = {};
     for (int k = 0; k < 2; k++) {
         for (int j = 0; j < 3; j++) add_jacobian_transposed(camera, p, k, d_map[k][j], d_axis[j]);

@@ -141,11 +141,12 @@ __device__ inline void add_color_tangent(const float *sh, int degree, const view
     }
 }
 
-// Adjoint of color_from_sh. Replaces the coefficients in `row` by their gradients (0 beyond `degree`) and
-// writes the gradient by the mean.
-template <int length>
-__device__ void color_from_sh_adjoint(const gs_camera &camera, const float *mean, float *row, int degree,
-                                      const float d_color[GS_CHANNELS], float d_mean[3]) {
+// Adjoint of color_from_sh. Writes the gradients by the coefficients to d_row (0 beyond `degree`), which may
+// be `row`, or adds to what d_row has; and writes the gradient by the mean.
+template <int length, bool Adds>
+__device__ __forceinline__ void color_from_sh_adjoint(const gs_camera &camera, const float *mean,
+                                                      const float *row, float *d_row, int degree,
+                                                      const float d_color[GS_CHANNELS], float d_mean[3]) {
     float center[3], basis[max_sh_coefficients] = {}, d_basis[max_sh_coefficients] = {}, d_direction[3];
     negative_center(camera, center);
     const view_direction<divisor> view = view_direction_of<divisor>(center, mean);
@@ -153,14 +154,16 @@ __device__ void color_from_sh_adjoint(const gs_camera &camera, const float *mean
     const int used = sh_floats(degree);
     DISTWAR_UNROLL
     for (int first = 0; first < length; first += 4) {
-        float in[4] = {}, out[4];
+        float in[4] = {}, out[4] = {}, before[4] = {};
         if (first < used) read_four<length>(row + first, used - first, in);
+        if (Adds) read_four<length>(d_row + first, length - first, before);
         for (int e = 0; e < 4; e++) {
             const int k = (first + e) / GS_CHANNELS, c = (first + e) % GS_CHANNELS;
             if (first + e < used) d_basis[k] = fmaf(d_color[c], in[e], d_basis[k]);
             out[e] = first + e < used ? basis[k] * d_color[c] : 0;
+            if (Adds) out[e] = __fadd_rn(before[e], out[e]);
         }
-        write_four<length>(out, length - first, row + first);
+        write_four<length>(out, length - first, d_row + first);
     }
     sh_basis_adjoint(degree, view.unit, d_basis, d_direction);
     view_direction_tangent(view, d_direction, d_mean);

@@ -203,6 +203,7 @@ color3 background_of(const gs_view *view) {
 
 gs_status gs_lm_forward(const gs_view *view, const float *tangents, const float *weight, float *change,
                         gs_stream stream) {
+    GS_TRY(check_one_view(__func__, view));
     GS_TRY(check_blended(__func__, view));
     const gs_lists &lists = view->lists;
     GS_REQUIRE(change && (lists.pairs == 0 || tangents), "tangents and change must be given");
@@ -216,6 +217,7 @@ gs_status gs_lm_forward(const gs_view *view, const float *tangents, const float 
 
 gs_status gs_lm_squares(const gs_view *view, const float *weight, distwar_policy policy, float *squares,
                         gs_stream stream) {
+    GS_TRY(check_one_view(__func__, view));
     GS_TRY(check_blended(__func__, view));
     GS_TRY(check_policy(__func__, policy, warp_strategies));
     const int64_t count = view->gaussians.count;

@@ -33,6 +33,7 @@ __device__ constexpr int square_of[5][5] = {
     {SQUARE_H_E3 + 2, SQUARE_H_E3 + 3, SQUARE_H_E4 + 2, SQUARE_H_E4 + 3, SQUARE_H_E4 + 4}};
 
 // shape: the 55 entries of each Gaussian's lower triangle and then its opacity, entry by entry.
+template <int model>
 __global__ void __launch_bounds__(block_threads)
     add_shape_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
                      const float *squares, float *shape) {
@@ -49,7 +50,7 @@ __global__ void __launch_bounds__(block_threads)
     }
     const float d_logit = 1 - sigmoid(gaussians.opacity_logit[i]);
     shape[opacity_entry * gaussians.count + i] += d_logit * d_logit * s[SQUARE_H];
-    const gaussian_in_view g = gaussian_in_view_of(gaussians, camera, i);
+    const auto g = gaussian_in_view_of<model>(gaussians, camera, i);
     const float *sh = gaussians.sh + i * sh_floats(gaussians.sh_degree);
     float color[3][GS_CHANNELS]; // by the three coordinates of the mean
     DISTWAR_UNROLL
@@ -287,8 +288,10 @@ gs_status gs_lm_add_blocks(const gs_view *view, const float *squares, float *blo
     GS_TRY(check_lm_view(__func__, view, &view->gaussians, &in, &degree));
     GS_REQUIRE(in.count == 0 || (squares && blocks), "squares and blocks must be given");
     const unsigned grid = blocks_for(in.count, block_threads);
-    GS_CUDA(launch(stream, grid, block_threads, add_shape_kernel, in, degree, view->camera, view->splats,
-                   squares, blocks));
+    GS_CUDA(
+        launch(stream, grid, block_threads,
+               view->camera.model == GS_FISHEYE ? add_shape_kernel<GS_FISHEYE> : add_shape_kernel<GS_PINHOLE>,
+               in, degree, view->camera, view->splats, squares, blocks));
     return GS_STATUS(launch(stream, grid, block_threads, GS_OF_DEGREE(add_sh_kernel, in.sh_degree), in,
                             degree, view->camera, view->splats, squares, sh_blocks(blocks, in.count)));
 }

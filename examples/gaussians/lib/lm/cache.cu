@@ -219,6 +219,7 @@ size_t cursor_bytes(int64_t count) {
 
 gs_status check_build(const char *function, const gs_view *view, const void *workspace, size_t bytes,
                       const gs_lm_cache *cache) {
+    GS_TRY(check_one_view(function, view));
     GS_TRY(check_blended(function, view));
     GS_REQUIRE_OF(function, cache && cache->begin, "cache and its begin must be given");
     size_t needed = 0;
@@ -227,7 +228,7 @@ gs_status check_build(const char *function, const gs_view *view, const void *wor
 }
 
 gs_status check_cache(const char *function, const gs_view *view, const gs_lm_cache *cache) {
-    GS_TRY(check_extent(function, view));
+    GS_TRY(check_one_view(function, view));
     GS_REQUIRE_OF(function, cache && cache->begin && cache->pairs >= 0, "the cache must be given");
     return libgs_require(
         function, cache->pairs == 0 || (view->splats && cache->pixel && cache->share && cache->d_log_alpha),

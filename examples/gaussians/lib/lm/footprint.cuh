@@ -27,19 +27,21 @@ __device__ __forceinline__ shape_change unit_change(int k) {
 }
 
 // A Gaussian as one camera sees it: what its derivatives need.
+template <int model>
 struct gaussian_in_view {
-    camera_point<divisor> point;
+    point_of<model, divisor> point;
     gaussian_shape shape;
     image_axes axes;
     view_direction<divisor> direction;
 };
 
-__device__ __forceinline__ gaussian_in_view gaussian_in_view_of(const gs_gaussians &gaussians,
-                                                                const gs_camera &camera, int64_t i) {
-    gaussian_in_view g;
+template <int model>
+__device__ __forceinline__ gaussian_in_view<model> gaussian_in_view_of(const gs_gaussians &gaussians,
+                                                                       const gs_camera &camera, int64_t i) {
+    gaussian_in_view<model> g;
     float center[3];
     const float *const mean = gaussians.mean + 3 * i;
-    g.point = camera_point_of<divisor>(camera, ratio_limits_of(camera), mean);
+    g.point = point_of<model, divisor>::of(camera, ratio_limits_of(camera), mean);
     negative_center(camera, center);
     g.direction = view_direction_of<divisor>(center, mean);
     g.shape = gaussian_shape_of(gaussians, i);
@@ -47,11 +49,12 @@ __device__ __forceinline__ gaussian_in_view gaussian_in_view_of(const gs_gaussia
     return g;
 }
 
+template <int model>
 __device__ __forceinline__ log_alpha_tangent log_alpha_tangent_of(const gs_camera &camera,
                                                                   const gs_splat &splat,
-                                                                  const gaussian_in_view &g,
+                                                                  const gaussian_in_view<model> &g,
                                                                   const shape_change &change) {
-    const camera_point_tangent t = camera_point_tangent_of(camera, g.point, change.mean);
+    const auto t = camera_point_tangent_of(camera, g.point, change.mean);
     float map_change[2][3];
     image_axes_tangent(camera, g.point, t, g.shape, g.axes, change.log_scale, change.quaternion, map_change);
     return whitening_tangent(splat, t.mean2d, covariance_from_map_tangent(g.axes.map, map_change));

@@ -3,7 +3,7 @@
 // coupling of the values under a window (docs/math.md, section 8).
 #include "check.h"
 #include "gs_lm.h"
-#include "ssim.cuh"
+#include "ssim_masked.cuh"
 #include <distwar/block.cuh>
 #include <launch.cuh>
 
@@ -21,6 +21,11 @@ struct layout {
         return interleaved ? 4 * pixel + channel : channel * pixels() + pixel;
     }
 };
+
+template <bool masked>
+__device__ __forceinline__ bool counts(const uint8_t *mask, int64_t pixel) {
+    return !masked || mask[pixel] != 0;
+}
 
 struct blur_memory {
     float values[HALO][HALO], rows[HALO][TILE];
@@ -56,32 +61,39 @@ __device__ __forceinline__ void blur(int width, int height, blur_memory &memory,
     }
 }
 
-// Writes L1's part of the weight, and the contrast weight and coupling of the window about every pixel.
+// Writes L1's part of the weight, and the contrast weight and coupling of the window about every pixel; 0
+// where the mask is 0.
+template <bool masked>
 __global__ void __launch_bounds__(TILE *STEP)
     windows_kernel(images in, float epsilon, float *weight, float *contrast, float *coupling) {
-    for_each_value(in, [&](int64_t i, float c, float t, const similarity &like, const derivatives &) {
-        weight[i] = 0.25f * float(L1_WEIGHT) / (fabsf(c - t) + epsilon);
-        contrast[i] = float(SSIM_WEIGHT) * like.contrast_weight;
-        coupling[i] = float(SSIM_WEIGHT) * (like.contrast_weight - like.brightness_weight);
+    for_each_counted_value<masked>(in, [&](int64_t i, float c, float t, const similarity &like,
+                                           const derivatives &, const window_share &share) {
+        const float inv = share.inv_weight;
+        weight[i] = share.counts ? 0.25f * float(L1_WEIGHT) / (fabsf(c - t) + epsilon) : 0;
+        contrast[i] = float(SSIM_WEIGHT) * inv * like.contrast_weight;
+        coupling[i] = float(SSIM_WEIGHT) * inv * inv * (like.contrast_weight - like.brightness_weight);
     });
 }
 
+template <bool masked>
 __global__ void __launch_bounds__(TILE *STEP)
-    gather_kernel(int width, int height, const float *contrast, float *weight) {
+    gather_kernel(int width, int height, const uint8_t *mask, const float *contrast, float *weight) {
     __shared__ blur_memory memory;
     const int64_t plane = int64_t(blockIdx.z) * width * height;
     blur<false>(
         width, height, memory, [&](int64_t i) { return contrast[plane + i]; },
-        [&](int64_t i, float sum) { weight[plane + i] += sum; });
+        [&](int64_t i, float sum) { weight[plane + i] += counts<masked>(mask, i) ? sum : 0; });
 }
 
-__global__ void __launch_bounds__(TILE *STEP)
-    diagonal_kernel(int width, int height, const float *weight, const float *coupling, float *diagonal) {
+template <bool masked>
+__global__ void __launch_bounds__(TILE *STEP) diagonal_kernel(gs_lm_metric metric, float *diagonal) {
     __shared__ blur_memory memory;
-    const int64_t plane = int64_t(blockIdx.z) * width * height;
+    const int64_t plane = int64_t(blockIdx.z) * metric.width * metric.height;
     blur<true>(
-        width, height, memory, [&](int64_t i) { return coupling[plane + i]; },
-        [&](int64_t i, float sum) { diagonal[plane + i] = weight[plane + i] - sum; });
+        metric.width, metric.height, memory, [&](int64_t i) { return metric.coupling[plane + i]; },
+        [&](int64_t i, float sum) {
+            diagonal[plane + i] = metric.weight[plane + i] - (counts<masked>(metric.mask, i) ? sum : 0);
+        });
 }
 
 // A warp handles a strip of STRIP columns and STRIP_ROWS rows, four columns a lane. The outer two lanes on
@@ -210,6 +222,17 @@ __global__ void __launch_bounds__(32 * STRIP_WARPS)
     });
 }
 
+// change = 0 where the mask is 0.
+__global__ void __launch_bounds__(TILE *STEP) mask_kernel(layout at, const uint8_t *mask, float *change) {
+    const int x = int(blockIdx.x * TILE + threadIdx.x), channel = int(blockIdx.z);
+    for (int row = threadIdx.y; row < TILE; row += STEP) {
+        const int y = int(blockIdx.y) * TILE + row;
+        if (x >= at.width || y >= at.height) continue;
+        const int64_t i = int64_t(y) * at.width + x;
+        if (mask[i] == 0) change[at(channel, i)] = 0;
+    }
+}
+
 __global__ void __launch_bounds__(TILE *STEP) weigh_kernel(layout at, const float *weight, float *change) {
     const int x = int(blockIdx.x * TILE + threadIdx.x), channel = int(blockIdx.z);
     for (int row = threadIdx.y; row < TILE; row += STEP) {
@@ -220,19 +243,20 @@ __global__ void __launch_bounds__(TILE *STEP) weigh_kernel(layout at, const floa
     }
 }
 
+template <bool masked>
 __global__ void __launch_bounds__(TILE *STEP)
-    square_kernel(int width, int height, const float *weight, const float *coupling, const float *change,
-                  double *sum) {
+    square_kernel(gs_lm_metric metric, const float *change, double *sum) {
     __shared__ blur_memory memory;
     __shared__ distwar::block_sum_memory<1, TILE * STEP, double> totals;
-    const int64_t plane = int64_t(blockIdx.z) * width * height;
+    const int64_t plane = int64_t(blockIdx.z) * metric.width * metric.height;
     double part[1] = {}, total[1];
     blur<false>(
-        width, height, memory, [&](int64_t i) { return change[plane + i]; },
+        metric.width, metric.height, memory,
+        [&](int64_t i) { return counts<masked>(metric.mask, i) ? change[plane + i] : 0; },
         [&](int64_t i, float shared) {
             const double own = change[plane + i];
-            part[0] += weight[plane + i] * own * own;
-            if (coupling) part[0] -= coupling[plane + i] * double(shared) * shared;
+            part[0] += metric.weight[plane + i] * own * own;
+            if (metric.coupling) part[0] -= metric.coupling[plane + i] * double(shared) * shared;
         });
     distwar::block_sum(part, totals, total);
     if (threadIdx.y == 0 && threadIdx.x == 0) atomicAdd(sum, total[0]);
@@ -249,10 +273,12 @@ gs_status apply_by_strips(const gs_lm_metric *metric, const layout &at, float *s
                           gs_stream stream) {
     const dim3 grid(blocks_for(at.width, STRIP), blocks_for(at.height, STRIP_WARPS * STRIP_ROWS),
                     GS_CHANNELS);
-    const dim3 strips(32, STRIP_WARPS);
+    const dim3 strips(32, STRIP_WARPS), pixels = grid_of(at.width, at.height);
+    if (metric->mask) GS_CUDA(launch(stream, pixels, block, mask_kernel, at, metric->mask, change));
     GS_CUDA(launch(stream, grid, strips, share_strips<aligned>, at, metric->coupling, change, scratch));
-    return GS_STATUS(
-        launch(stream, grid, strips, apply_strips<aligned>, at, metric->weight, scratch, change));
+    GS_CUDA(launch(stream, grid, strips, apply_strips<aligned>, at, metric->weight, scratch, change));
+    if (metric->mask) GS_CUDA(launch(stream, pixels, block, mask_kernel, at, metric->mask, change));
+    return GS_OK;
 }
 
 gs_status check(const char *function, const gs_lm_metric *metric) {
@@ -272,17 +298,19 @@ gs_status gs_lm_gauss_newton_metric(const gs_comparison *compared, float epsilon
     GS_REQUIRE(scratch && metric->coupling, "scratch and the metric's coupling must be given");
     GS_REQUIRE(epsilon > 0 && epsilon <= 1, "epsilon must be in (0, 1]");
     const dim3 grid = grid_of(width, height);
-    GS_CUDA(launch(stream, grid, block, windows_kernel,
-                   images{compared->color, compared->target, width, height}, epsilon, metric->weight, scratch,
-                   metric->coupling));
-    return GS_STATUS(launch(stream, grid, block, gather_kernel, width, height, scratch, metric->weight));
+    GS_REQUIRE(metric->mask == compared->mask, "the metric must have the mask of the images");
+    GS_CUDA(launch(stream, grid, block, compared->mask ? windows_kernel<true> : windows_kernel<false>,
+                   images_of(*compared), epsilon, metric->weight, scratch, metric->coupling));
+    return GS_STATUS(launch(stream, grid, block, metric->mask ? gather_kernel<true> : gather_kernel<false>,
+                            width, height, metric->mask, scratch, metric->weight));
 }
 
 gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, float *diagonal, gs_stream stream) {
     GS_TRY(check(__func__, metric));
     GS_REQUIRE(diagonal && metric->coupling, "diagonal and the metric's coupling must be given");
-    return GS_STATUS(launch(stream, grid_of(metric->width, metric->height), block, diagonal_kernel,
-                            metric->width, metric->height, metric->weight, metric->coupling, diagonal));
+    return GS_STATUS(launch(stream, grid_of(metric->width, metric->height), block,
+                            metric->mask ? diagonal_kernel<true> : diagonal_kernel<false>, *metric,
+                            diagonal));
 }
 
 gs_status gs_lm_metric_apply(const gs_lm_metric *metric, int interleaved, float *scratch, float *change,
@@ -304,6 +332,6 @@ gs_status gs_lm_metric_add_square(const gs_lm_metric *metric, const float *chang
                                   gs_stream stream) {
     GS_TRY(check(__func__, metric));
     GS_REQUIRE(change && sum, "change and sum must be given");
-    return GS_STATUS(launch(stream, grid_of(metric->width, metric->height), block, square_kernel,
-                            metric->width, metric->height, metric->weight, metric->coupling, change, sum));
+    return GS_STATUS(launch(stream, grid_of(metric->width, metric->height), block,
+                            metric->mask ? square_kernel<true> : square_kernel<false>, *metric, change, sum));
 }

@@ -21,10 +21,16 @@ struct view_constants {
     float negative_center[3];
 };
 
-// Several views, passed to a kernel by value.
+// Several views with one camera model, passed to a kernel by value.
 struct view_set {
     gs_lm_view of[GS_LM_VIEWS];
     view_constants constants[GS_LM_VIEWS];
+};
+
+// The views of a call by their camera model.
+struct views_by_model {
+    view_set seen[GS_CAMERA_MODELS];
+    int count[GS_CAMERA_MODELS];
 };
 
 constexpr int row_floats = sh_floats(GS_MAX_SH_DEGREE);
@@ -62,22 +68,27 @@ __device__ void store(float *to, bool add, float value) {
 }
 
 // A mean in one view, with reciprocals: faster than gaussian_in_view.
+template <int model>
 struct fast_view {
-    camera_point<reciprocal> point;
+    point_of<model, reciprocal> point;
     view_direction<reciprocal> direction;
 };
 
-__device__ __forceinline__ fast_view fast_view_of(const view_set &views, int n, const float mean[3]) {
+template <int model>
+__device__ __forceinline__ fast_view<model> fast_view_of(const view_set &views, int n, const float mean[3]) {
     const view_constants &constants = views.constants[n];
-    return {camera_point_of<reciprocal>(views.of[n].camera, constants.limits, mean),
+    return {point_of<model, reciprocal>::of(views.of[n].camera, constants.limits, mean),
             view_direction_of<reciprocal>(constants.negative_center, mean)};
 }
 
 // The derivative of log alpha in one view. covariance and its change: of the world.
-__device__ __forceinline__ log_alpha_tangent log_alpha_tangent_in_view(
-    const gs_camera &camera, const gs_splat &splat, const camera_point<reciprocal> &p,
-    const symmetric &covariance, const symmetric &covariance_change, const float mean_change[3]) {
-    const camera_point_tangent t = camera_point_tangent_of(camera, p, mean_change);
+template <typename Point>
+__device__ __forceinline__ log_alpha_tangent log_alpha_tangent_in_view(const gs_camera &camera,
+                                                                       const gs_splat &splat, const Point &p,
+                                                                       const symmetric &covariance,
+                                                                       const symmetric &covariance_change,
+                                                                       const float mean_change[3]) {
+    const auto t = camera_point_tangent_of(camera, p, mean_change);
     float map[2][3], map_change[2][3];
     screen_map(camera, p, map);
     screen_map_tangent(camera, p, t, map, map_change);
@@ -87,10 +98,10 @@ __device__ __forceinline__ log_alpha_tangent log_alpha_tangent_in_view(
 
 // Adjoint of log_alpha_tangent_in_view: adds the gradient by the mean and twice the gradient by the
 // covariance.
-__device__ __forceinline__ void add_view_adjoint(const gs_camera &camera, const gs_splat &splat,
-                                                 const camera_point<reciprocal> &p,
-                                                 const symmetric &covariance, const gs_moments &sums,
-                                                 symmetric *d_covariance, float d_mean[3]) {
+template <typename Point>
+__device__ __forceinline__ void
+add_view_adjoint(const gs_camera &camera, const gs_splat &splat, const Point &p, const symmetric &covariance,
+                 const gs_moments &sums, symmetric *d_covariance, float d_mean[3]) {
     float d_mean2d[2], g[2][2], map[2][3], d_j[2][3], d_point[3] = {0, 0, 0};
     whitening_adjoint(splat, sums.h_e0, sums.h_e1, sums.h_e0e0, sums.h_e0e1, sums.h_e1e1, d_mean2d, g);
     screen_map(camera, p, map);
@@ -169,6 +180,7 @@ __device__ __forceinline__ void store_sh_rows(const float mine[row_floats], bool
 
 constexpr int views_block = 64, views_blocks = 8; // threads, and least blocks a multiprocessor
 
+template <int model>
 __global__ void __launch_bounds__(views_block, views_blocks)
     tangents_kernel(gs_gaussians gaussians, int degree, view_set seen, int views, gs_gaussians direction) {
     __shared__ sh_rows memory[views_block / 32];
@@ -206,7 +218,7 @@ __global__ void __launch_bounds__(views_block, views_blocks)
         const gs_camera &camera = seen.of[n].camera;
         const gs_splat splat = seen.of[n].splats[i];
         if (splat.depth == 0) continue;
-        const fast_view v = fast_view_of(seen, n, mean);
+        const auto v = fast_view_of<model>(seen, n, mean);
         float direction_change[3], basis[max_sh_coefficients], basis_change[max_sh_coefficients];
         float color[GS_CHANNELS] = {};
         view_direction_tangent(v.direction, mean_change, direction_change);
@@ -231,6 +243,7 @@ __global__ void __launch_bounds__(views_block, views_blocks)
 
 // The transpose of tangents_kernel. The gradient by the world's covariance is summed over views, then goes on
 // to scale and quaternion once.
+template <int model>
 __global__ void __launch_bounds__(views_block, views_blocks)
     gradients_kernel(gs_gaussians gaussians, int degree, view_set seen, int views, bool add,
                      gs_gaussians gradients) {
@@ -265,7 +278,7 @@ __global__ void __launch_bounds__(views_block, views_blocks)
         for (int c = 0; c < GS_CHANNELS; c++) d_color[c] = splat.color[c] > 0 ? sums.color[c] : 0;
         d_log_opacity += sums.h;
         any = true;
-        const fast_view v = fast_view_of(seen, n, mean);
+        const auto v = fast_view_of<model>(seen, n, mean);
         add_view_adjoint(camera, splat, v.point, covariance, sums, &d_covariance, d_mean);
         float basis[max_sh_coefficients], d_basis[max_sh_coefficients] = {}, d_direction[3], d_from_color[3];
         padded_sh_basis(degree, v.direction.unit, basis);
@@ -309,6 +322,7 @@ __device__ float square_along(const splat_squares &s, const log_alpha_tangent &t
     return fmaxf(sum, 0.0f);
 }
 
+template <int model>
 __global__ void __launch_bounds__(project_block)
     add_diagonal_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
                         const float *squares, gs_gaussians diagonal) {
@@ -321,7 +335,7 @@ __global__ void __launch_bounds__(project_block)
     const float d_logit = 1 - sigmoid(gaussians.opacity_logit[i]);
     diagonal.opacity_logit[i] += d_logit * d_logit * s.h;
 
-    const gaussian_in_view g = gaussian_in_view_of(gaussians, camera, i);
+    const auto g = gaussian_in_view_of<model>(gaussians, camera, i);
     const int64_t first = i * sh_floats(gaussians.sh_degree);
     for (int k = 0; k < 10; k++) {
         shape_change change = {};
@@ -408,17 +422,20 @@ __global__ void __launch_bounds__(project_block)
 
 gs_status check_views(const char *function, const gs_gaussians *gaussians, int sh_degree_used,
                       const gs_lm_view *views, int count, const gs_gaussians *vector, gs_gaussians *in,
-                      int *degree, view_set *seen) {
+                      int *degree, views_by_model *out) {
     GS_REQUIRE_OF(function, views && count >= 1 && count <= GS_LM_VIEWS,
                   "1..GS_LM_VIEWS views must be given");
     GS_TRY(check_lm(function, gaussians, sh_degree_used, vector, in, degree));
     for (int n = 0; n < count; n++) {
-        GS_TRY(check_camera(function, &views[n].camera));
+        const gs_camera &camera = views[n].camera;
+        GS_TRY(check_camera(function, &camera));
         GS_REQUIRE_OF(function, in->count == 0 || (views[n].splats && views[n].records),
                       "splats and records of every view must be given");
-        seen->of[n] = views[n];
-        seen->constants[n].limits = ratio_limits_of(seen->of[n].camera);
-        negative_center(seen->of[n].camera, seen->constants[n].negative_center);
+        view_set &seen = out->seen[camera.model];
+        const int to = out->count[camera.model]++;
+        seen.of[to] = views[n];
+        seen.constants[to].limits = ratio_limits_of(camera);
+        negative_center(camera, seen.constants[to].negative_center);
     }
     return GS_OK;
 }
@@ -428,21 +445,32 @@ gs_status check_views(const char *function, const gs_gaussians *gaussians, int s
 gs_status gs_lm_tangents(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views,
                          int count, const gs_gaussians *direction, gs_stream stream) {
     gs_gaussians in = {};
-    view_set seen = {};
+    views_by_model by = {};
     int degree = 0;
-    GS_TRY(check_views(__func__, gaussians, sh_degree_used, views, count, direction, &in, &degree, &seen));
-    return GS_STATUS(
-        launch_for(stream, in.count, views_block, tangents_kernel, in, degree, seen, count, *direction));
+    GS_TRY(check_views(__func__, gaussians, sh_degree_used, views, count, direction, &in, &degree, &by));
+    for (int model = 0; model < GS_CAMERA_MODELS; model++)
+        if (by.count[model] > 0)
+            GS_CUDA(
+                launch_for(stream, in.count, views_block,
+                           model == GS_FISHEYE ? tangents_kernel<GS_FISHEYE> : tangents_kernel<GS_PINHOLE>,
+                           in, degree, by.seen[model], by.count[model], *direction));
+    return GS_OK;
 }
 
 gs_status gs_lm_gradients(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views,
                           int count, int add, const gs_gaussians *gradients, gs_stream stream) {
     gs_gaussians in = {};
-    view_set seen = {};
+    views_by_model by = {};
     int degree = 0;
-    GS_TRY(check_views(__func__, gaussians, sh_degree_used, views, count, gradients, &in, &degree, &seen));
-    return GS_STATUS(launch_for(stream, in.count, views_block, gradients_kernel, in, degree, seen, count,
-                                add != 0, *gradients));
+    GS_TRY(check_views(__func__, gaussians, sh_degree_used, views, count, gradients, &in, &degree, &by));
+    for (int model = 0; model < GS_CAMERA_MODELS; model++) {
+        if (by.count[model] == 0) continue;
+        GS_CUDA(launch_for(stream, in.count, views_block,
+                           model == GS_FISHEYE ? gradients_kernel<GS_FISHEYE> : gradients_kernel<GS_PINHOLE>,
+                           in, degree, by.seen[model], by.count[model], add != 0, *gradients));
+        add = 1; // the second model's views add to the first's
+    }
+    return GS_OK;
 }
 
 gs_status gs_lm_add_diagonal(const gs_view *view, const float *squares, const gs_gaussians *diagonal,
@@ -451,8 +479,10 @@ gs_status gs_lm_add_diagonal(const gs_view *view, const float *squares, const gs
     int degree = 0;
     GS_TRY(check_lm_view(__func__, view, diagonal, &in, &degree));
     GS_REQUIRE(in.count == 0 || squares, "squares must be given");
-    return GS_STATUS(launch_for(stream, in.count, project_block, add_diagonal_kernel, in, degree,
-                                view->camera, view->splats, squares, *diagonal));
+    return GS_STATUS(launch_for(stream, in.count, project_block,
+                                view->camera.model == GS_FISHEYE ? add_diagonal_kernel<GS_FISHEYE>
+                                                                 : add_diagonal_kernel<GS_PINHOLE>,
+                                in, degree, view->camera, view->splats, squares, *diagonal));
 }
 
 gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_gaussians *diagonal,

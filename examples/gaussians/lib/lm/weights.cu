@@ -3,7 +3,7 @@
 // (docs/math.md, section 8).
 #include "check.h"
 #include "gs_lm.h"
-#include "ssim.cuh"
+#include "ssim_masked.cuh"
 
 #include <distwar/reduce.cuh>
 #include <launch.cuh>
@@ -32,6 +32,7 @@ __device__ residuals l1_ssim_residuals(float c, float t, float ssim, const deriv
 }
 
 // weight and gradient: NULL, or written.
+template <bool masked>
 __global__ void __launch_bounds__(TILE *STEP)
     weights_kernel(images in, gs_lm_objective objective, float epsilon, double *result, float *weight,
                    float *gradient) {
@@ -39,9 +40,11 @@ __global__ void __launch_bounds__(TILE *STEP)
     const int thread = threadIdx.y * TILE + threadIdx.x;
     if (thread == 0) block_sum[0] = 0;
     double sum[1] = {};
-    for_each_value(in, [&](int64_t i, float c, float t, const similarity &like, const derivatives &d) {
-        const residuals r = objective == GS_LM_L2 ? residuals{(c - t) * (c - t), 1, c - t}
-                                                  : l1_ssim_residuals(c, t, like.ssim, d, epsilon);
+    for_each_counted_value<masked>(in, [&](int64_t i, float c, float t, const similarity &like,
+                                           const derivatives &d, const window_share &share) {
+        residuals r = objective == GS_LM_L2 ? residuals{(c - t) * (c - t), 1, c - t}
+                                            : l1_ssim_residuals(c, t, like.ssim, d, epsilon);
+        if (masked && !share.counts) r = {0, 0, 0};
         sum[0] += r.square;
         if (weight) weight[i] = r.weight;
         if (gradient) gradient[i] = r.gradient;
@@ -61,9 +64,9 @@ gs_status gs_lm_weights(const gs_comparison *compared, gs_lm_objective objective
     GS_REQUIRE(objective == GS_LM_L2 || objective == GS_LM_L1_SSIM, "unknown objective");
     GS_REQUIRE(objective == GS_LM_L2 || (epsilon > 0 && epsilon <= 1), "epsilon must be in (0, 1]");
     const int32_t width = compared->width, height = compared->height;
-    const images in = {compared->color, compared->target, width, height};
     const dim3 grid(blocks_for(width, TILE), blocks_for(height, TILE), GS_CHANNELS), block(TILE, STEP);
     GS_CUDA(cudaMemsetAsync(result, 0, sizeof *result, stream));
-    return GS_STATUS(
-        launch(stream, grid, block, weights_kernel, in, objective, epsilon, result, weight, gradient));
+    return GS_STATUS(launch(stream, grid, block,
+                            compared->mask ? weights_kernel<true> : weights_kernel<false>,
+                            images_of(*compared), objective, epsilon, result, weight, gradient));
 }

@@ -15,7 +15,7 @@
 typedef struct eval_options {
     const char *scene, *cameras, *background, *json;
     int64_t holdout, downscale;
-    bool all;
+    bool all, undistort, mask_from_alpha;
 } eval_options;
 
 typedef struct evaluation {
@@ -39,6 +39,7 @@ static bool evaluation_open(evaluation *e, const dataset *data, fault *why) {
         if (!e->options->all && !view->held_out) continue;
         if (!target_view_open(&e->views[e->count], &view->camera, &view->picture, why))
             return fail(why, "%s: %s", view->name, why->text);
+        target_view_set_mask(&e->views[e->count], view->mask);
         e->sources[e->count++] = view;
     }
     return e->count > 0 || fail(why, "%s: no view is held out, of %zu; --all measures all",
@@ -121,6 +122,8 @@ int eval_command(int argc, char **argv) {
                        "the data has test views"),
         OPTION("all", &options.all, .help = "measure all views"),
         DOWNSCALE_OPTION(&options.downscale, "pictures"),
+        UNDISTORT_OPTION(&options.undistort),
+        MASK_FROM_ALPHA_OPTION(&options.mask_from_alpha),
         BACKGROUND_OPTION(&options.background),
         JSON_OPTION(&options.json),
         OPTIONS_END};
@@ -155,7 +158,9 @@ int eval_command(int argc, char **argv) {
     gs_gaussians scene = {0};
     dataset data = {0};
     const dataset_options loading = {.downscale = (int)options.downscale,
-                                     .background = {background[0], background[1], background[2]}};
+                                     .background = {background[0], background[1], background[2]},
+                                     .undistort = options.undistort,
+                                     .mask_from_alpha = options.mask_from_alpha};
     bool done = json_is_possible(options.json, &why) && read_scene_to_measure(options.scene, &scene, &why) &&
                 dataset_load(options.cameras, &loading, &data, &why) &&
                 dataset_spared(&data, options.json, &why);

@@ -21,6 +21,7 @@ typedef struct finish_options {
     int64_t downscale, holdout, seed, threshold;
     int reduce; // index into lm_strategies
     const char *names[STRATEGY_NAMES];
+    bool undistort, mask_from_alpha;
     lm_settings lm;
 } finish_options;
 
@@ -157,7 +158,9 @@ static bool load_and_finish(finish *f, fault *why) {
     gs_gaussians host = {0};
     dataset data = {0};
     const dataset_options loading = {.downscale = (int)o->downscale,
-                                     .background = {f->background[0], f->background[1], f->background[2]}};
+                                     .background = {f->background[0], f->background[1], f->background[2]},
+                                     .undistort = o->undistort,
+                                     .mask_from_alpha = o->mask_from_alpha};
     bool done = scene_is_possible(o->output, why) && json_is_possible(o->json, why) &&
                 read_scene_to_measure(o->scene, &host, why) && dataset_load(o->data, &loading, &data, why) &&
                 dataset_spared(&data, o->output, why) && dataset_spared(&data, o->json, why) &&
@@ -185,6 +188,8 @@ int finish_command(int argc, char **argv) {
         CAMERAS_OPTION(&options.data),
         OUTPUT_OPTION(&options.output, .help = "the scene file to write; required"),
         DOWNSCALE_OPTION(&options.downscale, "pictures"),
+        UNDISTORT_OPTION(&options.undistort),
+        MASK_FROM_ALPHA_OPTION(&options.mask_from_alpha),
         OPTION("holdout", &options.holdout, .maximum = INFINITY,
                .help = "hold out every Nth view, by name, for measuring, as 'splat train --holdout' did"),
         OPTION("seed", &options.seed, .maximum = INFINITY, .help = "of the random choice of views"),

@@ -4,6 +4,7 @@
 #include "commands/command.h"
 #include "demo/demo_scene.h"
 #include "device.h"
+#include "geometry/fisheye.h"
 #include "view/device_gaussians.h"
 #include "view/frame.h"
 #include "json_writer.h"
@@ -18,6 +19,7 @@
 typedef struct generate_options {
     const char *folder;
     int64_t views, test_views, size, gaussians, seed;
+    double fisheye; // degrees of the field of view across a picture; 0: a pinhole
 } generate_options;
 
 // The views of one transforms file: camera indices from first to before last.
@@ -27,6 +29,31 @@ typedef struct view_set {
     int64_t first, last;
 } view_set;
 
+// The generated fisheye: its distortion, and the angle from the middle of a picture to its side.
+static const float fisheye_distortion[4] = {0.02f, -0.005f, 0.001f, -0.0001f};
+
+static double half_field(const generate_options *options) {
+    return options->fisheye / 2 * acos(-1) / 180;
+}
+
+static gs_camera camera_without_pose(const generate_options *options) {
+    const int size = (int)options->size;
+    gs_camera camera = camera_with_view_angle(size, size, DEMO_VIEW_ANGLE);
+    if (options->fisheye > 0) {
+        camera.model = GS_FISHEYE;
+        memcpy(camera.distortion, fisheye_distortion, sizeof camera.distortion);
+        camera.fx = camera.fy = (float)(size / 2.0 / fisheye_radius(fisheye_distortion, half_field(options)));
+    }
+    return camera;
+}
+
+// A fisheye is so close that the scene fills 0.8 of its field of view.
+static double camera_distance(const generate_options *options) {
+    const double scene_radius = 1.2, most = 1.3; // the latter an angle: cameras stay outside
+    return options->fisheye > 0 ? scene_radius / sin(fmin(0.8 * half_field(options), most))
+                                : DEMO_CAMERA_DISTANCE;
+}
+
 // Cameras on the upper half of a sphere around the scene. Any range of indices covers it evenly. The seed
 // rotates them.
 static gs_camera camera_at(const generate_options *options, int64_t index) {
@@ -35,10 +62,10 @@ static gs_camera camera_at(const generate_options *options, int64_t index) {
     const double around = 2 * pi * fmod(start + golden * (double)index, 1);
     const double plastic = 0.7548776662466927; // the plane's golden ratio; with its square no pattern shows
     const double height = 0.02 + 0.94 * fmod(0.5 + plastic * (double)index, 1); // sine of the elevation
-    const double across = sqrt(1 - height * height), distance = DEMO_CAMERA_DISTANCE;
+    const double across = sqrt(1 - height * height), distance = camera_distance(options);
     const double eye[3] = {distance * across * cos(around), distance * across * sin(around),
                            demo_center[2] + distance * height};
-    gs_camera camera = camera_with_view_angle((int)options->size, (int)options->size, DEMO_VIEW_ANGLE);
+    gs_camera camera = camera_without_pose(options);
     camera_look_at(&camera, eye, demo_center, (const double[3]){0, 0, 1});
     return camera;
 }
@@ -82,10 +109,24 @@ static bool list_path(char path[PATH_ROOM], const view_set *set, fault *why) {
     return path_join(path, set->options->folder, file, why);
 }
 
+static void describe_lens(json_writer *json, const generate_options *options) {
+    const gs_camera camera = camera_without_pose(options);
+    if (camera.model == GS_PINHOLE) {
+        json_put_number(json, "camera_angle_x", DEMO_VIEW_ANGLE);
+        return;
+    }
+    static const char *const names[4] = {"k1", "k2", "k3", "k4"};
+    json_put_text(json, "camera_model", "OPENCV_FISHEYE");
+    json_put_number(json, "fl_x", camera.fx);
+    for (int i = 0; i < 4; i++) json_put_number(json, names[i], camera.distortion[i]);
+    json_put_integer(json, "w", camera.width);
+    json_put_integer(json, "h", camera.height);
+}
+
 static void describe_views(json_writer *json, const void *subject) {
     const view_set *set = subject;
     json_begin(json, NULL, '{');
-    json_put_number(json, "camera_angle_x", DEMO_VIEW_ANGLE);
+    describe_lens(json, set->options);
     json_begin(json, "frames", '[');
     for (int64_t i = set->first; i < set->last; i++) {
         const gs_camera camera = camera_at(set->options, i);
@@ -236,6 +277,8 @@ int generate_command(int argc, char **argv) {
                .help = "approximate number of Gaussians; more give finer textures and edges"),
         OPTION("seed", &options.seed, .maximum = INFINITY,
                .help = "of the positions of cameras and of the grass"),
+        OPTION("fisheye", &options.fisheye, .maximum = 200,
+               .help = "degrees across a picture by a fisheye, whose cameras are closer; 0: by a pinhole"),
         OPTIONS_END};
     const command_spec command = {
         .name = "splat generate",

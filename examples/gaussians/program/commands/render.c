@@ -19,7 +19,7 @@ typedef struct render_options {
     const char *scene, *output, *cameras, *view, *background;
     int64_t downscale, width, height, sh_degree, frames;
     int path; // a camera_path_kind, or NO_PATH
-    bool photo;
+    bool photo, undistort;
 } render_options;
 
 enum { NO_PATH = 2 };
@@ -226,6 +226,7 @@ static bool load_and_render(const render_options *o, const float background[3], 
     dataset data = {0};
     const dataset_options loading = {.downscale = (int)o->downscale,
                                      .background = {background[0], background[1], background[2]},
+                                     .undistort = o->undistort,
                                      .wanted = is_photo,
                                      .context = o};
     const bool done =
@@ -259,6 +260,7 @@ int render_command(int argc, char **argv) {
         OPTION("frames", &options.frames, .minimum = 1, .maximum = 100000,
                .help = "number of pictures of the flight"),
         DOWNSCALE_OPTION(&options.downscale, "the camera's picture"),
+        UNDISTORT_OPTION(&options.undistort),
         OPTION("photo", &options.photo,
                .help = "put the photograph to the right of the picture; needs --cameras"),
         OPTION("width", &options.width, .minimum = 1, .maximum = IMAGE_MAX_SIZE,

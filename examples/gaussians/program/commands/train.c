@@ -51,7 +51,9 @@ static bool load_data(train_run *run, fault *why) {
     const dataset_options loading = {
         .downscale = (int)o->downscale,
         .background = {run->background[0], run->background[1], run->background[2]},
-        .keep_alpha = o->random_background || o->random > 0};
+        .keep_alpha = o->random_background || o->random > 0,
+        .undistort = o->undistort,
+        .mask_from_alpha = o->mask_from_alpha};
     if (!dataset_load(o->data, &loading, &run->data, why) || !dataset_spared(&run->data, o->output, why) ||
         !dataset_spared(&run->data, o->checkpoint, why) || !dataset_spared(&run->data, o->log, why) ||
         !dataset_spared(&run->data, o->write_cameras, why))

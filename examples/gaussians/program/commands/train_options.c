@@ -25,6 +25,8 @@ static void list_run(train_options *o, option_table *table) {
     const option_spec rows[] = {
         OUTPUT_OPTION(&o->output, .help = "the scene file to write; required", .free_on_resume = true),
         DOWNSCALE_OPTION(&o->downscale, "pictures"),
+        UNDISTORT_OPTION(&o->undistort),
+        MASK_FROM_ALPHA_OPTION(&o->mask_from_alpha),
         OPTION("iterations", &o->iterations, .minimum = 1, .maximum = 10000000,
                .help = "training steps, one view each"),
         OPTION("warm-up", &o->warm_up, .maximum = 10000000,

@@ -17,7 +17,7 @@ typedef struct train_options {
     int reduce, finish;                         // reduce: index into blend_strategies; finish: train_finish
     const char *strategy_names[STRATEGY_NAMES]; // choices of --reduce
     double perturb_degrees, perturb_extents;    // of --perturb-poses
-    bool antialias, exposure, reproducible, random_background, refine_poses;
+    bool antialias, exposure, reproducible, random_background, undistort, mask_from_alpha, refine_poses;
     density_options density;
     lm_settings lm;
 } train_options;

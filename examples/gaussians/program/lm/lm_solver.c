@@ -123,7 +123,7 @@ static const target_view *image_of(const solver *s, size_t i) {
 static double values_in(const solver *s, probe of) {
     double values = 0;
     for (size_t i = of.first; i < of.images; i += of.stride)
-        values += (double)GS_CHANNELS * image_of(s, i)->camera.width * image_of(s, i)->camera.height;
+        values += (double)GS_CHANNELS * (double)image_of(s, i)->counted;
     return values;
 }
 

@@ -76,8 +76,9 @@ static bool whole_loss(const lm_scene *s) {
 static double residuals(lm_scene *s, const target_view *target, const float *color,
                         const gs_lm_metric *metric, float *gradient) {
     const gs_camera *camera = &target->camera;
-    const gs_comparison images = {camera->width, camera->height, color, target->pixels};
+    const gs_comparison images = {camera->width, camera->height, color, target->pixels, target->mask};
     const int64_t values = GS_CHANNELS * (int64_t)pixels_of(camera);
+    const double counted = (double)GS_CHANNELS * (double)target->counted;
     double *result = device_buffer_reserve(&s->result, 3 * sizeof(double)), value;
     if (whole_loss(s)) {
         size_t bytes;
@@ -85,7 +86,7 @@ static double residuals(lm_scene *s, const target_view *target, const float *col
         void *workspace = device_buffer_reserve(&s->loss, bytes); // larger than one picture
         GS_CHECK(gs_loss(&images, workspace, bytes, result, gradient, NULL));
         if (gradient) { // n (loss + epsilon) is the sum of squares
-            GS_CHECK(gs_lm_add(gradient, (float)((double)values / 2 - 1), gradient, values, NULL));
+            GS_CHECK(gs_lm_add(gradient, (float)(counted / 2 - 1), gradient, values, NULL));
             GS_CHECK(gs_lm_gauss_newton_metric(&images, s->epsilon, workspace, metric, NULL));
         }
     } else {
@@ -94,7 +95,7 @@ static double residuals(lm_scene *s, const target_view *target, const float *col
     }
     lm_clock_mark(s->clock, LM_PICTURES);
     device_download(&value, result, sizeof value);
-    return whole_loss(s) ? (double)values * (value + (double)s->epsilon) : value;
+    return whole_loss(s) ? counted * (value + (double)s->epsilon) : value;
 }
 
 double lm_picture_objective(lm_scene *s, const target_view *target) {
@@ -159,7 +160,7 @@ static void project_backward(const gs_lm_view *views, size_t count, lm_scene *s,
 static bool take_memory(lm_view *v, lm_scene *s, lm_arena *arena) {
     const gs_camera *camera = &v->target->camera;
     v->view.splats = lm_arena_take(arena, (size_t)s->gaussians->count * sizeof(gs_splat));
-    v->metric = (gs_lm_metric){.width = camera->width, .height = camera->height};
+    v->metric = (gs_lm_metric){.width = camera->width, .height = camera->height, .mask = v->target->mask};
     v->metric.weight = lm_arena_take(arena, plane_bytes(camera, GS_CHANNELS));
     if (whole_loss(s)) v->metric.coupling = lm_arena_take(arena, plane_bytes(camera, GS_CHANNELS));
     v->view.image = (gs_image){.color = device_buffer_reserve(&s->color, plane_bytes(camera, GS_CHANNELS)),

@@ -16,6 +16,7 @@ void bench_view_options_list(bench_view_options *options, option_table *table) {
         OPTION("center-principal", &options->center_principal,
                .help = "move the principal point of every camera to the middle of its picture"),
         DOWNSCALE_OPTION(&options->downscale, "pictures"),
+        UNDISTORT_OPTION(&options->undistort),
         OPTION("size", &options->size,
                .help = "WIDTHxHEIGHT of pictures: views are scaled to cover it and cropped around their "
                        "middle"),
@@ -60,7 +61,8 @@ bool bench_view_options_check(const bench_view_options *options, fault *why) {
 
 bool bench_views_open(bench_views *views, const bench_view_options *options, fault *why) {
     *views = (bench_views){0};
-    const dataset_options loading = {.downscale = (int)options->downscale, .wanted = dataset_no_picture};
+    const dataset_options loading = {
+        .downscale = (int)options->downscale, .wanted = dataset_no_picture, .undistort = options->undistort};
     int width = 0, height = 0;
     bool done = !options->size || parse_size(options->size, &width, &height, why);
     if (!done || !dataset_load(options->cameras, &loading, &views->data, why)) return false;

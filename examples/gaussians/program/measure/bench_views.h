@@ -13,7 +13,7 @@ typedef struct bench_view_options {
     const char *cameras; // folder
     const char *size;    // "WIDTHxHEIGHT" or NULL
     int64_t views, downscale;
-    bool center_principal;
+    bool center_principal, undistort;
 } bench_view_options;
 
 // Sets the defaults and adds the rows to a table.

@@ -5,13 +5,13 @@
 #include <math.h>
 
 static bool measure_one(frame *f, const target_view *view, double *device_result, quality *out, fault *why) {
-    frame_loss(f, view->pixels, device_result, false);
+    frame_loss(f, view->pixels, view->mask, device_result, false);
     double result[3]; // loss, mean absolute difference, SSIM
     device_download(result, device_result, sizeof result);
     image picture;
     if (!frame_picture(f, &picture, why)) return false;
     const double ssim = isnan(result[2]) ? NAN : result[2]; // of colours that overflow: NaN without a sign
-    *out = (quality){image_psnr(&picture, view->picture), ssim};
+    *out = (quality){image_masked_psnr(&picture, view->picture, view->mask_on_host), ssim};
     image_close(&picture);
     return true;
 }

@@ -119,6 +119,8 @@ uint32_t checkpoint_fingerprint(const target_view *views, size_t count) {
         sum = crc32_z(sum, (const Bytef *)&views[i].camera, sizeof views[i].camera);
         sum = crc32_z(sum, picture->pixels,
                       (size_t)picture->width * (size_t)picture->height * (size_t)picture->channels);
+        if (views[i].mask_on_host)
+            sum = crc32_z(sum, views[i].mask_on_host, (size_t)picture->width * (size_t)picture->height);
     }
     return (uint32_t)sum;
 }

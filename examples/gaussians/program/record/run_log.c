@@ -81,6 +81,7 @@ static void write_point(run_log *log, const run_point *point) {
     json_put_number(&json, "loss", point->loss);
     json_put_integer(&json, "gaussians", point->gaussians);
     json_put_number(&json, "step_ms", point->step_milliseconds);
+    json_put_number(&json, "wait_ms", point->wait_milliseconds);
     if (point->measured) {
         json_begin(&json, "gpu_ms", '{');
         for (int i = 0; i < STAGES; i++) json_put_number(&json, stage_name((stage)i), point->milliseconds[i]);
@@ -110,6 +111,7 @@ static bool add_point(run_log *log, const training_state *state, const training_
     for (int64_t i = log->last_step + 1; i <= report->iterations; i++)
         point.loss += report->losses[i - report->first_iteration] / (double)steps;
     point.step_milliseconds = 1000 * (report->seconds - log->last_seconds) / (double)steps;
+    point.wait_milliseconds = 1000 * (report->waited - log->last_waited) / (double)steps;
     for (int i = 0; i < STAGES && point.measured; i++)
         point.milliseconds[i] = (report->clock.milliseconds[i] - log->last_clock.milliseconds[i]) /
                                 (double)(timed - log->last_clock.steps);
@@ -119,6 +121,7 @@ static bool add_point(run_log *log, const training_state *state, const training_
     log->last_step = point.iteration;
     log->last_gaussians = point.gaussians;
     log->last_seconds = point.seconds;
+    log->last_waited = report->waited;
     log->last_clock = report->clock;
     return run_record_add_point(&log->record, &point, why);
 }

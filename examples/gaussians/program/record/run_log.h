@@ -3,7 +3,7 @@
 // JSON, one line for each event:
 //   {"event": "start", "splat": "0.1.0", "backend": "cuda", "gpu": "NVIDIA H200", "settings": {...}}
 //   {"event": "step", "iteration": 200, "seconds": 1.25, "loss": 0.0412, "gaussians": 100000,
-//    "step_ms": 5.9, "gpu_ms": {"project": 0.11, ...}, "reduce": "tree", "threshold": 0}
+//    "step_ms": 5.9, "wait_ms": 2.1, "gpu_ms": {"project": 0.11, ...}, "reduce": "tree", "threshold": 0}
 //   {"event": "density", "iteration": 600, "gaussians_before": 100000, "gaussians": 120311}
 //   {"event": "evaluation", "iteration": 1000, "seconds": 6.1, "psnr": 27.31, "ssim": 0.8412, "views": 20}
 //   {"event": "checkpoint", "iteration": 1000, "file": "scene.checkpoint"}
@@ -14,11 +14,12 @@
 //    "mean_extents": 0.01, "largest_extents": 0.01}, "after": {...}}
 //   {"event": "end", "iteration": 7000, "seconds": 41.3, "gaussians": 310544}
 //
-// step: means since the step line before. Without gpu_ms on the CPU. density: the number of Gaussians
-// changed since the step line before. seconds: of training, without evaluations. In an lm line: since the
-// first step of Levenberg-Marquardt began. lm: before and after are the objective. psnr and ssim are those
-// of held-out views, if they were measured. poses: how far those of the training views are from the data's, after
-// the similarity between both: when training began, and when it ended.
+// step: means since the step line before. wait_ms: of step_ms the host waited for the lists' lengths. Without
+// gpu_ms on the CPU. density: the number of Gaussians changed since the step line before. seconds: of
+// training, without evaluations. In an lm line: since the first step of Levenberg-Marquardt began. lm: before
+// and after are the objective. psnr and ssim are those of held-out views, if they were measured.
+// poses: how far those of the training views are from the data's, after the similarity between both: when
+// training began, and when it ended.
 #pragma once
 
 #include "json_writer.h"
@@ -44,7 +45,7 @@ typedef struct run_log {
     int error; // errno of the first line that was not written; nothing is written after it; 0: none
     run_record record;
     int64_t last_step; // of the last point
-    double last_seconds;
+    double last_seconds, last_waited;
     stage_clock last_clock;
     int64_t last_gaussians;
 } run_log;

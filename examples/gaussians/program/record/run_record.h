@@ -21,6 +21,7 @@ typedef struct run_point {
     double seconds;              // of training, since the run began
     double loss;                 // mean
     double step_milliseconds;    // mean, on the host's clock
+    double wait_milliseconds;    // mean; of these the host waited for the lists' lengths
     bool measured;               // whether `milliseconds` is set
     double milliseconds[STAGES]; // mean of a step, on the GPU
     distwar_policy policy;       // the best known so far

@@ -17,7 +17,11 @@ static void defaults(density_settings *settings) {
 
 static void list_options(density_settings *settings, option_table *table) {
     density_adaptive_settings *s = &settings->adaptive;
+    static const char *const sums[] = {"signed", "absolute", NULL};
     const option_spec rows[] = {
+        OPTION("grow-by", &s->grow_by, .choices = sums,
+               .help = "adaptive: the screen-space gradient that makes Gaussians grow; absolute: a sum of "
+                       "absolute values over pixels, which is larger: raise --grow-gradient with it"),
         OPTION("grow-gradient", &s->gradient_threshold, .maximum = INFINITY,
                .help = "adaptive: Gaussians whose mean screen-space gradient reaches this are cloned or "
                        "split"),
@@ -94,7 +98,8 @@ static void after_adam(const density_step *step) {
     const frame *f = step->view;
     training_state *state = step->state;
     if (state->iteration >= step->settings->until) return;
-    GS_CHECK(gs_density_accumulate(&f->view, f->gradient.mean2d, state->density, NULL));
+    const float *mean2d = f->absolute ? f->gradient.abs_mean2d : f->gradient.mean2d;
+    GS_CHECK(gs_density_accumulate(&f->view, mean2d, state->density, NULL));
     if (step->due) adapt(step);
     if (s->reset_every > 0 && state->iteration % s->reset_every == 0)
         GS_CHECK(gs_opacity_reset(&state->gaussians, &state->first_moment, &state->second_moment,

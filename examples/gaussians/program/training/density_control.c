@@ -17,6 +17,10 @@ static bool is_due(const density_settings *settings, int64_t step) {
     return step > settings->from && step < settings->until && step % settings->every == 0;
 }
 
+bool density_reads_absolute(const density_settings *settings) {
+    return settings->kind == DENSITY_ADAPTIVE && settings->adaptive.grow_by == GROW_BY_ABSOLUTE;
+}
+
 void density_before_adam(const density_settings *settings, training_state *state) {
     const density_method *method = methods[settings->kind];
     if (method->before_adam) method->before_adam(settings, state);

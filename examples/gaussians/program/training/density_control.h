@@ -20,7 +20,10 @@ typedef enum density_kind {
 } density_kind;
 
 // Settings of one method each. Types are those of options.
+typedef enum grow_by { GROW_BY_SIGNED, GROW_BY_ABSOLUTE } grow_by; // screen-space gradient
+
 typedef struct density_adaptive_settings {
+    int grow_by;                  // enum grow_by
     double gradient_threshold;    // see gs_density_rules
     double split_size, most_size; // in scene extents; most_size: applied after the first reset; 0: never
     int64_t reset_every;          // steps; only before `until`; 0: never
@@ -79,6 +82,8 @@ extern const density_method density_adaptive, density_mcmc;
 
 const density_method *density_method_of(int kind);
 
+// Whether the step's frame must have absolute gradients.
+bool density_reads_absolute(const density_settings *settings);
 // The trainer calls these two in every step, as density_method says. f: the step's frame.
 void density_before_adam(const density_settings *settings, training_state *state);
 void density_after_adam(density_control *control, const density_settings *settings, uint64_t seed,

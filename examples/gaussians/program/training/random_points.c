@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "training/random_points.h"
 #include "view/camera.h"
+#include "geometry/fisheye.h"
 #include "random.h"
 #include <math.h>
 #include <string.h>
@@ -17,18 +18,12 @@ static double depth_of(const gs_camera *camera, const double point[3]) {
     return depth;
 }
 
-// Projects the point. False if it is behind the camera or outside the picture.
+// The pixel that shows the point. False if it is behind the camera or outside the picture.
 static bool pixel_of(const gs_camera *camera, const double point[3], int *x, int *y) {
-    double p[3];
-    for (int row = 0; row < 3; row++) {
-        p[row] = camera->translation[row];
-        for (int i = 0; i < 3; i++) p[row] += camera->rotation[3 * row + i] * point[i];
-    }
-    if (!(p[2] > camera->near_plane)) return false;
-    const double u = camera->fx * p[0] / p[2] + camera->cx, v = camera->fy * p[1] / p[2] + camera->cy;
-    if (!(u >= 0 && u < camera->width && v >= 0 && v < camera->height)) return false;
-    *x = (int)u;
-    *y = (int)v;
+    double pixel[2];
+    if (!camera_pixel(camera, point, pixel)) return false;
+    *x = (int)pixel[0];
+    *y = (int)pixel[1];
     return true;
 }
 
@@ -40,10 +35,13 @@ static bool is_seen_by_enough(const target_view *views, size_t count, const doub
     return seen == ENOUGH_CAMERAS || seen == count;
 }
 
-static void take_color(const target_view *view, int x, int y, uint8_t color[3]) {
+// False if the pixel does not count.
+static bool take_color(const target_view *view, int x, int y, uint8_t color[3]) {
     const image *picture = view->picture;
-    memcpy(color, picture->pixels + GS_CHANNELS * ((size_t)y * (size_t)picture->width + (size_t)x),
-           GS_CHANNELS);
+    const size_t pixel = (size_t)y * (size_t)picture->width + (size_t)x;
+    if (view->mask_on_host && view->mask_on_host[pixel] == 0) return false;
+    memcpy(color, picture->pixels + GS_CHANNELS * pixel, GS_CHANNELS);
+    return true;
 }
 
 // Half the side of the cube around an object, see random_points.h.
@@ -51,9 +49,10 @@ static double half_side(const target_view *views, size_t count, const double foc
     double least = INFINITY;
     for (size_t i = 0; i < count; i++) {
         const gs_camera *camera = &views[i].camera;
-        const double angle = fmin(camera->width / camera->fx, camera->height / camera->fy) / 2;
         const double depth = depth_of(camera, focus);
-        if (depth > 0) least = fmin(least, depth * angle);
+        double slope = fmin(camera->width / camera->fx, camera->height / camera->fy) / 2;
+        if (camera->model == GS_FISHEYE) slope = tan(fmin(fisheye_angle(camera->distortion, slope), 1));
+        if (depth > 0) least = fmin(least, depth * slope);
     }
     return isfinite(least) ? least : scene_extent(views, count);
 }
@@ -87,34 +86,23 @@ static void color_from_any(const target_view *views, size_t count, const double 
     for (size_t i = 0, first = random_below(random, count); i < count; i++) {
         const target_view *view = &views[(first + i) % count];
         if (!pixel_of(&view->camera, point, &x, &y)) continue;
-        take_color(view, x, y, color);
-        return;
-    }
-}
-
-// The point at that depth on the ray through the middle of the pixel.
-static void point_at(const gs_camera *camera, int x, int y, double depth, double point[3]) {
-    const double inside[3] = {depth * (x + 0.5 - camera->cx) / camera->fx,
-                              depth * (y + 0.5 - camera->cy) / camera->fy, depth};
-    for (int i = 0; i < 3; i++) {
-        point[i] = 0;
-        for (int row = 0; row < 3; row++)
-            point[i] += camera->rotation[3 * row + i] * (inside[row] - camera->translation[row]);
+        if (take_color(view, x, y, color)) return;
     }
 }
 
 static void point_in_common_view(const target_view *views, size_t count, const double focus[3],
                                  double least_depth, random_stream *random, double point[3],
                                  uint8_t color[3]) {
+    memset(color, 128, GS_CHANNELS);
     for (int refusals = 0; refusals < MOST_REFUSALS; refusals++) {
         const target_view *view = &views[random_below(random, count)];
         const gs_camera *camera = &view->camera;
         const int x = (int)random_below(random, (uint64_t)camera->width);
         const int y = (int)random_below(random, (uint64_t)camera->height);
         const double middle = fmax(depth_of(camera, focus), least_depth);
-        point_at(camera, x, y, middle * exp(log(4) * (2 * random_unit(random) - 1)), point);
-        take_color(view, x, y, color);
-        if (is_seen_by_enough(views, count, point)) return;
+        camera_point_at(camera, (const double[2]){x + 0.5, y + 0.5},
+                        middle * exp(log(4) * (2 * random_unit(random) - 1)), point);
+        if (take_color(view, x, y, color) && is_seen_by_enough(views, count, point)) return;
     }
 }
 

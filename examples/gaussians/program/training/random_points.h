@@ -17,7 +17,8 @@ C_LINKAGE_BEGIN
 //
 // Any other scene: a point is at a random pixel of a random picture. Its depth is log-uniform between 1/4
 // and 4 times the depth of the focus. A point is refused unless at least 3 cameras (or all, if fewer) see
-// it; after 20 refusals the last point is used. Its colour is that of the pixel.
+// it, or if its pixel does not count; after 20 refusals the last point is used. Its colour is that of the
+// last pixel that counts, or gray.
 void random_points(const target_view *views, size_t count, bool cut_out, size_t wanted, uint64_t seed,
                    float (*points)[3], uint8_t (*colors)[3]);
 

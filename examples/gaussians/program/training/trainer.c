@@ -112,6 +112,25 @@ static const uint8_t *target_before(trainer *t, const target_view *view, const f
     return target;
 }
 
+// Queues the forward pass and the loss, again while the lists have no room.
+static void queue_loss(trainer *t, const target_view *view, const gs_camera *camera, int degree,
+                       const float background[3], const float *exposure) {
+    const gs_gaussians *gaussians = &t->state->gaussians;
+    double *result = t->results[t->waiting++], began;
+    bool settled;
+    do {
+        if (t->settings->wait_for_pairs)
+            frame_render(&t->f, gaussians, degree, camera, background);
+        else
+            frame_queue(&t->f, gaussians, degree, camera, background);
+        if (exposure) frame_expose(&t->f, exposure);
+        frame_loss(&t->f, target_before(t, view, background), view->mask, result, true);
+        began = seconds_now();
+        settled = frame_settle(&t->f);
+        t->report.waited += seconds_now() - began;
+    } while (!settled);
+}
+
 static void train_step(trainer *t) {
     training_state *state = t->state;
     const training_settings *settings = t->settings;
@@ -130,11 +149,10 @@ static void train_step(trainer *t) {
     stage_clock_start(&t->report.clock);
     float background[3];
     choose_background(settings, step, background);
-    frame_render(&t->f, &state->gaussians, degree, &camera, background);
-    if (exposure) frame_expose(&t->f, exposure);
-    frame_loss(&t->f, target_before(t, view, background), t->results[t->waiting++], true);
+    queue_loss(t, view, &camera, degree, background, exposure);
     if (exposure) step_exposure(t, index, exposure);
     strategy_tuner_begin(&t->tuner);
+    t->f.absolute = density_reads_absolute(&settings->density);
     frame_render_backward(&t->f, t->tuner.policy);
     strategy_tuner_end(&t->tuner, (double)t->f.view.lists.pairs);
     frame_project_backward(&t->f, &state->gradients, state->poses > 0);
@@ -179,6 +197,7 @@ static bool update_report(trainer *t, fault *why) {
     report->first_loss = mean(report->losses, window);
     report->last_loss = mean(report->losses + steps - window, window);
     report->seconds = seconds_now() - t->started;
+    report->repeats = t->f.repeats;
     report->strategy = strategy_tuner_report(&t->tuner);
     return true;
 }

@@ -18,6 +18,7 @@ typedef struct training_settings {
     uint64_t seed;          // of all random choices
     bool tune;              // a tuner chooses the policy while training runs
     distwar_policy policy;  // of gs_render_backward, unless there is a tuner
+    bool wait_for_pairs;    // before each view is sorted, not after its loss is queued; the same results
     float background[3];    // of the pictures
     bool random_background; // another for each step; views without alpha keep their picture
     gs_adam_rates rates;    // rates.mean at the first step, in world units
@@ -37,6 +38,8 @@ typedef struct training_report {
     int64_t loss_window;     // steps in each of the two means below: min(100, steps of this run / 10 + 1)
     double first_loss, last_loss;
     double seconds;    // of this run, without the time of its observer
+    double waited;     // seconds of these in which the host waited for the lists' lengths
+    int64_t repeats;   // forward passes that were repeated because the lists had no room
     stage_clock clock; // sums of GPU time, up to two steps ago while training runs
     strategy_report strategy;
 } training_report;

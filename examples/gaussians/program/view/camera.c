@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "view/camera.h"
+#include "geometry/fisheye.h"
 #include "pinhole.h"
 #include <math.h>
 
@@ -21,6 +22,42 @@ gs_camera camera_with_view_angle(int width, int height, double angle) {
                        .cy = (float)height / 2,
                        .rotation = {1, 0, 0, 0, 1, 0, 0, 0, 1},
                        .near_plane = 0.2f};
+}
+
+bool camera_pixel(const gs_camera *camera, const double point[3], double pixel[2]) {
+    double p[3], divisor; // (x, y) over the divisor are focal lengths
+    for (int row = 0; row < 3; row++) {
+        p[row] = camera->translation[row];
+        for (int i = 0; i < 3; i++) p[row] += camera->rotation[3 * row + i] * point[i];
+    }
+    if (camera->model == GS_FISHEYE) {
+        const double across = hypot(p[0], p[1]), angle = atan2(across, p[2]);
+        if (!(hypot(across, p[2]) > camera->near_plane && angle <= fisheye_angle_limit(camera->distortion)))
+            return false;
+        divisor = across > 0 ? across / fisheye_radius(camera->distortion, angle) : 1;
+    } else {
+        if (!(p[2] > camera->near_plane)) return false;
+        divisor = p[2];
+    }
+    pixel[0] = camera->fx * p[0] / divisor + camera->cx;
+    pixel[1] = camera->fy * p[1] / divisor + camera->cy;
+    return pixel[0] >= 0 && pixel[0] < camera->width && pixel[1] >= 0 && pixel[1] < camera->height;
+}
+
+void camera_point_at(const gs_camera *camera, const double pixel[2], double depth, double point[3]) {
+    double inside[3] = {depth * (pixel[0] - camera->cx) / camera->fx,
+                        depth * (pixel[1] - camera->cy) / camera->fy, depth};
+    if (camera->model == GS_FISHEYE) {
+        const double across = hypot(inside[0], inside[1]);
+        const double angle = fisheye_angle(camera->distortion, across / depth);
+        for (int i = 0; i < 2; i++) inside[i] *= across > 0 ? depth * sin(angle) / across : 0;
+        inside[2] = depth * cos(angle);
+    }
+    for (int i = 0; i < 3; i++) {
+        point[i] = 0;
+        for (int row = 0; row < 3; row++)
+            point[i] += camera->rotation[3 * row + i] * (inside[row] - camera->translation[row]);
+    }
 }
 
 void camera_look_at(gs_camera *camera, const double eye[3], const double target[3], const double up[3]) {

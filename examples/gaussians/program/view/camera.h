@@ -4,6 +4,7 @@
 
 #include "gs.h"
 #include "view/target_view.h"
+#include <stdbool.h>
 #include <stddef.h>
 
 C_LINKAGE_BEGIN
@@ -13,6 +14,12 @@ void camera_center(const gs_camera *camera, double center[3]);
 // A camera with a vertical field of view in radians, the principal point in the middle, near plane 0.2, no
 // pose.
 gs_camera camera_with_view_angle(int width, int height, double angle);
+// Where the camera sees a point of the world, in pixels. False if it is culled (gs_camera) or outside the
+// picture.
+bool camera_pixel(const gs_camera *camera, const double point[3], double pixel[2]);
+// The point of the world that is seen at a place of the picture, in pixels, at that camera z; by a fisheye at
+// that distance.
+void camera_point_at(const gs_camera *camera, const double pixel[2], double depth, double point[3]);
 // Sets the pose: at `eye`, looking at `target` (another point), with `up` (not parallel to the view) upwards.
 void camera_look_at(gs_camera *camera, const double eye[3], const double target[3], const double up[3]);
 

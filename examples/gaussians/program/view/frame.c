@@ -33,15 +33,20 @@ void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
 }
 
 void frame_close(frame *f) {
-    device_buffer *const all[] = {
-        &f->splats,         &f->bin,     &f->color,  &f->transmittance,   &f->n_contrib, &f->loss,
-        &f->color_gradient, &f->moments, &f->mean2d, &f->camera_gradient, &f->corrected, &f->exposure};
+    device_buffer *const all[] = {&f->splats,         &f->bin,       &f->color,          &f->transmittance,
+                                  &f->n_contrib,      &f->loss,      &f->color_gradient, &f->moments,
+                                  &f->mean2d,         &f->corrected, &f->exposure,       &f->report,
+                                  &f->camera_gradient};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
+    if (f->found) {
+        DEVICE_CHECK(cudaFreeHost(f->found));
+        DEVICE_CHECK(cudaEventDestroy(f->counted));
+    }
     *f = (frame){0};
 }
 
-void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
-                  const float background[GS_CHANNELS]) {
+static void set_view(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                     const float background[GS_CHANNELS]) {
     gs_view *view = &f->view;
     view->gaussians = *gaussians;
     view->sh_degree_used = sh_degree_used;
@@ -53,12 +58,61 @@ void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, c
                    .transmittance = planes(f, &f->transmittance, 1),
                    .n_contrib = device_buffer_reserve(&f->n_contrib, pixels_of(camera) * sizeof(uint32_t))};
     f->compared = view->image.color;
-    render_view(view, &f->bin, f->clock);
+    view->report = NULL;
 }
 
-void frame_loss(frame *f, const uint8_t *target, double *result, bool with_gradient) {
+void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                  const float background[GS_CHANNELS]) {
+    set_view(f, gaussians, sh_degree_used, camera, background);
+    render_view(&f->view, &f->bin, f->clock);
+}
+
+static gs_bin_report *report_of(frame *f) {
+    if (!f->found) {
+        void *found;
+        DEVICE_CHECK(cudaMallocHost(&found, sizeof *f->found));
+        f->found = found;
+        DEVICE_CHECK(cudaEventCreateWithFlags(&f->counted, cudaEventDisableTiming));
+        device_clear(device_buffer_reserve(&f->report, sizeof *f->found), sizeof *f->found);
+    }
+    return f->report.memory;
+}
+
+void frame_queue(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                 const float background[GS_CHANNELS]) {
+    gs_view *view = &f->view;
+    if (view->pair_capacity == 0) {
+        frame_render(f, gaussians, sh_degree_used, camera, background);
+        return;
+    }
+    set_view(f, gaussians, sh_degree_used, camera, background);
+    view->report = report_of(f);
+    GS_CHECK(gs_project(view, NULL));
+    stage_clock_mark(f->clock, STAGE_PROJECT);
+    GS_CHECK(bin(view, &f->bin));
+    DEVICE_CHECK(cudaMemcpyAsync(f->found, view->report, sizeof *f->found, cudaMemcpyDeviceToHost, NULL));
+    DEVICE_CHECK(cudaEventRecord(f->counted, NULL));
+    stage_clock_mark(f->clock, STAGE_BIN);
+    GS_CHECK(gs_render(view, NULL));
+    stage_clock_mark(f->clock, STAGE_RENDER);
+}
+
+bool frame_settle(frame *f) {
+    gs_view *view = &f->view;
+    if (!view->report) return true;
+    DEVICE_CHECK(cudaEventSynchronize(f->counted));
+    const gs_status status = gs_bin_settle(view, f->found);
+    if (status != GS_PAIRS_DO_NOT_FIT) GS_CHECK(status);
+    const int64_t needed = view->pairs_needed;
+    // Grows before there is no room left: to repeat a picture costs more than memory.
+    if (needed + needed / 8 > view->pair_capacity) view->pair_capacity = needed + needed / 4;
+    f->repeats += status == GS_PAIRS_DO_NOT_FIT;
+    return status == GS_OK;
+}
+
+void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *result, bool with_gradient) {
     const gs_camera *camera = &f->view.camera;
-    const gs_comparison images = {camera->width, camera->height, f->compared, target};
+    const gs_comparison images = {camera->width, camera->height, f->compared, target, mask};
     size_t bytes;
     GS_CHECK(gs_loss_bytes(camera->width, camera->height, &bytes));
     void *workspace = device_buffer_reserve(&f->loss, bytes);
@@ -94,7 +148,12 @@ void frame_set_gradient(frame *f, const float *gradient) {
 
 void frame_render_backward(frame *f, distwar_policy policy) {
     gs_gradient *gradient = &f->gradient;
-    GS_CHECK(gs_moments_bytes(f->view.gaussians.count, policy.strategy, &gradient->moments_bytes));
+    const gs_gaussians *gaussians = &f->view.gaussians;
+    float *mean2d = device_buffer_reserve(&f->mean2d, (size_t)gaussians->count * 2 * sizeof(float));
+    gradient->mean2d = f->absolute ? NULL : mean2d;
+    gradient->abs_mean2d = f->absolute ? mean2d : NULL;
+    GS_CHECK(
+        gs_moments_bytes(gaussians->count, gaussians->channels, policy.strategy, &gradient->moments_bytes));
     gradient->moments = device_buffer_reserve(&f->moments, gradient->moments_bytes);
     gradient->color = f->color_gradient.memory;
     GS_CHECK(gs_render_backward(&f->view, gradient, policy, NULL));
@@ -105,7 +164,6 @@ void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_c
     gs_gradient *gradient = &f->gradient;
     const int64_t count = f->view.gaussians.count;
     gradient->gaussians = *gradients;
-    gradient->mean2d = device_buffer_reserve(&f->mean2d, (size_t)count * 2 * sizeof(float));
     gradient->camera = NULL;
     if (with_camera) {
         GS_CHECK(gs_camera_gradient_bytes(count, &gradient->camera_bytes));

@@ -18,14 +18,28 @@ typedef struct frame {
     device_buffer splats, bin, color, transmittance, n_contrib, loss, color_gradient, moments, mean2d,
         camera_gradient, corrected, exposure;
     const float *compared; // device: the image that frame_loss reads
+    bool absolute;         // of the caller: the gradient has abs_mean2d in place of mean2d
+    // Of frame_queue:
+    device_buffer report;
+    gs_bin_report *found; // host: the report's copy
+    cudaEvent_t counted;  // when it is complete
+    int64_t repeats;      // pictures that frame_settle refused
 } frame;
 
 void frame_close(frame *f);
 // Renders `gaussians` (device) as `camera` sees them into f->view.image. Waits for the device once.
 void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                   const float background[GS_CHANNELS]);
+// The same without waiting. Lists have room for as many entries as earlier pictures needed, and a quarter
+// more; the first picture waits, to learn a number. frame_settle must follow.
+void frame_queue(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                 const float background[GS_CHANNELS]);
+// Before frame_render_backward: waits until the lists of frame_queue are counted, not for the work queued
+// after them. False: there was no room, and the picture and what was computed from it are not valid; there is
+// room when the calls from frame_queue on are repeated. The results have the bits of frame_render's.
+bool frame_settle(frame *f);
 // Compares with target (device, [height][width][GS_CHANNELS]). result: 3 doubles on the device, see gs_loss.
-void frame_loss(frame *f, const uint8_t *target, double *result, bool with_gradient);
+void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *result, bool with_gradient);
 // Corrects the image's colours for frame_loss by a matrix (device, see gs_exposure). f->view.image stays.
 void frame_expose(frame *f, const float *matrix);
 // After frame_loss: turns its gradient by the corrected colours into the one by the image's colours.

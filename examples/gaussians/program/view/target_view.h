@@ -10,17 +10,22 @@ C_LINKAGE_BEGIN
 
 typedef struct target_view {
     gs_camera camera;
-    const image *picture;   // RGB, of the camera's size; not owned
-    uint8_t *pixels;        // the same on the device; owned
-    uint8_t *alpha;         // [height][width], device; NULL: opaque; owned
-    const char *name;       // not owned; NULL if it has none
-    const uint8_t *outline; // alpha in host memory, for random_points; NULL: opaque; not owned
+    const image *picture; // RGB, of the camera's size; not owned
+    uint8_t *pixels;      // the same on the device; owned
+    uint8_t *alpha;       // [height][width], device; NULL: opaque; owned
+    uint8_t *mask;        // [height][width], device: pixels with 0 do not count; NULL: all count; owned
+    const uint8_t *mask_on_host; // the same; not owned
+    int64_t counted;             // pixels that count
+    const char *name;            // not owned; NULL if it has none
+    const uint8_t *outline;      // alpha in host memory, for random_points; NULL: opaque; not owned
 } target_view;
 
 // Uploads the picture.
 bool target_view_open(target_view *view, const gs_camera *camera, const image *picture, fault *why);
 // Uploads the picture's alpha, [height][width]. NULL: none.
 void target_view_set_alpha(target_view *view, const uint8_t *alpha);
+// Uploads a mask, [height][width]. NULL: none.
+void target_view_set_mask(target_view *view, const uint8_t *mask);
 void target_view_close(target_view *view); // harmless on {0}
 
 // The views of a dataset, split into those to train on and those held out.
