@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Measures the library beside CUB, cooperative groups, Dr.Jit and NVIDIA Warp on a GPU, in 270 seconds at most:
+# Measures the library beside CUB, cooperative groups, Dr.Jit and NVIDIA Warp on a GPU, in 300 seconds at most:
 #
 #   benchmarks/library.sh PROGRAMS OUT [PYTHON]
 #
@@ -9,7 +9,7 @@
 #   one-key  100  aggregate: one key a warp, thresholds, the tuner
 #   several   60  aggregate: several keys a warp
 #   whole     35  histogram and scatter-add from arrays, beside CUB's device-wide calls
-#   rivals    40  the same problems by rivals.py
+#   rivals    70  the same problems by rivals.py
 #   flush     30  sums of blocks, brought to memory
 # OUT/aggregate-kept.json, OUT/whole-kept.json and OUT/flush-kept.json hold what the tables need.
 set -u
@@ -30,7 +30,7 @@ measure several 60 aggregate \
     '--benchmark_filter=keys:([2-9]|[1-9][0-9])/K:[0-9]+/targets:(32|1024|1048576)/threshold:0/|tree/active:(16|32)/keys:([2-9]|16)/K:(4|9)/targets:(1024|1048576)/threshold:(2|4|8|16)/'
 measure whole 35 whole
 echo "$(date +%H:%M:%S) rivals"
-timeout 40 "$python" "$here/rivals.py" --seconds 16 --out "$out/rivals.json" || failed="$failed rivals"
+timeout 70 "$python" "$here/rivals.py" --seconds 30 --out "$out/rivals.json" || failed="$failed rivals"
 echo "$(date +%H:%M:%S) flush"
 timeout 30 "$programs/flush" --repeat 11 --json "$out/flush.json" >"$out/flush.txt" 2>&1 || failed="$failed flush"
 

@@ -287,8 +287,9 @@ tiled_partition(const thread_block_tile<M, Parent> &parent) {
     static_assert(N <= M, "a tile cannot be larger than its parent");
     return {parent.thread_rank() / N, M / N};
 }
-// Each `size` lanes that follow each other in rank.
+// Each `size` lanes that follow each other in rank; a parent of at most `size` lanes itself, as in CUDA.
 inline coalesced_group tiled_partition(const coalesced_group &parent, unsigned size) {
+    if (parent.size() <= size) return parent;
     const unsigned first = parent.thread_rank() / size * size;
     unsigned lanes = 0;
     for (unsigned rank = first; rank < first + size && rank < parent.size(); rank++)

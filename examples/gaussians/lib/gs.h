@@ -163,10 +163,8 @@ typedef struct gs_image {
     float *transmittance; // [height][width]; 1 - alpha
     uint32_t *n_contrib;  // [height][width]; entries of the tile's list up to the last that contributes
     // [height][width] each; NULL: not computed.
-    float *
-        depth; // sum of weight times gs_splat.depth; with view.normalize_depth over alpha (0 where alpha is 0)
-    float *
-        median_depth; // gs_splat.depth of the splat behind which transmittance is 1/2 or less; 0: there is none
+    float *depth; // sum of weight times gs_splat.depth; with normalize_depth over alpha (0 where alpha is 0)
+    float *median_depth; // depth of the splat behind which transmittance is 1/2 or less; 0: there is none
 } gs_image;
 
 // Several cameras that every stage serves in one launch, for images too small to fill a GPU. All arrays of

@@ -192,7 +192,7 @@ TEST(ProjectFisheye, EachAngleAgreesWithTheReference) {
     const gs_camera camera = reference_camera_to_floats(&row.scene.camera);
     reference_gaussians expected = reference_gaussians_create(n, 2);
     reference_camera_gradient by_camera = {};
-    const std::vector<float> weights = random_floats(71, size_t(9 * n), -1, 1);
+    const std::vector<float> weights = random_floats(71, size_t(10 * n), -1, 1);
     std::vector<float> moments(size_t(n * GS_MOMENTS_STRIDE));
     std::vector<reference_splat> seen(static_cast<size_t>(n));
     for (int64_t i = 0; i < n; i++) {
@@ -200,12 +200,12 @@ TEST(ProjectFisheye, EachAngleAgreesWithTheReference) {
         reference_project(&gaussians, i, 2, &row.scene.camera, NULL, &splat);
         ASSERT_TRUE(splat.decisions.visible) << i;
         const double spread = splat.covariance[0] + splat.covariance[2];
-        const float *w = weights.data() + 9 * i;
+        const float *w = weights.data() + 10 * i;
         const reference_splat_gradient g = {{w[0] / sqrt(spread), w[1] / sqrt(spread)},
                                             {w[2] / spread, w[3] / spread, w[4] / spread},
                                             w[5],
                                             {w[6], w[7], w[8]},
-                                            0,
+                                            w[9],
                                             {0, 0}};
         double exact[GS_MOMENTS_STRIDE];
         reference_moments(&splat, &g, exact);
