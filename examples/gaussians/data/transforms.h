@@ -39,8 +39,8 @@ typedef struct transforms_frame {
     double rotation[9], translation[3]; // as in gs_camera
 } transforms_frame;
 
-// Writes a transforms.json with the lens of each photograph in its frame: completely or not at all, "-" to stdout.
-// transforms_load reads it back if it lies where the paths begin.
+// Writes a transforms.json with the lens of each photograph in its frame: completely or not at all, "-" to
+// stdout. transforms_load reads it back if it lies where the paths begin.
 bool transforms_save(const char *path, const transforms_frame *frames, size_t count, fault *why);
 
 C_LINKAGE_END

@@ -14,14 +14,15 @@ typedef struct train_poses {
     pose_difference before; // of the training views' poses at the start from those given, in extents
 } train_poses;              // starts as {0}
 
-// Remembers the poses of the views, then perturbs those of the training views: by an angle and by a distance in extents.
+// Remembers the poses of the views, then perturbs those of the training views: by an angle and by a distance
+// in extents.
 bool train_poses_open(train_poses *p, view_split *split, double extent, double degrees, double distance,
                       uint64_t seed, fault *why);
 void train_poses_close(train_poses *p);
 
-// With refined poses in the state: the cameras of held-out views follow the scene, which has moved with the training
-// poses. Each is moved by the similarity between the training poses as given and as refined. Those of training views
-// stay: they are part of what a checkpoint belongs to.
+// With refined poses in the state: the cameras of held-out views follow the scene, which has moved with the
+// training poses. Each is moved by the similarity between the training poses as given and as refined. Those
+// of training views stay: they are part of what a checkpoint belongs to.
 void train_poses_place_held_out(train_poses *p, const training_state *state);
 // After training: the cameras of training views take their refined poses too.
 void train_poses_adopt(train_poses *p, const training_state *state);

@@ -29,13 +29,13 @@ typedef struct similarity {
 
 // The camera as it is in the moved world: it sees the same picture. Depths are multiplied by the scale.
 void similarity_apply(const similarity *s, pose *p);
-// Takes the world of the poses `from` to that of `to`. The rotation is the mean of those that take a camera to its
-// counterpart, scale and translation are of least squares between the centres. Scale 1 if all centres of `from` or `to`
-// are in one place. count >= 1.
+// Takes the world of the poses `from` to that of `to`. The rotation is the mean of those that take a camera
+// to its counterpart, scale and translation are of least squares between the centres. Scale 1 if all centres
+// of `from` or `to` are in one place. count >= 1.
 similarity similarity_between(const pose *from, const pose *to, size_t count);
 
-// How far poses are from others, after their similarity: angles of rotations, distances of centres in units of
-// the world of `to`.
+// How far poses are from others, after their similarity: angles of rotations, distances of centres in units
+// of the world of `to`.
 typedef struct pose_difference {
     double mean_degrees, largest_degrees, mean_distance, largest_distance;
 } pose_difference;
