@@ -45,7 +45,7 @@ inline gs_view rendered_view(const gs_gaussians &gaussians, const gs_camera &cam
     view.gaussians = gaussians;
     view.sh_degree_used = gaussians.sh_degree;
     view.camera = camera;
-    const gs_view_parts parts = {1, 0, DISTWAR_TREE};
+    const gs_view_parts parts = {1, 0, DISTWAR_TREE, 0};
     void *block = nullptr;
     gs_status status;
     do {
