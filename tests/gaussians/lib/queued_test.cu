@@ -34,7 +34,8 @@ class queued_frame {
     }
 
     void forward(gs_stream stream) {
-        const gs_comparison images = {view.camera.width, view.camera.height, view.image.color, target.data()};
+        const gs_comparison images = {view.camera.width, view.camera.height, view.image.color, target.data(),
+                                      NULL};
         EXPECT_GS_OK(gs_forward(&view, stream));
         EXPECT_GS_OK(
             gs_loss(&images, loss_workspace->data(), loss_bytes, result.data(), d_color.data(), stream));

@@ -313,7 +313,8 @@ TEST(ViewsEdges, WhatCannotBeIsRefused) {
 // No memory is touched: only the sizes count. 32 views of the largest size have 2^25 tiles and 2^33 pixels.
 TEST(ViewsEdges, TheLargestSizesDoNotOverflow) {
     gs_view view = {};
-    view.camera = {GS_MAX_SIZE, GS_MAX_SIZE, 1, 1, 0, 0, {}, {}, 1};
+    view.camera.width = view.camera.height = GS_MAX_SIZE;
+    view.camera.fx = view.camera.fy = view.camera.near_plane = 1;
     view.gaussians.count = (INT32_MAX - 1) / GS_MAX_VIEWS;
     const std::vector<gs_camera> cameras(GS_MAX_VIEWS, view.camera);
     view.views = {GS_MAX_VIEWS, cameras.data()};
