@@ -33,6 +33,7 @@ struct scene {
                                    nullptr,
                                    nullptr,
                                    0,
+                                   0,
                                    0};
         device_gaussians_upload(&gaussians, &host);
         view.gaussians = gaussians;

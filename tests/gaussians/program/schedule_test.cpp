@@ -102,6 +102,7 @@ class run {
                                     nullptr,
                                     nullptr,
                                     0,
+                                    0,
                                     0};
         training_state_open(&state, &start);
         show(gradient);
@@ -142,8 +143,7 @@ class run {
         std::vector<float> gradients(2 * count, 0.0f);
         for (size_t i = 0; i < count; i++) gradients[2 * i] = i % 4 == 0 ? gradient : 0;
         f.view.gaussians.count = int64_t(count);
-        f.view.splats =
-            static_cast<gs_splat *>(device_buffer_reserve(&f.splats, count * sizeof seen));
+        f.view.splats = static_cast<gs_splat *>(device_buffer_reserve(&f.splats, count * sizeof seen));
         f.gradient.mean2d = static_cast<float *>(device_buffer_reserve(&f.mean2d, 2 * count * sizeof(float)));
         device_upload(f.view.splats, splats.data(), count * sizeof seen);
         device_upload(f.gradient.mean2d, gradients.data(), 2 * count * sizeof(float));
