@@ -104,8 +104,8 @@ static void backward(modes *m, placed *p) {
 }
 
 static void loss(modes *m, placed *p) {
-    const gs_comparison images = {p->view.camera.width, p->view.camera.height, p->view.image.color,
-                                  m->target};
+    const gs_comparison images = {p->view.camera.width, p->view.camera.height, p->view.image.color, m->target,
+                                  NULL};
     GS_CHECK(gs_loss(&images, m->loss_workspace, m->loss_bytes, m->loss, m->color_gradient, m->stream));
 }
 

@@ -48,13 +48,19 @@ class BinReport(Structure):
                 ("split_tiles", c_int32)]
 
 
+class CameraGradient(Structure):
+    _fields_ = [("matrix", c_float * 12), ("twist", c_float * 6), ("intrinsics", c_float * 4),
+                ("reserved", c_float * 2)]
+
+
 class Gradient(Structure):
     _fields_ = [("color", c_void_p), ("alpha", c_void_p), ("moments", c_void_p), ("moments_bytes", c_size_t),
-                ("gaussians", Gaussians), ("mean2d", c_void_p), ("depth", c_void_p), ("abs_mean2d", c_void_p)]
+                ("gaussians", Gaussians), ("mean2d", c_void_p), ("depth", c_void_p), ("abs_mean2d", c_void_p),
+                ("camera", c_void_p), ("camera_bytes", c_size_t)]
 
 
 class ViewParts(Structure):
-    _fields_ = [("image", c_int32), ("moments", c_int32), ("strategy", c_int)]
+    _fields_ = [("image", c_int32), ("moments", c_int32), ("strategy", c_int), ("camera_gradient", c_int32)]
 
 
 class Comparison(Structure):

@@ -8,6 +8,7 @@
 #include "reference.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 // The first GROUPS are the stored parameters; the others are there only if they were given.
@@ -80,6 +81,50 @@ inline double step_of(const reference_scene &scene, const reference_splat &splat
     default:
         return 0.003;
     }
+}
+
+// ---- the camera ----
+
+enum { CAMERA_VALUES = 22 }; // of a reference_camera_gradient, in the order of its members
+
+inline const char *camera_value_group(int k) {
+    return k < 12 ? "matrix" : k < 18 ? "twist" : "intrinsics";
+}
+inline double &camera_value(reference_camera_gradient &gradient, int k) {
+    return k < 12 ? gradient.matrix[k] : k < 18 ? gradient.twist[k - 12] : gradient.intrinsics[k - 18];
+}
+
+// The camera moved by `by` along value k. A twist is a motion exp, not its first order.
+inline reference_camera moved_camera(const reference_camera &from, int k, double by) {
+    reference_camera to = from;
+    if (k < 12) {
+        (k % 4 < 3 ? to.rotation[3 * (k / 4) + k % 4] : to.translation[k / 4]) += by;
+    } else if (k < 15) {
+        const int next = (k - 12 + 1) % 3, last = (k - 12 + 2) % 3;
+        const double cosine = std::cos(by), sine = std::sin(by);
+        auto turn = [&](double &a, double &b) {
+            const double old = a;
+            a = cosine * a - sine * b;
+            b = sine * old + cosine * b;
+        };
+        for (int c = 0; c < 3; c++) turn(to.rotation[3 * next + c], to.rotation[3 * last + c]);
+        turn(to.translation[next], to.translation[last]);
+    } else if (k < 18) {
+        to.translation[k - 15] += by;
+    } else {
+        *std::array<double *, 4>{&to.fx, &to.fy, &to.cx, &to.cy}[static_cast<size_t>(k - 18)] += by;
+    }
+    return to;
+}
+
+// Steps for a splat as step_of's: `move` is that of its mean, `turn` that of its quaternion.
+inline double camera_step(const reference_camera &camera, const double mean[3], double depth, int k,
+                          double move, double turn) {
+    const double focal = std::max(camera.fx, camera.fy);
+    const double far = 1 + std::sqrt(mean[0] * mean[0] + mean[1] * mean[1] + mean[2] * mean[2]);
+    if (k < 12) return k % 4 < 3 ? std::min(move / far, turn) : move;
+    if (k < 15) return std::min(move / (far + depth), turn);
+    return k < 18 ? move : focal * move / depth;
 }
 
 #endif

@@ -41,7 +41,8 @@ void reference_pipeline(const reference_problem *problem, const reference_decisi
                              .normalize_depth = problem->normalize_depth};
     reference_render(&blend, made.blend, &image);
     made.sign = allocate(3 * pixels, 1);
-    const int backward = outputs->gradients.mean || outputs->mean2d_gradient || outputs->abs_mean2d_gradient;
+    const int backward = outputs->gradients.mean || outputs->mean2d_gradient ||
+                         outputs->abs_mean2d_gradient || outputs->camera_gradient;
     double *color_gradient = backward ? allocate(3 * pixels, sizeof(double)) : NULL;
     reference_loss(image.color, problem->target, width, height, held ? held->sign : NULL, made.sign,
                    &outputs->value, color_gradient);
@@ -57,7 +58,11 @@ void reference_pipeline(const reference_problem *problem, const reference_decisi
                                                   problem->depth_weight};
         blend.held = made.blend;
         reference_render_backward(&blend, &d_image, splat_gradients, NULL);
+        if (outputs->camera_gradient) *outputs->camera_gradient = (reference_camera_gradient){0};
         for (int64_t i = 0; i < count; i++) {
+            if (outputs->camera_gradient)
+                reference_project_by_camera(gaussians, i, degree, camera, &made.splats[i],
+                                            &splat_gradients[i], outputs->camera_gradient);
             if (outputs->gradients.mean)
                 reference_project_backward(gaussians, i, degree, camera, &made.splats[i], &splat_gradients[i],
                                            &outputs->gradients);

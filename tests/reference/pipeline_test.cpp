@@ -6,6 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 namespace {
 
 struct Case {
@@ -36,6 +39,7 @@ class Base {
         outputs.gradients = reference_gaussians_create(c.count, c.stored);
         reference_gaussians_extend(&outputs.gradients, c.color, c.covariance);
         outputs.mean2d_gradient = mean2d_gradient.data();
+        outputs.camera_gradient = &camera_gradient;
         reference_pipeline(&problem, nullptr, &decisions, &outputs);
     }
     ~Base() {
@@ -56,6 +60,7 @@ class Base {
 
     reference_scene scene;
     std::vector<double> alpha_weight, depth_weight, mean2d_gradient;
+    reference_camera_gradient camera_gradient = {};
     reference_problem problem{};
     reference_decisions decisions{};
     reference_outputs outputs{};
@@ -97,6 +102,25 @@ TEST_P(PipelineAdjoint, MatchesFiniteDifferences) {
     if (GetParam().fisheye) return; // whose splats are smaller
     EXPECT_GT(decisions[REFERENCE_CUT], 5);
     EXPECT_GT(decisions[REFERENCE_STOPPED], 5);
+}
+
+// The whole picture as the camera moves. One pixel is what the narrowest splats can be told apart by.
+TEST_P(PipelineAdjoint, ByTheCameraMatchesFiniteDifferences) {
+    Base base(GetParam());
+    const reference_camera camera = base.scene.camera;
+    std::map<std::string, GroupError> errors;
+    for (int k = 0; k < CAMERA_VALUES; k++) {
+        double by = 0;
+        auto value = [&] {
+            base.scene.camera = moved_camera(camera, k, by);
+            return base.held_objective();
+        };
+        const double pixel = 1e-3 * (k < 18 ? 1 / camera.fx : 1);
+        errors[camera_value_group(k)].add(camera_value(base.camera_gradient, k),
+                                          derivative(value, by, pixel));
+    }
+    base.scene.camera = camera;
+    for (const auto &[group, error] : errors) EXPECT_LE(error.relative(), max_gradient_error) << group;
 }
 
 INSTANTIATE_TEST_SUITE_P(

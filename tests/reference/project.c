@@ -387,3 +387,131 @@ void reference_project_backward(const reference_gaussians *gaussians, int64_t i,
     for (int c = 0; c < 3; c++) along += v.direction[c] * d_direction[c];
     for (int c = 0; c < 3; c++) mean_gradient[c] += (d_direction[c] - v.direction[c] * along) / v.distance;
 }
+
+// A change of a camera: of its matrix, focal lengths and principal point.
+typedef struct camera_change {
+    double rotation[9], translation[3], focal[2], center[2];
+} camera_change;
+
+// The trace of A^-1 B, the derivative of log det A along B.
+static double log_determinant_change(const double a[2][2], const double b[2][2]) {
+    return (a[1][1] * b[0][0] - a[0][1] * b[1][0] - a[1][0] * b[0][1] + a[0][0] * b[1][1]) /
+           determinant_of(a);
+}
+
+// The derivative of the objective along a change of the camera, by the derivatives of the splat's values.
+static double along_camera_change(const reference_gaussians *gaussians, int64_t i, const view *v,
+                                  const reference_camera *camera, const reference_splat_decisions *decisions,
+                                  const reference_splat_gradient *d_splat, const camera_change *change) {
+    const double *mean = gaussians->mean + 3 * i, *R = camera->rotation, z = v->point[2];
+    const double focal[2] = {camera->fx, camera->fy};
+    double point[3], jacobian[2][3] = {{0}}, screen[2][3], sharp[2][2], sum = 0;
+    for (int r = 0; r < 3; r++) {
+        point[r] = change->translation[r];
+        for (int c = 0; c < 3; c++) point[r] += change->rotation[3 * r + c] * mean[c];
+    }
+    const int fisheye = camera->model == GS_FISHEYE;
+    for (int k = 0; k < 2 && !fisheye; k++) {
+        const double slope = v->point[k] / z, slope_change = (point[k] - slope * point[2]) / z;
+        // A bound is (a constant - center) / focal.
+        const double ratio_change =
+            v->clamped[k] ? -(change->center[k] + v->ratio[k] * change->focal[k]) / focal[k] : slope_change;
+        jacobian[k][k] = (change->focal[k] - focal[k] * point[2] / z) / z;
+        jacobian[k][2] = -v->ratio[k] * jacobian[k][k] - focal[k] * ratio_change / z;
+        sum += d_splat->mean[k] * (change->focal[k] * slope + focal[k] * slope_change + change->center[k]);
+    }
+    const double center[2] = {camera->cx, camera->cy};
+    for (int k = 0; k < 2 && fisheye; k++) {
+        double mean2d = change->focal[k] * (v->mean2d[k] - center[k]) / focal[k] + change->center[k];
+        for (int r = 0; r < 3; r++) {
+            mean2d += v->jacobian[k][r] * point[r];
+            jacobian[k][r] = change->focal[k] * v->jacobian[k][r] / focal[k];
+            for (int c = 0; c < 3; c++) jacobian[k][r] += v->second[k][r][c] * point[c];
+        }
+        sum += d_splat->mean[k] * mean2d;
+    }
+    for (int r = 0; r < 3; r++)
+        sum += d_splat->depth * point[r] * (fisheye ? v->point[r] / v->depth : r == 2);
+    for (int k = 0; k < 2; k++)
+        for (int c = 0; c < 3; c++) {
+            screen[k][c] = 0;
+            for (int r = 0; r < 3; r++)
+                screen[k][c] +=
+                    jacobian[k][r] * R[3 * r + c] + v->jacobian[k][r] * change->rotation[3 * r + c];
+        }
+    for (int k = 0; k < 2; k++)
+        for (int l = 0; l < 2; l++) {
+            sharp[k][l] = 0;
+            for (int r = 0; r < 3; r++)
+                for (int c = 0; c < 3; c++)
+                    sharp[k][l] += (screen[k][r] * v->screen[l][c] + v->screen[k][r] * screen[l][c]) *
+                                   v->covariance[r][c];
+        }
+    sum += d_splat->covariance[0] * sharp[0][0] + d_splat->covariance[1] * sharp[0][1] +
+           d_splat->covariance[2] * sharp[1][1];
+    if (gaussians->antialias) {
+        const double blurred[2][2] = {{v->sharp[0][0] + 0.3, v->sharp[0][1]},
+                                      {v->sharp[1][0], v->sharp[1][1] + 0.3}};
+        const double(*to)[2] = (const double(*)[2])sharp;
+        sum +=
+            d_splat->log_opacity / 2 *
+            (log_determinant_change((const double(*)[2])v->sharp, to) - log_determinant_change(blurred, to));
+    }
+    if (gaussians->color) return sum;
+
+    // Minus the centre, R^T t, is added to the mean.
+    double toward[3], along = 0;
+    for (int c = 0; c < 3; c++) {
+        toward[c] = 0;
+        for (int r = 0; r < 3; r++)
+            toward[c] +=
+                change->rotation[3 * r + c] * camera->translation[r] + R[3 * r + c] * change->translation[r];
+        along += toward[c] * v->direction[c];
+    }
+    const double *sh = sh_of(gaussians, i);
+    for (int k = 0; k < v->coefficients; k++)
+        for (int c = 0; c < 3; c++) {
+            const double turn = (toward[c] - v->direction[c] * along) / v->distance;
+            for (int channel = 0; channel < 3; channel++)
+                if (decisions->color_positive[channel])
+                    sum += d_splat->color[channel] * sh[3 * k + channel] * v->basis_gradient[k][c] * turn;
+        }
+    return sum;
+}
+
+void reference_project_by_camera(const reference_gaussians *gaussians, int64_t i, int sh_degree_used,
+                                 const reference_camera *camera, const reference_splat_decisions *decisions,
+                                 const reference_splat_gradient *splat_gradient,
+                                 reference_camera_gradient *sum) {
+    if (!decisions->visible) return;
+    view v;
+    look(gaussians, i, sh_degree_used, camera, decisions, &v);
+    const double *R = camera->rotation, *t = camera->translation;
+    for (int k = 0; k < 12 + 6 + 4; k++) {
+        camera_change change = {.focal = {0, 0}};
+        double *to;
+        if (k < 12) {
+            to = &sum->matrix[k];
+            if (k % 4 < 3)
+                change.rotation[3 * (k / 4) + k % 4] = 1;
+            else
+                change.translation[k / 4] = 1;
+        } else if (k < 15) { // a turn about axis k takes axis `next` towards axis `last`
+            to = &sum->twist[k - 12];
+            const int next = (k - 12 + 1) % 3, last = (k - 12 + 2) % 3;
+            for (int c = 0; c < 3; c++) {
+                change.rotation[3 * last + c] = R[3 * next + c];
+                change.rotation[3 * next + c] = -R[3 * last + c];
+            }
+            change.translation[last] = t[next];
+            change.translation[next] = -t[last];
+        } else if (k < 18) {
+            to = &sum->twist[k - 12];
+            change.translation[k - 15] = 1;
+        } else {
+            to = &sum->intrinsics[k - 18];
+            *(k < 20 ? &change.focal[k - 18] : &change.center[k - 20]) = 1;
+        }
+        *to += along_camera_change(gaussians, i, &v, camera, decisions, splat_gradient, &change);
+    }
+}

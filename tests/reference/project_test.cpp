@@ -7,6 +7,9 @@
 
 #include <array>
 #include <limits>
+#include <map>
+#include <string>
+#include <utility>
 
 namespace {
 
@@ -100,6 +103,54 @@ TEST_P(ProjectAdjoint, MatchesFiniteDifferences) {
                     << group_name[group] << " of kind " << kind;
             }
     reference_gaussians_destroy(&gradients);
+    reference_scene_destroy(&scene);
+}
+
+// Every Gaussian by itself: sums over many would hide one that is wrong.
+TEST_P(ProjectAdjoint, ByTheCameraMatchesFiniteDifferences) {
+    const auto [stored, used, color, covariance, scale_modifier, antialias, fisheye] = GetParam();
+    reference_scene scene = (fisheye ? reference_fisheye_scene_create
+                                     : reference_scene_create)(19, 3 * REFERENCE_KIND_CYCLE, stored, 60, 40);
+    scene.gaussians.scale_modifier = scale_modifier;
+    scene.gaussians.antialias = antialias;
+    reference_scene_precompute(&scene, color, covariance);
+    const reference_gaussians &gaussians = scene.gaussians;
+    std::map<std::pair<int, std::string>, GroupError> errors;
+    int clamped = 0;
+    for (int64_t i = 0; i < gaussians.count; i++) {
+        reference_splat base;
+        reference_project(&gaussians, i, used, &scene.camera, nullptr, &base);
+        const Objective objective(base, static_cast<unsigned>(i));
+        const reference_splat_gradient d_splat = objective.gradient();
+        reference_camera_gradient gradient = {};
+        reference_project_by_camera(&gaussians, i, used, &scene.camera, &base.decisions, &d_splat, &gradient);
+        if (!base.decisions.visible) {
+            for (int k = 0; k < CAMERA_VALUES; k++) ASSERT_EQ(camera_value(gradient, k), 0);
+            continue;
+        }
+        clamped += base.decisions.ratio_clamped[0] != 0 || base.decisions.ratio_clamped[1] != 0;
+        const double move = step_of(scene, base, i, MEAN);
+        const double q[4] = {gaussians.quaternion[4 * i], gaussians.quaternion[4 * i + 1],
+                             gaussians.quaternion[4 * i + 2], gaussians.quaternion[4 * i + 3]};
+        const double turn = step_of(scene, base, i, QUATERNION) /
+                            std::sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+        for (int k = 0; k < CAMERA_VALUES; k++) {
+            double by = 0;
+            auto value = [&] {
+                const reference_camera camera = moved_camera(scene.camera, k, by);
+                reference_splat splat;
+                reference_project(&gaussians, i, used, &camera, &base.decisions, &splat);
+                return objective(splat);
+            };
+            const double step = camera_step(scene.camera, gaussians.mean + 3 * i, base.depth, k, move, turn);
+            errors[{reference_kind_of(i), camera_value_group(k)}].add(camera_value(gradient, k),
+                                                                      derivative(value, by, step));
+        }
+    }
+    EXPECT_EQ(clamped > 3, !fisheye);
+    EXPECT_GT(errors.size(), 15u);
+    for (const auto &[of, error] : errors)
+        EXPECT_LE(error.relative(), max_gradient_error) << of.second << " of kind " << of.first;
     reference_scene_destroy(&scene);
 }
 

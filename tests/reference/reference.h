@@ -104,6 +104,17 @@ void reference_project_backward(const reference_gaussians *gaussians, int64_t i,
                                 const reference_splat_gradient *splat_gradient,
                                 const reference_gaussians *gradients);
 
+// As gs_camera_gradient.
+typedef struct reference_camera_gradient {
+    double matrix[12], twist[6], intrinsics[4];
+} reference_camera_gradient;
+
+// Adds to *sum what Gaussian i contributes to the gradient by the camera, nothing if it is culled.
+void reference_project_by_camera(const reference_gaussians *gaussians, int64_t i, int sh_degree_used,
+                                 const reference_camera *camera, const reference_splat_decisions *decisions,
+                                 const reference_splat_gradient *splat_gradient,
+                                 reference_camera_gradient *sum);
+
 // The upper triangle of Gaussian i's covariance in the world's frame: xx, xy, xz, yy, yz, zz.
 void reference_covariance(const reference_gaussians *gaussians, int64_t i, double upper[6]);
 
@@ -236,6 +247,7 @@ typedef struct reference_outputs {
     reference_gaussians gradients;
     double *mean2d_gradient;     // [count][2], in units of half the image's width and height
     double *abs_mean2d_gradient; // the same of abs_mean
+    reference_camera_gradient *camera_gradient;
 } reference_outputs;
 
 // project, bin, render, loss, and their adjoints. held: NULL, or the decisions to hold. taken: NULL, or where

@@ -147,6 +147,7 @@ static bool undistort_view(const reconstruction_view *source, bool undistort, da
     if (view->picture.width != optics.width || view->picture.height != optics.height)
         return fail(why, "the picture has %d x %d pixels, its camera %d x %d", view->picture.width,
                     view->picture.height, optics.width, optics.height);
+    view->optics = optics;
     return view->camera.model == GS_FISHEYE || lens_is_ideal(&optics) ||
            (undistort_picture(&optics, &view->picture, why) &&
             undistort_picture(&optics, &with->alpha, why) && undistort_picture(&optics, &with->mask, why));
@@ -212,6 +213,7 @@ static bool load_view(loading *work, size_t i, fault *why) {
         const int size[2] = {source->optics.width, source->optics.height};
         if (!complete_camera(source, options->undistort, size, &optics, &view->camera, why))
             return fail(why, "%s: %s", view->name, why->text);
+        view->optics = optics;
         downscale_camera(&view->camera, options->downscale);
         return true;
     }
@@ -367,6 +369,7 @@ bool dataset_load(const char *folder, const dataset_options *options, dataset *o
                         .failed = out->view_count};
         loaded = load_all_views(&work, why);
         out->cut_out = work.with_alpha == out->view_count;
+        out->picture_folder = strcmp(in.model, in.pictures) == 0 ? "" : "images";
     }
     reconstruction_close(&source);
     if (!loaded) dataset_close(out);

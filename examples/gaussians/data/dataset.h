@@ -6,6 +6,7 @@
 #include "fault.h"
 #include "image.h"
 #include "gs.h"
+#include "lens.h"
 #include "path.h"
 #include <stddef.h>
 
@@ -14,6 +15,7 @@ C_LINKAGE_BEGIN
 typedef struct dataset_view {
     char *name;       // the picture's path inside its folder
     gs_camera camera; // of the picture as loaded: an ideal pinhole or a fisheye; may differ between views
+    lens optics;      // of the photograph in its file
     image picture;    // RGB; empty if not wanted
     uint8_t *alpha;   // [height][width] of the picture; NULL if it has none or is not wanted
     uint8_t *mask;    // [height][width]: 255, or 0: the pixel does not count; NULL: all count
@@ -26,7 +28,9 @@ typedef struct dataset {
     size_t point_count;  // 0: the data has none
     float (*points)[3];  // world
     uint8_t (*colors)[3];
-    bool cut_out; // every picture has an alpha channel: an object without surroundings
+    const char
+        *picture_folder; // of the names, inside the data's folder: "images", or "" for the folder itself
+    bool cut_out;        // every picture has an alpha channel: an object without surroundings
     size_t file_count;
     file_id *files; // all files of the data: those of the model or transforms, and the pictures
 } dataset;

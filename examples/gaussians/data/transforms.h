@@ -32,4 +32,15 @@ bool transforms_are_in(const char *folder);
 // Frames whose picture does not exist are skipped. One line on stderr counts them and names the first.
 bool transforms_load(const char *folder, reconstruction *out, fault *why);
 
+// A photograph to write.
+typedef struct transforms_frame {
+    const char *folder, *name;          // its path is folder/name, or name if the folder is ""
+    const lens *optics;                 // complete
+    double rotation[9], translation[3]; // as in gs_camera
+} transforms_frame;
+
+// Writes a transforms.json with the lens of each photograph in its frame: completely or not at all, "-" to
+// stdout. transforms_load reads it back if it lies where the paths begin.
+bool transforms_save(const char *path, const transforms_frame *frames, size_t count, fault *why);
+
 C_LINKAGE_END

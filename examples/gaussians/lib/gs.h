@@ -203,6 +203,16 @@ typedef struct gs_view {
     int32_t normalize_depth;         // not 0: image.depth is divided by alpha
 } gs_view;
 
+// The gradient of a loss by a camera, summed over the Gaussians. Written on the device.
+typedef struct gs_camera_gradient {
+    float matrix[12]; // by the rotation and, as the last column, the translation: 3x4, row-major
+    // By a motion x' -> exp([w]) x' + v of camera space, to first order: rotation becomes exp([w]) rotation
+    // and translation exp([w]) translation + v. First w, radians about the camera's axes; then v, along them.
+    float twist[6];
+    float intrinsics[4]; // by fx, fy, cx, cy
+    float reserved[2];   // 0
+} gs_camera_gradient;
+
 // The gradient of a loss, from the image to the parameters: inputs and outputs of the backward stages.
 typedef struct gs_gradient {
     // Read by gs_render_backward:
@@ -218,6 +228,10 @@ typedef struct gs_gradient {
     const float *depth; // d loss / d image.depth, [height][width]; NULL: zeros
     // Written by gs_project_backward, summed by gs_render_backward; NULL: not computed.
     float *abs_mean2d; // [count][2]: as mean2d, but sums of the absolute values of each pixel
+    // Written by gs_project_backward: by view.camera, then memory for its sums: gs_camera_gradient_bytes. NULL:
+    // not computed, at no cost. Of one camera only.
+    gs_camera_gradient *camera;
+    size_t camera_bytes;
 } gs_gradient;
 
 // ---- one call each way ----
@@ -227,6 +241,7 @@ typedef struct gs_view_parts {
     int32_t image;             // not 0: the arrays of view.image
     int32_t moments;           // not 0: gradient.moments
     distwar_strategy strategy; // of gs_backward; DISTWAR_FIXED needs more memory than others
+    int32_t camera_gradient;   // not 0: gradient.camera
 } gs_view_parts;
 
 // Bytes of a block for the view. Reads gaussians.count, the camera's size and pair_capacity. parts: NULL
@@ -235,7 +250,8 @@ gs_status gs_view_bytes(const gs_view *view, const gs_view_parts *parts, size_t 
 
 // Divides a block of at least gs_view_bytes, aligned to 16 bytes, among the parts: sets view->splats,
 // workspace and workspace_bytes, with parts->image the arrays of view->image, with parts->moments
-// gradient->moments and moments_bytes. gradient may be NULL without moments. Queues nothing.
+// gradient->moments and moments_bytes, with parts->camera_gradient gradient->camera and camera_bytes.
+// gradient may be NULL without the last two. Queues nothing.
 gs_status gs_view_place(gs_view *view, gs_gradient *gradient, const gs_view_parts *parts, void *block,
                         size_t bytes);
 
@@ -322,11 +338,17 @@ gs_status gs_moments_bytes(int64_t count, int32_t channels, distwar_strategy str
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
                              gs_stream stream);
 
-// Adjoint of gs_project. Writes gradient->gaussians, mean2d and abs_mean2d. Leaves gaussians.color alone if
-// gs_render_backward has written it.
-// Reads:   gaussians, sh_degree_used, camera, splats; gradient->moments.
+// Bytes of gs_gradient.camera: a gs_camera_gradient and 2.5 bytes a Gaussian.
+gs_status gs_camera_gradient_bytes(int64_t count, size_t *bytes);
+
+// Adjoint of gs_project. Writes gradient->gaussians, mean2d, abs_mean2d and camera. Leaves gaussians.color
+// alone if gs_render_backward has written it.
+// Reads:   gaussians, sh_degree_used, camera, splats; gradient->moments, camera_bytes.
 // Result:  every array that gs_project read has a gradient. It is 0 for culled Gaussians and for unused SH
 //          coefficients. An off-diagonal covariance counts once: it is stored once.
+//          gradient->camera has the same bits in every run if the moments have. Matrix and twist are undefined
+//          unless camera.rotation is a rotation.
+// Cost:    with gradient->camera a tree of 19 values a warp and two small kernels more.
 gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, gs_stream stream);
 
 // ---- images ----

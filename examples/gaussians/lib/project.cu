@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Gaussians to splats: what one camera sees of each Gaussian, and the adjoint. A kernel loads, calls
 // geometry/, and stores. Formulas: docs/math.md, sections 2 to 4.
+#include "camera_gradient.cuh"
 #include "check.h"
 #include "geometry/fisheye.h"
 #include "project.cuh"
@@ -107,15 +108,18 @@ __global__ void __launch_bounds__(rows_block)
 }
 
 // The gradients of one Gaussian, except SH.
+template <bool with_camera>
 struct gaussian_gradient {
     float mean[3], log_scale[3], quaternion[4], opacity_logit, mean2d[2], abs_mean2d[2], color[GS_CHANNELS],
         covariance[6];
+    camera_terms<with_camera> camera;
 };
 
-// Writes all but color. The gradient by the mean lacks SH's part.
-template <int model>
+// Writes all but color. The gradients by mean and camera lack SH's part.
+template <int model, bool with_camera>
 __device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &camera, int64_t i,
-                                const gs_splat &splat, const gs_moments &sums, gaussian_gradient *gradient) {
+                                const gs_splat &splat, const gs_moments &sums,
+                                gaussian_gradient<with_camera> *gradient) {
     // antialias: log opacity has the term log sqrt(sharp_determinant / determinant). The gradient by the
     // determinant's logarithm adds to the moments, since that of log sqrt(determinant) is L L^T / 2.
     const float d_log_sharp = gaussians.antialias ? sums.h : 0;
@@ -146,6 +150,7 @@ __device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &
     add_depth_adjoint(p, sums.depth, d_point);
     for (int k = 0; k < 2; k++) add_projection_adjoint(camera, p, k, d_j[k], d_mean2d[k], d_point);
     for (int k = 0; k < 3; k++) gradient->mean[k] = to_world(camera, d_point, k);
+    if constexpr (with_camera) gradient->camera = camera_terms_of(camera, p, d_j, d_mean2d, d_point);
 }
 
 // Rows of SH coefficients and of their gradients.
@@ -156,11 +161,11 @@ struct sh_rows {
 };
 
 // From the gradient by the splat's colour: writes the one by the given colour; or writes to d_row (Adds: adds
-// to it) the one by SH, and adds to the one by the mean.
-template <int length, bool Adds>
+// to it) the one by SH, and adds to those by mean and camera.
+template <int length, bool Adds, bool with_camera>
 __device__ __forceinline__ void color_adjoint(const gs_gaussians &gaussians, const gs_camera &camera,
                                               int64_t i, const gs_splat &splat, const gs_moments &sums,
-                                              const sh_rows &rows, gaussian_gradient *gradient) {
+                                              const sh_rows &rows, gaussian_gradient<with_camera> *gradient) {
     if (gaussians.color) {
         for (int c = 0; c < GS_CHANNELS; c++) gradient->color[c] = sums.color[c];
         return;
@@ -170,6 +175,8 @@ __device__ __forceinline__ void color_adjoint(const gs_gaussians &gaussians, con
     color_from_sh_adjoint<length, Adds>(camera, gaussians.mean + 3 * i, rows.row, rows.d_row, rows.degree,
                                         d_color, d_mean);
     for (int k = 0; k < 3; k++) gradient->mean[k] += d_mean[k];
+    if constexpr (with_camera)
+        for (int k = 0; k < 3; k++) gradient->camera.value[TERM_CENTER + k] = d_mean[k];
 }
 
 template <int length>
@@ -184,8 +191,10 @@ __device__ void store(const float *in, int64_t i, float *to) {
         for (int k = 0; k < length; k++) to[length * i + k] = in[k];
 }
 
-// All but SH.
-__device__ void store_gradient(const gaussian_gradient &g, int64_t i, const gs_gaussians &gradients) {
+// All but SH and the camera.
+template <bool with_camera>
+__device__ void store_gradient(const gaussian_gradient<with_camera> &g, int64_t i,
+                               const gs_gaussians &gradients) {
     store<3>(g.mean, i, gradients.mean);
     store<3>(g.log_scale, i, gradients.log_scale);
     store<4>(g.quaternion, i, gradients.quaternion);
@@ -194,12 +203,13 @@ __device__ void store_gradient(const gaussian_gradient &g, int64_t i, const gs_g
     store<6>(g.covariance, i, gradients.covariance);
 }
 
-// NULL members of `gradients` are not written. sh_degree as for project_kernel.
-template <int model, int sh_degree>
+// NULL members of `gradients` are not written. sh_degree as for project_kernel. camera_rows: with_camera, a
+// row a warp.
+template <int model, int sh_degree, bool with_camera>
 __global__ void __launch_bounds__(rows_block)
     project_backward_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
                             const float *moments, gs_gaussians gradients, float *mean2d_gradient,
-                            float *abs_mean2d_gradient) {
+                            float *abs_mean2d_gradient, float *camera_rows) {
     constexpr int length = sh_floats(sh_degree);
     __shared__ warp_rows<length> memory[rows_block / 32];
     warp_rows<length> *const rows = &memory[threadIdx.x / 32];
@@ -221,7 +231,7 @@ __global__ void __launch_bounds__(rows_block)
     const unsigned wanted = __ballot_sync(distwar::all_lanes, has_gradient);
     const unsigned existing = __ballot_sync(distwar::all_lanes, exists);
     if (!gaussians.color) begin_rows<length>(gaussians.sh + first * length, wanted, sh_floats(degree), rows);
-    gaussian_gradient g = {};
+    gaussian_gradient<with_camera> g = {};
     if (has_gradient) project_adjoint<model>(gaussians, camera, i, splat, sums, &g);
     finish_rows();
 
@@ -231,6 +241,9 @@ __global__ void __launch_bounds__(rows_block)
         clear_row<length>(row);
     __syncwarp();
     if (gradients.sh) store_rows<length>(rows, existing, gradients.sh + first * length);
+    if constexpr (with_camera)
+        if (existing != 0) // else the warp has no row
+            store_warp_total(has_gradient, g.camera, camera_rows + first / 32 * camera_row_floats);
     if (!exists) return;
     store_gradient(g, i, gradients);
     store<2>(g.mean2d, i, mean2d_gradient);
@@ -268,10 +281,10 @@ __global__ void __launch_bounds__(rows_block)
     finish_rows();
 
     const sh_rows own = {rows->row(lane), d_rows->row(lane), degree};
-    gaussian_gradient sum = {};
+    gaussian_gradient<false> sum = {};
     for (int v = 0; exists && v < cameras.count; v++) {
         const int64_t of_view = v * gaussians.count + i;
-        gaussian_gradient g = {};
+        gaussian_gradient<false> g = {};
         if (in_views >> v & 1) {
             const gs_splat splat = splats[of_view];
             const gs_moments sums = load_moments(moments, of_view);
@@ -331,6 +344,14 @@ gs_status readable(const char *function, const gs_gaussians *in, const gs_gaussi
                   scene->covariance ? out->covariance != nullptr : out->log_scale && out->quaternion,
                   "log_scale and quaternion, or covariance, must be given, in gradients the same");
     return GS_OK;
+}
+
+gs_status check_camera_gradient(const char *function, const gs_view *view, const gs_gradient *gradient) {
+    if (!gradient->camera) return GS_OK;
+    const size_t needed = camera_gradient_bytes(view->gaussians.count);
+    GS_REQUIRE_OF(function, view_count(view) == 1, "the gradient by the camera is of one camera only");
+    if (gradient->camera_bytes >= needed) return GS_OK;
+    return libgs_fail(GS_INVALID_ARGUMENT, "%s: camera_bytes must be at least %zu", function, needed);
 }
 
 float angle_limit(const gs_camera &camera) {
@@ -407,16 +428,30 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
     GS_TRY(readable(__func__, &gradient->gaussians, &view->gaussians, &out));
     if (in.channels != GS_CHANNELS) out.color = nullptr; // gs_render_backward has written it
     GS_REQUIRE(in.count == 0 || gradient->moments, "moments must be given");
+    GS_TRY(check_camera_gradient(__func__, view, gradient));
+    const camera_sums sums = camera_sums_in(gradient->camera);
     GS_CUDA(with_model_and_degree(view, in, [&](auto model, auto sh_degree) {
-        const auto run = [&](const auto &kernel, const auto &cameras) {
+        const auto run = [&](const auto &kernel, const auto &cameras, auto... more) {
             return launch(stream, blocks_for(in.count, rows_block), rows_block, kernel, in,
                           used_degree(view->sh_degree_used, &in), cameras, view->splats,
                           reinterpret_cast<const float *>(gradient->moments), out, gradient->mean2d,
-                          gradient->abs_mean2d);
+                          gradient->abs_mean2d, more...);
         };
-        return view_count(view) > 1 ? run(project_backward_views_kernel<model, sh_degree>, cameras_of(view))
-                                    : run(project_backward_kernel<model, sh_degree>, *camera_of(view, 0));
+        if (view_count(view) > 1)
+            return run(project_backward_views_kernel<model, sh_degree>, cameras_of(view));
+        return run(gradient->camera ? project_backward_kernel<model, sh_degree, true>
+                                    : project_backward_kernel<model, sh_degree, false>,
+                   *camera_of(view, 0), sums.rows);
     }));
+    if (gradient->camera)
+        GS_CUDA(launch_camera_sums(stream, *camera_of(view, 0), in.count, gradient->camera));
+    return GS_OK;
+}
+
+gs_status gs_camera_gradient_bytes(int64_t count, size_t *bytes) {
+    GS_TRY(check_count(__func__, count));
+    GS_REQUIRE(bytes, "bytes must be given");
+    *bytes = camera_gradient_bytes(count);
     return GS_OK;
 }
 

@@ -4,7 +4,8 @@
 
 // Byte offsets in a block; parts that are not wanted have no bytes.
 typedef struct view_layout {
-    size_t splats, color, transmittance, n_contrib, moments, moments_bytes, bin, bin_bytes, total;
+    size_t splats, color, transmittance, n_contrib, moments, moments_bytes, camera, camera_bytes, bin,
+        bin_bytes, total;
 } view_layout;
 
 // Offset of the next part; *end moves behind it, aligned.
@@ -25,11 +26,14 @@ static gs_status layout_of(const char *function, const gs_view *view, const gs_v
     GS_TRY(gs_bin_bytes(view, &out->bin_bytes));
     if (parts && parts->moments)
         GS_TRY(gs_moments_bytes(count, view->gaussians.channels, parts->strategy, &out->moments_bytes));
+    if (parts && parts->camera_gradient)
+        GS_TRY(gs_camera_gradient_bytes(view->gaussians.count, &out->camera_bytes));
     out->splats = place(&out->total, (size_t)count * sizeof(gs_splat));
     out->color = place(&out->total, wanted * (size_t)channels_of(&view->gaussians) * sizeof(float));
     out->transmittance = place(&out->total, wanted * sizeof(float));
     out->n_contrib = place(&out->total, wanted * sizeof(uint32_t));
     out->moments = place(&out->total, out->moments_bytes);
+    out->camera = place(&out->total, out->camera_bytes);
     out->bin = place(&out->total, out->bin_bytes);
     return GS_OK;
 }
@@ -47,7 +51,8 @@ gs_status gs_view_place(gs_view *view, gs_gradient *gradient, const gs_view_part
     view_layout layout;
     GS_TRY(layout_of(__func__, view, parts, &layout));
     GS_REQUIRE(block && bytes >= layout.total, "the block is NULL or smaller than gs_view_bytes");
-    GS_REQUIRE(gradient || !parts || !parts->moments, "gradient must be given for moments");
+    GS_REQUIRE(gradient || !parts || !(parts->moments || parts->camera_gradient),
+               "gradient must be given for moments and camera_gradient");
     char *const base = block;
     view->splats = (gs_splat *)(void *)(base + layout.splats);
     view->workspace = base + layout.bin;
@@ -60,6 +65,10 @@ gs_status gs_view_place(gs_view *view, gs_gradient *gradient, const gs_view_part
     if (parts && parts->moments) {
         gradient->moments = (gs_moments *)(void *)(base + layout.moments);
         gradient->moments_bytes = layout.moments_bytes;
+    }
+    if (parts && parts->camera_gradient) {
+        gradient->camera = (gs_camera_gradient *)(void *)(base + layout.camera);
+        gradient->camera_bytes = layout.camera_bytes;
     }
     return GS_OK;
 }

@@ -494,4 +494,44 @@ TEST_F(Transforms, RefusesPicturesOfAnotherSize) {
     EXPECT_EQ(data.views, nullptr);
 }
 
+// Photographs with a lens, as transforms_load reads them.
+TEST_F(Transforms, ReadsBackWhatItWrites) {
+    touch("images/a.jpg");
+    touch("images/b\"c.jpg");
+    const double c = std::cos(0.3), n = std::sin(0.3);
+    ASSERT_TRUE(load(ngp + frame("images/a.jpg", matrix({c, n, 0}, {-n, c, 0}, {0, 0, 1}, {1, -2, 3e-5})) +
+                     "," + frame("images/b\\\"c.jpg", straight, ",\"k1\":0,\"k2\":0,\"p1\":0,\"p2\":0") +
+                     "]}"))
+        << why.text;
+    const reconstruction first = got;
+    got = {};
+    std::vector<transforms_frame> frames(2);
+    for (size_t i = 0; i < 2; i++) {
+        frames[i] = {
+            i == 0 ? "images" : "", i == 0 ? "a.jpg" : first.views[i].name, &first.views[i].optics, {}, {}};
+        std::copy_n(first.views[i].rotation, 9, frames[i].rotation);
+        std::copy_n(first.views[i].translation, 3, frames[i].translation);
+    }
+    ASSERT_TRUE(transforms_save(path.c_str(), frames.data(), 2, &why)) << why.text;
+    ASSERT_TRUE(load(&why)) << why.text;
+    ASSERT_EQ(got.view_count, 2u);
+    for (size_t i = 0; i < 2; i++) {
+        const reconstruction_view &view = got.views[i], &before = first.views[i];
+        EXPECT_STREQ(view.name, before.name);
+        lens a = view.optics, b = before.optics;
+        EXPECT_EQ(a.width, b.width);
+        EXPECT_EQ(a.height, b.height);
+        EXPECT_EQ(a.fisheye, b.fisheye);
+        for (const lens_parameter &parameter : lens_parameters)
+            EXPECT_EQ(*lens_value(&a, &parameter), *lens_value(&b, &parameter)) << parameter.name;
+        for (int k = 0; k < 9; k++) EXPECT_NEAR(view.rotation[k], before.rotation[k], 2e-7);
+        for (int k = 0; k < 3; k++) EXPECT_NEAR(view.translation[k], before.translation[k], 1e-6);
+    }
+    reconstruction scene = first;
+    reconstruction_close(&scene);
+
+    EXPECT_FALSE(transforms_save((folder / "no/such.json").c_str(), frames.data(), 2, &why));
+    EXPECT_TRUE(contains(why, "no/such.json: cannot write")) << why.text;
+}
+
 } // namespace

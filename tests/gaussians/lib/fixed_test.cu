@@ -165,7 +165,8 @@ TEST(FixedInterface, MomentsWithoutRoomForItAreRefused) {
     gs_gradient gradient = {};
     gradient.color = color.data();
     for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED}) {
-        const gs_view_parts parts = {1, 1, strategy};
+        gs_view_parts parts = {};
+        parts.image = parts.moments = 1, parts.strategy = strategy;
         size_t bytes = 0;
         ASSERT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
         const device_vector<char> block(bytes);

@@ -23,7 +23,8 @@ class whole_view {
         view.image.n_contrib = n_contrib.data();
     }
     gs_status forward(int64_t pair_capacity) {
-        const gs_view_parts parts = {0, 1, DISTWAR_TREE};
+        gs_view_parts parts = {};
+        parts.moments = 1, parts.strategy = DISTWAR_TREE;
         size_t bytes = 0;
         view.pair_capacity = pair_capacity;
         EXPECT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
@@ -161,7 +162,8 @@ TEST(Interface, ABlockHoldsThePartsSideBySide) {
     for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED})
         for (const int image : {0, 1})
             for (const int with_moments : {0, 1}) {
-                const gs_view_parts parts = {image, with_moments, strategy};
+                gs_view_parts parts = {};
+                parts.image = image, parts.moments = with_moments, parts.strategy = strategy;
                 ASSERT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
                 EXPECT_TRUE(image || with_moments ? bytes > without : bytes == without);
                 const device_vector<char> block(bytes);
@@ -204,7 +206,8 @@ TEST(Interface, ABlockHoldsThePartsSideBySide) {
                 EXPECT_EQ(gs_view_place(&view, NULL, &parts, block.data(), bytes),
                           with_moments ? GS_INVALID_ARGUMENT : GS_OK);
             }
-    const gs_view_parts cub = {0, 1, DISTWAR_CUB};
+    gs_view_parts cub = {};
+    cub.moments = 1, cub.strategy = DISTWAR_CUB;
     EXPECT_EQ(gs_view_bytes(&view, &cub, &bytes), GS_INVALID_ARGUMENT);
     EXPECT_TRUE(last_error_has("strategy cub is not supported")) << gs_last_error();
     EXPECT_EQ(gs_view_bytes(&view, NULL, NULL), GS_INVALID_ARGUMENT);

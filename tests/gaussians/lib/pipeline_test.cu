@@ -45,6 +45,9 @@ TEST_P(Pipeline, GradientsAgreeWithTheReference) {
     gradient.color = d_color.data(), gradient.alpha = d_alpha.data();
     gradient.moments = moments.data(), gradient.moments_bytes = sizeof(gs_moments) * frame.choice.count;
     gradient.gaussians = *gradients.get(), gradient.mean2d = d_mean2d.data();
+    ASSERT_GS_OK(gs_camera_gradient_bytes(frame.choice.count, &gradient.camera_bytes));
+    const device_vector<char> d_camera(std::vector<char>(gradient.camera_bytes, char(0x7f))); // NaN
+    gradient.camera = reinterpret_cast<gs_camera_gradient *>(d_camera.data());
     if (extras) gradient.depth = d_depth.data(), gradient.abs_mean2d = abs_mean2d.data();
     ASSERT_GS_OK(gs_backward(&frame.view, &gradient, {DISTWAR_BFLY, 8}, NULL));
 
@@ -65,6 +68,8 @@ TEST_P(Pipeline, GradientsAgreeWithTheReference) {
     expected.gradients = reference_gaussians_create(frame.choice.count, frame.choice.sh_degree);
     reference_gaussians_extend(&expected.gradients, frame.choice.color, frame.choice.covariance);
     expected.mean2d_gradient = expected_mean2d.data();
+    reference_camera_gradient by_camera;
+    expected.camera_gradient = &by_camera;
     expected.abs_mean2d_gradient = expected_abs.data();
     reference_pipeline(&problem, &taken, NULL, &expected);
 
@@ -92,6 +97,17 @@ TEST_P(Pipeline, GradientsAgreeWithTheReference) {
     if (extras) {
         EXPECT_LE(relative_norm({absolute.begin(), absolute.end()}, expected_abs), 1e-4) << "abs_mean2d";
     }
+
+    gs_camera_gradient camera;
+    device_download(&camera, gradient.camera, sizeof camera);
+    const auto compare_floats = [](const char *group, const float *a, const double *b, int values) {
+        EXPECT_LE(relative_norm({a, a + values}, {b, b + values}), 1e-4) << group;
+    };
+    compare_floats("camera's matrix", camera.matrix, by_camera.matrix, 12);
+    compare_floats("camera's twist", camera.twist, by_camera.twist, 6);
+    compare_floats("camera's rotation", camera.twist, by_camera.twist, 3);
+    compare_floats("camera's translation", camera.twist + 3, by_camera.twist + 3, 3);
+    compare_floats("camera's intrinsics", camera.intrinsics, by_camera.intrinsics, 4);
 
     // Coefficients beyond the degree in use, and everything of culled Gaussians, are exactly 0.
     const int64_t used = std::min<int64_t>(frame.choice.sh_degree_used + 1, frame.choice.sh_degree + 1);

@@ -67,6 +67,7 @@ struct outcome {
     std::vector<gs_splat> splats;
     std::vector<double> gradients; // as reference_gaussians has them
     std::vector<float> mean2d;
+    gs_camera_gradient camera;
 };
 
 // Gradients hold NaN beforehand, so that a value that is not written shows.
@@ -88,10 +89,14 @@ outcome there_and_back(const reference_gaussians &gaussians, int sh_degree_used,
     gradient.moments = reinterpret_cast<gs_moments *>(sums.data());
     gradient.gaussians = *gradients.get();
     gradient.mean2d = mean2d.data();
+    EXPECT_GS_OK(gs_camera_gradient_bytes(n, &gradient.camera_bytes));
+    const device_vector<char> d_camera(gradient.camera_bytes);
+    gradient.camera = reinterpret_cast<gs_camera_gradient *>(d_camera.data());
     EXPECT_GS_OK(gs_project(&view, NULL));
     EXPECT_GS_OK(gs_project_backward(&view, &gradient, NULL));
     reference_gaussians got = gradients.read();
-    outcome all = {splats.read(), {got.mean, got.mean + reference_gaussians_values(&got)}, mean2d.read()};
+    outcome all = {splats.read(), {got.mean, got.mean + reference_gaussians_values(&got)}, mean2d.read(), {}};
+    device_download(&all.camera, gradient.camera, sizeof all.camera);
     reference_gaussians_destroy(&got);
     return all;
 }
@@ -186,6 +191,7 @@ TEST(ProjectFisheye, EachAngleAgreesWithTheReference) {
     const int64_t n = gaussians.count;
     const gs_camera camera = reference_camera_to_floats(&row.scene.camera);
     reference_gaussians expected = reference_gaussians_create(n, 2);
+    reference_camera_gradient by_camera = {};
     const std::vector<float> weights = random_floats(71, size_t(10 * n), -1, 1);
     std::vector<float> moments(size_t(n * GS_MOMENTS_STRIDE));
     std::vector<reference_splat> seen(static_cast<size_t>(n));
@@ -206,6 +212,7 @@ TEST(ProjectFisheye, EachAngleAgreesWithTheReference) {
         for (int k = 0; k < GS_MOMENTS_STRIDE; k++)
             moments[size_t(i * GS_MOMENTS_STRIDE + k)] = float(exact[k]);
         reference_project_backward(&gaussians, i, 2, &row.scene.camera, &splat.decisions, &g, &expected);
+        reference_project_by_camera(&gaussians, i, 2, &row.scene.camera, &splat.decisions, &g, &by_camera);
     }
     const outcome all = there_and_back(gaussians, 2, camera, moments);
     for (int64_t i = 0; i < n; i++) {
@@ -226,6 +233,13 @@ TEST(ProjectFisheye, EachAngleAgreesWithTheReference) {
         compare("log_scale", 3 * n + 3 * i, 3);
         compare("quaternion", 6 * n + 4 * i, 4);
     }
+    const auto compare = [](const char *group, const float *got, const double *wanted, int values) {
+        EXPECT_LE(relative_norm({got, got + values}, {wanted, wanted + values}), 1e-4) << group;
+    };
+    compare("matrix", all.camera.matrix, by_camera.matrix, 12);
+    compare("rotation", all.camera.twist, by_camera.twist, 3);
+    compare("translation", all.camera.twist + 3, by_camera.twist + 3, 3);
+    compare("intrinsics", all.camera.intrinsics, by_camera.intrinsics, 4);
     reference_gaussians_destroy(&expected);
 }
 

@@ -21,7 +21,8 @@ class queued_frame {
         view.lists = {}, view.workspace = nullptr;
         view.pair_capacity = std::max(stages.view.lists.pairs + room, int64_t(0));
         view.report = report.data();
-        const gs_view_parts parts = {1, 1, strategy};
+        gs_view_parts parts = {};
+        parts.image = parts.moments = 1, parts.strategy = strategy;
         size_t bytes = 0;
         EXPECT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
         block = std::make_unique<device_vector<char>>(bytes);

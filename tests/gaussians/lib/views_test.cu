@@ -38,7 +38,8 @@ class placed_view {
         view.lists = {};
         view.report = report;
         view.pair_capacity = 60000;
-        const gs_view_parts parts = {1, 1, policy.strategy};
+        gs_view_parts parts = {};
+        parts.image = parts.moments = 1, parts.strategy = policy.strategy;
         size_t bytes = 0;
         EXPECT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
         block = std::make_unique<device_vector<char>>(bytes);
@@ -313,13 +314,13 @@ TEST(ViewsEdges, WhatCannotBeIsRefused) {
 // No memory is touched: only the sizes count. 32 views of the largest size have 2^25 tiles and 2^33 pixels.
 TEST(ViewsEdges, TheLargestSizesDoNotOverflow) {
     gs_view view = {};
-    view.camera.width = view.camera.height = GS_MAX_SIZE;
-    view.camera.fx = view.camera.fy = view.camera.near_plane = 1;
+    view.camera = {GS_MAX_SIZE, GS_MAX_SIZE, 1, 1, 0, 0, {}, {}, 1, GS_PINHOLE, {}};
     view.gaussians.count = (INT32_MAX - 1) / GS_MAX_VIEWS;
     const std::vector<gs_camera> cameras(GS_MAX_VIEWS, view.camera);
     view.views = {GS_MAX_VIEWS, cameras.data()};
     size_t bytes = 0, one = 0;
-    const gs_view_parts parts = {1, 1, DISTWAR_FIXED};
+    gs_view_parts parts = {};
+    parts.image = parts.moments = 1, parts.strategy = DISTWAR_FIXED;
     ASSERT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
     view.views = {};
     ASSERT_GS_OK(gs_view_bytes(&view, &parts, &one));

@@ -159,6 +159,7 @@ TEST_F(BadInput, DataIsNotOverwritten) {
         spares_behind_link(file, train, {});
     spares(photo, train, {"-o", at("new.ply"), "--checkpoint", photo});
     spares(model, train, {"-o", at("new.ply"), "--log", model});
+    spares(model, train, {"-o", at("new.ply"), "--write-cameras", model});
     spares_behind_link(photo, finish, {});
     spares(photo, finish, {"-o", at("new.ply"), "--json", photo});
     spares(model, finish, {"-o", at("new.ply"), "--log", model});

@@ -38,6 +38,9 @@ class Checkpoint : public testing::Test {
         training_state_open(&state, &zeros);
         scene_close(&zeros);
         training_state_open_exposures(&state, views);
+        ASSERT_TRUE(training_state_open_poses(&state, views, &why)) << why.text;
+        for (size_t i = 0; i < views; i++)
+            state.pose[i].now.rotation[8] = state.pose[i].second_moment[5] = 0.1;
         state.iteration = 321;
         float next = 1;
         for_arrays(state, [&](float *array, size_t values) {
@@ -112,6 +115,8 @@ TEST_F(Checkpoint, BringsEverythingBack) {
     EXPECT_EQ(back.gaussians.count, count);
     EXPECT_EQ(back.gaussians.sh_degree, degree);
     EXPECT_EQ(back.exposures, views);
+    ASSERT_EQ(back.poses, views);
+    EXPECT_EQ(memcmp(back.pose, state.pose, views * sizeof *state.pose), 0);
     EXPECT_EQ(values_of(back), values_of(state));
     training_state_close(&back);
     // Also onto an older one, and the same bytes again.

@@ -3,6 +3,7 @@
 // and after being killed twenty times.
 #include "program_run.h"
 #include "gs.h"
+#include "training/pose_refinement.h"
 #include <chrono>
 #include <csignal>
 #include <thread>
@@ -87,13 +88,14 @@ void pause_for(double seconds) {
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
-// Everything that draws, sums or moves: both ways of density control, antialiasing, corrected colours.
+// Everything that draws, sums or moves: both ways of density control, antialiasing, corrected colours, poses.
 const std::vector<std::vector<std::string>> ways = {
     {},
     {"--density", "adaptive", "--density-from", "1", "--density-every", "4", "--density-until", "11",
      "--grow-gradient", "1e-6", "--prune-size", "0", "--reset-every", "6", "--antialias", "--exposure"},
     {"--density", "mcmc", "--max-gaussians", "60", "--density-from", "1", "--density-every", "4",
      "--mcmc-growth", "0.2", "--random", "40"},
+    {"--refine-poses", "--perturb-poses", "1,0.01"},
 };
 
 TEST_F(Reproducible, GivesTheSameBytesUnderEverySchedule) {
@@ -249,7 +251,7 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
     ASSERT_EQ(train_here(run_of("scene.ply", 2, more), 0), 0);
     struct {
         char before[24]; // magic, version, bytes of settings, bytes of the file
-        int64_t iteration, count, exposures;
+        int64_t iteration, count, exposures, poses;
         int32_t sh_degree;
         uint32_t data;
     } header;
@@ -275,6 +277,23 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
             run_of("scene.ply", 2, {"--exposure", "--checkpoint", at("new"), "--resume", at("forged")}));
     };
     EXPECT_EQ(resumed(2, header.exposures).code, 0); // nothing forged
+    // Poses of which the options know nothing.
+    const outcome posed = [&] {
+        std::string bytes = saved.substr(0, saved.size() - 4) + std::string(sizeof(refined_pose), '\0');
+        auto changed = header;
+        changed.poses = 1;
+        const uint64_t size = bytes.size() + 4;
+        memcpy(changed.before + 16, &size, sizeof size);
+        memcpy(bytes.data(), &changed, sizeof changed);
+        const uint32_t sum =
+            uint32_t(crc32(0, reinterpret_cast<const Bytef *>(bytes.data()), uInt(bytes.size())));
+        bytes.append(reinterpret_cast<const char *>(&sum), sizeof sum);
+        std::ofstream(at("forged"), std::ios::binary) << bytes;
+        return splat(
+            run_of("scene.ply", 2, {"--exposure", "--checkpoint", at("new"), "--resume", at("forged")}));
+    }();
+    EXPECT_EQ(posed.code, 1);
+    EXPECT_CONTAINS(posed.err, "forged: damaged: no run with these options has its counts");
     for (const auto &[iteration, exposures] : std::vector<std::pair<int64_t, int64_t>>{
              {0, 1}, {0, 0}, {0, photos}, {3, photos - 1}, {INT64_MAX, photos - 1}}) {
         const outcome run = resumed(iteration, exposures);

@@ -224,6 +224,18 @@ add_projection_adjoint(const gs_camera &camera, const camera_point<Denominator> 
     d_point[2] -= d_mean2d * diagonal * (p.at[k] / p.depth);
 }
 
+// The same by the intrinsics: writes the gradients by focal length and principal point of coordinate k. A
+// clamped ratio is a bound over the focal length: J then depends on the principal point, not on the focal
+// length.
+template <typename Denominator>
+__device__ __forceinline__ void intrinsics_adjoint(const gs_camera &, const camera_point<Denominator> &p,
+                                                   int k, const float d_row[3], float d_mean2d,
+                                                   float *d_focal, float *d_center) {
+    const float d_last = d_row[2] / p.depth;
+    *d_focal = d_mean2d * (p.at[k] / p.depth) + d_row[k] / p.depth - (p.clamped[k] ? 0 : d_last * p.ratio[k]);
+    *d_center = d_mean2d + (p.clamped[k] ? d_last : 0);
+}
+
 // ---- fisheye ----
 
 // The mean's angle theta off the axis becomes the radius D(theta) in the image, in focal lengths:
@@ -390,6 +402,14 @@ __device__ __forceinline__ void add_projection_adjoint(const gs_camera &camera, 
     float d_from_row[3];
     second_derivative_times(camera, p, k, d_row, d_from_row);
     for (int i = 0; i < 3; i++) d_point[i] += d_from_row[i] + p.jacobian[k][i] * d_mean2d;
+}
+
+__device__ __forceinline__ void intrinsics_adjoint(const gs_camera &camera, const fisheye_point &p, int k,
+                                                   const float d_row[3], float d_mean2d, float *d_focal,
+                                                   float *d_center) {
+    *d_focal = d_mean2d * (p.curve.value_over_angle * p.angle * p.outward[k]) +
+               dot(p.jacobian[k], d_row) / focal_length(camera, k);
+    *d_center = d_mean2d;
 }
 
 // ---- both models ----

@@ -2,6 +2,7 @@
 // splat train: photographs with cameras -> a scene of Gaussians.
 #include "commands/command.h"
 #include "commands/train_options.h"
+#include "commands/train_poses.h"
 #include "commands/train_summary.h"
 #include "record/report.h"
 #include "record/run_log.h"
@@ -26,7 +27,9 @@ typedef struct train_run {
     dataset data;
     view_split split;
     double extent; // of the scene
-    char *key;     // the checkpoint's settings
+    train_poses poses;
+    pose_difference moved; // the training views' poses at the end
+    char *key;             // the checkpoint's settings
     training_settings settings;
     training_state state;
     training_report report;
@@ -39,6 +42,7 @@ typedef struct train_run {
 
 static bool outputs_are_possible(const train_options *o, fault *why) {
     return scene_is_possible(o->output, why) && output_is_possible(o->checkpoint, why) &&
+           (!o->write_cameras || output_is_possible(o->write_cameras, why)) &&
            (!o->report || report_is_possible(o->report, why));
 }
 
@@ -51,7 +55,8 @@ static bool load_data(train_run *run, fault *why) {
         .undistort = o->undistort,
         .mask_from_alpha = o->mask_from_alpha};
     if (!dataset_load(o->data, &loading, &run->data, why) || !dataset_spared(&run->data, o->output, why) ||
-        !dataset_spared(&run->data, o->checkpoint, why) || !dataset_spared(&run->data, o->log, why))
+        !dataset_spared(&run->data, o->checkpoint, why) || !dataset_spared(&run->data, o->log, why) ||
+        !dataset_spared(&run->data, o->write_cameras, why))
         return false;
     if (run->data.point_count == 0 && o->random == 0)
         return fail(why,
@@ -99,6 +104,11 @@ static bool prepare(train_run *run, fault *why) {
                          .settings = run->key,
                          .views = run->split.views,
                          .view_count = run->split.training};
+    if (!train_poses_open(&run->poses, &run->split, run->extent, o->perturb_degrees, o->perturb_extents,
+                          (uint64_t)o->seed, why))
+        return false;
+    run->settings.pose.rate = o->pose_rate;
+    camera_focus(run->split.views, run->split.training, run->settings.pose.pivot);
     return true;
 }
 
@@ -140,7 +150,11 @@ static bool start(train_run *run, fault *why) {
     host.antialias = run->options->antialias;
     training_state_open(&run->state, &host);
     scene_close(&host);
-    if (run->options->exposure) training_state_open_exposures(&run->state, (int64_t)run->split.training);
+    const int64_t views = (int64_t)run->split.training;
+    if (run->options->exposure) training_state_open_exposures(&run->state, views);
+    if (!run->options->refine_poses) return true;
+    if (!training_state_open_poses(&run->state, views, why)) return false;
+    refined_poses_start(run->state.pose, run->split.views, run->split.training);
     return true;
 }
 
@@ -150,9 +164,10 @@ static bool resume(train_run *run, fault *why) {
     const checkpoint_key key = saver_key(&run->saver);
     if (!checkpoint_read(o->resume, &key, state, why)) return false;
     state->gaussians.antialias = o->antialias;
-    // The checksum may be right and the counts forged; training reads an exposure for every view.
+    // The checksum may be right and the counts forged; training reads an exposure and a pose for every view.
+    const int64_t views = (int64_t)run->split.training;
     return (state->iteration <= o->iterations && state->gaussians.sh_degree == o->sh_degree &&
-            state->exposures == (o->exposure ? (int64_t)run->split.training : 0)) ||
+            state->exposures == (o->exposure ? views : 0) && state->poses == (o->refine_poses ? views : 0)) ||
            fail(why, "%s: damaged: no run with these options has its counts", o->resume);
 }
 
@@ -210,6 +225,7 @@ static bool write_report(const train_run *run, fault *why) {
 static bool observe(void *context, const training_state *state, const training_report *report, fault *why) {
     train_run *run = context;
     bool saved;
+    train_poses_place_held_out(&run->poses, state);
     if (!run_log_observe(&run->log, state, report, why) || !saver_observe(&run->saver, state, &saved, why))
         return false;
     if (saved) run_log_checkpoint(&run->log, state->iteration, run->saver.path);
@@ -227,6 +243,10 @@ static bool iterate(train_run *run, fault *why) {
     const bool done = train(&run->state, run->split.views, run->split.training, &run->settings, &observer,
                             &run->report, why);
     run->stopped_by = stop_request_end();
+    if (done) {
+        train_poses_adopt(&run->poses, &run->state);
+        run->moved = train_poses_difference(&run->poses);
+    }
     if (done && run->stopped_by)
         fprintf(
             stderr,
@@ -253,11 +273,17 @@ static bool finish_by_lm(train_run *run, fault *why) {
 static bool write_results(train_run *run, fault *why) {
     const train_options *o = run->options;
     gs_gaussians host;
-    const bool done = save_trained(o->output, &run->state.gaussians, &host, why) &&
-                      run_log_finish(&run->log, &run->state, &run->report, why) &&
-                      (!o->report || write_report(run, why));
+    const bool with_poses = o->refine_poses || o->perturb_poses;
+    if (with_poses)
+        run_log_poses(&run->log, run->report.iterations, run->split.training, &run->poses.before,
+                      &run->moved);
+    const bool done =
+        save_trained(o->output, &run->state.gaussians, &host, why) &&
+        (!o->write_cameras || train_poses_write(&run->poses, &run->data, o->write_cameras, why)) &&
+        run_log_finish(&run->log, &run->state, &run->report, why) && (!o->report || write_report(run, why));
     if (done)
         train_summary_print(o, &run->split, &host, &run->report, run_record_last_quality(&run->log.record));
+    if (done && with_poses) train_summary_print_poses(&run->poses.before, &run->moved);
     scene_close(&host);
     return done;
 }
@@ -281,6 +307,7 @@ static bool run_training(train_run *run, fault *why) {
                       train_and_write(run, why);
     training_report_close(&run->report);
     training_state_close(&run->state);
+    train_poses_close(&run->poses);
     view_split_close(&run->split);
     dataset_close(&run->data);
     free(run->key);

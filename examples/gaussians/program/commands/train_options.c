@@ -4,6 +4,7 @@
 #include "view/blend_strategies.h"
 #include "view/shared_options.h"
 #include <math.h>
+#include <stdlib.h>
 
 train_options train_options_default(void) {
     return (train_options){.background = "0,0,0",
@@ -13,6 +14,7 @@ train_options train_options_default(void) {
                            .holdout = 8,
                            .sh_degree = GS_MAX_SH_DEGREE,
                            .sh_rate = 4,
+                           .pose_rate = 1e-3, // BARF (Lin et al. 2021): about a pixel a step
                            .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT),
                            .density = density_options_default(),
                            .lm = lm_settings_default()};
@@ -72,6 +74,14 @@ static void list_model(train_options *o, option_table *table) {
                        "them; the scene file records it"),
         OPTION("exposure", &o->exposure,
                .help = "learn a colour correction for every view; held-out views are measured without"),
+        OPTION("refine-poses", &o->refine_poses,
+               .help = "refine the poses of the training views with the scene"),
+        OPTION("pose-rate", &o->pose_rate, .maximum = 1,
+               .help = "learning rate of poses at the first step, radians; a hundredth of it at the last"),
+        OPTION("perturb-poses", &o->perturb_poses,
+               .help =
+                   "DEGREES,EXTENTS: first turn every training view by this angle and move it by this part "
+                   "of the scene's extent, in random directions; an experiment"),
         OPTION("reproducible", &o->reproducible,
                .help = "the same command gives the same bytes on the same kind of GPU; implies --reduce "
                        "fixed, which is slower"),
@@ -95,6 +105,9 @@ static void list_records(train_options *o, option_table *table) {
                        "steps of --finish"),
         OPTION("report", &o->report, .free_on_resume = true,
                .help = "write a page with pictures and curves to this folder: index.html"),
+        OPTION("write-cameras", &o->write_cameras, .free_on_resume = true,
+               .help =
+                   "write the cameras of all views to this file, as a transforms.json for the folder DATA"),
         OPTION("log-every", &o->log_every, .maximum = 10000000, .free_on_resume = true,
                .help = "steps between lines of the log and points of the curves; 0: 1/200 of the "
                        "iterations, at most 100"),
@@ -140,10 +153,34 @@ static bool files_differ(const train_options *o, fault *why) {
                  {"-o", o->output, "--resume", o->resume},
                  {"-o", o->output, "--log", o->log},
                  {"--log", o->log, "--checkpoint", o->checkpoint},
-                 {"--log", o->log, "--resume", o->resume}};
+                 {"--log", o->log, "--resume", o->resume},
+                 {"-o", o->output, "--write-cameras", o->write_cameras},
+                 {"--log", o->log, "--write-cameras", o->write_cameras},
+                 {"--checkpoint", o->checkpoint, "--write-cameras", o->write_cameras},
+                 {"--resume", o->resume, "--write-cameras", o->write_cameras}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if (!are_two_files(pairs[i].first_name, pairs[i].first, pairs[i].second_name, pairs[i].second, why))
             return false;
+    return true;
+}
+
+// "1,0.01": degrees, extents.
+static bool read_perturbation(train_options *o, fault *why) {
+    double values[2] = {0};
+    char *end = NULL;
+    const char *text = o->perturb_poses;
+    if (!text) return true;
+    values[0] = strtod(text, &end);
+    const bool first = end != text && *end == ',';
+    text = end + first;
+    if (first) values[1] = strtod(text, &end);
+    if (!first || end == text || *end || !(values[0] >= 0 && values[0] <= 180) ||
+        !(values[1] >= 0 && values[1] <= 1000))
+        return fail(why,
+                    "--perturb-poses %s: must be DEGREES,EXTENTS, such as 1,0.01: 0 to 180, and 0 to 1000",
+                    o->perturb_poses);
+    o->perturb_degrees = values[0];
+    o->perturb_extents = values[1];
     return true;
 }
 
@@ -152,5 +189,6 @@ bool train_options_check(train_options *o, float background[3], fault *why) {
     if (o->finish == TRAIN_FINISH_LM && (o->antialias || o->exposure))
         return fail(why, "--finish lm excludes --antialias and --exposure");
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
-    return parse_color(o->background, background, why) && make_reproducible(o, why) && files_differ(o, why);
+    return parse_color(o->background, background, why) && make_reproducible(o, why) &&
+           read_perturbation(o, why) && files_differ(o, why);
 }

@@ -9,13 +9,15 @@
 C_LINKAGE_BEGIN
 
 typedef struct train_options {
-    const char *data, *output, *background, *log, *report, *checkpoint, *resume;
+    const char *data, *output, *background, *log, *report, *checkpoint, *resume, *perturb_poses,
+        *write_cameras;
     int64_t downscale, iterations, warm_up, seed, threshold, holdout, sh_degree, random, log_every,
         eval_every, checkpoint_every;
-    double seconds, sh_rate;
+    double seconds, sh_rate, pose_rate;
     int reduce, finish;                         // reduce: index into blend_strategies; finish: train_finish
     const char *strategy_names[STRATEGY_NAMES]; // choices of --reduce
-    bool antialias, exposure, reproducible, random_background, undistort, mask_from_alpha;
+    double perturb_degrees, perturb_extents;    // of --perturb-poses
+    bool antialias, exposure, reproducible, random_background, undistort, mask_from_alpha, refine_poses;
     density_options density;
     lm_settings lm;
 } train_options;

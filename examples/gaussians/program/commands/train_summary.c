@@ -58,3 +58,11 @@ void train_summary_print(const train_options *options, const view_split *split, 
     if (held_out) printf("held out   PSNR %.2f dB, SSIM %.4f\n", held_out->psnr, held_out->ssim);
     print_stages(&report->clock);
 }
+
+void train_summary_print_poses(const pose_difference *before, const pose_difference *after) {
+    printf(
+        "poses      from those of the data %.4f -> %.4f degrees, %.5f -> %.5f extents (means); largest %.4f degrees, "
+        "%.5f extents\n",
+        before->mean_degrees, after->mean_degrees, before->mean_distance, after->mean_distance,
+        after->largest_degrees, after->largest_distance);
+}

@@ -70,7 +70,7 @@ static void forward(bench *b, const gs_camera *camera) {
 
 static void backward(bench *b, distwar_policy policy) {
     frame_render_backward(&b->f, policy);
-    frame_project_backward(&b->f, &b->gradients);
+    frame_project_backward(&b->f, &b->gradients, false);
 }
 
 static bench_view view_of(bench *b) {
@@ -170,7 +170,7 @@ static void run_views(bench *b, const gs_camera *cameras, size_t view_count, ben
         frame_set_gradient(&b->f, b->color_gradient);
         out->views[v] = view_of(b);
         cost_table_measure(&out->table, 0, v, &runner);
-        frame_project_backward(&b->f, &b->gradients);
+        frame_project_backward(&b->f, &b->gradients, false);
         frame_loss(&b->f, b->target, NULL, b->loss, true);
     }
     for (int i = 0; i < STAGES; i++) out->bytes[i] = frame_bytes(&b->f, (stage)i);

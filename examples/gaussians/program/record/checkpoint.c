@@ -14,12 +14,12 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied without a change of byte order");
 
 enum {
-    VERSION = 1,
+    VERSION = 2,
     BLOCK = 1 << 20,        // bytes that are copied at once
     MAX_SETTINGS = 1 << 16, // bytes
     SETS = 3,               // Gaussians and Adam's two moments
-    MAX_EXPOSURES = 1 << 24,
-    ARRAYS = SETS * GS_ARRAYS + 2
+    MAX_VIEWS = 1 << 24,
+    ARRAYS = SETS * GS_ARRAYS + 3
 };
 
 static const char magic[8] = {'S', 'P', 'L', 'A', 'T', 'C', 'K', 'P'};
@@ -29,17 +29,18 @@ typedef struct checkpoint_header {
     uint32_t version;
     uint32_t settings_bytes;
     uint64_t file_bytes; // of the whole file, with the checksum at its end
-    int64_t iteration, count, exposures;
+    int64_t iteration, count, exposures, poses;
     int32_t sh_degree;
     uint32_t data; // fingerprint
 } checkpoint_header;
 
-_Static_assert(sizeof(checkpoint_header) == 56, "the file has no padding");
+_Static_assert(sizeof(checkpoint_header) == 64, "the file has no padding");
 
-// A part of the state in device memory.
+// A part of the state.
 typedef struct part {
     void *memory;
     uint64_t bytes;
+    bool on_host;
 } part;
 
 static void list_parts(const training_state *state, part parts[ARRAYS]) {
@@ -49,16 +50,20 @@ static void list_parts(const training_state *state, part parts[ARRAYS]) {
     part *next = parts;
     for (int i = 0; i < SETS; i++) {
         const gs_arrays arrays = gs_arrays_of(sets[i]);
-        for (int a = 0; a < GS_ARRAYS; a++) *next++ = (part){arrays.of[a], (uint64_t)shape.width[a] * row};
+        for (int a = 0; a < GS_ARRAYS; a++)
+            *next++ = (part){arrays.of[a], (uint64_t)shape.width[a] * row, false};
     }
-    *next++ = (part){state->density, 2 * row};
-    *next = (part){state->exposure, (uint64_t)state->exposures * TRAINING_EXPOSURE_FLOATS * sizeof(float)};
+    *next++ = (part){state->density, 2 * row, false};
+    *next++ =
+        (part){state->exposure, (uint64_t)state->exposures * TRAINING_EXPOSURE_FLOATS * sizeof(float), false};
+    *next = (part){state->pose, (uint64_t)state->poses * sizeof *state->pose, true};
 }
 
 // Does not overflow if the header's counts are in range.
 static uint64_t file_bytes(const checkpoint_header *header) {
     const training_state shape = {.gaussians = {.count = header->count, .sh_degree = header->sh_degree},
-                                  .exposures = header->exposures};
+                                  .exposures = header->exposures,
+                                  .poses = header->poses};
     part parts[ARRAYS];
     list_parts(&shape, parts);
     uint64_t bytes = sizeof *header + header->settings_bytes + sizeof(uint32_t);
@@ -156,7 +161,11 @@ static void put(writer *w, const void *bytes, size_t count) {
 static void put_part(writer *w, const part *from, void *block) {
     for (uint64_t done = 0; done < from->bytes; done += BLOCK) {
         const uint64_t left = from->bytes - done, bytes = left < BLOCK ? left : BLOCK;
-        device_download(block, (const char *)from->memory + done, (size_t)bytes);
+        const char *const at = (const char *)from->memory + done;
+        if (from->on_host)
+            memcpy(block, at, (size_t)bytes);
+        else
+            device_download(block, at, (size_t)bytes);
         put(w, block, (size_t)bytes);
     }
 }
@@ -168,6 +177,7 @@ bool checkpoint_write(const char *path, const checkpoint_key *key, const trainin
                                 .iteration = state->iteration,
                                 .count = state->gaussians.count,
                                 .exposures = state->exposures,
+                                .poses = state->poses,
                                 .sh_degree = state->gaussians.sh_degree,
                                 .data = key->data};
     memcpy(header.magic, magic, sizeof magic);
@@ -202,8 +212,8 @@ static bool read_header(input_file *file, checkpoint_header *header, fault *why)
                     header->version, VERSION);
     if (header->count < 0 || header->count >= INT32_MAX || header->sh_degree < 0 ||
         header->sh_degree > GS_MAX_SH_DEGREE || header->iteration < 0 || header->exposures < 0 ||
-        header->exposures > MAX_EXPOSURES || header->settings_bytes > MAX_SETTINGS ||
-        header->file_bytes != file_bytes(header))
+        header->exposures > MAX_VIEWS || header->poses < 0 || header->poses > MAX_VIEWS ||
+        header->settings_bytes > MAX_SETTINGS || header->file_bytes != file_bytes(header))
         return fail(why, "%s: damaged: its header is inconsistent", file->path);
     if (header->file_bytes != file->size)
         return fail(why, "%s: truncated or damaged: has %" PRIu64 " bytes, not %" PRIu64, file->path,
@@ -237,7 +247,11 @@ static bool get_part(input_file *file, const part *to, void *block, fault *why) 
     for (uint64_t done = 0; done < to->bytes; done += BLOCK) {
         const uint64_t left = to->bytes - done, bytes = left < BLOCK ? left : BLOCK;
         if (!input_file_read(file, block, (size_t)bytes, "a checkpoint's arrays", why)) return false;
-        device_upload((char *)to->memory + done, block, (size_t)bytes);
+        char *const at = (char *)to->memory + done;
+        if (to->on_host)
+            memcpy(at, block, (size_t)bytes);
+        else
+            device_upload(at, block, (size_t)bytes);
     }
     return true;
 }
@@ -250,9 +264,9 @@ static bool read_state(input_file *file, const checkpoint_header *header, void *
     scene_close(&zeros);
     state->iteration = header->iteration;
     if (header->exposures > 0) training_state_open_exposures(state, header->exposures);
+    bool done = header->poses == 0 || training_state_open_poses(state, header->poses, why);
     part parts[ARRAYS];
     list_parts(state, parts);
-    bool done = true;
     for (int i = 0; i < ARRAYS && done; i++) done = get_part(file, &parts[i], block, why);
     if (!done) training_state_close(state);
     return done;

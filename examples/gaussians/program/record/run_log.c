@@ -210,6 +210,26 @@ bool run_log_finish(run_log *log, const training_state *state, const training_re
     return true;
 }
 
+static void put_difference(json_writer *json, const char *key, const pose_difference *d) {
+    json_begin(json, key, '{');
+    json_put_number(json, "mean_degrees", d->mean_degrees);
+    json_put_number(json, "largest_degrees", d->largest_degrees);
+    json_put_number(json, "mean_extents", d->mean_distance);
+    json_put_number(json, "largest_extents", d->largest_distance);
+    json_end(json, '}');
+}
+
+void run_log_poses(run_log *log, int64_t iteration, size_t views, const pose_difference *before,
+                   const pose_difference *after) {
+    if (!writes(log)) return;
+    json_writer json = begin_line(log, "poses");
+    json_put_integer(&json, "iteration", iteration);
+    json_put_integer(&json, "views", (int64_t)views);
+    put_difference(&json, "before", before);
+    put_difference(&json, "after", after);
+    end_line(log, &json);
+}
+
 void run_log_checkpoint(run_log *log, int64_t iteration, const char *file) {
     if (!writes(log)) return;
     json_writer json = begin_line(log, "checkpoint");

@@ -10,16 +10,21 @@
 //   {"event": "lm", "step": 1, "seconds": 0.31, "before": 0.0784, "after": 0.0781, "gain": 0.42,
 //    "gamma": 0.31, "damping": 0.1, "kept": true, "views": 17, "subsets": 1, "bytes": 780140544,
 //    "psnr": 23.2, "ssim": 0.741}
+//   {"event": "poses", "iteration": 7000, "views": 17, "before": {"mean_degrees": 1.0, "largest_degrees": 1.0,
+//    "mean_extents": 0.01, "largest_extents": 0.01}, "after": {...}}
 //   {"event": "end", "iteration": 7000, "seconds": 41.3, "gaussians": 310544}
 //
 // step: means since the step line before. wait_ms: of step_ms the host waited for the lists' lengths. Without
 // gpu_ms on the CPU. density: the number of Gaussians changed since the step line before. seconds: of
 // training, without evaluations. In an lm line: since the first step of Levenberg-Marquardt began. lm: before
 // and after are the objective. psnr and ssim are those of held-out views, if they were measured.
+// poses: how far those of the training views are from the data's, after the similarity between both: when
+// training began, and when it ended.
 #pragma once
 
 #include "json_writer.h"
 #include "record/run_record.h"
+#include "view/pose.h"
 #include <stdio.h>
 
 C_LINKAGE_BEGIN
@@ -59,6 +64,9 @@ bool run_log_finish(run_log *log, const training_state *state, const training_re
 // Call before Levenberg-Marquardt. Adds the last point of the iterations if it is missing.
 bool run_log_end_iterations(run_log *log, const training_state *state, const training_report *report,
                             fault *why);
+// Of `views` training views; distances in extents of the scene.
+void run_log_poses(run_log *log, int64_t iteration, size_t views, const pose_difference *before,
+                   const pose_difference *after);
 // Records an evaluation of the held-out views.
 bool run_log_evaluation(run_log *log, const run_evaluation *evaluation, fault *why);
 // Measures the held-out views after the step if evaluate_every is not 0.

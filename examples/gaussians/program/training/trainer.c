@@ -85,6 +85,16 @@ static void step_exposure(trainer *t, size_t view, const float *matrix) {
                               t->state->iteration / (int64_t)t->order.count + 1, NULL));
 }
 
+// As for exposures. Waits for the device: the next step may need the pose.
+static void step_pose(trainer *t, size_t view) {
+    training_state *state = t->state;
+    pose_rates rates = t->settings->pose;
+    rates.rate *= pow(0.01, progress_at(t->settings, state->iteration + 1));
+    const gs_camera_gradient gradient = frame_camera_gradient(&t->f);
+    refined_pose_step(&state->pose[view], gradient.twist, &rates,
+                      state->iteration / (int64_t)t->order.count + 1);
+}
+
 static void choose_background(const training_settings *settings, int64_t step, float background[3]) {
     random_stream random = random_at(settings->seed, RANDOM_BACKGROUND, (uint64_t)step, 0);
     for (int c = 0; c < 3; c++)
@@ -103,16 +113,16 @@ static const uint8_t *target_before(trainer *t, const target_view *view, const f
 }
 
 // Queues the forward pass and the loss, again while the lists have no room.
-static void queue_loss(trainer *t, const target_view *view, int degree, const float background[3],
-                       const float *exposure) {
+static void queue_loss(trainer *t, const target_view *view, const gs_camera *camera, int degree,
+                       const float background[3], const float *exposure) {
     const gs_gaussians *gaussians = &t->state->gaussians;
     double *result = t->results[t->waiting++], began;
     bool settled;
     do {
         if (t->settings->wait_for_pairs)
-            frame_render(&t->f, gaussians, degree, &view->camera, background);
+            frame_render(&t->f, gaussians, degree, camera, background);
         else
-            frame_queue(&t->f, gaussians, degree, &view->camera, background);
+            frame_queue(&t->f, gaussians, degree, camera, background);
         if (exposure) frame_expose(&t->f, exposure);
         frame_loss(&t->f, target_before(t, view, background), view->mask, result, true);
         began = seconds_now();
@@ -133,20 +143,24 @@ static void train_step(trainer *t) {
     rates.mean = scheduled_mean_rate(settings, step);
     rates.sh_coefficients = (degree + 1) * (degree + 1);
 
+    gs_camera camera = view->camera;
+    if (state->poses > 0) pose_to_camera(&state->pose[index].now, &camera);
+
     stage_clock_start(&t->report.clock);
     float background[3];
     choose_background(settings, step, background);
-    queue_loss(t, view, degree, background, exposure);
+    queue_loss(t, view, &camera, degree, background, exposure);
     if (exposure) step_exposure(t, index, exposure);
     strategy_tuner_begin(&t->tuner);
     t->f.absolute = density_reads_absolute(&settings->density);
     frame_render_backward(&t->f, t->tuner.policy);
     strategy_tuner_end(&t->tuner, (double)t->f.view.lists.pairs);
-    frame_project_backward(&t->f, &state->gradients);
+    frame_project_backward(&t->f, &state->gradients, state->poses > 0);
     density_before_adam(&settings->density, state);
     GS_CHECK(gs_adam(&state->gaussians, &state->gradients, &state->first_moment, &state->second_moment,
                      &rates, step, NULL));
     stage_clock_mark(&t->report.clock, STAGE_ADAM);
+    if (state->poses > 0) step_pose(t, index);
     state->iteration = step;
     density_after_adam(&t->density, &settings->density, settings->seed, rates.mean, &t->f, state);
     stage_clock_mark(&t->report.clock, STAGE_DENSITY);

@@ -24,6 +24,7 @@ typedef struct training_settings {
     gs_adam_rates rates;    // rates.mean at the first step, in world units
     float final_mean_rate;  // at the last step; exponential between
     int64_t warm_up;        // steps over which the means' rate rises from a hundredth of itself, by a sine
+    pose_rates pose;        // of the poses, if they are refined; a hundredth of it at the end
     float exposure_rate; // of the matrices that correct colours, if there are any; a tenth of it at the end
     int sh_interval; // steps before the SH degree in use rises by one; 0: all degrees from the first step on
     density_settings density;

@@ -2,6 +2,7 @@
 #include "training/training_state.h"
 #include "device.h"
 #include "view/device_gaussians.h"
+#include <stdlib.h>
 
 enum { SETS = 4 };
 
@@ -32,6 +33,13 @@ void training_state_open_exposures(training_state *state, int64_t views) {
     state->exposure = device_allocate((size_t)views * sizeof start);
     for (int64_t i = 0; i < views; i++)
         device_upload(state->exposure + i * TRAINING_EXPOSURE_FLOATS, start, sizeof start);
+}
+
+bool training_state_open_poses(training_state *state, int64_t views, fault *why) {
+    state->pose = calloc((size_t)views, sizeof *state->pose);
+    if (!state->pose) return fail(why, "no memory for the poses of %lld views", (long long)views);
+    state->poses = views;
+    return true;
 }
 
 void training_state_reserve(training_state *state, int64_t count) {
@@ -67,5 +75,6 @@ void training_state_close(training_state *state) {
     for (int i = 0; i < SETS; i++) device_gaussians_close(sets[i]);
     device_free(state->density);
     device_free(state->exposure);
+    free(state->pose);
     *state = (training_state){0};
 }

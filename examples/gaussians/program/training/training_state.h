@@ -6,6 +6,8 @@
 
 #include "c_linkage.h"
 #include "gs.h"
+#include "fault.h"
+#include "training/pose_refinement.h"
 #include <stddef.h>
 
 C_LINKAGE_BEGIN
@@ -20,6 +22,9 @@ typedef struct training_state {
     // [exposures][3][GS_EXPOSURE_VALUES]. 0 and NULL if colours are not corrected.
     int64_t exposures;
     float *exposure;
+    // Host: the pose of each view, [poses]. 0 and NULL if poses are not refined.
+    int64_t poses;
+    refined_pose *pose;
     // Scratch. The only part that is not saved: no step reads what an earlier one left here.
     gs_gaussians gradients;
 } training_state;
@@ -32,6 +37,8 @@ enum { TRAINING_EXPOSURE_FLOATS = 3 * GS_EXPOSURE_VALUES }; // of a view in `exp
 void training_state_open(training_state *state, const gs_gaussians *host);
 // Gives each of `views` views the identity as its matrix.
 void training_state_open_exposures(training_state *state, int64_t views);
+// Gives each of `views` views a pose, zeros. Fails if there is no memory.
+bool training_state_open_poses(training_state *state, int64_t views, fault *why);
 // Makes room for at least `count` rows. The memory doubles; existing rows are kept.
 void training_state_reserve(training_state *state, int64_t count);
 // Sets the count of all arrays. New rows must have been reserved; they are not cleared.

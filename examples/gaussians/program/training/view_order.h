@@ -13,7 +13,8 @@ C_LINKAGE_BEGIN
 typedef enum random_purpose {
     RANDOM_VIEW_ORDER,
     RANDOM_BACKGROUND,
-    RANDOM_DENSITY // density control; libgs derives more purposes from it
+    RANDOM_DENSITY, // density control; libgs derives more purposes from it
+    RANDOM_POSES
 } random_purpose;
 
 typedef struct view_order {

@@ -33,9 +33,10 @@ void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
 }
 
 void frame_close(frame *f) {
-    device_buffer *const all[] = {&f->splats,    &f->bin,       &f->color,          &f->transmittance,
-                                  &f->n_contrib, &f->loss,      &f->color_gradient, &f->moments,
-                                  &f->mean2d,    &f->corrected, &f->exposure,       &f->report};
+    device_buffer *const all[] = {&f->splats,         &f->bin,       &f->color,          &f->transmittance,
+                                  &f->n_contrib,      &f->loss,      &f->color_gradient, &f->moments,
+                                  &f->mean2d,         &f->corrected, &f->exposure,       &f->report,
+                                  &f->camera_gradient};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
     if (f->found) {
         DEVICE_CHECK(cudaFreeHost(f->found));
@@ -159,10 +160,23 @@ void frame_render_backward(frame *f, distwar_policy policy) {
     stage_clock_mark(f->clock, STAGE_RENDER_BACKWARD);
 }
 
-void frame_project_backward(frame *f, const gs_gaussians *gradients) {
-    f->gradient.gaussians = *gradients;
-    GS_CHECK(gs_project_backward(&f->view, &f->gradient, NULL));
+void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera) {
+    gs_gradient *gradient = &f->gradient;
+    const int64_t count = f->view.gaussians.count;
+    gradient->gaussians = *gradients;
+    gradient->camera = NULL;
+    if (with_camera) {
+        GS_CHECK(gs_camera_gradient_bytes(count, &gradient->camera_bytes));
+        gradient->camera = device_buffer_reserve(&f->camera_gradient, gradient->camera_bytes);
+    }
+    GS_CHECK(gs_project_backward(&f->view, gradient, NULL));
     stage_clock_mark(f->clock, STAGE_PROJECT_BACKWARD);
+}
+
+gs_camera_gradient frame_camera_gradient(const frame *f) {
+    gs_camera_gradient gradient;
+    device_download(&gradient, f->gradient.camera, sizeof gradient);
+    return gradient;
 }
 
 bool frame_picture(const frame *f, image *out, fault *why) {
@@ -189,7 +203,7 @@ size_t frame_bytes(const frame *f, stage which) {
     case STAGE_RENDER_BACKWARD:
         return f->moments.bytes;
     case STAGE_PROJECT_BACKWARD:
-        return f->mean2d.bytes;
+        return f->mean2d.bytes + f->camera_gradient.bytes;
     default: // the stages of training write to the Gaussians
         return 0;
     }

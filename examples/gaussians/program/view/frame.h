@@ -16,7 +16,7 @@ typedef struct frame {
     gs_view view;         // of the last frame_render; its arrays are the buffers below
     gs_gradient gradient; // likewise
     device_buffer splats, bin, color, transmittance, n_contrib, loss, color_gradient, moments, mean2d,
-        corrected, exposure;
+        camera_gradient, corrected, exposure;
     const float *compared; // device: the image that frame_loss reads
     bool absolute;         // of the caller: the gradient has abs_mean2d in place of mean2d
     // Of frame_queue:
@@ -49,8 +49,10 @@ void frame_expose_backward(frame *f, const float *matrix, float *matrix_gradient
 void frame_set_gradient(frame *f, const float *gradient);
 // The backward blend, from the gradient of frame_loss or frame_set_gradient.
 void frame_render_backward(frame *f, distwar_policy policy);
-// gradients: device, of the shape of the Gaussians.
-void frame_project_backward(frame *f, const gs_gaussians *gradients);
+// gradients: device, of the shape of the Gaussians. with_camera: also the gradient by the camera.
+void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera);
+// After frame_project_backward with_camera: copies that gradient to the host. Waits for the device.
+gs_camera_gradient frame_camera_gradient(const frame *f);
 // Copies the image to the host, 8 bits a channel. Any time after frame_render. Waits for the device.
 bool frame_picture(const frame *f, image *out, fault *why);
 // Bytes of device memory that a stage writes to, with its workspace.

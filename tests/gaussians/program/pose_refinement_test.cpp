@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: MIT
+// Poses: their motions and similarities, how they are perturbed and refined, and that training brings them
+// back.
+#include "program_run.h"
+#include "device.h"
+extern "C" {
+#include "view/frame.h"
+}
+#include "scene.h"
+#include "training/trainer.h"
+#include "view/camera.h"
+
+namespace {
+
+double uniform(std::mt19937 &random, double low, double high) {
+    return low + (high - low) * double(random()) / 4294967296.0;
+}
+
+pose random_pose(std::mt19937 &random) {
+    gs_camera camera = camera_with_view_angle(64, 64, 1);
+    const double eye[3] = {uniform(random, -3, 3), uniform(random, -3, 3), uniform(random, 2, 4)};
+    const double target[3] = {uniform(random, -1, 1), uniform(random, -1, 1), uniform(random, -1, 0)};
+    const double up[3] = {0, 1, 0.1};
+    camera_look_at(&camera, eye, target, up);
+    pose p = pose_of(&camera);
+    return p;
+}
+
+std::vector<pose> random_poses(unsigned seed, size_t count) {
+    std::mt19937 random(seed);
+    std::vector<pose> poses(count);
+    for (pose &p : poses) p = random_pose(random);
+    return poses;
+}
+
+std::array<double, 3> seen(const pose &p, const std::array<double, 3> &x) {
+    std::array<double, 3> out;
+    for (size_t r = 0; r < 3; r++)
+        out[r] = p.rotation[3 * r] * x[0] + p.rotation[3 * r + 1] * x[1] + p.rotation[3 * r + 2] * x[2] +
+                 p.translation[r];
+    return out;
+}
+
+TEST(Pose, MovesByATwist) {
+    const pose before = random_poses(1, 1)[0];
+    const std::array<double, 3> x = {0.3, -0.4, 0.5}, at = seen(before, x);
+    const double w[3] = {1e-4, -2e-4, 3e-4}, v[3] = {0.1, 0.2, -0.3};
+    pose after = before;
+    const double twist[6] = {w[0], w[1], w[2], v[0], v[1], v[2]};
+    pose_move(&after, twist);
+    const std::array<double, 3> now = seen(after, x);
+    for (size_t k = 0; k < 3; k++) {
+        const size_t a = (k + 1) % 3, b = (k + 2) % 3;
+        EXPECT_NEAR(now[k], at[k] + w[a] * at[b] - w[b] * at[a] + v[k], 1e-6);
+    }
+    double center[3];
+    pose_center(&after, center);
+    for (const double value : seen(after, {center[0], center[1], center[2]})) EXPECT_NEAR(value, 0, 1e-6);
+    pose turned = before;
+    const double half[6] = {0, 0, 3.141592653589793, 0, 0, 0};
+    pose_move(&turned, half);
+    const std::array<double, 3> opposite = seen(turned, x);
+    EXPECT_NEAR(opposite[0], -at[0], 1e-12);
+    EXPECT_NEAR(opposite[1], -at[1], 1e-12);
+    EXPECT_NEAR(opposite[2], at[2], 1e-12);
+}
+
+TEST(Similarity, IsFoundFromThePosesThatItMoved) {
+    const std::vector<pose> from = random_poses(2, 9);
+    similarity s = {2.5, {}, {3, -1, 2}};
+    const double axis[3] = {0.6, 0, 0.8};
+    rotation_about(axis, 2, s.rotation);
+    std::vector<pose> to = from;
+    for (pose &p : to) similarity_apply(&s, &p);
+    // A point of the world moves with it: every camera sees it where it did, times the scale.
+    std::array<double, 3> x = {0.3, -0.4, 0.5}, moved;
+    for (size_t r = 0; r < 3; r++)
+        moved[r] = s.scale * (s.rotation[3 * r] * x[0] + s.rotation[3 * r + 1] * x[1] +
+                              s.rotation[3 * r + 2] * x[2]) +
+                   s.translation[r];
+    for (size_t i = 0; i < from.size(); i++)
+        for (size_t k = 0; k < 3; k++)
+            EXPECT_NEAR(seen(to[i], moved)[k], s.scale * seen(from[i], x)[k], 1e-5);
+    const similarity found = similarity_between(from.data(), to.data(), from.size());
+    EXPECT_NEAR(found.scale, s.scale, 1e-6);
+    for (int k = 0; k < 9; k++) EXPECT_NEAR(found.rotation[k], s.rotation[k], 1e-6);
+    for (int k = 0; k < 3; k++) EXPECT_NEAR(found.translation[k], s.translation[k], 1e-5);
+    const pose_difference none = pose_difference_between(from.data(), to.data(), from.size());
+    EXPECT_LT(none.largest_degrees, 1e-4);
+    EXPECT_LT(none.largest_distance, 1e-5);
+    // One pose, or several in one place: no scale.
+    EXPECT_EQ(similarity_between(from.data(), to.data(), 1).scale, 1);
+}
+
+// Views without pictures, on a circle around the origin.
+std::vector<target_view> circle(size_t count, int size) {
+    std::vector<target_view> views(count);
+    for (size_t i = 0; i < count; i++) {
+        const double angle = 6.283185307179586 * double(i) / double(count);
+        const double eye[3] = {4 * std::cos(angle), 4 * std::sin(angle), 1.0 + 0.3 * double(i % 3)};
+        const double target[3] = {0, 0, 0}, up[3] = {0, 0, 1};
+        views[i].camera = camera_with_view_angle(size, size, 0.7);
+        camera_look_at(&views[i].camera, eye, target, up);
+    }
+    return views;
+}
+
+std::vector<pose> poses_of(const std::vector<target_view> &views) {
+    std::vector<pose> poses;
+    for (const target_view &view : views) poses.push_back(pose_of(&view.camera));
+    return poses;
+}
+
+TEST(PerturbPoses, ByWhatIsAsked) {
+    std::vector<target_view> views = circle(8, 64), same = views, other = views;
+    const std::vector<pose> before = poses_of(views);
+    perturb_poses(views.data(), 8, 1, 0.04, 5);
+    perturb_poses(same.data(), 8, 1, 0.04, 5);
+    perturb_poses(other.data(), 8, 1, 0.04, 6);
+    const std::vector<pose> after = poses_of(views);
+    for (size_t i = 0; i < 8; i++) {
+        double a[3], b[3], trace = 0;
+        pose_center(&before[i], a);
+        pose_center(&after[i], b);
+        EXPECT_NEAR(std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]), 0.04, 1e-5);
+        for (int k = 0; k < 9; k++) trace += before[i].rotation[k] * after[i].rotation[k];
+        EXPECT_NEAR(std::acos((trace - 1) / 2) * 57.29578, 1, 1e-3);
+        EXPECT_EQ(memcmp(&views[i].camera, &same[i].camera, sizeof(gs_camera)), 0);
+        EXPECT_NE(memcmp(&views[i].camera, &other[i].camera, sizeof(gs_camera)), 0);
+    }
+}
+
+// Adam's first step has the rate's size: a turn about the pivot by 1e-3 about each axis, and a move by as many distances
+// to it, against the gradient.
+TEST(RefinedPoses, AStepGoesAgainstTheGradientAboutThePivot) {
+    const std::vector<target_view> views = circle(3, 64);
+    refined_pose p;
+    refined_poses_start(&p, &views[1], 1);
+    const pose before = p.now;
+    const std::array<double, 3> place = {0.1, 0.2, -0.3}, pivot = seen(before, place);
+    const double distance = std::hypot(pivot[0], pivot[1], pivot[2]);
+    const pose_rates rates = {1e-3, {place[0], place[1], place[2]}};
+    const float gradient[6] = {3, -1, 2, 0.5f, -7, 0.7f};
+    double twist[6];
+    const auto cross = [](const double *a, const double *b, size_t k) {
+        return a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3];
+    };
+    const double move[3] = {0.5, -7, double(0.7f)};
+    for (size_t k = 0; k < 3; k++)
+        twist[k] = double(gradient[k]) - cross(pivot.data(), move, k) < 0 ? 1e-3 : -1e-3;
+    for (size_t k = 0; k < 3; k++)
+        twist[3 + k] = (move[k] < 0 ? 1e-3 : -1e-3) * distance - cross(twist, pivot.data(), k);
+    pose wanted = before;
+    pose_move(&wanted, twist);
+    refined_pose_step(&p, gradient, &rates, 1);
+    for (int k = 0; k < 9; k++) EXPECT_NEAR(p.now.rotation[k], wanted.rotation[k], 1e-12);
+    for (int k = 0; k < 3; k++) EXPECT_NEAR(p.now.translation[k], wanted.translation[k], 1e-12);
+}
+
+// Points in place of a picture: the loss is the square of the distances between where each is seen and where it
+// should be.
+class seen_points {
+  public:
+    seen_points(const std::vector<pose> &views, size_t count, unsigned seed) {
+        std::mt19937 random(seed);
+        for (size_t i = 0; i < count; i++)
+            points.push_back(
+                {uniform(random, -0.8, 0.8), uniform(random, -0.8, 0.8), uniform(random, -0.8, 0.8)});
+        for (const pose &view : views) {
+            wanted.emplace_back();
+            for (const auto &x : points) wanted.back().push_back(seen(view, x));
+        }
+        first.resize(count), second.resize(count);
+    }
+    // The gradient by the view's twist. The points make a step of Adam.
+    std::array<float, 6> step(const pose &view, size_t i, double rate, int64_t count) {
+        std::array<double, 6> twist = {};
+        for (size_t j = 0; j < points.size(); j++) {
+            const std::array<double, 3> a = wanted[i][j], b = seen(view, points[j]);
+            double d[3] = {};
+            for (size_t k = 0; k < 2; k++) {
+                const double error = b[k] / b[2] - a[k] / a[2];
+                d[k] += 2 * error / b[2];
+                d[2] -= 2 * error * b[k] / (b[2] * b[2]);
+            }
+            for (size_t k = 0; k < 3; k++) {
+                twist[k] += b[(k + 1) % 3] * d[(k + 2) % 3] - b[(k + 2) % 3] * d[(k + 1) % 3];
+                twist[3 + k] += d[k];
+                const double g =
+                    view.rotation[k] * d[0] + view.rotation[3 + k] * d[1] + view.rotation[6 + k] * d[2];
+                first[j][k] += 0.1 * (g - first[j][k]);
+                second[j][k] += 0.001 * (g * g - second[j][k]);
+                points[j][k] -= rate * first[j][k] / (1 - std::pow(0.9, count)) /
+                                (std::sqrt(second[j][k] / (1 - std::pow(0.999, count))) + 1e-15);
+            }
+        }
+        std::array<float, 6> out;
+        for (size_t k = 0; k < 6; k++) out[k] = float(twist[k]);
+        return out;
+    }
+
+  private:
+    std::vector<std::array<double, 3>> points, first, second;
+    std::vector<std::vector<std::array<double, 3>>> wanted; // [view][point]
+};
+
+// As often as views are seen in a short training, with its rates.
+TEST(RefinedPoses, ComeBackWithPointsThatMoveToo) {
+    constexpr size_t count = 20;
+    constexpr int64_t rounds = 160;
+    std::vector<target_view> views = circle(count, 48);
+    const std::vector<pose> given = poses_of(views);
+    seen_points points(given, 200, 3);
+    perturb_poses(views.data(), count, 1, 0.045, 1);
+    std::vector<refined_pose> poses(count);
+    refined_poses_start(poses.data(), views.data(), count);
+    const pose_difference before = pose_difference_between(poses_of(views).data(), given.data(), count);
+    for (int64_t step = 0; step < rounds * int64_t(count); step++) {
+        const double decay = std::pow(0.01, double(step) / double(rounds * count));
+        const size_t i = size_t(step) % count;
+        const std::array<float, 6> gradient = points.step(poses[i].now, i, 7e-4 * decay, step + 1);
+        const pose_rates rates = {2e-3 * decay, {0, 0, 0}};
+        refined_pose_step(&poses[i], gradient.data(), &rates, step / int64_t(count) + 1);
+    }
+    std::vector<pose> now;
+    for (const refined_pose &p : poses) now.push_back(p.now);
+    const pose_difference after = pose_difference_between(now.data(), given.data(), count);
+    EXPECT_GT(before.mean_degrees, 0.8);
+    EXPECT_LT(after.mean_degrees, 0.05 * before.mean_degrees);
+    EXPECT_LT(after.mean_distance, 0.05 * before.mean_distance);
+}
+
+// Coloured blobs in a ball around the origin.
+gs_gaussians blobs(int64_t count) {
+    gs_gaussians g;
+    fault why;
+    EXPECT_TRUE(scene_open(&g, count, 0, &why)) << why.text;
+    std::mt19937 random(8);
+    for (int64_t i = 0; i < count; i++) {
+        for (int k = 0; k < 3; k++) {
+            g.mean[3 * i + k] = float(uniform(random, -0.8, 0.8));
+            g.log_scale[3 * i + k] = float(uniform(random, -2.6, -1.8));
+            g.sh[3 * i + k] = float(uniform(random, -1.5, 1.5));
+        }
+        g.quaternion[4 * i] = 1;
+        g.opacity_logit[i] = 2;
+    }
+    return g;
+}
+
+// The scene is as it should be and hardly moves: the poses alone bring the pictures back.
+TEST(PoseRefinement, BringsThePicturesBack) {
+    constexpr size_t count = 8;
+    constexpr int size = 32;
+    fault why;
+    gs_gaussians scene = blobs(60);
+    training_state state;
+    training_state_open(&state, &scene);
+    std::vector<target_view> views = circle(count, size);
+    std::vector<image> pictures(count);
+    const float background[3] = {0.2f, 0.3f, 0.4f};
+    frame f = {};
+    for (size_t i = 0; i < count; i++) {
+        frame_render(&f, &state.gaussians, 0, &views[i].camera, background);
+        ASSERT_TRUE(frame_picture(&f, &pictures[i], &why)) << why.text;
+        const gs_camera camera = views[i].camera;
+        ASSERT_TRUE(target_view_open(&views[i], &camera, &pictures[i], &why)) << why.text;
+    }
+    frame_close(&f);
+    perturb_poses(views.data(), count, 1, 0.04, 1); // 0.04: a hundredth of the circle's radius
+    const std::vector<pose> moved = poses_of(views);
+    ASSERT_TRUE(training_state_open_poses(&state, count, &why)) << why.text;
+    refined_poses_start(state.pose, views.data(), count);
+
+    training_settings settings = {};
+    settings.iterations = 40 * count;
+    settings.policy = {DISTWAR_TREE, 0};
+    settings.rates = {1e-9f, 1e-9f, 1e-9f, 1e-9f, 1e-9f, 0, 0};
+    settings.final_mean_rate = 1e-9f;
+    settings.pose = {2e-3, {0, 0, 0}};
+    settings.density.kind = DENSITY_NONE;
+    std::copy_n(background, 3, settings.background);
+    training_report report;
+    ASSERT_TRUE(train(&state, views.data(), count, &settings, nullptr, &report, &why)) << why.text;
+    EXPECT_GT(report.first_loss, 0.01);
+    EXPECT_LT(report.last_loss, 0.25 * report.first_loss);
+    for (size_t i = 0; i < count; i++)
+        EXPECT_NE(memcmp(state.pose[i].now.rotation, moved[i].rotation, sizeof moved[i].rotation), 0);
+    training_report_close(&report);
+    training_state_close(&state);
+    for (target_view &view : views) target_view_close(&view);
+    for (image &picture : pictures) image_close(&picture);
+    scene_close(&scene);
+}
+
+TEST_F(Program, RefinesPosesAndWritesCameras) {
+    write_colmap(at("data"), 30);
+    const std::vector<std::string> run = {"train",
+                                          at("data"),
+                                          "-o",
+                                          at("scene.ply"),
+                                          "--iterations",
+                                          "12",
+                                          "--density",
+                                          "none",
+                                          "--perturb-poses",
+                                          "1,0.01",
+                                          "--refine-poses",
+                                          "--write-cameras",
+                                          at("cameras.json"),
+                                          "--log",
+                                          at("run.jsonl")};
+    const outcome refined = splat(run);
+    ASSERT_EQ(refined.code, 0) << refined.err;
+    EXPECT_CONTAINS(refined.out, "poses      from those of the data");
+    const std::string log = contents(at("run.jsonl"));
+    EXPECT_CONTAINS(log,
+                    "\"event\": \"poses\", \"iteration\": 12, \"views\": 4, \"before\": {\"mean_degrees\"");
+    // The file gives the same views with the same pictures.
+    fs::create_directories(at("again"));
+    fs::copy(at("data") / "images", at("again") / "images");
+    fs::copy(at("cameras.json"), at("again") / "transforms.json");
+    const outcome info = splat({"eval", at("scene.ply"), "--cameras", at("again")});
+    ASSERT_EQ(info.code, 0) << info.err;
+    const outcome data = splat({"eval", at("scene.ply"), "--cameras", at("data")});
+    EXPECT_NE(info.out, data.out);
+}
+
+} // namespace
