@@ -11,7 +11,8 @@ using namespace gs;
 
 namespace {
 
-const gs_camera some_camera = {32, 24, 30, 31, 15, 13, {0, -1, 0, 1, 0, 0, 0, 0, 1}, {2, -1, 3}, 0.2f, GS_PINHOLE, {}};
+const gs_camera some_camera = {32,         24,   30,         31, 15, 13, {0, -1, 0, 1, 0, 0, 0, 0, 1},
+                               {2, -1, 3}, 0.2f, GS_PINHOLE, {}};
 
 TEST(CameraGradient, SumsEveryRowOnce) {
     for (const int64_t rows : {0, 1, 255, 256, 257, 4000, 16384, 16385, 40000}) {
@@ -88,7 +89,11 @@ TEST(CameraGradient, ChangesNothingElseAndHasTheSameBitsAgain) {
         backward_of backward(frame);
         const std::vector<double> without = backward.run(frame, false);
         const std::vector<double> with = backward.run(frame, true);
+#ifdef DISTWAR_SIMT
         EXPECT_EQ(with, without);
+#else // two kernels, whose products are contracted differently
+        EXPECT_LE(relative_norm(with, without), 1e-6);
+#endif
         const std::vector<char> once = backward.memory.read();
         backward.run(frame, true);
         EXPECT_EQ(memcmp(once.data(), backward.memory.read().data(), sizeof(gs_camera_gradient)), 0);

@@ -234,7 +234,7 @@ TEST_F(Reproducible, CheckpointsOfOtherRunsAndDamagedOnesAreRefused) {
     };
     refused(run_of("scene.ply", 5), "of a run with --iterations 4; this one has --iterations 5");
     refused(run_of("scene.ply", 4, {"--antialias"}), "--antialias no; this one has --antialias yes");
-    std::ofstream(at("other")) << "no checkpoint at all, but longer than the header of one, surely";
+    std::ofstream(at("other")) << std::string(1000, 'x'); // longer than a header
     outcome run = splat(run_of("scene.ply", 4, {"--resume", at("other")}));
     EXPECT_EQ(run.code, 1);
     EXPECT_CONTAINS(run.err, "not a checkpoint of splat train");
