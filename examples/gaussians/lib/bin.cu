@@ -536,8 +536,9 @@ gs_status check(const char *function, const gs_view *view) {
     return GS_OK;
 }
 
-// The most parts of lists of so many pairs, with the lists that a block of part_block threads sorts uncut.
-// The shortest list with three parts has the most for its length.
+// An upper bound of the parts of lists that hold pair_capacity pairs in all. A list that one block of
+// part_block threads sorts counts as one part. The shortest list with three parts has the most for its
+// length.
 int64_t most_parts(int64_t pair_capacity) {
     return pair_capacity * 3 / sorted_by_block<part_block>;
 }
@@ -576,7 +577,7 @@ sort_grids grids_of(const bin_summary &summary, int tiles) {
             unsigned(block_lists) + blocks_for(tiles - summary.block_end, sort_block / 32)};
 }
 
-// The most blocks that lists of so many pairs can need.
+// Upper bounds of the blocks that sort lists of pair_capacity pairs in all.
 sort_grids most_grids(int64_t pair_capacity, int tiles) {
     const auto lists_of = [&](int shortest) {
         return unsigned(pair_capacity / shortest < tiles ? pair_capacity / shortest : tiles);
