@@ -7,6 +7,7 @@ extern "C" {
 #include "view/frame.h"
 }
 #include "scene.h"
+#include "training/pose_levels.h"
 #include "training/trainer.h"
 #include "view/camera.h"
 
@@ -130,31 +131,92 @@ TEST(PerturbPoses, ByWhatIsAsked) {
     }
 }
 
-// Adam's first step has the rate's size: a turn about the pivot by 1e-3 about each axis, and a move by as many distances
-// to it, against the gradient.
-TEST(RefinedPoses, AStepGoesAgainstTheGradientAboutThePivot) {
+// The points of a cloud as floats.
+std::vector<std::array<float, 3>> cloud(unsigned seed, size_t count) {
+    std::mt19937 random(seed);
+    std::vector<std::array<float, 3>> points(count);
+    for (auto &x : points)
+        for (float &v : x) v = float(uniform(random, -0.8, 0.8));
+    return points;
+}
+
+weighted_points all_of(const std::vector<std::array<float, 3>> &points) {
+    return {points.size(), reinterpret_cast<const float(*)[3]>(points.data()), nullptr};
+}
+
+// A step L^-T y moves what the camera sees by |y| pixels, along each of the six axes, unless errors are expected to be
+// small. Measured by moving the camera.
+TEST(PoseMetric, MeasuresPixels) {
+    const std::vector<std::array<float, 3>> points = cloud(4, 3000);
+    const weighted_points where = all_of(points);
+    for (const int32_t model : {GS_PINHOLE, GS_FISHEYE}) {
+        target_view view = circle(5, 200)[3];
+        view.camera.model = model;
+        view.camera.distortion[0] = 0.1f;
+        double factor[POSE_METRIC_VALUES];
+        const pose_scale unknown = {{0, 0, 0}, 1, 10};
+        pose_metric(&view.camera, &where, &unknown, factor);
+        for (int axis = 0; axis < 6; axis++) {
+            double motion[6] = {};
+            motion[axis] = 0.5;
+            pose_metric_solve_transposed(factor, motion);
+            pose moved = pose_of(&view.camera);
+            pose_move(&moved, motion);
+            gs_camera after = view.camera;
+            pose_to_camera(&moved, &after);
+            double square = 0, count = 0;
+            for (const auto &x : points) {
+                const double point[3] = {x[0], x[1], x[2]};
+                double a[2], b[2];
+                if (!camera_pixel(&view.camera, point, a) || !camera_pixel(&after, point, b)) continue;
+                square += (a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1]);
+                count++;
+            }
+            EXPECT_GT(count, 2500);
+            EXPECT_NEAR(std::sqrt(square / count), 0.5, 0.05) << "axis " << axis << " model " << model;
+        }
+    }
+}
+
+TEST(PoseMetric, MovesByNoMoreThanExpected) {
+    const target_view view = circle(5, 200)[3];
+    const pose_scale known = {{0, 0, 0}, 1e-5, 1e-6};
+    const std::vector<std::array<float, 3>> seen = cloud(4, 100), behind(10, {40.0f, 40.0f, 40.0f});
+    for (const weighted_points &where : {weighted_points{0, nullptr, nullptr}, all_of(seen), all_of(behind)})
+        for (int axis = 0; axis < 6; axis++) {
+            double factor[POSE_METRIC_VALUES], motion[6] = {};
+            motion[axis] = 0.6;
+            pose_metric(&view.camera, &where, &known, factor);
+            pose_metric_solve_transposed(factor, motion);
+            EXPECT_NEAR(std::hypot(motion[0], motion[1], motion[2]), axis < 3 ? 2e-5 : 0, 1e-6);
+            EXPECT_NEAR(std::hypot(motion[3], motion[4], motion[5]), axis < 3 ? 0 : 2e-6, 1e-7);
+        }
+}
+
+// Adam's first step has the rate's size, in pixels, root mean square over the axes of the metric, against the
+// gradient.
+TEST(RefinedPoses, AStepGoesAgainstTheGradient) {
     const std::vector<target_view> views = circle(3, 64);
-    refined_pose p;
-    refined_poses_start(&p, &views[1], 1);
-    const pose before = p.now;
-    const std::array<double, 3> place = {0.1, 0.2, -0.3}, pivot = seen(before, place);
-    const double distance = std::hypot(pivot[0], pivot[1], pivot[2]);
-    const pose_rates rates = {1e-3, {place[0], place[1], place[2]}};
+    const std::vector<std::array<float, 3>> points = cloud(4, 100);
+    const weighted_points where = all_of(points);
+    refined_pose p[3];
+    refined_poses_start(p, views.data(), 3);
+    refined_poses_measure(p, views.data(), 3, &where);
+    const pose before = p[1].now;
     const float gradient[6] = {3, -1, 2, 0.5f, -7, 0.7f};
-    double twist[6];
-    const auto cross = [](const double *a, const double *b, size_t k) {
-        return a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3];
-    };
-    const double move[3] = {0.5, -7, double(0.7f)};
-    for (size_t k = 0; k < 3; k++)
-        twist[k] = double(gradient[k]) - cross(pivot.data(), move, k) < 0 ? 1e-3 : -1e-3;
-    for (size_t k = 0; k < 3; k++)
-        twist[3 + k] = (move[k] < 0 ? 1e-3 : -1e-3) * distance - cross(twist, pivot.data(), k);
+    double motion[6], square = 0, product = 0;
+    for (int k = 0; k < 6; k++) motion[k] = double(gradient[k]);
+    pose_metric_solve(p[1].metric, motion);
+    for (const double value : motion) square += value * value / 6;
+    for (double &value : motion) value *= -0.1 / std::sqrt(square);
+    pose_metric_solve_transposed(p[1].metric, motion);
+    for (int k = 0; k < 6; k++) product += motion[k] * double(gradient[k]);
+    EXPECT_LT(product, 0);
     pose wanted = before;
-    pose_move(&wanted, twist);
-    refined_pose_step(&p, gradient, &rates, 1);
-    for (int k = 0; k < 9; k++) EXPECT_NEAR(p.now.rotation[k], wanted.rotation[k], 1e-12);
-    for (int k = 0; k < 3; k++) EXPECT_NEAR(p.now.translation[k], wanted.translation[k], 1e-12);
+    pose_move(&wanted, motion);
+    refined_pose_step(&p[1], gradient, 0.1, 1);
+    for (int k = 0; k < 9; k++) EXPECT_NEAR(p[1].now.rotation[k], wanted.rotation[k], 1e-9);
+    for (int k = 0; k < 3; k++) EXPECT_NEAR(p[1].now.translation[k], wanted.translation[k], 1e-9);
 }
 
 // Points in place of a picture: the loss is the square of the distances between where each is seen and where it
@@ -214,13 +276,15 @@ TEST(RefinedPoses, ComeBackWithPointsThatMoveToo) {
     perturb_poses(views.data(), count, 1, 0.045, 1);
     std::vector<refined_pose> poses(count);
     refined_poses_start(poses.data(), views.data(), count);
+    const std::vector<std::array<float, 3>> places = cloud(3, 200);
+    const weighted_points where = all_of(places);
+    refined_poses_measure(poses.data(), views.data(), count, &where);
     const pose_difference before = pose_difference_between(poses_of(views).data(), given.data(), count);
     for (int64_t step = 0; step < rounds * int64_t(count); step++) {
         const double decay = std::pow(0.01, double(step) / double(rounds * count));
         const size_t i = size_t(step) % count;
         const std::array<float, 6> gradient = points.step(poses[i].now, i, 7e-4 * decay, step + 1);
-        const pose_rates rates = {2e-3 * decay, {0, 0, 0}};
-        refined_pose_step(&poses[i], gradient.data(), &rates, step / int64_t(count) + 1);
+        refined_pose_step(&poses[i], gradient.data(), 0.25 * decay, step / int64_t(count) + 1);
     }
     std::vector<pose> now;
     for (const refined_pose &p : poses) now.push_back(p.now);
@@ -270,14 +334,14 @@ TEST(PoseRefinement, BringsThePicturesBack) {
     perturb_poses(views.data(), count, 1, 0.04, 1); // 0.04: a hundredth of the circle's radius
     const std::vector<pose> moved = poses_of(views);
     ASSERT_TRUE(training_state_open_poses(&state, count, &why)) << why.text;
-    refined_poses_start(state.pose, views.data(), count);
+    ASSERT_TRUE(poses_start_in(state.pose, views.data(), count, &state.gaussians, &why)) << why.text;
 
     training_settings settings = {};
     settings.iterations = 40 * count;
     settings.policy = {DISTWAR_TREE, 0};
     settings.rates = {1e-9f, 1e-9f, 1e-9f, 1e-9f, 1e-9f, 0, 0};
     settings.final_mean_rate = 1e-9f;
-    settings.pose = {2e-3, {0, 0, 0}};
+    settings.pose = {0.1, 0.01, 0};
     settings.density.kind = DENSITY_NONE;
     std::copy_n(background, 3, settings.background);
     training_report report;
@@ -295,6 +359,16 @@ TEST(PoseRefinement, BringsThePicturesBack) {
 
 TEST_F(Program, RefinesPosesAndWritesCameras) {
     write_colmap(at("data"), 30);
+    fs::create_directories(at("data") / "masks");
+    image mask;
+    fault why;
+    ASSERT_TRUE(image_open(&mask, photo_width, photo_height, 3, &why)) << why.text;
+    memset(mask.pixels + 300, 255, 3 * size_t(photo_width) * size_t(photo_height) - 300);
+    for (int i = 0; i < photos; i++) {
+        const std::string name = "photo" + std::to_string(i) + ".png";
+        ASSERT_TRUE(image_write_png((at("data") / "masks" / name).c_str(), &mask, &why)) << why.text;
+    }
+    image_close(&mask);
     const std::vector<std::string> run = {"train",
                                           at("data"),
                                           "-o",
@@ -315,10 +389,12 @@ TEST_F(Program, RefinesPosesAndWritesCameras) {
     EXPECT_CONTAINS(refined.out, "poses      from those of the data");
     const std::string log = contents(at("run.jsonl"));
     EXPECT_CONTAINS(log,
-                    "\"event\": \"poses\", \"iteration\": 12, \"views\": 4, \"before\": {\"mean_degrees\"");
-    // The file gives the same views with the same pictures.
+                    "\"event\": \"poses\", \"iteration\": 12, \"views\": 4, \"sizes\": 0, \"seconds\": ");
+    // The file gives the same views with the same pictures and masks.
+    EXPECT_CONTAINS(contents(at("cameras.json")), "\"mask_path\": \"masks/photo0.png\"");
     fs::create_directories(at("again"));
     fs::copy(at("data") / "images", at("again") / "images");
+    fs::copy(at("data") / "masks", at("again") / "masks");
     fs::copy(at("cameras.json"), at("again") / "transforms.json");
     const outcome info = splat({"eval", at("scene.ply"), "--cameras", at("again")});
     ASSERT_EQ(info.code, 0) << info.err;
