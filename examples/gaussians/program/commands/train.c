@@ -174,12 +174,18 @@ static bool start_small(const void *context, size_t most, gs_gaussians *host, fa
     return started;
 }
 
+// So many that a scene takes shape and every view moves often enough.
+static int64_t usual_steps(size_t views) {
+    const int64_t least = 1500, each = 40 * (int64_t)views;
+    return each > least ? each : least;
+}
+
 static bool start_poses(train_run *run, fault *why) {
     const train_options *o = run->options;
     const view_split *split = &run->split;
     training_state *state = &run->state;
     const pose_levels levels = {.levels = pose_levels_of(split->views, split->training, (int)o->pose_levels),
-                                .steps = o->pose_steps,
+                                .steps = o->pose_steps > 0 ? o->pose_steps : usual_steps(split->training),
                                 .rate = o->pose_rate,
                                 .start = start_small,
                                 .context = run};

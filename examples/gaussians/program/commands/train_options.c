@@ -15,7 +15,6 @@ train_options train_options_default(void) {
                            .sh_degree = GS_MAX_SH_DEGREE,
                            .sh_rate = 4,
                            .pose_levels = 4,
-                           .pose_steps = 1500,
                            .pose_rate = 0.5,
                            .fine_pose_rate = 0.1,
                            .poses_from = 500,
@@ -84,8 +83,8 @@ static void list_model(train_options *o, option_table *table) {
         OPTION("pose-levels", &o->pose_levels, .maximum = 12,
                .help = "refine poses before training on pictures 2^N, ..., 4, 2 times smaller, with a scene "
                        "for each; fewer where a side would be under 64 pixels"),
-        OPTION("pose-steps", &o->pose_steps, .minimum = 1, .maximum = 10000000,
-               .help = "steps on each of these sizes"),
+        OPTION("pose-steps", &o->pose_steps, .maximum = 10000000,
+               .help = "steps on each of these sizes; 0: 1500, or 40 a view if that is more"),
         OPTION("pose-rate", &o->pose_rate, .maximum = 100,
                .help = "learning rate of poses at the first step on each size, in its pixels; a tenth of it "
                        "at the last"),
