@@ -82,7 +82,8 @@ static void list_model(train_options *o, option_table *table) {
                .help = "refine the poses of the training views with the scene"),
         OPTION("pose-levels", &o->pose_levels, .maximum = 12,
                .help = "refine poses before training on pictures 2^N, ..., 4, 2 times smaller, with a scene "
-                       "for each; fewer where a side would be under 64 pixels"),
+                       "for each; fewer where a side would be under 64 pixels; neither --iterations nor "
+                       "--seconds count this"),
         OPTION("pose-steps", &o->pose_steps, .maximum = 10000000,
                .help = "steps on each of these sizes; 0: 1500, or 40 a view if that is more"),
         OPTION("pose-rate", &o->pose_rate, .maximum = 100,
