@@ -15,6 +15,8 @@
     template <arguments typename... Any>                                                                     \
     __host__ __device__ void name(type, Any &&...) = delete;                                                 \
     template <arguments typename A, typename... Any>                                                         \
+    __host__ __device__ void name(type, A &&, Any &&...) = delete;                                           \
+    template <arguments typename A, typename... Any>                                                         \
     __host__ __device__ void name(A &&, type, Any &&...) = delete;                                           \
     template <arguments typename A, typename B, typename... Any>                                             \
     __host__ __device__ void name(A &&, B &&, type, Any &&...) = delete;                                     \
@@ -29,14 +31,19 @@
     HOSTILE_AFTER(NONE, name, type) HOSTILE_AFTER(NUMBER, name, type) HOSTILE_AFTER(TYPE, name, type)
 
 #define DECLARE_HOSTILE(name)                                                                                \
-    HOSTILE_TO_ANY(name) HOSTILE_TO(name, __half2) HOSTILE_TO(name, __nv_bfloat16) HOSTILE_TO(name, float2)
+    HOSTILE_TO_ANY(name)                                                                                     \
+    HOSTILE_TO(name, __half2)                                                                                \
+    HOSTILE_TO(name, __half2(&)[3])                                                                          \
+    HOSTILE_TO(name, const __half2(&)[3]) HOSTILE_TO(name, __nv_bfloat16) HOSTILE_TO(name, float2)
 #include "hostile_names.h"
 #undef DECLARE_HOSTILE
 __device__ void atomic_add(__half *, float) = delete;
 
 namespace stranger {
 #define DECLARE_HOSTILE(name)                                                                                \
-    HOSTILE_TO_ANY(name) HOSTILE_TO(name, const own_sink<__half2> &) HOSTILE_TO(name, number)
+    HOSTILE_TO_ANY(name)                                                                                     \
+    HOSTILE_TO(name, const own_sink<__half2> &)                                                              \
+    HOSTILE_TO(name, const own_values<__half2> &) HOSTILE_TO(name, number)
 #include "hostile_names.h"
 DECLARE_HOSTILE(memcpy)
 #undef DECLARE_HOSTILE

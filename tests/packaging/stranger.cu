@@ -12,6 +12,8 @@
 namespace stranger {
 template <typename T>
 struct own_sink;
+template <typename T>
+struct own_values;
 struct number;
 } // namespace stranger
 
