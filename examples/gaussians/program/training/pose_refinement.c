@@ -2,16 +2,10 @@
 #include "training/pose_refinement.h"
 #include "random.h"
 #include "training/view_order.h"
-#include <math.h>
-#include <string.h>
+#include "vector.h"
 
 void refined_poses_start(refined_pose *poses, const target_view *views, size_t count) {
     for (size_t i = 0; i < count; i++) poses[i] = (refined_pose){.now = pose_of(&views[i].camera)};
-}
-
-// a x b
-static void cross(const double a[3], const double b[3], double out[3]) {
-    for (int k = 0; k < 3; k++) out[k] = a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3];
 }
 
 // Adam's step of one number, with gradient g.
@@ -30,7 +24,7 @@ void refined_pose_step(refined_pose *p, const float twist_gradient[6], const pos
         pivot[r] = p->now.translation[r];
         for (int c = 0; c < 3; c++) pivot[r] += p->now.rotation[3 * r + c] * rates->pivot[c];
     }
-    const double distance = sqrt(pivot[0] * pivot[0] + pivot[1] * pivot[1] + pivot[2] * pivot[2]);
+    const double distance = sqrt(dot(pivot, pivot));
     for (int k = 0; k < 6; k++) gradient[k] = (double)twist_gradient[k];
     cross(pivot, gradient + 3, turned);
     for (int k = 0; k < 3; k++) gradient[k] -= turned[k];
@@ -46,7 +40,7 @@ static void random_direction(random_stream *random, double out[3]) {
     double length;
     do {
         for (int k = 0; k < 3; k++) out[k] = random_normal(random);
-        length = sqrt(out[0] * out[0] + out[1] * out[1] + out[2] * out[2]);
+        length = sqrt(dot(out, out));
     } while (!(length > 1e-3));
     for (int k = 0; k < 3; k++) out[k] /= length;
 }
