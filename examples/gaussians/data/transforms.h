@@ -36,6 +36,7 @@ bool transforms_load(const char *folder, reconstruction *out, fault *why);
 // A photograph to write.
 typedef struct transforms_frame {
     const char *folder, *name;          // its path is folder/name, or name if the folder is ""
+    const char *mask;                   // its mask's path; NULL: it has none
     const lens *optics;                 // complete
     double rotation[9], translation[3]; // as in gs_camera
 } transforms_frame;

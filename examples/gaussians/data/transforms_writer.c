@@ -54,6 +54,7 @@ static void describe(json_writer *json, const void *subject) {
         snprintf(path, sizeof path, "%s%s%s", frame->folder, *frame->folder ? "/" : "", frame->name);
         json_begin(json, NULL, '{');
         json_put_text(json, "file_path", path);
+        if (frame->mask) json_put_text(json, "mask_path", frame->mask);
         put_lens(json, frame->optics);
         transforms_put_pose(json, frame->rotation, frame->translation);
         json_end(json, '}');

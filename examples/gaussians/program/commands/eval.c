@@ -6,6 +6,8 @@
 #include "json_writer.h"
 #include "scene.h"
 #include "measure/quality.h"
+#include "training/pose_levels.h"
+#include "view/blend_strategies.h"
 #include "view/shared_options.h"
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +16,7 @@
 
 typedef struct eval_options {
     const char *scene, *cameras, *background, *json;
-    int64_t holdout, downscale;
+    int64_t holdout, downscale, align_steps;
     bool all, undistort, mask_from_alpha;
 } eval_options;
 
@@ -90,10 +92,21 @@ static void describe(json_writer *json, const void *subject) {
     json_end(json, '}');
 }
 
+static bool align(evaluation *e, const gs_gaussians *scene, fault *why) {
+    training_settings settings = {.policy = {DISTWAR_TREE, BLEND_THRESHOLD}};
+    memcpy(settings.background, e->background, sizeof settings.background);
+    training_state state;
+    training_state_open(&state, scene);
+    const bool done = align_views(&state, e->views, e->count, &settings, e->options->align_steps, why);
+    training_state_close(&state);
+    return done;
+}
+
 static bool evaluate(const eval_options *options, const float background[3], const gs_gaussians *scene,
                      const dataset *data, fault *why) {
     evaluation e = {.options = options, .gaussians = scene->count, .background = background};
     bool done = evaluation_open(&e, data, why);
+    if (done && options->align_steps > 0) done = align(&e, scene, why);
     if (done) {
         gs_gaussians gaussians = device_gaussians_from(scene);
         done = quality_measure(&gaussians, e.views, e.count, background, &e.mean, e.each, why);
@@ -113,6 +126,9 @@ int eval_command(int argc, char **argv) {
                .help = "measure every Nth view, by name, as 'splat train --holdout' held out; ignored if "
                        "the data has test views"),
         OPTION("all", &options.all, .help = "measure all views"),
+        OPTION("align-steps", &options.align_steps, .maximum = 100000,
+               .help = "first refine the pose of each view on the scene in this many steps, as 'splat train "
+                       "--refine-poses' does"),
         DOWNSCALE_OPTION(&options.downscale, "pictures"),
         UNDISTORT_OPTION(&options.undistort),
         MASK_FROM_ALPHA_OPTION(&options.mask_from_alpha),

@@ -14,7 +14,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied without a change of byte order");
 
 enum {
-    VERSION = 2,
+    VERSION = 3,
     BLOCK = 1 << 20,        // bytes that are copied at once
     MAX_SETTINGS = 1 << 16, // bytes
     SETS = 3,               // Gaussians and Adam's two moments

@@ -192,7 +192,7 @@ bool run_log_observe(run_log *log, const training_state *state, const training_r
 
 bool run_log_finish(run_log *log, const training_state *state, const training_report *report, fault *why) {
     const run_record *record = &log->record;
-    const bool evaluated = record->lm_step_count == 0 && record->evaluation_count > 0 &&
+    const bool evaluated = !log->views_moved && record->lm_step_count == 0 && record->evaluation_count > 0 &&
                            record->evaluations[record->evaluation_count - 1].iteration == report->iterations;
     if (!run_log_point(log, state, report, why)) return false;
     if (!evaluated && log->options.held_out_count > 0 && !evaluate(log, state, report, why)) return false;
@@ -214,14 +214,16 @@ static void put_difference(json_writer *json, const char *key, const pose_differ
     json_end(json, '}');
 }
 
-void run_log_poses(run_log *log, int64_t iteration, size_t views, const pose_difference *before,
-                   const pose_difference *after) {
+void run_log_poses(run_log *log, int64_t iteration, const run_poses *poses) {
     if (!writes(log)) return;
     json_writer json = begin_line(log, "poses");
     json_put_integer(&json, "iteration", iteration);
-    json_put_integer(&json, "views", (int64_t)views);
-    put_difference(&json, "before", before);
-    put_difference(&json, "after", after);
+    json_put_integer(&json, "views", (int64_t)poses->views);
+    json_put_integer(&json, "sizes", poses->sizes);
+    json_put_number(&json, "seconds", poses->seconds);
+    put_difference(&json, "before", &poses->before);
+    put_difference(&json, "settled", &poses->settled);
+    put_difference(&json, "after", &poses->after);
     end_line(log, &json);
 }
 

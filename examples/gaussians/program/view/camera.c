@@ -24,12 +24,15 @@ gs_camera camera_with_view_angle(int width, int height, double angle) {
                        .near_plane = 0.2f};
 }
 
-bool camera_pixel(const gs_camera *camera, const double point[3], double pixel[2]) {
-    double p[3], divisor; // (x, y) over the divisor are focal lengths
+void camera_inside(const gs_camera *camera, const double point[3], double inside[3]) {
     for (int row = 0; row < 3; row++) {
-        p[row] = camera->translation[row];
-        for (int i = 0; i < 3; i++) p[row] += camera->rotation[3 * row + i] * point[i];
+        inside[row] = camera->translation[row];
+        for (int i = 0; i < 3; i++) inside[row] += camera->rotation[3 * row + i] * point[i];
     }
+}
+
+bool camera_project(const gs_camera *camera, const double p[3], double pixel[2]) {
+    double divisor; // (x, y) over the divisor are focal lengths
     if (camera->model == GS_FISHEYE) {
         const double across = hypot(p[0], p[1]), angle = atan2(across, p[2]);
         if (!(hypot(across, p[2]) > camera->near_plane && angle <= fisheye_angle_limit(camera->distortion)))
@@ -42,6 +45,12 @@ bool camera_pixel(const gs_camera *camera, const double point[3], double pixel[2
     pixel[0] = camera->fx * p[0] / divisor + camera->cx;
     pixel[1] = camera->fy * p[1] / divisor + camera->cy;
     return pixel[0] >= 0 && pixel[0] < camera->width && pixel[1] >= 0 && pixel[1] < camera->height;
+}
+
+bool camera_pixel(const gs_camera *camera, const double point[3], double pixel[2]) {
+    double inside[3];
+    camera_inside(camera, point, inside);
+    return camera_project(camera, inside, pixel);
 }
 
 void camera_point_at(const gs_camera *camera, const double pixel[2], double depth, double point[3]) {

@@ -26,14 +26,18 @@ bool target_view_open(target_view *view, const gs_camera *camera, const image *p
     return true;
 }
 
+void target_view_set_mask(target_view *view, const uint8_t *mask) {
+    const size_t pixels = pixels_of(view->picture);
+    view->mask = uploaded(mask, pixels);
+    view->mask_on_host = mask;
+    for (size_t i = 0; mask && i < pixels; i++) view->counted -= mask[i] == 0;
+}
+
 bool target_view_from(target_view *view, const dataset_view *source, bool with_alpha, fault *why) {
-    const size_t pixels = pixels_of(&source->picture);
     if (!target_view_open(view, &source->camera, &source->picture, why))
         return fail(why, "%s: %s", source->name, why->text);
-    view->alpha = with_alpha ? uploaded(source->alpha, pixels) : NULL;
-    view->mask = uploaded(source->mask, pixels);
-    view->mask_on_host = source->mask;
-    for (size_t i = 0; source->mask && i < pixels; i++) view->counted -= source->mask[i] == 0;
+    if (with_alpha) view->alpha = uploaded(source->alpha, pixels_of(view->picture));
+    target_view_set_mask(view, source->mask);
     view->outline = source->alpha;
     view->name = source->name;
     return true;
