@@ -319,7 +319,7 @@ static bool finish_by_lm(train_run *run, fault *why) {
     lm_settings settings = run->options->lm;
     settings.seed = run->settings.seed;
     memcpy(settings.background, run->background, sizeof settings.background);
-    return run_log_end_iterations(&run->log, &run->state, &run->report, why) &&
+    return run_log_point(&run->log, &run->state, &run->report, why) &&
            finish_lm(&run->state.gaussians, run->split.views, run->split.training, &settings, &observer, why);
 }
 
