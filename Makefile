@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc)
 GPU := $(shell command -v nvcc >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo cuda || echo cpu)
 
-.PHONY: demo test sanitize gpu-compile toolchains bench format clean
+.PHONY: demo test sanitize gpu-compile toolchains bench wheel format clean
 
 demo: PRESET ?= $(GPU)
 demo: packages
@@ -38,6 +38,12 @@ gpu-compile: packages
 # installs nothing, and skips what cannot be had.
 toolchains:
 	python3 ci/toolchains
+
+# The Python package with libgs for every GPU that the toolkit knows: python/README.md. Needs nvcc; takes an hour of one
+# core.
+wheel:
+	python3 -m pip wheel ./python --no-deps -w build/wheel -C cmake.define.DISTWAR_WHEEL=ON -C build-dir=build/wheel/cmake
+	auditwheel repair build/wheel/distwar-*-linux_x86_64.whl --plat manylinux_2_28_x86_64 -w build/wheel
 
 # Measures the calls and their alternatives on a GPU: build/aggregate.json, figures in build/aggregate.md, plots in
 # docs/pictures. CCCL=FOLDER (it holds cub/) compares with that CCCL instead of that in the toolkit. With SCENE=FILE.ply
