@@ -105,10 +105,9 @@ def _given(tensor):
 
 # ---- projection ----
 
-@torch.library.custom_op("distwar::project", mutates_args=())
-def project(means: Tensor, quats: Optional[Tensor], scales: Optional[Tensor], opacities: Tensor, colors: Tensor,
-            covars: Optional[Tensor], viewmats: Tensor, Ks: Tensor, sizes: List[int],
-            planes: List[float]) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+def _project(means: Tensor, quats: Optional[Tensor], scales: Optional[Tensor], opacities: Tensor, colors: Tensor,
+             covars: Optional[Tensor], viewmats: Tensor, Ks: Tensor, sizes: List[int],
+             planes: List[float]) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     """Splats [C, N, 12], their means [C, N, 2], radii [C, N], and on the CPU the cameras [C, 25]: the rows of viewmats
     and Ks. sizes: width, height, sh_degree or -1, antialiased. planes: near, far, eps2d."""
     with _On(means):
@@ -125,6 +124,9 @@ def _cameras(cameras, settings):
                                   settings)
 
 
+project = torch.library.custom_op("distwar::project", _project, mutates_args=())
+
+
 @project.register_fake
 def _(means, quats, scales, opacities, colors, covars, viewmats, Ks, sizes, planes):
     size = (viewmats.shape[0], means.shape[0])
@@ -132,11 +134,10 @@ def _(means, quats, scales, opacities, colors, covars, viewmats, Ks, sizes, plan
             means.new_empty(size, dtype=torch.int32), means.new_empty((size[0], 25), device="cpu"))
 
 
-@torch.library.custom_op("distwar::project_backward", mutates_args=())
-def project_backward(means: Tensor, quats: Optional[Tensor], scales: Optional[Tensor], opacities: Tensor,
-                     colors: Tensor, covars: Optional[Tensor], splats: Tensor, cameras: Tensor, moments: Tensor,
-                     d_means2d: Optional[Tensor], sizes: List[int], planes: List[float],
-                     with_cameras: bool) -> List[Tensor]:
+def _project_backward(means: Tensor, quats: Optional[Tensor], scales: Optional[Tensor], opacities: Tensor,
+                      colors: Tensor, covars: Optional[Tensor], splats: Tensor, cameras: Tensor, moments: Tensor,
+                      d_means2d: Optional[Tensor], sizes: List[int], planes: List[float],
+                      with_cameras: bool) -> List[Tensor]:
     """The gradients of the first six, and with_cameras those of viewmats and Ks; those that do not exist are empty."""
     with _On(means):
         settings = _settings(sizes, planes)
@@ -153,6 +154,9 @@ def project_backward(means: Tensor, quats: Optional[Tensor], scales: Optional[Te
         for k, (row, column) in enumerate(((0, 0), (1, 1), (0, 2), (1, 2))):
             d_Ks[:, row, column] = rows[:, 18 + k]
         return out + [d_viewmats, d_Ks]
+
+
+project_backward = torch.library.custom_op("distwar::project_backward", _project_backward, mutates_args=())
 
 
 @project_backward.register_fake
@@ -173,13 +177,13 @@ def _project_setup(ctx, inputs, output):
     ctx.devices = viewmats.device, Ks.device
 
 
-def _project_adjoint(ctx, d_splats, d_means2d, *_):
+def _project_adjoint(ctx, d_splats, d_means2d, *_, backward=project_backward):
     means, quats, scales, opacities, colors, covars, splats, cameras = ctx.saved_tensors
     if d_splats is None and d_means2d is None:
         return (None,) * 10
     moments = torch.zeros_like(splats) if d_splats is None else d_splats
     with_cameras = any(ctx.needs_input_grad[6:8])
-    *d_scene, d_viewmats, d_Ks = torch.ops.distwar.project_backward(
+    *d_scene, d_viewmats, d_Ks = backward(
         means, quats, scales, opacities, colors, covars, splats, cameras, moments, d_means2d, ctx.sizes, ctx.planes,
         with_cameras)
     d_scene = [None if a is None else d for a, d in zip((means, quats, scales, opacities, colors, covars), d_scene)]
@@ -192,9 +196,8 @@ project.register_autograd(_project_adjoint, setup_context=_project_setup)
 
 # ---- blending ----
 
-@torch.library.custom_op("distwar::render", mutates_args=())
-def render(splats: Tensor, means2d: Tensor, absolute: Optional[Tensor], features: Optional[Tensor], sizes: List[int],
-           strategy: str) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+def _render(splats: Tensor, means2d: Tensor, absolute: Optional[Tensor], features: Optional[Tensor], sizes: List[int],
+            strategy: str) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Planar colours [C, channels, height, width], alphas and depths [C, height, width]; then what the adjoint reads.
     means2d: those of the splats; its gradient is that by them. absolute: if given, of its shape; its gradient is the
     sums of absolute values. features: [N, channels] unless there are three. sizes: width, height, whether depth is
@@ -205,6 +208,9 @@ def render(splats: Tensor, means2d: Tensor, absolute: Optional[Tensor], features
                                bool(sizes[3]))
         return (image.color, 1 - image.transmittance, image.depth, image.transmittance, image.n_contrib,
                 image.workspace, torch.tensor(image.lists))
+
+
+render = torch.library.custom_op("distwar::render", _render, mutates_args=())
 
 
 @render.register_fake
@@ -218,11 +224,10 @@ def _(splats, means2d, absolute, features, sizes, strategy):
             splats.new_empty((len(Lists._fields),), dtype=torch.int64, device="cpu"))
 
 
-@torch.library.custom_op("distwar::render_backward", mutates_args=())
-def render_backward(splats: Tensor, features: Optional[Tensor], color: Tensor, transmittance: Tensor, depth: Tensor,
-                    n_contrib: Tensor, workspace: Tensor, lists: Tensor, d_color: Tensor, d_alpha: Optional[Tensor],
-                    d_depth: Optional[Tensor], sizes: List[int], strategy: str,
-                    absolute: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+def _render_backward(splats: Tensor, features: Optional[Tensor], color: Tensor, transmittance: Tensor, depth: Tensor,
+                     n_contrib: Tensor, workspace: Tensor, lists: Tensor, d_color: Tensor, d_alpha: Optional[Tensor],
+                     d_depth: Optional[Tensor], sizes: List[int], strategy: str,
+                     absolute: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     """gs_moments of the splats, the gradient by their means, its sums of absolute values, the gradient by features; the
     last two are empty unless wanted."""
     with _On(splats):
@@ -234,6 +239,9 @@ def render_backward(splats: Tensor, features: Optional[Tensor], color: Tensor, t
         none = splats.new_empty(0)
         return (moments, d_means2d, none if absolutes is None else absolutes,
                 splats.new_empty(0) if d_features is None else d_features)
+
+
+render_backward = torch.library.custom_op("distwar::render_backward", _render_backward, mutates_args=())
 
 
 @render_backward.register_fake
@@ -253,13 +261,13 @@ def _render_setup(ctx, inputs, output):
     ctx.save_for_backward(splats, features, color, transmittance, depth, n_contrib, workspace, lists)
 
 
-def _render_adjoint(ctx, d_color, d_alpha, d_depth, *_):
+def _render_adjoint(ctx, d_color, d_alpha, d_depth, *_, backward=render_backward):
     splats, features, color, transmittance, depth, n_contrib, workspace, lists = ctx.saved_tensors
     if d_color is None and d_alpha is None and d_depth is None:
         return (None,) * 6
     if d_color is None:
         d_color = torch.zeros_like(color)
-    moments, d_means2d, absolutes, d_features = torch.ops.distwar.render_backward(
+    moments, d_means2d, absolutes, d_features = backward(
         splats, features, color, transmittance, depth, n_contrib, workspace, lists, d_color, d_alpha,
         d_depth if ctx.sizes[2] else None, ctx.sizes, ctx.strategy, ctx.absolute)
     return (moments, d_means2d, absolutes if ctx.absolute else None, None if features is None else d_features, None,
@@ -267,6 +275,40 @@ def _render_adjoint(ctx, d_color, d_alpha, d_depth, *_):
 
 
 render.register_autograd(_render_adjoint, setup_context=_render_setup)
+
+
+# ---- without the dispatcher ----
+
+class _Direct(torch.autograd.Function):
+    """An operator called outside of graphs and modes: the same functions, in half of the host's time."""
+
+    @classmethod
+    def forward(cls, ctx, *inputs):
+        output = cls.run(*inputs)
+        cls.setup(ctx, inputs, output)
+        return output
+
+    @classmethod
+    def backward(cls, ctx, *gradients):
+        if torch.is_grad_enabled():  # create_graph: the operators refuse a second derivative
+            return cls.adjoint(ctx, *gradients)
+        return cls.adjoint(ctx, *gradients, backward=cls.run_backward)
+
+
+class _DirectProject(_Direct):
+    run, run_backward = staticmethod(_project), staticmethod(_project_backward)
+    setup, adjoint = staticmethod(_project_setup), staticmethod(_project_adjoint)
+
+
+class _DirectRender(_Direct):
+    run, run_backward = staticmethod(_render), staticmethod(_render_backward)
+    setup, adjoint = staticmethod(_render_setup), staticmethod(_render_adjoint)
+
+
+def _is_plain(tensor):
+    """Whether no compiler traces and no mode watches: the tensor holds numbers."""
+    return not torch.compiler.is_compiling() and type(tensor) in (Tensor, torch.nn.Parameter) and not \
+        torch._C._len_torch_dispatch_stack()
 
 
 # ---- what a splat carries ----
@@ -373,7 +415,8 @@ def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgr
     sizes = [width, height, settings.sh_degree, int(settings.antialiased)]
     planes = [float(p) for p in planes]
     scenes = [_scene_of(arrays, request, group) for group in groups]
-    projected = [project(*scene, sizes, planes) for scene in scenes]
+    run = _DirectProject.apply if _is_plain(arrays["means"]) else project
+    projected = [run(*scene, sizes, planes) for scene in scenes]
     means2d, radii = (_joined([p[k] for p in projected], batch) for k in (1, 2))
     meta = meta_of(request)
     meta.update(means2d=means2d, depths=_joined([p[0].detach()[..., 9] for p in projected], batch))
@@ -414,10 +457,11 @@ def _blended(request, projected, colors, means2d, absolute):
     sizes = [s.width, s.height, int(request.with_depth), int(request.normalize)]
     whole = len(projected) == 1 and not request.batch
     flat = [a if a is None or whole else a.flatten(0, -3) for a in (means2d, absolute)]
+    run = _DirectRender.apply if _is_plain(projected[0][0]) else render
     frames, first = [], 0
     for part, group in zip(projected, request.groups()):
         end = first + part[0].shape[0]
         of_group = [a if a is None or len(projected) == 1 else a[first:end] for a in flat]
-        frames.append(render(part[0], *of_group, _features(request, colors, group), sizes, strategy)[:3])
+        frames.append(run(part[0], *of_group, _features(request, colors, group), sizes, strategy)[:3])
         first = end
     return frames
