@@ -119,18 +119,10 @@ __global__ void __launch_bounds__(rows_block)
     splats[view * gaussians.count + i] = splat;
 }
 
-// Sums of the absolute values of each pixel's part of the gradient by the splat's mean, in pixels.
-__device__ void abs_mean2d_of(const gs_splat &splat, const gs_moments &sums, float out[2]) {
-    const float length = sqrtf(splat.whiten[1] * splat.whiten[1] + splat.whiten[2] * splat.whiten[2]);
-    out[0] = two_ln2 * splat.whiten[0] * sums.abs_x;
-    out[1] = two_ln2 * length * sums.abs_y;
-}
-
 // The gradients of one Gaussian, except SH.
 template <bool with_camera>
 struct gaussian_gradient {
-    float mean[3], log_scale[3], quaternion[4], opacity_logit, mean2d[2], abs_mean2d[2], color[GS_CHANNELS],
-        covariance[6];
+    float mean[3], log_scale[3], quaternion[4], opacity_logit, mean2d[2], color[GS_CHANNELS], covariance[6];
     camera_terms<with_camera> camera;
 };
 
@@ -159,10 +151,6 @@ __device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &
                                                   : sums.h * (1 - sigmoid(gaussians.opacity_logit[i]));
     gradient->mean2d[0] = d_mean2d[0] * 0.5f * float(camera.width);
     gradient->mean2d[1] = d_mean2d[1] * 0.5f * float(camera.height);
-    float abs_mean2d[2];
-    abs_mean2d_of(splat, sums, abs_mean2d);
-    gradient->abs_mean2d[0] = abs_mean2d[0] * 0.5f * float(camera.width);
-    gradient->abs_mean2d[1] = abs_mean2d[1] * 0.5f * float(camera.height);
 
     const auto p = point_of<model, divisor>::of(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
     if (gaussians.covariance) {
@@ -223,6 +211,19 @@ __device__ void store(const float *in, int64_t i, float *to) {
         for (int k = 0; k < length; k++) to[length * i + k] = in[k];
 }
 
+// Pixels of a unit of mean2d.
+__device__ float2 half_size(const gs_camera &camera) {
+    return make_float2(0.5f * float(camera.width), 0.5f * float(camera.height));
+}
+
+// Apart from the other gradients: only if it is wanted. unit: pixels.
+__device__ void absolute_mean2d(const gs_splat &splat, const gs_moments &sums, bool has_gradient, float2 unit,
+                                float *out) {
+    const float length = sqrtf(splat.whiten[1] * splat.whiten[1] + splat.whiten[2] * splat.whiten[2]);
+    out[0] = has_gradient ? two_ln2 * splat.whiten[0] * sums.abs_x * unit.x : 0;
+    out[1] = has_gradient ? two_ln2 * length * sums.abs_y * unit.y : 0;
+}
+
 // All but SH and the camera.
 template <bool with_camera>
 __device__ void store_gradient(const gaussian_gradient<with_camera> &g, int64_t i,
@@ -274,6 +275,8 @@ __global__ void __launch_bounds__(rows_block)
         splat = splats[i];
         sums = load_moments(of_splats.moments, i);
         has_gradient = splat.depth != 0 && any_gradient(of_splats, sums, i);
+        if (of_splats.abs_mean2d)
+            absolute_mean2d(splat, sums, has_gradient, half_size(camera), of_splats.abs_mean2d + 2 * i);
     }
     const unsigned wanted = __ballot_sync(distwar::all_lanes, has_gradient);
     const unsigned existing = __ballot_sync(distwar::all_lanes, exists);
@@ -295,7 +298,6 @@ __global__ void __launch_bounds__(rows_block)
     if (!exists) return;
     store_gradient(g, i, gradients);
     store<2>(g.mean2d, i, of_splats.mean2d);
-    store<2>(g.abs_mean2d, i, of_splats.abs_mean2d);
 }
 
 // Adds rounded values: the compiler cannot contract the sum with what gave a value.
@@ -335,9 +337,11 @@ __global__ void __launch_bounds__(rows_block)
     for (int v = 0; exists && v < cameras.count; v++) {
         const int64_t of_view = v * gaussians.count + i;
         gaussian_gradient<false> g = {};
+        float absolute[2] = {};
         if (in_views >> v & 1) {
             const gs_splat splat = splats[of_view];
             const gs_moments sums = load_moments(of_splats.moments, of_view);
+            if (of_splats.abs_mean2d) absolute_mean2d(splat, sums, true, half_size(cameras.at[v]), absolute);
             project_adjoint<model>(gaussians, cameras.at[v], i, splat, sums,
                                    pixel_mean2d_at(of_splats, of_view), &g);
             color_adjoint<length, true>(gaussians, cameras.at[v], i, splat, sums, own, &g);
@@ -349,7 +353,7 @@ __global__ void __launch_bounds__(rows_block)
             add_rounded(sum.covariance, g.covariance);
         }
         store<2>(g.mean2d, of_view, of_splats.mean2d);
-        store<2>(g.abs_mean2d, of_view, of_splats.abs_mean2d);
+        store<2>(absolute, of_view, of_splats.abs_mean2d);
     }
     __syncwarp();
     if (gradients.sh) store_rows<length>(d_rows, existing, gradients.sh + first * length);
@@ -363,13 +367,10 @@ __global__ void __launch_bounds__(project_block)
     if (i >= count) return;
     const gs_splat splat = splats[i];
     const gs_moments sums = load_moments(moments, i);
-    float d_mean2d[2] = {}, sum_abs[2] = {}, d_covariance[2][2];
-    if (splat.depth != 0) {
-        whitening_adjoint(splat, sums.h_e0, sums.h_e1, 0, 0, 0, d_mean2d, d_covariance);
-        abs_mean2d_of(splat, sums, sum_abs);
-    }
+    float d_mean2d[2] = {}, d_covariance[2][2];
+    if (splat.depth != 0) whitening_adjoint(splat, sums.h_e0, sums.h_e1, 0, 0, 0, d_mean2d, d_covariance);
     store<2>(d_mean2d, i, mean2d);
-    store<2>(sum_abs, i, abs_mean2d);
+    if (abs_mean2d) absolute_mean2d(splat, sums, splat.depth != 0, make_float2(1, 1), abs_mean2d + 2 * i);
 }
 
 __global__ void __launch_bounds__(project_block)
@@ -551,8 +552,7 @@ gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_stream strea
     const gs_gaussians &gaussians = view->gaussians;
     GS_REQUIRE(gaussians.count == 0 || (gaussians.mean && visible), "mean and visible must be given");
     GS_CUDA(launch(stream, blocks_for(gaussians.count, project_block), project_block,
-                   view->camera.model == GS_FISHEYE ? mark_visible_kernel<GS_FISHEYE>
-                                                    : mark_visible_kernel<GS_PINHOLE>,
-                   gaussians, view->camera, angle_limit(view->camera), visible));
+                   GS_OF_MODEL(mark_visible_kernel, view->camera.model), gaussians, view->camera,
+                   angle_limit(view->camera), visible));
     return GS_OK;
 }
