@@ -34,6 +34,8 @@ struct scene {
                                    nullptr,
                                    0,
                                    0,
+                                   0,
+                                   0,
                                    0};
         device_gaussians_upload(&gaussians, &host);
         view.gaussians = gaussians;

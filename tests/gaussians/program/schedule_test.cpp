@@ -103,6 +103,8 @@ class run {
                                     nullptr,
                                     0,
                                     0,
+                                    0,
+                                    0,
                                     0};
         training_state_open(&state, &start);
         show(gradient);
