@@ -47,12 +47,15 @@ def rasterization(means, quats, scales, opacities, colors, viewmats, Ks, width, 
     Inputs of other floating-point types are converted to float32. There are no second derivatives.
     On numpy arrays (CPU library): gradients by rasterization_backward(meta, d_colors, d_alphas).
     """
-    refuse(radius_clip=(radius_clip, 0.0), tile_size=(tile_size, 16), sparse_grad=(sparse_grad, False),
-           distributed=(distributed, False), camera_model=(camera_model, "pinhole"), segmented=(segmented, False),
-           with_ut=(with_ut, False), with_eval3d=(with_eval3d, False), radial_coeffs=(radial_coeffs, None),
-           tangential_coeffs=(tangential_coeffs, None), thin_prism_coeffs=(thin_prism_coeffs, None),
-           ftheta_coeffs=(ftheta_coeffs, None), rolling_shutter=(rolling_shutter, "GLOBAL"),
-           viewmats_rs=(viewmats_rs, None))
+    if radius_clip or tile_size != 16 or sparse_grad or distributed or camera_model != "pinhole" or segmented or \
+            with_ut or with_eval3d or rolling_shutter is not None or any(a is not None for a in (
+                radial_coeffs, tangential_coeffs, thin_prism_coeffs, ftheta_coeffs, viewmats_rs)):
+        refuse(radius_clip=(radius_clip, 0.0), tile_size=(tile_size, 16), sparse_grad=(sparse_grad, False),
+               distributed=(distributed, False), camera_model=(camera_model, "pinhole"), segmented=(segmented, False),
+               with_ut=(with_ut, False), with_eval3d=(with_eval3d, False), radial_coeffs=(radial_coeffs, None),
+               tangential_coeffs=(tangential_coeffs, None), thin_prism_coeffs=(thin_prism_coeffs, None),
+               ftheta_coeffs=(ftheta_coeffs, None), rolling_shutter=(rolling_shutter, "GLOBAL"),
+               viewmats_rs=(viewmats_rs, None))
     arrays = dict(means=means, quats=quats, scales=scales, opacities=opacities, colors=colors, covars=covars,
                   viewmats=viewmats, Ks=Ks, backgrounds=backgrounds)
     for name in ("means", "opacities", "colors", "viewmats", "Ks"):

@@ -19,10 +19,6 @@ _local = threading.local()  # pinned memory for reports
 _host_copies = WeakTensorKeyDictionary()  # of cameras: (version, tensor)
 
 
-def _capturing():
-    return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
-
-
 class Memory:
     """Torch's allocator, on the device and the current stream of a tensor."""
 
@@ -44,7 +40,7 @@ class Memory:
         return None if tensor is None else tensor.data_ptr()
 
     def _read_report(self, report):
-        if _capturing():
+        if torch.cuda.is_current_stream_capturing():
             return None
         if not hasattr(_local, "pinned"):
             _local.pinned = torch.empty(report.shape[0], dtype=torch.uint8, pin_memory=True)
