@@ -125,7 +125,7 @@ class Gradients(unittest.TestCase):
         d = distwar.rasterization_backward(meta, d_colors, d_alphas)
 
         def loss(arrays):
-            color, alpha, depth = reference(arrays, **reference_options)
+            color, alpha, depth = reference(arrays, covars=arrays.get("covars"), **reference_options)
             return (d_colors * formula(color, alpha, depth)).sum() + (d_alphas * alpha).sum()
         for name in names:
             # of a Gaussian by itself, to see each, and away from what the last row and column of matrices hold
@@ -134,6 +134,8 @@ class Gradients(unittest.TestCase):
                 direction[:, 3] = 0
                 direction[:, :3, :3] = direction[:, :3, :3] - direction[:, :3, :3].swapaxes(-1, -2)
                 direction[:, :3, :3] = direction[:, :3, :3] @ s[name][:, :3, :3]
+            if name == "covars":
+                direction = 0.1 * (direction + direction.swapaxes(-1, -2))
             if name == "Ks":
                 direction *= np.array([[1, 0, 1], [0, 1, 1], [0, 0, 0]])
             expected = difference(loss, s, name, direction, 1e-6)
@@ -160,7 +162,16 @@ class Gradients(unittest.TestCase):
     def test_several_cameras_at_once(self):
         self.check(scenes.scene(cameras=2), {}, lambda c, a, d: c)
 
+    def test_covariances(self):
+        s = scenes.scene()
+        axes = np.stack([scenes._rotation(q) * scale for q, scale in zip(s["quats"], s["scales"])])
+        s.update(covars=(axes @ axes.swapaxes(-1, -2)).astype("float32"), quats=None, scales=None)
+        d = self.check(s, {}, lambda c, a, d: c, names=("means", "covars", "viewmats"))
+        self.assertLess(relative(d["covars"], d["covars"].swapaxes(-1, -2)), 1e-6)
+
     def test_backgrounds(self):
+        background = np.array([[0.2, 0.5, 0.7]], "float32")
+        self.check(scenes.scene(), dict(backgrounds=background), lambda c, a, d: c + (1 - a)[..., None] * background)
         s = dict(scenes.scene(), backgrounds=np.array([[0.2, 0.5, 0.7]], "float32"))
         colors, _, meta = distwar.rasterization(**s)
         d_colors = np.random.default_rng(1).normal(size=colors.shape)

@@ -73,6 +73,7 @@ def _splat(s, i, view, K, covars, eps2d, antialiased):
 def reference(s, covars=None, eps2d=0.3, antialiased=False):
     """Colours [C, H, W, D], alphas [C, H, W], depths [C, H, W] in double precision."""
     s = {name: np.asarray(a, "float64") if isinstance(a, np.ndarray) else a for name, a in s.items()}
+    covars = None if covars is None else np.asarray(covars, "float64")
     x, y = np.meshgrid(np.arange(s["width"]) + 0.5, np.arange(s["height"]) + 0.5)
     frames = []
     for view, K in zip(s["viewmats"], s["Ks"]):
