@@ -39,11 +39,11 @@ gpu-compile: packages
 toolchains:
 	python3 ci/toolchains
 
-# The Python package with libgs for every GPU that the toolkit knows: python/README.md. Needs nvcc; takes an hour of one
-# core.
+# The Python package with libgs for every GPU that the toolkit knows: python/README.md. Needs nvcc, auditwheel and
+# patchelf, and takes hours of a core. The tag is that of the oldest glibc that the library runs with.
 wheel:
 	python3 -m pip wheel ./python --no-deps -w build/wheel -C cmake.define.DISTWAR_WHEEL=ON -C build-dir=build/wheel/cmake
-	auditwheel repair build/wheel/distwar-*-linux_x86_64.whl --plat manylinux_2_28_x86_64 -w build/wheel
+	auditwheel repair build/wheel/distwar-*-linux_x86_64.whl -w build/wheel
 
 # Measures the calls and their alternatives on a GPU: build/aggregate.json, figures in build/aggregate.md, plots in
 # docs/pictures. CCCL=FOLDER (it holds cub/) compares with that CCCL instead of that in the toolkit. With SCENE=FILE.ply
