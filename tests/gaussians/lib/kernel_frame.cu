@@ -123,8 +123,8 @@ std::vector<float> kernel_frame::backward(const std::vector<float> &color_gradie
     gradient.alpha = d_alpha.data();
     gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
     EXPECT_GS_OK(gs_render_backward(&view, &gradient, policy, NULL));
-    std::vector<float> out = moments.read();
-    out.resize(size_t(choice.count * GS_MOMENTS_STRIDE));
+    std::vector<float> out(size_t(choice.count * GS_MOMENTS_STRIDE)); // not what the strategy needs behind
+    device_download(out.data(), moments.data(), out.size() * sizeof(float));
     return out;
 }
 

@@ -25,24 +25,20 @@ typedef struct evaluation {
     int64_t gaussians;
     const float *background;
     size_t count;
-    const dataset_view **sources; // [count]
-    target_view *views;           // [count]
-    quality *each;                // [count]
+    target_view *views; // [count]
+    quality *each;      // [count]
     quality mean;
 } evaluation;
 
 static bool evaluation_open(evaluation *e, const dataset *data, fault *why) {
-    e->sources = calloc(data->view_count, sizeof *e->sources);
     e->views = calloc(data->view_count, sizeof *e->views);
     e->each = calloc(data->view_count, sizeof *e->each);
-    if (!e->sources || !e->views || !e->each) return fail(why, "no memory for %zu views", data->view_count);
+    if (!e->views || !e->each) return fail(why, "no memory for %zu views", data->view_count);
     for (size_t i = 0; i < data->view_count; i++) {
         const dataset_view *view = &data->views[i];
         if (!e->options->all && !view->held_out) continue;
-        if (!target_view_open(&e->views[e->count], &view->camera, &view->picture, why))
-            return fail(why, "%s: %s", view->name, why->text);
-        target_view_set_mask(&e->views[e->count], view->mask);
-        e->sources[e->count++] = view;
+        if (!target_view_from(&e->views[e->count], view, false, why)) return false;
+        e->count++;
     }
     return e->count > 0 || fail(why, "%s: no view is held out, of %zu; --all measures all",
                                 e->options->cameras, data->view_count);
@@ -50,7 +46,6 @@ static bool evaluation_open(evaluation *e, const dataset *data, fault *why) {
 
 static void evaluation_close(evaluation *e) {
     for (size_t i = 0; i < e->count; i++) target_view_close(&e->views[i]);
-    free(e->sources);
     free(e->views);
     free(e->each);
 }
@@ -58,10 +53,10 @@ static void evaluation_close(evaluation *e) {
 static void print_table(const evaluation *e) {
     int width = (int)strlen("mean");
     for (size_t i = 0; i < e->count; i++)
-        if ((int)strlen(e->sources[i]->name) > width) width = (int)strlen(e->sources[i]->name);
+        if ((int)strlen(e->views[i].name) > width) width = (int)strlen(e->views[i].name);
     printf("%-*s  %13s  PSNR, dB    SSIM\n", width, "view", "size     ");
     for (size_t i = 0; i < e->count; i++) {
-        const dataset_view *view = e->sources[i];
+        const target_view *view = &e->views[i];
         printf("%-*s  %5d x %-5d  %8.2f  %6.4f\n", width, view->name, view->camera.width, view->camera.height,
                e->each[i].psnr, e->each[i].ssim);
     }
@@ -80,16 +75,13 @@ static void describe(json_writer *json, const void *subject) {
     json_put_integer(json, "gaussians", e->gaussians);
     json_put_text(json, "cameras", e->options->cameras);
     json_put_integer(json, "downscale", e->options->downscale);
-    json_begin(json, "background", '[');
-    for (int channel = 0; channel < GS_CHANNELS; channel++)
-        json_put_number(json, NULL, e->background[channel]);
-    json_end(json, ']');
+    json_put_floats(json, "background", e->background, GS_CHANNELS);
     json_begin(json, "views", '[');
     for (size_t i = 0; i < e->count; i++) {
         json_begin(json, NULL, '{');
-        json_put_text(json, "name", e->sources[i]->name);
-        json_put_integer(json, "width", e->sources[i]->camera.width);
-        json_put_integer(json, "height", e->sources[i]->camera.height);
+        json_put_text(json, "name", e->views[i].name);
+        json_put_integer(json, "width", e->views[i].camera.width);
+        json_put_integer(json, "height", e->views[i].camera.height);
         describe_quality(json, &e->each[i]);
         json_end(json, '}');
     }
@@ -149,13 +141,10 @@ int eval_command(int argc, char **argv) {
         .summary =
             "Measures how well a scene reproduces photographs that it was not trained on.\n\n"
             "PSNR: 10 log10(255^2 / mean square error) over all pixels and channels of a view, with the\n"
-            "picture rounded to 8 bits; 'inf' (in JSON null) if nothing differs. SSIM: on values 0..1 "
-            "before\n"
-            "rounding, each channel alone, window 11 x 11, Gaussian with sigma 1.5, zeros outside the "
-            "picture,\n"
-            "C1 = 0.01^2, C2 = 0.03^2, mean over pixels and channels (docs/math.md, section 5). Means "
-            "are over\n"
-            "views. LPIPS is not measured, as it needs the weights of a network.",
+            "picture rounded to 8 bits; 'inf' (in JSON null) if nothing differs. SSIM: on values 0..1\n"
+            "before rounding, each channel alone, window 11 x 11, Gaussian with sigma 1.5, zeros outside\n"
+            "the picture, C1 = 0.01^2, C2 = 0.03^2, mean over pixels and channels (docs/math.md, section\n"
+            "5). Means are over views. LPIPS is not measured, as it needs the weights of a network.",
         .examples = "  splat eval fern.ply --cameras data/fern\n"
                     "  splat eval fern.ply --cameras data/fern --downscale 4 --json fern.json\n"
                     "  splat eval fern.ply --cameras data/fern --all --json -\n",

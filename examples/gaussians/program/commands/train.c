@@ -185,12 +185,14 @@ static bool start_poses(train_run *run, fault *why) {
     const view_split *split = &run->split;
     training_state *state = &run->state;
     const pose_levels levels = {.levels = pose_levels_of(split->views, split->training, (int)o->pose_levels),
+                                .finest = (int)o->pose_finest,
                                 .steps = o->pose_steps > 0 ? o->pose_steps : usual_steps(split->training),
                                 .rate = o->pose_rate,
                                 .start = start_small,
                                 .context = run};
     const double began = seconds_now();
-    run->poses.record.sizes = levels.levels;
+    run->poses.record.sizes =
+        levels.levels == 0 || levels.levels < levels.finest ? 0 : levels.levels - levels.finest + 1;
     const bool done =
         training_state_open_poses(state, (int64_t)split->training, why) &&
         poses_start_in(state->pose, split->views, split->training, &state->gaussians, why) &&
@@ -317,7 +319,7 @@ static bool finish_by_lm(train_run *run, fault *why) {
     lm_settings settings = run->options->lm;
     settings.seed = run->settings.seed;
     memcpy(settings.background, run->background, sizeof settings.background);
-    return run_log_end_iterations(&run->log, &run->state, &run->report, why) &&
+    return run_log_point(&run->log, &run->state, &run->report, why) &&
            finish_lm(&run->state.gaussians, run->split.views, run->split.training, &settings, &observer, why);
 }
 

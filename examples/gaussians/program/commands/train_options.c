@@ -15,6 +15,7 @@ train_options train_options_default(void) {
                            .sh_degree = GS_MAX_SH_DEGREE,
                            .sh_rate = 4,
                            .pose_levels = 4,
+                           .pose_finest = 1,
                            .pose_rate = 0.5,
                            .fine_pose_rate = 0.1,
                            .poses_from = 500,
@@ -84,6 +85,8 @@ static void list_model(train_options *o, option_table *table) {
                .help = "refine poses before training on pictures 2^N, ..., 4, 2 times smaller, with a scene "
                        "for each; fewer where a side would be under 64 pixels; neither --iterations nor "
                        "--seconds count this"),
+        OPTION("pose-finest", &o->pose_finest, .maximum = 12,
+               .help = "the last of these sizes is 2^N times smaller; 0: the pictures themselves"),
         OPTION("pose-steps", &o->pose_steps, .maximum = 10000000,
                .help = "steps on each of these sizes; 0: 1500, or 40 a view if that is more"),
         OPTION("pose-rate", &o->pose_rate, .maximum = 100,

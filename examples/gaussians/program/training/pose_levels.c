@@ -180,7 +180,8 @@ bool pose_levels_refine(refined_pose *poses, const target_view *views, size_t co
                         const training_settings *settings, const pose_levels *levels, fault *why) {
     bool done = true;
     scene_points at = {0};
-    for (int level = levels->levels; level > 0 && done; level--) {
+    const int last = levels->levels > 0 ? levels->finest : 1;
+    for (int level = levels->levels; level >= last && done; level--) {
         small_views small;
         done = small_views_open(&small, views, poses, count, 1 << level, why) &&
                refine_level(poses, &small, settings, levels, &at, why);

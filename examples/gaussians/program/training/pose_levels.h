@@ -9,9 +9,9 @@
 C_LINKAGE_BEGIN
 
 typedef struct pose_levels {
-    int levels;    // pictures are divided by 2^levels, ..., 4, 2
-    int64_t steps; // of training at each size
-    double rate;   // of poses at the first step of each size, in pixels of that size
+    int levels, finest; // pictures are divided by 2^levels, ..., 2^finest, unless levels is 0
+    int64_t steps;      // of training at each size
+    double rate;        // of poses at the first step of each size, in pixels of that size
     // Makes the first scene of a size: SH degree 0, at most `most` Gaussians. For scene_close.
     bool (*start)(const void *context, size_t most, gs_gaussians *host, fault *why);
     const void *context;

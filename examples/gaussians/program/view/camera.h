@@ -2,10 +2,7 @@
 // The position and direction of a camera, and what the cameras of all views say of the scene.
 #pragma once
 
-#include "gs.h"
 #include "view/target_view.h"
-#include <stdbool.h>
-#include <stddef.h>
 
 C_LINKAGE_BEGIN
 
