@@ -5,6 +5,11 @@ MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc)
 GPU := $(shell command -v nvcc >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo cuda || echo cpu)
 
+# Ninja begins a target's sources before other targets are linked. A build folder keeps the generator that it has.
+ifneq ($(shell command -v ninja 2>/dev/null),)
+export CMAKE_GENERATOR ?= Ninja
+endif
+
 .PHONY: demo test sanitize gpu-compile toolchains bench format clean
 
 demo: PRESET ?= $(GPU)
