@@ -6,6 +6,8 @@
 #include "json_writer.h"
 #include "scene.h"
 #include "measure/quality.h"
+#include "training/pose_levels.h"
+#include "view/blend_strategies.h"
 #include "view/shared_options.h"
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +16,7 @@
 
 typedef struct eval_options {
     const char *scene, *cameras, *background, *json;
-    int64_t holdout, downscale;
+    int64_t holdout, downscale, align_steps;
     bool all, undistort, mask_from_alpha;
 } eval_options;
 
@@ -23,24 +25,20 @@ typedef struct evaluation {
     int64_t gaussians;
     const float *background;
     size_t count;
-    const dataset_view **sources; // [count]
-    target_view *views;           // [count]
-    quality *each;                // [count]
+    target_view *views; // [count]
+    quality *each;      // [count]
     quality mean;
 } evaluation;
 
 static bool evaluation_open(evaluation *e, const dataset *data, fault *why) {
-    e->sources = calloc(data->view_count, sizeof *e->sources);
     e->views = calloc(data->view_count, sizeof *e->views);
     e->each = calloc(data->view_count, sizeof *e->each);
-    if (!e->sources || !e->views || !e->each) return fail(why, "no memory for %zu views", data->view_count);
+    if (!e->views || !e->each) return fail(why, "no memory for %zu views", data->view_count);
     for (size_t i = 0; i < data->view_count; i++) {
         const dataset_view *view = &data->views[i];
         if (!e->options->all && !view->held_out) continue;
-        if (!target_view_open(&e->views[e->count], &view->camera, &view->picture, why))
-            return fail(why, "%s: %s", view->name, why->text);
-        target_view_set_mask(&e->views[e->count], view->mask);
-        e->sources[e->count++] = view;
+        if (!target_view_from(&e->views[e->count], view, false, why)) return false;
+        e->count++;
     }
     return e->count > 0 || fail(why, "%s: no view is held out, of %zu; --all measures all",
                                 e->options->cameras, data->view_count);
@@ -48,7 +46,6 @@ static bool evaluation_open(evaluation *e, const dataset *data, fault *why) {
 
 static void evaluation_close(evaluation *e) {
     for (size_t i = 0; i < e->count; i++) target_view_close(&e->views[i]);
-    free(e->sources);
     free(e->views);
     free(e->each);
 }
@@ -56,10 +53,10 @@ static void evaluation_close(evaluation *e) {
 static void print_table(const evaluation *e) {
     int width = (int)strlen("mean");
     for (size_t i = 0; i < e->count; i++)
-        if ((int)strlen(e->sources[i]->name) > width) width = (int)strlen(e->sources[i]->name);
+        if ((int)strlen(e->views[i].name) > width) width = (int)strlen(e->views[i].name);
     printf("%-*s  %13s  PSNR, dB    SSIM\n", width, "view", "size     ");
     for (size_t i = 0; i < e->count; i++) {
-        const dataset_view *view = e->sources[i];
+        const target_view *view = &e->views[i];
         printf("%-*s  %5d x %-5d  %8.2f  %6.4f\n", width, view->name, view->camera.width, view->camera.height,
                e->each[i].psnr, e->each[i].ssim);
     }
@@ -78,16 +75,13 @@ static void describe(json_writer *json, const void *subject) {
     json_put_integer(json, "gaussians", e->gaussians);
     json_put_text(json, "cameras", e->options->cameras);
     json_put_integer(json, "downscale", e->options->downscale);
-    json_begin(json, "background", '[');
-    for (int channel = 0; channel < GS_CHANNELS; channel++)
-        json_put_number(json, NULL, e->background[channel]);
-    json_end(json, ']');
+    json_put_floats(json, "background", e->background, GS_CHANNELS);
     json_begin(json, "views", '[');
     for (size_t i = 0; i < e->count; i++) {
         json_begin(json, NULL, '{');
-        json_put_text(json, "name", e->sources[i]->name);
-        json_put_integer(json, "width", e->sources[i]->camera.width);
-        json_put_integer(json, "height", e->sources[i]->camera.height);
+        json_put_text(json, "name", e->views[i].name);
+        json_put_integer(json, "width", e->views[i].camera.width);
+        json_put_integer(json, "height", e->views[i].camera.height);
         describe_quality(json, &e->each[i]);
         json_end(json, '}');
     }
@@ -98,10 +92,21 @@ static void describe(json_writer *json, const void *subject) {
     json_end(json, '}');
 }
 
+static bool align(evaluation *e, const gs_gaussians *scene, fault *why) {
+    training_settings settings = {.policy = {DISTWAR_TREE, BLEND_THRESHOLD}};
+    memcpy(settings.background, e->background, sizeof settings.background);
+    training_state state;
+    training_state_open(&state, scene);
+    const bool done = align_views(&state, e->views, e->count, &settings, e->options->align_steps, why);
+    training_state_close(&state);
+    return done;
+}
+
 static bool evaluate(const eval_options *options, const float background[3], const gs_gaussians *scene,
                      const dataset *data, fault *why) {
     evaluation e = {.options = options, .gaussians = scene->count, .background = background};
     bool done = evaluation_open(&e, data, why);
+    if (done && options->align_steps > 0) done = align(&e, scene, why);
     if (done) {
         gs_gaussians gaussians = device_gaussians_from(scene);
         done = quality_measure(&gaussians, e.views, e.count, background, &e.mean, e.each, why);
@@ -121,6 +126,9 @@ int eval_command(int argc, char **argv) {
                .help = "measure every Nth view, by name, as 'splat train --holdout' held out; ignored if "
                        "the data has test views"),
         OPTION("all", &options.all, .help = "measure all views"),
+        OPTION("align-steps", &options.align_steps, .maximum = 100000,
+               .help = "first refine the pose of each view on the scene in this many steps, as 'splat train "
+                       "--refine-poses' does"),
         DOWNSCALE_OPTION(&options.downscale, "pictures"),
         UNDISTORT_OPTION(&options.undistort),
         MASK_FROM_ALPHA_OPTION(&options.mask_from_alpha),
@@ -133,13 +141,10 @@ int eval_command(int argc, char **argv) {
         .summary =
             "Measures how well a scene reproduces photographs that it was not trained on.\n\n"
             "PSNR: 10 log10(255^2 / mean square error) over all pixels and channels of a view, with the\n"
-            "picture rounded to 8 bits; 'inf' (in JSON null) if nothing differs. SSIM: on values 0..1 "
-            "before\n"
-            "rounding, each channel alone, window 11 x 11, Gaussian with sigma 1.5, zeros outside the "
-            "picture,\n"
-            "C1 = 0.01^2, C2 = 0.03^2, mean over pixels and channels (docs/math.md, section 5). Means "
-            "are over\n"
-            "views. LPIPS is not measured, as it needs the weights of a network.",
+            "picture rounded to 8 bits; 'inf' (in JSON null) if nothing differs. SSIM: on values 0..1\n"
+            "before rounding, each channel alone, window 11 x 11, Gaussian with sigma 1.5, zeros outside\n"
+            "the picture, C1 = 0.01^2, C2 = 0.03^2, mean over pixels and channels (docs/math.md, section\n"
+            "5). Means are over views. LPIPS is not measured, as it needs the weights of a network.",
         .examples = "  splat eval fern.ply --cameras data/fern\n"
                     "  splat eval fern.ply --cameras data/fern --downscale 4 --json fern.json\n"
                     "  splat eval fern.ply --cameras data/fern --all --json -\n",

@@ -3,9 +3,6 @@
 #pragma once
 
 #include "view/target_view.h"
-#include <stddef.h>
-
-C_LINKAGE_BEGIN
 
 typedef struct quality {
     double psnr; // dB, of pictures rounded to 8 bits; infinite if equal
@@ -16,5 +13,3 @@ typedef struct quality {
 // each: [count], or NULL. Waits for the device.
 bool quality_measure(const gs_gaussians *gaussians, const target_view *views, size_t count,
                      const float background[3], quality *mean, quality *each, fault *why);
-
-C_LINKAGE_END
