@@ -14,7 +14,7 @@
 // - A depth is a colour whose gradient is that of the depth, d_depth, and whose background is 0: with D the sum
 //   of |d_depth| and Z the largest depth of a visible splat, its moment's sum is at most D, and H becomes
 //   2 K S + 2 Z D + A. A normalised depth divides d_depth by alpha and adds to d_alpha; both are as the blend
-//   has them.
+//   has them. Of inverse depth, Z is the largest inverse, and the moment's sum at most Z^2 D.
 // - The sums of |h e0| and |h n e|, |n| = 1, are at most sqrt(8) H.
 // Several passes share the bounds: S is over all channels, and so bounds the sum of all passes.
 // Rounding adds less than 1%: at most 2,344 splats count at a pixel, since each takes at least 1/255 of the
