@@ -24,12 +24,22 @@ gs_camera camera_with_view_angle(int width, int height, double angle) {
                        .near_plane = 0.2f};
 }
 
-bool camera_pixel(const gs_camera *camera, const double point[3], double pixel[2]) {
-    double p[3], divisor; // (x, y) over the divisor are focal lengths
+static void to_camera(const gs_camera *camera, const double point[3], double p[3]) {
     for (int row = 0; row < 3; row++) {
         p[row] = camera->translation[row];
         for (int i = 0; i < 3; i++) p[row] += camera->rotation[3 * row + i] * point[i];
     }
+}
+
+double camera_depth(const gs_camera *camera, const double point[3]) {
+    double p[3];
+    to_camera(camera, point, p);
+    return camera->model == GS_FISHEYE ? hypot(hypot(p[0], p[1]), p[2]) : p[2];
+}
+
+bool camera_pixel(const gs_camera *camera, const double point[3], double pixel[2]) {
+    double p[3], divisor; // (x, y) over the divisor are focal lengths
+    to_camera(camera, point, p);
     if (camera->model == GS_FISHEYE) {
         const double across = hypot(p[0], p[1]), angle = atan2(across, p[2]);
         if (!(hypot(across, p[2]) > camera->near_plane && angle <= fisheye_angle_limit(camera->distortion)))

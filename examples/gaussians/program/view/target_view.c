@@ -33,7 +33,15 @@ void target_view_set_mask(target_view *view, const uint8_t *mask) {
     for (size_t i = 0; i < pixels; i++) view->counted += mask[i] != 0;
 }
 
+void target_view_set_depth(target_view *view, const float *depth) {
+    const size_t bytes = (size_t)view->picture->width * (size_t)view->picture->height * sizeof *depth;
+    view->depth = device_allocate(bytes);
+    device_upload(view->depth, depth, bytes);
+    view->depth_on_host = depth;
+}
+
 void target_view_close(target_view *view) {
+    device_free(view->depth);
     device_free(view->alpha);
     device_free(view->mask);
     device_free(view->pixels);
