@@ -25,14 +25,14 @@ test: packages
 sanitize:
 	$(MAKE) test PRESET=sanitize
 
-# Compiles every kernel with nvcc for sm_90, and the examples for sm_75, the oldest architecture of nvcc 13, as fast as
-# nvcc can: these programs are not meant to run. Needs no GPU.
-COMPILE := -DCMAKE_BUILD_TYPE=None -DCMAKE_CUDA_FLAGS="$(shell nvcc --help 2>/dev/null | grep -q Ofast-compile && echo -Ofc max)"
+# Compiles every kernel with nvcc for sm_90, those of the examples also for sm_75, the oldest architecture of nvcc 13, as
+# fast as nvcc can: these programs are not meant to run. Links the examples and benchmarks. Needs no GPU.
+COMPILE := -DCMAKE_BUILD_TYPE=None -DDISTWAR_KERNELS_ONLY=ON -DDISTWAR_EXAMPLE_ARCHITECTURES="75-real;90-real" \
+           -DCMAKE_CUDA_ARCHITECTURES=90-real \
+           -DCMAKE_CUDA_FLAGS="$(shell nvcc --help 2>/dev/null | grep -q Ofast-compile && echo -Ofc max)"
 gpu-compile: packages
-	cmake --preset cuda -B build/compile-90 $(COMPILE) -DCMAKE_CUDA_ARCHITECTURES=90
-	cmake --build build/compile-90 -j $(JOBS)
-	cmake --preset cuda -B build/compile-75 $(COMPILE) -DCMAKE_CUDA_ARCHITECTURES=75
-	cmake --build build/compile-75 -j $(JOBS) --target splat spheres cubemap scatter_add histogram
+	cmake --preset cuda -B build/compile $(COMPILE)
+	cmake --build build/compile -j $(JOBS)
 
 # Compiles the library with nvcc 11.8, clang 16 and 19, NVRTC 12.0 and 13.0. Downloads 250 MB into build/toolchains,
 # installs nothing, and skips what cannot be had.

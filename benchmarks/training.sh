@@ -14,13 +14,15 @@
 #   speed          25  1,000 iterations with 100 thousand, 300 thousand and 1 million Gaussians
 #   reproducible   45  --reproducible: the same run twice, compared byte by byte; once killed and resumed; and one
 #                      run without the option
+#   poses         110  poses turned by a degree and moved by a hundredth of the extent: refined; left as they are; and
+#                      the data's, as they are and refined
 # benchmarks/tables.py training OUT prints tables and draws. finish.sh measures more of Levenberg-Marquardt.
 # shellcheck disable=SC2086,SC2046 # lists of options are split
 set -eu
 [ $# -ge 3 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 programs=$1 data=$2 out=$3
 shift 3
-[ $# -gt 0 ] || set -- quality7 finish quality30 wall speed reproducible
+[ $# -gt 0 ] || set -- quality7 finish quality30 wall speed reproducible poses
 mkdir -p "$out/scenes"
 
 failed=''
@@ -106,6 +108,15 @@ reproducible() {
     done
     train $name 60 fern --reproducible --checkpoint-every 1000 $resume
     compare $name $kills
+}
+poses() {
+    wrong='--perturb-poses 1,0.01' refine=--refine-poses
+    for scene in fern fox; do
+        train poses-$scene-refined 60 $scene $wrong $refine
+        train poses-$scene-left 60 $scene $wrong
+        train poses-$scene-data 60 $scene $refine --pose-levels 0 --fine-pose-rate 0 # only aligns held-out views
+        train poses-$scene-floor 60 $scene $refine
+    done
 }
 for part; do $part; done
 [ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

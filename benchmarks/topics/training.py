@@ -10,6 +10,13 @@ from . import figures
 KEPT = ["training-h200"]
 
 
+def rounded(value):
+    """Floats with six digits, in dictionaries too."""
+    if isinstance(value, dict):
+        return {key: rounded(inner) for key, inner in value.items()}
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
 class Run:
     """A log of splat train."""
 
@@ -47,7 +54,7 @@ class Run:
                     for e in self.evaluations + self.of("lm")]
         with open(path, "w") as file:
             for event in [{**start, "settings": {}}, *([step] if stages else []), *measured, self.end,
-                          *self.of("comparison")]:
+                          *self.of("comparison"), *map(rounded, self.of("poses"))]:
                 file.write(json.dumps(event) + "\n")
 
 
@@ -140,6 +147,21 @@ def by_repetition(runs):
             "same bytes as the first run"], rows
 
 
+def by_poses(runs):
+    """Errors of training poses: mean, after the similarity between them and the data's."""
+    names = {"data": "the data's", "floor": "the data's, refined", "left": "perturbed", "refined": "perturbed, refined"}
+    order, rows = list(names), []
+    for (scene, way), run in sorted(((name.split("-"), run) for name, run in runs.items()),
+                                    key=lambda item: (item[0][0], order.index(item[0][1]))):
+        poses, last = run.of("poses")[-1:], run.evaluations[-1]
+        changes = [" -> ".join(f"{poses[0][when][key]:.{digits}f}" for when in ("before", "settled", "after"))
+                   for key, digits in (("mean_degrees", 3), ("mean_extents", 4))] if poses else [None, None]
+        rows.append([scene, names[way], f"{last['psnr']:.2f}", f"{last['ssim']:.4f}", *changes,
+                     f"{run.end['seconds'] + sum(p['seconds'] for p in poses):.1f}"])
+    return ["data", "poses", "PSNR, dB", "SSIM", "degrees: start, after smaller pictures, end", "extents, likewise",
+            "seconds"], rows
+
+
 def tables(runs):
     quality, wall = part(runs, "quality"), part(runs, "wall")
     tuned = {name.rpartition("-")[0] + "-auto": run for name, run in quality.items() if name.endswith("-30000")}
@@ -147,7 +169,8 @@ def tables(runs):
              if name.rpartition("-")[0] + "-atomic" in wall}
     found = {"quality": by_quality(quality), "finish": by_finish(part(runs, "finish")),
              "stages": by_stage({**quality, **part(runs, "speed")}), "equal time": by_time(timed),
-             "speed": by_count(part(runs, "speed")), "reproducible": by_repetition(part(runs, "reproducible"))}
+             "speed": by_count(part(runs, "speed")), "reproducible": by_repetition(part(runs, "reproducible")),
+             "poses": by_poses(part(runs, "poses"))}
     return {name: table for name, table in found.items() if table[1]}
 
 

@@ -22,14 +22,12 @@
 
 #include "block.cuh"
 
-// The instruction is of PTX ISA 8.0, CUDA 12.0. A compiler other than nvcc does not define the version. simt
-// has a twin.
+// The instruction is of PTX ISA 8.0, CUDA 12.0, which clang writes from version 17 on. simt has a twin.
 #if defined(__SIMT__)
 #define DISTWAR_BULK_REDUCTION
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-#if !defined(__CUDACC_VER_MAJOR__) || __CUDACC_VER_MAJOR__ >= 12
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && DISTWAR_CUDA_VERSION >= 12000 &&                     \
+    !(defined(__clang__) && defined(__CUDA__) && __clang_major__ < 17)
 #define DISTWAR_BULK_REDUCTION
-#endif
 #endif
 
 namespace distwar {

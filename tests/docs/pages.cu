@@ -2,6 +2,7 @@
 // The code on the pages of docs/, compiled and run. A page shows the lines between [name] and [end].
 #include "launch.cuh"
 #include <distwar/block.cuh>
+#include <distwar/packed.cuh>
 #include <distwar/reduce.cuh>
 #include <distwar/tune_events.h>
 #include <gtest/gtest.h>
@@ -400,6 +401,42 @@ __global__ void scatter_add(const int *row_of, const float *gradient, int adds, 
     const float value[1] = {active ? gradient[i] : 0};
     distwar::reduce<Strategy>(distwar::all_lanes, active, active ? row_of[i] : 0, value,
                               distwar::record<float>{table, 1}, threshold);
+}
+
+// [pairs]
+// Rows of 16 values: table[8 * row + k] += gradient[8 * i + k] for the 8 pairs k.
+__global__ void add_rows(const int *row_of, const __half2 *gradient, int adds, __half2 *table) {
+    const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
+    const bool active = i < adds;
+    __half2 val[8];
+    if (active)
+        for (int k = 0; k < 8; ++k) val[k] = gradient[8 * i + k];
+    distwar::reduce_tree(distwar::all_lanes, active, active ? row_of[i] : 0, val,
+                         distwar::record<__half2>{table, 8});
+}
+// [end]
+TEST(Choosing, PairsAreAddedToTheirRows) {
+    enum { ADDS = 70 };
+    std::vector<int> rows;
+    std::vector<__half2> pairs, zeros(24, __floats2half2_rn(0, 0));
+    std::vector<float> expected(48);
+    for (int i = 0; i < ADDS; ++i) rows.push_back(i * i % 3);
+    for (int i = 0; i < 8 * ADDS; ++i) {
+        const float first = float(i % 7), second = -float(i % 5);
+        pairs.push_back(__floats2half2_rn(first, second));
+        float *const sum = &expected[2 * (8 * rows[i / 8] + i % 8)];
+        sum[0] += first, sum[1] += second;
+    }
+    const shared_array<int> row_of(rows);
+    const shared_array<__half2> gradient(pairs), table(zeros);
+    ASSERT_EQ(
+        launch(nullptr, blocks_for(ADDS, 64), 64, add_rows, row_of.get(), gradient.get(), ADDS, table.get()),
+        cudaSuccess);
+    const std::vector<__half2> sums = table.content();
+    for (int i = 0; i < 24; ++i) {
+        EXPECT_EQ(__half2float(sums[i].x), expected[2 * i]) << i;
+        EXPECT_EQ(__half2float(sums[i].y), expected[2 * i + 1]) << i;
+    }
 }
 
 TEST(Choosing, APolicyChoosesTheKernel) {

@@ -1,52 +1,50 @@
 // SPDX-License-Identifier: MIT
 // A program with types of its own in every place where the library takes them. With HOSTILE it also has
-// functions with the names of all functions of the library, which win an unqualified call by
-// argument-dependent lookup. They are deleted: the program compiles only if the library calls none of them.
-// HOSTILE is 1 if they come before the library's headers, 2 if after.
+// functions with the names of all functions of the library, which argument-dependent lookup finds for an
+// unqualified call. They are deleted: the program compiles only if the library makes no such call. HOSTILE is
+// 1 if they come before the library's headers, 2 if after.
+//
+// Each call and each sink is compiled once or twice, with few values. Costs and results are tested elsewhere.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
-#define DECLARE_HOSTILE(name)                                                                                \
-    template <typename... Any>                                                                               \
-    __host__ __device__ void name(Any &&...) = delete;                                                       \
-    template <auto First, typename... Any>                                                                   \
-    __host__ __device__ void name(Any &&...) = delete;                                                       \
-    template <typename First, auto Second, typename... Any>                                                  \
-    __host__ __device__ void name(Any &&...) = delete;
+namespace stranger {
+template <typename T>
+struct own_sink;
+template <typename T>
+struct own_values;
+struct number;
+} // namespace stranger
 
 #if HOSTILE == 1
-#include "hostile_names.h"
-__device__ void atomic_add(__half *, float) = delete;
-namespace stranger {
-#include "hostile_names.h"
-DECLARE_HOSTILE(memcpy)
-} // namespace stranger
+#include "hostile.h"
 #endif
-
 #include "every_header.h"
-
 #if HOSTILE == 2
-#include "hostile_names.h"
-__device__ void atomic_add(__half *, float) = delete;
-namespace stranger {
-#include "hostile_names.h"
-DECLARE_HOSTILE(memcpy)
-} // namespace stranger
+#include "hostile.h"
 #endif
 
 namespace stranger {
 
+// A sink with every member that a call can use.
+template <typename T>
 struct own_sink {
-    float *to;
+    T *to;
     template <typename Key, int Count>
-    __device__ void add(Key key, const float (&values)[Count]) const {
+    __device__ void add(Key key, const T (&values)[Count]) const {
         for (int k = 0; k < Count; ++k) add_one(key, k, values[k]);
     }
     template <typename Key>
-    __device__ void add_one(Key key, int k, float value) const {
+    __device__ void add_one(Key key, int k, T value) const {
         distwar::atomic_add(to + int(key) * 12 + k, value);
     }
+    __device__ own_sink from(int first) const { return {to + first}; }
+};
+template <typename T>
+struct own_values {
+    const T *from;
+    __device__ T operator()(int k) const { return from[k]; }
 };
 struct own_sum {
     template <typename Value>
@@ -54,139 +52,166 @@ struct own_sum {
         return a + b;
     }
 };
-struct number { // a key to sort by, a value of atomic_update
+struct number { // a key to sort by, a value of block_sum and of atomic_update
     int value;
     __device__ friend bool operator<(number a, number b) { return a.value < b.value; }
     __device__ friend number operator+(number a, number b) { return {a.value + b.value}; }
+    __device__ friend number operator-(number a) { return {-a.value}; }
 };
 
-template <typename Sink, typename Value, int Count>
-__device__ void every_call(unsigned active, int key, const Value (&val)[Count], const Sink &to) {
-    const bool is_active = active >> threadIdx.x & 1;
-    distwar::reduce<distwar::strategy::atomic>(distwar::all_lanes, is_active, key, val, to);
-    distwar::reduce<distwar::strategy::serial>(distwar::all_lanes, is_active, key, val, to);
-    distwar::reduce<distwar::strategy::bfly>(distwar::all_lanes, is_active, key, val, to);
-    distwar::reduce<distwar::strategy::tree>(distwar::all_lanes, is_active, key, val, to);
-    distwar::reduce<distwar::strategy::tree>(active, is_active, key, val, to, 8);
-    distwar::reduce<distwar::strategy::tree>(distwar::all_lanes, is_active, distwar::uniform_key{key}, val,
-                                             to);
-    distwar::reduce_runs(distwar::all_lanes, is_active, key, val, to);
-    distwar::group_lanes(distwar::all_lanes, is_active, key).add(val, to);
-}
-
-struct own_values {
-    float first;
-    __device__ float operator()(int k) const { return first + float(k); }
-};
-template <typename Sink>
-__device__ void every_count(unsigned active, int key, int count, const float (&val)[9], const Sink &to) {
-    const bool is_active = active >> threadIdx.x & 1;
-    const own_values values = {val[0]};
-    distwar::reduce_n<distwar::strategy::atomic>(distwar::all_lanes, is_active, key, count, values, to);
-    distwar::reduce_n<distwar::strategy::serial, 8>(distwar::all_lanes, is_active, key, count, values, to);
-    distwar::reduce_n<distwar::strategy::bfly>(distwar::all_lanes, is_active, key, count, val, to);
-    distwar::reduce_n<distwar::strategy::tree>(active, is_active, key, count, values, to, 8);
-    distwar::reduce_runs_n(distwar::all_lanes, is_active, key, count, values, to);
-    distwar::group_lanes(distwar::all_lanes, is_active, key).add_n(count, val, to);
-    float many[70] = {};
-    distwar::reduce_tree(distwar::all_lanes, is_active, key, many, to);
-}
-
+// Each call once, with values and a sink whose namespaces have functions of their own. K = 3: a tree with an
+// even and an odd number of values.
 template <typename T>
-__device__ void every_update(T *to, T value) {
-    distwar::atomic_update(to, value, distwar::add{});
-    distwar::atomic_update(to, value, distwar::multiply{});
-    distwar::atomic_update(to, value, distwar::minimum{});
-    distwar::atomic_update<distwar::scope::block>(to, value, distwar::maximum{});
-    distwar::atomic_update<distwar::scope::system>(to, value, distwar::add{});
+__global__ void every_call(unsigned lanes, unsigned active, int key, int count, const T *from, T *to) {
+    using namespace distwar;
+    const bool is_active = active >> threadIdx.x & 1;
+    const T val[3] = {from[0], from[1], from[2]};
+    const own_sink<T> sink = {to};
+    const own_values<T> values = {from};
+    distwar::reduce<strategy::atomic>(lanes, is_active, key, val, sink);
+    distwar::reduce<strategy::serial>(lanes, is_active, key, val, sink, 8);
+    distwar::reduce<strategy::bfly>(lanes, is_active, key, val, sink, 8);
+    distwar::reduce<strategy::tree>(lanes, is_active, key, val, sink, 8);
+    distwar::reduce_tree(all_lanes, is_active, uniform_key{key}, val, sink);
+    distwar::reduce_runs(lanes, is_active, key, val, sink, 8);
+    const auto groups = distwar::group_lanes(lanes, is_active, key);
+    groups.add(val, sink, 8);
+    groups.add_n<4>(count, val, sink);
+    distwar::reduce_n<strategy::atomic, 4>(lanes, is_active, key, count, values, sink);
+    distwar::reduce_n<strategy::serial, 4>(lanes, is_active, key, count, values, sink);
+    distwar::reduce_n<strategy::bfly, 4>(all_lanes, is_active, uniform_key{key}, count, values, sink);
+    distwar::reduce_n<strategy::tree, 4>(all_lanes, is_active, uniform_key{key}, count, values, sink);
+    distwar::reduce_runs_n<4>(lanes, is_active, key, count, values, sink);
+    T many[130] = {}; // more than 64 are summed in chunks, more than 128 in a loop
+    distwar::reduce_atomic(lanes, is_active, key, many, sink);
+    T total[1];
+    distwar::tree_total(is_active, val, total, maximum{});
+    to[0] = total[0];
 }
+template __global__ void every_call(unsigned, unsigned, int, int, const __half2 *, __half2 *);
 
-__global__ void sums(unsigned active, int key, float *to, double *doubles, long long *integers,
-                     unsigned *flag) {
-    float val[9] = {};
-    double wide[3] = {};
-    val[0] = float(threadIdx.x);
-    every_call(active, key, val, own_sink{to});
-    every_call(active, key, val, distwar::record{to, 12});
-    every_call(active, key, val, distwar::planes{to, 12});
-    every_call(active, key, val, distwar::aligned_record{to, 12});
-    every_call(active, key, val, distwar::pointers{to, to, to, to, to, to, to, to, to});
-    const distwar::fields<float, 4, 5> two_arrays = {{to, 4}, {to, 5}};
-    every_call(active, key, val, two_arrays);
-    every_call(active, key, val, distwar::record_at<distwar::scope::system, float, distwar::minimum>{to, 12});
-    every_count(active, key, 9, val, own_sink{to});
-    every_count(active, key, 9, val, distwar::aligned_record{to, 72});
-    every_count(active, key, 9, val, distwar::planes{to, 72});
-    distwar::reduce_tree(distwar::all_lanes, true, key, wide, distwar::record{doubles, 3});
-    const distwar::fixed_format<9> format = {{1, 1, 1, 1, 1, 1, 1, 1, 1}, flag};
-    distwar::reduce_fixed(distwar::all_lanes, true, key, val, distwar::record{integers, 12}, format);
-    to[0] = distwar::fixed_to_float(integers[0], format.scale[0]);
+// The ways to a sink: one lane adds all values, or each lane one.
+template <typename Sink, typename T, int Count>
+__device__ void add_to(unsigned active, int key, const T (&val)[Count], const Sink &sink) {
+    const bool is_active = active >> threadIdx.x & 1;
+    distwar::reduce_serial(distwar::all_lanes, is_active, distwar::uniform_key{key}, val, sink);
+    distwar::reduce_tree(distwar::all_lanes, is_active, distwar::uniform_key{key}, val, sink);
 }
-
+__global__ void sinks_of_floats(unsigned active, int key, const float *from, float *to) {
+    using namespace distwar;
+    const float val[3] = {from[0], from[1], from[2]};
+    const float seven[7] = {from[0], from[1], from[2], from[3],
+                            from[4], from[5], from[6]}; // 4 + 3 or 4 + 2 + 1
+    add_to(active, key, val, record{to, 12});
+    add_to(active, key, val, record_at<scope::system, float, minimum>{to, 12});
+    add_to(active, key, val, planes_at<scope::block, float, maximum>{to, 12});
+    add_to(active, key, val, pointers{to, to, to});
+    add_to(active, key, val, fields<float, 1, 2>{{to, 4}, {to, 5}});
+    add_to(active, key, seven, aligned_record{to, 12});
+}
 template <typename Half, typename Pair>
-__global__ void halves(unsigned active, int key, Half *to, Pair *pairs, float value) {
-    float val[9] = {value};
-    every_call(active, key, val, distwar::record{to, 12});
-    every_call(active, key, val, distwar::record_of_pairs{pairs, 12});
-    every_call(active, key, val, distwar::planes{to, 12});
-    every_update(to, to[1]);
-    distwar::atomic_add<distwar::scope::block>(to, value);
-    distwar::atomic_add<distwar::scope::system>(to, value);
-    distwar::atomic_add<distwar::scope::block>(pairs, make_float2(value, value));
-    distwar::atomic_add<distwar::scope::system>(pairs, make_float2(value, value));
+__global__ void sinks_of_halves(unsigned active, int key, const float *from, Half *to, Pair *pairs) {
+    using namespace distwar;
+    const float val[3] = {from[0], from[1], from[2]};
+    add_to(active, key, val, record{to, 12});
+    add_to(active, key, val, planes<Half, minimum>{to, 12});
+    add_to(active, key, val, pointers{to, to, to});
+    add_to(active, key, val, record_of_pairs{pairs, 12});
 }
-template __global__ void halves(unsigned, int, __half *, __half2 *, float);
-template __global__ void halves(unsigned, int, __nv_bfloat16 *, __nv_bfloat162 *, float);
-
+template __global__ void sinks_of_halves(unsigned, int, const float *, __half *, __half2 *);
+template __global__ void sinks_of_halves(unsigned, int, const float *, __nv_bfloat16 *, __nv_bfloat162 *);
 template <typename Pair>
-__global__ void values_of_pairs(unsigned active, int key, Pair *to) {
-    const Pair val[3] = {to[0], to[1], to[2]};
-    every_call(active, key, val, distwar::record{to, 4});
-    every_call(active, key, val, distwar::planes<Pair, distwar::minimum>{to, 4});
-    every_call(active, key, val, distwar::pointers{to, to, to});
-    every_call(active, key, val, distwar::aligned_pairs{to, 4});
-    every_call(active, key, val, distwar::fields<Pair, 1, 2>{{to, 4}, {to, 4}});
-    every_update(to, val[0]);
-    distwar::atomic_add<distwar::scope::block>(to, val[0]);
-    distwar::atomic_add<distwar::scope::system>(to, val[1]);
+__global__ void sinks_of_pairs(unsigned active, int key, const Pair *from, Pair *to) {
+    using namespace distwar;
+    const Pair val[3] = {from[0], from[1], from[2]};
+    const Pair seven[7] = {from[0], from[1], from[2], from[3], from[4], from[5], from[6]};
+    add_to(active, key, val, record{to, 12});
+    add_to(active, key, val, planes<Pair, maximum>{to, 12});
+    add_to(active, key, val, pointers_at<scope::block, 3, Pair, minimum>{to, to, to});
+    add_to(active, key, val, fields_with<multiply, scope::system, Pair, 1, 2>{{to, 4}, {to, 4}});
+    add_to(active, key, seven, aligned_pairs{to, 8});
 }
-template __global__ void values_of_pairs(unsigned, int, __half2 *);
-template __global__ void values_of_pairs(unsigned, int, __nv_bfloat162 *);
+template __global__ void sinks_of_pairs(unsigned, int, const __half2 *, __half2 *);
+template __global__ void sinks_of_pairs(unsigned, int, const __nv_bfloat162 *, __nv_bfloat162 *);
 
-__global__ void updates(float *to, double *doubles, number *numbers) {
-    every_update(to, 1.0f);
-    every_update(doubles, 1.0);
+template <distwar::scope S, typename T, typename V>
+__device__ void update(T *to, V value) {
+    distwar::atomic_add<S>(to, value);
+    distwar::atomic_update<S>(to, to[1], distwar::add{});
+    distwar::atomic_update<S>(to, to[1], distwar::multiply{});
+    distwar::atomic_update<S>(to, to[1], distwar::minimum{});
+    distwar::atomic_update<S>(to, to[1], distwar::maximum{});
+}
+__global__ void updates(float *floats, double *doubles, number *numbers, __half *halves,
+                        __nv_bfloat16 *bfloats, __half2 *pairs, __nv_bfloat162 *bfloat_pairs) {
+    using distwar::scope;
+    update<scope::device>(floats, 1.0f);
+    update<scope::system>(doubles, 1.0);
+    update<scope::block>(halves, 1.0f);
+    update<scope::system>(bfloats, 1.0f);
+    update<scope::system>(pairs, pairs[2]);
+    update<scope::block>(bfloat_pairs, bfloat_pairs[2]);
+    distwar::atomic_add<scope::block>(pairs, make_float2(1, 1));
+    distwar::atomic_add<scope::system>(bfloat_pairs, make_float2(1, 1));
     distwar::atomic_update(numbers, number{1}, own_sum{});
-    distwar::atomic_add(reinterpret_cast<float2 *>(to), make_float2(1, 1));
-    distwar::atomic_add<distwar::scope::system>(reinterpret_cast<float4 *>(to), make_float4(1, 1, 1, 1));
+    distwar::atomic_add<scope::block>(reinterpret_cast<float2 *>(floats), make_float2(1, 1));
+    distwar::atomic_add<scope::system>(reinterpret_cast<float4 *>(floats), make_float4(1, 1, 1, 1));
 }
 
-__global__ void blocks(float *to, int n) {
-    __shared__ distwar::sort_memory<number, number, 64> memory;
+__global__ void fixed_point(unsigned active, int key, long long *to, unsigned *flag) {
+    using namespace distwar;
+    const bool is_active = active >> threadIdx.x & 1;
+    const float val[3] = {float(threadIdx.x)};
+    const fixed_format<3> format = {{1, 1, 1}, flag};
+    distwar::reduce_fixed(all_lanes, is_active, uniform_key{key}, val, own_sink<long long>{to}, format);
+    to[0] = (long long)distwar::fixed_to_float(to[0], format.scale[0]);
+}
+
+__global__ void blocks(const number *from, number *numbers, float *to, int n) {
+    using namespace distwar;
+    __shared__ sort_memory<number, number, 64> memory;
     distwar::bitonic_sort(memory, n);
-    __shared__ distwar::block_sum_memory<2, 64> partial;
-    float val[2] = {float(threadIdx.x), 1}, total[2];
-    distwar::block_sum(val, partial, total, 5.0f);
-    __shared__ distwar::accumulator<2, 8> sums;
+    __shared__ block_sum_memory<2, 64, number> partial;
+    const number val[2] = {from[0], from[1]};
+    number total[2];
+    distwar::block_sum(val, partial, total, from[2]);
+    numbers[0] = total[0];
+    __shared__ accumulator<3, 8, float, 4> sums;
     sums.clear();
-    distwar::reduce_tree(distwar::all_lanes, true, n, total, sums.sink());
+    const float one[3] = {1, 1, 1};
+    distwar::reduce_tree(distwar::existing_lanes<8>(), true, n, one, sums.sink());
     __shared__ int slots[8];
-    sums.flush(slots, 8, own_sink{to});
+    sums.flush(slots, 8, own_sink<float>{to});
+    distwar::bulk_flush<bulk_wait::complete>(sums, slots, 8, record{to, 4}); // by vector atomics
+    distwar::bulk_flush_consecutive(sums, n, 8, record{to, 4});
+    __shared__ accumulator<2, 8, double> wide;
+    wide.clear();
+    distwar::bulk_flush(wide, slots, 8, record{reinterpret_cast<double *>(to), 2});
+}
+__global__ void clusters(const int *keys, float *to, unsigned *flag) {
+    using namespace distwar;
+    __shared__ cluster_accumulator<3, 8, 2> sums;
+    sums.clear();
+    const fixed_format<3> format = {{1, 1, 1}, flag};
+    const float one[3] = {1, 1, 1};
+    distwar::reduce_fixed(all_lanes, true, uniform_key{1}, one, sums.sink(), format);
+    sums.flush(keys, 8, distwar::from_fixed(format, own_sink<float>{to}));
+    to[0] = float(distwar::cluster_size());
 }
 
 __global__ void counters(unsigned active, int key, unsigned *counter, number *numbers, float *to) {
+    using namespace distwar;
     const bool is_active = active >> threadIdx.x & 1;
-    distwar::fetch_add(distwar::all_lanes, is_active, key, 1u, counter);
-    distwar::fetch_add(distwar::all_lanes, is_active, key, counter);
-    distwar::append(distwar::all_lanes, is_active, counter);
-    distwar::append(distwar::all_lanes, is_active, key, number{1},
-                    distwar::queue<number>{numbers, counter, 8});
-    __shared__ distwar::hot_slots<8, 9> slots;
-    const distwar::record<float> table = {to, 12};
+    distwar::fetch_add(all_lanes, is_active, key, 1u, counter);
+    distwar::fetch_add(all_lanes, is_active, key, counter);
+    distwar::append(all_lanes, is_active, counter);
+    distwar::append(all_lanes, is_active, key, number{1}, queue<number>{numbers, counter, 8});
+    distwar::append(all_lanes, is_active, number{1}, queue<number>{numbers, counter, 8});
+    __shared__ hot_slots<8, 3> slots;
     slots.clear();
-    float val[9] = {};
-    every_call(active, key, val, slots.sink(table));
-    slots.flush(table);
+    const float val[3] = {};
+    add_to(active, key, val, slots.sink(own_sink<float>{to}));
+    slots.flush(own_sink<float>{to});
 }
 
 #ifndef __CUDACC_RTC__

@@ -48,12 +48,9 @@ bool colmap_add_camera(colmap_model *model, const record_place *place, int32_t i
                       "two above 0",
                       id, optics.fx, optics.fy, optics.cx, optics.cy);
     if (!lens_check(&optics, why)) return REFUSE(why, place, "camera %" PRId32 " has %s", id, why->text);
-    colmap_camera *cameras =
-        growing(model->cameras, model->camera_count, &model->camera_room, sizeof *model->cameras);
-    if (!cameras) return REFUSE(why, place, "no memory for %zu cameras", model->camera_count + 1);
-    model->cameras = cameras;
-    cameras[model->camera_count++] = (colmap_camera){id, optics};
-    return true;
+    const colmap_camera camera = {id, optics};
+    return append(&model->cameras, &model->camera_count, &model->camera_room, &camera, sizeof camera) ||
+           REFUSE(why, place, "no memory for %zu cameras", model->camera_count + 1);
 }
 
 bool colmap_end_cameras(colmap_model *model, const char *path, fault *why) {

@@ -18,6 +18,7 @@ void dataset_close(dataset *data) {
         free(data->views[i].alpha);
         free(data->views[i].mask);
         free(data->views[i].depth);
+        free(data->views[i].mask_path);
     }
     free(data->views);
     free(data->points);
@@ -88,7 +89,7 @@ bool dataset_no_picture(size_t index, const char *name, const void *context) {
     return false;
 }
 
-static void downscale_camera(gs_camera *camera, int factor) {
+void dataset_downscale_camera(gs_camera *camera, int factor) {
     // A pixel is now a block. Cutting off the right and the bottom does not move the others.
     const float block_x = (float)(factor < camera->width ? factor : camera->width);
     const float block_y = (float)(factor < camera->height ? factor : camera->height);
@@ -163,14 +164,16 @@ typedef struct loading {
     atomic_size_t with_alpha; // pictures
 } loading;
 
-static bool load_mask(const loading *work, const reconstruction_view *source, const dataset_view *view,
-                      image *mask, fault *why) {
+static bool load_mask(const loading *work, const reconstruction_view *source, dataset_view *view, image *mask,
+                      fault *why) {
     char path[PATH_ROOM];
-    if (source->mask)
-        return path_join(path, work->data_folder, source->mask, why) &&
-               mask_read(path, &view->picture, mask, why);
-    return !work->masks ||
-           (mask_find(work->masks, view->name, path, why) && mask_read(path, &view->picture, mask, why));
+    if (!source->mask && !work->masks) return true;
+    if (source->mask ? !path_join(path, work->data_folder, source->mask, why)
+                     : !mask_find(work->masks, view->name, path, why))
+        return false;
+    view->mask_path = strdup(path + strlen(work->data_folder) + 1);
+    return view->mask_path ? mask_read(path, &view->picture, mask, why)
+                           : fail(why, "%s: no memory for its name", path);
 }
 
 // Makes RGB of the picture. Its alpha becomes its mask, or is blended and, if wanted, kept.
@@ -211,7 +214,7 @@ static bool load_view(void *context, size_t i, fault *why) {
         if (!complete_camera(source, options->undistort, size, &optics, &view->camera, why))
             return fail(why, "%s: %s", view->name, why->text);
         view->optics = optics;
-        downscale_camera(&view->camera, options->downscale);
+        dataset_downscale_camera(&view->camera, options->downscale);
         return true;
     }
     char path[PATH_ROOM];
@@ -230,7 +233,7 @@ static bool load_view(void *context, size_t i, fault *why) {
         close_companions(&with);
         return fail(why, "%s: %s", path, why->text);
     }
-    downscale_camera(&view->camera, factor);
+    dataset_downscale_camera(&view->camera, factor);
     if (!wanted) image_close(&view->picture);
     return true;
 }

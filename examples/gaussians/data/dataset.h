@@ -20,6 +20,7 @@ typedef struct dataset_view {
     uint8_t *alpha;   // [height][width] of the picture; NULL if it has none or is not wanted
     uint8_t *mask;    // [height][width]: 255, or 0: the pixel does not count; NULL: all count
     float *depth;     // [height][width] of the picture, NaN: unknown (depth_maps.h); NULL: none
+    char *mask_path;  // of the mask's file, inside the data's folder; NULL: none was read
     bool held_out;    // for measuring, not for training
 } dataset_view;
 
@@ -65,6 +66,8 @@ typedef struct dataset_options {
 // and columns that do not fill a block are cut off at the bottom and the right. Fails if there is no view.
 // On failure *out is empty.
 bool dataset_load(const char *folder, const dataset_options *options, dataset *out, fault *why);
+// The camera of the picture that image_downscale makes.
+void dataset_downscale_camera(gs_camera *camera, int factor);
 // For dataset_options.wanted: no picture is wanted, only cameras.
 bool dataset_no_picture(size_t index, const char *name, const void *context);
 // Marks every `every`th view as held out, from the first; none if `every` is 0. Does nothing if the data

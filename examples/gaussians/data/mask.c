@@ -42,14 +42,9 @@ bool mask_by_alpha(const image *picture, image *mask, fault *why) {
     return true;
 }
 
-static int smaller(int a, int b) {
-    return a < b ? a : b;
-}
-
 static bool block_counts(const image *mask, int left, int top, int factor) {
-    const int right = smaller(left + factor, mask->width), bottom = smaller(top + factor, mask->height);
-    for (int y = top; y < bottom; y++)
-        for (int x = left; x < right; x++)
+    for (int y = top; y < top + factor && y < mask->height; y++)
+        for (int x = left; x < left + factor && x < mask->width; x++)
             if (mask->pixels[CHANNELS * ((size_t)y * (size_t)mask->width + (size_t)x)] != 255) return false;
     return true;
 }

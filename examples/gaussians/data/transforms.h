@@ -2,6 +2,7 @@
 // Reads transforms.json in the forms of NeRF's Blender scenes and of instant-ngp.
 #pragma once
 
+#include "json_writer.h"
 #include "reconstruction.h"
 
 C_LINKAGE_BEGIN
@@ -35,6 +36,7 @@ bool transforms_load(const char *folder, reconstruction *out, fault *why);
 // A photograph to write.
 typedef struct transforms_frame {
     const char *folder, *name;          // its path is folder/name, or name if the folder is ""
+    const char *mask;                   // its mask's path; NULL: it has none
     const lens *optics;                 // complete
     double rotation[9], translation[3]; // as in gs_camera
 } transforms_frame;
@@ -42,5 +44,7 @@ typedef struct transforms_frame {
 // Writes a transforms.json with the lens of each photograph in its frame: completely or not at all, "-" to
 // stdout. transforms_load reads it back if it lies where the paths begin.
 bool transforms_save(const char *path, const transforms_frame *frames, size_t count, fault *why);
+// The field transform_matrix of a frame, from a pose as in gs_camera.
+void transforms_put_pose(json_writer *json, const double rotation[9], const double translation[3]);
 
 C_LINKAGE_END

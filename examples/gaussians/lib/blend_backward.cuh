@@ -78,8 +78,7 @@ __device__ constexpr rectangle everywhere = {-INFINITY, -INFINITY, INFINITY, INF
 template <int Pixels, int Channels>
 struct backward_state {
     float transmittance[Pixels];
-    float light
-        [Pixels]; // B of docs/math.md: colour from behind, per unit of light that gets there, dot d_color
+    float light[Pixels]; // B of docs/math.md: colour from behind, per unit of light there, dot d_color
     channel_values<Channels> d_color[Pixels];
     float d_depth[Pixels]; // unused without depth
     int n_contrib[Pixels]; // 0 outside the image

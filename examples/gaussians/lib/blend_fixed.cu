@@ -138,7 +138,7 @@ float largest_background(const gs_view &view, int channels) {
 cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream stream) {
     const int64_t count = splat_count(&view), pixels = view_count(&view) * int64_t(plane_of(view));
     const int channels = channels_of(&view.gaussians);
-    header *const head = header_of(gradient.moments, count);
+    const sums_memory memory = memory_of(gradient.moments, count, channels);
     const bound_input input = {view.splats,
                                count,
                                pixels,
@@ -152,26 +152,26 @@ cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream st
     const int64_t values = channels * pixels;
     const int64_t wanted = (values > count ? values : count) / (8 * threads) + 1;
     const int blocks = wanted < most_blocks ? int(wanted) : most_blocks;
-    cudaError_t status = cudaMemsetAsync(head, 0, header_bytes + sum_bytes(count, channels), stream);
-    if (status == cudaSuccess) status = launch(stream, unsigned(blocks), threads, bound_kernel, input, head);
+    cudaError_t status = cudaMemsetAsync(memory.head, 0, memory.head_bytes, stream);
+    if (status == cudaSuccess)
+        status = launch(stream, unsigned(blocks), threads, bound_kernel, input, memory.head);
     if (status == cudaSuccess)
         status = launch(stream, 1u, threads, scale_kernel, blocks, largest_background(view, channels),
-                        view.inverse_depth != 0, head);
+                        view.inverse_depth != 0, memory.head);
     return status;
 }
 
 cudaError_t end(const gs_view &view, const gs_gradient &gradient, gs_stream stream) {
     const int64_t count = splat_count(&view);
     const int channels = channels_of(&view.gaussians);
-    const header *const head = header_of(gradient.moments, count);
-    const long long *const sums = sums_of(gradient.moments, count);
+    const sums_memory memory = memory_of(gradient.moments, count, channels);
     const int summed = gradient.abs_mean2d ? GS_MOMENTS_STRIDE
                        : gradient.depth    ? int(MOMENT_DEPTH) + 1
                                            : GS_MOMENTS;
-    cudaError_t status = convert(sums, head, count * GS_MOMENTS_STRIDE, summed,
+    cudaError_t status = convert(memory.sums, memory.head, count * GS_MOMENTS_STRIDE, summed,
                                  reinterpret_cast<float *>(gradient.moments), stream);
     if (status == cudaSuccess && channels != GS_CHANNELS)
-        status = convert(sums + count * GS_MOMENTS_STRIDE, head, count * channels, 0,
+        status = convert(memory.sums + count * GS_MOMENTS_STRIDE, memory.head, count * channels, 0,
                          gradient.gaussians.color, stream);
     return status;
 }

@@ -110,8 +110,7 @@ __global__ void __launch_bounds__(rows_block)
 // The gradients of one Gaussian, except SH.
 template <bool with_camera>
 struct gaussian_gradient {
-    float mean[3], log_scale[3], quaternion[4], opacity_logit, mean2d[2], abs_mean2d[2], color[GS_CHANNELS],
-        covariance[6];
+    float mean[3], log_scale[3], quaternion[4], opacity_logit, mean2d[2], color[GS_CHANNELS], covariance[6];
     camera_terms<with_camera> camera;
 };
 
@@ -129,9 +128,6 @@ __device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &
     gradient->opacity_logit = sums.h * (1 - sigmoid(gaussians.opacity_logit[i]));
     gradient->mean2d[0] = d_mean2d[0] * 0.5f * float(camera.width);
     gradient->mean2d[1] = d_mean2d[1] * 0.5f * float(camera.height);
-    const float length = sqrtf(splat.whiten[1] * splat.whiten[1] + splat.whiten[2] * splat.whiten[2]);
-    gradient->abs_mean2d[0] = two_ln2 * splat.whiten[0] * sums.abs_x * 0.5f * float(camera.width);
-    gradient->abs_mean2d[1] = two_ln2 * length * sums.abs_y * 0.5f * float(camera.height);
 
     const auto p = point_of<model, divisor>::of(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
     if (gaussians.covariance) {
@@ -191,6 +187,14 @@ __device__ void store(const float *in, int64_t i, float *to) {
         for (int k = 0; k < length; k++) to[length * i + k] = in[k];
 }
 
+// Apart from the other gradients: only if it is wanted.
+__device__ void absolute_mean2d(const gs_camera &camera, const gs_splat &splat, const gs_moments &sums,
+                                bool has_gradient, float *out) {
+    const float length = sqrtf(splat.whiten[1] * splat.whiten[1] + splat.whiten[2] * splat.whiten[2]);
+    out[0] = has_gradient ? two_ln2 * splat.whiten[0] * sums.abs_x * 0.5f * float(camera.width) : 0;
+    out[1] = has_gradient ? two_ln2 * length * sums.abs_y * 0.5f * float(camera.height) : 0;
+}
+
 // All but SH and the camera.
 template <bool with_camera>
 __device__ void store_gradient(const gaussian_gradient<with_camera> &g, int64_t i,
@@ -227,6 +231,8 @@ __global__ void __launch_bounds__(rows_block)
         splat = splats[i];
         sums = load_moments(moments, i);
         has_gradient = any_moment(sums) && splat.depth != 0;
+        if (abs_mean2d_gradient)
+            absolute_mean2d(camera, splat, sums, has_gradient, abs_mean2d_gradient + 2 * i);
     }
     const unsigned wanted = __ballot_sync(distwar::all_lanes, has_gradient);
     const unsigned existing = __ballot_sync(distwar::all_lanes, exists);
@@ -247,7 +253,6 @@ __global__ void __launch_bounds__(rows_block)
     if (!exists) return;
     store_gradient(g, i, gradients);
     store<2>(g.mean2d, i, mean2d_gradient);
-    store<2>(g.abs_mean2d, i, abs_mean2d_gradient);
 }
 
 // Adds rounded values: the compiler cannot contract the sum with what gave a value.
@@ -285,9 +290,11 @@ __global__ void __launch_bounds__(rows_block)
     for (int v = 0; exists && v < cameras.count; v++) {
         const int64_t of_view = v * gaussians.count + i;
         gaussian_gradient<false> g = {};
+        float absolute[2] = {};
         if (in_views >> v & 1) {
             const gs_splat splat = splats[of_view];
             const gs_moments sums = load_moments(moments, of_view);
+            if (abs_mean2d_gradient) absolute_mean2d(cameras.at[v], splat, sums, true, absolute);
             project_adjoint<model>(gaussians, cameras.at[v], i, splat, sums, &g);
             color_adjoint<length, true>(gaussians, cameras.at[v], i, splat, sums, own, &g);
             add_rounded(sum.mean, g.mean);
@@ -298,7 +305,7 @@ __global__ void __launch_bounds__(rows_block)
             add_rounded(sum.covariance, g.covariance);
         }
         store<2>(g.mean2d, of_view, mean2d_gradient);
-        store<2>(g.abs_mean2d, of_view, abs_mean2d_gradient);
+        store<2>(absolute, of_view, abs_mean2d_gradient);
     }
     __syncwarp();
     if (gradients.sh) store_rows<length>(d_rows, existing, gradients.sh + first * length);
@@ -470,8 +477,7 @@ gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_stream strea
     const gs_gaussians &gaussians = view->gaussians;
     GS_REQUIRE(gaussians.count == 0 || (gaussians.mean && visible), "mean and visible must be given");
     GS_CUDA(launch(stream, blocks_for(gaussians.count, project_block), project_block,
-                   view->camera.model == GS_FISHEYE ? mark_visible_kernel<GS_FISHEYE>
-                                                    : mark_visible_kernel<GS_PINHOLE>,
-                   gaussians, view->camera, angle_limit(view->camera), visible));
+                   GS_OF_MODEL(mark_visible_kernel, view->camera.model), gaussians, view->camera,
+                   angle_limit(view->camera), visible));
     return GS_OK;
 }

@@ -156,6 +156,7 @@ TEST_F(Dataset, ReadsMasksByBothNames) {
     write_all();
     ASSERT_TRUE(load(1)) << why.text;
     EXPECT_EQ(got.views[0].mask, nullptr);
+    EXPECT_EQ(got.views[0].mask_path, nullptr);
     write_mask("a.png.png", 7, 5, [](int x, int y) { return x == 3 || y == 0 ? 0 : 1 + x; });
     write_mask("b.png", 8, 6, [](int x, int) { return x < 4 ? 255 : 0; });
     ASSERT_TRUE(load(1)) << why.text;
@@ -165,6 +166,8 @@ TEST_F(Dataset, ReadsMasksByBothNames) {
                                      "1110111"
                                      "1110111");
     EXPECT_EQ(text_of(got.views[1]), "111100001111000011110000111100001111000011110000");
+    EXPECT_STREQ(got.views[0].mask_path, "masks/a.png.png");
+    EXPECT_STREQ(got.views[1].mask_path, "masks/b.png");
     fault ignored;
     EXPECT_FALSE(
         dataset_spared(&got, (folder / "masks/b.png").c_str(), &ignored)); // it is one of the data's files

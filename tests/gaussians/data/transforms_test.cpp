@@ -463,6 +463,7 @@ TEST_F(Transforms, ReadsMasksThatFramesName) {
     describe("\"./m/of a.png\"");
     ASSERT_TRUE(dataset_load(folder.path.c_str(), &options, &data, &why)) << why.text;
     ASSERT_NE(data.views[0].mask, nullptr);
+    EXPECT_STREQ(data.views[0].mask_path, "m/of a.png");
     for (int i = 0; i < 24; i++) EXPECT_EQ(data.views[0].mask[i], 255);
     EXPECT_EQ(data.views[1].mask, nullptr);
     dataset_close(&data);
@@ -507,8 +508,12 @@ TEST_F(Transforms, ReadsBackWhatItWrites) {
     got = {};
     std::vector<transforms_frame> frames(2);
     for (size_t i = 0; i < 2; i++) {
-        frames[i] = {
-            i == 0 ? "images" : "", i == 0 ? "a.jpg" : first.views[i].name, &first.views[i].optics, {}, {}};
+        frames[i] = {i == 0 ? "images" : "",
+                     i == 0 ? "a.jpg" : first.views[i].name,
+                     i == 0 ? nullptr : "masks/b\"c.png",
+                     &first.views[i].optics,
+                     {},
+                     {}};
         std::copy_n(first.views[i].rotation, 9, frames[i].rotation);
         std::copy_n(first.views[i].translation, 3, frames[i].translation);
     }
@@ -518,6 +523,7 @@ TEST_F(Transforms, ReadsBackWhatItWrites) {
     for (size_t i = 0; i < 2; i++) {
         const reconstruction_view &view = got.views[i], &before = first.views[i];
         EXPECT_STREQ(view.name, before.name);
+        EXPECT_STREQ(view.mask, frames[i].mask);
         lens a = view.optics, b = before.optics;
         EXPECT_EQ(a.width, b.width);
         EXPECT_EQ(a.height, b.height);

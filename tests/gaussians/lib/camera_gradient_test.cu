@@ -60,7 +60,7 @@ struct backward_of {
     explicit backward_of(const kernel_frame &frame)
         : gradients(frame.choice.count, frame.choice.sh_degree),
           moments(random_floats(5, size_t(frame.choice.count * GS_MOMENTS_STRIDE), -1, 1)),
-          memory(camera_gradient_bytes(frame.choice.count) + guard) {
+          memory(std::vector<char>(camera_gradient_bytes(frame.choice.count) + guard, char(0x7f))) {
         gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
         gradient.gaussians = *gradients.get();
     }

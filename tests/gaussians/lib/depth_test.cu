@@ -142,7 +142,8 @@ TEST(DepthEdges, WithoutSplatsIsZero) {
 
 TEST(DepthEdges, ItsGradientNeedsTheDepthWhereItIsRead) {
     kernel_frame frame({2, 128, 1, 1, 50, 37});
-    const device_vector<float> d_color(size_t(3 * frame.pixels())), d_depth(size_t(frame.pixels()));
+    const device_vector<float> d_color(std::vector<float>(size_t(3 * frame.pixels()))),
+        d_depth(std::vector<float>(size_t(frame.pixels())));
     const device_vector<gs_moments> moments(size_t(frame.choice.count));
     gs_gradient gradient = {};
     gradient.color = d_color.data(), gradient.depth = d_depth.data();
@@ -161,6 +162,7 @@ TEST(DepthEdges, ItsGradientNeedsTheDepthWhereItIsRead) {
     frame.view.lists.split_tiles = 1;
     refused();
     frame.view.image.depth = frame.depth.data();
+    ASSERT_GS_OK(gs_render(&frame.view, NULL));
     EXPECT_GS_OK(gs_render_backward(&frame.view, &gradient, {DISTWAR_TREE, 0}, NULL));
 }
 

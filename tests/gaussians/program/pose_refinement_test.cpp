@@ -7,6 +7,7 @@ extern "C" {
 #include "view/frame.h"
 }
 #include "scene.h"
+#include "training/pose_levels.h"
 #include "training/trainer.h"
 #include "view/camera.h"
 
@@ -130,31 +131,92 @@ TEST(PerturbPoses, ByWhatIsAsked) {
     }
 }
 
-// Adam's first step has the rate's size: a turn about the pivot by 1e-3 about each axis, and a move by as many distances
-// to it, against the gradient.
-TEST(RefinedPoses, AStepGoesAgainstTheGradientAboutThePivot) {
+// The points of a cloud as floats.
+std::vector<std::array<float, 3>> cloud(unsigned seed, size_t count) {
+    std::mt19937 random(seed);
+    std::vector<std::array<float, 3>> points(count);
+    for (auto &x : points)
+        for (float &v : x) v = float(uniform(random, -0.8, 0.8));
+    return points;
+}
+
+weighted_points all_of(const std::vector<std::array<float, 3>> &points) {
+    return {points.size(), reinterpret_cast<const float(*)[3]>(points.data()), nullptr};
+}
+
+// A step L^-T y moves what the camera sees by |y| pixels, along each of the six axes, unless errors are expected to be
+// small. Measured by moving the camera.
+TEST(PoseMetric, MeasuresPixels) {
+    const std::vector<std::array<float, 3>> points = cloud(4, 3000);
+    const weighted_points where = all_of(points);
+    for (const int32_t model : {GS_PINHOLE, GS_FISHEYE}) {
+        target_view view = circle(5, 200)[3];
+        view.camera.model = model;
+        view.camera.distortion[0] = 0.1f;
+        double factor[POSE_METRIC_VALUES];
+        const pose_scale unknown = {{0, 0, 0}, 1, 10};
+        pose_metric(&view.camera, &where, &unknown, factor);
+        for (int axis = 0; axis < 6; axis++) {
+            double motion[6] = {};
+            motion[axis] = 0.5;
+            pose_metric_solve_transposed(factor, motion);
+            pose moved = pose_of(&view.camera);
+            pose_move(&moved, motion);
+            gs_camera after = view.camera;
+            pose_to_camera(&moved, &after);
+            double square = 0, count = 0;
+            for (const auto &x : points) {
+                const double point[3] = {x[0], x[1], x[2]};
+                double a[2], b[2];
+                if (!camera_pixel(&view.camera, point, a) || !camera_pixel(&after, point, b)) continue;
+                square += (a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1]);
+                count++;
+            }
+            EXPECT_GT(count, 2500);
+            EXPECT_NEAR(std::sqrt(square / count), 0.5, 0.05) << "axis " << axis << " model " << model;
+        }
+    }
+}
+
+TEST(PoseMetric, MovesByNoMoreThanExpected) {
+    const target_view view = circle(5, 200)[3];
+    const pose_scale known = {{0, 0, 0}, 1e-5, 1e-6};
+    const std::vector<std::array<float, 3>> seen = cloud(4, 100), behind(10, {40.0f, 40.0f, 40.0f});
+    for (const weighted_points &where : {weighted_points{0, nullptr, nullptr}, all_of(seen), all_of(behind)})
+        for (int axis = 0; axis < 6; axis++) {
+            double factor[POSE_METRIC_VALUES], motion[6] = {};
+            motion[axis] = 0.6;
+            pose_metric(&view.camera, &where, &known, factor);
+            pose_metric_solve_transposed(factor, motion);
+            EXPECT_NEAR(std::hypot(motion[0], motion[1], motion[2]), axis < 3 ? 2e-5 : 0, 1e-6);
+            EXPECT_NEAR(std::hypot(motion[3], motion[4], motion[5]), axis < 3 ? 0 : 2e-6, 1e-7);
+        }
+}
+
+// Adam's first step has the rate's size, in pixels, root mean square over the axes of the metric, against the
+// gradient.
+TEST(RefinedPoses, AStepGoesAgainstTheGradient) {
     const std::vector<target_view> views = circle(3, 64);
-    refined_pose p;
-    refined_poses_start(&p, &views[1], 1);
-    const pose before = p.now;
-    const std::array<double, 3> place = {0.1, 0.2, -0.3}, pivot = seen(before, place);
-    const double distance = std::hypot(pivot[0], pivot[1], pivot[2]);
-    const pose_rates rates = {1e-3, {place[0], place[1], place[2]}};
+    const std::vector<std::array<float, 3>> points = cloud(4, 100);
+    const weighted_points where = all_of(points);
+    refined_pose p[3];
+    refined_poses_start(p, views.data(), 3);
+    refined_poses_measure(p, views.data(), 3, &where);
+    const pose before = p[1].now;
     const float gradient[6] = {3, -1, 2, 0.5f, -7, 0.7f};
-    double twist[6];
-    const auto cross = [](const double *a, const double *b, size_t k) {
-        return a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3];
-    };
-    const double move[3] = {0.5, -7, double(0.7f)};
-    for (size_t k = 0; k < 3; k++)
-        twist[k] = double(gradient[k]) - cross(pivot.data(), move, k) < 0 ? 1e-3 : -1e-3;
-    for (size_t k = 0; k < 3; k++)
-        twist[3 + k] = (move[k] < 0 ? 1e-3 : -1e-3) * distance - cross(twist, pivot.data(), k);
+    double motion[6], square = 0, product = 0;
+    for (int k = 0; k < 6; k++) motion[k] = double(gradient[k]);
+    pose_metric_solve(p[1].metric, motion);
+    for (const double value : motion) square += value * value / 6;
+    for (double &value : motion) value *= -0.1 / std::sqrt(square);
+    pose_metric_solve_transposed(p[1].metric, motion);
+    for (int k = 0; k < 6; k++) product += motion[k] * double(gradient[k]);
+    EXPECT_LT(product, 0);
     pose wanted = before;
-    pose_move(&wanted, twist);
-    refined_pose_step(&p, gradient, &rates, 1);
-    for (int k = 0; k < 9; k++) EXPECT_NEAR(p.now.rotation[k], wanted.rotation[k], 1e-12);
-    for (int k = 0; k < 3; k++) EXPECT_NEAR(p.now.translation[k], wanted.translation[k], 1e-12);
+    pose_move(&wanted, motion);
+    refined_pose_step(&p[1], gradient, 0.1, 1);
+    for (int k = 0; k < 9; k++) EXPECT_NEAR(p[1].now.rotation[k], wanted.rotation[k], 1e-9);
+    for (int k = 0; k < 3; k++) EXPECT_NEAR(p[1].now.translation[k], wanted.translation[k], 1e-9);
 }
 
 // Points in place of a picture: the loss is the square of the distances between where each is seen and where it
@@ -214,13 +276,15 @@ TEST(RefinedPoses, ComeBackWithPointsThatMoveToo) {
     perturb_poses(views.data(), count, 1, 0.045, 1);
     std::vector<refined_pose> poses(count);
     refined_poses_start(poses.data(), views.data(), count);
+    const std::vector<std::array<float, 3>> places = cloud(3, 200);
+    const weighted_points where = all_of(places);
+    refined_poses_measure(poses.data(), views.data(), count, &where);
     const pose_difference before = pose_difference_between(poses_of(views).data(), given.data(), count);
     for (int64_t step = 0; step < rounds * int64_t(count); step++) {
         const double decay = std::pow(0.01, double(step) / double(rounds * count));
         const size_t i = size_t(step) % count;
         const std::array<float, 6> gradient = points.step(poses[i].now, i, 7e-4 * decay, step + 1);
-        const pose_rates rates = {2e-3 * decay, {0, 0, 0}};
-        refined_pose_step(&poses[i], gradient.data(), &rates, step / int64_t(count) + 1);
+        refined_pose_step(&poses[i], gradient.data(), 0.25 * decay, step / int64_t(count) + 1);
     }
     std::vector<pose> now;
     for (const refined_pose &p : poses) now.push_back(p.now);
@@ -248,15 +312,23 @@ gs_gaussians blobs(int64_t count) {
     return g;
 }
 
-// The scene is as it should be and hardly moves: the poses alone bring the pictures back.
-TEST(PoseRefinement, BringsThePicturesBack) {
+bool start_with_blobs(const void *context, size_t most, gs_gaussians *host, fault *) {
+    EXPECT_EQ(most, 32u * 32u / 2u);
+    *host = blobs(*static_cast<const int64_t *>(context));
+    return true;
+}
+
+// On pictures of half the size. The scene is as it should be and stays: the poses alone come back.
+TEST(PoseLevels, BringPosesBack) {
     constexpr size_t count = 8;
-    constexpr int size = 32;
+    constexpr int size = 64;
+    constexpr int64_t gaussians = 60;
     fault why;
-    gs_gaussians scene = blobs(60);
+    gs_gaussians scene = blobs(gaussians);
     training_state state;
     training_state_open(&state, &scene);
     std::vector<target_view> views = circle(count, size);
+    const std::vector<pose> given = poses_of(views);
     std::vector<image> pictures(count);
     const float background[3] = {0.2f, 0.3f, 0.4f};
     frame f = {};
@@ -267,34 +339,74 @@ TEST(PoseRefinement, BringsThePicturesBack) {
         ASSERT_TRUE(target_view_open(&views[i], &camera, &pictures[i], &why)) << why.text;
     }
     frame_close(&f);
+    // A corner of a picture is spoilt and does not count; of another view so little counts that no block does.
+    std::vector<uint8_t> corner(size * size, 255), dots(size * size, 0);
+    for (int y = 0; y < size; y++)
+        for (int x = 0; x < size; x++) {
+            const size_t pixel = size_t(y * size + x);
+            dots[pixel] = x % 2 ? 255 : 0;
+            if (x >= 24 || y >= 24) continue;
+            corner[pixel] = 0;
+            memset(pictures[1].pixels + 3 * pixel, 255, 3);
+        }
+    target_view_set_mask(&views[1], corner.data());
+    target_view_set_mask(&views[2], dots.data());
     perturb_poses(views.data(), count, 1, 0.04, 1); // 0.04: a hundredth of the circle's radius
-    const std::vector<pose> moved = poses_of(views);
-    ASSERT_TRUE(training_state_open_poses(&state, count, &why)) << why.text;
-    refined_poses_start(state.pose, views.data(), count);
+    const pose_difference before = pose_difference_between(poses_of(views).data(), given.data(), count);
+    std::vector<refined_pose> poses(count);
+    ASSERT_TRUE(poses_start_in(poses.data(), views.data(), count, &state.gaussians, &why)) << why.text;
+    const refined_pose measured = poses[0];
 
     training_settings settings = {};
-    settings.iterations = 40 * count;
     settings.policy = {DISTWAR_TREE, 0};
     settings.rates = {1e-9f, 1e-9f, 1e-9f, 1e-9f, 1e-9f, 0, 0};
     settings.final_mean_rate = 1e-9f;
-    settings.pose = {2e-3, {0, 0, 0}};
-    settings.density.kind = DENSITY_NONE;
     std::copy_n(background, 3, settings.background);
-    training_report report;
-    ASSERT_TRUE(train(&state, views.data(), count, &settings, nullptr, &report, &why)) << why.text;
-    EXPECT_GT(report.first_loss, 0.01);
-    EXPECT_LT(report.last_loss, 0.25 * report.first_loss);
-    for (size_t i = 0; i < count; i++)
-        EXPECT_NE(memcmp(state.pose[i].now.rotation, moved[i].rotation, sizeof moved[i].rotation), 0);
-    training_report_close(&report);
+    const pose_levels levels = {1, 1, 40 * count, 0.25, start_with_blobs, &gaussians};
+    ASSERT_TRUE(pose_levels_refine(poses.data(), views.data(), count, &settings, &levels, &why)) << why.text;
+    std::vector<pose> now;
+    for (const refined_pose &p : poses) now.push_back(p.now);
+    const pose_difference after = pose_difference_between(now.data(), given.data(), count);
+    EXPECT_GT(before.mean_degrees, 0.8);
+    EXPECT_LT(after.mean_degrees, 0.25 * before.mean_degrees);
+    EXPECT_LT(after.largest_degrees, 0.4);
+    EXPECT_EQ(poses[0].second_moment, 0);
+    for (int k = 0; k < POSE_METRIC_VALUES; k++) // of the same points in 64 x 64 pixels
+        EXPECT_NEAR(poses[0].metric[k], measured.metric[k], 1e-3 * std::abs(measured.metric[k]) + 1e-3);
+
+    // No level: nothing happens.
+    const refined_pose kept = poses[0];
+    const pose_levels none = {0, 0, 40, 0.25, nullptr, nullptr};
+    ASSERT_TRUE(pose_levels_refine(poses.data(), views.data(), count, &settings, &none, &why)) << why.text;
+    EXPECT_EQ(memcmp(&poses[0], &kept, sizeof kept), 0);
     training_state_close(&state);
     for (target_view &view : views) target_view_close(&view);
     for (image &picture : pictures) image_close(&picture);
     scene_close(&scene);
 }
 
+TEST(PoseLevels, LeaveSixtyFourPixelsEachWay) {
+    std::vector<target_view> views = circle(2, 1024);
+    EXPECT_EQ(pose_levels_of(views.data(), 2, 3), 3);
+    EXPECT_EQ(pose_levels_of(views.data(), 2, 9), 4);
+    views[1].camera.height = 255;
+    EXPECT_EQ(pose_levels_of(views.data(), 2, 9), 1);
+    views[0].camera.width = 127;
+    EXPECT_EQ(pose_levels_of(views.data(), 2, 9), 0);
+}
+
 TEST_F(Program, RefinesPosesAndWritesCameras) {
     write_colmap(at("data"), 30);
+    fs::create_directories(at("data") / "masks");
+    image mask;
+    fault why;
+    ASSERT_TRUE(image_open(&mask, photo_width, photo_height, 3, &why)) << why.text;
+    memset(mask.pixels + 300, 255, 3 * size_t(photo_width) * size_t(photo_height) - 300);
+    for (int i = 0; i < photos; i++) {
+        const std::string name = "photo" + std::to_string(i) + ".png";
+        ASSERT_TRUE(image_write_png((at("data") / "masks" / name).c_str(), &mask, &why)) << why.text;
+    }
+    image_close(&mask);
     const std::vector<std::string> run = {"train",
                                           at("data"),
                                           "-o",
@@ -315,15 +427,105 @@ TEST_F(Program, RefinesPosesAndWritesCameras) {
     EXPECT_CONTAINS(refined.out, "poses      from those of the data");
     const std::string log = contents(at("run.jsonl"));
     EXPECT_CONTAINS(log,
-                    "\"event\": \"poses\", \"iteration\": 12, \"views\": 4, \"before\": {\"mean_degrees\"");
-    // The file gives the same views with the same pictures.
+                    "\"event\": \"poses\", \"iteration\": 12, \"views\": 4, \"sizes\": 0, \"seconds\": ");
+    // The file gives the same views with the same pictures and masks.
+    EXPECT_CONTAINS(contents(at("cameras.json")), "\"mask_path\": \"masks/photo0.png\"");
     fs::create_directories(at("again"));
     fs::copy(at("data") / "images", at("again") / "images");
+    fs::copy(at("data") / "masks", at("again") / "masks");
     fs::copy(at("cameras.json"), at("again") / "transforms.json");
     const outcome info = splat({"eval", at("scene.ply"), "--cameras", at("again")});
     ASSERT_EQ(info.code, 0) << info.err;
     const outcome data = splat({"eval", at("scene.ply"), "--cameras", at("data")});
     EXPECT_NE(info.out, data.out);
+}
+
+// What a program prints between two texts, as numbers.
+std::vector<double> numbers_after(const std::string &text, const std::string &mark) {
+    std::vector<double> found;
+    std::istringstream rest(text.substr(text.find(mark) + mark.size()));
+    std::string word;
+    while (rest >> word && found.size() < 4)
+        if (std::isdigit(static_cast<unsigned char>(word[0]))) found.push_back(std::stod(word));
+    return found;
+}
+
+// On a half of 128 x 128 pixels.
+TEST_F(Program, RefinesPosesOnSmallerPicturesFirst) {
+    outcome run = splat({"generate", at("data"), "--views", "4", "--test-views", "1", "--size", "128",
+                         "--gaussians", "2000"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    const std::vector<std::string> train = {"train",
+                                            at("data"),
+                                            "-o",
+                                            at("scene.ply"),
+                                            "--random",
+                                            "200",
+                                            "--density",
+                                            "none",
+                                            "--perturb-poses",
+                                            "2,0.01",
+                                            "--refine-poses",
+                                            "--iterations",
+                                            "2",
+                                            "--pose-steps",
+                                            "10",
+                                            "--align-steps",
+                                            "2",
+                                            "--log",
+                                            at("run.jsonl"),
+                                            "--reproducible",
+                                            "--checkpoint-every",
+                                            "1",
+                                            "--checkpoint",
+                                            at("kept")};
+    run = splat(train);
+    ASSERT_EQ(run.code, 0) << run.err;
+    const std::string log = contents(at("run.jsonl"));
+    EXPECT_CONTAINS(log, "\"sizes\": 1");
+    const auto settled = numbers_after(log, "\"settled\": {\"mean_degrees\":"),
+               before = numbers_after(log, "\"before\": {\"mean_degrees\":");
+    ASSERT_FALSE(settled.empty());
+    EXPECT_NE(settled.at(0), before.at(0));
+    // A resumed run has the poses that were saved, and aligns as before.
+    const std::string scene = contents(at("scene.ply"));
+    const auto measured = numbers_after(run.out, "held out   PSNR");
+    std::vector<std::string> again = train;
+    again.insert(again.end(), {"--resume", at("kept")});
+    fs::remove(at("scene.ply"));
+    run = splat(again);
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_TRUE(contents(at("scene.ply")) == scene);
+    EXPECT_EQ(numbers_after(run.out, "held out   PSNR"), measured) << run.out;
+    // Sizes are part of what a run must share with the one that it continues.
+    again.insert(again.end(), {"--pose-levels", "0"});
+    run = splat(again);
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "of a run with --pose-levels 4; this one has --pose-levels 0");
+}
+
+// The scene that the pictures show, and cameras that are wrong.
+TEST_F(Program, AlignsViewsBeforeTheyAreMeasured) {
+    outcome run = splat(
+        {"generate", at("data"), "--views", "3", "--test-views", "0", "--size", "64", "--gaussians", "2000"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    fs::create_directories(at("moved"));
+    fs::copy(at("data") / "train", at("moved") / "train");
+    run = splat({"train", at("data"), "-o", at("unused.ply"), "--random", "10", "--iterations", "1",
+                 "--holdout", "0", "--density", "none", "--perturb-poses", "0.5,0.005", "--write-cameras",
+                 at("moved/transforms.json")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    const auto psnr_of = [&](const std::vector<std::string> &more) {
+        std::vector<std::string> arguments = {"eval", at("data/scene.ply"), "--cameras", at("moved"),
+                                              "--all"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        const outcome measured = splat(arguments);
+        EXPECT_EQ(measured.code, 0) << measured.err;
+        return numbers_after(measured.out, "mean").at(0);
+    };
+    const double before = psnr_of({});
+    EXPECT_EQ(psnr_of({"--align-steps", "0"}), before);
+    EXPECT_GT(psnr_of({"--align-steps", "40"}), before + 5);
 }
 
 } // namespace

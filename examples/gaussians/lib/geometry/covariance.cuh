@@ -78,19 +78,12 @@ __device__ inline gaussian_shape gaussian_shape_of(const gs_gaussians &gaussians
     return s;
 }
 
-// The derivative of the unit quaternion along a change of the stored one.
+// The derivative of the unit quaternion along a change of the stored one. The matrix is symmetric, so this is
+// its adjoint as well: from the gradient by the unit quaternion to the gradient by the stored one.
 __device__ inline void unit_quaternion_tangent(const gaussian_shape &s, const float change[4], float out[4]) {
     float along = 0;
     for (int k = 0; k < 4; k++) along += s.unit[k] * change[k];
     for (int k = 0; k < 4; k++) out[k] = (change[k] - s.unit[k] * along) / s.length;
-}
-
-// Adjoint: from the gradient by the unit quaternion to the gradient by the stored one. The same matrix, which
-// is symmetric.
-__device__ inline void unit_quaternion_adjoint(const gaussian_shape &s, const float d_unit[4], float out[4]) {
-    const float along =
-        s.unit[0] * d_unit[0] + s.unit[1] * d_unit[1] + s.unit[2] * d_unit[2] + s.unit[3] * d_unit[3];
-    for (int k = 0; k < 4; k++) out[k] = (d_unit[k] - s.unit[k] * along) / s.length;
 }
 
 // ---- covariance in the world ----
@@ -150,7 +143,7 @@ __device__ __forceinline__ void world_covariance_adjoint(const gaussian_shape &s
         for (int k = 0; k < 3; k++) d_rotation[k][j] = s.scale[j] * d_axis[k];
     }
     rotation_matrix_adjoint(s.unit, d_rotation, d_unit);
-    unit_quaternion_adjoint(s, d_unit, d_quaternion);
+    unit_quaternion_tangent(s, d_unit, d_quaternion);
 }
 
 // ---- axes in the image ----
@@ -216,7 +209,7 @@ image_axes_adjoint(const gs_camera &camera, const Point &p, const gaussian_shape
         for (int row = 0; row < 3; row++) d_rotation[row][j] = s.scale[j] * to_world(camera, d_axis[j], row);
     }
     rotation_matrix_adjoint(s.unit, d_rotation, d_unit);
-    unit_quaternion_adjoint(s, d_unit, d_quaternion);
+    unit_quaternion_tangent(s, d_unit, d_quaternion);
 }
 
 // ---- covariance in the image ----

@@ -6,6 +6,8 @@
 #include "json_writer.h"
 #include "scene.h"
 #include "measure/quality.h"
+#include "training/pose_levels.h"
+#include "view/blend_strategies.h"
 #include "view/shared_options.h"
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +16,7 @@
 
 typedef struct eval_options {
     const char *scene, *cameras, *background, *json, *depth;
-    int64_t holdout, downscale;
+    int64_t holdout, downscale, align_steps;
     bool all, undistort, mask_from_alpha;
 } eval_options;
 
@@ -23,29 +25,25 @@ typedef struct evaluation {
     int64_t gaussians;
     const float *background;
     size_t count;
-    const dataset_view **sources; // [count]
-    target_view *views;           // [count]
-    quality *each;                // [count]
+    target_view *views; // [count]
+    quality *each;      // [count]
     quality mean;
     double *depth_error; // [count]; with --depth
     double mean_depth_error;
 } evaluation;
 
 static bool evaluation_open(evaluation *e, const dataset *data, fault *why) {
-    e->sources = calloc(data->view_count, sizeof *e->sources);
     e->views = calloc(data->view_count, sizeof *e->views);
     e->each = calloc(data->view_count, sizeof *e->each);
     e->depth_error = calloc(data->view_count, sizeof *e->depth_error);
-    if (!e->sources || !e->views || !e->each || !e->depth_error)
+    if (!e->views || !e->each || !e->depth_error)
         return fail(why, "no memory for %zu views", data->view_count);
     for (size_t i = 0; i < data->view_count; i++) {
         const dataset_view *view = &data->views[i];
         if (!e->options->all && !view->held_out) continue;
-        if (!target_view_open(&e->views[e->count], &view->camera, &view->picture, why))
-            return fail(why, "%s: %s", view->name, why->text);
-        target_view_set_mask(&e->views[e->count], view->mask);
+        if (!target_view_from(&e->views[e->count], view, false, why)) return false;
         if (view->depth) target_view_set_depth(&e->views[e->count], view->depth);
-        e->sources[e->count++] = view;
+        e->count++;
     }
     return e->count > 0 || fail(why, "%s: no view is held out, of %zu; --all measures all",
                                 e->options->cameras, data->view_count);
@@ -53,7 +51,6 @@ static bool evaluation_open(evaluation *e, const dataset *data, fault *why) {
 
 static void evaluation_close(evaluation *e) {
     for (size_t i = 0; i < e->count; i++) target_view_close(&e->views[i]);
-    free(e->sources);
     free(e->views);
     free(e->each);
     free(e->depth_error);
@@ -68,11 +65,11 @@ static void print_row(const evaluation *e, const quality *q, double depth_error)
 static void print_table(const evaluation *e) {
     int width = (int)strlen("mean");
     for (size_t i = 0; i < e->count; i++)
-        if ((int)strlen(e->sources[i]->name) > width) width = (int)strlen(e->sources[i]->name);
+        if ((int)strlen(e->views[i].name) > width) width = (int)strlen(e->views[i].name);
     printf("%-*s  %13s  PSNR, dB    SSIM%s\n", width, "view", "size     ",
            e->options->depth ? "  depth error, %" : "");
     for (size_t i = 0; i < e->count; i++) {
-        const dataset_view *view = e->sources[i];
+        const target_view *view = &e->views[i];
         printf("%-*s  %5d x %-5d", width, view->name, view->camera.width, view->camera.height);
         print_row(e, &e->each[i], e->depth_error[i]);
     }
@@ -93,16 +90,13 @@ static void describe(json_writer *json, const void *subject) {
     json_put_integer(json, "gaussians", e->gaussians);
     json_put_text(json, "cameras", e->options->cameras);
     json_put_integer(json, "downscale", e->options->downscale);
-    json_begin(json, "background", '[');
-    for (int channel = 0; channel < GS_CHANNELS; channel++)
-        json_put_number(json, NULL, e->background[channel]);
-    json_end(json, ']');
+    json_put_floats(json, "background", e->background, GS_CHANNELS);
     json_begin(json, "views", '[');
     for (size_t i = 0; i < e->count; i++) {
         json_begin(json, NULL, '{');
-        json_put_text(json, "name", e->sources[i]->name);
-        json_put_integer(json, "width", e->sources[i]->camera.width);
-        json_put_integer(json, "height", e->sources[i]->camera.height);
+        json_put_text(json, "name", e->views[i].name);
+        json_put_integer(json, "width", e->views[i].camera.width);
+        json_put_integer(json, "height", e->views[i].camera.height);
         describe_quality(e, json, &e->each[i], e->depth_error[i]);
         json_end(json, '}');
     }
@@ -113,10 +107,21 @@ static void describe(json_writer *json, const void *subject) {
     json_end(json, '}');
 }
 
+static bool align(evaluation *e, const gs_gaussians *scene, fault *why) {
+    training_settings settings = {.policy = {DISTWAR_TREE, BLEND_THRESHOLD}};
+    memcpy(settings.background, e->background, sizeof settings.background);
+    training_state state;
+    training_state_open(&state, scene);
+    const bool done = align_views(&state, e->views, e->count, &settings, e->options->align_steps, why);
+    training_state_close(&state);
+    return done;
+}
+
 static bool evaluate(const eval_options *options, const float background[3], const gs_gaussians *scene,
                      const dataset *data, fault *why) {
     evaluation e = {.options = options, .gaussians = scene->count, .background = background};
     bool done = evaluation_open(&e, data, why);
+    if (done && options->align_steps > 0) done = align(&e, scene, why);
     if (done) {
         gs_gaussians gaussians = device_gaussians_from(scene);
         done = quality_measure(&gaussians, e.views, e.count, background, &e.mean, e.each, why);
@@ -138,6 +143,9 @@ int eval_command(int argc, char **argv) {
                .help = "measure every Nth view, by name, as 'splat train --holdout' held out; ignored if "
                        "the data has test views"),
         OPTION("all", &options.all, .help = "measure all views"),
+        OPTION("align-steps", &options.align_steps, .maximum = 100000,
+               .help = "first refine the pose of each view on the scene in this many steps, as 'splat train "
+                       "--refine-poses' does"),
         DOWNSCALE_OPTION(&options.downscale, "pictures"),
         UNDISTORT_OPTION(&options.undistort),
         MASK_FROM_ALPHA_OPTION(&options.mask_from_alpha),
@@ -155,14 +163,12 @@ int eval_command(int argc, char **argv) {
         .summary =
             "Measures how well a scene reproduces photographs that it was not trained on.\n\n"
             "PSNR: 10 log10(255^2 / mean square error) over all pixels and channels of a view, with the\n"
-            "picture rounded to 8 bits; 'inf' (in JSON null) if nothing differs. SSIM: on values 0..1 "
-            "before\n"
-            "rounding, each channel alone, window 11 x 11, Gaussian with sigma 1.5, zeros outside the "
-            "picture,\n"
-            "C1 = 0.01^2, C2 = 0.03^2, mean over pixels and channels (docs/math.md, section 5). Means "
-            "are over\n"
-            "views. LPIPS is not measured, as it needs the weights of a network. The depth error is the mean\n"
-            "absolute difference of inverse depth, as rendered and as in the map, over the mean of the map.",
+            "picture rounded to 8 bits; 'inf' (in JSON null) if nothing differs. SSIM: on values 0..1\n"
+            "before rounding, each channel alone, window 11 x 11, Gaussian with sigma 1.5, zeros outside\n"
+            "the picture, C1 = 0.01^2, C2 = 0.03^2, mean over pixels and channels (docs/math.md, section\n"
+            "5). Means are over views. LPIPS is not measured, as it needs the weights of a network.\n"
+            "The depth error is the mean absolute difference of inverse depth, as rendered and as in the\n"
+            "map, over the mean of the map.",
         .examples = "  splat eval fern.ply --cameras data/fern\n"
                     "  splat eval fern.ply --cameras data/fern --downscale 4 --json fern.json\n"
                     "  splat eval fern.ply --cameras data/fern --all --json -\n",

@@ -13,6 +13,8 @@
 #include "plane.h"
 #include "random.h"
 #include "scene.h"
+#include "transforms.h"
+#include "view/pose.h"
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
@@ -75,27 +77,6 @@ static gs_camera camera_at(const generate_options *options, int64_t index) {
     return camera;
 }
 
-static void describe_frame(json_writer *json, const gs_camera *camera, const char *picture) {
-    double center[3];
-    camera_center(camera, center);
-    json_begin(json, NULL, '{');
-    json_put_text(json, "file_path", picture);
-    json_begin(json, "transform_matrix", '[');
-    for (int row = 0; row < 4; row++) {
-        json_begin(json, NULL, '[');
-        for (int column = 0; column < 4; column++) {
-            const double flip = column == 0 ? 1 : -1; // y up and z backward
-            json_put_number(json, NULL,
-                            row == 3      ? column == 3
-                            : column == 3 ? center[row]
-                                          : flip * (double)camera->rotation[3 * column + row]);
-        }
-        json_end(json, ']');
-    }
-    json_end(json, ']');
-    json_end(json, '}');
-}
-
 // The picture's path in the folder, without ".png", as in NeRF's scenes.
 static void picture_name(char out[32], const view_set *set, int64_t index) {
     snprintf(out, 32, "%s/r_%04" PRId64, set->name, index - set->first);
@@ -142,9 +123,13 @@ static void describe_views(json_writer *json, const void *subject) {
     json_begin(json, "frames", '[');
     for (int64_t i = set->first; i < set->last; i++) {
         const gs_camera camera = camera_at(set->options, i);
+        const pose at = pose_of(&camera);
         char name[32];
         picture_name(name, set, i);
-        describe_frame(json, &camera, name);
+        json_begin(json, NULL, '{');
+        json_put_text(json, "file_path", name);
+        transforms_put_pose(json, at.rotation, at.translation);
+        json_end(json, '}');
     }
     json_end(json, ']');
     json_end(json, '}');
@@ -362,12 +347,11 @@ int generate_command(int argc, char **argv) {
         .name = "splat generate",
         .arguments = "DIR [options]",
         .summary =
-            "Makes data to train on: pictures of a built-in scene, seen from all sides above it. The "
-            "scene is\n"
-            "an object with thin parts, textures and reflections on a transparent background. Writes to "
-            "DIR in\n"
-            "the form of NeRF's Blender scenes: transforms_train.json, transforms_test.json, train/*.png,\n"
-            "test/*.png and the scene itself, scene.ply. Files of an earlier run are replaced.",
+            "Makes data to train on: pictures of a built-in scene, seen from all sides above it. The\n"
+            "scene is an object with thin parts, textures and reflections on a transparent background.\n"
+            "Writes to DIR in the form of NeRF's Blender scenes: transforms_train.json,\n"
+            "transforms_test.json, train/*.png, test/*.png and the scene itself, scene.ply. Files of an\n"
+            "earlier run are replaced.",
         .examples = "  splat generate data/knot\n"
                     "  splat train data/knot -o knot.ply --random 100000 --background 1,1,1\n"
                     "  splat generate few --views 8 --depth\n"

@@ -10,7 +10,9 @@
 #include "record/run_log.h"
 #include "record/checkpoint.h"
 #include "record/signals.h"
+#include "progress.h"
 #include "scene.h"
+#include "training/pose_levels.h"
 #include "training/random_points.h"
 #include "training/start.h"
 #include "view/camera.h"
@@ -31,8 +33,7 @@ typedef struct train_run {
     double extent; // of the scene
     train_poses poses;
     train_depth depth;
-    pose_difference moved; // the training views' poses at the end
-    char *key;             // the checkpoint's settings
+    char *key; // the checkpoint's settings
     training_settings settings;
     training_state state;
     training_report report;
@@ -121,16 +122,14 @@ static bool prepare(train_run *run, fault *why) {
         return false;
     const char *const depth_folders[2] = {o->data, o->depth};
     if (o->depth && !train_depth_open(&run->depth, &run->data, &run->split, depth_folders, why)) return false;
-    run->settings.pose.rate = o->pose_rate;
-    camera_focus(run->split.views, run->split.training, run->settings.pose.pivot);
+    run->settings.pose = (pose_schedule){.rate = o->fine_pose_rate, .end = 0.01, .from = o->poses_from};
     return true;
 }
 
 // ---- the start
 
-static bool start_at_random(const train_run *run, const start_settings *settings, gs_gaussians *host,
-                            fault *why) {
-    const size_t count = (size_t)run->options->random;
+static bool start_at_random(const train_run *run, size_t count, const start_settings *settings,
+                            gs_gaussians *host, fault *why) {
     float(*points)[3] = calloc(count, sizeof *points);
     uint8_t(*colors)[3] = calloc(count, sizeof *colors);
     bool done = points && colors;
@@ -147,15 +146,73 @@ static bool start_at_random(const train_run *run, const start_settings *settings
     return done;
 }
 
+// At most `most` of the data's points, evenly from all of them.
+static bool start_at_points(const dataset *data, size_t most, const start_settings *settings,
+                            gs_gaussians *host, fault *why) {
+    const size_t stride = (data->point_count + most - 1) / most, count = (data->point_count - 1) / stride + 1;
+    float(*points)[3] = calloc(count, sizeof *points);
+    uint8_t(*colors)[3] = calloc(count, sizeof *colors);
+    bool done = points && colors;
+    for (size_t i = 0; i < count && done; i++) {
+        memcpy(points[i], data->points[i * stride], sizeof *points);
+        memcpy(colors[i], data->colors[i * stride], sizeof *colors);
+    }
+    done = done ? gaussians_from_points((const float(*)[3])points, (const uint8_t(*)[3])colors, count,
+                                        settings, host, why)
+                : fail(why, "no memory for %zu points", count);
+    free(points);
+    free(colors);
+    return done;
+}
+
 static bool start_host(const train_run *run, gs_gaussians *host, fault *why) {
     const train_options *o = run->options;
     const dataset *data = &run->data;
     const bool everywhere = o->random > 0 && !data->cut_out;
     start_settings settings = {.sh_degree = (int)o->sh_degree, .extent = run->extent};
     density_start(&o->density, o->iterations, everywhere, &settings.opacity, &settings.size);
-    if (o->random > 0) return start_at_random(run, &settings, host, why);
+    if (o->random > 0) return start_at_random(run, (size_t)o->random, &settings, host, why);
     return gaussians_from_points((const float(*)[3])data->points, (const uint8_t(*)[3])data->colors,
                                  data->point_count, &settings, host, why);
+}
+
+// For pose_levels.
+static bool start_small(const void *context, size_t most, gs_gaussians *host, fault *why) {
+    const train_run *run = context;
+    const size_t wanted = (size_t)run->options->random;
+    const start_settings settings = {.extent = run->extent, .opacity = 0.1, .size = 1};
+    const bool started = wanted > 0
+                             ? start_at_random(run, wanted < most ? wanted : most, &settings, host, why)
+                             : start_at_points(&run->data, most, &settings, host, why);
+    if (started) host->antialias = run->options->antialias;
+    return started;
+}
+
+// So many that a scene takes shape and every view moves often enough.
+static int64_t usual_steps(size_t views) {
+    const int64_t least = 1500, each = 40 * (int64_t)views;
+    return each > least ? each : least;
+}
+
+static bool start_poses(train_run *run, fault *why) {
+    const train_options *o = run->options;
+    const view_split *split = &run->split;
+    training_state *state = &run->state;
+    const pose_levels levels = {.levels = pose_levels_of(split->views, split->training, (int)o->pose_levels),
+                                .finest = (int)o->pose_finest,
+                                .steps = o->pose_steps > 0 ? o->pose_steps : usual_steps(split->training),
+                                .rate = o->pose_rate,
+                                .start = start_small,
+                                .context = run};
+    const double began = seconds_now();
+    run->poses.record.sizes =
+        levels.levels == 0 || levels.levels < levels.finest ? 0 : levels.levels - levels.finest + 1;
+    const bool done =
+        training_state_open_poses(state, (int64_t)split->training, why) &&
+        poses_start_in(state->pose, split->views, split->training, &state->gaussians, why) &&
+        pose_levels_refine(state->pose, split->views, split->training, &run->settings, &levels, why);
+    run->poses.record.seconds = seconds_now() - began;
+    return done;
 }
 
 static bool start(train_run *run, fault *why) {
@@ -164,12 +221,8 @@ static bool start(train_run *run, fault *why) {
     host.antialias = run->options->antialias;
     training_state_open(&run->state, &host);
     scene_close(&host);
-    const int64_t views = (int64_t)run->split.training;
-    if (run->options->exposure) training_state_open_exposures(&run->state, views);
-    if (!run->options->refine_poses) return true;
-    if (!training_state_open_poses(&run->state, views, why)) return false;
-    refined_poses_start(run->state.pose, run->split.views, run->split.training);
-    return true;
+    if (run->options->exposure) training_state_open_exposures(&run->state, (int64_t)run->split.training);
+    return !run->options->refine_poses || start_poses(run, why);
 }
 
 static bool resume(train_run *run, fault *why) {
@@ -259,7 +312,7 @@ static bool iterate(train_run *run, fault *why) {
     run->stopped_by = stop_request_end();
     if (done) {
         train_poses_adopt(&run->poses, &run->state);
-        run->moved = train_poses_difference(&run->poses);
+        run->poses.record.after = train_poses_difference(&run->poses, NULL);
     }
     if (done && run->stopped_by)
         fprintf(
@@ -280,31 +333,40 @@ static bool finish_by_lm(train_run *run, fault *why) {
     lm_settings settings = run->options->lm;
     settings.seed = run->settings.seed;
     memcpy(settings.background, run->background, sizeof settings.background);
-    return run_log_end_iterations(&run->log, &run->state, &run->report, why) &&
+    return run_log_point(&run->log, &run->state, &run->report, why) &&
            finish_lm(&run->state.gaussians, run->split.views, run->split.training, &settings, &observer, why);
+}
+
+// The scene has moved against the data's poses, and differently from place to place.
+static bool align_held_out(train_run *run, fault *why) {
+    view_split *split = &run->split;
+    const int64_t steps = run->options->align_steps;
+    if (!run->options->refine_poses || steps == 0 || split->held_out == 0) return true;
+    run->log.views_moved = true;
+    return align_views(&run->state, split->views + split->training, split->held_out, &run->settings, steps,
+                       why);
 }
 
 static bool write_results(train_run *run, fault *why) {
     const train_options *o = run->options;
-    gs_gaussians host;
+    gs_gaussians host = {0};
     const bool with_poses = o->refine_poses || o->perturb_poses;
-    if (with_poses)
-        run_log_poses(&run->log, run->report.iterations, run->split.training, &run->poses.before,
-                      &run->moved);
+    if (with_poses) run_log_poses(&run->log, run->report.iterations, &run->poses.record);
     const bool done =
-        save_trained(o->output, &run->state.gaussians, &host, why) &&
+        align_held_out(run, why) && save_trained(o->output, &run->state.gaussians, &host, why) &&
         (!o->write_cameras || train_poses_write(&run->poses, &run->data, o->write_cameras, why)) &&
         run_log_finish(&run->log, &run->state, &run->report, why) && (!o->report || write_report(run, why));
     if (done)
         train_summary_print(o, &run->split, &host, &run->report, run_record_last_quality(&run->log.record));
     if (done && o->depth) train_summary_print_depth(&run->depth);
-    if (done && with_poses) train_summary_print_poses(&run->poses.before, &run->moved);
+    if (done && with_poses) train_summary_print_poses(&run->poses.record);
     scene_close(&host);
     return done;
 }
 
 // From the state as it is to the files.
 static bool train_and_write(train_run *run, fault *why) {
+    if (run->state.poses > 0) run->poses.record.settled = train_poses_difference(&run->poses, &run->state);
     bool done = open_log(run, why) && iterate(run, why);
     if (done && !run->stopped_by && run->options->finish == TRAIN_FINISH_LM) done = finish_by_lm(run, why);
     if (done && !run->stopped_by) done = write_results(run, why);

@@ -5,8 +5,6 @@
 #include "dataset.h"
 #include "view/target_view.h"
 
-C_LINKAGE_BEGIN
-
 typedef struct train_depth {
     size_t maps, fitted;
     double mean_points, mean_error; // of the fitted (depth_fit.h)
@@ -19,5 +17,3 @@ typedef struct train_depth {
 // is left. The views of the split are those of the data, which must outlive it.
 bool train_depth_open(train_depth *d, const dataset *data, view_split *split, const char *const folders[2],
                       fault *why);
-
-C_LINKAGE_END

@@ -16,7 +16,12 @@ train_options train_options_default(void) {
                            .sh_rate = 4,
                            .depth_weight = 1, // Kerbl et al. 2024, as is the next
                            .depth_weight_end = 0.01,
-                           .pose_rate = 1e-3, // BARF (Lin et al. 2021): about a pixel a step
+                           .pose_levels = 4,
+                           .pose_finest = 1,
+                           .pose_rate = 0.5,
+                           .fine_pose_rate = 0.1,
+                           .poses_from = 500,
+                           .align_steps = 100,
                            .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT),
                            .density = density_options_default(),
                            .lm = lm_settings_default()};
@@ -89,8 +94,25 @@ static void list_model(train_options *o, option_table *table) {
                .help = "that weight at the last step"),
         OPTION("refine-poses", &o->refine_poses,
                .help = "refine the poses of the training views with the scene"),
-        OPTION("pose-rate", &o->pose_rate, .maximum = 1,
-               .help = "learning rate of poses at the first step, radians; a hundredth of it at the last"),
+        OPTION("pose-levels", &o->pose_levels, .maximum = 12,
+               .help = "refine poses before training on pictures 2^N, ..., 4, 2 times smaller, with a scene "
+                       "for each; fewer where a side would be under 64 pixels; neither --iterations nor "
+                       "--seconds count this"),
+        OPTION("pose-finest", &o->pose_finest, .maximum = 12,
+               .help = "the last of these sizes is 2^N times smaller; 0: the pictures themselves"),
+        OPTION("pose-steps", &o->pose_steps, .maximum = 10000000,
+               .help = "steps on each of these sizes; 0: 1500, or 40 a view if that is more"),
+        OPTION("pose-rate", &o->pose_rate, .maximum = 100,
+               .help = "learning rate of poses at the first step on each size, in its pixels; a tenth of it "
+                       "at the last"),
+        OPTION("fine-pose-rate", &o->fine_pose_rate, .maximum = 100,
+               .help = "learning rate of poses at the first step of training, pixels; a hundredth of it at "
+                       "the last"),
+        OPTION("poses-from", &o->poses_from, .maximum = 10000000,
+               .help = "step after which training moves poses"),
+        OPTION("align-steps", &o->align_steps, .maximum = 100000, .free_on_resume = true,
+               .help = "with --refine-poses, steps that refine the pose of each held-out view on the final "
+                       "scene, before it is measured"),
         OPTION("perturb-poses", &o->perturb_poses,
                .help =
                    "DEGREES,EXTENTS: first turn every training view by this angle and move it by this part "

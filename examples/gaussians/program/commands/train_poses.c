@@ -15,7 +15,8 @@ bool train_poses_open(train_poses *p, view_split *split, double extent, double d
     for (size_t i = 0; i < count; i++) p->given[i] = pose_of(&split->views[i].camera);
     if (degrees > 0 || distance > 0)
         perturb_poses(split->views, split->training, degrees, distance * extent, seed);
-    p->before = train_poses_difference(p);
+    p->record.views = split->training;
+    p->record.before = p->record.settled = train_poses_difference(p, NULL);
     return true;
 }
 
@@ -49,8 +50,8 @@ void train_poses_adopt(train_poses *p, const training_state *state) {
     for (size_t i = 0; i < p->split->training; i++) pose_to_camera(&p->now[i], &p->split->views[i].camera);
 }
 
-pose_difference train_poses_difference(train_poses *p) {
-    read_training_poses(p, NULL);
+pose_difference train_poses_difference(train_poses *p, const training_state *state) {
+    read_training_poses(p, state);
     pose_difference d = pose_difference_between(p->now, p->given, p->split->training);
     d.mean_distance /= p->extent;
     d.largest_distance /= p->extent;
@@ -65,8 +66,10 @@ bool train_poses_write(const train_poses *p, const dataset *data, const char *pa
         const dataset_view *view = &data->views[i];
         const size_t at = next[view->held_out]++;
         const pose now = pose_of(&p->split->views[at].camera);
-        frames[i] =
-            (transforms_frame){.folder = data->picture_folder, .name = view->name, .optics = &view->optics};
+        frames[i] = (transforms_frame){.folder = data->picture_folder,
+                                       .name = view->name,
+                                       .mask = view->mask_path,
+                                       .optics = &view->optics};
         memcpy(frames[i].rotation, now.rotation, sizeof now.rotation);
         memcpy(frames[i].translation, now.translation, sizeof now.translation);
     }

@@ -3,16 +3,17 @@
 #pragma once
 
 #include "dataset.h"
+#include "record/run_log.h"
 #include "training/training_state.h"
 #include "view/target_view.h"
 
 typedef struct train_poses {
-    view_split *split;      // not owned
-    pose *given;            // of all its views, as the data has them
-    pose *now;              // likewise; scratch
-    double extent;          // of the scene
-    pose_difference before; // of the training views' poses at the start from those given, in extents
-} train_poses;              // starts as {0}
+    view_split *split; // not owned
+    pose *given;       // of all its views, as the data has them
+    pose *now;         // likewise; scratch
+    double extent;     // of the scene
+    run_poses record;
+} train_poses; // starts as {0}
 
 // Remembers the poses of the views, then perturbs those of the training views: by an angle and by a distance
 // in extents.
@@ -26,7 +27,8 @@ void train_poses_close(train_poses *p);
 void train_poses_place_held_out(train_poses *p, const training_state *state);
 // After training: the cameras of training views take their refined poses too.
 void train_poses_adopt(train_poses *p, const training_state *state);
-// How far the training views' cameras are from those given, after their similarity; distances in extents.
-pose_difference train_poses_difference(train_poses *p);
+// How far the training poses, with state NULL the training views' cameras, are from those given, after their
+// similarity; distances in extents.
+pose_difference train_poses_difference(train_poses *p, const training_state *state);
 // Writes the poses of all cameras, with the lenses of their photographs, as transforms.json.
 bool train_poses_write(const train_poses *p, const dataset *data, const char *path, fault *why);

@@ -64,10 +64,14 @@ void train_summary_print_depth(const train_depth *depth) {
            depth->fitted, depth->maps, depth->mean_points, 100 * depth->mean_error);
 }
 
-void train_summary_print_poses(const pose_difference *before, const pose_difference *after) {
+void train_summary_print_poses(const run_poses *poses) {
+    const pose_difference *before = &poses->before, *settled = &poses->settled, *after = &poses->after;
     printf(
-        "poses      from those of the data %.4f -> %.4f degrees, %.5f -> %.5f extents (means); largest %.4f degrees, "
-        "%.5f extents\n",
+        "poses      from those of the data %.4f -> %.4f degrees, %.5f -> %.5f extents (means); largest %.4f "
+        "degrees, %.5f extents\n",
         before->mean_degrees, after->mean_degrees, before->mean_distance, after->mean_distance,
         after->largest_degrees, after->largest_distance);
+    if (poses->sizes > 0)
+        printf("           on %d smaller size%s in %.1f s: %.4f degrees, %.5f extents\n", poses->sizes,
+               poses->sizes > 1 ? "s" : "", poses->seconds, settled->mean_degrees, settled->mean_distance);
 }

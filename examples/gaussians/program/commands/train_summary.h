@@ -5,13 +5,12 @@
 #include "commands/train_depth.h"
 #include "commands/train_options.h"
 #include "measure/quality.h"
+#include "record/run_log.h"
 #include "training/trainer.h"
-#include "view/pose.h"
 #include "view/target_view.h"
 
 // gaussians: those written. held_out: the quality of the held-out views; NULL: not measured.
 void train_summary_print(const train_options *options, const view_split *split, const gs_gaussians *gaussians,
                          const training_report *report, const quality *held_out);
 void train_summary_print_depth(const train_depth *depth);
-// The training views' poses, when training began and when it ended.
-void train_summary_print_poses(const pose_difference *before, const pose_difference *after);
+void train_summary_print_poses(const run_poses *poses);

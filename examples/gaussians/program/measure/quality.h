@@ -3,9 +3,6 @@
 #pragma once
 
 #include "view/target_view.h"
-#include <stddef.h>
-
-C_LINKAGE_BEGIN
 
 typedef struct quality {
     double psnr; // dB, of pictures rounded to 8 bits; infinite if equal
@@ -22,5 +19,3 @@ bool quality_measure(const gs_gaussians *gaussians, const target_view *views, si
 // False: no view has a map. Waits for the device.
 bool depth_error_measure(const gs_gaussians *gaussians, const target_view *views, size_t count, double *mean,
                          double *each);
-
-C_LINKAGE_END

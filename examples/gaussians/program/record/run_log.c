@@ -100,7 +100,7 @@ static void write_density(run_log *log, int64_t iteration, int64_t count) {
     end_line(log, &json);
 }
 
-static bool add_point(run_log *log, const training_state *state, const training_report *report, fault *why) {
+bool run_log_point(run_log *log, const training_state *state, const training_report *report, fault *why) {
     const int64_t steps = report->iterations - log->last_step, timed = report->clock.steps;
     run_point point = {.iteration = report->iterations,
                        .gaussians = state->gaussians.count,
@@ -124,11 +124,6 @@ static bool add_point(run_log *log, const training_state *state, const training_
     log->last_waited = report->waited;
     log->last_clock = report->clock;
     return run_record_add_point(&log->record, &point, why);
-}
-
-bool run_log_end_iterations(run_log *log, const training_state *state, const training_report *report,
-                            fault *why) {
-    return add_point(log, state, report, why);
 }
 
 void run_lm_step_describe(json_writer *json, const lm_step *step, const char *images) {
@@ -190,16 +185,16 @@ static bool evaluate(run_log *log, const training_state *state, const training_r
 
 bool run_log_observe(run_log *log, const training_state *state, const training_report *report, fault *why) {
     const int64_t step = report->iterations, often = log->options.evaluate_every;
-    if (step % log->options.every == 0 && !add_point(log, state, report, why)) return false;
+    if (step % log->options.every == 0 && !run_log_point(log, state, report, why)) return false;
     if (often == 0 || step % often != 0 || log->options.held_out_count == 0) return true;
     return evaluate(log, state, report, why);
 }
 
 bool run_log_finish(run_log *log, const training_state *state, const training_report *report, fault *why) {
     const run_record *record = &log->record;
-    const bool evaluated = record->lm_step_count == 0 && record->evaluation_count > 0 &&
+    const bool evaluated = !log->views_moved && record->lm_step_count == 0 && record->evaluation_count > 0 &&
                            record->evaluations[record->evaluation_count - 1].iteration == report->iterations;
-    if (!add_point(log, state, report, why)) return false;
+    if (!run_log_point(log, state, report, why)) return false;
     if (!evaluated && log->options.held_out_count > 0 && !evaluate(log, state, report, why)) return false;
     if (!writes(log)) return true;
     json_writer json = begin_line(log, "end");
@@ -219,14 +214,16 @@ static void put_difference(json_writer *json, const char *key, const pose_differ
     json_end(json, '}');
 }
 
-void run_log_poses(run_log *log, int64_t iteration, size_t views, const pose_difference *before,
-                   const pose_difference *after) {
+void run_log_poses(run_log *log, int64_t iteration, const run_poses *poses) {
     if (!writes(log)) return;
     json_writer json = begin_line(log, "poses");
     json_put_integer(&json, "iteration", iteration);
-    json_put_integer(&json, "views", (int64_t)views);
-    put_difference(&json, "before", before);
-    put_difference(&json, "after", after);
+    json_put_integer(&json, "views", (int64_t)poses->views);
+    json_put_integer(&json, "sizes", poses->sizes);
+    json_put_number(&json, "seconds", poses->seconds);
+    put_difference(&json, "before", &poses->before);
+    put_difference(&json, "settled", &poses->settled);
+    put_difference(&json, "after", &poses->after);
     end_line(log, &json);
 }
 

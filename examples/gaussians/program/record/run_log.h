@@ -10,24 +10,23 @@
 //   {"event": "lm", "step": 1, "seconds": 0.31, "before": 0.0784, "after": 0.0781, "gain": 0.42,
 //    "gamma": 0.31, "damping": 0.1, "kept": true, "views": 17, "subsets": 1, "bytes": 780140544,
 //    "psnr": 23.2, "ssim": 0.741}
-//   {"event": "poses", "iteration": 7000, "views": 17, "before": {"mean_degrees": 1.0, "largest_degrees": 1.0,
-//    "mean_extents": 0.01, "largest_extents": 0.01}, "after": {...}}
+//   {"event": "poses", "iteration": 7000, "views": 17, "sizes": 3, "seconds": 2.1, "before": {"mean_degrees": 1.0,
+//    "largest_degrees": 1.0, "mean_extents": 0.01, "largest_extents": 0.01}, "settled": {...}, "after": {...}}
 //   {"event": "end", "iteration": 7000, "seconds": 41.3, "gaussians": 310544}
 //
 // step: means since the step line before. wait_ms: of step_ms the host waited for the lists' lengths. Without
 // gpu_ms on the CPU. density: the number of Gaussians changed since the step line before. seconds: of
 // training, without evaluations. In an lm line: since the first step of Levenberg-Marquardt began. lm: before
 // and after are the objective. psnr and ssim are those of held-out views, if they were measured.
-// poses: how far those of the training views are from the data's, after the similarity between both: when
-// training began, and when it ended.
+// poses: how far those of the training views are from the data's, after the similarity between both: at the
+// start, after refinement on smaller pictures (their sizes, its seconds) or when a resumed run began, and at the
+// end.
 #pragma once
 
 #include "json_writer.h"
 #include "record/run_record.h"
 #include "view/pose.h"
 #include <stdio.h>
-
-C_LINKAGE_BEGIN
 
 typedef struct run_log_options {
     const char *path;       // NULL: no file
@@ -39,6 +38,14 @@ typedef struct run_log_options {
     float background[3];
 } run_log_options;
 
+// Of the training views' poses; distances in extents of the scene.
+typedef struct run_poses {
+    size_t views;
+    int sizes;      // of smaller pictures
+    double seconds; // of refinement on them
+    pose_difference before, settled, after;
+} run_poses;
+
 typedef struct run_log {
     run_log_options options;
     FILE *stream;
@@ -48,6 +55,7 @@ typedef struct run_log {
     double last_seconds, last_waited;
     stage_clock last_clock;
     int64_t last_gaussians;
+    bool views_moved; // of the caller: the held-out cameras have moved since the last evaluation
 } run_log;
 
 // Add the settings to log->record before run_log_start.
@@ -61,12 +69,9 @@ bool run_log_observe(run_log *log, const training_state *state, const training_r
 // Call after training. Adds the last point and the last evaluation if they are missing, and writes the last
 // line. After Levenberg-Marquardt it always evaluates.
 bool run_log_finish(run_log *log, const training_state *state, const training_report *report, fault *why);
-// Call before Levenberg-Marquardt. Adds the last point of the iterations if it is missing.
-bool run_log_end_iterations(run_log *log, const training_state *state, const training_report *report,
-                            fault *why);
-// Of `views` training views; distances in extents of the scene.
-void run_log_poses(run_log *log, int64_t iteration, size_t views, const pose_difference *before,
-                   const pose_difference *after);
+// Adds a point at the last iteration, unless there is one. Call before Levenberg-Marquardt.
+bool run_log_point(run_log *log, const training_state *state, const training_report *report, fault *why);
+void run_log_poses(run_log *log, int64_t iteration, const run_poses *poses);
 // Records an evaluation of the held-out views.
 bool run_log_evaluation(run_log *log, const run_evaluation *evaluation, fault *why);
 // Measures the held-out views after the step if evaluate_every is not 0.
@@ -81,5 +86,3 @@ bool run_log_close(run_log *log, fault *why);
 static inline int64_t common_divisor(int64_t a, int64_t b) {
     return b == 0 ? a : common_divisor(b, a % b);
 }
-
-C_LINKAGE_END

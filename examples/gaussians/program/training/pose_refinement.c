@@ -2,43 +2,33 @@
 #include "training/pose_refinement.h"
 #include "random.h"
 #include "training/view_order.h"
-#include <math.h>
-#include <string.h>
+#include "vector.h"
+#include "view/camera.h"
 
 void refined_poses_start(refined_pose *poses, const target_view *views, size_t count) {
     for (size_t i = 0; i < count; i++) poses[i] = (refined_pose){.now = pose_of(&views[i].camera)};
 }
 
-// a x b
-static void cross(const double a[3], const double b[3], double out[3]) {
-    for (int k = 0; k < 3; k++) out[k] = a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3];
+void refined_poses_measure(refined_pose *poses, const target_view *views, size_t count,
+                           const weighted_points *points) {
+    pose_scale scale = {.radians = 1 / 57.3, .distance = 0.01 * scene_extent(views, count)};
+    camera_focus(views, count, scale.focus);
+    for (size_t i = 0; i < count; i++) pose_metric(&views[i].camera, points, &scale, poses[i].metric);
 }
 
-// Adam's step of one number, with gradient g.
-static double adam_step(double g, double *first, double *second, int64_t step) {
-    *first += 0.1 * (g - *first);
-    *second += 0.001 * (g * g - *second);
-    const double size = sqrt(*second / (1 - pow(0.999, (double)step)));
-    return -(*first / (1 - pow(0.9, (double)step))) / (size + 1e-15);
-}
-
-// x' -> exp([w]) (x' - pivot) + pivot + v has, to first order, the twist (w, v - w x pivot).
-void refined_pose_step(refined_pose *p, const float twist_gradient[6], const pose_rates *rates,
-                       int64_t step) {
-    double pivot[3], gradient[6], turned[3], motion[6];
-    for (int r = 0; r < 3; r++) {
-        pivot[r] = p->now.translation[r];
-        for (int c = 0; c < 3; c++) pivot[r] += p->now.rotation[3 * r + c] * rates->pivot[c];
-    }
-    const double distance = sqrt(pivot[0] * pivot[0] + pivot[1] * pivot[1] + pivot[2] * pivot[2]);
+void refined_pose_step(refined_pose *p, const float twist_gradient[6], double rate, int64_t step) {
+    double gradient[6], motion[6], square = 0;
     for (int k = 0; k < 6; k++) gradient[k] = (double)twist_gradient[k];
-    cross(pivot, gradient + 3, turned);
-    for (int k = 0; k < 3; k++) gradient[k] -= turned[k];
+    pose_metric_solve(p->metric, gradient);
+    for (int k = 0; k < 6; k++) {
+        p->first_moment[k] += 0.1 * (gradient[k] - p->first_moment[k]);
+        square += gradient[k] * gradient[k] / 6;
+    }
+    p->second_moment += 0.001 * (square - p->second_moment);
+    const double size = sqrt(p->second_moment / (1 - pow(0.999, (double)step))) + 1e-15;
     for (int k = 0; k < 6; k++)
-        motion[k] = rates->rate * (k < 3 ? 1 : distance) *
-                    adam_step(gradient[k], &p->first_moment[k], &p->second_moment[k], step);
-    cross(motion, pivot, turned);
-    for (int k = 0; k < 3; k++) motion[3 + k] -= turned[k];
+        motion[k] = -rate * p->first_moment[k] / ((1 - pow(0.9, (double)step)) * size);
+    pose_metric_solve_transposed(p->metric, motion);
     pose_move(&p->now, motion);
 }
 
@@ -46,7 +36,7 @@ static void random_direction(random_stream *random, double out[3]) {
     double length;
     do {
         for (int k = 0; k < 3; k++) out[k] = random_normal(random);
-        length = sqrt(out[0] * out[0] + out[1] * out[1] + out[2] * out[2]);
+        length = sqrt(dot(out, out));
     } while (!(length > 1e-3));
     for (int k = 0; k < 3; k++) out[k] /= length;
 }

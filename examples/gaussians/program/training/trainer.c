@@ -25,6 +25,7 @@ static double progress_at(const training_settings *settings, int64_t step) {
 
 float scheduled_mean_rate(const training_settings *settings, int64_t step) {
     const double half_pi = 1.5707963267948966;
+    if (settings->rates.mean == 0) return 0;
     const double warm =
         step < settings->warm_up ? 0.01 + 0.99 * sin(half_pi * (double)step / (double)settings->warm_up) : 1;
     return (float)(warm * settings->rates.mean *
@@ -96,14 +97,19 @@ static void step_exposure(trainer *t, size_t view, const float *matrix) {
                               t->state->iteration / (int64_t)t->order.count + 1, NULL));
 }
 
-// As for exposures. Waits for the device: the next step may need the pose.
-static void step_pose(trainer *t, size_t view) {
+// How often the view of this step has moved, with this step; < 1: it does not move yet.
+static int64_t pose_steps(const trainer *t) {
+    const int64_t views = (int64_t)t->order.count, before = (t->settings->pose.from + views - 1) / views;
+    return t->state->poses > 0 ? t->state->iteration / views - before + 1 : 0;
+}
+
+// Waits for the device: the next step may need the pose.
+static void step_pose(trainer *t, size_t view, int64_t step) {
     training_state *state = t->state;
-    pose_rates rates = t->settings->pose;
-    rates.rate *= pow(0.01, progress_at(t->settings, state->iteration + 1));
+    const pose_schedule *schedule = &t->settings->pose;
+    const double rate = schedule->rate * pow(schedule->end, progress_at(t->settings, state->iteration + 1));
     const gs_camera_gradient gradient = frame_camera_gradient(&t->f);
-    refined_pose_step(&state->pose[view], gradient.twist, &rates,
-                      state->iteration / (int64_t)t->order.count + 1);
+    refined_pose_step(&state->pose[view], gradient.twist, rate, step);
 }
 
 static void choose_background(const training_settings *settings, int64_t step, float background[3]) {
@@ -172,12 +178,13 @@ static void train_step(trainer *t) {
     t->f.absolute = density_reads_absolute(&settings->density);
     frame_render_backward(&t->f, t->tuner.policy);
     strategy_tuner_end(&t->tuner, (double)t->f.view.lists.pairs);
-    frame_project_backward(&t->f, &state->gradients, state->poses > 0);
+    const int64_t moved = pose_steps(t);
+    frame_project_backward(&t->f, &state->gradients, moved > 0);
     density_before_adam(&settings->density, state);
     GS_CHECK(gs_adam(&state->gaussians, &state->gradients, &state->first_moment, &state->second_moment,
                      &rates, step, NULL));
     stage_clock_mark(&t->report.clock, STAGE_ADAM);
-    if (state->poses > 0) step_pose(t, index);
+    if (moved > 0) step_pose(t, index, moved);
     state->iteration = step;
     density_after_adam(&t->density, &settings->density, settings->seed, rates.mean, &t->f, state);
     stage_clock_mark(&t->report.clock, STAGE_DENSITY);
@@ -234,7 +241,7 @@ static bool look_on(trainer *t, const training_observer *observer, progress *bar
 static bool train_all(trainer *t, const training_observer *observer, fault *why) {
     const training_settings *settings = t->settings;
     progress bar;
-    progress_begin(&bar, "training", settings->iterations);
+    progress_begin(&bar, settings->name ? settings->name : "training", settings->iterations);
     bar.before = t->state->iteration;
     bar.time_limit = settings->seconds;
     bool done = true, last = t->state->iteration >= settings->iterations;

@@ -11,8 +11,15 @@
 
 C_LINKAGE_BEGIN
 
-// Plain numbers. Two runs with equal settings, views and start are equal.
+typedef struct pose_schedule {
+    double rate;  // the learning rate of poses at the first step, pixels
+    double end;   // part of it at the last step; exponential between
+    int64_t from; // steps in which poses stay and the scene takes shape, rounded up to a round of the views
+} pose_schedule;
+
+// Plain numbers, but for the name. Two runs with equal settings, views and start are equal.
 typedef struct training_settings {
+    const char *name;       // of the progress bar; NULL: "training"
     int64_t iterations;     // >= 1; learning rates follow it
     double seconds;         // stop after the step during which this time has passed; 0: never
     uint64_t seed;          // of all random choices
@@ -24,7 +31,7 @@ typedef struct training_settings {
     gs_adam_rates rates;    // rates.mean at the first step, in world units
     float final_mean_rate;  // at the last step; exponential between
     int64_t warm_up;        // steps over which the means' rate rises from a hundredth of itself, by a sine
-    pose_rates pose;        // of the poses, if they are refined; a hundredth of it at the end
+    pose_schedule pose;     // of the poses, if they are refined
     float depth_weight, final_depth_weight; // of views with depth: at the first step, at the last
     float exposure_rate; // of the matrices that correct colours, if there are any; a tenth of it at the end
     int sh_interval; // steps before the SH degree in use rises by one; 0: all degrees from the first step on

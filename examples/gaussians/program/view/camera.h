@@ -2,10 +2,7 @@
 // The position and direction of a camera, and what the cameras of all views say of the scene.
 #pragma once
 
-#include "gs.h"
 #include "view/target_view.h"
-#include <stdbool.h>
-#include <stddef.h>
 
 C_LINKAGE_BEGIN
 
@@ -14,6 +11,10 @@ void camera_center(const gs_camera *camera, double center[3]);
 // A camera with a vertical field of view in radians, the principal point in the middle, near plane 0.2, no
 // pose.
 gs_camera camera_with_view_angle(int width, int height, double angle);
+// A point of the world in camera space.
+void camera_inside(const gs_camera *camera, const double point[3], double inside[3]);
+// Where the camera sees a point of camera space, in pixels. False as below.
+bool camera_project(const gs_camera *camera, const double inside[3], double pixel[2]);
 // Where the camera sees a point of the world, in pixels. False if it is culled (gs_camera) or outside the
 // picture.
 bool camera_pixel(const gs_camera *camera, const double point[3], double pixel[2]);

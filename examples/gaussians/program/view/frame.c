@@ -20,7 +20,7 @@ static gs_status bin(gs_view *view, device_buffer *workspace) {
     return gs_bin(view, NULL);
 }
 
-void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
+static void project_and_bin(gs_view *view, device_buffer *workspace, stage_clock *clock) {
     GS_CHECK(gs_project(view, NULL));
     stage_clock_mark(clock, STAGE_PROJECT);
     gs_status status;
@@ -28,8 +28,16 @@ void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
         view->pair_capacity = view->pairs_needed + view->pairs_needed / 4; // room for other views
     GS_CHECK(status);
     stage_clock_mark(clock, STAGE_BIN);
+}
+
+static void blend(const gs_view *view, stage_clock *clock) {
     GS_CHECK(gs_render(view, NULL));
     stage_clock_mark(clock, STAGE_RENDER);
+}
+
+void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
+    project_and_bin(view, workspace, clock);
+    blend(view, clock);
 }
 
 void frame_close(frame *f) {
@@ -89,14 +97,10 @@ void frame_queue(frame *f, const gs_gaussians *gaussians, int sh_degree_used, co
     }
     set_view(f, gaussians, sh_degree_used, camera, background);
     view->report = report_of(f);
-    GS_CHECK(gs_project(view, NULL));
-    stage_clock_mark(f->clock, STAGE_PROJECT);
-    GS_CHECK(bin(view, &f->bin));
+    project_and_bin(view, &f->bin, f->clock);
     DEVICE_CHECK(cudaMemcpyAsync(f->found, view->report, sizeof *f->found, cudaMemcpyDeviceToHost, NULL));
     DEVICE_CHECK(cudaEventRecord(f->counted, NULL));
-    stage_clock_mark(f->clock, STAGE_BIN);
-    GS_CHECK(gs_render(view, NULL));
-    stage_clock_mark(f->clock, STAGE_RENDER);
+    blend(view, f->clock);
 }
 
 bool frame_settle(frame *f) {
