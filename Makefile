@@ -5,6 +5,11 @@ MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc)
 GPU := $(shell command -v nvcc >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo cuda || echo cpu)
 
+# Ninja begins a target's sources before other targets are linked. A build folder keeps the generator that it has.
+ifneq ($(shell command -v ninja 2>/dev/null),)
+export CMAKE_GENERATOR ?= Ninja
+endif
+
 .PHONY: demo test sanitize gpu-compile toolchains bench format clean
 
 demo: PRESET ?= $(GPU)
@@ -50,10 +55,10 @@ ifeq ($(GPU),cuda)
 	python3 benchmarks/tables.py library build/aggregate.json --draw docs/pictures >build/aggregate.md
 	@cat build/aggregate.md
 ifdef SCENE
-	cmake --build --preset cuda -j $(JOBS) --target splat make_scene render_backward tuner_check
+	cmake --build --preset cuda -j $(JOBS) --target splat make_scene render_backward channels camera_gradient frame_modes tuner_check
 	benchmarks/blend.sh build/cuda/bin $(SCENE) $(CAMERAS) build/blend
 	python3 benchmarks/trim.py build/blend/*.json -o build/blend/kept
-	python3 benchmarks/tables.py rasteriser build/blend/kept --draw docs/pictures >build/blend.md
+	(python3 benchmarks/tables.py rasteriser build/blend/kept --draw docs/pictures; python3 benchmarks/tables.py outputs build/blend/kept) >build/blend.md
 	@cat build/blend.md
 endif
 else
