@@ -41,7 +41,7 @@ class View(Structure):
                 ("background", c_float * 3), ("pair_capacity", c_int64), ("workspace", c_void_p),
                 ("workspace_bytes", c_size_t), ("splats", c_void_p), ("image", Image), ("lists", Lists),
                 ("pairs_needed", c_int64), ("report", c_void_p), ("views", Views), ("channel_background", c_void_p),
-                ("normalize_depth", c_int32)]
+                ("normalize_depth", c_int32), ("inverse_depth", c_int32)]
 
 
 class BinReport(Structure):

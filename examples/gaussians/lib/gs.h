@@ -168,7 +168,9 @@ typedef struct gs_image {
     float *transmittance; // [height][width]; 1 - alpha
     uint32_t *n_contrib;  // [height][width]; entries of the tile's list up to the last that contributes
     // [height][width] each; NULL: not computed.
-    float *depth; // sum of weight times gs_splat.depth; with normalize_depth over alpha (0 where alpha is 0)
+    // sum of weight times gs_splat.depth, with inverse_depth over it; with normalize_depth over alpha (0 where
+    // alpha is 0)
+    float *depth;
     float *median_depth; // depth of the splat behind which transmittance is 1/2 or less; 0: there is none
 } gs_image;
 
@@ -206,6 +208,9 @@ typedef struct gs_view {
     gs_views views;
     const float *channel_background; // host, [channels], unless there are GS_CHANNELS; NULL: zeros
     int32_t normalize_depth;         // not 0: image.depth is divided by alpha
+    // Not 0: image.depth is of 1 / gs_splat.depth in place of gs_splat.depth; median_depth is not. Monocular
+    // estimates are of this form, and it is 0 where there is nothing.
+    int32_t inverse_depth;
 } gs_view;
 
 // The gradient of a loss by a camera, summed over the Gaussians. Written on the device.
@@ -317,8 +322,8 @@ gs_status gs_bin(gs_view *view, gs_stream stream);
 gs_status gs_bin_settle(gs_view *view, const gs_bin_report *report);
 
 // Blends front to back over the background. Writes the arrays of view->image.
-// Reads:   splats, lists, background, the camera's size; normalize_depth. Unless there are GS_CHANNELS
-//          channels: gaussians.color, gaussians.channels, channel_background.
+// Reads:   splats, lists, background, the camera's size; normalize_depth, inverse_depth. Unless there are
+//          GS_CHANNELS channels: gaussians.color, gaussians.channels, channel_background.
 // Cost:    one pass over the lists for up to 32 channels, with room for 1, 3, 4, 8, 16 or 32; further passes
 //          for more.
 gs_status gs_render(const gs_view *view, gs_stream stream);
@@ -391,6 +396,25 @@ gs_status gs_loss_bytes(int32_t width, int32_t height, size_t *bytes);
 // not computed.
 gs_status gs_loss(const gs_comparison *images, void *workspace, size_t workspace_bytes, double *result,
                   float *color_gradient, gs_stream stream);
+
+// A rendered depth and the one that it should equal.
+typedef struct gs_depth_comparison {
+    int32_t width, height;
+    const float *depth;  // [height][width], as gs_render left it
+    const float *target; // [height][width], of the same form; NaN: unknown, the pixel does not count
+    const uint8_t *mask; // as gs_comparison.mask
+    float weight;        // of the gradient; finite
+} gs_depth_comparison;
+
+// Bytes of the workspace of gs_depth_loss.
+gs_status gs_depth_loss_bytes(int32_t width, int32_t height, size_t *bytes);
+
+// result: a double on the device: mean |depth - target| of the pixels that count, 0 if none does. gradient:
+// weight d result / d depth, [height][width], as gs_gradient.depth takes it; NULL: not computed.
+// Result:  the same bits in every run.
+// Cost:    three small kernels; reads 8 bytes a pixel twice, writes 4.
+gs_status gs_depth_loss(const gs_depth_comparison *depths, void *workspace, size_t workspace_bytes,
+                        double *result, float *gradient, gs_stream stream);
 
 // A correction of an image's colours, as exposure and white balance of its photograph need: at every pixel
 // corrected = A color + b.

@@ -193,6 +193,7 @@ TEST(ViewsEdges, DepthAndAbsoluteGradientsAreThoseOfSingleViews) {
     for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED}) {
         gs_view like = frame.view;
         like.normalize_depth = 1;
+        like.inverse_depth = strategy == DISTWAR_FIXED;
         like.views = {count, cameras.data()};
         like.image.depth = depth.data(), like.image.median_depth = median.data();
         placed_view all(like, some_scene, {strategy, 0});
