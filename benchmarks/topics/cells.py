@@ -6,7 +6,7 @@ import sys
 
 CHUNKS = [("atomics", ""), *[(method, chunk) for method in ("handle", "counted") for chunk in ("8", "16", "32")],
           ("array", "")]
-PAIRS = ("atomics", "vectors", "serial", "tree", "tree_planes", "tree_aligned", "floats")
+PAIRS = ("atomics", "vectors", "serial", "tree", "tree_planes", "tree_aligned", "floats", "singly")
 
 
 def load(paths):

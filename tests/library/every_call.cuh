@@ -129,5 +129,7 @@ void check_case(draw &random, int count) {
 // configuration to the next.
 template <call_kind Call, int Turn>
 inline constexpr sink_kind sink_in_turn = sink_kind((Call + Turn) % SINKS);
+static_assert((1 << ATOMIC % SINKS | 1 << SERIAL % SINKS | 1 << BFLY % SINKS | 1 << TREE % SINKS |
+               1 << RUNS % SINKS | 1 << GROUP % SINKS) == (1 << SINKS) - 1);
 
 #endif
