@@ -10,7 +10,7 @@ ifneq ($(shell command -v ninja 2>/dev/null),)
 export CMAKE_GENERATOR ?= Ninja
 endif
 
-.PHONY: demo test sanitize gpu-compile toolchains bench format clean
+.PHONY: demo test sanitize gpu-compile toolchains bench wheel format clean
 
 demo: PRESET ?= $(GPU)
 demo: packages
@@ -44,6 +44,12 @@ gpu-compile: packages
 toolchains:
 	python3 ci/toolchains
 
+# The Python package with libgs for every GPU that the toolkit knows: python/README.md. Needs nvcc, auditwheel and
+# patchelf, and takes hours of a core. The tag is that of the oldest glibc that the library runs with.
+wheel:
+	python3 -m pip wheel ./python --no-deps -w build/wheel -C cmake.define.DISTWAR_WHEEL=ON -C build-dir=build/wheel/cmake
+	auditwheel repair build/wheel/distwar-*-linux_x86_64.whl -w build/wheel
+
 # Measures the calls and their alternatives on a GPU: build/aggregate.json, figures in build/aggregate.md, plots in
 # docs/pictures. CCCL=FOLDER (it holds cub/) compares with that CCCL instead of that in the toolkit. With SCENE=FILE.ply
 # and CAMERAS=FOLDER also the flagship on that scene: build/blend, its figures in build/blend.md.
@@ -55,10 +61,10 @@ ifeq ($(GPU),cuda)
 	python3 benchmarks/tables.py library build/aggregate.json --draw docs/pictures >build/aggregate.md
 	@cat build/aggregate.md
 ifdef SCENE
-	cmake --build --preset cuda -j $(JOBS) --target splat make_scene render_backward tuner_check
+	cmake --build --preset cuda -j $(JOBS) --target splat make_scene render_backward channels camera_gradient frame_modes tuner_check
 	benchmarks/blend.sh build/cuda/bin $(SCENE) $(CAMERAS) build/blend
 	python3 benchmarks/trim.py build/blend/*.json -o build/blend/kept
-	python3 benchmarks/tables.py rasteriser build/blend/kept --draw docs/pictures >build/blend.md
+	(python3 benchmarks/tables.py rasteriser build/blend/kept --draw docs/pictures; python3 benchmarks/tables.py outputs build/blend/kept) >build/blend.md
 	@cat build/blend.md
 endif
 else

@@ -18,9 +18,12 @@ namespace pairs {
 // tree_planes   pairs   reduce_tree to planes
 // tree_aligned  pairs   reduce_tree to aligned_pairs
 // floats        floats  reduce_tree to record_of_pairs: sums in float, rounds once
-enum method { atomics, vectors, serial, tree, tree_planes, tree_aligned, floats, methods };
+// singly        floats  the same to a record of single 16-bit values
+enum method { atomics, vectors, serial, tree, tree_planes, tree_aligned, floats, singly, methods };
 inline constexpr const char *method_name[methods] = {"atomics",     "vectors",      "serial", "tree",
-                                                     "tree_planes", "tree_aligned", "floats"};
+                                                     "tree_planes", "tree_aligned", "floats", "singly"};
+template <method M>
+inline constexpr bool is_float = M == floats || M == singly;
 inline constexpr int keys[] = {1, 8};
 inline constexpr int targets[] = {1024, 1 << 20};
 
@@ -53,7 +56,7 @@ __device__ __forceinline__ void hide(Pair &pair) {
 
 template <method M, typename Pair, typename T, int Count>
 __device__ __forceinline__ void add(int key, uint32_t targets, const T (&val)[Count], Pair *table) {
-    constexpr int K = M == floats ? Count / 2 : Count;
+    constexpr int K = is_float<M> ? Count / 2 : Count;
     const unsigned lanes = distwar::all_lanes;
     if constexpr (M == atomics) {
 #pragma unroll
@@ -68,21 +71,25 @@ __device__ __forceinline__ void add(int key, uint32_t targets, const T (&val)[Co
         distwar::reduce_tree(lanes, true, key, val, distwar::planes<Pair>{table, targets});
     } else if constexpr (M == tree_aligned) {
         distwar::reduce_tree(lanes, true, key, val, distwar::aligned_pairs<Pair>{table, K});
-    } else {
+    } else if constexpr (M == floats) {
         distwar::reduce_tree(lanes, true, key, val, distwar::record_of_pairs<Pair>{table, K});
+    } else {
+        using half = typename distwar::detail::pair_of<Pair>::half;
+        distwar::reduce_tree(lanes, true, key, val,
+                             distwar::record<half>{reinterpret_cast<half *>(table), 2 * K});
     }
 }
 
 template <method M, typename Pair, int K>
 __global__ void __launch_bounds__(BLOCK) add_pairs(int calls, int keys, uint32_t targets, Pair *table) {
-    constexpr int count = M == floats ? 2 * K : K;
-    using value = std::conditional_t<M == floats, float, Pair>;
+    constexpr int count = is_float<M> ? 2 * K : K;
+    using value = std::conditional_t<is_float<M>, float, Pair>;
     const uint32_t thread = blockIdx.x * BLOCK + threadIdx.x;
     uint32_t draw = first_draw(thread / 32);
     value val[count];
 #pragma unroll
     for (int k = 0; k < count; ++k) {
-        if constexpr (M == floats)
+        if constexpr (is_float<M>)
             val[k] = value_of(thread, k);
         else
             round_to(val[k], value_of(thread, 2 * k), value_of(thread, 2 * k + 1));
@@ -154,6 +161,7 @@ void append_cells(std::vector<cell> &cells, void *table) {
     append_cells<serial, __half2, K>(cells, table);
     append_cells<tree_planes, __half2, K>(cells, table);
     append_cells<tree_aligned, __half2, K>(cells, table);
+    append_cells<singly, __half2, K>(cells, table);
 }
 inline void append_all(std::vector<cell> &cells, void *table) {
     append_cells<4>(cells, table);
