@@ -204,7 +204,7 @@ gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *densi
         const int64_t excess = total - rules->most_gaussians, first = excess < count ? excess : count;
         GS_CUDA(launch(stream, blocks, density_block, rank_kernel, a.action, sums, count, a.keys[0],
                        a.indices[0]));
-        GS_CUDA(sort_pairs(a.keys, a.indices, &selected, count, 0, 32, a.scratch, a.scratch_bytes, stream));
+        GS_CUDA(sort_pairs(a.keys, a.indices, &selected, count, a.scratch, a.scratch_bytes, stream));
         GS_CUDA(launch_for(stream, first, density_block, keep_kernel, a.keys[selected], a.indices[selected],
                            first, a.action));
         GS_TRY(place_rows(a, count, &total, stream));
