@@ -143,6 +143,9 @@ struct aligned_pairs {
     static_assert(detail::is_scope<S>, "distwar: the scope of a sink is block, device or system");
     Pair *base;
     size_t stride;
+#if DISTWAR_HAS_VECTOR_RED
+    static constexpr int values_of_a_request = 4; // see tree.cuh
+#endif
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {
