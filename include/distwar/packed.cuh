@@ -136,7 +136,7 @@ __device__ __forceinline__ bool add_pairs(Pair *address, const Pair (&values)[K]
 //   stride  in pairs, a multiple of 4, >= K
 // Cost, if one lane adds all pairs in global memory from compute capability 9.0 and CUDA 12.1 on: one atomic
 // for each vector, 2 for K = 5 (4 + 1). In shared memory, on older GPUs, and if each lane adds one pair
-// (reduce_tree): as record<Pair>.
+// (reduce_tree at one key): as record<Pair>.
 template <typename Pair, scope S = scope::device>
 struct aligned_pairs {
     static_assert(detail::is_packed<Pair>, "distwar: a sink of pairs takes __half2 or __nv_bfloat162");
