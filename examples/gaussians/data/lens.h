@@ -5,6 +5,7 @@
 
 #include "fault.h"
 #include "image.h"
+#include "plane.h"
 #include "gs.h"
 #include <stddef.h>
 
@@ -66,5 +67,7 @@ bool lens_is_ideal(const lens *optics); // a pinhole without distortion
 // picture, half a width w from the middle, the angle is atan(w / fx) instead of about w / fx. Cost: about
 // 50 ns a pixel.
 bool lens_undistort(const lens *optics, const image *picture, image *out, fault *why);
+// The same of a map of the lens's size. What is made of a NaN becomes NaN.
+bool lens_undistort_plane(const lens *optics, const plane *map, plane *out, fault *why);
 
 C_LINKAGE_END

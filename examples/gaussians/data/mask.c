@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "mask.h"
-#include <stdio.h>
+#include "companion.h"
 #include <string.h>
-#include <unistd.h>
 
 enum { CHANNELS = 3 };
 
 bool mask_find(const char *folder, const char *name, char path[PATH_ROOM], fault *why) {
-    const char *slash = strrchr(name, '/'), *dot = strrchr(slash ? slash : name, '.');
-    const size_t whole = strlen(name), lengths[2] = {whole, dot ? (size_t)(dot - name) : whole};
-    for (int i = 0; i < 2; i++) {
-        char file[PATH_ROOM];
-        if (snprintf(file, sizeof file, "%.*s.png", (int)lengths[i], name) >= (int)sizeof file) continue;
-        if (!path_join(path, folder, file, why)) return false;
-        if (access(path, F_OK) == 0) return true;
-    }
-    return fail(why, "%s: has no mask of the picture %s, neither %.*s.png nor %.*s.png", folder, name,
-                (int)lengths[0], name, (int)lengths[1], name);
+    static const char *const suffixes[] = {".png", NULL};
+    return companion_find(folder, name, suffixes, "mask", path, why);
 }
 
 bool mask_read(const char *path, const image *picture, image *out, fault *why) {

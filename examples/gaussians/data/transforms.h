@@ -11,8 +11,8 @@ C_LINKAGE_BEGIN
 bool transforms_are_in(const char *folder);
 
 // Reads FOLDER/transforms_train.json and, if it exists, FOLDER/transforms_test.json, whose views are held
-// out. Without transforms_train.json it reads FOLDER/transforms.json. There are no points. On failure *out
-// is empty.
+// out. Without transforms_train.json it reads FOLDER/transforms.json. Reads no points. On failure *out is
+// empty.
 //
 // Keys:
 // - frames[]: each with file_path (inside FOLDER; ".png" is added if only that file exists) and

@@ -20,7 +20,7 @@ backward_input<Values> input_of_pass(const backward_pass &pass) {
     if constexpr (Values::has_depth) {
         in.depth = image.depth;
         in.depth_gradient = is_first ? gradient.depth : nullptr;
-        in.normalize_depth = view.normalize_depth != 0;
+        in.form = depth_form_of(view);
     }
     in.splats = view.splats, in.lists = view.lists;
     in.width = view.camera.width, in.height = view.camera.height;

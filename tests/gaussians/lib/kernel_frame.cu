@@ -180,6 +180,7 @@ reference_blend kernel_frame::blend(const reference_decisions &held,
     out.splats = of.data(), out.count = choice.count, out.lists = &held.lists;
     out.width = choice.width, out.height = choice.height;
     out.background = scene.background, out.held = held.blend, out.normalize_depth = view.normalize_depth;
+    out.inverse_depth = view.inverse_depth;
     return out;
 }
 

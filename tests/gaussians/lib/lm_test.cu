@@ -41,7 +41,7 @@ struct lm_frame : kernel_frame {
             gs_lm_weights(&images, objective, epsilon, sum.data(), weight.data(), slope.data(), NULL));
         objective_sum = sum.read()[0];
         lm.problem = {
-            &scene.gaussians, choice.sh_degree_used, &scene.camera, {}, scene.target, nullptr, nullptr, 0};
+            &scene.gaussians, choice.sh_degree_used, &scene.camera, {}, scene.target, nullptr, nullptr, 0, 0};
         std::copy_n(scene.background, 3, lm.problem.background);
         lm.decisions = &taken;
         lm.objective = objective;

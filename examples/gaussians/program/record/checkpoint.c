@@ -101,6 +101,9 @@ uint32_t checkpoint_fingerprint(const target_view *views, size_t count) {
                       (size_t)picture->width * (size_t)picture->height * (size_t)picture->channels);
         if (views[i].mask_on_host)
             sum = crc32_z(sum, views[i].mask_on_host, (size_t)picture->width * (size_t)picture->height);
+        if (views[i].depth_on_host)
+            sum = crc32_z(sum, (const Bytef *)views[i].depth_on_host,
+                          (size_t)picture->width * (size_t)picture->height * sizeof(float));
     }
     return (uint32_t)sum;
 }

@@ -31,6 +31,12 @@ void camera_inside(const gs_camera *camera, const double point[3], double inside
     }
 }
 
+double camera_depth(const gs_camera *camera, const double point[3]) {
+    double p[3];
+    camera_inside(camera, point, p);
+    return camera->model == GS_FISHEYE ? hypot(hypot(p[0], p[1]), p[2]) : p[2];
+}
+
 bool camera_project(const gs_camera *camera, const double p[3], double pixel[2]) {
     double divisor; // (x, y) over the divisor are focal lengths
     if (camera->model == GS_FISHEYE) {

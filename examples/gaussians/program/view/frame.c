@@ -41,10 +41,10 @@ void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
 }
 
 void frame_close(frame *f) {
-    device_buffer *const all[] = {&f->splats,         &f->bin,       &f->color,          &f->transmittance,
-                                  &f->n_contrib,      &f->loss,      &f->color_gradient, &f->moments,
-                                  &f->mean2d,         &f->corrected, &f->exposure,       &f->report,
-                                  &f->camera_gradient};
+    device_buffer *const all[] = {&f->splats,          &f->bin,       &f->color,          &f->transmittance,
+                                  &f->n_contrib,       &f->loss,      &f->color_gradient, &f->moments,
+                                  &f->mean2d,          &f->corrected, &f->exposure,       &f->report,
+                                  &f->camera_gradient, &f->depth,     &f->depth_gradient, &f->depth_loss};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
     if (f->found) {
         DEVICE_CHECK(cudaFreeHost(f->found));
@@ -65,6 +65,8 @@ static void set_view(frame *f, const gs_gaussians *gaussians, int sh_degree_used
         (gs_image){.color = planes(f, &f->color, GS_CHANNELS),
                    .transmittance = planes(f, &f->transmittance, 1),
                    .n_contrib = device_buffer_reserve(&f->n_contrib, pixels_of(camera) * sizeof(uint32_t))};
+    view->inverse_depth = f->with_depth;
+    if (f->with_depth) view->image.depth = planes(f, &f->depth, 1);
     f->compared = view->image.color;
     view->report = NULL;
 }
@@ -125,6 +127,19 @@ void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *re
     stage_clock_mark(f->clock, STAGE_LOSS);
 }
 
+void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float weight, double *result,
+                      bool with_gradient) {
+    const gs_view *view = &f->view;
+    const gs_depth_comparison depths = {
+        view->camera.width, view->camera.height, view->image.depth, target, mask, weight};
+    size_t bytes;
+    GS_CHECK(gs_depth_loss_bytes(depths.width, depths.height, &bytes));
+    void *workspace = device_buffer_reserve(&f->depth_loss, bytes);
+    float *gradient = with_gradient ? planes(f, &f->depth_gradient, 1) : NULL;
+    GS_CHECK(gs_depth_loss(&depths, workspace, bytes, result, gradient, NULL));
+    stage_clock_mark(f->clock, STAGE_LOSS);
+}
+
 static gs_exposed exposed(const frame *f, const float *matrix) {
     return (gs_exposed){f->view.camera.width, f->view.camera.height, matrix, f->view.image.color};
 }
@@ -160,6 +175,7 @@ void frame_render_backward(frame *f, distwar_policy policy) {
         gs_moments_bytes(gaussians->count, gaussians->channels, policy.strategy, &gradient->moments_bytes));
     gradient->moments = device_buffer_reserve(&f->moments, gradient->moments_bytes);
     gradient->color = f->color_gradient.memory;
+    gradient->depth = f->with_depth ? f->depth_gradient.memory : NULL;
     GS_CHECK(gs_render_backward(&f->view, gradient, policy, NULL));
     stage_clock_mark(f->clock, STAGE_RENDER_BACKWARD);
 }
@@ -201,9 +217,10 @@ size_t frame_bytes(const frame *f, stage which) {
     case STAGE_BIN:
         return f->bin.bytes;
     case STAGE_RENDER:
-        return f->color.bytes + f->transmittance.bytes + f->n_contrib.bytes;
+        return f->color.bytes + f->transmittance.bytes + f->n_contrib.bytes + f->depth.bytes;
     case STAGE_LOSS:
-        return f->loss.bytes + f->color_gradient.bytes + f->corrected.bytes + f->exposure.bytes;
+        return f->loss.bytes + f->color_gradient.bytes + f->corrected.bytes + f->exposure.bytes +
+               f->depth_loss.bytes + f->depth_gradient.bytes;
     case STAGE_RENDER_BACKWARD:
         return f->moments.bytes;
     case STAGE_PROJECT_BACKWARD:

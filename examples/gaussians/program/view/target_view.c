@@ -43,7 +43,15 @@ bool target_view_from(target_view *view, const dataset_view *source, bool with_a
     return true;
 }
 
+void target_view_set_depth(target_view *view, const float *depth) {
+    const size_t bytes = pixels_of(view->picture) * sizeof *depth;
+    view->depth = device_allocate(bytes);
+    device_upload(view->depth, depth, bytes);
+    view->depth_on_host = depth;
+}
+
 void target_view_close(target_view *view) {
+    device_free(view->depth);
     device_free(view->alpha);
     device_free(view->mask);
     device_free(view->pixels);
