@@ -10,7 +10,7 @@ ifneq ($(shell command -v ninja 2>/dev/null),)
 export CMAKE_GENERATOR ?= Ninja
 endif
 
-.PHONY: demo test sanitize gpu-compile toolchains bench format clean
+.PHONY: demo test sanitize gpu-compile toolchains bench wheel format clean
 
 demo: PRESET ?= $(GPU)
 demo: packages
@@ -43,6 +43,12 @@ gpu-compile: packages
 # installs nothing, and skips what cannot be had.
 toolchains:
 	python3 ci/toolchains
+
+# The Python package with libgs for every GPU that the toolkit knows: python/README.md. Needs nvcc, auditwheel and
+# patchelf, and takes hours of a core. The tag is that of the oldest glibc that the library runs with.
+wheel:
+	python3 -m pip wheel ./python --no-deps -w build/wheel -C cmake.define.DISTWAR_WHEEL=ON -C build-dir=build/wheel/cmake
+	auditwheel repair build/wheel/distwar-*-linux_x86_64.whl -w build/wheel
 
 # Measures the calls and their alternatives on a GPU: build/aggregate.json, figures in build/aggregate.md, plots in
 # docs/pictures. CCCL=FOLDER (it holds cub/) compares with that CCCL instead of that in the toolkit. With SCENE=FILE.ply

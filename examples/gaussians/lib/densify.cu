@@ -204,7 +204,7 @@ gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *densi
         const int64_t excess = total - rules->most_gaussians, first = excess < count ? excess : count;
         GS_CUDA(launch(stream, blocks, density_block, rank_kernel, a.action, sums, count, a.keys[0],
                        a.indices[0]));
-        GS_CUDA(sort_pairs(a.keys, a.indices, &selected, count, 0, 32, a.scratch, a.scratch_bytes, stream));
+        GS_CUDA(sort_pairs(a.keys, a.indices, &selected, count, a.scratch, a.scratch_bytes, stream));
         GS_CUDA(launch_for(stream, first, density_block, keep_kernel, a.keys[selected], a.indices[selected],
                            first, a.action));
         GS_TRY(place_rows(a, count, &total, stream));
@@ -236,6 +236,7 @@ gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *r
 gs_status gs_opacity_reset(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
                            const gs_gaussians *second_moment, float most, gs_stream stream) {
     GS_REQUIRE(gaussians && first_moment && second_moment, "gaussians and moments must be given");
+    GS_REQUIRE(!gaussians->activated, "activated opacities are taken by gs_project alone");
     GS_REQUIRE(most > 0 && most < 1, "most must be between 0 and 1");
     const int64_t count = gaussians->count;
     GS_TRY(check_count(__func__, count));

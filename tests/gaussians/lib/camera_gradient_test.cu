@@ -12,7 +12,7 @@ using namespace gs;
 namespace {
 
 const gs_camera some_camera = {32,         24,   30,         31, 15, 13, {0, -1, 0, 1, 0, 0, 0, 0, 1},
-                               {2, -1, 3}, 0.2f, GS_PINHOLE, {}};
+                               {2, -1, 3}, 0.2f, GS_PINHOLE, {}, 0};
 
 TEST(CameraGradient, SumsEveryRowOnce) {
     for (const int64_t rows : {0, 1, 255, 256, 257, 4000, 16384, 16385, 40000}) {

@@ -328,7 +328,7 @@ TEST(ViewsEdges, WhatCannotBeIsRefused) {
 // No memory is touched: only the sizes count. 32 views of the largest size have 2^25 tiles and 2^33 pixels.
 TEST(ViewsEdges, TheLargestSizesDoNotOverflow) {
     gs_view view = {};
-    view.camera = {GS_MAX_SIZE, GS_MAX_SIZE, 1, 1, 0, 0, {}, {}, 1, GS_PINHOLE, {}};
+    view.camera = {GS_MAX_SIZE, GS_MAX_SIZE, 1, 1, 0, 0, {}, {}, 1, GS_PINHOLE, {}, 0};
     view.gaussians.count = (INT32_MAX - 1) / GS_MAX_VIEWS;
     const std::vector<gs_camera> cameras(GS_MAX_VIEWS, view.camera);
     view.views = {GS_MAX_VIEWS, cameras.data()};

@@ -114,6 +114,8 @@ class run {
                                     nullptr,
                                     0,
                                     0,
+                                    0,
+                                    0,
                                     0};
         training_state_open(&state, &start);
         show(gradient);

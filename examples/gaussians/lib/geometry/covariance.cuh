@@ -11,7 +11,7 @@
 
 namespace gs {
 
-constexpr float low_pass = 0.3f;                     // pixels^2 added to both variances
+constexpr float usual_low_pass = 0.3f;               // pixels^2, gs_gaussians.low_pass unless given
 constexpr float whiten_scale = 0.84932180028801907f; // sqrt(log2(e) / 2): |w^T d|^2 is an exponent of 2
 constexpr float two_ln2 = 1.3862943611198906f;       // 1 / whiten_scale^2
 
@@ -74,7 +74,10 @@ __device__ inline gaussian_shape gaussian_shape_of(const gs_gaussians &gaussians
     s.unit[0] = g.x / s.length, s.unit[1] = g.y / s.length, s.unit[2] = g.z / s.length,
     s.unit[3] = g.w / s.length;
     rotation_matrix(s.unit, s.rotation);
-    for (int j = 0; j < 3; j++) s.scale[j] = gaussians.scale_modifier * expf(gaussians.log_scale[3 * i + j]);
+    for (int j = 0; j < 3; j++) {
+        const float stored = gaussians.log_scale[3 * i + j];
+        s.scale[j] = gaussians.scale_modifier * (gaussians.activated ? stored : expf(stored));
+    }
     return s;
 }
 
@@ -228,7 +231,7 @@ __device__ inline void minors(const float m[2][3], float out[3]) {
 }
 
 // M M^T
-__device__ inline image_covariance covariance_from_map(const float m[2][3]) {
+__device__ inline image_covariance covariance_from_map(const float m[2][3], float low_pass = usual_low_pass) {
     image_covariance s;
     s.xx = squared(m[0][0]) + squared(m[0][1]) + squared(m[0][2]);
     s.xy = m[0][0] * m[1][0] + m[0][1] * m[1][1] + m[0][2] * m[1][2];
@@ -298,7 +301,8 @@ __device__ inline void project_given(const float *given, const float p[2][3], do
         for (int l = 0; l < 2; l++) out[k][l] = pc[k][0] * p[l][0] + pc[k][1] * p[l][1] + pc[k][2] * p[l][2];
 }
 
-__device__ inline image_covariance covariance_from_given(const float *given, const float p[2][3]) {
+__device__ inline image_covariance covariance_from_given(const float *given, const float p[2][3],
+                                                         float low_pass = usual_low_pass) {
     double s[2][2];
     project_given(given, p, s);
     const double sharp = s[0][0] * s[1][1] - s[0][1] * s[0][1];
