@@ -4,6 +4,7 @@
 import json
 import sys
 
+KEPT = ["cells-h200.json"]
 CHUNKS = [("atomics", ""), *[(method, chunk) for method in ("handle", "counted") for chunk in ("8", "16", "32")],
           ("array", "")]
 PAIRS = ("atomics", "vectors", "serial", "tree", "tree_planes", "tree_aligned", "floats", "singly")
