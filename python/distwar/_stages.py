@@ -222,6 +222,7 @@ def render(memory, settings, splats, features, depth):
         workspace = memory.empty((report_at + report_bytes,), "uint8")
         base = memory.address(workspace)
         view.workspace, view.workspace_bytes = base, bytes_needed.value
+        view.splats = view.splats or base  # no splats: none is read
         view.report = None if waits else base + report_at
         status = lib.call_on("gs_bin", byref(view), memory.stream, allow=(gs.GS_PAIRS_DO_NOT_FIT,))
         if waits:
@@ -255,6 +256,7 @@ def render_backward(memory, settings, splats, features, image, d_color, d_alpha,
     view.image = gs.Image(memory.address(image.color), memory.address(image.transmittance),
                           memory.address(image.n_contrib), None if depth is None else memory.address(image.depth))
     base, lists = memory.address(image.workspace), image.lists
+    view.splats = view.splats or base
     view.lists = gs.Lists((settings.width + TILE - 1) // TILE, (settings.height + TILE - 1) // TILE, lists.pairs,
                           base + lists.tile_begin, base + lists.splat_index, lists.pixels_per_thread,
                           lists.split_tiles, base + lists.tile_order, cameras)
