@@ -5,7 +5,12 @@ MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc)
 GPU := $(shell command -v nvcc >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo cuda || echo cpu)
 
-.PHONY: demo test sanitize gpu-compile toolchains bench format clean
+# Ninja begins a target's sources before other targets are linked. A build folder keeps the generator that it has.
+ifneq ($(shell command -v ninja 2>/dev/null),)
+export CMAKE_GENERATOR ?= Ninja
+endif
+
+.PHONY: demo test sanitize gpu-compile toolchains bench wheel format clean
 
 demo: PRESET ?= $(GPU)
 demo: packages
@@ -25,19 +30,25 @@ test: packages
 sanitize:
 	$(MAKE) test PRESET=sanitize
 
-# Compiles every kernel with nvcc for sm_90, and the examples for sm_75, the oldest architecture of nvcc 13, as fast as
-# nvcc can: these programs are not meant to run. Needs no GPU.
-COMPILE := -DCMAKE_BUILD_TYPE=None -DCMAKE_CUDA_FLAGS="$(shell nvcc --help 2>/dev/null | grep -q Ofast-compile && echo -Ofc max)"
+# Compiles every kernel with nvcc for sm_90, those of the examples also for sm_75, the oldest architecture of nvcc 13, as
+# fast as nvcc can: these programs are not meant to run. Links the examples and benchmarks. Needs no GPU.
+COMPILE := -DCMAKE_BUILD_TYPE=None -DDISTWAR_KERNELS_ONLY=ON -DDISTWAR_EXAMPLE_ARCHITECTURES="75-real;90-real" \
+           -DCMAKE_CUDA_ARCHITECTURES=90-real \
+           -DCMAKE_CUDA_FLAGS="$(shell nvcc --help 2>/dev/null | grep -q Ofast-compile && echo -Ofc max)"
 gpu-compile: packages
-	cmake --preset cuda -B build/compile-90 $(COMPILE) -DCMAKE_CUDA_ARCHITECTURES=90
-	cmake --build build/compile-90 -j $(JOBS)
-	cmake --preset cuda -B build/compile-75 $(COMPILE) -DCMAKE_CUDA_ARCHITECTURES=75
-	cmake --build build/compile-75 -j $(JOBS) --target splat spheres cubemap scatter_add histogram
+	cmake --preset cuda -B build/compile $(COMPILE)
+	cmake --build build/compile -j $(JOBS)
 
 # Compiles the library with nvcc 11.8, clang 16 and 19, NVRTC 12.0 and 13.0. Downloads 250 MB into build/toolchains,
 # installs nothing, and skips what cannot be had.
 toolchains:
 	python3 ci/toolchains
+
+# The Python package with libgs for every GPU that the toolkit knows: python/README.md. Needs nvcc, auditwheel and
+# patchelf, and takes hours of a core. The tag is that of the oldest glibc that the library runs with.
+wheel:
+	python3 -m pip wheel ./python --no-deps -w build/wheel -C cmake.define.DISTWAR_WHEEL=ON -C build-dir=build/wheel/cmake
+	auditwheel repair build/wheel/distwar-*-linux_x86_64.whl -w build/wheel
 
 # Measures the calls and their alternatives on a GPU: build/aggregate.json, figures in build/aggregate.md, plots in
 # docs/pictures. CCCL=FOLDER (it holds cub/) compares with that CCCL instead of that in the toolkit. With SCENE=FILE.ply
@@ -50,10 +61,10 @@ ifeq ($(GPU),cuda)
 	python3 benchmarks/tables.py library build/aggregate.json --draw docs/pictures >build/aggregate.md
 	@cat build/aggregate.md
 ifdef SCENE
-	cmake --build --preset cuda -j $(JOBS) --target splat make_scene render_backward tuner_check
+	cmake --build --preset cuda -j $(JOBS) --target splat make_scene render_backward channels camera_gradient frame_modes tuner_check
 	benchmarks/blend.sh build/cuda/bin $(SCENE) $(CAMERAS) build/blend
 	python3 benchmarks/trim.py build/blend/*.json -o build/blend/kept
-	python3 benchmarks/tables.py rasteriser build/blend/kept --draw docs/pictures >build/blend.md
+	(python3 benchmarks/tables.py rasteriser build/blend/kept --draw docs/pictures; python3 benchmarks/tables.py outputs build/blend/kept) >build/blend.md
 	@cat build/blend.md
 endif
 else

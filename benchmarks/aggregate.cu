@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How fast warps add to records in global memory, over the axes of axes.h; and the cells of chunks.cuh, many
-// values a record. --benchmark_filter=chunks/ measures those alone.
+// How fast warps add to records in global memory, over the axes of axes.h; and the cells of chunks.cuh (many
+// values a record) and pairs.cuh (16-bit values). --benchmark_filter='chunks/|pairs/' measures those alone.
 //
 // Before a run is timed, its sums are compared with exact ones. A time is the time of one launch by CUDA
 // events, after the L2 cache has been overwritten; the inputs alternate. Each warp makes enough calls for a
@@ -11,6 +11,7 @@
 #include "costs.h"
 #include "device.h"
 #include "launch.cuh"
+#include "pairs.cuh"
 #include "random.h"
 #include <distwar/tune.h>
 #include <algorithm>
@@ -23,9 +24,8 @@
 
 namespace {
 
-enum { REPETITIONS = 7, INPUTS = 3, CHECKED_WARPS = 256, CHECKED_TARGETS = 1 << 16, MAX_STRIDE = 16 };
-enum { CHECKED_CALLS = 16, MOST_CALLS = 256 }; // of a warp
-constexpr float LONG_MS = 0.25f;               // a launch lasts that long, unless it makes the most calls
+enum { REPETITIONS = 7, INPUTS = 3, MAX_STRIDE = 16, MOST_CALLS = 256 };
+constexpr float LONG_MS = 0.25f; // a launch lasts that long, unless it makes the most calls
 
 struct shape {
     axes::method method;
@@ -152,15 +152,19 @@ struct bench {
                             s.calls, uint32_t(s.targets), s.threshold, table, flag));
     }
     // Milliseconds of a launch, by events, the L2 cache having been overwritten.
-    float time(const shape &s) {
+    template <typename Launch>
+    float time(const Launch &launch_once) {
         DEVICE_CHECK(cudaMemsetAsync(scrubbed, int(next_input), scrubbed_bytes, nullptr));
         DEVICE_CHECK(cudaEventRecord(begin, nullptr));
-        run(s, input[next_input++ % INPUTS], WARPS);
+        launch_once();
         DEVICE_CHECK(cudaEventRecord(end, nullptr));
         DEVICE_CHECK(cudaEventSynchronize(end));
         float ms = 0;
         DEVICE_CHECK(cudaEventElapsedTime(&ms, begin, end));
         return ms;
+    }
+    float time(const shape &s) {
+        return time([&] { run(s, input[next_input++ % INPUTS], WARPS); });
     }
 };
 
@@ -211,6 +215,15 @@ int tuned_threshold(bench &b, shape s) {
     return t.known ? t.candidates[t.best].threshold : -1;
 }
 
+// calls: of each warp
+void report_rates(benchmark::State &state, double adds_a_call, int calls) {
+    state.counters["adds_per_second"] =
+        benchmark::Counter(adds_a_call * calls * WARPS, benchmark::Counter::kIsIterationInvariantRate);
+    state.counters["ns_per_call"] = // of the GPU's, not of a warp
+        benchmark::Counter(double(calls) * WARPS * 1e-9,
+                           benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+}
+
 // Called once a repetition; `s` and `checked` are the run's own.
 void measure(benchmark::State &state, bench &b, shape &s, bool &checked) {
     b.make_inputs(s.active, s.keys);
@@ -231,11 +244,7 @@ void measure(benchmark::State &state, bench &b, shape &s, bool &checked) {
     }
     for (auto _ : state) state.SetIterationTime(b.time(s) * 1e-3);
     const double adds_a_call = (s.active == axes::mixed ? 16.5 : s.active) * s.K;
-    state.counters["adds_per_second"] =
-        benchmark::Counter(adds_a_call * s.calls * WARPS, benchmark::Counter::kIsIterationInvariantRate);
-    state.counters["ns_per_call"] = // of the GPU's, not of a warp
-        benchmark::Counter(double(s.calls) * WARPS * 1e-9,
-                           benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+    report_rates(state, adds_a_call, s.calls);
     if (s.method == axes::tuned) state.counters["chosen_threshold"] = s.threshold;
     if (has_stated_cost(s.method) && s.active != axes::mixed) {
         const call_cost cost = cost_of(s.method, s.active, s.keys, s.K, s.threshold);
@@ -243,6 +252,16 @@ void measure(benchmark::State &state, bench &b, shape &s, bool &checked) {
         state.counters["atomic_instructions_per_add"] = cost.atomic_instructions / adds_a_call;
         state.counters["atomic_requests_per_add"] = cost.atomic_requests / adds_a_call;
     }
+}
+
+template <typename Measure>
+void register_run(const std::string &name, const Measure &repetition) {
+    benchmark::RegisterBenchmark(name.c_str(), repetition)
+        ->Iterations(1)
+        ->Repetitions(REPETITIONS)
+        ->ReportAggregatesOnly()
+        ->UseManualTime()
+        ->Unit(benchmark::kMicrosecond);
 }
 
 // Shapes with the same inputs follow one another.
@@ -262,122 +281,36 @@ void register_all(bench &b) {
                                 "/active:" + std::to_string(active) + "/keys:" + std::to_string(keys) +
                                 "/K:" + std::to_string(K) + "/targets:" + std::to_string(targets) +
                                 "/threshold:" + std::to_string(threshold);
-                            benchmark::RegisterBenchmark(
-                                name.c_str(),
-                                [&b, s = s, checked = false](benchmark::State &state) mutable {
-                                    measure(state, b, s, checked);
-                                })
-                                ->Iterations(1)
-                                ->Repetitions(REPETITIONS)
-                                ->ReportAggregatesOnly()
-                                ->UseManualTime()
-                                ->Unit(benchmark::kMicrosecond);
+                            register_run(name, [&b, s = s, checked = false](benchmark::State &state) mutable {
+                                measure(state, b, s, checked);
+                            });
                         }
 }
 
-// ---- the cells of chunks.cuh
+// ---- the cells of chunks.cuh and pairs.cuh
 
-struct chunk_cell {
-    chunks::method method;
-    int chunk, count, keys;
-    int calls = CHECKED_CALLS;
-};
-using chunk_kernel = void (*)(int, int, int, const float *, float *);
-template <chunks::method M>
-chunk_kernel chunk_kernel_of(int chunk) {
-    return chunk == 8    ? chunks::add_chunks<M, 8>
-           : chunk == 16 ? chunks::add_chunks<M, 16>
-                         : chunks::add_chunks<M, 32>;
-}
-chunk_kernel chunk_kernel_of(const chunk_cell &cell) {
-    switch (cell.method) {
-    case chunks::atomics:
-        return chunks::add_chunks<chunks::atomics, 32>;
-    case chunks::handle:
-        return chunk_kernel_of<chunks::handle>(cell.chunk);
-    case chunks::counted:
-        return chunk_kernel_of<chunks::counted>(cell.chunk);
-    default:
-        return chunks::add_chunks<chunks::array, 32>;
-    }
-}
-void run_chunks(bench &b, const chunk_cell &cell, const float *factors, int warps) {
-    DEVICE_CHECK(launch(nullptr, warps * 32 / BLOCK, BLOCK, chunk_kernel_of(cell), cell.calls, cell.keys,
-                        cell.count, factors, static_cast<float *>(b.table)));
-}
-float time_chunks(bench &b, const chunk_cell &cell, const float *factors) {
-    DEVICE_CHECK(cudaMemsetAsync(b.scrubbed, 0, b.scrubbed_bytes, nullptr));
-    DEVICE_CHECK(cudaEventRecord(b.begin, nullptr));
-    run_chunks(b, cell, factors, WARPS);
-    DEVICE_CHECK(cudaEventRecord(b.end, nullptr));
-    DEVICE_CHECK(cudaEventSynchronize(b.end));
-    float ms = 0;
-    DEVICE_CHECK(cudaEventElapsedTime(&ms, b.begin, b.end));
-    return ms;
-}
-bool chunks_are_right(bench &b, const chunk_cell &cell, const float *factors) {
-    std::vector<float> expected(size_t(chunks::TARGETS) * chunks::STRIDE), found(expected.size());
-    for (uint32_t thread = 0; thread < CHECKED_WARPS * 32; ++thread) {
-        uint32_t draw = first_draw(thread / 32);
-        for (int call = 0; call < cell.calls; ++call, draw = next_draw(draw)) {
-            const uint32_t key =
-                (first_key(draw, chunks::TARGETS) + thread % 32 % cell.keys) % chunks::TARGETS;
-            for (int k = 0; k < cell.count; ++k)
-                expected[size_t(key) * chunks::STRIDE + k] +=
-                    chunks::weight_of(thread) * chunks::factor_of(k);
-        }
-    }
-    device_clear(b.table, expected.size() * sizeof(float));
-    run_chunks(b, cell, factors, CHECKED_WARPS);
-    device_download(found.data(), b.table, found.size() * sizeof(float));
-    return found == expected;
-}
-void measure_chunks(benchmark::State &state, bench &b, chunk_cell &cell, const float *factors,
-                    bool &checked) {
-    if (!checked) {
-        if (!chunks_are_right(b, cell, factors)) {
+// Called once a repetition. calls: of a warp; 0 before the first repetition.
+void measure_cell(benchmark::State &state, bench &b, const cell &c, int &calls) {
+    if (calls == 0) {
+        if (!c.is_right()) {
             state.SkipWithError("wrong sums");
             return;
         }
-        cell.calls = 1;
-        run_chunks(b, cell, factors, WARPS);
-        while (cell.calls < MOST_CALLS && time_chunks(b, cell, factors) < LONG_MS) cell.calls *= 2;
-        checked = true;
+        calls = 1;
+        c.run(1, WARPS); // the first launch takes longer
+        while (calls < MOST_CALLS && b.time([&] { c.run(calls, WARPS); }) < LONG_MS) calls *= 2;
     }
-    for (auto _ : state) state.SetIterationTime(time_chunks(b, cell, factors) * 1e-3);
-    state.counters["adds_per_second"] = benchmark::Counter(32.0 * cell.count * cell.calls * WARPS,
-                                                           benchmark::Counter::kIsIterationInvariantRate);
-    state.counters["ns_per_call"] =
-        benchmark::Counter(double(cell.calls) * WARPS * 1e-9,
-                           benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+    for (auto _ : state) state.SetIterationTime(b.time([&] { c.run(calls, WARPS); }) * 1e-3);
+    report_rates(state, 32 * c.values, calls);
 }
-void register_chunks(bench &b) {
-    std::vector<float> made(chunks::STRIDE);
-    for (int k = 0; k < chunks::STRIDE; ++k) made[k] = chunks::factor_of(k);
-    float *const factors = device_array<float>(made.size());
-    device_upload(factors, made.data(), made.size() * sizeof(float));
-    for (const int count : chunks::counts)
-        for (const int keys : chunks::keys)
-            for (int m = 0; m < chunks::methods; ++m)
-                for (const int chunk : {8, 16, 32}) {
-                    const bool chunked = m == chunks::handle || m == chunks::counted;
-                    if ((!chunked && chunk != 32) || (m == chunks::array && count != chunks::ARRAY)) continue;
-                    const chunk_cell cell = {chunks::method(m), chunk, count, keys};
-                    const std::string name = std::string("chunks/") + chunks::method_name[m] +
-                                             "/keys:" + std::to_string(keys) +
-                                             "/count:" + std::to_string(count) +
-                                             (chunked ? "/chunk:" + std::to_string(chunk) : "");
-                    benchmark::RegisterBenchmark(
-                        name.c_str(),
-                        [&b, cell = cell, factors, checked = false](benchmark::State &state) mutable {
-                            measure_chunks(state, b, cell, factors, checked);
-                        })
-                        ->Iterations(1)
-                        ->Repetitions(REPETITIONS)
-                        ->ReportAggregatesOnly()
-                        ->UseManualTime()
-                        ->Unit(benchmark::kMicrosecond);
-                }
+void register_cells(bench &b) {
+    std::vector<cell> cells;
+    chunks::append_all(cells, b.table);
+    pairs::append_all(cells, b.table);
+    for (const cell &c : cells)
+        register_run(c.name, [&b, c, calls = 0](benchmark::State &state) mutable {
+            measure_cell(state, b, c, calls);
+        });
 }
 
 } // namespace
@@ -403,7 +336,7 @@ int main(int argc, char **argv) {
         benchmark::AddCustomContext("cub_batched", "absent: cub::WarpReduceBatched came with CUB 3.4");
     bench b;
     register_all(b);
-    register_chunks(b);
+    register_cells(b);
     benchmark::RunSpecifiedBenchmarks();
     benchmark::Shutdown();
     return EXIT_SUCCESS;

@@ -11,6 +11,8 @@
 #   growth           every stage against the number of Gaussians and of pixels (splat bench)
 #   render_backward  strategies, thresholds, cub and the floors; pixels per thread
 #   channels         the blend by the number of channels, with depth and absolute gradients and without
+#   camera_gradient  gradients by the camera: their sums by four methods, project backward with them and without
+#   frames           a frame and a training step whose host waits, does not wait, or replays a CUDA graph; batches
 #   tuner            the tuner's choice beside every fixed choice; fails if the choice is over 3 % slower
 # benchmarks/trim.py keeps what the tables need; benchmarks/tables.py rasteriser prints and draws it.
 # shellcheck disable=SC2086 # lists of options are split
@@ -18,7 +20,7 @@ set -eu
 [ $# -ge 4 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 programs=$1 scene=$2 cameras=$3 out=$4
 shift 4
-[ $# -gt 0 ] || set -- stages growth render_backward channels tuner
+[ $# -gt 0 ] || set -- stages growth render_backward channels camera_gradient frames tuner
 mkdir -p "$out/scenes"
 
 failed=
@@ -75,6 +77,17 @@ render_backward() {
     done
 }
 channels() { blend channels "$trained" "$trained"; }
+run() { # NAME PROGRAM OPTIONS...
+    name=$1 program=$2
+    shift 2
+    say "$name"
+    "$programs/$program" "$@" --json "$out/$name.json" >"$out/$name.txt" 2>&1 || { cat "$out/$name.txt"; failed="$failed $name"; }
+}
+camera_gradient() { run camera_gradient camera_gradient; }
+frames() {
+    run frames-256x256 frame_modes "$scene" $views --views 8 --size 256x256
+    run frames frame_modes "$scene" $views --views 4
+}
 tuner() {
     for kind in "$trained" many-3000000 huge-300; do
         say "tuner $kind"

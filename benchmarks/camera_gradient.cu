@@ -95,7 +95,8 @@ __global__ void __launch_bounds__(BLOCK) sum_kernel(int64_t count, float *sums, 
     }
 }
 
-const gs_camera plain_camera = {100, 100, 100, 100, 50, 50, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_PINHOLE, {}};
+const gs_camera plain_camera = {100,       100,  100,        100, 50, 50, {1, 0, 0, 0, 1, 0, 0, 0, 1},
+                                {0, 0, 0}, 0.2f, GS_PINHOLE, {},  0};
 
 struct sum_memory_of {
     float *sums;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The measured kernel of the cells `chunks`: a number of values known at run time, each the product of a
-// weight of the lane and a factor in memory, which all lanes share. All lanes are active; lane l has key
-// l % keys.
+// The cells `chunks`: a number of values known at run time, each the product of a weight of the lane and a
+// factor in memory, which all lanes share. All lanes are active; lane l has key l % keys.
 #ifndef BENCHMARKS_CHUNKS_CUH
 #define BENCHMARKS_CHUNKS_CUH
 
-#include "aggregate.cuh"
+#include "cells.cuh"
 
 namespace chunks {
 
@@ -19,11 +18,8 @@ enum method { atomics, handle, counted, array, methods };
 inline constexpr const char *method_name[methods] = {"atomics", "handle", "counted", "array"};
 inline constexpr int counts[] = {100, 513};
 inline constexpr int keys[] = {1, 8};
-enum {
-    TARGETS = 1024,
-    STRIDE = 544,
-    ARRAY = 100
-}; // STRIDE: a multiple of each chunk, for the padding of `handle`
+enum { TARGETS = 1024, ARRAY = 100 };
+enum { STRIDE = 544 }; // a multiple of each chunk, for the padding of `handle`
 
 __host__ __device__ inline float weight_of(uint32_t thread) {
     return float(1 + thread % 4);
@@ -68,6 +64,53 @@ __global__ void __launch_bounds__(BLOCK)
         add<M, Chunk>(key, count, weight, factors, table);
         draw = next_draw(draw);
     }
+}
+
+inline bool is_right(const cell_launch &run, int count, int keys, float *table) {
+    std::vector<float> expected(size_t(TARGETS) * STRIDE), found(expected.size());
+    for (uint32_t thread = 0; thread < CHECKED_WARPS * 32; ++thread) {
+        uint32_t draw = first_draw(thread / 32);
+        for (int call = 0; call < CHECKED_CALLS; ++call, draw = next_draw(draw)) {
+            const uint32_t key = (first_key(draw, TARGETS) + thread % 32 % keys) % TARGETS;
+            for (int k = 0; k < count; ++k)
+                expected[size_t(key) * STRIDE + k] += weight_of(thread) * factor_of(k);
+        }
+    }
+    device_clear(table, expected.size() * sizeof(float));
+    run(CHECKED_CALLS, CHECKED_WARPS);
+    device_download(found.data(), table, found.size() * sizeof(float));
+    return found == expected;
+}
+
+template <method M, int Chunk>
+void append_cells(std::vector<cell> &cells, float *table, const float *factors) {
+    for (const int count : counts)
+        for (const int key_count : keys) {
+            if (M == array && count != ARRAY) continue;
+            const cell_launch run = [=](int calls, int warps) {
+                DEVICE_CHECK(launch(nullptr, warps * 32 / BLOCK, BLOCK, add_chunks<M, Chunk>, calls,
+                                    key_count, count, factors, table));
+            };
+            cells.push_back({std::string("chunks/") + method_name[M] + "/keys:" + std::to_string(key_count) +
+                                 "/count:" + std::to_string(count) +
+                                 (M == handle || M == counted ? "/chunk:" + std::to_string(Chunk) : ""),
+                             double(count), run, [=] { return is_right(run, count, key_count, table); }});
+        }
+}
+inline void append_all(std::vector<cell> &cells, void *table) {
+    float made[STRIDE];
+    for (int k = 0; k < STRIDE; ++k) made[k] = factor_of(k);
+    float *const factors = static_cast<float *>(device_allocate(sizeof made)); // lives as long as the program
+    device_upload(factors, made, sizeof made);
+    float *const sums = static_cast<float *>(table);
+    append_cells<atomics, 32>(cells, sums, factors);
+    append_cells<handle, 8>(cells, sums, factors);
+    append_cells<handle, 16>(cells, sums, factors);
+    append_cells<handle, 32>(cells, sums, factors);
+    append_cells<counted, 8>(cells, sums, factors);
+    append_cells<counted, 16>(cells, sums, factors);
+    append_cells<counted, 32>(cells, sums, factors);
+    append_cells<array, 32>(cells, sums, factors);
 }
 
 } // namespace chunks

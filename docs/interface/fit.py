@@ -2,7 +2,7 @@
 """libgs from Python: fits 64 Gaussians to a picture, with a loss and an optimiser in Python, and with given colours
 instead of spherical harmonics. Runs on numpy with the CPU library, on torch with the CUDA library.
 
-    python3 docs/interface/fit.py build/cpu/bin/libgs.so
+    PYTHONPATH=python python3 docs/interface/fit.py build/cpu/bin/libgs.so
 """
 import math
 import random
@@ -10,7 +10,7 @@ import sys
 import time
 from ctypes import byref
 
-import gs
+from distwar import gs
 
 SIDE, SIZE, STEPS = 8, 32, 60
 RATES = {"mean": 0.02, "log_scale": 0.04, "quaternion": 0.02, "opacity_logit": 0.1, "color": 0.03}

@@ -5,12 +5,17 @@
 
 #include "image.h"
 #include "input_file.h"
+#include "plane.h"
 
-// Opens *out for the picture that the header of `file` announces. Fails if the file is too small for it: the
-// picture is coded in `units` units of the format, and one byte codes at most `units_per_byte` of them. The
-// message names the file.
+// Whether `file` can hold the picture that its header announces: coded in `units` units of the format, of which
+// one byte codes at most `units_per_byte`. The message names the file.
+bool picture_fits(const input_file *file, uint64_t units, uint64_t units_per_byte, int width, int height,
+                  fault *why);
+// Opens *out for such a picture.
 bool image_open_for(const input_file *file, uint64_t units, uint64_t units_per_byte, int width, int height,
                     int channels, image *out, fault *why);
 
 bool image_decode_png(input_file *file, image *out, fault *why);
 bool image_decode_jpeg(input_file *file, image *out, fault *why);
+// The one behind plane_read.
+bool plane_decode_png(input_file *file, plane *out, fault *why);

@@ -78,6 +78,18 @@ void json_put_boolean(json_writer *json, const char *key, bool value) {
     fputs(value ? "true" : "false", json->stream);
 }
 
+void json_put_numbers(json_writer *json, const char *key, const double *values, size_t count) {
+    json_begin(json, key, '[');
+    for (size_t i = 0; i < count; i++) json_put_number(json, NULL, values[i]);
+    json_end(json, ']');
+}
+
+void json_put_floats(json_writer *json, const char *key, const float *values, size_t count) {
+    json_begin(json, key, '[');
+    for (size_t i = 0; i < count; i++) json_put_number(json, NULL, (double)values[i]);
+    json_end(json, ']');
+}
+
 static void write_to(FILE *stream, void (*describe)(json_writer *json, const void *subject),
                      const void *subject) {
     json_writer json = {.stream = stream, .first = true};

@@ -23,6 +23,9 @@ void json_put_text(json_writer *json, const char *key, const char *text);
 void json_put_integer(json_writer *json, const char *key, int64_t value);
 void json_put_number(json_writer *json, const char *key, double value); // null unless finite
 void json_put_boolean(json_writer *json, const char *key, bool value);
+// Arrays.
+void json_put_numbers(json_writer *json, const char *key, const double *values, size_t count);
+void json_put_floats(json_writer *json, const char *key, const float *values, size_t count);
 
 // Calls describe(json, subject) to write a file, completely or not at all; path "-": to stdout.
 bool json_save(const char *path, void (*describe)(json_writer *json, const void *subject),

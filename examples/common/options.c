@@ -16,6 +16,19 @@ void option_table_add(option_table *table, const option_spec *rows) {
     }
 }
 
+const char *option_text(const option_spec *option) {
+    switch (option->kind) {
+    case OPTION_FLAG:
+        return *(const bool *)option->value ? "yes" : "no";
+    case OPTION_TEXT:
+        return *(const char *const *)option->value;
+    case OPTION_CHOICE:
+        return option->choices[*(const int *)option->value];
+    default:
+        return NULL;
+    }
+}
+
 static const option_spec *find_long(const option_spec *options, const char *name, size_t length) {
     for (const option_spec *o = options; o->kind != OPTION_END; o++)
         if (strlen(o->name) == length && memcmp(o->name, name, length) == 0) return o;

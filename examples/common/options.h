@@ -55,6 +55,9 @@ typedef struct option_table {
 // rows: end with OPTIONS_END. At most OPTION_ROOM in all.
 void option_table_add(option_table *table, const option_spec *rows);
 
+// The value of a flag ("yes", "no"), a choice or a text. NULL: the option has a number, or was not given.
+const char *option_text(const option_spec *option);
+
 typedef struct command_spec {
     const char *name;      // "splat train"
     const char *arguments; // "DATA -o OUT.ply [options]"

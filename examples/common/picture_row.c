@@ -7,15 +7,14 @@ enum { GAP = 4 };
 
 bool picture_row_write(const char *path, const float *const *planes, int count, int width, int height,
                        fault *why) {
-    image pictures[MAX_PICTURES_IN_ROW] = {{0}}, row = {0};
+    image pictures[MAX_PICTURES_IN_ROW] = {{0}};
     const image *list[MAX_PICTURES_IN_ROW] = {0};
     bool done = true;
     for (int i = 0; done && i < count; i++) {
         list[i] = &pictures[i];
         done = image_from_planes(planes[i], width, height, &pictures[i], why);
     }
-    done = done && image_beside(list, count, GAP, &row, why) && image_write_png(path, &row, why);
-    image_close(&row);
+    done = done && image_write_beside(path, list, count, GAP, why);
     for (int i = 0; i < count; i++) image_close(&pictures[i]);
     return done;
 }

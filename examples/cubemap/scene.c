@@ -4,8 +4,6 @@
 #include <math.h>
 #include <stddef.h>
 
-static const double pi = 3.141592653589793;
-
 pinhole_camera scene_camera(int view, int width, int height) {
     const double around = 2 * pi * view / SCENE_VIEWS + 0.4, up = view % 2 ? 1.9 : -0.9;
     return pinhole_look_at(width, height, 0.72, (const double[3]){2.8 * cos(around), 2.8 * sin(around), up},

@@ -4,8 +4,6 @@
 #include <math.h>
 #include <stddef.h>
 
-static const double pi = 3.141592653589793;
-
 static void put(mesh *out, int vertex, const double point[3]) {
     for (int i = 0; i < 3; i++) out->position[3 * (size_t)vertex + (size_t)i] = (float)point[i];
 }

@@ -12,8 +12,9 @@
 //
 // Rounding: to nearest even, once when a value is committed and once in memory after each addition. A few
 // large commits therefore lose less than many small ones. Overflow gives infinity, NaN stays NaN.
-// Cost: a native atomic from compute capability 7.0 (half) and 9.0 (bfloat16) on; before that, and in shared
-// memory, a compare-and-swap loop.
+// Cost: pairs take a native atomic from compute capability 7.0 (half) and 9.0 (bfloat16) on; before that, and
+// in shared memory, a compare-and-swap loop. A single __half or __nv_bfloat16 takes a compare-and-swap loop in
+// machine code on every GPU up to 9.0 (PTX has an instruction), so record_of_pairs is the faster sink.
 #ifndef DISTWAR_HALF_CUH
 #define DISTWAR_HALF_CUH
 
@@ -268,8 +269,9 @@ __device__ __forceinline__ void atomic_add(Pair *address, float2 value) {
 
 // A sink of records of pairs (__half2, __nv_bfloat162): adds values 2i and 2i + 1 to base[key * stride + i].
 //   base, stride  the same in all lanes; stride >= ceil(K / 2) pairs, key >= 0
-// With an odd K the second half of the last pair is not touched.
-// Cost, if one lane adds all values: ceil(K / 2) atomics, K with record<__half>.
+// Where one value of a pair is added, -0.0 is added to the other: a number stays the same, NaN stays NaN.
+// Cost, if one lane adds all values: ceil(K / 2) atomics. If each lane adds one: one atomic a value, native
+// where that of the pair is. record<__half> takes K compare-and-swaps in both cases.
 template <typename Pair, scope S = scope::device>
 struct record_of_pairs {
     static_assert(detail::is_pair<Pair>, "distwar: a sink of pairs takes __half2 or __nv_bfloat162");
@@ -285,10 +287,12 @@ struct record_of_pairs {
             distwar::atomic_add<S>(first + i, float2{values[2 * i], values[2 * i + 1]});
         if constexpr (K % 2 == 1) add_one(key, K - 1, values[K - 1]);
     }
+    // As a pair with -0.0, which changes nothing: GPUs add pairs, but no single 16-bit value.
     template <typename Key>
     __device__ __forceinline__ void add_one(Key key, int k, float value) const {
-        distwar::atomic_add<S>(
-            reinterpret_cast<typename detail::pair_of<Pair>::half *>(base + size_t(key) * stride) + k, value);
+        const bool is_second = k % 2 != 0;
+        distwar::atomic_add<S>(base + size_t(key) * stride + k / 2,
+                               float2{is_second ? -0.0f : value, is_second ? value : -0.0f});
     }
     // The sink of the values from `first` on, an even number.
     __device__ __forceinline__ record_of_pairs from(int first) const { return {base + first / 2, stride}; }

@@ -45,7 +45,7 @@ TEST_F(DeviceDeathTest, EndsTheProgramOnAnError) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_EXIT(device_check(cudaErrorInvalidValue, "the call", "file.c", 12), testing::ExitedWithCode(1),
                 "file.c:12: the call failed: ");
-#ifndef __SANITIZE_ADDRESS__ // which ends a program that asks for this much by itself
+#ifndef DISTWAR_SANITIZE // which ends a program that asks for this much by itself
     EXPECT_EXIT(device_allocate(size_t(1) << 60), testing::ExitedWithCode(1),
                 "no memory for 1152921504606846976 bytes");
 #endif

@@ -196,7 +196,7 @@ TEST_F(OutputFile, RemovesNothingElse) {
 // Whoever looks for remains, and whenever, what others write arrives. More threads than cores, so that some
 // are interrupted between any two steps.
 TEST_F(OutputFile, IsSafeFromThoseWhoRemoveRemains) {
-    const int each = 4, rounds = 2000;
+    const int each = 4, rounds = 1000;
     std::atomic<bool> done{false};
     std::vector<std::thread> removers, writers;
     ASSERT_TRUE(output_file_open(&file, path.c_str(), &why)) << why.text;

@@ -3,9 +3,7 @@
 
 #include "every_call.cuh"
 #include <algorithm>
-#include <distwar/fields.cuh>
 #include <distwar/hot_slots.cuh>
-#include <gtest/gtest.h>
 #include <limits>
 #include <type_traits>
 
@@ -13,75 +11,43 @@ using distwar::all_lanes;
 
 namespace {
 
-enum { KEYS = 32, CALLS = 50, SCHEDULES = 6 };
-enum sink_kind { RECORD, PLANES, POINTERS, FIELDS, SINKS };
+enum { CALLS = 50, SCHEDULES = 6 };
 
-template <call_kind Call, int K, typename T>
-__global__ void reduce_cases(const warp_call *calls, const T *values, T *targets, int kind) {
-    const warp_call &call = calls[blockIdx.x];
-    const unsigned lane = threadIdx.x;
-    if (!(call.lanes >> lane & 1)) return;
-    const bool active = call.active >> lane & 1;
-    const int key = call.key[lane];
-    T *const base = targets + blockIdx.x * KEYS * K;
-    T val[K];
-    for (int k = 0; k < K; ++k) val[k] = values[(blockIdx.x * 32 + lane) * K + k];
-    if (kind == RECORD) {
-        call_with<Call>(call, active, key, val, distwar::record<T>{base, K});
-    } else if (kind == PLANES) {
-        call_with<Call>(call, active, key, val, distwar::planes<T>{base, KEYS});
-    } else if (kind == POINTERS) {
-        distwar::pointers<K, T> sink;
-        for (int k = 0; k < K; ++k) sink.address[k] = active ? base + key * K + k : nullptr;
-        call_with<Call>(call, active, key, val, sink);
-    } else {
-        call_with<Call>(call, active, key, val, distwar::fields<T, K>{{base, K}});
+template <typename T>
+struct rules {
+    using type = T;
+    static T value(draw &random) { // signed sums stay in range, unsigned ones wrap
+        const T drawn = T(random.bits());
+        return std::is_signed_v<T> ? drawn / 64 : drawn;
     }
-}
-
-template <call_kind Call, int K, typename T>
-void check_sums(draw &random, int kind) {
-    using bits = std::make_unsigned_t<T>;
-    std::vector<warp_call> calls;
-    for (int i = 0; i < CALLS; ++i) calls.push_back(draw_warp_call(random));
-    std::vector<T> values(CALLS * 32 * K), initial(CALLS * KEYS * K);
-    for (T &value : values) { // signed sums stay in range, unsigned ones wrap
-        value = T(random.bits());
-        if (std::is_signed_v<T>) value /= 64;
+    static T idle(draw &random) { return value(random); }
+    static T start(draw &random) { return T(random.below(1 << 20)); }
+    static T combined(T old, T given) {
+        using bits = std::make_unsigned_t<T>;
+        return T(bits(old) + bits(given));
     }
-    for (T &start : initial) start = T(random.below(1 << 20));
-    std::vector<T> expected = initial;
-    for (int i = 0; i < CALLS; ++i)
-        for (int lane = 0; lane < 32; ++lane)
-            for (int k = 0; k < K && (calls[i].active >> lane & 1); ++k) {
-                const int key = calls[i].key[lane];
-                T &target = expected[i * KEYS * K + (kind == PLANES ? k * KEYS + key : key * K + k)];
-                target = T(bits(target) + bits(values[(i * 32 + lane) * K + k]));
-            }
-    const device_array<warp_call> device_calls(calls);
-    const device_array<T> device_values(values), targets(initial);
-    run(CALLS, 32, reduce_cases<Call, K, T>, device_calls.get(), device_values.get(), targets.get(), kind);
-    const std::vector<T> found = targets.download();
-    for (int i = 0; i < CALLS * KEYS * K; ++i)
-        ASSERT_EQ(found[i], expected[i]) << "call " << Call << ", sink " << kind << ", K " << K << ", target "
-                                         << i % (KEYS * K) << ": " << calls[i / (KEYS * K)];
+    static bool same(T a, T b) { return a == b; }
+};
+template <call_kind Call, sink_kind Kind, int K, typename T>
+void check(draw &random) {
+    check_case<rules<T>, Call, Kind, distwar::add, K>(random, CALLS);
 }
 
 template <call_kind Call>
 void check_call() {
     draw random(1 + Call);
-    for (int schedule = 0; schedule < SCHEDULES; ++schedule)
-        for (int kind = 0; kind < SINKS; ++kind) {
-            set_schedule(schedule);
-            check_sums<Call, 1, int>(random, kind);
-            check_sums<Call, 2, unsigned>(random, kind);
-            check_sums<Call, 3, int>(random, kind);
-            check_sums<Call, 4, unsigned>(random, kind); // the first by a tree
-            check_sums<Call, 9, int>(random, kind);
-            check_sums<Call, 2, unsigned long long>(random, kind);
-            check_sums<Call, 5, long long>(random, kind);
-            if (testing::Test::HasFailure()) return;
-        }
+    for (int schedule = 0; schedule < SCHEDULES; ++schedule) {
+        set_schedule(schedule);
+        check<Call, sink_in_turn<Call, 0>, 1, int>(random);
+        check<Call, sink_in_turn<Call, 1>, 2, unsigned>(random);
+        check<Call, sink_in_turn<Call, 2>, 3, int>(random);
+        check<Call, sink_in_turn<Call, 3>, 4, unsigned>(random); // the first by a tree
+        check<Call, sink_in_turn<Call, 0>, 9, int>(random);
+        check<Call, sink_in_turn<Call, 1>, 2, unsigned long long>(random);
+        check<Call, sink_in_turn<Call, 2>, 5, long long>(random);
+        check<Call, sink_in_turn<Call, 3>, 1, unsigned>(random);
+        if (testing::Test::HasFailure()) return;
+    }
 }
 TEST(Integers, SumsByAtomicsAreExact) {
     check_call<ATOMIC>();
@@ -184,7 +150,7 @@ __global__ void reduce_once(unsigned active, int keys, T *to) {
 template <int K, typename T>
 void expect_cost(int keys, uint64_t shuffles, uint64_t reductions, uint64_t requests) {
     SCOPED_TRACE(testing::Message() << "K " << K << ", " << keys << " keys");
-    const device_array<T> to(std::vector<T>(KEYS * K, 0));
+    const device_array<T> to(std::vector<T>(32 * K, 0));
     simt_counters_reset();
     run(1, 32, reduce_once<K, T>, all_lanes, keys, to.get());
     const simt_counters counted = simt_counters_read();

@@ -3,8 +3,6 @@
 
 #include "every_call.cuh"
 #include <cmath>
-#include <distwar/fields.cuh>
-#include <gtest/gtest.h>
 #include <limits>
 #include <type_traits>
 
@@ -13,34 +11,7 @@ using distwar::scope;
 
 namespace {
 
-enum { KEYS = 32, CALLS = 40, SCHEDULES = 4 };
-enum sink_kind { RECORD, PLANES, POINTERS, FIELDS, SINKS };
-
-template <call_kind Call, typename Op, int K, typename T>
-__global__ void reduce_cases(const warp_call *calls, const T *values, T *targets, int kind) {
-    const warp_call &call = calls[blockIdx.x];
-    const unsigned lane = threadIdx.x;
-    if (!(call.lanes >> lane & 1)) return;
-    const bool active = call.active >> lane & 1;
-    const int key = call.key[lane];
-    T *const base = targets + blockIdx.x * KEYS * K;
-    T val[K];
-    for (int k = 0; k < K; ++k) val[k] = values[(blockIdx.x * 32 + lane) * K + k];
-    if (kind == RECORD) {
-        call_with<Call>(call, active, key, val, distwar::record<T, Op>{base, K});
-    } else if (kind == PLANES) {
-        call_with<Call>(call, active, key, val, distwar::planes<T, Op>{base, KEYS});
-    } else if (kind == POINTERS) {
-        distwar::pointers<K, T, Op> sink;
-        for (int k = 0; k < K; ++k) sink.address[k] = active ? base + key * K + k : nullptr;
-        call_with<Call>(call, active, key, val, sink);
-    } else if constexpr (K == 1) {
-        call_with<Call>(call, active, key, val, distwar::fields_with<Op, scope::block, T, 1>{{base, K}});
-    } else {
-        call_with<Call>(call, active, key, val,
-                        distwar::fields_with<Op, scope::block, T, K - 1, 1>{{base, K}, {base + K - 1, K}});
-    }
-}
+enum { CALLS = 40, SCHEDULES = 4 };
 
 // A value for the operator: of floats some are infinite or a NaN; products stay exact.
 template <typename Op, typename T>
@@ -80,60 +51,49 @@ T apply(T old, T value, Op op) {
     return op(old, value);
 }
 
-template <call_kind Call, typename Op, int K, typename T>
-void check(draw &random, int kind) {
-    std::vector<warp_call> calls;
-    for (int i = 0; i < CALLS; ++i) calls.push_back(draw_warp_call(random));
-    std::vector<T> values(CALLS * 32 * K), initial(CALLS * KEYS * K);
-    for (T &value : values) value = draw_value<Op, T>(random);
-    for (T &start : initial) {
-        do start = draw_value<Op, T>(random);
-        while (start != start);
+template <typename Op, typename T>
+struct rules {
+    using type = T;
+    static T value(draw &random) { return draw_value<Op, T>(random); }
+    static T idle(draw &random) { return value(random); }
+    static T start(draw &random) {
+        T drawn = value(random);
+        while (drawn != drawn) drawn = value(random);
+        return drawn;
     }
-    std::vector<T> expected = initial;
-    for (int i = 0; i < CALLS; ++i)
-        for (int lane = 0; lane < 32; ++lane)
-            for (int k = 0; k < K && (calls[i].active >> lane & 1); ++k) {
-                const int key = calls[i].key[lane];
-                T &target = expected[i * KEYS * K + (kind == PLANES ? k * KEYS + key : key * K + k)];
-                target = apply(target, values[(i * 32 + lane) * K + k], Op{});
-            }
-    const device_array<warp_call> device_calls(calls);
-    const device_array<T> device_values(values), targets(initial);
-    run(CALLS, 32, reduce_cases<Call, Op, K, T>, device_calls.get(), device_values.get(), targets.get(),
-        kind);
-    const std::vector<T> found = targets.download();
-    for (int i = 0; i < CALLS * KEYS * K; ++i)
-        ASSERT_EQ(found[i], expected[i]) << "call " << Call << ", sink " << kind << ", K " << K << ", target "
-                                         << i % (KEYS * K) << ": " << calls[i / (KEYS * K)];
+    static T combined(T old, T given) { return apply(old, given, Op{}); }
+    static bool same(T a, T b) { return a == b; }
+};
+template <call_kind Call, sink_kind Kind, typename Op, int K, typename T>
+void check(draw &random) {
+    check_case<rules<Op, T>, Call, Kind, Op, K>(random, CALLS);
 }
 
 template <call_kind Call>
 void check_call() {
     using namespace distwar;
     draw random(1 + Call);
-    for (int schedule = 0; schedule < SCHEDULES; ++schedule)
-        for (int kind = 0; kind < SINKS; ++kind) {
-            set_schedule(schedule);
-            check<Call, minimum, 1, float>(random, kind);
-            check<Call, maximum, 4, float>(random, kind);
-            check<Call, minimum, 9, double>(random, kind);
-            check<Call, maximum, 1, double>(random, kind);
-            check<Call, minimum, 2, int>(random, kind);
-            check<Call, maximum, 5, int>(random, kind);
-            check<Call, maximum, 1, unsigned>(random, kind);
-            check<Call, minimum, 3, unsigned long long>(random, kind);
-            check<Call, maximum, 4, long long>(random, kind);
-            check<Call, bit_and, 1, unsigned>(random, kind);
-            check<Call, bit_or, 5, int>(random, kind);
-            check<Call, bit_or, 3, int>(random, kind);
-            check<Call, bit_xor, 2, unsigned>(random, kind);
-            check<Call, bit_and, 4, long long>(random, kind);
-            check<Call, bit_xor, 1, unsigned long long>(random, kind);
-            check<Call, multiply, 3, unsigned>(random, kind);
-            check<Call, multiply, 2, float>(random, kind);
-            if (testing::Test::HasFailure()) return;
-        }
+    for (int schedule = 0; schedule < SCHEDULES; ++schedule) {
+        set_schedule(schedule);
+        check<Call, sink_in_turn<Call, 0>, minimum, 1, float>(random);
+        check<Call, sink_in_turn<Call, 1>, maximum, 4, float>(random);
+        check<Call, sink_in_turn<Call, 2>, minimum, 9, double>(random);
+        check<Call, sink_in_turn<Call, 3>, maximum, 1, double>(random);
+        check<Call, sink_in_turn<Call, 0>, minimum, 2, int>(random);
+        check<Call, sink_in_turn<Call, 1>, maximum, 5, int>(random);
+        check<Call, sink_in_turn<Call, 2>, maximum, 1, unsigned>(random);
+        check<Call, sink_in_turn<Call, 3>, minimum, 3, unsigned long long>(random);
+        check<Call, sink_in_turn<Call, 0>, maximum, 4, long long>(random);
+        check<Call, sink_in_turn<Call, 1>, bit_and, 1, unsigned>(random);
+        check<Call, sink_in_turn<Call, 2>, bit_or, 5, int>(random);
+        check<Call, sink_in_turn<Call, 3>, bit_or, 3, int>(random);
+        check<Call, sink_in_turn<Call, 0>, bit_xor, 2, unsigned>(random);
+        check<Call, sink_in_turn<Call, 1>, bit_and, 4, long long>(random);
+        check<Call, sink_in_turn<Call, 2>, bit_xor, 1, unsigned long long>(random);
+        check<Call, sink_in_turn<Call, 3>, multiply, 3, unsigned>(random);
+        check<Call, sink_in_turn<Call, 0>, multiply, 2, float>(random);
+        if (testing::Test::HasFailure()) return;
+    }
 }
 TEST(Operators, ByAtomics) {
     check_call<ATOMIC>();
@@ -159,8 +119,8 @@ template <typename T, typename Op>
 void check_both(draw &random) {
     for (int schedule = 0; schedule < 2; ++schedule) {
         set_schedule(schedule);
-        check<TREE, Op, 2, T>(random, RECORD);
-        check<ATOMIC, Op, 2, T>(random, RECORD);
+        check<TREE, RECORD, Op, 2, T>(random);
+        check<ATOMIC, RECORD, Op, 2, T>(random);
     }
 }
 template <typename T>

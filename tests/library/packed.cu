@@ -5,14 +5,25 @@
 #include "every_call.cuh"
 #include <algorithm>
 #include <cmath>
-#include <distwar/fields.cuh>
 #include <distwar/packed.cuh>
-#include <gtest/gtest.h>
 #include <limits>
 #include <type_traits>
 
 using distwar::all_lanes;
 using distwar::scope;
+
+template <typename Pair>
+struct other_sink {
+    static __device__ distwar::aligned_pairs<Pair> of(Pair *base, size_t stride) { return {base, stride}; }
+};
+
+// GoogleTest prints pairs by these: it finds them by their argument.
+static void PrintTo(__half2 pair, std::ostream *out) {
+    *out << __half2float(pair.x) << ' ' << __half2float(pair.y);
+}
+static void PrintTo(__nv_bfloat162 pair, std::ostream *out) {
+    *out << __bfloat162float(pair.x) << ' ' << __bfloat162float(pair.y);
+}
 
 namespace {
 
@@ -48,40 +59,7 @@ class Packed : public testing::Test {};
 using types = testing::Types<__half2, __nv_bfloat162>;
 TYPED_TEST_SUITE(Packed, types);
 
-enum { KEYS = 32, CALLS = 40, SCHEDULES = 3 };
-enum sink_kind { RECORD, PLANES, POINTERS, FIELDS, ALIGNED, SINKS };
-
-template <call_kind Call, typename Op, int K, typename Pair>
-__global__ void reduce_cases(const warp_call *calls, const Pair *values, Pair *targets, int kind) {
-    constexpr int stride = (K + 3) / 4 * 4;
-    const warp_call &call = calls[blockIdx.x];
-    const unsigned lane = threadIdx.x;
-    if (!(call.lanes >> lane & 1)) return;
-    const bool active = call.active >> lane & 1;
-    const int key = call.key[lane];
-    Pair *const base = targets + blockIdx.x * KEYS * stride;
-    Pair val[K];
-    for (int k = 0; k < K; ++k) val[k] = values[(blockIdx.x * 32 + lane) * K + k];
-    if (kind == RECORD) {
-        call_with<Call>(call, active, key, val, distwar::record<Pair, Op>{base, stride});
-    } else if (kind == PLANES) {
-        call_with<Call>(call, active, key, val, distwar::planes<Pair, Op>{base, KEYS});
-    } else if (kind == POINTERS) {
-        distwar::pointers<K, Pair, Op> sink;
-        for (int k = 0; k < K; ++k) sink.address[k] = active ? base + key * stride + k : nullptr;
-        call_with<Call>(call, active, key, val, sink);
-    } else if (kind == FIELDS) {
-        if constexpr (K == 1)
-            call_with<Call>(call, active, key, val,
-                            distwar::fields_with<Op, scope::block, Pair, 1>{{base, stride}});
-        else
-            call_with<Call>(
-                call, active, key, val,
-                distwar::fields_with<Op, scope::block, Pair, 1, K - 1>{{base, stride}, {base + 1, stride}});
-    } else if constexpr (std::is_same_v<Op, distwar::add>) {
-        call_with<Call>(call, active, key, val, distwar::aligned_pairs<Pair>{base, stride});
-    }
-}
+enum { CALLS = 40, SCHEDULES = 3 };
 
 // Sums and products are exact in any order; minima and maxima meet NaN and infinity.
 template <typename Op>
@@ -107,58 +85,46 @@ float combined(float old, float value) {
                                                    : std::fmax(old, value);
 }
 
-template <call_kind Call, typename Op, int K, typename Pair>
-void check(draw &random, int kind) {
-    constexpr int stride = (K + 3) / 4 * 4;
-    std::vector<warp_call> calls;
-    for (int i = 0; i < CALLS; ++i) calls.push_back(draw_warp_call(random));
-    std::vector<Pair> values, initial;
-    for (int i = 0; i < CALLS * 32 * K; ++i) {
-        const bool active = calls[i / (32 * K)].active >> i / K % 32 & 1;
-        const float first = draw_value<Op>(random), second = draw_value<Op>(random);
-        values.push_back(active ? pair_of<Pair>(first, second) : pair_of<Pair>(NAN, NAN));
+template <typename Op, typename Pair>
+struct rules {
+    using type = Pair;
+    static Pair value(draw &random) {
+        const float first = draw_value<Op>(random);
+        return pair_of<Pair>(first, draw_value<Op>(random));
     }
-    for (int i = 0; i < CALLS * KEYS * stride; ++i)
-        initial.push_back(pair_of<Pair>(float(random.below(8)) - 3, float(random.below(8)) - 4));
-    std::vector<Pair> expected = initial;
-    for (int i = 0; i < CALLS; ++i)
-        for (int lane = 0; lane < 32; ++lane)
-            for (int k = 0; k < K && (calls[i].active >> lane & 1); ++k) {
-                const int key = calls[i].key[lane];
-                const Pair value = values[(i * 32 + lane) * K + k];
-                Pair &target =
-                    expected[i * KEYS * stride + (kind == PLANES ? k * KEYS + key : key * stride + k)];
-                target = pair_of<Pair>(combined<Op>(first_of(target), first_of(value)),
-                                       combined<Op>(second_of(target), second_of(value)));
-            }
-    const device_array<warp_call> device_calls(calls);
-    const device_array<Pair> device_values(values), targets(initial);
-    run(CALLS, 32, reduce_cases<Call, Op, K, Pair>, device_calls.get(), device_values.get(), targets.get(),
-        kind);
-    const std::vector<Pair> found = targets.download();
-    for (int i = 0; i < CALLS * KEYS * stride; ++i)
-        ASSERT_TRUE(same(found[i], expected[i]))
-            << "call " << Call << ", sink " << kind << ", K " << K << ", target " << i % (KEYS * stride)
-            << ": " << first_of(found[i]) << ' ' << second_of(found[i]) << ", not " << first_of(expected[i])
-            << ' ' << second_of(expected[i]) << ": " << calls[i / (KEYS * stride)];
+    static Pair idle(draw &) { return pair_of<Pair>(NAN, NAN); }
+    static Pair start(draw &random) {
+        const float first = float(random.below(8)) - 3;
+        return pair_of<Pair>(first, float(random.below(8)) - 4);
+    }
+    static Pair combined(Pair old, Pair given) {
+        return pair_of<Pair>(::combined<Op>(first_of(old), first_of(given)),
+                             ::combined<Op>(second_of(old), second_of(given)));
+    }
+    static bool same(Pair a, Pair b) { return ::same(a, b); }
+};
+template <call_kind Call, sink_kind Kind, typename Op, int K, typename Pair>
+void check(draw &random) {
+    check_case<rules<Op, Pair>, Call, Kind, Op, K>(random, CALLS);
 }
 
 template <call_kind Call, typename Pair>
 void check_call() {
     using namespace distwar;
     draw random(1 + Call);
-    for (int schedule = 0; schedule < SCHEDULES; ++schedule)
-        for (int kind = 0; kind < SINKS; ++kind) {
-            set_schedule(schedule);
-            check<Call, add, 1, Pair>(random, kind);
-            check<Call, add, 4, Pair>(random, kind);
-            check<Call, add, 7, Pair>(random, kind);
-            if (kind == ALIGNED) continue;
-            check<Call, minimum, 2, Pair>(random, kind);
-            check<Call, maximum, 5, Pair>(random, kind);
-            check<Call, multiply, 3, Pair>(random, kind);
-            if (testing::Test::HasFailure()) return;
-        }
+    for (int schedule = 0; schedule < SCHEDULES; ++schedule) {
+        set_schedule(schedule);
+        check<Call, sink_in_turn<Call, 0>, add, 1, Pair>(random);
+        check<Call, sink_in_turn<Call, 1>, add, 4, Pair>(random);
+        check<Call, sink_in_turn<Call, 2>, add, 7, Pair>(random);
+        check<Call, sink_in_turn<Call, 3>, minimum, 2, Pair>(random);
+        check<Call, sink_in_turn<Call, 0>, maximum, 5, Pair>(random);
+        check<Call, sink_in_turn<Call, 1>, multiply, 3, Pair>(random);
+        check<Call, OTHER, add, 1, Pair>(random);
+        check<Call, OTHER, add, 4, Pair>(random);
+        check<Call, OTHER, add, 7, Pair>(random);
+        if (testing::Test::HasFailure()) return;
+    }
 }
 TYPED_TEST(Packed, ByAtomics) {
     check_call<ATOMIC, TypeParam>();

@@ -66,16 +66,19 @@ void check_totals(draw &random, int K, total_kernels<T> kernels) {
             }
         set_schedule(round);
         EXPECT_EQ(totals_of(K, kernels.sum, active, values), sum);
+        if (!kernels.least) continue;
         EXPECT_EQ(totals_of(K, kernels.least, active, values), least);
         EXPECT_EQ(totals_of(K, kernels.most, active, values), most);
     }
 }
 
+// Minima and maxima for every third K: the shuffles are those of sums.
 template <int K, typename T>
 void check_totals(draw &random) {
-    check_totals<T>(
-        random, K,
-        {total_of<K, T, distwar::add>, total_of<K, T, distwar::minimum>, total_of<K, T, distwar::maximum>});
+    total_kernels<T> kernels = {total_of<K, T, distwar::add>, nullptr, nullptr};
+    if constexpr (K % 3 == 1)
+        kernels.least = total_of<K, T, distwar::minimum>, kernels.most = total_of<K, T, distwar::maximum>;
+    check_totals<T>(random, K, kernels);
 }
 
 template <int... K>

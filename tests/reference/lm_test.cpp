@@ -13,7 +13,7 @@ class LmBase {
   public:
     LmBase(uint64_t seed, int64_t count, int degree, int width, int height, gs_lm_objective objective)
         : scene(reference_scene_create(seed, count, degree, width, height)) {
-        lm.problem = {&scene.gaussians, degree, &scene.camera, {}, scene.target, nullptr, nullptr, 0};
+        lm.problem = {&scene.gaussians, degree, &scene.camera, {}, scene.target, nullptr, nullptr, 0, 0};
         std::copy_n(scene.background, 3, lm.problem.background);
         lm.objective = objective;
         lm.epsilon = 1e-3;

@@ -146,3 +146,20 @@ void reference_loss(const double *color, const uint8_t *target, int width, int h
                     double *gradient) {
     reference_masked_loss(color, target, NULL, width, height, held, taken, value, gradient);
 }
+
+double reference_depth_loss(const double *depth, const float *target, const uint8_t *mask, int64_t pixels,
+                            const signed char *held, signed char *taken, double *gradient) {
+    double sum = 0;
+    int64_t n = 0;
+    for (int64_t i = 0; i < pixels; i++) {
+        const int counts = !isnan(target[i]) && (!mask || mask[i] != 0);
+        const double difference = counts ? depth[i] - target[i] : 0;
+        const int sign = held ? held[i] : (difference > 0) - (difference < 0);
+        sum += sign * difference;
+        n += counts;
+        if (taken) taken[i] = (signed char)sign;
+        if (gradient) gradient[i] = sign;
+    }
+    for (int64_t i = 0; gradient && n > 0 && i < pixels; i++) gradient[i] /= (double)n;
+    return n > 0 ? sum / (double)n : 0;
+}

@@ -204,4 +204,57 @@ TEST(MaskedLoss, OfNothingIsNothing) {
     EXPECT_NEAR(value.loss, same.loss, 1e-15);
 }
 
+// Targets with unknown pixels and a mask, one depth exactly right.
+struct Depths {
+    std::vector<double> depth = random_weights(29, 51);
+    std::vector<float> target = std::vector<float>(29);
+    std::vector<uint8_t> mask = std::vector<uint8_t>(29, 1);
+
+    Depths() {
+        const std::vector<double> values = random_weights(29, 52);
+        for (size_t i = 0; i < 29; i++) {
+            target[i] = i % 7 == 3 ? NAN : static_cast<float>(values[i]);
+            mask[i] = i % 5 != 1;
+        }
+        depth[2] = static_cast<double>(target[2]);
+    }
+    bool counts(size_t i) const { return i % 7 != 3 && i % 5 != 1; }
+};
+
+TEST(DepthLoss, IsTheMeanOfWhatCounts) {
+    const Depths d;
+    double sum = 0, n = 0;
+    for (size_t i = 0; i < 29; i++) {
+        if (!d.counts(i)) continue;
+        sum += std::abs(d.depth[i] - static_cast<double>(d.target[i]));
+        n++;
+    }
+    EXPECT_NEAR(
+        reference_depth_loss(d.depth.data(), d.target.data(), d.mask.data(), 29, nullptr, nullptr, nullptr),
+        sum / n, 1e-15);
+    const std::vector<float> unknown(29, NAN);
+    std::vector<double> gradient(29, 9);
+    EXPECT_EQ(
+        reference_depth_loss(d.depth.data(), unknown.data(), nullptr, 29, nullptr, nullptr, gradient.data()),
+        0);
+    EXPECT_EQ(gradient, std::vector<double>(29));
+}
+
+TEST(DepthLoss, GradientMatchesFiniteDifferences) {
+    Depths d;
+    std::vector<double> gradient(29);
+    std::vector<signed char> sign(29);
+    const auto loss = [&](const signed char *held, signed char *taken, double *out) {
+        return reference_depth_loss(d.depth.data(), d.target.data(), d.mask.data(), 29, held, taken, out);
+    };
+    loss(nullptr, sign.data(), gradient.data());
+    GroupError error;
+    for (size_t i = 0; i < 29; i++) {
+        error.add(gradient[i],
+                  derivative([&] { return loss(sign.data(), nullptr, nullptr); }, d.depth[i], 1e-3));
+        EXPECT_EQ(gradient[i] == 0, !d.counts(i) || i == 2) << i;
+    }
+    EXPECT_LE(error.relative(), max_gradient_error);
+}
+
 } // namespace

@@ -38,7 +38,8 @@ void reference_pipeline(const reference_problem *problem, const reference_decisi
                              .height = height,
                              .background = problem->background,
                              .held = held ? held->blend : NULL,
-                             .normalize_depth = problem->normalize_depth};
+                             .normalize_depth = problem->normalize_depth,
+                             .inverse_depth = problem->inverse_depth};
     reference_render(&blend, made.blend, &image);
     made.sign = allocate(3 * pixels, 1);
     const int backward = outputs->gradients.mean || outputs->mean2d_gradient ||

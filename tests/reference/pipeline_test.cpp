@@ -15,7 +15,7 @@ struct Case {
     uint64_t seed;
     int64_t count;
     int stored, used, width, height;
-    bool color = false, covariance = false, fisheye = false, normalize_depth = false;
+    bool color = false, covariance = false, fisheye = false, normalize_depth = false, inverse_depth = false;
 };
 
 // One evaluation at the base point, with its decisions.
@@ -34,6 +34,7 @@ class Base {
         problem.camera = &scene.camera, problem.target = scene.target;
         problem.alpha_weight = alpha_weight.data(), problem.depth_weight = depth_weight.data();
         problem.normalize_depth = c.normalize_depth;
+        problem.inverse_depth = c.inverse_depth;
         std::copy_n(scene.background, 3, problem.background);
         outputs.image = reference_image_create(c.width, c.height);
         outputs.gradients = reference_gaussians_create(c.count, c.stored);
@@ -127,12 +128,12 @@ INSTANTIATE_TEST_SUITE_P(
     Scenes, PipelineAdjoint,
     testing::Values(Case{12, REFERENCE_KIND_CYCLE, 0, 0, 37, 21},
                     Case{164, REFERENCE_KIND_CYCLE, 1, 1, 21, 37},
-                    Case{53, REFERENCE_KIND_CYCLE, 2, 2, 33, 18},
+                    Case{53, REFERENCE_KIND_CYCLE, 2, 2, 33, 18, false, false, false, false, true},
                     Case{87, REFERENCE_KIND_CYCLE, 3, 3, 19, 17, false, false, false, true},
                     Case{194, REFERENCE_KIND_CYCLE, 2, 1, 18, 33},
                     Case{12, REFERENCE_KIND_CYCLE, 0, 0, 37, 21, true, true, false, true},
                     Case{164, REFERENCE_KIND_CYCLE, 1, 1, 21, 37, false, true},
-                    Case{12, REFERENCE_KIND_CYCLE, 1, 1, 37, 21, false, false, true, true}),
+                    Case{12, REFERENCE_KIND_CYCLE, 1, 1, 37, 21, false, false, true, true, true}),
     [](const auto &info) {
         return "Stored" + std::to_string(info.param.stored) + "Used" + std::to_string(info.param.used) +
                (info.param.color ? "Color" : "") + (info.param.covariance ? "Covariance" : "") +

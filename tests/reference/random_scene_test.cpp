@@ -28,6 +28,8 @@ TEST(RandomScene, IsExactInFloatAndSurvivesTheWayThroughFloats) {
                                  covariance.data(),
                                  0.75f,
                                  1,
+                                 0,
+                                 0,
                                  0};
     reference_gaussians_to_floats(&g, &floats);
     reference_gaussians back = reference_gaussians_from_floats(&floats);

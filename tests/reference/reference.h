@@ -169,7 +169,7 @@ typedef struct reference_blend {
     const uint8_t *held;      // NULL, or the tape to replay
     int channels;             // 0 counts as 3
     const double *color;      // [count][channels]; NULL: the splats'
-    int normalize_depth;
+    int normalize_depth, inverse_depth;
 } reference_blend;
 
 // taken: NULL, or the tape to write.
@@ -210,6 +210,11 @@ void reference_masked_loss(const double *color, const uint8_t *target, const uin
                            int height, const signed char *held, signed char *taken,
                            reference_loss_value *value, double *gradient);
 
+// The mean of |depth - target| over the pixels whose target is not NaN and whose mask is not 0; 0 if there is
+// none. held, taken, gradient: as above, [height][width]; the gradient is not weighted.
+double reference_depth_loss(const double *depth, const float *target, const uint8_t *mask, int64_t pixels,
+                            const signed char *held, signed char *taken, double *gradient);
+
 // ---- Adam ----
 
 // As gs_adam.
@@ -236,7 +241,7 @@ typedef struct reference_problem {
     const uint8_t *target;      // [height][width][3]
     const double *alpha_weight; // [height][width], or NULL for 0
     const double *depth_weight; // the same
-    int normalize_depth;
+    int normalize_depth, inverse_depth;
 } reference_problem;
 
 typedef struct reference_outputs {

@@ -53,6 +53,7 @@ typedef struct scene {
     layer *layers;       // room for the longest list
     int channels;
     const double *color; // [count][channels], or NULL: the splats'
+    int inverse_depth;
 } scene;
 
 typedef struct walk {
@@ -84,7 +85,8 @@ static scene scene_create(const reference_blend *blend, uint8_t *taken) {
                    .taken = taken,
                    .layers = allocate(longest, sizeof(layer)),
                    .channels = blend->channels ? blend->channels : 3,
-                   .color = blend->color};
+                   .color = blend->color,
+                   .inverse_depth = blend->inverse_depth};
 }
 
 static void scene_destroy(scene *s) {
@@ -130,11 +132,17 @@ static walk walk_pixel(const scene *s, int x, int y) {
     return result;
 }
 
-// The sum of weight times depth over the layers of a pixel.
+// What image.depth sums of a layer.
+static double depth_of(const scene *s, const layer *at) {
+    const double depth = s->splats[at->splat].depth;
+    return s->inverse_depth ? 1 / depth : depth;
+}
+
+// Its sum, with the weights, over the layers of a pixel.
 static double depth_sum(const scene *s, const walk *w) {
     double sum = 0;
     for (int64_t l = 0; l < w->layers; l++)
-        sum += s->layers[l].transmittance * s->layers[l].alpha * s->splats[s->layers[l].splat].depth;
+        sum += s->layers[l].transmittance * s->layers[l].alpha * depth_of(s, &s->layers[l]);
     return sum;
 }
 
@@ -214,12 +222,13 @@ void reference_render_backward(const reference_blend *blend, const reference_ima
                 const double weight = at->transmittance * at->alpha;
                 double *d_color = s.color ? NULL : g->color;
                 if (s.color && color_gradients) d_color = color_gradients + (int64_t)at->splat * s.channels;
-                double brightness = s.splats[at->splat].depth * d.depth;
+                const double depth = depth_of(&s, at);
+                double brightness = depth * d.depth;
                 for (int c = 0; c < s.channels; c++) {
                     brightness += color_of(&s, at->splat)[c] * d.color[c];
                     if (d_color) d_color[c] += weight * d.color[c];
                 }
-                g->depth += weight * d.depth;
+                g->depth += weight * d.depth * (s.inverse_depth ? -depth * depth : 1);
                 const double d_alpha = at->transmittance * brightness - behind / (1 - at->alpha);
                 behind += weight * brightness;
                 if (at->cut) continue;

@@ -35,6 +35,7 @@ class Projected {
         out.splats = splats.data(), out.count = static_cast<int64_t>(splats.size());
         out.lists = &lists, out.width = width, out.height = height;
         out.background = scene.background, out.held = held, out.normalize_depth = normalize_depth;
+        out.inverse_depth = inverse_depth;
         return out;
     }
     void render(const uint8_t *held, uint8_t *taken) {
@@ -47,7 +48,7 @@ class Projected {
     gs_lists lists{};
     reference_image image;
     std::vector<uint8_t> tape;
-    int width, height, normalize_depth = 0;
+    int width, height, normalize_depth = 0, inverse_depth = 0;
 };
 
 bool same_image(const reference_image &a, const reference_image &b, size_t pixels) {
@@ -72,8 +73,8 @@ TEST(Bin, TileListsGiveWhatOneListOfAllSplatsGives) {
         index.insert(index.end(), order.begin(), order.end());
     }
     begin.push_back(static_cast<int64_t>(index.size()));
-    const gs_lists all = {p.lists.tiles_x, p.lists.tiles_y, begin.back(), begin.data(), index.data(), 1, 0,
-                          nullptr, 0};
+    const gs_lists all = {
+        p.lists.tiles_x, p.lists.tiles_y, begin.back(), begin.data(), index.data(), 1, 0, nullptr, 0};
     ASSERT_LT(p.lists.pairs, all.pairs);
     reference_image image = reference_image_create(p.width, p.height);
     reference_blend blend = p.blend(nullptr);
@@ -121,7 +122,7 @@ TEST(Bin, EqualDepthsStandInTheOrderOfTheIndex) {
 // Splats centred on the only pixel of an image of 1 by 1, one behind the other.
 class Stack {
   public:
-    explicit Stack(const std::vector<double> &opacities, int normalize_depth = 0)
+    explicit Stack(const std::vector<double> &opacities, int normalize_depth = 0, int inverse_depth = 0)
         : splats(opacities.size()), image(reference_image_create(1, 1)) {
         for (size_t i = 0; i < splats.size(); i++) {
             splats[i].mean[0] = splats[i].mean[1] = 0.5;
@@ -141,6 +142,7 @@ class Stack {
         blend.splats = splats.data(), blend.count = begin[1], blend.lists = &lists;
         blend.width = blend.height = 1, blend.background = background;
         blend.normalize_depth = normalize_depth;
+        blend.inverse_depth = inverse_depth;
         reference_render(&blend, tape.data(), &image);
     }
     ~Stack() { reference_image_destroy(&image); }
@@ -200,6 +202,12 @@ TEST(Render, SumsDepthsAndFindsTheMedian) {
     EXPECT_EQ(Stack({0.5}).image.median_depth[0], 1);
     EXPECT_EQ(Stack({0.4}).image.median_depth[0], 0);
     EXPECT_EQ(Stack({}, 1).image.depth[0], 0);
+    const double inverse_sum = 0.4 / 1 + 0.6 * 0.25 / 3 + 0.45 * 0.2 / 4;
+    const Stack inverse({0.4, 0.003, 0.25, 0.2}, 0, 1), both({0.4, 0.003, 0.25, 0.2}, 1, 1);
+    EXPECT_NEAR(inverse.image.depth[0], inverse_sum, 1e-15);
+    EXPECT_EQ(inverse.image.median_depth[0], 3);
+    EXPECT_NEAR(both.image.depth[0], inverse_sum / (1 - left), 1e-15);
+    EXPECT_EQ(Stack({}, 1, 1).image.depth[0], 0);
 }
 
 TEST(Render, ReplayOfItsOwnTapeIsTheSameImage) {
@@ -233,14 +241,14 @@ TEST(Render, ReplayObeysTheTape) {
     reference_image_destroy(&replayed);
 }
 
-// With a depth, as it is and normalised.
+// With a depth, as it is and normalised, and with its inverse.
 TEST(Render, AdjointMatchesFiniteDifferences) {
     int decisions[4] = {};
     GroupError errors[REFERENCE_KINDS][5]; // mean, covariance, log opacity, colour, depth
     const char *const name[5] = {"mean", "covariance", "log opacity", "color", "depth"};
-    for (const uint64_t seed : {6, 12}) {
-        Projected p(seed, REFERENCE_KIND_CYCLE, 37, 21);
-        p.normalize_depth = seed == 12;
+    for (const int form : {0, 1, 2, 3}) {
+        Projected p(form % 2 ? 12 : 6, REFERENCE_KIND_CYCLE, 37, 21);
+        p.normalize_depth = form % 2, p.inverse_depth = form / 2;
         p.render(nullptr, p.tape.data());
         for (const uint8_t decision : p.tape) decisions[decision]++;
         const std::vector<double> weights = random_weights(5 * p.pixels(), 5);
@@ -283,7 +291,7 @@ TEST(Render, AdjointMatchesFiniteDifferences) {
             error[2].add(g.log_opacity,
                          splat.opacity * derivative(objective, splat.opacity, 0.003 * splat.opacity));
             for (int k = 0; k < 3; k++) error[3].add(g.color[k], derivative(objective, splat.color[k], 0.01));
-            error[4].add(g.depth, derivative(objective, splat.depth, 0.01));
+            error[4].add(g.depth, derivative(objective, splat.depth, 0.003 * splat.depth));
         }
     }
     EXPECT_GT(decisions[REFERENCE_COUNTED], 1000);

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The camera models that readers of COLMAP models and transforms.json know. The list is in camera_model.c.
-#ifndef GAUSSIANS_CAMERA_MODEL_H
-#define GAUSSIANS_CAMERA_MODEL_H
+#pragma once
 
 #include "lens.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 enum { CAMERA_MODEL_MAX_PARAMETERS = LENS_PARAMETERS };
 
@@ -23,7 +20,4 @@ void camera_model_apply(int model, const double *values, lens *optics);
 // The names of the models that can be read, separated by commas.
 void camera_model_list(char text[128]);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -48,12 +48,9 @@ bool colmap_add_camera(colmap_model *model, const record_place *place, int32_t i
                       "two above 0",
                       id, optics.fx, optics.fy, optics.cx, optics.cy);
     if (!lens_check(&optics, why)) return REFUSE(why, place, "camera %" PRId32 " has %s", id, why->text);
-    colmap_camera *cameras =
-        growing(model->cameras, model->camera_count, &model->camera_room, sizeof *model->cameras);
-    if (!cameras) return REFUSE(why, place, "no memory for %zu cameras", model->camera_count + 1);
-    model->cameras = cameras;
-    cameras[model->camera_count++] = (colmap_camera){id, optics};
-    return true;
+    const colmap_camera camera = {id, optics};
+    return append(&model->cameras, &model->camera_count, &model->camera_room, &camera, sizeof camera) ||
+           REFUSE(why, place, "no memory for %zu cameras", model->camera_count + 1);
 }
 
 bool colmap_end_cameras(colmap_model *model, const char *path, fault *why) {
@@ -65,8 +62,30 @@ bool colmap_end_cameras(colmap_model *model, const char *path, fault *why) {
     return true;
 }
 
+static int compare_views(const void *a, const void *b) {
+    const int32_t x = ((const colmap_view *)a)->id, y = ((const colmap_view *)b)->id;
+    return (x > y) - (x < y);
+}
+
 bool colmap_end_views(colmap_model *model, const char *path, fault *why) {
-    return reconstruction_sort(model->scene, path, why);
+    const reconstruction *scene = model->scene;
+    if (!reconstruction_sort(model->scene, path, why)) return false;
+    if (!model->with_tracks) return true;
+    model->views = calloc(scene->view_count, sizeof *model->views);
+    if (!model->views) return fail(why, "%s: no memory for %zu images", path, scene->view_count);
+    for (size_t i = 0; i < scene->view_count; i++)
+        model->views[i] = (colmap_view){scene->views[i].id, (uint32_t)i};
+    qsort(model->views, scene->view_count, sizeof *model->views, compare_views);
+    return true;
+}
+
+bool colmap_add_sighting(colmap_model *model, int32_t image, fault *why) {
+    const colmap_view wanted = {.id = image};
+    const colmap_view *found =
+        bsearch(&wanted, model->views, model->scene->view_count, sizeof wanted, compare_views);
+    if (!found) return true;
+    const sighting seen = {found->view, (uint32_t)(model->scene->point_count - 1)};
+    return reconstruction_add_sighting(model->scene, &seen, why);
 }
 
 // The rotation of a quaternion (w, x, y, z) of any length. False if the length is 0 or not finite.
@@ -90,21 +109,21 @@ static bool rotation_of(const double quaternion[4], float rotation[9]) {
     return true;
 }
 
-bool colmap_add_view(colmap_model *model, const record_place *place, const double quaternion[4],
-                     const double translation[3], int32_t camera, const char *name, fault *why) {
-    const colmap_camera wanted = {.id = camera};
+bool colmap_add_view(colmap_model *model, const record_place *place, const colmap_image *image,
+                     const char *name, fault *why) {
+    const colmap_camera wanted = {.id = image->camera};
+    const double *q = image->quaternion, *t = image->translation;
     const colmap_camera *found =
         bsearch(&wanted, model->cameras, model->camera_count, sizeof wanted, compare_ids);
     if (!found)
         return REFUSE(why, place, "image '%.200s' is of camera %" PRId32 ", which is not in the model", name,
-                      camera);
-    reconstruction_view view = {.optics = found->optics};
-    if (!rotation_of(quaternion, view.rotation))
-        return REFUSE(why, place, "image '%.200s' has the quaternion %g, %g, %g, %g", name, quaternion[0],
-                      quaternion[1], quaternion[2], quaternion[3]);
-    if (!reconstruction_place(translation, view.translation))
-        return REFUSE(why, place, "image '%.200s' has the translation %g, %g, %g", name, translation[0],
-                      translation[1], translation[2]);
+                      image->camera);
+    reconstruction_view view = {.optics = found->optics, .id = image->id};
+    if (!rotation_of(q, view.rotation))
+        return REFUSE(why, place, "image '%.200s' has the quaternion %g, %g, %g, %g", name, q[0], q[1], q[2],
+                      q[3]);
+    if (!reconstruction_place(t, view.translation))
+        return REFUSE(why, place, "image '%.200s' has the translation %g, %g, %g", name, t[0], t[1], t[2]);
     return reconstruction_add_view(model->scene, name, &view, why) || REFUSE(why, place, "%s", why->text);
 }
 
@@ -133,13 +152,31 @@ bool colmap_find(const char *folder, char model_folder[PATH_ROOM]) {
     return false;
 }
 
-bool colmap_load(const char *model_folder, reconstruction *out, fault *why) {
+static bool load_model(const char *model_folder, bool with_tracks, reconstruction *out, fault *why) {
     *out = (reconstruction){0};
-    colmap_model model = {.scene = out};
+    colmap_model model = {.scene = out, .with_tracks = with_tracks};
     const bool text = !has(model_folder, "cameras.bin") && has(model_folder, "cameras.txt");
-    const bool read = text ? colmap_read_text(model_folder, has(model_folder, "points3D.txt"), &model, why)
-                           : colmap_read_binary(model_folder, has(model_folder, "points3D.bin"), &model, why);
+    const colmap_parts parts = {true, has(model_folder, text ? "points3D.txt" : "points3D.bin")};
+    const bool read = (text ? colmap_read_text : colmap_read_binary)(model_folder, parts, &model, why);
     free(model.cameras);
+    free(model.views);
     if (!read) reconstruction_close(out);
     return read;
+}
+
+bool colmap_load(const char *model_folder, reconstruction *out, fault *why) {
+    return load_model(model_folder, false, out, why);
+}
+
+bool colmap_load_tracks(const char *folder, reconstruction *out, fault *why) {
+    char model_folder[PATH_ROOM];
+    *out = (reconstruction){0};
+    return !colmap_find(folder, model_folder) || load_model(model_folder, true, out, why);
+}
+
+bool colmap_load_points(const char *folder, reconstruction *out, fault *why) {
+    colmap_model model = {.scene = out};
+    const colmap_parts parts = {false, true};
+    if (has(folder, "points3D.bin")) return colmap_read_binary(folder, parts, &model, why);
+    return !has(folder, "points3D.txt") || colmap_read_text(folder, parts, &model, why);
 }

@@ -21,4 +21,11 @@ bool colmap_find(const char *folder, char model_folder[PATH_ROOM]);
 // those in COLMAP's comments.
 bool colmap_load(const char *model_folder, reconstruction *out, fault *why);
 
+// Appends the points of FOLDER/points3D.bin or, without it, FOLDER/points3D.txt. Without either there are none.
+bool colmap_load_points(const char *folder, reconstruction *out, fault *why);
+
+// Reads the model in FOLDER again (colmap_find) for the tracks of its points: *out has them as sightings, and views
+// and points in the order in which dataset_load has them. Without a model *out is empty.
+bool colmap_load_tracks(const char *folder, reconstruction *out, fault *why);
+
 C_LINKAGE_END

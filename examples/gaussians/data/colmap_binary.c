@@ -47,18 +47,30 @@ static bool read_name(input_file *file, char name[MAX_NAME], fault *why) {
 
 static bool read_image(input_file *file, colmap_model *model, fault *why) {
     const record_place place = here(file);
-    int32_t id, camera;
-    double quaternion[4], translation[3];
+    colmap_image image;
     char name[MAX_NAME];
     uint64_t observations;
-    return input_file_read(file, &id, 4, "an image's id", why) &&
-           input_file_read(file, quaternion, sizeof quaternion, "an image's rotation", why) &&
-           input_file_read(file, translation, sizeof translation, "an image's translation", why) &&
-           input_file_read(file, &camera, 4, "an image's camera id", why) && read_name(file, name, why) &&
+    return input_file_read(file, &image.id, 4, "an image's id", why) &&
+           input_file_read(file, image.quaternion, sizeof image.quaternion, "an image's rotation", why) &&
+           input_file_read(file, image.translation, sizeof image.translation, "an image's translation",
+                           why) &&
+           input_file_read(file, &image.camera, 4, "an image's camera id", why) &&
+           read_name(file, name, why) &&
            input_file_read(file, &observations, 8, "an image's number of 2D points", why) &&
            input_file_expect(file, observations, 24, "2D points", why) &&
            input_file_skip(file, observations * 24, "2D points", why) &&
-           colmap_add_view(model, &place, quaternion, translation, camera, name, why);
+           colmap_add_view(model, &place, &image, name, why);
+}
+
+static bool read_track(input_file *file, uint64_t entries, colmap_model *model, fault *why) {
+    if (!model->with_tracks) return input_file_skip(file, entries * 8, "a point's track", why);
+    for (uint64_t i = 0; i < entries; i++) {
+        int32_t entry[2]; // image, its 2D point
+        if (!input_file_read(file, entry, sizeof entry, "a point's track", why) ||
+            !colmap_add_sighting(model, entry[0], why))
+            return false;
+    }
+    return true;
 }
 
 static bool read_point(input_file *file, colmap_model *model, fault *why) {
@@ -72,8 +84,7 @@ static bool read_point(input_file *file, colmap_model *model, fault *why) {
            input_file_skip(file, 8, "a point's error", why) &&
            input_file_read(file, &track, 8, "the length of a point's track", why) &&
            input_file_expect(file, track, 8, "track entries", why) &&
-           input_file_skip(file, track * 8, "a point's track", why) &&
-           colmap_add_point(model, &place, position, color, why);
+           colmap_add_point(model, &place, position, color, why) && read_track(file, track, model, why);
 }
 
 // A file of the model.
@@ -97,11 +108,12 @@ static bool read_records(input_file *file, const part *of, colmap_model *model, 
                 file->size - file->offset, file->offset);
 }
 
-bool colmap_read_binary(const char *folder, bool has_points, colmap_model *model, fault *why) {
+bool colmap_read_binary(const char *folder, colmap_parts wanted, colmap_model *model, fault *why) {
     static const part parts[] = {{"cameras.bin", "cameras", CAMERA_BYTES, read_camera, colmap_end_cameras},
                                  {"images.bin", "images", IMAGE_BYTES, read_image, colmap_end_views},
                                  {"points3D.bin", "points", POINT_BYTES, read_point, NULL}};
-    for (const part *p = parts; p < parts + (has_points ? 3 : 2); p++) {
+    for (const part *p = parts + (wanted.cameras_and_images ? 0 : 2); p < parts + (wanted.points ? 3 : 2);
+         p++) {
         char path[PATH_ROOM];
         input_file file = {0};
         const bool done = path_join(path, folder, p->name, why) && input_file_open(&file, path, why) &&

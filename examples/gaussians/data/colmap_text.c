@@ -111,17 +111,30 @@ static bool read_image(text_file *text, colmap_model *model, fault *why) {
     const record_place place = here(text);
     cursor rest = {text, text->line};
     int64_t id, camera;
-    double quaternion[4], translation[3];
+    colmap_image image;
     if (!read_whole(&rest, "an image's id", INT32_MIN, INT32_MAX, &id, why) ||
-        !read_reals(&rest, "an image's rotation", quaternion, 4, why) ||
-        !read_reals(&rest, "an image's translation", translation, 3, why) ||
+        !read_reals(&rest, "an image's rotation", image.quaternion, 4, why) ||
+        !read_reals(&rest, "an image's translation", image.translation, 3, why) ||
         !read_whole(&rest, "an image's camera id", INT32_MIN, INT32_MAX, &camera, why))
         return false;
     char *name = rest.at + strspn(rest.at, " \t"); // to the end of the line, so it may hold spaces
     for (size_t length = strlen(name); length > 0 && isspace((unsigned char)name[length - 1]); length--)
         name[length - 1] = '\0';
-    return colmap_add_view(model, &place, quaternion, translation, (int32_t)camera, name, why) &&
-           skip_observations(text, why);
+    image.id = (int32_t)id;
+    image.camera = (int32_t)camera;
+    return colmap_add_view(model, &place, &image, name, why) && skip_observations(text, why);
+}
+
+// To the end of the line: IMAGE_ID POINT2D_IDX ...
+static bool read_track(cursor *rest, colmap_model *model, fault *why) {
+    while (model->with_tracks && rest->at[strspn(rest->at, " \t")] != '\0') {
+        int64_t image, point;
+        if (!read_whole(rest, "a track's image id", INT32_MIN, INT32_MAX, &image, why) ||
+            !read_whole(rest, "a track's 2D point", INT32_MIN, INT32_MAX, &point, why) ||
+            !colmap_add_sighting(model, (int32_t)image, why))
+            return false;
+    }
+    return true;
 }
 
 static bool read_point(text_file *text, colmap_model *model, fault *why) {
@@ -138,7 +151,7 @@ static bool read_point(text_file *text, colmap_model *model, fault *why) {
         color[i] = (uint8_t)value;
     }
     return read_real(&rest, "a point's error", &error, why) &&
-           colmap_add_point(model, &place, position, color, why);
+           colmap_add_point(model, &place, position, color, why) && read_track(&rest, model, why);
 }
 
 // A file of the model.
@@ -162,11 +175,12 @@ static bool read_records(text_file *text, const part *of, colmap_model *model, f
                 text->file.path, announced, of->what, count, text->number);
 }
 
-bool colmap_read_text(const char *folder, bool has_points, colmap_model *model, fault *why) {
+bool colmap_read_text(const char *folder, colmap_parts wanted, colmap_model *model, fault *why) {
     static const part parts[] = {{"cameras.txt", "cameras", read_camera, colmap_end_cameras},
                                  {"images.txt", "images", read_image, colmap_end_views},
                                  {"points3D.txt", "points", read_point, NULL}};
-    for (const part *p = parts; p < parts + (has_points ? 3 : 2); p++) {
+    for (const part *p = parts + (wanted.cameras_and_images ? 0 : 2); p < parts + (wanted.points ? 3 : 2);
+         p++) {
         char path[PATH_ROOM];
         text_file text = {0};
         const bool done = path_join(path, folder, p->name, why) && text_file_open(&text, path, why) &&

@@ -2,15 +2,14 @@
 #include "dataset.h"
 #include "colmap.h"
 #include "mask.h"
+#include "parallel.h"
 #include "transforms.h"
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 void dataset_close(dataset *data) {
     for (size_t i = 0; i < data->view_count; i++) {
@@ -18,6 +17,7 @@ void dataset_close(dataset *data) {
         image_close(&data->views[i].picture);
         free(data->views[i].alpha);
         free(data->views[i].mask);
+        free(data->views[i].depth);
         free(data->views[i].mask_path);
     }
     free(data->views);
@@ -161,11 +161,7 @@ typedef struct loading {
     const dataset_options *options;
     const reconstruction_view *sources;
     dataset *data;
-    atomic_size_t next;       // the view to load next
     atomic_size_t with_alpha; // pictures
-    pthread_mutex_t lock;
-    size_t failed; // the first view that failed, in the order of views; view_count: none
-    fault why;
 } loading;
 
 static bool load_mask(const loading *work, const reconstruction_view *source, dataset_view *view, image *mask,
@@ -206,7 +202,8 @@ static bool keep_companions(companions *with, dataset_view *view, fault *why) {
     return counted > 0 || fail(why, "its mask leaves no pixel that counts");
 }
 
-static bool load_view(loading *work, size_t i, fault *why) {
+static bool load_view(void *context, size_t i, fault *why) {
+    loading *work = context;
     const dataset_options *options = work->options;
     const reconstruction_view *source = &work->sources[i];
     dataset_view *view = &work->data->views[i];
@@ -239,38 +236,6 @@ static bool load_view(loading *work, size_t i, fault *why) {
     dataset_downscale_camera(&view->camera, factor);
     if (!wanted) image_close(&view->picture);
     return true;
-}
-
-static void *load_views(void *argument) {
-    loading *work = argument;
-    const size_t count = work->data->view_count;
-    for (size_t i; (i = atomic_fetch_add(&work->next, 1)) < count;) {
-        fault why;
-        if (load_view(work, i, &why)) continue;
-        atomic_store(&work->next, count); // all views before this one are loaded or being loaded
-        pthread_mutex_lock(&work->lock);
-        if (i < work->failed) {
-            work->failed = i;
-            work->why = why;
-        }
-        pthread_mutex_unlock(&work->lock);
-    }
-    return NULL;
-}
-
-// Uses all CPU cores.
-static bool load_all_views(loading *work, fault *why) {
-    enum { MAX_HELPERS = 63 };
-    pthread_t helpers[MAX_HELPERS];
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int started = 0;
-    while (started < MAX_HELPERS && started + 1 < cores && (size_t)started + 1 < work->data->view_count &&
-           pthread_create(&helpers[started], NULL, load_views, work) == 0)
-        started++;
-    load_views(work); // on this thread too, so it works where no other starts
-    for (int i = 0; i < started; i++) pthread_join(helpers[i], NULL);
-    if (work->failed < work->data->view_count) *why = work->why;
-    return work->failed == work->data->view_count;
 }
 
 // Moves names and points.
@@ -344,7 +309,10 @@ static bool find_and_read(const char *folder, data_folders *in, reconstruction *
     if (transforms_are_in(folder)) { // it fits: a folder whose path is too long has no transforms
         strcpy(in->model, folder);
         strcpy(in->pictures, folder);
-        return transforms_load(folder, out, why);
+        if (!transforms_load(folder, out, why)) return false;
+        const bool read = colmap_load_points(folder, out, why);
+        if (!read) reconstruction_close(out);
+        return read;
     }
     return fail(
         why,
@@ -367,10 +335,8 @@ bool dataset_load(const char *folder, const dataset_options *options, dataset *o
                         .masks = in.masks[0] ? in.masks : NULL,
                         .options = options,
                         .sources = source.views,
-                        .data = out,
-                        .lock = PTHREAD_MUTEX_INITIALIZER,
-                        .failed = out->view_count};
-        loaded = load_all_views(&work, why);
+                        .data = out};
+        loaded = read_in_parallel(out->view_count, load_view, &work, why);
         out->cut_out = work.with_alpha == out->view_count;
         out->picture_folder = strcmp(in.model, in.pictures) == 0 ? "" : "images";
     }

@@ -19,6 +19,7 @@ typedef struct dataset_view {
     image picture;    // RGB; empty if not wanted
     uint8_t *alpha;   // [height][width] of the picture; NULL if it has none or is not wanted
     uint8_t *mask;    // [height][width]: 255, or 0: the pixel does not count; NULL: all count
+    float *depth;     // [height][width] of the picture, NaN: unknown (depth_maps.h); NULL: none
     char *mask_path;  // of the mask's file, inside the data's folder; NULL: none was read
     bool held_out;    // for measuring, not for training
 } dataset_view;
@@ -53,6 +54,7 @@ typedef struct dataset_options {
 //    FOLDER/images.
 // 2. FOLDER/transforms_train.json and FOLDER/transforms_test.json (see transforms.h).
 // 3. FOLDER/transforms.json.
+// Beside transforms files, FOLDER/points3D.bin or points3D.txt of COLMAP may hold points.
 //
 // Masks: beside a COLMAP model FOLDER/masks, if it exists, has one for each picture (mask.h); in
 // transforms.json a frame may name one. A pixel counts if neither its mask nor, with mask_from_alpha, its

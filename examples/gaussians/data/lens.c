@@ -197,20 +197,36 @@ static void distort_by_brown(const distortion *d, double x, double y, double out
     out[1] = y * radial + 2 * p2 * x * y + p1 * (square + 2 * y * y);
 }
 
-bool lens_undistort(const lens *optics, const image *picture, image *out, fault *why) {
-    if (!image_open(out, picture->width, picture->height, GS_CHANNELS, why)) return false;
+static distortion distortion_of(const lens *optics) {
     distortion d = {.optics = optics};
     fisheye_distortion(optics, d.k);
     d.limit = optics->fisheye ? fisheye_angle_limit(d.k) : fold(optics);
+    return d;
+}
+
+// Where pixel (i, j) of the pinhole's picture is in the photograph.
+typedef struct source {
+    between h, w; // columns, rows
+} source;
+
+static source source_of(const distortion *d, int i, int j, int width, int height) {
+    const lens *optics = d->optics;
+    const double x = (i + 0.5 - optics->cx) / optics->fx, y = (j + 0.5 - optics->cy) / optics->fy;
+    double at[2];
+    (optics->fisheye ? distort_by_fisheye : distort_by_brown)(d, x, y, at);
+    return (source){neighbours(optics->fx * at[0] + optics->cx - 0.5, width),
+                    neighbours(optics->fy * at[1] + optics->cy - 0.5, height)};
+}
+
+bool lens_undistort(const lens *optics, const image *picture, image *out, fault *why) {
+    if (!image_open(out, picture->width, picture->height, GS_CHANNELS, why)) return false;
+    const distortion d = distortion_of(optics);
     const size_t row = GS_CHANNELS * (size_t)picture->width;
     uint8_t *pixel = out->pixels;
     for (int j = 0; j < out->height; j++) {
         for (int i = 0; i < out->width; i++) {
-            const double x = (i + 0.5 - optics->cx) / optics->fx, y = (j + 0.5 - optics->cy) / optics->fy;
-            double at[2];
-            (optics->fisheye ? distort_by_fisheye : distort_by_brown)(&d, x, y, at);
-            const between h = neighbours(optics->fx * at[0] + optics->cx - 0.5, picture->width);
-            const between w = neighbours(optics->fy * at[1] + optics->cy - 0.5, picture->height);
+            const source from = source_of(&d, i, j, picture->width, picture->height);
+            const between h = from.h, w = from.w;
             const uint8_t *above = picture->pixels + (size_t)w.first * row,
                           *below = picture->pixels + (size_t)w.second * row;
             for (int c = 0; c < GS_CHANNELS; c++) {
@@ -221,5 +237,23 @@ bool lens_undistort(const lens *optics, const image *picture, image *out, fault 
             }
         }
     }
+    return true;
+}
+
+bool lens_undistort_plane(const lens *optics, const plane *map, plane *out, fault *why) {
+    if (!plane_open(out, map->width, map->height, why)) return false;
+    const distortion d = distortion_of(optics);
+    const size_t row = (size_t)map->width;
+    float *value = out->values;
+    for (int j = 0; j < out->height; j++)
+        for (int i = 0; i < out->width; i++) {
+            const source from = source_of(&d, i, j, map->width, map->height);
+            const between h = from.h, w = from.w;
+            const float *above = map->values + (size_t)w.first * row,
+                        *below = map->values + (size_t)w.second * row;
+            const float top = above[h.first] * (1 - h.weight) + above[h.second] * h.weight;
+            const float bottom = below[h.first] * (1 - h.weight) + below[h.second] * h.weight;
+            *value++ = top * (1 - w.weight) + bottom * w.weight;
+        }
     return true;
 }

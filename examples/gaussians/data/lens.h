@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT
 // The lens of a photograph: how it maps rays to pixels, and how to undistort the photograph to that of an
 // ideal pinhole.
-#ifndef GAUSSIANS_LENS_H
-#define GAUSSIANS_LENS_H
+#pragma once
 
 #include "fault.h"
 #include "image.h"
+#include "plane.h"
 #include "gs.h"
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+C_LINKAGE_BEGIN
 
 // A ray (x, y, 1) maps to the pixel (fx x' + cx, fy y' + cy), where with r^2 = x^2 + y^2 (Brown's model, as
 // COLMAP's OPENCV)
@@ -69,8 +67,7 @@ bool lens_is_ideal(const lens *optics); // a pinhole without distortion
 // picture, half a width w from the middle, the angle is atan(w / fx) instead of about w / fx. Cost: about
 // 50 ns a pixel.
 bool lens_undistort(const lens *optics, const image *picture, image *out, fault *why);
+// The same of a map of the lens's size. What is made of a NaN becomes NaN.
+bool lens_undistort_plane(const lens *optics, const plane *map, plane *out, fault *why);
 
-#ifdef __cplusplus
-}
-#endif
-#endif
+C_LINKAGE_END

@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "mask.h"
-#include <stdio.h>
+#include "companion.h"
 #include <string.h>
-#include <unistd.h>
 
 enum { CHANNELS = 3 };
 
 bool mask_find(const char *folder, const char *name, char path[PATH_ROOM], fault *why) {
-    const char *slash = strrchr(name, '/'), *dot = strrchr(slash ? slash : name, '.');
-    const size_t whole = strlen(name), lengths[2] = {whole, dot ? (size_t)(dot - name) : whole};
-    for (int i = 0; i < 2; i++) {
-        char file[PATH_ROOM];
-        if (snprintf(file, sizeof file, "%.*s.png", (int)lengths[i], name) >= (int)sizeof file) continue;
-        if (!path_join(path, folder, file, why)) return false;
-        if (access(path, F_OK) == 0) return true;
-    }
-    return fail(why, "%s: has no mask of the picture %s, neither %.*s.png nor %.*s.png", folder, name,
-                (int)lengths[0], name, (int)lengths[1], name);
+    static const char *const suffixes[] = {".png", NULL};
+    return companion_find(folder, name, suffixes, "mask", path, why);
 }
 
 bool mask_read(const char *path, const image *picture, image *out, fault *why) {
@@ -51,14 +42,9 @@ bool mask_by_alpha(const image *picture, image *mask, fault *why) {
     return true;
 }
 
-static int smaller(int a, int b) {
-    return a < b ? a : b;
-}
-
 static bool block_counts(const image *mask, int left, int top, int factor) {
-    const int right = smaller(left + factor, mask->width), bottom = smaller(top + factor, mask->height);
-    for (int y = top; y < bottom; y++)
-        for (int x = left; x < right; x++)
+    for (int y = top; y < top + factor && y < mask->height; y++)
+        for (int x = left; x < left + factor && x < mask->width; x++)
             if (mask->pixels[CHANNELS * ((size_t)y * (size_t)mask->width + (size_t)x)] != 255) return false;
     return true;
 }

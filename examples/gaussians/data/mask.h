@@ -7,8 +7,6 @@
 #include "path.h"
 #include <stdbool.h>
 
-C_LINKAGE_BEGIN
-
 // The path of a picture's mask in a folder: NAME.png (a.jpg.png, as COLMAP has it), or NAME with the suffix
 // .png (a.png). Fails if neither file exists.
 bool mask_find(const char *folder, const char *name, char path[PATH_ROOM], fault *why);
@@ -22,5 +20,3 @@ bool mask_downscale(image *mask, int factor, fault *why);
 // Makes one byte a pixel, 255 or 0, of the mask, which is left empty. Pixels that are not 255, because
 // undistortion mixed them, do not count. *counted: how many do.
 uint8_t *mask_take(image *mask, size_t *counted);
-
-C_LINKAGE_END

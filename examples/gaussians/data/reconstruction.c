@@ -42,6 +42,15 @@ bool reconstruction_add_point(reconstruction *scene, const float point[3], const
     return true;
 }
 
+bool reconstruction_add_sighting(reconstruction *scene, const sighting *seen, fault *why) {
+    sighting *all =
+        growing(scene->sightings, scene->sighting_count, &scene->sighting_room, sizeof *scene->sightings);
+    if (!all) return fail(why, "no memory for %zu track entries", scene->sighting_count + 1);
+    scene->sightings = all;
+    all[scene->sighting_count++] = *seen;
+    return true;
+}
+
 static int compare_names(const void *a, const void *b) {
     return strcmp(((const reconstruction_view *)a)->name, ((const reconstruction_view *)b)->name);
 }
@@ -63,5 +72,6 @@ void reconstruction_close(reconstruction *scene) {
     free(scene->views);
     free(scene->points);
     free(scene->colors);
+    free(scene->sightings);
     *scene = (reconstruction){0};
 }

@@ -15,7 +15,13 @@ typedef struct reconstruction_view {
     lens optics;
     float rotation[9], translation[3]; // as in gs_camera
     bool held_out;
+    int32_t id; // COLMAP's
 } reconstruction_view;
+
+// A point that was found in a photograph: indices.
+typedef struct sighting {
+    uint32_t view, point;
+} sighting;
 
 typedef struct reconstruction {
     size_t view_count, view_room;
@@ -23,6 +29,8 @@ typedef struct reconstruction {
     size_t point_count, point_room;
     float (*points)[3]; // world
     uint8_t (*colors)[3];
+    size_t sighting_count, sighting_room;
+    sighting *sightings; // by point; empty unless asked for
 } reconstruction;
 
 // Converts a position in the world or in a camera's space to floats. False if it is not finite or farther
@@ -34,6 +42,7 @@ bool reconstruction_add_view(reconstruction *scene, const char *name, const reco
                              fault *why);
 bool reconstruction_add_point(reconstruction *scene, const float point[3], const uint8_t color[3],
                               fault *why);
+bool reconstruction_add_sighting(reconstruction *scene, const sighting *seen, fault *why);
 // Sorts the views by name. Fails, naming the file `path`, if there is no view or if two have one name.
 bool reconstruction_sort(reconstruction *scene, const char *path, fault *why);
 void reconstruction_close(reconstruction *scene); // harmless on {0} and twice

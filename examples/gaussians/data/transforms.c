@@ -3,8 +3,8 @@
 #include "camera_model.h"
 #include "json_field.h"
 #include "path.h"
+#include "vector.h"
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -99,45 +99,22 @@ static double skewness(const double m[9]) {
     return largest;
 }
 
-static double cofactor(const double m[9], int row, int column) {
-    const int r1 = (row + 1) % 3, r2 = (row + 2) % 3, c1 = (column + 1) % 3, c2 = (column + 2) % 3;
-    return m[3 * r1 + c1] * m[3 * r2 + c2] - m[3 * r1 + c2] * m[3 * r2 + c1];
-}
-
-static double determinant(const double m[9]) {
-    return m[0] * cofactor(m, 0, 0) + m[1] * cofactor(m, 0, 1) + m[2] * cofactor(m, 0, 2);
-}
-
-// The nearest rotation (the polar factor), by Newton's iteration M <- (M + M^-T) / 2, which squares the
-// skewness.
-static void orthonormalise(double m[9]) {
-    for (int step = 0; step < 4; step++) {
-        const double scale = 1 / determinant(m);
-        double next[9];
-        for (int row = 0; row < 3; row++)
-            for (int column = 0; column < 3; column++)
-                next[3 * row + column] =
-                    0.5 * (m[3 * row + column] + scale * cofactor(m, row, column)); // M^-T: cofactors / det
-        memcpy(m, next, sizeof next);
-    }
-}
-
 static bool read_pose(const json_place *place, reconstruction_view *view, fault *why) {
     const double tolerance = 5e-3;
-    double m[16], rotation[9];
+    double m[16], rotation[9], cofactors[9];
     if (!json_get_matrix(place, "transform_matrix", 4, 4, m, why)) return false;
     for (int i = 0; i < 4; i++)
         if (!(fabs(m[12 + i] - (i == 3)) <= 1e-6))
             return fail(why, "%s: %stransform_matrix: the last row is %g %g %g %g; it must be 0 0 0 1",
                         place->path, place->field, m[12], m[13], m[14], m[15]);
     for (int i = 0; i < 9; i++) rotation[i] = m[i / 3 * 4 + i % 3];
-    const double skew = skewness(rotation);
-    if (!(skew <= tolerance) || !(determinant(rotation) > 0))
+    const double skew = skewness(rotation), determinant = determinant_and_cofactors(rotation, cofactors);
+    if (!(skew <= tolerance) || !(determinant > 0))
         return fail(why,
                     "%s: %stransform_matrix: not a rotation: M^T M differs from 1 by up to %g (%g is "
                     "tolerated), and its determinant is %g",
-                    place->path, place->field, skew, tolerance, determinant(rotation));
-    orthonormalise(rotation);
+                    place->path, place->field, skew, tolerance, determinant);
+    nearest_rotation(rotation);
     const double flip[3] = {1, -1, -1}; // y up and z backward become y down and z forward
     double translation[3] = {0};
     for (int row = 0; row < 3; row++)

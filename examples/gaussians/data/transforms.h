@@ -2,6 +2,7 @@
 // Reads transforms.json in the forms of NeRF's Blender scenes and of instant-ngp.
 #pragma once
 
+#include "json_writer.h"
 #include "reconstruction.h"
 
 C_LINKAGE_BEGIN
@@ -10,8 +11,8 @@ C_LINKAGE_BEGIN
 bool transforms_are_in(const char *folder);
 
 // Reads FOLDER/transforms_train.json and, if it exists, FOLDER/transforms_test.json, whose views are held
-// out. Without transforms_train.json it reads FOLDER/transforms.json. There are no points. On failure *out
-// is empty.
+// out. Without transforms_train.json it reads FOLDER/transforms.json. Reads no points. On failure *out is
+// empty.
 //
 // Keys:
 // - frames[]: each with file_path (inside FOLDER; ".png" is added if only that file exists) and
@@ -43,5 +44,7 @@ typedef struct transforms_frame {
 // Writes a transforms.json with the lens of each photograph in its frame: completely or not at all, "-" to
 // stdout. transforms_load reads it back if it lies where the paths begin.
 bool transforms_save(const char *path, const transforms_frame *frames, size_t count, fault *why);
+// The field transform_matrix of a frame, from a pose as in gs_camera.
+void transforms_put_pose(json_writer *json, const double rotation[9], const double translation[3]);
 
 C_LINKAGE_END

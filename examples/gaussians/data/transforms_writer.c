@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "json_writer.h"
 #include "path.h"
 #include "transforms.h"
 #include <stdio.h>
@@ -27,7 +26,7 @@ static void put_lens(json_writer *json, const lens *optics) {
 }
 
 // Camera to world, y up and z backward.
-static void put_pose(json_writer *json, const transforms_frame *frame) {
+void transforms_put_pose(json_writer *json, const double rotation[9], const double translation[3]) {
     static const double flip[3] = {1, -1, -1};
     json_begin(json, "transform_matrix", '[');
     json->one_line = true;
@@ -35,8 +34,8 @@ static void put_pose(json_writer *json, const transforms_frame *frame) {
         json_begin(json, NULL, '[');
         double center = row == 3;
         for (int k = 0; k < 3; k++) {
-            json_put_number(json, NULL, row < 3 ? flip[k] * frame->rotation[3 * k + row] : 0);
-            if (row < 3) center -= frame->rotation[3 * k + row] * frame->translation[k];
+            json_put_number(json, NULL, row < 3 ? flip[k] * rotation[3 * k + row] : 0);
+            if (row < 3) center -= rotation[3 * k + row] * translation[k];
         }
         json_put_number(json, NULL, center);
         json_end(json, ']');
@@ -57,7 +56,7 @@ static void describe(json_writer *json, const void *subject) {
         json_put_text(json, "file_path", path);
         if (frame->mask) json_put_text(json, "mask_path", frame->mask);
         put_lens(json, frame->optics);
-        put_pose(json, frame);
+        transforms_put_pose(json, frame->rotation, frame->translation);
         json_end(json, '}');
     }
     json_end(json, ']');

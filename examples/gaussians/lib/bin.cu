@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Splats to tiles' lists: count the splats of every tile, scan, write each splat to the lists of its tiles in
 // any order, sort each list by (depth, index).
+#include "block_layout.h"
 #include "check.h"
 #include "depth_sort.cuh"
 #include "gs.h"
@@ -507,9 +508,13 @@ tile_grid grid_of(const gs_view *view) {
             (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE, view_count(view)};
 }
 
-// Offsets in the workspace, in bytes.
-struct bin_layout {
-    size_t depth, length, class_begin, summary, tile_begin, tile_order, list, other, parts, total;
+// The arrays in the workspace.
+struct bin_arrays {
+    uint32_t *depth, *length, *class_begin;
+    bin_summary *summary;
+    int64_t *tile_begin;
+    uint32_t *tile_order, *list, *other;
+    part *parts;
 };
 
 // Counters a tile, as a power of two: enough that each counts few splats, few enough for one block to scan.
@@ -543,27 +548,21 @@ int64_t most_parts(int64_t pair_capacity) {
     return pair_capacity * 3 / sorted_by_block<part_block>;
 }
 
-// count: of the splats of all views.
-bin_layout layout_of(const tile_grid &grid, int64_t count, int64_t pair_capacity) {
-    size_t end = 0;
-    const auto place = [&end](size_t bytes) {
-        const size_t at = end;
-        end += (bytes + 255) / 256 * 256;
-        return at;
-    };
-    const size_t tiles = size_t(tiles_of(grid));
-    bin_layout out;
-    out.depth = place(size_t(count) * sizeof(uint32_t));
-    out.length = place((tiles << log2_copies(count, int(tiles))) * sizeof(uint32_t));
-    out.class_begin = place(classes * sizeof(uint32_t));
-    out.summary = place(sizeof(bin_summary));
-    out.tile_begin = place((tiles + 1) * sizeof(int64_t));
-    out.tile_order = place(tiles * sizeof(uint32_t));
-    out.list = place(size_t(pair_capacity) * sizeof(uint32_t));
-    out.other = place(size_t(pair_capacity) * sizeof(uint32_t));
-    out.parts = place(size_t(most_parts(pair_capacity)) * sizeof(part));
-    out.total = end;
-    return out;
+// Places the arrays in `memory` (NULL: nowhere) and returns their bytes. count: of the splats of all views.
+size_t place_arrays(void *memory, const tile_grid &grid, int64_t count, int64_t pair_capacity,
+                    bin_arrays *out) {
+    block_layout layout = {static_cast<char *>(memory), 0};
+    const size_t tiles = size_t(tiles_of(grid)), pairs = size_t(pair_capacity);
+    layout_add(&layout, size_t(count), &out->depth);
+    layout_add(&layout, tiles << log2_copies(count, int(tiles)), &out->length);
+    layout_add(&layout, classes, &out->class_begin);
+    layout_add(&layout, 1, &out->summary);
+    layout_add(&layout, tiles + 1, &out->tile_begin);
+    layout_add(&layout, tiles, &out->tile_order);
+    layout_add(&layout, pairs, &out->list);
+    layout_add(&layout, pairs, &out->other);
+    layout_add(&layout, size_t(most_parts(pair_capacity)), &out->parts);
+    return layout.bytes;
 }
 
 // The blocks of the kernels that sort.
@@ -588,44 +587,10 @@ sort_grids most_grids(int64_t pair_capacity, int tiles) {
             block_lists + blocks_for(tiles - int(block_lists), sort_block / 32)};
 }
 
-struct bin_arrays {
-    uint32_t *depth, *length, *class_begin;
-    bin_summary *summary;
-    int64_t *tile_begin;
-    uint32_t *tile_order, *list, *other;
-    part *parts;
-};
-
-bin_arrays arrays_of(void *workspace, const bin_layout &layout) {
-    char *base = static_cast<char *>(workspace);
-    const auto words = [base](size_t at) { return reinterpret_cast<uint32_t *>(base + at); };
-    return {words(layout.depth),
-            words(layout.length),
-            words(layout.class_begin),
-            reinterpret_cast<bin_summary *>(base + layout.summary),
-            reinterpret_cast<int64_t *>(base + layout.tile_begin),
-            words(layout.tile_order),
-            words(layout.list),
-            words(layout.other),
-            reinterpret_cast<part *>(base + layout.parts)};
-}
-
 gs_status pairs_do_not_fit(const char *function, const gs_view *view) {
     return libgs_fail(GS_PAIRS_DO_NOT_FIT, "%s: %lld pairs, room for %lld", function,
                       static_cast<long long>(view->pairs_needed),
                       static_cast<long long>(view->pair_capacity));
-}
-
-// Queues the kernels that sort the lists.
-gs_status sort_lists(const bin_arrays &a, int tiles, const bin_work &work, const sort_grids &grids,
-                     gs_stream stream) {
-    GS_CUDA(launch(stream, grids.cut, part_block, cut_kernel, a.depth, a.tile_order, a.tile_begin, a.list,
-                   a.other, work, a.summary, a.parts));
-    GS_CUDA(launch(stream, grids.parts, part_block, sort_parts_kernel, a.depth, a.tile_order, a.tile_begin,
-                   a.parts, work, a.list, a.other));
-    GS_CUDA(launch(stream, grids.lists, sort_block, sort_kernel, a.depth, a.tile_order, a.tile_begin, tiles,
-                   work, a.list));
-    return GS_OK;
 }
 
 // How the blend divides the work of lists whose lengths the host does not know: as before, if that was valid.
@@ -641,7 +606,8 @@ void keep_division(int tiles, int multiprocessors, gs_lists *lists) {
 gs_status gs_bin_bytes(const gs_view *view, size_t *bytes) {
     GS_TRY(check(__func__, view));
     GS_REQUIRE(bytes, "bytes must be given");
-    *bytes = layout_of(grid_of(view), splat_count(view), view->pair_capacity).total;
+    bin_arrays unplaced;
+    *bytes = place_arrays(nullptr, grid_of(view), splat_count(view), view->pair_capacity, &unplaced);
     return GS_OK;
 }
 
@@ -651,9 +617,9 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     const int64_t count = view->gaussians.count, pair_capacity = view->pair_capacity;
     GS_REQUIRE(count == 0 || splats, "splats must be given");
     const tile_grid grid = grid_of(view);
-    const bin_layout layout = layout_of(grid, splat_count(view), pair_capacity);
-    GS_TRY(check_workspace(__func__, view->workspace, view->workspace_bytes, layout.total));
-    const bin_arrays a = arrays_of(view->workspace, layout);
+    bin_arrays a;
+    const size_t needed = place_arrays(view->workspace, grid, splat_count(view), pair_capacity, &a);
+    GS_TRY(check_workspace(__func__, view->workspace, view->workspace_bytes, needed));
 
     int device = 0, multiprocessors = 0;
     GS_CUDA(cudaGetDevice(&device));
@@ -670,7 +636,10 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
                    bin_limits{multiprocessors, pair_capacity, view->report}, a.tile_begin, a.class_begin,
                    a.summary));
     bin_summary summary = {};
-    if (!view->report) {
+    if (view->report) { // on the device; the host keeps what it had
+        summary.pairs = pair_capacity;
+        summary.pixels_per_thread = view->lists.pixels_per_thread, summary.split = view->lists.split_tiles;
+    } else {
         GS_CUDA(cudaMemcpyAsync(&summary, a.summary, sizeof summary, cudaMemcpyDeviceToHost, stream));
         GS_CUDA(cudaStreamSynchronize(stream));
         view->pairs_needed = summary.pairs;
@@ -680,19 +649,18 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
                    write_kernel, splats, count, per_block, grid,
                    writing{counters, a.tile_begin, a.list, view->report ? a.tile_begin + tiles : nullptr},
                    a.class_begin, a.tile_order));
-    GS_TRY(sort_lists(a, tiles, {summary, view->report ? a.summary : nullptr},
-                      view->report ? most_grids(pair_capacity, tiles) : grids_of(summary, tiles), stream));
-    gs_lists *const lists = &view->lists;
-    *lists = {grid.tiles_x,
-              grid.tiles_y,
-              view->report ? pair_capacity : summary.pairs,
-              a.tile_begin,
-              a.list,
-              view->report ? lists->pixels_per_thread : summary.pixels_per_thread,
-              view->report ? lists->split_tiles : summary.split,
-              a.tile_order,
-              grid.views};
-    if (view->report) keep_division(tiles, multiprocessors, lists);
+    const bin_work work = {summary, view->report ? a.summary : nullptr};
+    const sort_grids grids = view->report ? most_grids(pair_capacity, tiles) : grids_of(summary, tiles);
+    GS_CUDA(launch(stream, grids.cut, part_block, cut_kernel, a.depth, a.tile_order, a.tile_begin, a.list,
+                   a.other, work, a.summary, a.parts));
+    GS_CUDA(launch(stream, grids.parts, part_block, sort_parts_kernel, a.depth, a.tile_order, a.tile_begin,
+                   a.parts, work, a.list, a.other));
+    GS_CUDA(launch(stream, grids.lists, sort_block, sort_kernel, a.depth, a.tile_order, a.tile_begin, tiles,
+                   work, a.list));
+    view->lists = {grid.tiles_x,  grid.tiles_y, summary.pairs,
+                   a.tile_begin,  a.list,       summary.pixels_per_thread,
+                   summary.split, a.tile_order, grid.views};
+    if (view->report) keep_division(tiles, multiprocessors, &view->lists);
     return GS_OK;
 }
 

@@ -63,11 +63,6 @@ __device__ patch<Pixels> patch_of_warp(int tile, int tiles_x, int width, int hei
             top + lane / patch_width,
             {float(left) + 0.5f, float(top) + 0.5f, float(right) - 0.5f, float(bottom) - 0.5f}};
 }
-// The same for block b on tile b.
-template <int Pixels>
-__device__ patch<Pixels> patch_of_warp(int tiles_x, int width, int height) {
-    return patch_of_warp<Pixels>(int(blockIdx.x), tiles_x, width, height);
-}
 
 // Of all views.
 inline int tiles_in(const gs_lists &lists) {

@@ -38,7 +38,7 @@ struct row_input<false> {
 template <bool HasDepth>
 struct depth_input {
     const float *depth, *depth_gradient; // of the image; the gradient may be NULL
-    bool normalize_depth;
+    depth_form form;
 };
 template <>
 struct depth_input<false> {};
@@ -78,8 +78,7 @@ __device__ constexpr rectangle everywhere = {-INFINITY, -INFINITY, INFINITY, INF
 template <int Pixels, int Channels>
 struct backward_state {
     float transmittance[Pixels];
-    float light
-        [Pixels]; // B of docs/math.md: colour from behind, per unit of light that gets there, dot d_color
+    float light[Pixels]; // B of docs/math.md: colour from behind, per unit of light there, dot d_color
     channel_values<Channels> d_color[Pixels];
     float d_depth[Pixels]; // unused without depth
     int n_contrib[Pixels]; // 0 outside the image
@@ -112,6 +111,8 @@ __device__ __forceinline__ void add_moments(const backward_input<Values> &in, co
             float sum = 0, sum_p = 0, sum_pp = 0; // of h, p h, p^2 h
             float e0 = 0, e1 = 0;                 // at the first pixel
             bool active = false;
+            float depth = 0; // unused without depth
+            if constexpr (Values::has_depth) depth = summed_depth(splat, in.form.inverse);
             const auto add_pixels = [&](auto may_clamp) {
                 DISTWAR_UNROLL
                 for (int p = 0; p < Pixels; p++) {
@@ -124,8 +125,7 @@ __device__ __forceinline__ void add_moments(const backward_input<Values> &in, co
                     const channel_values<Channels> &d_color = state.d_color[p];
                     float &transmittance = state.transmittance[p], &light = state.light[p];
                     float brightness = dot(color, d_color);
-                    if constexpr (Values::has_depth)
-                        brightness = fmaf(splat.depth, state.d_depth[p], brightness);
+                    if constexpr (Values::has_depth) brightness = fmaf(depth, state.d_depth[p], brightness);
                     const float difference = brightness - light;
                     float weight;  // T alpha, with T in front of the splat
                     float d_alpha; // gradient by alpha, over T
@@ -172,6 +172,8 @@ __device__ __forceinline__ void add_moments(const backward_input<Values> &in, co
             value[Values::value_of(MOMENT_H_E0E0)] = fmaf(step0, p_e0, e0 * h_e0);
             value[Values::value_of(MOMENT_H_E0E1)] = fmaf(step1, p_e0, e1 * h_e0);
             value[Values::value_of(MOMENT_H_E1E1)] = fmaf(step1, p_e1, e1 * h_e1);
+            if constexpr (Values::has_depth)
+                if (in.form.inverse) value[Values::value_of(MOMENT_DEPTH)] *= -depth * depth;
             if constexpr (Values::has_absolute)
                 value[Values::value_of(MOMENT_ABS_Y)] *=
                     rsqrtf(splat.whiten[1] * splat.whiten[1] + splat.whiten[2] * splat.whiten[2]);
@@ -186,9 +188,9 @@ template <typename Values>
 __device__ __forceinline__ float begin_depth(const backward_input<Values> &in, int64_t i, bool forwards,
                                              float *light) {
     const float d_depth = in.depth_gradient[i], behind = in.transmittance[i];
-    const float weighted = forwards || in.normalize_depth ? d_depth * in.depth[i] : 0;
+    const float weighted = forwards || in.form.normalized ? d_depth * in.depth[i] : 0;
     if (forwards) *light += weighted;
-    if (!in.normalize_depth) return d_depth;
+    if (!in.form.normalized) return d_depth;
     const float inv_alpha = behind < 1 ? __fdividef(1, 1 - behind) : 0; // alpha 0: no splat counts here
     *light += (forwards ? behind : 1) * weighted * inv_alpha;
     return d_depth * inv_alpha;

@@ -18,7 +18,7 @@ struct bound_input {
     const float *colors; // [count][channels]; NULL: those of the splats
     gs_image image;
     const float *color_gradient, *alpha_gradient, *depth_gradient; // the last two may be NULL
-    bool normalize_depth;
+    depth_form form;
 };
 
 __device__ float larger(float a, float b) { // NaN if either is
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(threads) bound_kernel(const bound_input in, he
         mine.d_alpha += double(fabsf(in.alpha_gradient[i]));
     for (int64_t i = first; in.depth_gradient && i < in.pixels; i += step) {
         const float d_depth = in.depth_gradient[i], alpha = 1 - in.image.transmittance[i];
-        if (!in.normalize_depth) {
+        if (!in.form.normalized) {
             mine.d_depth += double(fabsf(d_depth));
         } else if (alpha > 0) {
             mine.d_depth += double(fabsf(d_depth / alpha));
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(threads) bound_kernel(const bound_input in, he
         const float *const color = in.colors ? in.colors + i * in.channels : splat.color;
         for (int c = 0; c < in.channels; c++)
             mine.largest_color = larger(fabsf(color[c]), mine.largest_color);
-        mine.largest_depth = larger(splat.depth, mine.largest_depth);
+        mine.largest_depth = larger(summed_depth(splat, in.form.inverse), mine.largest_depth);
     }
     const bounds all = block_bounds(mine);
     if (threadIdx.x == 0) out->of_block[blockIdx.x] = all;
@@ -86,7 +86,8 @@ __device__ float scale_of(double bound, unsigned *flag) {
     return float(ldexp(1.0, scale_exponent - exponent));
 }
 
-__global__ void __launch_bounds__(threads) scale_kernel(int blocks, float largest_background, header *out) {
+__global__ void __launch_bounds__(threads)
+    scale_kernel(int blocks, float largest_background, bool inverse_depth, header *out) {
     bounds mine = {};
     if (int(threadIdx.x) < blocks) mine = out->of_block[threadIdx.x];
     mine.largest_color = larger(mine.largest_color, largest_background);
@@ -96,7 +97,8 @@ __global__ void __launch_bounds__(threads) scale_kernel(int blocks, float larges
                      2 * double(all.largest_depth) * all.d_depth + all.d_alpha;
     const float h_scale = scale_of(h, &out->flag);
     for (int c = 0; c < GS_CHANNELS; c++) out->scale[MOMENT_COLOR + c] = scale_of(all.d_color, &out->flag);
-    out->scale[MOMENT_DEPTH] = scale_of(all.d_depth, &out->flag);
+    const double largest = double(all.largest_depth), slope = inverse_depth ? largest * largest : 1;
+    out->scale[MOMENT_DEPTH] = scale_of(all.d_depth * slope, &out->flag);
     out->scale[MOMENT_H] = h_scale;
     out->scale[MOMENT_H_E0] = out->scale[MOMENT_H_E1] = h_scale / 4; // sqrt(8), rounded up to a power of two
     out->scale[MOMENT_ABS_X] = out->scale[MOMENT_ABS_Y] = h_scale / 4;
@@ -136,7 +138,7 @@ float largest_background(const gs_view &view, int channels) {
 cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream stream) {
     const int64_t count = splat_count(&view), pixels = view_count(&view) * int64_t(plane_of(view));
     const int channels = channels_of(&view.gaussians);
-    header *const head = header_of(gradient.moments, count);
+    const sums_memory memory = memory_of(gradient.moments, count, channels);
     const bound_input input = {view.splats,
                                count,
                                pixels,
@@ -146,29 +148,30 @@ cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream st
                                gradient.color,
                                gradient.alpha,
                                gradient.depth,
-                               view.normalize_depth != 0};
+                               depth_form_of(view)};
     const int64_t values = channels * pixels;
     const int64_t wanted = (values > count ? values : count) / (8 * threads) + 1;
     const int blocks = wanted < most_blocks ? int(wanted) : most_blocks;
-    cudaError_t status = cudaMemsetAsync(head, 0, header_bytes + sum_bytes(count, channels), stream);
-    if (status == cudaSuccess) status = launch(stream, unsigned(blocks), threads, bound_kernel, input, head);
+    cudaError_t status = cudaMemsetAsync(memory.head, 0, memory.head_bytes, stream);
     if (status == cudaSuccess)
-        status = launch(stream, 1u, threads, scale_kernel, blocks, largest_background(view, channels), head);
+        status = launch(stream, unsigned(blocks), threads, bound_kernel, input, memory.head);
+    if (status == cudaSuccess)
+        status = launch(stream, 1u, threads, scale_kernel, blocks, largest_background(view, channels),
+                        view.inverse_depth != 0, memory.head);
     return status;
 }
 
 cudaError_t end(const gs_view &view, const gs_gradient &gradient, gs_stream stream) {
     const int64_t count = splat_count(&view);
     const int channels = channels_of(&view.gaussians);
-    const header *const head = header_of(gradient.moments, count);
-    const long long *const sums = sums_of(gradient.moments, count);
+    const sums_memory memory = memory_of(gradient.moments, count, channels);
     const int summed = gradient.abs_mean2d ? GS_MOMENTS_STRIDE
                        : gradient.depth    ? int(MOMENT_DEPTH) + 1
                                            : GS_MOMENTS;
-    cudaError_t status = convert(sums, head, count * GS_MOMENTS_STRIDE, summed,
+    cudaError_t status = convert(memory.sums, memory.head, count * GS_MOMENTS_STRIDE, summed,
                                  reinterpret_cast<float *>(gradient.moments), stream);
     if (status == cudaSuccess && channels != GS_CHANNELS)
-        status = convert(sums + count * GS_MOMENTS_STRIDE, head, count * channels, 0,
+        status = convert(memory.sums + count * GS_MOMENTS_STRIDE, memory.head, count * channels, 0,
                          gradient.gaussians.color, stream);
     return status;
 }

@@ -26,13 +26,12 @@ template <int Channels, bool Depth>
 constexpr int render_blocks = Channels <= 3 && !Depth ? 10 : 8;
 #endif
 
-// image.color: channel 0 of the pass. Depth: writes image.depth and median_depth, unless NULL. The depth is
-// divided by alpha if normalize_depth. Batch: several views.
+// image.color: channel 0 of the pass. Depth: writes image.depth and median_depth, unless NULL. Batch: several
+// views.
 template <int Pixels, int Channels, bool Depth, bool Batch>
 __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blocks<Channels, Depth> : 1)
     render_kernel(const gs_splat *splats, const gs_lists lists, int width, int height,
-                  channel_values<Channels> background, gs_image image, color_rows rows,
-                  bool normalize_depth) {
+                  channel_values<Channels> background, gs_image image, color_rows rows, depth_form form) {
     constexpr int N = splats_at_once<Pixels>;
     __shared__ blend_batch<Channels> batches[tile_warps<Pixels>];
     blend_batch<Channels> &batch = batches[threadIdx.x / 32];
@@ -82,7 +81,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blo
                 for_channels<Channels>(
                     [&](int k) { color[p].at[k] = fmaf(weight, of_splat[k], color[p].at[k]); });
                 if constexpr (Depth) {
-                    depth[p] = fmaf(weight, splat[n].depth, depth[p]);
+                    depth[p] = fmaf(weight, summed_depth(splat[n], form.inverse), depth[p]);
                     if (transmittance[p] > 0.5f && behind <= 0.5f) median_depth[p] = splat[n].depth;
                 }
                 transmittance[p] = behind;
@@ -133,7 +132,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>, Pixels == 2 ? render_blo
                 image.color[i + k * plane] = fmaf(transmittance[p], background.at[k], color[p].at[k]);
         });
         if constexpr (Depth) {
-            const bool divides = normalize_depth && transmittance[p] < 1;
+            const bool divides = form.normalized && transmittance[p] < 1;
             if (image.depth) image.depth[i] = divides ? __fdividef(depth[p], 1 - transmittance[p]) : depth[p];
             if (image.median_depth) image.median_depth[i] = median_depth[p];
         }
@@ -153,7 +152,7 @@ cudaError_t launch_render(const forward_pass &pass) {
                       render_kernel<pixels, Channels, Depth, batch>, view.splats, lists, view.camera.width,
                       view.camera.height, background_of<Channels>(view, pass.first, pass.used),
                       image_of_pass(view, pass.first), rows_of_pass(view.gaussians, pass.first, pass.used),
-                      view.normalize_depth != 0);
+                      depth_form_of(view));
     };
     const auto queue_pixels = [&](auto batch) {
         if constexpr (pass_values<Channels>::any_pixels)

@@ -144,7 +144,21 @@ struct pass_sums<GS_CHANNELS, T> {
     __device__ __forceinline__ distwar::record<T> sink() const { return {moments, GS_MOMENTS_STRIDE}; }
 };
 
+// What image.depth sums over, and what it is divided by.
+struct depth_form {
+    bool normalized, inverse;
+};
+
+// The depth of a splat as image.depth sums it.
+__device__ __forceinline__ float summed_depth(const gs_splat &splat, bool inverse) {
+    return inverse ? __fdividef(1, splat.depth) : splat.depth;
+}
+
 // ---- host: one pass of a call ----
+
+inline depth_form depth_form_of(const gs_view &view) {
+    return {view.normalize_depth != 0, view.inverse_depth != 0};
+}
 
 struct forward_pass {
     const gs_view *view;

@@ -20,7 +20,7 @@ backward_input<Values> input_of_pass(const backward_pass &pass) {
     if constexpr (Values::has_depth) {
         in.depth = image.depth;
         in.depth_gradient = is_first ? gradient.depth : nullptr;
-        in.normalize_depth = view.normalize_depth != 0;
+        in.form = depth_form_of(view);
     }
     in.splats = view.splats, in.lists = view.lists;
     in.width = view.camera.width, in.height = view.camera.height;
@@ -48,11 +48,12 @@ cudaError_t queue_render_backward(const backward_pass &pass) {
     const gs_gradient &gradient = *pass.gradient;
     if (pass.policy.strategy == DISTWAR_FIXED) {
         const int64_t count = splat_count(pass.view);
-        long long *const sums = fixed::sums_of(gradient.moments, count);
+        const fixed::sums_memory memory =
+            fixed::memory_of(gradient.moments, count, channels_of(&pass.view->gaussians));
         return launch_render_backward<Values>(
             pass.stream, input,
-            fixed_commit<Values>{sums_of_pass<C>(sums, sums + count * GS_MOMENTS_STRIDE, pass),
-                                 fixed::header_of(gradient.moments, count)});
+            fixed_commit<Values>{sums_of_pass<C>(memory.sums, memory.sums + count * GS_MOMENTS_STRIDE, pass),
+                                 memory.head});
     }
     const pass_sums<C> sums =
         sums_of_pass<C>(reinterpret_cast<float *>(gradient.moments), gradient.gaussians.color, pass);

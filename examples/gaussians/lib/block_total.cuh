@@ -14,7 +14,7 @@ __device__ void add_of_block(double part, double *sum) {
     const double parts[1] = {part};
     double total[1];
     distwar::block_sum(parts, memory, total);
-    if (threadIdx.x == 0) atomicAdd(sum, total[0]);
+    if (distwar::block_rank() == 0) atomicAdd(sum, total[0]);
 }
 
 } // namespace gs

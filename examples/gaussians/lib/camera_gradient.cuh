@@ -52,7 +52,7 @@ __device__ __forceinline__ camera_terms<true> camera_terms_of(const gs_camera &c
 
 // ---- sums ----
 
-constexpr int camera_row_floats = 20; // CAMERA_TERMS and one that is not read; 80 bytes
+constexpr int camera_row_floats = 20; // CAMERA_TERMS and a 0; 80 bytes
 constexpr int most_camera_blocks = 64, camera_block = 256;
 
 // Behind a gs_camera_gradient, whose size is a multiple of 16 bytes.
@@ -81,7 +81,7 @@ __device__ __forceinline__ void store_warp_total(bool active, const camera_terms
     float total[distwar::tree_places(CAMERA_TERMS)];
     distwar::tree_total(active, terms.value, total);
     const int k = int(distwar::lane_id());
-    if (k < CAMERA_TERMS) row[k] = total[0];
+    if (k < camera_row_floats) row[k] = k < CAMERA_TERMS ? total[0] : 0;
 }
 
 static __global__ void __launch_bounds__(camera_block)

@@ -32,6 +32,7 @@ static inline gs_status check_camera(const char *function, const gs_camera *came
     GS_TRY(check_size(function, camera->width, camera->height));
     GS_REQUIRE_OF(function, camera->fx > 0 && camera->fy > 0 && camera->near_plane > 0,
                   "fx, fy and near_plane must be positive");
+    GS_REQUIRE_OF(function, camera->far_plane >= 0, "far_plane must not be negative");
     GS_REQUIRE_OF(function, camera->model == GS_PINHOLE || camera->model == GS_FISHEYE,
                   "model must be GS_PINHOLE or GS_FISHEYE");
     for (int k = 0; camera->model == GS_FISHEYE && k < 4; k++)
@@ -176,6 +177,7 @@ static inline int same_shape(const gs_gaussians *a, const gs_gaussians *b) {
 // That all arrays of stored parameters, or of a vector of their shape, are given.
 static inline gs_status check_parameters(const char *function, const gs_gaussians *g) {
     GS_REQUIRE_OF(function, g, "Gaussians, and vectors of their shape, must be given");
+    GS_REQUIRE_OF(function, !g->activated, "activated scales and opacities are taken by gs_project alone");
     GS_TRY(check_count(function, g->count));
     GS_TRY(check_degree(function, g->sh_degree));
     return libgs_require(
@@ -204,7 +206,8 @@ static inline gs_status check_lm(const char *function, const gs_gaussians *gauss
     GS_REQUIRE_OF(function, !gaussians->color && !gaussians->covariance,
                   "given colours and covariances are not parameters");
     GS_REQUIRE_OF(function, channels_of(gaussians) == GS_CHANNELS, "channels must be 3");
-    GS_REQUIRE_OF(function, !gaussians->antialias, "antialiased scenes are not supported");
+    GS_REQUIRE_OF(function, !gaussians->antialias && gaussians->low_pass == 0,
+                  "antialiased scenes and a low_pass are not supported");
     GS_TRY(check_vector(function, gaussians, vector));
     *in = *gaussians;
     if (in->scale_modifier == 0) in->scale_modifier = 1;

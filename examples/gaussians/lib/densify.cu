@@ -2,6 +2,7 @@
 // Density control by the screen-space gradient (Kerbl et al. 2023): prune, clone, split, opacity reset.
 // Prefix sums give the places in the new arrays, so the result does not depend on the order of threads.
 #include "arrays.h"
+#include "block_layout.h"
 #include "density.cuh"
 #include "launch.cuh"
 #include "scan_sort.h"
@@ -120,26 +121,32 @@ __global__ void __launch_bounds__(density_block)
     second.opacity_logit[i] = 0;
 }
 
-// Offsets in gs_density_plan_step's workspace, in bytes.
-struct layout {
-    size_t action, rows, source, keys[2], indices[2], scratch, scratch_bytes, total;
+// The arrays in gs_density_plan_step's workspace.
+struct plan_arrays {
+    uint8_t *action;
+    int64_t *rows;
+    uint32_t *source, *keys[2], *indices[2];
+    void *scratch;
+    size_t scratch_bytes;
 };
 
-gs_status lay_out(int64_t count, layout *out) {
+// Places them in `memory` (NULL: nowhere). *bytes: theirs.
+gs_status place_arrays(void *memory, int64_t count, plan_arrays *out, size_t *bytes) {
     size_t scan = 0, sort = 0;
     GS_CUDA(scan_exclusive_bytes(count + 1, &scan));
     GS_CUDA(sort_pairs_bytes(count, &sort));
-    out->scratch_bytes = scan > sort ? scan : sort;
-    out->total = 0;
+    block_layout layout = {static_cast<char *>(memory), 0};
     const size_t n = size_t(count);
-    out->action = density_place(&out->total, n);
-    out->rows = density_place(&out->total, (n + 1) * sizeof(int64_t));
-    out->source = density_place(&out->total, 2 * n * sizeof(uint32_t));
+    layout_add(&layout, n, &out->action);
+    layout_add(&layout, n + 1, &out->rows);
+    layout_add(&layout, 2 * n, &out->source);
     for (int i = 0; i < 2; i++) {
-        out->keys[i] = density_place(&out->total, n * sizeof(uint32_t));
-        out->indices[i] = density_place(&out->total, n * sizeof(uint32_t));
+        layout_add(&layout, n, &out->keys[i]);
+        layout_add(&layout, n, &out->indices[i]);
     }
-    out->scratch = density_place(&out->total, out->scratch_bytes);
+    out->scratch_bytes = scan > sort ? scan : sort;
+    out->scratch = layout_add(&layout, out->scratch_bytes);
+    *bytes = layout.bytes;
     return GS_OK;
 }
 
@@ -149,11 +156,10 @@ bool valid(const gs_density_rules *r) {
 }
 
 // Exclusive prefix sums of the actions' row counts; *total: the sum of all. Waits for the stream.
-gs_status place_rows(const uint8_t *actions, int64_t count, int64_t *rows, void *scratch,
-                     size_t scratch_bytes, int64_t *total, gs_stream stream) {
-    GS_CUDA(launch_for(stream, count + 1, density_block, count_rows_kernel, actions, count, rows));
-    GS_CUDA(scan_exclusive(rows, rows, count + 1, scratch, scratch_bytes, stream));
-    GS_CUDA(cudaMemcpyAsync(total, rows + count, sizeof *total, cudaMemcpyDeviceToHost, stream));
+gs_status place_rows(const plan_arrays &a, int64_t count, int64_t *total, gs_stream stream) {
+    GS_CUDA(launch_for(stream, count + 1, density_block, count_rows_kernel, a.action, count, a.rows));
+    GS_CUDA(scan_exclusive(a.rows, a.rows, count + 1, a.scratch, a.scratch_bytes, stream));
+    GS_CUDA(cudaMemcpyAsync(total, a.rows + count, sizeof *total, cudaMemcpyDeviceToHost, stream));
     return GS_STATUS(cudaStreamSynchronize(stream));
 }
 
@@ -171,10 +177,8 @@ gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float 
 gs_status gs_density_bytes(int64_t count, size_t *bytes) {
     GS_TRY(check_count(__func__, count));
     GS_REQUIRE(bytes, "bytes must be given");
-    layout parts = {};
-    GS_TRY(lay_out(count, &parts));
-    *bytes = parts.total;
-    return GS_OK;
+    plan_arrays unplaced;
+    return place_arrays(nullptr, count, &unplaced, bytes);
 }
 
 gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *density,
@@ -184,39 +188,30 @@ gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *densi
     GS_REQUIRE(rules && valid(rules), "rules must be given and in their ranges");
     GS_REQUIRE(plan, "plan must be given");
     const int64_t count = gaussians->count;
-    layout parts = {};
-    GS_TRY(lay_out(count, &parts));
-    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, parts.total));
+    plan_arrays a;
+    size_t needed;
+    GS_TRY(place_arrays(workspace, count, &a, &needed));
+    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
     GS_REQUIRE(count == 0 || density, "density must be given");
 
-    char *base = static_cast<char *>(workspace);
-    uint8_t *action = reinterpret_cast<uint8_t *>(base + parts.action);
-    int64_t *rows = reinterpret_cast<int64_t *>(base + parts.rows);
-    uint32_t *source = reinterpret_cast<uint32_t *>(base + parts.source);
     const float2 *sums = reinterpret_cast<const float2 *>(density);
-    void *scratch = base + parts.scratch;
     const unsigned blocks = blocks_for(count, density_block);
-
     int64_t total;
-    GS_CUDA(launch(stream, blocks, density_block, choose_kernel, *gaussians, sums, *rules, action));
-    GS_TRY(place_rows(action, count, rows, scratch, parts.scratch_bytes, &total, stream));
+    GS_CUDA(launch(stream, blocks, density_block, choose_kernel, *gaussians, sums, *rules, a.action));
+    GS_TRY(place_rows(a, count, &total, stream));
     if (rules->most_gaussians > 0 && total > rules->most_gaussians) {
-        uint32_t *keys[2], *indices[2];
-        for (int i = 0; i < 2; i++) {
-            keys[i] = reinterpret_cast<uint32_t *>(base + parts.keys[i]);
-            indices[i] = reinterpret_cast<uint32_t *>(base + parts.indices[i]);
-        }
         int selected;
         const int64_t excess = total - rules->most_gaussians, first = excess < count ? excess : count;
-        GS_CUDA(launch(stream, blocks, density_block, rank_kernel, action, sums, count, keys[0], indices[0]));
-        GS_CUDA(sort_pairs(keys, indices, &selected, count, 0, 32, scratch, parts.scratch_bytes, stream));
-        GS_CUDA(launch_for(stream, first, density_block, keep_kernel, keys[selected], indices[selected],
-                           first, action));
-        GS_TRY(place_rows(action, count, rows, scratch, parts.scratch_bytes, &total, stream));
+        GS_CUDA(launch(stream, blocks, density_block, rank_kernel, a.action, sums, count, a.keys[0],
+                       a.indices[0]));
+        GS_CUDA(sort_pairs(a.keys, a.indices, &selected, count, a.scratch, a.scratch_bytes, stream));
+        GS_CUDA(launch_for(stream, first, density_block, keep_kernel, a.keys[selected], a.indices[selected],
+                           first, a.action));
+        GS_TRY(place_rows(a, count, &total, stream));
     }
     GS_REQUIRE(total < INT32_MAX, "there would be more than 2^31 - 2 Gaussians");
-    GS_CUDA(launch(stream, blocks, density_block, source_kernel, action, rows, count, source));
-    *plan = {count, total, action, source};
+    GS_CUDA(launch(stream, blocks, density_block, source_kernel, a.action, a.rows, count, a.source));
+    *plan = {count, total, a.action, a.source};
     return GS_OK;
 }
 
@@ -241,6 +236,7 @@ gs_status gs_density_move(const gs_density_plan *plan, const gs_density_rules *r
 gs_status gs_opacity_reset(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
                            const gs_gaussians *second_moment, float most, gs_stream stream) {
     GS_REQUIRE(gaussians && first_moment && second_moment, "gaussians and moments must be given");
+    GS_REQUIRE(!gaussians->activated, "activated opacities are taken by gs_project alone");
     GS_REQUIRE(most > 0 && most < 1, "most must be between 0 and 1");
     const int64_t count = gaussians->count;
     GS_TRY(check_count(__func__, count));

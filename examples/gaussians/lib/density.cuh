@@ -40,11 +40,4 @@ __device__ inline void rotation_of(const gs_gaussians &gaussians, int64_t i, flo
     rotation_matrix(unit, out);
 }
 
-// Offset of the next part of a workspace; *end moves behind it, aligned.
-inline size_t density_place(size_t *end, size_t bytes) {
-    const size_t at = *end;
-    *end += (bytes + 255) / 256 * 256;
-    return at;
-}
-
 } // namespace gs

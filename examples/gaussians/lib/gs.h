@@ -74,12 +74,16 @@ typedef struct gs_gaussians {
     float *color;         // [count][channels]; replaces sh; negative values stay
     float *covariance;    // [count][6], world: xx, xy, xz, yy, yz, zz; replaces log_scale and quaternion
     float scale_modifier; // factor of exp(log_scale), not of covariance; 0 counts as 1; unused in gradients
-    // Not 0: antialiased. The opacity of a splat is reduced by as much as the 0.3 pixels^2 enlarge its area
+    // Not 0: antialiased. The opacity of a splat is reduced by as much as low_pass enlarges its area
     // (docs/math.md, section 2). Render a scene as it was trained. Unused in gradients.
     int32_t antialias;
     // Of color: 1..GS_MAX_CHANNELS; 0 counts as GS_CHANNELS. SH have GS_CHANNELS. The channels of a view are
     // those of its Gaussians. Unused in gradients.
     int32_t channels;
+    // Not 0: log_scale holds scales and opacity_logit opacities, as they are; gradients are by these. Taken
+    // by gs_project and gs_project_backward, refused by others. Unused in gradients.
+    int32_t activated;
+    float low_pass; // pixels^2, added to both variances of a splat; 0 counts as 0.3; unused in gradients
 } gs_gaussians;
 
 // gs_camera.model.
@@ -101,6 +105,7 @@ typedef struct gs_camera {
     float near_plane;      // > 0; a Gaussian with z <= near_plane (fisheye: distance) is culled
     int32_t model;         // GS_PINHOLE or GS_FISHEYE
     float distortion[4];   // of GS_FISHEYE: k1, k2, k3, k4
+    float far_plane;       // a Gaussian with a larger z (fisheye: distance) is culled; 0: none is
 } gs_camera;
 
 #ifdef __cplusplus
@@ -163,7 +168,9 @@ typedef struct gs_image {
     float *transmittance; // [height][width]; 1 - alpha
     uint32_t *n_contrib;  // [height][width]; entries of the tile's list up to the last that contributes
     // [height][width] each; NULL: not computed.
-    float *depth; // sum of weight times gs_splat.depth; with normalize_depth over alpha (0 where alpha is 0)
+    // sum of weight times gs_splat.depth, with inverse_depth over it; with normalize_depth over alpha (0 where
+    // alpha is 0)
+    float *depth;
     float *median_depth; // depth of the splat behind which transmittance is 1/2 or less; 0: there is none
 } gs_image;
 
@@ -201,6 +208,9 @@ typedef struct gs_view {
     gs_views views;
     const float *channel_background; // host, [channels], unless there are GS_CHANNELS; NULL: zeros
     int32_t normalize_depth;         // not 0: image.depth is divided by alpha
+    // Not 0: image.depth is of 1 / gs_splat.depth in place of gs_splat.depth; median_depth is not. Monocular
+    // estimates are of this form, and it is 0 where there is nothing.
+    int32_t inverse_depth;
 } gs_view;
 
 // The gradient of a loss by a camera, summed over the Gaussians. Written on the device.
@@ -232,6 +242,9 @@ typedef struct gs_gradient {
     // not computed, at no cost. Of one camera only.
     gs_camera_gradient *camera;
     size_t camera_bytes;
+    // Read by gs_project_backward: [count][2], d loss / d gs_splat.mean, for a loss that depends on the means
+    // not by the image alone. Replaces what the moments say (gs_mean2d_gradient). NULL: the moments count.
+    const float *pixel_mean2d;
 } gs_gradient;
 
 // ---- one call each way ----
@@ -309,8 +322,8 @@ gs_status gs_bin(gs_view *view, gs_stream stream);
 gs_status gs_bin_settle(gs_view *view, const gs_bin_report *report);
 
 // Blends front to back over the background. Writes the arrays of view->image.
-// Reads:   splats, lists, background, the camera's size; normalize_depth. Unless there are GS_CHANNELS
-//          channels: gaussians.color, gaussians.channels, channel_background.
+// Reads:   splats, lists, background, the camera's size; normalize_depth, inverse_depth. Unless there are
+//          GS_CHANNELS channels: gaussians.color, gaussians.channels, channel_background.
 // Cost:    one pass over the lists for up to 32 channels, with room for 1, 3, 4, 8, 16 or 32; further passes
 //          for more.
 gs_status gs_render(const gs_view *view, gs_stream stream);
@@ -338,12 +351,18 @@ gs_status gs_moments_bytes(int64_t count, int32_t channels, distwar_strategy str
 gs_status gs_render_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
                              gs_stream stream);
 
+// The gradient by the means of the splats, in pixels, from moments. mean2d, abs_mean2d: [count][2] each, sums
+// of values and of absolute values; either may be NULL. Several cameras: [cameras][count][2].
+// Reads:   splats, gaussians.count.
+gs_status gs_mean2d_gradient(const gs_view *view, const gs_moments *moments, float *mean2d, float *abs_mean2d,
+                             gs_stream stream);
+
 // Bytes of gs_gradient.camera: a gs_camera_gradient and 2.5 bytes a Gaussian.
 gs_status gs_camera_gradient_bytes(int64_t count, size_t *bytes);
 
 // Adjoint of gs_project. Writes gradient->gaussians, mean2d, abs_mean2d and camera. Leaves gaussians.color
 // alone if gs_render_backward has written it.
-// Reads:   gaussians, sh_degree_used, camera, splats; gradient->moments, camera_bytes.
+// Reads:   gaussians, sh_degree_used, camera, splats; gradient->moments, pixel_mean2d, camera_bytes.
 // Result:  every array that gs_project read has a gradient. It is 0 for culled Gaussians and for unused SH
 //          coefficients. An off-diagonal covariance counts once: it is stored once.
 //          gradient->camera has the same bits in every run if the moments have. Matrix and twist are undefined
@@ -377,6 +396,25 @@ gs_status gs_loss_bytes(int32_t width, int32_t height, size_t *bytes);
 // not computed.
 gs_status gs_loss(const gs_comparison *images, void *workspace, size_t workspace_bytes, double *result,
                   float *color_gradient, gs_stream stream);
+
+// A rendered depth and the one that it should equal.
+typedef struct gs_depth_comparison {
+    int32_t width, height;
+    const float *depth;  // [height][width], as gs_render left it
+    const float *target; // [height][width], of the same form; NaN: unknown, the pixel does not count
+    const uint8_t *mask; // as gs_comparison.mask
+    float weight;        // of the gradient; finite
+} gs_depth_comparison;
+
+// Bytes of the workspace of gs_depth_loss.
+gs_status gs_depth_loss_bytes(int32_t width, int32_t height, size_t *bytes);
+
+// result: a double on the device: mean |depth - target| of the pixels that count, 0 if none does. gradient:
+// weight d result / d depth, [height][width], as gs_gradient.depth takes it; NULL: not computed.
+// Result:  the same bits in every run.
+// Cost:    three small kernels; reads 8 bytes a pixel twice, writes 4.
+gs_status gs_depth_loss(const gs_depth_comparison *depths, void *workspace, size_t workspace_bytes,
+                        double *result, float *gradient, gs_stream stream);
 
 // A correction of an image's colours, as exposure and white balance of its photograph need: at every pixel
 // corrected = A color + b.

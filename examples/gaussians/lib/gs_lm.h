@@ -8,9 +8,8 @@
 //
 // J = R C: C is the derivative of the image by the parameters, R that of the residuals by the image. For one
 // view, after gs_forward:
-//   gs_lm_weights              R^T R and R^T F for residuals that depend on one pixel's colour alone (as in
-//   the
-//                              paper); R^T R is then one weight a value
+//   gs_lm_weights              R^T R and R^T F for residuals that depend on one pixel's colour alone, as in the
+//                              paper; R^T R is then one weight a value
 //   gs_lm_gauss_newton_metric  R^T R of the whole loss; gs_loss returns its gradient
 //   gs_lm_tangents             derivative of every splat along a direction
 //   gs_lm_forward              C times the direction, times a weight if given

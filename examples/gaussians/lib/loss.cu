@@ -3,11 +3,10 @@
 // channel: the first computes the value and, at each pixel, the derivatives of SSIM by the window's three
 // sums; the second gathers these under the window. The order of the value's sums is fixed.
 #include "check.h"
-#include "ssim_masked.cuh"
+#include "ssim.cuh"
 
 #include <distwar/block.cuh>
 #include <distwar/tree.cuh>
-#include <launch.cuh>
 
 using namespace gs;
 
@@ -31,8 +30,8 @@ __global__ void __launch_bounds__(THREADS) loss_forward(images in, float *maps, 
     __shared__ double warp_sums[THREADS / 32][sums];
     const int64_t values = GS_CHANNELS * int64_t(in.width) * in.height;
     float own[3] = {}; // of at most RUN_Y values
-    for_each_counted_value<masked>(in, [&](int64_t i, float c, float t, const similarity &like,
-                                           const derivatives &d, const window_share &share) {
+    for_each_value<masked>(in, [&](int64_t i, float c, float t, const similarity &like, const derivatives &d,
+                                   const window_share &share) {
         own[0] += fabsf(c - t);
         own[1] += like.ssim;
         if (masked && share.counts) own[2] += 1;
@@ -121,10 +120,6 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 } // namespace
-
-static dim3 grid_of(int32_t width, int32_t height) {
-    return dim3(blocks_for(width, TILE), blocks_for(height, TILE), GS_CHANNELS);
-}
 
 static int blocks_in(const dim3 &grid) {
     return int(grid.x * grid.y * grid.z);

@@ -35,6 +35,16 @@ struct several_cameras {
 };
 static_assert(sizeof(several_cameras) <= 3840, "fits with the other arguments into 4 KiB");
 
+__device__ float opacity_of(const gs_gaussians &gaussians, int64_t i) {
+    const float stored = gaussians.opacity_logit[i];
+    return gaussians.activated ? stored : sigmoid(stored);
+}
+
+__device__ float log2_opacity_of(const gs_gaussians &gaussians, int64_t i) {
+    const float stored = gaussians.opacity_logit[i];
+    return gaussians.activated ? log2f(stored) : -1.4426950408889634f * log1pf(expf(-stored));
+}
+
 // sh_degree: of gaussians.sh; any value if gaussians.color is read instead. model: of all cameras.
 template <int model, int sh_degree, typename Cameras>
 __global__ void __launch_bounds__(rows_block)
@@ -51,14 +61,14 @@ __global__ void __launch_bounds__(rows_block)
     const bool exists = i < gaussians.count;
     const gs_camera &camera = cameras.at[view];
 
-    float opacity_logit = 0;
+    float opacity = 0;
     point p = {};
     if (exists) {
-        opacity_logit = gaussians.opacity_logit[i];
+        opacity = opacity_of(gaussians, i);
         p = point::of(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
     }
     const bool may_be_seen =
-        exists && is_in_front(camera, p, cameras.angle_limit[view]) && sigmoid(opacity_logit) >= min_opacity;
+        exists && is_in_front(camera, p, cameras.angle_limit[view]) && opacity >= min_opacity;
     if constexpr (together) {
         const unsigned wanted = __ballot_sync(distwar::all_lanes, may_be_seen);
         if (!gaussians.color)
@@ -73,13 +83,14 @@ __global__ void __launch_bounds__(rows_block)
         if (gaussians.covariance) {
             float map[2][3];
             screen_map(camera, p, map);
-            s = covariance_from_given(gaussians.covariance + 6 * i, map);
+            s = covariance_from_given(gaussians.covariance + 6 * i, map, gaussians.low_pass);
         } else {
-            s = covariance_from_map(image_axes_of(camera, p, gaussian_shape_of(gaussians, i)).map);
+            s = covariance_from_map(image_axes_of(camera, p, gaussian_shape_of(gaussians, i)).map,
+                                    gaussians.low_pass);
         }
         for (int k = 0; k < 2; k++) splat.mean[k] = projected_mean(camera, p, k);
         whitening(s, splat.whiten);
-        splat.log2_opacity = -1.4426950408889634f * log1pf(expf(-opacity_logit));
+        splat.log2_opacity = log2_opacity_of(gaussians, i);
         // A determinant of 0 gives an infinite logarithm: not finite, so culled.
         if (gaussians.antialias) splat.log2_opacity += 0.5f * log2f(s.sharp_determinant / s.determinant);
 
@@ -102,7 +113,8 @@ __global__ void __launch_bounds__(rows_block)
                             isfinite(splat.whiten[0] + splat.whiten[1] + splat.whiten[2]) &&
                             isfinite(splat.log2_opacity) && isfinite(color_sum);
         const bool faded = gaussians.antialias && splat.log2_opacity < min_log2_opacity;
-        if (finite && !faded) splat.depth = splat_depth(p);
+        const bool too_far = camera.far_plane > 0 && splat_depth(p) > camera.far_plane;
+        if (finite && !faded && !too_far) splat.depth = splat_depth(p);
     }
     splats[view * gaussians.count + i] = splat;
 }
@@ -110,15 +122,22 @@ __global__ void __launch_bounds__(rows_block)
 // The gradients of one Gaussian, except SH.
 template <bool with_camera>
 struct gaussian_gradient {
-    float mean[3], log_scale[3], quaternion[4], opacity_logit, mean2d[2], abs_mean2d[2], color[GS_CHANNELS],
-        covariance[6];
+    float mean[3], log_scale[3], quaternion[4], opacity_logit, mean2d[2], color[GS_CHANNELS], covariance[6];
     camera_terms<with_camera> camera;
 };
 
-// Writes all but color. The gradients by mean and camera lack SH's part.
+// From gradients by the logarithms of scales to those by scales. Of a scale of 0 both are 0.
+__device__ void by_scales(const gs_gaussians &gaussians, int64_t i, float d_log_scale[3]) {
+    for (int j = 0; j < 3; j++) {
+        const float scale = gaussians.log_scale[3 * i + j];
+        d_log_scale[j] = scale != 0 ? d_log_scale[j] / scale : 0;
+    }
+}
+
+// Writes all but color. The gradients by mean and camera lack SH's part. pixel_mean2d: of the splat, or NULL.
 template <int model, bool with_camera>
 __device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &camera, int64_t i,
-                                const gs_splat &splat, const gs_moments &sums,
+                                const gs_splat &splat, const gs_moments &sums, const float *pixel_mean2d,
                                 gaussian_gradient<with_camera> *gradient) {
     // antialias: log opacity has the term log sqrt(sharp_determinant / determinant). The gradient by the
     // determinant's logarithm adds to the moments, since that of log sqrt(determinant) is L L^T / 2.
@@ -126,12 +145,12 @@ __device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &
     float d_mean2d[2], d_covariance[2][2], d_j[2][3];
     whitening_adjoint(splat, sums.h_e0, sums.h_e1, sums.h_e0e0 - d_log_sharp / two_ln2, sums.h_e0e1,
                       sums.h_e1e1 - d_log_sharp / two_ln2, d_mean2d, d_covariance);
-    gradient->opacity_logit = sums.h * (1 - sigmoid(gaussians.opacity_logit[i]));
+    if (pixel_mean2d)
+        for (int k = 0; k < 2; k++) d_mean2d[k] = pixel_mean2d[k];
+    gradient->opacity_logit = gaussians.activated ? sums.h / gaussians.opacity_logit[i]
+                                                  : sums.h * (1 - sigmoid(gaussians.opacity_logit[i]));
     gradient->mean2d[0] = d_mean2d[0] * 0.5f * float(camera.width);
     gradient->mean2d[1] = d_mean2d[1] * 0.5f * float(camera.height);
-    const float length = sqrtf(splat.whiten[1] * splat.whiten[1] + splat.whiten[2] * splat.whiten[2]);
-    gradient->abs_mean2d[0] = two_ln2 * splat.whiten[0] * sums.abs_x * 0.5f * float(camera.width);
-    gradient->abs_mean2d[1] = two_ln2 * length * sums.abs_y * 0.5f * float(camera.height);
 
     const auto p = point_of<model, divisor>::of(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
     if (gaussians.covariance) {
@@ -145,6 +164,7 @@ __device__ void project_adjoint(const gs_gaussians &gaussians, const gs_camera &
         float d_map[2][3];
         covariance_from_map_adjoint(a.map, d_covariance, d_log_sharp, d_map);
         image_axes_adjoint(camera, p, s, a, d_map, gradient->log_scale, gradient->quaternion, d_j);
+        if (gaussians.activated) by_scales(gaussians, i, gradient->log_scale);
     }
     float d_point[3] = {0, 0, 0};
     add_depth_adjoint(p, sums.depth, d_point);
@@ -191,6 +211,19 @@ __device__ void store(const float *in, int64_t i, float *to) {
         for (int k = 0; k < length; k++) to[length * i + k] = in[k];
 }
 
+// Pixels of a unit of mean2d.
+__device__ float2 half_size(const gs_camera &camera) {
+    return make_float2(0.5f * float(camera.width), 0.5f * float(camera.height));
+}
+
+// Apart from the other gradients: only if it is wanted. unit: pixels.
+__device__ void absolute_mean2d(const gs_splat &splat, const gs_moments &sums, bool has_gradient, float2 unit,
+                                float *out) {
+    const float length = sqrtf(splat.whiten[1] * splat.whiten[1] + splat.whiten[2] * splat.whiten[2]);
+    out[0] = has_gradient ? two_ln2 * splat.whiten[0] * sums.abs_x * unit.x : 0;
+    out[1] = has_gradient ? two_ln2 * length * sums.abs_y * unit.y : 0;
+}
+
 // All but SH and the camera.
 template <bool with_camera>
 __device__ void store_gradient(const gaussian_gradient<with_camera> &g, int64_t i,
@@ -203,13 +236,28 @@ __device__ void store_gradient(const gaussian_gradient<with_camera> &g, int64_t 
     store<6>(g.covariance, i, gradients.covariance);
 }
 
+// Arrays over splats that the backward projection reads and writes; mean2d and abs_mean2d may be NULL.
+struct splat_gradients {
+    const float *moments, *pixel_mean2d; // pixel_mean2d: or NULL
+    float *mean2d, *abs_mean2d;
+};
+
+// Row i of pixel_mean2d.
+__device__ const float *pixel_mean2d_at(const splat_gradients &at, int64_t i) {
+    return at.pixel_mean2d ? at.pixel_mean2d + 2 * i : nullptr;
+}
+
+__device__ bool any_gradient(const splat_gradients &at, const gs_moments &sums, int64_t i) {
+    const float *const mean2d = pixel_mean2d_at(at, i);
+    return any_moment(sums) || (mean2d && (mean2d[0] != 0 || mean2d[1] != 0));
+}
+
 // NULL members of `gradients` are not written. sh_degree as for project_kernel. camera_rows: with_camera, a
 // row a warp.
 template <int model, int sh_degree, bool with_camera>
 __global__ void __launch_bounds__(rows_block)
     project_backward_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
-                            const float *moments, gs_gaussians gradients, float *mean2d_gradient,
-                            float *abs_mean2d_gradient, float *camera_rows) {
+                            splat_gradients of_splats, gs_gaussians gradients, float *camera_rows) {
     constexpr int length = sh_floats(sh_degree);
     __shared__ warp_rows<length> memory[rows_block / 32];
     warp_rows<length> *const rows = &memory[threadIdx.x / 32];
@@ -225,14 +273,17 @@ __global__ void __launch_bounds__(rows_block)
     bool has_gradient = false;
     if (exists) {
         splat = splats[i];
-        sums = load_moments(moments, i);
-        has_gradient = any_moment(sums) && splat.depth != 0;
+        sums = load_moments(of_splats.moments, i);
+        has_gradient = splat.depth != 0 && any_gradient(of_splats, sums, i);
+        if (of_splats.abs_mean2d)
+            absolute_mean2d(splat, sums, has_gradient, half_size(camera), of_splats.abs_mean2d + 2 * i);
     }
     const unsigned wanted = __ballot_sync(distwar::all_lanes, has_gradient);
     const unsigned existing = __ballot_sync(distwar::all_lanes, exists);
     if (!gaussians.color) begin_rows<length>(gaussians.sh + first * length, wanted, sh_floats(degree), rows);
     gaussian_gradient<with_camera> g = {};
-    if (has_gradient) project_adjoint<model>(gaussians, camera, i, splat, sums, &g);
+    if (has_gradient)
+        project_adjoint<model>(gaussians, camera, i, splat, sums, pixel_mean2d_at(of_splats, i), &g);
     finish_rows();
 
     if (has_gradient)
@@ -246,8 +297,7 @@ __global__ void __launch_bounds__(rows_block)
             store_warp_total(has_gradient, g.camera, camera_rows + first / 32 * camera_row_floats);
     if (!exists) return;
     store_gradient(g, i, gradients);
-    store<2>(g.mean2d, i, mean2d_gradient);
-    store<2>(g.abs_mean2d, i, abs_mean2d_gradient);
+    store<2>(g.mean2d, i, of_splats.mean2d);
 }
 
 // Adds rounded values: the compiler cannot contract the sum with what gave a value.
@@ -260,8 +310,8 @@ __device__ void add_rounded(float (&to)[N], const float (&value)[N]) {
 template <int model, int sh_degree>
 __global__ void __launch_bounds__(rows_block)
     project_backward_views_kernel(const gs_gaussians gaussians, int degree, const several_cameras cameras,
-                                  const gs_splat *splats, const float *moments, const gs_gaussians gradients,
-                                  float *mean2d_gradient, float *abs_mean2d_gradient) {
+                                  const gs_splat *splats, const splat_gradients of_splats,
+                                  const gs_gaussians gradients) {
     constexpr int length = sh_floats(sh_degree);
     __shared__ warp_rows<length> memory[rows_block / 32], d_memory[rows_block / 32];
     warp_rows<length> *const rows = &memory[threadIdx.x / 32], *const d_rows = &d_memory[threadIdx.x / 32];
@@ -272,7 +322,9 @@ __global__ void __launch_bounds__(rows_block)
     unsigned in_views = 0; // a bit for each view that has a gradient for the Gaussian
     for (int v = 0; exists && v < cameras.count; v++) {
         const int64_t of_view = v * gaussians.count + i;
-        if (splats[of_view].depth != 0 && any_moment(load_moments(moments, of_view))) in_views |= 1u << v;
+        if (splats[of_view].depth != 0 &&
+            any_gradient(of_splats, load_moments(of_splats.moments, of_view), of_view))
+            in_views |= 1u << v;
     }
     const unsigned wanted = __ballot_sync(distwar::all_lanes, in_views != 0);
     const unsigned existing = __ballot_sync(distwar::all_lanes, exists);
@@ -285,10 +337,13 @@ __global__ void __launch_bounds__(rows_block)
     for (int v = 0; exists && v < cameras.count; v++) {
         const int64_t of_view = v * gaussians.count + i;
         gaussian_gradient<false> g = {};
+        float absolute[2] = {};
         if (in_views >> v & 1) {
             const gs_splat splat = splats[of_view];
-            const gs_moments sums = load_moments(moments, of_view);
-            project_adjoint<model>(gaussians, cameras.at[v], i, splat, sums, &g);
+            const gs_moments sums = load_moments(of_splats.moments, of_view);
+            if (of_splats.abs_mean2d) absolute_mean2d(splat, sums, true, half_size(cameras.at[v]), absolute);
+            project_adjoint<model>(gaussians, cameras.at[v], i, splat, sums,
+                                   pixel_mean2d_at(of_splats, of_view), &g);
             color_adjoint<length, true>(gaussians, cameras.at[v], i, splat, sums, own, &g);
             add_rounded(sum.mean, g.mean);
             add_rounded(sum.log_scale, g.log_scale);
@@ -297,12 +352,25 @@ __global__ void __launch_bounds__(rows_block)
             add_rounded(sum.color, g.color);
             add_rounded(sum.covariance, g.covariance);
         }
-        store<2>(g.mean2d, of_view, mean2d_gradient);
-        store<2>(g.abs_mean2d, of_view, abs_mean2d_gradient);
+        store<2>(g.mean2d, of_view, of_splats.mean2d);
+        store<2>(absolute, of_view, of_splats.abs_mean2d);
     }
     __syncwarp();
     if (gradients.sh) store_rows<length>(d_rows, existing, gradients.sh + first * length);
     if (exists) store_gradient(sum, i, gradients);
+}
+
+__global__ void __launch_bounds__(project_block)
+    mean2d_gradient_kernel(const gs_splat *splats, int64_t count, const float *moments, float *mean2d,
+                           float *abs_mean2d) {
+    const int64_t i = int64_t(blockIdx.x) * project_block + threadIdx.x;
+    if (i >= count) return;
+    const gs_splat splat = splats[i];
+    const gs_moments sums = load_moments(moments, i);
+    float d_mean2d[2] = {}, d_covariance[2][2];
+    if (splat.depth != 0) whitening_adjoint(splat, sums.h_e0, sums.h_e1, 0, 0, 0, d_mean2d, d_covariance);
+    store<2>(d_mean2d, i, mean2d);
+    if (abs_mean2d) absolute_mean2d(splat, sums, splat.depth != 0, make_float2(1, 1), abs_mean2d + 2 * i);
 }
 
 __global__ void __launch_bounds__(project_block)
@@ -365,6 +433,9 @@ gs_status check(const char *function, const gs_view *view, gs_gaussians *out) {
     GS_REQUIRE_OF(function, out->scale_modifier >= 0 && isfinite(out->scale_modifier),
                   "scale_modifier must be finite and not negative");
     if (out->scale_modifier == 0) out->scale_modifier = 1;
+    GS_REQUIRE_OF(function, out->low_pass >= 0 && isfinite(out->low_pass),
+                  "low_pass must be finite and not negative");
+    if (out->low_pass == 0) out->low_pass = usual_low_pass;
     GS_REQUIRE_OF(function, view->sh_degree_used >= 0, "sh_degree_used must not be negative");
     GS_REQUIRE_OF(function, out->count == 0 || view->splats, "splats must be given");
     return GS_OK;
@@ -430,12 +501,13 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
     GS_REQUIRE(in.count == 0 || gradient->moments, "moments must be given");
     GS_TRY(check_camera_gradient(__func__, view, gradient));
     const camera_sums sums = camera_sums_in(gradient->camera);
+    const splat_gradients of_splats = {reinterpret_cast<const float *>(gradient->moments),
+                                       gradient->pixel_mean2d, gradient->mean2d, gradient->abs_mean2d};
     GS_CUDA(with_model_and_degree(view, in, [&](auto model, auto sh_degree) {
         const auto run = [&](const auto &kernel, const auto &cameras, auto... more) {
             return launch(stream, blocks_for(in.count, rows_block), rows_block, kernel, in,
-                          used_degree(view->sh_degree_used, &in), cameras, view->splats,
-                          reinterpret_cast<const float *>(gradient->moments), out, gradient->mean2d,
-                          gradient->abs_mean2d, more...);
+                          used_degree(view->sh_degree_used, &in), cameras, view->splats, of_splats, out,
+                          more...);
         };
         if (view_count(view) > 1)
             return run(project_backward_views_kernel<model, sh_degree>, cameras_of(view));
@@ -445,6 +517,16 @@ gs_status gs_project_backward(const gs_view *view, const gs_gradient *gradient, 
     }));
     if (gradient->camera)
         GS_CUDA(launch_camera_sums(stream, *camera_of(view, 0), in.count, gradient->camera));
+    return GS_OK;
+}
+
+gs_status gs_mean2d_gradient(const gs_view *view, const gs_moments *moments, float *mean2d, float *abs_mean2d,
+                             gs_stream stream) {
+    GS_TRY(check_extent(__func__, view));
+    const int64_t count = splat_count(view);
+    GS_REQUIRE(count == 0 || (view->splats && moments), "splats and moments must be given");
+    GS_CUDA(launch(stream, blocks_for(count, project_block), project_block, mean2d_gradient_kernel,
+                   view->splats, count, reinterpret_cast<const float *>(moments), mean2d, abs_mean2d));
     return GS_OK;
 }
 
@@ -470,8 +552,7 @@ gs_status gs_mark_visible(const gs_view *view, uint8_t *visible, gs_stream strea
     const gs_gaussians &gaussians = view->gaussians;
     GS_REQUIRE(gaussians.count == 0 || (gaussians.mean && visible), "mean and visible must be given");
     GS_CUDA(launch(stream, blocks_for(gaussians.count, project_block), project_block,
-                   view->camera.model == GS_FISHEYE ? mark_visible_kernel<GS_FISHEYE>
-                                                    : mark_visible_kernel<GS_PINHOLE>,
-                   gaussians, view->camera, angle_limit(view->camera), visible));
+                   GS_OF_MODEL(mark_visible_kernel, view->camera.model), gaussians, view->camera,
+                   angle_limit(view->camera), visible));
     return GS_OK;
 }

@@ -2,6 +2,8 @@
 // Density control as sampling (Kheradmand et al. 2024): dead and new Gaussians take the places of living
 // ones, noise moves nearly transparent ones, penalties on opacity and size let them die. Integer sums decide
 // the places, so the result does not depend on the order of threads.
+#include "arrays.h"
+#include "block_layout.h"
 #include "density.cuh"
 #include "launch.cuh"
 #include "scan_sort.h"
@@ -71,16 +73,14 @@ __device__ void share(float opacity, int n, float *shared, float *scale_factor) 
     *scale_factor = float(o / sum);
 }
 
-__device__ void clear_moments(const gs_gaussians &m, int64_t i) {
-    const int values = sh_floats(m.sh_degree);
-    for (int k = 0; k < 3; k++) m.mean[3 * i + k] = m.log_scale[3 * i + k] = 0;
-    for (int k = 0; k < 4; k++) m.quaternion[4 * i + k] = 0;
-    m.opacity_logit[i] = 0;
-    for (int k = 0; k < values; k++) m.sh[i * values + k] = 0;
+__device__ void clear_moments(const gs_arrays &m, int64_t i) {
+#pragma unroll 1
+    for (int a = 0; a < GS_ARRAYS; a++)
+        for (int k = 0; k < m.width[a]; k++) m.of[a][i * m.width[a] + k] = 0;
 }
 
 __global__ void __launch_bounds__(density_block)
-    share_kernel(gs_gaussians gaussians, gs_gaussians first, gs_gaussians second, const uint32_t *sharing,
+    share_kernel(gs_gaussians gaussians, gs_arrays first, gs_arrays second, const uint32_t *sharing,
                  float least_opacity) {
     const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
     if (i >= gaussians.count || sharing[i] <= 1) return;
@@ -95,22 +95,19 @@ __global__ void __launch_bounds__(density_block)
 }
 
 __global__ void __launch_bounds__(density_block)
-    follow_kernel(gs_gaussians g, int64_t existing, gs_gaussians first, gs_gaussians second,
+    follow_kernel(gs_arrays g, int64_t count, int64_t existing, gs_arrays first, gs_arrays second,
                   const int64_t *before, const uint32_t *source) {
     const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
-    if (i >= g.count || before[i + 1] > before[i]) return;
-    const bool any_living = before[g.count] > 0;
+    if (i >= count || before[i + 1] > before[i]) return;
+    const bool any_living = before[count] > 0;
     if (!any_living && i < existing) return;
-    const int64_t from = any_living ? source[i] : i;
-    const int values = sh_floats(g.sh_degree);
-    for (int k = 0; k < 3; k++) {
-        g.mean[3 * i + k] = any_living ? g.mean[3 * from + k] : 0;
-        g.log_scale[3 * i + k] = any_living ? g.log_scale[3 * from + k] : 0;
-    }
-    for (int k = 0; k < 4; k++)
-        g.quaternion[4 * i + k] = any_living ? g.quaternion[4 * from + k] : float(k == 0);
-    g.opacity_logit[i] = any_living ? g.opacity_logit[from] : -20;
-    for (int k = 0; k < values; k++) g.sh[i * values + k] = any_living ? g.sh[from * values + k] : 0;
+    const float dead[GS_ARRAYS] = {0, 0, 1, -20, 0}; // the first value of each array, others are 0
+#pragma unroll 1
+    for (int a = 0; a < GS_ARRAYS; a++)
+        for (int k = 0; k < g.width[a]; k++)
+            g.of[a][i * g.width[a] + k] = any_living ? g.of[a][int64_t(source[i]) * g.width[a] + k]
+                                          : k == 0   ? dead[a]
+                                                     : 0;
     clear_moments(first, i);
     clear_moments(second, i);
 }
@@ -144,19 +141,23 @@ __global__ void __launch_bounds__(density_block)
         gradients.log_scale[3 * i + k] += scale_weight * expf(gaussians.log_scale[3 * i + k]);
 }
 
-// Offsets in gs_relocate's workspace, in bytes.
-struct layout {
-    size_t weights, source, sharing, scratch, scratch_bytes, total;
+// The arrays in gs_relocate's workspace.
+struct relocation_arrays {
+    int64_t *weights; // then their prefix sums
+    uint32_t *source, *sharing;
+    void *scratch;
+    size_t scratch_bytes;
 };
 
-gs_status lay_out(int64_t count, layout *out) {
-    const size_t n = size_t(count);
+// Places them in `memory` (NULL: nowhere). *bytes: theirs.
+gs_status place_arrays(void *memory, int64_t count, relocation_arrays *out, size_t *bytes) {
     GS_CUDA(scan_exclusive_bytes(count + 1, &out->scratch_bytes));
-    out->total = 0;
-    out->weights = density_place(&out->total, (n + 1) * sizeof(int64_t));
-    out->source = density_place(&out->total, n * sizeof(uint32_t));
-    out->sharing = density_place(&out->total, n * sizeof(uint32_t));
-    out->scratch = density_place(&out->total, out->scratch_bytes);
+    block_layout layout = {static_cast<char *>(memory), 0};
+    layout_add(&layout, size_t(count) + 1, &out->weights);
+    layout_add(&layout, size_t(count), &out->source);
+    layout_add(&layout, size_t(count), &out->sharing);
+    out->scratch = layout_add(&layout, out->scratch_bytes);
+    *bytes = layout.bytes;
     return GS_OK;
 }
 
@@ -165,10 +166,8 @@ gs_status lay_out(int64_t count, layout *out) {
 gs_status gs_relocate_bytes(int64_t count, size_t *bytes) {
     GS_TRY(check_count(__func__, count));
     GS_REQUIRE(bytes, "bytes must be given");
-    layout parts = {};
-    GS_TRY(lay_out(count, &parts));
-    *bytes = parts.total;
-    return GS_OK;
+    relocation_arrays unplaced;
+    return place_arrays(nullptr, count, &unplaced, bytes);
 }
 
 gs_status gs_relocate(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
@@ -181,24 +180,22 @@ gs_status gs_relocate(const gs_gaussians *gaussians, const gs_gaussians *first_m
     const float least_opacity = relocation->least_opacity;
     GS_REQUIRE(existing >= 0 && existing <= count, "existing must be in 0..count");
     GS_REQUIRE(least_opacity >= 0 && least_opacity < 1, "least_opacity must be in 0..1, exclusive of 1");
-    layout parts = {};
-    GS_TRY(lay_out(count, &parts));
-    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, parts.total));
+    relocation_arrays a;
+    size_t needed;
+    GS_TRY(place_arrays(workspace, count, &a, &needed));
+    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
 
-    char *base = static_cast<char *>(workspace);
-    int64_t *weights = reinterpret_cast<int64_t *>(base + parts.weights); // then their prefix sums
-    uint32_t *source = reinterpret_cast<uint32_t *>(base + parts.source);
-    uint32_t *sharing = reinterpret_cast<uint32_t *>(base + parts.sharing);
     const unsigned blocks = blocks_for(count, density_block);
     GS_CUDA(launch_for(stream, count + 1, density_block, weigh_kernel, *gaussians, existing, least_opacity,
-                       weights, sharing));
-    GS_CUDA(scan_exclusive(weights, weights, count + 1, base + parts.scratch, parts.scratch_bytes, stream));
-    GS_CUDA(launch(stream, blocks, density_block, draw_kernel, count, weights, relocation->seed,
-                   relocation->iteration, source, sharing));
-    GS_CUDA(launch(stream, blocks, density_block, share_kernel, *gaussians, *first_moment, *second_moment,
-                   sharing, least_opacity));
-    return GS_STATUS(launch(stream, blocks, density_block, follow_kernel, *gaussians, existing, *first_moment,
-                            *second_moment, weights, source));
+                       a.weights, a.sharing));
+    GS_CUDA(scan_exclusive(a.weights, a.weights, count + 1, a.scratch, a.scratch_bytes, stream));
+    GS_CUDA(launch(stream, blocks, density_block, draw_kernel, count, a.weights, relocation->seed,
+                   relocation->iteration, a.source, a.sharing));
+    const gs_arrays first = gs_arrays_of(first_moment), second = gs_arrays_of(second_moment);
+    GS_CUDA(launch(stream, blocks, density_block, share_kernel, *gaussians, first, second, a.sharing,
+                   least_opacity));
+    return GS_STATUS(launch(stream, blocks, density_block, follow_kernel, gs_arrays_of(gaussians), count,
+                            existing, first, second, a.weights, a.source));
 }
 
 gs_status gs_density_noise(const gs_gaussians *gaussians, float scale, uint64_t seed, uint64_t iteration,

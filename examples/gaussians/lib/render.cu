@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Blending, forward and backward, in passes (blend_pass.cuh). How pixels map to threads: blend.cuh. Formulas:
-// docs/math.md, section 3.
+// docs/math.md, section 3. A view whose lists had no room says so in its image: NaN.
 #include "blend_forward.cuh"
 #include "blend_queue.cuh"
 #include "check.h"
-#include "overflow.cuh"
 #include "status.h"
 
 using namespace gs;
@@ -18,6 +17,29 @@ cudaError_t gs::render_backward_plain(const backward_pass &pass) {
 }
 
 namespace {
+
+constexpr int overflow_block = 256, overflow_blocks = 64;
+
+__global__ void __launch_bounds__(overflow_block)
+    overflow_kernel(const gs_bin_report *report, int64_t pair_capacity, int64_t pixels, int channels,
+                    gs_image image) {
+    if (report->pairs_needed <= pair_capacity) return;
+    const int64_t step = int64_t(gridDim.x) * overflow_block;
+    for (int64_t i = int64_t(blockIdx.x) * overflow_block + threadIdx.x; i < channels * pixels; i += step) {
+        image.color[i] = NAN;
+        if (i >= pixels) continue;
+        image.transmittance[i] = NAN;
+        if (image.depth) image.depth[i] = NAN;
+        if (image.median_depth) image.median_depth[i] = NAN;
+    }
+}
+
+// Queues the kernel, for a view with a report.
+cudaError_t launch_overflow(gs_stream stream, const gs_view *view) {
+    const int64_t pixels = int64_t(view_count(view)) * view->camera.width * view->camera.height;
+    return launch(stream, overflow_blocks, overflow_block, overflow_kernel, view->report, view->pair_capacity,
+                  pixels, channels_of(&view->gaussians), view->image);
+}
 
 // body(first channel, number of channels) for each pass.
 template <typename Body>
@@ -113,9 +135,9 @@ gs_status gs_moments_bytes(int64_t count, int32_t channels, distwar_strategy str
     GS_TRY(check_channels(__func__, channels));
     GS_TRY(check_strategy(__func__, strategy, blend_strategies));
     GS_REQUIRE(bytes, "bytes must be given");
-    *bytes = strategy == DISTWAR_FIXED ? fixed::float_bytes(count) + fixed::header_bytes +
-                                             fixed::sum_bytes(count, channels ? channels : GS_CHANNELS)
-                                       : size_t(count) * sizeof(gs_moments);
+    *bytes = strategy == DISTWAR_FIXED
+                 ? fixed::memory_of(nullptr, count, channels ? channels : GS_CHANNELS).bytes
+                 : size_t(count) * sizeof(gs_moments);
     return GS_OK;
 }
 

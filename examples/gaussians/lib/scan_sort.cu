@@ -30,15 +30,15 @@ cudaError_t sort_pairs_bytes(int64_t n, size_t *bytes) {
 }
 
 cudaError_t sort_pairs(uint32_t *const keys[2], uint32_t *const values[2], int *selected, int64_t n,
-                       int begin_bit, int end_bit, void *workspace, size_t bytes, cudaStream_t stream) {
+                       void *workspace, size_t bytes, cudaStream_t stream) {
     *selected = 0;
-    if (n < 0 || begin_bit < 0 || end_bit < begin_bit || end_bit > 32) return cudaErrorInvalidValue;
-    if (n == 0 || begin_bit == end_bit) return cudaSuccess;
+    if (n < 0) return cudaErrorInvalidValue;
+    if (n == 0) return cudaSuccess;
     if (!workspace) return cudaErrorInvalidValue;
     cub::DoubleBuffer<uint32_t> key_buffers(keys[0], keys[1]);
     cub::DoubleBuffer<uint32_t> value_buffers(values[0], values[1]);
-    const cudaError_t status = cub::DeviceRadixSort::SortPairs(workspace, bytes, key_buffers, value_buffers,
-                                                               n, begin_bit, end_bit, stream);
+    const cudaError_t status =
+        cub::DeviceRadixSort::SortPairs(workspace, bytes, key_buffers, value_buffers, n, 0, 32, stream);
     *selected = key_buffers.selector;
     return status;
 }

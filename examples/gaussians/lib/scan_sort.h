@@ -21,12 +21,11 @@ cudaError_t scan_exclusive_bytes(int64_t n, size_t *bytes);
 cudaError_t scan_exclusive(const int64_t *in, int64_t *out, int64_t n, void *workspace, size_t bytes,
                            cudaStream_t stream);
 
-// Enough for any sort of at most n items, by whatever bits.
+// Enough for any sort of at most n items.
 cudaError_t sort_pairs_bytes(int64_t n, size_t *bytes);
 
-// Sorts keys[0][n] with values[0][n] by bits begin_bit .. end_bit - 1 of the key, ascending; pairs equal in
-// those bits keep their order. The result stands in keys[*selected], values[*selected], *selected known on
-// return; the other two buffers, n items each, are scratch. 0 <= begin_bit <= end_bit <= 32; with no bits
-// nothing moves. Cost: one pass over keys and values per 8 bits or less.
+// Sorts keys[0][n] with values[0][n] by key, ascending; pairs of equal keys keep their order. The result
+// stands in keys[*selected], values[*selected], *selected known on return; the other two buffers, n items
+// each, are scratch. Cost: four passes over keys and values.
 cudaError_t sort_pairs(uint32_t *const keys[2], uint32_t *const values[2], int *selected, int64_t n,
-                       int begin_bit, int end_bit, void *workspace, size_t bytes, cudaStream_t stream);
+                       void *workspace, size_t bytes, cudaStream_t stream);

@@ -2,7 +2,6 @@
 // Scan and sort on the CPU, where device memory is host memory and a stream has done its work already.
 #include "scan_sort.h"
 
-#include <algorithm>
 #include <numeric>
 
 cudaError_t scan_exclusive_bytes(int64_t n, size_t *bytes) {
@@ -22,20 +21,19 @@ cudaError_t sort_pairs_bytes(int64_t n, size_t *bytes) {
 }
 
 // Radix sort from the lowest digit up: stable, like CUB's, and it needs no memory but the two buffers.
-cudaError_t sort_pairs(uint32_t *const keys[2], uint32_t *const values[2], int *selected, int64_t n,
-                       int begin_bit, int end_bit, void *, size_t, cudaStream_t) {
+cudaError_t sort_pairs(uint32_t *const keys[2], uint32_t *const values[2], int *selected, int64_t n, void *,
+                       size_t, cudaStream_t) {
     *selected = 0;
-    if (n < 0 || begin_bit < 0 || end_bit < begin_bit || end_bit > 32) return cudaErrorInvalidValue;
-    for (int bit = begin_bit; n > 0 && bit < end_bit; bit += 8) {
+    if (n < 0) return cudaErrorInvalidValue;
+    for (int bit = 0; bit < 32; bit += 8) {
         const uint32_t *key = keys[*selected];
         const uint32_t *value = values[*selected];
-        const uint32_t digit_mask = (1u << std::min(8, end_bit - bit)) - 1;
         int64_t place[256] = {};
-        for (int64_t i = 0; i < n; i++) place[key[i] >> bit & digit_mask]++;
+        for (int64_t i = 0; i < n; i++) place[key[i] >> bit & 255]++;
         std::exclusive_scan(place, place + 256, place, int64_t{0});
         *selected ^= 1;
         for (int64_t i = 0; i < n; i++) {
-            const int64_t to = place[key[i] >> bit & digit_mask]++;
+            const int64_t to = place[key[i] >> bit & 255]++;
             keys[*selected][to] = key[i];
             values[*selected][to] = value[i];
         }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "gs.h"
-#include <cuda_runtime.h>
+#include "launch.cuh"
 #include <distwar/lanes.cuh>
 #include <math.h>
 #include <stdint.h>
@@ -41,6 +41,11 @@ struct images {
 
 inline images images_of(const gs_comparison &compared) {
     return {compared.color, compared.target, compared.mask, compared.width, compared.height};
+}
+
+// Of blocks of (TILE, STEP) threads, for every value of an image.
+inline dim3 grid_of(int32_t width, int32_t height) {
+    return dim3(blocks_for(width, TILE), blocks_for(height, TILE), GS_CHANNELS);
 }
 
 // Weighted by the window about a pixel. 1: the picture, 2: the target.
@@ -128,70 +133,106 @@ struct window_share {
     float inv_weight;
 };
 
+// The place nearest to `middle` for which has(place) is true, among middle - most .. middle + most - 1; else
+// `middle`.
+template <typename Has>
+__device__ __forceinline__ int nearest(int middle, int most, const Has &has) {
+    for (int k = 0; k < most; k++) {
+        if (has(middle + k)) return middle + k;
+        if (has(middle - 1 - k)) return middle - 1 - k;
+    }
+    return middle;
+}
+
+// From a window's sums, of differences from about1 and about2 and of their products.
+__device__ __forceinline__ statistics statistics_of(const float *sum, float about1, float about2,
+                                                    float inv_weight) {
+    const float d1 = sum[0] * inv_weight, d2 = sum[1] * inv_weight;
+    return {about1 + d1, about2 + d2, sum[2] * inv_weight - d1 * d1, sum[3] * inv_weight - d2 * d2,
+            sum[4] * inv_weight - d1 * d2};
+}
+
 // Calls use(i, c, t, like, d, share) for every value in the block's tile of one channel. i: its index in
 // [GS_CHANNELS][height][width]; c, t: colour and target; like: their similarity; d: the derivatives of SSIM.
-// Does not read in.mask: ssim_masked.cuh.
+// masked: windows' means are over the pixels that count by in.mask, and those outside the image, which count
+// as zeros (docs/math.md, section 5). Where the mask is 0 the values, the similarity and the derivatives are
+// 0. Otherwise every weight below is the constant 1.
 // By all threads of a block of (TILE, STEP), in a grid of (tiles, tiles, GS_CHANNELS).
-template <typename Use>
+template <bool masked, typename Use>
 __device__ __forceinline__ void for_each_value(const images &in, const Use &use) {
-    __shared__ float color[HALO][HALO + 1], target[HALO][HALO + 1];
-    __shared__ float rows[5][HALO][TILE + 1]; // the members of statistics
+    constexpr int sums = masked ? 6 : 5;
+    __shared__ float color[HALO][HALO + 1], target[HALO][HALO + 1]; // masked: a target below 0 does not count
+    __shared__ float rows[sums][HALO][TILE + 1]; // the members of statistics; masked: the weight
 
     const int channel = blockIdx.z;
     const int64_t plane = int64_t(in.width) * in.height;
     const float *const in_color = in.color + channel * plane;
     for_each_of_halo([&](int row, int column, int x, int y) {
-        const bool has = inside(in, x, y);
-        color[row][column] = has ? in_color[y * in.width + x] : 0;
-        target[row][column] = has ? target_at(in, y * in.width + x, channel) : 0;
+        const bool has = inside(in, x, y), counts = has && (!masked || in.mask[y * in.width + x] != 0);
+        color[row][column] = counts ? in_color[y * in.width + x] : 0;
+        target[row][column] = counts ? target_at(in, y * in.width + x, channel) : masked && has ? -1 : 0;
     });
     __syncthreads();
 
-    // Variances are computed about the value in the middle of the run, first along rows, then of the rows.
-    // The usual E[c^2] - E[c]^2 cancels where the image is flat, and there SSIM divides by little more than
-    // C2.
+    // Variances are computed about the value in the middle of the run, or the nearest to it that counts: first
+    // along rows, then of the rows. The usual E[c^2] - E[c]^2 cancels where the image is flat, and there SSIM
+    // divides by little more than C2.
     for_each_run([&](int row, int column) {
-        const int middle = column + RADIUS + RUN_X / 2;
-        const float about1 = color[row][middle], about2 = target[row][middle];
-        float sum[RUN_X][5];
+        int at = column + RADIUS + RUN_X / 2;
+        if (masked) at = nearest(at, RADIUS + RUN_X / 2, [&](int i) { return target[row][i] >= 0; });
+        const float about1 = color[row][at], about2 = masked ? fmaxf(target[row][at], 0.0f) : target[row][at];
+        float sum[RUN_X][sums];
         slide_window(
-            [&](int k, float value[5]) {
-                const float d1 = color[row][column + k] - about1, d2 = target[row][column + k] - about2;
+            [&](int k, float value[sums]) {
+                const float t = target[row][column + k], weight = masked && t < 0 ? 0.0f : 1.0f;
+                const float d1 = weight * (color[row][column + k] - about1), d2 = weight * (t - about2);
                 value[0] = d1, value[1] = d2, value[2] = d1 * d1, value[3] = d2 * d2, value[4] = d1 * d2;
+                if constexpr (masked) value[5] = weight;
             },
             sum);
         for (int j = 0; j < RUN_X; j++) {
-            const float *m = sum[j];
-            rows[0][row][column + j] = about1 + m[0];
-            rows[1][row][column + j] = about2 + m[1];
-            rows[2][row][column + j] = m[2] - m[0] * m[0];
-            rows[3][row][column + j] = m[3] - m[1] * m[1];
-            rows[4][row][column + j] = m[4] - m[0] * m[1];
+            float inv_weight = 1;
+            if constexpr (masked) inv_weight = sum[j][5] > 0 ? 1 / sum[j][5] : 0;
+            const statistics s = statistics_of(sum[j], about1, about2, inv_weight);
+            const float value[] = {s.mean1, s.mean2, s.variance1, s.variance2, s.covariance};
+            for (int m = 0; m < 5; m++) rows[m][row][column + j] = value[m];
+            if constexpr (masked) rows[5][row][column + j] = sum[j][5];
         }
     });
     __syncthreads();
 
-    const int column = threadIdx.x, row = threadIdx.y * RUN_Y, middle = row + RADIUS + RUN_Y / 2;
-    const float about1 = rows[0][middle][column], about2 = rows[1][middle][column];
-    float sum[RUN_Y][5];
+    const int column = threadIdx.x, row = threadIdx.y * RUN_Y;
+    int at = row + RADIUS + RUN_Y / 2;
+    if constexpr (masked) at = nearest(at, RADIUS + RUN_Y / 2, [&](int i) { return rows[5][i][column] > 0; });
+    const float about1 = rows[0][at][column], about2 = rows[1][at][column];
+    float sum[RUN_Y][sums];
     slide_window(
-        [&](int k, float value[5]) {
+        [&](int k, float value[sums]) {
+            float weight = 1;
+            if constexpr (masked) weight = value[5] = rows[5][row + k][column];
             const float d1 = rows[0][row + k][column] - about1, d2 = rows[1][row + k][column] - about2;
-            value[0] = d1, value[1] = d2;
-            value[2] = rows[2][row + k][column] + d1 * d1;
-            value[3] = rows[3][row + k][column] + d2 * d2;
-            value[4] = rows[4][row + k][column] + d1 * d2;
+            value[0] = weight * d1, value[1] = weight * d2;
+            value[2] = weight * (rows[2][row + k][column] + d1 * d1);
+            value[3] = weight * (rows[3][row + k][column] + d2 * d2);
+            value[4] = weight * (rows[4][row + k][column] + d1 * d2);
         },
         sum);
     for (int j = 0; j < RUN_Y; j++) {
         const int x = blockIdx.x * TILE + column, y = blockIdx.y * TILE + row + j;
         if (!inside(in, x, y)) continue;
-        const float *m = sum[j];
+        const int64_t i = channel * plane + y * in.width + x;
+        const float c = color[row + j + RADIUS][column + RADIUS],
+                    t = target[row + j + RADIUS][column + RADIUS];
+        if (masked && t < 0) {
+            use(i, 0.0f, 0.0f, similarity{}, derivatives{}, window_share{false, 0});
+            continue;
+        }
+        float inv_weight = 1;
+        if constexpr (masked) inv_weight = 1 / sum[j][5];
         derivatives d;
-        const similarity like = similarity_of(
-            {about1 + m[0], about2 + m[1], m[2] - m[0] * m[0], m[3] - m[1] * m[1], m[4] - m[0] * m[1]}, &d);
-        use(channel * plane + y * in.width + x, color[row + j + RADIUS][column + RADIUS],
-            target[row + j + RADIUS][column + RADIUS], like, d, window_share{true, 1});
+        const similarity like = similarity_of(statistics_of(sum[j], about1, about2, inv_weight), &d);
+        d.m *= inv_weight, d.p *= inv_weight, d.s *= inv_weight;
+        use(i, c, t, like, d, window_share{true, inv_weight});
     }
 }
 

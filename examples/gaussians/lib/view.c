@@ -1,75 +1,58 @@
 // SPDX-License-Identifier: MIT
 // The stages in a row, forward and backward, and the memory of a view in one block.
+#include "block_layout.h"
 #include "check.h"
 
-// Byte offsets in a block; parts that are not wanted have no bytes.
-typedef struct view_layout {
-    size_t splats, color, transmittance, n_contrib, moments, moments_bytes, camera, camera_bytes, bin,
-        bin_bytes, total;
-} view_layout;
-
-// Offset of the next part; *end moves behind it, aligned.
-static size_t place(size_t *end, size_t bytes) {
-    const size_t at = *end;
-    *end += (bytes + 255) / 256 * 256;
-    return at;
-}
-
-static gs_status layout_of(const char *function, const gs_view *view, const gs_view_parts *parts,
-                           view_layout *out) {
+// Divides `memory` (NULL: only counts) among the wanted parts, which become those of *view and *gradient.
+static gs_status divide(const char *function, gs_view *view, gs_gradient *gradient,
+                        const gs_view_parts *parts, void *memory, size_t *bytes) {
     GS_TRY(check_extent(function, view));
     GS_TRY(check_channels(function, view->gaussians.channels));
+    const gs_view_parts wanted = parts ? *parts : (gs_view_parts){0};
     const int64_t count = splat_count(view);
     const size_t pixels = (size_t)view_count(view) * (size_t)view->camera.width * (size_t)view->camera.height;
-    const size_t wanted = parts && parts->image ? pixels : 0;
-    *out = (view_layout){0};
-    GS_TRY(gs_bin_bytes(view, &out->bin_bytes));
-    if (parts && parts->moments)
-        GS_TRY(gs_moments_bytes(count, view->gaussians.channels, parts->strategy, &out->moments_bytes));
-    if (parts && parts->camera_gradient)
-        GS_TRY(gs_camera_gradient_bytes(view->gaussians.count, &out->camera_bytes));
-    out->splats = place(&out->total, (size_t)count * sizeof(gs_splat));
-    out->color = place(&out->total, wanted * (size_t)channels_of(&view->gaussians) * sizeof(float));
-    out->transmittance = place(&out->total, wanted * sizeof(float));
-    out->n_contrib = place(&out->total, wanted * sizeof(uint32_t));
-    out->moments = place(&out->total, out->moments_bytes);
-    out->camera = place(&out->total, out->camera_bytes);
-    out->bin = place(&out->total, out->bin_bytes);
+    block_layout layout = {memory, 0};
+    view->splats = layout_add(&layout, (size_t)count * sizeof(gs_splat));
+    if (wanted.image) {
+        gs_image *image = &view->image;
+        image->color = layout_add(&layout, pixels * (size_t)channels_of(&view->gaussians) * sizeof(float));
+        image->transmittance = layout_add(&layout, pixels * sizeof(float));
+        image->n_contrib = layout_add(&layout, pixels * sizeof(uint32_t));
+    }
+    if (wanted.moments) {
+        GS_TRY(gs_moments_bytes(count, view->gaussians.channels, wanted.strategy, &gradient->moments_bytes));
+        gradient->moments = layout_add(&layout, gradient->moments_bytes);
+    }
+    if (wanted.camera_gradient) {
+        GS_TRY(gs_camera_gradient_bytes(view->gaussians.count, &gradient->camera_bytes));
+        gradient->camera = layout_add(&layout, gradient->camera_bytes);
+    }
+    GS_TRY(gs_bin_bytes(view, &view->workspace_bytes));
+    view->workspace = layout_add(&layout, view->workspace_bytes);
+    *bytes = layout.bytes;
     return GS_OK;
 }
 
 gs_status gs_view_bytes(const gs_view *view, const gs_view_parts *parts, size_t *bytes) {
+    GS_REQUIRE(view, "view must be given");
     GS_REQUIRE(bytes, "bytes must be given");
-    view_layout layout;
-    GS_TRY(layout_of(__func__, view, parts, &layout));
-    *bytes = layout.total;
-    return GS_OK;
+    gs_view divided = *view;
+    gs_gradient unused;
+    return divide(__func__, &divided, &unused, parts, NULL, bytes);
 }
 
 gs_status gs_view_place(gs_view *view, gs_gradient *gradient, const gs_view_parts *parts, void *block,
                         size_t bytes) {
-    view_layout layout;
-    GS_TRY(layout_of(__func__, view, parts, &layout));
-    GS_REQUIRE(block && bytes >= layout.total, "the block is NULL or smaller than gs_view_bytes");
+    GS_REQUIRE(view, "view must be given");
     GS_REQUIRE(gradient || !parts || !(parts->moments || parts->camera_gradient),
                "gradient must be given for moments and camera_gradient");
-    char *const base = block;
-    view->splats = (gs_splat *)(void *)(base + layout.splats);
-    view->workspace = base + layout.bin;
-    view->workspace_bytes = layout.bin_bytes;
-    if (parts && parts->image) {
-        view->image.color = (float *)(void *)(base + layout.color);
-        view->image.transmittance = (float *)(void *)(base + layout.transmittance);
-        view->image.n_contrib = (uint32_t *)(void *)(base + layout.n_contrib);
-    }
-    if (parts && parts->moments) {
-        gradient->moments = (gs_moments *)(void *)(base + layout.moments);
-        gradient->moments_bytes = layout.moments_bytes;
-    }
-    if (parts && parts->camera_gradient) {
-        gradient->camera = (gs_camera_gradient *)(void *)(base + layout.camera);
-        gradient->camera_bytes = layout.camera_bytes;
-    }
+    gs_view divided = *view;
+    gs_gradient with = gradient ? *gradient : (gs_gradient){0};
+    size_t needed;
+    GS_TRY(divide(__func__, &divided, &with, parts, block, &needed));
+    GS_REQUIRE(block && bytes >= needed, "the block is NULL or smaller than gs_view_bytes");
+    *view = divided;
+    if (gradient) *gradient = with;
     return GS_OK;
 }
 

@@ -27,6 +27,8 @@ struct ColmapPoint {
     std::array<double, 3> position;
     std::array<uint8_t, 3> color = {0, 0, 0};
     uint64_t track = 0;
+    std::vector<int32_t> images = {}; // of the track's first entries; the others are of image 1
+    int32_t image(uint64_t entry) const { return entry < images.size() ? images[entry] : 1; }
 };
 
 inline std::string bytes_of(const std::vector<ColmapCamera> &cameras) {
@@ -62,7 +64,7 @@ inline std::string bytes_of(const std::vector<ColmapPoint> &points) {
     uint64_t id = 7;
     for (const ColmapPoint &p : points) {
         out.put(id++).put(p.position).put(p.color).put(-1.0).put(p.track);
-        for (uint64_t k = 0; k < p.track; k++) out.put(int32_t(1)).put(int32_t(2));
+        for (uint64_t k = 0; k < p.track; k++) out.put(p.image(k)).put(int32_t(2));
     }
     return out.text;
 }
@@ -139,7 +141,7 @@ inline std::string text_of(const std::vector<ColmapPoint> &points) {
     uint64_t id = 7;
     for (const ColmapPoint &p : points) {
         out.put(id++).list(p.position).list(p.color).put(" -1");
-        for (uint64_t k = 0; k < p.track; k++) out.put(" 1 2");
+        for (uint64_t k = 0; k < p.track; k++) out.put(" ").put(p.image(k)).put(" 2");
         out.put("\n");
     }
     return out.text();

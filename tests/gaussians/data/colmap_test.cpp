@@ -127,6 +127,38 @@ TEST_F(Colmap, SkipsLongTracks) {
     EXPECT_EQ(got.points[1][0], 4.0f);
 }
 
+// Images have the ids 100 (b.png) and 101 (a/c.png), and are sorted by name.
+TEST_F(Colmap, ReadsTracksWhereTheyAreWanted) {
+    points[0].track = 3, points[0].images = {101, 7, 100}; // there is no image 7
+    points[1].track = 1, points[1].images = {100};
+    const std::vector<std::array<uint32_t, 2>> expected = {{0, 0}, {1, 0}, {1, 1}};
+    for (const bool text : {false, true}) {
+        if (text)
+            write_text();
+        else
+            write();
+        ASSERT_TRUE(load(&why)) << why.text;
+        EXPECT_EQ(got.sighting_count, 0u);
+        reconstruction_close(&got);
+        ASSERT_TRUE(colmap_load_tracks(folder.path.c_str(), &got, &why)) << why.text;
+        EXPECT_EQ(got.view_count, 2u);
+        ASSERT_EQ(got.sighting_count, 3u);
+        for (size_t i = 0; i < 3; i++) {
+            EXPECT_EQ(got.sightings[i].view, expected[i][0]) << i;
+            EXPECT_EQ(got.sightings[i].point, expected[i][1]) << i;
+        }
+    }
+    write_bytes(points_txt, "7 0.5 -1 2 1 2 3 -1 101 2 100\n"); // half an entry
+    EXPECT_TRUE(load(&why)) << why.text;
+    reconstruction_close(&got);
+    EXPECT_FALSE(colmap_load_tracks(folder.path.c_str(), &got, &why));
+    EXPECT_TRUE(contains(why, points_txt + ": at line 1: expected a track's 2D point, not ''")) << why.text;
+    EXPECT_EQ(got.views, nullptr);
+    std::filesystem::remove(cameras_txt);
+    EXPECT_TRUE(colmap_load_tracks(folder.path.c_str(), &got, &why)) << why.text; // no model
+    EXPECT_EQ(got.view_count, 0u);
+}
+
 TEST_F(Colmap, NeedsNoPoints) {
     points = {};
     write();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "colmap_model.h"
-#include "dataset.h"
+#include "depth_maps.h"
+#include "plane.h"
+#include <cmath>
 
 namespace {
 
@@ -55,6 +57,22 @@ class Dataset : public testing::Test {
         EXPECT_TRUE(contains(why, path + ": ") && contains(why, part)) << why.text;
         EXPECT_EQ(got.views, nullptr);
         EXPECT_EQ(got.points, nullptr);
+    }
+
+    // value(x, y), as PFM or PNG by the name.
+    template <typename Value>
+    void write_depth(const std::string &name, int width, int height, const Value &value) {
+        plane map;
+        ASSERT_TRUE(plane_open(&map, width, height, &why));
+        for (int i = 0; i < width * height; i++) map.values[i] = value(i % width, i / width);
+        std::filesystem::create_directories(std::filesystem::path(folder / ("depth/" + name)).parent_path());
+        const auto write = name.find(".pfm") == std::string::npos ? plane_write_png : plane_write_pfm;
+        EXPECT_TRUE(write((folder / ("depth/" + name)).c_str(), &map, &why)) << why.text;
+        plane_close(&map);
+    }
+    bool load_depth(int downscale, depth_maps_of of = DEPTH_MAPS_TRAINING) {
+        const dataset_options options = {downscale, {0, 0, 0}, nullptr, nullptr, false, false, false};
+        return depth_maps_load(&got, (folder / "depth").c_str(), &options, of, &why);
     }
 
     TemporaryFolder folder;
@@ -222,6 +240,125 @@ TEST_F(Dataset, RefusesBadMasks) {
     expect_refusal(folder / "masks/b.png", "");
     write_mask("b.png", 8, 6, white);
     EXPECT_TRUE(load(1)) << why.text;
+}
+
+float ramp(int x, int y) {
+    return 0.25f * float(x) + 2 * float(y);
+}
+
+TEST_F(Dataset, ReadsDepthMapsByEveryName) {
+    images[0].name = "left/b.jpg.png"; // a picture in a folder, whose stem has a suffix
+    write_model();
+    std::filesystem::create_directories(folder / "images/left");
+    write_picture("left/b.jpg.png", 8, 6, 20);
+    write_picture("a.png", 7, 5, 40);
+    ASSERT_TRUE(load(1)) << why.text;
+    write_depth("a.pfm", 7, 5, ramp);
+    write_depth("left/b.jpg.png", 8, 6, [](int x, int y) { return float(x + 8 * y) / 65535; });
+    ASSERT_TRUE(load_depth(1)) << why.text;
+    for (int i = 0; i < 35; i++) EXPECT_EQ(got.views[0].depth[i], ramp(i % 7, i / 7));
+    for (int i = 0; i < 48; i++) EXPECT_EQ(got.views[1].depth[i], float(i) / 65535);
+    fault ignored;
+    EXPECT_FALSE(dataset_spared(&got, (folder / "depth/a.pfm").c_str(), &ignored));
+    EXPECT_FALSE(dataset_spared(&got, (folder / "depth/left/b.jpg.png").c_str(), &ignored));
+    // PNG comes before PFM, the whole name before its stem.
+    write_depth("a.png", 7, 5, [](int, int) { return 1.0f; });
+    write_depth("a.png.png", 7, 5, [](int, int) { return 0.0f; });
+    ASSERT_TRUE(load_depth(1)) << why.text;
+    EXPECT_EQ(got.views[0].depth[3], 0);
+    std::filesystem::remove(folder / "depth/a.png.png");
+    ASSERT_TRUE(load_depth(1)) << why.text;
+    EXPECT_EQ(got.views[0].depth[3], 1);
+}
+
+TEST_F(Dataset, ReadsDepthMapsOfTheViewsThatAreAskedFor) {
+    write_all();
+    write_depth("b.pfm", 8, 6, ramp);
+    ASSERT_TRUE(load(1)) << why.text;
+    dataset_hold_out(&got, 2); // a.png
+    ASSERT_TRUE(load_depth(1)) << why.text;
+    EXPECT_EQ(got.views[0].depth, nullptr);
+    EXPECT_NE(got.views[1].depth, nullptr);
+    EXPECT_FALSE(load_depth(1, DEPTH_MAPS_HELD_OUT));
+    EXPECT_FALSE(load_depth(1, DEPTH_MAPS_ALL));
+    EXPECT_TRUE(contains(why, "a.png")) << why.text;
+}
+
+TEST_F(Dataset, DownscalesDepthMapsWithTheirPictures) {
+    write_all();
+    write_depth("a.pfm", 7, 5, [](int x, int y) {
+        return x == 6 && y == 0 ? NAN : x == 3 && y == 1 ? INFINITY : ramp(x, y);
+    });
+    write_depth("b.pfm", 8, 6, ramp);
+    ASSERT_TRUE(load(2)) << why.text;
+    ASSERT_TRUE(load_depth(2)) << why.text;
+    const float *a = got.views[0].depth; // 3 x 2; the last column and row are cut off
+    EXPECT_FLOAT_EQ(a[0], ramp(0, 0) + 0.125f + 1);
+    EXPECT_TRUE(std::isnan(a[1])); // made of an infinity
+    EXPECT_FLOAT_EQ(a[3 + 2], ramp(4, 2) + 0.125f + 1);
+    EXPECT_FLOAT_EQ(got.views[1].depth[4 * 2 + 3], ramp(6, 4) + 0.125f + 1);
+}
+
+// As the picture: the red channel of the pictures is a ramp too.
+TEST_F(Dataset, UndistortsDepthMapsWithTheirPictures) {
+    cameras[0].model = 4;
+    cameras[0].parameters = {10, 11, 4.5, 3.25, 0.4, 0, 0.02, 0};
+    write_all();
+    write_depth("a.pfm", 7, 5, ramp);
+    write_depth("b.pfm", 8, 6, [](int x, int) { return float(20 + x); });
+    ASSERT_TRUE(load(1)) << why.text;
+    ASSERT_TRUE(load_depth(1)) << why.text;
+    int moved = 0;
+    for (int i = 0; i < 48; i++) {
+        EXPECT_NEAR(got.views[1].depth[i], got.views[1].picture.pixels[3 * i], 0.501) << i;
+        moved += std::abs(got.views[1].depth[i] - float(20 + i % 8)) > 0.1f;
+    }
+    EXPECT_GT(moved, 4);
+    EXPECT_EQ(got.views[0].depth[8], ramp(1, 1));
+}
+
+TEST_F(Dataset, RefusesBadDepthMaps) {
+    write_all();
+    ASSERT_TRUE(load(1)) << why.text;
+    const auto refused = [&](const std::string &path, const std::string &part) {
+        EXPECT_FALSE(load_depth(1)) << part;
+        EXPECT_TRUE(contains(why, path + ": ") && contains(why, part)) << why.text;
+    };
+    write_depth("b.pfm", 8, 6, ramp);
+    refused(folder / "depth",
+            "has no depth map of the picture a.png, neither a.png.png nor a.png nor a.png.pfm nor a.pfm");
+    write_depth("a.pfm", 7, 6, ramp);
+    refused(folder / "depth/a.pfm", "the depth map has 7 x 6 values, its picture 7 x 5");
+    write_depth("a.pfm", 7, 5, [](int x, int) { return x % 2 ? NAN : INFINITY; });
+    refused(folder / "depth/a.pfm", "none of its values is finite");
+    write_bytes(folder / "depth/a.pfm", "");
+    refused(folder / "depth/a.pfm", "truncated at byte 0");
+    write_depth("a.pfm", 7, 5, ramp);
+    EXPECT_TRUE(load_depth(1)) << why.text;
+    std::filesystem::copy(folder / "images/a.png", folder / "depth/a.png"); // a photograph
+    refused(folder / "depth/a.png", "a PNG of 3 channels of 8 bits; it must be gray with 16 bits");
+}
+
+TEST_F(Dataset, ReadsPointsBesideTransforms) {
+    write_all();
+    std::filesystem::remove_all(folder / "sparse");
+    write_bytes(folder / "transforms.json",
+                "{\"fl_x\":10,\"frames\":[{\"file_path\":\"images/a.png\",\"transform_matrix\":"
+                "[[1,0,0,0],[0,1,0,0],[0,0,1,0],[0,0,0,1]]}]}");
+    ASSERT_TRUE(load(1)) << why.text;
+    EXPECT_EQ(got.point_count, 0u);
+    write_bytes(folder / "points3D.txt", text_of(points));
+    ASSERT_TRUE(load(1)) << why.text;
+    ASSERT_EQ(got.point_count, 1u);
+    EXPECT_EQ(got.points[0][2], 3);
+    points.push_back({{4, 5, 6}, {1, 2, 3}, 0});
+    write_bytes(folder / "points3D.bin", bytes_of(points));
+    ASSERT_TRUE(load(1)) << why.text;
+    EXPECT_EQ(got.point_count, 2u);
+    fault ignored;
+    EXPECT_FALSE(dataset_spared(&got, (folder / "points3D.txt").c_str(), &ignored));
+    write_bytes(folder / "points3D.bin", "short");
+    expect_refusal(folder / "points3D.bin", "truncated at byte 5");
 }
 
 TEST_F(Dataset, AFisheyeStaysOneUnlessUndistorted) {

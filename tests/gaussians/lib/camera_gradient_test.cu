@@ -12,7 +12,7 @@ using namespace gs;
 namespace {
 
 const gs_camera some_camera = {32,         24,   30,         31, 15, 13, {0, -1, 0, 1, 0, 0, 0, 0, 1},
-                               {2, -1, 3}, 0.2f, GS_PINHOLE, {}};
+                               {2, -1, 3}, 0.2f, GS_PINHOLE, {}, 0};
 
 TEST(CameraGradient, SumsEveryRowOnce) {
     for (const int64_t rows : {0, 1, 255, 256, 257, 4000, 16384, 16385, 40000}) {
@@ -60,7 +60,7 @@ struct backward_of {
     explicit backward_of(const kernel_frame &frame)
         : gradients(frame.choice.count, frame.choice.sh_degree),
           moments(random_floats(5, size_t(frame.choice.count * GS_MOMENTS_STRIDE), -1, 1)),
-          memory(camera_gradient_bytes(frame.choice.count) + guard) {
+          memory(std::vector<char>(camera_gradient_bytes(frame.choice.count) + guard, char(0x7f))) {
         gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
         gradient.gaussians = *gradients.get();
     }

@@ -30,6 +30,7 @@ class channel_frame {
         view.channel_background = background.data();
         view.image.color = image.data(), view.image.depth = frame.depth.data();
         view.normalize_depth = channels % 2;
+        view.inverse_depth = channels % 4 >= 2;
         EXPECT_GS_OK(gs_project(&view, NULL));
         EXPECT_GS_OK(gs_render(&view, NULL));
         wide_colors.assign(host_colors.begin(), host_colors.end());

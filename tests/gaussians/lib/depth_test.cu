@@ -9,11 +9,11 @@ namespace {
 
 struct depth_scene {
     scene_choice choice;
-    bool normalize;
+    bool normalize, inverse = false;
 };
 void PrintTo(const depth_scene &s, std::ostream *out) {
     PrintTo(s.choice, out);
-    *out << (s.normalize ? ", normalised" : "");
+    *out << (s.normalize ? ", normalised" : "") << (s.inverse ? ", inverse" : "");
 }
 
 class Depth : public testing::TestWithParam<depth_scene> {
@@ -24,6 +24,7 @@ class Depth : public testing::TestWithParam<depth_scene> {
         frame.view.image.depth = frame.depth.data();
         frame.view.image.median_depth = frame.median_depth.data();
         frame.view.normalize_depth = GetParam().normalize;
+        frame.view.inverse_depth = GetParam().inverse;
     }
     ~Depth() { reference_decisions_destroy(&taken); }
 
@@ -122,7 +123,9 @@ TEST_P(Depth, GivesTheMomentsOfTheReferenceByEveryReduction) {
 INSTANTIATE_TEST_SUITE_P(Scenes, Depth,
                          testing::Values(depth_scene{{2, 128, 1, 1, 50, 37}, false},
                                          depth_scene{{5, 64, 3, 1, 17, 90}, true},
-                                         depth_scene{{9, 600, 1, 1, 33, 33}, true}));
+                                         depth_scene{{9, 600, 1, 1, 33, 33}, true},
+                                         depth_scene{{9, 600, 1, 1, 33, 33}, false, true},
+                                         depth_scene{{2, 128, 1, 1, 50, 37}, true, true}));
 
 TEST(DepthEdges, WithoutSplatsIsZero) {
     kernel_frame frame({1, 0, 0, 0, 20, 30});
@@ -139,7 +142,8 @@ TEST(DepthEdges, WithoutSplatsIsZero) {
 
 TEST(DepthEdges, ItsGradientNeedsTheDepthWhereItIsRead) {
     kernel_frame frame({2, 128, 1, 1, 50, 37});
-    const device_vector<float> d_color(size_t(3 * frame.pixels())), d_depth(size_t(frame.pixels()));
+    const device_vector<float> d_color(std::vector<float>(size_t(3 * frame.pixels()))),
+        d_depth(std::vector<float>(size_t(frame.pixels())));
     const device_vector<gs_moments> moments(size_t(frame.choice.count));
     gs_gradient gradient = {};
     gradient.color = d_color.data(), gradient.depth = d_depth.data();
@@ -158,6 +162,7 @@ TEST(DepthEdges, ItsGradientNeedsTheDepthWhereItIsRead) {
     frame.view.lists.split_tiles = 1;
     refused();
     frame.view.image.depth = frame.depth.data();
+    ASSERT_GS_OK(gs_render(&frame.view, NULL));
     EXPECT_GS_OK(gs_render_backward(&frame.view, &gradient, {DISTWAR_TREE, 0}, NULL));
 }
 

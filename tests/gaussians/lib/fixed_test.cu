@@ -160,7 +160,7 @@ TEST(FixedInterface, SaysTheMemoryThatItNeeds) {
 
 TEST(FixedInterface, MomentsWithoutRoomForItAreRefused) {
     gs_view view = {};
-    view.camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_PINHOLE, {}};
+    view.camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_PINHOLE, {}, 0};
     const device_vector<float> color(3 * 32 * 32);
     gs_gradient gradient = {};
     gradient.color = color.data();

@@ -239,7 +239,8 @@ struct one_gaussian {
         return view;
     }
     reference_gaussians values;
-    gs_camera camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_PINHOLE, {}};
+    gs_camera camera = {32,        32,   30,         30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1},
+                        {0, 0, 0}, 0.2f, GS_PINHOLE, {}, 0};
 };
 
 TEST(Interface, AScaleModifierMultipliesEveryScale) {

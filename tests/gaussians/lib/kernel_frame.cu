@@ -123,8 +123,8 @@ std::vector<float> kernel_frame::backward(const std::vector<float> &color_gradie
     gradient.alpha = d_alpha.data();
     gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
     EXPECT_GS_OK(gs_render_backward(&view, &gradient, policy, NULL));
-    std::vector<float> out = moments.read();
-    out.resize(size_t(choice.count * GS_MOMENTS_STRIDE));
+    std::vector<float> out(size_t(choice.count * GS_MOMENTS_STRIDE)); // not what the strategy needs behind
+    device_download(out.data(), moments.data(), out.size() * sizeof(float));
     return out;
 }
 
@@ -180,6 +180,7 @@ reference_blend kernel_frame::blend(const reference_decisions &held,
     out.splats = of.data(), out.count = choice.count, out.lists = &held.lists;
     out.width = choice.width, out.height = choice.height;
     out.background = scene.background, out.held = held.blend, out.normalize_depth = view.normalize_depth;
+    out.inverse_depth = view.inverse_depth;
     return out;
 }
 
@@ -200,26 +201,30 @@ std::vector<float> random_floats(uint64_t seed, size_t count, float low, float h
     return out;
 }
 
+// Sanitizers look at memory, not at numbers: one scene of each shape is enough.
 const std::vector<scene_choice> &comparison_scenes() {
     static const std::vector<scene_choice> scenes = {
-        {1, 96, 0, 0, 64, 48},  {2, 128, 1, 1, 50, 37},
-        {3, 160, 2, 2, 37, 61}, {4, 192, 3, 3, 71, 45},
-        {5, 64, 3, 1, 17, 90},  {6, 64, 3, 0, 132, 9},
-        {7, 32, 2, 3, 1, 1},    {8, 320, 3, 3, 96, 80},
-        {9, 600, 1, 1, 33, 33}, {16, 192, 2, 2, 67, 47, false, false, 0, false, true},
+        {1, 96, 0, 0, 64, 48},  {4, 192, 3, 3, 71, 45}, {5, 64, 3, 1, 17, 90},
+        {6, 64, 3, 0, 132, 9},  {7, 32, 2, 3, 1, 1},    {16, 192, 2, 2, 67, 47, false, false, 0, false, true},
+#ifndef DISTWAR_SANITIZE
+        {2, 128, 1, 1, 50, 37}, {3, 160, 2, 2, 37, 61}, {8, 320, 3, 3, 96, 80},
+        {9, 600, 1, 1, 33, 33},
+#endif
     };
     return scenes;
 }
 
 const std::vector<scene_choice> &scenes_with_given_inputs() {
     static const std::vector<scene_choice> scenes = {
+        {12, 192, 0, 0, 48, 48, true, true},
+        {14, 192, 2, 2, 60, 44, false, false, 0, true},
+        {17, 192, 1, 1, 52, 60, false, true, 0, true, true},
+#ifndef DISTWAR_SANITIZE
         {10, 128, 1, 1, 40, 56, true, false},
         {11, 128, 2, 1, 56, 40, false, true},
-        {12, 192, 0, 0, 48, 48, true, true},
         {13, 96, 1, 1, 40, 40, false, false, 0.5f},
-        {14, 192, 2, 2, 60, 44, false, false, 0, true},
         {15, 128, 1, 1, 44, 60, false, true, 0, true},
-        {17, 192, 1, 1, 52, 60, false, true, 0, true, true},
+#endif
     };
     return scenes;
 }

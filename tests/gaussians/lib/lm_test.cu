@@ -40,7 +40,8 @@ struct lm_frame : kernel_frame {
         EXPECT_GS_OK(
             gs_lm_weights(&images, objective, epsilon, sum.data(), weight.data(), slope.data(), NULL));
         objective_sum = sum.read()[0];
-        lm.problem = {&scene.gaussians, choice.sh_degree_used, &scene.camera, {}, scene.target, nullptr, nullptr, 0};
+        lm.problem = {
+            &scene.gaussians, choice.sh_degree_used, &scene.camera, {}, scene.target, nullptr, nullptr, 0, 0};
         std::copy_n(scene.background, 3, lm.problem.background);
         lm.decisions = &taken;
         lm.objective = objective;
@@ -503,7 +504,7 @@ TEST_P(Lm, TheCachedFormAgreesWithTheFreeOne) {
 }
 
 TEST(LmSquares, DoNotDependOnTheReduction) {
-    lm_frame frame(comparison_scenes()[1]);
+    lm_frame frame({2, 128, 1, 1, 50, 37});
     const std::vector<double> atomic = frame.take_squares({DISTWAR_ATOMIC, 0});
     for (const int pixels : {1, 2, 4}) {
         frame.view.lists.pixels_per_thread = pixels;

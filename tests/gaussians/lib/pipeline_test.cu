@@ -21,13 +21,15 @@ TEST_P(Pipeline, GradientsAgreeWithTheReference) {
     const device_vector<gs_moments> moments(size_t(frame.choice.count));
     const device_vector<float> d_mean2d(size_t(2 * frame.choice.count)),
         abs_mean2d(size_t(2 * frame.choice.count));
-    // Every second scene with a depth and absolute gradients, every fourth with a normalised depth.
+    // Every second scene with a depth and absolute gradients, half of these with a normalised depth, half with
+    // an inverse one.
     const bool extras = frame.choice.seed % 2 == 1;
     const std::vector<float> depth_weight = random_floats(32, size_t(frame.pixels()), -1e-3f, 1e-3f);
     const device_vector<float> d_depth(depth_weight);
     if (extras) {
         frame.view.image.depth = frame.depth.data();
         frame.view.normalize_depth = frame.choice.seed % 4 == 1;
+        frame.view.inverse_depth = frame.choice.seed % 8 > 4;
         ASSERT_GS_OK(gs_render(&frame.view, NULL));
     }
     // NaN, so that a value that is not written shows.
@@ -62,7 +64,8 @@ TEST_P(Pipeline, GradientsAgreeWithTheReference) {
         frame.scene.target,
         weight.data(),
         extras ? weight_of_depth.data() : NULL,
-        frame.view.normalize_depth};
+        frame.view.normalize_depth,
+        frame.view.inverse_depth};
     reference_outputs expected = {};
     std::vector<double> expected_mean2d(size_t(2 * frame.choice.count)), expected_abs(expected_mean2d.size());
     expected.gradients = reference_gaussians_create(frame.choice.count, frame.choice.sh_degree);

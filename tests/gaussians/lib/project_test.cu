@@ -247,7 +247,7 @@ TEST(ProjectFisheye, EachAngleAgreesWithTheReference) {
 TEST(ProjectFisheye, TheAxisIsNoException) {
     reference_gaussians one = reference_gaussians_create(3, 0);
     gs_camera camera = {
-        32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_FISHEYE, {0.1f, 0, 0, 0}};
+        32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_FISHEYE, {0.1f, 0, 0, 0}, 0};
     for (int i = 0; i < 3; i++) {
         one.mean[3 * i] = 1e-3 * (i - 1);
         one.mean[3 * i + 2] = 5;
@@ -274,7 +274,8 @@ TEST(ProjectFisheye, CullsByDistanceAndByAngle) {
         one.quaternion[0] = 1, one.mean[0] = x, one.mean[2] = z;
         for (int k = 0; k < 3; k++) one.log_scale[k] = -3;
         const gs_camera camera = {
-            32, 32, 10, 10, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_FISHEYE, {k1, 0, 0, 0}};
+            32, 32, 10, 10, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_FISHEYE, {k1, 0, 0, 0},
+            0};
         const device_gaussians gaussians(one);
         const device_vector<gs_splat> splats(1);
         const device_vector<uint8_t> marked(1);
@@ -319,7 +320,8 @@ TEST(ProjectEdges, MomentsThatAreNotNumbersStayVisible) {
 TEST(ProjectEdges, WhateverIsNotFiniteIsCulled) {
     reference_gaussians one = reference_gaussians_create(1, 0);
     one.quaternion[0] = 1, one.mean[2] = 5;
-    gs_camera camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_PINHOLE, {}};
+    gs_camera camera = {32,        32,   30,         30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1},
+                        {0, 0, 0}, 0.2f, GS_PINHOLE, {}, 0};
     const auto depth = [&] {
         const device_gaussians gaussians(one);
         const device_vector<gs_splat> splats(1);
@@ -351,7 +353,7 @@ TEST(ProjectEdges, WhateverIsNotFiniteIsCulled) {
 
 TEST(ProjectEdges, BadArgumentsAreNamed) {
     gs_view view = {};
-    view.camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_PINHOLE, {}};
+    view.camera = {32, 32, 30, 30, 16, 16, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {0, 0, 0}, 0.2f, GS_PINHOLE, {}, 0};
     EXPECT_GS_OK(gs_project(&view, NULL));
     const auto refused = [](const gs_view *wrong, const char *text) {
         EXPECT_EQ(gs_project(wrong, NULL), GS_INVALID_ARGUMENT) << text;

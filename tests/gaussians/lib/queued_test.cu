@@ -321,7 +321,7 @@ TEST(QueuedGraph, AnOverflowInAReplayShows) {
     GTEST_SKIP()
         << "simt has no CUDA graphs; AnOverflowShowsAndReadsNothingBeyondTheLists runs the same calls";
 #else
-    queued_frame f(some_scene, 2000, DISTWAR_TREE); // Adam changes how many pairs are needed
+    queued_frame f(some_scene, 500, DISTWAR_TREE); // Adam changes how many pairs are needed
     device_gaussians moments[2] = {{some_scene.count, some_scene.sh_degree},
                                    {some_scene.count, some_scene.sh_degree}};
     captured_step step(f, {&moments[0], &moments[1]});

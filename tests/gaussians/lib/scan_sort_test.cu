@@ -55,7 +55,7 @@ struct pairs {
     std::vector<uint32_t> values;
 };
 
-pairs sort(const pairs &in, int begin_bit, int end_bit) {
+pairs sort(const pairs &in) {
     const int64_t n = int64_t(in.keys.size());
     size_t bytes = 0;
     EXPECT_EQ(sort_pairs_bytes(n, &bytes), cudaSuccess);
@@ -65,22 +65,18 @@ pairs sort(const pairs &in, int begin_bit, int end_bit) {
     uint32_t *const keys[2] = {keys0.data(), keys1.data()};
     uint32_t *const values[2] = {values0.data(), values1.data()};
     int selected = -1;
-    EXPECT_EQ(sort_pairs(keys, values, &selected, n, begin_bit, end_bit, workspace.data(), bytes, nullptr),
-              cudaSuccess);
+    EXPECT_EQ(sort_pairs(keys, values, &selected, n, workspace.data(), bytes, nullptr), cudaSuccess);
     if (selected == 0) return {keys0.read(), values0.read()};
     EXPECT_EQ(selected, 1);
     return {keys1.read(), values1.read()};
 }
 
-pairs sort_expected(const pairs &in, int begin_bit, int end_bit) {
+pairs sort_expected(const pairs &in) {
     const int64_t n = int64_t(in.keys.size());
-    const int bits = end_bit - begin_bit;
-    const uint32_t mask = bits == 32 ? ~uint32_t{0} : (uint32_t{1} << bits) - 1;
     std::vector<int64_t> order(n);
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-        return bits > 0 && (in.keys[a] >> begin_bit & mask) < (in.keys[b] >> begin_bit & mask);
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t a, int64_t b) { return in.keys[a] < in.keys[b]; });
     pairs out;
     for (const int64_t i : order) {
         out.keys.push_back(in.keys[i]);
@@ -89,21 +85,16 @@ pairs sort_expected(const pairs &in, int begin_bit, int end_bit) {
     return out;
 }
 
-TEST(Sort, OrdersByTheBitsAndIsStable) {
-    const int ranges[][2] = {{0, 32},  {0, 1},   {0, 8},  {5, 13}, {3, 4},
-                             {16, 31}, {31, 32}, {0, 13}, {0, 0},  {7, 7}};
+TEST(Sort, OrdersByTheKeysAndIsStable) {
     std::mt19937_64 random(2);
     for (const int64_t n : {0, 1, 2, 33, 1000, 100003}) {
         for (const uint32_t key_mask : {~uint32_t{0}, uint32_t{0x80700021}}) { // the second: many equal keys
             pairs in{std::vector<uint32_t>(n), std::vector<uint32_t>(n)};
             for (auto &key : in.keys) key = uint32_t(random() >> 32) & key_mask;
             std::iota(in.values.begin(), in.values.end(), 0u);
-            for (const auto &range : ranges) {
-                const pairs out = sort(in, range[0], range[1]),
-                            expected = sort_expected(in, range[0], range[1]);
-                EXPECT_TRUE(out.keys == expected.keys && out.values == expected.values)
-                    << n << " items, bits " << range[0] << ".." << range[1] << ", keys & " << key_mask;
-            }
+            const pairs out = sort(in), expected = sort_expected(in);
+            EXPECT_TRUE(out.keys == expected.keys && out.values == expected.values)
+                << n << " items, keys & " << key_mask;
         }
     }
 }
@@ -122,20 +113,17 @@ TEST(Sort, NoItemsNeedNoMemory) {
     uint32_t *const keys[2] = {};
     uint32_t *const values[2] = {};
     int selected = -1;
-    EXPECT_EQ(sort_pairs(keys, values, &selected, 0, 0, 32, nullptr, 0, nullptr), cudaSuccess);
+    EXPECT_EQ(sort_pairs(keys, values, &selected, 0, nullptr, 0, nullptr), cudaSuccess);
     EXPECT_EQ(selected, 0);
 }
 
-TEST(Sort, RefusesBadCountsAndRanges) {
+TEST(Sort, RefusesBadCounts) {
     uint32_t *const keys[2] = {};
     uint32_t *const values[2] = {};
     int selected = -1;
     size_t bytes = 0;
     EXPECT_EQ(sort_pairs_bytes(-1, &bytes), cudaErrorInvalidValue);
-    EXPECT_EQ(sort_pairs(keys, values, &selected, -1, 0, 32, nullptr, 0, nullptr), cudaErrorInvalidValue);
-    EXPECT_EQ(sort_pairs(keys, values, &selected, 0, -1, 32, nullptr, 0, nullptr), cudaErrorInvalidValue);
-    EXPECT_EQ(sort_pairs(keys, values, &selected, 0, 0, 33, nullptr, 0, nullptr), cudaErrorInvalidValue);
-    EXPECT_EQ(sort_pairs(keys, values, &selected, 0, 9, 8, nullptr, 0, nullptr), cudaErrorInvalidValue);
+    EXPECT_EQ(sort_pairs(keys, values, &selected, -1, nullptr, 0, nullptr), cudaErrorInvalidValue);
 }
 
 // More than 2^31 items, made and checked on the device.
@@ -193,8 +181,7 @@ TEST(Sort, TakesMoreThan31Bits) {
     uint32_t *const values[2] = {values0.data(), values1.data()};
     DEVICE_CHECK(launch(nullptr, blocks_for(MANY, 256), 256, fill, keys[0], values[0], nullptr));
     int selected = -1;
-    ASSERT_EQ(sort_pairs(keys, values, &selected, MANY, 0, 32, workspace.data(), bytes, nullptr),
-              cudaSuccess);
+    ASSERT_EQ(sort_pairs(keys, values, &selected, MANY, workspace.data(), bytes, nullptr), cudaSuccess);
     EXPECT_EQ(wrong_items(keys[selected], values[selected], nullptr), 0u);
 }
 

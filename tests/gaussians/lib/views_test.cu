@@ -193,6 +193,7 @@ TEST(ViewsEdges, DepthAndAbsoluteGradientsAreThoseOfSingleViews) {
     for (const distwar_strategy strategy : {DISTWAR_TREE, DISTWAR_FIXED}) {
         gs_view like = frame.view;
         like.normalize_depth = 1;
+        like.inverse_depth = strategy == DISTWAR_FIXED;
         like.views = {count, cameras.data()};
         like.image.depth = depth.data(), like.image.median_depth = median.data();
         placed_view all(like, some_scene, {strategy, 0});
@@ -327,7 +328,7 @@ TEST(ViewsEdges, WhatCannotBeIsRefused) {
 // No memory is touched: only the sizes count. 32 views of the largest size have 2^25 tiles and 2^33 pixels.
 TEST(ViewsEdges, TheLargestSizesDoNotOverflow) {
     gs_view view = {};
-    view.camera = {GS_MAX_SIZE, GS_MAX_SIZE, 1, 1, 0, 0, {}, {}, 1, GS_PINHOLE, {}};
+    view.camera = {GS_MAX_SIZE, GS_MAX_SIZE, 1, 1, 0, 0, {}, {}, 1, GS_PINHOLE, {}, 0};
     view.gaussians.count = (INT32_MAX - 1) / GS_MAX_VIEWS;
     const std::vector<gs_camera> cameras(GS_MAX_VIEWS, view.camera);
     view.views = {GS_MAX_VIEWS, cameras.data()};

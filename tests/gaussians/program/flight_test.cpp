@@ -54,10 +54,16 @@ std::vector<gs_camera> facing(int count) {
     return cameras;
 }
 
+std::vector<target_view> views_of(const std::vector<gs_camera> &cameras) {
+    std::vector<target_view> views(cameras.size());
+    for (size_t i = 0; i < views.size(); i++) views[i].camera = cameras[i];
+    return views;
+}
+
 std::vector<gs_camera> flight(camera_path_kind kind, const std::vector<gs_camera> &cameras) {
     camera_path path;
     fault why;
-    EXPECT_TRUE(camera_path_open(&path, kind, cameras.data(), cameras.size(), &why)) << why.text;
+    EXPECT_TRUE(camera_path_open(&path, kind, views_of(cameras).data(), cameras.size(), &why)) << why.text;
     std::vector<gs_camera> frames;
     for (int i = 0; i <= 24; i++) {
         frames.push_back(cameras[0]);
@@ -121,12 +127,12 @@ TEST(Flight, CamerasThatDoNotSayWhereAreRefused) {
                                              looking({0, 0, 0}, {-1, 0, 0}, {0, 0, 1})};
     camera_path path;
     fault why;
-    EXPECT_FALSE(camera_path_open(&path, PATH_SPIRAL, around.data(), around.size(), &why));
+    EXPECT_FALSE(camera_path_open(&path, PATH_SPIRAL, views_of(around).data(), around.size(), &why));
     EXPECT_CONTAINS(std::string(why.text), "all directions");
-    EXPECT_FALSE(camera_path_open(&path, PATH_ORBIT, heads_and_feet.data(), 2, &why));
+    EXPECT_FALSE(camera_path_open(&path, PATH_ORBIT, views_of(heads_and_feet).data(), 2, &why));
     EXPECT_CONTAINS(std::string(why.text), "no common up direction");
-    EXPECT_FALSE(camera_path_open(&path, PATH_SPIRAL, outwards.data(), 2, &why));
-    EXPECT_FALSE(camera_path_open(&path, PATH_ORBIT, outwards.data(), 2, &why));
+    EXPECT_FALSE(camera_path_open(&path, PATH_SPIRAL, views_of(outwards).data(), 2, &why));
+    EXPECT_FALSE(camera_path_open(&path, PATH_ORBIT, views_of(outwards).data(), 2, &why));
     EXPECT_CONTAINS(std::string(why.text), "at the point that they look at");
 }
 

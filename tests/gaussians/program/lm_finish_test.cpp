@@ -35,7 +35,7 @@ class problem {
         }
         for (int v = 0; v < 5; v++) {
             gs_camera camera = {width, height, 20,         21, 12.5f, 9.5f, {1, 0, 0, 0, 1, 0, 0, 0, 1},
-                                {},    0.2f,   GS_PINHOLE, {}};
+                                {},    0.2f,   GS_PINHOLE, {}, 0};
             camera.translation[0] = 0.1f * float(v - 2);
             image picture;
             EXPECT_TRUE(image_open(&picture, width, height, 3, &why)) << why.text;

@@ -35,7 +35,8 @@ class cloud {
         }
         pictures.resize(views_in_all), views.resize(views_in_all);
         for (int v = 0; v < views_in_all; v++) {
-            gs_camera camera = {width, height, 80, 81, 48, 40, {1, 0, 0, 0, 1, 0, 0, 0, 1}, {}, 0.2f, GS_PINHOLE, {}};
+            gs_camera camera = {width, height, 80,         81, 48, 40, {1, 0, 0, 0, 1, 0, 0, 0, 1},
+                                {},    0.2f,   GS_PINHOLE, {}, 0};
             camera.translation[2] = 3 * float(views_in_all - v);
             image *const picture = &pictures[size_t(v)];
             EXPECT_TRUE(image_open(picture, width, height, 3, &why)) << why.text;

@@ -34,11 +34,13 @@ struct scene {
                                    nullptr,
                                    0,
                                    0,
+                                   0,
+                                   0,
                                    0};
         device_gaussians_upload(&gaussians, &host);
         view.gaussians = gaussians;
         view.camera = {side,      side, side,       side, side / 2, side / 2, {1, 0, 0, 0, 1, 0, 0, 0, 1},
-                       {0, 0, 0}, 0.1f, GS_PINHOLE, {}};
+                       {0, 0, 0}, 0.1f, GS_PINHOLE, {},   0};
         view.splats = static_cast<gs_splat *>(device_buffer_reserve(&splats, count * sizeof(gs_splat)));
         view.image.color =
             static_cast<float *>(device_buffer_reserve(&color, 3 * side * side * sizeof(float)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // splat train --reproducible: the same bytes again under other schedules, after a signal and a resumption,
 // and after being killed twenty times.
-#include "program_run.h"
+#include "depth_data.h"
 #include "gs.h"
 #include "training/pose_refinement.h"
 #include <chrono>
@@ -88,19 +88,24 @@ void pause_for(double seconds) {
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
-// Everything that draws, sums or moves: both ways of density control, antialiasing, corrected colours, poses.
-const std::vector<std::vector<std::string>> ways = {
-    {},
-    {"--density", "adaptive", "--density-from", "1", "--density-every", "4", "--density-until", "11",
-     "--grow-gradient", "1e-6", "--prune-size", "0", "--reset-every", "6", "--antialias", "--exposure"},
-    {"--density", "mcmc", "--max-gaussians", "60", "--density-from", "1", "--density-every", "4",
-     "--mcmc-growth", "0.2", "--random", "40"},
-    {"--refine-poses", "--perturb-poses", "1,0.01"},
-};
+// Everything that draws, sums or moves: both ways of density control, antialiasing, corrected colours, poses,
+// depth.
+std::vector<std::vector<std::string>> ways(const fs::path &depth_maps) {
+    return {
+        {},
+        {"--density", "adaptive", "--density-from", "1", "--density-every", "4", "--density-until", "11",
+         "--grow-gradient", "1e-6", "--prune-size", "0", "--reset-every", "6", "--antialias", "--exposure"},
+        {"--density", "mcmc", "--max-gaussians", "60", "--density-from", "1", "--density-every", "4",
+         "--mcmc-growth", "0.2", "--random", "40"},
+        {"--refine-poses", "--perturb-poses", "1,0.01"},
+        {"--depth", depth_maps.string(), "--depth-weight", "0.5"},
+    };
+}
 
 TEST_F(Reproducible, GivesTheSameBytesUnderEverySchedule) {
     write_colmap(at("data"), 30);
-    for (const std::vector<std::string> &way : ways) {
+    write_depth_maps(at("data"), at("depth"));
+    for (const std::vector<std::string> &way : ways(at("depth"))) {
         std::string first;
         for (int schedule = 0; schedule < 2; schedule++) {
             ASSERT_EQ(train_here(run_of("scene.ply", 9, way), schedule), 0);
@@ -132,7 +137,8 @@ TEST_F(Reproducible, IsNotSoByItself) {
 
 TEST_F(Reproducible, AResumedRunEndsAsIfItHadNotBeenInterrupted) {
     write_colmap(at("data"), 30);
-    for (const std::vector<std::string> &way : ways) {
+    write_depth_maps(at("data"), at("depth"));
+    for (const std::vector<std::string> &way : ways(at("depth"))) {
         std::vector<std::string> saving = way;
         saving.insert(saving.end(), {"--checkpoint-every", "7", "--checkpoint", at("saved")});
         ASSERT_EQ(train_here(run_of("whole.ply", 12, saving), 0), 0);

@@ -32,6 +32,17 @@ TEST(Schedule, RateOfMeansDecaysExponentially) {
     EXPECT_FLOAT_EQ(scheduled_mean_rate(&one, 1), 3e-4f);
 }
 
+TEST(Schedule, WeightOfDepthDecaysExponentially) {
+    training_settings s = plain_settings();
+    s.depth_weight = 1, s.final_depth_weight = 0.01f;
+    EXPECT_FLOAT_EQ(scheduled_depth_weight(&s, 1), 1);
+    EXPECT_FLOAT_EQ(scheduled_depth_weight(&s, 7000), 0.01f);
+    for (int64_t step : {2, 1000, 3500, 6999}) {
+        const double expected = std::exp(double(step - 1) / 6999 * std::log(0.01));
+        EXPECT_NEAR(scheduled_depth_weight(&s, step), expected, 1e-5 * expected) << step;
+    }
+}
+
 TEST(Schedule, RateOfMeansWarmsUp) {
     const training_settings s = plain_settings();
     training_settings warm = s;
@@ -101,6 +112,8 @@ class run {
                                     host.array[4].data(),
                                     nullptr,
                                     nullptr,
+                                    0,
+                                    0,
                                     0,
                                     0,
                                     0};

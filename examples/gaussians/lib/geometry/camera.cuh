@@ -310,6 +310,9 @@ struct fisheye_point {
 template <int model, typename Denominator>
 using point_of = std::conditional_t<model == GS_FISHEYE, fisheye_point, camera_point<Denominator>>;
 
+// kernel<model>, on the host.
+#define GS_OF_MODEL(kernel, model) ((model) == GS_FISHEYE ? kernel<GS_FISHEYE> : kernel<GS_PINHOLE>)
+
 // z is 0 at 90 degrees and negative beyond.
 __device__ __forceinline__ float splat_depth(const fisheye_point &p) {
     return p.distance;

@@ -11,7 +11,7 @@
 
 namespace gs {
 
-constexpr float low_pass = 0.3f;                     // pixels^2 added to both variances
+constexpr float usual_low_pass = 0.3f;               // pixels^2, gs_gaussians.low_pass unless given
 constexpr float whiten_scale = 0.84932180028801907f; // sqrt(log2(e) / 2): |w^T d|^2 is an exponent of 2
 constexpr float two_ln2 = 1.3862943611198906f;       // 1 / whiten_scale^2
 
@@ -74,23 +74,19 @@ __device__ inline gaussian_shape gaussian_shape_of(const gs_gaussians &gaussians
     s.unit[0] = g.x / s.length, s.unit[1] = g.y / s.length, s.unit[2] = g.z / s.length,
     s.unit[3] = g.w / s.length;
     rotation_matrix(s.unit, s.rotation);
-    for (int j = 0; j < 3; j++) s.scale[j] = gaussians.scale_modifier * expf(gaussians.log_scale[3 * i + j]);
+    for (int j = 0; j < 3; j++) {
+        const float stored = gaussians.log_scale[3 * i + j];
+        s.scale[j] = gaussians.scale_modifier * (gaussians.activated ? stored : expf(stored));
+    }
     return s;
 }
 
-// The derivative of the unit quaternion along a change of the stored one.
+// The derivative of the unit quaternion along a change of the stored one. The matrix is symmetric, so this is
+// its adjoint as well: from the gradient by the unit quaternion to the gradient by the stored one.
 __device__ inline void unit_quaternion_tangent(const gaussian_shape &s, const float change[4], float out[4]) {
     float along = 0;
     for (int k = 0; k < 4; k++) along += s.unit[k] * change[k];
     for (int k = 0; k < 4; k++) out[k] = (change[k] - s.unit[k] * along) / s.length;
-}
-
-// Adjoint: from the gradient by the unit quaternion to the gradient by the stored one. The same matrix, which
-// is symmetric.
-__device__ inline void unit_quaternion_adjoint(const gaussian_shape &s, const float d_unit[4], float out[4]) {
-    const float along =
-        s.unit[0] * d_unit[0] + s.unit[1] * d_unit[1] + s.unit[2] * d_unit[2] + s.unit[3] * d_unit[3];
-    for (int k = 0; k < 4; k++) out[k] = (d_unit[k] - s.unit[k] * along) / s.length;
 }
 
 // ---- covariance in the world ----
@@ -150,7 +146,7 @@ __device__ __forceinline__ void world_covariance_adjoint(const gaussian_shape &s
         for (int k = 0; k < 3; k++) d_rotation[k][j] = s.scale[j] * d_axis[k];
     }
     rotation_matrix_adjoint(s.unit, d_rotation, d_unit);
-    unit_quaternion_adjoint(s, d_unit, d_quaternion);
+    unit_quaternion_tangent(s, d_unit, d_quaternion);
 }
 
 // ---- axes in the image ----
@@ -216,7 +212,7 @@ image_axes_adjoint(const gs_camera &camera, const Point &p, const gaussian_shape
         for (int row = 0; row < 3; row++) d_rotation[row][j] = s.scale[j] * to_world(camera, d_axis[j], row);
     }
     rotation_matrix_adjoint(s.unit, d_rotation, d_unit);
-    unit_quaternion_adjoint(s, d_unit, d_quaternion);
+    unit_quaternion_tangent(s, d_unit, d_quaternion);
 }
 
 // ---- covariance in the image ----
@@ -235,7 +231,7 @@ __device__ inline void minors(const float m[2][3], float out[3]) {
 }
 
 // M M^T
-__device__ inline image_covariance covariance_from_map(const float m[2][3]) {
+__device__ inline image_covariance covariance_from_map(const float m[2][3], float low_pass = usual_low_pass) {
     image_covariance s;
     s.xx = squared(m[0][0]) + squared(m[0][1]) + squared(m[0][2]);
     s.xy = m[0][0] * m[1][0] + m[0][1] * m[1][1] + m[0][2] * m[1][2];
@@ -305,7 +301,8 @@ __device__ inline void project_given(const float *given, const float p[2][3], do
         for (int l = 0; l < 2; l++) out[k][l] = pc[k][0] * p[l][0] + pc[k][1] * p[l][1] + pc[k][2] * p[l][2];
 }
 
-__device__ inline image_covariance covariance_from_given(const float *given, const float p[2][3]) {
+__device__ inline image_covariance covariance_from_given(const float *given, const float p[2][3],
+                                                         float low_pass = usual_low_pass) {
     double s[2][2];
     project_given(given, p, s);
     const double sharp = s[0][0] * s[1][1] - s[0][1] * s[0][1];

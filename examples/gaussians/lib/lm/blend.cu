@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The blend's derivative along a direction, front to back at each pixel, and the sums of products for
 // diag(J^T J) and its blocks. How pixels map to threads: blend.cuh. Formulas: docs/math.md, section 8.
-#include "blend.cuh"
+#include "blend_pass.cuh"
 #include "check.h"
 #include "gs_lm.h"
 #include "launch.cuh"
 #include "lm/squares.cuh"
 #include "lm/tangent.cuh"
-#include <distwar/reduce.cuh>
-#include <type_traits>
 
 using namespace gs;
 
@@ -195,10 +193,6 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
     }
 }
 
-color3 background_of(const gs_view *view) {
-    return {view->background[0], view->background[1], view->background[2]};
-}
-
 } // namespace
 
 gs_status gs_lm_forward(const gs_view *view, const float *tangents, const float *weight, float *change,
@@ -208,11 +202,11 @@ gs_status gs_lm_forward(const gs_view *view, const float *tangents, const float 
     const gs_lists &lists = view->lists;
     GS_REQUIRE(change && (lists.pairs == 0 || tangents), "tangents and change must be given");
     const bool two = lists.pixels_per_thread == 4; // as gs_render
-    return GS_STATUS(launch(stream, unsigned(lists.tiles_x * lists.tiles_y),
-                            two ? tile_threads<2> : tile_threads<1>,
-                            two ? forward_kernel<2> : forward_kernel<1>, view->splats,
-                            reinterpret_cast<const splat_tangent *>(tangents), lists, view->camera.width,
-                            view->camera.height, background_of(view), view->image, weight, change));
+    return GS_STATUS(launch(
+        stream, unsigned(lists.tiles_x * lists.tiles_y), two ? tile_threads<2> : tile_threads<1>,
+        two ? forward_kernel<2> : forward_kernel<1>, view->splats,
+        reinterpret_cast<const splat_tangent *>(tangents), lists, view->camera.width, view->camera.height,
+        background_of<GS_CHANNELS>(*view, 0, GS_CHANNELS), view->image, weight, change));
 }
 
 gs_status gs_lm_squares(const gs_view *view, const float *weight, distwar_policy policy, float *squares,
@@ -232,7 +226,8 @@ gs_status gs_lm_squares(const gs_view *view, const float *weight, distwar_policy
                                                            : squares_kernel<strategy, 4>;
         return launch(stream, unsigned(lists.tiles_x * lists.tiles_y),
                       unsigned(tile_pixels / lists.pixels_per_thread), kernel, view->splats, lists,
-                      view->camera.width, view->camera.height, background_of(view), view->image, weight,
+                      view->camera.width, view->camera.height,
+                      background_of<GS_CHANNELS>(*view, 0, GS_CHANNELS), view->image, weight,
                       policy.balance_threshold, squares);
     };
     return GS_STATUS(distwar::with_strategy(distwar::strategy(policy.strategy), run));

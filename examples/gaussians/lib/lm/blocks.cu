@@ -42,12 +42,9 @@ __global__ void __launch_bounds__(block_threads)
     const gs_splat splat = splats[i];
     if (splat.depth == 0) return;
     float s[GS_LM_SQUARES_STRIDE];
-    const float4 *record = reinterpret_cast<const float4 *>(squares + i * GS_LM_SQUARES_STRIDE);
     DISTWAR_UNROLL
-    for (int k = 0; k < GS_LM_SQUARES_STRIDE / 4; k++) {
-        const float4 four = record[k];
-        s[4 * k] = four.x, s[4 * k + 1] = four.y, s[4 * k + 2] = four.z, s[4 * k + 3] = four.w;
-    }
+    for (int k = 0; k < GS_LM_SQUARES_STRIDE; k += 4)
+        read_four<GS_LM_SQUARES_STRIDE>(squares + i * GS_LM_SQUARES_STRIDE + k, 4, s + k);
     const float d_logit = 1 - sigmoid(gaussians.opacity_logit[i]);
     shape[opacity_entry * gaussians.count + i] += d_logit * d_logit * s[SQUARE_H];
     const auto g = gaussian_in_view_of<model>(gaussians, camera, i);
@@ -288,10 +285,8 @@ gs_status gs_lm_add_blocks(const gs_view *view, const float *squares, float *blo
     GS_TRY(check_lm_view(__func__, view, &view->gaussians, &in, &degree));
     GS_REQUIRE(in.count == 0 || (squares && blocks), "squares and blocks must be given");
     const unsigned grid = blocks_for(in.count, block_threads);
-    GS_CUDA(
-        launch(stream, grid, block_threads,
-               view->camera.model == GS_FISHEYE ? add_shape_kernel<GS_FISHEYE> : add_shape_kernel<GS_PINHOLE>,
-               in, degree, view->camera, view->splats, squares, blocks));
+    GS_CUDA(launch(stream, grid, block_threads, GS_OF_MODEL(add_shape_kernel, view->camera.model), in, degree,
+                   view->camera, view->splats, squares, blocks));
     return GS_STATUS(launch(stream, grid, block_threads, GS_OF_DEGREE(add_sh_kernel, in.sh_degree), in,
                             degree, view->camera, view->splats, squares, sh_blocks(blocks, in.count)));
 }

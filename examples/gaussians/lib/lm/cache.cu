@@ -2,26 +2,20 @@
 // Products with J from a cache of all (pixel, splat) pairs that count, sorted by splat. Two passes over the
 // rays build it, a prefix sum between them. Warps read equal shares of the pairs in order, and commit once
 // for each splat in their share. Formulas: docs/math.md, section 8.
-#include "blend.cuh"
+#include "blend_pass.cuh"
 #include "check.h"
 #include "gs_lm.h"
 #include "launch.cuh"
 #include "lm/squares.cuh"
 #include "lm/tangent.cuh"
-#include "moments.cuh"
 #include "scan_sort.h"
-#include <distwar/reduce.cuh>
 
 using namespace gs;
 
 namespace {
 
 constexpr int cache_block = 128, warps_of_block = cache_block / 32;
-constexpr int64_t pairs_of_warp = 2048;
-
-__device__ uint32_t packed_pixel(int x, int y) {
-    return uint32_t(x) | uint32_t(y) << 16;
-}
+constexpr int pairs_of_warp = 2048, pairs_of_block = pairs_of_warp * warps_of_block;
 
 // Whitened, as in coverage.
 struct offset {
@@ -96,7 +90,7 @@ __global__ void __launch_bounds__(tile_threads<1>)
              const int64_t at = int64_t(first) + __popc(mask & ((1u << lane) - 1));
              transmittance = __fdividef(transmittance, 1 - c.alpha);
              const float share = transmittance * c.alpha;
-             cache.pixel[at] = packed_pixel(mine.x, mine.y);
+             cache.pixel[at] = uint32_t(mine.x) | uint32_t(mine.y) << 16;
              cache.share[at] = share;
              for (int k = 0; k < GS_CHANNELS; k++) {
                  const float difference = splat.color[k] - behind.at[k];
@@ -152,65 +146,65 @@ __global__ void __launch_bounds__(cache_block)
     });
 }
 
+// Adds to K sums of each splat. add_pair(i, pixel, e, value) adds pair i to the thread's part of them.
+template <distwar::strategy Strategy, int K, typename AddPair>
+__device__ __forceinline__ void sum_pairs(const gs_splat *splats, int64_t count, const gs_lm_cache &cache,
+                                          distwar::record<float> sums, int balance_threshold,
+                                          const AddPair &add_pair) {
+    for_each_splat(cache, count, [&](int64_t splat_index, int64_t first, int64_t end) {
+        const gs_splat splat = splats[splat_index];
+        float value[K] = {};
+        const int64_t mine = first + threadIdx.x % 32;
+        for (int64_t i = mine; i < end; i += 32) {
+            const uint32_t pixel = cache.pixel[i];
+            add_pair(i, pixel, offset_at(splat, pixel), value);
+        }
+        distwar::reduce<Strategy>(distwar::all_lanes, mine < end, distwar::uniform_key{splat_index}, value,
+                                  sums, balance_threshold);
+    });
+}
+
 template <distwar::strategy Strategy>
 __global__ void __launch_bounds__(cache_block)
     cached_backward_kernel(const gs_splat *splats, int64_t count, gs_lm_cache cache, int width,
                            const float4 *gradient, int balance_threshold, float *moments) {
-    for_each_splat(cache, count, [&](int64_t splat_index, int64_t first, int64_t end) {
-        const gs_splat splat = splats[splat_index];
-        float value[GS_MOMENTS] = {};
-        const int64_t mine = first + threadIdx.x % 32;
-        for (int64_t i = mine; i < end; i += 32) {
-            const uint32_t pixel = cache.pixel[i];
-            const offset e = offset_at(splat, pixel);
-            const float4 four = gradient[pixel_index(pixel, width)]; // of which the last is 0
-            const float d_color[GS_CHANNELS] = {four.x, four.y, four.z};
-            const float share = cache.share[i];
-            float h = 0;
-            for_channels([&](int c) {
-                const float d_alpha = d_color[c] * cache.d_log_alpha[i + c * cache.pairs];
-                h = c == 0 ? d_alpha : h + d_alpha;
-            });
-            const float h_e0 = h * e.e0, h_e1 = h * e.e1;
-            for_channels(
-                [&](int c) { value[MOMENT_COLOR + c] = fmaf(share, d_color[c], value[MOMENT_COLOR + c]); });
-            value[MOMENT_H] += h;
-            value[MOMENT_H_E0] += h_e0;
-            value[MOMENT_H_E1] += h_e1;
-            value[MOMENT_H_E0E0] = fmaf(h_e0, e.e0, value[MOMENT_H_E0E0]);
-            value[MOMENT_H_E0E1] = fmaf(h_e0, e.e1, value[MOMENT_H_E0E1]);
-            value[MOMENT_H_E1E1] = fmaf(h_e1, e.e1, value[MOMENT_H_E1E1]);
-        }
-        distwar::reduce<Strategy>(distwar::all_lanes, mine < end, distwar::uniform_key{splat_index}, value,
-                                  distwar::record<float>{moments, GS_MOMENTS_STRIDE}, balance_threshold);
-    });
+    const auto add_pair = [&](int64_t i, uint32_t pixel, const offset &e, float(&value)[GS_MOMENTS]) {
+        const float4 four = gradient[pixel_index(pixel, width)]; // of which the last is 0
+        const float d_color[GS_CHANNELS] = {four.x, four.y, four.z};
+        const float share = cache.share[i];
+        float h = 0;
+        for_channels([&](int c) {
+            const float d_alpha = d_color[c] * cache.d_log_alpha[i + c * cache.pairs];
+            h = c == 0 ? d_alpha : h + d_alpha;
+        });
+        const float h_e0 = h * e.e0, h_e1 = h * e.e1;
+        for_channels(
+            [&](int c) { value[MOMENT_COLOR + c] = fmaf(share, d_color[c], value[MOMENT_COLOR + c]); });
+        value[MOMENT_H] += h;
+        value[MOMENT_H_E0] += h_e0;
+        value[MOMENT_H_E1] += h_e1;
+        value[MOMENT_H_E0E0] = fmaf(h_e0, e.e0, value[MOMENT_H_E0E0]);
+        value[MOMENT_H_E0E1] = fmaf(h_e0, e.e1, value[MOMENT_H_E0E1]);
+        value[MOMENT_H_E1E1] = fmaf(h_e1, e.e1, value[MOMENT_H_E1E1]);
+    };
+    sum_pairs<Strategy, GS_MOMENTS>(splats, count, cache, {moments, GS_MOMENTS_STRIDE}, balance_threshold,
+                                    add_pair);
 }
 
 template <distwar::strategy Strategy>
 __global__ void __launch_bounds__(cache_block)
     cached_squares_kernel(const gs_splat *splats, int64_t count, gs_lm_cache cache, int width, int64_t plane,
                           const float *weight, int balance_threshold, float *squares) {
-    for_each_splat(cache, count, [&](int64_t splat_index, int64_t first, int64_t end) {
-        const gs_splat splat = splats[splat_index];
-        float value[GS_LM_SQUARES] = {};
-        const int64_t mine = first + threadIdx.x % 32;
-        for (int64_t i = mine; i < end; i += 32) {
-            const uint32_t pixel = cache.pixel[i];
-            const offset e = offset_at(splat, pixel);
-            const int64_t at = pixel_index(pixel, width);
-            float pixel_weight[GS_CHANNELS], difference[GS_CHANNELS];
-            for_channels([&](int c) { pixel_weight[c] = weight[at + c * plane]; });
-            const float share = cache.share[i], inv_share = 1 / share; // T alpha is never 0
-            for_channels([&](int c) { difference[c] = inv_share * cache.d_log_alpha[i + c * cache.pairs]; });
-            add_squares(pixel_weight, share, difference, e.e0, e.e1, value);
-        }
-        distwar::reduce<Strategy>(distwar::all_lanes, mine < end, distwar::uniform_key{splat_index}, value,
-                                  distwar::record<float>{squares, GS_LM_SQUARES_STRIDE}, balance_threshold);
-    });
-}
-
-unsigned blocks_for_pairs(int64_t pairs) {
-    return unsigned((pairs + pairs_of_warp * warps_of_block - 1) / (pairs_of_warp * warps_of_block));
+    const auto add_pair = [&](int64_t i, uint32_t pixel, const offset &e, float(&value)[GS_LM_SQUARES]) {
+        const int64_t at = pixel_index(pixel, width);
+        float pixel_weight[GS_CHANNELS], difference[GS_CHANNELS];
+        for_channels([&](int c) { pixel_weight[c] = weight[at + c * plane]; });
+        const float share = cache.share[i], inv_share = 1 / share; // T alpha is never 0
+        for_channels([&](int c) { difference[c] = inv_share * cache.d_log_alpha[i + c * cache.pairs]; });
+        add_squares(pixel_weight, share, difference, e.e0, e.e1, value);
+    };
+    sum_pairs<Strategy, GS_LM_SQUARES>(splats, count, cache, {squares, GS_LM_SQUARES_STRIDE},
+                                       balance_threshold, add_pair);
 }
 
 size_t cursor_bytes(int64_t count) {
@@ -270,14 +264,12 @@ gs_status gs_lm_cache_fill(const gs_view *view, void *workspace, size_t workspac
     GS_TRY(check_cache(__func__, view, cache));
     if (cache->pairs == 0) return GS_OK;
     const gs_lists &lists = view->lists;
-    const float *background = view->background;
     int64_t *cursor = static_cast<int64_t *>(workspace);
     GS_CUDA(cudaMemcpyAsync(cursor, cache->begin, size_t(view->gaussians.count + 1) * sizeof(int64_t),
                             cudaMemcpyDeviceToDevice, stream));
     return GS_STATUS(launch(stream, unsigned(lists.tiles_x * lists.tiles_y), unsigned(tile_threads<1>),
                             fill_kernel, view->splats, lists, view->camera.width, view->camera.height,
-                            color3{background[0], background[1], background[2]}, view->image, cursor,
-                            *cache));
+                            background_of<GS_CHANNELS>(*view, 0, GS_CHANNELS), view->image, cursor, *cache));
 }
 
 gs_status gs_lm_cached_forward(const gs_view *view, const gs_lm_cache *cache, const float *tangents,
@@ -286,8 +278,8 @@ gs_status gs_lm_cached_forward(const gs_view *view, const gs_lm_cache *cache, co
     GS_REQUIRE(change && (cache->pairs == 0 || tangents), "tangents and change must be given");
     const int width = view->camera.width, height = view->camera.height;
     GS_CUDA(cudaMemsetAsync(change, 0, size_t(width) * height * 4 * sizeof(float), stream));
-    return GS_STATUS(launch(stream, blocks_for_pairs(cache->pairs), cache_block, cached_forward_kernel,
-                            view->splats, view->gaussians.count, *cache, width,
+    return GS_STATUS(launch(stream, blocks_for(cache->pairs, pairs_of_block), cache_block,
+                            cached_forward_kernel, view->splats, view->gaussians.count, *cache, width,
                             reinterpret_cast<const splat_tangent *>(tangents), change));
 }
 
@@ -299,8 +291,8 @@ gs_status gs_lm_cached_backward(const gs_view *view, const gs_lm_cache *cache, c
     GS_REQUIRE(color_gradient && (count == 0 || moments), "color_gradient and moments must be given");
     if (count > 0) GS_CUDA(cudaMemsetAsync(moments, 0, size_t(count) * sizeof(gs_moments), stream));
     const auto run = [&](auto strategy) {
-        return launch(stream, blocks_for_pairs(cache->pairs), cache_block, cached_backward_kernel<strategy>,
-                      view->splats, count, *cache, view->camera.width,
+        return launch(stream, blocks_for(cache->pairs, pairs_of_block), cache_block,
+                      cached_backward_kernel<strategy>, view->splats, count, *cache, view->camera.width,
                       reinterpret_cast<const float4 *>(color_gradient), policy.balance_threshold,
                       reinterpret_cast<float *>(moments));
     };
@@ -317,9 +309,9 @@ gs_status gs_lm_cached_squares(const gs_view *view, const gs_lm_cache *cache, co
         GS_CUDA(cudaMemsetAsync(squares, 0, size_t(count) * GS_LM_SQUARES_STRIDE * sizeof(float), stream));
     const int width = view->camera.width;
     const auto run = [&](auto strategy) {
-        return launch(stream, blocks_for_pairs(cache->pairs), cache_block, cached_squares_kernel<strategy>,
-                      view->splats, count, *cache, width, int64_t(width) * view->camera.height, weight,
-                      policy.balance_threshold, squares);
+        return launch(stream, blocks_for(cache->pairs, pairs_of_block), cache_block,
+                      cached_squares_kernel<strategy>, view->splats, count, *cache, width,
+                      int64_t(width) * view->camera.height, weight, policy.balance_threshold, squares);
     };
     return GS_STATUS(distwar::with_strategy(distwar::strategy(policy.strategy), run));
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The Gauss-Newton metric of the loss in the space of pictures: a weight for each value, minus SSIM's
 // coupling of the values under a window (docs/math.md, section 8).
+#include "block_total.cuh"
 #include "check.h"
 #include "gs_lm.h"
-#include "ssim_masked.cuh"
-#include <distwar/block.cuh>
-#include <launch.cuh>
+#include "ssim.cuh"
 
 using namespace gs;
 
@@ -66,8 +65,8 @@ __device__ __forceinline__ void blur(int width, int height, blur_memory &memory,
 template <bool masked>
 __global__ void __launch_bounds__(TILE *STEP)
     windows_kernel(images in, float epsilon, float *weight, float *contrast, float *coupling) {
-    for_each_counted_value<masked>(in, [&](int64_t i, float c, float t, const similarity &like,
-                                           const derivatives &, const window_share &share) {
+    for_each_value<masked>(in, [&](int64_t i, float c, float t, const similarity &like, const derivatives &,
+                                   const window_share &share) {
         const float inv = share.inv_weight;
         weight[i] = share.counts ? 0.25f * float(L1_WEIGHT) / (fabsf(c - t) + epsilon) : 0;
         contrast[i] = float(SSIM_WEIGHT) * inv * like.contrast_weight;
@@ -222,24 +221,19 @@ __global__ void __launch_bounds__(32 * STRIP_WARPS)
     });
 }
 
-// change = 0 where the mask is 0.
-__global__ void __launch_bounds__(TILE *STEP) mask_kernel(layout at, const uint8_t *mask, float *change) {
+// masks: change = 0 where the mask is 0. Else change *= weight.
+template <bool masks>
+__global__ void __launch_bounds__(TILE *STEP)
+    scale_kernel(layout at, const float *weight, const uint8_t *mask, float *change) {
     const int x = int(blockIdx.x * TILE + threadIdx.x), channel = int(blockIdx.z);
     for (int row = threadIdx.y; row < TILE; row += STEP) {
         const int y = int(blockIdx.y) * TILE + row;
         if (x >= at.width || y >= at.height) continue;
         const int64_t i = int64_t(y) * at.width + x;
-        if (mask[i] == 0) change[at(channel, i)] = 0;
-    }
-}
-
-__global__ void __launch_bounds__(TILE *STEP) weigh_kernel(layout at, const float *weight, float *change) {
-    const int x = int(blockIdx.x * TILE + threadIdx.x), channel = int(blockIdx.z);
-    for (int row = threadIdx.y; row < TILE; row += STEP) {
-        const int y = int(blockIdx.y) * TILE + row;
-        if (x >= at.width || y >= at.height) continue;
-        const int64_t i = int64_t(y) * at.width + x;
-        change[at(channel, i)] *= weight[channel * at.pixels() + i];
+        if constexpr (!masks)
+            change[at(channel, i)] *= weight[channel * at.pixels() + i];
+        else if (mask[i] == 0)
+            change[at(channel, i)] = 0;
     }
 }
 
@@ -247,23 +241,17 @@ template <bool masked>
 __global__ void __launch_bounds__(TILE *STEP)
     square_kernel(gs_lm_metric metric, const float *change, double *sum) {
     __shared__ blur_memory memory;
-    __shared__ distwar::block_sum_memory<1, TILE * STEP, double> totals;
     const int64_t plane = int64_t(blockIdx.z) * metric.width * metric.height;
-    double part[1] = {}, total[1];
+    double part = 0;
     blur<false>(
         metric.width, metric.height, memory,
         [&](int64_t i) { return counts<masked>(metric.mask, i) ? change[plane + i] : 0; },
         [&](int64_t i, float shared) {
             const double own = change[plane + i];
-            part[0] += metric.weight[plane + i] * own * own;
-            if (metric.coupling) part[0] -= metric.coupling[plane + i] * double(shared) * shared;
+            part += metric.weight[plane + i] * own * own;
+            if (metric.coupling) part -= metric.coupling[plane + i] * double(shared) * shared;
         });
-    distwar::block_sum(part, totals, total);
-    if (threadIdx.y == 0 && threadIdx.x == 0) atomicAdd(sum, total[0]);
-}
-
-dim3 grid_of(int32_t width, int32_t height) {
-    return dim3(blocks_for(width, TILE), blocks_for(height, TILE), GS_CHANNELS);
+    add_of_block<TILE * STEP>(part, sum);
 }
 
 const dim3 block(TILE, STEP);
@@ -274,10 +262,11 @@ gs_status apply_by_strips(const gs_lm_metric *metric, const layout &at, float *s
     const dim3 grid(blocks_for(at.width, STRIP), blocks_for(at.height, STRIP_WARPS * STRIP_ROWS),
                     GS_CHANNELS);
     const dim3 strips(32, STRIP_WARPS), pixels = grid_of(at.width, at.height);
-    if (metric->mask) GS_CUDA(launch(stream, pixels, block, mask_kernel, at, metric->mask, change));
+    const uint8_t *const mask = metric->mask;
+    if (mask) GS_CUDA(launch(stream, pixels, block, scale_kernel<true>, at, nullptr, mask, change));
     GS_CUDA(launch(stream, grid, strips, share_strips<aligned>, at, metric->coupling, change, scratch));
     GS_CUDA(launch(stream, grid, strips, apply_strips<aligned>, at, metric->weight, scratch, change));
-    if (metric->mask) GS_CUDA(launch(stream, pixels, block, mask_kernel, at, metric->mask, change));
+    if (mask) GS_CUDA(launch(stream, pixels, block, scale_kernel<true>, at, nullptr, mask, change));
     return GS_OK;
 }
 
@@ -318,11 +307,9 @@ gs_status gs_lm_metric_apply(const gs_lm_metric *metric, int interleaved, float 
     GS_TRY(check(__func__, metric));
     GS_REQUIRE(change && (scratch || !metric->coupling), "change and scratch must be given");
     const layout at = {metric->width, metric->height, interleaved != 0};
-    if (!metric->coupling) {
-        GS_CUDA(launch(stream, grid_of(metric->width, metric->height), block, weigh_kernel, at,
-                       metric->weight, change));
-        return GS_OK;
-    }
+    if (!metric->coupling)
+        return GS_STATUS(launch(stream, grid_of(metric->width, metric->height), block, scale_kernel<false>,
+                                at, metric->weight, nullptr, change));
     const bool aligned = !interleaved && metric->width % 4 == 0;
     const auto apply = aligned ? apply_by_strips<true> : apply_by_strips<false>;
     return apply(metric, at, scratch, change, stream);

@@ -27,8 +27,10 @@ struct view_set {
     view_constants constants[GS_LM_VIEWS];
 };
 
-// The views of a call by their camera model.
-struct views_by_model {
+// A call: what the kernels read, and its views by their camera model.
+struct views_call {
+    gs_gaussians gaussians;
+    int degree;
     view_set seen[GS_CAMERA_MODELS];
     int count[GS_CAMERA_MODELS];
 };
@@ -127,10 +129,7 @@ __device__ __forceinline__ void read_sh_rows(const float *sh, int64_t first, uns
 
 __device__ __forceinline__ void copy_row(const float *row, float out[row_floats]) {
     DISTWAR_UNROLL
-    for (int k = 0; k < row_floats; k += 4) {
-        const float4 four = *reinterpret_cast<const float4 *>(row + k);
-        out[k] = four.x, out[k + 1] = four.y, out[k + 2] = four.z, out[k + 3] = four.w;
-    }
+    for (int k = 0; k < row_floats; k += 4) read_four<row_floats>(row + k, 4, out + k);
 }
 
 // Writes whole rows, or adds to them, with all lanes of a warp moving neighbouring floats. mine: this lane's
@@ -142,8 +141,7 @@ __device__ __forceinline__ void store_whole_rows(const float mine[row_floats], b
     const unsigned share = of.share_of(existing);
     float *const own = rows->row(int(distwar::lane_id()));
     DISTWAR_UNROLL
-    for (int k = 0; k < row_floats; k += 4)
-        *reinterpret_cast<float4 *>(own + k) = make_float4(mine[k], mine[k + 1], mine[k + 2], mine[k + 3]);
+    for (int k = 0; k < row_floats; k += 4) write_four<row_floats>(mine + k, 4, own + k);
     float *const to = sh + (first + of.first_row) * row_floats + of.column;
     const float *const from = rows->row(of.first_row) + of.column;
     float4 before[part::turns];
@@ -338,22 +336,14 @@ __global__ void __launch_bounds__(project_block)
     const auto g = gaussian_in_view_of<model>(gaussians, camera, i);
     const int64_t first = i * sh_floats(gaussians.sh_degree);
     for (int k = 0; k < 10; k++) {
-        shape_change change = {};
+        const shape_change change = unit_change(k);
         float color[GS_CHANNELS] = {};
-        float *to;
-        if (k < 3) {
-            change.mean[k] = 1;
-            to = diagonal.mean + 3 * i + k;
-            add_color_tangent(gaussians.sh + first, degree, g.direction, change.mean, color);
-            for (int c = 0; c < GS_CHANNELS; c++)
-                if (!(splat.color[c] > 0)) color[c] = 0;
-        } else if (k < 6) {
-            change.log_scale[k - 3] = 1;
-            to = diagonal.log_scale + 3 * i + k - 3;
-        } else {
-            change.quaternion[k - 6] = 1;
-            to = diagonal.quaternion + 4 * i + k - 6;
-        }
+        if (k < 3) add_color_tangent(gaussians.sh + first, degree, g.direction, change.mean, color);
+        for (int c = 0; c < GS_CHANNELS; c++)
+            if (!(splat.color[c] > 0)) color[c] = 0;
+        float *const to = k < 3   ? diagonal.mean + 3 * i + k
+                          : k < 6 ? diagonal.log_scale + 3 * i + k - 3
+                                  : diagonal.quaternion + 4 * i + k - 6;
         *to += square_along(s, log_alpha_tangent_of(camera, splat, g, change), color);
     }
     float basis[max_sh_coefficients];
@@ -420,16 +410,16 @@ __global__ void __launch_bounds__(project_block)
     update.opacity_logit[i] *= factor;
 }
 
+// Fills the call. vector: of the shape of gaussians.
 gs_status check_views(const char *function, const gs_gaussians *gaussians, int sh_degree_used,
-                      const gs_lm_view *views, int count, const gs_gaussians *vector, gs_gaussians *in,
-                      int *degree, views_by_model *out) {
+                      const gs_lm_view *views, int count, const gs_gaussians *vector, views_call *out) {
     GS_REQUIRE_OF(function, views && count >= 1 && count <= GS_LM_VIEWS,
                   "1..GS_LM_VIEWS views must be given");
-    GS_TRY(check_lm(function, gaussians, sh_degree_used, vector, in, degree));
+    GS_TRY(check_lm(function, gaussians, sh_degree_used, vector, &out->gaussians, &out->degree));
     for (int n = 0; n < count; n++) {
         const gs_camera &camera = views[n].camera;
         GS_TRY(check_camera(function, &camera));
-        GS_REQUIRE_OF(function, in->count == 0 || (views[n].splats && views[n].records),
+        GS_REQUIRE_OF(function, gaussians->count == 0 || (views[n].splats && views[n].records),
                       "splats and records of every view must be given");
         view_set &seen = out->seen[camera.model];
         const int to = out->count[camera.model]++;
@@ -444,30 +434,24 @@ gs_status check_views(const char *function, const gs_gaussians *gaussians, int s
 
 gs_status gs_lm_tangents(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views,
                          int count, const gs_gaussians *direction, gs_stream stream) {
-    gs_gaussians in = {};
-    views_by_model by = {};
-    int degree = 0;
-    GS_TRY(check_views(__func__, gaussians, sh_degree_used, views, count, direction, &in, &degree, &by));
+    views_call call = {};
+    GS_TRY(check_views(__func__, gaussians, sh_degree_used, views, count, direction, &call));
     for (int model = 0; model < GS_CAMERA_MODELS; model++)
-        if (by.count[model] > 0)
-            GS_CUDA(
-                launch_for(stream, in.count, views_block,
-                           model == GS_FISHEYE ? tangents_kernel<GS_FISHEYE> : tangents_kernel<GS_PINHOLE>,
-                           in, degree, by.seen[model], by.count[model], *direction));
+        if (call.count[model] > 0)
+            GS_CUDA(launch_for(stream, gaussians->count, views_block, GS_OF_MODEL(tangents_kernel, model),
+                               call.gaussians, call.degree, call.seen[model], call.count[model], *direction));
     return GS_OK;
 }
 
 gs_status gs_lm_gradients(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views,
                           int count, int add, const gs_gaussians *gradients, gs_stream stream) {
-    gs_gaussians in = {};
-    views_by_model by = {};
-    int degree = 0;
-    GS_TRY(check_views(__func__, gaussians, sh_degree_used, views, count, gradients, &in, &degree, &by));
+    views_call call = {};
+    GS_TRY(check_views(__func__, gaussians, sh_degree_used, views, count, gradients, &call));
     for (int model = 0; model < GS_CAMERA_MODELS; model++) {
-        if (by.count[model] == 0) continue;
-        GS_CUDA(launch_for(stream, in.count, views_block,
-                           model == GS_FISHEYE ? gradients_kernel<GS_FISHEYE> : gradients_kernel<GS_PINHOLE>,
-                           in, degree, by.seen[model], by.count[model], add != 0, *gradients));
+        if (call.count[model] == 0) continue;
+        GS_CUDA(launch_for(stream, gaussians->count, views_block, GS_OF_MODEL(gradients_kernel, model),
+                           call.gaussians, call.degree, call.seen[model], call.count[model], add != 0,
+                           *gradients));
         add = 1; // the second model's views add to the first's
     }
     return GS_OK;
@@ -480,9 +464,8 @@ gs_status gs_lm_add_diagonal(const gs_view *view, const float *squares, const gs
     GS_TRY(check_lm_view(__func__, view, diagonal, &in, &degree));
     GS_REQUIRE(in.count == 0 || squares, "squares must be given");
     return GS_STATUS(launch_for(stream, in.count, project_block,
-                                view->camera.model == GS_FISHEYE ? add_diagonal_kernel<GS_FISHEYE>
-                                                                 : add_diagonal_kernel<GS_PINHOLE>,
-                                in, degree, view->camera, view->splats, squares, *diagonal));
+                                GS_OF_MODEL(add_diagonal_kernel, view->camera.model), in, degree,
+                                view->camera, view->splats, squares, *diagonal));
 }
 
 gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_gaussians *diagonal,

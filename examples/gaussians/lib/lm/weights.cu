@@ -3,10 +3,8 @@
 // (docs/math.md, section 8).
 #include "check.h"
 #include "gs_lm.h"
-#include "ssim_masked.cuh"
-
+#include "ssim.cuh"
 #include <distwar/reduce.cuh>
-#include <launch.cuh>
 
 using namespace gs;
 
@@ -36,12 +34,12 @@ template <bool masked>
 __global__ void __launch_bounds__(TILE *STEP)
     weights_kernel(images in, gs_lm_objective objective, float epsilon, double *result, float *weight,
                    float *gradient) {
-    __shared__ double block_sum[1];
+    __shared__ double block_sum[1]; // little: the window's memory nearly fills what a block may have
     const int thread = threadIdx.y * TILE + threadIdx.x;
     if (thread == 0) block_sum[0] = 0;
     double sum[1] = {};
-    for_each_counted_value<masked>(in, [&](int64_t i, float c, float t, const similarity &like,
-                                           const derivatives &d, const window_share &share) {
+    for_each_value<masked>(in, [&](int64_t i, float c, float t, const similarity &like, const derivatives &d,
+                                   const window_share &share) {
         residuals r = objective == GS_LM_L2 ? residuals{(c - t) * (c - t), 1, c - t}
                                             : l1_ssim_residuals(c, t, like.ssim, d, epsilon);
         if (masked && !share.counts) r = {0, 0, 0};
@@ -63,10 +61,8 @@ gs_status gs_lm_weights(const gs_comparison *compared, gs_lm_objective objective
                "result must be given, weight and gradient both or neither of them");
     GS_REQUIRE(objective == GS_LM_L2 || objective == GS_LM_L1_SSIM, "unknown objective");
     GS_REQUIRE(objective == GS_LM_L2 || (epsilon > 0 && epsilon <= 1), "epsilon must be in (0, 1]");
-    const int32_t width = compared->width, height = compared->height;
-    const dim3 grid(blocks_for(width, TILE), blocks_for(height, TILE), GS_CHANNELS), block(TILE, STEP);
     GS_CUDA(cudaMemsetAsync(result, 0, sizeof *result, stream));
-    return GS_STATUS(launch(stream, grid, block,
+    return GS_STATUS(launch(stream, grid_of(compared->width, compared->height), dim3(TILE, STEP),
                             compared->mask ? weights_kernel<true> : weights_kernel<false>,
                             images_of(*compared), objective, epsilon, result, weight, gradient));
 }

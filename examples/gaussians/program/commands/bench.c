@@ -82,17 +82,15 @@ int bench_command(int argc, char **argv) {
             "Every stored SH degree is evaluated. The backward blend starts from a fixed random image\n"
             "gradient, uniform in -1..1, the same in every view. On a GPU: times by CUDA events, the median\n"
             "over the runs of a view, then the mean over the views, with the smallest and the largest view.\n"
-            "Before each run the L2 cache is overwritten twice. Inside a run a stage finds in the cache "
-            "what\n"
-            "earlier stages left there, as in training. 'bin' includes one read of the number of pairs by\n"
-            "the host. 'end to end' is one event before project and one after project backward. 'all\n"
+            "Before each run the L2 cache is overwritten twice. Inside a run a stage finds in the cache\n"
+            "what earlier stages left there, as in training. 'bin' includes one read of the number of pairs\n"
+            "by the host. 'end to end' is one event before project and one after project backward. 'all\n"
             "kernels' is the strategy's backward blend plus the other stages. The loss, against a black\n"
             "picture, and Adam, at rates of 0, are in no sum. On the CPU times mean nothing, and the\n"
             "instructions of the backward blend are counted instead.",
         .examples =
             "  splat bench fern.ply --cameras data/fern --downscale 4\n"
-            "  splat bench fern.ply --cameras data/fern --reduce bfly --thresholds 0,4,8,12,16,33 --json "
-            "fern.json\n"
+            "  splat bench fern.ply --cameras data/fern --reduce bfly --thresholds 0,8,16,33 --json f.json\n"
             "  splat bench fox.ply --cameras data/fox --center-principal --repeat 21\n",
         .options = table.rows,
         .min_positional = 1,

@@ -72,15 +72,6 @@ static training_settings demo_settings(const demo_options *options) {
     return settings;
 }
 
-static bool write_pictures(const demo *d, fault *why) {
-    image row;
-    const image *const pictures[] = {&d->target, &d->before, &d->after};
-    if (!image_beside(pictures, 3, 4, &row, why)) return false;
-    bool done = image_write_png(d->picture_path, &row, why);
-    image_close(&row);
-    return done;
-}
-
 // Times are measured on all views. Counts do not vary and are of the first view.
 static bool compare_strategies(const demo *d, const gs_gaussians *gaussians, fault *why) {
     const int thresholds[] = {0, 8, 16, 24};
@@ -127,7 +118,9 @@ static bool train_demo(demo *d, const gs_gaussians *host, training_state *state,
         !show(d, gaussians, &d->after, why))
         return false;
     device_gaussians_download(host, gaussians);
-    if (!write_pictures(d, why) || !scene_write(d->scene_path, host, why)) return false;
+    const image *const pictures[] = {&d->target, &d->before, &d->after};
+    if (!image_write_beside(d->picture_path, pictures, 3, 4, why) || !scene_write(d->scene_path, host, why))
+        return false;
     printf("training   %lld iterations in %.1f s, loss %.5f -> %.5f\n", (long long)settings.iterations,
            report.seconds, report.first_loss, report.last_loss);
     printf("PSNR       %.2f dB -> %.2f dB\n", before.psnr, after.psnr);
@@ -177,9 +170,8 @@ int demo_command(int argc, char **argv) {
         .arguments = "[-o DIR] [options]",
         .summary =
             "Trains a built-in scene from its own pictures. Writes DIR/demo.png (target, before, after) and\n"
-            "DIR/demo.ply. Prints the cost of each strategy of the backward blend: times on a GPU, "
-            "counts on the\n"
-            "CPU.",
+            "DIR/demo.ply. Prints the cost of each strategy of the backward blend: times on a GPU, counts\n"
+            "on the CPU.",
         .examples = "  splat demo\n"
                     "  splat demo -o demo --iterations 300\n",
         .options = table,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // splat eval: the quality of a scene: PSNR and SSIM against photographs.
 #include "commands/command.h"
-#include "dataset.h"
+#include "depth_maps.h"
 #include "view/device_gaussians.h"
 #include "json_writer.h"
 #include "scene.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 
 typedef struct eval_options {
-    const char *scene, *cameras, *background, *json;
+    const char *scene, *cameras, *background, *json, *depth;
     int64_t holdout, downscale, align_steps;
     bool all, undistort, mask_from_alpha;
 } eval_options;
@@ -25,24 +25,25 @@ typedef struct evaluation {
     int64_t gaussians;
     const float *background;
     size_t count;
-    const dataset_view **sources; // [count]
-    target_view *views;           // [count]
-    quality *each;                // [count]
+    target_view *views; // [count]
+    quality *each;      // [count]
     quality mean;
+    double *depth_error; // [count]; with --depth
+    double mean_depth_error;
 } evaluation;
 
 static bool evaluation_open(evaluation *e, const dataset *data, fault *why) {
-    e->sources = calloc(data->view_count, sizeof *e->sources);
     e->views = calloc(data->view_count, sizeof *e->views);
     e->each = calloc(data->view_count, sizeof *e->each);
-    if (!e->sources || !e->views || !e->each) return fail(why, "no memory for %zu views", data->view_count);
+    e->depth_error = calloc(data->view_count, sizeof *e->depth_error);
+    if (!e->views || !e->each || !e->depth_error)
+        return fail(why, "no memory for %zu views", data->view_count);
     for (size_t i = 0; i < data->view_count; i++) {
         const dataset_view *view = &data->views[i];
         if (!e->options->all && !view->held_out) continue;
-        if (!target_view_open(&e->views[e->count], &view->camera, &view->picture, why))
-            return fail(why, "%s: %s", view->name, why->text);
-        target_view_set_mask(&e->views[e->count], view->mask);
-        e->sources[e->count++] = view;
+        if (!target_view_from(&e->views[e->count], view, false, why)) return false;
+        if (view->depth) target_view_set_depth(&e->views[e->count], view->depth);
+        e->count++;
     }
     return e->count > 0 || fail(why, "%s: no view is held out, of %zu; --all measures all",
                                 e->options->cameras, data->view_count);
@@ -50,27 +51,36 @@ static bool evaluation_open(evaluation *e, const dataset *data, fault *why) {
 
 static void evaluation_close(evaluation *e) {
     for (size_t i = 0; i < e->count; i++) target_view_close(&e->views[i]);
-    free(e->sources);
     free(e->views);
     free(e->each);
+    free(e->depth_error);
+}
+
+static void print_row(const evaluation *e, const quality *q, double depth_error) {
+    printf("  %8.2f  %6.4f", q->psnr, q->ssim);
+    if (e->options->depth) printf("  %14.2f", 100 * depth_error);
+    printf("\n");
 }
 
 static void print_table(const evaluation *e) {
     int width = (int)strlen("mean");
     for (size_t i = 0; i < e->count; i++)
-        if ((int)strlen(e->sources[i]->name) > width) width = (int)strlen(e->sources[i]->name);
-    printf("%-*s  %13s  PSNR, dB    SSIM\n", width, "view", "size     ");
+        if ((int)strlen(e->views[i].name) > width) width = (int)strlen(e->views[i].name);
+    printf("%-*s  %13s  PSNR, dB    SSIM%s\n", width, "view", "size     ",
+           e->options->depth ? "  depth error, %" : "");
     for (size_t i = 0; i < e->count; i++) {
-        const dataset_view *view = e->sources[i];
-        printf("%-*s  %5d x %-5d  %8.2f  %6.4f\n", width, view->name, view->camera.width, view->camera.height,
-               e->each[i].psnr, e->each[i].ssim);
+        const target_view *view = &e->views[i];
+        printf("%-*s  %5d x %-5d", width, view->name, view->camera.width, view->camera.height);
+        print_row(e, &e->each[i], e->depth_error[i]);
     }
-    printf("%-*s  %13s  %8.2f  %6.4f\n", width, "mean", "", e->mean.psnr, e->mean.ssim);
+    printf("%-*s  %13s", width, "mean", "");
+    print_row(e, &e->mean, e->mean_depth_error);
 }
 
-static void describe_quality(json_writer *json, const quality *q) {
+static void describe_quality(const evaluation *e, json_writer *json, const quality *q, double depth_error) {
     json_put_number(json, "psnr", q->psnr);
     json_put_number(json, "ssim", q->ssim);
+    if (e->options->depth) json_put_number(json, "depth_error", depth_error);
 }
 
 static void describe(json_writer *json, const void *subject) {
@@ -80,22 +90,19 @@ static void describe(json_writer *json, const void *subject) {
     json_put_integer(json, "gaussians", e->gaussians);
     json_put_text(json, "cameras", e->options->cameras);
     json_put_integer(json, "downscale", e->options->downscale);
-    json_begin(json, "background", '[');
-    for (int channel = 0; channel < GS_CHANNELS; channel++)
-        json_put_number(json, NULL, e->background[channel]);
-    json_end(json, ']');
+    json_put_floats(json, "background", e->background, GS_CHANNELS);
     json_begin(json, "views", '[');
     for (size_t i = 0; i < e->count; i++) {
         json_begin(json, NULL, '{');
-        json_put_text(json, "name", e->sources[i]->name);
-        json_put_integer(json, "width", e->sources[i]->camera.width);
-        json_put_integer(json, "height", e->sources[i]->camera.height);
-        describe_quality(json, &e->each[i]);
+        json_put_text(json, "name", e->views[i].name);
+        json_put_integer(json, "width", e->views[i].camera.width);
+        json_put_integer(json, "height", e->views[i].camera.height);
+        describe_quality(e, json, &e->each[i], e->depth_error[i]);
         json_end(json, '}');
     }
     json_end(json, ']');
     json_begin(json, "mean", '{');
-    describe_quality(json, &e->mean);
+    describe_quality(e, json, &e->mean, e->mean_depth_error);
     json_end(json, '}');
     json_end(json, '}');
 }
@@ -118,6 +125,8 @@ static bool evaluate(const eval_options *options, const float background[3], con
     if (done) {
         gs_gaussians gaussians = device_gaussians_from(scene);
         done = quality_measure(&gaussians, e.views, e.count, background, &e.mean, e.each, why);
+        if (done && options->depth)
+            depth_error_measure(&gaussians, e.views, e.count, &e.mean_depth_error, e.depth_error);
         device_gaussians_close(&gaussians);
     }
     if (done && !json_is_stdout(options->json)) print_table(&e);
@@ -140,6 +149,11 @@ int eval_command(int argc, char **argv) {
         DOWNSCALE_OPTION(&options.downscale, "pictures"),
         UNDISTORT_OPTION(&options.undistort),
         MASK_FROM_ALPHA_OPTION(&options.mask_from_alpha),
+        OPTION(
+            "depth", &options.depth,
+            .help =
+                "the folder of the views' maps of inverse depth in units of the scene, NAME.png or NAME.pfm: "
+                "measures the error of inverse depth"),
         BACKGROUND_OPTION(&options.background),
         JSON_OPTION(&options.json),
         OPTIONS_END};
@@ -149,13 +163,12 @@ int eval_command(int argc, char **argv) {
         .summary =
             "Measures how well a scene reproduces photographs that it was not trained on.\n\n"
             "PSNR: 10 log10(255^2 / mean square error) over all pixels and channels of a view, with the\n"
-            "picture rounded to 8 bits; 'inf' (in JSON null) if nothing differs. SSIM: on values 0..1 "
-            "before\n"
-            "rounding, each channel alone, window 11 x 11, Gaussian with sigma 1.5, zeros outside the "
-            "picture,\n"
-            "C1 = 0.01^2, C2 = 0.03^2, mean over pixels and channels (docs/math.md, section 5). Means "
-            "are over\n"
-            "views. LPIPS is not measured, as it needs the weights of a network.",
+            "picture rounded to 8 bits; 'inf' (in JSON null) if nothing differs. SSIM: on values 0..1\n"
+            "before rounding, each channel alone, window 11 x 11, Gaussian with sigma 1.5, zeros outside\n"
+            "the picture, C1 = 0.01^2, C2 = 0.03^2, mean over pixels and channels (docs/math.md, section\n"
+            "5). Means are over views. LPIPS is not measured, as it needs the weights of a network.\n"
+            "The depth error is the mean absolute difference of inverse depth, as rendered and as in the\n"
+            "map, over the mean of the map.",
         .examples = "  splat eval fern.ply --cameras data/fern\n"
                     "  splat eval fern.ply --cameras data/fern --downscale 4 --json fern.json\n"
                     "  splat eval fern.ply --cameras data/fern --all --json -\n",
@@ -178,11 +191,13 @@ int eval_command(int argc, char **argv) {
                                      .undistort = options.undistort,
                                      .mask_from_alpha = options.mask_from_alpha};
     bool done = json_is_possible(options.json, &why) && read_scene_to_measure(options.scene, &scene, &why) &&
-                dataset_load(options.cameras, &loading, &data, &why) &&
-                dataset_spared(&data, options.json, &why);
+                dataset_load(options.cameras, &loading, &data, &why);
     if (done) {
         dataset_hold_out(&data, (size_t)options.holdout);
-        done = evaluate(&options, background, &scene, &data, &why);
+        const depth_maps_of of = options.all ? DEPTH_MAPS_ALL : DEPTH_MAPS_HELD_OUT;
+        done = (!options.depth || depth_maps_load(&data, options.depth, &loading, of, &why)) &&
+               dataset_spared(&data, options.json, &why) &&
+               evaluate(&options, background, &scene, &data, &why);
     }
     dataset_close(&data);
     scene_close(&scene);

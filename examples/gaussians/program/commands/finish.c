@@ -61,18 +61,14 @@ static bool start_log(finish *f, fault *why) {
     return true;
 }
 
-// The log's end, as of a run without iterations.
-static bool end_log(finish *f, fault *why) {
-    return run_log_finish(&f->log, &(training_state){.gaussians = f->gaussians}, &(training_report){0}, why);
-}
-
 static bool finish_in_view(finish *f, const lm_settings *settings, fault *why) {
     const lm_observer observer = {after_step, f};
     return start_log(f, why) && measure(f, &f->before, why) &&
            (f->split.held_out == 0 ||
             run_log_evaluation(&f->log, &(run_evaluation){.mean = f->before}, why)) &&
            finish_lm(&f->gaussians, f->split.views, f->split.training, settings, &observer, why) &&
-           end_log(f, why);
+           // as of a run without iterations
+           run_log_finish(&f->log, &(training_state){.gaussians = f->gaussians}, &(training_report){0}, why);
 }
 
 static void describe(json_writer *json, const void *subject) {
@@ -137,20 +133,16 @@ static bool run_finish(finish *f, gs_gaussians *host, const dataset *data, fault
     return (!options->json || json_save(options->json, describe, f, why)) && run_log_close(&f->log, why);
 }
 
-// -o may name the scene itself. The log and the numbers must not overwrite another file.
-static bool files_differ(const finish_options *o, fault *why) {
+static bool check(const finish_options *o, float background[3], fault *why) {
+    if (!parse_color(o->background, background, why)) return false;
+    if (!o->data) return fail(why, "--cameras is missing: the photographs");
+    if (!o->output) return fail(why, "-o is missing: the scene file to write");
+    // -o may name the scene itself. The log and the numbers must not overwrite another file.
     return are_two_files("--log", o->log, "the scene", o->scene, why) &&
            are_two_files("--log", o->log, "-o", o->output, why) &&
            are_two_files("--log", o->log, "--json", o->json, why) &&
            are_two_files("--json", o->json, "the scene", o->scene, why) &&
            are_two_files("--json", o->json, "-o", o->output, why);
-}
-
-static bool check(const finish_options *o, float background[3], fault *why) {
-    if (!parse_color(o->background, background, why)) return false;
-    if (!o->data) return fail(why, "--cameras is missing: the photographs");
-    if (!o->output) return fail(why, "-o is missing: the scene file to write");
-    return files_differ(o, why);
 }
 
 static bool load_and_finish(finish *f, fault *why) {

@@ -8,8 +8,13 @@
 #include "view/device_gaussians.h"
 #include "view/frame.h"
 #include "json_writer.h"
+#include "output_file.h"
 #include "path.h"
+#include "plane.h"
+#include "random.h"
 #include "scene.h"
+#include "transforms.h"
+#include "view/pose.h"
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
@@ -20,6 +25,7 @@ typedef struct generate_options {
     const char *folder;
     int64_t views, test_views, size, gaussians, seed;
     double fisheye; // degrees of the field of view across a picture; 0: a pinhole
+    bool depth;
 } generate_options;
 
 // The views of one transforms file: camera indices from first to before last.
@@ -27,6 +33,7 @@ typedef struct view_set {
     const generate_options *options;
     const char *name; // "train"
     int64_t first, last;
+    bool exact_depth; // as .pfm; otherwise as .png with scale and shift
 } view_set;
 
 // The generated fisheye: its distortion, and the angle from the middle of a picture to its side.
@@ -70,27 +77,6 @@ static gs_camera camera_at(const generate_options *options, int64_t index) {
     return camera;
 }
 
-static void describe_frame(json_writer *json, const gs_camera *camera, const char *picture) {
-    double center[3];
-    camera_center(camera, center);
-    json_begin(json, NULL, '{');
-    json_put_text(json, "file_path", picture);
-    json_begin(json, "transform_matrix", '[');
-    for (int row = 0; row < 4; row++) {
-        json_begin(json, NULL, '[');
-        for (int column = 0; column < 4; column++) {
-            const double flip = column == 0 ? 1 : -1; // y up and z backward
-            json_put_number(json, NULL,
-                            row == 3      ? column == 3
-                            : column == 3 ? center[row]
-                                          : flip * (double)camera->rotation[3 * column + row]);
-        }
-        json_end(json, ']');
-    }
-    json_end(json, ']');
-    json_end(json, '}');
-}
-
 // The picture's path in the folder, without ".png", as in NeRF's scenes.
 static void picture_name(char out[32], const view_set *set, int64_t index) {
     snprintf(out, 32, "%s/r_%04" PRId64, set->name, index - set->first);
@@ -100,6 +86,13 @@ static bool picture_path(char path[PATH_ROOM], const view_set *set, int64_t inde
     char name[32], file[40];
     picture_name(name, set, index);
     snprintf(file, sizeof file, "%s.png", name);
+    return path_join(path, set->options->folder, file, why);
+}
+
+static bool depth_path(char path[PATH_ROOM], const view_set *set, int64_t index, fault *why) {
+    char name[32], file[48];
+    picture_name(name, set, index);
+    snprintf(file, sizeof file, "depth/%s.%s", name, set->exact_depth ? "pfm" : "png");
     return path_join(path, set->options->folder, file, why);
 }
 
@@ -130,9 +123,13 @@ static void describe_views(json_writer *json, const void *subject) {
     json_begin(json, "frames", '[');
     for (int64_t i = set->first; i < set->last; i++) {
         const gs_camera camera = camera_at(set->options, i);
+        const pose at = pose_of(&camera);
         char name[32];
         picture_name(name, set, i);
-        describe_frame(json, &camera, name);
+        json_begin(json, NULL, '{');
+        json_put_text(json, "file_path", name);
+        transforms_put_pose(json, at.rotation, at.translation);
+        json_end(json, '}');
     }
     json_end(json, ']');
     json_end(json, '}');
@@ -157,6 +154,29 @@ static bool cut_out(const frame *f, image *out, fault *why) {
     }
     free(planes);
     return done;
+}
+
+// Scales and shifts inverse depth into 0..1 by numbers of the view's own, as a network would leave it.
+static void hide_scale(plane *map, uint64_t seed, int64_t index) {
+    random_stream random = random_at(seed, 0, 0, (uint64_t)index);
+    const double low = 0.25 * random_unit(&random), high = 1 - 0.25 * random_unit(&random);
+    double largest = 0;
+    for (size_t i = 0; i < plane_size(map); i++) largest = fmax(largest, (double)map->values[i]);
+    for (size_t i = 0; largest > 0 && i < plane_size(map); i++)
+        map->values[i] = (float)(low + (high - low) * (double)map->values[i] / largest);
+}
+
+static bool write_depth(const frame *f, const view_set *set, int64_t index, fault *why) {
+    char path[PATH_ROOM];
+    plane map;
+    if (!depth_path(path, set, index, why) ||
+        !plane_open(&map, f->view.camera.width, f->view.camera.height, why))
+        return false;
+    device_download(map.values, f->view.image.depth, plane_size(&map) * sizeof *map.values);
+    if (!set->exact_depth) hide_scale(&map, (uint64_t)set->options->seed, index);
+    const bool written = (set->exact_depth ? plane_write_pfm : plane_write_png)(path, &map, why);
+    plane_close(&map);
+    return written;
 }
 
 // Encodes and writes a picture on a thread of its own, as encoding takes longer than rendering.
@@ -200,7 +220,8 @@ static bool write_pictures(const view_set *set, const gs_gaussians *gaussians, f
     for (int64_t i = set->first; done && i < set->last; i++) {
         const gs_camera camera = camera_at(set->options, i);
         frame_render(f, gaussians, gaussians->sh_degree, &camera, black);
-        done = job_start(&jobs[i % JOBS], f, set, i, why);
+        done = job_start(&jobs[i % JOBS], f, set, i, why) &&
+               (!set->options->depth || write_depth(f, set, i, why));
     }
     for (int j = 0; jobs && j < JOBS; j++) {
         fault late;
@@ -212,21 +233,32 @@ static bool write_pictures(const view_set *set, const gs_gaussians *gaussians, f
     return done;
 }
 
-// Removes pictures of an earlier run with more views.
-static bool remove_surplus(const view_set *set, fault *why) {
+// Removes the files of an earlier run from this index on.
+static bool remove_surplus(const view_set *set, int64_t first,
+                           bool (*path_of)(char path[PATH_ROOM], const view_set *, int64_t, fault *),
+                           fault *why) {
     char path[PATH_ROOM];
     bool more = true;
-    for (int64_t i = set->last; more; i++)
-        if (!picture_path(path, set, i, why) || !file_remove(path, &more, why)) return false;
+    for (int64_t i = first; more; i++)
+        if (!path_of(path, set, i, why) || !file_remove(path, &more, why)) return false;
     return true;
+}
+
+static bool make_folders(const view_set *set, fault *why) {
+    char path[PATH_ROOM], depth[PATH_ROOM];
+    const char *folder = set->options->folder;
+    if (!path_join(path, folder, set->name, why) || !folder_make(path, why)) return false;
+    return !set->options->depth || (path_join(depth, folder, "depth", why) && folder_make(depth, why) &&
+                                    path_join(path, depth, set->name, why) && folder_make(path, why));
 }
 
 // The list last, so that it never names missing pictures.
 static bool write_views(const view_set *set, const gs_gaussians *gaussians, frame *f, fault *why) {
     char path[PATH_ROOM];
-    return path_join(path, set->options->folder, set->name, why) && folder_make(path, why) &&
-           write_pictures(set, gaussians, f, why) && remove_surplus(set, why) && list_path(path, set, why) &&
-           json_save(path, describe_views, set, why);
+    return make_folders(set, why) && write_pictures(set, gaussians, f, why) &&
+           remove_surplus(set, set->last, picture_path, why) &&
+           remove_surplus(set, set->options->depth ? set->last : set->first, depth_path, why) &&
+           list_path(path, set, why) && json_save(path, describe_views, set, why);
 }
 
 // Removes the old list before its pictures are replaced.
@@ -236,13 +268,39 @@ static bool remove_list(const view_set *set, fault *why) {
     return list_path(path, set, why) && file_remove(path, &removed, why);
 }
 
+// As COLMAP's points3D.txt: the places of some Gaussians, as points that structure from motion found.
+static bool write_points(const generate_options *options, const gs_gaussians *scene, fault *why) {
+    char path[PATH_ROOM];
+    output_file file;
+    bool removed;
+    if (!path_join(path, options->folder, "points3D.txt", why)) return false;
+    if (!options->depth) return file_remove(path, &removed, why);
+    if (!output_file_open(&file, path, why)) return false;
+    random_stream random = random_at((uint64_t)options->seed, 1, 0, 0);
+    const int points = scene->count < 40000 ? (int)(scene->count / 8) : 5000;
+    const int coefficients = (scene->sh_degree + 1) * (scene->sh_degree + 1);
+    fprintf(file.stream, "# POINT3D_ID, X, Y, Z, R, G, B, ERROR\n# Number of points: %d\n", points);
+    for (int n = 0; n < points; n++) {
+        const size_t i = (size_t)random_below(&random, (uint64_t)scene->count);
+        const float *mean = scene->mean + 3 * i, *sh = scene->sh + GS_CHANNELS * (size_t)coefficients * i;
+        fprintf(file.stream, "%d %.9g %.9g %.9g", n + 1, (double)mean[0], (double)mean[1], (double)mean[2]);
+        for (int c = 0; c < GS_CHANNELS; c++) {
+            const double color = 0.5 + 0.28209479177387814 * (double)sh[c];
+            fprintf(file.stream, " %d", (int)(255 * fmin(fmax(color, 0), 1) + 0.5));
+        }
+        fprintf(file.stream, " 0\n"); // errors stay in the stream
+    }
+    return output_file_commit(&file, why);
+}
+
 static bool write_data(const generate_options *options, const gs_gaussians *scene, fault *why) {
-    const view_set training = {options, "train", 0, options->views},
-                   test = {options, "test", options->views, options->views + options->test_views};
-    frame f = {0};
+    const view_set training = {options, "train", 0, options->views, false},
+                   test = {options, "test", options->views, options->views + options->test_views, true};
+    frame f = {.with_depth = options->depth};
     gs_gaussians gaussians = device_gaussians_from(scene);
     const bool done = remove_list(&training, why) && remove_list(&test, why) &&
-                      write_views(&training, &gaussians, &f, why) && write_views(&test, &gaussians, &f, why);
+                      write_points(options, scene, why) && write_views(&training, &gaussians, &f, why) &&
+                      write_views(&test, &gaussians, &f, why);
     device_gaussians_close(&gaussians);
     frame_close(&f);
     return done;
@@ -279,19 +337,25 @@ int generate_command(int argc, char **argv) {
                .help = "of the positions of cameras and of the grass"),
         OPTION("fisheye", &options.fisheye, .maximum = 200,
                .help = "degrees across a picture by a fisheye, whose cameras are closer; 0: by a pinhole"),
+        OPTION(
+            "depth", &options.depth,
+            .help =
+                "also write inverse depth to DIR/depth: of the training views as 16-bit PNG, scaled and shifted "
+                "by other numbers in each; of the others as PFM, exact; and points to DIR/points3D.txt"),
         OPTIONS_END};
     const command_spec command = {
         .name = "splat generate",
         .arguments = "DIR [options]",
         .summary =
-            "Makes data to train on: pictures of a built-in scene, seen from all sides above it. The "
-            "scene is\n"
-            "an object with thin parts, textures and reflections on a transparent background. Writes to "
-            "DIR in\n"
-            "the form of NeRF's Blender scenes: transforms_train.json, transforms_test.json, train/*.png,\n"
-            "test/*.png and the scene itself, scene.ply. Files of an earlier run are replaced.",
+            "Makes data to train on: pictures of a built-in scene, seen from all sides above it. The\n"
+            "scene is an object with thin parts, textures and reflections on a transparent background.\n"
+            "Writes to DIR in the form of NeRF's Blender scenes: transforms_train.json,\n"
+            "transforms_test.json, train/*.png, test/*.png and the scene itself, scene.ply. Files of an\n"
+            "earlier run are replaced.",
         .examples = "  splat generate data/knot\n"
                     "  splat train data/knot -o knot.ply --random 100000 --background 1,1,1\n"
+                    "  splat generate few --views 8 --depth\n"
+                    "  splat train few -o few.ply --depth few/depth\n"
                     "  splat generate small --views 20 --test-views 5 --size 64 --gaussians 3000\n",
         .options = table,
         .min_positional = 1,

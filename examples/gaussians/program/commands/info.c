@@ -175,9 +175,7 @@ static void print_table(const scene_info *info) {
 
 static void describe_histogram(json_writer *json, const histogram *h) {
     json_begin(json, quantities[h->quantity].key, '{');
-    json_begin(json, "edges", '[');
-    for (int i = 0; i <= BINS; i++) json_put_number(json, NULL, h->edge[i]);
-    json_end(json, ']');
+    json_put_numbers(json, "edges", h->edge, BINS + 1);
     json_begin(json, "counts", '[');
     for (int i = 0; i < BINS; i++) json_put_integer(json, NULL, h->count[i]);
     json_end(json, ']');
@@ -194,15 +192,10 @@ static void describe(json_writer *json, const void *subject) {
     json_put_boolean(json, "antialias", info->antialias);
     json_put_integer(json, "values_not_finite", info->values_not_finite);
     json_put_integer(json, "gaussians_not_finite", info->gaussians_not_finite);
-    json_begin(json, "percents", '[');
-    for (int l = 0; l < LEVELS; l++) json_put_number(json, NULL, levels[l]);
-    json_end(json, ']');
+    json_put_numbers(json, "percents", levels, LEVELS);
     json_begin(json, "percentiles", '{');
-    for (int q = 0; q < QUANTITIES; q++) {
-        json_begin(json, quantities[q].key, '[');
-        for (int l = 0; l < LEVELS; l++) json_put_number(json, NULL, info->percentile[q][l]);
-        json_end(json, ']');
-    }
+    for (int q = 0; q < QUANTITIES; q++)
+        json_put_numbers(json, quantities[q].key, info->percentile[q], LEVELS);
     json_end(json, '}');
     json_begin(json, "histograms", '{');
     for (int i = 0; i < HISTOGRAMS; i++) describe_histogram(json, &info->histograms[i]);

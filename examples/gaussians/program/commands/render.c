@@ -150,11 +150,11 @@ static bool render_frames(const render_options *options, const float background[
 }
 
 static bool open_path(const render_options *options, const dataset *data, camera_path *path, fault *why) {
-    gs_camera *cameras = calloc(data->view_count, sizeof *cameras);
-    if (!cameras) return fail(why, "no memory for %zu cameras", data->view_count);
-    for (size_t i = 0; i < data->view_count; i++) cameras[i] = data->views[i].camera;
-    const bool done = camera_path_open(path, (camera_path_kind)options->path, cameras, data->view_count, why);
-    free(cameras);
+    target_view *views = calloc(data->view_count, sizeof *views);
+    if (!views) return fail(why, "no memory for %zu cameras", data->view_count);
+    for (size_t i = 0; i < data->view_count; i++) views[i].camera = data->views[i].camera;
+    const bool done = camera_path_open(path, (camera_path_kind)options->path, views, data->view_count, why);
+    free(views);
     return done || fail(why, "%s: %s", options->cameras, why->text);
 }
 
@@ -175,14 +175,6 @@ static bool fly(const render_options *options, const float background[3], const 
     return done;
 }
 
-static bool write_beside(const char *path, const image *picture, const image *photo, fault *why) {
-    image both;
-    if (!image_beside((const image *const[]){picture, photo}, 2, 8, &both, why)) return false;
-    bool done = image_write_png(path, &both, why);
-    image_close(&both);
-    return done;
-}
-
 static bool render(const render_options *options, const float background[3], const gs_gaussians *scene,
                    const dataset *data, fault *why) {
     const dataset_view *view = NULL;
@@ -196,8 +188,8 @@ static bool render(const render_options *options, const float background[3], con
 
     image picture;
     if (!render_picture(scene, (int)options->sh_degree, &camera, background, &picture, why)) return false;
-    bool done = options->photo ? write_beside(options->output, &picture, &view->picture, why)
-                               : image_write_png(options->output, &picture, why);
+    const image *const beside[] = {&picture, options->photo ? &view->picture : NULL};
+    const bool done = image_write_beside(options->output, beside, options->photo ? 2 : 1, 8, why);
     if (done) {
         printf("%s: %lld Gaussians, %d x %d", options->output, (long long)scene->count, picture.width,
                picture.height);
@@ -275,9 +267,8 @@ int render_command(int argc, char **argv) {
         .name = "splat render",
         .arguments = "SCENE.ply -o OUT [options]",
         .summary =
-            "Renders one view of a scene, or with --path a flight through it to OUT/frame_00000.png and "
-            "so on,\n"
-            "with the size and the lens of --view. Both flights end where they begin.",
+            "Renders one view of a scene, or with --path a flight through it to OUT/frame_00000.png and\n"
+            "so on, with the size and the lens of --view. Both flights end where they begin.",
         .examples =
             "  splat render fern.ply -o fern.png\n"
             "  splat render fern.ply -o fern.png --cameras data/fern --view 0 --downscale 4 --photo\n"

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // splat train: photographs with cameras -> a scene of Gaussians.
 #include "commands/command.h"
+#include "commands/train_depth.h"
 #include "commands/train_options.h"
 #include "commands/train_poses.h"
 #include "commands/train_summary.h"
+#include "depth_maps.h"
 #include "record/report.h"
 #include "record/run_log.h"
 #include "record/checkpoint.h"
@@ -30,6 +32,7 @@ typedef struct train_run {
     view_split split;
     double extent; // of the scene
     train_poses poses;
+    train_depth depth;
     char *key; // the checkpoint's settings
     training_settings settings;
     training_state state;
@@ -55,15 +58,22 @@ static bool load_data(train_run *run, fault *why) {
         .keep_alpha = o->random_background || o->random > 0,
         .undistort = o->undistort,
         .mask_from_alpha = o->mask_from_alpha};
-    if (!dataset_load(o->data, &loading, &run->data, why) || !dataset_spared(&run->data, o->output, why) ||
-        !dataset_spared(&run->data, o->checkpoint, why) || !dataset_spared(&run->data, o->log, why) ||
-        !dataset_spared(&run->data, o->write_cameras, why))
+    if (!dataset_load(o->data, &loading, &run->data, why)) return false;
+    dataset_hold_out(&run->data, (size_t)o->holdout);
+    if (o->depth && run->data.point_count == 0)
+        return fail(
+            why,
+            "%s: --depth needs points to fit the depth maps to: those of a COLMAP model, or points3D.txt "
+            "or points3D.bin beside transforms.json",
+            o->data);
+    if (o->depth && !depth_maps_load(&run->data, o->depth, &loading, DEPTH_MAPS_TRAINING, why)) return false;
+    if (!dataset_spared(&run->data, o->output, why) || !dataset_spared(&run->data, o->checkpoint, why) ||
+        !dataset_spared(&run->data, o->log, why) || !dataset_spared(&run->data, o->write_cameras, why))
         return false;
     if (run->data.point_count == 0 && o->random == 0)
         return fail(why,
                     "%s: the data has no points to start from; --random 100000 starts from random points",
                     o->data);
-    dataset_hold_out(&run->data, (size_t)o->holdout);
     return view_split_open(&run->split, &run->data, o->data, o->random_background, why);
 }
 
@@ -86,6 +96,8 @@ static training_settings settings_of(const train_run *run) {
                                             .sh_rest = (float)(o->sh_rate * 2.5e-3 / 20)},
                                   .final_mean_rate = (float)(1.6e-6 * run->extent),
                                   .warm_up = o->warm_up,
+                                  .depth_weight = (float)o->depth_weight,
+                                  .final_depth_weight = (float)o->depth_weight_end,
                                   .exposure_rate = 1e-2f,
                                   .sh_interval = 1000,
                                   .random_background = o->random_background,
@@ -108,6 +120,8 @@ static bool prepare(train_run *run, fault *why) {
     if (!train_poses_open(&run->poses, &run->split, run->extent, o->perturb_degrees, o->perturb_extents,
                           (uint64_t)o->seed, why))
         return false;
+    const char *const depth_folders[2] = {o->data, o->depth};
+    if (o->depth && !train_depth_open(&run->depth, &run->data, &run->split, depth_folders, why)) return false;
     run->settings.pose = (pose_schedule){.rate = o->fine_pose_rate, .end = 0.01, .from = o->poses_from};
     return true;
 }
@@ -328,7 +342,7 @@ static bool finish_by_lm(train_run *run, fault *why) {
     lm_settings settings = run->options->lm;
     settings.seed = run->settings.seed;
     memcpy(settings.background, run->background, sizeof settings.background);
-    return run_log_end_iterations(&run->log, &run->state, &run->report, why) &&
+    return run_log_point(&run->log, &run->state, &run->report, why) &&
            finish_lm(&run->state.gaussians, run->split.views, run->split.training, &settings, &observer, why);
 }
 
@@ -353,6 +367,7 @@ static bool write_results(train_run *run, fault *why) {
         run_log_finish(&run->log, &run->state, &run->report, why) && (!o->report || write_report(run, why));
     if (done)
         train_summary_print(o, &run->split, &host, &run->report, run_record_last_quality(&run->log.record));
+    if (done && o->depth) train_summary_print_depth(&run->depth);
     if (done && with_poses) train_summary_print_poses(&run->poses.record);
     scene_close(&host);
     return done;
@@ -403,6 +418,7 @@ int train_command(int argc, char **argv) {
             "  splat train data/fox -o fox.ply --random 100000\n"
             "  splat train data/lego -o lego.ply --random 100000 --background 1,1,1\n"
             "  splat train data/fern -o fern.ply --seconds 30\n"
+            "  splat train data/fern -o fern.ply --depth data/fern/depth\n"
             "  splat train data/fern -o fern.ply --eval-every 500 --log fern.jsonl --report fern-report\n"
             "  splat train data/fern -o fern.ply --checkpoint-every 1000\n"
             "  splat train data/fern -o fern.ply --checkpoint-every 1000 --resume fern.ply.checkpoint\n"

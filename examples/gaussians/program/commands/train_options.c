@@ -15,6 +15,8 @@ train_options train_options_default(void) {
                            .holdout = 8,
                            .sh_degree = GS_MAX_SH_DEGREE,
                            .sh_rate = 4,
+                           .depth_weight = 1, // Kerbl et al. 2024, as is the next
+                           .depth_weight_end = 0.01,
                            .pose_levels = 4,
                            .pose_finest = 1,
                            .pose_pixels = 20,
@@ -81,6 +83,17 @@ static void list_model(train_options *o, option_table *table) {
                        "them; the scene file records it"),
         OPTION("exposure", &o->exposure,
                .help = "learn a colour correction for every view; held-out views are measured without"),
+        OPTION("depth", &o->depth,
+               .help =
+                   "the folder of the training views' depth maps: NAME.png, gray with 16 bits, or NAME.pfm, "
+                   "inverse depth of unknown scale and shift, which are fitted to the data's points"),
+        OPTION(
+            "depth-weight", &o->depth_weight, .minimum = 1e-6, .maximum = 1e6,
+            .help =
+                "weight of the mean difference of inverse depth in the loss at the first step; at the last "
+                "--depth-weight-end, exponential between"),
+        OPTION("depth-weight-end", &o->depth_weight_end, .minimum = 1e-6, .maximum = 1e6,
+               .help = "that weight at the last step"),
         OPTION("refine-poses", &o->refine_poses,
                .help = "refine the poses of the training views with the scene"),
         OPTION("pose-levels", &o->pose_levels, .maximum = POSE_MAX_LEVELS,

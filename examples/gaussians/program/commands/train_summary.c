@@ -59,6 +59,11 @@ void train_summary_print(const train_options *options, const view_split *split, 
     print_stages(&report->clock);
 }
 
+void train_summary_print_depth(const train_depth *depth) {
+    printf("depth      %zu of %zu maps fitted, to %.0f points each with an error of %.2f %% (means)\n",
+           depth->fitted, depth->maps, depth->mean_points, 100 * depth->mean_error);
+}
+
 void train_summary_print_poses(const run_poses *poses) {
     const pose_difference *before = &poses->before, *after = &poses->after;
     for (int i = 0; i < poses->sizes; i++)

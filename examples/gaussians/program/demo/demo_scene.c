@@ -9,7 +9,6 @@
 
 enum { WIRES = 10, RINGS = 3, BLADES = 220, SHADOWS = 160 };
 
-static const double pi = 3.141592653589793;
 static const double light[3] = {0.4243, -0.3394, 0.8396}; // direction to the light, of length 1
 static const double plate_top = -0.6, plate_radius = 1.15, rim = 0.06, tube = 0.105, ball_radius = 0.27;
 
@@ -36,8 +35,8 @@ static void knot(double t, double point[3]) {
     point[2] = 0.3 * sin(3 * angle);
 }
 
-static void knot_tube(double u, double v, const void *context, double position[3]) {
-    (void)context;
+static void knot_tube(const scene_place *at, double position[3]) {
+    const double u = at->u, v = at->v;
     double before[3], after[3], along[3], a[3], b[3];
     knot(u, position);
     knot(u - 1e-4, before);
@@ -58,8 +57,8 @@ static void turned(double radius, double z, double v, double position[3]) {
     position[2] = z;
 }
 
-static void plate(double u, double v, const void *context, double position[3]) {
-    (void)context;
+static void plate(const scene_place *at, double position[3]) {
+    const double u = at->u, v = at->v;
     if (u < 0.45 || u > 0.55) {
         const bool top = u < 0.5;
         turned(plate_radius * (top ? u : 1 - u) / 0.45, top ? plate_top : plate_top - 2 * rim, v, position);
@@ -69,9 +68,9 @@ static void plate(double u, double v, const void *context, double position[3]) {
     }
 }
 
-static void foot(double u, double v, const void *context, double position[3]) {
-    (void)context;
-    turned(0.05 + 0.13 * pow(u, 4) + 0.05 * pow(1 - u, 4), -0.22 + (plate_top + 0.22) * u, v, position);
+static void foot(const scene_place *at, double position[3]) {
+    const double u = at->u;
+    turned(0.05 + 0.13 * pow(u, 4) + 0.05 * pow(1 - u, 4), -0.22 + (plate_top + 0.22) * u, at->v, position);
 }
 
 typedef struct ball {
@@ -79,9 +78,9 @@ typedef struct ball {
     double color[3];
 } ball;
 
-static void ball_surface(double u, double v, const void *context, double position[3]) {
-    const ball *b = context;
-    turned(b->radius * sin(pi * u), b->radius * cos(pi * u), v, position);
+static void ball_surface(const scene_place *at, double position[3]) {
+    const ball *b = at->context;
+    turned(b->radius * sin(pi * at->u), b->radius * cos(pi * at->u), at->v, position);
     for (int i = 0; i < 3; i++) position[i] += b->center[i];
 }
 
@@ -90,23 +89,21 @@ static void dome(double t, double around, double position[3]) {
     turned(1.08 * cos(pi * t), plate_top + 1.55 * sin(pi * t), around / (2 * pi), position);
 }
 
-static void wire(double u, double v, const void *context, double position[3]) {
-    (void)v;
-    dome(u, *(const double *)context, position);
+static void wire(const scene_place *at, double position[3]) {
+    dome(at->u, *(const double *)at->context, position);
 }
 
-static void ring(double u, double v, const void *context, double position[3]) {
-    (void)v;
-    dome(*(const double *)context, 2 * pi * u, position);
+static void ring(const scene_place *at, double position[3]) {
+    dome(*(const double *)at->context, 2 * pi * at->u, position);
 }
 
 typedef struct blade {
     double root[3], lean[3], height;
 } blade;
 
-static void blade_line(double u, double v, const void *context, double position[3]) {
-    (void)v;
-    const blade *b = context;
+static void blade_line(const scene_place *at, double position[3]) {
+    const blade *b = at->context;
+    const double u = at->u;
     for (int i = 0; i < 3; i++) position[i] = b->root[i] + u * u * b->lean[i] + (i == 2) * u * b->height;
 }
 
@@ -165,14 +162,12 @@ static void light_up(const scene_place *place, double clear, double color[3]) {
     for (int i = 0; i < 3; i++) color[i] *= 0.35 + 0.1 * place->normal[2] + 0.6 * facing;
 }
 
-static void varnish(const scene_place *place, const double view[3], const void *context, double added[3]) {
-    (void)context;
+static void varnish(const scene_place *place, const double view[3], double added[3]) {
     reflect(place, view, added);
     for (int i = 0; i < 3; i++) added[i] = 0.28 * (added[i] - 0.4);
 }
 
-static void knot_colors(const scene_place *place, const void *context, double color[3]) {
-    (void)context;
+static void knot_colors(const scene_place *place, double color[3]) {
     const double cream[3] = {0.97, 0.93, 0.84};
     for (int i = 0; i < 3; i++) color[i] = 0.55 + 0.45 * cos(2 * pi * (place->u + i / 3.0));
     const double stripe = sin(2 * pi * (2 * place->v + 36 * place->u)) - 0.55;
@@ -180,8 +175,7 @@ static void knot_colors(const scene_place *place, const void *context, double co
     light_up(place, 1, color);
 }
 
-static void plate_colors(const scene_place *place, const void *context, double color[3]) {
-    (void)context;
+static void plate_colors(const scene_place *place, double color[3]) {
     const double *p = place->position, radius = hypot(p[0], p[1]) / plate_radius;
     const double dark[3] = {0.10, 0.16, 0.25}, pale[3] = {0.92, 0.87, 0.76}, wood[3] = {0.55, 0.32, 0.16};
     const double tiles = sin(24 * atan2(p[1], p[0])) * sin(8 * pi * radius);
@@ -192,19 +186,13 @@ static void plate_colors(const scene_place *place, const void *context, double c
     light_up(place, lit(p), color);
 }
 
-static void black(const scene_place *place, const void *context, double color[3]) {
-    (void)place, (void)context;
+static void black(const scene_place *place, double color[3]) {
+    (void)place;
     color[0] = color[1] = color[2] = 0;
 }
 
-static void mirror_image(const scene_place *place, const double view[3], const void *context,
-                         double added[3]) {
-    (void)context;
-    reflect(place, view, added);
-}
-
-static void bead_colors(const scene_place *place, const void *context, double color[3]) {
-    memcpy(color, ((const ball *)context)->color, 3 * sizeof *color);
+static void bead_colors(const scene_place *place, double color[3]) {
+    memcpy(color, ((const ball *)place->context)->color, 3 * sizeof *color);
     light_up(place, 1, color);
 }
 
@@ -214,22 +202,20 @@ static void light_up_strand(const scene_place *place, double color[3]) {
     for (int i = 0; i < 3; i++) color[i] *= 0.35 + 0.65 * sqrt(fmax(0, 1 - along * along));
 }
 
-static void wire_colors(const scene_place *place, const void *context, double color[3]) {
-    (void)context;
+static void wire_colors(const scene_place *place, double color[3]) {
     const double brass[3] = {0.75, 0.56, 0.28};
     memcpy(color, brass, sizeof brass);
     light_up_strand(place, color);
 }
 
-static void glint(const scene_place *place, const double view[3], const void *context, double added[3]) {
-    (void)context;
-    const double off =
-        dot(place->tangent, light) - dot(place->tangent, view); // 0: mirrors the light towards the eye
+static void glint(const scene_place *place, const double view[3], double added[3]) {
+    // 0: mirrors the light towards the eye
+    const double off = dot(place->tangent, light) - dot(place->tangent, view);
     for (int i = 0; i < 3; i++) added[i] = 0.3 * exp(-6 * off * off);
 }
 
-static void blade_colors(const scene_place *place, const void *context, double color[3]) {
-    const blade *b = context;
+static void blade_colors(const scene_place *place, double color[3]) {
+    const blade *b = place->context;
     const double dry[3] = {0.8, 0.75, 0.3}, fresh[3] = {0.16, 0.5, 0.14};
     blend(fresh, dry, 0.5 + 0.5 * sin(40 * b->root[0] + 30 * b->root[1]), color);
     for (int i = 0; i < 3; i++) color[i] *= 0.4 + 0.6 * place->u;
@@ -237,7 +223,7 @@ static void blade_colors(const scene_place *place, const void *context, double c
 }
 
 static const scene_material lacquer = {knot_colors, varnish}, stone = {plate_colors, NULL},
-                            silver = {black, mirror_image}, glass = {bead_colors, varnish},
+                            silver = {black, reflect}, glass = {bead_colors, varnish},
                             brass = {wire_colors, glint}, grass = {blade_colors, NULL};
 
 // ---- the scene

@@ -8,8 +8,6 @@
 
 enum { DEGREE = 3, BASES = (DEGREE + 1) * (DEGREE + 1), DIRECTIONS = 256 };
 
-static const double pi = 3.141592653589793;
-
 typedef struct scene_gaussian {
     double mean[3], scale[3], quaternion[4], sh[BASES][3];
 } scene_gaussian;
@@ -37,19 +35,18 @@ static void sh_basis(const double r[3], double out[BASES]) {
 }
 
 // Projects the colours on the basis. The gleam is sampled in directions that cover the sphere evenly.
-static void project_colors(const scene_place *place, const scene_material *material, const void *context,
-                           double sh[BASES][3]) {
+static void project_colors(const scene_place *place, const scene_material *material, double sh[BASES][3]) {
     const double golden = pi * (3 - sqrt(5));
     double basis[BASES], color[3];
     memset(sh, 0, sizeof(double[BASES][3]));
-    material->matt(place, context, color);
+    material->matt(place, color);
     for (int channel = 0; channel < GS_CHANNELS; channel++)
         sh[0][channel] = scene_sh_constant(color[channel]);
     for (int i = 0; material->gleam && i < DIRECTIONS; i++) {
         const double z = 1 - (2 * i + 1) / (double)DIRECTIONS, across = sqrt(1 - z * z);
         const double direction[3] = {across * cos(golden * i), across * sin(golden * i), z};
         sh_basis(direction, basis);
-        material->gleam(place, direction, context, color);
+        material->gleam(place, direction, color);
         for (int k = 0; k < BASES; k++)
             for (int channel = 0; channel < GS_CHANNELS; channel++)
                 sh[k][channel] += 4 * pi / DIRECTIONS * basis[k] * color[channel];
@@ -72,38 +69,37 @@ static void quaternion_from_axes(const double x[3], const double y[3], const dou
 
 // x, y: two orthonormal axes; the third is their cross product.
 static void add(scene_builder *builder, const scene_place *place, const double x[3], const double y[3],
-                const double scale[3], const scene_material *material, const void *context) {
-    if (builder->full) return;
-    scene_gaussian *grown =
-        growing(builder->gaussians, builder->count, &builder->room, sizeof *builder->gaussians);
-    builder->full = !grown;
-    if (!grown) return;
-    builder->gaussians = grown;
-    scene_gaussian *g = &grown[builder->count++];
+                const double scale[3], const scene_material *material) {
+    scene_gaussian g;
     double z[3];
     cross(x, y, z);
-    quaternion_from_axes(x, y, z, g->quaternion);
-    memcpy(g->mean, place->position, sizeof g->mean);
-    memcpy(g->scale, scale, sizeof g->scale);
-    project_colors(place, material, context, g->sh);
+    quaternion_from_axes(x, y, z, g.quaternion);
+    memcpy(g.mean, place->position, sizeof g.mean);
+    memcpy(g.scale, scale, sizeof g.scale);
+    project_colors(place, material, g.sh);
+    builder->full =
+        builder->full || !append(&builder->gaussians, &builder->count, &builder->room, &g, sizeof g);
 }
 
 // out: the derivative of the shape by u or v. Returns its length.
-static double velocity(scene_shape shape, const void *context, double u, double v, bool along_u,
-                       double out[3]) {
+static double velocity(scene_shape shape, scene_place at, bool along_u, double out[3]) {
     const double step = 1e-4;
-    double before[3], after[3];
-    shape(u - (along_u ? step : 0), v - (along_u ? 0 : step), context, before);
-    shape(u + (along_u ? step : 0), v + (along_u ? 0 : step), context, after);
+    double before[3], after[3], *const moving = along_u ? &at.u : &at.v, here = *moving;
+    *moving = here - step;
+    shape(&at, before);
+    *moving = here + step;
+    shape(&at, after);
     for (int i = 0; i < 3; i++) out[i] = (after[i] - before[i]) / (2 * step);
     return sqrt(dot(out, out));
 }
 
-static double length_across(scene_shape shape, const void *context, double u) {
+static double length_across(scene_shape shape, scene_place at) {
     enum { SAMPLES = 16 };
     double sum = 0, unused[3];
-    for (int i = 0; i < SAMPLES; i++)
-        sum += velocity(shape, context, u, (i + 0.5) / SAMPLES, false, unused) / SAMPLES;
+    for (int i = 0; i < SAMPLES; i++) {
+        at.v = (i + 0.5) / SAMPLES;
+        sum += velocity(shape, at, false, unused) / SAMPLES;
+    }
     return sum;
 }
 
@@ -113,23 +109,23 @@ void scene_add_surface(scene_builder *builder, scene_shape shape, const scene_ma
     int row = 0;
     for (double u = 0; u < 1 && !builder->full; row++) {
         double along[3], across[3];
-        const double speed = velocity(shape, context, u, 0.5, true, along), length = fmin(h / speed, 1 - u);
-        const double middle = u + length / 2; // not an end, which may be a pole
-        const double width = length_across(shape, context, middle);
+        scene_place place = {.context = context, .u = u, .v = 0.5};
+        const double length = fmin(h / velocity(shape, place, true, along), 1 - u);
+        place.u = u + length / 2; // not an end, which may be a pole
+        const double width = length_across(shape, place);
         const int columns = (int)fmax(1, round(width / h));
         for (int column = 0; column < columns; column++) {
-            const double v = (column + fmod(row * golden, 1)) / columns;
-            scene_place place = {.u = middle, .v = v};
-            shape(middle, v, context, place.position);
-            velocity(shape, context, middle, v, true, along);
-            velocity(shape, context, middle, v, false, across);
+            place.v = (column + fmod(row * golden, 1)) / columns;
+            shape(&place, place.position);
+            velocity(shape, place, true, along);
+            velocity(shape, place, false, across);
             cross(along, across, place.normal);
             normalize(place.normal);
             normalize(along);
             cross(place.normal, along, across);
             memcpy(place.tangent, along, sizeof along);
             const double scale[3] = {0.55 * h, 0.55 * width / columns, 0.1 * h};
-            add(builder, &place, along, across, scale, material, context);
+            add(builder, &place, along, across, scale, material);
         }
         u += length;
     }
@@ -139,20 +135,20 @@ void scene_add_strand(scene_builder *builder, scene_shape shape, const double ra
                       const scene_material *material, const void *context) {
     const double step = 2 * builder->spacing;
     for (double u = 0; u < 1 && !builder->full;) {
-        scene_place place = {0};
+        scene_place place = {.context = context, .u = u};
         double along[3], across[3];
-        const double length = fmin(step / velocity(shape, context, u, 0, true, along), 1 - u);
+        const double length = fmin(step / velocity(shape, place, true, along), 1 - u);
         place.u = u + length / 2;
-        const double speed = velocity(shape, context, place.u, 0, true, along);
+        const double speed = velocity(shape, place, true, along);
         const double thick = radius[0] + place.u * (radius[1] - radius[0]);
-        shape(place.u, 0, context, place.position);
+        shape(&place, place.position);
         normalize(along);
         const double other[3] = {fabs(along[0]) < 0.5, fabs(along[0]) >= 0.5, 0};
         cross(along, other, across);
         normalize(across);
         memcpy(place.tangent, along, sizeof along);
         const double scale[3] = {fmax(0.5 * length * speed, thick), thick, thick};
-        add(builder, &place, along, across, scale, material, context);
+        add(builder, &place, along, across, scale, material);
         u += length;
     }
 }

@@ -8,20 +8,20 @@
 
 // A place on a surface or a strand.
 typedef struct scene_place {
-    double u, v; // arguments of the shape; v is 0 on a strand
+    const void *context; // the argument of scene_add_*
+    double u, v;         // 0..1; v is 0 on a strand
     double position[3];
     double tangent[3]; // along u, of length 1
     double normal[3];  // 0 on a strand
 } scene_place;
 
-// Maps u and v in 0..1 to a position. context: here and below, the argument of scene_add_*.
-typedef void (*scene_shape)(double u, double v, const void *context, double position[3]);
+// The position of a place. Reads context, u and v.
+typedef void (*scene_shape)(const scene_place *at, double position[3]);
 // The colour of a place: `matt` for all directions, plus `gleam` along `view`, the direction from the eye,
 // of length 1. The gleam should be smooth, as only SH degrees up to 3 of it are kept.
 typedef struct scene_material {
-    void (*matt)(const scene_place *place, const void *context, double color[3]);
-    void (*gleam)(const scene_place *place, const double view[3], const void *context,
-                  double added[3]); // or NULL
+    void (*matt)(const scene_place *place, double color[3]);
+    void (*gleam)(const scene_place *place, const double view[3], double added[3]); // or NULL
 } scene_material;
 
 typedef struct scene_builder {

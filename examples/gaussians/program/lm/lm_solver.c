@@ -35,13 +35,8 @@ typedef struct solver {
     size_t ready;   // views open at the present Gaussians, with minus their gradient in RESIDUAL; or 0
     double damping;
     double resident_model[2];
-    size_t most_bytes;
+    size_t fixed_bytes, most_bytes; // on the device: of vectors and blocks; of all
 } solver;
-
-// Several subsets, because of the settings or of the memory limit, need two more vectors.
-static int vectors_of(const lm_settings *settings) {
-    return settings->batches > 1 || settings->memory > 0 ? VECTORS : SUM;
-}
 
 static int64_t min_of(int64_t a, int64_t b) {
     return a < b ? a : b;
@@ -61,7 +56,8 @@ static bool solver_open(solver *s, fault *why) {
     lm_clock_open(&s->clock);
     s->damping = settings->damping;
     s->values = (int64_t)(device_gaussians_bytes(g->count, g->sh_degree) / sizeof(float));
-    const int vectors = vectors_of(settings);
+    // Several subsets, because of the settings or of the memory limit, need two more vectors.
+    const int vectors = settings->batches > 1 || settings->memory > 0 ? VECTORS : SUM;
     for (int i = 0; i < vectors; i++) s->vectors[i] = device_gaussians_open(g->count, g->sh_degree);
     if (!settings->diagonal_only) {
         GS_CHECK(gs_lm_blocks_bytes(g->count, g->sh_degree, &s->blocks_bytes));
@@ -73,7 +69,7 @@ static bool solver_open(solver *s, fault *why) {
     s->open = calloc((size_t)min_of(settings->batch, (int64_t)s->view_count), sizeof *s->open);
     s->sum_of = calloc(s->view_count, sizeof *s->sum_of);
     if (!s->order || !s->open || !s->sum_of) return fail(why, "no memory for %zu views", s->view_count);
-    const size_t fixed = (size_t)vectors * (size_t)s->values * sizeof(float) + s->blocks_bytes;
+    s->fixed_bytes = (size_t)vectors * (size_t)s->values * sizeof(float) + s->blocks_bytes;
     if (settings->memory > 0) {
         const size_t limit = (size_t)(settings->memory * 0x1p30);
         // The lists of pairs grow: every view is rendered once, and steps may add pairs.
@@ -81,13 +77,13 @@ static bool solver_open(solver *s, fault *why) {
             lm_scene_reserve(&s->scene, &s->views[i].camera);
             lm_picture_objective(&s->scene, &s->views[i]);
         }
-        const size_t taken = fixed + lm_scene_bytes(&s->scene) + s->scene.bin.bytes / 2;
+        const size_t taken = s->fixed_bytes + lm_scene_bytes(&s->scene) + s->scene.bin.bytes / 2;
         if (taken >= limit)
             return fail(why, "the vectors alone take %.2f GiB, more than the memory allowed",
                         (double)taken / 0x1p30);
         s->arena.limit = limit - taken;
     }
-    s->most_bytes = fixed;
+    s->most_bytes = s->fixed_bytes;
     return true;
 }
 
@@ -105,9 +101,7 @@ static void solver_close(solver *s) {
 }
 
 static void note_memory(solver *s) {
-    const int vectors = vectors_of(s->settings);
-    const size_t bytes = (size_t)vectors * (size_t)s->values * sizeof(float) + s->blocks_bytes +
-                         lm_scene_bytes(&s->scene) + s->arena.held;
+    const size_t bytes = s->fixed_bytes + lm_scene_bytes(&s->scene) + s->arena.held;
     if (bytes > s->most_bytes) s->most_bytes = bytes;
 }
 
@@ -227,10 +221,6 @@ static void limit_update(solver *s) {
         GS_CHECK(gs_lm_limit(s->gaussians, (float)s->settings->radius, &s->vectors[UPDATE], NULL));
 }
 
-static void add_curvature(solver *s, size_t views) {
-    lm_views_add_curvature(s->open, views, &s->scene, &s->vectors[UPDATE], &s->model[1]);
-}
-
 // Solves every subset of the step's images; UPDATE becomes the step. report: images, subsets, before.
 static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
     bool several = false;
@@ -246,7 +236,7 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
         solve(s, views);
         if (views == images) {
             limit_update(s);
-            add_curvature(s, views);
+            lm_views_add_curvature(s->open, views, &s->scene, &s->vectors[UPDATE], &s->model[1]);
             break;
         }
         if (!flat(s, SUM)) return fail(why, "no memory for what belongs to %zu views", images);
@@ -267,7 +257,7 @@ static bool find_update(solver *s, size_t images, lm_step *report, fault *why) {
         for (size_t first = 0, views; first < images; first += views) {
             const size_t most = (size_t)min_of(s->settings->batch, (int64_t)(images - first));
             views = open_subset(s, first, most, false);
-            add_curvature(s, views);
+            lm_views_add_curvature(s->open, views, &s->scene, &s->vectors[UPDATE], &s->model[1]);
         }
         s->scene.form = form;
     }

@@ -32,19 +32,11 @@ void lm_scene_close(lm_scene *s) {
 }
 
 void lm_scene_reserve(lm_scene *s, const gs_camera *camera) {
-    const size_t count = (size_t)s->gaussians->count, pixels = pixels_of(camera);
-    size_t cache, loss;
-    GS_CHECK(gs_loss_bytes(camera->width, camera->height, &loss));
+    size_t cache;
     GS_CHECK(gs_lm_cache_bytes(s->gaussians->count, &cache));
-    device_buffer_reserve(&s->color, plane_bytes(camera, GS_CHANNELS));
-    device_buffer_reserve(&s->transmittance, plane_bytes(camera, 1));
-    device_buffer_reserve(&s->n_contrib, pixels * sizeof(uint32_t));
     change_of(s, camera);
-    device_buffer_reserve(&s->loss, loss);
-    device_buffer_reserve(&s->splats, count * sizeof(gs_splat));
-    records(s, GS_LM_VIEWS - 1);
+    records(s, 0);
     device_buffer_reserve(&s->cache, s->form == LM_CACHED ? cache : 0);
-    device_buffer_reserve(&s->result, 3 * sizeof(double));
 }
 
 size_t lm_scene_bytes(const lm_scene *s) {

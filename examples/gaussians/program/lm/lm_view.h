@@ -37,7 +37,7 @@ typedef struct lm_view {
 } lm_view;
 
 void lm_scene_close(lm_scene *scene);
-// Allocates the memory that views of this size need, but for binning, whose number of pairs is not known.
+// Allocates the memory that products of a view of this size need beside that of lm_picture_objective.
 void lm_scene_reserve(lm_scene *scene, const gs_camera *camera);
 size_t lm_scene_bytes(const lm_scene *scene); // of its memory
 

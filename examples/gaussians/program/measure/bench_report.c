@@ -135,10 +135,7 @@ static void describe_setting(json_writer *json, const bench_report *report) {
     json_put_boolean(json, "center_principal", report->center_principal);
     json_put_integer(json, "downscale", report->downscale);
     json_put_text(json, "size", report->size);
-    json_begin(json, "background", '[');
-    for (int channel = 0; channel < GS_CHANNELS; channel++)
-        json_put_number(json, NULL, report->settings->background[channel]);
-    json_end(json, ']');
+    json_put_floats(json, "background", report->settings->background, GS_CHANNELS);
     json_put_integer(json, "runs", report->settings->runs);
 }
 

@@ -3,9 +3,6 @@
 #pragma once
 
 #include "view/target_view.h"
-#include <stddef.h>
-
-C_LINKAGE_BEGIN
 
 typedef struct quality {
     double psnr; // dB, of pictures rounded to 8 bits; infinite if equal
@@ -17,4 +14,8 @@ typedef struct quality {
 bool quality_measure(const gs_gaussians *gaussians, const target_view *views, size_t count,
                      const float background[3], quality *mean, quality *each, fault *why);
 
-C_LINKAGE_END
+// Renders the inverse depth of each view that has a map of it, and compares both: the mean absolute difference
+// over the mean of the map, of the pixels that count. mean: over these views. each: [count], NaN without a map.
+// False: no view has a map. Waits for the device.
+bool depth_error_measure(const gs_gaussians *gaussians, const target_view *views, size_t count, double *mean,
+                         double *each);

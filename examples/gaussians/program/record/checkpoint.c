@@ -36,11 +36,10 @@ typedef struct checkpoint_header {
 
 _Static_assert(sizeof(checkpoint_header) == 64, "the file has no padding");
 
-// A part of the state.
+// A part of the state, on the device or the host.
 typedef struct part {
     void *memory;
     uint64_t bytes;
-    bool on_host;
 } part;
 
 static void list_parts(const training_state *state, part parts[ARRAYS]) {
@@ -50,13 +49,11 @@ static void list_parts(const training_state *state, part parts[ARRAYS]) {
     part *next = parts;
     for (int i = 0; i < SETS; i++) {
         const gs_arrays arrays = gs_arrays_of(sets[i]);
-        for (int a = 0; a < GS_ARRAYS; a++)
-            *next++ = (part){arrays.of[a], (uint64_t)shape.width[a] * row, false};
+        for (int a = 0; a < GS_ARRAYS; a++) *next++ = (part){arrays.of[a], (uint64_t)shape.width[a] * row};
     }
-    *next++ = (part){state->density, 2 * row, false};
-    *next++ =
-        (part){state->exposure, (uint64_t)state->exposures * TRAINING_EXPOSURE_FLOATS * sizeof(float), false};
-    *next = (part){state->pose, (uint64_t)state->poses * sizeof *state->pose, true};
+    *next++ = (part){state->density, 2 * row};
+    *next++ = (part){state->exposure, (uint64_t)state->exposures * TRAINING_EXPOSURE_FLOATS * sizeof(float)};
+    *next = (part){state->pose, (uint64_t)state->poses * sizeof *state->pose};
 }
 
 // Does not overflow if the header's counts are in range.
@@ -73,30 +70,13 @@ static uint64_t file_bytes(const checkpoint_header *header) {
 
 // ---- the key
 
-static void append(FILE *text, const option_spec *option) {
-    fprintf(text, "--%s ", option->name);
-    switch (option->kind) {
-    case OPTION_FLAG:
-        fprintf(text, "%s", *(const bool *)option->value ? "yes" : "no");
-        break;
-    case OPTION_INT:
-        fprintf(text, "%" PRId64, *(const int64_t *)option->value);
-        break;
-    case OPTION_REAL:
-        fprintf(text, "%.17g", *(const double *)option->value);
-        break;
-    case OPTION_TEXT: {
-        const char *value = *(const char *const *)option->value;
-        for (; value && *value; value++) fputc(*value == '\n' ? ' ' : *value, text);
-        break;
-    }
-    case OPTION_CHOICE:
-        fprintf(text, "%s", option->choices[*(const int *)option->value]);
-        break;
-    case OPTION_END:
-        break;
-    }
-    fputc('\n', text);
+static void put_option(FILE *to, const option_spec *option) {
+    const char *text = option_text(option);
+    fprintf(to, "--%s ", option->name);
+    if (option->kind == OPTION_INT) fprintf(to, "%" PRId64, *(const int64_t *)option->value);
+    if (option->kind == OPTION_REAL) fprintf(to, "%.17g", *(const double *)option->value);
+    for (; text && *text; text++) fputc(*text == '\n' ? ' ' : *text, to);
+    fputc('\n', to);
 }
 
 char *checkpoint_settings(const option_spec *options) {
@@ -105,7 +85,7 @@ char *checkpoint_settings(const option_spec *options) {
     FILE *text = open_memstream(&lines, &bytes);
     if (!text) return NULL;
     for (; options->kind != OPTION_END; options++)
-        if (!options->free_on_resume) append(text, options);
+        if (!options->free_on_resume) put_option(text, options);
     const bool whole = !ferror(text);
     if (fclose(text) == 0 && whole && bytes <= MAX_SETTINGS) return lines;
     free(lines);
@@ -121,6 +101,9 @@ uint32_t checkpoint_fingerprint(const target_view *views, size_t count) {
                       (size_t)picture->width * (size_t)picture->height * (size_t)picture->channels);
         if (views[i].mask_on_host)
             sum = crc32_z(sum, views[i].mask_on_host, (size_t)picture->width * (size_t)picture->height);
+        if (views[i].depth_on_host)
+            sum = crc32_z(sum, (const Bytef *)views[i].depth_on_host,
+                          (size_t)picture->width * (size_t)picture->height * sizeof(float));
     }
     return (uint32_t)sum;
 }
@@ -162,10 +145,7 @@ static void put_part(writer *w, const part *from, void *block) {
     for (uint64_t done = 0; done < from->bytes; done += BLOCK) {
         const uint64_t left = from->bytes - done, bytes = left < BLOCK ? left : BLOCK;
         const char *const at = (const char *)from->memory + done;
-        if (from->on_host)
-            memcpy(block, at, (size_t)bytes);
-        else
-            device_download(block, at, (size_t)bytes);
+        DEVICE_CHECK(cudaMemcpy(block, at, (size_t)bytes, cudaMemcpyDefault));
         put(w, block, (size_t)bytes);
     }
 }
@@ -248,10 +228,7 @@ static bool get_part(input_file *file, const part *to, void *block, fault *why) 
         const uint64_t left = to->bytes - done, bytes = left < BLOCK ? left : BLOCK;
         if (!input_file_read(file, block, (size_t)bytes, "a checkpoint's arrays", why)) return false;
         char *const at = (char *)to->memory + done;
-        if (to->on_host)
-            memcpy(at, block, (size_t)bytes);
-        else
-            device_upload(at, block, (size_t)bytes);
+        DEVICE_CHECK(cudaMemcpy(at, block, (size_t)bytes, cudaMemcpyDefault));
     }
     return true;
 }

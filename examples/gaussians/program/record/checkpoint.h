@@ -23,7 +23,7 @@ typedef struct checkpoint_key {
 // A line "--name value" for each option of a table that ends with OPTION_END, with its current value,
 // except those that are free_on_resume. NULL if there is no memory. The caller frees it by free().
 char *checkpoint_settings(const option_spec *options);
-// A checksum of cameras and pictures, in their order.
+// A checksum of cameras, pictures, masks and fitted depth maps, in their order.
 uint32_t checkpoint_fingerprint(const target_view *views, size_t count);
 
 // Call between two steps. Waits for the device. On failure the older file at `path` is unchanged.

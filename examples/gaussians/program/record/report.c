@@ -21,13 +21,13 @@ static const char report_style[] =
     "h1{margin:0;font-size:26px;line-height:1.2}h2{margin:40px 0 4px;font-size:19px}"
     "h3{margin:20px 0 6px;font-size:15px}h3 span{color:var(--quiet);font-weight:400;margin-left:8px}\n"
     "p{margin:4px 0;color:var(--quiet)}\n"
-    ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:22px 0 "
-    "0;padding:0}\n"
+    ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;"
+    "margin:22px 0 0;padding:0}\n"
     ".tiles div{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 14px}\n"
     ".tiles dt{color:var(--quiet);font-size:13px}.tiles dd{margin:0;font-size:22px;font-weight:600}\n"
     ".tiles dd small{font-size:14px;font-weight:400;color:var(--quiet)}\n"
-    "figure{margin:0}figcaption{color:var(--quiet);font-size:13px}figcaption "
-    "b{color:var(--text);font-weight:600}\n"
+    "figure{margin:0}figcaption{color:var(--quiet);font-size:13px}"
+    "figcaption b{color:var(--text);font-weight:600}\n"
     ".trio{display:grid;grid-template-columns:repeat(3,1fr);gap:10px}\n"
     ".trio img{display:block;width:100%;height:auto;border-radius:4px;outline:1px solid var(--line)}\n"
     ".legend{display:flex;align-items:center;gap:8px;font-size:13px}.ramp{width:120px;height:10px;border-"
@@ -41,9 +41,8 @@ static const char report_style[] =
     ".mark{fill:var(--curve);stroke:var(--card);stroke-width:2}.spot{fill:transparent}.spot:hover{fill:var(--"
     "curve)}\n"
     "table{border-collapse:collapse;margin-top:10px;font-variant-numeric:tabular-nums}\n"
-    "th,td{text-align:left;padding:4px 18px 4px 0;border-bottom:1px solid "
-    "var(--line);vertical-align:baseline;"
-    "overflow-wrap:anywhere}\n"
+    "th,td{text-align:left;padding:4px 18px 4px 0;border-bottom:1px solid var(--line);"
+    "vertical-align:baseline;overflow-wrap:anywhere}\n"
     "th{color:var(--quiet);font-weight:400}td.n,th.n{text-align:right}\n"
     ".bar{display:block;height:10px;border-radius:0 3px 3px "
     "0;background:var(--bar)}.wide{width:100%}td.w{width:45%}\n"
@@ -188,9 +187,8 @@ static void write_stages(FILE *page, const stage_clock *clock) {
     for (int i = 0; i < STAGES; i++) {
         const double part = all > 0 ? 100 * clock->milliseconds[i] / all : 0;
         fprintf(page,
-                "<tr><td>%s</td><td class=\"n\">%.4f</td><td class=\"n\">%.1f</td><td class=\"w\"><span "
-                "class=\"bar\" "
-                "style=\"width:%.1f%%\"></span></td></tr>\n",
+                "<tr><td>%s</td><td class=\"n\">%.4f</td><td class=\"n\">%.1f</td>"
+                "<td class=\"w\"><span class=\"bar\" style=\"width:%.1f%%\"></span></td></tr>\n",
                 stage_name((stage)i), clock->milliseconds[i] / (double)clock->steps, part, part);
     }
     fprintf(page, "<tr><td>all, on the GPU</td><td class=\"n\">%.4f</td><td></td><td></td></tr></table>\n",

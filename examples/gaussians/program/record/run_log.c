@@ -100,7 +100,7 @@ static void write_density(run_log *log, int64_t iteration, int64_t count) {
     end_line(log, &json);
 }
 
-static bool add_point(run_log *log, const training_state *state, const training_report *report, fault *why) {
+bool run_log_point(run_log *log, const training_state *state, const training_report *report, fault *why) {
     const int64_t steps = report->iterations - log->last_step, timed = report->clock.steps;
     run_point point = {.iteration = report->iterations,
                        .gaussians = state->gaussians.count,
@@ -124,11 +124,6 @@ static bool add_point(run_log *log, const training_state *state, const training_
     log->last_waited = report->waited;
     log->last_clock = report->clock;
     return run_record_add_point(&log->record, &point, why);
-}
-
-bool run_log_end_iterations(run_log *log, const training_state *state, const training_report *report,
-                            fault *why) {
-    return add_point(log, state, report, why);
 }
 
 void run_lm_step_describe(json_writer *json, const lm_step *step, const char *images) {
@@ -190,7 +185,7 @@ static bool evaluate(run_log *log, const training_state *state, const training_r
 
 bool run_log_observe(run_log *log, const training_state *state, const training_report *report, fault *why) {
     const int64_t step = report->iterations, often = log->options.evaluate_every;
-    if (step % log->options.every == 0 && !add_point(log, state, report, why)) return false;
+    if (step % log->options.every == 0 && !run_log_point(log, state, report, why)) return false;
     if (often == 0 || step % often != 0 || log->options.held_out_count == 0) return true;
     return evaluate(log, state, report, why);
 }
@@ -199,7 +194,7 @@ bool run_log_finish(run_log *log, const training_state *state, const training_re
     const run_record *record = &log->record;
     const bool evaluated = !log->views_moved && record->lm_step_count == 0 && record->evaluation_count > 0 &&
                            record->evaluations[record->evaluation_count - 1].iteration == report->iterations;
-    if (!add_point(log, state, report, why)) return false;
+    if (!run_log_point(log, state, report, why)) return false;
     if (!evaluated && log->options.held_out_count > 0 && !evaluate(log, state, report, why)) return false;
     if (!writes(log)) return true;
     json_writer json = begin_line(log, "end");

@@ -29,8 +29,6 @@
 #include "view/pose.h"
 #include <stdio.h>
 
-C_LINKAGE_BEGIN
-
 typedef struct run_log_options {
     const char *path;       // NULL: no file
     bool append;            // to an existing file, for a resumed run
@@ -74,9 +72,8 @@ bool run_log_observe(run_log *log, const training_state *state, const training_r
 // Call after training. Adds the last point and the last evaluation if they are missing, and writes the last
 // line. After Levenberg-Marquardt it always evaluates.
 bool run_log_finish(run_log *log, const training_state *state, const training_report *report, fault *why);
-// Call before Levenberg-Marquardt. Adds the last point of the iterations if it is missing.
-bool run_log_end_iterations(run_log *log, const training_state *state, const training_report *report,
-                            fault *why);
+// Adds a point at the last iteration, unless there is one. Call before Levenberg-Marquardt.
+bool run_log_point(run_log *log, const training_state *state, const training_report *report, fault *why);
 void run_log_poses(run_log *log, int64_t iteration, const run_poses *poses);
 // Records an evaluation of the held-out views.
 bool run_log_evaluation(run_log *log, const run_evaluation *evaluation, fault *why);
@@ -92,5 +89,3 @@ bool run_log_close(run_log *log, fault *why);
 static inline int64_t common_divisor(int64_t a, int64_t b) {
     return b == 0 ? a : common_divisor(b, a % b);
 }
-
-C_LINKAGE_END

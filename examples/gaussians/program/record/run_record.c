@@ -17,52 +17,37 @@ void run_record_number(run_record *record, const char *name, double number) {
 }
 
 void run_record_options(run_record *record, const option_spec *table) {
-    for (const option_spec *option = table; option->kind != OPTION_END; option++) switch (option->kind) {
-        case OPTION_FLAG:
-            run_record_text(record, option->name, *(const bool *)option->value ? "yes" : "no");
-            break;
-        case OPTION_INT:
+    for (const option_spec *option = table; option->kind != OPTION_END; option++) {
+        const char *text = option_text(option);
+        if (option->kind == OPTION_INT)
             run_record_number(record, option->name, (double)*(const int64_t *)option->value);
-            break;
-        case OPTION_REAL:
+        else if (option->kind == OPTION_REAL)
             run_record_number(record, option->name, *(const double *)option->value);
-            break;
-        case OPTION_CHOICE:
-            run_record_text(record, option->name, option->choices[*(const int *)option->value]);
-            break;
-        default: { // a text option that was not given is left out
-            const char *text = *(const char *const *)option->value;
-            if (text) run_record_text(record, option->name, text);
-        }
-        }
+        else if (text) // a text option that was not given is left out
+            run_record_text(record, option->name, text);
+    }
+}
+
+static bool done_or_full(bool done, fault *why) {
+    return done || fail(why, "no memory for the history of the run");
 }
 
 bool run_record_add_point(run_record *record, const run_point *point, fault *why) {
-    run_point *grown =
-        growing(record->points, record->point_count, &record->point_room, sizeof *record->points);
-    if (!grown) return fail(why, "no memory for the history of the run");
-    record->points = grown;
-    grown[record->point_count++] = *point;
-    return true;
+    return done_or_full(
+        append(&record->points, &record->point_count, &record->point_room, point, sizeof *point), why);
 }
 
 bool run_record_add_evaluation(run_record *record, const run_evaluation *evaluation, fault *why) {
-    run_evaluation *grown = growing(record->evaluations, record->evaluation_count, &record->evaluation_room,
-                                    sizeof *record->evaluations);
-    if (!grown) return fail(why, "no memory for the history of the run");
-    record->evaluations = grown;
-    grown[record->evaluation_count++] = *evaluation;
-    return true;
+    return done_or_full(append(&record->evaluations, &record->evaluation_count, &record->evaluation_room,
+                               evaluation, sizeof *evaluation),
+                        why);
 }
 
 bool run_record_add_lm_step(run_record *record, const run_lm_step *step, fault *why) {
-    run_lm_step *grown =
-        growing(record->lm_steps, record->lm_step_count, &record->lm_step_room, sizeof *record->lm_steps);
-    if (!grown) return fail(why, "no memory for the history of the run");
-    record->lm_steps = grown;
-    grown[record->lm_step_count] = *step;
-    grown[record->lm_step_count++].step.milliseconds = NULL;
-    return true;
+    run_lm_step kept = *step;
+    kept.step.milliseconds = NULL;
+    return done_or_full(
+        append(&record->lm_steps, &record->lm_step_count, &record->lm_step_room, &kept, sizeof kept), why);
 }
 
 const quality *run_record_last_quality(const run_record *record) {

@@ -2,9 +2,8 @@
 #include "training/pose_refinement.h"
 #include "random.h"
 #include "training/view_order.h"
+#include "vector.h"
 #include "view/camera.h"
-#include <math.h>
-#include <string.h>
 
 void refined_poses_start(refined_pose *poses, const target_view *views, size_t count) {
     for (size_t i = 0; i < count; i++) poses[i] = (refined_pose){.now = pose_of(&views[i].camera)};
@@ -37,7 +36,7 @@ static void random_direction(random_stream *random, double out[3]) {
     double length;
     do {
         for (int k = 0; k < 3; k++) out[k] = random_normal(random);
-        length = sqrt(out[0] * out[0] + out[1] * out[1] + out[2] * out[2]);
+        length = sqrt(dot(out, out));
     } while (!(length > 1e-3));
     for (int k = 0; k < 3; k++) out[k] /= length;
 }

@@ -32,6 +32,16 @@ float scheduled_mean_rate(const training_settings *settings, int64_t step) {
                    pow(settings->final_mean_rate / settings->rates.mean, progress_at(settings, step)));
 }
 
+float scheduled_depth_weight(const training_settings *settings, int64_t step) {
+    const double first = settings->depth_weight;
+    return (float)(first * pow(settings->final_depth_weight / first, progress_at(settings, step)));
+}
+
+// What a step leaves on the device: the results of gs_loss, and that of gs_depth_loss.
+typedef struct step_result {
+    double of_colors[3], of_depth;
+} step_result;
+
 typedef struct trainer {
     training_state *state;
     const target_view *views;
@@ -41,8 +51,9 @@ typedef struct trainer {
     strategy_tuner tuner;
     view_order order;
     device_buffer exposure_gradient, target;
-    double (*results)[3]; // device, [BATCH]: of the steps since the last fetch
-    int64_t waiting;      // how many of them there are
+    step_result *results;        // device, [BATCH]: of the steps since the last fetch
+    double depth_weights[BATCH]; // of these steps; 0: the view has no depth
+    int64_t waiting;             // how many of them there are
     double started;
     training_report report;
 } trainer;
@@ -122,15 +133,21 @@ static const uint8_t *target_before(trainer *t, const target_view *view, const f
 static void queue_loss(trainer *t, const target_view *view, const gs_camera *camera, int degree,
                        const float background[3], const float *exposure) {
     const gs_gaussians *gaussians = &t->state->gaussians;
-    double *result = t->results[t->waiting++], began;
+    const float depth_weight = view->depth ? scheduled_depth_weight(t->settings, t->state->iteration + 1) : 0;
+    t->depth_weights[t->waiting] = (double)depth_weight;
+    step_result *result = &t->results[t->waiting++];
+    double began;
     bool settled;
+    t->f.with_depth = view->depth != NULL;
     do {
         if (t->settings->wait_for_pairs)
             frame_render(&t->f, gaussians, degree, camera, background);
         else
             frame_queue(&t->f, gaussians, degree, camera, background);
         if (exposure) frame_expose(&t->f, exposure);
-        frame_loss(&t->f, target_before(t, view, background), view->mask, result, true);
+        frame_loss(&t->f, target_before(t, view, background), view->mask, result->of_colors, true);
+        if (view->depth)
+            frame_depth_loss(&t->f, view->depth, view->mask, depth_weight, &result->of_depth, true);
         began = seconds_now();
         settled = frame_settle(&t->f);
         t->report.waited += seconds_now() - began;
@@ -175,12 +192,14 @@ static void train_step(trainer *t) {
 
 // Adds the waiting losses to the report.
 static bool fetch_losses(trainer *t, fault *why) {
-    double batch[BATCH][3];
+    step_result batch[BATCH];
     training_report *report = &t->report;
     device_download(batch, t->results, (size_t)t->waiting * sizeof *batch);
     for (int64_t i = 0; i < t->waiting; i++) {
-        report->losses[++report->iterations - report->first_iteration] = batch[i][0];
-        if (!isfinite(batch[i][0]))
+        const double weight = t->depth_weights[i];
+        const double loss = batch[i].of_colors[0] + (weight > 0 ? weight * batch[i].of_depth : 0);
+        report->losses[++report->iterations - report->first_iteration] = loss;
+        if (!isfinite(loss))
             return fail(why, "the loss is not finite at iteration %lld", (long long)report->iterations);
     }
     t->waiting = 0;
@@ -234,7 +253,7 @@ static bool train_all(trainer *t, const training_observer *observer, fault *why)
                (observer && observer->end && *observer->end);
         if (progress_due(&bar)) {
             double loss;
-            device_download(&loss, t->results[t->waiting - 1], sizeof loss);
+            device_download(&loss, t->results[t->waiting - 1].of_colors, sizeof loss);
             progress_show(&bar, step, loss);
         }
         if (observer && observer->observe && (last || step % observer->interval == 0))

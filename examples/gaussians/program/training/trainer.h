@@ -32,6 +32,7 @@ typedef struct training_settings {
     float final_mean_rate;  // at the last step; exponential between
     int64_t warm_up;        // steps over which the means' rate rises from a hundredth of itself, by a sine
     pose_schedule pose;     // of the poses, if they are refined
+    float depth_weight, final_depth_weight; // of views with depth: at the first step, at the last
     float exposure_rate; // of the matrices that correct colours, if there are any; a tenth of it at the end
     int sh_interval; // steps before the SH degree in use rises by one; 0: all degrees from the first step on
     density_settings density;
@@ -41,7 +42,7 @@ typedef struct training_settings {
 typedef struct training_report {
     int64_t first_iteration; // of this run; above 1 if the state had been trained before
     int64_t iterations;      // the last one done
-    double *losses;          // of this run, from first_iteration to iterations
+    double *losses;          // of this run, from first_iteration to iterations; with the weighted depth
     int64_t loss_window;     // steps in each of the two means below: min(100, steps of this run / 10 + 1)
     double first_loss, last_loss;
     double seconds;    // of this run, without the time of its observer
@@ -65,6 +66,8 @@ typedef struct training_observer {
 // The SH degree in use at a step = 1, 2, ... and that step's learning rate of means.
 int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_t step);
 float scheduled_mean_rate(const training_settings *settings, int64_t step);
+// The weight of depth at that step: its logarithm is linear in the step.
+float scheduled_depth_weight(const training_settings *settings, int64_t step);
 
 // Trains from where the state is (state->iteration <= settings->iterations) on view_count >= 1 views. Fails
 // if the loss stops being finite. observer: NULL, or as above. *report, whose losses are the trainer's until

@@ -14,7 +14,8 @@ typedef enum random_purpose {
     RANDOM_VIEW_ORDER,
     RANDOM_BACKGROUND,
     RANDOM_DENSITY, // density control; libgs derives more purposes from it
-    RANDOM_POSES
+    RANDOM_POSES,
+    RANDOM_DEPTH_FIT
 } random_purpose;
 
 typedef struct view_order {

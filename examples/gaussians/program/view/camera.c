@@ -2,7 +2,7 @@
 #include "view/camera.h"
 #include "geometry/fisheye.h"
 #include "pinhole.h"
-#include <math.h>
+#include "vector.h"
 
 void camera_center(const gs_camera *camera, double center[3]) {
     for (int axis = 0; axis < 3; axis++) {
@@ -29,6 +29,12 @@ void camera_inside(const gs_camera *camera, const double point[3], double inside
         inside[row] = camera->translation[row];
         for (int i = 0; i < 3; i++) inside[row] += camera->rotation[3 * row + i] * point[i];
     }
+}
+
+double camera_depth(const gs_camera *camera, const double point[3]) {
+    double p[3];
+    camera_inside(camera, point, p);
+    return camera->model == GS_FISHEYE ? hypot(hypot(p[0], p[1]), p[2]) : p[2];
 }
 
 bool camera_project(const gs_camera *camera, const double p[3], double pixel[2]) {
@@ -81,32 +87,15 @@ double scene_extent(const target_view *views, size_t count) {
     }
     for (size_t i = 0; i < count; i++) {
         camera_center(&views[i].camera, center);
-        double square = 0;
-        for (int axis = 0; axis < 3; axis++)
-            square += (center[axis] - mean[axis]) * (center[axis] - mean[axis]);
-        largest = fmax(largest, sqrt(square));
+        for (int axis = 0; axis < 3; axis++) center[axis] -= mean[axis];
+        largest = fmax(largest, sqrt(dot(center, center)));
     }
     return largest > 0 ? 1.1 * largest : 1;
 }
 
-// Solves the symmetric, positive definite a x = b by Cramer's rule.
-static void solve(double a[3][3], const double b[3], double x[3]) {
-    double cofactor[3][3], determinant = 0;
-    for (int i = 0; i < 3; i++)
-        for (int j = 0; j < 3; j++) {
-            const int i1 = (i + 1) % 3, i2 = (i + 2) % 3, j1 = (j + 1) % 3, j2 = (j + 2) % 3;
-            cofactor[i][j] = a[i1][j1] * a[i2][j2] - a[i1][j2] * a[i2][j1];
-        }
-    for (int j = 0; j < 3; j++) determinant += a[0][j] * cofactor[0][j];
-    for (int i = 0; i < 3; i++) {
-        x[i] = 0;
-        for (int j = 0; j < 3; j++) x[i] += cofactor[j][i] * b[j] / determinant;
-    }
-}
-
 void camera_focus(const target_view *views, size_t count, double focus[3]) {
     const double far = 5 * scene_extent(views, count), weakness = 1e-4;
-    double a[3][3] = {{0}}, b[3] = {0};
+    double a[9] = {0}, b[3] = {0}, cofactors[9];
     for (size_t k = 0; k < count; k++) {
         const float *forward = views[k].camera.rotation + 6;
         double center[3];
@@ -114,11 +103,12 @@ void camera_focus(const target_view *views, size_t count, double focus[3]) {
         for (int i = 0; i < 3; i++) {
             for (int j = 0; j < 3; j++) {
                 const double across = (i == j) - (double)forward[i] * forward[j]; // projects the axis away
-                a[i][j] += across + weakness * (i == j);
+                a[3 * i + j] += across + weakness * (i == j);
                 b[i] += across * center[j];
             }
             b[i] += weakness * (center[i] + far * forward[i]);
         }
     }
-    solve(a, b, focus);
+    const double determinant = determinant_and_cofactors(a, cofactors); // Cramer's rule; a is symmetric
+    for (int i = 0; i < 3; i++) focus[i] = dot(cofactors + 3 * i, b) / determinant;
 }

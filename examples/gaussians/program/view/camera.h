@@ -2,10 +2,7 @@
 // The position and direction of a camera, and what the cameras of all views say of the scene.
 #pragma once
 
-#include "gs.h"
 #include "view/target_view.h"
-#include <stdbool.h>
-#include <stddef.h>
 
 C_LINKAGE_BEGIN
 
@@ -21,6 +18,8 @@ bool camera_project(const gs_camera *camera, const double inside[3], double pixe
 // Where the camera sees a point of the world, in pixels. False if it is culled (gs_camera) or outside the
 // picture.
 bool camera_pixel(const gs_camera *camera, const double point[3], double pixel[2]);
+// The camera z of a point of the world; of a fisheye the distance.
+double camera_depth(const gs_camera *camera, const double point[3]);
 // The point of the world that is seen at a place of the picture, in pixels, at that camera z; by a fisheye at
 // that distance.
 void camera_point_at(const gs_camera *camera, const double pixel[2], double depth, double point[3]);

@@ -5,26 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double pi = 3.141592653589793;
-
 // The normalised mean of a row of the rotations, times `sign`. False if the rows cancel.
-static bool mean_direction(const gs_camera *cameras, size_t count, int row, double sign, double out[3]) {
+static bool mean_direction(const target_view *views, size_t count, int row, double sign, double out[3]) {
     for (int i = 0; i < 3; i++) {
         out[i] = 0;
-        for (size_t k = 0; k < count; k++) out[i] += sign * cameras[k].rotation[3 * row + i] / (double)count;
+        for (size_t k = 0; k < count; k++)
+            out[i] += sign * views[k].camera.rotation[3 * row + i] / (double)count;
     }
     const bool common = dot(out, out) > 1e-4;
     normalize(out);
     return common;
-}
-
-static bool find_focus(const gs_camera *cameras, size_t count, double focus[3], fault *why) {
-    target_view *views = calloc(count, sizeof *views);
-    if (!views) return fail(why, "no memory for %zu cameras", count);
-    for (size_t i = 0; i < count; i++) views[i].camera = cameras[i];
-    camera_focus(views, count, focus);
-    free(views);
-    return true;
 }
 
 // The part of v perpendicular to a direction of length 1.
@@ -37,13 +27,13 @@ static void scaled(const double v[3], double factor, double out[3]) {
     for (int i = 0; i < 3; i++) out[i] = factor * v[i];
 }
 
-static bool open_orbit(camera_path *path, const gs_camera *cameras, size_t count, fault *why) {
-    if (!mean_direction(cameras, count, 1, -1, path->up))
+static bool open_orbit(camera_path *path, const target_view *views, size_t count, fault *why) {
+    if (!mean_direction(views, count, 1, -1, path->up))
         return fail(why, "the cameras have no common up direction, which an orbit needs");
     double height = 0, radius = 0, distance = 0, first[3] = {0};
     for (size_t i = 0; i < count; i++) {
         double from[3], level[3];
-        camera_center(&cameras[i], from);
+        camera_center(&views[i].camera, from);
         for (int axis = 0; axis < 3; axis++) from[axis] -= path->focus[axis];
         across(from, path->up, level);
         if (i == 0) memcpy(first, level, sizeof first);
@@ -64,9 +54,9 @@ static bool open_orbit(camera_path *path, const gs_camera *cameras, size_t count
     return true;
 }
 
-static bool open_spiral(camera_path *path, const gs_camera *cameras, size_t count, fault *why) {
+static bool open_spiral(camera_path *path, const target_view *views, size_t count, fault *why) {
     double forward[3], down[3], right[3], spread[3] = {0};
-    if (!mean_direction(cameras, count, 2, 1, forward) || !mean_direction(cameras, count, 1, 1, down) ||
+    if (!mean_direction(views, count, 2, 1, forward) || !mean_direction(views, count, 1, 1, down) ||
         !(fabs(dot(forward, down)) < 0.9))
         return fail(why,
                     "the cameras look in all directions; a spiral needs cameras that look in nearly one");
@@ -77,7 +67,7 @@ static bool open_spiral(camera_path *path, const gs_camera *cameras, size_t coun
     const double *const axes[3] = {right, down, forward};
     for (size_t i = 0; i < count; i++) {
         double center[3];
-        camera_center(&cameras[i], center);
+        camera_center(&views[i].camera, center);
         for (int axis = 0; axis < 3; axis++) path->center[axis] += center[axis] / (double)count;
     }
     double to_focus[3];
@@ -86,7 +76,7 @@ static bool open_spiral(camera_path *path, const gs_camera *cameras, size_t coun
     if (!(depth > 0)) return fail(why, "the point that the cameras look at is behind their mean");
     for (size_t i = 0; i < count; i++) {
         double off[3];
-        camera_center(&cameras[i], off);
+        camera_center(&views[i].camera, off);
         for (int axis = 0; axis < 3; axis++) off[axis] -= path->center[axis];
         for (int axis = 0; axis < 3; axis++)
             spread[axis] += dot(off, axes[axis]) * dot(off, axes[axis]) / (double)count;
@@ -99,12 +89,11 @@ static bool open_spiral(camera_path *path, const gs_camera *cameras, size_t coun
     return true;
 }
 
-bool camera_path_open(camera_path *path, camera_path_kind kind, const gs_camera *cameras, size_t count,
+bool camera_path_open(camera_path *path, camera_path_kind kind, const target_view *views, size_t count,
                       fault *why) {
     *path = (camera_path){.kind = kind};
-    if (!find_focus(cameras, count, path->focus, why)) return false;
-    return kind == PATH_ORBIT ? open_orbit(path, cameras, count, why)
-                              : open_spiral(path, cameras, count, why);
+    camera_focus(views, count, path->focus);
+    return kind == PATH_ORBIT ? open_orbit(path, views, count, why) : open_spiral(path, views, count, why);
 }
 
 void camera_path_place(const camera_path *path, double t, gs_camera *camera) {

@@ -2,9 +2,7 @@
 // Camera paths for a flight through a scene, from the cameras of its photographs. Both paths are closed.
 #pragma once
 
-#include "fault.h"
-#include "gs.h"
-#include <stddef.h>
+#include "view/target_view.h"
 
 C_LINKAGE_BEGIN
 
@@ -24,8 +22,8 @@ typedef struct camera_path {
     double center[3], axes[3][3]; // the eye is at center plus multiples of the axes
 } camera_path;
 
-// Fails if the directions of the cameras do not determine the path. count >= 1.
-bool camera_path_open(camera_path *path, camera_path_kind kind, const gs_camera *cameras, size_t count,
+// Reads the views' cameras alone. Fails if their directions do not determine the path. count >= 1.
+bool camera_path_open(camera_path *path, camera_path_kind kind, const target_view *views, size_t count,
                       fault *why);
 // Sets the pose of the camera on the path, 0 <= t <= 1. Its lens is unchanged.
 void camera_path_place(const camera_path *path, double t, gs_camera *camera);

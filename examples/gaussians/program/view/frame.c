@@ -20,7 +20,7 @@ static gs_status bin(gs_view *view, device_buffer *workspace) {
     return gs_bin(view, NULL);
 }
 
-void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
+static void project_and_bin(gs_view *view, device_buffer *workspace, stage_clock *clock) {
     GS_CHECK(gs_project(view, NULL));
     stage_clock_mark(clock, STAGE_PROJECT);
     gs_status status;
@@ -28,15 +28,23 @@ void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
         view->pair_capacity = view->pairs_needed + view->pairs_needed / 4; // room for other views
     GS_CHECK(status);
     stage_clock_mark(clock, STAGE_BIN);
+}
+
+static void blend(const gs_view *view, stage_clock *clock) {
     GS_CHECK(gs_render(view, NULL));
     stage_clock_mark(clock, STAGE_RENDER);
 }
 
+void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
+    project_and_bin(view, workspace, clock);
+    blend(view, clock);
+}
+
 void frame_close(frame *f) {
-    device_buffer *const all[] = {&f->splats,         &f->bin,       &f->color,          &f->transmittance,
-                                  &f->n_contrib,      &f->loss,      &f->color_gradient, &f->moments,
-                                  &f->mean2d,         &f->corrected, &f->exposure,       &f->report,
-                                  &f->camera_gradient};
+    device_buffer *const all[] = {&f->splats,          &f->bin,       &f->color,          &f->transmittance,
+                                  &f->n_contrib,       &f->loss,      &f->color_gradient, &f->moments,
+                                  &f->mean2d,          &f->corrected, &f->exposure,       &f->report,
+                                  &f->camera_gradient, &f->depth,     &f->depth_gradient, &f->depth_loss};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
     if (f->found) {
         DEVICE_CHECK(cudaFreeHost(f->found));
@@ -57,6 +65,8 @@ static void set_view(frame *f, const gs_gaussians *gaussians, int sh_degree_used
         (gs_image){.color = planes(f, &f->color, GS_CHANNELS),
                    .transmittance = planes(f, &f->transmittance, 1),
                    .n_contrib = device_buffer_reserve(&f->n_contrib, pixels_of(camera) * sizeof(uint32_t))};
+    view->inverse_depth = f->with_depth;
+    if (f->with_depth) view->image.depth = planes(f, &f->depth, 1);
     f->compared = view->image.color;
     view->report = NULL;
 }
@@ -87,14 +97,10 @@ void frame_queue(frame *f, const gs_gaussians *gaussians, int sh_degree_used, co
     }
     set_view(f, gaussians, sh_degree_used, camera, background);
     view->report = report_of(f);
-    GS_CHECK(gs_project(view, NULL));
-    stage_clock_mark(f->clock, STAGE_PROJECT);
-    GS_CHECK(bin(view, &f->bin));
+    project_and_bin(view, &f->bin, f->clock);
     DEVICE_CHECK(cudaMemcpyAsync(f->found, view->report, sizeof *f->found, cudaMemcpyDeviceToHost, NULL));
     DEVICE_CHECK(cudaEventRecord(f->counted, NULL));
-    stage_clock_mark(f->clock, STAGE_BIN);
-    GS_CHECK(gs_render(view, NULL));
-    stage_clock_mark(f->clock, STAGE_RENDER);
+    blend(view, f->clock);
 }
 
 bool frame_settle(frame *f) {
@@ -118,6 +124,19 @@ void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *re
     void *workspace = device_buffer_reserve(&f->loss, bytes);
     float *gradient = planes(f, &f->color_gradient, GS_CHANNELS);
     GS_CHECK(gs_loss(&images, workspace, bytes, result, with_gradient ? gradient : NULL, NULL));
+    stage_clock_mark(f->clock, STAGE_LOSS);
+}
+
+void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float weight, double *result,
+                      bool with_gradient) {
+    const gs_view *view = &f->view;
+    const gs_depth_comparison depths = {
+        view->camera.width, view->camera.height, view->image.depth, target, mask, weight};
+    size_t bytes;
+    GS_CHECK(gs_depth_loss_bytes(depths.width, depths.height, &bytes));
+    void *workspace = device_buffer_reserve(&f->depth_loss, bytes);
+    float *gradient = with_gradient ? planes(f, &f->depth_gradient, 1) : NULL;
+    GS_CHECK(gs_depth_loss(&depths, workspace, bytes, result, gradient, NULL));
     stage_clock_mark(f->clock, STAGE_LOSS);
 }
 
@@ -156,6 +175,7 @@ void frame_render_backward(frame *f, distwar_policy policy) {
         gs_moments_bytes(gaussians->count, gaussians->channels, policy.strategy, &gradient->moments_bytes));
     gradient->moments = device_buffer_reserve(&f->moments, gradient->moments_bytes);
     gradient->color = f->color_gradient.memory;
+    gradient->depth = f->with_depth ? f->depth_gradient.memory : NULL;
     GS_CHECK(gs_render_backward(&f->view, gradient, policy, NULL));
     stage_clock_mark(f->clock, STAGE_RENDER_BACKWARD);
 }
@@ -197,9 +217,10 @@ size_t frame_bytes(const frame *f, stage which) {
     case STAGE_BIN:
         return f->bin.bytes;
     case STAGE_RENDER:
-        return f->color.bytes + f->transmittance.bytes + f->n_contrib.bytes;
+        return f->color.bytes + f->transmittance.bytes + f->n_contrib.bytes + f->depth.bytes;
     case STAGE_LOSS:
-        return f->loss.bytes + f->color_gradient.bytes + f->corrected.bytes + f->exposure.bytes;
+        return f->loss.bytes + f->color_gradient.bytes + f->corrected.bytes + f->exposure.bytes +
+               f->depth_loss.bytes + f->depth_gradient.bytes;
     case STAGE_RENDER_BACKWARD:
         return f->moments.bytes;
     case STAGE_PROJECT_BACKWARD:

@@ -16,9 +16,10 @@ typedef struct frame {
     gs_view view;         // of the last frame_render; its arrays are the buffers below
     gs_gradient gradient; // likewise
     device_buffer splats, bin, color, transmittance, n_contrib, loss, color_gradient, moments, mean2d,
-        camera_gradient, corrected, exposure;
+        camera_gradient, corrected, exposure, depth, depth_gradient, depth_loss;
     const float *compared; // device: the image that frame_loss reads
     bool absolute;         // of the caller: the gradient has abs_mean2d in place of mean2d
+    bool with_depth;       // of the caller: the image has inverse depth
     // Of frame_queue:
     device_buffer report;
     gs_bin_report *found; // host: the report's copy
@@ -40,6 +41,10 @@ void frame_queue(frame *f, const gs_gaussians *gaussians, int sh_degree_used, co
 bool frame_settle(frame *f);
 // Compares with target (device, [height][width][GS_CHANNELS]). result: 3 doubles on the device, see gs_loss.
 void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *result, bool with_gradient);
+// With depth: compares it with target (device, [height][width]). result: a double on the device, see
+// gs_depth_loss. with_gradient: frame_render_backward then adds weight times the result's gradient.
+void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float weight, double *result,
+                      bool with_gradient);
 // Corrects the image's colours for frame_loss by a matrix (device, see gs_exposure). f->view.image stays.
 void frame_expose(frame *f, const float *matrix);
 // After frame_loss: turns its gradient by the corrected colours into the one by the image's colours.
@@ -47,7 +52,8 @@ void frame_expose(frame *f, const float *matrix);
 void frame_expose_backward(frame *f, const float *matrix, float *matrix_gradient);
 // Replaces the loss: the backward blend starts from `gradient` (host, [GS_CHANNELS][height][width]).
 void frame_set_gradient(frame *f, const float *gradient);
-// The backward blend, from the gradient of frame_loss or frame_set_gradient.
+// The backward blend, from the gradient of frame_loss or frame_set_gradient, and with depth also from that of
+// frame_depth_loss.
 void frame_render_backward(frame *f, distwar_policy policy);
 // gradients: device, of the shape of the Gaussians. with_camera: also the gradient by the camera.
 void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "view/pose.h"
-#include <math.h>
+#include "vector.h"
 #include <string.h>
 
 static void multiply(const double a[9], const double b[9], double out[9]) {
@@ -13,32 +13,13 @@ static void multiply(const double a[9], const double b[9], double out[9]) {
 
 static void transform(const double a[9], const double x[3], double out[3]) {
     double product[3];
-    for (int r = 0; r < 3; r++) product[r] = a[3 * r] * x[0] + a[3 * r + 1] * x[1] + a[3 * r + 2] * x[2];
+    for (int r = 0; r < 3; r++) product[r] = dot(a + 3 * r, x);
     memcpy(out, product, sizeof product);
 }
 
 static void transpose(const double a[9], double out[9]) {
     for (int r = 0; r < 3; r++)
         for (int c = 0; c < 3; c++) out[3 * r + c] = a[3 * c + r];
-}
-
-static double determinant_and_cofactors(const double m[9], double cofactors[9]) {
-    for (int r = 0; r < 3; r++)
-        for (int c = 0; c < 3; c++) {
-            const int r1 = (r + 1) % 3, r2 = (r + 2) % 3, c1 = (c + 1) % 3, c2 = (c + 2) % 3;
-            cofactors[3 * r + c] = m[3 * r1 + c1] * m[3 * r2 + c2] - m[3 * r1 + c2] * m[3 * r2 + c1];
-        }
-    return m[0] * cofactors[0] + m[1] * cofactors[1] + m[2] * cofactors[2];
-}
-
-// The nearest rotation to a matrix that is not far from one: the polar factor by Newton's iteration,
-// M <- (M + M^-T) / 2.
-static void nearest_rotation(double m[9]) {
-    for (int step = 0; step < 12; step++) {
-        double cofactors[9];
-        const double determinant = determinant_and_cofactors(m, cofactors);
-        for (int k = 0; k < 9; k++) m[k] = 0.5 * (m[k] + cofactors[k] / determinant);
-    }
 }
 
 pose pose_of(const gs_camera *camera) {
@@ -75,7 +56,7 @@ void rotation_about(const double axis[3], double angle, double out[9]) {
 }
 
 void pose_move(pose *p, const double twist[6]) {
-    const double angle = sqrt(twist[0] * twist[0] + twist[1] * twist[1] + twist[2] * twist[2]);
+    const double angle = sqrt(dot(twist, twist));
     if (angle > 0) {
         const double axis[3] = {twist[0] / angle, twist[1] / angle, twist[2] / angle};
         double turn[9];
@@ -123,11 +104,9 @@ similarity similarity_between(const pose *from, const pose *to, size_t count) {
         pose_center(&to[i], b);
         for (int k = 0; k < 3; k++) a[k] -= mean_from[k], b[k] -= mean_to[k];
         transform(s.rotation, a, a);
-        for (int k = 0; k < 3; k++) {
-            product += a[k] * b[k];
-            square_from += a[k] * a[k];
-            square_to += b[k] * b[k];
-        }
+        product += dot(a, b);
+        square_from += dot(a, a);
+        square_to += dot(b, b);
     }
     if (product > 0 && product > 1e-12 * square_to) s.scale = product / square_from;
     transform(s.rotation, mean_from, s.translation);
@@ -152,8 +131,8 @@ pose_difference pose_difference_between(const pose *from, const pose *to, size_t
         pose_center(&moved, a);
         pose_center(&to[i], b);
         const double angle = angle_between(moved.rotation, to[i].rotation);
-        const double distance = sqrt((a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1]) +
-                                     (a[2] - b[2]) * (a[2] - b[2]));
+        for (int k = 0; k < 3; k++) a[k] -= b[k];
+        const double distance = sqrt(dot(a, a));
         d.mean_degrees += angle / (double)count;
         d.mean_distance += distance / (double)count;
         d.largest_degrees = fmax(d.largest_degrees, angle);

@@ -16,16 +16,20 @@ typedef struct target_view {
     uint8_t *mask;        // [height][width], device: pixels with 0 do not count; NULL: all count; owned
     const uint8_t *mask_on_host; // the same; not owned
     int64_t counted;             // pixels that count
+    float *depth;                // [height][width], device: inverse depth, NaN: unknown; NULL: none; owned
+    const float *depth_on_host;  // the same; not owned
     const char *name;            // not owned; NULL if it has none
     const uint8_t *outline;      // alpha in host memory, for random_points; NULL: opaque; not owned
 } target_view;
 
 // Uploads the picture.
 bool target_view_open(target_view *view, const gs_camera *camera, const image *picture, fault *why);
-// Uploads the picture's alpha, [height][width]. NULL: none.
-void target_view_set_alpha(target_view *view, const uint8_t *alpha);
-// Uploads a mask, [height][width]. NULL: none.
+// Uploads a mask, [height][width], of a view that has none. NULL: none.
 void target_view_set_mask(target_view *view, const uint8_t *mask);
+// Uploads a map of inverse depth, [height][width].
+void target_view_set_depth(target_view *view, const float *depth);
+// A view of a dataset, which must outlive it, with its mask, and its alpha if with_alpha. Failures name it.
+bool target_view_from(target_view *view, const dataset_view *source, bool with_alpha, fault *why);
 void target_view_close(target_view *view); // harmless on {0}
 
 // The views of a dataset, split into those to train on and those held out.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""libgs in Python by ctypes: the structs of gs.h and the calls that render a view and its gradient, on numpy arrays
-(CPU library) or torch tensors (CUDA library). Copy it into your project together with the libgs.so it belongs to.
-gs.h documents the calls."""
+"""libgs in Python by ctypes: the structs of gs.h, and its calls on numpy arrays (CPU library) or torch tensors (CUDA
+library). Needs no other file of the package but a libgs.so. gs.h documents the calls."""
 import ctypes
+import functools
 from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
 
 GS_OK, GS_PAIRS_DO_NOT_FIT = 0, 2
@@ -11,13 +11,14 @@ GS_OK, GS_PAIRS_DO_NOT_FIT = 0, 2
 class Gaussians(Structure):
     _fields_ = [("count", c_int64), ("sh_degree", c_int32), ("mean", c_void_p), ("log_scale", c_void_p),
                 ("quaternion", c_void_p), ("opacity_logit", c_void_p), ("sh", c_void_p), ("color", c_void_p),
-                ("covariance", c_void_p), ("scale_modifier", c_float), ("antialias", c_int32), ("channels", c_int32)]
+                ("covariance", c_void_p), ("scale_modifier", c_float), ("antialias", c_int32), ("channels", c_int32),
+                ("activated", c_int32), ("low_pass", c_float)]
 
 
 class Camera(Structure):
     _fields_ = [("width", c_int32), ("height", c_int32), ("fx", c_float), ("fy", c_float), ("cx", c_float),
                 ("cy", c_float), ("rotation", c_float * 9), ("translation", c_float * 3), ("near_plane", c_float),
-                ("model", c_int32), ("distortion", c_float * 4)]
+                ("model", c_int32), ("distortion", c_float * 4), ("far_plane", c_float)]
 
 
 class Image(Structure):
@@ -40,7 +41,7 @@ class View(Structure):
                 ("background", c_float * 3), ("pair_capacity", c_int64), ("workspace", c_void_p),
                 ("workspace_bytes", c_size_t), ("splats", c_void_p), ("image", Image), ("lists", Lists),
                 ("pairs_needed", c_int64), ("report", c_void_p), ("views", Views), ("channel_background", c_void_p),
-                ("normalize_depth", c_int32)]
+                ("normalize_depth", c_int32), ("inverse_depth", c_int32)]
 
 
 class BinReport(Structure):
@@ -56,7 +57,7 @@ class CameraGradient(Structure):
 class Gradient(Structure):
     _fields_ = [("color", c_void_p), ("alpha", c_void_p), ("moments", c_void_p), ("moments_bytes", c_size_t),
                 ("gaussians", Gaussians), ("mean2d", c_void_p), ("depth", c_void_p), ("abs_mean2d", c_void_p),
-                ("camera", c_void_p), ("camera_bytes", c_size_t)]
+                ("camera", c_void_p), ("camera_bytes", c_size_t), ("pixel_mean2d", c_void_p)]
 
 
 class ViewParts(Structure):
@@ -96,14 +97,6 @@ class Library:
             getattr(self.lib, "gs_" + name).restype = c_char_p
         self.backend = self.lib.gs_backend().decode()
         self.version = self.lib.gs_version().decode()
-        if self.backend == "cuda":
-            import torch
-            self.arrays = torch
-            self.device = {"device": "cuda"}
-        else:
-            import numpy
-            self.arrays = numpy
-            self.device = {}
         pointer = c_void_p  # of an array, by address()
         view, gradient, parts = POINTER(View), POINTER(Gradient), POINTER(ViewParts)
         self._declare("gs_has_strategy", c_int)
@@ -111,6 +104,15 @@ class Library:
         self._declare("gs_view_place", view, gradient, parts, pointer, c_size_t)
         self._declare("gs_forward", view, c_void_p)
         self._declare("gs_backward", view, gradient, Policy, c_void_p)
+        for stage in ("gs_project", "gs_bin", "gs_render"):
+            self._declare(stage, view, c_void_p)
+        self._declare("gs_bin_bytes", view, POINTER(c_size_t))
+        self._declare("gs_bin_settle", view, POINTER(BinReport))
+        self._declare("gs_render_backward", view, gradient, Policy, c_void_p)
+        self._declare("gs_project_backward", view, gradient, c_void_p)
+        self._declare("gs_mean2d_gradient", view, pointer, pointer, pointer, c_void_p)
+        self._declare("gs_moments_bytes", c_int64, c_int32, c_int, POINTER(c_size_t))
+        self._declare("gs_camera_gradient_bytes", c_int64, POINTER(c_size_t))
         self._declare("gs_radii", view, pointer, c_void_p)
         self._declare("gs_mark_visible", view, pointer, c_void_p)
         shape = POINTER(Gaussians)
@@ -118,17 +120,33 @@ class Library:
         self._declare("gs_loss_bytes", c_int32, c_int32, POINTER(c_size_t))
         self._declare("gs_loss", POINTER(Comparison), pointer, c_size_t, pointer, pointer, c_void_p)
 
+    @functools.cached_property
+    def arrays(self):
+        """The module of the arrays: torch or numpy."""
+        if self.backend == "cuda":
+            import torch
+            return torch
+        import numpy
+        return numpy
+
+    @property
+    def device(self):
+        return {"device": "cuda"} if self.backend == "cuda" else {}
+
     def _declare(self, name, *arguments):
         getattr(self.lib, name).argtypes = arguments
 
     def call(self, name, *arguments, allow=()):
         """A call of gs.h without its last argument, the stream: torch's current stream is used. Returns the status;
         raises Error unless it is GS_OK or in `allow`."""
-        function = getattr(self.lib, name)
         stream = ()
-        if len(function.argtypes) > len(arguments):
+        if len(getattr(self.lib, name).argtypes) > len(arguments):
             stream = (self.arrays.cuda.current_stream().cuda_stream if self.backend == "cuda" else None,)
-        status = function(*arguments, *stream)
+        return self.call_on(name, *arguments, *stream, allow=allow)
+
+    def call_on(self, name, *arguments, allow=()):
+        """The same with all arguments of gs.h, the stream included."""
+        status = getattr(self.lib, name)(*arguments)
         if status != GS_OK and status not in allow:
             raise Error(self.lib.gs_last_error().decode())
         return status

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""The call signatures of the package of this name, on distwar: for training programs that import it."""
+from typing import NamedTuple, Optional
+
+import torch
+from ctypes import byref
+
+from distwar import _stages, _torch, gs
+from distwar._library import library
+
+NEAR_PLANE, FAR_PLANE, LOW_PASS = 0.2, 1e30, 0.3
+
+
+class GaussianRasterizationSettings(NamedTuple):
+    image_height: int
+    image_width: int
+    tanfovx: float
+    tanfovy: float
+    bg: torch.Tensor  # [3]
+    scale_modifier: float
+    viewmatrix: torch.Tensor  # world to camera, for row vectors
+    projmatrix: torch.Tensor  # world to clip space, for row vectors
+    sh_degree: int
+    campos: torch.Tensor  # not read: it follows from viewmatrix
+    prefiltered: bool = False
+    debug: bool = False  # errors of kernels are raised by the call
+    antialiasing: Optional[bool] = None  # given: the rasterizer returns the inverse depth too
+
+
+def _camera(settings):
+    """viewmats [1, 4, 4] and Ks [1, 3, 3] on the CPU. The principal point is that of projmatrix."""
+    view, projected = _torch._on_host(settings.viewmatrix), _torch._on_host(settings.projmatrix)
+    clip = torch.linalg.inv(view.double()) @ projected.double()
+    offset = [float(value) if abs(value) > 1e-6 else 0.0 for value in clip[2, :2].tolist()]
+    width, height = settings.image_width, settings.image_height
+    K = torch.tensor([[width / (2 * settings.tanfovx), 0, width / 2 * (1 + offset[0])],
+                      [0, height / (2 * settings.tanfovy), height / 2 * (1 + offset[1])], [0, 0, 1]])
+    return view.float().t().contiguous()[None], K[None]
+
+
+def _exactly_one(text, *given):
+    if sum(given) != 1:
+        raise ValueError(f"GaussianRasterizer: exactly one of {text} must be given")
+
+
+class GaussianRasterizer(torch.nn.Module):
+    """Returns the picture [3, height, width] and radii [N], and with settings.antialiasing given the inverse depth
+    [1, height, width]. The gradient of means2D, [N, 3], is in units of half the width and height."""
+
+    def __init__(self, raster_settings):
+        super().__init__()
+        self.raster_settings = raster_settings
+
+    def markVisible(self, positions):
+        """Whether each position [N, 3] is in front of the near plane."""
+        s = self.raster_settings
+        viewmats, Ks = _camera(s)
+        with torch.no_grad(), _torch._On(positions):
+            positions, memory = _torch._plain(positions.float()), _torch.Memory(positions)
+            settings = _stages.Settings(s.image_width, s.image_height, -1, False, NEAR_PLANE, FAR_PLANE, LOW_PASS)
+            view = gs.View(camera=_stages.camera_structs(viewmats.tolist(), Ks.tolist(), settings)[0])
+            view.gaussians.count, view.gaussians.mean = len(positions), positions.data_ptr()
+            visible = memory.empty((len(positions),), "uint8")
+            library().call_on("gs_mark_visible", byref(view), visible.data_ptr(), memory.stream)
+            return visible.bool()
+
+    def forward(self, means3D, means2D, opacities, shs=None, colors_precomp=None, scales=None, rotations=None,
+                cov3D_precomp=None):
+        s = self.raster_settings
+        if s.prefiltered:
+            raise NotImplementedError("GaussianRasterizer: prefiltered is not supported")
+        _exactly_one("shs and colors_precomp", shs is not None, colors_precomp is not None)
+        _exactly_one("scales with rotations and cov3D_precomp", scales is not None and rotations is not None,
+                     cov3D_precomp is not None)
+        viewmats, Ks = _camera(s)
+        if scales is not None and s.scale_modifier != 1:
+            scales = scales * s.scale_modifier
+        count, device = means3D.shape[0], means3D.device
+        arrays = dict(means3D=(means3D, (count, 3)), opacities=(opacities.reshape(-1), (count,)),
+                      scales=(scales, (count, 3)), rotations=(rotations, (count, 4)),
+                      cov3D_precomp=(cov3D_precomp, (count, 6)), colors_precomp=(colors_precomp, (count, 3)))
+        for name, (tensor, shape) in arrays.items():
+            if tensor is not None and tuple(tensor.shape) != shape:
+                raise ValueError(f"GaussianRasterizer: {name} has the shape {tuple(tensor.shape)}, not {shape}")
+            arrays[name] = None if tensor is None else _torch._float32(name, tensor, device)
+        degree = -1
+        if shs is not None:
+            degree = s.sh_degree
+            if shs.dim() != 3 or shs.shape[0] != count or shs.shape[1] not in (1, 4, 9, 16) or shs.shape[2] != 3:
+                raise ValueError(f"GaussianRasterizer: shs has the shape {tuple(shs.shape)}, not ({count}, K, 3), "
+                                 "K = 1, 4, 9 or 16")
+        colors = _torch._float32("shs", shs, device) if shs is not None else arrays["colors_precomp"]
+        splats, centers, radii, _ = _torch.project(
+            arrays["means3D"], arrays["rotations"], arrays["scales"], arrays["opacities"], colors,
+            arrays["cov3D_precomp"], viewmats, Ks, [s.image_width, s.image_height, degree, int(bool(s.antialiasing))],
+            [NEAR_PLANE, FAR_PLANE, LOW_PASS])
+        if means2D is not None and means2D.requires_grad:
+            centers = centers + torch.stack((means2D[:, 0] * (s.image_width / 2),
+                                             means2D[:, 1] * (s.image_height / 2)), -1)
+        features = None
+        if s.antialiasing is not None:
+            seen = _torch.splat_values(splats)[0]
+            features = torch.cat((seen[:, :3], torch.where(seen[:, 3:] > 0, seen[:, 3:], torch.inf).reciprocal()), 1)
+        planes, alphas, _ = _torch.render(splats, centers, None, features, [s.image_width, s.image_height, 0, 0],
+                                          _torch._strategy())[:3]
+        picture = planes[0, :3] + (1 - alphas) * s.bg[:, None, None]
+        if s.debug and device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return (picture, radii[0]) if features is None else (picture, radii[0], planes[0, 3:])

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: MIT
+"""rasterization() on numpy arrays, with the CPU library; its gradients by an explicit call."""
+import math
+
+import numpy
+
+from . import _stages
+from ._library import library
+from ._request import check, meta_of
+from ._stages import Scene
+
+
+class Memory:
+    stream = None
+    device_key = "cpu"
+    read_report = None
+
+    @staticmethod
+    def empty(shape, dtype):
+        return numpy.empty(shape, dtype)
+
+    @staticmethod
+    def address(array):
+        return None if array is None else array.ctypes.data
+
+
+def _float32(name, value):
+    array = numpy.asarray(value)
+    if array.dtype.kind != "f":
+        raise TypeError(f"distwar.rasterization: {name} has the type {array.dtype}, not a floating-point type")
+    array = numpy.ascontiguousarray(array, "float32")
+    return array if array.ctypes.data % 16 == 0 else array.copy()
+
+
+def _upper(covars):
+    """[..., 3, 3] to [..., 6], from both triangles."""
+    symmetric = (covars + covars.swapaxes(-1, -2)) / 2
+    return numpy.ascontiguousarray(symmetric.reshape(covars.shape[:-2] + (9,))[..., [0, 1, 2, 4, 5, 8]])
+
+
+def _full(d_upper):
+    """Adjoint of _upper."""
+    half = d_upper * numpy.array([1, 0.5, 0.5, 1, 0.5, 1], "float32")
+    return half[..., [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(d_upper.shape[:-1] + (3, 3))
+
+
+class _Frame:
+    """One launch's worth of cameras, and what its gradient needs."""
+
+    def __init__(self, request, arrays, at):
+        b, first, end = self.at = at
+        items = math.prod(request.batch)
+        flat = {name: None if a is None else a.reshape((items,) + a.shape[len(request.batch):])[b]
+                for name, a in arrays.items()}
+        colors = flat["colors"][first] if request.per_camera else flat["colors"]
+        self.coefficients = colors.shape[-2]
+        s = self.settings = request.settings
+        if s.sh_degree >= 0:
+            colors = colors[:, :(s.sh_degree + 1)**2]
+        given = flat["covars"] is not None
+        row = [None if a is None else _float32(name, a) for name, a in (
+            ("means", flat["means"]), ("quats", None if given else flat["quats"]),
+            ("scales", None if given else flat["scales"]), ("opacities", flat["opacities"]), ("colors", colors),
+            ("covars", _upper(flat["covars"]) if given else None))]
+        self.scene = Scene(*row)
+        self.cameras = _stages.camera_structs(flat["viewmats"][first:end].tolist(), flat["Ks"][first:end].tolist(), s)
+        self.splats, self.radii = _stages.project(Memory, self.scene, s, self.cameras)
+        self.features = None if request.channels == 3 else self.scene.colors
+        self.normalize = request.normalize
+        self.image = _stages.render(Memory, s, self.splats, self.features, request.with_depth, request.normalize)
+
+    def backward(self, d_color, d_alpha, d_depth):
+        import distwar
+        strategy = "fixed" if distwar.deterministic else "tree"
+        moments, d_mean2d, absolute, d_features = _stages.render_backward(
+            Memory, self.settings, self.splats, self.features, self.image, d_color, d_alpha, d_depth, self.normalize,
+            self.features is None or self.features.shape[1] <= 32, strategy)
+        d_scene, d_cameras = _stages.project_backward(Memory, self.scene, self.settings, self.cameras, self.splats,
+                                                      moments, d_mean2d, True)
+        if d_features is not None:
+            d_scene = d_scene._replace(colors=d_features)
+        return d_scene, numpy.stack(d_cameras)[:, :_stages.CAMERA_GRADIENT_FLOATS], d_mean2d, absolute
+
+
+def _joined(parts, batch):
+    """Arrays [c, ...] of the groups to [..., C, ...]."""
+    whole = numpy.concatenate(parts)
+    return whole.reshape(batch + (len(whole) // math.prod(batch),) + whole.shape[1:])
+
+
+def rasterization(arrays, width, height, planes, sh_degree, modes):
+    if library().backend != "simt":
+        raise RuntimeError("distwar.rasterization: numpy arrays need the CPU library, this package has libgs for CUDA; "
+                           "pass torch tensors")
+    arrays = {name: None if value is None else _float32(name, value) for name, value in arrays.items()}
+    request = check(arrays, width, height, *planes, sh_degree, *modes)
+    frames = [_Frame(request, arrays, at) for at in request.groups()]
+    batch = request.batch
+    color = numpy.moveaxis(_joined([f.image.color for f in frames], batch), -3, -1)
+    alphas = 1 - _joined([f.image.transmittance for f in frames], batch)[..., None]
+    if arrays["backgrounds"] is not None:
+        color = color + (1 - alphas) * arrays["backgrounds"][..., None, None, :]
+    planes_of = [color] if request.with_color else []
+    if request.with_depth:
+        planes_of.append(_joined([f.image.depth for f in frames], batch)[..., None])
+    radii = _joined([f.radii for f in frames], batch)[..., None]
+    splats = _joined([f.splats for f in frames], batch)
+    meta = dict(meta_of(request), radii=numpy.concatenate((radii, radii), -1), means2d=splats[..., :2].copy(),
+                depths=splats[..., 9].copy(), frames=frames, request=request, arrays=arrays, alphas=alphas)
+    return numpy.concatenate(planes_of, -1), alphas, meta
+
+
+def _camera_gradients(d_cameras):
+    """gs_camera_gradient [C, 28 floats] to gradients by viewmats and Ks."""
+    d_viewmats = numpy.zeros((len(d_cameras), 4, 4), "float32")
+    d_viewmats[:, :3] = d_cameras[:, :12].reshape(-1, 3, 4)
+    d_Ks = numpy.zeros((len(d_cameras), 3, 3), "float32")
+    for k, (row, column) in enumerate(((0, 0), (1, 1), (0, 2), (1, 2))):
+        d_Ks[:, row, column] = d_cameras[:, 18 + k]
+    return d_viewmats, d_Ks
+
+
+def rasterization_backward(meta, d_colors, d_alphas=None):
+    request, arrays, batch = meta["request"], meta["arrays"], meta["request"].batch
+    channels = request.channels if request.with_color else 0
+    d_colors = numpy.asarray(d_colors, "float32")
+    shape = meta["alphas"].shape[:-1]
+    if d_colors.shape != shape + (channels + request.with_depth,):
+        raise ValueError(f"distwar.rasterization_backward: d_colors has the shape {d_colors.shape}, not that of the "
+                         "colours")
+    d_alphas = numpy.zeros(shape, "float32") if d_alphas is None else numpy.asarray(d_alphas, "float32").reshape(shape)
+    out = {}
+    if arrays["backgrounds"] is not None:
+        background = arrays["backgrounds"]
+        d_alphas = d_alphas - (d_colors[..., :channels] * background[..., None, None, :]).sum(-1)
+        out["backgrounds"] = (d_colors[..., :channels] * (1 - meta["alphas"])).sum((-3, -2))
+    zeros = numpy.zeros(shape + (request.channels,), "float32")
+    by_camera = [a.reshape((-1, request.cameras) + a.shape[len(batch) + 1:]) for a in (
+        numpy.moveaxis(d_colors[..., :channels] if channels else zeros, -1, -3), d_alphas, d_colors[..., -1])]
+    for name in ("means", "quats", "scales", "opacities", "colors", "covars"):
+        skipped = arrays[name] is None or (arrays["covars"] is not None and name in ("quats", "scales"))
+        out[name] = None if skipped else numpy.zeros(arrays[name].shape, "float32")
+    flat = {name: a.reshape((math.prod(batch),) + a.shape[len(batch):]) for name, a in out.items()
+            if a is not None and name != "backgrounds"}
+    cameras, mean2d, absolute = [], [], []
+    for frame in meta["frames"]:
+        b, first, end = frame.at
+        d_color, d_alpha, d_depth = (_float32("d_colors", a[b, first:end]) for a in by_camera)
+        d_scene, d_cameras, d_mean2d, d_abs = frame.backward(d_color, d_alpha, d_depth if request.with_depth else None)
+        for name, d in d_scene._asdict().items():
+            if d is None:
+                continue
+            to = flat[name][b]
+            if name == "covars":
+                d = _full(d)
+            elif name == "colors":
+                to = to[first] if request.per_camera else to
+                to = to[:, :d.shape[1]] if request.settings.sh_degree >= 0 else to
+            to += d
+        cameras.append(d_cameras)
+        mean2d.append(d_mean2d)
+        absolute.append(d_abs)
+    d_viewmats, d_Ks = _camera_gradients(numpy.concatenate(cameras))
+    out["viewmats"], out["Ks"] = d_viewmats.reshape(arrays["viewmats"].shape), d_Ks.reshape(arrays["Ks"].shape)
+    out["means2d"] = _joined(mean2d, batch)
+    if absolute[0] is not None:
+        out["absgrad"] = _joined(absolute, batch)
+    return out

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""The arguments of rasterization(), checked: what arrays of numpy and of torch have in common."""
+import math
+from typing import NamedTuple
+
+from ._stages import MOST_VIEWS, TILE, Settings
+
+RENDER_MODES = ("RGB", "D", "ED", "RGB+D", "RGB+ED")
+MOST_SIZE, MOST_CHANNELS, MOST_DEGREE = 16384, 1024, 3
+
+
+class Request(NamedTuple):
+    batch: tuple  # leading dimensions of all arrays
+    count: int  # Gaussians
+    cameras: int
+    channels: int  # of colours
+    per_camera: bool  # colours have a dimension for the cameras
+    settings: Settings
+    with_color: bool
+    with_depth: bool
+    normalize: bool  # the depth, by alpha
+
+    def groups(self):
+        """(batch item, first camera, end) of the cameras that go through each stage in one launch."""
+        at_once = 1 if self.per_camera or self.channels != 3 else MOST_VIEWS
+        return [(b, c, min(c + at_once, self.cameras))
+                for b in range(math.prod(self.batch)) for c in range(0, self.cameras, at_once)]
+
+
+def refuse(**arguments):
+    """Raises NotImplementedError for the first argument that is not at the value which switches it off."""
+    for name, (value, off) in arguments.items():
+        if value is None or value is off:
+            continue
+        if off is None or (value != off and getattr(value, "name", None) != off):
+            raise NotImplementedError(f"distwar.rasterization: {name} = {value!r} is not supported")
+
+
+def _fail(name, array, wanted):
+    raise ValueError(f"distwar.rasterization: {name} has the shape {tuple(array.shape)}, not {wanted}")
+
+
+def _expect(name, array, shape):
+    if tuple(array.shape) != tuple(shape):
+        _fail(name, array, tuple(shape))
+
+
+def _color_shape(colors, batch, count, cameras, sh_degree):
+    """(channels, whether the colours are by camera)."""
+    tail = 1 if sh_degree is None else 2
+    leading = tuple(colors.shape[:-tail])
+    if leading not in (batch + (count,), batch + (cameras, count)):
+        _fail("colors", colors, "[..., N, D] or [..., C, N, D]" if sh_degree is None else
+              "[..., N, K, 3] or [..., C, N, K, 3] (an sh_degree is given)")
+    per_camera = len(leading) == len(batch) + 2
+    channels = colors.shape[-1]
+    if sh_degree is None:
+        if not 1 <= channels <= MOST_CHANNELS:
+            raise ValueError(f"distwar.rasterization: colors has {channels} channels, not 1 to {MOST_CHANNELS}")
+        return channels, per_camera
+    if not isinstance(sh_degree, int) or not 0 <= sh_degree <= MOST_DEGREE:
+        raise ValueError(f"distwar.rasterization: sh_degree is {sh_degree!r}, not 0 to {MOST_DEGREE}")
+    if channels != 3 or colors.shape[-2] < (sh_degree + 1)**2:
+        _fail("colors", colors, f"[..., K, 3] with K >= {(sh_degree + 1)**2} for sh_degree {sh_degree}")
+    return 3, per_camera
+
+
+def check(a, width, height, near_plane, far_plane, eps2d, sh_degree, render_mode, rasterize_mode):
+    """The Request of the arrays `a`, a dictionary by the names of rasterization()'s arguments."""
+    means, viewmats = a["means"], a["viewmats"]
+    if len(means.shape) < 2 or means.shape[-1] != 3:
+        _fail("means", means, "[..., N, 3]")
+    batch, count = tuple(means.shape[:-2]), means.shape[-2]
+    if len(viewmats.shape) != len(batch) + 3 or viewmats.shape[-3] < 1:
+        _fail("viewmats", viewmats, "[..., C, 4, 4]")
+    cameras = viewmats.shape[-3]
+    _expect("viewmats", viewmats, batch + (cameras, 4, 4))
+    _expect("Ks", a["Ks"], batch + (cameras, 3, 3))
+    _expect("opacities", a["opacities"], batch + (count,))
+    if a["covars"] is not None:
+        _expect("covars", a["covars"], batch + (count, 3, 3))
+    else:
+        for name, length in (("quats", 4), ("scales", 3)):
+            if a[name] is None:
+                raise ValueError(f"distwar.rasterization: {name} is None and there are no covars")
+            _expect(name, a[name], batch + (count, length))
+    channels, per_camera = _color_shape(a["colors"], batch, count, cameras, sh_degree)
+    if render_mode not in RENDER_MODES:
+        raise ValueError(f"distwar.rasterization: render_mode is {render_mode!r}, not one of {RENDER_MODES}")
+    if rasterize_mode not in ("classic", "antialiased"):
+        raise ValueError(f"distwar.rasterization: rasterize_mode is {rasterize_mode!r}, not classic or antialiased")
+    for name, value in (("width", width), ("height", height)):
+        if isinstance(value, float) or not 1 <= value <= MOST_SIZE:
+            raise ValueError(f"distwar.rasterization: {name} is {value!r}, not an integer from 1 to {MOST_SIZE}")
+    if count * cameras >= 2**31 - 1:
+        raise ValueError("distwar.rasterization: Gaussians times cameras must be below 2^31 - 1")
+    for name, value in (("near_plane", near_plane), ("far_plane", far_plane), ("eps2d", eps2d)):
+        if not value > 0 or (name != "far_plane" and value > 3e38):
+            raise ValueError(f"distwar.rasterization: {name} is {value!r}; it must be positive")
+    with_color = render_mode.startswith("RGB")
+    if a["backgrounds"] is not None:
+        if not with_color:
+            raise ValueError(f"distwar.rasterization: backgrounds have no use in render_mode {render_mode}")
+        _expect("backgrounds", a["backgrounds"], batch + (cameras, channels))
+    settings = Settings(width, height, -1 if sh_degree is None else sh_degree, rasterize_mode == "antialiased",
+                        near_plane, far_plane, eps2d)
+    return Request(batch, count, cameras, channels, per_camera, settings, with_color, render_mode.endswith("D"),
+                   render_mode.endswith("ED"))
+
+
+def meta_of(request):
+    """The members of `meta` that are no arrays."""
+    s = request.settings
+    return {"width": s.width, "height": s.height, "tile_size": TILE, "tile_width": -(-s.width // TILE),
+            "tile_height": -(-s.height // TILE), "n_cameras": request.cameras,
+            "n_batches": math.prod(request.batch), "camera_ids": None, "gaussian_ids": None, "batch_ids": None}

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: MIT
+"""rasterization() on torch tensors, on the device of the library: against numpy's path on the CPU, and what torch
+expects of an operator."""
+import unittest
+
+import numpy as np
+import scenes
+import torch
+from scenes import reference, relative
+
+import distwar
+
+DEVICE = "cuda" if distwar.library().backend == "cuda" else "cpu"
+NAMES = ("means", "quats", "scales", "opacities", "colors", "viewmats", "Ks")
+
+
+def setUpModule():
+    if DEVICE == "cuda" and not torch.cuda.is_available():
+        raise unittest.SkipTest("there is no GPU here")
+    torch.manual_seed(0)
+
+
+def tensors(s, names=NAMES, device=DEVICE):
+    """The scene on the device; the arguments in names want gradients."""
+    return {name: torch.tensor(a, device=device, requires_grad=name in names) if isinstance(a, np.ndarray) else a
+            for name, a in s.items()}
+
+
+def render(s, **options):
+    return distwar.rasterization(**s, **dict(dict(packed=False), **options))
+
+
+def gradients(s, **options):
+    """Those of a fixed loss of colours and alphas, by name."""
+    colors, alphas, meta = render(s, **options)
+    generator = torch.Generator().manual_seed(3)
+    d_colors, d_alphas = (torch.randn(a.shape, generator=generator).to(a) for a in (colors, alphas))
+    ((colors * d_colors).sum() + (alphas * d_alphas).sum()).backward()
+    return {name: s[name].grad for name in NAMES if s[name] is not None}, meta
+
+
+class Values(unittest.TestCase):
+    def test_image(self):
+        s = scenes.scene(cameras=2)
+        colors, alphas, meta = render(tensors(s))
+        color, alpha, _ = reference(s)
+        self.assertLess(relative(colors.detach().cpu(), color), 1e-5)
+        self.assertLess(relative(alphas.detach().cpu()[..., 0], alpha), 1e-5)
+        self.assertEqual(meta["radii"].dtype, torch.int32)
+        self.assertEqual(tuple(meta["means2d"].shape), (2, 40, 2))
+
+    def check(self, s, formula, options, **reference_options):
+        """Gradients against central differences of the formulas in double precision."""
+        t = tensors(s)
+        d, _ = gradients(t, **options)
+        colors, alphas, _ = render(t, **options)
+        generator = torch.Generator().manual_seed(3)
+        d_colors, d_alphas = (torch.randn(a.shape, generator=generator).double().numpy() for a in (colors, alphas))
+        random = np.random.default_rng(2)
+
+        def loss(arrays):
+            color, alpha, depth = reference(arrays, **reference_options)
+            return (d_colors * formula(color, depth)).sum() + (d_alphas[..., 0] * alpha).sum()
+        for name in ("means", "quats", "scales", "opacities", "colors"):
+            direction = random.normal(size=s[name].shape)
+            moved = [loss(dict(s, **{name: s[name].astype("float64") + h * direction})) for h in (1e-6, -1e-6)]
+            product = d[name].cpu().double().numpy() * direction
+            self.assertLess(abs(product.sum() - (moved[0] - moved[1]) / 2e-6), 2e-4 * np.linalg.norm(product), name)
+
+    def test_gradients(self):
+        self.check(scenes.scene(cameras=2), lambda c, d: c, {})
+
+    def test_gradients_of_harmonics_depth_antialiased(self):
+        self.check(scenes.scene(degree=1), lambda c, d: np.concatenate((c, d[..., None]), -1),
+                   dict(render_mode="RGB+D", rasterize_mode="antialiased"), antialiased=True)
+
+    def test_gradients_of_channels(self):
+        self.check(scenes.scene(cameras=2, channels=6), lambda c, d: c, {})
+
+    def test_camera_gradient(self):
+        s = scenes.scene()
+        d, _ = gradients(tensors(s))
+        on_cpu = tensors(s)
+        for name in ("viewmats", "Ks"):
+            on_cpu[name] = on_cpu[name].detach().cpu().requires_grad_()
+        others, _ = gradients(on_cpu)
+        for name in ("viewmats", "Ks"):
+            self.assertGreater(float(d[name].norm()), 0)
+            self.assertEqual(others[name].device.type, "cpu")
+            self.assertLess(relative(others[name].cpu(), d[name].cpu()), 1e-5)
+        self.assertEqual(float(d["viewmats"][:, 3].abs().sum()), 0)
+
+    def test_covariances(self):
+        s = tensors(scenes.scene(), names=())
+        q = torch.nn.functional.normalize(s["quats"], dim=-1).cpu().double().numpy()
+        axes = np.stack([scenes._rotation(row) for row in q]) * s["scales"].cpu().double().numpy()[:, None, :]
+        covars = torch.tensor(axes @ axes.transpose(0, 2, 1), dtype=torch.float32, device=DEVICE, requires_grad=True)
+        colors = render(dict(s, quats=None, scales=None), covars=covars)[0]
+        self.assertLess(relative(colors.detach().cpu(), render(s)[0].cpu()), 1e-5)
+        colors.sum().backward()
+        self.assertLess(relative(covars.grad.cpu(), covars.grad.cpu().transpose(1, 2)), 1e-6)
+
+    def test_background_has_a_gradient(self):
+        s = dict(tensors(scenes.scene()), backgrounds=torch.full((1, 3), 0.5, device=DEVICE, requires_grad=True))
+        colors, alphas, _ = render(s)
+        colors.sum().backward()
+        self.assertLess(relative(s["backgrounds"].grad.cpu(), (1 - alphas).sum().expand(1, 3).detach().cpu()), 1e-5)
+
+    def test_leading_dimensions(self):
+        one, two = tensors(scenes.scene(seed=0)), tensors(scenes.scene(seed=1))
+        stacked = {name: torch.stack((one[name], two[name])).detach().requires_grad_() for name in NAMES}
+        s = dict(stacked, width=40, height=33, sh_degree=None)
+        colors, _, meta = render(s)
+        self.assertEqual(tuple(colors.shape), (2, 1, 33, 40, 3))
+        self.assertEqual(tuple(meta["means2d"].shape), (2, 1, 40, 2))
+        (colors[1]**2).sum().backward()
+        (render(two)[0]**2).sum().backward()
+        self.assertEqual(float(s["means"].grad[0].abs().sum()), 0)
+        self.assertLess(relative(s["means"].grad[1].cpu(), two["means"].grad.cpu()), 1e-5)
+
+
+class DensityControl(unittest.TestCase):
+    """What strategies read: gsplat's take meta["means2d"].grad, .absgrad, radii, sizes, and with packed the ids."""
+
+    def test_means2d(self):
+        s = tensors(scenes.scene())
+        _, _, before = render(s)
+        colors, _, meta = render(s, absgrad=True)
+        meta["means2d"].retain_grad()
+        colors.sum().backward()
+        grad, absgrad = meta["means2d"].grad, meta["means2d"].absgrad
+        self.assertGreater(float(grad.norm()), 0)
+        self.assertTrue(bool((absgrad >= grad.abs() * 0.999 - 1e-6).all()))
+        # The principal point moves all means alike.
+        self.assertLess(relative(s["Ks"].grad[0, :2, 2].cpu(), grad.sum((0, 1)).cpu()), 1e-2)
+
+    def test_a_loss_of_means2d_counts(self):
+        s = tensors(scenes.scene())
+        colors, _, meta = render(s)
+        (colors.sum() + meta["means2d"].sum()).backward()
+        both = s["means"].grad.clone()
+        s["means"].grad = None
+        render(s)[0].sum().backward()
+        of_colors = s["means"].grad.clone()
+        s["means"].grad = None
+        render(s)[2]["means2d"].sum().backward()
+        self.assertLess(relative((of_colors + s["means"].grad).cpu(), both.cpu()), 1e-5)
+        self.assertGreater(float(s["means"].grad.norm()), 1)
+
+    def test_packed(self):
+        s = scenes.scene(cameras=2)
+        s["means"][5] = [50, 0, 0]
+        t = tensors(s)
+        colors, _, plain = render(t, absgrad=True)
+        plain["means2d"].retain_grad()
+        colors.sum().backward()
+        grad = t["means"].grad.clone()
+        t["means"].grad = None
+        same, _, meta = distwar.rasterization(**t, absgrad=True)
+        meta["means2d"].retain_grad()
+        same.sum().backward()
+        at = meta["camera_ids"], meta["gaussian_ids"]
+        self.assertEqual(len(meta["means2d"]), int((plain["radii"] > 0).all(-1).sum()))
+        self.assertFalse(bool((meta["gaussian_ids"] == 5).any()))
+        for name in ("means2d", "radii"):
+            self.assertTrue(torch.equal(meta[name], plain[name][at]), name)
+        self.assertLess(relative(meta["means2d"].grad.cpu(), plain["means2d"].grad[at].cpu()), 1e-5)
+        self.assertLess(relative(meta["means2d"].absgrad.cpu(), plain["means2d"].absgrad[at].cpu()), 1e-5)
+        self.assertLess(relative(t["means"].grad.cpu(), grad.cpu()), 1e-5)
+
+    def run_strategy(self, make, **more):
+        try:
+            import gsplat.strategy
+        except ImportError:
+            self.skipTest("there is no gsplat here")
+        strategy = make(gsplat.strategy)
+        s = scenes.scene(count=100)
+        s["opacities"], s["scales"] = np.log(s["opacities"] / (1 - s["opacities"])), np.log(s["scales"])
+        t = tensors(s)
+        params = torch.nn.ParameterDict({name: torch.nn.Parameter(t[name].detach()) for name in NAMES[:5]})
+        optimizers = {name: torch.optim.Adam([p], lr=1e-3) for name, p in params.items()}
+        strategy.check_sanity(params, optimizers)
+        state = strategy.initialize_state()
+        for step in range(4):
+            now = dict(t, **params)
+            now.update(opacities=params["opacities"].sigmoid(), scales=params["scales"].exp())
+            colors, _, info = render(now, packed=more.get("packed", False))
+            if hasattr(strategy, "step_pre_backward"):
+                strategy.step_pre_backward(params, optimizers, state, step, info)
+            colors.square().sum().backward()
+            strategy.step_post_backward(params, optimizers, state, step, info, **more)
+            for optimizer in optimizers.values():
+                optimizer.step()
+                optimizer.zero_grad()
+        self.assertGreater(len(params["means"]), 100)
+
+    def test_default_strategy_of_gsplat(self):
+        for packed in (False, True):
+            self.run_strategy(lambda of: of.DefaultStrategy(refine_start_iter=0, refine_every=1), packed=packed)
+
+    @unittest.skipUnless(DEVICE == "cuda", "its noise needs gsplat's kernels, and they a GPU")
+    def test_mcmc_strategy_of_gsplat(self):
+        self.run_strategy(lambda of: of.MCMCStrategy(refine_start_iter=0, refine_every=2), lr=1e-3)
+
+
+class Operator(unittest.TestCase):
+    def test_compiles_whole(self):
+        s = tensors(scenes.scene())
+        expected, _ = gradients(s)
+        for name in NAMES:
+            s[name].grad = None
+
+        def loss(means, quats, scales, opacities, colors, viewmats, Ks):
+            image, alphas, meta = distwar.rasterization(means, quats, scales, opacities, colors, viewmats, Ks, 40, 33,
+                                                        packed=False)
+            return image, alphas, meta["means2d"]
+        compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+        image, alphas, means2d = compiled(*(s[name] for name in NAMES))
+        generator = torch.Generator().manual_seed(3)
+        d_colors, d_alphas = (torch.randn(a.shape, generator=generator).to(a) for a in (image, alphas))
+        ((image * d_colors).sum() + (alphas * d_alphas).sum()).backward()
+        for name in NAMES:
+            self.assertLess(relative(s[name].grad.cpu(), expected[name].cpu()), 1e-5, name)
+
+    def test_opcheck(self):
+        s = tensors(scenes.scene(), names=NAMES[:5])
+        scene = [s[name] for name in NAMES[:5]] + [None, s["viewmats"], s["Ks"]]
+        arguments = (*scene, [40, 33, -1, 0], [0.01, 1e10, 0.3])
+        tests = ("test_schema", "test_autograd_registration", "test_faketensor")
+        torch.library.opcheck(torch.ops.distwar.project, arguments, test_utils=tests)
+        splats, means2d, _, _ = torch.ops.distwar.project(*arguments)
+        torch.library.opcheck(torch.ops.distwar.render, (splats.detach().requires_grad_(), means2d.detach(), None, None,
+                                                         [40, 33, 0, 0], "tree"), test_utils=tests)
+
+    def test_second_derivatives_are_refused(self):
+        s = tensors(scenes.scene())
+        grad, = torch.autograd.grad((render(s)[0]**2).sum(), s["means"], create_graph=True)
+        with self.assertRaisesRegex(RuntimeError, "no second derivatives"):
+            grad.sum().backward()
+
+    def test_autocast_leaves_float32(self):
+        s = tensors(scenes.scene(), names=())
+        with torch.autocast(DEVICE, dtype=torch.bfloat16):
+            colors, alphas, _ = render(s)
+        self.assertEqual(colors.dtype, torch.float32)
+        self.assertTrue(torch.equal(colors, render(s)[0]))
+
+    def test_other_inputs(self):
+        s = tensors(scenes.scene(), names=())
+        expected = render(s)[0]
+        strided = dict(s, means=s["means"].t().contiguous().t(), quats=torch.cat((s["quats"],) * 2, 1)[:, 4:],
+                       scales=torch.cat((s["scales"][:1], s["scales"]))[1:])
+        self.assertTrue(torch.equal(render(strided)[0], expected))
+        half = dict(s, colors=s["colors"].half().requires_grad_(), scales=s["scales"].double())
+        colors, _, _ = render(half)
+        self.assertLess(relative(colors.detach().cpu(), expected.cpu()), 1e-3)
+        colors.sum().backward()
+        self.assertEqual(half["colors"].grad.dtype, torch.float16)
+
+    def test_gradients_that_are_not_wanted(self):
+        s = tensors(scenes.scene(), names=("opacities",))
+        render(s)[1].sum().backward()
+        self.assertGreater(float(s["opacities"].grad.norm()), 0)
+        with torch.no_grad():
+            self.assertFalse(render(tensors(scenes.scene()))[0].requires_grad)
+
+    def test_deterministic(self):
+        s = tensors(scenes.scene(count=200))
+        usual, _ = gradients(s)
+        runs = []
+        distwar.deterministic = True
+        try:
+            for _ in range(2):
+                fresh = tensors(scenes.scene(count=200))
+                runs.append(gradients(fresh)[0])
+        finally:
+            distwar.deterministic = False
+        for name in NAMES:
+            self.assertTrue(torch.equal(runs[0][name], runs[1][name]), name)
+            self.assertLess(relative(runs[0][name].cpu(), usual[name].cpu()), 1e-4, name)
+
+    def test_lists_grow_and_shrink(self):
+        for count in (5000, 10, 20000, 10):
+            s = scenes.scene(count=count, size=(200, 150))
+            s["scales"] = s["scales"] * 3
+            t = tensors(s)
+            colors = render(t)[0]
+            colors.sum().backward()
+            self.assertTrue(bool(torch.isfinite(colors).all()))
+            self.assertTrue(bool(torch.isfinite(t["means"].grad).all()))
+
+    def test_no_gaussians(self):
+        s = tensors(scenes.scene(count=0))
+        colors, alphas, _ = render(s)
+        (colors.sum() + alphas.sum()).backward()
+        self.assertEqual(float(colors.abs().sum()), 0)
+        self.assertEqual(tuple(s["means"].grad.shape), (0, 3))
+
+    @unittest.skipUnless(DEVICE == "cuda", "needs a GPU")
+    def test_streams(self):
+        s = tensors(scenes.scene(count=5000, size=(300, 200)), names=())
+        expected = render(s)[0]
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            other = render(s)[0]
+        stream.synchronize()
+        self.assertTrue(torch.equal(other, expected))
+
+
+class Loss(unittest.TestCase):
+    def test_l1_ssim(self):
+        image = torch.rand(20, 30, 3, device=DEVICE, requires_grad=True)
+        target = (torch.rand(20, 30, 3, device=DEVICE) * 255).to(torch.uint8)
+        loss = distwar.l1_ssim_loss(image, target)
+        (2 * loss).backward()
+        x, y = image.detach().double().movedim(-1, 0)[None], target.double().movedim(-1, 0)[None] / 255
+        x.requires_grad_()
+        at = torch.arange(-5, 6, device=DEVICE).double()
+        window = torch.exp(-at**2 / 4.5)
+        window = (window / window.sum())[:, None] * (window / window.sum())[None]
+
+        def mean(a):
+            return torch.nn.functional.conv2d(a, window.expand(3, 1, 11, 11), padding=5, groups=3)
+        mx, my = mean(x), mean(y)
+        vx, vy, vxy = mean(x * x) - mx * mx, mean(y * y) - my * my, mean(x * y) - mx * my
+        ssim = (2 * mx * my + 1e-4) * (2 * vxy + 9e-4) / ((mx * mx + my * my + 1e-4) * (vx + vy + 9e-4))
+        expected = 0.8 * (x - y).abs().mean() + 0.2 * (1 - ssim.mean())
+        expected.backward()
+        self.assertAlmostEqual(float(loss), float(expected), places=5)
+        self.assertLess(relative(image.grad.cpu(), 2 * x.grad[0].movedim(0, -1).cpu()), 1e-4)
+        with self.assertRaisesRegex(TypeError, "target"):
+            distwar.l1_ssim_loss(image, image.detach())
+        with self.assertRaisesRegex(ValueError, "target has the shape"):
+            distwar.l1_ssim_loss(image, target[:-1])
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, error, text, **changes):
+        with self.assertRaisesRegex(error, text):
+            render(dict(tensors(scenes.scene()), **changes))
+
+    def test_arguments(self):
+        self.refused(NotImplementedError, "sparse_grad", sparse_grad=True)
+        self.refused(NotImplementedError, "radial_coeffs", radial_coeffs=torch.zeros(1, 6))
+        self.refused(TypeError, "opacities", opacities=np.ones(40, "float32"))
+        self.refused(TypeError, "means", means=torch.ones(40, 3, dtype=torch.int32, device=DEVICE))
+        self.refused(ValueError, "quats", quats=torch.ones(40, 3, device=DEVICE))
+        self.refused(ValueError, "scales is on meta", scales=torch.ones(40, 3, device="meta"))
+        self.refused(NotImplementedError, "absgrad", absgrad=True, colors=torch.ones(40, 33, device=DEVICE))
+
+    def test_device(self):
+        other = "cpu" if DEVICE == "cuda" else "meta"
+        with self.assertRaises((RuntimeError, NotImplementedError)):
+            render(tensors(scenes.scene(), device=other))[0].sum().item()
+
+
+if __name__ == "__main__":
+    unittest.main()

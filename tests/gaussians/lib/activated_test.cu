@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+// What bindings for automatic differentiation use: scales and opacities as they are, another low-pass filter, the far
+// plane, and the gradient by the splats' means as a quantity of its own.
+#include "kernel_frame.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace {
+
+const scene_choice some_scene = {23, 300, 1, 1, 61, 47};
+
+// The scene's projection and its adjoint under given moments; the view and the gradient may be changed between.
+struct projection {
+    explicit projection(const scene_choice &choice, bool activated = false)
+        : frame(choice), in(values(frame, activated)), gradients(choice.count, choice.sh_degree),
+          splats(choice.count), mean2d(std::vector<float>(size_t(2 * choice.count), NAN)),
+          moments(random_floats(7, size_t(choice.count * GS_MOMENTS_STRIDE), -1, 1)) {
+        view.gaussians = *in.get();
+        view.gaussians.antialias = choice.antialias;
+        view.gaussians.activated = activated;
+        view.camera = frame.view.camera;
+        view.sh_degree_used = choice.sh_degree_used;
+        view.splats = splats.data();
+        gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
+        gradient.gaussians = *gradients.get();
+        gradient.mean2d = mean2d.data();
+    }
+    static device_gaussians values(const kernel_frame &frame, bool activated) {
+        const reference_gaussians &g = frame.scene.gaussians;
+        if (!activated) return device_gaussians(g);
+        const std::vector<double> stored(g.mean, g.mean + reference_gaussians_values(&g));
+        for (int64_t i = 0; i < 3 * g.count; i++) g.log_scale[i] = exp(g.log_scale[i]);
+        for (int64_t i = 0; i < g.count; i++) g.opacity_logit[i] = 1 / (1 + exp(-g.opacity_logit[i]));
+        device_gaussians out(g);
+        std::copy(stored.begin(), stored.end(), g.mean);
+        return out;
+    }
+    void run() {
+        ASSERT_GS_OK(gs_project(&view, NULL));
+        ASSERT_GS_OK(gs_project_backward(&view, &gradient, NULL));
+    }
+
+    kernel_frame frame;
+    device_gaussians in, gradients;
+    device_vector<gs_splat> splats;
+    device_vector<float> mean2d, moments;
+    gs_view view = {};
+    gs_gradient gradient = {};
+};
+
+TEST(Activated, IsTheChainRule) {
+    for (const bool antialias : {false, true}) {
+        scene_choice choice = some_scene;
+        choice.antialias = antialias;
+        projection stored(choice), activated(choice, true);
+        stored.run();
+        activated.run();
+        const std::vector<gs_splat> a = stored.splats.read(), b = activated.splats.read();
+        std::vector<double> seen[2], scale[2], opacity[2];
+        reference_gaussians by_stored = stored.gradients.read(), by_values = activated.gradients.read();
+        const reference_gaussians &at = stored.frame.scene.gaussians;
+        int visible = 0;
+        for (int64_t i = 0; i < choice.count; i++) {
+            if (a[size_t(i)].depth == 0 || b[size_t(i)].depth == 0) continue; // on the edge of opacity 1/255
+            visible++;
+            for (int k = 0; k < 3; k++) {
+                seen[0].push_back(a[size_t(i)].whiten[k]), seen[1].push_back(b[size_t(i)].whiten[k]);
+                scale[0].push_back(by_stored.log_scale[3 * i + k]);
+                scale[1].push_back(by_values.log_scale[3 * i + k] * exp(at.log_scale[3 * i + k]));
+            }
+            seen[0].push_back(a[size_t(i)].log2_opacity), seen[1].push_back(b[size_t(i)].log2_opacity);
+            const double o = 1 / (1 + exp(-at.opacity_logit[i]));
+            opacity[0].push_back(by_stored.opacity_logit[i]);
+            opacity[1].push_back(by_values.opacity_logit[i] * o * (1 - o));
+        }
+        EXPECT_GT(visible, choice.count / 4);
+        EXPECT_LE(relative_norm(seen[1], seen[0]), 1e-5);
+        EXPECT_LE(relative_norm(scale[1], scale[0]), 1e-5);
+        EXPECT_LE(relative_norm(opacity[1], opacity[0]), 1e-5);
+        reference_gaussians_destroy(&by_stored);
+        reference_gaussians_destroy(&by_values);
+    }
+}
+
+TEST(Activated, AScaleOf0HasAGradientOf0) {
+    projection p(some_scene, true);
+    std::vector<float> zeros(size_t(3 * some_scene.count), 0.0f);
+    device_upload(p.view.gaussians.log_scale, zeros.data(), zeros.size() * sizeof(float));
+    p.run();
+    reference_gaussians got = p.gradients.read();
+    for (int64_t i = 0; i < 3 * some_scene.count; i++) EXPECT_EQ(got.log_scale[i], 0);
+    reference_gaussians_destroy(&got);
+}
+
+TEST(Activated, OtherCallsRefuseIt) {
+    projection p(some_scene, true);
+    EXPECT_EQ(gs_opacity_reset(&p.view.gaussians, &p.view.gaussians, &p.view.gaussians, 0.5f, NULL),
+              GS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(gs_last_error()).find("activated"), std::string::npos) << gs_last_error();
+}
+
+TEST(LowPass, AddsToBothVariances) {
+    projection usual(some_scene), wide(some_scene);
+    wide.view.gaussians.low_pass = 0.8f;
+    usual.run();
+    wide.run();
+    const std::vector<gs_splat> a = usual.splats.read(), b = wide.splats.read();
+    int compared = 0;
+    for (size_t i = 0; i < a.size(); i++) {
+        if (a[i].depth == 0) continue;
+        // The variance along y is 1 / l2^2 = log2(e) / (2 w2^2).
+        const double before = M_LOG2E / 2 / (double(a[i].whiten[2]) * a[i].whiten[2]),
+                     after = M_LOG2E / 2 / (double(b[i].whiten[2]) * b[i].whiten[2]);
+        EXPECT_NEAR(after - before, 0.5, 1e-5 * after);
+        compared++;
+    }
+    EXPECT_GT(compared, 50);
+    for (const float bad : {-1.0f, NAN, INFINITY}) {
+        wide.view.gaussians.low_pass = bad;
+        EXPECT_EQ(gs_project(&wide.view, NULL), GS_INVALID_ARGUMENT);
+    }
+}
+
+TEST(FarPlane, CullsWhatIsBehindIt) {
+    projection p(some_scene);
+    p.run();
+    std::vector<gs_splat> all = p.splats.read();
+    std::vector<float> depths;
+    for (const gs_splat &splat : all)
+        if (splat.depth > 0) depths.push_back(splat.depth);
+    std::nth_element(depths.begin(), depths.begin() + std::ptrdiff_t(depths.size() / 2), depths.end());
+    p.view.camera.far_plane = depths[depths.size() / 2];
+    p.run();
+    const std::vector<gs_splat> kept = p.splats.read();
+    for (size_t i = 0; i < all.size(); i++)
+        EXPECT_EQ(kept[i].depth, all[i].depth <= p.view.camera.far_plane ? all[i].depth : 0.0f);
+    p.view.camera.far_plane = NAN;
+    EXPECT_EQ(gs_project(&p.view, NULL), GS_INVALID_ARGUMENT);
+}
+
+// The gradient by the means of splats, taken out and given back, changes nothing; twice of it adds what the gradient
+// has without the other moments.
+TEST(Mean2d, IsAGradientOfItsOwn) {
+    projection p(some_scene);
+    p.run();
+    const size_t n = size_t(some_scene.count);
+    const device_vector<float> taken(std::vector<float>(2 * n, NAN)),
+        absolute(std::vector<float>(2 * n, NAN));
+    ASSERT_GS_OK(gs_mean2d_gradient(&p.view, p.gradient.moments, taken.data(), absolute.data(), NULL));
+    const std::vector<float> pixels = taken.read(), sums = absolute.read(), halves = p.mean2d.read();
+    std::vector<double> expected(halves.begin(), halves.end()), got;
+    for (size_t i = 0; i < pixels.size(); i++)
+        got.push_back(pixels[i] * 0.5 * (i % 2 == 0 ? some_scene.width : some_scene.height));
+    EXPECT_LE(relative_norm(got, expected), 1e-6);
+    const std::vector<gs_splat> splats = p.splats.read();
+    const std::vector<float> moments = p.moments.read();
+    for (size_t i = 0; i < n; i++)
+        EXPECT_NEAR(
+            sums[2 * i],
+            splats[i].depth == 0 ? 0 : 2 * M_LN2 * splats[i].whiten[0] * moments[GS_MOMENTS_STRIDE * i + 10],
+            1e-5 * (1 + fabs(sums[2 * i])));
+
+    const auto means = [&p](const float *pixel_mean2d) {
+        p.gradient.pixel_mean2d = pixel_mean2d;
+        p.run();
+        reference_gaussians g = p.gradients.read();
+        const std::vector<double> out(g.mean, g.mean + 3 * g.count);
+        reference_gaussians_destroy(&g);
+        return out;
+    };
+    const std::vector<double> without = means(NULL), back = means(taken.data());
+    EXPECT_LE(relative_norm(back, without), 1e-6);
+    std::vector<float> twice = pixels;
+    for (float &value : twice) value *= 2;
+    const device_vector<float> doubled(twice);
+    const std::vector<double> more = means(doubled.data());
+    const std::vector<float> none(n * GS_MOMENTS_STRIDE, 0.0f);
+    device_upload(p.moments.data(), none.data(), none.size() * sizeof(float));
+    const std::vector<double> alone = means(taken.data());
+    std::vector<double> difference(more.size());
+    for (size_t i = 0; i < more.size(); i++) difference[i] = more[i] - without[i];
+    EXPECT_GT(relative_norm(more, without), 1e-3);
+    EXPECT_LE(relative_norm(difference, alone), 1e-4);
+}
+
+} // namespace
