@@ -136,13 +136,16 @@ __device__ __forceinline__ bool add_pairs(Pair *address, const Pair (&values)[K]
 //   stride  in pairs, a multiple of 4, >= K
 // Cost, if one lane adds all pairs in global memory from compute capability 9.0 and CUDA 12.1 on: one atomic
 // for each vector, 2 for K = 5 (4 + 1). In shared memory, on older GPUs, and if each lane adds one pair
-// (reduce_tree): as record<Pair>.
+// (reduce_tree at one key): as record<Pair>.
 template <typename Pair, scope S = scope::device>
 struct aligned_pairs {
     static_assert(detail::is_packed<Pair>, "distwar: a sink of pairs takes __half2 or __nv_bfloat162");
     static_assert(detail::is_scope<S>, "distwar: the scope of a sink is block, device or system");
     Pair *base;
     size_t stride;
+#if DISTWAR_HAS_VECTOR_RED
+    static constexpr int values_of_a_request = 4; // see tree.cuh
+#endif
 
     template <typename Key, int K, typename V>
     __device__ __forceinline__ void add(Key key, const V (&values)[K]) const {

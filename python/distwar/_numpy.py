@@ -66,14 +66,14 @@ class _Frame:
         self.cameras = _stages.camera_structs(flat["viewmats"][first:end].tolist(), flat["Ks"][first:end].tolist(), s)
         self.splats, self.radii = _stages.project(Memory, self.scene, s, self.cameras)
         self.features = None if request.channels == 3 else self.scene.colors
-        self.normalize = request.normalize
-        self.image = _stages.render(Memory, s, self.splats, self.features, request.with_depth, request.normalize)
+        self.depth = request.depth
+        self.image = _stages.render(Memory, s, self.splats, self.features, request.depth)
 
     def backward(self, d_color, d_alpha, d_depth):
         import distwar
         strategy = "fixed" if distwar.deterministic else "tree"
         moments, d_mean2d, absolute, d_features = _stages.render_backward(
-            Memory, self.settings, self.splats, self.features, self.image, d_color, d_alpha, d_depth, self.normalize,
+            Memory, self.settings, self.splats, self.features, self.image, d_color, d_alpha, d_depth, self.depth,
             self.features is None or self.features.shape[1] <= 32, strategy)
         d_scene, d_cameras = _stages.project_backward(Memory, self.scene, self.settings, self.cameras, self.splats,
                                                       moments, d_mean2d, True)
@@ -101,7 +101,7 @@ def rasterization(arrays, width, height, planes, sh_degree, modes):
     if arrays["backgrounds"] is not None:
         color = color + (1 - alphas) * arrays["backgrounds"][..., None, None, :]
     planes_of = [color] if request.with_color else []
-    if request.with_depth:
+    if request.depth is not None:
         planes_of.append(_joined([f.image.depth for f in frames], batch)[..., None])
     radii = _joined([f.radii for f in frames], batch)[..., None]
     splats = _joined([f.splats for f in frames], batch)
@@ -125,7 +125,7 @@ def rasterization_backward(meta, d_colors, d_alphas=None):
     channels = request.channels if request.with_color else 0
     d_colors = numpy.asarray(d_colors, "float32")
     shape = meta["alphas"].shape[:-1]
-    if d_colors.shape != shape + (channels + request.with_depth,):
+    if d_colors.shape != shape + (channels + (request.depth is not None),):
         raise ValueError(f"distwar.rasterization_backward: d_colors has the shape {d_colors.shape}, not that of the "
                          "colours")
     d_alphas = numpy.zeros(shape, "float32") if d_alphas is None else numpy.asarray(d_alphas, "float32").reshape(shape)
@@ -146,7 +146,9 @@ def rasterization_backward(meta, d_colors, d_alphas=None):
     for frame in meta["frames"]:
         b, first, end = frame.at
         d_color, d_alpha, d_depth = (_float32("d_colors", a[b, first:end]) for a in by_camera)
-        d_scene, d_cameras, d_mean2d, d_abs = frame.backward(d_color, d_alpha, d_depth if request.with_depth else None)
+        if request.depth is None:
+            d_depth = None
+        d_scene, d_cameras, d_mean2d, d_abs = frame.backward(d_color, d_alpha, d_depth)
         for name, d in d_scene._asdict().items():
             if d is None:
                 continue

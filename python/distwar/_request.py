@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The arguments of rasterization(), checked: what arrays of numpy and of torch have in common."""
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
-from ._stages import MOST_VIEWS, TILE, Settings
+from ._stages import DEPTH_OVER_ALPHA, DEPTH_SUM, MOST_VIEWS, TILE, Settings
 
 RENDER_MODES = ("RGB", "D", "ED", "RGB+D", "RGB+ED")
 MOST_SIZE, MOST_CHANNELS, MOST_DEGREE = 16384, 1024, 3
@@ -17,8 +17,7 @@ class Request(NamedTuple):
     per_camera: bool  # colours have a dimension for the cameras
     settings: Settings
     with_color: bool
-    with_depth: bool
-    normalize: bool  # the depth, by alpha
+    depth: Optional[int]  # what it is, see _stages.py; None: not wanted
 
     def groups(self):
         """(batch item, first camera, end) of the cameras that go through each stage in one launch."""
@@ -104,8 +103,8 @@ def check(a, width, height, near_plane, far_plane, eps2d, sh_degree, render_mode
         _expect("backgrounds", a["backgrounds"], batch + (cameras, channels))
     settings = Settings(width, height, -1 if sh_degree is None else sh_degree, rasterize_mode == "antialiased",
                         near_plane, far_plane, eps2d)
-    return Request(batch, count, cameras, channels, per_camera, settings, with_color, render_mode.endswith("D"),
-                   render_mode.endswith("ED"))
+    depth = None if render_mode == "RGB" else DEPTH_OVER_ALPHA if render_mode.endswith("ED") else DEPTH_SUM
+    return Request(batch, count, cameras, channels, per_camera, settings, with_color, depth)
 
 
 def meta_of(request):

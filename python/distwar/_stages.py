@@ -22,6 +22,7 @@ SPLAT_FLOATS = 12  # of a gs_splat, and of a gs_moments
 TILE = 16
 MOST_VIEWS = 32
 CHANNELS = 3
+DEPTH_SUM, DEPTH_OVER_ALPHA, INVERSE_DEPTH = range(3)  # what an image's depth is
 CAMERA_GRADIENT_FLOATS = sizeof(gs.CameraGradient) // 4
 
 
@@ -168,7 +169,7 @@ def project_backward(memory, scene, settings, cameras, splats, moments, d_mean2d
     return d_scene, [d_camera] if with_cameras else []
 
 
-def _blend_view(memory, settings, splats, features):
+def _blend_view(memory, settings, splats, features, depth):
     """The view that blending reads: splats, and colours unless there are three channels."""
     cameras, count, _ = splats.shape
     view = gs.View(splats=memory.address(splats))
@@ -176,6 +177,7 @@ def _blend_view(memory, settings, splats, features):
     if features is not None:
         view.gaussians.color = memory.address(features)
         view.gaussians.channels = features.shape[1]
+    view.normalize_depth, view.inverse_depth = int(depth == DEPTH_OVER_ALPHA), int(depth == INVERSE_DEPTH)
     camera = view.camera
     camera.width, camera.height = settings.width, settings.height
     camera.fx = camera.fy = camera.near_plane = 1
@@ -196,19 +198,18 @@ class Image(NamedTuple):
     lists: Lists
 
 
-def render(memory, settings, splats, features, depth, normalize):
-    """Blends splats [C, N, 12]. features: [N, channels] unless there are three; depth: whether depth is wanted."""
+def render(memory, settings, splats, features, depth):
+    """Blends splats [C, N, 12]. features: [N, channels] unless there are three; depth: what it is, or None."""
     lib = library()
     cameras, count, _ = splats.shape
     size = (cameras, settings.height, settings.width)
     channels = CHANNELS if features is None else features.shape[1]
     color = memory.empty((cameras, channels) + size[1:], "float32")
     transmittance, n_contrib = memory.empty(size, "float32"), memory.empty(size, "int32")
-    depths = memory.empty(size if depth else (0,), "float32")
-    view = _blend_view(memory, settings, splats, features)
-    view.normalize_depth = int(normalize)
+    depths = memory.empty((0,) if depth is None else size, "float32")
+    view = _blend_view(memory, settings, splats, features, depth)
     view.image = gs.Image(memory.address(color), memory.address(transmittance), memory.address(n_contrib),
-                          memory.address(depths) if depth else None)
+                          None if depth is None else memory.address(depths))
     room = _room((memory.device_key,) + size, cameras * count)
     view.lists.pixels_per_thread, view.lists.split_tiles = room.division
     waits = memory.read_report is None
@@ -245,17 +246,14 @@ def render(memory, settings, splats, features, depth, normalize):
     return Image(color, transmittance, depths, n_contrib, workspace, lists)
 
 
-def render_backward(memory, settings, splats, features, image, d_color, d_alpha, d_depth, normalize, absolute,
-                    strategy):
+def render_backward(memory, settings, splats, features, image, d_color, d_alpha, d_depth, depth, absolute, strategy):
     """Returns moments [C, N, 12], the gradients by the splats' means [C, N, 2] and, if absolute, the sums of absolute
     values, else None; and the gradient by features, or None. d_alpha and d_depth may be None."""
     lib = library()
     cameras, count, _ = splats.shape
-    view = _blend_view(memory, settings, splats, features)
-    view.normalize_depth = int(normalize)
-    has_depth = image.depth.shape[0] != 0
+    view = _blend_view(memory, settings, splats, features, depth)
     view.image = gs.Image(memory.address(image.color), memory.address(image.transmittance),
-                          memory.address(image.n_contrib), memory.address(image.depth) if has_depth else None)
+                          memory.address(image.n_contrib), None if depth is None else memory.address(image.depth))
     base, lists = memory.address(image.workspace), image.lists
     view.lists = gs.Lists((settings.width + TILE - 1) // TILE, (settings.height + TILE - 1) // TILE, lists.pairs,
                           base + lists.tile_begin, base + lists.splat_index, lists.pixels_per_thread,

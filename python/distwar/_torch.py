@@ -192,16 +192,22 @@ project.register_autograd(_project_adjoint, setup_context=_project_setup)
 
 # ---- blending ----
 
+NO_DEPTH = -1
+
+
+def _depth_of(sizes):
+    return None if sizes[2] == NO_DEPTH else sizes[2]
+
+
 def _render(splats: Tensor, means2d: Tensor, absolute: Optional[Tensor], features: Optional[Tensor], sizes: List[int],
             strategy: str) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Planar colours [C, channels, height, width], alphas and depths [C, height, width]; then what the adjoint reads.
     means2d: those of the splats; its gradient is that by them. absolute: if given, of its shape; its gradient is the
-    sums of absolute values. features: [N, channels] unless there are three. sizes: width, height, whether depth is
-    wanted, and whether it is divided by alpha. strategy: of gs_render_backward."""
+    sums of absolute values. features: [N, channels] unless there are three. sizes: width, height, and what the depth
+    is, NO_DEPTH: not wanted. strategy: of gs_render_backward."""
     with _On(splats):
         settings = Settings(sizes[0], sizes[1], -1, False, 0, 0, 0)
-        image = _stages.render(Memory(splats), settings, _plain(splats), _plain(features), bool(sizes[2]),
-                               bool(sizes[3]))
+        image = _stages.render(Memory(splats), settings, _plain(splats), _plain(features), _depth_of(sizes))
         return (image.color, 1 - image.transmittance, image.depth, image.transmittance, image.n_contrib,
                 image.workspace, torch.tensor(image.lists))
 
@@ -215,7 +221,7 @@ def _(splats, means2d, absolute, features, sizes, strategy):
     channels = _stages.CHANNELS if features is None else features.shape[1]
     room = torch.library.get_ctx().new_dynamic_size()
     return (splats.new_empty((size[0], channels) + size[1:]), splats.new_empty(size),
-            splats.new_empty(size if sizes[2] else (0,)), splats.new_empty(size),
+            splats.new_empty(size if sizes[2] >= 0 else (0,)), splats.new_empty(size),
             splats.new_empty(size, dtype=torch.int32), splats.new_empty((room,), dtype=torch.uint8),
             splats.new_empty((len(Lists._fields),), dtype=torch.int64, device="cpu"))
 
@@ -231,7 +237,7 @@ def _render_backward(splats: Tensor, features: Optional[Tensor], color: Tensor, 
         image = _stages.Image(color, transmittance, depth, n_contrib, workspace, Lists(*lists.tolist()))
         moments, d_means2d, absolutes, d_features = _stages.render_backward(
             Memory(splats), settings, _plain(splats), _plain(features), image, _plain(d_color), _plain(d_alpha),
-            _plain(d_depth), bool(sizes[3]), absolute, strategy)
+            _plain(d_depth), _depth_of(sizes), absolute, strategy)
         none = splats.new_empty(0)
         return (moments, d_means2d, none if absolutes is None else absolutes,
                 splats.new_empty(0) if d_features is None else d_features)
@@ -265,7 +271,7 @@ def _render_adjoint(ctx, d_color, d_alpha, d_depth, *_, backward=render_backward
         d_color = torch.zeros_like(color)
     moments, d_means2d, absolutes, d_features = backward(
         splats, features, color, transmittance, depth, n_contrib, workspace, lists, d_color, d_alpha,
-        d_depth if ctx.sizes[2] else None, ctx.sizes, ctx.strategy, ctx.absolute)
+        d_depth if ctx.sizes[2] >= 0 else None, ctx.sizes, ctx.strategy, ctx.absolute)
     return (moments, d_means2d, absolutes if ctx.absolute else None, None if features is None else d_features, None,
             None)
 
@@ -305,32 +311,6 @@ def _is_plain(tensor):
     """Whether no compiler traces and no mode watches: the tensor holds numbers."""
     return not torch.compiler.is_compiling() and type(tensor) in (Tensor, torch.nn.Parameter) and not \
         torch._C._len_torch_dispatch_stack()
-
-
-# ---- what a splat carries ----
-
-_COLOR, _DEPTH = slice(6, 9), 9  # in a gs_splat
-_COLOR_MOMENTS, _DEPTH_MOMENT = slice(0, 3), 9  # in its gs_moments
-
-
-@torch.library.custom_op("distwar::splat_values", mutates_args=())
-def splat_values(splats: Tensor) -> Tensor:
-    """Colours and depths of splats [C, N, 12]: [C, N, 4]."""
-    return torch.cat((splats[..., _COLOR], splats[..., _DEPTH, None]), -1)
-
-
-@splat_values.register_fake
-def _(splats):
-    return splats.new_empty(splats.shape[:2] + (4,))
-
-
-def _values_adjoint(ctx, d_values):
-    moments = d_values.new_zeros(d_values.shape[:2] + (SPLAT_FLOATS,))
-    moments[..., _COLOR_MOMENTS], moments[..., _DEPTH_MOMENT] = d_values[..., :3], d_values[..., 3]
-    return moments
-
-
-splat_values.register_autograd(_values_adjoint)
 
 
 def _no_second_derivative(ctx, *_):
@@ -432,7 +412,7 @@ def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgr
     color = color.movedim(-3, -1)
     if arrays["backgrounds"] is not None:
         color = color + (1 - alphas) * arrays["backgrounds"][..., None, None, :]
-    if not request.with_depth:
+    if request.depth is None:
         return color, alphas, meta
     depth = depth.unsqueeze(-1)
     return torch.cat((color, depth), -1) if request.with_color else depth, alphas, meta
@@ -450,7 +430,7 @@ def _features(request, colors, group):
 def _blended(request, projected, colors, means2d, absolute):
     """(planar colours, alphas, depths) of each group."""
     s, strategy = request.settings, _strategy()
-    sizes = [s.width, s.height, int(request.with_depth), int(request.normalize)]
+    sizes = [s.width, s.height, NO_DEPTH if request.depth is None else request.depth]
     whole = len(projected) == 1 and not request.batch
     flat = [a if a is None or whole else a.flatten(0, -3) for a in (means2d, absolute)]
     run = _DirectRender.apply if _is_plain(projected[0][0]) else render

@@ -230,7 +230,7 @@ class Operator(unittest.TestCase):
         torch.library.opcheck(torch.ops.distwar.project, arguments, test_utils=tests)
         splats, means2d, _, _ = torch.ops.distwar.project(*arguments)
         torch.library.opcheck(torch.ops.distwar.render, (splats.detach().requires_grad_(), means2d.detach(), None, None,
-                                                         [40, 33, 0, 0], "tree"), test_utils=tests)
+                                                         [40, 33, -1], "tree"), test_utils=tests)
 
     def test_second_derivatives_are_refused(self):
         s = tensors(scenes.scene())

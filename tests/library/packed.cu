@@ -145,6 +145,12 @@ TYPED_TEST(Packed, OfGroups) {
     check_call<GROUP, TypeParam>();
 }
 
+// By one lane: two vectors of four pairs, and one of two.
+TYPED_TEST(Packed, TenPairsInVectors) {
+    draw random(10);
+    check<ATOMIC, OTHER, distwar::add, 10, TypeParam>(random);
+}
+
 // atomic_add and atomic_update of one pair, at every scope.
 template <scope S, typename Pair>
 __global__ void update_at(Pair *sum, Pair *product, Pair value) {

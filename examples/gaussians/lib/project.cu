@@ -35,13 +35,12 @@ struct several_cameras {
 };
 static_assert(sizeof(several_cameras) <= 3840, "fits with the other arguments into 4 KiB");
 
-__device__ float opacity_of(const gs_gaussians &gaussians, int64_t i) {
-    const float stored = gaussians.opacity_logit[i];
+// stored: of gs_gaussians.opacity_logit.
+__device__ float opacity_of(const gs_gaussians &gaussians, float stored) {
     return gaussians.activated ? stored : sigmoid(stored);
 }
 
-__device__ float log2_opacity_of(const gs_gaussians &gaussians, int64_t i) {
-    const float stored = gaussians.opacity_logit[i];
+__device__ float log2_opacity_of(const gs_gaussians &gaussians, float stored) {
     return gaussians.activated ? log2f(stored) : -1.4426950408889634f * log1pf(expf(-stored));
 }
 
@@ -61,14 +60,14 @@ __global__ void __launch_bounds__(rows_block)
     const bool exists = i < gaussians.count;
     const gs_camera &camera = cameras.at[view];
 
-    float opacity = 0;
+    float stored_opacity = 0; // read along with the mean, used after it
     point p = {};
     if (exists) {
-        opacity = opacity_of(gaussians, i);
+        stored_opacity = gaussians.opacity_logit[i];
         p = point::of(camera, ratio_limits_of(camera), gaussians.mean + 3 * i);
     }
-    const bool may_be_seen =
-        exists && is_in_front(camera, p, cameras.angle_limit[view]) && opacity >= min_opacity;
+    const bool may_be_seen = exists && is_in_front(camera, p, cameras.angle_limit[view]) &&
+                             opacity_of(gaussians, stored_opacity) >= min_opacity;
     if constexpr (together) {
         const unsigned wanted = __ballot_sync(distwar::all_lanes, may_be_seen);
         if (!gaussians.color)
@@ -90,7 +89,7 @@ __global__ void __launch_bounds__(rows_block)
         }
         for (int k = 0; k < 2; k++) splat.mean[k] = projected_mean(camera, p, k);
         whitening(s, splat.whiten);
-        splat.log2_opacity = log2_opacity_of(gaussians, i);
+        splat.log2_opacity = log2_opacity_of(gaussians, stored_opacity);
         // A determinant of 0 gives an infinite logarithm: not finite, so culled.
         if (gaussians.antialias) splat.log2_opacity += 0.5f * log2f(s.sharp_determinant / s.determinant);
 

@@ -90,20 +90,20 @@ class GaussianRasterizer(torch.nn.Module):
                 raise ValueError(f"GaussianRasterizer: shs has the shape {tuple(shs.shape)}, not ({count}, K, 3), "
                                  "K = 1, 4, 9 or 16")
         colors = _torch._float32("shs", shs, device) if shs is not None else arrays["colors_precomp"]
-        splats, centers, radii, _ = _torch.project(
+        plain = _torch._is_plain(means3D)
+        run_project, run_render = (_torch._DirectProject.apply, _torch._DirectRender.apply) if plain else \
+            (_torch.project, _torch.render)
+        splats, centers, radii, _ = run_project(
             arrays["means3D"], arrays["rotations"], arrays["scales"], arrays["opacities"], colors,
             arrays["cov3D_precomp"], viewmats, Ks, [s.image_width, s.image_height, degree, int(bool(s.antialiasing))],
             [NEAR_PLANE, FAR_PLANE, LOW_PASS])
         if means2D is not None and means2D.requires_grad:
             centers = centers + torch.stack((means2D[:, 0] * (s.image_width / 2),
                                              means2D[:, 1] * (s.image_height / 2)), -1)
-        features = None
-        if s.antialiasing is not None:
-            seen = _torch.splat_values(splats)[0]
-            features = torch.cat((seen[:, :3], torch.where(seen[:, 3:] > 0, seen[:, 3:], torch.inf).reciprocal()), 1)
-        planes, alphas, _ = _torch.render(splats, centers, None, features, [s.image_width, s.image_height, 0, 0],
-                                          _torch._strategy())[:3]
-        picture = planes[0, :3] + (1 - alphas) * s.bg[:, None, None]
+        depth = _torch.NO_DEPTH if s.antialiasing is None else _stages.INVERSE_DEPTH
+        color, alphas, inverse = run_render(splats, centers, None, None, [s.image_width, s.image_height, depth],
+                                            _torch._strategy())[:3]
+        picture = color[0] + (1 - alphas) * s.bg[:, None, None]
         if s.debug and device.type == "cuda":
             torch.cuda.synchronize(device)
-        return (picture, radii[0]) if features is None else (picture, radii[0], planes[0, 3:])
+        return (picture, radii[0]) if s.antialiasing is None else (picture, radii[0], inverse)

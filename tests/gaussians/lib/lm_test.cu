@@ -937,7 +937,7 @@ TEST(LmEdges, BadArgumentsAreNamed) {
     antialiased.gaussians.antialias = 1;
     EXPECT_EQ(gs_lm_add_diagonal(&antialiased, frame.squares.data(), frame.gaussians.get(), NULL),
               GS_INVALID_ARGUMENT);
-    EXPECT_STREQ(gs_last_error(), "gs_lm_add_diagonal: antialiased scenes are not supported");
+    EXPECT_STREQ(gs_last_error(), "gs_lm_add_diagonal: antialiased scenes and a low_pass are not supported");
 }
 
 TEST(LmEdges, BadArgumentsOfTheSolverAreNamed) {

@@ -488,14 +488,19 @@ TEST_F(Program, RefinesPosesOnSmallerPicturesFirst) {
     EXPECT_NE(settled.at(0), before.at(0));
     // A resumed run has the poses that were saved, and aligns as before.
     const std::string scene = contents(at("scene.ply"));
-    const double measured = numbers_after(run.out, "held out   PSNR").at(0);
+    const auto measured = [](const std::string &out) { // PSNR and SSIM
+        std::vector<double> numbers = numbers_after(out, "held out   PSNR");
+        numbers.resize(2);
+        return numbers;
+    };
+    const std::vector<double> before_resuming = measured(run.out);
     std::vector<std::string> again = train;
     again.insert(again.end(), {"--resume", at("kept")});
     fs::remove(at("scene.ply"));
     run = splat(again);
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_TRUE(contents(at("scene.ply")) == scene);
-    EXPECT_EQ(numbers_after(run.out, "held out   PSNR").at(0), measured) << run.out;
+    EXPECT_EQ(measured(run.out), before_resuming) << run.out;
     // Sizes are part of what a run must share with the one that it continues.
     again.insert(again.end(), {"--pose-levels", "0"});
     run = splat(again);
