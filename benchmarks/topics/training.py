@@ -11,7 +11,9 @@ KEPT = ["training-h200"]
 
 
 def rounded(value):
-    """Floats with six digits, in dictionaries too."""
+    """Floats with six digits, in dictionaries and lists too."""
+    if isinstance(value, list):
+        return [rounded(inner) for inner in value]
     if isinstance(value, dict):
         return {key: rounded(inner) for key, inner in value.items()}
     return float(f"{value:.6g}") if isinstance(value, float) else value
@@ -154,8 +156,9 @@ def by_poses(runs):
     for (scene, way), run in sorted(((name.split("-"), run) for name, run in runs.items()),
                                     key=lambda item: (item[0][0], order.index(item[0][1]))):
         poses, last = run.of("poses")[-1:], run.evaluations[-1]
-        changes = [" -> ".join(f"{poses[0][when][key]:.{digits}f}" for when in ("before", "settled", "after"))
-                   for key, digits in (("mean_degrees", 3), ("mean_extents", 4))] if poses else [None, None]
+        stages = [poses[0]["before"], *poses[0]["sizes"][-1:], poses[0]["after"]] if poses else []
+        changes = [" -> ".join(f"{stage[key]:.{digits}f}" for stage in stages)
+                   for key, digits in (("mean_degrees", 3), ("mean_extents", 4))]
         rows.append([scene, names[way], f"{last['psnr']:.2f}", f"{last['ssim']:.4f}", *changes,
                      f"{run.end['seconds'] + sum(p['seconds'] for p in poses):.1f}"])
     return ["data", "poses", "PSNR, dB", "SSIM", "degrees: start, after smaller pictures, end", "extents, likewise",

@@ -312,9 +312,9 @@ gs_gaussians blobs(int64_t count) {
     return g;
 }
 
-bool start_with_blobs(const void *context, size_t most, gs_gaussians *host, fault *) {
-    EXPECT_EQ(most, 32u * 32u / 2u);
-    *host = blobs(*static_cast<const int64_t *>(context));
+bool start_with_blobs(void *context, size_t most, gs_gaussians *host, fault *) {
+    EXPECT_EQ(most, 8u * 32u * 32u / 20u);
+    *host = blobs(*static_cast<int64_t *>(context));
     return true;
 }
 
@@ -322,7 +322,7 @@ bool start_with_blobs(const void *context, size_t most, gs_gaussians *host, faul
 TEST(PoseLevels, BringPosesBack) {
     constexpr size_t count = 8;
     constexpr int size = 64;
-    constexpr int64_t gaussians = 60;
+    int64_t gaussians = 60;
     fault why;
     gs_gaussians scene = blobs(gaussians);
     training_state state;
@@ -362,7 +362,7 @@ TEST(PoseLevels, BringPosesBack) {
     settings.rates = {1e-9f, 1e-9f, 1e-9f, 1e-9f, 1e-9f, 0, 0};
     settings.final_mean_rate = 1e-9f;
     std::copy_n(background, 3, settings.background);
-    const pose_levels levels = {1, 1, 40 * count, 0.25, start_with_blobs, &gaussians};
+    const pose_levels levels = {1, 1, 40 * count, 8 * count, 0.25, 20, start_with_blobs, nullptr, &gaussians};
     ASSERT_TRUE(pose_levels_refine(poses.data(), views.data(), count, &settings, &levels, &why)) << why.text;
     std::vector<pose> now;
     for (const refined_pose &p : poses) now.push_back(p.now);
@@ -376,7 +376,7 @@ TEST(PoseLevels, BringPosesBack) {
 
     // No level: nothing happens.
     const refined_pose kept = poses[0];
-    const pose_levels none = {0, 0, 40, 0.25, nullptr, nullptr};
+    const pose_levels none = {0, 0, 40, 0, 0.25, 20, nullptr, nullptr, nullptr};
     ASSERT_TRUE(pose_levels_refine(poses.data(), views.data(), count, &settings, &none, &why)) << why.text;
     EXPECT_EQ(memcmp(&poses[0], &kept, sizeof kept), 0);
     training_state_close(&state);
@@ -426,8 +426,7 @@ TEST_F(Program, RefinesPosesAndWritesCameras) {
     ASSERT_EQ(refined.code, 0) << refined.err;
     EXPECT_CONTAINS(refined.out, "poses      from those of the data");
     const std::string log = contents(at("run.jsonl"));
-    EXPECT_CONTAINS(log,
-                    "\"event\": \"poses\", \"iteration\": 12, \"views\": 4, \"sizes\": 0, \"seconds\": ");
+    EXPECT_CONTAINS(log, "\"event\": \"poses\", \"iteration\": 12, \"views\": 4, \"seconds\": ");
     // The file gives the same views with the same pictures and masks.
     EXPECT_CONTAINS(contents(at("cameras.json")), "\"mask_path\": \"masks/photo0.png\"");
     fs::create_directories(at("again"));
@@ -482,8 +481,8 @@ TEST_F(Program, RefinesPosesOnSmallerPicturesFirst) {
     run = splat(train);
     ASSERT_EQ(run.code, 0) << run.err;
     const std::string log = contents(at("run.jsonl"));
-    EXPECT_CONTAINS(log, "\"sizes\": 1");
-    const auto settled = numbers_after(log, "\"settled\": {\"mean_degrees\":"),
+    EXPECT_CONTAINS(log, "\"sizes\": [{\"divided_by\": 2, \"mean_degrees\": ");
+    const auto settled = numbers_after(log, "\"divided_by\": 2, \"mean_degrees\":"),
                before = numbers_after(log, "\"before\": {\"mean_degrees\":");
     ASSERT_FALSE(settled.empty());
     EXPECT_NE(settled.at(0), before.at(0));

@@ -177,7 +177,7 @@ static bool start_host(const train_run *run, gs_gaussians *host, fault *why) {
 }
 
 // For pose_levels.
-static bool start_small(const void *context, size_t most, gs_gaussians *host, fault *why) {
+static bool start_small(void *context, size_t most, gs_gaussians *host, fault *why) {
     const train_run *run = context;
     const size_t wanted = (size_t)run->options->random;
     const start_settings settings = {.extent = run->extent, .opacity = 0.1, .size = 1};
@@ -186,6 +186,13 @@ static bool start_small(const void *context, size_t most, gs_gaussians *host, fa
                              : start_at_points(&run->data, most, &settings, host, why);
     if (started) host->antialias = run->options->antialias;
     return started;
+}
+
+static void after_size(void *context, int level, const refined_pose *poses) {
+    train_run *run = context;
+    run_poses *record = &run->poses.record;
+    record->levels[record->sizes] = level;
+    record->settled[record->sizes++] = train_poses_difference(&run->poses, poses);
 }
 
 // So many that a scene takes shape and every view moves often enough.
@@ -198,15 +205,17 @@ static bool start_poses(train_run *run, fault *why) {
     const train_options *o = run->options;
     const view_split *split = &run->split;
     training_state *state = &run->state;
+    const int64_t steps = o->pose_steps > 0 ? o->pose_steps : usual_steps(split->training);
     const pose_levels levels = {.levels = pose_levels_of(split->views, split->training, (int)o->pose_levels),
                                 .finest = (int)o->pose_finest,
-                                .steps = o->pose_steps > 0 ? o->pose_steps : usual_steps(split->training),
+                                .steps = steps,
+                                .from = o->pose_still > 0 ? o->pose_still : steps / 3,
                                 .rate = o->pose_rate,
+                                .pixels = o->pose_pixels,
                                 .start = start_small,
+                                .done = after_size,
                                 .context = run};
     const double began = seconds_now();
-    run->poses.record.sizes =
-        levels.levels == 0 || levels.levels < levels.finest ? 0 : levels.levels - levels.finest + 1;
     const bool done =
         training_state_open_poses(state, (int64_t)split->training, why) &&
         poses_start_in(state->pose, split->views, split->training, &state->gaussians, why) &&
@@ -366,7 +375,6 @@ static bool write_results(train_run *run, fault *why) {
 
 // From the state as it is to the files.
 static bool train_and_write(train_run *run, fault *why) {
-    if (run->state.poses > 0) run->poses.record.settled = train_poses_difference(&run->poses, &run->state);
     bool done = open_log(run, why) && iterate(run, why);
     if (done && !run->stopped_by && run->options->finish == TRAIN_FINISH_LM) done = finish_by_lm(run, why);
     if (done && !run->stopped_by) done = write_results(run, why);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "commands/train_options.h"
 #include "command_line.h"
+#include "training/pose_levels.h"
 #include "view/blend_strategies.h"
 #include "view/shared_options.h"
 #include <math.h>
@@ -18,6 +19,7 @@ train_options train_options_default(void) {
                            .depth_weight_end = 0.01,
                            .pose_levels = 4,
                            .pose_finest = 1,
+                           .pose_pixels = 20,
                            .pose_rate = 0.5,
                            .fine_pose_rate = 0.1,
                            .poses_from = 500,
@@ -94,14 +96,18 @@ static void list_model(train_options *o, option_table *table) {
                .help = "that weight at the last step"),
         OPTION("refine-poses", &o->refine_poses,
                .help = "refine the poses of the training views with the scene"),
-        OPTION("pose-levels", &o->pose_levels, .maximum = 12,
+        OPTION("pose-levels", &o->pose_levels, .maximum = POSE_MAX_LEVELS,
                .help = "refine poses before training on pictures 2^N, ..., 4, 2 times smaller, with a scene "
                        "for each; fewer where a side would be under 64 pixels; neither --iterations nor "
                        "--seconds count this"),
-        OPTION("pose-finest", &o->pose_finest, .maximum = 12,
+        OPTION("pose-finest", &o->pose_finest, .maximum = POSE_MAX_LEVELS,
                .help = "the last of these sizes is 2^N times smaller; 0: the pictures themselves"),
         OPTION("pose-steps", &o->pose_steps, .maximum = 10000000,
                .help = "steps on each of these sizes; 0: 1500, or 40 a view if that is more"),
+        OPTION("pose-still", &o->pose_still, .maximum = 10000000,
+               .help = "the first of these steps, in which poses stay; 0: a third"),
+        OPTION("pose-pixels", &o->pose_pixels, .minimum = 0.1, .maximum = 1e6,
+               .help = "pixels, of all views together, for each Gaussian of their scenes"),
         OPTION("pose-rate", &o->pose_rate, .maximum = 100,
                .help = "learning rate of poses at the first step on each size, in its pixels; a tenth of it "
                        "at the last"),

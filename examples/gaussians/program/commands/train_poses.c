@@ -16,7 +16,7 @@ bool train_poses_open(train_poses *p, view_split *split, double extent, double d
     if (degrees > 0 || distance > 0)
         perturb_poses(split->views, split->training, degrees, distance * extent, seed);
     p->record.views = split->training;
-    p->record.before = p->record.settled = train_poses_difference(p, NULL);
+    p->record.before = train_poses_difference(p, NULL);
     return true;
 }
 
@@ -27,15 +27,15 @@ void train_poses_close(train_poses *p) {
 }
 
 // Of the training views in p->now, in double precision where they are refined.
-static void read_training_poses(train_poses *p, const training_state *state) {
+static void read_training_poses(train_poses *p, const refined_pose *poses) {
     for (size_t i = 0; i < p->split->training; i++)
-        p->now[i] = state && state->poses > 0 ? state->pose[i].now : pose_of(&p->split->views[i].camera);
+        p->now[i] = poses ? poses[i].now : pose_of(&p->split->views[i].camera);
 }
 
 void train_poses_place_held_out(train_poses *p, const training_state *state) {
     const size_t training = p->split->training;
     if (state->poses == 0) return;
-    read_training_poses(p, state);
+    read_training_poses(p, state->pose);
     const similarity moved = similarity_between(p->given, p->now, training);
     for (size_t i = training; i < training + p->split->held_out; i++) {
         p->now[i] = p->given[i];
@@ -50,8 +50,8 @@ void train_poses_adopt(train_poses *p, const training_state *state) {
     for (size_t i = 0; i < p->split->training; i++) pose_to_camera(&p->now[i], &p->split->views[i].camera);
 }
 
-pose_difference train_poses_difference(train_poses *p, const training_state *state) {
-    read_training_poses(p, state);
+pose_difference train_poses_difference(train_poses *p, const refined_pose *poses) {
+    read_training_poses(p, poses);
     pose_difference d = pose_difference_between(p->now, p->given, p->split->training);
     d.mean_distance /= p->extent;
     d.largest_distance /= p->extent;

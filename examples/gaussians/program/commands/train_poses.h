@@ -27,8 +27,8 @@ void train_poses_close(train_poses *p);
 void train_poses_place_held_out(train_poses *p, const training_state *state);
 // After training: the cameras of training views take their refined poses too.
 void train_poses_adopt(train_poses *p, const training_state *state);
-// How far the training poses, with state NULL the training views' cameras, are from those given, after their
-// similarity; distances in extents.
-pose_difference train_poses_difference(train_poses *p, const training_state *state);
+// How far the training poses, NULL: the training views' cameras, are from those given, after their similarity;
+// distances in extents.
+pose_difference train_poses_difference(train_poses *p, const refined_pose *poses);
 // Writes the poses of all cameras, with the lenses of their photographs, as transforms.json.
 bool train_poses_write(const train_poses *p, const dataset *data, const char *path, fault *why);

@@ -65,13 +65,14 @@ void train_summary_print_depth(const train_depth *depth) {
 }
 
 void train_summary_print_poses(const run_poses *poses) {
-    const pose_difference *before = &poses->before, *settled = &poses->settled, *after = &poses->after;
+    const pose_difference *before = &poses->before, *after = &poses->after;
+    for (int i = 0; i < poses->sizes; i++)
+        printf("%s 1/%d: %.4f degrees, %.5f extents", i ? "," : "sizes     ", 1 << poses->levels[i],
+               poses->settled[i].mean_degrees, poses->settled[i].mean_distance);
+    if (poses->sizes > 0) printf("; %.1f s\n", poses->seconds);
     printf(
         "poses      from those of the data %.4f -> %.4f degrees, %.5f -> %.5f extents (means); largest %.4f "
         "degrees, %.5f extents\n",
         before->mean_degrees, after->mean_degrees, before->mean_distance, after->mean_distance,
         after->largest_degrees, after->largest_distance);
-    if (poses->sizes > 0)
-        printf("           on %d smaller size%s in %.1f s: %.4f degrees, %.5f extents\n", poses->sizes,
-               poses->sizes > 1 ? "s" : "", poses->seconds, settled->mean_degrees, settled->mean_distance);
 }

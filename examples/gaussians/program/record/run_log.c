@@ -205,8 +205,7 @@ bool run_log_finish(run_log *log, const training_state *state, const training_re
     return true;
 }
 
-static void put_difference(json_writer *json, const char *key, const pose_difference *d) {
-    json_begin(json, key, '{');
+static void put_difference(json_writer *json, const pose_difference *d) {
     json_put_number(json, "mean_degrees", d->mean_degrees);
     json_put_number(json, "largest_degrees", d->largest_degrees);
     json_put_number(json, "mean_extents", d->mean_distance);
@@ -219,11 +218,18 @@ void run_log_poses(run_log *log, int64_t iteration, const run_poses *poses) {
     json_writer json = begin_line(log, "poses");
     json_put_integer(&json, "iteration", iteration);
     json_put_integer(&json, "views", (int64_t)poses->views);
-    json_put_integer(&json, "sizes", poses->sizes);
     json_put_number(&json, "seconds", poses->seconds);
-    put_difference(&json, "before", &poses->before);
-    put_difference(&json, "settled", &poses->settled);
-    put_difference(&json, "after", &poses->after);
+    json_begin(&json, "before", '{');
+    put_difference(&json, &poses->before);
+    json_begin(&json, "sizes", '[');
+    for (int i = 0; i < poses->sizes; i++) {
+        json_begin(&json, NULL, '{');
+        json_put_integer(&json, "divided_by", 1 << poses->levels[i]);
+        put_difference(&json, &poses->settled[i]);
+    }
+    json_end(&json, ']');
+    json_begin(&json, "after", '{');
+    put_difference(&json, &poses->after);
     end_line(log, &json);
 }
 

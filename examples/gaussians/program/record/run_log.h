@@ -10,8 +10,9 @@
 //   {"event": "lm", "step": 1, "seconds": 0.31, "before": 0.0784, "after": 0.0781, "gain": 0.42,
 //    "gamma": 0.31, "damping": 0.1, "kept": true, "views": 17, "subsets": 1, "bytes": 780140544,
 //    "psnr": 23.2, "ssim": 0.741}
-//   {"event": "poses", "iteration": 7000, "views": 17, "sizes": 3, "seconds": 2.1, "before": {"mean_degrees": 1.0,
-//    "largest_degrees": 1.0, "mean_extents": 0.01, "largest_extents": 0.01}, "settled": {...}, "after": {...}}
+//   {"event": "poses", "iteration": 7000, "views": 17, "seconds": 2.1, "before": {"mean_degrees": 1.0,
+//    "largest_degrees": 1.0, "mean_extents": 0.01, "largest_extents": 0.01}, "sizes": [{"divided_by": 8,
+//    "mean_degrees": 0.1, ...}, ...], "after": {...}}
 //   {"event": "end", "iteration": 7000, "seconds": 41.3, "gaussians": 310544}
 //
 // step: means since the step line before. wait_ms: of step_ms the host waited for the lists' lengths. Without
@@ -19,12 +20,12 @@
 // training, without evaluations. In an lm line: since the first step of Levenberg-Marquardt began. lm: before
 // and after are the objective. psnr and ssim are those of held-out views, if they were measured.
 // poses: how far those of the training views are from the data's, after the similarity between both: at the
-// start, after refinement on smaller pictures (their sizes, its seconds) or when a resumed run began, and at the
-// end.
+// start, after refinement on each smaller size, which took `seconds`, and at the end.
 #pragma once
 
 #include "json_writer.h"
 #include "record/run_record.h"
+#include "training/pose_levels.h"
 #include "view/pose.h"
 #include <stdio.h>
 
@@ -41,9 +42,11 @@ typedef struct run_log_options {
 // Of the training views' poses; distances in extents of the scene.
 typedef struct run_poses {
     size_t views;
-    int sizes;      // of smaller pictures
-    double seconds; // of refinement on them
-    pose_difference before, settled, after;
+    pose_difference before, after;
+    int sizes;                                    // pictures on which poses were refined before
+    int levels[POSE_MAX_LEVELS + 1];              // [sizes]: pictures were divided by 2^level
+    pose_difference settled[POSE_MAX_LEVELS + 1]; // [sizes]: after each
+    double seconds;                               // of these
 } run_poses;
 
 typedef struct run_log {

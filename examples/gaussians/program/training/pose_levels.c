@@ -155,10 +155,10 @@ static bool refine_level(refined_pose *poses, const small_views *small, const tr
     gs_gaussians host = {0};
     training_settings here = settings_without_density(settings, levels->steps);
     here.name = "refining poses";
-    here.pose = (pose_schedule){.rate = levels->rate, .end = 0.1, .from = levels->steps / 5};
-    // As many numbers as 7 pixels: the pictures of 17 views decide them.
-    if (!levels->start(levels->context, (size_t)first->width * (size_t)first->height / 2, &host, why))
-        return false;
+    here.pose = (pose_schedule){.rate = levels->rate, .end = 0.1, .from = levels->from};
+    // Fewer fit badly, and poses follow what is left over; the pictures must decide more numbers than there are.
+    const double pixels = (double)small->count * first->width * first->height;
+    if (!levels->start(levels->context, (size_t)fmax(1, pixels / levels->pixels), &host, why)) return false;
     training_state state;
     training_state_open(&state, &host);
     scene_close(&host);
@@ -186,6 +186,7 @@ bool pose_levels_refine(refined_pose *poses, const target_view *views, size_t co
         done = small_views_open(&small, views, poses, count, 1 << level, why) &&
                refine_level(poses, &small, settings, levels, &at, why);
         small_views_close(&small);
+        if (done && levels->done) levels->done(levels->context, level, poses);
     }
     if (done && at.count > 0) measure(poses, views, count, &at);
     scene_points_close(&at);
