@@ -44,10 +44,20 @@ __device__ float log2_opacity_of(const gs_gaussians &gaussians, float stored) {
     return gaussians.activated ? log2f(stored) : -1.4426950408889634f * log1pf(expf(-stored));
 }
 
-// sh_degree: of gaussians.sh; any value if gaussians.color is read instead. model: of all cameras.
-template <int model, int sh_degree, typename Cameras>
+// Whether scales and opacities are stored as logarithms and logits, the low-pass filter is the usual one, and no
+// camera has a far plane.
+bool is_usual(const gs_view *view, const gs_gaussians &gaussians) {
+    bool usual = !gaussians.activated && gaussians.low_pass == usual_low_pass;
+    for (int v = 0; v < view_count(view); v++) usual = usual && !(camera_of(view, v)->far_plane > 0);
+    return usual;
+}
+
+// sh_degree: of gaussians.sh; any value if gaussians.color is read instead. model: of all cameras. usual:
+// is_usual; known at compile time, or the kernel takes a tenth longer.
+template <int model, int sh_degree, bool usual, typename Cameras>
 __global__ void __launch_bounds__(rows_block)
-    project_kernel(const gs_gaussians gaussians, int degree, const Cameras cameras, gs_splat *splats) {
+    project_kernel(gs_gaussians gaussians, int degree, const Cameras cameras, gs_splat *splats) {
+    if constexpr (usual) gaussians.activated = 0, gaussians.low_pass = usual_low_pass;
     using point = point_of<model, divisor>;
     constexpr int length = sh_floats(sh_degree);
     constexpr bool together = sh_degree >= 2; // a lane reads a short row faster alone
@@ -112,7 +122,7 @@ __global__ void __launch_bounds__(rows_block)
                             isfinite(splat.whiten[0] + splat.whiten[1] + splat.whiten[2]) &&
                             isfinite(splat.log2_opacity) && isfinite(color_sum);
         const bool faded = gaussians.antialias && splat.log2_opacity < min_log2_opacity;
-        const bool too_far = camera.far_plane > 0 && splat_depth(p) > camera.far_plane;
+        const bool too_far = !usual && camera.far_plane > 0 && splat_depth(p) > camera.far_plane;
         if (finite && !faded && !too_far) splat.depth = splat_depth(p);
     }
     splats[view * gaussians.count + i] = splat;
@@ -479,8 +489,9 @@ gs_status gs_project(const gs_view *view, gs_stream stream) {
         using Cameras = std::decay_t<decltype(cameras)>;
         return with_model_and_degree(view, in, [&](auto model, auto sh_degree) {
             return launch(stream, blocks_for(in.count, rows_block) * unsigned(cameras.count), rows_block,
-                          project_kernel<model, sh_degree, Cameras>, in,
-                          used_degree(view->sh_degree_used, &in), cameras, view->splats);
+                          is_usual(view, in) ? project_kernel<model, sh_degree, true, Cameras>
+                                             : project_kernel<model, sh_degree, false, Cameras>,
+                          in, used_degree(view->sh_degree_used, &in), cameras, view->splats);
         });
     };
     const gs_camera &first = *camera_of(view, 0);

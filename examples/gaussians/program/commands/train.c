@@ -197,7 +197,7 @@ static void after_size(void *context, int level, const refined_pose *poses) {
 
 // So many that a scene takes shape and every view moves often enough.
 static int64_t usual_steps(size_t views) {
-    const int64_t least = 1500, each = 40 * (int64_t)views;
+    const int64_t least = 1500, each = 140 * (int64_t)views;
     return each > least ? each : least;
 }
 
