@@ -265,13 +265,8 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
     memcpy(&header, saved.data(), sizeof header);
     ASSERT_EQ(header.iteration, 2);
     ASSERT_EQ(header.exposures, photos - 1);
-    const auto resumed = [&](int64_t iteration, int64_t exposures) {
-        std::string bytes = saved.substr(0, saved.size() - 4);
-        auto changed = header;
-        changed.iteration = iteration;
-        changed.exposures = exposures;
-        const int64_t matrices = 3 * GS_EXPOSURE_VALUES * int64_t(sizeof(float));
-        bytes.resize(size_t(int64_t(bytes.size()) + (exposures - header.exposures) * matrices));
+    // Resumes from this header and what follows it, with the right size and checksum.
+    const auto resumed_from = [&](auto changed, std::string bytes) {
         const uint64_t size = bytes.size() + 4;
         memcpy(changed.before + 16, &size, sizeof size);
         memcpy(bytes.data(), &changed, sizeof changed);
@@ -282,22 +277,21 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
         return splat(
             run_of("scene.ply", 2, {"--exposure", "--checkpoint", at("new"), "--resume", at("forged")}));
     };
+    const std::string unsummed = saved.substr(0, saved.size() - 4);
+    const auto resumed = [&](int64_t iteration, int64_t exposures) {
+        auto changed = header;
+        changed.iteration = iteration;
+        changed.exposures = exposures;
+        const int64_t matrices = 3 * GS_EXPOSURE_VALUES * int64_t(sizeof(float));
+        std::string bytes = unsummed;
+        bytes.resize(size_t(int64_t(bytes.size()) + (exposures - header.exposures) * matrices));
+        return resumed_from(changed, bytes);
+    };
     EXPECT_EQ(resumed(2, header.exposures).code, 0); // nothing forged
     // Poses of which the options know nothing.
-    const outcome posed = [&] {
-        std::string bytes = saved.substr(0, saved.size() - 4) + std::string(sizeof(refined_pose), '\0');
-        auto changed = header;
-        changed.poses = 1;
-        const uint64_t size = bytes.size() + 4;
-        memcpy(changed.before + 16, &size, sizeof size);
-        memcpy(bytes.data(), &changed, sizeof changed);
-        const uint32_t sum =
-            uint32_t(crc32(0, reinterpret_cast<const Bytef *>(bytes.data()), uInt(bytes.size())));
-        bytes.append(reinterpret_cast<const char *>(&sum), sizeof sum);
-        std::ofstream(at("forged"), std::ios::binary) << bytes;
-        return splat(
-            run_of("scene.ply", 2, {"--exposure", "--checkpoint", at("new"), "--resume", at("forged")}));
-    }();
+    auto changed = header;
+    changed.poses = 1;
+    const outcome posed = resumed_from(changed, unsummed + std::string(sizeof(refined_pose), '\0'));
     EXPECT_EQ(posed.code, 1);
     EXPECT_CONTAINS(posed.err, "forged: damaged: no run with these options has its counts");
     for (const auto &[iteration, exposures] : std::vector<std::pair<int64_t, int64_t>>{

@@ -195,7 +195,7 @@ static void after_size(void *context, int level, const refined_pose *poses) {
     record->settled[record->sizes++] = train_poses_difference(&run->poses, poses);
 }
 
-// So many that a scene takes shape and every view moves often enough.
+// Enough for a scene to take shape, and for every view to move often.
 static int64_t usual_steps(size_t views) {
     const int64_t least = 1500, each = 140 * (int64_t)views;
     return each > least ? each : least;
