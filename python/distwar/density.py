@@ -2,8 +2,8 @@
 """Density control by Markov chain Monte Carlo (Kheradmand et al. 2024) for trainers with optimizers of torch: noise and
 penalties by libgs, and the two functions of gsplat that its MCMCStrategy calls in compiled kernels.
 
-gsplat.DefaultStrategy works on the meta of distwar.rasterization() as it is. gsplat.MCMCStrategy needs gsplat's compiled
-kernels, which the wheel on PyPI does not have, or
+gsplat.DefaultStrategy works on the meta of distwar.rasterization() as it is. gsplat.MCMCStrategy needs gsplat's
+compiled kernels, which the wheel on PyPI does not have, or
 
     distwar.density.provide_to_gsplat()
 """
@@ -82,7 +82,8 @@ def quat_scale_to_covar_preci(quats, scales, compute_covar=True, compute_preci=T
     w, x, y, z = torch.nn.functional.normalize(quats, dim=-1).unbind(-1)
     rotation = torch.stack((1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
                             2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
-                            2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)), -1).unflatten(-1, (3, 3))
+                            2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)), -1)
+    rotation = rotation.unflatten(-1, (3, 3))
 
     def product(lengths):
         axes = rotation * lengths[..., None, :]
@@ -97,5 +98,5 @@ def provide_to_gsplat():
     from gsplat.strategy import ops
     for function in (compute_relocation, quat_scale_to_covar_preci):
         if not hasattr(ops, function.__name__):
-            raise RuntimeError(f"distwar.density: this version of gsplat has no gsplat.strategy.ops.{function.__name__}")
+            raise RuntimeError(f"distwar.density: gsplat.strategy.ops of this version has no {function.__name__}")
         setattr(ops, function.__name__, function)

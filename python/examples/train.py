@@ -102,7 +102,7 @@ def train(p, views, size, o):
     return o.iterations / (time.perf_counter() - begin)
 
 
-def main():
+def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=pathlib.Path)
     parser.add_argument("-o", "--output", default="scene.pt")
@@ -111,7 +111,7 @@ def main():
                                     downscale=(1, "factor by which photographs are reduced"),
                                     seed=(0, "of all random choices")).items():
         parser.add_argument(f"--{name}", type=int, default=value, help=f"{text} (default {value})")
-    o = parser.parse_args()
+    o = parser.parse_args(arguments)
     torch.manual_seed(o.seed)
     random.seed(o.seed)
     device = "cuda" if distwar.library().backend == "cuda" else "cpu"

@@ -12,6 +12,8 @@ from PIL import Image
 
 COLMAP_MODELS = ["SIMPLE_PINHOLE f cx cy", "PINHOLE fx fy cx cy", "SIMPLE_RADIAL f cx cy k1", "RADIAL f cx cy k1 k2",
                  "OPENCV fx fy cx cy k1 k2 p1 p2"]
+TRANSFORMS_NAMES = dict(fl_x="fx", fl_y="fy", w="width", h="height", cx="cx", cy="cy", k1="k1", k2="k2", p1="p1", p2="p2",
+                        camera_angle_x="angle")
 
 
 def records(path, read_one):
@@ -64,25 +66,37 @@ def colmap_point(take):
     return values[1:7]
 
 
+def colmap_frames(folder, model):
+    cameras, images = (dict(records(model / "cameras.bin", colmap_camera)), records(model / "images.bin", colmap_image))
+    for camera in {camera for _, camera, _ in images} - set(cameras):
+        sys.exit(f"camera {camera} of an image is not in {model / 'cameras.bin'}")
+    points = records(model / "points3D.bin", colmap_point) if (model / "points3D.bin").exists() else []
+    return [(folder / "images" / name, cameras[camera], viewmat) for name, camera, viewmat in images], np.array(points)
+
+
+def transforms_frames(path):
+    try:
+        data, frames = json.loads(path.read_text()), []
+        for frame in data["frames"]:
+            m = {**data, **frame}
+            camera = {new: float(m[old]) for old, new in TRANSFORMS_NAMES.items() if old in m}
+            to_world = torch.tensor(frame["transform_matrix"], dtype=torch.float64)
+            to_world[:3, 1:3] *= -1  # +y up, looking along -z, becomes +y down, looking along +z
+            frames.append((path.parent / frame["file_path"], camera, torch.linalg.inv(to_world)))
+    except (ValueError, KeyError, TypeError, IndexError, RuntimeError) as error:
+        sys.exit(f"{path}: {type(error).__name__}: {error}")
+    return frames
+
+
 def load_frames(folder):
-    """(path of the photograph, camera, viewmat) of each frame, and points with colours, or None."""
+    """(path of the photograph, camera, viewmat) of each frame, and points with colours [N, 6], or None."""
     model = next((m for m in (folder / "sparse/0", folder / "sparse", folder) if (m / "cameras.bin").exists()), None)
     if model:
-        cameras = dict(records(model / "cameras.bin", colmap_camera))
-        images = records(model / "images.bin", colmap_image)
-        points = np.array(records(model / "points3D.bin", colmap_point)).reshape(-1, 6)
-        return [(folder / "images" / name, cameras[camera], viewmat) for name, camera, viewmat in images], points
+        frames, points = colmap_frames(folder, model)
+        return frames, points if len(points) else None
     if not (folder / "transforms.json").exists():
         sys.exit(f"{folder} has neither sparse/0/cameras.bin (COLMAP's binary model) nor a transforms.json")
-    data, frames = json.loads((folder / "transforms.json").read_text()), []
-    for frame in data["frames"]:
-        m = {**data, **frame}
-        camera = {new: m[old] for old, new in dict(fl_x="fx", fl_y="fy", w="width", h="height").items() if old in m}
-        camera.update({name: m[name] for name in ("cx", "cy", "k1", "k2", "p1", "p2", "camera_angle_x") if name in m})
-        to_world = torch.tensor(frame["transform_matrix"], dtype=torch.float64)
-        to_world[:3, 1:3] *= -1  # +y up, looking along -z, becomes +y down, looking along +z
-        frames.append((folder / frame["file_path"], camera, torch.linalg.inv(to_world)))
-    return frames, None
+    return transforms_frames(folder / "transforms.json"), None
 
 
 def undistorted(picture, camera, K):
@@ -112,10 +126,15 @@ def load(frames, downscale, device):
         if not path.exists():
             print(f"{path}: no such file, skipped")
             continue
-        picture = torch.from_numpy(np.array(Image.open(path).convert("RGB"))).to(device)
+        try:
+            picture = torch.from_numpy(np.array(Image.open(path).convert("RGB"))).to(device)
+        except OSError as error:
+            sys.exit(f"{path}: {error}")
+        if "fx" not in m and "angle" not in m:
+            sys.exit(f"{path}: its camera has neither fl_x nor camera_angle_x")
         height, width = picture.shape[:2]
         x, y = width / m.get("width", width), height / m.get("height", height)  # photographs may have been reduced
-        fx = m["fx"] * x if "fx" in m else width / 2 / math.tan(m["camera_angle_x"] / 2)
+        fx = m["fx"] * x if "fx" in m else width / 2 / math.tan(m["angle"] / 2)
         fy = m["fy"] * y if "fy" in m else fx
         K = torch.tensor([[fx, 0, m["cx"] * x if "cx" in m else width / 2],
                           [0, fy, m["cy"] * y if "cy" in m else height / 2], [0, 0, 1]])
