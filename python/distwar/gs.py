@@ -119,6 +119,8 @@ class Library:
         self._declare("gs_adam", shape, shape, shape, shape, POINTER(AdamRates), c_int64, c_void_p)
         self._declare("gs_loss_bytes", c_int32, c_int32, POINTER(c_size_t))
         self._declare("gs_loss", POINTER(Comparison), pointer, c_size_t, pointer, pointer, c_void_p)
+        self._declare("gs_density_noise", shape, c_float, ctypes.c_uint64, ctypes.c_uint64, c_void_p)
+        self._declare("gs_density_penalty", shape, c_float, c_float, shape, c_void_p)
 
     @functools.cached_property
     def arrays(self):
