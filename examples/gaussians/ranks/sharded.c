@@ -42,6 +42,7 @@ struct sharded {
     gs_view home; // all cameras, this rank's splats
     gs_share share;
     bool fixed;
+    double since; // the end of the last stage
 };
 
 sharded *sharded_open(ranks *group) {
@@ -85,6 +86,15 @@ static int part_of(const sharded *s, int rank, int j) {
 
 static int64_t entries_of(const sharded *s, int p) {
     return p < 0 ? 0 : s->part_begin[p + 1] - s->part_begin[p];
+}
+
+static bool end_stage(sharded *s, sharded_stage stage) {
+    if (!s->batch->timed) return true;
+    if (!ranks_wait(s->group, s->stream)) return false;
+    const double now = ranks_seconds();
+    s->report.ms[stage] = 1e3 * (now - s->since);
+    s->since = now;
+    return true;
 }
 
 // ---- at home, before ----
@@ -370,17 +380,19 @@ bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_grad
     const size_t units_bytes = (size_t)batch->views * sizeof(gs_fixed_units);
     void *const units = device_buffer_reserve(&s->units, units_bytes);
     RANKS_CUDA(cudaMemsetAsync(units, 0, units_bytes, stream));
-    if (!project(s) || !exchange_counts(s) || !send_splats(s)) return false;
-    if (s->fixed && !find_largest(s)) return false;
+    s->since = ranks_seconds();
+    if (!project(s) || !end_stage(s, SHARDED_PROJECT)) return false;
+    if (!exchange_counts(s) || !send_splats(s) || (s->fixed && !find_largest(s))) return false;
     if (!ranks_wait(group, stream)) return false; // gs_bin waits for the stream without a look at the others
+    if (!end_stage(s, SHARDED_EXCHANGE)) return false;
     for (int j = 0; j < s->own_count; j++)
         if (!render_part(s, &s->own[j])) return false;
-    if (!exchange_pixels(s)) return false;
+    if (!end_stage(s, SHARDED_RENDER) || !exchange_pixels(s) || !end_stage(s, SHARDED_PIXELS)) return false;
     for (int j = 0; j < s->own_count; j++)
         if (!loss_and_backward(s, &s->own[j])) return false;
-    if (!bring_back(s)) return false;
+    if (!end_stage(s, SHARDED_BACKWARD) || !bring_back(s) || !end_stage(s, SHARDED_RETURN)) return false;
     const gs_gradient own = {
         .moments = s->moments.memory, .gaussians = gradient->gaussians, .mean2d = gradient->mean2d};
     GS_OR_FAIL(gs_project_backward(&s->home, &own, stream));
-    return true;
+    return end_stage(s, SHARDED_HOME);
 }
