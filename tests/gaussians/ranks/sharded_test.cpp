@@ -7,6 +7,8 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <csignal>
+#include <sys/mman.h>
 
 namespace {
 
@@ -130,7 +132,15 @@ struct shared_run {
     int steps;
     const gs_gaussians *first_moment, *second_moment;
     sharded_report report[RANKS_MAX];
+    int failing_rank, failing_step; // failing_step 0: none
+    bool is_killed;
 };
+
+// What a rank that is to fail does in the middle of a step.
+bool fail_in_step(ranks *group, void *context, const sharded_image *, gs_stream) {
+    if (static_cast<const shared_run *>(context)->is_killed) raise(SIGKILL);
+    return ranks_fail(group, "no loss of this image");
+}
 
 bool run_rank(ranks *group, void *context) {
     shared_run *const run = static_cast<shared_run *>(context);
@@ -148,6 +158,8 @@ bool run_rank(ranks *group, void *context) {
     const sharded_gradient gradient = {part_of(*run->gradients, first, last), mean2d.data()};
     bool good = true;
     for (int step = 1; good && step <= run->steps; step++) {
+        if (step == run->failing_step && own == run->failing_rank)
+            batch.loss = fail_in_step, batch.context = run;
         good = sharded_backward(s, &batch, &gradient, nullptr) && ranks_wait(group, nullptr);
         if (!good || !run->first_moment) continue;
         const gs_gaussians m = part_of(*run->first_moment, first, last),
@@ -240,6 +252,71 @@ TEST_P(Sharded, TrainsToTheSameBits) {
         EXPECT_EQ(now, first) << count << " ranks";
     }
 }
+
+TEST_P(Sharded, EndsOnAllRanksWhenOneFails) {
+    const training t(GetParam());
+    const scene_choice &scene = t.choice.scene;
+    const device_gaussians gradients(scene.count, scene.sh_degree);
+    for (int rank = 0; rank < 3; rank++) {
+        shared_run run = run_of(t, {DISTWAR_FIXED, 0}, gradients, 3);
+        run.steps = 3, run.failing_rank = rank, run.failing_step = 2;
+        ranks_plan plan = {};
+        plan.count = 3;
+        fault why = {};
+        EXPECT_FALSE(ranks_run(&plan, run_rank, &run, &why));
+        EXPECT_EQ(std::string(why.text), "rank " + std::to_string(rank) + ": no loss of this image");
+    }
+}
+
+#ifdef DISTWAR_SIMT
+// Memory that processes share, as device memory of simt.
+class shared_gaussians {
+  public:
+    explicit shared_gaussians(const gs_gaussians &shape) : gaussians(shape) {
+        const size_t count = size_t(shape.count),
+                     row = 3 * size_t((shape.sh_degree + 1) * (shape.sh_degree + 1));
+        bytes = count * (11 + row) * sizeof(float);
+        memory = static_cast<float *>(
+            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+        float *at = memory;
+        gaussians.mean = at, at += 3 * count;
+        gaussians.log_scale = at, at += 3 * count;
+        gaussians.quaternion = at, at += 4 * count;
+        gaussians.opacity_logit = at, at += count;
+        gaussians.sh = at;
+    }
+    ~shared_gaussians() { munmap(memory, bytes); }
+    shared_gaussians(const shared_gaussians &) = delete;
+    shared_gaussians &operator=(const shared_gaussians &) = delete;
+    std::vector<double> values() const { return {memory, memory + bytes / sizeof(float)}; }
+
+    gs_gaussians gaussians;
+
+  private:
+    float *memory;
+    size_t bytes;
+};
+
+TEST_P(Sharded, GivesTheSameBitsOnProcesses) {
+    const training t(GetParam());
+    const result one = on_one_gpu(t, {DISTWAR_FIXED, 0});
+    const device_gaussians shape(t.choice.scene.count, t.choice.scene.sh_degree);
+    const shared_gaussians gradients(*shape.get());
+    shared_run run = run_of(t, {DISTWAR_FIXED, 0}, shape, 3);
+    run.gradients = &gradients.gaussians;
+    ranks_plan plan = {};
+    plan.count = 3, plan.kind = RANKS_PROCESSES, plan.nccl = FAKE_NCCL, plan.devices = 1;
+    fault why = {};
+    ASSERT_TRUE(ranks_run(&plan, run_rank, &run, &why)) << why.text;
+    EXPECT_EQ(gradients.values(), one.gradient);
+    run.steps = 2, run.failing_step = 2, run.is_killed = true;
+    for (run.failing_rank = 0; run.failing_rank < 3; run.failing_rank++) {
+        EXPECT_FALSE(ranks_run(&plan, run_rank, &run, &why));
+        EXPECT_EQ(std::string(why.text),
+                  "rank " + std::to_string(run.failing_rank) + ": was ended by signal 9 (Killed)");
+    }
+}
+#endif
 
 INSTANTIATE_TEST_SUITE_P(Batches, Sharded,
                          testing::Values(batch_choice{{4, 192, 1, 1, 71, 45}, 1}, // three rows of tiles
