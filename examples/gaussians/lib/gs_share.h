@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-enum { GS_MAX_PARTS = 128 };
+enum { GS_MAX_PARTS = 128, GS_MAX_GPUS = 64 };
 
 // What one GPU renders of one camera's image.
 typedef struct gs_part {
@@ -85,6 +85,65 @@ gs_status gs_fixed_sums(const gs_view *view, const gs_gradient *gradient, const 
 // sums: [views][count][12], units: device, [views], moments: [views][count].
 gs_status gs_moments_from_sums(const int64_t *sums, const gs_fixed_units *units, int64_t count, int32_t views,
                                gs_moments *moments, gs_stream stream);
+
+// ---- density control ----
+
+// gs_relocate over the Gaussians of several GPUs, which follow one another: those of GPU 0, of GPU 1, ... The result has
+// the bits of gs_relocate over all of them. On each GPU:
+//   gs_share_weigh                        the sum of the weights of its living Gaussians
+//   (all GPUs learn all sums)
+//   gs_share_count_draws, gs_share_draw   for its dead and new rows, where the Gaussians that they copy lie
+//   (send `at` to the GPUs that have those)
+//   gs_share_answer                       shares out what others take, and gives its parameters
+//   (send the values back)
+//   gs_share_take
+typedef struct gs_shared_relocation {
+    gs_relocation relocation; // existing: of this GPU's rows
+    int64_t first;            // place of this GPU's first Gaussian among all
+    int32_t gpus;             // 1..GS_MAX_GPUS
+    void *workspace;          // of gs_share_relocate_bytes; kept from gs_share_weigh to gs_share_take
+    size_t workspace_bytes;
+    // Read by the calls after gs_share_weigh: host, [gpus + 1], the sums of the GPUs before: 0, sum 0, sum 0 + sum 1, ...
+    const int64_t *weight_begin;
+} gs_shared_relocation;
+
+typedef struct gs_shared_vectors {
+    gs_gaussians gaussians, first_moment, second_moment; // of one shape
+} gs_shared_vectors;
+
+// Rows that take the place of others, in the order of the GPUs that have those, then of rows.
+typedef struct gs_draws {
+    int64_t count;
+    uint32_t *row; // that takes a place
+    int64_t *at;   // place in the weights of a GPU; gs_share_answer makes rows of them
+    float *values; // [count][gs_share_record]: parameters
+} gs_draws;
+
+gs_status gs_share_relocate_bytes(int64_t count, int32_t gpus, size_t *bytes);
+// Floats of a Gaussian's parameters.
+int32_t gs_share_record(const gs_gaussians *gaussians);
+// total: 1 number.
+gs_status gs_share_weigh(const gs_gaussians *gaussians, const gs_shared_relocation *relocation,
+                         int64_t *total, gs_stream stream);
+// begin: [gpus + 1]: draws from GPU g are begin[g] .. begin[g + 1] - 1.
+gs_status gs_share_count_draws(const gs_gaussians *gaussians, const gs_shared_relocation *relocation,
+                               int64_t *begin, gs_stream stream);
+// Writes row and at; count is begin[gpus].
+gs_status gs_share_draw(const gs_gaussians *gaussians, const gs_shared_relocation *relocation,
+                        const gs_draws *draws, gs_stream stream);
+// draws: those of all GPUs that take Gaussians of this one, in any order. Reads at; writes at and values.
+gs_status gs_share_answer(const gs_shared_vectors *vectors, const gs_shared_relocation *relocation,
+                          const gs_draws *draws, gs_stream stream);
+// Reads row and values.
+gs_status gs_share_take(const gs_shared_vectors *vectors, const gs_shared_relocation *relocation,
+                        const gs_draws *draws, gs_stream stream);
+
+// gs_density_noise of Gaussians whose first one has the place `first` among all.
+gs_status gs_share_noise(const gs_gaussians *gaussians, int64_t first, float scale, uint64_t seed,
+                         uint64_t iteration, gs_stream stream);
+// gs_density_penalty of a part of `all` Gaussians.
+gs_status gs_share_penalty(const gs_gaussians *gaussians, int64_t all, float opacity_weight,
+                           float scale_weight, const gs_gaussians *gradients, gs_stream stream);
 
 #ifdef __cplusplus
 }
