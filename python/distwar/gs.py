@@ -36,12 +36,16 @@ class Views(Structure):
     _fields_ = [("count", c_int32), ("cameras", POINTER(Camera))]
 
 
+class Rows(Structure):
+    _fields_ = [("begin", c_int32), ("end", c_int32)]
+
+
 class View(Structure):
     _fields_ = [("gaussians", Gaussians), ("camera", Camera), ("sh_degree_used", c_int32),
                 ("background", c_float * 3), ("pair_capacity", c_int64), ("workspace", c_void_p),
                 ("workspace_bytes", c_size_t), ("splats", c_void_p), ("image", Image), ("lists", Lists),
                 ("pairs_needed", c_int64), ("report", c_void_p), ("views", Views), ("channel_background", c_void_p),
-                ("normalize_depth", c_int32), ("inverse_depth", c_int32)]
+                ("normalize_depth", c_int32), ("inverse_depth", c_int32), ("rows", Rows)]
 
 
 class BinReport(Structure):
@@ -57,7 +61,8 @@ class CameraGradient(Structure):
 class Gradient(Structure):
     _fields_ = [("color", c_void_p), ("alpha", c_void_p), ("moments", c_void_p), ("moments_bytes", c_size_t),
                 ("gaussians", Gaussians), ("mean2d", c_void_p), ("depth", c_void_p), ("abs_mean2d", c_void_p),
-                ("camera", c_void_p), ("camera_bytes", c_size_t), ("pixel_mean2d", c_void_p)]
+                ("camera", c_void_p), ("camera_bytes", c_size_t), ("pixel_mean2d", c_void_p),
+                ("largest", c_void_p)]
 
 
 class ViewParts(Structure):

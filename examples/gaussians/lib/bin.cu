@@ -8,6 +8,7 @@
 #include "launch.cuh"
 #include "reach.cuh"
 #include "status.h"
+#include "tiles.cuh"
 #include <distwar/lanes.cuh>
 #include <math.h>
 
@@ -26,43 +27,6 @@ constexpr int part_block = 512, samples_of_part = 64;
 __device__ int parts_of(int64_t length) {
     constexpr int longest = sorted_by_block<part_block>;
     return length < longest ? 0 : int(min((length + longest / 2 - 1) / (longest / 2), int64_t(part_block)));
-}
-
-struct tile_grid {
-    int width, height, tiles_x, tiles_y; // of one view
-    int views;
-};
-
-__host__ __device__ int tiles_of(const tile_grid &grid) {
-    return grid.tiles_x * grid.tiles_y * grid.views;
-}
-
-// Half-open ranges of tiles.
-struct tile_box {
-    int x_begin, x_end, y_begin, y_end;
-};
-
-__device__ int area_of(const tile_box &box) {
-    return box.x_end > box.x_begin && box.y_end > box.y_begin
-               ? (box.x_end - box.x_begin) * (box.y_end - box.y_begin)
-               : 0;
-}
-
-__device__ int clamped_tile(float tile, int tiles) {
-    return int(fminf(fmaxf(tile, 0.0f), float(tiles)));
-}
-
-// The tiles that the slightly enlarged bounding box of the splat's ellipse touches. Tile t has the pixel
-// centres 16 t + 0.5 .. 16 t + 15.5.
-__device__ tile_box box_of(const splat_reach &r, const tile_grid &grid) {
-    const float root = sqrtf(r.limit), tilt = r.whiten[1] / r.whiten[2];
-    const float half_x = root / r.whiten[0] * sqrtf(1 + tilt * tilt) * 1.001f + 0.01f;
-    const float half_y = root / r.whiten[2] * 1.001f + 0.01f;
-    constexpr float size = GS_TILE_SIZE;
-    return {clamped_tile(ceilf((r.mean[0] - half_x - (size - 0.5f)) / size), grid.tiles_x),
-            clamped_tile(floorf((r.mean[0] + half_x - 0.5f) / size) + 1, grid.tiles_x),
-            clamped_tile(ceilf((r.mean[1] - half_y - (size - 0.5f)) / size), grid.tiles_y),
-            clamped_tile(floorf((r.mean[1] + half_y - 0.5f) / size) + 1, grid.tiles_y)};
 }
 
 // The tile's pixel centres that are inside the image.
@@ -502,12 +466,6 @@ __global__ void __launch_bounds__(sort_block)
     for (int i = thread; i < n; i += sort_block) list[i] = uint32_t(keys[i]);
 }
 
-tile_grid grid_of(const gs_view *view) {
-    const int width = view->camera.width, height = view->camera.height;
-    return {width, height, (width + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
-            (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE, view_count(view)};
-}
-
 // The arrays in the workspace.
 struct bin_arrays {
     uint32_t *depth, *length, *class_begin;
@@ -538,7 +496,7 @@ gs_status check(const char *function, const gs_view *view) {
     GS_TRY(check_extent(function, view));
     GS_REQUIRE_OF(function, view->pair_capacity >= 0 && view->pair_capacity <= max_pairs,
                   "pair_capacity must be in 0..2^40");
-    return GS_OK;
+    return check_rows(function, view, view->rows);
 }
 
 // An upper bound of the parts of lists that hold pair_capacity pairs in all. A list that one block of

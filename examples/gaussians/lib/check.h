@@ -117,6 +117,16 @@ static inline gs_status check_one_view(const char *function, const gs_view *view
     return GS_OK;
 }
 
+static inline int32_t tile_rows_of(const gs_view *view) {
+    return (view->camera.height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
+}
+
+static inline gs_status check_rows(const char *function, const gs_view *view, gs_rows rows) {
+    return libgs_require(function,
+                         rows.begin >= 0 && rows.begin <= rows.end && rows.end <= tile_rows_of(view),
+                         "rows must be a range of the rows of tiles");
+}
+
 static inline gs_status check_cameras(const char *function, const gs_view *view) {
     for (int32_t v = 0; v < view_count(view); v++) {
         GS_TRY(check_camera(function, camera_of(view, v)));

@@ -184,6 +184,11 @@ typedef struct gs_views {
     const gs_camera *cameras; // host, [count]; of one model, their size is that of gs_view.camera
 } gs_views;
 
+// Rows of tiles, begin .. end - 1.
+typedef struct gs_rows {
+    int32_t begin, end;
+} gs_rows;
+
 // One camera's view of a scene, from the parameters to the image: what every stage takes.
 typedef struct gs_view {
     // Set by the caller:
@@ -211,6 +216,8 @@ typedef struct gs_view {
     // Not 0: image.depth is of 1 / gs_splat.depth in place of gs_splat.depth; median_depth is not. Monocular
     // estimates are of this form, and it is 0 where there is nothing.
     int32_t inverse_depth;
+    gs_rows
+        rows; // gs_bin leaves the lists of other rows empty: their pixels are the background; {0, 0}: all rows
 } gs_view;
 
 // The gradient of a loss by a camera, summed over the Gaussians. Written on the device.
@@ -245,6 +252,9 @@ typedef struct gs_gradient {
     // Read by gs_project_backward: [count][2], d loss / d gs_splat.mean, for a loss that depends on the means
     // not by the image alone. Replaces what the moments say (gs_mean2d_gradient). NULL: the moments count.
     const float *pixel_mean2d;
+    // Read by gs_render_backward with DISTWAR_FIXED: what gs_largest gives for all splats of the image, where the
+    // view has only some of them (gs_share.h). NULL: of the view's splats.
+    const float *largest;
 } gs_gradient;
 
 // ---- one call each way ----
