@@ -59,7 +59,8 @@ gs_status gs_view_place(gs_view *view, gs_gradient *gradient, const gs_view_part
 gs_status gs_forward(gs_view *view, gs_stream stream) {
     GS_TRY(gs_project(view, stream));
     GS_TRY(gs_bin(view, stream));
-    return gs_render(view, stream);
+    GS_TRY(gs_render(view, stream));
+    return view->host_report ? gs_bin_wait(view, stream) : GS_OK;
 }
 
 gs_status gs_backward(const gs_view *view, const gs_gradient *gradient, distwar_policy policy,
