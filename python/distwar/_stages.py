@@ -241,9 +241,12 @@ class Plan:
             if report == 0:
                 view.report = base + report_at
             place = byref(view)
-            status = lib.gs_bin(place, stream) or lib.gs_render(place, stream)
-            if report and status == gs.GS_OK:  # waits for the lists' length; the rest is queued
-                status = lib.gs_bin_wait(place, stream)
+            status = lib.gs_bin(place, stream)
+            if status == gs.GS_OK:
+                status = lib.gs_render(place, stream)
+                if report:  # waits for the lists' length, also after a failure: then the report can be used again
+                    waited = lib.gs_bin_wait(place, stream)
+                    status = status or waited
             if report != 0:
                 lib.check(status, (gs.GS_PAIRS_DO_NOT_FIT,))
                 room.note(view)

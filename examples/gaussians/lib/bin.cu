@@ -698,7 +698,7 @@ gs_status gs_bin_wait(gs_view *view, gs_stream stream) {
     constexpr int reads_a_query = 4096;
     const volatile int64_t *const needed = &view->host_report->pairs_needed;
     bool is_done = false; // and what it wrote has arrived
-    for (int k = 1; *needed == unwritten; k++) {
+    for (unsigned k = 1; *needed == unwritten; k++) {
         if (k % reads_a_query != 0) continue;
         GS_REQUIRE(!is_done, "gs_bin was not queued with host_report on this stream");
         const cudaError_t status = cudaStreamQuery(stream);

@@ -84,7 +84,6 @@ gs_status check_backward(const char *function, const gs_view *view, const gs_gra
 cudaError_t clear_sums(const gs_view &view, const gs_gradient &gradient, gs_stream stream) {
     const size_t count = size_t(splat_count(&view));
     const int channels = channels_of(&view.gaussians);
-    if (count == 0) return cudaSuccess;
     const cudaError_t status = cudaMemsetAsync(gradient.moments, 0, count * sizeof(gs_moments), stream);
     if (status != cudaSuccess || channels == GS_CHANNELS) return status;
     return cudaMemsetAsync(gradient.gaussians.color, 0, count * size_t(channels) * sizeof(float), stream);
@@ -92,6 +91,7 @@ cudaError_t clear_sums(const gs_view &view, const gs_gradient &gradient, gs_stre
 
 cudaError_t queue_backward(const gs_view &view, const gs_gradient &gradient, distwar_policy policy,
                            gs_stream stream) {
+    if (splat_count(&view) == 0) return cudaSuccess; // then nothing has a gradient
     const bool is_fixed = policy.strategy == DISTWAR_FIXED && view.lists.pairs > 0;
     const int channels = channels_of(&view.gaussians);
     cudaError_t status = is_fixed ? fixed::begin(view, gradient, stream) : clear_sums(view, gradient, stream);
