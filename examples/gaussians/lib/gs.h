@@ -217,8 +217,8 @@ typedef struct gs_view {
     // Not 0: image.depth is of 1 / gs_splat.depth in place of gs_splat.depth; median_depth is not. Monocular
     // estimates are of this form, and it is 0 where there is nothing.
     int32_t inverse_depth;
-    gs_rows
-        rows; // gs_bin leaves the lists of other rows empty: their pixels are the background; {0, 0}: all rows
+    // gs_bin leaves the lists of other rows empty: their pixels are the background. {0, 0}: all rows.
+    gs_rows rows;
     // Pinned host memory that the device can write; not NULL (report is then NULL): gs_bin writes it and does
     // not wait; gs_bin_wait does, before anything is read of what follows gs_bin. One view at a time.
     gs_bin_report *host_report;
