@@ -168,11 +168,10 @@ def by_poses(runs):
                    for key, digits in (("mean_degrees", 3), ("mean_extents", 4))]
         psnr = [run.evaluations[-1]["psnr"] for run in group]
         spread = f" ({min(psnr):.2f} to {max(psnr):.2f})" if len(psnr) > 1 else ""
-        seconds = mean([run.end["seconds"] + sum(p["seconds"] for p in run.of("poses")) for run in group])
         rows.append([scene, list(names.values())[way], str(len(group)), f"{mean(psnr):.2f}{spread}",
-                     f"{mean([run.evaluations[-1]['ssim'] for run in group]):.4f}", *changes, f"{seconds:.1f}"])
+                     f"{mean([run.evaluations[-1]['ssim'] for run in group]):.4f}", *changes])
     return ["data", "poses", "seeds", "PSNR, dB", "SSIM", "degrees: start, after smaller pictures, end",
-            "extents, likewise", "seconds"], rows
+            "extents, likewise"], rows
 
 
 def tables(runs):

@@ -20,8 +20,8 @@ train_options train_options_default(void) {
                            .pose_levels = 4,
                            .pose_finest = 1,
                            .pose_rate = 0.5,
-                           .fine_pose_rate = 0.1,
-                           .poses_from = 500,
+                           .fine_pose_rate = 0.2,
+                           .poses_from = 2000,
                            .align_steps = 100,
                            .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT),
                            .density = density_options_default(),
@@ -112,7 +112,7 @@ static void list_model(train_options *o, option_table *table) {
                .help = "learning rate of poses at the first step of training, pixels; a hundredth of it at "
                        "the last"),
         OPTION("poses-from", &o->poses_from, .maximum = 10000000,
-               .help = "step after which training moves poses"),
+               .help = "step after which training moves poses; a scene without geometry would mislead them"),
         OPTION("align-steps", &o->align_steps, .maximum = 100000, .free_on_resume = true,
                .help = "with --refine-poses, steps that refine the pose of each held-out view on the final "
                        "scene, before it is measured"),
