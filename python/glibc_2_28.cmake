@@ -50,10 +50,10 @@ endfunction()
 function(distwar_for_glibc_2_28 target)
   distwar_glibc_stand_in(libc.so.6 libc)
   distwar_glibc_stand_in(libm.so.6 libm)
-  # As options they come before the compiler's own libraries. In 2.28 threads, dlopen and shm_open lie in the last three;
-  # every later glibc has libraries of these names.
+  # As options they come before the compiler's own libraries. In 2.28 threads, dlopen and shm_open lie in the next three;
+  # every later glibc has libraries of these names. A static libstdc++ would need the glibc that it was built with.
   target_link_options(${target} PRIVATE LINKER:--no-as-needed ${libc} ${libm} -l:libpthread.so.0 -l:libdl.so.2
-                      -l:librt.so.1)
+                      -l:librt.so.1 -l:libstdc++.so.6 -l:libgcc_s.so.1)
   # A C++ header of gcc 13 or later refers to this function of its libstdc++. It prepares std::cout, which no kernel's
   # host code uses.
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
