@@ -711,8 +711,8 @@ def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgr
     request, batch = call.request, call.batch
     scenes = [_scene_of(arrays, request, group) for group in call.groups]
     if is_plain:
-        stream = _stream_of(device)
-        parts = [_DirectlyProjected(call, *plan, scene, stream) for plan, scene in zip(call.plans(scenes, device), scenes)]
+        stream, plans = _stream_of(device), call.plans(scenes, device)
+        parts = [_DirectlyProjected(call, *plan, scene, stream) for plan, scene in zip(plans, scenes)]
     else:
         parts = [_Projected(call, scene) for scene in scenes]
     means2d, late = _joined([part.means2d for part in parts], batch), _late_entries(parts, batch)
