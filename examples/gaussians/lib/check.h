@@ -155,8 +155,9 @@ static inline gs_status check_lists(const char *function, const gs_view *view) {
                   lists->split_tiles >= 0 &&
                       lists->split_tiles <= view_count(view) * lists->tiles_x * lists->tiles_y,
                   "split_tiles must be in 0..the number of tiles");
-    return libgs_require(function, lists->pairs == 0 || (lists->splat_index && view->splats),
-                         "splat_index and splats must be given");
+    return libgs_require(
+        function, lists->pairs == 0 || view->gaussians.count == 0 || (lists->splat_index && view->splats),
+        "splat_index and splats must be given");
 }
 
 // The same, and that the image has what gs_render leaves for the stages after it.

@@ -200,7 +200,7 @@ static void after_size(void *context, int level, const refined_pose *poses) {
 
 // Enough for a scene to take shape, and for every view to move often.
 static int64_t usual_steps(size_t views) {
-    const int64_t least = 1500, each = 140 * (int64_t)views;
+    const int64_t least = 1500, each = 40 * (int64_t)views;
     return each > least ? each : least;
 }
 
@@ -212,9 +212,7 @@ static bool start_poses(train_run *run, fault *why) {
     const pose_levels levels = {.levels = pose_levels_of(split->views, split->training, (int)o->pose_levels),
                                 .finest = (int)o->pose_finest,
                                 .steps = steps,
-                                .from = o->pose_still > 0 ? o->pose_still : steps / 3,
                                 .rate = o->pose_rate,
-                                .pixels = o->pose_pixels,
                                 .start = start_small,
                                 .done = after_size,
                                 .context = run};

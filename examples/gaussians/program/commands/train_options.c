@@ -21,10 +21,9 @@ train_options train_options_default(void) {
                            .depth_weight_end = 0.01,
                            .pose_levels = 4,
                            .pose_finest = 1,
-                           .pose_pixels = 6,
                            .pose_rate = 0.5,
-                           .fine_pose_rate = 0.1,
-                           .poses_from = 500,
+                           .fine_pose_rate = 0.2,
+                           .poses_from = 2000,
                            .align_steps = 100,
                            .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT),
                            .density = density_options_default(),
@@ -111,12 +110,10 @@ static void list_model(train_options *o, option_table *table) {
                        "--seconds count this"),
         OPTION("pose-finest", &o->pose_finest, .maximum = POSE_MAX_LEVELS,
                .help = "the last of these sizes is 2^N times smaller; 0: the pictures themselves"),
-        OPTION("pose-steps", &o->pose_steps, .maximum = 10000000,
-               .help = "steps on each of these sizes; 0: 1500, or 140 a view if that is more"),
-        OPTION("pose-still", &o->pose_still, .maximum = 10000000,
-               .help = "the first of these steps, in which poses stay; 0: a third"),
-        OPTION("pose-pixels", &o->pose_pixels, .minimum = 0.1, .maximum = 1e6,
-               .help = "pixels, of all views together, for each Gaussian of their scenes"),
+        OPTION(
+            "pose-steps", &o->pose_steps, .maximum = 10000000,
+            .help =
+                "steps on each of these sizes, poses stay in the first third; 0: 40 a view, at least 1500"),
         OPTION("pose-rate", &o->pose_rate, .maximum = 100,
                .help = "learning rate of poses at the first step on each size, in its pixels; a tenth of it "
                        "at the last"),
@@ -124,7 +121,7 @@ static void list_model(train_options *o, option_table *table) {
                .help = "learning rate of poses at the first step of training, pixels; a hundredth of it at "
                        "the last"),
         OPTION("poses-from", &o->poses_from, .maximum = 10000000,
-               .help = "step after which training moves poses"),
+               .help = "step after which training moves poses; a scene without geometry would mislead them"),
         OPTION("align-steps", &o->align_steps, .maximum = 100000, .free_on_resume = true,
                .help = "with --refine-poses, steps that refine the pose of each held-out view on the final "
                        "scene, before it is measured"),
