@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How fast ranks exchange data: all-to-all, all-reduce, the exchange of sizes and the barrier of examples/gaussians/ranks.
+// How fast ranks exchange data: all-to-all, all-reduce, exchange of sizes and barrier of examples/gaussians/ranks.
 // On GPUs that is NCCL's own rate: a process a GPU. All-to-all: bytes that a rank sends to the others, over the time.
 // All-reduce: 2 (N - 1) / N times its bytes, over the time (what a ring sends). Times are the slowest rank's.
 #include "command_line.h"

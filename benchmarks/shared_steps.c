@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The time of a step of training of a scene that several GPUs share: the gradient of a batch of views, and Adam. The
-// scene is random and the same for any number of ranks: a ball of Gaussians, about as large as the distance to the next.
+// scene is random and the same for any number of ranks: a ball of Gaussians, as large as the distance to the next.
 // --plain: without ranks, view by view, as one GPU trains. --check: a sum over the bits of the gradients, which is the
 // same for any number of ranks with --reduce fixed.
 #include "command_line.h"

@@ -88,8 +88,8 @@ gs_status gs_moments_from_sums(const int64_t *sums, const gs_fixed_units *units,
 
 // ---- density control ----
 
-// gs_relocate over the Gaussians of several GPUs, which follow one another: those of GPU 0, of GPU 1, ... The result has
-// the bits of gs_relocate over all of them. On each GPU:
+// gs_relocate over the Gaussians of several GPUs, which follow one another: those of GPU 0, of GPU 1, ... The result
+// has the bits of gs_relocate over all of them. On each GPU:
 //   gs_share_weigh                        the sum of the weights of its living Gaussians
 //   (all GPUs learn all sums)
 //   gs_share_count_draws, gs_share_draw   for its dead and new rows, where the Gaussians that they copy lie
@@ -103,7 +103,7 @@ typedef struct gs_shared_relocation {
     int32_t gpus;             // 1..GS_MAX_GPUS
     void *workspace;          // of gs_share_relocate_bytes; kept from gs_share_weigh to gs_share_take
     size_t workspace_bytes;
-    // Read by the calls after gs_share_weigh: host, [gpus + 1], the sums of the GPUs before: 0, sum 0, sum 0 + sum 1, ...
+    // Read by the calls after gs_share_weigh: host, [gpus + 1], the sums of the GPUs before: 0, sum 0, ...
     const int64_t *weight_begin;
 } gs_shared_relocation;
 

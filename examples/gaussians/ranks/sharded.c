@@ -18,7 +18,7 @@ enum { MOST_OWN = GS_MAX_VIEWS + 1 }; // parts of one rank
 typedef struct rendered_part {
     gs_part part;
     int64_t from[RANKS_MAX]; // splats of each rank
-    device_buffer splats, memory, d_color;
+    device_buffer splats, image, moments, workspace, d_color;
     gs_view view;
     gs_gradient gradient;
     const int64_t *sums; // of DISTWAR_FIXED
@@ -67,7 +67,9 @@ void sharded_close(sharded *s) {
     for (size_t k = 0; k < sizeof buffers / sizeof *buffers; k++) device_buffer_close(buffers[k]);
     for (int j = 0; j < MOST_OWN; j++) {
         device_buffer_close(&s->own[j].splats);
-        device_buffer_close(&s->own[j].memory);
+        device_buffer_close(&s->own[j].image);
+        device_buffer_close(&s->own[j].moments);
+        device_buffer_close(&s->own[j].workspace);
         device_buffer_close(&s->own[j].d_color);
     }
     cudaFreeHost(s->part_begin);
@@ -195,17 +197,28 @@ static bool send_splats(sharded *s) {
 
 // ---- the parts ----
 
-// Places the memory of a part and makes its lists, with more room until they fit.
+// Memory for the image and the moments of a part.
+static bool place_part(sharded *s, rendered_part *part) {
+    gs_view *const view = &part->view;
+    gs_gradient *const gradient = &part->gradient;
+    const size_t pixels = (size_t)view->camera.width * (size_t)view->camera.height;
+    float *const image = device_buffer_reserve(&part->image, (GS_CHANNELS + 2) * pixels * sizeof(float));
+    view->image = (gs_image){.color = image,
+                             .transmittance = image + GS_CHANNELS * pixels,
+                             .n_contrib = (uint32_t *)(image + (GS_CHANNELS + 1) * pixels)};
+    GS_OR_FAIL(
+        gs_moments_bytes(view->gaussians.count, 0, s->batch->policy.strategy, &gradient->moments_bytes));
+    gradient->moments = device_buffer_reserve(&part->moments, gradient->moments_bytes);
+    return true;
+}
+
+// Makes the lists of a part, with more room until they fit.
 static bool bin_part(sharded *s, rendered_part *part) {
     gs_view *const view = &part->view;
-    const gs_view_parts wanted = {.image = 1, .moments = 1, .strategy = s->batch->policy.strategy};
     if (view->pair_capacity < 10 * view->gaussians.count) view->pair_capacity = 10 * view->gaussians.count;
     for (;;) {
-        size_t bytes = 0;
-        GS_OR_FAIL(gs_view_bytes(view, &wanted, &bytes));
-        void *const block = device_buffer_reserve(&part->memory, bytes);
-        GS_OR_FAIL(gs_view_place(view, &part->gradient, &wanted, block, bytes));
-        view->splats = part->splats.memory; // as they came
+        GS_OR_FAIL(gs_bin_bytes(view, &view->workspace_bytes));
+        view->workspace = device_buffer_reserve(&part->workspace, view->workspace_bytes);
         const gs_status status = gs_bin(view, s->stream);
         if (status == GS_OK) return true;
         if (status != GS_PAIRS_DO_NOT_FIT) return ranks_fail(s->group, "%s", gs_last_error());
@@ -218,8 +231,9 @@ static bool render_part(sharded *s, rendered_part *part) {
     view->camera = s->batch->cameras[part->part.view];
     view->rows = part->part.rows;
     memcpy(view->background, s->batch->background, sizeof view->background);
+    view->splats = part->splats.memory;
     part->gradient = (gs_gradient){0};
-    if (!bin_part(s, part)) return false;
+    if (!place_part(s, part) || !bin_part(s, part)) return false;
     s->report.pairs += view->lists.pairs;
     // gs_bin chooses by the lists of the part: another number of ranks would round sums otherwise.
     if (s->fixed) view->lists.pixels_per_thread = 2, view->lists.split_tiles = 0;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -117,7 +118,15 @@ static void *join(void *argument) {
     return NULL;
 }
 
+// FAKE_NCCL_DIES: this rank dies after some calls.
+static void die_if_wanted(const fake_comm *comm) {
+    static int calls;
+    const char *const wanted = getenv("FAKE_NCCL_DIES");
+    if (wanted && atoi(wanted) == comm->rank && ++calls == 40) raise(SIGKILL);
+}
+
 static int start(fake_comm *comm, void *(*body)(void *)) {
+    die_if_wanted(comm);
     atomic_store(&comm->done, false);
     comm->running = pthread_create(&comm->thread, NULL, body, comm) == 0;
     return comm->running ? IN_PROGRESS : SYSTEM_ERROR;

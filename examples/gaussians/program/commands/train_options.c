@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "commands/train_options.h"
 #include "command_line.h"
+#include "ranks.h"
 #include "training/pose_levels.h"
 #include "view/blend_strategies.h"
 #include "view/shared_options.h"
@@ -11,6 +12,7 @@ train_options train_options_default(void) {
     return (train_options){.background = "0,0,0",
                            .downscale = 1,
                            .iterations = 7000,
+                           .batch = 1,
                            .threshold = BLEND_THRESHOLD,
                            .holdout = 8,
                            .sh_degree = GS_MAX_SH_DEGREE,
@@ -37,6 +39,13 @@ static void list_run(train_options *o, option_table *table) {
         MASK_FROM_ALPHA_OPTION(&o->mask_from_alpha),
         OPTION("iterations", &o->iterations, .minimum = 1, .maximum = 10000000,
                .help = "training steps, one view each"),
+        OPTION("gpus", &o->gpus, .maximum = RANKS_MAX, .free_on_resume = true,
+               .help = "share the scene out among this many GPUs of this host, through NCCL; with "
+                       "--reproducible the result does not depend on their number; 0: one GPU, which has "
+                       "all options"),
+        OPTION("batch", &o->batch, .minimum = 1, .maximum = GS_MAX_VIEWS, .free_on_resume = true,
+               .help = "with --gpus: views of a step, whose learning rates are multiplied by the square "
+                       "root of it; --iterations counts views"),
         OPTION("warm-up", &o->warm_up, .maximum = 10000000,
                .help = "steps in which the learning rate of means rises to its value, from 1/100 of it"),
         OPTION("seconds", &o->seconds, .maximum = 1e9, .free_on_resume = true,
@@ -202,6 +211,30 @@ static bool files_differ(const train_options *o, fault *why) {
     return true;
 }
 
+// What trains on ranks.
+static bool gpus_suffice(const train_options *o, fault *why) {
+    const struct {
+        const char *name;
+        bool given;
+    } excluded[] = {{"--exposure", o->exposure},
+                    {"--depth", o->depth != NULL},
+                    {"--refine-poses", o->refine_poses},
+                    {"--perturb-poses", o->perturb_poses != NULL},
+                    {"--random-background", o->random_background},
+                    {"--finish", o->finish != TRAIN_FINISH_NONE},
+                    {"--resume", o->resume != NULL},
+                    {"--checkpoint-every", o->checkpoint_every > 0},
+                    {"--log", o->log != NULL},
+                    {"--report", o->report != NULL},
+                    {"--write-cameras", o->write_cameras != NULL},
+                    {"--seconds", o->seconds > 0},
+                    {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE}};
+    if (o->gpus == 0) return o->batch == 1 || fail(why, "--batch needs --gpus");
+    for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
+        if (excluded[i].given) return fail(why, "--gpus excludes %s", excluded[i].name);
+    return true;
+}
+
 // "1,0.01": degrees, extents.
 static bool read_perturbation(train_options *o, fault *why) {
     double values[2] = {0};
@@ -227,6 +260,6 @@ bool train_options_check(train_options *o, float background[3], fault *why) {
     if (o->finish == TRAIN_FINISH_LM && (o->antialias || o->exposure))
         return fail(why, "--finish lm excludes --antialias and --exposure");
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
-    return parse_color(o->background, background, why) && make_reproducible(o, why) &&
+    return parse_color(o->background, background, why) && make_reproducible(o, why) && gpus_suffice(o, why) &&
            read_perturbation(o, why) && files_differ(o, why);
 }
