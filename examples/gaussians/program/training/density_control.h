@@ -82,6 +82,8 @@ extern const density_method density_adaptive, density_mcmc;
 
 const density_method *density_method_of(int kind);
 
+// Whether the schedule lets the method act after this step.
+bool density_is_due(const density_settings *settings, int64_t step);
 // Whether the step's frame must have absolute gradients.
 bool density_reads_absolute(const density_settings *settings);
 // The trainer calls these two in every step, as density_method says. f: the step's frame.

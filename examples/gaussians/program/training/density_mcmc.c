@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Density control by relocation and noise: 3DGS as Markov chain Monte Carlo (Kheradmand et al. 2024).
-#include "training/density_control.h"
+#include "training/density_mcmc.h"
 #include "view/gs_check.h"
 #include <math.h>
 
@@ -32,9 +32,7 @@ static void before_adam(const density_settings *settings, training_state *state)
                                     &state->gradients, NULL));
 }
 
-// Grows by the set part. Grows faster where that would not reach the limit half-way, so that a run that
-// starts from few points has time for detail too.
-static int64_t grown_count(const density_settings *settings, int64_t existing, int64_t step) {
+int64_t density_mcmc_grown(const density_settings *settings, int64_t existing, int64_t step) {
     const double most = (double)settings->most_gaussians, now = (double)existing;
     if (existing == 0 || existing >= settings->most_gaussians) return existing;
     const int64_t half_way = (settings->from + settings->until) / 2;
@@ -48,7 +46,7 @@ static void relocate(const density_step *step) {
     const density_settings *settings = step->settings;
     training_state *state = step->state;
     const int64_t existing = state->gaussians.count;
-    const int64_t wanted = grown_count(settings, existing, state->iteration);
+    const int64_t wanted = density_mcmc_grown(settings, existing, state->iteration);
     training_state_reserve(state, wanted);
     training_state_set_count(state, wanted);
     size_t bytes;
