@@ -21,7 +21,7 @@ def _workspace_bytes(width, height):
 
 
 def _run(image, target):
-    """image: contiguous, [3, height, width] in memory, [height, width, 3] or as it is. The loss and its gradient."""
+    """image: three planes in memory, in any order of dimensions. The loss, and its gradient in the same layout."""
     height, width = target.shape[:2]
     with _On(image):
         size = _workspace_bytes(width, height)
@@ -63,13 +63,16 @@ class _L1Ssim(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, image, target):
-        loss, gradient = _run(image.movedim(-1, 0).contiguous(), target.contiguous())
+        height, width, _ = image.shape
+        if image.stride() != (width, 1, height * width) or image.data_ptr() % 16:
+            image = image.movedim(-1, 0).clone(memory_format=torch.contiguous_format).movedim(0, -1)
+        loss, gradient = _run(image, target.contiguous())
         ctx.save_for_backward(gradient)
         return loss
 
     @staticmethod
     def backward(ctx, d_loss):
-        return (d_loss * ctx.saved_tensors[0]).movedim(0, -1), None
+        return d_loss * ctx.saved_tensors[0], None
 
 
 def l1_ssim_loss(image, target):

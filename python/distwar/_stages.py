@@ -44,8 +44,8 @@ class Shape(NamedTuple):
 
 def shape_of(request, cameras, colors):
     """Of a launch for some cameras of a Request. colors: the shape of Scene.colors."""
-    harmonics = request.settings.sh_degree >= 0
-    return Shape(request.settings, cameras, request.count, request.channels, colors[1] if harmonics else 0, request.depth)
+    coefficients = colors[1] if request.settings.sh_degree >= 0 else 0
+    return Shape(request.settings, cameras, request.count, request.channels, coefficients, request.depth)
 
 
 class Lists(NamedTuple):
@@ -70,18 +70,23 @@ class Scene(NamedTuple):
     covars: object  # [N, 6], or None
 
 
-# The lists' memory of the next frame, by device and size of images. Grows and shrinks with what frames need, in steps,
-# so that the allocator finds the same block again.
 class Room:
+    """The lists' memory of the next frame, by device and size of images. Grows with what a frame needs and shrinks with
+    what many need, in steps, so that the allocator finds the same block again."""
+
     def __init__(self, splats):
         self.capacity = 10 * splats + 4096
         self.division = (0, 0)  # pixels_per_thread and split_tiles of the last lists
+        self._most = self._frames = 0
 
     def note(self, view):
         needed, lists = view.pairs_needed, view.lists
-        if needed > self.capacity or 4 * needed + 65536 < self.capacity:
-            self.capacity = needed + needed // 3 + 4096
         self.division = lists.pixels_per_thread, lists.split_tiles
+        self._most, self._frames = max(self._most, needed), self._frames + 1
+        if needed > self.capacity or (self._frames == 64 and 2 * self._most + 65536 < self.capacity):
+            self.capacity = self._most + self._most // 3 + 4096
+        if self._frames == 64:
+            self._most = self._frames = 0
 
 
 _rooms = {}

@@ -20,6 +20,9 @@ from ._stages import CAMERA_GRADIENT_FLOATS, SPLAT_FLOATS, Lists, Settings, Shap
 _local = threading.local()  # pinned memory for reports
 _host_copies = {}  # of cameras: by id, (weak reference, version, tensor)
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+_is_compiling = torch.compiler.is_compiling
+_dispatch_modes, _transforms_active = torch._C._len_torch_dispatch_stack, torch._C._are_functorch_transforms_active
+_PLAIN = Tensor, torch.nn.Parameter
 
 
 def _stream_of(device):
@@ -507,8 +510,7 @@ class _DirectRender:
 
 def _is_plain(tensor):
     """Whether no compiler traces and no mode watches: the tensor holds numbers."""
-    return not torch.compiler.is_compiling() and type(tensor) in (Tensor, torch.nn.Parameter) and not \
-        torch._C._len_torch_dispatch_stack() and not torch._C._are_functorch_transforms_active()
+    return not _is_compiling() and type(tensor) in _PLAIN and not _dispatch_modes() and not _transforms_active()
 
 
 # ---- the function ----
@@ -699,8 +701,8 @@ class _DirectlyProjected:
 
 def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad):
     means, planes = arrays["means"], tuple(map(float, planes))
-    device, is_plain = means.device, _is_plain(means)
-    if is_plain and device.type == "cuda" and device.index != torch.cuda.current_device():
+    device, is_plain, is_cuda = means.device, _is_plain(means), means.is_cuda
+    if is_plain and is_cuda and device.index != torch.cuda.current_device():
         with torch.cuda.device(device):
             return rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad)
     call = (_call_of if is_plain else _new_call)(arrays, width, height, planes, sh_degree, modes, packed, absgrad)
@@ -709,8 +711,8 @@ def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgr
     request, batch = call.request, call.batch
     scenes = [_scene_of(arrays, request, group) for group in call.groups]
     if is_plain:
-        stream = _stream_of(device)
-        parts = [_DirectlyProjected(call, *plan, scene, stream) for plan, scene in zip(call.plans(scenes, device), scenes)]
+        stream, plans = _stream_of(device), call.plans(scenes, device)
+        parts = [_DirectlyProjected(call, *plan, scene, stream) for plan, scene in zip(plans, scenes)]
     else:
         parts = [_Projected(call, scene) for scene in scenes]
     means2d, late = _joined([part.means2d for part in parts], batch), _late_entries(parts, batch)
@@ -724,11 +726,11 @@ def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgr
     meta = _Meta(call.meta, late) if is_plain else dict(call.meta, **{name: make() for name, make in late.items()})
     if packed:
         blended, at = _visible_pairs(meta["means2d"], meta["radii"][..., 0], meta)
-    elif is_plain and device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+    elif is_plain and is_cuda and torch.cuda.is_current_stream_capturing():
         meta.whole()
     absolute = None
     if absgrad and blended.requires_grad:
-        absolute = torch.zeros((), device=device).expand(blended.shape).requires_grad_()
+        absolute = torch.empty((), device=device).expand(blended.shape).requires_grad_()  # nobody reads it
         target = meta["means2d"]
         absolute.register_hook(lambda g: setattr(target, "absgrad", g if at is None else g[at]))
     color, alphas, depth = _blended(call, parts, arrays["colors"], blended, absolute)

@@ -82,9 +82,10 @@ def train(p, views, size, o):
                                  eps=1e-15, fused=True)
     sh_rates = torch.full((16, 1), SH_REST, device=device)
     sh_rates[0] = 1
-    begin = time.perf_counter()
+    order, begin = [], time.perf_counter()
     for step in range(1, o.iterations + 1):
-        view = random.choice(views)
+        order = order or random.sample(views, len(views))
+        view = order.pop()
         optimizer.param_groups[0]["lr"] = rate = rates["means"] * 0.01**(step / o.iterations)
         loss = distwar.l1_ssim_loss(render(p, sh_rates, view, min(3, step // 1000)), view[2])
         loss.backward()

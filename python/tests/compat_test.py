@@ -250,13 +250,16 @@ class Others(unittest.TestCase):
         random = np.random.default_rng(0)
         for channels, padding in ((1, "same"), (5, "same"), (1, "valid"), (4, "valid")):
             x, y, direction = random.uniform(0, 1, (3, 2, channels, 14, 13))
-            image = torch.tensor(x, dtype=torch.float32, device=DEVICE, requires_grad=True)
-            value = fused_ssim(image, torch.tensor(y, dtype=torch.float32, device=DEVICE), padding=padding)
-            value.backward()
+            images = [torch.tensor(a, dtype=torch.float32, device=DEVICE, requires_grad=True) for a in (x, y)]
+            value = fused_ssim(*images, padding=padding)
+            (3 * value).backward()
             self.assertAlmostEqual(value.item(), ssim(x, y, padding), places=5)
-            expected = (ssim(x + 1e-6 * direction, y, padding) - ssim(x - 1e-6 * direction, y, padding)) / 2e-6
-            product = image.grad.cpu().double().numpy() * direction
-            self.assertLess(abs(product.sum() - expected), 1e-4 * np.linalg.norm(product))
+            for image, sides in zip(images, (((direction, 0), (-direction, 0)), ((0, direction), (0, -direction)))):
+                moved = [ssim(x + 1e-6 * dx, y + 1e-6 * dy, padding) for dx, dy in sides]
+                product = image.grad.cpu().double().numpy() * direction
+                self.assertLess(abs(product.sum() - 3 * (moved[0] - moved[1]) / 2e-6), 1e-4 * np.linalg.norm(product))
+        with self.assertRaisesRegex(ValueError, "H and W at least 11"):
+            fused_ssim(images[0][..., :10], images[1][..., :10], padding="valid")
 
 
 if __name__ == "__main__":

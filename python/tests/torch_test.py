@@ -380,6 +380,9 @@ class Loss(unittest.TestCase):
         expected.backward()
         self.assertAlmostEqual(float(loss), float(expected), places=5)
         self.assertLess(relative(image.grad.cpu(), 2 * x.grad[0].movedim(0, -1).cpu()), 1e-4)
+        planar = image.detach().movedim(-1, 0).contiguous().movedim(0, -1).requires_grad_()  # as rasterization() has it
+        (2 * distwar.l1_ssim_loss(planar, target)).backward()
+        self.assertLess(relative(planar.grad.cpu(), image.grad.cpu()), 1e-6)
         with self.assertRaisesRegex(TypeError, "target"):
             distwar.l1_ssim_loss(image, image.detach())
         with self.assertRaisesRegex(ValueError, "target has the shape"):
