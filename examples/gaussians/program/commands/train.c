@@ -490,6 +490,7 @@ int train_command(int argc, char **argv) {
             "  splat train data/fern -o fern.ply --checkpoint-every 1000\n"
             "  splat train data/fern -o fern.ply --checkpoint-every 1000 --resume fern.ply.checkpoint\n"
             "  splat train data/fern -o fern.ply --finish lm --lm-steps 20\n"
+            "  splat train data/fox -o fox.ply --random 100000 --gpus 2 --batch 2\n"
             "  splat train data/fern -o fern.ply --downscale 8 --iterations 30 --reduce atomic\n",
         .options = table.rows,
         .min_positional = 1,
