@@ -79,29 +79,37 @@ static bool load_data(train_run *run, fault *why) {
 
 // ---- settings
 
+static int64_t pixels_of(const view_split *split) {
+    int64_t pixels = 0;
+    for (size_t i = 0; i < split->training; i++) pixels += split->views[i].counted;
+    return pixels;
+}
+
 // The published rates (Kerbl et al. 2023); those of means are for a scene of extent 1.
 static training_settings settings_of(const train_run *run) {
     const train_options *o = run->options;
     const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
-    training_settings settings = {.iterations = o->iterations,
-                                  .seconds = o->seconds,
-                                  .seed = (uint64_t)o->seed,
-                                  .tune = strategy == DISTWAR_STRATEGY_COUNT,
-                                  .policy = {strategy, (int)o->threshold},
-                                  .rates = {.mean = (float)(1.6e-4 * run->extent),
-                                            .log_scale = 5e-3f,
-                                            .quaternion = 1e-3f,
-                                            .opacity_logit = 5e-2f,
-                                            .sh_constant = 2.5e-3f,
-                                            .sh_rest = (float)(o->sh_rate * 2.5e-3 / 20)},
-                                  .final_mean_rate = (float)(1.6e-6 * run->extent),
-                                  .warm_up = o->warm_up,
-                                  .depth_weight = (float)o->depth_weight,
-                                  .final_depth_weight = (float)o->depth_weight_end,
-                                  .exposure_rate = 1e-2f,
-                                  .sh_interval = 1000,
-                                  .random_background = o->random_background,
-                                  .density = density_settings_from(&o->density, o->iterations, run->extent)};
+    training_settings settings = {
+        .iterations = o->iterations,
+        .seconds = o->seconds,
+        .seed = (uint64_t)o->seed,
+        .tune = strategy == DISTWAR_STRATEGY_COUNT,
+        .policy = {strategy, (int)o->threshold},
+        .rates = {.mean = (float)(1.6e-4 * run->extent),
+                  .log_scale = 5e-3f,
+                  .quaternion = 1e-3f,
+                  .opacity_logit = 5e-2f,
+                  .sh_constant = 2.5e-3f,
+                  .sh_rest = (float)(o->sh_rate * 2.5e-3 / 20)},
+        .final_mean_rate = (float)(1.6e-6 * run->extent),
+        .final_sh_rest = (float)(o->sh_rate_end * 2.5e-3 / 20),
+        .warm_up = o->warm_up,
+        .depth_weight = (float)o->depth_weight,
+        .final_depth_weight = (float)o->depth_weight_end,
+        .exposure_rate = 1e-2f,
+        .sh_interval = 1000,
+        .random_background = o->random_background,
+        .density = density_settings_from(&o->density, o->iterations, run->extent, pixels_of(&run->split))};
     memcpy(settings.background, run->background, sizeof settings.background);
     return settings;
 }

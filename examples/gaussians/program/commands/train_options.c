@@ -15,6 +15,7 @@ train_options train_options_default(void) {
                            .holdout = 8,
                            .sh_degree = GS_MAX_SH_DEGREE,
                            .sh_rate = 4,
+                           .sh_rate_end = 1,
                            .depth_weight = 1, // Kerbl et al. 2024, as is the next
                            .depth_weight_end = 0.01,
                            .pose_levels = 4,
@@ -71,8 +72,10 @@ static void list_model(train_options *o, option_table *table) {
                .help = "degree of the colours' spherical harmonics; training uses one more every 1000 "
                        "iterations"),
         OPTION("sh-rate", &o->sh_rate, .maximum = 1e6,
-               .help = "learning rate of spherical harmonics above degree 0, as a multiple of the published "
-                       "rate"),
+               .help = "learning rate of spherical harmonics above degree 0 at the first step, as a multiple "
+                       "of the published rate"),
+        OPTION("sh-rate-end", &o->sh_rate_end, .maximum = 1e6,
+               .help = "the same at the last step, exponential between; 0: as at the first"),
         OPTION("background", &o->background,
                .help = "R,G,B, each 0..1; also put behind transparent pictures"),
         OPTION("random-background", &o->random_background,
@@ -226,7 +229,6 @@ static bool read_perturbation(train_options *o, fault *why) {
 }
 
 bool train_options_check(train_options *o, float background[3], fault *why) {
-    if (!density_options_check(&o->density, why)) return false;
     if (o->finish == TRAIN_FINISH_LM && (o->antialias || o->exposure))
         return fail(why, "--finish lm excludes --antialias and --exposure");
     if (!o->output) return fail(why, "-o is missing: the scene file to write");

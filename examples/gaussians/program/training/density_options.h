@@ -8,7 +8,7 @@
 C_LINKAGE_BEGIN
 
 typedef struct density_options {
-    density_settings settings;        // without extent; until is 0 where the default is meant
+    density_settings settings; // without extent; until and most_gaussians are 0 where the default is meant
     double start_opacity, start_size; // of the first Gaussians; 0: as density_start decides
 } density_options;
 
@@ -16,8 +16,6 @@ typedef struct density_options {
 density_options density_options_default(void);
 // Adds the rows of all methods.
 void density_options_list(density_options *options, option_table *table);
-// Fails if the method needs a limit of Gaussians and there is none.
-bool density_options_check(const density_options *options, fault *why);
 
 // The Gaussians that training starts from: their opacity, and their size in mean distances to their
 // neighbours. everywhere: they are random points of a scene that is not a cut-out object. The published
@@ -25,7 +23,9 @@ bool density_options_check(const density_options *options, fault *why);
 // used either if training ends before density control acts, as nothing would fill the gaps.
 void density_start(const density_options *options, int64_t iterations, bool everywhere, double *opacity,
                    double *size);
-// The settings of a run of `iterations` on a scene of that extent.
-density_settings density_settings_from(const density_options *options, int64_t iterations, double extent);
+// The settings of a run of `iterations` on a scene of that extent, whose training views have that many pixels
+// that count.
+density_settings density_settings_from(const density_options *options, int64_t iterations, double extent,
+                                       int64_t pixels);
 
 C_LINKAGE_END
