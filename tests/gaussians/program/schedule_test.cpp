@@ -48,6 +48,19 @@ TEST(Schedule, RateOfHarmonicsDecaysExponentiallyUnlessItStays) {
     EXPECT_EQ(scheduled_sh_rate(&s, 3500), 0);
 }
 
+TEST(Schedule, UsualRatesOfHarmonicsFollowViewsAndLength) {
+    EXPECT_EQ(usual_sh_rate(1), 1);
+    EXPECT_EQ(usual_sh_rate(25), 1);
+    EXPECT_EQ(usual_sh_rate(50), 2);
+    EXPECT_EQ(usual_sh_rate(100), 4);
+    EXPECT_EQ(usual_sh_rate(1000), 4);
+    EXPECT_EQ(usual_last_sh_rate(4, 100), 4);
+    EXPECT_EQ(usual_last_sh_rate(4, 7000), 4);
+    EXPECT_EQ(usual_last_sh_rate(4, 14000), 2);
+    EXPECT_EQ(usual_last_sh_rate(4, 30000), 1);
+    EXPECT_EQ(usual_last_sh_rate(0.5, 30000), 0.5);
+}
+
 TEST(Schedule, WeightOfDepthDecaysExponentially) {
     training_settings s = plain_settings();
     s.depth_weight = 1, s.final_depth_weight = 0.01f;
@@ -84,10 +97,12 @@ TEST(Schedule, ShDegreeRisesEveryInterval) {
     EXPECT_EQ(scheduled_sh_degree(&s, 3, 1), 3);
 }
 
+const density_data plain_data = {30000, 2.5, 40000000, false}, shorter = {7000, 2.5, 40000000, false};
+
 TEST(Schedule, DefaultsAreThePublishedOnes) {
     density_options options = density_options_default();
     options.settings.kind = DENSITY_ADAPTIVE;
-    const density_settings a = density_settings_from(&options, 30000, 2.5, 40000000);
+    const density_settings a = density_settings_from(&options, &plain_data);
     EXPECT_EQ(a.from, 500);
     EXPECT_EQ(a.until, 15000);
     EXPECT_EQ(a.every, 100);
@@ -100,20 +115,33 @@ TEST(Schedule, DefaultsAreThePublishedOnes) {
     EXPECT_EQ(a.adaptive.reset_opacity, 0.01);
     EXPECT_EQ(a.extent, 2.5);
     options.settings.kind = DENSITY_MCMC;
-    const density_settings m = density_settings_from(&options, 30000, 2.5, 40000000);
+    const density_settings m = density_settings_from(&options, &plain_data);
     EXPECT_EQ(m.until, 25000);
     EXPECT_EQ(m.most_gaussians, 300000);
-    EXPECT_EQ(density_settings_from(&options, 7000, 2.5, 13000050).most_gaussians, 130000);
-    EXPECT_EQ(density_settings_from(&options, 7000, 2.5, 0).most_gaussians, 1);
     EXPECT_EQ(m.growth, 0.05);
     EXPECT_EQ(m.mcmc.noise, 5e5);
     EXPECT_EQ(m.mcmc.opacity_weight, 0.01);
     EXPECT_EQ(m.mcmc.scale_weight, 0.01);
-    EXPECT_EQ(density_settings_from(&options, 7000, 2.5, 40000000).until, 5833);
+    EXPECT_EQ(density_settings_from(&options, &shorter).until, 5833);
     options.settings.until = 123;
-    EXPECT_EQ(density_settings_from(&options, 7000, 2.5, 40000000).until, 123);
+    EXPECT_EQ(density_settings_from(&options, &shorter).until, 123);
+}
+
+TEST(Schedule, TheDataDecidesMethodAndLimitUnlessTheyAreGiven) {
+    density_options options = density_options_default();
+    density_data data = shorter;
+    EXPECT_EQ(density_settings_from(&options, &data).kind, DENSITY_SPLIT);
+    data.everywhere = true;
+    EXPECT_EQ(density_settings_from(&options, &data).kind, DENSITY_MCMC);
+    options.settings.kind = DENSITY_SPLIT;
+    EXPECT_EQ(density_settings_from(&options, &data).kind, DENSITY_SPLIT);
+    EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 300000);
+    data.pixels = 13000050;
+    EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 130000);
+    data.pixels = 0;
+    EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 1);
     options.settings.most_gaussians = 7;
-    EXPECT_EQ(density_settings_from(&options, 7000, 2.5, 40000000).most_gaussians, 7);
+    EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 7);
 }
 
 // A state on the device with a frame of one camera that sees everyone, whose gradients are all `gradient`.
@@ -192,7 +220,8 @@ density_settings settings_of(density_kind kind, int64_t iterations) {
     density_options options = density_options_default();
     options.settings.kind = kind;
     options.settings.most_gaussians = 1000000;
-    return density_settings_from(&options, iterations, 1, 0);
+    const density_data data = {iterations, 1, 0, false};
+    return density_settings_from(&options, &data);
 }
 
 // Every fourth has a large gradient, and is cloned whenever density control acts.
@@ -371,29 +400,31 @@ TEST(Schedule, NoneLeavesAllAsItIs) {
 // or stay as they are.
 TEST(Schedule, StartIsSmallAndHalfOpaqueUnderALimitButNotEverywhere) {
     density_options options = density_options_default();
+    const density_data everywhere = {7000, 1, 0, true}, ends_before = {720, 1, 0, false},
+                       acts_once = {722, 1, 0, false};
     double opacity, size;
     for (const density_kind kind : {DENSITY_SPLIT, DENSITY_MCMC}) {
         options.settings.kind = kind;
-        density_start(&options, 7000, false, &opacity, &size);
+        density_start(&options, &shorter, &opacity, &size);
         EXPECT_EQ(opacity, 0.5);
         EXPECT_EQ(size, 0.1);
     }
-    density_start(&options, 7000, true, &opacity, &size);
+    density_start(&options, &everywhere, &opacity, &size);
     EXPECT_EQ(opacity, 0.1);
     EXPECT_EQ(size, 1);
-    density_start(&options, 720, false, &opacity, &size); // ends before step 600
+    density_start(&options, &ends_before, &opacity, &size); // ends before step 600
     EXPECT_EQ(opacity, 0.1);
     EXPECT_EQ(size, 1);
-    density_start(&options, 722, false, &opacity, &size); // acts at step 600, before 601
+    density_start(&options, &acts_once, &opacity, &size); // acts at step 600, before 601
     EXPECT_EQ(opacity, 0.5);
     EXPECT_EQ(size, 0.1);
     options.settings.kind = DENSITY_ADAPTIVE;
-    density_start(&options, 7000, false, &opacity, &size);
+    density_start(&options, &shorter, &opacity, &size);
     EXPECT_EQ(opacity, 0.1);
     EXPECT_EQ(size, 1);
     options.start_opacity = 0.7;
     options.start_size = 2;
-    density_start(&options, 7000, false, &opacity, &size);
+    density_start(&options, &shorter, &opacity, &size);
     EXPECT_EQ(opacity, 0.7);
     EXPECT_EQ(size, 2);
 }

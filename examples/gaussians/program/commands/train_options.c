@@ -14,8 +14,6 @@ train_options train_options_default(void) {
                            .threshold = BLEND_THRESHOLD,
                            .holdout = 8,
                            .sh_degree = GS_MAX_SH_DEGREE,
-                           .sh_rate = 4,
-                           .sh_rate_end = 1,
                            .depth_weight = 1, // Kerbl et al. 2024, as is the next
                            .depth_weight_end = 0.01,
                            .pose_levels = 4,
@@ -73,9 +71,10 @@ static void list_model(train_options *o, option_table *table) {
                        "iterations"),
         OPTION("sh-rate", &o->sh_rate, .maximum = 1e6,
                .help = "learning rate of spherical harmonics above degree 0 at the first step, as a multiple "
-                       "of the published rate"),
+                       "of the published rate; 0: 1/25 of the number of training views, but 1 to 4"),
         OPTION("sh-rate-end", &o->sh_rate_end, .maximum = 1e6,
-               .help = "the same at the last step, exponential between; 0: as at the first"),
+               .help = "that rate at the last step, exponential between; 0: as at the first, but less after "
+                       "more than 7000 iterations, in proportion, down to 1"),
         OPTION("background", &o->background,
                .help = "R,G,B, each 0..1; also put behind transparent pictures"),
         OPTION("random-background", &o->random_background,

@@ -5,7 +5,7 @@
 density_options density_options_default(void) {
     density_options options = {
         .settings = {
-            .kind = DENSITY_SPLIT, .from = 500, .every = 100, .least_opacity = 0.005, .growth = 0.05}};
+            .kind = DENSITY_AUTO, .from = 500, .every = 100, .least_opacity = 0.005, .growth = 0.05}};
     for (int kind = 0; kind < DENSITY_KINDS; kind++) {
         const density_method *method = density_method_of(kind);
         if (method->defaults) method->defaults(&options.settings);
@@ -14,13 +14,14 @@ density_options density_options_default(void) {
 }
 
 static void list_schedule(density_settings *s, option_table *table) {
-    static const char *kinds[DENSITY_KINDS + 1]; // NULL-ended
+    static const char *kinds[DENSITY_KINDS + 2] = {[DENSITY_AUTO] = "auto"}; // NULL-ended
     for (int kind = 0; kind < DENSITY_KINDS; kind++) kinds[kind] = density_method_of(kind)->name;
     const option_spec rows[] = {
         OPTION("density", &s->kind, .choices = kinds,
                .help = "split: splits Gaussians up to the limit, drawn by the screen-space gradient; mcmc: "
                        "relocates faint Gaussians and adds noise; adaptive: clones, splits and prunes by a "
-                       "threshold of the gradient"),
+                       "threshold of the gradient; auto: split, but mcmc with --random unless the data is a "
+                       "cut-out object"),
         OPTION(
             "max-gaussians", &s->most_gaussians, .maximum = 500000000,
             .help =
@@ -58,16 +59,21 @@ void density_options_list(density_options *o, option_table *table) {
     option_table_add(table, start);
 }
 
-static int64_t until(const density_options *o, int64_t iterations) {
-    const int *share = density_method_of(o->settings.kind)->until_share;
-    return o->settings.until > 0 ? o->settings.until : iterations * share[0] / share[1];
+// Noise finds the geometry of an unbounded scene that starts anywhere; splits alone do not.
+static int kind_of(const density_options *o, const density_data *data) {
+    const int kind = o->settings.kind;
+    return kind != DENSITY_AUTO ? kind : data->everywhere ? DENSITY_MCMC : DENSITY_SPLIT;
 }
 
-void density_start(const density_options *o, int64_t iterations, bool everywhere, double *opacity,
-                   double *size) {
+static int64_t until(const density_options *o, const density_data *data) {
+    const int *share = density_method_of(kind_of(o, data))->until_share;
+    return o->settings.until > 0 ? o->settings.until : data->iterations * share[0] / share[1];
+}
+
+void density_start(const density_options *o, const density_data *data, double *opacity, double *size) {
     const density_settings *s = &o->settings;
-    const bool acts = (until(o, iterations) - 1) / s->every > s->from / s->every;
-    const bool small = density_method_of(s->kind)->starts_small && acts && !everywhere;
+    const bool acts = (until(o, data) - 1) / s->every > s->from / s->every;
+    const bool small = density_method_of(kind_of(o, data))->starts_small && acts && !data->everywhere;
     *opacity = o->start_opacity > 0 ? o->start_opacity : small ? 0.5 : 0.1;
     *size = o->start_size > 0 ? o->start_size : small ? 0.1 : 1;
 }
@@ -78,11 +84,11 @@ static int64_t usual_limit(int64_t pixels) {
     return pixels / each < 1 ? 1 : pixels / each < most ? pixels / each : most;
 }
 
-density_settings density_settings_from(const density_options *o, int64_t iterations, double extent,
-                                       int64_t pixels) {
+density_settings density_settings_from(const density_options *o, const density_data *data) {
     density_settings settings = o->settings;
-    if (settings.most_gaussians == 0) settings.most_gaussians = usual_limit(pixels);
-    settings.until = until(o, iterations);
-    settings.extent = extent;
+    settings.kind = kind_of(o, data);
+    settings.until = until(o, data);
+    settings.extent = data->extent;
+    if (settings.most_gaussians == 0) settings.most_gaussians = usual_limit(data->pixels);
     return settings;
 }

@@ -38,6 +38,14 @@ float scheduled_sh_rate(const training_settings *settings, int64_t step) {
     return (float)(first * pow(last / first, progress_at(settings, step)));
 }
 
+double usual_sh_rate(size_t views) {
+    return fmin(fmax((double)views / 25, 1), 4);
+}
+
+double usual_last_sh_rate(double first, int64_t iterations) {
+    return fmin(first, fmax(1, first * 7000 / (double)iterations));
+}
+
 float scheduled_depth_weight(const training_settings *settings, int64_t step) {
     const double first = settings->depth_weight;
     return (float)(first * pow(settings->final_depth_weight / first, progress_at(settings, step)));

@@ -69,6 +69,11 @@ int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_
 float scheduled_mean_rate(const training_settings *settings, int64_t step);
 // That step's learning rate of SH above the constant.
 float scheduled_sh_rate(const training_settings *settings, int64_t step);
+// Learning rates of SH above the constant as multiples of the published one: at the first step, and at the last.
+// Highlights are learned best at four times the published rate. Few views say little about them, and a fast rate
+// then learns what is true of one view alone; a long run learns them at any rate.
+double usual_sh_rate(size_t views);
+double usual_last_sh_rate(double first, int64_t iterations);
 // The weight of depth at that step: its logarithm is linear in the step.
 float scheduled_depth_weight(const training_settings *settings, int64_t step);
 
