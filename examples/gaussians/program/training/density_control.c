@@ -15,7 +15,7 @@ const density_method *density_method_of(int kind) {
     return methods[kind];
 }
 
-static bool is_due(const density_settings *settings, int64_t step) {
+bool density_is_due(const density_settings *settings, int64_t step) {
     return step > settings->from && step < settings->until && step % settings->every == 0;
 }
 
@@ -46,7 +46,7 @@ void density_after_adam(density_control *control, const density_settings *settin
     const density_step step = {.settings = settings,
                                .seed = seed,
                                .mean_rate = mean_rate,
-                               .due = is_due(settings, state->iteration),
+                               .due = density_is_due(settings, state->iteration),
                                .view = f,
                                .state = state,
                                .workspace = &control->workspace};
