@@ -39,11 +39,11 @@ static void list_run(train_options *o, option_table *table) {
         MASK_FROM_ALPHA_OPTION(&o->mask_from_alpha),
         OPTION("iterations", &o->iterations, .minimum = 1, .maximum = 10000000,
                .help = "training steps, one view each"),
-        OPTION("gpus", &o->gpus, .maximum = RANKS_MAX, .free_on_resume = true,
+        OPTION("gpus", &o->gpus, .maximum = RANKS_MAX,
                .help = "share the scene out among this many GPUs of this host, through NCCL; with "
                        "--reproducible the result does not depend on their number; 0: one GPU, which has "
                        "all options"),
-        OPTION("batch", &o->batch, .minimum = 1, .maximum = GS_MAX_VIEWS, .free_on_resume = true,
+        OPTION("batch", &o->batch, .minimum = 1, .maximum = GS_MAX_VIEWS,
                .help = "with --gpus: views of a step, whose learning rates are multiplied by the square "
                        "root of it; --iterations counts views"),
         OPTION("warm-up", &o->warm_up, .maximum = 10000000,
