@@ -13,7 +13,8 @@ set(rooms
     "common|examples/common|library"
     "lib|examples/gaussians/lib|library common"
     "data|examples/gaussians/data|common lib"
-    "program|examples/gaussians/program|library common lib data")
+    "program|examples/gaussians/program|library common lib data"
+    "index|examples/index|library common")
 
 # folder of program | the folders it may include from
 set(folders
