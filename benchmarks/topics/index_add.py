@@ -80,8 +80,8 @@ def tables(data):
         for pair in PAIRS:
             gains = [g for case, times in runs.items() if case[4] == exponent
                      for g in [times_as_fast(times, pair)] if g is not None]
-            row += [", ".join(cell(g) for g in (min(gains), statistics.median_low(gains), max(gains))) if gains else None,
-                    sum(g < 0.97 for g in gains)]
+            spread = (min(gains), statistics.median_low(gains), max(gains)) if gains else ()
+            row += [", ".join(map(cell, spread)), sum(g < 0.97 for g in gains)]
         brief.append(row)
     if brief:
         header = ["exponent"]

@@ -8,13 +8,15 @@
 // How a block adds.
 enum adding : int { ADD_SINGLY, ADD_GROUPS, ADD_LOOK }; // the last: as its indices repeat
 
-enum { MOST_TILE_ROWS = 2048, MOST_ROUNDS = 4 };
+enum {
+    MOST_TILE_ROWS = 2048,
+    ROUNDS = 4 // vectors of a thread at a time, added singly
+};
 
 // The work of a block.
 struct row_tiles {
-    int64_t each;   // rows
-    int32_t rounds; // vectors of a thread at a time, added singly
-    int32_t rows;   // at a time, grouped: a power of two, ROWS_BLOCK..MOST_TILE_ROWS
+    int64_t each; // rows
+    int32_t rows; // at a time, grouped: a power of two, ROWS_BLOCK..MOST_TILE_ROWS
 };
 
 // Fixed point: a sum counts units of 1 / scale. `largest` holds the bits of the largest finite |value|.
@@ -229,19 +231,18 @@ __global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS)
     const auto table = adder.sink();
     const int64_t first = blockIdx.x * tiles.each,
                   last = first + tiles.each < in.count ? first + tiles.each : in.count;
+    if (first >= last) return;
     const int64_t end = last * in.vectors;
     const int rows_ahead = ROWS_BLOCK / in.vectors, vectors_ahead = ROWS_BLOCK % in.vectors;
-    if (first >= last) return;
-    for (int64_t tile = first * in.vectors; tile < end && how != ADD_GROUPS;
-         tile += ROWS_BLOCK * tiles.rounds) {
-        int64_t row[MOST_ROUNDS] = {}, at = tile + threadIdx.x, i = at / in.vectors;
-        const auto is_there = [&](int r) {
-            return r < tiles.rounds && tile + r * ROWS_BLOCK + int(threadIdx.x) < end;
-        };
-        int place[MOST_ROUNDS], v = int(at - i * in.vectors); // within the row
-        vector_of<T, V> vector[MOST_ROUNDS] = {};
+    int64_t at = first * in.vectors + threadIdx.x, i = first + int(threadIdx.x) / in.vectors;
+    int v = int(threadIdx.x) % in.vectors; // within the row
+    for (int64_t tile = first * in.vectors; tile < end && how != ADD_GROUPS; tile += ROWS_BLOCK * ROUNDS) {
+        const auto is_there = [&](int r) { return tile + r * ROWS_BLOCK + int(threadIdx.x) < end; };
+        int64_t row[ROUNDS] = {};
+        int place[ROUNDS];
+        vector_of<T, V> vector[ROUNDS] = {};
         DISTWAR_UNROLL
-        for (int r = 0; r < MOST_ROUNDS; ++r, at += ROWS_BLOCK) {
+        for (int r = 0; r < ROUNDS; ++r, at += ROWS_BLOCK) {
             place[r] = v;
             if (is_there(r)) {
                 row[r] = index_at(in, i);
@@ -255,9 +256,9 @@ __global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS)
             if (how == ADD_GROUPS) break;
         }
         DISTWAR_UNROLL
-        for (int r = 0; r < MOST_ROUNDS; ++r) row[r] = is_there(r) ? row_of(in, row[r]) : -1;
+        for (int r = 0; r < ROUNDS; ++r) row[r] = is_there(r) ? row_of(in, row[r]) : -1;
         DISTWAR_UNROLL
-        for (int r = 0; r < MOST_ROUNDS; ++r)
+        for (int r = 0; r < ROUNDS; ++r)
             if (row[r] >= 0) {
                 const int64_t to = row[r] * in.vectors + place[r];
                 float value[V];

@@ -32,9 +32,9 @@ struct sorted_tile {
     int lane;           // of the group
 };
 __device__ __forceinline__ sorted_tile tile_of(const sorted_rows &in, int entries) {
-    const int64_t thread = int64_t(blockIdx.x) * ROWS_BLOCK + threadIdx.x, group = thread / in.lanes;
+    const int64_t group = int64_t(blockIdx.x) * (ROWS_BLOCK / in.lanes) + int(threadIdx.x) / in.lanes;
     const int64_t first = group * entries, end = first + entries;
-    return {first, end < in.count ? end : in.count, int(thread % in.lanes)};
+    return {first, end < in.count ? end : in.count, int(threadIdx.x) % in.lanes};
 }
 
 // Sums of floats; each run of a tile by one atomic.

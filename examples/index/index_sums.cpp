@@ -55,6 +55,7 @@ ix_way chosen_way(const ix_rows &rows) {
     const bool may_sort = rows.count < INT32_MAX && rows.rows < INT32_MAX;
     if (rows.deterministic)
         return may_sort && (rows.width > 8 || rows.rows > 4 * rows.count) ? IX_SORTED_FIXED : IX_FIXED;
+    if (may_sort && rows.width * value_bytes(rows.type) >= 256 && rows.count >= 400000) return IX_SORTED;
     return IX_ADAPTIVE;
 }
 

@@ -93,8 +93,7 @@ struct ways {
         int64_t each = (rows.count + blocks - 1) / blocks;
         each = (each + 31) / 32 * 32;
         if (each * vectors < ROWS_BLOCK) each = least;
-        row_tiles tiles = {each, 1, ROWS_BLOCK};
-        while (tiles.rounds < MOST_ROUNDS && tiles.rounds * ROWS_BLOCK < each * vectors) tiles.rounds++;
+        row_tiles tiles = {each, ROWS_BLOCK};
         while (tiles.rows < MOST_TILE_ROWS && tiles.rows < each) tiles.rows *= 2;
         return launch(stream, unsigned((rows.count + each - 1) / each), ROWS_BLOCK, add_rows<T, V, Sum>,
                       request_of(rows), rows.out, fixed, how, tiles);

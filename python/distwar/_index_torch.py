@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The sums of index.py on torch tensors: operators with autograd."""
 import ctypes
+import sys
 
 import torch
 from torch import Tensor
@@ -14,8 +15,9 @@ _reports = {}  # device: pinned memory, in which kernels report an index out of 
 
 
 def _is_deterministic(given):
-    import distwar
-    return bool(distwar.deterministic or torch.are_deterministic_algorithms_enabled()) if given is None else bool(given)
+    if given is not None:
+        return bool(given)
+    return sys.modules["distwar"].deterministic or torch.are_deterministic_algorithms_enabled()
 
 
 class _Report:
@@ -45,9 +47,30 @@ def check_indices():
         report.raise_if_set(f"distwar: a call on {device} had an index out of range; its row was left out")
 
 
+class _Workspace:
+    """Memory of torch's allocator. torch.empty would fill it under torch.use_deterministic_algorithms."""
+
+    def __init__(self, device, stream):
+        self.of = device, stream
+        self.address = None
+
+    def __call__(self, size):
+        self.address = torch.cuda.caching_allocator_alloc(size, *self.of)
+        return self.address, self
+
+    def __del__(self):
+        if self.address:
+            torch.cuda.caching_allocator_delete(self.address)
+
+
+def _allocate(size):
+    memory = torch.empty(size + 256, dtype=torch.uint8)
+    return (memory.data_ptr() + 255) // 256 * 256, memory
+
+
 def _add(out: Tensor, index: Tensor, source: Tensor, skipped: int, deterministic: bool) -> None:
     """Adds to out, contiguous; index [count]; source has the type of out."""
-    if out.numel() == 0 and source.numel() == 0 or source.numel() == 0:
+    if source.numel() == 0:
         return
     device = out.device
     if (device.type == "cuda") != (library().backend == "cuda"):
@@ -57,15 +80,13 @@ def _add(out: Tensor, index: Tensor, source: Tensor, skipped: int, deterministic
         report = _report("index_add", device)
         index, source = index.contiguous(), source.contiguous()
         count = index.shape[0]
-        rows = Rows(count=count, width=source.numel() // count, rows=out.shape[0], index=index.data_ptr(),
-                    index_bytes=index.element_size(), type=_types[out.dtype], source=source.data_ptr(),
-                    out=out.data_ptr(), skipped=skipped, deterministic=deterministic, report=report.address)
-
-        def allocate(size):
-            memory = torch.empty(size + 256, dtype=torch.uint8, device=device)
-            return (memory.data_ptr() + 255) // 256 * 256, memory
-        library().add(rows, allocate, torch.cuda.current_stream(device).cuda_stream if out.is_cuda else None)
-        if not out.is_cuda:
+        rows = Rows(count, source.numel() // count, out.shape[0], index.data_ptr(), index.element_size(),
+                    _types[out.dtype], source.data_ptr(), out.data_ptr(), skipped, deterministic, 0, report.address)
+        if out.is_cuda:
+            stream = torch.cuda.current_stream(device).cuda_stream
+            library().add(rows, _Workspace(device, stream), stream)
+        else:
+            library().add(rows, _allocate)
             report.raise_if_set(f"distwar: an index is out of range; there are {out.shape[0]} rows")
 
 
@@ -174,6 +195,8 @@ def embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_fr
     _check("embedding_backward", grad, indices, grad, "grad")
     check_embedding(grad, indices, num_weights)
     indices = indices.reshape(-1)
+    if deterministic is None and grad.dtype != torch.float32:
+        deterministic = True  # 16-bit sums are rounded once, as torch does
     d_weight = _sums(num_weights, indices, grad.reshape(-1, grad.shape[-1]), padding_idx, deterministic)
     if not scale_grad_by_freq:
         return d_weight

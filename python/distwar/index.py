@@ -10,15 +10,20 @@ does not wait for the kernels: the next call of this module raises IndexError, o
 """
 import sys
 
+_modules = {}  # type of an array: the module for it
+
 
 def _of(array):
     """The module for arrays of this kind."""
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(array, torch.Tensor):
-        from . import _index_torch
-        return _index_torch
-    from . import _index_numpy
-    return _index_numpy
+    module = _modules.get(type(array))
+    if module is None:
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(array, torch.Tensor):
+            from . import _index_torch as module
+        else:
+            from . import _index_numpy as module
+        _modules[type(array)] = module
+    return module
 
 
 def check_rows(name, out, index, source):
@@ -57,7 +62,8 @@ def index_add_(out, index, source, deterministic=None):
 
 def embedding_backward(grad, indices, num_weights, padding_idx=-1, scale_grad_by_freq=False, deterministic=None):
     """The gradient [num_weights, K] of the weight of torch.nn.Embedding, from that of its output, grad
-    [..., K]; indices [...]. Rows of padding_idx are left out. scale_grad_by_freq divides by how often an index comes."""
+    [..., K]; indices [...]. Rows of padding_idx are left out. scale_grad_by_freq divides by how often an index comes.
+    16-bit sums are deterministic unless told otherwise: each is rounded once."""
     return _of(grad).embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq, deterministic)
 
 
