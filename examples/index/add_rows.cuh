@@ -13,23 +13,45 @@ enum {
     ROUNDS = 4 // vectors of a thread at a time, added singly
 };
 
-// The work of a block.
-struct row_tiles {
-    int64_t each; // rows
-    int32_t rows; // at a time, grouped: a power of two, ROWS_BLOCK..MOST_TILE_ROWS
+// The rows of a block.
+struct row_tile {
+    int32_t rows;   // 1..MOST_TILE_ROWS
+    int32_t places; // of the table of their indices: a power of two, >= 2 rows
 };
 
-// Fixed point: a sum counts units of 1 / scale. `largest` holds the bits of the largest finite |value|.
+// Fixed point: a sum counts units of scale_of. `largest` holds the bits of the largest finite |value|.
 struct fixed_sums {
     long long *sum; // as `out`
     const unsigned *largest;
     int log2_count; // 2^log2_count >= the additions to one sum
 };
 
-// A power of two: a sum of 2^log2_count values of this size is below 2^62.
-__device__ __forceinline__ double scale_of(unsigned largest, int log2_count) {
-    const int exponent = int(largest >> 23) - 127; // of a subnormal number: -127, at most 22 too high
-    return __longlong_as_double((long long)(1023 + 61 - log2_count - exponent) << 52);
+// How floats become integers: in units of 1 / (scale 2^22), so that the largest value has 2^44 units, or as few as let
+// 2^log2_count values not overflow. A power of two.
+__device__ __forceinline__ float scale_of(unsigned largest, int log2_count) {
+    const int exponent = int(largest >> 23) - 127 + (log2_count > 18 ? log2_count - 18 : 0);
+    const int wanted = 21 - exponent; // the smallest numbers are summed in units of 2^-149, exactly
+    return __uint_as_float(unsigned(127 + (wanted < 127 ? wanted : 127)) << 23);
+}
+
+// A value in these units, in two parts: 2^22 high + low, |high| and |low| at most 2^22. A sum of float and 1.5 2^23 is
+// rounded to a whole number, whose last bits are those of the sum: faster than a conversion. Each addition is exact or
+// rounds to nearest, and is not contracted.
+struct float_units {
+    int high, low;
+};
+__device__ __forceinline__ float_units units_of(float value, float scale) {
+    constexpr float whole = 12582912;
+    const float scaled = __fmul_rn(value, scale), near = __fadd_rn(scaled, whole);
+    const float rest = __fsub_rn(scaled, __fsub_rn(near, whole)), low = __fmaf_rn(rest, 4194304, whole);
+    return {__float_as_int(near) - __float_as_int(whole), __float_as_int(low) - __float_as_int(whole)};
+}
+__device__ __forceinline__ long long joined(float_units units) {
+    return (long long)units.high * 4194304 + units.low;
+}
+// What a sum of units is worth.
+__device__ __forceinline__ double value_of_units(long long sum, float scale) {
+    return __ll2double_rn(sum) / (double(scale) * 4194304);
 }
 
 __device__ __forceinline__ bool is_finite(float value) {
@@ -57,7 +79,7 @@ struct row_adder<T, V, long long> {
     void *out;
     int64_t count;
     fixed_sums fixed;
-    double scale;
+    float scale;
 
     __device__ __forceinline__ row_adder(void *table, int64_t values, const fixed_sums &sums)
         : out(table), count(values), fixed(sums), scale(scale_of(*sums.largest, sums.log2_count)) {}
@@ -68,7 +90,7 @@ struct row_adder<T, V, long long> {
         DISTWAR_UNROLL
         for (int k = 0; k < V; ++k) {
             const bool finite = is_finite(value[k]);
-            sum[k] = finite ? __double2ll_rn(double(value[k]) * scale) : 0;
+            sum[k] = finite ? joined(units_of(value[k], scale)) : 0;
             if (active && !finite) {
                 const float only[1] = {value[k]};
                 places_of<T, 1>(out, count).add(place * V + k, only);
@@ -77,17 +99,17 @@ struct row_adder<T, V, long long> {
     }
 };
 
-// Whether indices repeat among ROWS_BLOCK neighbouring rows: each is compared with seven of its warp's. Of indices by
-// Zipf's law with exponent 1 about 1% of the pairs are equal, of a million uniform ones one in a million. All threads
-// of the block call.
+// Whether indices repeat among ROWS_BLOCK neighbouring rows: each is compared with 15 of its warp's. Of the 1,920 pairs
+// about 20 are equal if rows come by Zipf's law with exponent 1, and one in five calls finds a pair among 10,000 rows
+// that come equally often. All threads of the block call.
 __device__ __forceinline__ bool indices_repeat(const row_request &in, int64_t first) {
     const int64_t i = first + threadIdx.x;
     const int row = i < in.count ? int(row_of(in, index_at(in, i))) : -1;
     bool repeats = false;
-    constexpr int distances[] = {1, 2, 4, 8, 16, 7, 27};
     DISTWAR_UNROLL
-    for (const int distance : distances) repeats |= __shfl_xor_sync(distwar::all_lanes, row, distance) == row;
-    return __syncthreads_count(repeats && row >= 0) >= 4;
+    for (int distance = 1; distance < 16; ++distance)
+        repeats |= __shfl_xor_sync(distwar::all_lanes, row, distance) == row;
+    return __syncthreads_count(repeats && row >= 0) >= 10;
 }
 
 // The rows of a tile, grouped by index: a hash table of indices, and the list of the groups.
@@ -98,16 +120,15 @@ struct row_groups {
         from[MOST_TILE_ROWS]; // of an entry of the list: in the table, in the tile
     int entries;
 
-    // Lists the rows first..end - 1. All threads of the block call.
-    __device__ void list(const row_request &in, int64_t first, int64_t end, int tile_rows) {
+    // Lists the rows first..end - 1. All threads of the block call, once.
+    __device__ void list(const row_request &in, int64_t first, int64_t end, int places) {
         constexpr int most = MOST_TILE_ROWS / ROWS_BLOCK;
-        const int places = 2 * tile_rows;
         for (int i = int(threadIdx.x); i < places; i += ROWS_BLOCK) row[i] = -1, begin[i] = 0;
         if (threadIdx.x == 0) entries = 0;
         int64_t index[most];
         int own[most];
         const auto at = [&](int r) { return first + r * ROWS_BLOCK + int(threadIdx.x); };
-        const auto is_there = [&](int r) { return r * ROWS_BLOCK < tile_rows && at(r) < end; };
+        const auto is_there = [&](int r) { return at(r) < end; };
         DISTWAR_UNROLL
         for (int r = 0; r < most; ++r) index[r] = is_there(r) ? index_at(in, at(r)) : 0;
         DISTWAR_UNROLL
@@ -123,7 +144,7 @@ struct row_groups {
         __syncthreads();
         DISTWAR_UNROLL
         for (int r = 0; r < most; ++r) {
-            if (r * ROWS_BLOCK >= tile_rows) break;
+            if (first + r * ROWS_BLOCK >= end) break;
             const bool leads = own[r] >= 0 && rank[r] == 0;
             const int at = distwar::fetch_add(distwar::all_lanes, leads, distwar::uniform_key<int>{0},
                                               leads ? begin[own[r]] : 0, &entries);
@@ -193,51 +214,43 @@ __device__ __forceinline__ int64_t sum_groups(const row_request &in, const row_g
     return current < 0 ? -1 : groups.row[current];
 }
 
-// Adds the rows first..last - 1, tile by tile. All threads of the block call.
+// Adds the rows first..end - 1. All threads of the block call.
 template <typename T, int V, typename Sum, typename Adder>
 __device__ __forceinline__ void add_groups(const row_request &in, row_groups &groups, int64_t first,
-                                           int64_t last, int tile_rows, const Adder &adder) {
+                                           int64_t end, int places, const Adder &adder) {
     const auto table = adder.sink();
+    groups.list(in, first, end, places);
     int lanes = 1; // of a group of threads that share the vectors of a row
     while (lanes < in.vectors && lanes < 32) lanes *= 2;
     const int lane = int(threadIdx.x) % lanes, share = int(threadIdx.x) / lanes, shares = ROWS_BLOCK / lanes;
-    for (; first < last; first += tile_rows) {
-        const int64_t end = first + tile_rows < last ? first + tile_rows : last;
-        groups.list(in, first, end, tile_rows);
-        const int each = (groups.entries + shares - 1) / shares, from = share * each;
-        const int to = from + each < groups.entries ? from + each : groups.entries;
-        Sum sum[V];
-        if (in.vectors <= 32) { // the shares of a warp may end in one group
-            const bool works = lane < in.vectors;
-            const int64_t row =
-                sum_groups<T, V>(in, groups, first, from, works ? to : from, lane, adder, table, sum);
-            distwar::reduce_tree(distwar::all_lanes, row >= 0, (long long)row * in.vectors + lane, sum,
-                                 table);
-        } else {
-            for (int v = lane; v < in.vectors; v += lanes) {
-                const int64_t row = sum_groups<T, V>(in, groups, first, from, to, v, adder, table, sum);
-                if (row >= 0) table.add((long long)row * in.vectors + v, sum);
-            }
+    const int each = (groups.entries + shares - 1) / shares, from = share * each;
+    const int to = from + each < groups.entries ? from + each : groups.entries;
+    Sum sum[V];
+    if (in.vectors <= 32) { // the shares of a warp may end in one group
+        const bool works = lane < in.vectors;
+        const int64_t row =
+            sum_groups<T, V>(in, groups, first, from, works ? to : from, lane, adder, table, sum);
+        distwar::reduce_tree(distwar::all_lanes, row >= 0, (long long)row * in.vectors + lane, sum, table);
+    } else {
+        for (int v = lane; v < in.vectors; v += lanes) {
+            const int64_t row = sum_groups<T, V>(in, groups, first, from, to, v, adder, table, sum);
+            if (row >= 0) table.add((long long)row * in.vectors + v, sum);
         }
-        __syncthreads();
     }
 }
 
-template <typename T, int V, typename Sum>
-__global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS)
-    add_rows(row_request in, void *out, fixed_sums fixed, int how, row_tiles tiles) {
-    __shared__ row_groups groups;
-    const row_adder<T, V, Sum> adder(out, in.rows * in.vectors * V, fixed);
+// Adds the rows first..end - 1 singly. With ADD_LOOK the block looks first, and returns ADD_GROUPS if it has added
+// nothing because indices repeat. All threads of the block call.
+template <typename T, int V, typename Sum, typename Adder>
+__device__ __forceinline__ int add_singly(const row_request &in, int64_t first, int64_t end, int how,
+                                          const Adder &adder) {
     const auto table = adder.sink();
-    const int64_t first = blockIdx.x * tiles.each,
-                  last = first + tiles.each < in.count ? first + tiles.each : in.count;
-    if (first >= last) return;
-    const int64_t end = last * in.vectors;
     const int rows_ahead = ROWS_BLOCK / in.vectors, vectors_ahead = ROWS_BLOCK % in.vectors;
+    const int64_t last = end * in.vectors;
     int64_t at = first * in.vectors + threadIdx.x, i = first + int(threadIdx.x) / in.vectors;
     int v = int(threadIdx.x) % in.vectors; // within the row
-    for (int64_t tile = first * in.vectors; tile < end && how != ADD_GROUPS; tile += ROWS_BLOCK * ROUNDS) {
-        const auto is_there = [&](int r) { return tile + r * ROWS_BLOCK + int(threadIdx.x) < end; };
+    for (int64_t begin = first * in.vectors; begin < last; begin += ROWS_BLOCK * ROUNDS) {
+        const auto is_there = [&](int r) { return begin + r * ROWS_BLOCK + int(threadIdx.x) < last; };
         int64_t row[ROUNDS] = {};
         int place[ROUNDS];
         vector_of<T, V> vector[ROUNDS] = {};
@@ -252,8 +265,8 @@ __global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS)
             if (v >= in.vectors) v -= in.vectors, ++i;
         }
         if (how == ADD_LOOK) { // the loads are on their way
-            how = indices_repeat(in, first) ? ADD_GROUPS : ADD_SINGLY;
-            if (how == ADD_GROUPS) break;
+            if (indices_repeat(in, first)) return ADD_GROUPS;
+            how = ADD_SINGLY;
         }
         DISTWAR_UNROLL
         for (int r = 0; r < ROUNDS; ++r) row[r] = is_there(r) ? row_of(in, row[r]) : -1;
@@ -268,7 +281,18 @@ __global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS)
                 table.add((long long)to, sum);
             }
     }
-    if (how == ADD_GROUPS) add_groups<T, V, Sum>(in, groups, first, last, tiles.rows, adder);
+    return ADD_SINGLY;
+}
+
+template <typename T, int V, typename Sum>
+__global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS)
+    add_rows(row_request in, void *out, fixed_sums fixed, int how, row_tile tile) {
+    __shared__ row_groups groups;
+    const row_adder<T, V, Sum> adder(out, in.rows * in.vectors * V, fixed);
+    const int64_t first = int64_t(blockIdx.x) * tile.rows;
+    const int64_t end = first + tile.rows < in.count ? first + tile.rows : in.count;
+    if (how != ADD_GROUPS) how = add_singly<T, V, Sum>(in, first, end, how, adder);
+    if (how == ADD_GROUPS) add_groups<T, V, Sum>(in, groups, first, end, tile.places, adder);
 }
 
 // The bits of the largest finite |value|, into *largest, which is 0 before.
@@ -304,9 +328,9 @@ __global__ void __launch_bounds__(ROWS_BLOCK)
 // out += sum / scale.
 template <typename T>
 __global__ void __launch_bounds__(ROWS_BLOCK) add_fixed_sums(fixed_sums fixed, T *out, int64_t values) {
-    const double inv_scale = 1 / scale_of(*fixed.largest, fixed.log2_count);
+    const float scale = scale_of(*fixed.largest, fixed.log2_count);
     for (int64_t k = int64_t(blockIdx.x) * ROWS_BLOCK + threadIdx.x; k < values;
          k += int64_t(gridDim.x) * ROWS_BLOCK)
         if (fixed.sum[k] != 0)
-            out[k] = rounded<T>(double(to_float(out[k])) + __ll2double_rn(fixed.sum[k]) * inv_scale);
+            out[k] = rounded<T>(double(to_float(out[k])) + value_of_units(fixed.sum[k], scale));
 }

@@ -83,11 +83,11 @@ __global__ void __launch_bounds__(ROWS_BLOCK) add_runs(sorted_rows in, void *out
 
 // ---- fixed point, with a scale for each value of each row of out
 
-// Calls each(vector) for column v of the entries first..end - 1.
+// Calls each(values) for column v of the entries first..end - 1.
 template <typename T, int V, typename Each>
 __device__ __forceinline__ void over_entries(const sorted_rows &in, int64_t first, int64_t end, int v,
                                              const Each &each) {
-    constexpr int together = 8;
+    constexpr int together = 4; // loads on their way
     for (int64_t p = first; p < end; p += together) {
         vector_of<T, V> vector[together] = {};
         DISTWAR_UNROLL
@@ -96,51 +96,59 @@ __device__ __forceinline__ void over_entries(const sorted_rows &in, int64_t firs
                 vector[j] =
                     vector_of<T, V>::read(in.source, int64_t(__ldg(in.from + p + j)) * in.vectors + v);
         DISTWAR_UNROLL
-        for (int j = 0; j < together; ++j)
-            if (p + j < end) {
-                float value[V];
-                vector[j].unpack(value);
-                each(value);
-            }
+        for (int j = 0; j < together; ++j) { // those that are not there are 0
+            float value[V];
+            vector[j].unpack(value);
+            each(value);
+        }
     }
 }
 
-template <typename T, int V, int Count, typename Each>
-__device__ __forceinline__ void over_kept(const vector_of<T, V> (&kept)[Count], const Each &each) {
-    DISTWAR_UNROLL
-    for (int j = 0; j < Count; ++j) {
-        float value[V];
-        kept[j].unpack(value);
-        each(value);
-    }
-}
+constexpr unsigned infinity_bits = 0x7f800000u;
 
+// The bits of the largest |value| of each column. Infinity and NaN are larger than all others.
 template <int V>
 __device__ __forceinline__ void take_largest(const float (&value)[V], unsigned (&largest)[V]) {
     DISTWAR_UNROLL
     for (int k = 0; k < V; ++k) {
         const unsigned bits = __float_as_uint(value[k]) & 0x7fffffffu;
-        if (bits < 0x7f800000u && bits > largest[k]) largest[k] = bits;
+        if (bits > largest[k]) largest[k] = bits;
     }
 }
 
-// Adds units to sum; what is not finite to `rest`.
+// Sums of at most 256 values in units.
 template <int V>
-__device__ __forceinline__ void add_units(const float (&value)[V], const double (&scale)[V],
-                                          long long (&sum)[V], float (&rest)[V]) {
-    DISTWAR_UNROLL
-    for (int k = 0; k < V; ++k) {
-        if (is_finite(value[k]))
-            sum[k] += __double2ll_rn(double(value[k]) * scale[k]);
-        else
-            rest[k] += value[k];
-    }
-}
+struct unit_sums {
+    float scale[V];
+    int high[V], low[V];
 
-template <typename T>
-__device__ __forceinline__ void add_to(T *out, long long sum, double scale, float rest) {
-    const double total = double(to_float(*out)) + __ll2double_rn(sum) / scale;
-    *out = rounded<T>(is_finite(rest) ? total : total + double(rest));
+    __device__ __forceinline__ void begin(const unsigned (&largest)[V], int log2_count) {
+        DISTWAR_UNROLL
+        for (int k = 0; k < V; ++k) scale[k] = scale_of(largest[k], log2_count), high[k] = low[k] = 0;
+    }
+    __device__ __forceinline__ void add(const float (&value)[V]) {
+        DISTWAR_UNROLL
+        for (int k = 0; k < V; ++k) {
+            const float_units units = units_of(value[k], scale[k]);
+            high[k] += units.high, low[k] += units.low;
+        }
+    }
+    __device__ __forceinline__ long long sum(int k) const { return joined({high[k], low[k]}); }
+};
+
+// The sum of those values of a column that are not finite: the same in every order.
+template <typename T, int V>
+__device__ __noinline__ float sum_not_finite(const sorted_rows &in, int64_t first, int64_t end, int v,
+                                             int k) {
+    float sum = 0;
+    for (int64_t p = first; p < end; ++p) {
+        float value[V];
+        vector_of<T, V>::read(in.source, int64_t(__ldg(in.from + p)) * in.vectors + v).unpack(value);
+        DISTWAR_UNROLL
+        for (int j = 0; j < V; ++j)
+            if (j == k && !is_finite(value[j])) sum += value[j];
+    }
+    return sum;
 }
 
 // The end of the run that begins at `first`, at most LONGEST_RUN + 1 entries on. Cost: about 2 log2 of its length
@@ -159,10 +167,13 @@ __device__ __forceinline__ int64_t end_of_run(const sorted_rows &in, int64_t fir
     return high;
 }
 
-// A group sums the runs that begin in its tile, unless they are long.
+// A group sums the runs that begin in its tile, unless they are long. Each is added to `out` by one addition a value,
+// so the sum of both is the same in every run.
 template <typename T, int V>
-__global__ void __launch_bounds__(ROWS_BLOCK) add_short_runs(sorted_rows in, T *out) {
+__global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS) add_short_runs(sorted_rows in, void *out) {
+    constexpr int few = 32 / V < 4 ? 32 / V : 4; // entries that are read once
     const sorted_tile tile = tile_of(in, in.tile);
+    const auto table = places_of<T, V>(out, in.rows * in.vectors * V);
     int64_t p = tile.first;
     if (p >= in.count) return;
     if (p > 0) { // what began before
@@ -175,49 +186,43 @@ __global__ void __launch_bounds__(ROWS_BLOCK) add_short_runs(sorted_rows in, T *
         if (row >= in.rows) return;
         const int64_t end = end_of_run(in, p, row);
         if (end - p > LONGEST_RUN) return; // it reaches beyond the tile
-        const int log2_count = 32 - __clz(int(end - p));
         for (int v = tile.lane; v < in.vectors; v += in.lanes) {
-            // The entries are read twice, few of them once.
-            constexpr int few = 32 / V < 8 ? 32 / V : 8;
             vector_of<T, V> kept[few] = {};
             unsigned largest[V] = {};
-            double scale[V];
-            long long sum[V] = {};
-            float rest[V] = {};
-            const bool are_few = end - p <= few;
-            if (are_few) {
-                DISTWAR_UNROLL
-                for (int j = 0; j < few; ++j)
-                    if (p + j < end)
-                        kept[j] = vector_of<T, V>::read_once(
-                            in.source, int64_t(__ldg(in.from + p + j)) * in.vectors + v);
-                over_kept(kept, [&](const float(&value)[V]) { take_largest(value, largest); });
-            } else {
-                over_entries<T, V>(in, p, end, v,
-                                   [&](const float(&value)[V]) { take_largest(value, largest); });
-            }
+            unit_sums<V> sums;
             DISTWAR_UNROLL
-            for (int k = 0; k < V; ++k) scale[k] = scale_of(largest[k], log2_count);
-            const auto add = [&](const float(&value)[V]) { add_units(value, scale, sum, rest); };
-            if (are_few)
-                over_kept(kept, add); // those that are not there are 0
-            else
-                over_entries<T, V>(in, p, end, v, add);
-            T *const to = out + (int64_t(row) * in.vectors + v) * V;
+            for (int j = 0; j < few; ++j)
+                if (p + j < end)
+                    kept[j] =
+                        vector_of<T, V>::read(in.source, int64_t(__ldg(in.from + p + j)) * in.vectors + v);
+            float value[V];
             DISTWAR_UNROLL
-            for (int k = 0; k < V; ++k) add_to(to + k, sum[k], scale[k], rest[k]);
+            for (int j = 0; j < few; ++j) kept[j].unpack(value), take_largest(value, largest);
+            if (p + few < end)
+                over_entries<T, V>(in, p + few, end, v,
+                                   [&](const float(&other)[V]) { take_largest(other, largest); });
+            sums.begin(largest, 0);
+            DISTWAR_UNROLL
+            for (int j = 0; j < few; ++j) kept[j].unpack(value), sums.add(value);
+            if (p + few < end)
+                over_entries<T, V>(in, p + few, end, v, [&](const float(&other)[V]) { sums.add(other); });
+            DISTWAR_UNROLL
+            for (int k = 0; k < V; ++k)
+                value[k] = largest[k] < infinity_bits ? float(value_of_units(sums.sum(k), sums.scale[k]))
+                                                      : sum_not_finite<T, V>(in, p, end, v, k);
+            table.add((long long)row * in.vectors + v, value);
         }
         p = end;
     }
 }
 
 // The sums of long runs. A long run begins at most once in LONGEST_RUN entries, so the one that begins at
-// entry s has number s / LONGEST_RUN.
+// entry s has number s / LONGEST_RUN. All are 0 before.
 struct long_runs {
-    uint32_t *row;     // [number]: the row; rows: there is no such run
-    unsigned *largest; // [number][width], bits
-    long long *sum;    // [number][width]
-    float *rest;       // [number][width]: sums of what is not finite
+    uint32_t *row_and_one; // [number]: the row and 1; 0: there is no such run
+    unsigned *largest;     // [number][width], bits
+    long long *sum;        // [number][width]
+    float *rest;           // [number][width]: sums of what is not finite
     int log2_count;
 };
 
@@ -258,7 +263,7 @@ __global__ void __launch_bounds__(ROWS_BLOCK) find_largest_of_long_runs(sorted_r
     const sorted_tile tile = tile_of(in, LONG_TILE);
     if (tile.first >= in.count) return;
     over_long_runs(in, tile, [&](int64_t number, uint32_t row, int64_t first, int64_t end) {
-        if (tile.lane == 0) runs.row[number] = row;
+        if (tile.lane == 0) runs.row_and_one[number] = row + 1;
         for (int v = tile.lane; v < in.vectors; v += in.lanes) {
             unsigned largest[V] = {};
             over_entries<T, V>(in, first, end, v,
@@ -277,17 +282,18 @@ __global__ void __launch_bounds__(ROWS_BLOCK) add_long_runs(sorted_rows in, long
     over_long_runs(in, tile, [&](int64_t number, uint32_t, int64_t first, int64_t end) {
         for (int v = tile.lane; v < in.vectors; v += in.lanes) {
             const int64_t at = (number * in.vectors + v) * V;
-            double scale[V];
-            long long sum[V] = {};
-            float rest[V] = {};
+            unsigned largest[V];
+            unit_sums<V> sums;
             DISTWAR_UNROLL
-            for (int k = 0; k < V; ++k) scale[k] = scale_of(runs.largest[at + k], runs.log2_count);
-            over_entries<T, V>(in, first, end, v,
-                               [&](const float(&value)[V]) { add_units(value, scale, sum, rest); });
+            for (int k = 0; k < V; ++k) largest[k] = __ldg(runs.largest + at + k);
+            sums.begin(largest, runs.log2_count);
+            over_entries<T, V>(in, first, end, v, [&](const float(&value)[V]) { sums.add(value); });
             DISTWAR_UNROLL
             for (int k = 0; k < V; ++k) {
-                distwar::atomic_add(runs.sum + at + k, sum[k]);
-                if (!is_finite(rest[k])) distwar::atomic_add(runs.rest + at + k, rest[k]);
+                if (largest[k] < infinity_bits)
+                    distwar::atomic_add(runs.sum + at + k, sums.sum(k));
+                else
+                    distwar::atomic_add(runs.rest + at + k, sum_not_finite<T, V>(in, first, end, v, k));
             }
         }
     });
@@ -295,14 +301,16 @@ __global__ void __launch_bounds__(ROWS_BLOCK) add_long_runs(sorted_rows in, long
 
 template <typename T>
 __global__ void __launch_bounds__(ROWS_BLOCK)
-    add_sums_of_long_runs(long_runs runs, int64_t numbers, int64_t width, uint32_t rows, T *out) {
+    add_sums_of_long_runs(long_runs runs, int64_t numbers, int64_t width, T *out) {
     for (int64_t number = blockIdx.x; number < numbers; number += gridDim.x) {
-        const uint32_t row = runs.row[number];
-        if (row >= rows) continue;
+        if (runs.row_and_one[number] == 0) continue;
+        T *const to = out + int64_t(runs.row_and_one[number] - 1) * width;
         for (int64_t k = threadIdx.x; k < width; k += ROWS_BLOCK) {
             const int64_t at = number * width + k;
-            add_to(out + row * width + k, runs.sum[at], scale_of(runs.largest[at], runs.log2_count),
-                   runs.rest[at]);
+            const double sum = runs.largest[at] < infinity_bits
+                                   ? value_of_units(runs.sum[at], scale_of(runs.largest[at], runs.log2_count))
+                                   : double(runs.rest[at]);
+            to[k] = rounded<T>(double(to_float(to[k])) + sum);
         }
     }
 }

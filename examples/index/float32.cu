@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "add_bulk.cuh"
 #include "ways.cuh"
 
 cudaError_t ix_add_float32(const ix_rows &rows, const ix_plan &plan, cudaStream_t stream) {
-    if (plan.way == IX_BULK && plan.vector_bytes == 16 && rows.width >= 16 && rows.width <= 1024) {
-        const int together = int(BULK_FLOATS / rows.width);
-        const int64_t chunks = (rows.count + together * BULK_WARPS - 1) / (together * BULK_WARPS);
-        const int64_t most = int64_t(plan.multiprocessors) * 7;
-        return launch(stream, unsigned(chunks < most ? chunks : most), 32 * BULK_WARPS, add_in_bulk<0>,
-                      ways<float, 4>::request_of(rows), static_cast<float *>(rows.out), together);
-    }
     return plan.vector_bytes == 16  ? ways<float, 4>::add(rows, plan, stream)
            : plan.vector_bytes == 8 ? ways<float, 2>::add(rows, plan, stream)
                                     : ways<float, 1>::add(rows, plan, stream);

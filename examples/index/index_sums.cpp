@@ -53,9 +53,14 @@ ix_status check(const char *function, const ix_rows *rows) {
 ix_way chosen_way(const ix_rows &rows) {
     if (rows.way != IX_CHOSEN) return rows.way;
     const bool may_sort = rows.count < INT32_MAX && rows.rows < INT32_MAX;
-    if (rows.deterministic)
-        return may_sort && (rows.width > 8 || rows.rows > 4 * rows.count) ? IX_SORTED_FIXED : IX_FIXED;
-    if (may_sort && rows.width * value_bytes(rows.type) >= 256 && rows.count >= 400000) return IX_SORTED;
+    const int64_t bytes = rows.width * value_bytes(rows.type);
+    if (rows.deterministic) { // sums of 8 bytes, or a sort
+        const bool fixed = rows.width <= 8 || (rows.width <= 16 && rows.rows <= rows.count / 8);
+        return may_sort && (!fixed || rows.rows > 4 * rows.count) ? IX_SORTED_FIXED : IX_FIXED;
+    }
+    // A sort costs about as much as reading rows of 256 bytes.
+    if (may_sort && ((bytes >= 512 && rows.count >= 400000) || (bytes >= 256 && rows.count >= 4000000)))
+        return IX_SORTED;
     return IX_ADAPTIVE;
 }
 

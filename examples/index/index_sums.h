@@ -50,7 +50,6 @@ typedef enum ix_way {
     IX_SORTED,       // rows sorted by index, sums of runs
     IX_FIXED,        // deterministic: fixed point, atomics of integers
     IX_SORTED_FIXED, // deterministic: rows sorted by index, fixed point
-    IX_BULK,
     IX_WAYS
 } ix_way;
 

@@ -45,7 +45,7 @@ inline cudaError_t place_sorted(const ix_rows &rows, bool fixed, void *memory, s
     if (fixed) {
         const size_t numbers = n / LONGEST_RUN + 1, values = numbers * size_t(rows.width);
         out->numbers = int64_t(numbers);
-        layout_add(&layout, numbers, &out->runs.row);
+        layout_add(&layout, numbers, &out->runs.row_and_one);
         layout_add(&layout, values, &out->runs.largest);
         layout_add(&layout, values, &out->runs.sum);
         layout_add(&layout, values, &out->runs.rest);
@@ -87,23 +87,22 @@ struct ways {
     template <typename Sum>
     static cudaError_t launch_add_rows(const ix_rows &rows, const ix_plan &plan, const fixed_sums &fixed,
                                        int how, cudaStream_t stream) {
-        const int64_t vectors = rows.width / V, blocks = int64_t(plan.multiprocessors) * ROWS_BLOCKS;
-        // A block takes a multiple of 32 rows, of one vector a thread at least.
-        const int64_t least = vectors >= ROWS_BLOCK ? 1 : (ROWS_BLOCK + vectors - 1) / vectors;
-        int64_t each = (rows.count + blocks - 1) / blocks;
-        each = (each + 31) / 32 * 32;
-        if (each * vectors < ROWS_BLOCK) each = least;
-        row_tiles tiles = {each, ROWS_BLOCK};
-        while (tiles.rows < MOST_TILE_ROWS && tiles.rows < each) tiles.rows *= 2;
-        return launch(stream, unsigned((rows.count + each - 1) / each), ROWS_BLOCK, add_rows<T, V, Sum>,
-                      request_of(rows), rows.out, fixed, how, tiles);
+        // As few rounds of blocks as can be, all of them full.
+        const int64_t blocks = int64_t(plan.multiprocessors) * ROWS_BLOCKS;
+        const int64_t waves = (rows.count + blocks * MOST_TILE_ROWS - 1) / (blocks * MOST_TILE_ROWS);
+        const int64_t vectors = rows.width / V, each = (rows.count + blocks * waves - 1) / (blocks * waves);
+        const int64_t least = vectors < 8 ? ROWS_BLOCK / vectors : 32, step = vectors < 32 ? 32 : 1;
+        row_tile tile = {int32_t(each < least && vectors < 32 ? least : (each + step - 1) / step * step),
+                         2 * ROWS_BLOCK};
+        while (tile.places < 2 * tile.rows) tile.places *= 2;
+        return launch(stream, blocks_for(rows.count, tile.rows), ROWS_BLOCK, add_rows<T, V, Sum>,
+                      request_of(rows), rows.out, fixed, how, tile);
     }
 
-    // Groups have rows of 32 bits.
+    // Groups have rows of 32 bits. In a small table atomics meet.
     static int how(const ix_rows &rows, const ix_plan &plan) {
-        return rows.rows > INT32_MAX || plan.way == IX_ATOMIC ? ADD_SINGLY
-               : plan.way == IX_GROUPED                       ? ADD_GROUPS
-                                                              : ADD_LOOK;
+        if (rows.rows > INT32_MAX || plan.way == IX_ATOMIC) return ADD_SINGLY;
+        return plan.way == IX_GROUPED || rows.rows <= 2048 ? ADD_GROUPS : ADD_LOOK;
     }
 
     static cudaError_t add_fixed(const ix_rows &rows, const ix_plan &plan, cudaStream_t stream) {
@@ -154,18 +153,15 @@ struct ways {
         const auto threads = [&](int entries) { return (rows.count + entries - 1) / entries * lanes; };
         if (!fixed) return launch_for(stream, threads(in.tile), ROWS_BLOCK, add_runs<T, V>, in, rows.out);
         T *const out = static_cast<T *>(rows.out);
-        IX_TRY(launch_for(stream, threads(in.tile), ROWS_BLOCK, add_short_runs<T, V>, in, out));
-        const size_t values = size_t(a.numbers * rows.width);
-        IX_TRY(cudaMemsetAsync(a.runs.row, 0xff, size_t(a.numbers) * sizeof *a.runs.row, stream));
-        IX_TRY(cudaMemsetAsync(a.runs.largest, 0, values * sizeof *a.runs.largest, stream));
-        IX_TRY(cudaMemsetAsync(a.runs.sum, 0, values * sizeof *a.runs.sum, stream));
-        IX_TRY(cudaMemsetAsync(a.runs.rest, 0, values * sizeof *a.runs.rest, stream));
+        IX_TRY(launch_for(stream, threads(in.tile), ROWS_BLOCK, add_short_runs<T, V>, in, rows.out));
+        char *const runs = reinterpret_cast<char *>(a.runs.row_and_one); // with all arrays behind
+        IX_TRY(cudaMemsetAsync(runs, 0, static_cast<char *>(rows.workspace) + bytes - runs, stream));
         IX_TRY(
             launch_for(stream, threads(LONG_TILE), ROWS_BLOCK, find_largest_of_long_runs<T, V>, in, a.runs));
         IX_TRY(launch_for(stream, threads(LONG_TILE), ROWS_BLOCK, add_long_runs<T, V>, in, a.runs));
         const int64_t most = int64_t(plan.multiprocessors) * 8;
         return launch(stream, unsigned(a.numbers < most ? a.numbers : most), ROWS_BLOCK,
-                      add_sums_of_long_runs<T>, a.runs, a.numbers, rows.width, uint32_t(rows.rows), out);
+                      add_sums_of_long_runs<T>, a.runs, a.numbers, rows.width, out);
     }
 
     static cudaError_t add(const ix_rows &rows, const ix_plan &plan, cudaStream_t stream) {

@@ -9,7 +9,7 @@ from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_int32, c_int64,
 
 TYPES = {"float32": 0, "float16": 1, "bfloat16": 2}
 WAYS = {name: value for value, name in enumerate(
-    "chosen atomic grouped adaptive sorted fixed sorted_fixed bulk".split())}
+    "chosen atomic grouped adaptive sorted fixed sorted_fixed".split())}
 
 
 class Rows(Structure):
