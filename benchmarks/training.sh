@@ -14,8 +14,8 @@
 #   speed          25  1,000 iterations with 100 thousand, 300 thousand and 1 million Gaussians
 #   reproducible   45  --reproducible: the same run twice, compared byte by byte; once killed and resumed; and one
 #                      run without the option
-#   poses         110  poses turned by a degree and moved by a hundredth of the extent: refined; left as they are; and
-#                      the data's, as they are and refined
+#   poses         330  poses turned by a degree and moved by a hundredth of the extent: refined, three seeds; left as
+#                      they are; and the data's, as they are, three seeds, and refined
 # benchmarks/tables.py training OUT prints tables and draws. finish.sh measures more of Levenberg-Marquardt.
 # shellcheck disable=SC2086,SC2046 # lists of options are split
 set -eu
@@ -112,10 +112,13 @@ reproducible() {
 poses() {
     wrong='--perturb-poses 1,0.01' refine=--refine-poses
     for scene in fern fox; do
-        train poses-$scene-refined 60 $scene $wrong $refine
-        train poses-$scene-left 60 $scene $wrong
-        train poses-$scene-data 60 $scene $refine --pose-levels 0 --fine-pose-rate 0 # only aligns held-out views
-        train poses-$scene-floor 60 $scene $refine
+        for seed in 0 1 2; do
+            train poses-$scene-refined-$seed 90 $scene $wrong $refine --seed $seed
+            # Only aligns held-out views.
+            train poses-$scene-data-$seed 90 $scene $refine --pose-levels 0 --fine-pose-rate 0 --seed $seed
+        done
+        train poses-$scene-left-0 60 $scene $wrong
+        train poses-$scene-floor-0 90 $scene $refine
     done
 }
 for part; do $part; done

@@ -150,19 +150,28 @@ def by_repetition(runs):
 
 
 def by_poses(runs):
-    """Errors of training poses: mean, after the similarity between them and the data's."""
+    """Errors of training poses: mean, after the similarity between them and the data's. Means over seeds."""
     names = {"data": "the data's", "floor": "the data's, refined", "left": "perturbed", "refined": "perturbed, refined"}
-    order, rows = list(names), []
-    for (scene, way), run in sorted(((name.split("-"), run) for name, run in runs.items()),
-                                    key=lambda item: (item[0][0], order.index(item[0][1]))):
-        poses, last = run.of("poses")[-1:], run.evaluations[-1]
-        stages = [poses[0]["before"], *poses[0]["sizes"][-1:], poses[0]["after"]] if poses else []
-        changes = [" -> ".join(f"{stage[key]:.{digits}f}" for stage in stages)
+    groups, rows = {}, []
+    for name, run in runs.items():
+        scene, way, _ = name.split("-")
+        groups.setdefault((scene, list(names).index(way)), []).append(run)
+
+    def mean(values):
+        return sum(values) / len(values)
+
+    for (scene, way), group in sorted(groups.items()):
+        poses = [run.of("poses")[-1] for run in group if run.of("poses")]
+        stages = [[p["before"] for p in poses], [p["sizes"][-1] for p in poses if p["sizes"]],
+                  [p["after"] for p in poses]]
+        changes = [" -> ".join(f"{mean([error[key] for error in stage]):.{digits}f}" for stage in stages if stage)
                    for key, digits in (("mean_degrees", 3), ("mean_extents", 4))]
-        rows.append([scene, names[way], f"{last['psnr']:.2f}", f"{last['ssim']:.4f}", *changes,
-                     f"{run.end['seconds'] + sum(p['seconds'] for p in poses):.1f}"])
-    return ["data", "poses", "PSNR, dB", "SSIM", "degrees: start, after smaller pictures, end", "extents, likewise",
-            "seconds"], rows
+        psnr = [run.evaluations[-1]["psnr"] for run in group]
+        spread = f" ({min(psnr):.2f} to {max(psnr):.2f})" if len(psnr) > 1 else ""
+        rows.append([scene, list(names.values())[way], str(len(group)), f"{mean(psnr):.2f}{spread}",
+                     f"{mean([run.evaluations[-1]['ssim'] for run in group]):.4f}", *changes])
+    return ["data", "poses", "seeds", "PSNR, dB", "SSIM", "degrees: start, after smaller pictures, end",
+            "extents, likewise"], rows
 
 
 def tables(runs):

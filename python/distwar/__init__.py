@@ -17,6 +17,7 @@ __all__ = ["rasterization", "rasterization_backward", "l1_ssim_loss", "library",
            "embedding_backward", "bincount", "check_indices"]
 
 deterministic = False
+_on_torch = None  # rasterization() of _torch.py, from the first use of a tensor on
 
 
 def rasterization(means, quats, scales, opacities, colors, viewmats, Ks, width, height, near_plane=0.01,
@@ -49,9 +50,10 @@ def rasterization(means, quats, scales, opacities, colors, viewmats, Ks, width, 
     Inputs of other floating-point types are converted to float32. There are no second derivatives.
     On numpy arrays (CPU library): gradients by rasterization_backward(meta, d_colors, d_alphas).
     """
+    global _on_torch
     if radius_clip or tile_size != 16 or sparse_grad or distributed or camera_model != "pinhole" or segmented or \
-            with_ut or with_eval3d or rolling_shutter is not None or any(a is not None for a in (
-                radial_coeffs, tangential_coeffs, thin_prism_coeffs, ftheta_coeffs, viewmats_rs)):
+            with_ut or with_eval3d or rolling_shutter is not None or not (
+                radial_coeffs is tangential_coeffs is thin_prism_coeffs is ftheta_coeffs is viewmats_rs is None):
         refuse(radius_clip=(radius_clip, 0.0), tile_size=(tile_size, 16), sparse_grad=(sparse_grad, False),
                distributed=(distributed, False), camera_model=(camera_model, "pinhole"), segmented=(segmented, False),
                with_ut=(with_ut, False), with_eval3d=(with_eval3d, False), radial_coeffs=(radial_coeffs, None),
@@ -60,14 +62,15 @@ def rasterization(means, quats, scales, opacities, colors, viewmats, Ks, width, 
                viewmats_rs=(viewmats_rs, None))
     arrays = dict(means=means, quats=quats, scales=scales, opacities=opacities, colors=colors, covars=covars,
                   viewmats=viewmats, Ks=Ks, backgrounds=backgrounds)
-    for name in ("means", "opacities", "colors", "viewmats", "Ks"):
-        if not hasattr(arrays[name], "shape"):
-            raise TypeError(f"distwar.rasterization: {name} is a {type(arrays[name]).__name__}, not an array")
     planes, modes = (near_plane, far_plane, eps2d), (render_mode, rasterize_mode)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(means, torch.Tensor):
-        from . import _torch
-        return _torch.rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad)
+        if _on_torch is None:
+            from ._torch import rasterization as _on_torch
+        return _on_torch(arrays, width, height, planes, sh_degree, modes, packed, absgrad)
+    for name in ("means", "opacities", "colors", "viewmats", "Ks"):
+        if not hasattr(arrays[name], "shape"):
+            raise TypeError(f"distwar.rasterization: {name} is a {type(arrays[name]).__name__}, not an array")
     from . import _numpy
     return _numpy.rasterization(arrays, width, height, planes, sh_degree, modes)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""gs_loss as an operator of torch."""
+"""gs_loss on torch tensors: an operator, and for calls outside of graphs and modes an autograd.Function."""
 import ctypes
+import functools
 from ctypes import byref
 from typing import Tuple
 
@@ -9,29 +10,40 @@ from torch import Tensor
 
 from . import gs
 from ._library import library
-from ._torch import Memory, _On
+from ._torch import _On, _is_plain, _stream_of
+
+
+@functools.lru_cache(maxsize=16)
+def _workspace_bytes(width, height):
+    size = ctypes.c_size_t()
+    library().call_on("gs_loss_bytes", width, height, byref(size))
+    return size.value
+
+
+def _run(image, target):
+    """image: three planes in memory, in any order of dimensions. The loss, and its gradient in the same layout."""
+    height, width = target.shape[:2]
+    with _On(image):
+        size = _workspace_bytes(width, height)
+        workspace = torch.empty(size, dtype=torch.uint8, device=image.device)
+        result = torch.empty(3, dtype=torch.float64, device=image.device)
+        gradient = torch.empty_like(image)
+        pair = gs.Comparison(width, height, image.data_ptr(), target.data_ptr())
+        lib = library()
+        lib.check(lib.gs_loss(byref(pair), workspace.data_ptr(), size, result.data_ptr(), gradient.data_ptr(),
+                              _stream_of(image.device)))
+        return result[0].float(), gradient
 
 
 @torch.library.custom_op("distwar::l1_ssim", mutates_args=())
 def l1_ssim(image: Tensor, target: Tensor) -> Tuple[Tensor, Tensor]:
     """image [3, height, width], target [height, width, 3] of 8-bit values: the loss and its gradient by the image."""
-    lib, (_, height, width) = library(), image.shape
-    with _On(image):
-        image, target, memory = image.contiguous(), target.contiguous(), Memory(image)
-        size = ctypes.c_size_t()
-        lib.call_on("gs_loss_bytes", width, height, byref(size))
-        workspace = memory.empty((size.value,), "uint8")
-        result = torch.empty(3, dtype=torch.float64, device=image.device)
-        gradient = torch.empty_like(image)
-        pair = gs.Comparison(width, height, image.data_ptr(), target.data_ptr())
-        lib.call_on("gs_loss", byref(pair), workspace.data_ptr(), size.value, result.data_ptr(), gradient.data_ptr(),
-                    memory.stream)
-        return result[0].float(), gradient
+    return _run(image.contiguous(), target.contiguous())
 
 
 @l1_ssim.register_fake
 def _(image, target):
-    return image.new_empty(()), torch.empty_like(image)
+    return image.new_empty(()), torch.empty_like(image, memory_format=torch.contiguous_format)
 
 
 def _setup(ctx, inputs, output):
@@ -46,6 +58,23 @@ def _adjoint(ctx, d_loss, _):
 l1_ssim.register_autograd(_adjoint, setup_context=_setup)
 
 
+class _L1Ssim(torch.autograd.Function):
+    """Of image [height, width, 3], best stored as planes, as rasterization() returns it."""
+
+    @staticmethod
+    def forward(ctx, image, target):
+        height, width, _ = image.shape
+        if image.stride() != (width, 1, height * width) or image.data_ptr() % 16:
+            image = image.movedim(-1, 0).clone(memory_format=torch.contiguous_format).movedim(0, -1)
+        loss, gradient = _run(image, target.contiguous())
+        ctx.save_for_backward(gradient)
+        return loss
+
+    @staticmethod
+    def backward(ctx, d_loss):
+        return d_loss * ctx.saved_tensors[0], None
+
+
 def l1_ssim_loss(image, target):
     for name, tensor, wanted in (("image", image, torch.float32), ("target", target, torch.uint8)):
         if not isinstance(tensor, torch.Tensor) or tensor.dtype != wanted:
@@ -55,4 +84,4 @@ def l1_ssim_loss(image, target):
                              "same one, [height, width, 3]")
         if tensor.device != image.device:
             raise ValueError(f"distwar.l1_ssim_loss: {name} is on {tensor.device}, image on {image.device}")
-    return l1_ssim(image.movedim(-1, 0), target)[0]
+    return _L1Ssim.apply(image, target) if _is_plain(image) else l1_ssim(image.movedim(-1, 0), target)[0]

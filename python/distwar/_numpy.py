@@ -7,21 +7,16 @@ import numpy
 from . import _stages
 from ._library import library
 from ._request import check, meta_of
-from ._stages import Scene
+from ._stages import SPLAT_FLOATS, Scene
 
 
-class Memory:
-    stream = None
-    device_key = "cpu"
-    read_report = None
+def _address(array):
+    return None if array is None else array.ctypes.data
 
-    @staticmethod
-    def empty(shape, dtype):
-        return numpy.empty(shape, dtype)
 
-    @staticmethod
-    def address(array):
-        return None if array is None else array.ctypes.data
+def _block(size):
+    block = numpy.empty(size, "uint8")
+    return block, block.ctypes.data
 
 
 def _float32(name, value):
@@ -53,33 +48,61 @@ class _Frame:
         flat = {name: None if a is None else a.reshape((items,) + a.shape[len(request.batch):])[b]
                 for name, a in arrays.items()}
         colors = flat["colors"][first] if request.per_camera else flat["colors"]
-        self.coefficients = colors.shape[-2]
-        s = self.settings = request.settings
+        s = request.settings
         if s.sh_degree >= 0:
             colors = colors[:, :(s.sh_degree + 1)**2]
         given = flat["covars"] is not None
-        row = [None if a is None else _float32(name, a) for name, a in (
+        self.scene = Scene(*(None if a is None else _float32(name, a) for name, a in (
             ("means", flat["means"]), ("quats", None if given else flat["quats"]),
             ("scales", None if given else flat["scales"]), ("opacities", flat["opacities"]), ("colors", colors),
-            ("covars", _upper(flat["covars"]) if given else None))]
-        self.scene = Scene(*row)
+            ("covars", _upper(flat["covars"]) if given else None))))
+        plan = self.plan = _stages.plan_of(_stages.shape_of(request, end - first, self.scene.colors.shape))
         self.cameras = _stages.camera_structs(flat["viewmats"][first:end].tolist(), flat["Ks"][first:end].tolist(), s)
-        self.splats, self.radii = _stages.project(Memory, self.scene, s, self.cameras)
+        pairs, size = (end - first, request.count), (end - first, s.height, s.width)
+        self.splats, self.radii = numpy.empty(pairs + (SPLAT_FLOATS,), "float32"), numpy.empty(pairs, "int32")
+        plan.project(self.cameras, self._scene(), _address(self.splats), None)
+        plan.radii(_address(self.splats), _address(self.radii), None)
         self.features = None if request.channels == 3 else self.scene.colors
-        self.depth = request.depth
-        self.image = _stages.render(Memory, s, self.splats, self.features, request.depth)
+        self.color = numpy.empty(size[:1] + (request.channels,) + size[1:], "float32")
+        self.alpha = numpy.empty(size, "float32")
+        self.depth = None if request.depth is None else numpy.empty(size, "float32")
+        self.block, self.lists = plan.render(
+            _stages.room_of("cpu", plan.shape), _address(self.splats), _address(self.features), self._image(),
+            _address(self.alpha), _block, None, None)
+
+    def _scene(self):
+        return [_address(a) for a in self.scene]
+
+    def _image(self):
+        return _address(self.color), _address(self.depth)
 
     def backward(self, d_color, d_alpha, d_depth):
         import distwar
-        strategy = "fixed" if distwar.deterministic else "tree"
-        moments, d_mean2d, absolute, d_features = _stages.render_backward(
-            Memory, self.settings, self.splats, self.features, self.image, d_color, d_alpha, d_depth, self.depth,
-            self.features is None or self.features.shape[1] <= 32, strategy)
-        d_scene, d_cameras = _stages.project_backward(Memory, self.scene, self.settings, self.cameras, self.splats,
-                                                      moments, d_mean2d, True)
+        strategy, plan, pairs = "fixed" if distwar.deterministic else "tree", self.plan, self.splats.shape[:2]
+        sums = (numpy.empty(max(plan.moments_floats(strategy), 1), "float32"), numpy.empty(pairs + (2,), "float32"),
+                numpy.empty(pairs + (2,), "float32") if plan.shape.channels <= 32 else None)
+        d_features = None if self.features is None else numpy.empty_like(self.features)
+        plan.render_backward(_address(self.splats), _address(self.features),
+                             (self._image(), _address(self.block), self.lists),
+                             (_address(d_color), _address(d_depth), _address(d_alpha)), _address(d_features),
+                             [_address(a) for a in sums], strategy, None)
+        moments, d_mean2d, absolute = sums
+        moments = moments[:math.prod(self.splats.shape)].reshape(self.splats.shape)
+        of_cameras = [self._project_backward(c, moments[c], d_mean2d[c]) for c in range(pairs[0])]
+        d_scene = Scene(*(None if column[0] is None else sum(column[1:], column[0])
+                          for column in zip(*(scene for scene, _ in of_cameras))))
         if d_features is not None:
             d_scene = d_scene._replace(colors=d_features)
-        return d_scene, numpy.stack(d_cameras)[:, :_stages.CAMERA_GRADIENT_FLOATS], d_mean2d, absolute
+        return d_scene, numpy.stack([d for _, d in of_cameras]), d_mean2d, absolute
+
+    def _project_backward(self, c, moments, d_mean2d):
+        """By the scene and camera c; libgs has the latter for one camera at a time."""
+        plan = self.plan.one_camera()
+        d_scene = Scene(*(None if a is None else numpy.empty_like(a) for a in self.scene))
+        d_camera = numpy.empty(plan.camera_floats, "float32")
+        plan.project_backward(self.cameras[c:c + 1], self._scene(), _address(self.splats[c]), _address(moments),
+                              _address(d_mean2d), [_address(a) for a in d_scene], _address(d_camera), None)
+        return d_scene, d_camera[:_stages.CAMERA_GRADIENT_FLOATS]
 
 
 def _joined(parts, batch):
@@ -96,13 +119,13 @@ def rasterization(arrays, width, height, planes, sh_degree, modes):
     request = check(arrays, width, height, *planes, sh_degree, *modes)
     frames = [_Frame(request, arrays, at) for at in request.groups()]
     batch = request.batch
-    color = numpy.moveaxis(_joined([f.image.color for f in frames], batch), -3, -1)
-    alphas = 1 - _joined([f.image.transmittance for f in frames], batch)[..., None]
+    color = numpy.moveaxis(_joined([f.color for f in frames], batch), -3, -1)
+    alphas = _joined([f.alpha for f in frames], batch)[..., None]
     if arrays["backgrounds"] is not None:
         color = color + (1 - alphas) * arrays["backgrounds"][..., None, None, :]
     planes_of = [color] if request.with_color else []
     if request.depth is not None:
-        planes_of.append(_joined([f.image.depth for f in frames], batch)[..., None])
+        planes_of.append(_joined([f.depth for f in frames], batch)[..., None])
     radii = _joined([f.radii for f in frames], batch)[..., None]
     splats = _joined([f.splats for f in frames], batch)
     meta = dict(meta_of(request), radii=numpy.concatenate((radii, radii), -1), means2d=splats[..., :2].copy(),

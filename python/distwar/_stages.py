@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""The stages of libgs on arrays of any framework. A `memory` allocates arrays and knows their addresses:
-
-    empty(shape, dtype)     an array of "float32", "int32", "uint8"; contiguous, aligned to 16 bytes
-    address(array)          its device pointer; None stays None
-    stream                  a cudaStream_t as an integer, or None
-    device_key              equal for arrays of one device
-    read_report             None; or, for stages that do not wait, a function of an array that queues the copy of the
-                            gs_bin_report in it to the host and returns a function that waits for the copy and returns
-                            the gs.BinReport, or None while nothing may wait
-"""
+"""The stages of libgs on addresses, for arrays of any framework. What frames of one shape have in common, their
+structs above all, is made once: a Plan. Addresses are integers; 0 or None: there is no array. `stream` is a
+cudaStream_t as an integer, or None."""
 import ctypes
+import functools
 import math
+import struct
 import threading
 from ctypes import byref, sizeof
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 from . import gs
 from ._library import library
@@ -37,8 +32,36 @@ class Settings(NamedTuple):
     low_pass: float
 
 
+class Shape(NamedTuple):
+    """Of a frame: the cameras that go through each stage in one launch."""
+    settings: Settings
+    cameras: int
+    count: int  # Gaussians
+    channels: int
+    coefficients: int  # of harmonics; 0: colours are given
+    depth: Optional[int]  # what it is; None: there is none
+
+
+def shape_of(request, cameras, colors):
+    """Of a launch for some cameras of a Request. colors: the shape of Scene.colors."""
+    coefficients = colors[1] if request.settings.sh_degree >= 0 else 0
+    return Shape(request.settings, cameras, request.count, request.channels, coefficients, request.depth)
+
+
+class Lists(NamedTuple):
+    """gs_lists without its addresses: byte offsets in the block of a frame."""
+    pairs: int
+    pixels_per_thread: int
+    split_tiles: int
+    tile_begin: int
+    splat_index: int
+    tile_order: int
+    n_contrib: int
+
+
 class Scene(NamedTuple):
-    """Contiguous float32 arrays, in the shapes of gs_gaussians: scales and opacities as they are."""
+    """Arrays of float32, or the addresses of contiguous ones, in the shapes of gs_gaussians: scales and opacities as
+    they are."""
     means: object
     quats: object  # None with covars
     scales: object
@@ -47,233 +70,218 @@ class Scene(NamedTuple):
     covars: object  # [N, 6], or None
 
 
-class Lists(NamedTuple):
-    """gs_lists without its addresses: byte offsets in the workspace."""
-    pairs: int
-    pixels_per_thread: int
-    split_tiles: int
-    tile_begin: int
-    splat_index: int
-    tile_order: int
+class Room:
+    """The lists' memory of the next frame, by device and size of images. Grows with what a frame needs and shrinks with
+    what many need, in steps, so that the allocator finds the same block again."""
 
-
-# gs_view.pair_capacity of the next view: by device and size. Grows and shrinks with what views need, in steps, so that
-# the allocator finds the same block again.
-class _Room:
     def __init__(self, splats):
         self.capacity = 10 * splats + 4096
         self.division = (0, 0)  # pixels_per_thread and split_tiles of the last lists
+        self._most = self._frames = 0
 
-    def note(self, needed):
-        if needed > self.capacity or 4 * needed + 65536 < self.capacity:
-            self.capacity = needed + needed // 3 + 4096
+    def note(self, view):
+        needed, lists = view.pairs_needed, view.lists
+        self.division = lists.pixels_per_thread, lists.split_tiles
+        self._most, self._frames = max(self._most, needed), self._frames + 1
+        if needed > self.capacity or (self._frames == 64 and 2 * self._most + 65536 < self.capacity):
+            self.capacity = self._most + self._most // 3 + 4096
+        if self._frames == 64:
+            self._most = self._frames = 0
 
 
 _rooms = {}
 _lock = threading.Lock()
 
 
-def _room(key, splats):
+def room_of(device, shape):
+    key = device, shape.cameras, shape.settings[:2]
     with _lock:
         room = _rooms.get(key)
         if room is None:
             if len(_rooms) > 256:
                 _rooms.clear()
-            room = _rooms[key] = _Room(splats)
+            room = _rooms[key] = Room(shape.cameras * shape.count)
         return room
+
+
+_camera = struct.Struct("<2i4f9f3ffi4ff")
+assert _camera.size == sizeof(gs.Camera)
 
 
 def camera_structs(viewmats, Ks, settings):
     """gs_camera of each camera. viewmats: rows of 4x4 matrices, Ks of 3x3, as lists."""
-    cameras = (gs.Camera * len(viewmats))()
     far = settings.far_plane if settings.far_plane < 3e38 else 0.0
-    for camera, m, k in zip(cameras, viewmats, Ks):
-        camera.width, camera.height = settings.width, settings.height
-        camera.fx, camera.fy, camera.cx, camera.cy = k[0][0], k[1][1], k[0][2], k[1][2]
-        camera.rotation[:] = m[0][:3] + m[1][:3] + m[2][:3]
-        camera.translation[:] = (m[0][3], m[1][3], m[2][3])
-        camera.near_plane, camera.far_plane = settings.near_plane, far
-    return cameras
+    packed = []
+    for (a, b, c, _), (k, l, _) in zip(viewmats, Ks):
+        packed.append(_camera.pack(settings.width, settings.height, k[0], l[1], k[2], l[2], *a[:3], *b[:3], *c[:3],
+                                   a[3], b[3], c[3], settings.near_plane, 0, 0, 0, 0, 0, far))
+    return (gs.Camera * len(packed)).from_buffer_copy(b"".join(packed))
 
 
-def _gaussians(memory, scene, settings, out=None):
-    """gs_gaussians of the scene into `out` or a new struct."""
-    g = gs.Gaussians() if out is None else out
-    g.count = scene.means.shape[0]
-    g.mean = memory.address(scene.means)
-    g.log_scale = memory.address(scene.scales)
-    g.quaternion = memory.address(scene.quats)
-    g.opacity_logit = memory.address(scene.opacities)
-    g.covariance = memory.address(scene.covars)
-    if settings.sh_degree >= 0:
-        g.sh_degree = math.isqrt(scene.colors.shape[1]) - 1
-        g.sh = memory.address(scene.colors)
-    else:
-        g.channels = scene.colors.shape[1]
-        g.color = memory.address(scene.colors)
-    g.antialias, g.activated, g.low_pass = int(settings.antialiased), 1, settings.low_pass
-    return g
+class Plan:
+    """The stages of frames of one shape. Holds no state of a frame."""
 
-
-def _place_cameras(view, cameras):
-    view.camera = cameras[0]
-    if len(cameras) > 1:
-        view.views.count = len(cameras)
-        view.views.cameras = cameras
-        view.kept = cameras  # alive as long as the view
-
-
-def _projection_view(memory, scene, settings, cameras, splats):
-    view = gs.View(sh_degree_used=max(settings.sh_degree, 0), splats=memory.address(splats))
-    _gaussians(memory, scene, settings, view.gaussians)
-    _place_cameras(view, cameras)
-    return view
-
-
-def project(memory, scene, settings, cameras):
-    """Returns splats [C, N, 12] and radii [C, N]."""
-    lib, count = library(), scene.means.shape[0]
-    splats = memory.empty((len(cameras), count, SPLAT_FLOATS), "float32")
-    radii = memory.empty((len(cameras), count), "int32")
-    view = _projection_view(memory, scene, settings, cameras, splats)
-    lib.call_on("gs_project", byref(view), memory.stream)
-    view.views.count = 0
-    for c in range(len(cameras)):
-        view.splats = (memory.address(splats) or 0) + c * count * sizeof(ctypes.c_float) * SPLAT_FLOATS
-        lib.call_on("gs_radii", byref(view), (memory.address(radii) or 0) + c * count * 4, memory.stream)
-    return splats, radii
-
-
-def project_backward(memory, scene, settings, cameras, splats, moments, d_mean2d, with_cameras):
-    """From moments [C, N, 12] and the gradient by the means of the splats [C, N, 2], or None: a Scene of gradients, and
-    with_cameras a list of arrays whose first 28 floats are a gs_camera_gradient."""
-    if with_cameras and len(cameras) > 1:  # libgs has this gradient for one camera at a time
-        parts = [project_backward(memory, scene, settings, (gs.Camera * 1)(cameras[c]), splats[c:c + 1],
-                                  moments[c:c + 1], None if d_mean2d is None else d_mean2d[c:c + 1], True)
-                 for c in range(len(cameras))]
-        sums = Scene(*(None if column[0] is None else sum(column[1:], column[0])
-                       for column in zip(*(scene for scene, _ in parts))))
-        return sums, [camera for _, (camera,) in parts]
-    lib = library()
-    view = _projection_view(memory, scene, settings, cameras, splats)
-    d_scene = Scene(*(None if a is None else memory.empty(a.shape, "float32") for a in scene))
-    gradient = gs.Gradient(moments=memory.address(moments), pixel_mean2d=memory.address(d_mean2d))
-    _gaussians(memory, d_scene, settings, gradient.gaussians)
-    d_camera = None
-    if with_cameras:
+    def __init__(self, shape):
+        s, cameras = shape.settings, shape.cameras
+        self.shape, self.lib = shape, library()
+        self.pixels = cameras * s.height * s.width
+        # What blending asks of cameras is their size.
+        identity = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+        self.cameras = camera_structs([identity] * cameras, [[row[:3] for row in identity[:3]]] * cameras, s)
+        view = self.view = gs.View(camera=self.cameras[0], sh_degree_used=max(s.sh_degree, 0))
+        self._shape_of(view.gaussians)
+        view.normalize_depth = int(shape.depth == DEPTH_OVER_ALPHA)
+        view.inverse_depth = int(shape.depth == INVERSE_DEPTH)
+        if cameras > 1:
+            view.views.count, view.views.cameras = cameras, self.cameras
+        gradient = gs.Gradient()
+        self._shape_of(gradient.gaussians)
+        self.view_bytes, self.gradient_bytes = bytes(view), bytes(gradient)
         size = ctypes.c_size_t()
-        lib.call_on("gs_camera_gradient_bytes", view.gaussians.count, byref(size))
-        d_camera = memory.empty((max((size.value + 3) // 4, CAMERA_GRADIENT_FLOATS),), "float32")
-        gradient.camera, gradient.camera_bytes = memory.address(d_camera), size.value
-    lib.call_on("gs_project_backward", byref(view), byref(gradient), memory.stream)
-    return d_scene, [d_camera] if with_cameras else []
+        self.lib.call_on("gs_camera_gradient_bytes", shape.count, byref(size))
+        self.camera_bytes = size.value
+        self.camera_floats = max((size.value + 3) // 4, CAMERA_GRADIENT_FLOATS)
+        self._layouts, self._moments = {}, {}
 
+    def _shape_of(self, g):
+        s = self.shape.settings
+        g.count, g.channels = self.shape.count, self.shape.channels
+        g.sh_degree = math.isqrt(self.shape.coefficients) - 1 if self.shape.coefficients else 0
+        g.antialias, g.activated, g.low_pass = int(s.antialiased), 1, s.low_pass
 
-def _blend_view(memory, settings, splats, features, depth):
-    """The view that blending reads: splats, and colours unless there are three channels."""
-    cameras, count, _ = splats.shape
-    view = gs.View(splats=memory.address(splats))
-    view.gaussians.count = count
-    if features is not None:
-        view.gaussians.color = memory.address(features)
-        view.gaussians.channels = features.shape[1]
-    view.normalize_depth, view.inverse_depth = int(depth == DEPTH_OVER_ALPHA), int(depth == INVERSE_DEPTH)
-    camera = view.camera
-    camera.width, camera.height = settings.width, settings.height
-    camera.fx = camera.fy = camera.near_plane = 1
-    if cameras > 1:
-        view.views.count = cameras
-        view.kept = (gs.Camera * cameras)(*(camera,) * cameras)
-        view.views.cameras = view.kept
-    return view
+    def one_camera(self):
+        return plan_of(self.shape._replace(cameras=1))
 
+    def moments_floats(self, strategy):
+        """Of the moments of render_backward(): a gs_moments a splat, then what the strategy needs."""
+        floats = self._moments.get(strategy)
+        if floats is None:
+            size = ctypes.c_size_t()
+            self.lib.call_on("gs_moments_bytes", self.shape.cameras * self.shape.count, self.shape.channels,
+                             gs.STRATEGIES[strategy], byref(size))
+            floats = self._moments[strategy] = size.value // 4
+        return floats
 
-class Image(NamedTuple):
-    """What render() returns; background 0."""
-    color: object  # [C, channels, height, width]
-    transmittance: object  # [C, height, width]
-    depth: object  # [C, height, width], or of 0 elements
-    n_contrib: object
-    workspace: object  # the lists' memory
-    lists: Lists
+    def _layout(self, capacity):
+        """Bytes of the block of a frame, then where n_contrib and the workspace begin, its bytes, and where a
+        gs_bin_report begins. The block begins with the transmittance."""
+        layout = self._layouts.get(capacity)
+        if layout is None:
+            view, size = gs.View.from_buffer_copy(self.view_bytes), ctypes.c_size_t()
+            view.pair_capacity = capacity
+            self.lib.call_on("gs_bin_bytes", byref(view), byref(size))
+            plane = (4 * self.pixels + 255) // 256 * 256
+            report = 2 * plane + (size.value + 15) // 16 * 16
+            if len(self._layouts) > 16:
+                self._layouts.clear()
+            layout = self._layouts[capacity] = (report + sizeof(gs.BinReport), plane, 2 * plane, size.value, report)
+        return layout
 
+    def _point(self, g, scene):
+        g.mean, g.quaternion, g.log_scale, g.opacity_logit, colors, g.covariance = scene
+        if self.shape.coefficients:
+            g.sh = colors
+        else:
+            g.color = colors
 
-def render(memory, settings, splats, features, depth):
-    """Blends splats [C, N, 12]. features: [N, channels] unless there are three; depth: what it is, or None."""
-    lib = library()
-    cameras, count, _ = splats.shape
-    size = (cameras, settings.height, settings.width)
-    channels = CHANNELS if features is None else features.shape[1]
-    color = memory.empty((cameras, channels) + size[1:], "float32")
-    transmittance, n_contrib = memory.empty(size, "float32"), memory.empty(size, "int32")
-    depths = memory.empty((0,) if depth is None else size, "float32")
-    view = _blend_view(memory, settings, splats, features, depth)
-    view.image = gs.Image(memory.address(color), memory.address(transmittance), memory.address(n_contrib),
-                          None if depth is None else memory.address(depths))
-    room = _room((memory.device_key,) + size, cameras * count)
-    view.lists.pixels_per_thread, view.lists.split_tiles = room.division
-    waits = memory.read_report is None
-    report_bytes = sizeof(gs.BinReport)
-    bytes_needed = ctypes.c_size_t()
-    while True:
-        view.pair_capacity = max(room.capacity, 1)
-        lib.call_on("gs_bin_bytes", byref(view), byref(bytes_needed))
-        report_at = (bytes_needed.value + 15) // 16 * 16
-        workspace = memory.empty((report_at + report_bytes,), "uint8")
-        base = memory.address(workspace)
-        view.workspace, view.workspace_bytes = base, bytes_needed.value
-        view.splats = view.splats or base  # no splats: none is read
-        view.report = None if waits else base + report_at
-        status = lib.call_on("gs_bin", byref(view), memory.stream, allow=(gs.GS_PAIRS_DO_NOT_FIT,))
-        if waits:
-            needed = view.pairs_needed
+    def _projected(self, cameras, scene, splats):
+        view = gs.View.from_buffer_copy(self.view_bytes)
+        view.camera, view.splats = cameras[0], splats
+        if self.shape.cameras > 1:
+            view.views.cameras = cameras
+        self._point(view.gaussians, scene)
+        return view
+
+    def project(self, cameras, scene, splats, stream):
+        """cameras: of camera_structs(). Writes splats [C, N, 12]."""
+        view = self._projected(cameras, scene, splats)
+        self.lib.check(self.lib.gs_project(byref(view), stream))
+
+    def radii(self, splats, radii, stream):
+        """Writes radii [C, N], int32."""
+        view = gs.View.from_buffer_copy(self.view_bytes)
+        view.views.count = 0
+        for c in range(self.shape.cameras):
+            view.splats = splats + c * self.shape.count * 4 * SPLAT_FLOATS
+            self.lib.check(self.lib.gs_radii(byref(view), radii + c * self.shape.count * 4, stream))
+
+    def project_backward(self, cameras, scene, splats, moments, d_mean2d, d_scene, d_camera, stream):
+        """From moments [C, N, 12] and the gradient by the means of the splats [C, N, 2], or None: writes d_scene and,
+        unless it is None, d_camera, of camera_floats, which begins with a gs_camera_gradient (of one camera only)."""
+        view = self._projected(cameras, scene, splats)
+        gradient = gs.Gradient.from_buffer_copy(self.gradient_bytes)
+        gradient.moments, gradient.pixel_mean2d = moments, d_mean2d
+        self._point(gradient.gaussians, d_scene)
+        if d_camera is not None:
+            gradient.camera, gradient.camera_bytes = d_camera, self.camera_bytes
+        self.lib.check(self.lib.gs_project_backward(byref(view), byref(gradient), stream))
+
+    def _blended(self, splats, features, image, block, n_contrib):
+        """image: the addresses of colours and of depths."""
+        view = gs.View.from_buffer_copy(self.view_bytes)
+        view.splats = splats
+        if features:
+            view.gaussians.color = features
+        of = view.image
+        of.color, of.depth = image
+        of.transmittance, of.n_contrib = block, block + n_contrib
+        return view
+
+    def render(self, room, splats, features, image, alphas, allocate, stream, report):
+        """Blends splats [C, N, 12] over 0. features: [N, channels] unless there are three. Writes the planar image,
+        (colours [C, channels, height, width], depths [C, height, width] or None), and alphas, or None. allocate(bytes)
+        returns a block and its address. report: the address of pinned memory for a gs_bin_report; 0: nothing may
+        wait, the image is NaN if the lists have no room; None: gs_bin waits. Returns the block and its Lists."""
+        lib = self.lib
+        while True:
+            capacity = room.capacity
+            size, n_contrib, workspace, workspace_bytes, report_at = self._layout(capacity)
+            block, base = allocate(size)
+            view = self._blended(splats, features, image, base, n_contrib)
+            view.image.alpha = alphas
+            view.pair_capacity, view.workspace, view.workspace_bytes = capacity, base + workspace, workspace_bytes
+            of = view.lists
+            of.pixels_per_thread, of.split_tiles = room.division
+            view.host_report = report or None
+            if report == 0:
+                view.report = base + report_at
+            place = byref(view)
+            status = lib.gs_bin(place, stream)
             if status == gs.GS_OK:
-                lib.call_on("gs_render", byref(view), memory.stream)
-        else:  # the wait is for the lists alone; the blend is queued behind them
-            report = memory.read_report(workspace[report_at:])
-            lib.call_on("gs_render", byref(view), memory.stream)
-            if report is None:  # a CUDA graph is being captured: an overflow makes the image NaN
-                break
-            report = report()
-            needed = report.pairs_needed
-            status = lib.call_on("gs_bin_settle", byref(view), byref(report), allow=(gs.GS_PAIRS_DO_NOT_FIT,))
-        room.note(needed)
-        if status == gs.GS_OK:
+                status = lib.gs_render(place, stream)
+                if report:  # waits for the lists' length, also after a failure: then the report can be used again
+                    waited = lib.gs_bin_wait(place, stream)
+                    status = status or waited
+            if report != 0:
+                lib.check(status, (gs.GS_PAIRS_DO_NOT_FIT,))
+                room.note(view)
+                if status != gs.GS_OK:
+                    continue
+            lib.check(status)
             break
-    of = view.lists
-    room.division = (of.pixels_per_thread, of.split_tiles)
-    lists = Lists(of.pairs, of.pixels_per_thread, of.split_tiles, of.tile_begin - base, (of.splat_index or base) - base,
-                  (of.tile_order or base) - base)
-    return Image(color, transmittance, depths, n_contrib, workspace, lists)
+        return block, Lists(of.pairs, of.pixels_per_thread, of.split_tiles, of.tile_begin - base,
+                            (of.splat_index or base) - base, (of.tile_order or base) - base, n_contrib)
+
+    def render_backward(self, splats, features, rendered, d, d_features, sums, strategy, stream):
+        """rendered: what render() took as image, the address of its block, and its Lists. d: the gradients by colours,
+        depths and alphas; the last two may be None. Writes d_features and sums: moments, of moments_floats(), and the
+        gradients by the means of splats [C, N, 2], sums of values and of absolute values; these may be None."""
+        image, block, lists = rendered
+        view = self._blended(splats, features, image, block, lists.n_contrib)
+        s = self.shape.settings
+        view.lists = gs.Lists((s.width + TILE - 1) // TILE, (s.height + TILE - 1) // TILE, lists.pairs,
+                              block + lists.tile_begin, block + lists.splat_index, lists.pixels_per_thread,
+                              lists.split_tiles, block + lists.tile_order, self.shape.cameras)
+        gradient = gs.Gradient.from_buffer_copy(self.gradient_bytes)
+        gradient.color, gradient.depth, gradient.alpha = d
+        gradient.gaussians.color = d_features
+        gradient.moments, means2d, absolute = sums
+        gradient.abs_mean2d = absolute
+        gradient.moments_bytes = 4 * self.moments_floats(strategy)
+        lib, place = self.lib, byref(view)
+        lib.check(lib.gs_render_backward(place, byref(gradient), gs.Policy(gs.STRATEGIES[strategy], 0), stream))
+        if means2d or absolute:
+            lib.check(lib.gs_mean2d_gradient(place, gradient.moments, means2d, absolute, stream))
 
 
-def render_backward(memory, settings, splats, features, image, d_color, d_alpha, d_depth, depth, absolute, strategy):
-    """Returns moments [C, N, 12], the gradients by the splats' means [C, N, 2] and, if absolute, the sums of absolute
-    values, else None; and the gradient by features, or None. d_alpha and d_depth may be None."""
-    lib = library()
-    cameras, count, _ = splats.shape
-    view = _blend_view(memory, settings, splats, features, depth)
-    view.image = gs.Image(memory.address(image.color), memory.address(image.transmittance),
-                          memory.address(image.n_contrib), None if depth is None else memory.address(image.depth))
-    base, lists = memory.address(image.workspace), image.lists
-    view.splats = view.splats or base
-    view.lists = gs.Lists((settings.width + TILE - 1) // TILE, (settings.height + TILE - 1) // TILE, lists.pairs,
-                          base + lists.tile_begin, base + lists.splat_index, lists.pixels_per_thread,
-                          lists.split_tiles, base + lists.tile_order, cameras)
-    code = gs.STRATEGIES[strategy]
-    size = ctypes.c_size_t()
-    lib.call_on("gs_moments_bytes", cameras * count, view.gaussians.channels, code, byref(size))
-    sums = memory.empty((max(size.value // 4, 1),), "float32")
-    d_mean2d = memory.empty((cameras, count, 2), "float32")
-    abs_mean2d = memory.empty((cameras, count, 2), "float32") if absolute else None
-    d_features = None if features is None else memory.empty(features.shape, "float32")
-    gradient = gs.Gradient(color=memory.address(d_color), alpha=memory.address(d_alpha),
-                           moments=memory.address(sums), moments_bytes=size.value, depth=memory.address(d_depth),
-                           abs_mean2d=memory.address(abs_mean2d))
-    gradient.gaussians.count = count
-    gradient.gaussians.color = memory.address(d_features)
-    lib.call_on("gs_render_backward", byref(view), byref(gradient), gs.Policy(code, 0), memory.stream)
-    lib.call_on("gs_mean2d_gradient", byref(view), gradient.moments, memory.address(d_mean2d),
-                memory.address(abs_mean2d), memory.stream)
-    moments = sums[:cameras * count * SPLAT_FLOATS].reshape((cameras, count, SPLAT_FLOATS))
-    return moments, d_mean2d, abs_mean2d, d_features
+plan_of = functools.lru_cache(maxsize=64)(Plan)

@@ -23,7 +23,7 @@ class Camera(Structure):
 
 class Image(Structure):
     _fields_ = [("color", c_void_p), ("transmittance", c_void_p), ("n_contrib", c_void_p), ("depth", c_void_p),
-                ("median_depth", c_void_p)]
+                ("median_depth", c_void_p), ("alpha", c_void_p)]
 
 
 class Lists(Structure):
@@ -36,12 +36,16 @@ class Views(Structure):
     _fields_ = [("count", c_int32), ("cameras", POINTER(Camera))]
 
 
+class Rows(Structure):
+    _fields_ = [("begin", c_int32), ("end", c_int32)]
+
+
 class View(Structure):
     _fields_ = [("gaussians", Gaussians), ("camera", Camera), ("sh_degree_used", c_int32),
                 ("background", c_float * 3), ("pair_capacity", c_int64), ("workspace", c_void_p),
                 ("workspace_bytes", c_size_t), ("splats", c_void_p), ("image", Image), ("lists", Lists),
                 ("pairs_needed", c_int64), ("report", c_void_p), ("views", Views), ("channel_background", c_void_p),
-                ("normalize_depth", c_int32), ("inverse_depth", c_int32)]
+                ("normalize_depth", c_int32), ("inverse_depth", c_int32), ("rows", Rows), ("host_report", c_void_p)]
 
 
 class BinReport(Structure):
@@ -57,7 +61,8 @@ class CameraGradient(Structure):
 class Gradient(Structure):
     _fields_ = [("color", c_void_p), ("alpha", c_void_p), ("moments", c_void_p), ("moments_bytes", c_size_t),
                 ("gaussians", Gaussians), ("mean2d", c_void_p), ("depth", c_void_p), ("abs_mean2d", c_void_p),
-                ("camera", c_void_p), ("camera_bytes", c_size_t), ("pixel_mean2d", c_void_p)]
+                ("camera", c_void_p), ("camera_bytes", c_size_t), ("pixel_mean2d", c_void_p),
+                ("largest", c_void_p)]
 
 
 class ViewParts(Structure):
@@ -108,6 +113,7 @@ class Library:
             self._declare(stage, view, c_void_p)
         self._declare("gs_bin_bytes", view, POINTER(c_size_t))
         self._declare("gs_bin_settle", view, POINTER(BinReport))
+        self._declare("gs_bin_wait", view, c_void_p)
         self._declare("gs_render_backward", view, gradient, Policy, c_void_p)
         self._declare("gs_project_backward", view, gradient, c_void_p)
         self._declare("gs_mean2d_gradient", view, pointer, pointer, pointer, c_void_p)
@@ -119,6 +125,8 @@ class Library:
         self._declare("gs_adam", shape, shape, shape, shape, POINTER(AdamRates), c_int64, c_void_p)
         self._declare("gs_loss_bytes", c_int32, c_int32, POINTER(c_size_t))
         self._declare("gs_loss", POINTER(Comparison), pointer, c_size_t, pointer, pointer, c_void_p)
+        self._declare("gs_density_noise", shape, c_float, ctypes.c_uint64, ctypes.c_uint64, c_void_p)
+        self._declare("gs_density_penalty", shape, c_float, c_float, shape, c_void_p)
 
     @functools.cached_property
     def arrays(self):
@@ -134,22 +142,28 @@ class Library:
         return {"device": "cuda"} if self.backend == "cuda" else {}
 
     def _declare(self, name, *arguments):
-        getattr(self.lib, name).argtypes = arguments
+        """The function of the library becomes an attribute: it returns a status, see check()."""
+        function = getattr(self.lib, name)
+        function.argtypes = arguments
+        setattr(self, name, function)
+
+    def check(self, status, allow=()):
+        """Returns the status of a call; raises Error unless it is GS_OK or in `allow`."""
+        if status != GS_OK and status not in allow:
+            raise Error(self.lib.gs_last_error().decode())
+        return status
 
     def call(self, name, *arguments, allow=()):
         """A call of gs.h without its last argument, the stream: torch's current stream is used. Returns the status;
         raises Error unless it is GS_OK or in `allow`."""
         stream = ()
-        if len(getattr(self.lib, name).argtypes) > len(arguments):
+        if len(getattr(self, name).argtypes) > len(arguments):
             stream = (self.arrays.cuda.current_stream().cuda_stream if self.backend == "cuda" else None,)
         return self.call_on(name, *arguments, *stream, allow=allow)
 
     def call_on(self, name, *arguments, allow=()):
         """The same with all arguments of gs.h, the stream included."""
-        status = getattr(self.lib, name)(*arguments)
-        if status != GS_OK and status not in allow:
-            raise Error(self.lib.gs_last_error().decode())
-        return status
+        return self.check(getattr(self, name)(*arguments), allow)
 
     def zeros(self, *shape, dtype="float32"):
         return self.arrays.zeros(shape, dtype=getattr(self.arrays, dtype), **self.device)

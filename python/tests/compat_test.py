@@ -91,19 +91,60 @@ class Rasterizer(unittest.TestCase):
         colors = torch.where(torch.isfinite(inverses), inverses, 0)[:, None].repeat(1, 3)
         expected = distwar.rasterization(**dict(s, colors=colors, sh_degree=None), packed=False, near_plane=0.2)[0]
         self.assertLess(relative(inverse[0].detach().cpu(), expected[0, ..., 0].detach().cpu()), 1e-5)
-        # along one direction of the means, against a difference of the formulas
-        random = np.random.default_rng(1)
-        weights, direction = random.normal(size=(H, W)), random.normal(size=s["means"].shape)
-        (inverse[0] * torch.tensor(weights, dtype=torch.float32, device=DEVICE)).sum().backward()
-        product = s["means"].grad.cpu().double().numpy() * direction
-        arrays = {name: a.detach().cpu().double().numpy() if isinstance(a, torch.Tensor) else a for name, a in s.items()}
 
-        def loss(h):
-            means = arrays["means"] + h * direction
-            z = means @ arrays["viewmats"][0, 2, :3] + arrays["viewmats"][0, 2, 3]
-            moved = dict(arrays, means=means, colors=1 / z[:, None], sh_degree=None)
-            return (reference(moved)[0][0, ..., 0] * weights).sum()
-        self.assertLess(abs(product.sum() - (loss(1e-6) - loss(-1e-6)) / 2e-6), 3e-4 * np.linalg.norm(product))
+    def check_differences(self, s, names, settings, changes=dict(), modifier=1.0):
+        """Gradients of a loss of all outputs, each along one direction, against differences of the formulas in double
+        precision."""
+        _, outputs = rasterized(s, settings, **changes)
+        random = np.random.default_rng(1)
+        weights = [random.normal(size=tuple(outputs[k].shape)) for k in range(0, len(outputs), 2)]
+        sum((outputs[2 * k] * torch.tensor(w, dtype=torch.float32, device=DEVICE)).sum()
+            for k, w in enumerate(weights)).backward()
+        arrays = {name: a.detach().cpu().double().numpy() if isinstance(a, torch.Tensor) else a
+                  for name, a in dict(s, cov3D_precomp=changes.get("cov3D_precomp")).items()}
+
+        def loss(a):
+            a, options = dict(a), dict(antialiased=bool(settings.antialiasing))
+            covars = a.pop("cov3D_precomp")
+            if covars is not None:
+                options["covars"] = covars[:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3)
+            a["scales"] = a["scales"] * modifier
+            color, alpha, _ = reference(a, **options)
+            picture = color[0] + (1 - alpha[0])[..., None] * np.array([0.1, 0.2, 0.3])
+            value = (picture * np.moveaxis(weights[0], 0, -1)).sum()
+            if len(weights) > 1:
+                z = a["means"] @ a["viewmats"][0, 2, :3] + a["viewmats"][0, 2, 3]
+                inverse = reference(dict(a, colors=1 / z[:, None], sh_degree=None), **options)[0]
+                value += (inverse[0, ..., 0] * weights[1][0]).sum()
+            return value
+        for name in names:
+            direction = random.normal(size=arrays[name].shape)
+            moved = [loss({**arrays, name: arrays[name] + h * direction}) for h in (1e-6, -1e-6)]
+            grad = changes[name].grad if name in changes else s[name].grad
+            product = grad.cpu().double().numpy() * direction
+            self.assertLess(abs(product.sum() - (moved[0] - moved[1]) / 2e-6), 4e-4 * np.linalg.norm(product), name)
+
+    def test_gradients_of_the_first_form(self):
+        names = ("means", "quats", "scales", "opacities", "colors")
+        s = scene()
+        self.check_differences(s, names, settings_of(s))
+        s = scene(degree=1)
+        self.check_differences(s, names, settings_of(s, scale_modifier=1.3), modifier=1.3)
+
+    def test_gradients_with_inverse_depth(self):
+        for antialiasing in (False, True):
+            s = scene(degree=1)
+            self.check_differences(s, ("means", "quats", "scales", "opacities", "colors"),
+                                   settings_of(s, antialiasing=antialiasing))
+
+    def test_gradients_of_covariances(self):
+        s = scene()
+        axes = np.stack([scenes._rotation(q) * size for q, size in zip(
+            s["quats"].detach().cpu().double().numpy(), s["scales"].detach().cpu().double().numpy())])
+        upper = (axes @ axes.transpose(0, 2, 1)).reshape(-1, 9)[:, [0, 1, 2, 4, 5, 8]]
+        upper = torch.tensor(upper, dtype=torch.float32, device=DEVICE, requires_grad=True)
+        self.check_differences(s, ("means", "opacities", "colors", "cov3D_precomp"), settings_of(s, antialiasing=True),
+                               dict(cov3D_precomp=upper, scales=None, rotations=None))
 
     def test_given_covariances_modifier_and_antialiasing(self):
         s = scene()
@@ -125,6 +166,24 @@ class Rasterizer(unittest.TestCase):
         self.assertEqual(visible.dtype, torch.bool)
         self.assertEqual(visible.tolist(), [i != 3 for i in range(len(positions))])
 
+    def test_cameras_that_change(self):
+        s = scene()
+        settings = settings_of(s)
+        first = rasterized(s, settings)[1][0].detach()
+        settings.viewmatrix[3, 0] += 0.2
+        settings.projmatrix.copy_(settings.viewmatrix @ torch.linalg.inv(settings_of(s).viewmatrix) @ settings.projmatrix)
+        moved = rasterized(s, settings)[1][0].detach()
+        s["viewmats"] = settings.viewmatrix.t()[None]
+        self.assertLess(relative(moved.cpu(), rasterized(s, settings_of(s))[1][0].detach().cpu()), 1e-5)
+        self.assertGreater(relative(moved.cpu(), first.cpu()), 1e-2)
+
+    def test_no_gaussians(self):
+        s = scene(count=0)
+        means2D, (picture, radii) = rasterized(s, settings_of(s))
+        picture.sum().backward()
+        self.assertEqual((tuple(radii.shape), tuple(s["means"].grad.shape)), ((0,), (0, 3)))
+        self.assertLess(relative(picture.detach().cpu()[:, 5, 5], [0.1, 0.2, 0.3]), 1e-6)
+
     def test_refusals(self):
         s = scene()
         with self.assertRaisesRegex(ValueError, "exactly one of shs"):
@@ -139,12 +198,18 @@ class Rasterizer(unittest.TestCase):
 
 class Others(unittest.TestCase):
     def test_dist(self):
-        points = torch.rand(300, 3, device=DEVICE)
-        p = points.double().cpu().numpy()
-        squares = np.sort(((p[:, None] - p[None])**2).sum(-1), 1)[:, 1:4].mean(1)
-        self.assertLess(relative(distCUDA2(points).cpu(), squares), 1e-5)
-        with self.assertRaisesRegex(ValueError, "fewer than 4"):
-            distCUDA2(points[:3])
+        generator = torch.Generator().manual_seed(0)
+        cube = torch.rand(2000, 3, generator=generator)
+        for points in (cube, cube[:4], cube[:17], cube[:300].repeat(3, 1), torch.ones(200, 3),
+                       torch.randn(2000, 3, generator=generator)**5, cube * torch.tensor([1, 1, 0]),
+                       torch.cat((cube, 1e4 * cube[:50]))):
+            p = points.double().numpy()
+            squares = np.sort(((p[:, None] - p[None])**2).sum(-1), 1)[:, 1:4].mean(1)
+            found = distCUDA2(points.to(DEVICE)).cpu().double().numpy()
+            self.assertLess((np.abs(found - squares) / np.maximum(squares, 1e-12)).max(), 1e-5)
+        for text, points in (("fewer than 4", cube[:3]), ("shape", cube.t()), ("not finite", cube / 0)):
+            with self.assertRaisesRegex(ValueError, text):
+                distCUDA2(points.to(DEVICE))
 
     def test_ssim(self):
         generator = torch.Generator().manual_seed(0)
@@ -160,10 +225,41 @@ class Others(unittest.TestCase):
         of_loss, = torch.autograd.grad(expected, x)
         self.assertLess(relative(of_ours.cpu(), of_loss.cpu()), 1e-3)
         self.assertAlmostEqual(fused_ssim(x, x, padding="valid", train=False).item(), 1, places=4)
+        self.assertFalse(fused_ssim(x, y, train=False).requires_grad)
         with self.assertRaisesRegex(ValueError, "padding"):
             fused_ssim(x, y, padding="mirror")
         with self.assertRaisesRegex(ValueError, "shapes"):
             fused_ssim(x, y[:, :1])
+
+    def test_ssim_of_any_channels(self):
+        """Against the definition, window by window, in double precision."""
+        at = np.arange(-5, 6)
+        window = np.exp(-at**2 / 4.5)
+        window = np.outer(window, window) / window.sum()**2
+
+        def ssim(x, y, padding):
+            if padding == "same":
+                x, y = (np.pad(a, ((0, 0), (0, 0), (5, 5), (5, 5))) for a in (x, y))
+            x, y = (np.lib.stride_tricks.sliding_window_view(a, (11, 11), axis=(2, 3)) for a in (x, y))
+
+            def mean(a):
+                return (a * window).sum((-1, -2))
+            mx, my = mean(x), mean(y)
+            vx, vy, vxy = mean(x * x) - mx * mx, mean(y * y) - my * my, mean(x * y) - mx * my
+            return ((2 * mx * my + 1e-4) * (2 * vxy + 9e-4) / ((mx * mx + my * my + 1e-4) * (vx + vy + 9e-4))).mean()
+        random = np.random.default_rng(0)
+        for channels, padding in ((1, "same"), (5, "same"), (1, "valid"), (4, "valid")):
+            x, y, direction = random.uniform(0, 1, (3, 2, channels, 14, 13))
+            images = [torch.tensor(a, dtype=torch.float32, device=DEVICE, requires_grad=True) for a in (x, y)]
+            value = fused_ssim(*images, padding=padding)
+            (3 * value).backward()
+            self.assertAlmostEqual(value.item(), ssim(x, y, padding), places=5)
+            for image, sides in zip(images, (((direction, 0), (-direction, 0)), ((0, direction), (0, -direction)))):
+                moved = [ssim(x + 1e-6 * dx, y + 1e-6 * dy, padding) for dx, dy in sides]
+                product = image.grad.cpu().double().numpy() * direction
+                self.assertLess(abs(product.sum() - 3 * (moved[0] - moved[1]) / 2e-6), 1e-4 * np.linalg.norm(product))
+        with self.assertRaisesRegex(ValueError, "H and W at least 11"):
+            fused_ssim(images[0][..., :10], images[1][..., :10], padding="valid")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """rasterization() on torch tensors, on the device of the library: against numpy's path on the CPU, and what torch
 expects of an operator."""
+import importlib.util
 import unittest
 
 import numpy as np
@@ -134,6 +135,30 @@ class DensityControl(unittest.TestCase):
         # The principal point moves all means alike.
         self.assertLess(relative(s["Ks"].grad[0, :2, 2].cpu(), grad.sum((0, 1)).cpu()), 1e-2)
 
+    def test_meta_is_a_dictionary(self):
+        """Also of the entries that are made when they are asked for."""
+        s = tensors(scenes.scene())
+        names = {"radii", "means2d", "depths", "width", "tile_size"}
+        for read in (lambda meta: set(meta), lambda meta: set(meta.keys()), lambda meta: set(dict(meta)),
+                     lambda meta: set({**meta}), lambda meta: {name for name, _ in meta.items()},
+                     lambda meta: {name for name in names if name in meta and meta.get(name) is not None}):
+            self.assertLessEqual(names, read(render(s)[2]))
+        meta = render(s)[2]
+        self.assertEqual(len(meta), len(meta.copy()))
+        self.assertIs(meta["radii"], meta["radii"])
+        self.assertIsNone(meta.get("nothing"))
+        with self.assertRaises(KeyError):
+            meta["nothing"]
+
+    def test_means2d_asked_for_before_another_backward(self):
+        s = tensors(scenes.scene())
+        colors, _, meta = render(s)
+        first, = torch.autograd.grad(colors.sum(), s["means"], retain_graph=True)
+        means2d = meta["means2d"]
+        second, of_means2d = torch.autograd.grad(colors.sum(), (s["means"], means2d))
+        self.assertLess(relative(second.cpu(), first.cpu()), 1e-5)
+        self.assertGreater(float(of_means2d.norm()), 0)
+
     def test_a_loss_of_means2d_counts(self):
         s = tensors(scenes.scene())
         colors, _, meta = render(s)
@@ -204,23 +229,32 @@ class DensityControl(unittest.TestCase):
 
 
 class Operator(unittest.TestCase):
-    def test_compiles_whole(self):
+    def compiled(self, backend):
         s = tensors(scenes.scene())
         expected, _ = gradients(s)
         for name in NAMES:
             s[name].grad = None
 
-        def loss(means, quats, scales, opacities, colors, viewmats, Ks):
+        def render_of(means, quats, scales, opacities, colors, viewmats, Ks):
             image, alphas, meta = distwar.rasterization(means, quats, scales, opacities, colors, viewmats, Ks, 40, 33,
                                                         packed=False)
-            return image, alphas, meta["means2d"]
-        compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
-        image, alphas, means2d = compiled(*(s[name] for name in NAMES))
+            return image * 1, alphas, meta["means2d"]
+        run = torch.compile(render_of, fullgraph=True, backend=backend)
+        image, alphas, means2d = run(*(s[name] for name in NAMES))
         generator = torch.Generator().manual_seed(3)
         d_colors, d_alphas = (torch.randn(a.shape, generator=generator).to(a) for a in (image, alphas))
         ((image * d_colors).sum() + (alphas * d_alphas).sum()).backward()
         for name in NAMES:
             self.assertLess(relative(s[name].grad.cpu(), expected[name].cpu()), 1e-5, name)
+
+    def test_compiles_whole(self):
+        self.compiled("aot_eager")
+
+    def test_compiles_whole_by_inductor(self):
+        needed = "triton" if DEVICE == "cuda" else "setuptools"
+        if importlib.util.find_spec(needed) is None:
+            self.skipTest(f"there is no {needed}, which inductor needs")
+        self.compiled("inductor")
 
     def test_opcheck(self):
         s = tensors(scenes.scene(), names=NAMES[:5])
@@ -297,6 +331,23 @@ class Operator(unittest.TestCase):
         self.assertEqual(tuple(s["means"].grad.shape), (0, 3))
 
     @unittest.skipUnless(DEVICE == "cuda", "needs a GPU")
+    def test_graph_capture(self):
+        s = tensors(scenes.scene(count=5000, size=(300, 200)), names=())
+        render(s)  # the lists' memory has its size, all kernels are loaded
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            colors, _, meta = render(s)
+        for change in (1, 0.7):
+            s["scales"] *= change
+            graph.replay()
+            expected, _, of_expected = render(s)
+            self.assertTrue(torch.equal(colors, expected))
+            self.assertTrue(torch.equal(meta["radii"], of_expected["radii"]))
+        s["scales"] *= 20  # more pairs than the lists have room for
+        graph.replay()
+        self.assertTrue(bool(colors.isnan().all()))
+
+    @unittest.skipUnless(DEVICE == "cuda", "needs a GPU")
     def test_streams(self):
         s = tensors(scenes.scene(count=5000, size=(300, 200)), names=())
         expected = render(s)[0]
@@ -329,6 +380,9 @@ class Loss(unittest.TestCase):
         expected.backward()
         self.assertAlmostEqual(float(loss), float(expected), places=5)
         self.assertLess(relative(image.grad.cpu(), 2 * x.grad[0].movedim(0, -1).cpu()), 1e-4)
+        planar = image.detach().movedim(-1, 0).contiguous().movedim(0, -1).requires_grad_()  # as rasterization() has it
+        (2 * distwar.l1_ssim_loss(planar, target)).backward()
+        self.assertLess(relative(planar.grad.cpu(), image.grad.cpu()), 1e-6)
         with self.assertRaisesRegex(TypeError, "target"):
             distwar.l1_ssim_loss(image, image.detach())
         with self.assertRaisesRegex(ValueError, "target has the shape"):

@@ -13,7 +13,8 @@ set(rooms
     "common|examples/common|library"
     "lib|examples/gaussians/lib|library common"
     "data|examples/gaussians/data|common lib"
-    "program|examples/gaussians/program|library common lib data"
+    "ranks|examples/gaussians/ranks|library common lib"
+    "program|examples/gaussians/program|library common lib data ranks"
     "index|examples/index|library common")
 
 # folder of program | the folders it may include from
@@ -80,7 +81,7 @@ foreach(row IN LISTS rooms)
           set(found "${other}")
         endif()
       endforeach()
-      foreach(other IN ITEMS library common lib data program) # no room that it may include from has such a file
+      foreach(other IN ITEMS library common lib data ranks program) # no room that it may include from has such a file
         if(NOT found AND short IN_LIST names_${other})
           string(APPEND faults "${source} includes ${name}: ${room} must not know ${other}\n")
           set(found "${other}")

@@ -8,6 +8,8 @@
 #include "launch.cuh"
 #include "reach.cuh"
 #include "status.h"
+#include "tiles.cuh"
+#include <atomic>
 #include <distwar/lanes.cuh>
 #include <math.h>
 
@@ -26,43 +28,6 @@ constexpr int part_block = 512, samples_of_part = 64;
 __device__ int parts_of(int64_t length) {
     constexpr int longest = sorted_by_block<part_block>;
     return length < longest ? 0 : int(min((length + longest / 2 - 1) / (longest / 2), int64_t(part_block)));
-}
-
-struct tile_grid {
-    int width, height, tiles_x, tiles_y; // of one view
-    int views;
-};
-
-__host__ __device__ int tiles_of(const tile_grid &grid) {
-    return grid.tiles_x * grid.tiles_y * grid.views;
-}
-
-// Half-open ranges of tiles.
-struct tile_box {
-    int x_begin, x_end, y_begin, y_end;
-};
-
-__device__ int area_of(const tile_box &box) {
-    return box.x_end > box.x_begin && box.y_end > box.y_begin
-               ? (box.x_end - box.x_begin) * (box.y_end - box.y_begin)
-               : 0;
-}
-
-__device__ int clamped_tile(float tile, int tiles) {
-    return int(fminf(fmaxf(tile, 0.0f), float(tiles)));
-}
-
-// The tiles that the slightly enlarged bounding box of the splat's ellipse touches. Tile t has the pixel
-// centres 16 t + 0.5 .. 16 t + 15.5.
-__device__ tile_box box_of(const splat_reach &r, const tile_grid &grid) {
-    const float root = sqrtf(r.limit), tilt = r.whiten[1] / r.whiten[2];
-    const float half_x = root / r.whiten[0] * sqrtf(1 + tilt * tilt) * 1.001f + 0.01f;
-    const float half_y = root / r.whiten[2] * 1.001f + 0.01f;
-    constexpr float size = GS_TILE_SIZE;
-    return {clamped_tile(ceilf((r.mean[0] - half_x - (size - 0.5f)) / size), grid.tiles_x),
-            clamped_tile(floorf((r.mean[0] + half_x - 0.5f) / size) + 1, grid.tiles_x),
-            clamped_tile(ceilf((r.mean[1] - half_y - (size - 0.5f)) / size), grid.tiles_y),
-            clamped_tile(floorf((r.mean[1] + half_y - 0.5f) / size) + 1, grid.tiles_y)};
 }
 
 // The tile's pixel centres that are inside the image.
@@ -212,7 +177,7 @@ __device__ int class_of(int64_t length) {
 struct bin_limits {
     int multiprocessors;
     int64_t pair_capacity;
-    gs_bin_report *report; // or NULL
+    gs_bin_report *report, *host_report; // or NULL
 };
 
 // Read by the host, or by the kernels that follow.
@@ -315,6 +280,11 @@ __global__ void __launch_bounds__(scan_block)
             limits.report->pairs_needed = pairs;
             if (limits.report->most_pairs_needed < pairs) limits.report->most_pairs_needed = pairs;
             limits.report->pixels_per_thread = pixels, limits.report->split_tiles = before;
+        }
+        if (limits.host_report) { // pairs_needed last: the host waits for it
+            limits.host_report->pixels_per_thread = pixels, limits.host_report->split_tiles = before;
+            __threadfence_system();
+            *const_cast<volatile int64_t *>(&limits.host_report->pairs_needed) = pairs;
         }
     }
     // Each of these lengths is the first of its class.
@@ -502,12 +472,6 @@ __global__ void __launch_bounds__(sort_block)
     for (int i = thread; i < n; i += sort_block) list[i] = uint32_t(keys[i]);
 }
 
-tile_grid grid_of(const gs_view *view) {
-    const int width = view->camera.width, height = view->camera.height;
-    return {width, height, (width + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
-            (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE, view_count(view)};
-}
-
 // The arrays in the workspace.
 struct bin_arrays {
     uint32_t *depth, *length, *class_begin;
@@ -533,12 +497,13 @@ int splats_of_block(int64_t count, int multiprocessors) {
 }
 
 constexpr int64_t max_pairs = int64_t(1) << 40;
+constexpr int64_t unwritten = -1; // pairs_needed of a host_report until the kernel has written it
 
 gs_status check(const char *function, const gs_view *view) {
     GS_TRY(check_extent(function, view));
     GS_REQUIRE_OF(function, view->pair_capacity >= 0 && view->pair_capacity <= max_pairs,
                   "pair_capacity must be in 0..2^40");
-    return GS_OK;
+    return check_rows(function, view, view->rows);
 }
 
 // An upper bound of the parts of lists that hold pair_capacity pairs in all. A list that one block of
@@ -576,12 +541,15 @@ sort_grids grids_of(const bin_summary &summary, int tiles) {
             unsigned(block_lists) + blocks_for(tiles - summary.block_end, sort_block / 32)};
 }
 
-// Upper bounds of the blocks that sort lists of pair_capacity pairs in all.
-sort_grids most_grids(int64_t pair_capacity, int tiles) {
+// Upper bounds of the blocks that sort lists of pair_capacity pairs in all, of `count` splats a view: no list is
+// longer.
+sort_grids most_grids(int64_t pair_capacity, int64_t count, int tiles) {
     const auto lists_of = [&](int shortest) {
+        if (count < shortest) return 0u;
         return unsigned(pair_capacity / shortest < tiles ? pair_capacity / shortest : tiles);
     };
-    const int64_t parts = most_parts(pair_capacity), most = int64_t(tiles) * part_block;
+    const int64_t parts = count < sorted_by_block<sort_block> ? 0 : most_parts(pair_capacity),
+                  most = int64_t(tiles) * part_block;
     const unsigned block_lists = lists_of(sorted_by_warp);
     return {lists_of(sorted_by_block<part_block>), unsigned(parts < most ? parts : most),
             block_lists + blocks_for(tiles - int(block_lists), sort_block / 32)};
@@ -616,6 +584,8 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     const gs_splat *splats = view->splats;
     const int64_t count = view->gaussians.count, pair_capacity = view->pair_capacity;
     GS_REQUIRE(count == 0 || splats, "splats must be given");
+    GS_REQUIRE(!view->report || !view->host_report, "report and host_report must not both be given");
+    const bool waits = !view->report && !view->host_report;
     const tile_grid grid = grid_of(view);
     bin_arrays a;
     const size_t needed = place_arrays(view->workspace, grid, splat_count(view), pair_capacity, &a);
@@ -628,15 +598,16 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     const unsigned views = unsigned(grid.views), splat_blocks = blocks_for(count, per_block);
     const unsigned tile_blocks = blocks_for(blocks_for(tiles, bin_block), grid.views);
     const tile_counters counters = {a.length, log2_copies(splat_count(view), tiles)};
+    if (view->host_report) view->host_report->pairs_needed = unwritten;
     GS_CUDA(cudaMemsetAsync(counters.first, 0, (size_t(tiles) << counters.log2_copies) * sizeof(uint32_t),
                             stream));
     GS_CUDA(launch(stream, dim3(splat_blocks, views), bin_block, count_kernel, splats, count, per_block, grid,
                    counting{counters}, a.depth));
     GS_CUDA(launch(stream, 1, scan_block, tile_begin_kernel, counters, tiles,
-                   bin_limits{multiprocessors, pair_capacity, view->report}, a.tile_begin, a.class_begin,
-                   a.summary));
+                   bin_limits{multiprocessors, pair_capacity, view->report, view->host_report}, a.tile_begin,
+                   a.class_begin, a.summary));
     bin_summary summary = {};
-    if (view->report) { // on the device; the host keeps what it had
+    if (!waits) { // on the device; the host keeps what it had
         summary.pairs = pair_capacity;
         summary.pixels_per_thread = view->lists.pixels_per_thread, summary.split = view->lists.split_tiles;
     } else {
@@ -647,10 +618,10 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     }
     GS_CUDA(launch(stream, dim3(splat_blocks > tile_blocks ? splat_blocks : tile_blocks, views), bin_block,
                    write_kernel, splats, count, per_block, grid,
-                   writing{counters, a.tile_begin, a.list, view->report ? a.tile_begin + tiles : nullptr},
+                   writing{counters, a.tile_begin, a.list, waits ? nullptr : a.tile_begin + tiles},
                    a.class_begin, a.tile_order));
-    const bin_work work = {summary, view->report ? a.summary : nullptr};
-    const sort_grids grids = view->report ? most_grids(pair_capacity, tiles) : grids_of(summary, tiles);
+    const bin_work work = {summary, waits ? nullptr : a.summary};
+    const sort_grids grids = waits ? grids_of(summary, tiles) : most_grids(pair_capacity, count, tiles);
     GS_CUDA(launch(stream, grids.cut, part_block, cut_kernel, a.depth, a.tile_order, a.tile_begin, a.list,
                    a.other, work, a.summary, a.parts));
     GS_CUDA(launch(stream, grids.parts, part_block, sort_parts_kernel, a.depth, a.tile_order, a.tile_begin,
@@ -660,7 +631,7 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     view->lists = {grid.tiles_x,  grid.tiles_y, summary.pairs,
                    a.tile_begin,  a.list,       summary.pixels_per_thread,
                    summary.split, a.tile_order, grid.views};
-    if (view->report) keep_division(tiles, multiprocessors, &view->lists);
+    if (!waits) keep_division(tiles, multiprocessors, &view->lists);
     return GS_OK;
 }
 
@@ -677,4 +648,24 @@ gs_status gs_bin_settle(gs_view *view, const gs_bin_report *report) {
     view->lists.pixels_per_thread = pixels;
     view->lists.split_tiles = report->split_tiles;
     return GS_OK;
+}
+
+gs_status gs_bin_wait(gs_view *view, gs_stream stream) {
+    GS_TRY(check_lists(__func__, view));
+    GS_REQUIRE(view->host_report, "host_report must be given");
+    constexpr int reads_a_query = 4096;
+    const volatile int64_t *const needed = &view->host_report->pairs_needed;
+    bool is_done = false; // and what it wrote has arrived
+    for (unsigned k = 1; *needed == unwritten; k++) {
+        if (k % reads_a_query != 0) continue;
+        GS_REQUIRE(!is_done, "gs_bin was not queued with host_report on this stream");
+        const cudaError_t status = cudaStreamQuery(stream);
+        is_done = status == cudaSuccess;
+        if (status == cudaErrorNotReady)
+            (void)cudaGetLastError(); // it is no error
+        else
+            GS_CUDA(status);
+    }
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return gs_bin_settle(view, view->host_report);
 }

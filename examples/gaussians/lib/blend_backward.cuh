@@ -84,11 +84,90 @@ struct backward_state {
     int n_contrib[Pixels]; // 0 outside the image
 };
 
+// The values of a splat: the sums over a thread's pixels, whose state moves past it. place: of the splat in the
+// tile's list. value: 0 before. Result: whether the splat counts at any of the pixels. The same function for
+// every Commit: where the compiler does not inline, it compiles it once for all of them.
+// There is no branch for a single pixel: where a splat does not count, its alpha is 0, which changes nothing.
+template <typename Values, bool Forwards, int Pixels, int Channels>
+__device__ __forceinline__ bool splat_values(const backward_input<Values> &in, const patch<Pixels> &mine,
+                                             const gs_splat &splat, const float *color, int place,
+                                             backward_state<Pixels, Channels> &state,
+                                             float (&value)[Values::count]) {
+    float sum = 0, sum_p = 0, sum_pp = 0; // of h, p h, p^2 h
+    float e0 = 0, e1 = 0;                 // at the first pixel
+    bool active = false;
+    float depth = 0; // unused without depth
+    if constexpr (Values::has_depth) depth = summed_depth(splat, in.form.inverse);
+    const auto add_pixels = [&](auto may_clamp) {
+        DISTWAR_UNROLL
+        for (int p = 0; p < Pixels; p++) {
+            coverage c;
+            const bool counts = covers<decltype(may_clamp)::value>(splat, mine.x, mine.y + row_step * p, &c) &
+                                (place < state.n_contrib[p]);
+            active |= counts;
+            const float alpha = counts ? c.alpha : 0;
+            const channel_values<Channels> &d_color = state.d_color[p];
+            float &transmittance = state.transmittance[p], &light = state.light[p];
+            float brightness = dot(color, d_color);
+            if constexpr (Values::has_depth) brightness = fmaf(depth, state.d_depth[p], brightness);
+            const float difference = brightness - light;
+            float weight;  // T alpha, with T in front of the splat
+            float d_alpha; // gradient by alpha, over T
+            if constexpr (Forwards) {
+                weight = transmittance * alpha;
+                transmittance = __fmul_rn(transmittance, 1 - alpha);
+                d_alpha = __fdividef(difference, 1 - alpha);
+                light += counts ? difference - d_alpha : 0;
+            } else {
+                transmittance = __fdividef(transmittance, 1 - alpha);
+                weight = transmittance * alpha;
+                d_alpha = difference;
+                light = fmaf(alpha, difference, light);
+            }
+            for_channels<Channels>([&](int k) { value[k] = fmaf(weight, d_color.at[k], value[k]); });
+            if constexpr (Values::has_depth)
+                value[Values::value_of(MOMENT_DEPTH)] =
+                    fmaf(weight, state.d_depth[p], value[Values::value_of(MOMENT_DEPTH)]);
+            // A thread's pixels are in one column, row_step apart: pixel p has e + p step, with e at
+            // the first. So the sums of h, p h and p^2 h give all moments with e.
+            const float h = c.clamped ? 0 : weight * d_alpha, ph = float(p) * h;
+            sum += h;
+            sum_p += ph;
+            sum_pp = fmaf(float(p), ph, sum_pp);
+            if constexpr (Values::has_absolute) {
+                value[Values::value_of(MOMENT_ABS_X)] += fabsf(h * c.e0);
+                value[Values::value_of(MOMENT_ABS_Y)] +=
+                    fabsf(h * fmaf(splat.whiten[1], c.e0, splat.whiten[2] * c.e1));
+            }
+            if (p == 0) e0 = c.e0, e1 = c.e1;
+        }
+    };
+    // Most splats are clamped nowhere. With four pixels this saves more than the branch costs.
+    if (Pixels == 4 && splat.log2_opacity < never_clamped)
+        add_pixels(std::false_type{});
+    else
+        add_pixels(std::true_type{});
+    const float step0 = row_step * splat.whiten[1], step1 = row_step * splat.whiten[2];
+    const float p_e0 = fmaf(step0, sum_pp, e0 * sum_p), p_e1 = fmaf(step1, sum_pp, e1 * sum_p);
+    const float h_e0 = fmaf(step0, sum_p, e0 * sum), h_e1 = fmaf(step1, sum_p, e1 * sum);
+    value[Values::value_of(MOMENT_H)] = sum;
+    value[Values::value_of(MOMENT_H_E0)] = h_e0;
+    value[Values::value_of(MOMENT_H_E1)] = h_e1;
+    value[Values::value_of(MOMENT_H_E0E0)] = fmaf(step0, p_e0, e0 * h_e0);
+    value[Values::value_of(MOMENT_H_E0E1)] = fmaf(step1, p_e0, e1 * h_e0);
+    value[Values::value_of(MOMENT_H_E1E1)] = fmaf(step1, p_e1, e1 * h_e1);
+    if constexpr (Values::has_depth)
+        if (in.form.inverse) value[Values::value_of(MOMENT_DEPTH)] *= -depth * depth;
+    if constexpr (Values::has_absolute)
+        value[Values::value_of(MOMENT_ABS_Y)] *=
+            rsqrtf(splat.whiten[1] * splat.whiten[1] + splat.whiten[2] * splat.whiten[2]);
+    return active;
+}
+
 // Adds the moments of entries first .. last - 1 of the tile's list.
 // Backwards, `state` is the one behind entry last - 1 and becomes the one in front of entry `first`. Forwards
 // it is the one in front of `first` and becomes the one behind last - 1.
-// All threads that commit together stay in the loop and call commit.add with the same splat. There is no
-// branch for a single pixel: where a splat does not count, its alpha is 0, which changes nothing.
+// All threads that commit together stay in the loop and call commit.add with the same splat.
 template <typename Values, bool Forwards, typename Commit, int Pixels, int Channels>
 __device__ __forceinline__ void add_moments(const backward_input<Values> &in, const Commit &commit,
                                             const patch<Pixels> &mine, int first, int last,
@@ -108,75 +187,7 @@ __device__ __forceinline__ void add_moments(const backward_input<Values> &in, co
             const int place = Forwards ? start + j : start - j;
             const float *const color = color_of<Channels>(splat, batch, j);
             float value[Values::count] = {};
-            float sum = 0, sum_p = 0, sum_pp = 0; // of h, p h, p^2 h
-            float e0 = 0, e1 = 0;                 // at the first pixel
-            bool active = false;
-            float depth = 0; // unused without depth
-            if constexpr (Values::has_depth) depth = summed_depth(splat, in.form.inverse);
-            const auto add_pixels = [&](auto may_clamp) {
-                DISTWAR_UNROLL
-                for (int p = 0; p < Pixels; p++) {
-                    coverage c;
-                    const bool counts =
-                        covers<decltype(may_clamp)::value>(splat, mine.x, mine.y + row_step * p, &c) &
-                        (place < state.n_contrib[p]);
-                    active |= counts;
-                    const float alpha = counts ? c.alpha : 0;
-                    const channel_values<Channels> &d_color = state.d_color[p];
-                    float &transmittance = state.transmittance[p], &light = state.light[p];
-                    float brightness = dot(color, d_color);
-                    if constexpr (Values::has_depth) brightness = fmaf(depth, state.d_depth[p], brightness);
-                    const float difference = brightness - light;
-                    float weight;  // T alpha, with T in front of the splat
-                    float d_alpha; // gradient by alpha, over T
-                    if constexpr (Forwards) {
-                        weight = transmittance * alpha;
-                        transmittance = __fmul_rn(transmittance, 1 - alpha);
-                        d_alpha = __fdividef(difference, 1 - alpha);
-                        light += counts ? difference - d_alpha : 0;
-                    } else {
-                        transmittance = __fdividef(transmittance, 1 - alpha);
-                        weight = transmittance * alpha;
-                        d_alpha = difference;
-                        light = fmaf(alpha, difference, light);
-                    }
-                    for_channels<Channels>([&](int k) { value[k] = fmaf(weight, d_color.at[k], value[k]); });
-                    if constexpr (Values::has_depth)
-                        value[Values::value_of(MOMENT_DEPTH)] =
-                            fmaf(weight, state.d_depth[p], value[Values::value_of(MOMENT_DEPTH)]);
-                    // A thread's pixels are in one column, row_step apart: pixel p has e + p step, with e at
-                    // the first. So the sums of h, p h and p^2 h give all moments with e.
-                    const float h = c.clamped ? 0 : weight * d_alpha, ph = float(p) * h;
-                    sum += h;
-                    sum_p += ph;
-                    sum_pp = fmaf(float(p), ph, sum_pp);
-                    if constexpr (Values::has_absolute) {
-                        value[Values::value_of(MOMENT_ABS_X)] += fabsf(h * c.e0);
-                        value[Values::value_of(MOMENT_ABS_Y)] +=
-                            fabsf(h * fmaf(splat.whiten[1], c.e0, splat.whiten[2] * c.e1));
-                    }
-                    if (p == 0) e0 = c.e0, e1 = c.e1;
-                }
-            };
-            // Most splats are clamped nowhere. With four pixels this saves more than the branch costs.
-            if (Pixels == 4 && splat.log2_opacity < never_clamped)
-                add_pixels(std::false_type{});
-            else
-                add_pixels(std::true_type{});
-            const float step0 = row_step * splat.whiten[1], step1 = row_step * splat.whiten[2];
-            const float p_e0 = fmaf(step0, sum_pp, e0 * sum_p), p_e1 = fmaf(step1, sum_pp, e1 * sum_p);
-            const float h_e0 = fmaf(step0, sum_p, e0 * sum), h_e1 = fmaf(step1, sum_p, e1 * sum);
-            value[Values::value_of(MOMENT_H)] = sum;
-            value[Values::value_of(MOMENT_H_E0)] = h_e0;
-            value[Values::value_of(MOMENT_H_E1)] = h_e1;
-            value[Values::value_of(MOMENT_H_E0E0)] = fmaf(step0, p_e0, e0 * h_e0);
-            value[Values::value_of(MOMENT_H_E0E1)] = fmaf(step1, p_e0, e1 * h_e0);
-            value[Values::value_of(MOMENT_H_E1E1)] = fmaf(step1, p_e1, e1 * h_e1);
-            if constexpr (Values::has_depth)
-                if (in.form.inverse) value[Values::value_of(MOMENT_DEPTH)] *= -depth * depth;
-            if constexpr (Values::has_absolute)
-                value[Values::value_of(MOMENT_ABS_Y)] *=
-                    rsqrtf(splat.whiten[1] * splat.whiten[1] + splat.whiten[2] * splat.whiten[2]);
+            const bool active = splat_values<Values, Forwards>(in, mine, splat, color, place, state, value);
             commit.add(active, batch.index[j], value, memory);
         }
     }

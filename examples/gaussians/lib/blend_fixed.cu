@@ -19,6 +19,7 @@ struct bound_input {
     gs_image image;
     const float *color_gradient, *alpha_gradient, *depth_gradient; // the last two may be NULL
     depth_form form;
+    int pixel_blocks; // that sum over pixels: their number, and so the rounding, does not depend on count
 };
 
 __device__ float larger(float a, float b) { // NaN if either is
@@ -50,12 +51,14 @@ __device__ bounds block_bounds(const bounds &mine) {
 
 __global__ void __launch_bounds__(threads) bound_kernel(const bound_input in, header *out) {
     const int64_t first = int64_t(blockIdx.x) * threads + threadIdx.x, step = int64_t(gridDim.x) * threads;
+    const int64_t pixels = int(blockIdx.x) < in.pixel_blocks ? in.pixels : 0;
+    const int64_t pixel_step = int64_t(in.pixel_blocks) * threads;
     bounds mine = {};
-    for (int64_t i = first; i < in.channels * in.pixels; i += step)
+    for (int64_t i = first; i < in.channels * pixels; i += pixel_step)
         mine.d_color += double(fabsf(in.color_gradient[i]));
-    for (int64_t i = first; in.alpha_gradient && i < in.pixels; i += step)
+    for (int64_t i = first; in.alpha_gradient && i < pixels; i += pixel_step)
         mine.d_alpha += double(fabsf(in.alpha_gradient[i]));
-    for (int64_t i = first; in.depth_gradient && i < in.pixels; i += step) {
+    for (int64_t i = first; in.depth_gradient && i < pixels; i += pixel_step) {
         const float d_depth = in.depth_gradient[i], alpha = 1 - in.image.transmittance[i];
         if (!in.form.normalized) {
             mine.d_depth += double(fabsf(d_depth));
@@ -87,9 +90,12 @@ __device__ float scale_of(double bound, unsigned *flag) {
 }
 
 __global__ void __launch_bounds__(threads)
-    scale_kernel(int blocks, float largest_background, bool inverse_depth, header *out) {
+    scale_kernel(int blocks, float largest_background, const float *largest_of_splats, bool inverse_depth,
+                 header *out) {
     bounds mine = {};
     if (int(threadIdx.x) < blocks) mine = out->of_block[threadIdx.x];
+    if (largest_of_splats)
+        mine.largest_color = largest_of_splats[0], mine.largest_depth = largest_of_splats[1];
     mine.largest_color = larger(mine.largest_color, largest_background);
     const bounds all = block_bounds(mine);
     if (threadIdx.x != 0) return;
@@ -139,8 +145,12 @@ cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream st
     const int64_t count = splat_count(&view), pixels = view_count(&view) * int64_t(plane_of(view));
     const int channels = channels_of(&view.gaussians);
     const sums_memory memory = memory_of(gradient.moments, count, channels);
+    const int64_t values = channels * pixels, summed = gradient.largest ? 0 : count; // splats
+    const auto blocks_of = [](int64_t items) {
+        return int(items / (8 * threads) < most_blocks ? items / (8 * threads) + 1 : most_blocks);
+    };
     const bound_input input = {view.splats,
-                               count,
+                               summed,
                                pixels,
                                channels,
                                channels == GS_CHANNELS ? nullptr : view.gaussians.color,
@@ -148,16 +158,15 @@ cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream st
                                gradient.color,
                                gradient.alpha,
                                gradient.depth,
-                               depth_form_of(view)};
-    const int64_t values = channels * pixels;
-    const int64_t wanted = (values > count ? values : count) / (8 * threads) + 1;
-    const int blocks = wanted < most_blocks ? int(wanted) : most_blocks;
+                               depth_form_of(view),
+                               blocks_of(values)};
+    const int blocks = input.pixel_blocks > blocks_of(summed) ? input.pixel_blocks : blocks_of(summed);
     cudaError_t status = cudaMemsetAsync(memory.head, 0, memory.head_bytes, stream);
     if (status == cudaSuccess)
         status = launch(stream, unsigned(blocks), threads, bound_kernel, input, memory.head);
     if (status == cudaSuccess)
         status = launch(stream, 1u, threads, scale_kernel, blocks, largest_background(view, channels),
-                        view.inverse_depth != 0, memory.head);
+                        gradient.largest, view.inverse_depth != 0, memory.head);
     return status;
 }
 
@@ -165,9 +174,7 @@ cudaError_t end(const gs_view &view, const gs_gradient &gradient, gs_stream stre
     const int64_t count = splat_count(&view);
     const int channels = channels_of(&view.gaussians);
     const sums_memory memory = memory_of(gradient.moments, count, channels);
-    const int summed = gradient.abs_mean2d ? GS_MOMENTS_STRIDE
-                       : gradient.depth    ? int(MOMENT_DEPTH) + 1
-                                           : GS_MOMENTS;
+    const int summed = summed_moments(gradient);
     cudaError_t status = convert(memory.sums, memory.head, count * GS_MOMENTS_STRIDE, summed,
                                  reinterpret_cast<float *>(gradient.moments), stream);
     if (status == cudaSuccess && channels != GS_CHANNELS)

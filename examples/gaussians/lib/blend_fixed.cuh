@@ -53,6 +53,11 @@ inline sums_memory memory_of(gs_moments *moments, int64_t count, int channels) {
     return out;
 }
 
+// Fields of gs_moments that are summed; the first ones.
+inline int summed_moments(const gs_gradient &gradient) {
+    return gradient.abs_mean2d ? GS_MOMENTS_STRIDE : gradient.depth ? int(MOMENT_DEPTH) + 1 : GS_MOMENTS;
+}
+
 // Queue what comes before the passes of a call, and after them. gradient->moments: as gs_moments_bytes says.
 cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream stream);
 cudaError_t end(const gs_view &view, const gs_gradient &gradient, gs_stream stream);

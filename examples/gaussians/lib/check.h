@@ -117,6 +117,16 @@ static inline gs_status check_one_view(const char *function, const gs_view *view
     return GS_OK;
 }
 
+static inline int32_t tile_rows_of(const gs_view *view) {
+    return (view->camera.height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
+}
+
+static inline gs_status check_rows(const char *function, const gs_view *view, gs_rows rows) {
+    return libgs_require(function,
+                         rows.begin >= 0 && rows.begin <= rows.end && rows.end <= tile_rows_of(view),
+                         "rows must be a range of the rows of tiles");
+}
+
 static inline gs_status check_cameras(const char *function, const gs_view *view) {
     for (int32_t v = 0; v < view_count(view); v++) {
         GS_TRY(check_camera(function, camera_of(view, v)));
@@ -145,8 +155,9 @@ static inline gs_status check_lists(const char *function, const gs_view *view) {
                   lists->split_tiles >= 0 &&
                       lists->split_tiles <= view_count(view) * lists->tiles_x * lists->tiles_y,
                   "split_tiles must be in 0..the number of tiles");
-    return libgs_require(function, lists->pairs == 0 || (lists->splat_index && view->splats),
-                         "splat_index and splats must be given");
+    return libgs_require(
+        function, lists->pairs == 0 || view->gaussians.count == 0 || (lists->splat_index && view->splats),
+        "splat_index and splats must be given");
 }
 
 // The same, and that the image has what gs_render leaves for the stages after it.

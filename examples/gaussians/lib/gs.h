@@ -12,9 +12,9 @@
 // Rules for every call:
 // - Pointers inside structs and pointers to arrays are device pointers (backend "simt": host pointers), owned
 //   by the caller and aligned to 16 bytes unless stated otherwise. Structs are host memory; calls copy them.
-// - A call queues its work on `stream` (a cudaStream_t, or NULL) and returns. Four calls wait for the stream
-//   once, to read a number: gs_bin, gs_forward, gs_density_plan_step, gs_lm_cache_begin. The first two do not
-//   wait with gs_view.report. Calls that do not wait can be captured into a CUDA graph.
+// - A call queues its work on `stream` (a cudaStream_t, or NULL) and returns. Five calls wait for the stream
+//   once, to read a number: gs_bin, gs_bin_wait, gs_forward, gs_density_plan_step, gs_lm_cache_begin. gs_bin
+//   and gs_forward do not wait with gs_view.report. Calls that do not wait can be captured into a CUDA graph.
 // - No call allocates memory. The gs_*_bytes calls return the sizes of workspaces.
 // - Outputs are overwritten, unless the call says that it adds or works in place.
 // - The result is GS_OK or the kind of failure; gs_last_error() returns the text. After a failure outputs are
@@ -143,7 +143,7 @@ enum {
 // The splats of each tile, ordered by (depth, index). gs_bin writes it; its arrays lie in the workspace.
 typedef struct gs_lists {
     int32_t tiles_x, tiles_y;
-    int64_t pairs;       // entries of splat_index; room for them if the view has a report
+    int64_t pairs;       // entries of splat_index; room for them if gs_bin did not wait
     int64_t *tile_begin; // [tiles_y * tiles_x + 1]: tile t has entries tile_begin[t] .. tile_begin[t + 1] - 1
     uint32_t *splat_index; // [pairs]
     // How the blend divides the work; other valid values give the same image in another time.
@@ -155,10 +155,10 @@ typedef struct gs_lists {
     int32_t views;
 } gs_lists;
 
-// What gs_bin leaves on the device for a view with a report.
+// What gs_bin leaves in gs_view.report or host_report.
 typedef struct gs_bin_report {
     int64_t pairs_needed;      // entries that the last lists have or would need
-    int64_t most_pairs_needed; // the largest pairs_needed since the caller set this to 0
+    int64_t most_pairs_needed; // the largest pairs_needed since the caller set this to 0; not in host_report
     int32_t pixels_per_thread; // what a gs_bin that waits writes to gs_lists
     int32_t split_tiles;
 } gs_bin_report;
@@ -172,6 +172,7 @@ typedef struct gs_image {
     // alpha is 0)
     float *depth;
     float *median_depth; // depth of the splat behind which transmittance is 1/2 or less; 0: there is none
+    float *alpha;        // 1 - transmittance
 } gs_image;
 
 // Several cameras that every stage serves in one launch, for images too small to fill a GPU. All arrays of
@@ -183,6 +184,11 @@ typedef struct gs_views {
     int32_t count;            // 0..GS_MAX_VIEWS; 0: the one camera is gs_view.camera
     const gs_camera *cameras; // host, [count]; of one model, their size is that of gs_view.camera
 } gs_views;
+
+// Rows of tiles, begin .. end - 1.
+typedef struct gs_rows {
+    int32_t begin, end;
+} gs_rows;
 
 // One camera's view of a scene, from the parameters to the image: what every stage takes.
 typedef struct gs_view {
@@ -211,6 +217,11 @@ typedef struct gs_view {
     // Not 0: image.depth is of 1 / gs_splat.depth in place of gs_splat.depth; median_depth is not. Monocular
     // estimates are of this form, and it is 0 where there is nothing.
     int32_t inverse_depth;
+    // gs_bin leaves the lists of other rows empty: their pixels are the background. {0, 0}: all rows.
+    gs_rows rows;
+    // Pinned host memory that the device can write; not NULL (report is then NULL): gs_bin writes it and does
+    // not wait; gs_bin_wait does, before anything is read of what follows gs_bin. One view at a time.
+    gs_bin_report *host_report;
 } gs_view;
 
 // The gradient of a loss by a camera, summed over the Gaussians. Written on the device.
@@ -245,6 +256,9 @@ typedef struct gs_gradient {
     // Read by gs_project_backward: [count][2], d loss / d gs_splat.mean, for a loss that depends on the means
     // not by the image alone. Replaces what the moments say (gs_mean2d_gradient). NULL: the moments count.
     const float *pixel_mean2d;
+    // Read by gs_render_backward with DISTWAR_FIXED: what gs_largest gives for all splats of the image, where the
+    // view has only some of them (gs_share.h). NULL: of the view's splats.
+    const float *largest;
 } gs_gradient;
 
 // ---- one call each way ----
@@ -268,7 +282,8 @@ gs_status gs_view_bytes(const gs_view *view, const gs_view_parts *parts, size_t 
 gs_status gs_view_place(gs_view *view, gs_gradient *gradient, const gs_view_parts *parts, void *block,
                         size_t bytes);
 
-// gs_project, gs_bin and gs_render.
+// gs_project, gs_bin and gs_render. With view->host_report also gs_bin_wait, after all is queued: the GPU
+// blends while the caller goes on.
 // GS_PAIRS_DO_NOT_FIT: view->pairs_needed is written, image and lists are unchanged. Set pair_capacity to
 // pairs_needed or more, provide a larger workspace (gs_view_bytes, gs_view_place) and call again.
 gs_status gs_forward(gs_view *view, gs_stream stream);
@@ -303,7 +318,7 @@ gs_status gs_bin_bytes(const gs_view *view, size_t *bytes);
 
 // Sorts the splats into tiles. Writes view->lists and view->pairs_needed. Waits for the stream, unless the
 // view has a report.
-// Reads:   splats, gaussians.count, the camera's size, pair_capacity, workspace, report.
+// Reads:   splats, gaussians.count, the camera's size, pair_capacity, workspace, report, host_report.
 // Result:  the list of a tile has every splat with alpha >= 1/255 at one of the tile's pixel centres inside
 //          the image. (Rounding may add a splat just below 1/255.)
 // GS_PAIRS_DO_NOT_FIT: pairs_needed > pair_capacity; pairs_needed is written, lists is unchanged.
@@ -313,7 +328,14 @@ gs_status gs_bin_bytes(const gs_view *view, size_t *bytes);
 //          the rounding of gradients. If report->pairs_needed > pair_capacity, the lists are empty, gs_render
 //          makes all of the image but n_contrib NaN, and gs_backward returns gradients of 0
 //          (DISTWAR_FIXED: NaN, if those of the image are).
+// With a host_report: the same, but writes view->host_report, and gs_render marks nothing: the image counts
+//          only once gs_bin_wait has returned GS_OK.
 gs_status gs_bin(gs_view *view, gs_stream stream);
+
+// Waits until gs_bin has written view->host_report, on the same stream, and then does what gs_bin_settle
+// does. It does not wait for the sorting and for what is queued behind gs_bin: queue gs_render first.
+// GS_PAIRS_DO_NOT_FIT: as gs_bin; the image is undefined.
+gs_status gs_bin_wait(gs_view *view, gs_stream stream);
 
 // Takes a copy of *view->report on the host (the caller waits for it) into the view: writes pairs_needed, and
 // of lists pairs, pixels_per_thread and split_tiles, as a gs_bin that waits does. Call it before

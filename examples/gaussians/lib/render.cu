@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Blending, forward and backward, in passes (blend_pass.cuh). How pixels map to threads: blend.cuh. Formulas:
-// docs/math.md, section 3. A view whose lists had no room says so in its image: NaN.
+// docs/math.md, section 3. A view with a report whose lists had no room says so in its image: NaN.
 #include "blend_forward.cuh"
 #include "blend_queue.cuh"
 #include "check.h"
@@ -18,27 +18,32 @@ cudaError_t gs::render_backward_plain(const backward_pass &pass) {
 
 namespace {
 
-constexpr int overflow_block = 256, overflow_blocks = 64;
+constexpr int finish_block = 256, most_finish_blocks = 1024;
 
-__global__ void __launch_bounds__(overflow_block)
-    overflow_kernel(const gs_bin_report *report, int64_t pair_capacity, int64_t pixels, int channels,
-                    gs_image image) {
-    if (report->pairs_needed <= pair_capacity) return;
-    const int64_t step = int64_t(gridDim.x) * overflow_block;
-    for (int64_t i = int64_t(blockIdx.x) * overflow_block + threadIdx.x; i < channels * pixels; i += step) {
+// Writes image.alpha, if given. If the lists had no room (report may be NULL: they had), the image becomes NaN.
+__global__ void __launch_bounds__(finish_block)
+    finish_kernel(const gs_bin_report *report, int64_t pair_capacity, int64_t pixels, int channels,
+                  gs_image image) {
+    const bool overflow = report && report->pairs_needed > pair_capacity;
+    const int64_t step = int64_t(gridDim.x) * finish_block, first = int64_t(blockIdx.x) * finish_block;
+    for (int64_t i = first + threadIdx.x; overflow && i < channels * pixels; i += step) {
         image.color[i] = NAN;
         if (i >= pixels) continue;
         image.transmittance[i] = NAN;
         if (image.depth) image.depth[i] = NAN;
         if (image.median_depth) image.median_depth[i] = NAN;
     }
+    for (int64_t i = first + threadIdx.x; image.alpha && i < pixels; i += step)
+        image.alpha[i] = 1 - image.transmittance[i];
 }
 
-// Queues the kernel, for a view with a report.
-cudaError_t launch_overflow(gs_stream stream, const gs_view *view) {
+// Queues the kernel, for a view that needs it.
+cudaError_t launch_finish(gs_stream stream, const gs_view *view) {
+    if (!view->report && !view->image.alpha) return cudaSuccess;
     const int64_t pixels = int64_t(view_count(view)) * view->camera.width * view->camera.height;
-    return launch(stream, overflow_blocks, overflow_block, overflow_kernel, view->report, view->pair_capacity,
-                  pixels, channels_of(&view->gaussians), view->image);
+    const unsigned blocks = blocks_for(pixels, finish_block), most = most_finish_blocks;
+    return launch(stream, blocks < most ? blocks : most, finish_block, finish_kernel, view->report,
+                  view->pair_capacity, pixels, channels_of(&view->gaussians), view->image);
 }
 
 // body(first channel, number of channels) for each pass.
@@ -79,7 +84,6 @@ gs_status check_backward(const char *function, const gs_view *view, const gs_gra
 cudaError_t clear_sums(const gs_view &view, const gs_gradient &gradient, gs_stream stream) {
     const size_t count = size_t(splat_count(&view));
     const int channels = channels_of(&view.gaussians);
-    if (count == 0) return cudaSuccess;
     const cudaError_t status = cudaMemsetAsync(gradient.moments, 0, count * sizeof(gs_moments), stream);
     if (status != cudaSuccess || channels == GS_CHANNELS) return status;
     return cudaMemsetAsync(gradient.gaussians.color, 0, count * size_t(channels) * sizeof(float), stream);
@@ -87,6 +91,7 @@ cudaError_t clear_sums(const gs_view &view, const gs_gradient &gradient, gs_stre
 
 cudaError_t queue_backward(const gs_view &view, const gs_gradient &gradient, distwar_policy policy,
                            gs_stream stream) {
+    if (splat_count(&view) == 0) return cudaSuccess; // then nothing has a gradient
     const bool is_fixed = policy.strategy == DISTWAR_FIXED && view.lists.pairs > 0;
     const int channels = channels_of(&view.gaussians);
     cudaError_t status = is_fixed ? fixed::begin(view, gradient, stream) : clear_sums(view, gradient, stream);
@@ -122,7 +127,7 @@ gs_status gs_render(const gs_view *view, gs_stream stream) {
     GS_TRY(check_blended(__func__, view));
     GS_REQUIRE(view->image.color, "color of the image must be given");
     GS_CUDA(queue_render(*view, stream));
-    if (view->report) GS_CUDA(launch_overflow(stream, view));
+    GS_CUDA(launch_finish(stream, view));
     return GS_OK;
 }
 

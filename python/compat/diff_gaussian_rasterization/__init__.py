@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The call signatures of the package of this name, on distwar: for training programs that import it."""
+from ctypes import byref
 from typing import NamedTuple, Optional
 
 import torch
-from ctypes import byref
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from distwar import _stages, _torch, gs
 from distwar._library import library
@@ -27,9 +28,25 @@ class GaussianRasterizationSettings(NamedTuple):
     antialiasing: Optional[bool] = None  # given: the rasterizer returns the inverse depth too
 
 
+_cameras = WeakTensorKeyDictionary()  # of view matrices: (what a camera depends on, camera)
+
+
 def _camera(settings):
-    """viewmats [1, 4, 4] and Ks [1, 3, 3] on the CPU. The principal point is that of projmatrix."""
-    view, projected = _torch._on_host(settings.viewmatrix), _torch._on_host(settings.projmatrix)
+    """viewmats [1, 4, 4] and Ks [1, 3, 3] on the CPU. The principal point is that of projmatrix. Kept as long as the
+    view matrix: training renders the same cameras again and again."""
+    view, projected = settings.viewmatrix, settings.projmatrix
+    if view.is_inference() or projected.is_inference():
+        return _new_camera(settings)
+    depends = (view._version, id(projected), projected._version, settings.tanfovx, settings.tanfovy,
+               settings.image_width, settings.image_height)
+    kept = _cameras.get(view)
+    if kept is None or kept[0] != depends:
+        kept = _cameras[view] = depends, _new_camera(settings), projected
+    return kept[1]
+
+
+def _new_camera(settings):
+    view, projected = settings.viewmatrix.detach().cpu(), settings.projmatrix.detach().cpu()
     clip = torch.linalg.inv(view.double()) @ projected.double()
     offset = [float(value) if abs(value) > 1e-6 else 0.0 for value in clip[2, :2].tolist()]
     width, height = settings.image_width, settings.image_height

@@ -104,7 +104,12 @@ TEST(Memory, WhatItHoldsBeforeACallDoesNotCount) {
                           {"queued, 31 channels", 0, 31, true, false}};
     for (const mode &m : modes) {
         const filled_step expected(m, frame, cameras, 0);
-        for (const int pattern : {0xcd, 0xff, 0x7f}) { // the last two are NaN
+#ifdef DISTWAR_SANITIZE // which looks at addresses, the same for every pattern
+        const std::vector<int> patterns = {0xff};
+#else
+        const std::vector<int> patterns = {0xcd, 0xff, 0x7f}; // the last two are NaN
+#endif
+        for (const int pattern : patterns) {
             const filled_step got(m, frame, cameras, char(pattern));
             for (size_t k = 0; k < expected.written.size(); k++)
                 EXPECT_TRUE(got.written[k] == expected.written[k])

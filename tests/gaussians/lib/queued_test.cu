@@ -210,6 +210,83 @@ TEST(QueuedEdges, AReportOfAnotherViewIsRefused) {
     EXPECT_EQ(gs_bin_settle(NULL, &report), GS_INVALID_ARGUMENT);
 }
 
+// A gs_bin_report in pinned memory, as gs_view.host_report takes it.
+struct pinned_report {
+    pinned_report() { DEVICE_CHECK(cudaHostAlloc((void **)&of, sizeof *of, cudaHostAllocDefault)); }
+    ~pinned_report() { cudaFreeHost(of); }
+    gs_bin_report *of = nullptr;
+};
+
+TEST_P(Queued, WithAHostReportGivesTheBitsOfAFrameThatWaits) {
+    const pinned_report report;
+    queued_frame waiting(GetParam(), 500), queued(GetParam(), 500);
+    waiting.view.report = queued.view.report = nullptr;
+    queued.view.host_report = report.of;
+    const int64_t room = queued.view.pair_capacity, pairs = queued.stages.view.lists.pairs;
+    for (const int64_t capacity : {pairs - 1, int64_t(0), room}) {
+        queued.view.pair_capacity = capacity;
+        const gs_status expected = pairs > capacity ? GS_PAIRS_DO_NOT_FIT : GS_OK;
+        EXPECT_EQ(gs_forward(&queued.view, NULL), expected) << gs_last_error();
+        EXPECT_EQ(queued.view.pairs_needed, pairs);
+    }
+    for (queued_frame *f : {&waiting, &queued}) f->forward(NULL), f->backward(NULL);
+    EXPECT_EQ(queued.view.lists.pairs, pairs);
+    EXPECT_EQ(queued.view.lists.split_tiles, waiting.view.lists.split_tiles);
+    EXPECT_EQ(queued.picture(), waiting.picture());
+    EXPECT_EQ(queued.gradient_values(), waiting.gradient_values());
+}
+
+TEST(QueuedEdges, AWaitThatCannotEndIsRefused) {
+    const pinned_report report;
+    queued_frame f(some_scene, 0);
+    const auto refused = [&](gs_status status, const char *text) {
+        EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
+        EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();
+    };
+    f.forward(NULL);
+    refused(gs_bin_wait(&f.view, NULL), "gs_bin_wait: host_report must be given");
+    f.view.host_report = report.of;
+    refused(gs_bin(&f.view, NULL), "gs_bin: report and host_report");
+    f.view.report = nullptr;
+    EXPECT_GS_OK(gs_bin(&f.view, NULL));
+    EXPECT_GS_OK(gs_bin_wait(&f.view, NULL));
+    report.of->pairs_needed = -1;
+    refused(gs_bin_wait(&f.view, NULL), "gs_bin_wait: gs_bin was not queued");
+}
+
+TEST(QueuedEdges, AlphaIsWrittenWhereItIsGiven) {
+    queued_frame f(some_scene, -1);
+    const size_t pixels = size_t(f.stages.pixels());
+    const device_vector<float> alpha(pixels);
+    f.view.image.alpha = alpha.data();
+    f.forward(NULL);
+    for (const float value : alpha.read()) ASSERT_TRUE(std::isnan(value));
+    f.view.report = nullptr, f.view.pair_capacity = 0;
+    EXPECT_EQ(gs_forward(&f.view, NULL), GS_PAIRS_DO_NOT_FIT);
+    queued_frame g(some_scene, 0);
+    g.view.image.alpha = alpha.data();
+    g.forward(NULL);
+    const std::vector<float> got = alpha.read(),
+                             transmittance = downloaded(g.view.image.transmittance, pixels);
+    for (size_t i = 0; i < pixels; i++) ASSERT_EQ(got[i], 1 - transmittance[i]);
+}
+
+// Nothing is read of a scene without Gaussians: its splats may be NULL.
+TEST(QueuedEdges, NoGaussiansNeedNoSplats) {
+    scene_choice choice = some_scene;
+    choice.count = 0;
+    for (const bool with_report : {true, false}) {
+        queued_frame f(choice, 100);
+        f.view.splats = nullptr, f.gradient.moments = nullptr;
+        if (!with_report) f.view.report = nullptr;
+        f.forward(NULL);
+        f.backward(NULL);
+        const std::vector<float> picture = f.picture();
+        const int64_t pixels = f.stages.pixels();
+        for (int64_t i = 0; i < pixels; i++) ASSERT_EQ(picture[size_t(3 * pixels + i)], 1);
+    }
+}
+
 #ifndef DISTWAR_SIMT
 
 // The stored parameters, on the host: mean, log_scale, quaternion, opacity_logit, sh.

@@ -362,7 +362,7 @@ TEST(PoseLevels, BringPosesBack) {
     settings.rates = {1e-9f, 1e-9f, 1e-9f, 1e-9f, 1e-9f, 0, 0};
     settings.final_mean_rate = 1e-9f;
     std::copy_n(background, 3, settings.background);
-    const pose_levels levels = {1, 1, 40 * count, 8 * count, 0.25, 20, start_with_blobs, nullptr, &gaussians};
+    const pose_levels levels = {1, 1, 48 * count, 0.25, start_with_blobs, nullptr, &gaussians};
     ASSERT_TRUE(pose_levels_refine(poses.data(), views.data(), count, &settings, &levels, &why)) << why.text;
     std::vector<pose> now;
     for (const refined_pose &p : poses) now.push_back(p.now);
@@ -376,7 +376,7 @@ TEST(PoseLevels, BringPosesBack) {
 
     // No level: nothing happens.
     const refined_pose kept = poses[0];
-    const pose_levels none = {0, 0, 40, 0, 0.25, 20, nullptr, nullptr, nullptr};
+    const pose_levels none = {0, 0, 40, 0.25, nullptr, nullptr, nullptr};
     ASSERT_TRUE(pose_levels_refine(poses.data(), views.data(), count, &settings, &none, &why)) << why.text;
     EXPECT_EQ(memcmp(&poses[0], &kept, sizeof kept), 0);
     training_state_close(&state);

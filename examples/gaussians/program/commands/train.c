@@ -6,14 +6,17 @@
 #include "commands/train_poses.h"
 #include "commands/train_summary.h"
 #include "depth_maps.h"
+#include "device.h"
 #include "record/report.h"
 #include "record/run_log.h"
 #include "record/checkpoint.h"
 #include "record/signals.h"
 #include "progress.h"
+#include "ranks.h"
 #include "scene.h"
 #include "training/pose_levels.h"
 #include "training/random_points.h"
+#include "training/sharded_trainer.h"
 #include "training/start.h"
 #include "view/camera.h"
 #include "view/blend_strategies.h"
@@ -79,10 +82,24 @@ static bool load_data(train_run *run, fault *why) {
 
 // ---- settings
 
+static density_data density_data_of(const train_run *run) {
+    const train_options *o = run->options;
+    density_data data = {.iterations = o->iterations,
+                         .extent = run->extent,
+                         .shared = o->gpus > 0,
+                         .everywhere = o->random > 0 && !run->data.cut_out};
+    for (size_t i = 0; i < run->split.training; i++) data.pixels += run->split.views[i].counted;
+    return data;
+}
+
 // The published rates (Kerbl et al. 2023); those of means are for a scene of extent 1.
 static training_settings settings_of(const train_run *run) {
     const train_options *o = run->options;
     const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
+    const density_data density = density_data_of(run);
+    const double sh_rate = o->sh_rate > 0 ? o->sh_rate : usual_sh_rate(run->split.training);
+    const double sh_rate_end =
+        o->sh_rate_end > 0 ? o->sh_rate_end : usual_last_sh_rate(sh_rate, o->iterations);
     training_settings settings = {.iterations = o->iterations,
                                   .seconds = o->seconds,
                                   .seed = (uint64_t)o->seed,
@@ -93,15 +110,16 @@ static training_settings settings_of(const train_run *run) {
                                             .quaternion = 1e-3f,
                                             .opacity_logit = 5e-2f,
                                             .sh_constant = 2.5e-3f,
-                                            .sh_rest = (float)(o->sh_rate * 2.5e-3 / 20)},
+                                            .sh_rest = (float)(sh_rate * 2.5e-3 / 20)},
                                   .final_mean_rate = (float)(1.6e-6 * run->extent),
+                                  .final_sh_rest = (float)(sh_rate_end * 2.5e-3 / 20),
                                   .warm_up = o->warm_up,
                                   .depth_weight = (float)o->depth_weight,
                                   .final_depth_weight = (float)o->depth_weight_end,
                                   .exposure_rate = 1e-2f,
                                   .sh_interval = 1000,
                                   .random_background = o->random_background,
-                                  .density = density_settings_from(&o->density, o->iterations, run->extent)};
+                                  .density = density_settings_from(&o->density, &density)};
     memcpy(settings.background, run->background, sizeof settings.background);
     return settings;
 }
@@ -168,9 +186,9 @@ static bool start_at_points(const dataset *data, size_t most, const start_settin
 static bool start_host(const train_run *run, gs_gaussians *host, fault *why) {
     const train_options *o = run->options;
     const dataset *data = &run->data;
-    const bool everywhere = o->random > 0 && !data->cut_out;
+    const density_data density = density_data_of(run);
     start_settings settings = {.sh_degree = (int)o->sh_degree, .extent = run->extent};
-    density_start(&o->density, o->iterations, everywhere, &settings.opacity, &settings.size);
+    density_start(&o->density, &density, &settings.opacity, &settings.size);
     if (o->random > 0) return start_at_random(run, (size_t)o->random, &settings, host, why);
     return gaussians_from_points((const float(*)[3])data->points, (const uint8_t(*)[3])data->colors,
                                  data->point_count, &settings, host, why);
@@ -197,7 +215,7 @@ static void after_size(void *context, int level, const refined_pose *poses) {
 
 // Enough for a scene to take shape, and for every view to move often.
 static int64_t usual_steps(size_t views) {
-    const int64_t least = 1500, each = 140 * (int64_t)views;
+    const int64_t least = 1500, each = 40 * (int64_t)views;
     return each > least ? each : least;
 }
 
@@ -209,9 +227,7 @@ static bool start_poses(train_run *run, fault *why) {
     const pose_levels levels = {.levels = pose_levels_of(split->views, split->training, (int)o->pose_levels),
                                 .finest = (int)o->pose_finest,
                                 .steps = steps,
-                                .from = o->pose_still > 0 ? o->pose_still : steps / 3,
                                 .rate = o->pose_rate,
-                                .pixels = o->pose_pixels,
                                 .start = start_small,
                                 .done = after_size,
                                 .context = run};
@@ -399,6 +415,72 @@ static bool run_training(train_run *run, fault *why) {
     return done;
 }
 
+// ---- several GPUs
+
+static bool same_size(const view_split *split, fault *why) {
+    const gs_camera *first = &split->views[0].camera;
+    for (size_t i = 1; i < split->training; i++) {
+        const gs_camera *other = &split->views[i].camera;
+        if (other->width != first->width || other->height != first->height || other->model != first->model)
+            return fail(why, "--batch needs pictures of one size and cameras of one model");
+    }
+    return true;
+}
+
+// The part of a rank, from the data to the scene file, which rank 0 writes.
+static bool train_as_rank(train_run *run, ranks *group, fault *why) {
+    const train_options *o = run->options;
+    gs_gaussians host = {0};
+    sharded_state state = {0};
+    double loss = 0;
+    if (!load_data(run, why) || !prepare(run, why) || (o->batch > 1 && !same_size(&run->split, why)) ||
+        !start_host(run, &host, why))
+        return false;
+    host.antialias = o->antialias;
+    sharded_state_open(&state, group, &host);
+    scene_close(&host);
+    if (run->settings.tune) run->settings.policy = (distwar_policy){DISTWAR_TREE, 0};
+    const sharded_settings settings = {run->split.views, run->split.training, &run->settings, o->batch};
+    const double began = seconds_now();
+    bool done = sharded_train(&state, group, &settings, &loss) && ranks_barrier(group, NULL);
+    const double seconds = seconds_now() - began;
+    done = done && sharded_state_gather(&state, group, &host);
+    if (!done) snprintf(why->text, sizeof why->text, "%s", ranks_error(group));
+    if (done && ranks_own(group) == 0) {
+        done = save_finite(o->output, &host, why);
+        if (done)
+            printf(
+                "scene      %lld Gaussians, SH degree %d, in %s\n"
+                "training   %lld views in %.1f s on %d x %s, %lld a step, seed %lld; loss %.5f at the end\n",
+                (long long)host.count, host.sh_degree, o->output, (long long)state.iteration, seconds,
+                ranks_count(group), device_name(), (long long)o->batch, (long long)o->seed, loss);
+    }
+    sharded_state_close(&state);
+    scene_close(&host);
+    return done;
+}
+
+static bool rank_body(ranks *group, void *context) {
+    train_run run = *(const train_run *)context; // each rank has its own
+    fault why;
+    const bool done = train_as_rank(&run, group, &why);
+    if (!done) ranks_fail(group, "%s", why.text);
+    train_poses_close(&run.poses);
+    view_split_close(&run.split);
+    dataset_close(&run.data);
+    free(run.key);
+    return done;
+}
+
+// On a CPU ranks are threads, unless a stand-in for NCCL is named.
+static bool train_on_gpus(train_run *run, fault *why) {
+    const bool on_cpu = strcmp(gs_backend(), "simt") == 0;
+    const ranks_plan plan = {.count = (int)run->options->gpus,
+                             .kind = on_cpu && !getenv("DISTWAR_NCCL") ? RANKS_THREADS : RANKS_PROCESSES,
+                             .devices = on_cpu};
+    return outputs_are_possible(run->options, why) && ranks_run(&plan, rank_body, run, why);
+}
+
 int train_command(int argc, char **argv) {
     train_options options = train_options_default();
     option_table table = {0};
@@ -423,6 +505,7 @@ int train_command(int argc, char **argv) {
             "  splat train data/fern -o fern.ply --checkpoint-every 1000\n"
             "  splat train data/fern -o fern.ply --checkpoint-every 1000 --resume fern.ply.checkpoint\n"
             "  splat train data/fern -o fern.ply --finish lm --lm-steps 20\n"
+            "  splat train data/fox -o fox.ply --random 100000 --gpus 2 --batch 2\n"
             "  splat train data/fern -o fern.ply --downscale 8 --iterations 30 --reduce atomic\n",
         .options = table.rows,
         .min_positional = 1,
@@ -437,6 +520,7 @@ int train_command(int argc, char **argv) {
     }
     train_run run = {.options = &options, .table = table.rows};
     if (!train_options_check(&options, run.background, &why)) return report_misuse(&command, &why);
-    if (!run_training(&run, &why)) return report_failure("splat", &why);
+    if (!(options.gpus > 0 ? train_on_gpus(&run, &why) : run_training(&run, &why)))
+        return report_failure("splat", &why);
     return run.stopped_by ? 128 + run.stopped_by : EXIT_SUCCESS;
 }

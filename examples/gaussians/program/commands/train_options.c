@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "commands/train_options.h"
 #include "command_line.h"
+#include "ranks.h"
 #include "training/pose_levels.h"
 #include "view/blend_strategies.h"
 #include "view/shared_options.h"
@@ -11,18 +12,17 @@ train_options train_options_default(void) {
     return (train_options){.background = "0,0,0",
                            .downscale = 1,
                            .iterations = 7000,
+                           .batch = 1,
                            .threshold = BLEND_THRESHOLD,
                            .holdout = 8,
                            .sh_degree = GS_MAX_SH_DEGREE,
-                           .sh_rate = 4,
                            .depth_weight = 1, // Kerbl et al. 2024, as is the next
                            .depth_weight_end = 0.01,
                            .pose_levels = 4,
                            .pose_finest = 1,
-                           .pose_pixels = 6,
                            .pose_rate = 0.5,
-                           .fine_pose_rate = 0.1,
-                           .poses_from = 500,
+                           .fine_pose_rate = 0.2,
+                           .poses_from = 2000,
                            .align_steps = 100,
                            .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT),
                            .density = density_options_default(),
@@ -38,6 +38,13 @@ static void list_run(train_options *o, option_table *table) {
         MASK_FROM_ALPHA_OPTION(&o->mask_from_alpha),
         OPTION("iterations", &o->iterations, .minimum = 1, .maximum = 10000000,
                .help = "training steps, one view each"),
+        OPTION("gpus", &o->gpus, .maximum = RANKS_MAX,
+               .help = "share the scene out among this many GPUs of this host, through NCCL; with "
+                       "--reproducible the result does not depend on their number; 0: one GPU, which has "
+                       "all options"),
+        OPTION("batch", &o->batch, .minimum = 1, .maximum = GS_MAX_VIEWS,
+               .help = "with --gpus: views of a step, whose learning rates are multiplied by the square "
+                       "root of it; --iterations counts views"),
         OPTION("warm-up", &o->warm_up, .maximum = 10000000,
                .help = "steps in which the learning rate of means rises to its value, from 1/100 of it"),
         OPTION("seconds", &o->seconds, .maximum = 1e9, .free_on_resume = true,
@@ -71,8 +78,11 @@ static void list_model(train_options *o, option_table *table) {
                .help = "degree of the colours' spherical harmonics; training uses one more every 1000 "
                        "iterations"),
         OPTION("sh-rate", &o->sh_rate, .maximum = 1e6,
-               .help = "learning rate of spherical harmonics above degree 0, as a multiple of the published "
-                       "rate"),
+               .help = "learning rate of spherical harmonics above degree 0 at the first step, as a multiple "
+                       "of the published rate; 0: 1/25 of the number of training views, but 1 to 4"),
+        OPTION("sh-rate-end", &o->sh_rate_end, .maximum = 1e6,
+               .help = "that rate at the last step, exponential between; 0: as at the first, but less after "
+                       "more than 7000 iterations, in proportion, down to 1"),
         OPTION("background", &o->background,
                .help = "R,G,B, each 0..1; also put behind transparent pictures"),
         OPTION("random-background", &o->random_background,
@@ -102,12 +112,10 @@ static void list_model(train_options *o, option_table *table) {
                        "--seconds count this"),
         OPTION("pose-finest", &o->pose_finest, .maximum = POSE_MAX_LEVELS,
                .help = "the last of these sizes is 2^N times smaller; 0: the pictures themselves"),
-        OPTION("pose-steps", &o->pose_steps, .maximum = 10000000,
-               .help = "steps on each of these sizes; 0: 1500, or 140 a view if that is more"),
-        OPTION("pose-still", &o->pose_still, .maximum = 10000000,
-               .help = "the first of these steps, in which poses stay; 0: a third"),
-        OPTION("pose-pixels", &o->pose_pixels, .minimum = 0.1, .maximum = 1e6,
-               .help = "pixels, of all views together, for each Gaussian of their scenes"),
+        OPTION(
+            "pose-steps", &o->pose_steps, .maximum = 10000000,
+            .help =
+                "steps on each of these sizes, poses stay in the first third; 0: 40 a view, at least 1500"),
         OPTION("pose-rate", &o->pose_rate, .maximum = 100,
                .help = "learning rate of poses at the first step on each size, in its pixels; a tenth of it "
                        "at the last"),
@@ -115,7 +123,7 @@ static void list_model(train_options *o, option_table *table) {
                .help = "learning rate of poses at the first step of training, pixels; a hundredth of it at "
                        "the last"),
         OPTION("poses-from", &o->poses_from, .maximum = 10000000,
-               .help = "step after which training moves poses"),
+               .help = "step after which training moves poses; a scene without geometry would mislead them"),
         OPTION("align-steps", &o->align_steps, .maximum = 100000, .free_on_resume = true,
                .help = "with --refine-poses, steps that refine the pose of each held-out view on the final "
                        "scene, before it is measured"),
@@ -205,6 +213,31 @@ static bool files_differ(const train_options *o, fault *why) {
     return true;
 }
 
+// What trains on ranks.
+static bool gpus_suffice(const train_options *o, fault *why) {
+    const struct {
+        const char *name;
+        bool given;
+    } excluded[] = {{"--exposure", o->exposure},
+                    {"--depth", o->depth != NULL},
+                    {"--refine-poses", o->refine_poses},
+                    {"--perturb-poses", o->perturb_poses != NULL},
+                    {"--random-background", o->random_background},
+                    {"--finish", o->finish != TRAIN_FINISH_NONE},
+                    {"--resume", o->resume != NULL},
+                    {"--checkpoint-every", o->checkpoint_every > 0},
+                    {"--log", o->log != NULL},
+                    {"--report", o->report != NULL},
+                    {"--write-cameras", o->write_cameras != NULL},
+                    {"--seconds", o->seconds > 0},
+                    {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE},
+                    {"--density split", o->density.settings.kind == DENSITY_SPLIT}};
+    if (o->gpus == 0) return o->batch == 1 || fail(why, "--batch needs --gpus");
+    for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
+        if (excluded[i].given) return fail(why, "--gpus excludes %s", excluded[i].name);
+    return true;
+}
+
 // "1,0.01": degrees, extents.
 static bool read_perturbation(train_options *o, fault *why) {
     double values[2] = {0};
@@ -226,10 +259,9 @@ static bool read_perturbation(train_options *o, fault *why) {
 }
 
 bool train_options_check(train_options *o, float background[3], fault *why) {
-    if (!density_options_check(&o->density, why)) return false;
     if (o->finish == TRAIN_FINISH_LM && (o->antialias || o->exposure))
         return fail(why, "--finish lm excludes --antialias and --exposure");
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
-    return parse_color(o->background, background, why) && make_reproducible(o, why) &&
+    return parse_color(o->background, background, why) && make_reproducible(o, why) && gpus_suffice(o, why) &&
            read_perturbation(o, why) && files_differ(o, why);
 }

@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_SIDE = 64 };
+enum {
+    LEAST_SIDE = 64,
+    // Of all views together, for each Gaussian: the pictures must decide more numbers than there are.
+    PIXELS_A_GAUSSIAN = 20
+};
 
 int pose_levels_of(const target_view *views, size_t count, int wanted) {
     for (size_t i = 0; i < count; i++)
@@ -148,6 +152,17 @@ static bool train_once(training_state *state, const target_view *views, size_t c
     return done;
 }
 
+// Gaussians are relocated, as poses follow what a scene leaves over. Their number stays.
+static density_settings level_density(const training_settings *settings, int64_t steps, int64_t count) {
+    density_settings density = settings->density;
+    density.kind = DENSITY_MCMC;
+    density.most_gaussians = count;
+    density.from = steps / 5;
+    density.until = steps * 5 / 6;
+    density.every = 100;
+    return density;
+}
+
 // at: where the scene of the size before is, empty at first; becomes that of this size.
 static bool refine_level(refined_pose *poses, const small_views *small, const training_settings *settings,
                          const pose_levels *levels, scene_points *at, fault *why) {
@@ -155,10 +170,11 @@ static bool refine_level(refined_pose *poses, const small_views *small, const tr
     gs_gaussians host = {0};
     training_settings here = settings_without_density(settings, levels->steps);
     here.name = "refining poses";
-    here.pose = (pose_schedule){.rate = levels->rate, .end = 0.1, .from = levels->from};
-    // Fewer fit badly, and poses follow what is left over; the pictures must decide more numbers than there are.
+    here.pose = (pose_schedule){.rate = levels->rate, .end = 0.1, .from = levels->steps / 3};
     const double pixels = (double)small->count * first->width * first->height;
-    if (!levels->start(levels->context, (size_t)fmax(1, pixels / levels->pixels), &host, why)) return false;
+    if (!levels->start(levels->context, (size_t)fmax(1, pixels / PIXELS_A_GAUSSIAN), &host, why))
+        return false;
+    here.density = level_density(settings, levels->steps, host.count);
     training_state state;
     training_state_open(&state, &host);
     scene_close(&host);

@@ -12,10 +12,8 @@ enum { POSE_MAX_LEVELS = 12 };
 
 typedef struct pose_levels {
     int levels, finest; // pictures are divided by 2^levels, ..., 2^finest, unless levels is 0
-    int64_t steps;      // of training at each size
-    int64_t from;       // those in which poses stay
+    int64_t steps;      // of training at each size; poses stay in the first third
     double rate;        // of poses at the first step of each size, in pixels of that size
-    double pixels;      // of all views together, for each Gaussian of a size's scene
     // Makes the first scene of a size: SH degree 0, at most `most` Gaussians. For scene_close.
     bool (*start)(void *context, size_t most, gs_gaussians *host, fault *why);
     // Sees the poses, [count], that pictures divided by 2^level led to. NULL: not called.

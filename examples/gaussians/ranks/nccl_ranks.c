@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT
+// Ranks as processes with a GPU each, on NCCL. The communicator does not block: whoever waits also looks at the board
+// and the clock, and aborts the communicator if the group has failed.
+#include "nccl_library.h"
+#include "transport.h"
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct nccl_rank {
+    nccl_library nccl;
+    nccl_comm *comm;       // NULL after an abort
+    int64_t *host;         // pinned, for sizes
+    int64_t *device;       // the same, to send and to receive
+    int64_t room;          // values in each half of them
+    const char *attempted; // the last call, for the text of a timeout
+} nccl_rank;
+
+static bool stop(ranks *group) {
+    nccl_rank *const state = group->state;
+    ranks_stop(group);
+    if (state->comm) state->nccl.comm_abort(state->comm); // its kernels would wait for ever
+    state->comm = NULL;
+    return false;
+}
+
+static bool fail_nccl(ranks *group, nccl_result result, const char *attempted) {
+    const nccl_rank *const state = group->state;
+    ranks_fail(group, "%s: %s", attempted, state->nccl.get_error_string(result));
+    return stop(group);
+}
+
+// What a wait looks at besides that which it waits for. False: the group has failed.
+typedef struct patience {
+    double begin;
+    const char *attempted;
+} patience;
+
+static bool go_on(ranks *group, const patience *since) {
+    const double waited = ranks_seconds() - since->begin;
+    if (board_has_failed(group->board)) return stop(group);
+    if (waited > group->timeout_s) {
+        ranks_fail(group, "has waited %g s for the others in %s", group->timeout_s, since->attempted);
+        return stop(group);
+    }
+    if (waited > 1e-3) { // a longer wait need not end within microseconds
+        const struct timespec pause = {0, 50 * 1000};
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
+// Waits until NCCL has taken up what was called, which gave `result`.
+static bool settle(ranks *group, nccl_result result, const char *attempted) {
+    nccl_rank *const state = group->state;
+    const patience since = {ranks_seconds(), attempted};
+    while (result == NCCL_IN_PROGRESS) {
+        const nccl_result asked = state->nccl.comm_get_async_error(state->comm, &result);
+        if (asked != NCCL_SUCCESS) result = asked;
+        if (result == NCCL_IN_PROGRESS && !go_on(group, &since)) return false;
+    }
+    state->attempted = attempted;
+    return result == NCCL_SUCCESS || fail_nccl(group, result, attempted);
+}
+
+static bool wait(ranks *group, gs_stream stream) {
+    nccl_rank *const state = group->state;
+    const patience since = {ranks_seconds(), state->attempted};
+    for (;;) {
+        const cudaError_t status = cudaStreamQuery(stream);
+        if (status == cudaSuccess) return true;
+        if (status != cudaErrorNotReady) return ranks_fail_cuda(group, status, state->attempted), stop(group);
+        nccl_result result = NCCL_SUCCESS;
+        if (state->comm) state->nccl.comm_get_async_error(state->comm, &result);
+        if (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS)
+            return fail_nccl(group, result, state->attempted);
+        if (!go_on(group, &since)) return false;
+    }
+}
+
+// ---- the collectives ----
+
+static bool all_to_all(ranks *group, const ranks_exchange *x, gs_stream stream) {
+    nccl_rank *const state = group->state;
+    nccl_result result = state->nccl.group_start(), each = NCCL_SUCCESS;
+    const int own = group->own;
+    for (int k = 1; k < group->count && result == NCCL_SUCCESS; k++) {
+        const int to = (own + k) % group->count, from = (own + group->count - k) % group->count;
+        if (x->send_bytes[to] > 0)
+            each = state->nccl.send((const char *)x->send + x->send_begin[to], (size_t)x->send_bytes[to],
+                                    NCCL_INT8, to, state->comm, stream);
+        if (each != NCCL_SUCCESS && each != NCCL_IN_PROGRESS) result = each;
+        if (x->receive_bytes[from] > 0)
+            each = state->nccl.recv((char *)x->receive + x->receive_begin[from],
+                                    (size_t)x->receive_bytes[from], NCCL_INT8, from, state->comm, stream);
+        if (each != NCCL_SUCCESS && each != NCCL_IN_PROGRESS) result = each;
+    }
+    const nccl_result end = state->nccl.group_end();
+    if (!settle(group, result == NCCL_SUCCESS ? end : result, "ranks_all_to_all")) return false;
+    if (x->send_bytes[own] > 0)
+        RANKS_CUDA(cudaMemcpyAsync((char *)x->receive + x->receive_begin[own],
+                                   (const char *)x->send + x->send_begin[own], (size_t)x->send_bytes[own],
+                                   cudaMemcpyDeviceToDevice, stream));
+    return true;
+}
+
+// Room for that many values to send and to receive.
+static bool reserve(ranks *group, int64_t values) {
+    nccl_rank *const state = group->state;
+    if (values <= state->room) return true;
+    const size_t bytes = 2 * (size_t)values * sizeof(int64_t);
+    state->room = 0;
+    RANKS_CUDA(cudaFreeHost(state->host));
+    RANKS_CUDA(cudaFree(state->device));
+    state->host = NULL, state->device = NULL;
+    RANKS_CUDA(cudaMallocHost((void **)&state->host, bytes));
+    RANKS_CUDA(cudaMalloc((void **)&state->device, bytes));
+    state->room = values;
+    return true;
+}
+
+static bool exchange_sizes(ranks *group, int values, const int64_t *send, int64_t *receive,
+                           gs_stream stream) {
+    nccl_rank *const state = group->state;
+    const int64_t all = (int64_t)values * group->count, row = values * (int64_t)sizeof(int64_t);
+    if (!reserve(group, all)) return false;
+    int64_t begin[RANKS_MAX], bytes[RANKS_MAX];
+    for (int r = 0; r < group->count; r++) begin[r] = r * row, bytes[r] = row;
+    const size_t whole = (size_t)(all * (int64_t)sizeof(int64_t));
+    memcpy(state->host, send, whole);
+    RANKS_CUDA(cudaMemcpyAsync(state->device, state->host, whole, cudaMemcpyHostToDevice, stream));
+    const ranks_exchange exchange = {state->device, begin, bytes, state->device + all, begin, bytes};
+    if (!all_to_all(group, &exchange, stream)) return false;
+    RANKS_CUDA(
+        cudaMemcpyAsync(state->host + all, state->device + all, whole, cudaMemcpyDeviceToHost, stream));
+    if (!wait(group, stream)) return false;
+    memcpy(receive, state->host + all, whole);
+    return true;
+}
+
+static bool all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream stream) {
+    static const nccl_type types[] = {NCCL_INT64, NCCL_FLOAT, NCCL_DOUBLE};
+    nccl_rank *const state = group->state;
+    if (reduction->count == 0) return true;
+    return settle(group,
+                  state->nccl.all_reduce(
+                      reduction->values, reduction->values, (size_t)reduction->count, types[reduction->type],
+                      reduction->operation == RANKS_SUM ? NCCL_SUM : NCCL_MAX, state->comm, stream),
+                  "ranks_all_reduce");
+}
+
+static bool broadcast(ranks *group, void *data, int64_t bytes, int root, gs_stream stream) {
+    nccl_rank *const state = group->state;
+    if (bytes == 0) return true;
+    return settle(group,
+                  state->nccl.broadcast(data, data, (size_t)bytes, NCCL_INT8, root, state->comm, stream),
+                  "ranks_broadcast");
+}
+
+static bool barrier(ranks *group, gs_stream stream) {
+    int64_t none[RANKS_MAX] = {0}, others[RANKS_MAX];
+    return exchange_sizes(group, 1, none, others, stream);
+}
+
+// ---- membership ----
+
+// Rank 0 makes the id, the others wait for it.
+static bool share_id(ranks *group, nccl_id *id) {
+    nccl_rank *const state = group->state;
+    board *const shared = group->board;
+    const patience since = {ranks_seconds(), "the start of NCCL"};
+    if (group->own == 0) {
+        const nccl_result result = state->nccl.get_unique_id(id);
+        if (result != NCCL_SUCCESS) return fail_nccl(group, result, "ncclGetUniqueId");
+        memcpy(shared->id, id, sizeof *id);
+        atomic_store(&shared->has_id, 1);
+    }
+    while (atomic_load(&shared->has_id) == 0)
+        if (!go_on(group, &since)) return false;
+    memcpy(id, shared->id, sizeof *id);
+    return true;
+}
+
+bool nccl_join(ranks *group, const char *nccl) {
+    static const transport calls = {exchange_sizes, all_to_all, all_reduce, broadcast, barrier, wait};
+    _Static_assert(sizeof(nccl_id) == BOARD_ID_BYTES, "the board has room for NCCL's id");
+    setenv("NCCL_NVLS_ENABLE", "0", 0); // NVLink multicast, unless the user asks for it
+    nccl_rank *const state = calloc(1, sizeof *state);
+    group->transport = &calls;
+    group->state = state;
+    if (!state) return ranks_fail(group, "no memory for NCCL's state");
+    fault why;
+    if (!nccl_load(&state->nccl, nccl, &why)) return ranks_fail(group, "%s", why.text);
+    nccl_id id;
+    if (!share_id(group, &id)) return false;
+    nccl_config config = {.size = sizeof config,
+                          .magic = 0xcafebeef,
+                          .version = NCCL_OLDEST, // as NCCL_CONFIG_INITIALIZER
+                          .blocking =
+                              0, // calls return NCCL_IN_PROGRESS, and comm_get_async_error tells the end
+                          .cga_cluster_size = INT_MIN,
+                          .min_ctas = INT_MIN,
+                          .max_ctas = INT_MIN,
+                          .split_share = INT_MIN};
+    const nccl_result result =
+        state->nccl.comm_init_rank_config(&state->comm, group->count, id, group->own, &config);
+    if (result != NCCL_SUCCESS && result != NCCL_IN_PROGRESS)
+        return fail_nccl(group, result, "ncclCommInitRankConfig");
+    return settle(group, NCCL_IN_PROGRESS, "the start of NCCL");
+}
+
+void nccl_leave(ranks *group) {
+    nccl_rank *const state = group->state;
+    if (!state) return;
+    if (state->comm && !board_has_failed(group->board)) {
+        if (settle(group, state->nccl.comm_finalize(state->comm), "the end of NCCL")) // it sends what is left
+            state->nccl.comm_destroy(state->comm);
+    } else {
+        stop(group);
+    }
+    cudaFreeHost(state->host); // the process ends: errors have been told
+    cudaFree(state->device);
+    free(state);
+    group->state = NULL;
+}

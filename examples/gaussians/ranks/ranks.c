@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// The calls of ranks.h: arguments are checked here, the work is the transport's.
+#include "transport.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+int ranks_count(const ranks *group) {
+    return group->count;
+}
+
+int ranks_own(const ranks *group) {
+    return group->own;
+}
+
+const char *ranks_error(const ranks *group) {
+    return group->error.text;
+}
+
+double ranks_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+int64_t ranks_type_bytes(ranks_type type) {
+    return type == RANKS_FLOAT ? 4 : 8;
+}
+
+bool ranks_stop(ranks *group) {
+    board_describe(group->board, &group->error);
+    return false;
+}
+
+bool ranks_fail(ranks *group, const char *format, ...) {
+    char text[sizeof group->board->text];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    board_fail(group->board, group->own, text);
+    return ranks_stop(group);
+}
+
+bool ranks_fail_cuda(ranks *group, int cuda_error, const char *attempted) {
+    return ranks_fail(group, "%s: %s", attempted, cudaGetErrorString((cudaError_t)cuda_error));
+}
+
+// False after an earlier failure.
+static bool check(ranks *group, bool right, const char *text) {
+    if (board_has_failed(group->board)) return ranks_stop(group);
+    return right || ranks_fail(group, "%s", text);
+}
+
+bool ranks_exchange_sizes(ranks *group, int values, const int64_t *send, int64_t *receive, gs_stream stream) {
+    return check(group, values >= 1 && send && receive,
+                 "ranks_exchange_sizes: values must be positive, send and receive given") &&
+           group->transport->exchange_sizes(group, values, send, receive, stream);
+}
+
+static bool check_parts(const ranks *group, const void *memory, const int64_t *begin, const int64_t *bytes) {
+    if (!begin || !bytes) return false;
+    for (int r = 0; r < group->count; r++)
+        if (begin[r] < 0 || bytes[r] < 0 || (bytes[r] > 0 && !memory)) return false;
+    return true;
+}
+
+bool ranks_all_to_all(ranks *group, const ranks_exchange *exchange, gs_stream stream) {
+    const bool right =
+        exchange && check_parts(group, exchange->send, exchange->send_begin, exchange->send_bytes) &&
+        check_parts(group, exchange->receive, exchange->receive_begin, exchange->receive_bytes) &&
+        exchange->send_bytes[group->own] == exchange->receive_bytes[group->own];
+    return check(group, right,
+                 "ranks_all_to_all: arrays must be given, their numbers must not be negative, and a "
+                 "rank receives from itself what it sends") &&
+           group->transport->all_to_all(group, exchange, stream);
+}
+
+bool ranks_all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream stream) {
+    const bool right = reduction && reduction->count >= 0 && (reduction->values || reduction->count == 0) &&
+                       (unsigned)reduction->type <= RANKS_DOUBLE &&
+                       (unsigned)reduction->operation <= RANKS_MAX_OF;
+    return check(group, right,
+                 "ranks_all_reduce: values must be given, with a type, an operation and a count >= 0") &&
+           group->transport->all_reduce(group, reduction, stream);
+}
+
+bool ranks_broadcast(ranks *group, void *data, int64_t bytes, int root, gs_stream stream) {
+    return check(group, bytes >= 0 && (data || bytes == 0) && root >= 0 && root < group->count,
+                 "ranks_broadcast: data must be given, bytes >= 0, and root must be a rank") &&
+           group->transport->broadcast(group, data, bytes, root, stream);
+}
+
+bool ranks_barrier(ranks *group, gs_stream stream) {
+    return check(group, true, "") && group->transport->barrier(group, stream);
+}
+
+bool ranks_wait(ranks *group, gs_stream stream) {
+    return check(group, true, "") && group->transport->wait(group, stream);
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// Ranks: the members of a group that train one scene together, each with Gaussians and images of its own.
+//
+// ranks_run starts the group and calls a body in every rank:
+//   RANKS_THREADS    threads of this process that share its devices: under simt, and for several ranks on one GPU
+//   RANKS_PROCESSES  a process a GPU of this host; data go through NCCL
+//
+// Rules for every collective (ranks_exchange_sizes to ranks_barrier):
+// - All ranks call it, in one order, with matching sizes. A rank calls from one thread at a time.
+// - Arrays are device pointers unless stated otherwise. Work is queued on `stream`. Before the host reads a result,
+//   and before any other call that waits for the stream, call ranks_wait: it returns also if a rank has died, where
+//   cudaStreamSynchronize would wait forever.
+// - False: the group has failed, on all ranks. ranks_error says why, and names the rank that failed first. Outputs are
+//   undefined. The body should return false.
+// - A rank waits for the others for timeout_s at most; then it ends the group.
+#pragma once
+
+#include "c_linkage.h"
+#include "fault.h"
+#include "gs.h"
+
+C_LINKAGE_BEGIN
+
+enum { RANKS_MAX = 64 };
+
+typedef struct ranks ranks; // the membership of one rank
+
+int ranks_count(const ranks *group);
+int ranks_own(const ranks *group); // 0..ranks_count - 1
+// Host. The text of the failure; "" before one.
+const char *ranks_error(const ranks *group);
+// Ends the group, with a text that every rank gets. Returns false. The first failure of a group counts.
+bool ranks_fail(ranks *group, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// The same for a CUDA call that failed, as `attempted`.
+bool ranks_fail_cuda(ranks *group, int cuda_error, const char *attempted);
+
+// Each rank gives `values` numbers to each rank. Host: send[rank][values], receive[rank][values]. Waits.
+bool ranks_exchange_sizes(ranks *group, int values, const int64_t *send, int64_t *receive, gs_stream stream);
+
+// Bytes from each rank to each rank. Host arrays of ranks_count numbers: where the bytes to, or from, a rank begin in
+// `send` or `receive`, and how many there are. What rank a sends to b is what b receives from a. A rank also sends to
+// itself. `send` and `receive` do not overlap.
+typedef struct ranks_exchange {
+    const void *send;
+    const int64_t *send_begin, *send_bytes;
+    void *receive;
+    const int64_t *receive_begin, *receive_bytes;
+} ranks_exchange;
+bool ranks_all_to_all(ranks *group, const ranks_exchange *exchange, gs_stream stream);
+
+typedef enum ranks_type { RANKS_INT64, RANKS_FLOAT, RANKS_DOUBLE } ranks_type;
+typedef enum ranks_operation { RANKS_SUM, RANKS_MAX_OF } ranks_operation;
+
+// values[count] of all ranks are combined, in place, to the same result on all ranks. Sums of int64 do not depend on
+// anything; those of floats are rounded in an order that depends on the number of ranks. RANKS_MAX_OF: no value is NaN.
+typedef struct ranks_reduction {
+    void *values;
+    int64_t count;
+    ranks_type type;
+    ranks_operation operation;
+} ranks_reduction;
+bool ranks_all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream stream);
+
+// data[bytes] of rank `root` replaces that of the others.
+bool ranks_broadcast(ranks *group, void *data, int64_t bytes, int root, gs_stream stream);
+
+// Waits until the streams of all ranks have done their work.
+bool ranks_barrier(ranks *group, gs_stream stream);
+
+// Waits for this rank's stream.
+bool ranks_wait(ranks *group, gs_stream stream);
+
+// ---- start ----
+
+typedef enum ranks_kind { RANKS_THREADS, RANKS_PROCESSES } ranks_kind;
+
+typedef struct ranks_plan {
+    int count; // 1..RANKS_MAX
+    ranks_kind kind;
+    double timeout_s; // 0: 40
+    // Of RANKS_PROCESSES. Path of libnccl.so.2; NULL: the variable DISTWAR_NCCL, else what the loader finds.
+    const char *nccl;
+    int devices; // rank r has device r % devices; 0: ranks have a device each
+} ranks_plan;
+
+// In each rank. Returns false after a failure; one that ranks_fail has not told is told then.
+typedef bool (*ranks_body)(ranks *group, void *context);
+
+// Runs the body in all ranks and returns when all have ended. False: the failure that ranks_error gave.
+// RANKS_PROCESSES: forks, so the caller must not have used CUDA and its threads must hold no locks. `context` is
+//          copied; what a rank writes is lost. A rank that dies ends the others; those that have not ended 15 s (or
+//          timeout_s, if that is less) after the first failure are killed. Ranks die with the caller.
+bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *why);
+
+C_LINKAGE_END

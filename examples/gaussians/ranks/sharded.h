@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// The gradient of a batch of views of a scene whose Gaussians lie on several ranks. Each rank has neighbouring
+// Gaussians: rank 0 the first ones, rank 1 those that follow, and so on. The rows of tiles of all images of the batch,
+// view after view, are cut into equal shares; a rank renders its share. Splats go to the ranks that render them and
+// their moments come back (gs_share.h).
+//
+// With DISTWAR_FIXED, gradients have the same bits on any number of ranks. All floats are then those of one GPU that
+// takes view by view, with 2 pixels a thread and no split lists.
+#pragma once
+
+#include "gs_share.h"
+#include "ranks.h"
+
+C_LINKAGE_BEGIN
+
+typedef struct sharded sharded; // memory of a rank, which grows on demand; a program that has none left ends
+
+// The whole image of a view, on a rank that renders a part of it.
+typedef struct sharded_image {
+    int32_t view; // of the batch
+    int32_t width, height;
+    const float *color; // [GS_CHANNELS][height][width]
+    float *d_color;     // to be written: d loss / d color, of the whole image
+    bool counts;        // true on one of the view's ranks: the one to add up the loss
+} sharded_image;
+
+typedef struct sharded_batch {
+    gs_gaussians gaussians; // this rank's
+    int32_t sh_degree_used;
+    float background[GS_CHANNELS];
+    int32_t views;            // 1..GS_MAX_VIEWS, of one size and model
+    const gs_camera *cameras; // host; the same on all ranks
+    distwar_policy policy;
+    // Queues the gradient of the loss by an image, or returns false after ranks_fail.
+    bool (*loss)(ranks *group, void *context, const sharded_image *image, gs_stream stream);
+    void *context;
+    bool timed; // waits after each stage, for sharded_report.ms
+} sharded_batch;
+
+// _EXCHANGE: the sizes, the splats, what the scales of DISTWAR_FIXED need. _HOME: the backward projection.
+typedef enum sharded_stage {
+    SHARDED_PROJECT,
+    SHARDED_EXCHANGE,
+    SHARDED_RENDER,
+    SHARDED_PIXELS,
+    SHARDED_BACKWARD,
+    SHARDED_RETURN,
+    SHARDED_HOME,
+    SHARDED_STAGES
+} sharded_stage;
+
+// Where a rank's time and bytes go, of the last batch.
+typedef struct sharded_report {
+    int64_t splats_sent, splats_received; // of all parts, those of this rank among them
+    int64_t bytes_sent;                   // to other ranks: splats, pixels and moments
+    int64_t pairs;                        // entries of the lists
+    double ms[SHARDED_STAGES];            // 0 unless timed
+} sharded_report;
+
+sharded *sharded_open(ranks *group);
+void sharded_close(sharded *s); // NULL is harmless
+
+// A collective of all ranks. gradients: of the shape of the batch's Gaussians, the sum over the views, in their order.
+// mean2d: as gs_gradient.mean2d, [views][count][2]; or NULL. Waits several times; the last work is queued.
+typedef struct sharded_gradient {
+    gs_gaussians gaussians;
+    float *mean2d;
+} sharded_gradient;
+bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_gradient *gradient,
+                      gs_stream stream);
+
+sharded_report sharded_last(const sharded *s);
+
+// ---- which rank renders what ----
+
+typedef struct shared_out {
+    gs_part parts[GS_MAX_PARTS];  // rank after rank, and for each from the first view on
+    int32_t begin[RANKS_MAX + 1]; // rank r has parts begin[r] .. begin[r + 1] - 1
+    int32_t most;                 // parts of a rank
+} shared_out;
+
+// rows: of tiles of an image. views + ranks - 1 parts at most.
+void share_out(int32_t ranks_number, int32_t views, int32_t rows, shared_out *out);
+
+C_LINKAGE_END

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""Density control by Markov chain Monte Carlo (Kheradmand et al. 2024) for trainers with optimizers of torch: noise and
+penalties by libgs, and the two functions of gsplat that its MCMCStrategy calls in compiled kernels.
+
+gsplat.DefaultStrategy works on the meta of distwar.rasterization() as it is. gsplat.MCMCStrategy needs gsplat's
+compiled kernels, which the wheel on PyPI does not have, or
+
+    distwar.density.provide_to_gsplat()
+"""
+import functools
+import math
+from ctypes import byref
+
+import torch
+
+from . import gs
+from ._library import library
+from ._torch import Memory, _On
+
+
+def _gaussians(count, device, **arrays):
+    """gs_gaussians of parameters; members that the call does not read get an address that is not NULL."""
+    for name, (array, width) in arrays.items():
+        if array.dtype != torch.float32 or not array.is_contiguous() or array.numel() != count * width or \
+                array.device != device:
+            raise ValueError(f"distwar.density: {name} must be contiguous and float32, {count} times {width} values on "
+                             f"{device}")
+    address = {name: array.data_ptr() for name, (array, _) in arrays.items()}
+    unread = next(iter(address.values()))
+    return gs.Gaussians(count=count, **{name: address.get(name, unread) for name in (
+        "mean", "log_scale", "quaternion", "opacity_logit", "sh")})
+
+
+@torch.no_grad()
+def add_noise(means, quats, log_scales, opacity_logits, scale, seed, step):
+    """Adds scale S C n to means [N, 3], in place: C is a Gaussian's covariance, n standard normal, and S = 1 / (1 +
+    exp(100 (opacity - 0.005))). The noise depends on seed and step alone. quats [N, 4], log_scales [N, 3],
+    opacity_logits [N]."""
+    with _On(means):
+        g = _gaussians(len(means), means.device, mean=(means, 3), quaternion=(quats, 4), log_scale=(log_scales, 3),
+                       opacity_logit=(opacity_logits, 1))
+        library().call_on("gs_density_noise", byref(g), scale, seed, step, Memory(means).stream)
+
+
+@torch.no_grad()
+def add_penalty(log_scales, opacity_logits, opacity_weight, scale_weight):
+    """Adds to log_scales.grad and opacity_logits.grad the gradients of opacity_weight mean(opacity) + scale_weight
+    mean(scale). log_scales [N, 3], opacity_logits [N]."""
+    with _On(log_scales):
+        count, device = len(log_scales), log_scales.device
+        g = _gaussians(count, device, log_scale=(log_scales, 3), opacity_logit=(opacity_logits, 1))
+        d = _gaussians(count, device, log_scale=(log_scales.grad, 3), opacity_logit=(opacity_logits.grad, 1))
+        library().call_on("gs_density_penalty", byref(g), opacity_weight, scale_weight, byref(d),
+                          Memory(log_scales).stream)
+
+
+@functools.lru_cache(maxsize=8)
+def binomials(most, device="cpu"):
+    """[most, most]: element n, k is n over k."""
+    return torch.tensor([[math.comb(n, k) for k in range(most)] for n in range(most)], dtype=torch.float32,
+                        device=device)
+
+
+@torch.no_grad()
+def compute_relocation(opacities, scales, ratios, binoms):
+    """Opacities [N] and scales [N, 3] of ratios [N] Gaussians that together look about as one of `opacities` [N] and
+    `scales` [N, 3] did. binoms: binomials(most); ratios are cut to 1 and `most`. The arguments and results are those of
+    gsplat.relocation.compute_relocation."""
+    most = binoms.shape[0]
+    ratios = ratios.to(opacities.device).long().reshape(-1).clamp(1, most)
+    opacity = opacities.double()
+    share = -torch.expm1(torch.log1p(-opacity) / ratios)
+    k = torch.arange(most, device=opacity.device, dtype=torch.float64)
+    terms = binoms.to(opacity).cumsum(0) * (1 - 2 * (k % 2)) / (k + 1).sqrt()
+    area = (terms[ratios - 1] * share[:, None]**(k + 1)).sum(1)
+    return share.to(opacities.dtype), (scales * (opacity / area)[:, None]).to(scales.dtype)
+
+
+def quat_scale_to_covar_preci(quats, scales, compute_covar=True, compute_preci=True, triu=False):
+    """Covariances and precisions [..., 3, 3] of quaternions [..., 4] as w, x, y, z, of any length, and scales [..., 3],
+    or None; with triu their upper triangles [..., 6]. As gsplat.quat_scale_to_covar_preci."""
+    w, x, y, z = torch.nn.functional.normalize(quats, dim=-1).unbind(-1)
+    rotation = torch.stack((1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
+                            2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
+                            2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)), -1)
+    rotation = rotation.unflatten(-1, (3, 3))
+
+    def product(lengths):
+        axes = rotation * lengths[..., None, :]
+        whole = axes @ axes.transpose(-1, -2)
+        return whole.flatten(-2)[..., [0, 1, 2, 4, 5, 8]] if triu else whole
+    return product(scales) if compute_covar else None, product(1 / scales) if compute_preci else None
+
+
+def provide_to_gsplat():
+    """Lets gsplat's strategies use compute_relocation and quat_scale_to_covar_preci of this module, in place of those
+    in gsplat's compiled kernels. For the rest of the process."""
+    from gsplat.strategy import ops
+    for function in (compute_relocation, quat_scale_to_covar_preci):
+        if not hasattr(ops, function.__name__):
+            raise RuntimeError(f"distwar.density: gsplat.strategy.ops of this version has no {function.__name__}")
+        setattr(ops, function.__name__, function)

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+// The functions of libnccl.so.2 that the ranks call, for processes on simt, where device memory is host memory. Data go
+// through a file that all ranks map. As in NCCL, calls return at once, and a rank that is missing makes the others
+// wait until they abort.
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cuda_runtime.h>
+
+enum { MOST_RANKS = 8, MOST_CALLS = 64, BOX_BYTES = 1 << 14, SUCCESS = 0, SYSTEM_ERROR = 2, IN_PROGRESS = 7 };
+
+typedef struct fake_id {
+    char path[128];
+} fake_id;
+
+typedef struct box { // from one rank to another
+    atomic_int full;
+    char bytes[BOX_BYTES];
+} box;
+
+typedef struct meeting {
+    atomic_int joined;
+    box box[MOST_RANKS][MOST_RANKS]; // [from][to]
+} meeting;
+
+typedef struct transfer {
+    char *data;
+    size_t bytes, moved;
+    int peer;
+    bool sends;
+} transfer;
+
+typedef struct fake_comm {
+    meeting *shared;
+    int count, rank;
+    fake_id id;
+    pthread_t thread;
+    bool running;
+    atomic_bool done, aborted;
+    transfer transfers[MOST_CALLS];
+    int transfers_count;
+    // Of an all-reduce or a broadcast, done after the transfers.
+    void (*finish)(struct fake_comm *);
+    char *values, *others;
+    size_t values_count;
+    int type, operation;
+} fake_comm;
+
+static fake_comm *grouped; // the communicator of the calls since group_start
+static int group_depth;
+
+int ncclGetVersion(int *version) {
+    const char *const wanted = getenv("FAKE_NCCL_VERSION");
+    *version = wanted ? atoi(wanted) : 22809;
+    return SUCCESS;
+}
+
+const char *ncclGetErrorString(int result) {
+    return result == SUCCESS ? "no error" : "unhandled system error";
+}
+
+int ncclGetUniqueId(fake_id *id) {
+    *id = (fake_id){"/tmp/fake_nccl_XXXXXX"};
+    const int file = mkstemp(id->path);
+    if (file < 0) return SYSTEM_ERROR;
+    const bool sized = ftruncate(file, (off_t)sizeof(meeting)) == 0;
+    close(file);
+    return sized ? SUCCESS : SYSTEM_ERROR;
+}
+
+static bool move(fake_comm *comm, transfer *t) {
+    box *const through =
+        t->sends ? &comm->shared->box[comm->rank][t->peer] : &comm->shared->box[t->peer][comm->rank];
+    if (t->moved == t->bytes || (atomic_load(&through->full) != 0) == t->sends) return false;
+    const size_t rest = t->bytes - t->moved, now = rest < BOX_BYTES ? rest : BOX_BYTES;
+    if (t->sends)
+        memcpy(through->bytes, t->data + t->moved, now);
+    else
+        memcpy(t->data + t->moved, through->bytes, now);
+    t->moved += now;
+    atomic_store(&through->full, t->sends);
+    return true;
+}
+
+static void *work(void *argument) {
+    fake_comm *const comm = argument;
+    for (bool all = false; !all && !atomic_load(&comm->aborted);) {
+        all = true;
+        bool moved = false;
+        for (int k = 0; k < comm->transfers_count; k++) {
+            moved |= move(comm, &comm->transfers[k]);
+            all = all && comm->transfers[k].moved == comm->transfers[k].bytes;
+        }
+        if (!moved && !all) sched_yield();
+    }
+    if (comm->finish && !atomic_load(&comm->aborted)) comm->finish(comm);
+    comm->finish = NULL;
+    comm->transfers_count = 0;
+    atomic_store(&comm->done, true);
+    return NULL;
+}
+
+static void *join(void *argument) {
+    fake_comm *const comm = argument;
+    atomic_fetch_add(&comm->shared->joined, 1);
+    while (atomic_load(&comm->shared->joined) < comm->count && !atomic_load(&comm->aborted)) sched_yield();
+    unlink(comm->id.path); // all have it open; the last ones find nothing to remove
+    atomic_store(&comm->done, true);
+    return NULL;
+}
+
+// FAKE_NCCL_DIES: this rank dies after some calls.
+static void die_if_wanted(const fake_comm *comm) {
+    static int calls;
+    const char *const wanted = getenv("FAKE_NCCL_DIES");
+    if (wanted && atoi(wanted) == comm->rank && ++calls == 40) raise(SIGKILL);
+}
+
+static int start(fake_comm *comm, void *(*body)(void *)) {
+    die_if_wanted(comm);
+    atomic_store(&comm->done, false);
+    comm->running = pthread_create(&comm->thread, NULL, body, comm) == 0;
+    return comm->running ? IN_PROGRESS : SYSTEM_ERROR;
+}
+
+int ncclCommInitRankConfig(fake_comm **out, int count, fake_id id, int rank, void *config) {
+    (void)config;
+    fake_comm *const comm = calloc(1, sizeof *comm);
+    const int file = open(id.path, O_RDWR);
+    if (!comm || file < 0 || count > MOST_RANKS) return SYSTEM_ERROR;
+    comm->shared = mmap(NULL, sizeof(meeting), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (comm->shared == MAP_FAILED) return SYSTEM_ERROR;
+    comm->count = count, comm->rank = rank, comm->id = id;
+    *out = comm;
+    return start(comm, join);
+}
+
+int ncclCommGetAsyncError(fake_comm *comm, int *error) {
+    *error = SUCCESS;
+    if (!comm->running) return SUCCESS;
+    if (!atomic_load(&comm->done)) {
+        *error = IN_PROGRESS;
+        return SUCCESS;
+    }
+    pthread_join(comm->thread, NULL);
+    comm->running = false;
+    return SUCCESS;
+}
+
+int ncclCommFinalize(fake_comm *comm) {
+    (void)comm;
+    return SUCCESS;
+}
+
+int ncclCommAbort(fake_comm *comm) {
+    atomic_store(&comm->aborted, true);
+    if (comm->running) pthread_join(comm->thread, NULL);
+    munmap(comm->shared, sizeof(meeting));
+    free(comm->others);
+    free(comm);
+    return SUCCESS;
+}
+
+int ncclCommDestroy(fake_comm *comm) {
+    return ncclCommAbort(comm);
+}
+
+int ncclGroupStart(void) {
+    group_depth++;
+    return SUCCESS;
+}
+
+int ncclGroupEnd(void) {
+    fake_comm *const comm = grouped;
+    if (--group_depth > 0 || !comm) return SUCCESS;
+    grouped = NULL;
+    return start(comm, work);
+}
+
+static int add(fake_comm *comm, void *data, size_t bytes, int peer, bool sends) {
+    if (comm->transfers_count == MOST_CALLS) return SYSTEM_ERROR;
+    comm->transfers[comm->transfers_count++] = (transfer){data, bytes, 0, peer, sends};
+    grouped = comm;
+    return SUCCESS;
+}
+
+int ncclSend(const void *data, size_t count, int type, int to, fake_comm *comm, cudaStream_t stream) {
+    (void)type, (void)stream;
+    return add(comm, (void *)(uintptr_t)data, count, to, true);
+}
+
+int ncclRecv(void *data, size_t count, int type, int from, fake_comm *comm, cudaStream_t stream) {
+    (void)type, (void)stream;
+    return add(comm, data, count, from, false);
+}
+
+#define COMBINE(TYPE)                                                                                        \
+    for (size_t i = 0; i < comm->values_count; i++) {                                                        \
+        TYPE total = ((TYPE *)comm->others)[i];                                                              \
+        for (int r = 1; r < comm->count; r++) {                                                              \
+            const TYPE next = ((TYPE *)comm->others)[(size_t)r * comm->values_count + i];                    \
+            total = comm->operation == 0 ? (TYPE)(total + next) : total > next ? total : next;               \
+        }                                                                                                    \
+        ((TYPE *)comm->values)[i] = total;                                                                   \
+    }
+
+static void combine(fake_comm *comm) {
+    if (comm->type == 4) {
+        COMBINE(int64_t)
+    } else if (comm->type == 7) {
+        COMBINE(float)
+    } else {
+        COMBINE(double)
+    }
+    comm->values = NULL;
+}
+
+int ncclAllReduce(const void *send, void *receive, size_t count, int type, int operation, fake_comm *comm,
+                  cudaStream_t stream) {
+    (void)stream;
+    const size_t bytes = count * (type == 7 ? 4 : 8);
+    free(comm->others);
+    comm->others = malloc(bytes * (size_t)comm->count);
+    if (!comm->others) return SYSTEM_ERROR;
+    memcpy(comm->others + bytes * (size_t)comm->rank, send, bytes);
+    for (int r = 0; r < comm->count; r++) {
+        if (r == comm->rank) continue;
+        add(comm, (void *)(uintptr_t)send, bytes, r, true);
+        add(comm, comm->others + bytes * (size_t)r, bytes, r, false);
+    }
+    comm->values = receive, comm->values_count = count, comm->type = type, comm->operation = operation;
+    comm->finish = combine;
+    grouped = NULL;
+    return start(comm, work);
+}
+
+int ncclBroadcast(const void *send, void *receive, size_t count, int type, int root, fake_comm *comm,
+                  cudaStream_t stream) {
+    (void)type, (void)stream;
+    if (comm->rank == root) {
+        for (int r = 0; r < comm->count; r++)
+            if (r != root) add(comm, (void *)(uintptr_t)send, count, r, true);
+    } else {
+        add(comm, receive, count, root, false);
+    }
+    grouped = NULL;
+    return start(comm, work);
+}

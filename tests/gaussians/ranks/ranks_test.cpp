@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT
+// Ranks as threads and as processes: every collective, for 1 to 4 ranks, and groups that fail. Under simt the processes
+// use fake_nccl.c in place of NCCL.
+#include "ranks.h"
+#include "device_vector.h"
+#include <gtest/gtest.h>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+#include <unistd.h>
+
+namespace {
+
+struct group_choice {
+    ranks_kind kind;
+    int count;
+};
+void PrintTo(const group_choice &choice, std::ostream *out) {
+    *out << choice.count << (choice.kind == RANKS_THREADS ? " threads" : " processes");
+}
+
+ranks_plan plan_of(const group_choice &choice) {
+    ranks_plan plan = {};
+    plan.count = choice.count, plan.kind = choice.kind;
+    plan.timeout_s = 20;
+#ifdef DISTWAR_SIMT
+    plan.nccl = FAKE_NCCL, plan.devices = 1;
+#endif
+    return plan;
+}
+
+#ifdef DISTWAR_SIMT
+constexpr bool has_processes = true;
+#else
+constexpr bool has_processes = false; // CUDA has been used in this process; benchmarks/exchange runs them
+#endif
+
+class Ranks : public testing::TestWithParam<group_choice> {
+  protected:
+    void SetUp() override {
+        if (GetParam().kind == RANKS_PROCESSES && !has_processes)
+            GTEST_SKIP() << "processes on GPUs: benchmarks/exchange";
+    }
+};
+
+class Processes : public Ranks {}; // what threads cannot do
+
+// What every rank checks.
+#define RANK_EXPECT(condition)                                                                               \
+    if (!(condition)) return ranks_fail(group, "line %d: %s", __LINE__, #condition)
+
+// The value that rank `from` sends to rank `to` as number k.
+int64_t value_of(int from, int to, int64_t k) {
+    return 1000003 * (from + 1) + 1009 * (to + 1) + k;
+}
+
+bool exchange_everything(ranks *group, void *) {
+    const int count = ranks_count(group), own = ranks_own(group);
+    for (const int64_t most : {0, 1, 7, 5000}) { // 5000: more than a part of fake_nccl's
+        const auto length = [&](int from, int to) {
+            return from == 1 && to == 0 ? 0 : most * (1 + (3 * from + to) % 4);
+        };
+        std::vector<int64_t> send_sizes, sizes(size_t(2 * count)), send_begin, send_bytes, begin, bytes, data;
+        for (int r = 0; r < count; r++) send_sizes.push_back(length(own, r)), send_sizes.push_back(own);
+        if (!ranks_exchange_sizes(group, 2, send_sizes.data(), sizes.data(), nullptr)) return false;
+        int64_t at = 3 * 8; // a gap before the first part
+        for (int r = 0; r < count; r++) {
+            RANK_EXPECT(sizes[size_t(2 * r)] == length(r, own) && sizes[size_t(2 * r + 1)] == r);
+            send_begin.push_back(int64_t(data.size()) * 8);
+            send_bytes.push_back(length(own, r) * 8);
+            for (int64_t k = 0; k < length(own, r); k++) data.push_back(value_of(own, r, k));
+            begin.push_back(at), bytes.push_back(length(r, own) * 8);
+            at += bytes.back();
+        }
+        const device_vector<int64_t> sent(data), received(size_t(at / 8));
+        const ranks_exchange exchange = {sent.data(),     send_begin.data(), send_bytes.data(),
+                                         received.data(), begin.data(),      bytes.data()};
+        if (!ranks_all_to_all(group, &exchange, nullptr) || !ranks_wait(group, nullptr)) return false;
+        const std::vector<int64_t> got = received.read();
+        for (int r = 0; r < count; r++)
+            for (int64_t k = 0; k < length(r, own); k++)
+                RANK_EXPECT(got[size_t(begin[size_t(r)] / 8 + k)] == value_of(r, own, k));
+    }
+    return true;
+}
+
+TEST_P(Ranks, ExchangePartsOfAnySize) {
+    const ranks_plan plan = plan_of(GetParam());
+    fault why = {};
+    EXPECT_TRUE(ranks_run(&plan, exchange_everything, nullptr, &why)) << why.text;
+}
+
+template <typename T>
+bool reduce_values(ranks *group, ranks_type type, T step) {
+    const int count = ranks_count(group), own = ranks_own(group);
+    for (const int64_t length : {0, 1, 4000}) {
+        std::vector<T> values{};
+        for (int64_t k = 0; k < length; k++) values.push_back(step * T((own + k) % 5 - own * k % 7));
+        const device_vector<T> sum(values), largest(values);
+        const ranks_reduction adds = {sum.data(), length, type, RANKS_SUM},
+                              takes_largest = {largest.data(), length, type, RANKS_MAX_OF};
+        if (!ranks_all_reduce(group, &adds, nullptr) || !ranks_all_reduce(group, &takes_largest, nullptr) ||
+            !ranks_wait(group, nullptr))
+            return false;
+        const std::vector<T> got = sum.read(), got_largest = largest.read();
+        for (int64_t k = 0; k < length; k++) {
+            T total = 0, most = 0;
+            for (int r = 0; r < count; r++) {
+                const T value = step * T((r + k) % 5 - r * k % 7);
+                total += value;
+                most = r == 0 || value > most ? value : most;
+            }
+            RANK_EXPECT(got[size_t(k)] == total && got_largest[size_t(k)] == most);
+        }
+    }
+    return true;
+}
+
+bool reduce_everything(ranks *group, void *) {
+    return reduce_values<int64_t>(group, RANKS_INT64, (int64_t(1) << 53) + 1) && // no double holds it
+           reduce_values<float>(group, RANKS_FLOAT, 0.25f) &&
+           reduce_values<double>(group, RANKS_DOUBLE, 0.125);
+}
+
+TEST_P(Ranks, ReduceToTheSameEverywhere) {
+    const ranks_plan plan = plan_of(GetParam());
+    fault why = {};
+    EXPECT_TRUE(ranks_run(&plan, reduce_everything, nullptr, &why)) << why.text;
+}
+
+bool broadcast_from_each(ranks *group, void *context) {
+    RANK_EXPECT(strcmp(static_cast<const char *>(context), "given") == 0);
+    for (int root = 0; root < ranks_count(group); root++) {
+        std::vector<char> text(100000, char('a' + ranks_own(group)));
+        const device_vector<char> data(text);
+        if (!ranks_broadcast(group, data.data(), int64_t(text.size()), root, nullptr) ||
+            !ranks_barrier(group, nullptr) || !ranks_wait(group, nullptr))
+            return false;
+        for (const char c : data.read()) RANK_EXPECT(c == 'a' + root);
+    }
+    return ranks_broadcast(group, nullptr, 0, 0, nullptr);
+}
+
+TEST_P(Ranks, Broadcast) {
+    const ranks_plan plan = plan_of(GetParam());
+    fault why = {};
+    char context[] = "given";
+    EXPECT_TRUE(ranks_run(&plan, broadcast_from_each, context, &why)) << why.text;
+}
+
+// ---- failures ----
+
+enum class end { fails, returns_false, leaves, is_killed, exits };
+
+struct failing {
+    int rank;
+    end how;
+    int after_us; // from the start
+};
+
+// Works until the time comes. Others work until they are stopped: a group that does not fail never ends.
+bool work_until_failure(ranks *group, void *context) {
+    const failing *const f = static_cast<failing *>(context);
+    const auto begin = std::chrono::steady_clock::now();
+    const device_vector<int64_t> values(std::vector<int64_t>(100, 1));
+    for (;;) {
+        const ranks_reduction sum = {values.data(), 100, RANKS_INT64, RANKS_MAX_OF};
+        if (!ranks_all_reduce(group, &sum, nullptr) || !ranks_wait(group, nullptr) ||
+            !ranks_barrier(group, nullptr))
+            return false;
+        if (ranks_own(group) != f->rank ||
+            std::chrono::steady_clock::now() - begin < std::chrono::microseconds(f->after_us))
+            continue;
+        switch (f->how) {
+        case end::fails:
+            return ranks_fail(group, "no memory for %d things", 17);
+        case end::returns_false:
+            return false;
+        case end::leaves:
+            return true;
+        case end::is_killed:
+            raise(SIGKILL);
+            break;
+        case end::exits:
+            _exit(3);
+        }
+    }
+}
+
+void expect_failure(const group_choice &choice, failing f, const std::string &text) {
+    const ranks_plan plan = plan_of(choice);
+    fault why = {};
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_FALSE(ranks_run(&plan, work_until_failure, &f, &why));
+    EXPECT_EQ(std::string(why.text), "rank " + std::to_string(f.rank) + ": " + text);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+}
+
+TEST_P(Ranks, EndWhenOneFailsAtAnyMoment) {
+    std::mt19937 random(unsigned(GetParam().count));
+    for (int run = 0; run < 12; run++) {
+        const failing f = {int(random() % unsigned(GetParam().count)),
+                           run % 2 ? end::fails : end::returns_false, int(random() % 20000)};
+        expect_failure(GetParam(), f,
+                       f.how == end::fails ? "no memory for 17 things" : "its work has failed");
+    }
+}
+
+TEST_P(Processes, EndWhenOneIsKilledAtAnyMoment) {
+    std::mt19937 random(unsigned(10 + GetParam().count));
+    for (int run = 0; run < 12; run++) {
+        const failing f = {int(random() % unsigned(GetParam().count)), run % 3 ? end::is_killed : end::exits,
+                           int(random() % 20000)};
+        expect_failure(GetParam(), f,
+                       f.how == end::is_killed ? "was ended by signal 9 (Killed)"
+                                               : "has ended with exit code 3");
+    }
+}
+
+// One rank does not come until the others have given up.
+bool stall(ranks *group, void *context) {
+    if (ranks_own(group) != *static_cast<int *>(context)) return ranks_barrier(group, nullptr);
+    while (ranks_wait(group, nullptr)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return false;
+}
+
+TEST_P(Ranks, DoNotWaitForEver) {
+    if (GetParam().count < 2) return;
+    ranks_plan plan = plan_of(GetParam());
+    plan.timeout_s = 0.3;
+    int rank = 1;
+    fault why = {};
+    EXPECT_FALSE(ranks_run(&plan, stall, &rank, &why));
+    EXPECT_NE(std::string(why.text).find("has waited 0.3 s for the others in "), std::string::npos)
+        << why.text;
+}
+
+bool differ(ranks *group, void *) {
+    const int64_t none[RANKS_MAX] = {}, bytes[RANKS_MAX] = {ranks_own(group) == 0 ? -1 : 0};
+    const ranks_exchange exchange = {nullptr, none, bytes, nullptr, none, bytes};
+    return ranks_all_to_all(group, &exchange, nullptr) && ranks_barrier(group, nullptr);
+}
+
+TEST_P(Ranks, RefuseWhatCannotBe) {
+    const ranks_plan plan = plan_of(GetParam());
+    fault why = {};
+    EXPECT_FALSE(ranks_run(&plan, differ, nullptr, &why));
+    EXPECT_EQ(std::string(why.text),
+              "rank 0: ranks_all_to_all: arrays must be given, their numbers must not be "
+              "negative, and a rank receives from itself what it sends");
+}
+
+INSTANTIATE_TEST_SUITE_P(Groups, Ranks,
+                         testing::Values(group_choice{RANKS_THREADS, 1}, group_choice{RANKS_THREADS, 2},
+                                         group_choice{RANKS_THREADS, 3}, group_choice{RANKS_THREADS, 4},
+                                         group_choice{RANKS_PROCESSES, 1}, group_choice{RANKS_PROCESSES, 2},
+                                         group_choice{RANKS_PROCESSES, 3}, group_choice{RANKS_PROCESSES, 4}));
+
+INSTANTIATE_TEST_SUITE_P(Groups, Processes,
+                         testing::Values(group_choice{RANKS_PROCESSES, 1}, group_choice{RANKS_PROCESSES, 2},
+                                         group_choice{RANKS_PROCESSES, 4}));
+
+// ---- what is particular to one kind ----
+
+TEST(RanksThreads, OneThatHasEndedIsNotWaitedFor) {
+    const ranks_plan plan = plan_of({RANKS_THREADS, 3});
+    failing f = {1, end::leaves, 100};
+    fault why = {};
+    EXPECT_FALSE(ranks_run(&plan, work_until_failure, &f, &why));
+    EXPECT_NE(std::string(why.text).find("for rank 1, which has ended"), std::string::npos) << why.text;
+}
+
+bool exchange_wrong_sizes(ranks *group, void *) {
+    const device_vector<char> data(std::vector<char>(64));
+    const int64_t begin[2] = {0, 0}, send[2] = {0, ranks_own(group) == 0 ? 8 : 0};
+    int64_t receive[2] = {0, 0};
+    if (ranks_own(group) == 1) receive[0] = 16;
+    const ranks_exchange exchange = {data.data(), begin, send, data.data() + 32, begin, receive};
+    return ranks_all_to_all(group, &exchange, nullptr);
+}
+
+TEST(RanksThreads, SizesThatDisagreeAreSaid) {
+    const ranks_plan plan = plan_of({RANKS_THREADS, 2});
+    fault why = {};
+    EXPECT_FALSE(ranks_run(&plan, exchange_wrong_sizes, nullptr, &why));
+    EXPECT_EQ(std::string(why.text), "rank 1: ranks_all_to_all: rank 0 sends 8 bytes, 16 are expected");
+}
+
+TEST(RanksPlan, ImpossibleNumbersAreRefused) {
+    fault why = {};
+    for (const int count : {-1, 0, RANKS_MAX + 1}) {
+        ranks_plan plan = plan_of({RANKS_THREADS, count});
+        EXPECT_FALSE(ranks_run(&plan, broadcast_from_each, nullptr, &why));
+        EXPECT_STREQ(why.text, "ranks must be in 1..64");
+    }
+}
+
+#ifdef DISTWAR_SIMT
+TEST(RanksNccl, SaysWhatToInstall) {
+    ranks_plan plan = plan_of({RANKS_PROCESSES, 2});
+    plan.nccl = "/nowhere/libnccl.so.2";
+    fault why = {};
+    EXPECT_FALSE(ranks_run(&plan, broadcast_from_each, nullptr, &why));
+    EXPECT_NE(std::string(why.text).find("several GPUs need NCCL 2.18 or later: /nowhere/libnccl.so.2: "),
+              std::string::npos)
+        << why.text;
+    EXPECT_NE(std::string(why.text).find("set DISTWAR_NCCL to the path of libnccl.so.2"), std::string::npos);
+    plan.nccl = "libm.so.6";
+    EXPECT_FALSE(ranks_run(&plan, broadcast_from_each, nullptr, &why));
+    EXPECT_NE(std::string(why.text).find("libm.so.6 has no ncclGetVersion"), std::string::npos) << why.text;
+}
+
+TEST(RanksNccl, RefusesAnOldOne) {
+    const ranks_plan plan = plan_of({RANKS_PROCESSES, 2});
+    fault why = {};
+    setenv("FAKE_NCCL_VERSION", "21403", 1);
+    EXPECT_FALSE(ranks_run(&plan, broadcast_from_each, nullptr, &why));
+    unsetenv("FAKE_NCCL_VERSION");
+    EXPECT_NE(std::string(why.text).find(" is NCCL 2.14.3: several GPUs need NCCL 2.18 or later"),
+              std::string::npos)
+        << why.text;
+}
+
+TEST(RanksPlan, SaysThatThereAreTooFewGpus) {
+    ranks_plan plan = plan_of({RANKS_PROCESSES, 3});
+    plan.devices = 0;
+    fault why = {};
+    EXPECT_FALSE(ranks_run(&plan, broadcast_from_each, nullptr, &why));
+    EXPECT_NE(std::string(why.text).find("3 ranks need 3 GPUs, this host has 1"), std::string::npos)
+        << why.text;
+}
+#endif
+
+} // namespace

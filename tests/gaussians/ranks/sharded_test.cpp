@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: MIT
+// A scene on 1 to 4 ranks: the bits of one GPU with DISTWAR_FIXED, its numbers otherwise.
+#include "sharded.h"
+#include "kernel_frame.h"
+#include <gtest/gtest.h>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <csignal>
+#include <sys/mman.h>
+
+namespace {
+
+struct batch_choice {
+    scene_choice scene;
+    int views;
+};
+void PrintTo(const batch_choice &choice, std::ostream *out) {
+    PrintTo(choice.scene, out);
+    *out << ", " << choice.views << " views";
+}
+
+// A scene, its cameras and photographs.
+struct training {
+    explicit training(const batch_choice &choice)
+        : choice(choice), frame(choice.scene), cameras(size_t(choice.views), frame.view.camera) {
+        const size_t pixels = size_t(frame.pixels());
+        for (int v = 0; v < choice.views; v++) {
+            gs_camera &camera = cameras[size_t(v)];
+            camera.translation[0] += 0.07f * float(v);
+            camera.translation[1] -= 0.2f * float(v % 2);
+            camera.fx *= 1 + 0.05f * float(v);
+            std::vector<uint8_t> picture{};
+            for (const float value : random_floats(uint64_t(100 + v), 3 * pixels, 0, 255.9f))
+                picture.push_back(uint8_t(value));
+            pictures.push_back(std::make_unique<device_vector<uint8_t>>(picture));
+        }
+    }
+    gs_camera camera(int v) const { return cameras[size_t(v)]; }
+
+    batch_choice choice;
+    kernel_frame frame;
+    std::vector<gs_camera> cameras;
+    std::vector<std::unique_ptr<device_vector<uint8_t>>> pictures;
+};
+
+// Gaussians first .. last - 1; first is a multiple of 4, so that arrays stay aligned.
+gs_gaussians part_of(gs_gaussians all, int64_t first, int64_t last) {
+    const int row = 3 * (all.sh_degree + 1) * (all.sh_degree + 1);
+    all.count = last - first;
+    all.mean += 3 * first, all.log_scale += 3 * first, all.quaternion += 4 * first;
+    all.opacity_logit += first, all.sh += row * first;
+    return all;
+}
+
+bool put_loss(const training &t, int view, const float *color, float *d_color, gs_stream stream) {
+    const gs_camera camera = t.camera(view);
+    const gs_comparison images = {camera.width, camera.height, color, t.pictures[size_t(view)]->data(),
+                                  nullptr};
+    size_t bytes = 0;
+    if (gs_loss_bytes(camera.width, camera.height, &bytes) != GS_OK) return false;
+    const device_vector<char> workspace(bytes);
+    const device_vector<double> result(3);
+    return gs_loss(&images, workspace.data(), bytes, result.data(), d_color, stream) == GS_OK;
+}
+
+bool loss_of_rank(ranks *group, void *context, const sharded_image *image, gs_stream stream) {
+    const training *const t = static_cast<const training *>(context);
+    return put_loss(*t, image->view, image->color, image->d_color, stream) ||
+           ranks_fail(group, "%s", gs_last_error());
+}
+
+struct result {
+    std::vector<double> gradient;
+    std::vector<float> mean2d;
+};
+
+std::vector<double> values_of(const device_gaussians &gaussians) {
+    reference_gaussians got = gaussians.read();
+    std::vector<double> out(got.mean, got.mean + reference_gaussians_values(&got));
+    reference_gaussians_destroy(&got);
+    return out;
+}
+
+// What one GPU computes, view by view.
+result on_one_gpu(const training &t, distwar_policy policy) {
+    const scene_choice &scene = t.choice.scene;
+    const int views = t.choice.views;
+    const size_t count = size_t(scene.count);
+    const device_vector<gs_splat> splats(size_t(views) * count);
+    const device_vector<gs_moments> moments(size_t(views) * count);
+    gs_view all = t.frame.view;
+    all.views = {views, t.cameras.data()}, all.splats = splats.data();
+    EXPECT_GS_OK(gs_project(&all, NULL));
+    for (int v = 0; v < views; v++) {
+        gs_view view = t.frame.view;
+        view.camera = t.camera(v), view.pair_capacity = 100000;
+        gs_gradient gradient = {};
+        gs_view_parts parts = {};
+        parts.image = parts.moments = 1, parts.strategy = policy.strategy;
+        size_t bytes = 0;
+        EXPECT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
+        const device_vector<char> block(bytes);
+        EXPECT_GS_OK(gs_view_place(&view, &gradient, &parts, block.data(), bytes));
+        view.splats = splats.data() + size_t(v) * count;
+        EXPECT_GS_OK(gs_bin(&view, NULL));
+        view.lists.pixels_per_thread = 2, view.lists.split_tiles = 0;
+        EXPECT_GS_OK(gs_render(&view, NULL));
+        const device_vector<float> d_color(3 * size_t(t.frame.pixels()));
+        EXPECT_TRUE(put_loss(t, v, view.image.color, d_color.data(), NULL)) << gs_last_error();
+        gradient.color = d_color.data();
+        EXPECT_GS_OK(gs_render_backward(&view, &gradient, policy, NULL));
+        std::vector<gs_moments> own(count);
+        device_download(own.data(), gradient.moments, count * sizeof(gs_moments));
+        device_upload(moments.data() + size_t(v) * count, own.data(), count * sizeof(gs_moments));
+    }
+    const device_gaussians gradients(scene.count, scene.sh_degree);
+    const device_vector<float> mean2d(2 * size_t(views) * count);
+    gs_gradient gradient = {};
+    gradient.moments = moments.data(), gradient.gaussians = *gradients.get(), gradient.mean2d = mean2d.data();
+    EXPECT_GS_OK(gs_project_backward(&all, &gradient, NULL));
+    return {values_of(gradients), mean2d.read()};
+}
+
+struct shared_run {
+    const training *t;
+    distwar_policy policy;
+    const gs_gaussians *gaussians, *gradients; // of the whole scene
+    std::vector<int64_t> begin;                // of each rank's Gaussians
+    std::vector<float> mean2d;                 // [views][count]
+    int steps;
+    const gs_gaussians *first_moment, *second_moment;
+    sharded_report report[RANKS_MAX];
+    int failing_rank, failing_step; // failing_step 0: none
+    bool is_killed;
+};
+
+// What a rank that is to fail does in the middle of a step.
+bool fail_in_step(ranks *group, void *context, const sharded_image *, gs_stream) {
+    if (static_cast<const shared_run *>(context)->is_killed) raise(SIGKILL);
+    return ranks_fail(group, "no loss of this image");
+}
+
+bool run_rank(ranks *group, void *context) {
+    shared_run *const run = static_cast<shared_run *>(context);
+    const int own = ranks_own(group), views = run->t->choice.views;
+    const int64_t first = run->begin[size_t(own)], last = run->begin[size_t(own) + 1];
+    sharded *const s = sharded_open(group);
+    if (!s) return false;
+    sharded_batch batch = {};
+    batch.gaussians = part_of(*run->gaussians, first, last);
+    batch.sh_degree_used = run->t->choice.scene.sh_degree_used;
+    memcpy(batch.background, run->t->frame.view.background, sizeof batch.background);
+    batch.views = views, batch.cameras = run->t->cameras.data(), batch.policy = run->policy;
+    batch.loss = loss_of_rank, batch.context = const_cast<training *>(run->t);
+    const device_vector<float> mean2d(size_t(2 * views * (last - first)));
+    const sharded_gradient gradient = {part_of(*run->gradients, first, last), mean2d.data()};
+    bool good = true;
+    for (int step = 1; good && step <= run->steps; step++) {
+        if (step == run->failing_step && own == run->failing_rank)
+            batch.loss = fail_in_step, batch.context = run;
+        good = sharded_backward(s, &batch, &gradient, nullptr) && ranks_wait(group, nullptr);
+        if (!good || !run->first_moment) continue;
+        const gs_gaussians m = part_of(*run->first_moment, first, last),
+                           v = part_of(*run->second_moment, first, last);
+        const gs_adam_rates rates = {0.01f, 0.01f, 0.01f, 0.02f, 0.02f, 0.01f, 0};
+        good = gs_adam(&batch.gaussians, &gradient.gaussians, &m, &v, &rates, step, NULL) == GS_OK;
+    }
+    const std::vector<float> got = mean2d.read();
+    for (int v = 0; v < views && last > first; v++)
+        memcpy(&run->mean2d[size_t(2 * (v * run->t->choice.scene.count + first))],
+               &got[size_t(2 * v * (last - first))], size_t(2 * (last - first)) * sizeof(float));
+    run->report[own] = sharded_last(s);
+    sharded_close(s);
+    return good;
+}
+
+shared_run run_of(const training &t, distwar_policy policy, const device_gaussians &gradients,
+                  int ranks_number) {
+    shared_run run = {};
+    run.t = &t, run.policy = policy, run.steps = 1;
+    run.gaussians = t.frame.gaussians.get(), run.gradients = gradients.get();
+    const int64_t count = t.choice.scene.count;
+    for (int r = 0; r < ranks_number; r++) // unequal, and with four ranks one has none
+        run.begin.push_back(r == 0   ? 0
+                            : r == 1 ? count / 2 / 4 * 4
+                                     : (r == 2 ? count * 3 / 4 : count * 3 / 4 + 3) / 4 * 4);
+    run.begin.push_back(count);
+    run.mean2d.resize(size_t(2 * t.choice.views * count));
+    return run;
+}
+
+result on_ranks(const training &t, distwar_policy policy, int ranks_number) {
+    const scene_choice &scene = t.choice.scene;
+    const device_gaussians gradients(scene.count, scene.sh_degree);
+    shared_run run = run_of(t, policy, gradients, ranks_number);
+    ranks_plan plan = {};
+    plan.count = ranks_number;
+    fault why = {};
+    EXPECT_TRUE(ranks_run(&plan, run_rank, &run, &why)) << why.text;
+    int64_t sent = 0, received = 0;
+    for (const sharded_report &each : run.report) sent += each.splats_sent, received += each.splats_received;
+    EXPECT_EQ(sent, received);
+    EXPECT_GT(sent, 0);
+    EXPECT_EQ(run.report[0].bytes_sent > 0, ranks_number > 1);
+    return {values_of(gradients), run.mean2d};
+}
+
+class Sharded : public testing::TestWithParam<batch_choice> {};
+
+TEST_P(Sharded, GivesTheBitsOfOneGpu) {
+    const training t(GetParam());
+    const result one = on_one_gpu(t, {DISTWAR_FIXED, 0});
+    double norm = 0;
+    for (const double value : one.gradient) norm += value * value;
+    ASSERT_GT(norm, 0);
+    for (int count = 1; count <= 4; count++) {
+        const result got = on_ranks(t, {DISTWAR_FIXED, 0}, count);
+#ifdef DISTWAR_SIMT
+        EXPECT_EQ(got.gradient, one.gradient) << count << " ranks";
+        EXPECT_EQ(got.mean2d, one.mean2d) << count << " ranks";
+#else // the kernels of one and of several cameras are compiled apart
+        EXPECT_LE(relative_norm(got.gradient, one.gradient), 1e-5) << count << " ranks";
+#endif
+    }
+}
+
+TEST_P(Sharded, GivesTheNumbersOfOneGpuByAnyReduction) {
+    const training t(GetParam());
+    const result one = on_one_gpu(t, {DISTWAR_FIXED, 0});
+    for (const int count : {1, 3, 4})
+        EXPECT_LE(relative_norm(on_ranks(t, {DISTWAR_TREE, 0}, count).gradient, one.gradient), 1e-5)
+            << count << " ranks";
+}
+
+TEST_P(Sharded, TrainsToTheSameBits) {
+    std::vector<double> first;
+    for (const int count : {1, 2, 4}) {
+        const training t(GetParam()); // Gaussians as they began
+        const scene_choice &scene = t.choice.scene;
+        const device_gaussians gradients(scene.count, scene.sh_degree), m(scene.count, scene.sh_degree),
+            v(scene.count, scene.sh_degree);
+        shared_run run = run_of(t, {DISTWAR_FIXED, 0}, gradients, count);
+        run.steps = 3, run.first_moment = m.get(), run.second_moment = v.get();
+        ranks_plan plan = {};
+        plan.count = count;
+        fault why = {};
+        ASSERT_TRUE(ranks_run(&plan, run_rank, &run, &why)) << why.text;
+        const std::vector<double> now = values_of(t.frame.gaussians);
+        if (first.empty()) first = now;
+        EXPECT_EQ(now, first) << count << " ranks";
+    }
+}
+
+TEST_P(Sharded, EndsOnAllRanksWhenOneFails) {
+    const training t(GetParam());
+    const scene_choice &scene = t.choice.scene;
+    const device_gaussians gradients(scene.count, scene.sh_degree);
+    for (int rank = 0; rank < 3; rank++) {
+        shared_run run = run_of(t, {DISTWAR_FIXED, 0}, gradients, 3);
+        run.steps = 3, run.failing_rank = rank, run.failing_step = 2;
+        ranks_plan plan = {};
+        plan.count = 3;
+        fault why = {};
+        EXPECT_FALSE(ranks_run(&plan, run_rank, &run, &why));
+        EXPECT_EQ(std::string(why.text), "rank " + std::to_string(rank) + ": no loss of this image");
+    }
+}
+
+#ifdef DISTWAR_SIMT
+// Memory that processes share, as device memory of simt.
+class shared_gaussians {
+  public:
+    explicit shared_gaussians(const gs_gaussians &shape) : gaussians(shape) {
+        const size_t count = size_t(shape.count),
+                     row = 3 * size_t((shape.sh_degree + 1) * (shape.sh_degree + 1));
+        bytes = count * (11 + row) * sizeof(float);
+        memory = static_cast<float *>(
+            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+        float *at = memory;
+        gaussians.mean = at, at += 3 * count;
+        gaussians.log_scale = at, at += 3 * count;
+        gaussians.quaternion = at, at += 4 * count;
+        gaussians.opacity_logit = at, at += count;
+        gaussians.sh = at;
+    }
+    ~shared_gaussians() { munmap(memory, bytes); }
+    shared_gaussians(const shared_gaussians &) = delete;
+    shared_gaussians &operator=(const shared_gaussians &) = delete;
+    std::vector<double> values() const { return {memory, memory + bytes / sizeof(float)}; }
+
+    gs_gaussians gaussians;
+
+  private:
+    float *memory;
+    size_t bytes;
+};
+
+TEST_P(Sharded, GivesTheSameBitsOnProcesses) {
+    const training t(GetParam());
+    const result one = on_one_gpu(t, {DISTWAR_FIXED, 0});
+    const device_gaussians shape(t.choice.scene.count, t.choice.scene.sh_degree);
+    const shared_gaussians gradients(*shape.get());
+    shared_run run = run_of(t, {DISTWAR_FIXED, 0}, shape, 3);
+    run.gradients = &gradients.gaussians;
+    ranks_plan plan = {};
+    plan.count = 3, plan.kind = RANKS_PROCESSES, plan.nccl = FAKE_NCCL, plan.devices = 1;
+    fault why = {};
+    ASSERT_TRUE(ranks_run(&plan, run_rank, &run, &why)) << why.text;
+    EXPECT_EQ(gradients.values(), one.gradient);
+    run.steps = 2, run.failing_step = 2, run.is_killed = true;
+    for (run.failing_rank = 0; run.failing_rank < 3; run.failing_rank++) {
+        EXPECT_FALSE(ranks_run(&plan, run_rank, &run, &why));
+        EXPECT_EQ(std::string(why.text),
+                  "rank " + std::to_string(run.failing_rank) + ": was ended by signal 9 (Killed)");
+    }
+}
+#endif
+
+INSTANTIATE_TEST_SUITE_P(Batches, Sharded,
+                         testing::Values(batch_choice{{4, 192, 1, 1, 71, 45}, 1}, // three rows of tiles
+                                         batch_choice{{5, 300, 3, 2, 50, 100}, 2},
+                                         batch_choice{{6, 260, 0, 0, 66, 66}, 3}));
+
+TEST(ShareOut, GivesEachRowToOneRankInEqualShares) {
+    for (int ranks_number = 1; ranks_number <= RANKS_MAX; ranks_number += 7)
+        for (const int views : {1, 2, 5, int(GS_MAX_VIEWS)})
+            for (const int rows : {1, 3, 68, int(GS_MAX_SIZE) / int(GS_TILE_SIZE)}) {
+                shared_out out;
+                share_out(ranks_number, views, rows, &out);
+                int64_t at = 0; // rows so far, of all views
+                ASSERT_EQ(out.begin[0], 0);
+                for (int r = 0; r < ranks_number; r++) {
+                    const int64_t before = at;
+                    for (int p = out.begin[r]; p < out.begin[r + 1]; p++) {
+                        ASSERT_EQ(int64_t(out.parts[p].view) * rows + out.parts[p].rows.begin, at);
+                        ASSERT_GT(out.parts[p].rows.end, out.parts[p].rows.begin);
+                        at += out.parts[p].rows.end - out.parts[p].rows.begin;
+                    }
+                    ASSERT_LE(std::abs(double(at - before) - double(views) * rows / ranks_number), 1);
+                    ASSERT_LE(out.begin[r + 1] - out.begin[r], out.most);
+                }
+                ASSERT_EQ(at, int64_t(views) * rows);
+                ASSERT_LE(out.begin[ranks_number], views + ranks_number - 1);
+            }
+}
+
+// ---- libgs's own calls (gs_share.h) ----
+
+TEST(Share, RowsOfTilesAreThoseOfTheWholeImage) {
+    const kernel_frame frame({4, 192, 1, 1, 71, 45});
+    gs_view view = frame.view;
+    view.lists = {};
+    const std::vector<float> whole = frame.color.read();
+    for (const gs_rows rows : {gs_rows{0, 1}, gs_rows{1, 3}, gs_rows{2, 2}, gs_rows{0, 3}}) {
+        view.rows = rows;
+        ASSERT_GS_OK(gs_bin(&view, NULL));
+        ASSERT_GS_OK(gs_render(&view, NULL));
+        const std::vector<float> part = frame.color.read();
+        for (int c = 0; c < 3; c++)
+            for (int y = 0; y < 45; y++)
+                for (int x = 0; x < 71; x++) {
+                    const size_t i = size_t((c * 45 + y) * 71 + x);
+                    const bool inside = y / GS_TILE_SIZE >= rows.begin && y / GS_TILE_SIZE < rows.end;
+                    ASSERT_EQ(part[i], inside ? whole[i] : view.background[c]) << x << ", " << y;
+                }
+    }
+    for (const gs_rows wrong : {gs_rows{-1, 2}, gs_rows{2, 1}, gs_rows{0, 4}}) {
+        view.rows = wrong;
+        EXPECT_EQ(gs_bin(&view, NULL), GS_INVALID_ARGUMENT);
+        EXPECT_STREQ(gs_last_error(), "gs_bin: rows must be a range of the rows of tiles");
+    }
+}
+
+TEST(Share, GathersInOrderWhatEachPartNeeds) {
+    const scene_choice choice = {4, 700, 0, 0, 71, 45}; // several blocks
+    const kernel_frame frame(choice);
+    const gs_camera cameras[2] = {frame.view.camera, frame.view.camera};
+    const device_vector<gs_splat> splats(size_t(2 * choice.count));
+    gs_view view = frame.view;
+    view.views = {2, cameras}, view.splats = splats.data();
+    ASSERT_GS_OK(gs_project(&view, NULL));
+    const gs_part parts[] = {{0, {0, 1}}, {0, {1, 3}}, {1, {2, 2}}, {1, {0, 3}}, {0, {2, 3}}};
+    constexpr int count = 5;
+    gs_share share = {};
+    share.parts = parts, share.count = count;
+    ASSERT_GS_OK(gs_share_bytes(&view, count, &share.workspace_bytes));
+    const device_vector<char> workspace(share.workspace_bytes);
+    const device_vector<int64_t> begin(size_t(count + 1));
+    share.workspace = workspace.data(), share.part_begin = begin.data();
+    ASSERT_GS_OK(gs_share_count(&view, &share, NULL));
+    const std::vector<int64_t> ends = begin.read();
+    const size_t entries = size_t(ends[count]);
+    const device_vector<uint32_t> index(entries);
+    const device_vector<gs_splat> copies(entries);
+    share.index = index.data(), share.splats = copies.data();
+    ASSERT_GS_OK(gs_share_gather(&view, &share, NULL));
+    const std::vector<uint32_t> indices = index.read();
+    const std::vector<gs_splat> all = splats.read(), got = copies.read();
+
+    gs_view one = view;
+    one.views = {}, one.splats = splats.data();
+    EXPECT_EQ(ends[0], 0);
+    EXPECT_EQ(ends[3], ends[2]); // no rows
+    for (int p = 0; p < count; p++) {
+        std::vector<bool> has(size_t(choice.count));
+        for (int64_t k = ends[size_t(p)]; k < ends[size_t(p) + 1]; k++) {
+            const uint32_t i = indices[size_t(k)];
+            ASSERT_TRUE(k == ends[size_t(p)] || indices[size_t(k) - 1] < i);
+            ASSERT_EQ(int64_t(i) / choice.count, parts[p].view);
+            ASSERT_EQ(memcmp(&got[size_t(k)], &all[i], sizeof(gs_splat)), 0);
+            has[size_t(int64_t(i) % choice.count)] = true;
+        }
+        if (parts[p].rows.begin == parts[p].rows.end) continue;
+        one.rows = parts[p].rows; // every splat of a list of the rows is there
+        ASSERT_GS_OK(gs_bin(&one, NULL));
+        std::vector<uint32_t> listed(size_t(one.lists.pairs));
+        device_download(listed.data(), one.lists.splat_index, listed.size() * sizeof(uint32_t));
+        EXPECT_GT(listed.size(), 0u);
+        for (const uint32_t i : listed) ASSERT_TRUE(has[i]) << "part " << p << " lacks splat " << i;
+        EXPECT_LT(ends[size_t(p) + 1] - ends[size_t(p)], choice.count);
+    }
+}
+
+TEST(Share, WhatCannotBeIsRefused) {
+    const kernel_frame frame({4, 192, 1, 1, 71, 45});
+    const device_vector<int64_t> begin(8);
+    const device_vector<char> workspace(1 << 16);
+    const auto refused = [](gs_status status, const char *text) {
+        EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
+        EXPECT_STREQ(gs_last_error(), text);
+    };
+    gs_part part = {0, {0, 3}};
+    gs_share share = {&part, 1, workspace.data(), 1 << 16, begin.data(), nullptr, nullptr};
+    ASSERT_GS_OK(gs_share_count(&frame.view, &share, NULL));
+    refused(gs_share_gather(&frame.view, &share, NULL), "gs_share_gather: index and splats must be given");
+    part.view = 1;
+    refused(gs_share_count(&frame.view, &share, NULL),
+            "gs_share_count: the view of a part must be one of the cameras");
+    part = {0, {0, 4}};
+    refused(gs_share_count(&frame.view, &share, NULL),
+            "gs_share_count: rows must be a range of the rows of tiles");
+    share.count = GS_MAX_PARTS + 1;
+    refused(gs_share_count(&frame.view, &share, NULL),
+            "gs_share_count: share must be given, with 0..128 parts");
+    share.count = 1, part = {0, {0, 3}}, share.workspace_bytes = 8;
+    EXPECT_EQ(gs_share_count(&frame.view, &share, NULL), GS_INVALID_ARGUMENT);
+    refused(gs_share_add_sums(nullptr, nullptr, 1, nullptr, NULL),
+            "gs_share_add_sums: index and both arrays must be given");
+    refused(gs_largest(&frame.view, nullptr, NULL), "gs_largest: largest and splats must be given");
+}
+
+} // namespace
