@@ -3,12 +3,13 @@
 #   distwar_for_glibc_2_28(<target>)
 #
 # A newer glibc keeps the functions that 2.28 has under their old versions, but the linker takes the new ones: 2.34, for
-# example, gave new versions to threads and dlopen when it moved them into libc. Here the linker sees, in place of
-# libc.so.6 and libm.so.6, libraries of the same names that hold each function under its last version in 2.28. A function
-# that came later is undefined for the linker.
+# example, gave new versions to threads and dlopen when it moved them into libc.so.6. Here the linker sees, in place of
+# glibc's libraries, libraries of the same names that hold each function under its last version in 2.28, and in the
+# library where 2.28 has it, as its loader demands. A function that came later is undefined for the linker.
 
-# Builds the stand-in for the library `name`; `out` is its path.
-function(distwar_glibc_stand_in name out)
+# The functions of the library `name` that 2.28 can have: sets functions, last_FUNCTION (the version) and, for those that
+# have a version after 2.28 too, newer_FUNCTION.
+macro(distwar_glibc_functions name)
   execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=${name} OUTPUT_VARIABLE path
                   OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   execute_process(COMMAND ${CMAKE_NM} -D --defined-only ${path} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
@@ -17,27 +18,52 @@ function(distwar_glibc_stand_in name out)
     string(REGEX MATCH "(.*[^@])@+GLIBC_(.*)" _ "${symbol}")
     set(function ${CMAKE_MATCH_1})
     set(version ${CMAKE_MATCH_2})
-    # totalorder() takes pointers since 2.31: its old version is another function.
-    if(version VERSION_LESS_EQUAL 2.28 AND NOT function MATCHES "^totalorder")
-      if(NOT DEFINED last_${function})
-        list(APPEND functions ${function})
-        set(last_${function} ${version})
-      elseif(version VERSION_GREATER last_${function})
-        set(last_${function} ${version})
-      endif()
+    if(version VERSION_GREATER 2.28)
+      set(newer_${function} ON)
+    elseif(NOT DEFINED last_${function})
+      list(APPEND functions ${function})
+      set(last_${function} ${version})
+    elseif(version VERSION_GREATER last_${function})
+      set(last_${function} ${version})
     endif()
   endforeach()
+endmacro()
+
+# Builds the stand-in for the library `name`; `out` is its path.
+function(distwar_glibc_stand_in name out)
+  set(moved_to_libc "^$") # from this library
+  if(name STREQUAL libpthread.so.0)
+    set(moved_to_libc "^_*(pthread|sem|call|cnd|mtx|thrd|tss)_")
+  elseif(name STREQUAL libdl.so.2)
+    set(moved_to_libc "^dl")
+  elseif(name STREQUAL librt.so.1)
+    set(moved_to_libc "^_*(aio|lio|mq|shm|timer)_")
+  endif()
+  distwar_glibc_functions(${name})
+  set(own ${functions})
+  if(NOT name STREQUAL libc.so.6)
+    distwar_glibc_functions(libc.so.6)
+  endif()
   foreach(function IN LISTS functions)
-    set(version ${last_${function}})
-    string(APPEND source ".globl ${function}\n.type ${function}, @function\n${function}: ret\n")
-    string(APPEND of_${version} " ${function};")
-    list(APPEND versions ${version})
+    set(here OFF)
+    if(newer_${function} AND NOT name STREQUAL libm.so.6) # moved into libc
+      if(function MATCHES "${moved_to_libc}")
+        set(here ON)
+      endif()
+    elseif(function IN_LIST own AND NOT function MATCHES "^totalorder") # it takes pointers since 2.31
+      set(here ON)
+    endif()
+    if(here)
+      string(APPEND source ".globl ${function}\n.type ${function}, @function\n${function}: ret\n")
+      string(APPEND of_${last_${function}} " ${function};")
+      list(APPEND versions ${last_${function}})
+    endif()
   endforeach()
+  string(APPEND source ".section .note.GNU-stack\n")
   list(REMOVE_DUPLICATES versions)
   foreach(version IN LISTS versions)
     string(APPEND map "GLIBC_${version} {${of_${version}} };\n")
   endforeach()
-  string(APPEND source ".section .note.GNU-stack\n")
   set(stand_in ${CMAKE_CURRENT_BINARY_DIR}/glibc_2_28/${name})
   file(WRITE ${stand_in}.s "${source}")
   file(WRITE ${stand_in}.map "${map}")
@@ -48,12 +74,12 @@ function(distwar_glibc_stand_in name out)
 endfunction()
 
 function(distwar_for_glibc_2_28 target)
-  distwar_glibc_stand_in(libc.so.6 libc)
-  distwar_glibc_stand_in(libm.so.6 libm)
-  # As options they come before the compiler's own libraries. In 2.28 threads, dlopen and shm_open lie in the next three;
-  # every later glibc has libraries of these names. A static libstdc++ would need the glibc that it was built with.
-  target_link_options(${target} PRIVATE LINKER:--no-as-needed ${libc} ${libm} -l:libpthread.so.0 -l:libdl.so.2
-                      -l:librt.so.1 -l:libstdc++.so.6 -l:libgcc_s.so.1)
+  foreach(name libc.so.6 libm.so.6 libpthread.so.0 libdl.so.2 librt.so.1)
+    distwar_glibc_stand_in(${name} stand_in)
+    list(APPEND stand_ins ${stand_in})
+  endforeach()
+  # As options they come before the compiler's own libraries. A static libstdc++ would need the glibc of its compiler.
+  target_link_options(${target} PRIVATE LINKER:--no-as-needed ${stand_ins} -l:libstdc++.so.6 -l:libgcc_s.so.1)
   # A C++ header of gcc 13 or later refers to this function of its libstdc++. It prepares std::cout, which no kernel's
   # host code uses.
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)

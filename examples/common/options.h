@@ -44,7 +44,7 @@ typedef struct option_spec {
 #define OPTIONS_END                                                                                          \
     { .kind = OPTION_END }
 
-enum { OPTION_ROOM = 96 };
+enum { OPTION_ROOM = 128 };
 
 // A table that several functions add to. Starts as {0}; rows[count] is always its end.
 typedef struct option_table {

@@ -11,8 +11,10 @@ import sys
 from . import gs
 from ._library import library
 from ._request import refuse
+from .index import bincount, check_indices, embedding_backward, index_add, index_add_
 
-__all__ = ["rasterization", "rasterization_backward", "l1_ssim_loss", "library", "gs"]
+__all__ = ["rasterization", "rasterization_backward", "l1_ssim_loss", "library", "gs", "index_add", "index_add_",
+           "embedding_backward", "bincount", "check_indices"]
 
 deterministic = False
 _on_torch = None  # rasterization() of _torch.py, from the first use of a tensor on

@@ -14,7 +14,8 @@ set(rooms
     "lib|examples/gaussians/lib|library common"
     "data|examples/gaussians/data|common lib"
     "ranks|examples/gaussians/ranks|library common lib"
-    "program|examples/gaussians/program|library common lib data ranks")
+    "program|examples/gaussians/program|library common lib data ranks"
+    "index|examples/index|library common")
 
 # folder of program | the folders it may include from
 set(folders

@@ -125,7 +125,8 @@ __global__ void __launch_bounds__(density_block)
 struct plan_arrays {
     uint8_t *action;
     int64_t *rows;
-    uint32_t *source, *keys[2], *indices[2];
+    uint32_t *source;
+    sort_arrays order; // by key; the values are indices
     void *scratch;
     size_t scratch_bytes;
 };
@@ -141,8 +142,8 @@ gs_status place_arrays(void *memory, int64_t count, plan_arrays *out, size_t *by
     layout_add(&layout, n + 1, &out->rows);
     layout_add(&layout, 2 * n, &out->source);
     for (int i = 0; i < 2; i++) {
-        layout_add(&layout, n, &out->keys[i]);
-        layout_add(&layout, n, &out->indices[i]);
+        layout_add(&layout, n, &out->order.keys[i]);
+        layout_add(&layout, n, &out->order.values[i]);
     }
     out->scratch_bytes = scan > sort ? scan : sort;
     out->scratch = layout_add(&layout, out->scratch_bytes);
@@ -202,11 +203,11 @@ gs_status gs_density_plan_step(const gs_gaussians *gaussians, const float *densi
     if (rules->most_gaussians > 0 && total > rules->most_gaussians) {
         int selected;
         const int64_t excess = total - rules->most_gaussians, first = excess < count ? excess : count;
-        GS_CUDA(launch(stream, blocks, density_block, rank_kernel, a.action, sums, count, a.keys[0],
-                       a.indices[0]));
-        GS_CUDA(sort_pairs(a.keys, a.indices, &selected, count, a.scratch, a.scratch_bytes, stream));
-        GS_CUDA(launch_for(stream, first, density_block, keep_kernel, a.keys[selected], a.indices[selected],
-                           first, a.action));
+        GS_CUDA(launch(stream, blocks, density_block, rank_kernel, a.action, sums, count, a.order.keys[0],
+                       a.order.values[0]));
+        GS_CUDA(sort_pairs(&a.order, count, 32, &selected, a.scratch, a.scratch_bytes, stream));
+        GS_CUDA(launch_for(stream, first, density_block, keep_kernel, a.order.keys[selected],
+                           a.order.values[selected], first, a.action));
         GS_TRY(place_rows(a, count, &total, stream));
     }
     GS_REQUIRE(total < INT32_MAX, "there would be more than 2^31 - 2 Gaussians");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Shared by both density controls (densify.cu, relocate.cu).
+// Shared by all density controls (densify.cu, relocate.cu, split.cu).
 #pragma once
 
+#include "arrays.h"
 #include "check.h"
 #include "project.cuh"
 #include "random.h"
@@ -12,7 +13,7 @@ constexpr int density_block = 256;
 
 // Purposes of libgs's random numbers: the second argument of random_at. Disjoint from those of its callers,
 // who may use the same seed.
-enum density_purpose : uint64_t { RANDOM_SPLIT = 1u << 16, RANDOM_RELOCATION, RANDOM_NOISE };
+enum density_purpose : uint64_t { RANDOM_SPLIT = 1u << 16, RANDOM_RELOCATION, RANDOM_NOISE, RANDOM_DRAW };
 
 __device__ inline float largest_scale(const gs_gaussians &gaussians, int64_t i) {
     const float *s = gaussians.log_scale + 3 * i;
@@ -38,6 +39,29 @@ __device__ inline void rotation_of(const gs_gaussians &gaussians, int64_t i, flo
     const float length = sqrtf(g[0] * g[0] + g[1] * g[1] + g[2] * g[2] + g[3] * g[3]);
     const float unit[4] = {g[0] / length, g[1] / length, g[2] / length, g[3] / length};
     rotation_matrix(unit, out);
+}
+
+// Sets row i of a moment of Adam to 0.
+__device__ inline void clear_moment(const gs_arrays &moment, int64_t i) {
+#pragma unroll 1
+    for (int a = 0; a < GS_ARRAYS; a++)
+        for (int k = 0; k < moment.width[a]; k++) moment.of[a][i * moment.width[a] + k] = 0;
+}
+
+// Row i of the parameters becomes a Gaussian that is never seen.
+__device__ inline void make_dead(const gs_arrays &parameters, int64_t i) {
+    const float first[GS_ARRAYS] = {0, 0, 1, -20, 0}; // the first value of each array; others are 0
+#pragma unroll 1
+    for (int a = 0; a < GS_ARRAYS; a++)
+        for (int k = 0; k < parameters.width[a]; k++)
+            parameters.of[a][i * parameters.width[a] + k] = k == 0 ? first[a] : 0;
+}
+
+__device__ inline void copy_row(const gs_arrays &parameters, int64_t from, int64_t to) {
+#pragma unroll 1
+    for (int a = 0; a < GS_ARRAYS; a++)
+        for (int k = 0; k < parameters.width[a]; k++)
+            parameters.of[a][to * parameters.width[a] + k] = parameters.of[a][from * parameters.width[a] + k];
 }
 
 } // namespace gs

@@ -2,7 +2,6 @@
 // Density control as sampling (Kheradmand et al. 2024): dead and new Gaussians take the places of living
 // ones, noise moves nearly transparent ones, penalties on opacity and size let them die. Integer sums decide
 // the places, so the result does not depend on the order of threads.
-#include "arrays.h"
 #include "block_layout.h"
 #include "density.cuh"
 #include "gs_share.h"
@@ -74,12 +73,6 @@ __device__ void share(float opacity, int n, float *shared, float *scale_factor) 
     *scale_factor = float(o / sum);
 }
 
-__device__ void clear_moments(const gs_arrays &m, int64_t i) {
-#pragma unroll 1
-    for (int a = 0; a < GS_ARRAYS; a++)
-        for (int k = 0; k < m.width[a]; k++) m.of[a][i * m.width[a] + k] = 0;
-}
-
 __global__ void __launch_bounds__(density_block)
     share_kernel(gs_gaussians gaussians, gs_arrays first, gs_arrays second, const uint32_t *sharing,
                  float least_opacity) {
@@ -91,8 +84,8 @@ __global__ void __launch_bounds__(density_block)
     opacity = fmaxf(opacity, nextafterf(least_opacity, 1)); // sharing kills no Gaussian
     gaussians.opacity_logit[i] = logf(opacity) - log1pf(-opacity);
     for (int k = 0; k < 3; k++) gaussians.log_scale[3 * i + k] += logf(factor);
-    clear_moments(first, i);
-    clear_moments(second, i);
+    clear_moment(first, i);
+    clear_moment(second, i);
 }
 
 __global__ void __launch_bounds__(density_block)
@@ -102,15 +95,12 @@ __global__ void __launch_bounds__(density_block)
     if (i >= count || before[i + 1] > before[i]) return;
     const bool any_living = before[count] > 0;
     if (!any_living && i < existing) return;
-    const float dead[GS_ARRAYS] = {0, 0, 1, -20, 0}; // the first value of each array, others are 0
-#pragma unroll 1
-    for (int a = 0; a < GS_ARRAYS; a++)
-        for (int k = 0; k < g.width[a]; k++)
-            g.of[a][i * g.width[a] + k] = any_living ? g.of[a][int64_t(source[i]) * g.width[a] + k]
-                                          : k == 0   ? dead[a]
-                                                     : 0;
-    clear_moments(first, i);
-    clear_moments(second, i);
+    if (any_living)
+        copy_row(g, int64_t(source[i]), i);
+    else
+        make_dead(g, i);
+    clear_moment(first, i);
+    clear_moment(second, i);
 }
 
 __global__ void __launch_bounds__(density_block)

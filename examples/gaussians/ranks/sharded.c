@@ -394,6 +394,7 @@ bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_grad
     const size_t units_bytes = (size_t)batch->views * sizeof(gs_fixed_units);
     void *const units = device_buffer_reserve(&s->units, units_bytes);
     RANKS_CUDA(cudaMemsetAsync(units, 0, units_bytes, stream));
+    if (batch->timed && !ranks_wait(group, stream)) return false; // what the caller has queued does not count
     s->since = ranks_seconds();
     if (!project(s) || !end_stage(s, SHARDED_PROJECT)) return false;
     if (!exchange_counts(s) || !send_splats(s) || (s->fixed && !find_largest(s))) return false;

@@ -18,7 +18,7 @@ def _windowed_mean(maps, padding):
 
 
 def _derivatives(mx, my, luminance, contrast, c, d):
-    """Of SSIM by the windowed means of x, x^2 and x y."""
+    """Of SSIM by the windowed means of x, x^2 + y^2 and x y."""
     by_mean = contrast * (2 * my - 2 * mx * luminance) / c + luminance * (2 * mx * contrast - 2 * my) / d
     return torch.stack((by_mean, -luminance * contrast / d, 2 * luminance / d))
 
@@ -28,8 +28,9 @@ class _MeanSsim(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x, y, padding):
-        mx, my, xx, yy, xy = _windowed_mean(torch.stack((x, y, x * x, y * y, x * y)), padding)
-        c, d = mx * mx + my * my + C1, xx - mx * mx + yy - my * my + C2
+        mx, my, squares, xy = _windowed_mean(torch.stack((x, y, x * x + y * y, x * y)), padding)
+        of_means = mx * mx + my * my
+        c, d = of_means + C1, squares - of_means + C2
         luminance, contrast = (2 * mx * my + C1) / c, (2 * (xy - mx * my) + C2) / d
         ctx.padding = SIZE - 1 - padding
         ctx.save_for_backward(x, y, *(_derivatives(*means, luminance, contrast, c, d) if needed else None

@@ -55,28 +55,28 @@ struct pairs {
     std::vector<uint32_t> values;
 };
 
-pairs sort(const pairs &in) {
+pairs sort(const pairs &in, int bits) {
     const int64_t n = int64_t(in.keys.size());
     size_t bytes = 0;
     EXPECT_EQ(sort_pairs_bytes(n, &bytes), cudaSuccess);
     const device_vector<char> workspace(bytes);
     const device_vector<uint32_t> keys0(in.keys), keys1(n);
     const device_vector<uint32_t> values0(in.values), values1(n);
-    uint32_t *const keys[2] = {keys0.data(), keys1.data()};
-    uint32_t *const values[2] = {values0.data(), values1.data()};
+    const sort_arrays arrays = {{keys0.data(), keys1.data()}, {values0.data(), values1.data()}};
     int selected = -1;
-    EXPECT_EQ(sort_pairs(keys, values, &selected, n, workspace.data(), bytes, nullptr), cudaSuccess);
+    EXPECT_EQ(sort_pairs(&arrays, n, bits, &selected, workspace.data(), bytes, nullptr), cudaSuccess);
     if (selected == 0) return {keys0.read(), values0.read()};
     EXPECT_EQ(selected, 1);
     return {keys1.read(), values1.read()};
 }
 
-pairs sort_expected(const pairs &in) {
+pairs sort_expected(const pairs &in, int bits) {
     const int64_t n = int64_t(in.keys.size());
     std::vector<int64_t> order(n);
     std::iota(order.begin(), order.end(), 0);
+    const uint32_t used = uint32_t((uint64_t{1} << bits) - 1);
     std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t a, int64_t b) { return in.keys[a] < in.keys[b]; });
+                     [&](int64_t a, int64_t b) { return (in.keys[a] & used) < (in.keys[b] & used); });
     pairs out;
     for (const int64_t i : order) {
         out.keys.push_back(in.keys[i]);
@@ -88,13 +88,17 @@ pairs sort_expected(const pairs &in) {
 TEST(Sort, OrdersByTheKeysAndIsStable) {
     std::mt19937_64 random(2);
     for (const int64_t n : {0, 1, 2, 33, 1000, 100003}) {
-        for (const uint32_t key_mask : {~uint32_t{0}, uint32_t{0x80700021}}) { // the second: many equal keys
+        struct {
+            uint32_t key_mask; // the second: many equal keys
+            int bits;
+        } const cases[] = {{~0u, 32}, {0x80700021, 32}, {~0u, 11}};
+        for (const auto &[key_mask, bits] : cases) {
             pairs in{std::vector<uint32_t>(n), std::vector<uint32_t>(n)};
             for (auto &key : in.keys) key = uint32_t(random() >> 32) & key_mask;
             std::iota(in.values.begin(), in.values.end(), 0u);
-            const pairs out = sort(in), expected = sort_expected(in);
+            const pairs out = sort(in, bits), expected = sort_expected(in, bits);
             EXPECT_TRUE(out.keys == expected.keys && out.values == expected.values)
-                << n << " items, keys & " << key_mask;
+                << n << " items, keys & " << key_mask << ", " << bits << " bits";
         }
     }
 }
@@ -110,20 +114,20 @@ TEST(Sort, WorkspaceForMoreIsEnoughForLess) {
 }
 
 TEST(Sort, NoItemsNeedNoMemory) {
-    uint32_t *const keys[2] = {};
-    uint32_t *const values[2] = {};
+    const sort_arrays arrays = {};
     int selected = -1;
-    EXPECT_EQ(sort_pairs(keys, values, &selected, 0, nullptr, 0, nullptr), cudaSuccess);
+    EXPECT_EQ(sort_pairs(&arrays, 0, 32, &selected, nullptr, 0, nullptr), cudaSuccess);
     EXPECT_EQ(selected, 0);
 }
 
 TEST(Sort, RefusesBadCounts) {
-    uint32_t *const keys[2] = {};
-    uint32_t *const values[2] = {};
+    const sort_arrays arrays = {};
     int selected = -1;
     size_t bytes = 0;
     EXPECT_EQ(sort_pairs_bytes(-1, &bytes), cudaErrorInvalidValue);
-    EXPECT_EQ(sort_pairs(keys, values, &selected, -1, nullptr, 0, nullptr), cudaErrorInvalidValue);
+    EXPECT_EQ(sort_pairs(&arrays, -1, 32, &selected, nullptr, 0, nullptr), cudaErrorInvalidValue);
+    for (const int bits : {0, 33})
+        EXPECT_EQ(sort_pairs(&arrays, 0, bits, &selected, nullptr, 0, nullptr), cudaErrorInvalidValue);
 }
 
 // More than 2^31 items, made and checked on the device.
@@ -177,12 +181,11 @@ TEST(Sort, TakesMoreThan31Bits) {
     const device_vector<char> workspace(bytes);
     const device_vector<uint32_t> keys0(MANY), keys1(MANY);
     const device_vector<uint32_t> values0(MANY), values1(MANY);
-    uint32_t *const keys[2] = {keys0.data(), keys1.data()};
-    uint32_t *const values[2] = {values0.data(), values1.data()};
-    DEVICE_CHECK(launch(nullptr, blocks_for(MANY, 256), 256, fill, keys[0], values[0], nullptr));
+    const sort_arrays arrays = {{keys0.data(), keys1.data()}, {values0.data(), values1.data()}};
+    DEVICE_CHECK(launch(nullptr, blocks_for(MANY, 256), 256, fill, keys0.data(), values0.data(), nullptr));
     int selected = -1;
-    ASSERT_EQ(sort_pairs(keys, values, &selected, MANY, workspace.data(), bytes, nullptr), cudaSuccess);
-    EXPECT_EQ(wrong_items(keys[selected], values[selected], nullptr), 0u);
+    ASSERT_EQ(sort_pairs(&arrays, MANY, 32, &selected, workspace.data(), bytes, nullptr), cudaSuccess);
+    EXPECT_EQ(wrong_items(arrays.keys[selected], arrays.values[selected], nullptr), 0u);
 }
 
 } // namespace

@@ -29,8 +29,8 @@ class Gpus : public Program {
 
 // Growth from 40 to 60, relocation, noise, penalties.
 const std::vector<std::string> growing = {
-    "--density",     "mcmc", "--max-gaussians", "60", "--density-from", "1", "--density-every", "4",
-    "--mcmc-growth", "0.2",  "--random",        "40", "--reproducible"};
+    "--density", "mcmc", "--max-gaussians", "60", "--density-from", "1", "--density-every", "4",
+    "--growth",  "0.2",  "--random",        "40", "--reproducible"};
 
 #ifdef DISTWAR_SIMT
 TEST_F(Gpus, GiveTheSameSceneWhateverTheirNumber) {
@@ -105,10 +105,15 @@ TEST_F(Gpus, WithoutNcclItIsSaid) {
 
 TEST_F(Gpus, WhatTheyDoNotTrainIsRefused) {
     const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-        {{"--exposure"}, "--exposure"},         {{"--random-background"}, "--random-background"},
-        {{"--refine-poses"}, "--refine-poses"}, {{"--checkpoint-every", "3"}, "--checkpoint-every"},
-        {{"--log", "x.jsonl"}, "--log"},        {{"--seconds", "3"}, "--seconds"},
-        {{"--finish", "lm"}, "--finish"},       {{"--density", "adaptive"}, "--density adaptive"}};
+        {{"--exposure"}, "--exposure"},
+        {{"--random-background"}, "--random-background"},
+        {{"--refine-poses"}, "--refine-poses"},
+        {{"--checkpoint-every", "3"}, "--checkpoint-every"},
+        {{"--log", "x.jsonl"}, "--log"},
+        {{"--seconds", "3"}, "--seconds"},
+        {{"--finish", "lm"}, "--finish"},
+        {{"--density", "adaptive"}, "--density adaptive"},
+        {{"--density", "split"}, "--density split"}};
     for (const auto &[options, name] : cases) {
         const outcome got = run(SPLAT_PROGRAM, train("scene.ply", 2, options));
         EXPECT_EQ(got.code, 2);

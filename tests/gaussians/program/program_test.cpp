@@ -55,7 +55,9 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         {"train", "data", "-o", "x.ply", "--background", "0,0"},
         {"train", "data", "-o", "x.ply", "--background", "0,nan,0"},
         {"train", "data", "-o", "x.ply", "--density", "magic"},
-        {"train", "data", "-o", "x.ply", "--density", "mcmc", "--max-gaussians", "0"},
+        {"train", "data", "-o", "x.ply", "--max-gaussians", "-1"},
+        {"train", "data", "-o", "x.ply", "--growth", "1.5"},
+        {"train", "data", "-o", "x.ply", "--sh-rate-end", "nan"},
         {"train", "data", "-o", "x.ply", "--density-every", "0"},
         {"train", "data", "-o", "x.ply", "--mcmc-noise", "nan"},
         {"train", "data", "-o", "x.ply", "--start-opacity", "1"},
@@ -186,9 +188,10 @@ TEST_F(Program, ShRateCountsInPublishedRates) {
     // The first step of what is above the constant is the 1,001st: in Adam its length is in proportion.
     double farthest[2] = {};
     for (const int rate : {1, 4}) {
-        const outcome trained = splat({"train", at("data"), "-o", at("a.ply"), "--iterations", "1001",
-                                       "--downscale", "4", "--sh-degree", "1", "--density", "none",
-                                       "--reproducible", "--sh-rate", std::to_string(rate)});
+        const outcome trained =
+            splat({"train", at("data"), "-o", at("a.ply"), "--iterations", "1001", "--downscale", "4",
+                   "--sh-degree", "1", "--density", "none", "--reproducible", "--sh-rate-end", "0",
+                   "--sh-rate", std::to_string(rate)});
         ASSERT_EQ(trained.code, 0) << trained.err;
         gs_gaussians scene;
         fault why;

@@ -88,7 +88,7 @@ void pause_for(double seconds) {
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
-// Everything that draws, sums or moves: both ways of density control, antialiasing, corrected colours, poses,
+// Everything that draws, sums or moves: all ways of density control, antialiasing, corrected colours, poses,
 // depth.
 std::vector<std::vector<std::string>> ways(const fs::path &depth_maps) {
     return {
@@ -96,7 +96,9 @@ std::vector<std::vector<std::string>> ways(const fs::path &depth_maps) {
         {"--density", "adaptive", "--density-from", "1", "--density-every", "4", "--density-until", "11",
          "--grow-gradient", "1e-6", "--prune-size", "0", "--reset-every", "6", "--antialias", "--exposure"},
         {"--density", "mcmc", "--max-gaussians", "60", "--density-from", "1", "--density-every", "4",
-         "--mcmc-growth", "0.2", "--random", "40"},
+         "--growth", "0.2", "--random", "40"},
+        {"--density", "split", "--max-gaussians", "60", "--density-from", "1", "--density-every", "4",
+         "--growth", "0.2", "--random", "40"},
         {"--refine-poses", "--perturb-poses", "1,0.01"},
         {"--depth", depth_maps.string(), "--depth-weight", "0.5"},
     };

@@ -158,8 +158,8 @@ TEST_F(RunLog, AbsoluteGradientsMakeMoreGaussiansGrow) {
     double count[2] = {};
     for (const int absolute : {0, 1}) {
         outcome run = train({"--log", at("run.jsonl"), "--density", "adaptive", "--density-from", "4",
-                             "--density-every", "5", "--density-until", "7", "--grow-gradient", "4e-3",
-                             "--grow-by", absolute ? "absolute" : "signed"});
+                             "--density-every", "5", "--density-until", "7", "--max-gaussians", "10000",
+                             "--grow-gradient", "4e-3", "--grow-by", absolute ? "absolute" : "signed"});
         ASSERT_EQ(run.code, 0) << run.err;
         count[absolute] = read_log()["end"][0]["gaussians"].number();
     }

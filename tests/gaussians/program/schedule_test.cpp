@@ -32,6 +32,35 @@ TEST(Schedule, RateOfMeansDecaysExponentially) {
     EXPECT_FLOAT_EQ(scheduled_mean_rate(&one, 1), 3e-4f);
 }
 
+TEST(Schedule, RateOfHarmonicsDecaysExponentiallyUnlessItStays) {
+    training_settings s = plain_settings();
+    s.rates.sh_rest = 5e-4f;
+    EXPECT_EQ(scheduled_sh_rate(&s, 1), 5e-4f);
+    EXPECT_EQ(scheduled_sh_rate(&s, 7000), 5e-4f);
+    s.final_sh_rest = 1.25e-4f;
+    EXPECT_FLOAT_EQ(scheduled_sh_rate(&s, 1), 5e-4f);
+    EXPECT_FLOAT_EQ(scheduled_sh_rate(&s, 7000), 1.25e-4f);
+    for (int64_t step : {2, 1000, 3500, 6999}) {
+        const double expected = 5e-4 * std::exp(double(step - 1) / 6999 * std::log(0.25));
+        EXPECT_NEAR(scheduled_sh_rate(&s, step), expected, 1e-5 * expected) << step;
+    }
+    s.rates.sh_rest = 0;
+    EXPECT_EQ(scheduled_sh_rate(&s, 3500), 0);
+}
+
+TEST(Schedule, UsualRatesOfHarmonicsFollowViewsAndLength) {
+    EXPECT_EQ(usual_sh_rate(1), 1);
+    EXPECT_EQ(usual_sh_rate(25), 1);
+    EXPECT_EQ(usual_sh_rate(50), 2);
+    EXPECT_EQ(usual_sh_rate(100), 4);
+    EXPECT_EQ(usual_sh_rate(1000), 4);
+    EXPECT_EQ(usual_last_sh_rate(4, 100), 4);
+    EXPECT_EQ(usual_last_sh_rate(4, 7000), 4);
+    EXPECT_EQ(usual_last_sh_rate(4, 14000), 2);
+    EXPECT_EQ(usual_last_sh_rate(4, 30000), 1);
+    EXPECT_EQ(usual_last_sh_rate(0.5, 30000), 0.5);
+}
+
 TEST(Schedule, WeightOfDepthDecaysExponentially) {
     training_settings s = plain_settings();
     s.depth_weight = 1, s.final_depth_weight = 0.01f;
@@ -68,10 +97,13 @@ TEST(Schedule, ShDegreeRisesEveryInterval) {
     EXPECT_EQ(scheduled_sh_degree(&s, 3, 1), 3);
 }
 
+const density_data plain_data = {30000, 2.5, 40000000, false, false},
+                   shorter = {7000, 2.5, 40000000, false, false};
+
 TEST(Schedule, DefaultsAreThePublishedOnes) {
     density_options options = density_options_default();
     options.settings.kind = DENSITY_ADAPTIVE;
-    const density_settings a = density_settings_from(&options, 30000, 2.5);
+    const density_settings a = density_settings_from(&options, &plain_data);
     EXPECT_EQ(a.from, 500);
     EXPECT_EQ(a.until, 15000);
     EXPECT_EQ(a.every, 100);
@@ -84,15 +116,36 @@ TEST(Schedule, DefaultsAreThePublishedOnes) {
     EXPECT_EQ(a.adaptive.reset_opacity, 0.01);
     EXPECT_EQ(a.extent, 2.5);
     options.settings.kind = DENSITY_MCMC;
-    const density_settings m = density_settings_from(&options, 30000, 2.5);
+    const density_settings m = density_settings_from(&options, &plain_data);
     EXPECT_EQ(m.until, 25000);
-    EXPECT_EQ(m.mcmc.growth, 0.05);
+    EXPECT_EQ(m.most_gaussians, 300000);
+    EXPECT_EQ(m.growth, 0.05);
     EXPECT_EQ(m.mcmc.noise, 5e5);
     EXPECT_EQ(m.mcmc.opacity_weight, 0.01);
     EXPECT_EQ(m.mcmc.scale_weight, 0.01);
-    EXPECT_EQ(density_settings_from(&options, 7000, 2.5).until, 5833);
+    EXPECT_EQ(density_settings_from(&options, &shorter).until, 5833);
     options.settings.until = 123;
-    EXPECT_EQ(density_settings_from(&options, 7000, 2.5).until, 123);
+    EXPECT_EQ(density_settings_from(&options, &shorter).until, 123);
+}
+
+TEST(Schedule, TheDataDecidesMethodAndLimitUnlessTheyAreGiven) {
+    density_options options = density_options_default();
+    density_data data = shorter;
+    EXPECT_EQ(density_settings_from(&options, &data).kind, DENSITY_SPLIT);
+    data.shared = true;
+    EXPECT_EQ(density_settings_from(&options, &data).kind, DENSITY_MCMC);
+    data = shorter;
+    data.everywhere = true;
+    EXPECT_EQ(density_settings_from(&options, &data).kind, DENSITY_MCMC);
+    options.settings.kind = DENSITY_SPLIT;
+    EXPECT_EQ(density_settings_from(&options, &data).kind, DENSITY_SPLIT);
+    EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 300000);
+    data.pixels = 13000050;
+    EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 130000);
+    data.pixels = 0;
+    EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 1);
+    options.settings.most_gaussians = 7;
+    EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 7);
 }
 
 // A state on the device with a frame of one camera that sees everyone, whose gradients are all `gradient`.
@@ -170,8 +223,9 @@ class run {
 density_settings settings_of(density_kind kind, int64_t iterations) {
     density_options options = density_options_default();
     options.settings.kind = kind;
-    options.settings.most_gaussians = 0;
-    return density_settings_from(&options, iterations, 1);
+    options.settings.most_gaussians = 1000000;
+    const density_data data = {iterations, 1, 0, false, false};
+    return density_settings_from(&options, &data);
 }
 
 // Every fourth has a large gradient, and is cloned whenever density control acts.
@@ -298,6 +352,46 @@ TEST(Schedule, McmcReachesItsLimitHalfWayFromFew) {
     EXPECT_EQ(r.state.gaussians.count, 5000);
 }
 
+// The sums that splits are drawn by begin anew after each action, and none is made after the end.
+TEST(Schedule, SplitActsWhenItShouldUpToTheLimit) {
+    density_settings settings = settings_of(DENSITY_SPLIT, 2400); // until 2000, half-way 1250
+    settings.most_gaussians = 3000;
+    run r(100, 1);
+    int64_t count = 100;
+    for (int64_t step = 400; step < 2400; step += 50) {
+        r.step_to(settings, step);
+        const bool acts = step > 500 && step < 2000 && step % 100 == 0;
+        const int64_t now = r.state.gaussians.count;
+        EXPECT_EQ(now > count, acts && count < 3000) << step;
+        EXPECT_LE(now, std::min<int64_t>(2 * count, 3000));
+        if (step >= 1300) {
+            EXPECT_EQ(now, 3000) << step;
+        }
+        for (const float sum : r.read(r.state.density, acts ? 2 * now : 0)) ASSERT_EQ(sum, 0);
+        if (step < 2000 && !acts) {
+            EXPECT_GT(r.read(r.state.density, 2)[0], 0);
+        }
+        count = now;
+    }
+    density_settings over = settings;
+    over.most_gaussians = 7;
+    r.step_to(over, 700); // more than the limit from the start: they stay
+    EXPECT_EQ(r.state.gaussians.count, 3000);
+}
+
+TEST(Schedule, SplitMovesTheDeadUntilItsEndAndNoLonger) {
+    density_settings settings = settings_of(DENSITY_SPLIT, 1200); // until 1000
+    settings.most_gaussians = 20;
+    for (int64_t step : {500, 600, 650, 900, 1000, 1100}) {
+        run r(20, 1);
+        const float dead = -9;
+        device_upload(r.state.gaussians.opacity_logit + 7, &dead, sizeof dead);
+        r.step_to(settings, step);
+        const bool acts = step > 500 && step < 1000 && step % 100 == 0;
+        EXPECT_EQ(r.read(r.state.gaussians.opacity_logit, 20)[7] != dead, acts) << step;
+    }
+}
+
 TEST(Schedule, NoneLeavesAllAsItIs) {
     run r(30, 1);
     const std::vector<float> before = r.read(r.state.gaussians.mean, 90);
@@ -306,31 +400,35 @@ TEST(Schedule, NoneLeavesAllAsItIs) {
     EXPECT_EQ(r.read(r.state.gaussians.mean, 90), before);
 }
 
-// A published start of MCMC where Gaussians have neighbours to lean on, a large one where they are everywhere
+// The published start of MCMC where Gaussians have neighbours to lean on, a large one where they are everywhere
 // or stay as they are.
-TEST(Schedule, StartIsSmallAndHalfOpaqueForMcmcButNotEverywhere) {
+TEST(Schedule, StartIsSmallAndHalfOpaqueUnderALimitButNotEverywhere) {
     density_options options = density_options_default();
+    const density_data everywhere = {7000, 1, 0, false, true}, ends_before = {720, 1, 0, false, false},
+                       acts_once = {722, 1, 0, false, false};
     double opacity, size;
-    options.settings.kind = DENSITY_MCMC;
-    density_start(&options, 7000, false, &opacity, &size);
-    EXPECT_EQ(opacity, 0.5);
-    EXPECT_EQ(size, 0.1);
-    density_start(&options, 7000, true, &opacity, &size);
+    for (const density_kind kind : {DENSITY_SPLIT, DENSITY_MCMC}) {
+        options.settings.kind = kind;
+        density_start(&options, &shorter, &opacity, &size);
+        EXPECT_EQ(opacity, 0.5);
+        EXPECT_EQ(size, 0.1);
+    }
+    density_start(&options, &everywhere, &opacity, &size);
     EXPECT_EQ(opacity, 0.1);
     EXPECT_EQ(size, 1);
-    density_start(&options, 720, false, &opacity, &size); // ends before step 600
+    density_start(&options, &ends_before, &opacity, &size); // ends before step 600
     EXPECT_EQ(opacity, 0.1);
     EXPECT_EQ(size, 1);
-    density_start(&options, 722, false, &opacity, &size); // acts at step 600, before 601
+    density_start(&options, &acts_once, &opacity, &size); // acts at step 600, before 601
     EXPECT_EQ(opacity, 0.5);
     EXPECT_EQ(size, 0.1);
     options.settings.kind = DENSITY_ADAPTIVE;
-    density_start(&options, 7000, false, &opacity, &size);
+    density_start(&options, &shorter, &opacity, &size);
     EXPECT_EQ(opacity, 0.1);
     EXPECT_EQ(size, 1);
     options.start_opacity = 0.7;
     options.start_size = 2;
-    density_start(&options, 7000, false, &opacity, &size);
+    density_start(&options, &shorter, &opacity, &size);
     EXPECT_EQ(opacity, 0.7);
     EXPECT_EQ(size, 2);
 }

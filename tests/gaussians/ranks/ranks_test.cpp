@@ -196,7 +196,7 @@ void expect_failure(const group_choice &choice, failing f, const std::string &te
     const auto begin = std::chrono::steady_clock::now();
     EXPECT_FALSE(ranks_run(&plan, work_until_failure, &f, &why));
     EXPECT_EQ(std::string(why.text), "rank " + std::to_string(f.rank) + ": " + text);
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
 
 TEST_P(Ranks, EndWhenOneFailsAtAnyMoment) {
@@ -220,12 +220,11 @@ TEST_P(Processes, EndWhenOneIsKilledAtAnyMoment) {
     }
 }
 
+// One rank does not come until the others have given up.
 bool stall(ranks *group, void *context) {
-    if (ranks_own(group) == *static_cast<int *>(context)) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(700));
-        return true;
-    }
-    return ranks_barrier(group, nullptr);
+    if (ranks_own(group) != *static_cast<int *>(context)) return ranks_barrier(group, nullptr);
+    while (ranks_wait(group, nullptr)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return false;
 }
 
 TEST_P(Ranks, DoNotWaitForEver) {

@@ -168,7 +168,7 @@ bool run_rank(ranks *group, void *context) {
         good = gs_adam(&batch.gaussians, &gradient.gaussians, &m, &v, &rates, step, NULL) == GS_OK;
     }
     const std::vector<float> got = mean2d.read();
-    for (int v = 0; v < views; v++)
+    for (int v = 0; v < views && last > first; v++)
         memcpy(&run->mean2d[size_t(2 * (v * run->t->choice.scene.count + first))],
                &got[size_t(2 * v * (last - first))], size_t(2 * (last - first)) * sizeof(float));
     run->report[own] = sharded_last(s);

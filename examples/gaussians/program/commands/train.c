@@ -82,10 +82,24 @@ static bool load_data(train_run *run, fault *why) {
 
 // ---- settings
 
+static density_data density_data_of(const train_run *run) {
+    const train_options *o = run->options;
+    density_data data = {.iterations = o->iterations,
+                         .extent = run->extent,
+                         .shared = o->gpus > 0,
+                         .everywhere = o->random > 0 && !run->data.cut_out};
+    for (size_t i = 0; i < run->split.training; i++) data.pixels += run->split.views[i].counted;
+    return data;
+}
+
 // The published rates (Kerbl et al. 2023); those of means are for a scene of extent 1.
 static training_settings settings_of(const train_run *run) {
     const train_options *o = run->options;
     const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
+    const density_data density = density_data_of(run);
+    const double sh_rate = o->sh_rate > 0 ? o->sh_rate : usual_sh_rate(run->split.training);
+    const double sh_rate_end =
+        o->sh_rate_end > 0 ? o->sh_rate_end : usual_last_sh_rate(sh_rate, o->iterations);
     training_settings settings = {.iterations = o->iterations,
                                   .seconds = o->seconds,
                                   .seed = (uint64_t)o->seed,
@@ -96,15 +110,16 @@ static training_settings settings_of(const train_run *run) {
                                             .quaternion = 1e-3f,
                                             .opacity_logit = 5e-2f,
                                             .sh_constant = 2.5e-3f,
-                                            .sh_rest = (float)(o->sh_rate * 2.5e-3 / 20)},
+                                            .sh_rest = (float)(sh_rate * 2.5e-3 / 20)},
                                   .final_mean_rate = (float)(1.6e-6 * run->extent),
+                                  .final_sh_rest = (float)(sh_rate_end * 2.5e-3 / 20),
                                   .warm_up = o->warm_up,
                                   .depth_weight = (float)o->depth_weight,
                                   .final_depth_weight = (float)o->depth_weight_end,
                                   .exposure_rate = 1e-2f,
                                   .sh_interval = 1000,
                                   .random_background = o->random_background,
-                                  .density = density_settings_from(&o->density, o->iterations, run->extent)};
+                                  .density = density_settings_from(&o->density, &density)};
     memcpy(settings.background, run->background, sizeof settings.background);
     return settings;
 }
@@ -171,9 +186,9 @@ static bool start_at_points(const dataset *data, size_t most, const start_settin
 static bool start_host(const train_run *run, gs_gaussians *host, fault *why) {
     const train_options *o = run->options;
     const dataset *data = &run->data;
-    const bool everywhere = o->random > 0 && !data->cut_out;
+    const density_data density = density_data_of(run);
     start_settings settings = {.sh_degree = (int)o->sh_degree, .extent = run->extent};
-    density_start(&o->density, o->iterations, everywhere, &settings.opacity, &settings.size);
+    density_start(&o->density, &density, &settings.opacity, &settings.size);
     if (o->random > 0) return start_at_random(run, (size_t)o->random, &settings, host, why);
     return gaussians_from_points((const float(*)[3])data->points, (const uint8_t(*)[3])data->colors,
                                  data->point_count, &settings, host, why);
@@ -490,6 +505,7 @@ int train_command(int argc, char **argv) {
             "  splat train data/fern -o fern.ply --checkpoint-every 1000\n"
             "  splat train data/fern -o fern.ply --checkpoint-every 1000 --resume fern.ply.checkpoint\n"
             "  splat train data/fern -o fern.ply --finish lm --lm-steps 20\n"
+            "  splat train data/fox -o fox.ply --random 100000 --gpus 2 --batch 2\n"
             "  splat train data/fern -o fern.ply --downscale 8 --iterations 30 --reduce atomic\n",
         .options = table.rows,
         .min_positional = 1,

@@ -16,7 +16,6 @@ train_options train_options_default(void) {
                            .threshold = BLEND_THRESHOLD,
                            .holdout = 8,
                            .sh_degree = GS_MAX_SH_DEGREE,
-                           .sh_rate = 4,
                            .depth_weight = 1, // Kerbl et al. 2024, as is the next
                            .depth_weight_end = 0.01,
                            .pose_levels = 4,
@@ -39,11 +38,11 @@ static void list_run(train_options *o, option_table *table) {
         MASK_FROM_ALPHA_OPTION(&o->mask_from_alpha),
         OPTION("iterations", &o->iterations, .minimum = 1, .maximum = 10000000,
                .help = "training steps, one view each"),
-        OPTION("gpus", &o->gpus, .maximum = RANKS_MAX, .free_on_resume = true,
+        OPTION("gpus", &o->gpus, .maximum = RANKS_MAX,
                .help = "share the scene out among this many GPUs of this host, through NCCL; with "
                        "--reproducible the result does not depend on their number; 0: one GPU, which has "
                        "all options"),
-        OPTION("batch", &o->batch, .minimum = 1, .maximum = GS_MAX_VIEWS, .free_on_resume = true,
+        OPTION("batch", &o->batch, .minimum = 1, .maximum = GS_MAX_VIEWS,
                .help = "with --gpus: views of a step, whose learning rates are multiplied by the square "
                        "root of it; --iterations counts views"),
         OPTION("warm-up", &o->warm_up, .maximum = 10000000,
@@ -79,8 +78,11 @@ static void list_model(train_options *o, option_table *table) {
                .help = "degree of the colours' spherical harmonics; training uses one more every 1000 "
                        "iterations"),
         OPTION("sh-rate", &o->sh_rate, .maximum = 1e6,
-               .help = "learning rate of spherical harmonics above degree 0, as a multiple of the published "
-                       "rate"),
+               .help = "learning rate of spherical harmonics above degree 0 at the first step, as a multiple "
+                       "of the published rate; 0: 1/25 of the number of training views, but 1 to 4"),
+        OPTION("sh-rate-end", &o->sh_rate_end, .maximum = 1e6,
+               .help = "that rate at the last step, exponential between; 0: as at the first, but less after "
+                       "more than 7000 iterations, in proportion, down to 1"),
         OPTION("background", &o->background,
                .help = "R,G,B, each 0..1; also put behind transparent pictures"),
         OPTION("random-background", &o->random_background,
@@ -228,7 +230,8 @@ static bool gpus_suffice(const train_options *o, fault *why) {
                     {"--report", o->report != NULL},
                     {"--write-cameras", o->write_cameras != NULL},
                     {"--seconds", o->seconds > 0},
-                    {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE}};
+                    {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE},
+                    {"--density split", o->density.settings.kind == DENSITY_SPLIT}};
     if (o->gpus == 0) return o->batch == 1 || fail(why, "--batch needs --gpus");
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
         if (excluded[i].given) return fail(why, "--gpus excludes %s", excluded[i].name);
@@ -256,7 +259,6 @@ static bool read_perturbation(train_options *o, fault *why) {
 }
 
 bool train_options_check(train_options *o, float background[3], fault *why) {
-    if (!density_options_check(&o->density, why)) return false;
     if (o->finish == TRAIN_FINISH_LM && (o->antialias || o->exposure))
         return fail(why, "--finish lm excludes --antialias and --exposure");
     if (!o->output) return fail(why, "-o is missing: the scene file to write");

@@ -41,7 +41,7 @@ typedef struct run_lm_step {
     quality mean; // if evaluated, else NaN
 } run_lm_step;
 
-enum { RUN_SETTINGS = 96 };
+enum { RUN_SETTINGS = 144 };
 
 // Starts as {0}.
 typedef struct run_record {

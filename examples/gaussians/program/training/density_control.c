@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "training/density_control.h"
+#include <math.h>
 
 static const density_method density_none = {.name = "none", .until_share = {1, 2}};
 
@@ -7,6 +8,7 @@ static const density_method *const methods[DENSITY_KINDS] = {
     [DENSITY_NONE] = &density_none,
     [DENSITY_ADAPTIVE] = &density_adaptive,
     [DENSITY_MCMC] = &density_mcmc,
+    [DENSITY_SPLIT] = &density_split,
 };
 
 const density_method *density_method_of(int kind) {
@@ -15,6 +17,18 @@ const density_method *density_method_of(int kind) {
 
 bool density_is_due(const density_settings *settings, int64_t step) {
     return step > settings->from && step < settings->until && step % settings->every == 0;
+}
+
+// Grows by the set part. Grows faster where that would not reach the limit half-way, so that a run that
+// starts from few points has time for detail too.
+int64_t density_grown_count(const density_settings *settings, int64_t existing, int64_t step) {
+    const double most = (double)settings->most_gaussians, now = (double)existing;
+    if (existing == 0 || existing >= settings->most_gaussians) return existing;
+    const int64_t half_way = (settings->from + settings->until) / 2;
+    const double times = step < half_way ? (double)((half_way - step) / settings->every + 1) : 1;
+    const double by_part = now * (1 + (double)(float)settings->growth);
+    const double to_limit = step < half_way ? now * pow(most / now, 1 / times) : 0;
+    return (int64_t)fmin(fmax(by_part, to_limit), most);
 }
 
 bool density_reads_absolute(const density_settings *settings) {

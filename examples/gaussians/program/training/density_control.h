@@ -16,6 +16,7 @@ typedef enum density_kind {
     DENSITY_NONE,     // the number of Gaussians is constant
     DENSITY_ADAPTIVE, // clones, splits and prunes by the screen-space gradient (Kerbl et al. 2023)
     DENSITY_MCMC,     // relocates and adds noise (Kheradmand et al. 2024)
+    DENSITY_SPLIT,    // splits along the longest axis up to a limit, drawn by the screen-space gradient
     DENSITY_KINDS
 } density_kind;
 
@@ -32,9 +33,6 @@ typedef struct density_adaptive_settings {
 } density_adaptive_settings;
 
 typedef struct density_mcmc_settings {
-    double
-        growth; // the part of the number that is added each time; more if most_gaussians would not be reached
-                // half-way between `from` and `until`
     double noise; // times the learning rate of means
     double opacity_weight,
         scale_weight; // of the penalties, in steps before `until`; they free Gaussians to relocate
@@ -43,9 +41,11 @@ typedef struct density_mcmc_settings {
 typedef struct density_settings {
     int kind;                   // density_kind
     int64_t from, until, every; // acts after steps that are multiples of `every`, from < step < until
-    int64_t most_gaussians;     // 0: no limit; a larger number at the start is kept
+    int64_t most_gaussians;     // >= 1; a larger number at the start is kept
     double extent;              // of the scene, world units
-    double least_opacity;       // below it a Gaussian is pruned or, by MCMC, relocated
+    double least_opacity;       // below it a Gaussian is pruned or, by methods with a limit, moved
+    double growth; // of methods with a limit: the part of the number that is added each time; more if
+                   // most_gaussians would not be reached half-way between `from` and `until`
     density_adaptive_settings adaptive;
     density_mcmc_settings mcmc;
 } density_settings;
@@ -68,7 +68,6 @@ typedef struct density_step {
 typedef struct density_method {
     const char *name;   // of --density
     int until_share[2]; // the default of `until`: iterations * until_share[0] / until_share[1]
-    bool needs_limit;   // most_gaussians must not be 0
     bool starts_small;  // its published start is small and half opaque, see density_start
     void (*defaults)(density_settings *settings);
     void (*list_options)(density_settings *settings, option_table *table);
@@ -78,9 +77,11 @@ typedef struct density_method {
     void (*after_adam)(const density_step *step);
 } density_method;
 
-extern const density_method density_adaptive, density_mcmc;
+extern const density_method density_adaptive, density_mcmc, density_split;
 
 const density_method *density_method_of(int kind);
+// The number of Gaussians after a step in which a method with a limit acts.
+int64_t density_grown_count(const density_settings *settings, int64_t existing, int64_t step);
 
 // Whether the schedule lets the method act after this step.
 bool density_is_due(const density_settings *settings, int64_t step);

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Density control by relocation and noise: 3DGS as Markov chain Monte Carlo (Kheradmand et al. 2024).
-#include "training/density_mcmc.h"
+#include "training/density_control.h"
 #include "view/gs_check.h"
-#include <math.h>
 
 static void defaults(density_settings *settings) {
-    settings->mcmc =
-        (density_mcmc_settings){.growth = 0.05, .noise = 5e5, .opacity_weight = 0.01, .scale_weight = 0.01};
+    settings->mcmc = (density_mcmc_settings){.noise = 5e5, .opacity_weight = 0.01, .scale_weight = 0.01};
 }
 
 static void list_options(density_settings *settings, option_table *table) {
     density_mcmc_settings *s = &settings->mcmc;
     const option_spec rows[] = {
-        OPTION("mcmc-growth", &s->growth, .maximum = 1,
-               .help = "mcmc: part of the Gaussians that is added each time; more if --max-gaussians would "
-                       "not be reached half-way"),
         OPTION("mcmc-noise", &s->noise, .maximum = 1e12,
                .help = "mcmc: scale of the noise, as a multiple of the learning rate of means"),
         OPTION("opacity-penalty", &s->opacity_weight, .maximum = 1e12,
@@ -32,21 +27,11 @@ static void before_adam(const density_settings *settings, training_state *state)
                                     &state->gradients, NULL));
 }
 
-int64_t density_mcmc_grown(const density_settings *settings, int64_t existing, int64_t step) {
-    const double most = (double)settings->most_gaussians, now = (double)existing;
-    if (existing == 0 || existing >= settings->most_gaussians) return existing;
-    const int64_t half_way = (settings->from + settings->until) / 2;
-    const double times = step < half_way ? (double)((half_way - step) / settings->every + 1) : 1;
-    const double by_part = now * (1 + (double)(float)settings->mcmc.growth);
-    const double to_limit = step < half_way ? now * pow(most / now, 1 / times) : 0;
-    return (int64_t)fmin(fmax(by_part, to_limit), most);
-}
-
 static void relocate(const density_step *step) {
     const density_settings *settings = step->settings;
     training_state *state = step->state;
     const int64_t existing = state->gaussians.count;
-    const int64_t wanted = density_mcmc_grown(settings, existing, state->iteration);
+    const int64_t wanted = density_grown_count(settings, existing, state->iteration);
     training_state_reserve(state, wanted);
     training_state_set_count(state, wanted);
     size_t bytes;
@@ -68,7 +53,6 @@ static void after_adam(const density_step *step) {
 
 const density_method density_mcmc = {.name = "mcmc",
                                      .until_share = {5, 6},
-                                     .needs_limit = true,
                                      .starts_small = true,
                                      .defaults = defaults,
                                      .list_options = list_options,

@@ -3,11 +3,9 @@
 #include <math.h>
 
 density_options density_options_default(void) {
-    density_options options = {.settings = {.kind = DENSITY_MCMC,
-                                            .from = 500,
-                                            .every = 100,
-                                            .most_gaussians = 300000,
-                                            .least_opacity = 0.005}};
+    density_options options = {
+        .settings = {
+            .kind = DENSITY_AUTO, .from = 500, .every = 100, .least_opacity = 0.005, .growth = 0.05}};
     for (int kind = 0; kind < DENSITY_KINDS; kind++) {
         const density_method *method = density_method_of(kind);
         if (method->defaults) method->defaults(&options.settings);
@@ -16,22 +14,31 @@ density_options density_options_default(void) {
 }
 
 static void list_schedule(density_settings *s, option_table *table) {
-    static const char *kinds[DENSITY_KINDS + 1]; // NULL-ended
+    static const char *kinds[DENSITY_KINDS + 2] = {[DENSITY_AUTO] = "auto"}; // NULL-ended
     for (int kind = 0; kind < DENSITY_KINDS; kind++) kinds[kind] = density_method_of(kind)->name;
     const option_spec rows[] = {
-        OPTION("density", &s->kind, .choices = kinds,
-               .help = "mcmc: relocates faint Gaussians and adds noise; adaptive: clones, splits and "
-                       "prunes by the screen-space gradient"),
-        OPTION("max-gaussians", &s->most_gaussians, .maximum = 500000000,
-               .help = "limit of growth; 0: no limit; mcmc needs a limit"),
+        OPTION(
+            "density", &s->kind, .choices = kinds,
+            .help =
+                "split: splits Gaussians up to the limit, drawn by the screen-space gradient; mcmc: "
+                "relocates faint Gaussians and adds noise; adaptive: clones, splits and prunes by a "
+                "threshold of the gradient; auto: split, but mcmc with --gpus, and with --random unless the data is a "
+                "cut-out object"),
+        OPTION(
+            "max-gaussians", &s->most_gaussians, .maximum = 500000000,
+            .help =
+                "limit of growth; 0: 300000, or one for 100 pixels of the training views if that is fewer"),
         OPTION("density-from", &s->from, .maximum = INFINITY,
                .help = "density control begins after this step"),
         OPTION("density-until", &s->until, .maximum = INFINITY,
-               .help = "density control ends before this step; 0: 1/2 of the iterations, mcmc 5/6"),
+               .help = "density control ends before this step; 0: 5/6 of the iterations, adaptive 1/2"),
         OPTION("density-every", &s->every, .minimum = 1, .maximum = INFINITY,
                .help = "steps between actions of density control"),
         OPTION("prune-opacity", &s->least_opacity, .maximum = 0.99,
-               .help = "Gaussians less opaque than this are pruned, by mcmc relocated"),
+               .help = "Gaussians less opaque than this are pruned, by split and mcmc moved"),
+        OPTION("growth", &s->growth, .maximum = 1,
+               .help = "split, mcmc: part of the Gaussians that is added each time; more if --max-gaussians "
+                       "would not be reached half-way"),
         OPTIONS_END};
     option_table_add(table, rows);
 }
@@ -39,8 +46,9 @@ static void list_schedule(density_settings *s, option_table *table) {
 void density_options_list(density_options *o, option_table *table) {
     const option_spec start[] = {
         OPTION("start-opacity", &o->start_opacity, .maximum = 0.99,
-               .help = "opacity of the first Gaussians; 0: 0.5 for mcmc, 0.1 otherwise; also 0.1 if training "
-                       "ends before mcmc acts, or with --random unless the data is a cut-out object"),
+               .help =
+                   "opacity of the first Gaussians; 0: 0.5 for split and mcmc, 0.1 otherwise; also 0.1 if "
+                   "training ends before they act, or with --random unless the data is a cut-out object"),
         OPTION("start-size", &o->start_size, .maximum = 100,
                .help = "size of the first Gaussians, in mean distances to three neighbours; 0: 0.1 where "
                        "--start-opacity 0 gives 0.5, else 1"),
@@ -53,29 +61,37 @@ void density_options_list(density_options *o, option_table *table) {
     option_table_add(table, start);
 }
 
-bool density_options_check(const density_options *o, fault *why) {
-    const density_method *method = density_method_of(o->settings.kind);
-    return !method->needs_limit || o->settings.most_gaussians > 0 ||
-           fail(why, "--density %s needs a --max-gaussians other than 0", method->name);
+// Noise finds the geometry of an unbounded scene that starts anywhere; splits alone do not. Several GPUs have
+// MCMC only.
+static int kind_of(const density_options *o, const density_data *data) {
+    const int kind = o->settings.kind;
+    return kind != DENSITY_AUTO ? kind : data->everywhere || data->shared ? DENSITY_MCMC : DENSITY_SPLIT;
 }
 
-static int64_t until(const density_options *o, int64_t iterations) {
-    const int *share = density_method_of(o->settings.kind)->until_share;
-    return o->settings.until > 0 ? o->settings.until : iterations * share[0] / share[1];
+static int64_t until(const density_options *o, const density_data *data) {
+    const int *share = density_method_of(kind_of(o, data))->until_share;
+    return o->settings.until > 0 ? o->settings.until : data->iterations * share[0] / share[1];
 }
 
-void density_start(const density_options *o, int64_t iterations, bool everywhere, double *opacity,
-                   double *size) {
+void density_start(const density_options *o, const density_data *data, double *opacity, double *size) {
     const density_settings *s = &o->settings;
-    const bool acts = (until(o, iterations) - 1) / s->every > s->from / s->every;
-    const bool small = density_method_of(s->kind)->starts_small && acts && !everywhere;
+    const bool acts = (until(o, data) - 1) / s->every > s->from / s->every;
+    const bool small = density_method_of(kind_of(o, data))->starts_small && acts && !data->everywhere;
     *opacity = o->start_opacity > 0 ? o->start_opacity : small ? 0.5 : 0.1;
     *size = o->start_size > 0 ? o->start_size : small ? 0.1 : 1;
 }
 
-density_settings density_settings_from(const density_options *o, int64_t iterations, double extent) {
+// More would fit what is in one picture only.
+static int64_t usual_limit(int64_t pixels) {
+    const int64_t most = 300000, each = 100;
+    return pixels / each < 1 ? 1 : pixels / each < most ? pixels / each : most;
+}
+
+density_settings density_settings_from(const density_options *o, const density_data *data) {
     density_settings settings = o->settings;
-    settings.until = until(o, iterations);
-    settings.extent = extent;
+    settings.kind = kind_of(o, data);
+    settings.until = until(o, data);
+    settings.extent = data->extent;
+    if (settings.most_gaussians == 0) settings.most_gaussians = usual_limit(data->pixels);
     return settings;
 }

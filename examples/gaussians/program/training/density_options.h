@@ -7,8 +7,10 @@
 
 C_LINKAGE_BEGIN
 
+enum { DENSITY_AUTO = DENSITY_KINDS }; // of density_options: a kind that the data decides
+
 typedef struct density_options {
-    density_settings settings;        // without extent; until is 0 where the default is meant
+    density_settings settings; // without extent; until and most_gaussians are 0 where the default is meant
     double start_opacity, start_size; // of the first Gaussians; 0: as density_start decides
 } density_options;
 
@@ -16,16 +18,21 @@ typedef struct density_options {
 density_options density_options_default(void);
 // Adds the rows of all methods.
 void density_options_list(density_options *options, option_table *table);
-// Fails if the method needs a limit of Gaussians and there is none.
-bool density_options_check(const density_options *options, fault *why);
+
+// What defaults depend on.
+typedef struct density_data {
+    int64_t iterations;
+    double extent;   // of the scene
+    int64_t pixels;  // of the training views, that count
+    bool shared;     // among several GPUs
+    bool everywhere; // training starts from random points of a scene that is not a cut-out object
+} density_data;
 
 // The Gaussians that training starts from: their opacity, and their size in mean distances to their
-// neighbours. everywhere: they are random points of a scene that is not a cut-out object. The published
-// start of MCMC (small and half opaque) is not used there, as it leaves distant parts uncovered. It is not
-// used either if training ends before density control acts, as nothing would fill the gaps.
-void density_start(const density_options *options, int64_t iterations, bool everywhere, double *opacity,
-                   double *size);
-// The settings of a run of `iterations` on a scene of that extent.
-density_settings density_settings_from(const density_options *options, int64_t iterations, double extent);
+// neighbours. The published start of MCMC (small and half opaque) is not used everywhere, as it leaves distant
+// parts uncovered. It is not used either if training ends before density control acts, as nothing would fill
+// the gaps.
+void density_start(const density_options *options, const density_data *data, double *opacity, double *size);
+density_settings density_settings_from(const density_options *options, const density_data *data);
 
 C_LINKAGE_END

@@ -5,7 +5,6 @@
 #include "progress.h"
 #include "scene.h"
 #include "sharded.h"
-#include "training/density_mcmc.h"
 #include "training/view_order.h"
 #include "view/device_gaussians.h"
 #include <math.h>
@@ -115,7 +114,7 @@ static bool relocate(sharded_state *state, ranks *group, const training_settings
                      shard_workspace *workspace) {
     const density_settings *const density = &training->density;
     const int64_t existing = all_of(state, group);
-    if (!rebalance(state, group, density_mcmc_grown(density, existing, state->iteration))) return false;
+    if (!rebalance(state, group, density_grown_count(density, existing, state->iteration))) return false;
     const shard_relocation what = {.vectors = state->own,
                                    .first = state->begin[ranks_own(group)],
                                    .relocation = {.existing = existing,
@@ -150,11 +149,11 @@ static bool queue_loss(ranks *group, void *context, const sharded_image *image, 
     return true;
 }
 
-static gs_adam_rates rates_of(const training_settings *training, float mean_rate, int degree, float factor) {
+static gs_adam_rates rates_of(const training_settings *training, int64_t step, int degree, float factor) {
     gs_adam_rates rates = training->rates;
-    rates.mean = mean_rate;
+    rates.mean = factor * scheduled_mean_rate(training, step);
     rates.log_scale *= factor, rates.quaternion *= factor, rates.opacity_logit *= factor;
-    rates.sh_constant *= factor, rates.sh_rest *= factor;
+    rates.sh_constant *= factor, rates.sh_rest = factor * scheduled_sh_rate(training, step);
     rates.sh_coefficients = (degree + 1) * (degree + 1);
     return rates;
 }
@@ -166,7 +165,6 @@ static bool train_step(sharded_trainer *t, ranks *group) {
     const int64_t batch = t->settings->batch, first = state->begin[ranks_own(group)];
     const bool is_mcmc = density->kind == DENSITY_MCMC;
     const float factor = sqrtf((float)batch);
-    const float mean_rate = factor * scheduled_mean_rate(training, state->iteration + 1);
     gs_camera cameras[GS_MAX_VIEWS];
     for (int64_t v = 0; v < batch; v++) {
         t->views[v] = &t->settings->views[view_order_at(&t->order, state->iteration + v)];
@@ -188,7 +186,7 @@ static bool train_step(sharded_trainer *t, ranks *group) {
                                     (float)((double)batch * density->mcmc.opacity_weight),
                                     (float)((double)batch * density->mcmc.scale_weight), &state->gradients,
                                     NULL));
-    const gs_adam_rates rates = rates_of(training, mean_rate, of.sh_degree_used, factor);
+    const gs_adam_rates rates = rates_of(training, state->iteration + 1, of.sh_degree_used, factor);
     GS_OR_FAIL(gs_adam(&state->own.gaussians, &state->gradients, &state->own.first_moment,
                        &state->own.second_moment, &rates, ++state->steps, NULL));
     bool due = false;
@@ -196,7 +194,7 @@ static bool train_step(sharded_trainer *t, ranks *group) {
     if (!is_mcmc) return true;
     if (due && !relocate(state, group, training, &t->density)) return false;
     const int64_t now_first = due ? state->begin[ranks_own(group)] : first;
-    GS_OR_FAIL(gs_share_noise(&state->own.gaussians, now_first, (float)density->mcmc.noise * mean_rate,
+    GS_OR_FAIL(gs_share_noise(&state->own.gaussians, now_first, (float)density->mcmc.noise * rates.mean,
                               training->seed, (uint64_t)state->iteration, NULL));
     return true;
 }

@@ -32,6 +32,20 @@ float scheduled_mean_rate(const training_settings *settings, int64_t step) {
                    pow(settings->final_mean_rate / settings->rates.mean, progress_at(settings, step)));
 }
 
+float scheduled_sh_rate(const training_settings *settings, int64_t step) {
+    const double first = settings->rates.sh_rest, last = settings->final_sh_rest;
+    if (first == 0 || last == 0) return settings->rates.sh_rest;
+    return (float)(first * pow(last / first, progress_at(settings, step)));
+}
+
+double usual_sh_rate(size_t views) {
+    return fmin(fmax((double)views / 25, 1), 4);
+}
+
+double usual_last_sh_rate(double first, int64_t iterations) {
+    return fmin(first, fmax(1, first * 7000 / (double)iterations));
+}
+
 float scheduled_depth_weight(const training_settings *settings, int64_t step) {
     const double first = settings->depth_weight;
     return (float)(first * pow(settings->final_depth_weight / first, progress_at(settings, step)));
@@ -164,6 +178,7 @@ static void train_step(trainer *t) {
     const int degree = scheduled_sh_degree(settings, state->gaussians.sh_degree, step);
     gs_adam_rates rates = settings->rates;
     rates.mean = scheduled_mean_rate(settings, step);
+    rates.sh_rest = scheduled_sh_rate(settings, step);
     rates.sh_coefficients = (degree + 1) * (degree + 1);
 
     gs_camera camera = view->camera;

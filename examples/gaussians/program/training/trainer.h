@@ -30,6 +30,7 @@ typedef struct training_settings {
     bool random_background; // another for each step; views without alpha keep their picture
     gs_adam_rates rates;    // rates.mean at the first step, in world units
     float final_mean_rate;  // at the last step; exponential between
+    float final_sh_rest;    // rates.sh_rest at the last step; exponential between; 0: it is constant
     int64_t warm_up;        // steps over which the means' rate rises from a hundredth of itself, by a sine
     pose_schedule pose;     // of the poses, if they are refined
     float depth_weight, final_depth_weight; // of views with depth: at the first step, at the last
@@ -66,6 +67,13 @@ typedef struct training_observer {
 // The SH degree in use at a step = 1, 2, ... and that step's learning rate of means.
 int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_t step);
 float scheduled_mean_rate(const training_settings *settings, int64_t step);
+// That step's learning rate of SH above the constant.
+float scheduled_sh_rate(const training_settings *settings, int64_t step);
+// Learning rates of SH above the constant as multiples of the published one: at the first step, and at the last.
+// Highlights are learned best at four times the published rate. Few views say little about them, and a fast rate
+// then learns what is true of one view alone; a long run learns them at any rate.
+double usual_sh_rate(size_t views);
+double usual_last_sh_rate(double first, int64_t iterations);
 // The weight of depth at that step: its logarithm is linear in the step.
 float scheduled_depth_weight(const training_settings *settings, int64_t step);
 

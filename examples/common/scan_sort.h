@@ -24,8 +24,14 @@ cudaError_t scan_exclusive(const int64_t *in, int64_t *out, int64_t n, void *wor
 // Enough for any sort of at most n items.
 cudaError_t sort_pairs_bytes(int64_t n, size_t *bytes);
 
-// Sorts keys[0][n] with values[0][n] by key, ascending; pairs of equal keys keep their order. The result
-// stands in keys[*selected], values[*selected], *selected known on return; the other two buffers, n items
-// each, are scratch. Cost: four passes over keys and values.
-cudaError_t sort_pairs(uint32_t *const keys[2], uint32_t *const values[2], int *selected, int64_t n,
-                       void *workspace, size_t bytes, cudaStream_t stream);
+// Two buffers of n items each.
+typedef struct sort_arrays {
+    uint32_t *keys[2];
+    uint32_t *values[2];
+} sort_arrays;
+
+// Sorts keys[0][n] with values[0][n] by the lowest `bits` bits of the key, 1..32, ascending; pairs of equal
+// keys keep their order. The result stands in keys[*selected], values[*selected], *selected known on return;
+// the other two buffers are scratch. Cost: ceil(bits / 8) passes over keys and values.
+cudaError_t sort_pairs(const sort_arrays *arrays, int64_t n, int bits, int *selected, void *workspace,
+                       size_t bytes, cudaStream_t stream);

@@ -21,21 +21,22 @@ cudaError_t sort_pairs_bytes(int64_t n, size_t *bytes) {
 }
 
 // Radix sort from the lowest digit up: stable, like CUB's, and it needs no memory but the two buffers.
-cudaError_t sort_pairs(uint32_t *const keys[2], uint32_t *const values[2], int *selected, int64_t n, void *,
-                       size_t, cudaStream_t) {
+cudaError_t sort_pairs(const sort_arrays *arrays, int64_t n, int bits, int *selected, void *, size_t,
+                       cudaStream_t) {
     *selected = 0;
-    if (n < 0) return cudaErrorInvalidValue;
-    for (int bit = 0; bit < 32; bit += 8) {
-        const uint32_t *key = keys[*selected];
-        const uint32_t *value = values[*selected];
+    if (n < 0 || bits < 1 || bits > 32) return cudaErrorInvalidValue;
+    const uint32_t used = bits == 32 ? ~0u : (1u << bits) - 1;
+    for (int bit = 0; bit < bits; bit += 8) {
+        const uint32_t *key = arrays->keys[*selected];
+        const uint32_t *value = arrays->values[*selected];
         int64_t place[256] = {};
-        for (int64_t i = 0; i < n; i++) place[key[i] >> bit & 255]++;
+        for (int64_t i = 0; i < n; i++) place[(key[i] & used) >> bit & 255]++;
         std::exclusive_scan(place, place + 256, place, int64_t{0});
         *selected ^= 1;
         for (int64_t i = 0; i < n; i++) {
-            const int64_t to = place[key[i] >> bit & 255]++;
-            keys[*selected][to] = key[i];
-            values[*selected][to] = value[i];
+            const int64_t to = place[(key[i] & used) >> bit & 255]++;
+            arrays->keys[*selected][to] = key[i];
+            arrays->values[*selected][to] = value[i];
         }
     }
     return cudaSuccess;

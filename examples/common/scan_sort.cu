@@ -29,16 +29,16 @@ cudaError_t sort_pairs_bytes(int64_t n, size_t *bytes) {
     return cub::DeviceRadixSort::SortPairs(nullptr, *bytes, keys, values, n, 0, 32);
 }
 
-cudaError_t sort_pairs(uint32_t *const keys[2], uint32_t *const values[2], int *selected, int64_t n,
-                       void *workspace, size_t bytes, cudaStream_t stream) {
+cudaError_t sort_pairs(const sort_arrays *arrays, int64_t n, int bits, int *selected, void *workspace,
+                       size_t bytes, cudaStream_t stream) {
     *selected = 0;
-    if (n < 0) return cudaErrorInvalidValue;
+    if (n < 0 || bits < 1 || bits > 32) return cudaErrorInvalidValue;
     if (n == 0) return cudaSuccess;
     if (!workspace) return cudaErrorInvalidValue;
-    cub::DoubleBuffer<uint32_t> key_buffers(keys[0], keys[1]);
-    cub::DoubleBuffer<uint32_t> value_buffers(values[0], values[1]);
+    cub::DoubleBuffer<uint32_t> keys(arrays->keys[0], arrays->keys[1]);
+    cub::DoubleBuffer<uint32_t> values(arrays->values[0], arrays->values[1]);
     const cudaError_t status =
-        cub::DeviceRadixSort::SortPairs(workspace, bytes, key_buffers, value_buffers, n, 0, 32, stream);
-    *selected = key_buffers.selector;
+        cub::DeviceRadixSort::SortPairs(workspace, bytes, keys, values, n, 0, bits, stream);
+    *selected = keys.selector;
     return status;
 }

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Times the sums by index of the package distwar beside torch's on a GPU.
+
+    PYTHONPATH=python DISTWAR_INDEX_LIBRARY=build/cuda/bin/libindex_sums.so \
+        benchmarks/index_add.py --out FILE.json [--seconds 90] [--ways]
+
+N rows of K values are added to a table of M rows. The rows are drawn by Zipf's law: rank r with a probability in
+proportion to r^-exponent; ranks are shuffled. Times are medians of CUDA events around one call, the L2 cache
+overwritten before each; the work is queued while the GPU still overwrites, so the host's time does not count. Each sum
+is compared with one in double precision first.
+
+--ways also times every way of index_sums.h. A deterministic call of torch that would take over half a second, by what
+ten times fewer rows took, is left out.
+"""
+import argparse
+import json
+import statistics
+import sys
+import time
+
+import torch
+
+from distwar import _index_torch, _sums
+
+TYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+LIMITS = {"float32": 2e-6, "float16": 5e-3, "bfloat16": 5e-2}  # of the error over the sum of absolute values
+
+
+def cases():
+    """(type, N, M, K, exponent), those that a page shows first."""
+    widths, exponents = (1, 4, 16, 64, 256), (0, 1, 2)
+    sizes = [(10**5, 10**5), (10**6, 10**5), (10**7, 10**5), (10**8, 10**5), (10**6, 10**6), (10**7, 10**6)]
+    found = [("float32", N, M, K, e) for N, M in sizes for K in widths for e in exponents if N * K <= 64 * 10**7]
+    found += [("float32", 10**6, 10**5, K, e) for K in (2, 3, 8, 9, 32, 100) for e in exponents]
+    for name in ("float16", "bfloat16"):
+        found += [(name, N, 10**5, K, e) for N in (10**5, 10**6, 10**7) for K in widths for e in exponents
+                  if N * K <= 64 * 10**7]
+    return found
+
+
+def zipf(count, rows, exponent):
+    until = torch.arange(1, rows + 1, device="cuda", dtype=torch.float64).pow(-exponent).cumsum(0)
+    ranks = torch.cat([torch.searchsorted(until, torch.rand(min(count - first, 1 << 24), device="cuda",
+                                                            dtype=torch.float64) * until[-1])
+                       for first in range(0, count, 1 << 24)])
+    return torch.randperm(rows, device="cuda")[ranks.clamp_(max=rows - 1)]
+
+
+class Timer:
+    def __init__(self):
+        self.scrub = torch.empty(1 << 27, device="cuda")
+
+    def microseconds(self, call, repeat):
+        call()
+        torch.cuda.synchronize()
+        times = []
+        while len(times) < repeat and sum(times) < 1e5:
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            self.scrub.fill_(len(times))
+            begin.record()
+            call()
+            end.record()
+            torch.cuda.synchronize()
+            times.append(1e3 * begin.elapsed_time(end))
+        return statistics.median(times)
+
+
+class Ours:
+    """ix_add of one way, with a workspace that is kept."""
+
+    def __init__(self, out, index, source, way="chosen", deterministic=False):
+        self.arrays = out, index, source
+        self.rows = _sums.Rows(count=len(index), width=source.shape[1], rows=len(out), index=index.data_ptr(),
+                               index_bytes=index.element_size(), type=_index_torch._types[source.dtype],
+                               source=source.data_ptr(), out=out.data_ptr(), skipped=-1, deterministic=deterministic,
+                               way=_sums.WAYS[way])
+
+    def allocate(self, size):
+        if not hasattr(self, "memory"):
+            self.memory = torch.empty(size, dtype=torch.uint8, device="cuda")
+        return self.memory.data_ptr(), self.memory
+
+    def __call__(self):
+        _sums.library().add(self.rows, self.allocate, torch.cuda.current_stream().cuda_stream)
+
+
+def check(name, index, source, rows, **how):
+    """The error over the sum of absolute values, in double precision; the first columns only."""
+    part = source[:, :8].contiguous()
+    out = torch.zeros(rows, part.shape[1], device="cuda", dtype=part.dtype)
+    Ours(out, index, part, **how)()
+    zero = torch.zeros(rows, part.shape[1], device="cuda", dtype=torch.float64)
+    expected, size = (zero.index_add(0, index, value.double()) for value in (part, part.abs()))
+    error = ((out.double() - expected).norm() / size.norm()).item()
+    if not error < LIMITS[name]:
+        sys.exit(f"WRONG: {name}, {len(index)} rows of {source.shape[1]}, {how}: error {error}")
+
+
+def deterministic(call):
+    def run():
+        torch.use_deterministic_algorithms(True)
+        call()
+        torch.use_deterministic_algorithms(False)
+    return run
+
+
+def measure(timer, case, slow, ways):
+    name, N, M, K, exponent = case
+    index = zipf(N, M, exponent)
+    source = torch.randn(N, K, device="cuda", dtype=torch.float32).to(TYPES[name])
+    out = torch.zeros(M, K, device="cuda", dtype=TYPES[name])
+    repeat, times = (11 if N * K < 10**8 else 5), {}
+    for way in ({"way": "chosen"}, {"way": "chosen", "deterministic": True}):
+        check(name, index, source, M, **way)
+    times["ours"] = timer.microseconds(Ours(out, index, source), repeat)
+    times["torch"] = timer.microseconds(lambda: out.index_add_(0, index, source), repeat)
+    wide = index[:, None].expand(N, K)
+    times["scatter_add"] = timer.microseconds(lambda: out.scatter_add_(0, wide, source), repeat)
+    times["ours_deterministic"] = timer.microseconds(Ours(out, index, source, deterministic=True), repeat)
+    key = (name, M, K, exponent)
+    if 10 * slow.get(key, 0) < 5e5:
+        slow[key] = times["torch_deterministic"] = timer.microseconds(
+            deterministic(lambda: out.index_add_(0, index, source)), 3)
+    if 10 * slow.get(("embedding", *key), 0) < 5e5:
+        times["embedding"] = timer.microseconds(
+            lambda: torch.ops.aten.embedding_dense_backward(source, index, M, -1, False), 3)
+        slow[("embedding", *key)] = times["embedding"]
+
+        def sums():
+            table = torch.zeros(M, K, device="cuda", dtype=TYPES[name])
+            Ours(table, index, source, deterministic=name != "float32")()
+        times["ours_embedding"] = timer.microseconds(sums, repeat)
+    for way in list(_sums.WAYS)[1:] if ways else ():
+        if way == "fixed" and M * K > 3 * 10**7:
+            continue
+        times["way_" + way] = timer.microseconds(Ours(out, index, source, way), repeat)
+    return times
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", metavar="FILE", required=True)
+    parser.add_argument("--seconds", type=float, default=90, help="no case begins later")
+    parser.add_argument("--ways", action="store_true")
+    options = parser.parse_args()
+    torch.manual_seed(1)
+    timer, slow, runs, begin = Timer(), {}, [], time.time()
+    for case in cases():
+        if time.time() - begin > options.seconds:
+            print("no time for more", file=sys.stderr)
+            break
+        times = measure(timer, case, slow, options.ways)
+        runs.append([*case, {way: float(f"{us:.4g}") for way, us in times.items()}])
+        print(*case, runs[-1][-1], flush=True)
+    context = {"device": torch.cuda.get_device_name(), "torch": torch.__version__,
+               "date": time.strftime("%Y-%m-%d", time.gmtime())}
+    with open(options.out, "w") as file:
+        file.write(f'{{"context": {json.dumps(context)},\n"runs": [\n' + ",\n".join(map(json.dumps, runs)) + "\n]}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""Several GPUs: the JSON of `exchange` and `shared_steps`, as ranks.sh writes them into a folder."""
+import glob
+import json
+import os
+
+KEPT = ["ranks-h200"]
+STAGES = ("project", "exchange", "render", "pixels", "backward", "return", "home")
+
+
+def load(paths):
+    """(device, {name: report})."""
+    reports = {}
+    for folder in paths:
+        for path in sorted(glob.glob(os.path.join(folder, "*.json"))):
+            with open(path) as file:
+                reports[os.path.basename(path)[:-5]] = json.load(file)
+    return next(iter(reports.values()))["device"], reports
+
+
+def devices(data):
+    return [f"{data[0]}, {len(data[1])} runs"]
+
+
+def scene_of(r):
+    return f"{r['gaussians'] / 1e6:g} million, {r['width']} x {r['height']}"
+
+
+def order_of(r):
+    return r["gaussians"], r["width"], r["kind"] != "plain", r["ranks"], r["views"]
+
+
+def tables(data):
+    steps = sorted((r for r in data[1].values() if "step_ms" in r), key=order_of)
+    plain = {scene_of(r): r["views_a_second"] for r in steps if r["kind"] == "plain"}
+    exchanged = [[f"{size['bytes']:,}", f"{size['all_to_all_ms']:.3f}", f"{size['all_to_all_gb_s']:.1f}",
+                  f"{size['all_reduce_ms']:.3f}", f"{size['all_reduce_gb_s']:.1f}"]
+                 for r in data[1].values() if "sizes" in r for size in r["sizes"]]
+    measured = [[scene_of(r), "one GPU, without ranks" if r["kind"] == "plain" else r["ranks"],
+                 1 if r["kind"] == "plain" else r["views"], f"{r['step_ms']:.2f}", f"{r['views_a_second']:.0f}",
+                 f"{r['views_a_second'] / plain[scene_of(r)] / r['ranks']:.2f}",
+                 "" if r["kind"] == "plain" else f"{r['bytes_sent'] / 1e6:.0f}", f"{r['memory_gb']:.1f}"]
+                for r in steps if scene_of(r) in plain and "project_ms" not in r]
+    timed = [[scene_of(r), r["ranks"], r["views"], *(f"{r[stage + '_ms']:.2f}" for stage in STAGES)]
+             for r in steps if "project_ms" in r]
+    same = [[r["kind"], r["ranks"], r["views"], r["gradient_bits"]] for r in steps if "gradient_bits" in r]
+    found = {"exchange": (["bytes from rank to rank", "all-to-all, ms", "GB/s", "all-reduce, ms", "GB/s"], exchanged),
+             "steps": (["scene", "GPUs", "B", "ms a step", "views a second", "of one GPU times GPUs", "MB sent",
+                        "GB used"], measured),
+             "stages": (["scene", "GPUs", "B", *(f"{stage}, ms" for stage in STAGES)], timed),
+             "bits": (["ranks", "number", "B", "sum of the bits of the gradients"], same)}
+    return {name: table for name, table in found.items() if table[1]}

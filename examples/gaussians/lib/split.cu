@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+// Density control by splits of Gaussians that are drawn by a weight, see gs_split.h. A prefix sum numbers the
+// rows that are free and a sort orders the draws, so the result does not depend on the order of threads.
+#include "arrays.h"
+#include "block_layout.h"
+#include "density.cuh"
+#include "gs_split.h"
+#include "launch.cuh"
+#include "scan_sort.h"
+#include <float.h>
+
+using namespace gs;
+
+namespace {
+
+constexpr uint32_t not_drawn = UINT32_MAX; // key of such Gaussians: sorts last
+
+// Weighted sampling without replacement: the n least of the exponential variates -log(u) / weight are drawn
+// (Efraimidis and Spirakis 2006). Positive floats order as their bits do. free_rows[count] = 0: the scan
+// leaves the total there.
+__global__ void __launch_bounds__(density_block)
+    draw_kernel(gs_gaussians gaussians, gs_split_rules rules, int64_t *free_rows, uint32_t *keys,
+                uint32_t *indices) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i > gaussians.count) return;
+    const bool lives = i < rules.existing && sigmoid(gaussians.opacity_logit[i]) > rules.least_opacity;
+    free_rows[i] = i < gaussians.count && !lives;
+    if (i == gaussians.count) return;
+    indices[i] = uint32_t(i);
+    keys[i] = not_drawn;
+    if (!lives) return;
+    random_stream random = random_at(rules.seed, RANDOM_DRAW, rules.iteration, uint64_t(i));
+    const float u = (float(random_bits(&random) >> 40) + 0.5f) * 0x1p-24f; // never 0 or 1
+    const float weight = rules.density[2 * i], key = -logf(u) / weight;
+    if (weight > 0 && weight <= FLT_MAX && key <= FLT_MAX) keys[i] = __float_as_uint(key);
+}
+
+// The drawn Gaussian number k goes to the free row number k. source[i]: the Gaussian that row i is a half of;
+// i if it is of none.
+__global__ void __launch_bounds__(density_block)
+    follow_kernel(gs_arrays g, int64_t count, int64_t existing, const int64_t *before, const uint32_t *keys,
+                  const uint32_t *indices, uint32_t *source) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i >= count) return;
+    source[i] = uint32_t(i);
+    if (before[i + 1] == before[i]) return; // living
+    if (keys[before[i]] != not_drawn) {
+        source[i] = indices[before[i]];
+        copy_row(g, source[i], i);
+    } else if (i >= existing) {
+        make_dead(g, i);
+    }
+}
+
+// Both halves are copies of the Gaussian when they come here.
+__device__ void place_halves(const gs_gaussians &g, int64_t one, int64_t other, float least_opacity) {
+    const float *scale = g.log_scale + 3 * one;
+    const int axis = scale[0] >= scale[1] ? (scale[0] >= scale[2] ? 0 : 2) : (scale[1] >= scale[2] ? 1 : 2);
+    const float inv_sqrt2 = 0.70710678f, log_sqrt2 = 0.34657359f, inv_e = 0.36787944f;
+    const float reach = inv_sqrt2 * expf(scale[axis]);
+    float rotation[3][3];
+    rotation_of(g, one, rotation);
+    // 4 p - p^2 / e = 2 sqrt 2 o
+    const float twice = 2.8284271f * sigmoid(g.opacity_logit[one]);
+    const float half = twice / (2 + sqrtf(4 - inv_e * twice));
+    const float opacity = fmaxf(half, nextafterf(least_opacity, 1)); // a split kills no Gaussian
+    const int64_t rows[2] = {one, other};
+    for (int side = 0; side < 2; side++) {
+        const int64_t i = rows[side];
+        for (int k = 0; k < 3; k++) g.mean[3 * i + k] += (side ? reach : -reach) * rotation[k][axis];
+        g.log_scale[3 * i + axis] -= log_sqrt2;
+        g.opacity_logit[i] = logf(opacity) - log1pf(-opacity);
+    }
+}
+
+// As each Gaussian is drawn once at most, a thread has both rows to itself.
+__global__ void __launch_bounds__(density_block)
+    split_kernel(gs_gaussians g, gs_arrays first, gs_arrays second, gs_split_rules rules,
+                 const uint32_t *source) {
+    const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
+    if (i >= g.count) return;
+    const int64_t from = source[i];
+    if (from != i) {
+        place_halves(g, from, i, rules.least_opacity);
+        clear_moment(first, from);
+        clear_moment(second, from);
+    }
+    if (from != i || i >= rules.existing) {
+        clear_moment(first, i);
+        clear_moment(second, i);
+    }
+}
+
+// The arrays in gs_split's workspace.
+struct split_arrays {
+    int64_t *free_rows; // then their prefix sums
+    uint32_t *source, *keys[2], *indices[2];
+    void *scratch;
+    size_t scratch_bytes;
+};
+
+// Places them in `memory` (NULL: nowhere). *bytes: theirs.
+gs_status place_arrays(void *memory, int64_t count, split_arrays *out, size_t *bytes) {
+    size_t scan = 0, sort = 0;
+    GS_CUDA(scan_exclusive_bytes(count + 1, &scan));
+    GS_CUDA(sort_pairs_bytes(count, &sort));
+    block_layout layout = {static_cast<char *>(memory), 0};
+    layout_add(&layout, size_t(count) + 1, &out->free_rows);
+    layout_add(&layout, size_t(count), &out->source);
+    for (int i = 0; i < 2; i++) {
+        layout_add(&layout, size_t(count), &out->keys[i]);
+        layout_add(&layout, size_t(count), &out->indices[i]);
+    }
+    out->scratch_bytes = scan > sort ? scan : sort;
+    out->scratch = layout_add(&layout, out->scratch_bytes);
+    *bytes = layout.bytes;
+    return GS_OK;
+}
+
+} // namespace
+
+gs_status gs_split_bytes(int64_t count, size_t *bytes) {
+    GS_TRY(check_count(__func__, count));
+    GS_REQUIRE(bytes, "bytes must be given");
+    split_arrays unplaced;
+    return place_arrays(nullptr, count, &unplaced, bytes);
+}
+
+gs_status gs_split(const gs_gaussians *gaussians, const gs_gaussians *first_moment,
+                   const gs_gaussians *second_moment, const gs_split_rules *rules, void *workspace,
+                   size_t workspace_bytes, gs_stream stream) {
+    GS_TRY(check_vector(__func__, gaussians, first_moment));
+    GS_TRY(check_vector(__func__, gaussians, second_moment));
+    GS_REQUIRE(rules, "rules must be given");
+    const int64_t count = gaussians->count;
+    GS_REQUIRE(rules->existing >= 0 && rules->existing <= count, "existing must be in 0..count");
+    GS_REQUIRE(rules->least_opacity >= 0 && rules->least_opacity < 1,
+               "least_opacity must be in 0..1, exclusive of 1");
+    GS_REQUIRE(count == 0 || rules->density, "density must be given");
+    split_arrays a;
+    size_t needed;
+    GS_TRY(place_arrays(workspace, count, &a, &needed));
+    GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
+
+    int selected;
+    GS_CUDA(launch_for(stream, count + 1, density_block, draw_kernel, *gaussians, *rules, a.free_rows,
+                       a.keys[0], a.indices[0]));
+    GS_CUDA(scan_exclusive(a.free_rows, a.free_rows, count + 1, a.scratch, a.scratch_bytes, stream));
+    GS_CUDA(sort_pairs(a.keys, a.indices, &selected, count, a.scratch, a.scratch_bytes, stream));
+    GS_CUDA(launch_for(stream, count, density_block, follow_kernel, gs_arrays_of(gaussians), count,
+                       rules->existing, a.free_rows, a.keys[selected], a.indices[selected], a.source));
+    return GS_STATUS(launch_for(stream, count, density_block, split_kernel, *gaussians,
+                                gs_arrays_of(first_moment), gs_arrays_of(second_moment), *rules, a.source));
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT
+#include "ways.cuh"
+
+cudaError_t ix_add_float16(const ix_rows &rows, const ix_plan &plan, cudaStream_t stream) {
+    return plan.vector_bytes == 16  ? ways<__half, 8>::add(rows, plan, stream)
+           : plan.vector_bytes == 8 ? ways<__half, 4>::add(rows, plan, stream)
+           : plan.vector_bytes == 4 ? ways<__half, 2>::add(rows, plan, stream)
+                                    : ways<__half, 1>::add(rows, plan, stream);
+}

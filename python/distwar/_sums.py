@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""libindex_sums in Python by ctypes: the struct of index_sums.h and its calls. The library is the one beside this file,
+or that of the environment variable DISTWAR_INDEX_LIBRARY."""
+import ctypes
+import functools
+import os
+import pathlib
+from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+
+TYPES = {"float32": 0, "float16": 1, "bfloat16": 2}
+WAYS = {name: value for value, name in enumerate(
+    "chosen atomic grouped adaptive sorted fixed sorted_fixed".split())}
+
+
+class Rows(Structure):
+    """ix_rows."""
+    _fields_ = [("count", c_int64), ("width", c_int64), ("rows", c_int64), ("index", c_void_p),
+                ("index_bytes", c_int32), ("type", c_int), ("source", c_void_p), ("out", c_void_p),
+                ("skipped", c_int64), ("deterministic", c_int32), ("way", c_int), ("report", c_void_p),
+                ("workspace", c_void_p), ("workspace_bytes", c_size_t)]
+
+
+class Error(RuntimeError):
+    """The text of ix_last_error()."""
+
+
+class Library:
+    def __init__(self, path):
+        self.lib = ctypes.CDLL(path)
+        self.lib.ix_last_error.restype = self.lib.ix_backend.restype = c_char_p
+        self.lib.ix_add_bytes.argtypes = (POINTER(Rows), POINTER(c_size_t))
+        self.lib.ix_add.argtypes = (POINTER(Rows), c_void_p)
+        self.backend = self.lib.ix_backend().decode()
+
+    def _check(self, status):
+        if status:
+            raise Error(self.lib.ix_last_error().decode())
+
+    def add(self, rows, allocate, stream=None):
+        """ix_add with a workspace of allocate(bytes): its address, and what keeps it alive."""
+        size = c_size_t()
+        self._check(self.lib.ix_add_bytes(byref(rows), byref(size)))
+        memory = None
+        if size.value:
+            rows.workspace, memory = allocate(size.value)
+            rows.workspace_bytes = size.value
+        self._check(self.lib.ix_add(byref(rows), stream))
+        del memory
+
+
+@functools.lru_cache(maxsize=None)
+def library():
+    path = os.environ.get("DISTWAR_INDEX_LIBRARY") or pathlib.Path(__file__).with_name("libindex_sums.so")
+    if not os.path.exists(path):
+        raise ImportError(f"distwar: there is no {path}; install the package (pip install ./python), or let "
+                          "DISTWAR_INDEX_LIBRARY name a libindex_sums.so")
+    return Library(os.fspath(path))

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""Sums of rows that an index array names, on torch tensors or numpy arrays: index_add, the gradient of an embedding,
+bincount. Rows that come often are summed before they are added to memory.
+
+deterministic: None means what distwar.deterministic or torch.use_deterministic_algorithms say. Deterministic sums have
+the same bits in every run on one kind of GPU, and for every order of the rows of source.
+
+An index out of range: its row is left out and nothing else is written. On a CPU the call raises IndexError. On a GPU it
+does not wait for the kernels: the next call of this module raises IndexError, or check_indices(), which waits.
+"""
+import sys
+
+_modules = {}  # type of an array: the module for it
+
+
+def _of(array):
+    """The module for arrays of this kind."""
+    module = _modules.get(type(array))
+    if module is None:
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(array, torch.Tensor):
+            from . import _index_torch as module
+        else:
+            from . import _index_numpy as module
+        _modules[type(array)] = module
+    return module
+
+
+def check_rows(name, out, index, source):
+    """The number of values of a row."""
+    for what, array in (("out", out), ("index", index), ("source", source)):
+        if not hasattr(array, "shape"):
+            raise TypeError(f"distwar.{name}: {what} is a {type(array).__name__}, not an array")
+    if len(index.shape) != 1:
+        raise ValueError(f"distwar.{name}: index has {len(index.shape)} dimensions, not one")
+    if len(out.shape) < 1 or tuple(source.shape) != tuple(index.shape) + tuple(out.shape[1:]):
+        raise ValueError(f"distwar.{name}: source has the shape {tuple(source.shape)}; out {tuple(out.shape)} and index "
+                         f"{tuple(index.shape)} need {tuple(index.shape) + tuple(out.shape[1:])}")
+
+
+def check_embedding(grad, indices, num_weights):
+    if len(grad.shape) < 1 or tuple(grad.shape[:-1]) != tuple(indices.shape):
+        raise ValueError(f"distwar.embedding_backward: grad has the shape {tuple(grad.shape)}, not {tuple(indices.shape)}, "
+                         "that of indices, and one more dimension")
+    if num_weights < 0:
+        raise ValueError(f"distwar.embedding_backward: num_weights is {num_weights}")
+
+
+def index_add(out, index, source, deterministic=None):
+    """out with source[i] added to row index[i], for all i. A new array; differentiable by out and source.
+
+    out [rows, ...], source [count, ...] with the same trailing dimensions, both float32, float16 or (torch) bfloat16;
+    index [count], int32 or int64.
+    """
+    return _of(out).index_add(out, index, source, deterministic)
+
+
+def index_add_(out, index, source, deterministic=None):
+    """The same in place. Returns out. No gradients."""
+    return _of(out).index_add_(out, index, source, deterministic)
+
+
+def embedding_backward(grad, indices, num_weights, padding_idx=-1, scale_grad_by_freq=False, deterministic=None):
+    """The gradient [num_weights, K] of the weight of torch.nn.Embedding, from that of its output, grad
+    [..., K]; indices [...]. Rows of padding_idx are left out. scale_grad_by_freq divides by how often an index comes.
+    16-bit sums are deterministic unless told otherwise: each is rounded once."""
+    return _of(grad).embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq, deterministic)
+
+
+def bincount(index, weights=None, minlength=0, deterministic=None):
+    """The sums of weights, or the counts (int64), of each value of index [count], from 0 to the largest or to
+    minlength - 1. Reads the largest, for which a GPU is waited for. weights [count]: float32, float16, bfloat16."""
+    return _of(index).bincount(index, weights, minlength, deterministic)
+
+
+def check_indices():
+    """Waits for the GPU, then raises IndexError if a call since the last check had an index out of range."""
+    if "torch" in sys.modules:
+        from . import _index_torch
+        _index_torch.check_indices()

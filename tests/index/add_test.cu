@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+// ix_add: every way and type against sums in double precision; determinism; what is left out; bad arguments.
+#include "device_vector.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <gtest/gtest.h>
+#include <index_sums.h>
+#include <math.h>
+#include <random>
+#include <string.h>
+#include <string>
+
+namespace {
+
+double as_double(float value) {
+    return value;
+}
+double as_double(__half value) {
+    return __half2float(value);
+}
+double as_double(__nv_bfloat16 value) {
+    return __bfloat162float(value);
+}
+void store(float *to, float value) {
+    *to = value;
+}
+void store(__half *to, float value) {
+    *to = __float2half_rn(value);
+}
+void store(__nv_bfloat16 *to, float value) {
+    *to = __float2bfloat16_rn(value);
+}
+template <typename T>
+constexpr ix_type type_of = IX_FLOAT32;
+template <>
+constexpr ix_type type_of<__half> = IX_FLOAT16;
+template <>
+constexpr ix_type type_of<__nv_bfloat16> = IX_BFLOAT16;
+
+// Half of the largest error of a rounding to T, and some for sums.
+template <typename T>
+constexpr double tolerance = sizeof(T) == 4             ? 1e-6
+                             : type_of<T> == IX_FLOAT16 ? 1e-2
+                                                        : 8e-2;
+
+template <typename T, typename Index>
+struct problem {
+    int64_t rows, width;
+    std::vector<Index> index;
+    std::vector<T> source, start;
+};
+
+// Entry i names row 0 with probability `hot`, else any row.
+template <typename T, typename Index>
+problem<T, Index> make(int64_t count, int64_t rows, int64_t width, double hot, unsigned seed = 1) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    problem<T, Index> made{rows, width, std::vector<Index>(count), std::vector<T>(count * width),
+                           std::vector<T>(rows * width)};
+    for (auto &row : made.index) row = Index(random() < hot * 4294967296.0 ? 0 : random() % rows);
+    for (auto &value : made.source) store(&value, normal(random));
+    for (auto &value : made.start) store(&value, normal(random));
+    return made;
+}
+
+// Arrays that begin `offset` values behind an aligned address, with as many values behind them.
+template <typename T>
+struct placed {
+    std::vector<T> with_offset(const std::vector<T> &values) const {
+        std::vector<T> all(values.size() + 2 * offset);
+        std::copy(values.begin(), values.end(), all.begin() + offset);
+        return all;
+    }
+    placed(const std::vector<T> &values, size_t offset)
+        : offset(offset), size(values.size()), memory(with_offset(values)) {}
+    T *data() const { return memory.data() + offset; }
+    std::vector<T> read() const {
+        const std::vector<T> all = memory.read();
+        for (size_t i = 0; i < offset; i++) {
+            EXPECT_EQ(as_double(all[i]), 0) << "written before the array";
+            EXPECT_EQ(as_double(all[offset + size + i]), 0) << "written behind the array";
+        }
+        return {all.begin() + offset, all.begin() + offset + size};
+    }
+    size_t offset, size;
+    device_vector<T> memory;
+};
+
+struct options {
+    ix_way way = IX_CHOSEN;
+    bool deterministic = false;
+    int64_t skipped = -1;
+    size_t offset = 0;
+};
+
+template <typename T, typename Index>
+std::vector<T> add(const problem<T, Index> &given, const options &options, uint32_t *report = nullptr) {
+    const placed<T> source(given.source, options.offset), out(given.start, options.offset);
+    const device_vector<Index> index(given.index);
+    const device_vector<uint32_t> reported(std::vector<uint32_t>(1));
+    ix_rows rows = {};
+    rows.count = int64_t(given.index.size());
+    rows.width = given.width;
+    rows.rows = given.rows;
+    rows.index = index.data();
+    rows.index_bytes = sizeof(Index);
+    rows.type = type_of<T>;
+    rows.source = source.data();
+    rows.out = out.data();
+    rows.skipped = options.skipped;
+    rows.deterministic = options.deterministic;
+    rows.way = options.way;
+    rows.report = reported.data();
+    size_t bytes = 0;
+    EXPECT_EQ(ix_add_bytes(&rows, &bytes), IX_OK) << ix_last_error();
+    const device_vector<char> workspace(bytes);
+    rows.workspace = workspace.data();
+    rows.workspace_bytes = bytes;
+    EXPECT_EQ(ix_add(&rows, nullptr), IX_OK) << ix_last_error();
+    if (report) *report = reported.read()[0];
+    return out.read();
+}
+
+// |out - expected| over the sum of the absolute values that were added.
+template <typename T, typename Index>
+double error_of(const problem<T, Index> &given, const std::vector<T> &out, int64_t skipped = -1) {
+    std::vector<double> expected(given.start.size()), size(given.start.size());
+    for (size_t k = 0; k < expected.size(); k++) size[k] = fabs(expected[k] = as_double(given.start[k]));
+    for (size_t i = 0; i < given.index.size(); i++) {
+        const int64_t row = int64_t(given.index[i]);
+        if (row < 0 || row >= given.rows || row == skipped) continue;
+        for (int64_t k = 0; k < given.width; k++) {
+            const double value = as_double(given.source[i * given.width + k]);
+            expected[row * given.width + k] += value;
+            size[row * given.width + k] += fabs(value);
+        }
+    }
+    double error = 0, total = 0;
+    for (size_t k = 0; k < expected.size(); k++) {
+        error += pow(as_double(out[k]) - expected[k], 2);
+        total += pow(size[k], 2);
+    }
+    return sqrt(error / total);
+}
+
+class IndexSums : public testing::TestWithParam<int> {
+  protected:
+    bool is_fixed() const { return GetParam() == IX_FIXED || GetParam() == IX_SORTED_FIXED; }
+};
+
+struct shape {
+    int64_t count, rows, width;
+    double hot;
+};
+const shape shapes[] = {{1, 1, 1, 0},       {300, 7, 1, 0},      {3000, 200, 1, 0.5}, {1100, 90, 2, 0.1},
+                        {700, 50, 3, 0.4},  {900, 40, 4, 0.3},   {500, 30, 8, 0.6},   {400, 300, 9, 0},
+                        {600, 20, 16, 0.9}, {130, 10, 100, 0.3}, {70, 9, 256, 0.5}};
+
+template <typename T, typename Index>
+void check_shapes(ix_way way) {
+    for (const shape &s : shapes)
+        for (const size_t offset : {0, 1, 3}) {
+            const auto given = make<T, Index>(s.count, s.rows, s.width, s.hot);
+            options options;
+            options.way = way;
+            options.offset = offset;
+            uint32_t report = 0;
+            EXPECT_LT(error_of(given, add(given, options, &report)), tolerance<T>)
+                << s.count << " x " << s.width << " into " << s.rows << ", offset " << offset;
+            EXPECT_EQ(report, 0u);
+        }
+}
+
+TEST_P(IndexSums, AreThoseOfDoublePrecision) {
+    check_shapes<float, int32_t>(ix_way(GetParam()));
+}
+TEST_P(IndexSums, OfHalfToo) {
+    check_shapes<__half, int64_t>(ix_way(GetParam()));
+}
+TEST_P(IndexSums, OfBfloat16Too) {
+    check_shapes<__nv_bfloat16, int64_t>(ix_way(GetParam()));
+}
+
+TEST_P(IndexSums, LeaveOutWhatIsSkippedOrOutOfRange) {
+    auto given = make<float, int64_t>(400, 20, 12, 0.3);
+    uint32_t report = 1;
+    options options;
+    options.way = ix_way(GetParam());
+    options.skipped = 3;
+    EXPECT_LT(error_of(given, add(given, options, &report), 3), tolerance<float>);
+    EXPECT_EQ(report, 0u);
+    const int64_t outside[] = {20, -1, -2, int64_t{1} << 40, INT64_MIN};
+    for (const int64_t row : outside) {
+        given.index[7] = row;
+        EXPECT_LT(error_of(given, add(given, options, &report), 3), tolerance<float>);
+        EXPECT_EQ(report, 1u) << row;
+        options.skipped = -1;
+        EXPECT_LT(error_of(given, add(given, options, &report)), tolerance<float>);
+        EXPECT_EQ(report, 1u) << row;
+        options.skipped = 3;
+    }
+}
+
+TEST_P(IndexSums, KeepInfinitiesAndNanWhereTheyAre) {
+    auto given = make<float, int32_t>(600, 5, 4, 0.9);
+    given.index[0] = given.index[1] = given.index[2] = given.index[3] = 2;
+    given.source[0] = INFINITY, given.source[4 + 1] = NAN, given.source[8 + 2] = INFINITY,
+    given.source[12 + 2] = -INFINITY;
+    options options;
+    options.way = ix_way(GetParam());
+    const auto out = add(given, options);
+    for (size_t k = 0; k < out.size(); k++) EXPECT_EQ(std::isfinite(out[k]), k < 8 || k > 10) << k;
+    EXPECT_EQ(out[8], INFINITY);
+    EXPECT_TRUE(std::isnan(out[9]) && std::isnan(out[10]));
+}
+
+TEST_P(IndexSums, OfFixedPointDoNotDependOnTheOrder) {
+    if (!is_fixed()) GTEST_SKIP() << "not a deterministic way";
+    for (const auto &[count, hot] : {std::pair{900, 0.1}, {2500, 0.8}}) {
+        const auto given = make<float, int32_t>(count, 30, 8, hot);
+        options options;
+        options.way = ix_way(GetParam());
+        const auto expected = add(given, options);
+        std::vector<int> order(count);
+        for (int i = 0; i < count; i++) order[i] = i;
+        std::shuffle(order.begin(), order.end(), std::mt19937(7));
+        auto shuffled = given;
+        for (int i = 0; i < count; i++) {
+            shuffled.index[i] = given.index[order[i]];
+            std::copy_n(&given.source[order[i] * 8], 8, &shuffled.source[i * 8]);
+        }
+        const auto found = add(shuffled, options);
+        EXPECT_EQ(memcmp(found.data(), expected.data(), found.size() * sizeof found[0]), 0) << count;
+    }
+}
+
+TEST_P(IndexSums, OfFixedPointHoldTheRangeOfFloats) {
+    if (!is_fixed()) GTEST_SKIP() << "not a deterministic way";
+    for (const float size : {3e38f, 1.0f, 1e-38f, 1e-42f}) {
+        auto given = make<float, int32_t>(500, 4, 4, 0.2);
+        for (float &value : given.source) value *= size / 500;
+        for (float &value : given.start) value = 0;
+        options options;
+        options.way = ix_way(GetParam());
+        const auto out = add(given, options);
+        EXPECT_LT(error_of(given, out), size < 1e-37f ? 1e-3 : 1e-6) << size;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, IndexSums, testing::Range(0, int(IX_WAYS)),
+                         [](const auto &info) { return std::to_string(int(info.param)); });
+
+} // namespace
