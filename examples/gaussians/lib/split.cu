@@ -94,7 +94,8 @@ __global__ void __launch_bounds__(density_block)
 // The arrays in gs_split's workspace.
 struct split_arrays {
     int64_t *free_rows; // then their prefix sums
-    uint32_t *source, *keys[2], *indices[2];
+    uint32_t *source;
+    sort_arrays order; // values: indices
     void *scratch;
     size_t scratch_bytes;
 };
@@ -108,8 +109,8 @@ gs_status place_arrays(void *memory, int64_t count, split_arrays *out, size_t *b
     layout_add(&layout, size_t(count) + 1, &out->free_rows);
     layout_add(&layout, size_t(count), &out->source);
     for (int i = 0; i < 2; i++) {
-        layout_add(&layout, size_t(count), &out->keys[i]);
-        layout_add(&layout, size_t(count), &out->indices[i]);
+        layout_add(&layout, size_t(count), &out->order.keys[i]);
+        layout_add(&layout, size_t(count), &out->order.values[i]);
     }
     out->scratch_bytes = scan > sort ? scan : sort;
     out->scratch = layout_add(&layout, out->scratch_bytes);
@@ -144,11 +145,12 @@ gs_status gs_split(const gs_gaussians *gaussians, const gs_gaussians *first_mome
 
     int selected;
     GS_CUDA(launch_for(stream, count + 1, density_block, draw_kernel, *gaussians, *rules, a.free_rows,
-                       a.keys[0], a.indices[0]));
+                       a.order.keys[0], a.order.values[0]));
     GS_CUDA(scan_exclusive(a.free_rows, a.free_rows, count + 1, a.scratch, a.scratch_bytes, stream));
-    GS_CUDA(sort_pairs(a.keys, a.indices, &selected, count, a.scratch, a.scratch_bytes, stream));
+    GS_CUDA(sort_pairs(&a.order, count, 32, &selected, a.scratch, a.scratch_bytes, stream));
     GS_CUDA(launch_for(stream, count, density_block, follow_kernel, gs_arrays_of(gaussians), count,
-                       rules->existing, a.free_rows, a.keys[selected], a.indices[selected], a.source));
+                       rules->existing, a.free_rows, a.order.keys[selected], a.order.values[selected],
+                       a.source));
     return GS_STATUS(launch_for(stream, count, density_block, split_kernel, *gaussians,
                                 gs_arrays_of(first_moment), gs_arrays_of(second_moment), *rules, a.source));
 }
