@@ -120,7 +120,7 @@ __device__ __forceinline__ void take_largest(const float (&value)[V], unsigned (
 template <int V>
 struct unit_sums {
     float scale[V];
-    int high[V], low[V];
+    unsigned high[V], low[V]; // those of infinity and NaN wrap, and are not used
 
     __device__ __forceinline__ void begin(const unsigned (&largest)[V], int log2_count) {
         DISTWAR_UNROLL
@@ -130,10 +130,10 @@ struct unit_sums {
         DISTWAR_UNROLL
         for (int k = 0; k < V; ++k) {
             const float_units units = units_of(value[k], scale[k]);
-            high[k] += units.high, low[k] += units.low;
+            high[k] += unsigned(units.high), low[k] += unsigned(units.low);
         }
     }
-    __device__ __forceinline__ long long sum(int k) const { return joined({high[k], low[k]}); }
+    __device__ __forceinline__ long long sum(int k) const { return joined({int(high[k]), int(low[k])}); }
 };
 
 // The sum of those values of a column that are not finite: the same in every order.

@@ -75,9 +75,11 @@ const char *ix_backend(void) {
 }
 
 ix_status ix_add_bytes(const ix_rows *rows, size_t *bytes) {
-    const ix_status status = check(__func__, rows);
+    const char *const function = __func__;
+    const ix_status status = check(function, rows);
     if (status != IX_OK) return status;
-    return status_of(__func__, ix_way_bytes(*rows, chosen_way(*rows), bytes));
+    IX_REQUIRE(bytes, "bytes must be given");
+    return status_of(function, ix_way_bytes(*rows, chosen_way(*rows), bytes));
 }
 
 ix_status ix_add(const ix_rows *rows, ix_stream stream) {

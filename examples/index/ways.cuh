@@ -137,8 +137,8 @@ struct ways {
         IX_TRY(launch_for(stream, rows.count, ROWS_BLOCK, list_rows, request, a.order.keys[0],
                           a.order.values[0]));
         int selected;
-        IX_TRY(sort_pairs(&a.order, rows.count, ceil_log2(rows.rows + 1), &selected, a.scratch,
-                          a.scratch_bytes, stream));
+        IX_TRY(sort_pairs(&a.order, rows.count, ceil_log2(rows.rows < 1 ? 2 : rows.rows + 1), &selected,
+                          a.scratch, a.scratch_bytes, stream));
         int lanes = 1;
         while (lanes < request.vectors && lanes < 32) lanes *= 2;
         const int tile = sorted_tile_entries(rows.count, lanes, fixed, plan);

@@ -153,9 +153,9 @@ struct shape {
     int64_t count, rows, width;
     double hot;
 };
-const shape shapes[] = {{1, 1, 1, 0},       {300, 7, 1, 0},      {3000, 200, 1, 0.5}, {1100, 90, 2, 0.1},
-                        {700, 50, 3, 0.4},  {900, 40, 4, 0.3},   {500, 30, 8, 0.6},   {400, 300, 9, 0},
-                        {600, 20, 16, 0.9}, {130, 10, 100, 0.3}, {70, 9, 256, 0.5}};
+const shape shapes[] = {{1, 1, 1, 0},          {300, 7, 1, 0},     {3000, 200, 1, 0.5}, {1100, 90, 2, 0.1},
+                        {700, 50, 3, 0.4},     {900, 40, 4, 0.3},  {500, 30, 8, 0.6},   {400, 300, 9, 0},
+                        {2500, 60000, 4, 0.1}, {600, 20, 16, 0.9}, {130, 10, 100, 0.3}, {70, 9, 256, 0.5}};
 
 template <typename T, typename Index>
 void check_shapes(ix_way way) {
@@ -202,6 +202,16 @@ TEST_P(IndexSums, LeaveOutWhatIsSkippedOrOutOfRange) {
     }
 }
 
+TEST_P(IndexSums, HaveNoPlaceInATableWithoutRows) {
+    auto given = make<float, int32_t>(50, 1, 4, 0);
+    given.rows = 0, given.start.clear();
+    uint32_t report = 0;
+    options options;
+    options.way = ix_way(GetParam());
+    EXPECT_TRUE(add(given, options, &report).empty());
+    EXPECT_EQ(report, 1u);
+}
+
 TEST_P(IndexSums, KeepInfinitiesAndNanWhereTheyAre) {
     auto given = make<float, int32_t>(600, 5, 4, 0.9);
     given.index[0] = given.index[1] = given.index[2] = given.index[3] = 2;
@@ -246,6 +256,48 @@ TEST_P(IndexSums, OfFixedPointHoldTheRangeOfFloats) {
         const auto out = add(given, options);
         EXPECT_LT(error_of(given, out), size < 1e-37f ? 1e-3 : 1e-6) << size;
     }
+}
+
+TEST(IndexSumsRefuse, BadArguments) {
+    const device_vector<float> values(std::vector<float>(64));
+    const device_vector<int32_t> index(std::vector<int32_t>(4));
+    ix_rows good = {};
+    good.count = 4, good.width = 4, good.rows = 8;
+    good.index = index.data(), good.index_bytes = 4;
+    good.source = good.out = values.data();
+    good.skipped = -1;
+    const auto refused = [&](const char *text, auto change) {
+        ix_rows rows = good;
+        change(rows);
+        EXPECT_EQ(ix_add(&rows, nullptr), IX_INVALID_ARGUMENT) << text;
+        EXPECT_NE(std::string(ix_last_error()).find(text), std::string::npos) << ix_last_error();
+    };
+    refused("count", [](ix_rows &rows) { rows.count = -1; });
+    refused("rows", [](ix_rows &rows) { rows.rows = -1; });
+    refused("width", [](ix_rows &rows) { rows.width = 0; });
+    refused("too large", [](ix_rows &rows) { rows.rows = INT64_MAX / 16; });
+    refused("index_bytes", [](ix_rows &rows) { rows.index_bytes = 2; });
+    refused("type", [](ix_rows &rows) { rows.type = IX_TYPES; });
+    refused("way", [](ix_rows &rows) { rows.way = IX_WAYS; });
+    refused("index", [](ix_rows &rows) { rows.index = nullptr; });
+    refused("source", [](ix_rows &rows) { rows.source = nullptr; });
+    refused("out", [](ix_rows &rows) { rows.out = nullptr; });
+    refused("aligned", [](ix_rows &rows) { rows.out = static_cast<char *>(rows.out) + 2; });
+    refused("workspace", [](ix_rows &rows) { rows.deterministic = 1; });
+    refused("sorted", [](ix_rows &rows) { rows.way = IX_SORTED, rows.rows = int64_t{1} << 32; });
+    EXPECT_EQ(ix_add(nullptr, nullptr), IX_INVALID_ARGUMENT);
+    EXPECT_EQ(ix_add_bytes(&good, nullptr), IX_INVALID_ARGUMENT);
+}
+
+TEST(IndexSumsRefuse, NoEmptyInput) {
+    ix_rows rows = {};
+    rows.width = 3, rows.index_bytes = 8;
+    size_t bytes = 1;
+    EXPECT_EQ(ix_add_bytes(&rows, &bytes), IX_OK);
+    EXPECT_EQ(ix_add(&rows, nullptr), IX_OK);
+    rows.deterministic = 1;
+    EXPECT_EQ(ix_add_bytes(&rows, &bytes), IX_OK);
+    EXPECT_EQ(ix_add(&rows, nullptr), IX_OK);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, IndexSums, testing::Range(0, int(IX_WAYS)),
