@@ -151,6 +151,24 @@ __device__ __noinline__ float sum_not_finite(const sorted_rows &in, int64_t firs
     return sum;
 }
 
+// Whether an atomic might lose some of the sum of a value with any other: atomics of floats take subnormal numbers, also
+// results, for 0. A sum of numbers of which one is at least 2^-100 is a multiple of 2^-125, or not changed by the other.
+template <typename T, int V>
+__device__ __forceinline__ bool atomics_flush(const float (&value)[V]) {
+    bool any = false;
+    DISTWAR_UNROLL
+    for (int k = 0; k < V; ++k)
+        any = any || (sizeof(T) == 4 && value[k] != 0 && fabsf(value[k]) < 7.8886090522101181e-31f); // 2^-100
+    return any;
+}
+
+// Adds to places that no other thread touches.
+template <typename T, int V>
+__device__ __forceinline__ void add_alone(T *to, const float (&value)[V]) {
+    DISTWAR_UNROLL
+    for (int k = 0; k < V; ++k) to[k] = rounded<T>(double(to_float(to[k])) + double(value[k]));
+}
+
 // The end of the run that begins at `first`, at most LONGEST_RUN + 1 entries on. Cost: about 2 log2 of its length
 // loads.
 __device__ __forceinline__ int64_t end_of_run(const sorted_rows &in, int64_t first, uint32_t row) {
@@ -210,7 +228,11 @@ __global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS) add_short_runs(sorted
             for (int k = 0; k < V; ++k)
                 value[k] = largest[k] < infinity_bits ? float(value_of_units(sums.sum(k), sums.scale[k]))
                                                       : sum_not_finite<T, V>(in, p, end, v, k);
-            table.add((long long)row * in.vectors + v, value);
+            const int64_t place = int64_t(row) * in.vectors + v;
+            if (atomics_flush<T>(value))
+                add_alone(static_cast<T *>(out) + place * V, value);
+            else
+                table.add((long long)place, value);
         }
         p = end;
     }

@@ -83,6 +83,9 @@ ix_status ix_add_bytes(const ix_rows *rows, size_t *bytes);
 // of at most 2^-43 of the largest |value| (for up to 2^18 values, twice as much for twice the values), then
 // rounded to float32 and added. The largest is that of source (IX_FIXED) or of the values added to one place
 // (IX_SORTED_FIXED). Infinities and NaN go where they are added, and nowhere else.
+// On a GPU an atomic of float32 takes a subnormal number for 0: the values added, the sums in out and results.
+// Deterministic sums keep them, but a subnormal number that stood in out may become 0 where a larger one is
+// added.
 // Undefined: arrays that overlap; an index or a source that changes meanwhile.
 // Errors: IX_INVALID_ARGUMENT for counts out of range, arrays that are missing or not aligned to their type, a
 // workspace that is too small, and more than 2^31 - 2 rows for the ways that sort. An index out of range is no
