@@ -4,10 +4,11 @@
 #
 #   benchmarks/training.sh PROGRAMS DATA OUT [PART...]
 #
-# PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of fern, relief23 and
-# fox, each in a folder of its name; missing ones are skipped. OUT: a folder for the logs, one NAME.jsonl a run.
+# PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of fern, relief23,
+# fox and bonsai, each in a folder of its name; missing ones are skipped. OUT: a folder for the logs, one NAME.jsonl a run.
 # PART, with its estimated seconds on an H200: all of these unless named:
-#   quality7       50  7,000 iterations on each, and on knot, a scene made by splat generate
+#   defaults      230  7,000 and 30,000 iterations on each, and on knot, a scene made by splat generate
+#   quality7       50  with the defaults of before splits, which all parts from here to wall have: 7,000 iterations
 #   finish         30  three steps of Levenberg-Marquardt on the scenes of quality7
 #   quality30     190  30,000 iterations
 #   wall          140  a minute with plain atomics on fern and fox; quality30 has the tuner's run
@@ -22,7 +23,7 @@ set -eu
 [ $# -ge 3 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 programs=$1 data=$2 out=$3
 shift 3
-[ $# -gt 0 ] || set -- quality7 finish quality30 wall speed reproducible poses
+[ $# -gt 0 ] || set -- defaults quality7 finish quality30 wall speed reproducible poses
 mkdir -p "$out/scenes"
 
 failed=''
@@ -58,9 +59,16 @@ train() { # NAME SECONDS SCENE OPTIONS...: the log is NAME.jsonl, the scene scen
     shift 3
     limited "$name" "$limit" splat train $from -o "$out/scenes/$name.ply" --log "$out/$name.jsonl" "$@"
 }
+defaults() {
+    for scene in bonsai fern relief23 fox knot; do
+        train defaults-$scene-7000 60 $scene
+        train defaults-$scene-30000 180 $scene --iterations 30000
+    done
+}
+before='--density mcmc --max-gaussians 300000 --sh-rate 4 --sh-rate-end 4'
 quality() { # ITERATIONS LIMIT
     for scene in fern relief23 fox knot; do
-        train quality-$scene-$1 "$2" $scene --iterations "$1" --eval-every 500
+        train quality-$scene-$1 "$2" $scene $before --iterations "$1" --eval-every 500
     done
 }
 quality7() { quality 7000 60; }
@@ -74,7 +82,7 @@ finish() {
 quality30() { quality 30000 180; }
 wall() {
     for scene in fern fox; do
-        train wall-$scene-atomic 120 $scene --iterations 30000 --seconds 60 --eval-every 250 --reduce atomic
+        train wall-$scene-atomic 120 $scene $before --iterations 30000 --seconds 60 --eval-every 250 --reduce atomic
     done
 }
 speed() {

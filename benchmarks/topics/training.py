@@ -179,7 +179,7 @@ def tables(runs):
     tuned = {name.rpartition("-")[0] + "-auto": run for name, run in quality.items() if name.endswith("-30000")}
     timed = {name: run for name, run in sorted({**wall, **tuned}.items())
              if name.rpartition("-")[0] + "-atomic" in wall}
-    found = {"quality": by_quality(quality), "finish": by_finish(part(runs, "finish")),
+    found = {"defaults": by_quality(part(runs, "defaults")), "quality": by_quality(quality), "finish": by_finish(part(runs, "finish")),
              "stages": by_stage({**quality, **part(runs, "speed")}), "equal time": by_time(timed),
              "speed": by_count(part(runs, "speed")), "reproducible": by_repetition(part(runs, "reproducible")),
              "poses": by_poses(part(runs, "poses"))}
