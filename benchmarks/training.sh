@@ -118,15 +118,15 @@ reproducible() {
     compare $name $kills
 }
 poses() {
-    wrong='--perturb-poses 1,0.01' refine=--refine-poses
+    wrong="--perturb-poses 1,0.01 $before" refine=--refine-poses
     for scene in fern fox; do
         for seed in 0 1 2; do
             train poses-$scene-refined-$seed 90 $scene $wrong $refine --seed $seed
             # Only aligns held-out views.
-            train poses-$scene-data-$seed 90 $scene $refine --pose-levels 0 --fine-pose-rate 0 --seed $seed
+            train poses-$scene-data-$seed 90 $scene $before $refine --pose-levels 0 --fine-pose-rate 0 --seed $seed
         done
         train poses-$scene-left-0 60 $scene $wrong
-        train poses-$scene-floor-0 90 $scene $refine
+        train poses-$scene-floor-0 90 $scene $before $refine
     done
 }
 for part; do $part; done

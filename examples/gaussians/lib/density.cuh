@@ -33,6 +33,22 @@ __device__ inline void draw_normal(random_stream random, float out[3]) {
     for (int k = 0; k < 3; k++) out[k] = both[k];
 }
 
+// Gaussians of rows below `existing` whose opacity is above least_opacity live.
+inline gs_status check_living(const char *function, int64_t count, int64_t existing, float least_opacity) {
+    GS_REQUIRE_OF(function, existing >= 0 && existing <= count, "existing must be in 0..count");
+    GS_REQUIRE_OF(function, least_opacity >= 0 && least_opacity < 1,
+                  "least_opacity must be in 0..1, exclusive of 1");
+    return GS_OK;
+}
+
+// The opacity of a Gaussian that lives; 0 of others.
+__device__ inline float living_opacity(const gs_gaussians &gaussians, int64_t i, int64_t existing,
+                                       float least) {
+    if (i >= existing) return 0;
+    const float opacity = sigmoid(gaussians.opacity_logit[i]);
+    return opacity > least ? opacity : 0;
+}
+
 // The rotation of Gaussian i; NaN if its quaternion is 0.
 __device__ inline void rotation_of(const gs_gaussians &gaussians, int64_t i, float out[3][3]) {
     const float *g = gaussians.quaternion + 4 * i;

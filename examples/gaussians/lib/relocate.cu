@@ -16,12 +16,6 @@ namespace {
 constexpr float weight_scale = 0x1p24f; // opacities become integers; 2^31 of them sum to less than 2^63
 constexpr int most_sharing = 51;        // as published; with more, the result is brighter than the original
 
-__device__ float living_opacity(const gs_gaussians &gaussians, int64_t i, int64_t existing, float least) {
-    if (i >= existing) return 0;
-    const float opacity = sigmoid(gaussians.opacity_logit[i]);
-    return opacity > least ? opacity : 0;
-}
-
 // weights[count] = 0: the scan leaves the total there. sharing: 1 for living Gaussians, 0 for others.
 __global__ void __launch_bounds__(density_block)
     weigh_kernel(gs_gaussians gaussians, int64_t existing, float least_opacity, int64_t *weights,
@@ -169,8 +163,7 @@ gs_status gs_relocate(const gs_gaussians *gaussians, const gs_gaussians *first_m
     GS_REQUIRE(relocation, "relocation must be given");
     const int64_t count = gaussians->count, existing = relocation->existing;
     const float least_opacity = relocation->least_opacity;
-    GS_REQUIRE(existing >= 0 && existing <= count, "existing must be in 0..count");
-    GS_REQUIRE(least_opacity >= 0 && least_opacity < 1, "least_opacity must be in 0..1, exclusive of 1");
+    GS_TRY(check_living(__func__, count, existing, least_opacity));
     relocation_arrays a;
     size_t needed;
     GS_TRY(place_arrays(workspace, count, &a, &needed));
@@ -314,10 +307,7 @@ gs_status check_shared(const char *function, const gs_gaussians *gaussians, cons
     GS_TRY(check_parameters(function, gaussians));
     GS_REQUIRE_OF(function, r && r->gpus >= 1 && r->gpus <= GS_MAX_GPUS, "gpus must be in 1..64");
     const gs_relocation *relocation = &r->relocation;
-    GS_REQUIRE_OF(function, relocation->existing >= 0 && relocation->existing <= gaussians->count,
-                  "existing must be in 0..count");
-    GS_REQUIRE_OF(function, relocation->least_opacity >= 0 && relocation->least_opacity < 1,
-                  "least_opacity must be in 0..1, exclusive of 1");
+    GS_TRY(check_living(function, gaussians->count, relocation->existing, relocation->least_opacity));
     size_t needed = 0;
     GS_TRY(place_shared(r->workspace, gaussians->count, r->gpus, arrays, &needed));
     return check_workspace(function, r->workspace, r->workspace_bytes, needed);

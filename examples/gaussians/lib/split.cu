@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(density_block)
                 uint32_t *indices) {
     const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
     if (i > gaussians.count) return;
-    const bool lives = i < rules.existing && sigmoid(gaussians.opacity_logit[i]) > rules.least_opacity;
+    const bool lives = living_opacity(gaussians, i, rules.existing, rules.least_opacity) > 0;
     free_rows[i] = i < gaussians.count && !lives;
     if (i == gaussians.count) return;
     indices[i] = uint32_t(i);
@@ -134,9 +134,7 @@ gs_status gs_split(const gs_gaussians *gaussians, const gs_gaussians *first_mome
     GS_TRY(check_vector(__func__, gaussians, second_moment));
     GS_REQUIRE(rules, "rules must be given");
     const int64_t count = gaussians->count;
-    GS_REQUIRE(rules->existing >= 0 && rules->existing <= count, "existing must be in 0..count");
-    GS_REQUIRE(rules->least_opacity >= 0 && rules->least_opacity < 1,
-               "least_opacity must be in 0..1, exclusive of 1");
+    GS_TRY(check_living(__func__, count, rules->existing, rules->least_opacity));
     GS_REQUIRE(count == 0 || rules->density, "density must be given");
     split_arrays a;
     size_t needed;

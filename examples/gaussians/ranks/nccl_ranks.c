@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ranks as processes with a GPU each, on NCCL. The communicator does not block: whoever waits also looks at the board
-// and the clock, and aborts the communicator if the group has failed.
+// Ranks as processes with a GPU each, on NCCL. The communicator does not block. A rank that waits also reads the
+// board and the clock, and aborts the communicator if the group has failed.
 #include "nccl_library.h"
 #include "transport.h"
 #include <limits.h>

@@ -379,6 +379,19 @@ TEST(PoseLevels, BringPosesBack) {
     const pose_levels none = {0, 0, 40, 0.25, nullptr, nullptr, nullptr};
     ASSERT_TRUE(pose_levels_refine(poses.data(), views.data(), count, &settings, &none, &why)) << why.text;
     EXPECT_EQ(memcmp(&poses[0], &kept, sizeof kept), 0);
+
+    // The scene of a size has MCMC's density control: its penalty changes opacities, and with them the poses.
+    settings.rates.opacity_logit = 0.05f;
+    settings.policy = {DISTWAR_FIXED, 0}; // else equal runs differ in bits
+    const pose_levels brief = {1, 1, 3 * count, 0.25, start_with_blobs, nullptr, &gaussians};
+    std::vector<refined_pose> found[2] = {std::vector<refined_pose>(count), std::vector<refined_pose>(count)};
+    for (int k = 0; k < 2; k++) {
+        settings.density.mcmc.opacity_weight = k;
+        ASSERT_TRUE(poses_start_in(found[k].data(), views.data(), count, &state.gaussians, &why)) << why.text;
+        ASSERT_TRUE(pose_levels_refine(found[k].data(), views.data(), count, &settings, &brief, &why))
+            << why.text;
+    }
+    EXPECT_NE(memcmp(&found[0][0].now, &found[1][0].now, sizeof found[0][0].now), 0);
     training_state_close(&state);
     for (target_view &view : views) target_view_close(&view);
     for (image &picture : pictures) image_close(&picture);
