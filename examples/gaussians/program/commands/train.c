@@ -113,6 +113,7 @@ static training_settings settings_of(const train_run *run) {
                                             .sh_rest = (float)(sh_rate * 2.5e-3 / 20)},
                                   .final_mean_rate = (float)(1.6e-6 * run->extent),
                                   .final_sh_rest = (float)(sh_rate_end * 2.5e-3 / 20),
+                                  .average_part = o->average,
                                   .warm_up = o->warm_up,
                                   .depth_weight = (float)o->depth_weight,
                                   .final_depth_weight = (float)o->depth_weight_end,
@@ -258,7 +259,10 @@ static bool resume(train_run *run, fault *why) {
     state->gaussians.antialias = o->antialias;
     // The checksum may be right and the counts forged; training reads an exposure and a pose for every view.
     const int64_t views = (int64_t)run->split.training;
+    const int64_t averaged = state->average.samples; // 0 also after training
     return (state->iteration <= o->iterations && state->gaussians.sh_degree == o->sh_degree &&
+            (averaged == 0 ||
+             averaged == parameter_average_samples(average_from(&run->settings), state->iteration)) &&
             state->exposures == (o->exposure ? views : 0) && state->poses == (o->refine_poses ? views : 0)) ||
            fail(why, "%s: damaged: no run with these options has its counts", o->resume);
 }

@@ -168,6 +168,12 @@ static void queue_loss(trainer *t, const target_view *view, const gs_camera *cam
     } while (!settled);
 }
 
+int64_t average_from(const training_settings *s) {
+    const int64_t from = s->iterations - (int64_t)(s->average_part * (double)s->iterations);
+    const bool acts = s->density.kind != DENSITY_NONE && s->average_part > 0;
+    return acts && s->density.until > from ? s->density.until : from;
+}
+
 static void train_step(trainer *t) {
     training_state *state = t->state;
     const training_settings *settings = t->settings;
@@ -203,6 +209,13 @@ static void train_step(trainer *t) {
     state->iteration = step;
     density_after_adam(&t->density, &settings->density, settings->seed, rates.mean, &t->f, state);
     stage_clock_mark(&t->report.clock, STAGE_DENSITY);
+    parameter_average_add(&state->average, &state->gaussians, average_from(settings), step, step);
+}
+
+// Unless a signal ends training: then it will go on.
+static void take_average(trainer *t, const training_observer *observer) {
+    if (!(observer && observer->end && *observer->end))
+        parameter_average_take(&t->state->average, &t->state->gaussians);
 }
 
 // Adds the waiting losses to the report.
@@ -260,12 +273,14 @@ static bool train_all(trainer *t, const training_observer *observer, fault *why)
     bar.before = t->state->iteration;
     bar.time_limit = settings->seconds;
     bool done = true, last = t->state->iteration >= settings->iterations;
+    if (last) take_average(t, observer);
     while (!last && done) {
         train_step(t);
         const int64_t step = t->state->iteration;
         last = step == settings->iterations ||
                (settings->seconds > 0 && seconds_now() - bar.started >= settings->seconds) ||
                (observer && observer->end && *observer->end);
+        if (last) take_average(t, observer);
         if (progress_due(&bar)) {
             double loss;
             device_download(&loss, t->results[t->waiting - 1].of_colors, sizeof loss);
