@@ -98,8 +98,7 @@ static void after_adam(const density_step *step) {
     const frame *f = step->view;
     training_state *state = step->state;
     if (state->iteration >= step->settings->until) return;
-    const float *mean2d = f->absolute ? f->gradient.abs_mean2d : f->gradient.mean2d;
-    GS_CHECK(gs_density_accumulate(&f->view, mean2d, state->density, NULL));
+    GS_CHECK(gs_density_accumulate(&f->view, density_gradient(f), state->density, NULL));
     if (step->due) adapt(step);
     if (s->reset_every > 0 && state->iteration % s->reset_every == 0)
         GS_CHECK(gs_opacity_reset(&state->gaussians, &state->first_moment, &state->second_moment,

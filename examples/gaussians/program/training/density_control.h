@@ -16,7 +16,7 @@ typedef enum density_kind {
     DENSITY_NONE,     // the number of Gaussians is constant
     DENSITY_ADAPTIVE, // clones, splits and prunes by the screen-space gradient (Kerbl et al. 2023)
     DENSITY_MCMC,     // relocates and adds noise (Kheradmand et al. 2024)
-    DENSITY_SPLIT,    // splits along the longest axis up to a limit, drawn by the screen-space gradient
+    DENSITY_SPLIT, // splits along the longest axis up to a limit, drawn by the absolute screen-space gradient
     DENSITY_KINDS
 } density_kind;
 
@@ -87,6 +87,10 @@ int64_t density_grown_count(const density_settings *settings, int64_t existing, 
 bool density_is_due(const density_settings *settings, int64_t step);
 // Whether the step's frame must have absolute gradients.
 bool density_reads_absolute(const density_settings *settings);
+// The sums of that frame by the splats' means.
+static inline const float *density_gradient(const frame *f) {
+    return f->absolute ? f->gradient.abs_mean2d : f->gradient.mean2d;
+}
 // The trainer calls these two in every step, as density_method says. f: the step's frame.
 void density_before_adam(const density_settings *settings, training_state *state);
 void density_after_adam(density_control *control, const density_settings *settings, uint64_t seed,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Density control by splits: up to a limit, Gaussians that are drawn by their screen-space gradient are split
+// Density control by splits: up to a limit, Gaussians that are drawn by their absolute screen-space gradient are split
 // along the longest axis; the halves also take the rows of those that became transparent.
 #include "device.h"
 #include "gs_split.h"
@@ -29,7 +29,7 @@ static void after_adam(const density_step *step) {
     const frame *f = step->view;
     training_state *state = step->state;
     if (state->iteration >= step->settings->until) return;
-    GS_CHECK(gs_density_accumulate(&f->view, f->gradient.mean2d, state->density, NULL));
+    GS_CHECK(gs_density_accumulate(&f->view, density_gradient(f), state->density, NULL));
     if (step->due) split(step);
 }
 
