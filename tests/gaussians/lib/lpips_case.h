@@ -17,7 +17,7 @@ inline uint32_t lpips_hash(uint32_t x) {
 
 // As gs_lpips takes them: weights of convolutions are uniform in -s..s, s a power of 2 near sqrt(6 / window), biases in
 // -1/8..1/8, weights of channels in 0..1.
-inline std::vector<float> lpips_weights(gs_lpips_network network) {
+inline std::vector<float> invented_weights(gs_lpips_network network) {
     const gs_lpips_architecture *const of = gs_lpips_architecture_of(network);
     std::vector<float> out;
     out.reserve(gs_lpips_weight_count(network));
@@ -37,7 +37,7 @@ inline std::vector<float> lpips_weights(gs_lpips_network network) {
 }
 
 // [2][height][width][3]: waves with noise.
-inline std::vector<uint8_t> lpips_pictures(int width, int height) {
+inline std::vector<uint8_t> invented_pictures(int width, int height) {
     std::vector<uint8_t> out;
     for (int k = 0; k < 2; k++)
         for (int y = 0; y < height; y++)

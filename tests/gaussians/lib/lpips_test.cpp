@@ -33,7 +33,7 @@ struct Case {
 
     Case(gs_lpips_network network, int width, int height)
         : network(network), width(width), height(height), color(3 * pixels()),
-          pair(lpips_pictures(width, height)) {
+          pair(invented_pictures(width, height)) {
         for (size_t i = 0; i < pixels(); i++)
             for (size_t c = 0; c < 3; c++) color[c * pixels() + i] = float(pair[3 * i + c]) / 255.0f;
     }
@@ -74,7 +74,7 @@ outcome run(const Case &c, bool keep_activations = true) {
     const size_t guard = 64;
     const device_vector<uint8_t> workspace(std::vector<uint8_t>(bytes + guard, 0xff)), target(c.target()),
         mask(c.mask);
-    const device_vector<float> color(c.color), weights(lpips_weights(c.network));
+    const device_vector<float> color(c.color), weights(invented_weights(c.network));
     const device_vector<double> result(std::vector<double>(1 + GS_LPIPS_LEVELS, NAN));
     gs_lpips_comparison compared = {};
     compared.images = {c.width, c.height, color.data(), target.data(),
@@ -133,8 +133,8 @@ TEST(Lpips, GivesTheActivationsOfTheReference) {
         SCOPED_TRACE(std::to_string(c.width) + " x " + std::to_string(c.height));
         const outcome got = run(c);
         double *wanted[GS_LPIPS_LEVELS], result[1 + GS_LPIPS_LEVELS];
-        reference_lpips(gs_lpips_architecture_of(c.network), lpips_weights(c.network).data(), c.pair.data(),
-                        c.width, c.height, wanted, result);
+        reference_lpips(gs_lpips_architecture_of(c.network), invented_weights(c.network).data(),
+                        c.pair.data(), c.width, c.height, wanted, result);
         for (size_t l = 0; l < GS_LPIPS_LEVELS; l++) {
             double error = 0, norm = 0;
             for (size_t i = 0; i < got.activations[l].size(); i++) {
