@@ -59,7 +59,7 @@ gs_status gs_lpips_bytes(gs_lpips_network network, int32_t width, int32_t height
 // result: 1 + GS_LPIPS_LEVELS doubles on the device: LPIPS, and the levels' averages, whose sum it is.
 // Result:    the same bits in every run. Undefined if activations overflow.
 // Cost:      for a pixel of the images 28 thousand multiplications with AlexNet, 0.6 million with VGG-16.
-// Workspace: for a pixel of the images 40 bytes with AlexNet, 1.1 kB with VGG-16.
+// Workspace: for a pixel of the images 64 bytes with AlexNet, 1 kB with VGG-16.
 gs_status gs_lpips(const gs_lpips_comparison *compared, void *workspace, size_t workspace_bytes,
                    double *result, gs_stream stream);
 

@@ -3,7 +3,7 @@
 pictures, which lpips_case.h makes likewise. Written from Zhang et al. 2018 and the constants of the published weights
 (version 0.1): input in -1..1, less the means, over the deviations; activations over their norm plus 1e-10.
 
-    lpips_activations.py >lpips_activations.h      # needs torch 2
+    lpips_activations.py | clang-format >lpips_activations.h      # needs torch 2
 """
 import numpy
 import torch
