@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ._sums import TYPES, Rows, library
-from ._torch import _is_plain, _On
+from ._tensors import On, is_plain
 from .index import check_embedding, check_rows
 
 _types = {getattr(torch, name): value for name, value in TYPES.items()}
@@ -76,7 +76,7 @@ def _add(out: Tensor, index: Tensor, source: Tensor, skipped: int, deterministic
     if (device.type == "cuda") != (library().backend == "cuda"):
         raise RuntimeError(f"distwar: the tensors are on {device}, and this package has libindex_sums for "
                            f"{'CUDA' if library().backend == 'cuda' else 'CPUs'}")
-    with _On(out):
+    with On(out):
         report = _report("index_add", device)
         index, source = index.contiguous(), source.contiguous()
         count = index.shape[0]
@@ -168,7 +168,7 @@ def _check(name, out, index, source, what="source"):
 def index_add(out, index, source, deterministic):
     check_rows("index_add", out, index, source)
     _check("index_add", out, index, source)
-    run = _index_add if _is_plain(out) and not _needs_graph(out, source) else _index_add_op
+    run = _index_add if is_plain(out) and not _needs_graph(out, source) else _index_add_op
     return run(out, index, source, _is_deterministic(deterministic))
 
 
@@ -187,7 +187,7 @@ def index_add_(out, index, source, deterministic):
 
 
 def _sums(rows, index, source, skipped, deterministic):
-    run = _sum_rows if _is_plain(source) and not _needs_graph(source) else _sum_rows_op
+    run = _sum_rows if is_plain(source) and not _needs_graph(source) else _sum_rows_op
     return run(source, index, rows, skipped, _is_deterministic(deterministic))
 
 

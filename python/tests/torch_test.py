@@ -153,11 +153,54 @@ class DensityControl(unittest.TestCase):
     def test_means2d_asked_for_before_another_backward(self):
         s = tensors(scenes.scene())
         colors, _, meta = render(s)
-        first, = torch.autograd.grad(colors.sum(), s["means"], retain_graph=True)
+        loss = colors.sum()
+        first, = torch.autograd.grad(loss, s["means"], retain_graph=True)
         means2d = meta["means2d"]
-        second, of_means2d = torch.autograd.grad(colors.sum(), (s["means"], means2d))
-        self.assertLess(relative(second.cpu(), first.cpu()), 1e-5)
-        self.assertGreater(float(of_means2d.norm()), 0)
+        means2d.retain_grad()
+        loss.backward(retain_graph=True)
+        self.assertLess(relative(s["means"].grad.cpu(), first.cpu()), 1e-5)
+        once = means2d.grad.clone()
+        self.assertGreater(float(once.norm()), 0)
+        (loss + 3 * means2d.sum()).backward()  # adds, as retain_grad() does
+        self.assertLess(relative(means2d.grad.cpu(), (2 * once + 3).cpu()), 1e-5)
+        self.assertFalse(render(s)[2]["means2d"].retains_grad)
+
+    def test_means2d_in_the_graph(self):
+        """The gradients of a frame and those of the operators are the same; hooks need the operators."""
+        whole = []
+        for distwar.means2d_in_graph in (True, False):
+            for options in (dict(), dict(packed=True), dict(colors="batch")):
+                s = scenes.scene(cameras=2, channels=5 if "colors" in options else 3)
+                s["means"][5] = [50, 0, 0]
+                t = tensors(s)
+                colors, _, meta = render(t, absgrad=True, packed="packed" in options)
+                means2d = meta["means2d"]
+                means2d.retain_grad()
+                (colors.square().sum() + means2d.square().sum() * 1e-3).backward()
+                whole.append([t[name].grad for name in NAMES] + [means2d.grad, means2d.absgrad])
+        distwar.means2d_in_graph = True
+        try:
+            s = tensors(scenes.scene())
+            colors, _, meta = render(s)
+            seen = []
+            meta["means2d"].register_hook(seen.append)
+            by_means2d, = torch.autograd.grad(colors.sum(), meta["means2d"])
+            self.assertTrue(torch.equal(seen[0], by_means2d))
+        finally:
+            distwar.means2d_in_graph = False
+        for graph, frame in zip(whole[:3], whole[3:]):
+            for a, b in zip(graph, frame):
+                self.assertLess(relative(b.cpu(), a.cpu()), 1e-5)
+        colors, _, meta = render(s)
+        meta["means2d"].register_hook(seen.append)
+        with self.assertRaisesRegex(RuntimeError, "means2d_in_graph"):
+            colors.sum().backward()
+
+    def test_means2d_after_the_backward_pass(self):
+        s = tensors(scenes.scene())
+        colors, _, meta = render(s)
+        colors.sum().backward()
+        self.assertTrue(torch.equal(meta["means2d"], render(s)[2]["means2d"]))
 
     def test_a_loss_of_means2d_counts(self):
         s = tensors(scenes.scene())
