@@ -172,7 +172,7 @@ class Watch:
     """meta["means2d"], a tensor that gets the gradient by the means of the splats, or the sums of its absolute values,
     from the frames that they were blended in."""
 
-    def __init__(self, means2d, frames, absgrad, at):
+    def __init__(self, means2d, frames, absgrad, at=None):
         """frames: the Frames whose means2d it has, one after another. at: of packed rows, (camera, Gaussian) of each."""
         self.of, self.absgrad, self.at, first = weakref.ref(means2d), absgrad, at, 0
         self.first, self.last_pass = {}, None

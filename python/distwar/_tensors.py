@@ -112,7 +112,9 @@ def empty(shape, like, dtype=torch.float32):
 
 
 def gradient_like(tensor):
-    return None if tensor is None else torch.empty_like(tensor, memory_format=torch.contiguous_format)
+    if tensor is None:
+        return None
+    return torch.empty_like(tensor) if tensor.is_contiguous() else torch.empty(tensor.shape, device=tensor.device)
 
 
 def is_plain(tensor):

@@ -137,17 +137,16 @@ def _by_frames(call, scenes, device, packed, absgrad):
     nodes = [(alphas.grad_fn, alphas) for _, alphas, _ in images]  # a node lives as long as a tensor that it made
     image = images[0] if len(images) == 1 and not batch else [_joined(list(of), batch) for of in zip(*images)]
 
-    def means2d():
-        return _joined([means2d_of(frame, node) for frame, (node, _) in zip(frames, nodes)], batch)
-
-    def watched(at=None):
-        means = means2d() if at is None else meta["means2d"]
-        if means.requires_grad:
-            Watch(means, frames, absgrad, at)
+    def means2d(is_watched=True):
+        means = _joined([means2d_of(frame, node) for frame, (node, _) in zip(frames, nodes)], batch)
+        if is_watched and means.requires_grad:
+            Watch(means, frames, absgrad)
         return means
-    meta = Meta(call.meta, dict(_pairs_of(frames, batch), means2d=watched))
+    meta = Meta(call.meta, dict(_pairs_of(frames, batch), means2d=means2d))  # no cycle: images live as long as nodes
     if packed:
-        watched(_pack(meta, means2d()))
+        at = _pack(meta, means2d(False))
+        if meta["means2d"].requires_grad:
+            Watch(meta["means2d"], frames, absgrad, at)
     elif absgrad:
         meta["means2d"]
     elif device.type == "cuda" and torch.cuda.is_current_stream_capturing():

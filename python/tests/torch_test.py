@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """rasterization() on torch tensors, on the device of the library: against numpy's path on the CPU, and what torch
 expects of an operator."""
+import gc
 import importlib.util
 import unittest
+import weakref
 
 import numpy as np
 import scenes
@@ -195,6 +197,22 @@ class DensityControl(unittest.TestCase):
         meta["means2d"].register_hook(seen.append)
         with self.assertRaisesRegex(RuntimeError, "means2d_in_graph"):
             colors.sum().backward()
+
+    def test_results_are_freed_with_the_last_reference(self):
+        """Not when the garbage collector finds them."""
+        s = tensors(scenes.scene())
+        gc.collect()
+        gc.disable()
+        try:
+            for options in (dict(), dict(absgrad=True), dict(packed=True)):
+                results = render(s, **options)
+                results[2]["means2d"].retain_grad()
+                results[0].sum().backward()
+                alive = [weakref.ref(a) for a in (*results, results[2]["means2d"])]
+                del results
+                self.assertEqual([a() is None for a in alive], [True] * 4, options)
+        finally:
+            gc.enable()
 
     def test_means2d_after_the_backward_pass(self):
         s = tensors(scenes.scene())
