@@ -11,6 +11,7 @@ from ._tensors import On, is_plain
 from .index import check_embedding, check_rows
 
 _types = {getattr(torch, name): value for name, value in TYPES.items()}
+MOST_WIDENED = 1 << 27  # values of 16 bits that embedding_backward() copies to float32
 _reports = {}  # device: pinned memory, in which kernels report an index out of range
 
 
@@ -194,10 +195,12 @@ def _sums(rows, index, source, skipped, deterministic):
 def embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq, deterministic):
     _check("embedding_backward", grad, indices, grad, "grad")
     check_embedding(grad, indices, num_weights)
-    indices = indices.reshape(-1)
-    if deterministic is None and grad.dtype != torch.float32:
-        deterministic = True  # 16-bit sums are rounded once, as torch does
-    d_weight = _sums(num_weights, indices, grad.reshape(-1, grad.shape[-1]), padding_idx, deterministic)
+    indices, grad = indices.reshape(-1), grad.reshape(-1, grad.shape[-1])
+    deterministic = _is_deterministic(deterministic)
+    # 16-bit sums are rounded once, as torch does: those of floats, or deterministic ones
+    wide = not deterministic and grad.dtype != torch.float32 and grad.numel() <= MOST_WIDENED
+    d_weight = _sums(num_weights, indices, grad.float() if wide else grad, padding_idx,
+                     deterministic or (grad.dtype != torch.float32 and not wide)).to(grad.dtype)
     if not scale_grad_by_freq:
         return d_weight
     counts = torch.bincount(indices, minlength=num_weights).clamp_(min=1)

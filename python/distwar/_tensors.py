@@ -114,7 +114,8 @@ def empty(shape, like, dtype=torch.float32):
 def gradient_like(tensor):
     if tensor is None:
         return None
-    return torch.empty_like(tensor) if tensor.is_contiguous() else torch.empty(tensor.shape, device=tensor.device)
+    return torch.empty_like(tensor) if tensor.is_contiguous() else torch.empty(tensor.shape, dtype=tensor.dtype,
+                                                                              device=tensor.device)
 
 
 def is_plain(tensor):
