@@ -3,6 +3,7 @@
 expects of an operator."""
 import gc
 import importlib.util
+import math
 import unittest
 import weakref
 
@@ -12,6 +13,7 @@ import torch
 from scenes import reference, relative
 
 import distwar
+from distwar import _stages
 
 DEVICE = "cuda" if distwar.library().backend == "cuda" else "cpu"
 NAMES = ("means", "quats", "scales", "opacities", "colors", "viewmats", "Ks")
@@ -382,6 +384,39 @@ class Operator(unittest.TestCase):
         (colors.sum() + alphas.sum()).backward()
         self.assertEqual(float(colors.abs().sum()), 0)
         self.assertEqual(tuple(s["means"].grad.shape), (0, 3))
+
+    def test_lists_grow_in_steps(self):
+        """A frame whose lists have no room is made again. That must not happen in every step of a scene that grows."""
+        _stages._rooms.clear()
+        s, library = tensors(scenes.scene(count=300, size=(160, 120)), names=()), distwar.library()
+        s["scales"] *= 0.3
+        calls, capacities, run = 0, [], library.gs_forward
+
+        def counted(*arguments):
+            nonlocal calls
+            calls += 1
+            return run(*arguments)
+        library.gs_forward = counted
+        try:
+            for _ in range(40):
+                s["scales"] *= 1.07
+                grown = render(s)
+                capacities += [room.capacity for room in _stages._rooms.values()]
+            if DEVICE == "cuda":
+                torch.cuda.synchronize()
+                before = torch.cuda.memory_stats()["num_device_alloc"]
+            for _ in range(10):
+                same = render(s)
+            if DEVICE == "cuda":
+                self.assertEqual(torch.cuda.memory_stats()["num_device_alloc"], before)
+        finally:
+            library.gs_forward = run
+        self.assertTrue(torch.equal(grown[0], same[0]))
+        self.assertEqual(len(capacities), 40)
+        self.assertGreater(capacities[-1], 2 * capacities[0])
+        steps = sum(a != b for a, b in zip(capacities, capacities[1:]))
+        self.assertLessEqual(steps, math.ceil(math.log(capacities[-1] / capacities[0], 4 / 3)))
+        self.assertEqual(calls, 50 + steps)
 
     @unittest.skipUnless(DEVICE == "cuda", "needs a GPU")
     def test_graph_capture(self):
