@@ -86,7 +86,7 @@ static bool trainer_open(trainer *t, training_state *state, const target_view *v
     t->report.losses = calloc((size_t)steps + 1, sizeof *t->report.losses);
     if (!t->report.losses) return fail(why, "no memory for the losses of %lld iterations", (long long)steps);
     if (!view_order_open(&t->order, view_count, settings->seed, why) ||
-        !resolution_views_open(&t->sizes, &settings->resolutions, views, view_count, why))
+        !resolution_views_open(&t->sizes, &settings->resolutions, views, view_count, settings->batch, why))
         return false;
     t->results = device_allocate((BATCH + GS_MAX_VIEWS) * sizeof *t->results);
     stage_clock_open(&t->report.clock);
