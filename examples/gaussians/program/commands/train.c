@@ -82,6 +82,19 @@ static bool load_data(train_run *run, fault *why) {
 
 // ---- settings
 
+// Several views of a step go through each stage in one launch.
+static bool batch_is_possible(const train_run *run, fault *why) {
+    const train_options *o = run->options;
+    const view_split *split = &run->split;
+    if (resolution_most_views(&o->schedule, o->batch) == 1) return true;
+    if (o->refine_poses) return fail(why, "--refine-poses takes one view a step");
+    const gs_camera *first = &split->views[0].camera;
+    for (size_t i = 1; o->gpus > 0 && i < split->training; i++)
+        if (split->views[i].camera.width != first->width || split->views[i].camera.height != first->height)
+            return fail(why, "--batch with --gpus needs pictures of one size");
+    return resolution_views_match(split->views, split->training, why);
+}
+
 static density_data density_data_of(const train_run *run) {
     const train_options *o = run->options;
     density_data data = {.iterations = o->iterations,
@@ -120,6 +133,8 @@ static training_settings settings_of(const train_run *run) {
                                   .exposure_rate = 1e-2f,
                                   .sh_interval = 1000,
                                   .random_background = o->random_background,
+                                  .batch = o->batch,
+                                  .resolutions = o->schedule,
                                   .density = density_settings_from(&o->density, &density)};
     memcpy(settings.background, run->background, sizeof settings.background);
     return settings;
@@ -127,6 +142,7 @@ static training_settings settings_of(const train_run *run) {
 
 static bool prepare(train_run *run, fault *why) {
     const train_options *o = run->options;
+    if (!batch_is_possible(run, why)) return false;
     run->extent = scene_extent(run->split.views, run->split.training);
     run->settings = settings_of(run);
     run->key = checkpoint_settings(run->table);
@@ -259,10 +275,10 @@ static bool resume(train_run *run, fault *why) {
     state->gaussians.antialias = o->antialias;
     // The checksum may be right and the counts forged; training reads an exposure and a pose for every view.
     const int64_t views = (int64_t)run->split.training;
-    const int64_t averaged = state->average.samples; // 0 also after training
+    const int64_t averaged = state->average.samples,
+                  from = average_from(&run->settings); // averaged: 0 at the end
     return (state->iteration <= o->iterations && state->gaussians.sh_degree == o->sh_degree &&
-            (averaged == 0 ||
-             averaged == parameter_average_samples(average_from(&run->settings), state->iteration)) &&
+            (averaged == 0 || averaged <= state->iteration - from) &&
             state->exposures == (o->exposure ? views : 0) && state->poses == (o->refine_poses ? views : 0)) ||
            fail(why, "%s: damaged: no run with these options has its counts", o->resume);
 }
@@ -322,7 +338,8 @@ static bool observe(void *context, const training_state *state, const training_r
     train_run *run = context;
     bool saved;
     train_poses_place_held_out(&run->poses, state);
-    if (!run_log_observe(&run->log, state, report, why) || !saver_observe(&run->saver, state, &saved, why))
+    if (!run_log_observe(&run->log, state, report, why) ||
+        !saver_observe(&run->saver, state, report, &saved, why))
         return false;
     if (saved) run_log_checkpoint(&run->log, state->iteration, run->saver.path);
     return true;
@@ -421,25 +438,13 @@ static bool run_training(train_run *run, fault *why) {
 
 // ---- several GPUs
 
-static bool same_size(const view_split *split, fault *why) {
-    const gs_camera *first = &split->views[0].camera;
-    for (size_t i = 1; i < split->training; i++) {
-        const gs_camera *other = &split->views[i].camera;
-        if (other->width != first->width || other->height != first->height || other->model != first->model)
-            return fail(why, "--batch needs pictures of one size and cameras of one model");
-    }
-    return true;
-}
-
 // The part of a rank, from the data to the scene file, which rank 0 writes.
 static bool train_as_rank(train_run *run, ranks *group, fault *why) {
     const train_options *o = run->options;
     gs_gaussians host = {0};
     sharded_state state = {0};
     double loss = 0;
-    if (!load_data(run, why) || !prepare(run, why) || (o->batch > 1 && !same_size(&run->split, why)) ||
-        !start_host(run, &host, why))
-        return false;
+    if (!load_data(run, why) || !prepare(run, why) || !start_host(run, &host, why)) return false;
     host.antialias = o->antialias;
     sharded_state_open(&state, group, &host);
     scene_close(&host);

@@ -95,12 +95,12 @@ static void adapt(const density_step *step) {
 
 static void after_adam(const density_step *step) {
     const density_adaptive_settings *s = &step->settings->adaptive;
-    const frame *f = step->view;
     training_state *state = step->state;
     if (state->iteration >= step->settings->until) return;
-    GS_CHECK(gs_density_accumulate(&f->view, density_gradient(f), state->density, NULL));
+    density_accumulate(step);
     if (step->due) adapt(step);
-    if (s->reset_every > 0 && state->iteration % s->reset_every == 0)
+    const int64_t views = frame_views(step->view), every = s->reset_every;
+    if (every > 0 && state->iteration / every > (state->iteration - views) / every)
         GS_CHECK(gs_opacity_reset(&state->gaussians, &state->first_moment, &state->second_moment,
                                   (float)s->reset_opacity, NULL));
 }

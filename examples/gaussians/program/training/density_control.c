@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "training/density_control.h"
+#include "view/gs_check.h"
 #include <math.h>
 
 static const density_method density_none = {.name = "none", .until_share = {1, 2}};
@@ -36,9 +37,22 @@ bool density_reads_absolute(const density_settings *settings) {
            (settings->kind == DENSITY_ADAPTIVE && settings->adaptive.grow_by == GROW_BY_ABSOLUTE);
 }
 
-void density_before_adam(const density_settings *settings, training_state *state) {
+void density_before_adam(const density_settings *settings, training_state *state, int views) {
     const density_method *method = methods[settings->kind];
-    if (method->before_adam) method->before_adam(settings, state);
+    if (method->before_adam) method->before_adam(settings, state, views);
+}
+
+void density_accumulate(const density_step *step) {
+    const frame *f = step->view;
+    const float *mean2d = f->absolute ? f->gradient.abs_mean2d : f->gradient.mean2d;
+    GS_CHECK(gs_density_accumulate(&f->view, mean2d, step->state->density, NULL));
+}
+
+// A step counts as many as it has views.
+static bool is_due(const density_settings *settings, int64_t iteration, int32_t views) {
+    bool due = false;
+    for (int32_t v = 0; v < views; v++) due |= density_is_due(settings, iteration - v);
+    return due;
 }
 
 void density_after_adam(density_control *control, const density_settings *settings, uint64_t seed,
@@ -47,7 +61,7 @@ void density_after_adam(density_control *control, const density_settings *settin
     const density_step step = {.settings = settings,
                                .seed = seed,
                                .mean_rate = mean_rate,
-                               .due = density_is_due(settings, state->iteration),
+                               .due = is_due(settings, state->iteration, frame_views(f)),
                                .view = f,
                                .state = state,
                                .workspace = &control->workspace};

@@ -216,15 +216,14 @@ static bool fetch_loss(sharded_trainer *t, ranks *group, double *loss) {
 static bool train_all(sharded_trainer *t, ranks *group, double *loss) {
     const int64_t iterations = t->settings->training->iterations;
     const size_t result_bytes = (size_t)((t->settings->batch + 1) * LOSS_VALUES) * sizeof(double);
-    const int64_t from = average_from(t->settings->training);
     progress bar;
     progress_begin(&bar, "training", iterations);
     bool good = true, last = t->state->iteration >= iterations;
     while (good && !last) {
         device_clear(t->results, result_bytes); // other ranks write some of the rows
         good = train_step(t, group);
-        parameter_average_add(&t->state->average, &t->state->own.gaussians, from, t->state->iteration,
-                              t->state->steps);
+        if (average_is_due(t->settings->training, t->state->iteration, t->settings->batch))
+            parameter_average_add(&t->state->average, &t->state->own.gaussians);
         last = t->state->iteration >= iterations;
         if (!good || !(last || t->state->steps % CHECK_EVERY == 0)) continue;
         good = fetch_loss(t, group, loss);
