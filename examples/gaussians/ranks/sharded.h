@@ -51,7 +51,7 @@ typedef enum sharded_stage {
 
 // Where a rank's time and bytes go, of the last batch.
 typedef struct sharded_report {
-    int64_t splats_sent, splats_received; // of all parts, those of this rank among them
+    int64_t splats_sent, splats_received; // of all parts, those of this rank among them; 0 on one rank
     int64_t bytes_sent;                   // to other ranks: splats, pixels and moments
     int64_t pairs;                        // entries of the lists
     double ms[SHARDED_STAGES];            // 0 unless timed
