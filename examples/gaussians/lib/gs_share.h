@@ -7,7 +7,7 @@
 //   gs_project                  at home, of all cameras that some GPU renders
 //   gs_share_count, gs_share_gather    the splats that each part needs, in the order of parts, then of Gaussians
 //   (send the splats)           to a part, the splats from all homes one after another
-//   gs_bin with gs_view.rows, gs_render, gs_loss of the whole image, gs_render_backward
+//   gs_bin with gs_view.rows, gs_render, gs_share_loss, gs_render_backward
 //   gs_share_pack               (send the moments back) those that are not 0, home after home
 //   gs_share_add_packed         at home, part after part
 //   gs_project_backward
@@ -15,6 +15,7 @@
 // The same bits on any number of GPUs: with DISTWAR_FIXED, if homes have neighbouring Gaussians and send in their order
 // (so that splats stand in the order of one GPU), and if gs_lists.pixels_per_thread and split_tiles are the same.
 //   gs_largest                  at home, then the larger of all GPUs, for gs_gradient.largest
+//   gs_share_row_sums, gs_share_bound    after the loss; the sums of all rows make gs_largest_values.d_color
 //   gs_fixed_sums               after gs_render_backward: the integers that it summed are sent back in place of moments
 //   gs_moments_from_sums        after gs_share_add_packed
 #ifndef GS_SHARE_H
@@ -94,8 +95,32 @@ gs_status gs_share_pack(const gs_packing *packing, gs_stream stream);
 gs_status gs_share_add_packed(const uint32_t *index, const void *packed, int64_t count, int32_t fixed,
                               void *to, gs_stream stream);
 
-// largest: 2 floats a camera: the largest |color| of its splats, and their largest depth as image.depth sums it.
-gs_status gs_largest(const gs_view *view, float *largest, gs_stream stream);
+// gs_loss of rows of tiles of an image, for a part of it. Of images->color it reads these rows and GS_LOSS_HALO rows of
+// pixels above and below them.
+// result:         the part's share: the sums over all parts of an image are gs_loss's results, up to rounding.
+// color_gradient: rows that are not the part's are undefined. The part's have the bits that gs_loss gives them.
+// Cost:           that of gs_loss for the rows that it reads; with a mask, all of the mask too.
+enum { GS_LOSS_HALO = 10 };
+gs_status gs_share_loss(const gs_comparison *images, gs_rows rows, void *workspace, size_t workspace_bytes,
+                        double *result, float *color_gradient, gs_stream stream);
+
+// What gs_gradient.largest points to.
+typedef struct gs_largest_values {
+    float color, depth; // the largest |color| of the splats, and their largest depth as image.depth sums it
+    float d_color;      // at least the sum of |d loss / d color| over the image
+    float reserved;     // 0
+} gs_largest_values;
+
+// largest: one a camera: color and depth; the rest becomes 0.
+gs_status gs_largest(const gs_view *view, gs_largest_values *largest, gs_stream stream);
+
+// sums: [rows of tiles of the image][GS_CHANNELS]. Writes those of `rows`: sums of |color_gradient|, [GS_CHANNELS]
+// [height][width], in an order that depends on nothing but the width.
+gs_status gs_share_row_sums(const gs_view *view, gs_rows rows, const float *color_gradient, double *sums,
+                            gs_stream stream);
+// largest->d_color becomes the sum of all values, in their order.
+gs_status gs_share_bound(const gs_view *view, const double *sums, gs_largest_values *largest,
+                         gs_stream stream);
 
 // What turns integer sums into moments. The largest of each value over all parts of an image is that of the image.
 typedef struct gs_fixed_units {

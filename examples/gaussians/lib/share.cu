@@ -2,6 +2,7 @@
 // A scene on several GPUs: the splats that parts of images need, and the moments that come back (gs_share.h).
 #include "blend_fixed.cuh"
 #include "block_layout.h"
+#include <distwar/block.cuh>
 #include "gs_share.h"
 #include "launch.cuh"
 #include "moments.cuh"
@@ -204,7 +205,7 @@ __global__ void __launch_bounds__(share_block)
 
 // Floats >= 0 order as their bits do.
 __global__ void __launch_bounds__(share_block)
-    largest_kernel(const gs_splat *splats, int64_t count, bool inverse_depth, unsigned *largest) {
+    largest_kernel(const gs_splat *splats, int64_t count, bool inverse_depth, gs_largest_values *largest) {
     const int64_t step = int64_t(gridDim.x) * share_block;
     unsigned color = 0, depth = 0;
     for (int64_t i = int64_t(blockIdx.x) * share_block + threadIdx.x; i < count; i += step) {
@@ -216,8 +217,29 @@ __global__ void __launch_bounds__(share_block)
     __syncwarp();
     color = largest_in_warp(color), depth = largest_in_warp(depth);
     if (threadIdx.x % 32 != 0) return;
-    atomicMax(largest + 2 * blockIdx.y, color);
-    atomicMax(largest + 2 * blockIdx.y + 1, depth);
+    atomicMax(reinterpret_cast<unsigned *>(&largest[blockIdx.y].color), color);
+    atomicMax(reinterpret_cast<unsigned *>(&largest[blockIdx.y].depth), depth);
+}
+
+// Block (r, c): row first + r of tiles, channel c.
+__global__ void __launch_bounds__(share_block)
+    row_sums_kernel(const float *color_gradient, int width, int height, int first, double *sums) {
+    __shared__ distwar::block_sum_memory<1, share_block, double> memory;
+    const int row = first + int(blockIdx.x), begin = row * GS_TILE_SIZE,
+              end = min(begin + GS_TILE_SIZE, height);
+    const float *const plane = color_gradient + int64_t(blockIdx.y) * width * height;
+    double sum[1] = {}, total[1];
+    for (int64_t i = int64_t(begin) * width + threadIdx.x; i < int64_t(end) * width; i += share_block)
+        sum[0] += double(fabsf(plane[i]));
+    distwar::block_sum(sum, memory, total);
+    if (threadIdx.x == 0) sums[row * GS_CHANNELS + int(blockIdx.y)] = total[0];
+}
+
+__global__ void bound_of_rows_kernel(const double *sums, int values, gs_largest_values *largest) {
+    double sum = 0;
+    for (int k = 0; k < values; k++) sum += sums[k];
+    const float bound = float(sum);
+    largest->d_color = double(bound) < sum ? nextafterf(bound, INFINITY) : bound;
 }
 
 __global__ void units_kernel(const fixed::header *in, int summed, gs_fixed_units *out) {
@@ -412,16 +434,33 @@ gs_status gs_share_add_sums(const uint32_t *index, const int64_t *from, int64_t 
     return queue_add(__func__, index, from, count, to, stream);
 }
 
-gs_status gs_largest(const gs_view *view, float *largest, gs_stream stream) {
+gs_status gs_largest(const gs_view *view, gs_largest_values *largest, gs_stream stream) {
     GS_TRY(check_extent(__func__, view));
     const int64_t count = view->gaussians.count;
     GS_REQUIRE(largest && (count == 0 || view->splats), "largest and splats must be given");
     GS_REQUIRE(channels_of(&view->gaussians) == GS_CHANNELS, "channels must be 3");
     const unsigned views = unsigned(view_count(view)), blocks = blocks_for(count, share_block);
-    GS_CUDA(cudaMemsetAsync(largest, 0, 2 * views * sizeof(float), stream));
+    GS_CUDA(cudaMemsetAsync(largest, 0, views * sizeof *largest, stream));
     GS_CUDA(launch(stream, dim3(blocks < largest_blocks ? blocks : largest_blocks, views), share_block,
-                   largest_kernel, view->splats, count, view->inverse_depth != 0,
-                   reinterpret_cast<unsigned *>(largest)));
+                   largest_kernel, view->splats, count, view->inverse_depth != 0, largest));
+    return GS_OK;
+}
+
+gs_status gs_share_row_sums(const gs_view *view, gs_rows rows, const float *color_gradient, double *sums,
+                            gs_stream stream) {
+    GS_TRY(check_extent(__func__, view));
+    GS_TRY(check_rows(__func__, view, rows));
+    GS_REQUIRE(color_gradient && sums, "color_gradient and sums must be given");
+    GS_CUDA(launch(stream, dim3(unsigned(rows.end - rows.begin), GS_CHANNELS), share_block, row_sums_kernel,
+                   color_gradient, view->camera.width, view->camera.height, rows.begin, sums));
+    return GS_OK;
+}
+
+gs_status gs_share_bound(const gs_view *view, const double *sums, gs_largest_values *largest,
+                         gs_stream stream) {
+    GS_TRY(check_extent(__func__, view));
+    GS_REQUIRE(sums && largest, "sums and largest must be given");
+    GS_CUDA(launch(stream, 1, 1, bound_of_rows_kernel, sums, tile_rows_of(view) * GS_CHANNELS, largest));
     return GS_OK;
 }
 

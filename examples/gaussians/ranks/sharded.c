@@ -44,9 +44,9 @@ static void close_event(cudaEvent_t event) {
 
 void sharded_close(sharded *s) {
     if (!s) return;
-    device_buffer *const buffers[] = {
-        &s->splats, &s->selection,   &s->entries,         &s->moments, &s->sums,        &s->largest,
-        &s->units,  &s->pixels_sent, &s->pixels_received, &s->numbers, &s->packed_begin};
+    device_buffer *const buffers[] = {&s->splats,      &s->selection,       &s->entries,  &s->moments,
+                                      &s->sums,        &s->largest,         &s->row_sums, &s->units,
+                                      &s->pixels_sent, &s->pixels_received, &s->numbers,  &s->packed_begin};
     for (size_t k = 0; k < sizeof buffers / sizeof *buffers; k++) device_buffer_close(buffers[k]);
     for (int k = 0; k <= MOST_CUT; k++) {
         rendering *const r = &s->renderings[k];
@@ -75,7 +75,7 @@ sharded_report sharded_last(const sharded *s) {
 
 // ---- what the steps share ----
 
-static int32_t tile_rows(const sharded *s) {
+int32_t tile_rows(const sharded *s) {
     return (s->batch->cameras[0].height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
 }
 
@@ -178,7 +178,24 @@ static bool is_cut(const sharded *s, int k) {
     return k < s->own_count && !s->own[k].whole;
 }
 
-// Rows of views: their ranks bring the images together before the loss.
+// Each row has a value on one rank and zeros on the others, so that the sums are exact.
+static bool combine_row_sums(sharded *s) {
+    if (!s->fixed || !s->any_cut) return true;
+    const ranks_reduction sum = {s->row_sums.memory, s->batch->views * tile_rows(s) * (int64_t)GS_CHANNELS,
+                                 RANKS_DOUBLE, RANKS_SUM};
+    return begin_travel(s) && ranks_all_reduce(s->group, &sum, s->travel) && await_travel(s);
+}
+
+static bool begin_row_sums(sharded *s) {
+    ranks *const group = s->group;
+    const size_t bytes = (size_t)(s->batch->views * tile_rows(s) * GS_CHANNELS) * sizeof(double);
+    if (!s->fixed) return true;
+    if (!reserve(s, &s->row_sums, bytes)) return false;
+    RANKS_CUDA(cudaMemsetAsync(s->row_sums.memory, 0, bytes, s->stream));
+    return true;
+}
+
+// Rows of views: their ranks bring each other the pixels next to theirs before the loss.
 static bool render_cut(sharded *s) {
     for (int k = 0; is_cut(s, k); k++)
         if (!queue_forward(s, &s->own[k])) return false;
@@ -188,7 +205,7 @@ static bool render_cut(sharded *s) {
     if (s->any_cut && !exchange_pixels(s)) return false;
     for (int k = 0; is_cut(s, k); k++)
         if (!queue_loss(s, &s->own[k])) return false;
-    return end_stage(s, SHARDED_PIXELS);
+    return combine_row_sums(s) && end_stage(s, SHARDED_PIXELS);
 }
 
 static bool render_whole(sharded *s, own_part *part) {
@@ -226,7 +243,8 @@ bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_grad
     if (batch->timed && !ranks_wait(group, stream)) return false; // what the caller has queued does not count
     s->since = ranks_seconds();
     if (!project_home(s) || !end_stage(s, SHARDED_PROJECT)) return false;
-    if (!send_splats(s) || !begin_sums(s) || !find_largest(s) || !end_stage(s, SHARDED_EXCHANGE))
+    if (!send_splats(s) || !begin_sums(s) || !begin_row_sums(s) || !find_largest(s) ||
+        !end_stage(s, SHARDED_EXCHANGE))
         return false;
     if (!render_parts(s) || !gather_moments(s) || !end_stage(s, SHARDED_RETURN)) return false;
     const gs_gradient own = {

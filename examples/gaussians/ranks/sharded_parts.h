@@ -7,7 +7,7 @@
 //   the sizes of the splats that parts need
 //   the splats of the first part of each rank, of the second, ...
 //   the largest colours and depths, with DISTWAR_FIXED
-//   the pixels that the ranks of a view need of each other
+//   the pixels that the ranks of a view need of each other; with DISTWAR_FIXED then the sums of rows
 //   sizes and moments of the first part of each rank, of the second, ...
 //   the units of the sums, with DISTWAR_FIXED
 // "First" is in the order of part_at: parts that are rows of a view come before whole views.
@@ -62,8 +62,9 @@ struct sharded {
     device_buffer splats, selection, entries, moments, sums;
     int64_t entries_room;
     returned_moments returned[MOST_OWN];
-    device_buffer largest; // [views][2]
-    device_buffer units;   // [views]
+    device_buffer largest;  // [views]
+    device_buffer row_sums; // [views][rows of tiles][GS_CHANNELS]
+    device_buffer units;    // [views]
     device_buffer pixels_sent, pixels_received;
     device_buffer numbers, packed_begin;
     int64_t *table; // pinned, [RANKS_MAX][GS_MAX_PARTS + 1]: numbers of all ranks
@@ -83,6 +84,7 @@ struct sharded {
     double since;                 // the end of the last stage
 };
 
+int32_t tile_rows(const sharded *s); // of an image
 // The k-th part that a rank renders; -1: it has none.
 int part_at(const sharded *s, int rank, int k);
 static inline int64_t entries_of(const sharded *s, int rank, int p) {

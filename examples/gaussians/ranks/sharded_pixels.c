@@ -1,84 +1,91 @@
 // SPDX-License-Identifier: MIT
-// The pixels that the ranks of a view need of each other.
+// The loss of rows of an image reads pixels above and below them, which other ranks render.
 #include "sharded_parts.h"
 
-// Pixels of a part: [GS_CHANNELS][rows][width].
-typedef struct strip {
-    int64_t first, bytes; // of one channel's rows in the image: pixels before them, bytes
-} strip;
+// What this rank gives another and gets from it, at a border between their parts of a view. Two ranks have one border
+// in common at most: their shares are ranges of rows.
+typedef struct border {
+    int rank; // the other
+    float *image;
+    int32_t out, out_rows, in, in_rows; // of pixels
+} border;
 
-static strip strip_of(const sharded *s, const gs_part *part) {
-    const int64_t width = s->home.camera.width, height = s->home.camera.height;
-    const int64_t begin = part->rows.begin * GS_TILE_SIZE, end = part->rows.end * GS_TILE_SIZE;
-    return (strip){begin * width, ((end < height ? end : height) - begin) * width * (int64_t)sizeof(float)};
+static int rank_of(const sharded *s, int p) {
+    int r = 0;
+    while (p >= s->out.begin[r + 1]) r++;
+    return r;
 }
 
-// Moves a strip between an image and memory where its channels follow one another.
-static bool copy_strip(sharded *s, const strip *of, float *image, char *packed, bool packs) {
-    const int64_t plane = (int64_t)s->home.camera.width * s->home.camera.height;
+static int32_t smaller(int32_t a, int32_t b) {
+    return a < b ? a : b;
+}
+
+// The borders of this rank's k-th part. Returns their number. A part has GS_TILE_SIZE rows of pixels or more, or is the
+// last of its image, so that no part beyond the next is needed.
+static int borders_of(const sharded *s, int k, border *out) {
+    _Static_assert((int)GS_LOSS_HALO <= (int)GS_TILE_SIZE, "the halo lies in the next part");
+    const own_part *const part = &s->own[k];
+    const int32_t height = s->home.camera.height, first = part->part.rows.begin * GS_TILE_SIZE,
+                  last = smaller(part->part.rows.end * GS_TILE_SIZE, height),
+                  rows = smaller(last - first, GS_LOSS_HALO);
+    int count = 0;
+    if (first > 0)
+        out[count++] = (border){rank_of(s, part->number - 1),
+                                part->view.image.color,
+                                first,
+                                rows,
+                                first - GS_LOSS_HALO,
+                                GS_LOSS_HALO};
+    if (last < height)
+        out[count++] =
+            (border){rank_of(s, part->number + 1),        part->view.image.color, last - rows, rows, last,
+                     smaller(GS_LOSS_HALO, height - last)};
+    return count;
+}
+
+static int64_t row_bytes(const sharded *s) {
+    return s->home.camera.width * (int64_t)sizeof(float);
+}
+
+// Moves rows between an image and memory where the rows of its channels follow one another.
+static bool copy_rows(sharded *s, float *image, int32_t row, int32_t rows, char *packed, bool packs) {
+    const int64_t width = s->home.camera.width, plane = width * s->home.camera.height,
+                  bytes = rows * row_bytes(s);
     ranks *const group = s->group;
     for (int c = 0; c < GS_CHANNELS; c++) {
-        float *const rows = image + c * plane + of->first;
-        char *const place = packed + c * of->bytes;
-        RANKS_CUDA(cudaMemcpyAsync(packs ? (void *)place : rows, packs ? (const void *)rows : place,
-                                   (size_t)of->bytes, cudaMemcpyDeviceToDevice, s->stream));
+        float *const at = image + c * plane + row * width;
+        char *const place = packed + c * bytes;
+        RANKS_CUDA(cudaMemcpyAsync(packs ? (void *)place : at, packs ? (const void *)at : place,
+                                   (size_t)bytes, cudaMemcpyDeviceToDevice, s->stream));
     }
     return true;
 }
 
-// The part of a view that a rank renders; -1: none. There is one at most.
-static int part_in_view(const sharded *s, int rank, int view) {
-    for (int p = s->out.begin[rank]; p < s->out.begin[rank + 1]; p++)
-        if (s->out.parts[p].view == view) return p;
-    return -1;
-}
-
-// The part of this rank and the one of another rank that are of one view; false: there is none. Two ranks have one view
-// in common at most: their shares are ranges of rows.
-static bool common_view(const sharded *s, int rank, int *own_part, int *their_part) {
-    for (int j = 0; j < s->own_count; j++) {
-        if (s->own[j].whole) continue;
-        *own_part = j;
-        *their_part = part_in_view(s, rank, s->own[j].part.view);
-        if (*their_part >= 0) return true;
-    }
-    return false;
-}
-
-// The ranks of a view bring its image together.
+// All ranks call it if any view is cut.
 bool exchange_pixels(sharded *s) {
-    const int count = ranks_count(s->group), own = ranks_own(s->group);
+    border borders[2 * MOST_CUT];
+    int count = 0;
+    for (int k = 0; k < s->own_count && !s->own[k].whole; k++) count += borders_of(s, k, borders + count);
+    const int64_t most = GS_CHANNELS * GS_LOSS_HALO * row_bytes(s); // of a border
+    char *const sent = reserve(s, &s->pixels_sent, (size_t)(2 * MOST_CUT * most));
+    char *const got = reserve(s, &s->pixels_received, (size_t)(2 * MOST_CUT * most));
+    if (!sent || !got) return false;
     int64_t send_begin[RANKS_MAX] = {0}, send_bytes[RANKS_MAX] = {0}, begin[RANKS_MAX] = {0},
             bytes[RANKS_MAX] = {0};
-    int64_t part_begin[MOST_OWN + 1] = {0}, received = 0;
-    for (int j = 0; j < s->own_count; j++)
-        part_begin[j + 1] =
-            part_begin[j] + (s->own[j].whole ? 0 : GS_CHANNELS * strip_of(s, &s->own[j].part).bytes);
-    int own_part, their_part;
-    for (int r = 0; r < count; r++) {
-        if (r == own || !common_view(s, r, &own_part, &their_part)) continue;
-        send_begin[r] = part_begin[own_part];
-        send_bytes[r] = part_begin[own_part + 1] - part_begin[own_part];
-        begin[r] = received;
-        bytes[r] = GS_CHANNELS * strip_of(s, &s->out.parts[their_part]).bytes;
-        received += bytes[r];
-        s->report.bytes_sent += send_bytes[r];
-    }
-    char *const sent = reserve(s, &s->pixels_sent, (size_t)part_begin[s->own_count]);
-    char *const got = reserve(s, &s->pixels_received, (size_t)received);
-    if (!sent || !got) return false;
-    for (int r = 0; r < count; r++) {
-        if (send_bytes[r] == 0 || !common_view(s, r, &own_part, &their_part)) continue;
-        const strip of = strip_of(s, &s->own[own_part].part); // packed again for each rank: they are few
-        if (!copy_strip(s, &of, s->own[own_part].view.image.color, sent + send_begin[r], true)) return false;
+    for (int k = 0; k < count; k++) {
+        const border *const b = &borders[k];
+        send_begin[b->rank] = begin[b->rank] = k * most;
+        send_bytes[b->rank] = GS_CHANNELS * b->out_rows * row_bytes(s);
+        bytes[b->rank] = GS_CHANNELS * b->in_rows * row_bytes(s);
+        s->report.bytes_sent += send_bytes[b->rank];
+        if (!copy_rows(s, b->image, b->out, b->out_rows, sent + k * most, true)) return false;
     }
     const ranks_exchange exchange = {sent, send_begin, send_bytes, got, begin, bytes};
     if (!begin_travel(s) || !ranks_all_to_all(s->group, &exchange, s->travel) || !await_travel(s))
         return false;
-    for (int r = 0; r < count; r++) {
-        if (bytes[r] == 0 || !common_view(s, r, &own_part, &their_part)) continue;
-        const strip of = strip_of(s, &s->out.parts[their_part]);
-        if (!copy_strip(s, &of, s->own[own_part].view.image.color, got + begin[r], false)) return false;
+    for (int k = 0; k < count; k++) {
+        const border *const b = &borders[k];
+        if (!copy_rows(s, b->image, b->in, b->in_rows, got + k * most, false)) return false;
     }
     return true;
 }

@@ -84,6 +84,11 @@ bool settle_lists(sharded *s, own_part *part) {
     return true;
 }
 
+// [rows of tiles][GS_CHANNELS]
+static double *row_sums_of(const sharded *s, int32_t view) {
+    return (double *)s->row_sums.memory + (int64_t)view * tile_rows(s) * GS_CHANNELS;
+}
+
 bool queue_loss(sharded *s, own_part *part) {
     const gs_view *const view = &part->view;
     const int32_t width = view->camera.width, height = view->camera.height;
@@ -91,9 +96,12 @@ bool queue_loss(sharded *s, own_part *part) {
         reserve(s, &part->in->d_color, GS_CHANNELS * (size_t)width * (size_t)height * sizeof(float));
     if (!d_color) return false;
     part->gradient = (gs_gradient){.color = d_color};
-    const sharded_image image = {part->part.view,   width,   height,
-                                 view->image.color, d_color, part->part.rows.begin == 0};
-    return s->batch->loss(s->group, s->batch->context, &image, s->stream);
+    const sharded_image image = {part->part.view, width, height, part->part.rows, view->image.color, d_color};
+    if (!s->batch->loss(s->group, s->batch->context, &image, s->stream)) return false;
+    if (s->fixed)
+        GS_OR_FAIL(
+            gs_share_row_sums(view, part->part.rows, d_color, row_sums_of(s, part->part.view), s->stream));
+    return true;
 }
 
 // A rank alone has its moments where they are needed, unless integers stand between those of two views.
@@ -112,7 +120,11 @@ bool queue_backward(sharded *s, own_part *part) {
     const gs_view *const view = &part->view;
     const int32_t v = part->part.view;
     if (!place_moments(s, part)) return false;
-    if (s->fixed && !s->alone) part->gradient.largest = (const float *)s->largest.memory + 2 * v;
+    if (s->fixed) {
+        gs_largest_values *const largest = (gs_largest_values *)s->largest.memory + v;
+        GS_OR_FAIL(gs_share_bound(view, row_sums_of(s, v), largest, s->stream));
+        part->gradient.largest = largest;
+    }
     GS_OR_FAIL(gs_render_backward(view, &part->gradient, s->batch->policy, s->stream));
     if (s->fixed && !s->alone)
         GS_OR_FAIL(gs_fixed_sums(view, &part->gradient, &part->sums, (gs_fixed_units *)s->units.memory + v,

@@ -143,10 +143,11 @@ bool send_splats(sharded *s) {
 
 // The largest colours and depths of all splats, for the scales of integer sums.
 bool find_largest(sharded *s) {
-    if (!s->fixed || s->alone) return true;
-    float *const largest = reserve(s, &s->largest, 2 * (size_t)s->batch->views * sizeof(float));
+    if (!s->fixed) return true;
+    gs_largest_values *const largest = reserve(s, &s->largest, (size_t)s->batch->views * sizeof *largest);
     if (!largest) return false;
     GS_OR_FAIL(gs_largest(&s->home, largest, s->stream));
-    const ranks_reduction take = {largest, 2 * s->batch->views, RANKS_FLOAT, RANKS_MAX_OF};
-    return begin_travel(s) && ranks_all_reduce(s->group, &take, s->travel) && await_travel(s);
+    const ranks_reduction take = {largest, s->batch->views * (int64_t)(sizeof *largest / sizeof(float)),
+                                  RANKS_FLOAT, RANKS_MAX_OF};
+    return s->alone || (begin_travel(s) && ranks_all_reduce(s->group, &take, s->travel) && await_travel(s));
 }

@@ -55,7 +55,8 @@ gs_gaussians part_of(gs_gaussians all, int64_t first, int64_t last) {
     return all;
 }
 
-bool put_loss(const training &t, int view, const float *color, float *d_color, gs_stream stream) {
+// rows NULL: gs_loss.
+bool put_loss(const training &t, int view, const gs_rows *rows, const float *color, float *d_color) {
     const gs_camera camera = t.camera(view);
     const gs_comparison images = {camera.width, camera.height, color, t.pictures[size_t(view)]->data(),
                                   nullptr};
@@ -63,12 +64,13 @@ bool put_loss(const training &t, int view, const float *color, float *d_color, g
     if (gs_loss_bytes(camera.width, camera.height, &bytes) != GS_OK) return false;
     const device_vector<char> workspace(bytes);
     const device_vector<double> result(3);
-    return gs_loss(&images, workspace.data(), bytes, result.data(), d_color, stream) == GS_OK;
+    return (rows ? gs_share_loss(&images, *rows, workspace.data(), bytes, result.data(), d_color, NULL)
+                 : gs_loss(&images, workspace.data(), bytes, result.data(), d_color, NULL)) == GS_OK;
 }
 
-bool loss_of_rank(ranks *group, void *context, const sharded_image *image, gs_stream stream) {
+bool loss_of_rank(ranks *group, void *context, const sharded_image *image, gs_stream) {
     const training *const t = static_cast<const training *>(context);
-    return put_loss(*t, image->view, image->color, image->d_color, stream) ||
+    return put_loss(*t, image->view, &image->rows, image->color, image->d_color) ||
            ranks_fail(group, "%s", gs_last_error());
 }
 
@@ -109,7 +111,7 @@ result on_one_gpu(const training &t, distwar_policy policy) {
         view.lists.pixels_per_thread = 2, view.lists.split_tiles = 0;
         EXPECT_GS_OK(gs_render(&view, NULL));
         const device_vector<float> d_color(3 * size_t(t.frame.pixels()));
-        EXPECT_TRUE(put_loss(t, v, view.image.color, d_color.data(), NULL)) << gs_last_error();
+        EXPECT_TRUE(put_loss(t, v, nullptr, view.image.color, d_color.data())) << gs_last_error();
         gradient.color = d_color.data();
         EXPECT_GS_OK(gs_render_backward(&view, &gradient, policy, NULL));
         std::vector<gs_moments> own(count);
@@ -534,6 +536,89 @@ TEST(Share, GathersWhatThereIsRoomFor) {
         EXPECT_EQ(some[k], int64_t(k) < ends[2] - 3 ? all[k] : 12345u);
         EXPECT_EQ(last[k], int64_t(k) < ends[2] ? 12345u : all[k]);
     }
+}
+
+// Pixels beyond the halo are NaN.
+TEST(Share, LossOfRowsHasTheBitsOfTheWholeImage) {
+    for (const int height : {45, 100, 128, 17}) {
+        const int width = 71, rows_of_tiles = (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
+        const size_t pixels = size_t(width * height);
+        const std::vector<float> color = random_floats(1, 3 * pixels, 0, 1);
+        std::vector<uint8_t> picture{}, counts{};
+        for (const float value : random_floats(2, 3 * pixels, 0, 255.9f)) picture.push_back(uint8_t(value));
+        for (const float value : random_floats(3, pixels, 0, 2)) counts.push_back(uint8_t(value));
+        const device_vector<float> whole_color(color), gradient(3 * pixels);
+        const device_vector<uint8_t> target(picture), mask(counts);
+        size_t bytes = 0;
+        ASSERT_GS_OK(gs_loss_bytes(width, height, &bytes));
+        const device_vector<char> workspace(bytes);
+        const device_vector<double> result(3);
+        for (const uint8_t *const used : {(const uint8_t *)nullptr, (const uint8_t *)mask.data()}) {
+            gs_comparison images = {width, height, whole_color.data(), target.data(), used};
+            ASSERT_GS_OK(gs_loss(&images, workspace.data(), bytes, result.data(), gradient.data(), NULL));
+            const std::vector<float> whole = gradient.read();
+            const std::vector<double> whole_result = result.read();
+            for (int cut = 0; cut < rows_of_tiles; cut++) {
+                double sum[3] = {};
+                for (const gs_rows rows : {gs_rows{0, cut}, gs_rows{cut, rows_of_tiles}}) {
+                    if (rows.begin == rows.end) continue;
+                    const int first = rows.begin * GS_TILE_SIZE,
+                              last = std::min(rows.end * GS_TILE_SIZE, height);
+                    std::vector<float> known = color;
+                    for (size_t i = 0; i < known.size(); i++) {
+                        const int y = int(i % pixels) / width;
+                        if (y < first - GS_LOSS_HALO || y >= last + GS_LOSS_HALO) known[i] = NAN;
+                    }
+                    const device_vector<float> part_color(known), part(3 * pixels);
+                    images.color = part_color.data();
+                    ASSERT_GS_OK(gs_share_loss(&images, rows, workspace.data(), bytes, result.data(),
+                                               part.data(), NULL));
+                    const std::vector<float> got = part.read();
+                    const std::vector<double> share = result.read();
+                    for (int k = 0; k < 3; k++) sum[k] += share[size_t(k)];
+                    for (size_t i = 0; i < got.size(); i++) {
+                        const int y = int(i % pixels) / width;
+                        if (y < first || y >= last) continue;
+                        ASSERT_EQ(memcmp(&got[i], &whole[i], sizeof(float)), 0)
+                            << cut << " of " << height << ", " << i;
+                    }
+                }
+                for (int k = 0; k < 3; k++) EXPECT_NEAR(sum[k], whole_result[size_t(k)], 1e-12);
+            }
+        }
+        const gs_comparison images = {width, height, whole_color.data(), target.data(), nullptr};
+        EXPECT_EQ(gs_share_loss(&images, {0, rows_of_tiles + 1}, workspace.data(), bytes, result.data(),
+                                nullptr, NULL),
+                  GS_INVALID_ARGUMENT);
+        EXPECT_STREQ(gs_last_error(), "gs_share_loss: rows must be a range of the rows of tiles");
+    }
+}
+
+TEST(Share, RowSumsBoundTheGradient) {
+    const kernel_frame frame({4, 192, 1, 1, 71, 45});
+    std::vector<float> values = random_floats(9, 3 * 71 * 45, -1e-4f, 1e-4f);
+    const device_vector<float> gradient(values);
+    const device_vector<double> sums(9);
+    const device_vector<gs_largest_values> largest(1);
+    ASSERT_GS_OK(gs_largest(&frame.view, largest.data(), NULL));
+    for (const gs_rows rows : {gs_rows{2, 3}, gs_rows{0, 2}})
+        ASSERT_GS_OK(gs_share_row_sums(&frame.view, rows, gradient.data(), sums.data(), NULL));
+    ASSERT_GS_OK(gs_share_bound(&frame.view, sums.data(), largest.data(), NULL));
+    const std::vector<double> got = sums.read();
+    double all = 0;
+    for (int row = 0; row < 3; row++)
+        for (int c = 0; c < 3; c++) {
+            double sum = 0;
+            for (int y = 16 * row; y < std::min(16 * row + 16, 45); y++)
+                for (int x = 0; x < 71; x++) sum += std::fabs(double(values[size_t((c * 45 + y) * 71 + x)]));
+            EXPECT_NEAR(got[size_t(3 * row + c)], sum, 1e-12 * sum);
+            all += sum;
+        }
+    const gs_largest_values bound = largest.read()[0];
+    EXPECT_GT(bound.color, 0);
+    EXPECT_GT(bound.depth, 0);
+    EXPECT_GE(double(bound.d_color), all * (1 - 1e-12));
+    EXPECT_LE(double(bound.d_color), all * (1 + 2e-7));
 }
 
 TEST(Share, WhatCannotBeIsRefused) {
