@@ -15,8 +15,10 @@ const density_method *density_method_of(int kind) {
     return methods[kind];
 }
 
-bool density_is_due(const density_settings *settings, int64_t step) {
-    return step > settings->from && step < settings->until && step % settings->every == 0;
+bool density_is_due(const density_settings *settings, int64_t before, int64_t at) {
+    const int64_t first = before > settings->from ? before : settings->from;
+    const int64_t last = at < settings->until ? at : settings->until - 1;
+    return first < last && first / settings->every < last / settings->every;
 }
 
 // Grows by the set part. Grows faster where that would not reach the limit half-way, so that a run that
@@ -46,7 +48,7 @@ void density_after_adam(density_control *control, const density_settings *settin
     const density_step step = {.settings = settings,
                                .seed = seed,
                                .mean_rate = mean_rate,
-                               .due = density_is_due(settings, state->iteration),
+                               .due = density_is_due(settings, state->schedule.before, state->schedule.at),
                                .view = f,
                                .state = state,
                                .workspace = &control->workspace};

@@ -83,8 +83,9 @@ const density_method *density_method_of(int kind);
 // The number of Gaussians after a step in which a method with a limit acts.
 int64_t density_grown_count(const density_settings *settings, int64_t existing, int64_t step);
 
-// Whether the schedule lets the method act after this step.
-bool density_is_due(const density_settings *settings, int64_t step);
+// Whether the schedule lets the method act after a step of training, which went from step `before` of the schedule to
+// step `at`: before < at, and before + 1 == at without a budget of time.
+bool density_is_due(const density_settings *settings, int64_t before, int64_t at);
 // Whether the step's frame must have absolute gradients.
 bool density_reads_absolute(const density_settings *settings);
 // The trainer calls these two in every step, as density_method says. f: the step's frame.

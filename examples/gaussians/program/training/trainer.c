@@ -6,6 +6,7 @@
 #include "view/gs_check.h"
 #include "progress.h"
 #include "random.h"
+#include "training/pace.h"
 #include "training/view_order.h"
 #include <math.h>
 #include <stdlib.h>
@@ -60,6 +61,9 @@ typedef struct trainer {
     training_state *state;
     const target_view *views;
     const training_settings *settings;
+    training_settings fitted; // where settings points to, under a budget
+    pace pace;
+    double before; // seconds of training before this run
     density_control density;
     frame f;
     strategy_tuner tuner;
@@ -68,18 +72,81 @@ typedef struct trainer {
     step_result *results;        // device, [BATCH]: of the steps since the last fetch
     double depth_weights[BATCH]; // of these steps; 0: the view has no depth
     int64_t waiting;             // how many of them there are
+    int64_t room;                // of report.losses
     double started;
     training_report report;
 } trainer;
 
+static double now(const trainer *t) {
+    const training_budget *budget = t->settings->budget;
+    return budget && budget->now ? budget->now(budget->context) : seconds_now();
+}
+
+static bool reserve_losses(trainer *t, int64_t steps, fault *why) {
+    if (t->report.losses && steps <= t->room) return true;
+    if (steps < 2 * t->room) steps = 2 * t->room;
+    double *losses = realloc(t->report.losses, ((size_t)steps + 1) * sizeof *losses);
+    if (!losses) return fail(why, "no memory for the losses of %lld iterations", (long long)steps);
+    t->report.losses = losses;
+    t->room = steps;
+    return true;
+}
+
+// The schedule's length and what depends on it.
+static void fit_schedule(trainer *t) {
+    const training_budget *budget = t->settings->budget;
+    t->pace.reserved = budget->fit(budget->context, t->state->schedule.steps, &t->fitted);
+}
+
+static void open_budget(trainer *t) {
+    t->fitted = *t->settings;
+    t->settings = &t->fitted;
+    t->before = t->state->schedule.seconds;
+    t->pace.budget = t->fitted.budget->seconds;
+    if (t->state->schedule.steps > 0) fit_schedule(t);
+}
+
+// Moves the schedules to the next step.
+static void move_schedule(trainer *t) {
+    schedule_place *place = &t->state->schedule;
+    place->before = place->at;
+    place->at++;
+    if (!t->settings->budget) return;
+    place->seconds = t->before + now(t) - t->started;
+    pace_note(&t->pace, place->seconds);
+    if (place->steps == 0 && pace_is_known(&t->pace)) {
+        place->steps = pace_steps(&t->pace);
+        fit_schedule(t);
+        place->progress = fmin(1, progress_at(t->settings, place->at));
+    } else if (place->steps > 0) {
+        place->progress = pace_next(&t->pace, place->progress);
+    }
+    if (place->steps > 0)
+        place->at = 1 + (int64_t)(place->progress * (double)(t->settings->iterations - 1) + 0.5);
+    if (place->at < place->before) place->at = place->before;
+}
+
+// Whether the step that was done last is the last of all.
+static bool training_is_over(const trainer *t) {
+    const schedule_place *place = &t->state->schedule;
+    if (!t->settings->budget) return t->state->iteration >= t->settings->iterations;
+    pace then = t->pace;
+    pace_note(&then, t->before + now(t) - t->started);
+    return place->progress >= 1 || pace_is_over(&then);
+}
+
 static bool trainer_open(trainer *t, training_state *state, const target_view *views, size_t view_count,
                          const training_settings *settings, fault *why) {
-    *t = (trainer){.state = state, .views = views, .settings = settings, .started = seconds_now()};
-    const int64_t steps = settings->iterations - state->iteration;
+    *t = (trainer){.state = state, .views = views, .settings = settings};
+    t->started = now(t);
     t->report.first_iteration = state->iteration + 1;
     t->report.iterations = state->iteration;
-    t->report.losses = calloc((size_t)steps + 1, sizeof *t->report.losses);
-    if (!t->report.losses) return fail(why, "no memory for the losses of %lld iterations", (long long)steps);
+    if (settings->budget)
+        open_budget(t);
+    else
+        state->schedule = (schedule_place){.at = state->iteration, .before = state->iteration - 1};
+    if (!reserve_losses(t, settings->budget ? BATCH : settings->iterations - state->iteration, why))
+        return false;
     if (!view_order_open(&t->order, view_count, settings->seed, why)) return false;
     t->results = device_allocate(BATCH * sizeof *t->results);
     stage_clock_open(&t->report.clock);
@@ -104,7 +171,7 @@ static void trainer_close(trainer *t) {
 static void step_exposure(trainer *t, size_t view, const float *matrix) {
     const training_settings *settings = t->settings;
     const float rate =
-        settings->exposure_rate * (float)pow(0.1, progress_at(settings, t->state->iteration + 1));
+        settings->exposure_rate * (float)pow(0.1, progress_at(settings, t->state->schedule.at));
     float *gradient = device_buffer_reserve(&t->exposure_gradient, GS_EXPOSURE_VALUES * sizeof(float));
     frame_expose_backward(&t->f, matrix, gradient);
     GS_CHECK(gs_exposure_adam(t->state->exposure, t->state->exposures, (int64_t)view, gradient, rate,
@@ -121,7 +188,7 @@ static int64_t pose_steps(const trainer *t) {
 static void step_pose(trainer *t, size_t view, int64_t step) {
     training_state *state = t->state;
     const pose_schedule *schedule = &t->settings->pose;
-    const double rate = schedule->rate * pow(schedule->end, progress_at(t->settings, state->iteration + 1));
+    const double rate = schedule->rate * pow(schedule->end, progress_at(t->settings, state->schedule.at));
     const gs_camera_gradient gradient = frame_camera_gradient(&t->f);
     refined_pose_step(&state->pose[view], gradient.twist, rate, step);
 }
@@ -147,7 +214,7 @@ static const uint8_t *target_before(trainer *t, const target_view *view, const f
 static void queue_loss(trainer *t, const target_view *view, const gs_camera *camera, int degree,
                        const float background[3], const float *exposure) {
     const gs_gaussians *gaussians = &t->state->gaussians;
-    const float depth_weight = view->depth ? scheduled_depth_weight(t->settings, t->state->iteration + 1) : 0;
+    const float depth_weight = view->depth ? scheduled_depth_weight(t->settings, t->state->schedule.at) : 0;
     t->depth_weights[t->waiting] = (double)depth_weight;
     step_result *result = &t->results[t->waiting++];
     double began;
@@ -168,17 +235,28 @@ static void queue_loss(trainer *t, const target_view *view, const gs_camera *cam
     } while (!settled);
 }
 
+// Instead of a view that is spared, another one.
+static size_t next_view(trainer *t) {
+    const training_settings *settings = t->settings;
+    const int64_t iteration = t->state->iteration;
+    const size_t index = view_order_at(&t->order, iteration), used = t->order.count - settings->spared;
+    return index < used || progress_at(settings, t->state->schedule.at) < settings->spared_from
+               ? index
+               : (index + (size_t)iteration) % used;
+}
+
 static void train_step(trainer *t) {
     training_state *state = t->state;
     const training_settings *settings = t->settings;
-    const int64_t step = state->iteration + 1;
-    const size_t index = view_order_at(&t->order, state->iteration);
+    move_schedule(t);
+    const int64_t step = state->iteration + 1, at = state->schedule.at;
+    const size_t index = next_view(t);
     const target_view *view = &t->views[index];
     const float *exposure = state->exposures > 0 ? state->exposure + 3 * GS_EXPOSURE_VALUES * index : NULL;
-    const int degree = scheduled_sh_degree(settings, state->gaussians.sh_degree, step);
+    const int degree = scheduled_sh_degree(settings, state->gaussians.sh_degree, at);
     gs_adam_rates rates = settings->rates;
-    rates.mean = scheduled_mean_rate(settings, step);
-    rates.sh_rest = scheduled_sh_rate(settings, step);
+    rates.mean = scheduled_mean_rate(settings, at);
+    rates.sh_rest = scheduled_sh_rate(settings, at);
     rates.sh_coefficients = (degree + 1) * (degree + 1);
 
     gs_camera camera = view->camera;
@@ -209,6 +287,8 @@ static void train_step(trainer *t) {
 static bool fetch_losses(trainer *t, fault *why) {
     step_result batch[BATCH];
     training_report *report = &t->report;
+    const int64_t known = report->iterations - report->first_iteration + 1;
+    if (!reserve_losses(t, known + t->waiting, why)) return false;
     device_download(batch, t->results, (size_t)t->waiting * sizeof *batch);
     for (int64_t i = 0; i < t->waiting; i++) {
         const double weight = t->depth_weights[i];
@@ -237,7 +317,8 @@ static bool update_report(trainer *t, fault *why) {
     report->loss_window = window;
     report->first_loss = mean(report->losses, window);
     report->last_loss = mean(report->losses + steps - window, window);
-    report->seconds = seconds_now() - t->started;
+    report->seconds = now(t) - t->started;
+    if (t->settings->budget) t->state->schedule.seconds = t->before + report->seconds;
     report->repeats = t->f.repeats;
     report->strategy = strategy_tuner_report(&t->tuner);
     return true;
@@ -245,11 +326,10 @@ static bool update_report(trainer *t, fault *why) {
 
 // The time it takes is not training's.
 static bool look_on(trainer *t, const training_observer *observer, progress *bar, fault *why) {
-    const double began = seconds_now();
+    const double began = seconds_now(), from = now(t);
     const bool done = observer->observe(observer->context, t->state, &t->report, why);
-    const double took = seconds_now() - began;
-    t->started += took;
-    bar->started += took;
+    t->started += now(t) - from;
+    bar->started += seconds_now() - began;
     return done;
 }
 
@@ -257,19 +337,20 @@ static bool train_all(trainer *t, const training_observer *observer, fault *why)
     const training_settings *settings = t->settings;
     progress bar;
     progress_begin(&bar, settings->name ? settings->name : "training", settings->iterations);
-    bar.before = t->state->iteration;
-    bar.time_limit = settings->seconds;
-    bool done = true, last = t->state->iteration >= settings->iterations;
+    bar.before = t->state->schedule.at;
+    bar.time_limit = settings->budget ? settings->budget->seconds - t->before : settings->seconds;
+    bool done = true, last = training_is_over(t);
     while (!last && done) {
         train_step(t);
         const int64_t step = t->state->iteration;
-        last = step == settings->iterations ||
+        last = training_is_over(t) ||
                (settings->seconds > 0 && seconds_now() - bar.started >= settings->seconds) ||
                (observer && observer->end && *observer->end);
         if (progress_due(&bar)) {
             double loss;
             device_download(&loss, t->results[t->waiting - 1].of_colors, sizeof loss);
-            progress_show(&bar, step, loss);
+            bar.total = settings->iterations;
+            progress_show(&bar, t->state->schedule.at, loss);
         }
         if (observer && observer->observe && (last || step % observer->interval == 0))
             done = update_report(t, why) && look_on(t, observer, &bar, why);
