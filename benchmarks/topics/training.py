@@ -52,7 +52,7 @@ class Run:
         stages = {stage: round(ms, 4) for stage, ms in self.stages().items()}
         step = {"event": "step", "iteration": self.end["iteration"], "gpu_ms": stages}
         measured = [{key: e[key] if isinstance(e[key], (str, int)) else round(e[key], 4)
-                     for key in ("event", "iteration", "seconds", "psnr", "ssim") if key in e}
+                     for key in ("event", "iteration", "seconds", "psnr", "ssim", "kept") if key in e}
                     for e in self.evaluations + self.of("lm")]
         with open(path, "w") as file:
             for event in [{**start, "settings": {}}, *([step] if stages else []), *measured, self.end,
@@ -174,6 +174,24 @@ def by_poses(runs):
             "extents, likewise"], rows
 
 
+def budget_of(name):
+    """Of budget-SCENE-WAY: the scene, the seconds asked for (or None), whether with --finish auto."""
+    scene, way = name.split("-")
+    asked, _, finish = way.partition("+")
+    return scene, float(asked[:-1]) if asked.endswith("s") else None, finish
+
+
+def by_budget(runs):
+    rows = []
+    for name, run in sorted(runs.items(), key=lambda item: (budget_of(item[0])[0], item[1].end["seconds"])):
+        scene, asked, finish = budget_of(name)
+        last, steps = run.evaluations[-1], sum(e.get("kept", True) for e in run.of("lm"))
+        rows.append([scene, f"{asked:g} s" if asked else f"{run.end['iteration']:,} iterations", finish and f"auto: {steps}",
+                     f"{run.end['seconds']:.2f}", f"{run.end['iteration']:,}", f"{run.end['gaussians']:,}",
+                     f"{last['psnr']:.2f}", f"{last['ssim']:.4f}"])
+    return ["data", "asked for", "finish", "seconds", "iterations", "Gaussians", "PSNR, dB", "SSIM"], rows
+
+
 def tables(runs):
     quality, wall = part(runs, "quality"), part(runs, "wall")
     tuned = {name.rpartition("-")[0] + "-auto": run for name, run in quality.items() if name.endswith("-30000")}
@@ -182,7 +200,7 @@ def tables(runs):
     found = {"defaults": by_quality(part(runs, "defaults")), "quality": by_quality(quality), "finish": by_finish(part(runs, "finish")),
              "stages": by_stage({**quality, **part(runs, "speed")}), "equal time": by_time(timed),
              "speed": by_count(part(runs, "speed")), "reproducible": by_repetition(part(runs, "reproducible")),
-             "poses": by_poses(part(runs, "poses"))}
+             "poses": by_poses(part(runs, "poses")), "budget": by_budget(part(runs, "budget"))}
     return {name: table for name, table in found.items() if table[1]}
 
 
@@ -192,6 +210,14 @@ def draw(runs, folder):
         return
 
     quality, wall = part(runs, "quality"), part(runs, "wall")
+
+    budgets = part(runs, "budget")
+
+    def curve(scene, chosen):
+        """The last evaluations of a scene's runs, by time."""
+        ends = [{**run.evaluations[-1], "seconds": run.end["seconds"]} for name, run in budgets.items()
+                if budget_of(name)[0] == scene and chosen(*budget_of(name)[1:])]
+        return sorted(ends, key=lambda end: end["seconds"])
 
     def save(name, scenes, lines):
         if not scenes:
@@ -217,3 +243,7 @@ def draw(runs, folder):
     save("training.png", sorted({name.split("-")[0] for name in wall}), lambda scene: [
         (reduction, run.evaluations) for reduction, run in (("atomic", wall[scene + "-atomic"]),
                                                             ("auto", quality.get(scene + "-30000"))) if run])
+    save("budget.png", sorted({budget_of(name)[0] for name in budgets}), lambda scene: [
+        ("--iterations", curve(scene, lambda asked, finish: not asked)),
+        ("--budget", curve(scene, lambda asked, finish: asked and not finish)),
+        ("--budget, --finish auto", curve(scene, lambda asked, finish: finish))])
