@@ -182,7 +182,7 @@ class timed {
     training_settings settings = {};
     training_state state = {};
     training_report report = {};
-    double cost = 1e-5, reserved = 0; // seconds of a step, for each Gaussian
+    double cost = 3e-5, reserved = 0; // seconds of a step, for each Gaussian
     double fitted = 0;                // the steps that the budget was worth
     int fits = 0;
     sig_atomic_t end = 0;
@@ -228,19 +228,19 @@ class timed {
 
 TEST(BudgetedTraining, GoesThroughTheWholeScheduleInItsTime) {
     timed t;
-    t.train_for(0.4); // 1000 steps of 40 Gaussians, 333 of 120
+    t.train_for(0.4); // 333 steps of 40 Gaussians, 111 of 120
     EXPECT_NEAR(t.report.seconds, 0.4, 0.03 * 0.4);
     EXPECT_EQ(t.fits, 1);
-    EXPECT_NEAR(t.fitted, 1000, 1);
+    EXPECT_NEAR(t.fitted, 333, 1);
     EXPECT_EQ(t.state.gaussians.count, 120);
     EXPECT_EQ(t.state.schedule.at, 500);
     EXPECT_EQ(t.state.schedule.progress, 1);
     EXPECT_TRUE(std::is_sorted(t.at.begin(), t.at.end()));
     EXPECT_EQ(t.at.front(), 1);
     EXPECT_EQ(int64_t(t.at.size()), t.report.iterations);
-    EXPECT_GT(t.report.iterations, 340);
-    EXPECT_LT(t.report.iterations, 990);
-    for (size_t i = 1; i < t.at.size(); i++) ASSERT_LE(t.at[i] - t.at[i - 1], 6) << i;
+    EXPECT_GT(t.report.iterations, 115);
+    EXPECT_LT(t.report.iterations, 330);
+    for (size_t i = 1; i < t.at.size(); i++) ASSERT_LE(t.at[i] - t.at[i - 1], 16) << i;
     for (int64_t i = 0; i < t.report.iterations; i++) ASSERT_TRUE(std::isfinite(t.report.losses[i])) << i;
     EXPECT_GT(t.report.losses[0], 0);
 }
@@ -256,10 +256,9 @@ TEST(BudgetedTraining, TwiceTheTimeIsTwiceTheSteps) {
 
 TEST(BudgetedTraining, LeavesWhatIsReserved) {
     timed t;
-    t.cost = 1e-5;
-    t.train_for(0.4, 100); // of 40 to 120 Gaussians each
-    EXPECT_LT(t.report.seconds, 0.4 - 100 * 40e-5);
-    EXPECT_NEAR(t.report.seconds, 0.4 - 100 * 120e-5, 0.03 * 0.4);
+    t.train_for(0.4, 33); // of 40 to 120 Gaussians each
+    EXPECT_LT(t.report.seconds, 0.4 - 33 * 40 * 3e-5);
+    EXPECT_NEAR(t.report.seconds, 0.4 - 33 * 120 * 3e-5, 0.03 * 0.4);
     EXPECT_EQ(t.state.schedule.at, 500);
 }
 
@@ -268,15 +267,15 @@ TEST(BudgetedTraining, ObservingTakesNoTimeOfTheBudget) {
     t.observing = 1;
     t.train_for(0.2);
     EXPECT_NEAR(t.report.seconds, 0.2, 0.03 * 0.2);
-    EXPECT_GT(t.clock, 200);
+    EXPECT_GT(t.clock, 150);
 }
 
 TEST(BudgetedTraining, ContinuesWithTheTimeThatIsLeft) {
     timed whole, parts;
     whole.train_for(0.4);
-    parts.end_at = 100;
+    parts.end_at = 60;
     parts.train_for(0.4);
-    EXPECT_EQ(parts.state.iteration, 101);
+    EXPECT_EQ(parts.state.iteration, 61);
     EXPECT_LT(parts.state.schedule.progress, 0.5);
     EXPECT_NEAR(parts.state.schedule.seconds, parts.report.seconds, 1e-12);
     const double first = parts.report.seconds;

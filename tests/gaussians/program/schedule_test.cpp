@@ -325,8 +325,8 @@ TEST(Schedule, McmcPenalisesOpacityAndSizeUntilItsEndAndNoLonger) {
         device_upload(r.state.gradients.opacity_logit, none.data(), 20 * sizeof(float));
         device_upload(r.state.gradients.log_scale, none.data(), 60 * sizeof(float));
         r.state.iteration = step - 1;
-        r.state.schedule.at = step;
-        density_before_adam(&settings, &r.state);
+        r.state.schedule = {step, step - 1, 0, 0, 0};
+        density_before_adam(&settings, &r.state, 1);
         const float opacity = step < 1000 ? 0.01f * 0.25f / 20 : 0; // at opacity 1/2
         for (const float g : r.read(r.state.gradients.opacity_logit, 20))
             EXPECT_NEAR(g, opacity, 1e-8) << step;

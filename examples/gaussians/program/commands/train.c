@@ -86,6 +86,24 @@ static bool load_data(train_run *run, fault *why) {
 
 // ---- settings
 
+// Several views of a step go through each stage in one launch.
+static bool batch_is_possible(const train_run *run, fault *why) {
+    const view_split *split = &run->split;
+    int64_t most = run->options->batch;
+    for (int phase = 0; phase < run->options->schedule.count; phase++)
+        if (run->options->schedule.phase[phase].batch > most)
+            most = run->options->schedule.phase[phase].batch;
+    if (most == 1) return true;
+    if (run->options->refine_poses) return fail(why, "--refine-poses takes one view a step");
+    const gs_camera *first = &split->views[0].camera;
+    for (size_t i = 1; i < split->training; i++) {
+        const gs_camera *other = &split->views[i].camera;
+        if (other->width != first->width || other->height != first->height || other->model != first->model)
+            return fail(why, "several views a step need pictures of one size and cameras of one model");
+    }
+    return true;
+}
+
 static density_data density_data_of(const train_run *run, int64_t iterations) {
     const train_options *o = run->options;
     density_data data = {.iterations = iterations,
@@ -122,6 +140,8 @@ static training_settings settings_of(const train_run *run, int64_t iterations) {
                                   .exposure_rate = 1e-2f,
                                   .sh_interval = 1000,
                                   .random_background = o->random_background,
+                                  .batch = o->batch,
+                                  .resolutions = o->schedule,
                                   .density = density_settings_from(&o->density, &density)};
     memcpy(settings.background, run->background, sizeof settings.background);
     return settings;
@@ -158,6 +178,7 @@ static char *settings_key(const train_run *run) {
 
 static bool prepare(train_run *run, fault *why) {
     const train_options *o = run->options;
+    if (!batch_is_possible(run, why)) return false;
     run->extent = scene_extent(run->split.views, run->split.training);
     run->settings = settings_of(run, o->budget ? USUAL_SCHEDULE : o->iterations);
     run->budget = (training_budget){.seconds = o->budget_seconds, .fit = fit_to_budget, .context = run};
@@ -361,7 +382,8 @@ static bool observe(void *context, const training_state *state, const training_r
     train_run *run = context;
     bool saved;
     train_poses_place_held_out(&run->poses, state);
-    if (!run_log_observe(&run->log, state, report, why) || !saver_observe(&run->saver, state, &saved, why))
+    if (!run_log_observe(&run->log, state, report, why) ||
+        !saver_observe(&run->saver, state, report, &saved, why))
         return false;
     if (saved) run_log_checkpoint(&run->log, state->iteration, run->saver.path);
     return true;
@@ -462,25 +484,13 @@ static bool run_training(train_run *run, fault *why) {
 
 // ---- several GPUs
 
-static bool same_size(const view_split *split, fault *why) {
-    const gs_camera *first = &split->views[0].camera;
-    for (size_t i = 1; i < split->training; i++) {
-        const gs_camera *other = &split->views[i].camera;
-        if (other->width != first->width || other->height != first->height || other->model != first->model)
-            return fail(why, "--batch needs pictures of one size and cameras of one model");
-    }
-    return true;
-}
-
 // The part of a rank, from the data to the scene file, which rank 0 writes.
 static bool train_as_rank(train_run *run, ranks *group, fault *why) {
     const train_options *o = run->options;
     gs_gaussians host = {0};
     sharded_state state = {0};
     double loss = 0;
-    if (!load_data(run, why) || !prepare(run, why) || (o->batch > 1 && !same_size(&run->split, why)) ||
-        !start_host(run, &host, why))
-        return false;
+    if (!load_data(run, why) || !prepare(run, why) || !start_host(run, &host, why)) return false;
     host.antialias = o->antialias;
     sharded_state_open(&state, group, &host);
     scene_close(&host);

@@ -13,6 +13,7 @@ enum { MOST_BUDGET = 1000000 }; // seconds
 
 train_options train_options_default(void) {
     return (train_options){.background = "0,0,0",
+                           .resolutions = "none",
                            .downscale = 1,
                            .finish_text = "none",
                            .batch = 1,
@@ -50,8 +51,13 @@ static void list_run(train_options *o, option_table *table) {
                        "--reproducible the result does not depend on their number; 0: one GPU, which has "
                        "all options"),
         OPTION("batch", &o->batch, .minimum = 1, .maximum = GS_MAX_VIEWS,
-               .help = "with --gpus: views of a step, whose learning rates are multiplied by the square "
-                       "root of it; --iterations counts views"),
+               .help = "views of a step, whose learning rates are multiplied by the square root of it; "
+                       "--iterations counts views"),
+        OPTION(
+            "resolutions", &o->resolutions,
+            .help =
+                "begin on smaller pictures: FACTOR:PERCENT,..., such as 4:20,2:50: a quarter of the size until "
+                "20% of the iterations, half until 50%; FACTOR:PERCENT:VIEWS has another --batch; none"),
         OPTION("warm-up", &o->warm_up, .maximum = 10000000,
                .help = "steps in which the learning rate of means rises to its value, from 1/100 of it"),
         OPTION("seconds", &o->seconds, .maximum = 1e9, .free_on_resume = true,
@@ -242,9 +248,10 @@ static bool gpus_suffice(const train_options *o, fault *why) {
                     {"--write-cameras", o->write_cameras != NULL},
                     {"--seconds", o->seconds > 0},
                     {"--budget", o->budget != NULL},
+                    {"--resolutions", o->schedule.count > 0},
                     {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE},
                     {"--density split", o->density.settings.kind == DENSITY_SPLIT}};
-    if (o->gpus == 0) return o->batch == 1 || fail(why, "--batch needs --gpus");
+    if (o->gpus == 0) return true;
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
         if (excluded[i].given) return fail(why, "--gpus excludes %s", excluded[i].name);
     return true;
@@ -320,6 +327,7 @@ bool train_options_check(train_options *o, float background[3], fault *why) {
     if (o->finish == TRAIN_FINISH_AUTO && o->refine_poses)
         return fail(why, "--finish auto excludes --refine-poses");
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
-    return parse_color(o->background, background, why) && make_reproducible(o, why) && gpus_suffice(o, why) &&
+    return parse_color(o->background, background, why) && make_reproducible(o, why) &&
+           resolution_schedule_read(o->resolutions, &o->schedule, why) && gpus_suffice(o, why) &&
            read_perturbation(o, why) && read_budget(o, why) && files_differ(o, why);
 }

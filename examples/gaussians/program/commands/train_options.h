@@ -4,13 +4,14 @@
 
 #include "lm/lm_solver.h"
 #include "training/density_options.h"
+#include "training/resolutions.h"
 #include "view/blend_strategies.h"
 
 C_LINKAGE_BEGIN
 
 typedef struct train_options {
     const char *data, *output, *background, *log, *report, *checkpoint, *resume, *perturb_poses,
-        *write_cameras, *depth, *budget, *finish_text;
+        *write_cameras, *depth, *budget, *finish_text, *resolutions;
     int64_t downscale, iterations, warm_up, seed, threshold, holdout, sh_degree, random, log_every,
         eval_every, checkpoint_every, pose_levels, pose_finest, pose_steps, poses_from, align_steps, gpus,
         batch; // gpus: 0: one, without ranks; iterations: under a budget, of which they follow, 0
@@ -19,6 +20,7 @@ typedef struct train_options {
     int reduce, finish;                         // reduce: index into blend_strategies; finish: train_finish
     const char *strategy_names[STRATEGY_NAMES]; // choices of --reduce
     double perturb_degrees, perturb_extents;    // of --perturb-poses
+    resolution_schedule schedule;               // of --resolutions
     bool antialias, exposure, reproducible, random_background, undistort, mask_from_alpha, refine_poses;
     density_options density;
     lm_settings lm;

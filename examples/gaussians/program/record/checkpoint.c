@@ -288,8 +288,10 @@ checkpoint_key saver_key(saver *s) {
     return s->key;
 }
 
-bool saver_observe(saver *s, const training_state *state, bool *saved, fault *why) {
-    *saved = *stop_request_flag() || (s->interval > 0 && state->iteration % s->interval == 0);
+bool saver_observe(saver *s, const training_state *state, const training_report *report, bool *saved,
+                   fault *why) {
+    *saved = *stop_request_flag() ||
+             (s->interval > 0 && training_passed(state->iteration, report->step_views, s->interval));
     if (!*saved) return true;
     const checkpoint_key key = saver_key(s);
     return checkpoint_write(s->path, &key, state, why);

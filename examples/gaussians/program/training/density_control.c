@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "training/density_control.h"
+#include "view/gs_check.h"
 #include <math.h>
 
 static const density_method density_none = {.name = "none", .until_share = {1, 2}};
@@ -37,9 +38,22 @@ bool density_reads_absolute(const density_settings *settings) {
     return settings->kind == DENSITY_ADAPTIVE && settings->adaptive.grow_by == GROW_BY_ABSOLUTE;
 }
 
-void density_before_adam(const density_settings *settings, training_state *state) {
+void density_before_adam(const density_settings *settings, training_state *state, int views) {
     const density_method *method = methods[settings->kind];
-    if (method->before_adam) method->before_adam(settings, state);
+    if (method->before_adam) method->before_adam(settings, state, views);
+}
+
+void density_accumulate(const density_step *step) {
+    const frame *f = step->view;
+    gs_view view = f->view;
+    const float *mean2d = f->absolute ? f->gradient.abs_mean2d : f->gradient.mean2d;
+    view.views = (gs_views){0};
+    for (int32_t v = 0; v < frame_views(f); v++) {
+        const int64_t before = v * view.gaussians.count;
+        view.splats = f->view.splats + before;
+        if (f->views > 0) view.camera = f->cameras[v];
+        GS_CHECK(gs_density_accumulate(&view, mean2d + 2 * before, step->state->density, NULL));
+    }
 }
 
 void density_after_adam(density_control *control, const density_settings *settings, uint64_t seed,

@@ -20,11 +20,11 @@ static void list_options(density_settings *settings, option_table *table) {
     option_table_add(table, rows);
 }
 
-static void before_adam(const density_settings *settings, training_state *state) {
+static void before_adam(const density_settings *settings, training_state *state, int views) {
     const density_mcmc_settings *s = &settings->mcmc;
-    if (state->schedule.at < settings->until)
-        GS_CHECK(gs_density_penalty(&state->gaussians, (float)s->opacity_weight, (float)s->scale_weight,
-                                    &state->gradients, NULL));
+    if (schedule_step(&state->schedule) < settings->until)
+        GS_CHECK(gs_density_penalty(&state->gaussians, (float)(views * s->opacity_weight),
+                                    (float)(views * s->scale_weight), &state->gradients, NULL));
 }
 
 static void relocate(const density_step *step) {

@@ -26,10 +26,8 @@ static void split(const density_step *step) {
 }
 
 static void after_adam(const density_step *step) {
-    const frame *f = step->view;
-    training_state *state = step->state;
-    if (state->schedule.at >= step->settings->until) return;
-    GS_CHECK(gs_density_accumulate(&f->view, f->gradient.mean2d, state->density, NULL));
+    if (step->state->schedule.at >= step->settings->until) return;
+    density_accumulate(step);
     if (step->due) split(step);
 }
 

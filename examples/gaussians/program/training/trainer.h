@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The training loop: one random view a step, forward, loss, backward, Adam. Knows nothing of files.
+// The training loop: one random view a step, or several, forward, loss, backward, Adam. Knows nothing of files.
 #pragma once
 
 #include "training/density_control.h"
+#include "training/resolutions.h"
 #include "strategy_tuner.h"
 #include "view/stage_clock.h"
 #include "view/target_view.h"
@@ -54,12 +55,17 @@ struct training_settings {
     float exposure_rate; // of the matrices that correct colours, if there are any; a tenth of it at the end
     int sh_interval; // steps before the SH degree in use rises by one; 0: all degrees from the first step on
     density_settings density;
+    // Views of a step, 1..GS_MAX_VIEWS; 0 counts as 1. `iterations` counts views. Learning rates are multiplied by the
+    // square root.
+    int64_t batch;
+    resolution_schedule resolutions;
 };
 
 // The state of training so far.
 typedef struct training_report {
     int64_t first_iteration; // of this run; above 1 if the state had been trained before
     int64_t iterations;      // the last one done
+    int64_t step_views;      // views of the last step
     double *losses;          // of this run, from first_iteration to iterations; with the weighted depth
     int64_t loss_window;     // steps in each of the two means below: min(100, steps of this run / 10 + 1)
     double first_loss, last_loss;
@@ -72,7 +78,7 @@ typedef struct training_report {
 
 // Looks on while training runs.
 typedef struct training_observer {
-    // Called after every step whose number is a multiple of `interval`, and after the last. The device may
+    // Called after every step that reaches or passes a multiple of `interval`, and after the last. The device may
     // still be at work on the default stream. May read the state, not change it. False ends training as a
     // failure.
     bool (*observe)(void *context, const training_state *state, const training_report *report, fault *why);
@@ -81,6 +87,8 @@ typedef struct training_observer {
     const volatile sig_atomic_t *end; // NULL, or: 1 ends training after the current step
 } training_observer;
 
+// Whether the step that ended at `iteration` and had `views` views reached or passed a multiple of `every` >= 1.
+bool training_passed(int64_t iteration, int64_t views, int64_t every);
 // The SH degree in use at a step = 1, 2, ... and that step's learning rate of means.
 int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_t step);
 float scheduled_mean_rate(const training_settings *settings, int64_t step);

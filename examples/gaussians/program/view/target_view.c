@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "view/target_view.h"
 #include "device.h"
+#include "gs_shrink.h"
+#include "view/gs_check.h"
 #include <stdlib.h>
 
 // A copy on the device; NULL of NULL.
@@ -48,6 +50,31 @@ void target_view_set_depth(target_view *view, const float *depth) {
     view->depth = device_allocate(bytes);
     device_upload(view->depth, depth, bytes);
     view->depth_on_host = depth;
+}
+
+static uint8_t *shrunk(const gs_shrinking *by, int channels, const uint8_t *picture, size_t pixels) {
+    if (!picture) return NULL;
+    uint8_t *const small = device_allocate((size_t)channels * pixels);
+    GS_CHECK(gs_shrink_picture(by, channels, picture, small, NULL));
+    return small;
+}
+
+void target_view_shrink(target_view *small, const target_view *view, int factor) {
+    const gs_shrinking by = {view->camera.width, view->camera.height, factor};
+    *small = (target_view){.camera = view->camera, .name = view->name};
+    dataset_downscale_camera(&small->camera, factor);
+    const size_t pixels = (size_t)small->camera.width * (size_t)small->camera.height;
+    small->counted = (int64_t)pixels;
+    small->pixels = shrunk(&by, GS_CHANNELS, view->pixels, pixels);
+    small->alpha = shrunk(&by, 1, view->alpha, pixels);
+    if (view->mask) {
+        small->mask = device_allocate(pixels);
+        GS_CHECK(gs_shrink_mask(&by, view->mask, small->mask, NULL));
+    }
+    if (view->depth) {
+        small->depth = device_allocate(pixels * sizeof *small->depth);
+        GS_CHECK(gs_shrink_depth(&by, view->depth, small->depth, NULL));
+    }
 }
 
 void target_view_close(target_view *view) {
