@@ -490,8 +490,8 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
 
 // Adds to density, [count][2] floats, zeros at the start: the sum of |mean2d| over the views that saw a
 // Gaussian (radius > 0, see gs_radii), and the number of these views. mean2d: [count][2], mean2d or abs_mean2d
-// of gs_project_backward.
-// Reads:   view->splats, gaussians.count, the camera's size.
+// of gs_project_backward; several cameras: [cameras][count][2], added in their order.
+// Reads:   view->splats, gaussians.count, the camera's size, views.
 gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float *density, gs_stream stream);
 
 // The size of a Gaussian is exp(log_scale) of its largest axis.

@@ -87,8 +87,7 @@ TEST_F(Gpus, BadDataIsSaidOnce) {
     write_two_sizes(at("data"));
     got = run(SPLAT_PROGRAM, train("scene.ply", 1, {"--batch", "2"}));
     EXPECT_EQ(got.code, 1);
-    EXPECT_EQ(got.err,
-              "splat: rank 0: several views a step need pictures of one size and cameras of one model\n");
+    EXPECT_EQ(got.err, "splat: rank 0: --batch with --gpus needs pictures of one size\n");
     EXPECT_EQ(run(SPLAT_PROGRAM, train("scene.ply", 1)).code, 0); // one view a step
 }
 #endif

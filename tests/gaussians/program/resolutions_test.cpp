@@ -250,7 +250,7 @@ TEST(Resolutions, SmallViewsAreTheViewsShrunk) {
     resolution_views all;
     fault why;
     ASSERT_TRUE(resolution_schedule_read("8:20,2:50", &schedule, &why)) << why.text;
-    ASSERT_TRUE(resolution_views_open(&all, &schedule, c.views.data(), c.views.size(), &why)) << why.text;
+    ASSERT_TRUE(resolution_views_open(&all, &schedule, c.views.data(), c.views.size(), 1, &why)) << why.text;
     EXPECT_EQ(resolution_views_at(&all, 2), c.views.data());
     for (int phase = 0; phase < 2; phase++) { // an eighth would be shorter than 64 pixels: half in both
         const target_view *small = resolution_views_at(&all, phase);
@@ -279,6 +279,54 @@ TEST(Resolutions, SmallViewsAreTheViewsShrunk) {
         }
     }
     resolution_views_close(&all);
+}
+
+// Views of different sizes, as parts of those of a cloud.
+TEST(SeveralViews, OfSeveralSizesAreSummedToo) {
+    const cloud c;
+    std::vector<image> pictures(views_in_all);
+    std::vector<target_view> views(views_in_all);
+    std::vector<std::vector<float>> depths(views_in_all);
+    for (size_t v = 0; v < views_in_all; v++) {
+        fault why;
+        gs_camera camera = c.views[v].camera;
+        camera.width -= int(2 * v), camera.height -= int(v % 3);
+        ASSERT_TRUE(image_open(&pictures[v], camera.width, camera.height, 3, &why)) << why.text;
+        for (size_t i = 0; i < 3 * size_t(camera.width) * size_t(camera.height); i++)
+            pictures[v].pixels[i] = uint8_t(127 + 100 * std::sin(0.03 * double(i) + double(v)));
+        ASSERT_TRUE(target_view_open(&views[v], &camera, &pictures[v], &why)) << why.text;
+        if (v == 2) target_view_set_mask(&views[v], c.masks[v].data());
+        depths[v].assign(size_t(camera.width) * size_t(camera.height), 0.3f);
+        target_view_set_depth(&views[v], depths[v].data());
+    }
+    fault why;
+    ASSERT_TRUE(resolution_views_match(views.data(), views.size(), &why)) << why.text;
+    trained together(c, false);
+    together.train_on(views, cloud::settings_of(views_in_all, views_in_all));
+    std::vector<float> sum;
+    for (size_t v = 0; v < views_in_all; v++) {
+        target_view view = views[v]; // with the mask that a padded view has: windows at its edges count alike
+        const std::vector<uint8_t> all(size_t(width) * height, 255);
+        if (!view.mask && v > 0) target_view_set_mask(&view, all.data());
+        trained alone(c, false);
+        alone.train_on({view}, cloud::settings_of(1, 1));
+        const std::vector<float> moment = trained::read(alone.state.first_moment);
+        sum.resize(moment.size());
+        for (size_t i = 0; i < sum.size(); i++) sum[i] += moment[i];
+        if (view.mask != views[v].mask) device_free(view.mask);
+    }
+    // The field of view also bounds the derivatives of Gaussians beside the picture: here it is a little larger.
+    EXPECT_LT(relative(trained::read(together.state.first_moment), sum), 1e-2);
+    views[4].camera.model = GS_FISHEYE;
+    EXPECT_FALSE(resolution_views_match(views.data(), views.size(), &why));
+    EXPECT_STREQ(why.text, "several views a step need cameras of one model");
+    views[4].camera.model = GS_PINHOLE;
+    views[3].camera.width = 40;
+    views[2].camera.width = 40;
+    EXPECT_FALSE(resolution_views_match(views.data(), views.size(), &why));
+    EXPECT_STREQ(why.text, "several views a step need pictures of about one size");
+    for (target_view &view : views) target_view_close(&view);
+    for (image &picture : pictures) image_close(&picture);
 }
 
 // Stops after the step that reaches an iteration.
@@ -344,7 +392,7 @@ TEST(Resolutions, TrainingSeesTheSmallViewsFirst) {
     resolution_views all;
     fault why;
     ASSERT_TRUE(resolution_schedule_read("2:50", &schedule, &why)) << why.text;
-    ASSERT_TRUE(resolution_views_open(&all, &schedule, c.views.data(), c.views.size(), &why)) << why.text;
+    ASSERT_TRUE(resolution_views_open(&all, &schedule, c.views.data(), c.views.size(), 1, &why)) << why.text;
     const std::vector<target_view> small(resolution_views_at(&all, 0),
                                          resolution_views_at(&all, 0) + views_in_all);
     training_settings settings = cloud::settings_of(4, 1);

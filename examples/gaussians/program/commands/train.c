@@ -88,20 +88,15 @@ static bool load_data(train_run *run, fault *why) {
 
 // Several views of a step go through each stage in one launch.
 static bool batch_is_possible(const train_run *run, fault *why) {
+    const train_options *o = run->options;
     const view_split *split = &run->split;
-    int64_t most = run->options->batch;
-    for (int phase = 0; phase < run->options->schedule.count; phase++)
-        if (run->options->schedule.phase[phase].batch > most)
-            most = run->options->schedule.phase[phase].batch;
-    if (most == 1) return true;
-    if (run->options->refine_poses) return fail(why, "--refine-poses takes one view a step");
+    if (resolution_most_views(&o->schedule, o->batch) == 1) return true;
+    if (o->refine_poses) return fail(why, "--refine-poses takes one view a step");
     const gs_camera *first = &split->views[0].camera;
-    for (size_t i = 1; i < split->training; i++) {
-        const gs_camera *other = &split->views[i].camera;
-        if (other->width != first->width || other->height != first->height || other->model != first->model)
-            return fail(why, "several views a step need pictures of one size and cameras of one model");
-    }
-    return true;
+    for (size_t i = 1; o->gpus > 0 && i < split->training; i++)
+        if (split->views[i].camera.width != first->width || split->views[i].camera.height != first->height)
+            return fail(why, "--batch with --gpus needs pictures of one size");
+    return resolution_views_match(split->views, split->training, why);
 }
 
 static density_data density_data_of(const train_run *run, int64_t iterations) {

@@ -45,15 +45,8 @@ void density_before_adam(const density_settings *settings, training_state *state
 
 void density_accumulate(const density_step *step) {
     const frame *f = step->view;
-    gs_view view = f->view;
     const float *mean2d = f->absolute ? f->gradient.abs_mean2d : f->gradient.mean2d;
-    view.views = (gs_views){0};
-    for (int32_t v = 0; v < frame_views(f); v++) {
-        const int64_t before = v * view.gaussians.count;
-        view.splats = f->view.splats + before;
-        if (f->views > 0) view.camera = f->cameras[v];
-        GS_CHECK(gs_density_accumulate(&view, mean2d + 2 * before, step->state->density, NULL));
-    }
+    GS_CHECK(gs_density_accumulate(&f->view, mean2d, step->state->density, NULL));
 }
 
 void density_after_adam(density_control *control, const density_settings *settings, uint64_t seed,

@@ -65,10 +65,56 @@ static int least_side(const target_view *views, size_t count) {
     return least;
 }
 
+int64_t resolution_most_views(const resolution_schedule *schedule, int64_t batch) {
+    for (int phase = 0; phase < schedule->count; phase++)
+        if (schedule->phase[phase].batch > batch) batch = schedule->phase[phase].batch;
+    return batch;
+}
+
+static void largest_size(const target_view *views, size_t count, int *width, int *height) {
+    *width = *height = 0;
+    for (size_t i = 0; i < count; i++) {
+        const gs_camera *camera = &views[i].camera;
+        if (camera->width > *width) *width = camera->width;
+        if (camera->height > *height) *height = camera->height;
+    }
+}
+
+bool resolution_views_match(const target_view *views, size_t count, fault *why) {
+    int width, height;
+    largest_size(views, count, &width, &height);
+    double pixels = 0;
+    for (size_t i = 0; i < count; i++) {
+        pixels += (double)views[i].camera.width * views[i].camera.height;
+        if (views[i].camera.model != views[0].camera.model)
+            return fail(why, "several views a step need cameras of one model");
+    }
+    return (double)width * height * (double)count <= 1.25 * pixels ||
+           fail(why, "several views a step need pictures of about one size");
+}
+
+// Makes `whole` views of one size, if they are not.
+static bool pad_views(resolution_views *all, fault *why) {
+    int width, height;
+    bool differ = false;
+    largest_size(all->whole, all->count, &width, &height);
+    for (size_t i = 0; i < all->count; i++)
+        differ |= all->whole[i].camera.width != width || all->whole[i].camera.height != height;
+    if (!differ) return true;
+    all->padded = calloc(all->count, sizeof *all->padded);
+    if (!all->padded) return fail(why, "no memory for %zu views", all->count);
+    for (size_t i = 0; i < all->count; i++)
+        if (!target_view_pad(&all->padded[i], &all->whole[i], width, height, why)) return false;
+    all->whole = all->padded;
+    return true;
+}
+
 bool resolution_views_open(resolution_views *all, const resolution_schedule *schedule,
-                           const target_view *views, size_t count, fault *why) {
+                           const target_view *views, size_t count, int64_t batch, fault *why) {
     *all = (resolution_views){.whole = views, .count = count};
+    if (resolution_most_views(schedule, batch) > 1 && !pad_views(all, why)) return false;
     if (schedule->count == 0) return true;
+    views = all->whole;
     const int most = least_side(views, count) / RESOLUTIONS_LEAST_SIDE;
     for (int phase = 0; phase < schedule->count; phase++) {
         const int wanted = schedule->phase[phase].factor, factor = wanted < most ? wanted : most;
@@ -89,5 +135,7 @@ void resolution_views_close(resolution_views *all) {
         for (size_t i = 0; all->small[phase] && i < all->count; i++) target_view_close(&all->small[phase][i]);
         free(all->small[phase]);
     }
+    for (size_t i = 0; all->padded && i < all->count; i++) target_view_close(&all->padded[i]);
+    free(all->padded);
     *all = (resolution_views){0};
 }

@@ -30,16 +30,24 @@ int resolution_phase_at(const resolution_schedule *schedule, int64_t iterations,
 // The last step of the phase.
 int64_t resolution_phase_end(const resolution_schedule *schedule, int64_t iterations, int phase);
 
+// The most views of a step.
+int64_t resolution_most_views(const resolution_schedule *schedule, int64_t batch);
+// Fails unless the views can share a step: cameras of one model, and pictures that, all made as large as the widest
+// and the highest, have at most a quarter more pixels.
+bool resolution_views_match(const target_view *views, size_t count, fault *why);
+
 // The views of all phases. Starts as {0}.
 typedef struct resolution_views {
-    const target_view *whole; // not owned
+    const target_view *whole; // not owned, or `padded`
+    target_view *padded;      // the views at one size; NULL: they have one
     size_t count;
     target_view *small[RESOLUTIONS_MOST]; // NULL: `whole`
 } resolution_views;
 
-// The factor of a phase is lowered where a side of a picture would be shorter than RESOLUTIONS_LEAST_SIDE.
+// The factor of a phase is lowered where a side of a picture would be shorter than RESOLUTIONS_LEAST_SIDE. batch: views
+// a step after the last phase. Where steps have several, views of different sizes become as large as the largest.
 bool resolution_views_open(resolution_views *all, const resolution_schedule *schedule,
-                           const target_view *views, size_t count, fault *why);
+                           const target_view *views, size_t count, int64_t batch, fault *why);
 const target_view *resolution_views_at(const resolution_views *all, int phase); // [count]
 void resolution_views_close(resolution_views *all);
 

@@ -154,7 +154,7 @@ static bool trainer_open(trainer *t, training_state *state, const target_view *v
         state->schedule = (schedule_place){.at = state->iteration, .before = state->iteration - 1};
     if (!reserve_losses(t, settings->budget ? BATCH : settings->iterations - state->iteration, why) ||
         !view_order_open(&t->order, view_count, settings->seed, why) ||
-        !resolution_views_open(&t->sizes, &settings->resolutions, views, view_count, why))
+        !resolution_views_open(&t->sizes, &settings->resolutions, views, view_count, settings->batch, why))
         return false;
     t->results = device_allocate((BATCH + GS_MAX_VIEWS) * sizeof *t->results);
     stage_clock_open(&t->report.clock);
