@@ -190,7 +190,8 @@ static bool train_step(sharded_trainer *t, ranks *group) {
     GS_OR_FAIL(gs_adam(&state->own.gaussians, &state->gradients, &state->own.first_moment,
                        &state->own.second_moment, &rates, ++state->steps, NULL));
     bool due = false;
-    for (int64_t v = 0; v < batch; v++) due |= density_is_due(density, ++state->iteration);
+    for (int64_t v = 0; v < batch; v++)
+        state->iteration++, due |= density_is_due(density, state->iteration - 1, state->iteration);
     if (!is_mcmc) return true;
     if (due && !relocate(state, group, training, &t->density)) return false;
     const int64_t now_first = due ? state->begin[ranks_own(group)] : first;
