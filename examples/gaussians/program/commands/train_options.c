@@ -46,10 +46,8 @@ static void list_run(train_options *o, option_table *table) {
                .help =
                    "train for this time, such as 30s or 2m, with --finish and without loading: the number "
                    "of steps, all schedules and, by default, the limit of Gaussians are fitted to it"),
-        OPTION("gpus", &o->gpus, .maximum = RANKS_MAX,
-               .help = "share the scene out among this many GPUs of this host, through NCCL; with "
-                       "--reproducible the result does not depend on their number; 0: one GPU, which has "
-                       "all options"),
+        GPUS_OPTION(&o->ranks.gpus, "share the scene out"),
+        NCCL_OPTION(&o->ranks.nccl),
         OPTION("batch", &o->batch, .minimum = 1, .maximum = GS_MAX_VIEWS,
                .help = "views of a step, whose learning rates are multiplied by the square root of it; "
                        "--iterations counts views"),
@@ -251,7 +249,7 @@ static bool gpus_suffice(const train_options *o, fault *why) {
                     {"--resolutions", o->schedule.count > 0},
                     {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE},
                     {"--density split", o->density.settings.kind == DENSITY_SPLIT}};
-    if (o->gpus == 0) return true;
+    if (o->ranks.gpus == 0) return true;
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
         if (excluded[i].given) return fail(why, "--gpus excludes %s", excluded[i].name);
     return true;
