@@ -32,10 +32,11 @@ class Gpus : public Program {
     }
 };
 
-// Growth from 40 to 60, relocation, noise, penalties.
+// Growth from 40 to 60, relocation, noise, penalties; with a view a step, an average from step 10.
 const std::vector<std::string> growing = {
-    "--density", "mcmc", "--max-gaussians", "60", "--density-from", "1", "--density-every", "4",
-    "--growth",  "0.2",  "--random",        "40", "--reproducible"};
+    "--density",       "mcmc", "--max-gaussians", "60",  "--density-from", "1",
+    "--density-every", "4",    "--growth",        "0.2", "--random",       "40",
+    "--average",       "1",    "--density-until", "9",   "--reproducible"};
 
 #ifdef DISTWAR_SIMT
 TEST_F(Gpus, GiveTheSameSceneWhateverTheirNumber) {
@@ -44,6 +45,10 @@ TEST_F(Gpus, GiveTheSameSceneWhateverTheirNumber) {
         std::vector<std::string> options = growing;
         options.insert(options.end(), {"--batch", batch});
         const std::string first = scene_of(1, options);
+        std::vector<std::string> without = options;
+        without.insert(without.end(), {"--average", "0"});
+        EXPECT_EQ(scene_of(1, without) == first, std::string(batch) == "3")
+            << "the average is that of step 10";
         ASSERT_GT(first.size(), 50 * 200u) << "it has not grown";
         for (const int gpus : {2, 3, 4})
             EXPECT_TRUE(scene_of(gpus, options) == first) << gpus << ", batch " << batch;

@@ -72,6 +72,21 @@ TEST(Schedule, WeightOfDepthDecaysExponentially) {
     }
 }
 
+TEST(Schedule, AveragesBeginAfterDensityControl) {
+    training_settings s = plain_settings();
+    s.density.kind = DENSITY_NONE;
+    s.density.until = 6500;
+    EXPECT_EQ(average_from(&s), 7000); // no average
+    s.average_part = 0.1;
+    EXPECT_EQ(average_from(&s), 6300);
+    s.density.kind = DENSITY_SPLIT;
+    EXPECT_EQ(average_from(&s), 6500);
+    s.density.until = 6000;
+    EXPECT_EQ(average_from(&s), 6300);
+    s.average_part = 1;
+    EXPECT_EQ(average_from(&s), 6000);
+}
+
 TEST(Schedule, RateOfMeansWarmsUp) {
     const training_settings s = plain_settings();
     training_settings warm = s;

@@ -129,6 +129,7 @@ static training_settings settings_of(const train_run *run, int64_t iterations) {
                                             .sh_rest = (float)(sh_rate * 2.5e-3 / 20)},
                                   .final_mean_rate = (float)(1.6e-6 * run->extent),
                                   .final_sh_rest = (float)(sh_rate_end * 2.5e-3 / 20),
+                                  .average_part = o->average,
                                   .warm_up = o->warm_up,
                                   .depth_weight = (float)o->depth_weight,
                                   .final_depth_weight = (float)o->depth_weight_end,

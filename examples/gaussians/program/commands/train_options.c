@@ -17,6 +17,7 @@ train_options train_options_default(void) {
                            .downscale = 1,
                            .finish_text = "none",
                            .batch = 1,
+                           .average = 0.1,
                            .threshold = BLEND_THRESHOLD,
                            .holdout = 8,
                            .sh_degree = GS_MAX_SH_DEGREE,
@@ -58,6 +59,11 @@ static void list_run(train_options *o, option_table *table) {
                 "20% of the iterations, half until 50%; FACTOR:PERCENT:VIEWS has another --batch; none"),
         OPTION("warm-up", &o->warm_up, .maximum = 10000000,
                .help = "steps in which the learning rate of means rises to its value, from 1/100 of it"),
+        OPTION(
+            "average", &o->average, .maximum = 1,
+            .help =
+                "part of the iterations, at the end, whose parameters are averaged, from the end of density "
+                "control on; 0: the scene is what the last step left"),
         OPTION("seconds", &o->seconds, .maximum = 1e9, .free_on_resume = true,
                .help = "stop after this time of training, without --finish; learning rates still "
                        "follow --iterations; 0: no limit"),

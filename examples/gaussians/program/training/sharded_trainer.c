@@ -55,6 +55,7 @@ void sharded_state_open(sharded_state *state, const ranks *group, const gs_gauss
 
 void sharded_state_close(sharded_state *state) {
     close_vectors(&state->own);
+    parameter_average_close(&state->average);
     device_gaussians_close(&state->gradients);
 }
 
@@ -216,18 +217,22 @@ static bool fetch_loss(sharded_trainer *t, ranks *group, double *loss) {
 static bool train_all(sharded_trainer *t, ranks *group, double *loss) {
     const int64_t iterations = t->settings->training->iterations;
     const size_t result_bytes = (size_t)(t->settings->batch * LOSS_VALUES) * sizeof(double);
+    const int64_t from = average_from(t->settings->training);
     progress bar;
     progress_begin(&bar, "training", iterations);
     bool good = true, last = t->state->iteration >= iterations;
     while (good && !last) {
         device_clear(t->results, result_bytes); // other ranks write some of the rows
         good = train_step(t, group);
+        parameter_average_add(&t->state->average, &t->state->own.gaussians, from, t->state->iteration,
+                              t->state->steps);
         last = t->state->iteration >= iterations;
         if (!good || !(last || t->state->steps % CHECK_EVERY == 0)) continue;
         good = fetch_loss(t, group, loss);
         if (good && ranks_own(group) == 0 && progress_due(&bar))
             progress_show(&bar, t->state->iteration, *loss);
     }
+    parameter_average_take(&t->state->average, &t->state->own.gaussians);
     progress_end(&bar);
     return good;
 }
