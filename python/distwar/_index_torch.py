@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 
 from ._sums import TYPES, Rows, library
-from ._torch import _is_plain, _On
+from ._tensors import On, is_plain
 from .index import check_embedding, check_rows
 
 _types = {getattr(torch, name): value for name, value in TYPES.items()}
+MOST_WIDENED = 1 << 27  # values of 16 bits that embedding_backward() copies to float32
 _reports = {}  # device: pinned memory, in which kernels report an index out of range
 
 
@@ -76,7 +77,7 @@ def _add(out: Tensor, index: Tensor, source: Tensor, skipped: int, deterministic
     if (device.type == "cuda") != (library().backend == "cuda"):
         raise RuntimeError(f"distwar: the tensors are on {device}, and this package has libindex_sums for "
                            f"{'CUDA' if library().backend == 'cuda' else 'CPUs'}")
-    with _On(out):
+    with On(out):
         report = _report("index_add", device)
         index, source = index.contiguous(), source.contiguous()
         count = index.shape[0]
@@ -168,7 +169,7 @@ def _check(name, out, index, source, what="source"):
 def index_add(out, index, source, deterministic):
     check_rows("index_add", out, index, source)
     _check("index_add", out, index, source)
-    run = _index_add if _is_plain(out) and not _needs_graph(out, source) else _index_add_op
+    run = _index_add if is_plain(out) and not _needs_graph(out, source) else _index_add_op
     return run(out, index, source, _is_deterministic(deterministic))
 
 
@@ -187,17 +188,19 @@ def index_add_(out, index, source, deterministic):
 
 
 def _sums(rows, index, source, skipped, deterministic):
-    run = _sum_rows if _is_plain(source) and not _needs_graph(source) else _sum_rows_op
+    run = _sum_rows if is_plain(source) and not _needs_graph(source) else _sum_rows_op
     return run(source, index, rows, skipped, _is_deterministic(deterministic))
 
 
 def embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq, deterministic):
     _check("embedding_backward", grad, indices, grad, "grad")
     check_embedding(grad, indices, num_weights)
-    indices = indices.reshape(-1)
-    if deterministic is None and grad.dtype != torch.float32:
-        deterministic = True  # 16-bit sums are rounded once, as torch does
-    d_weight = _sums(num_weights, indices, grad.reshape(-1, grad.shape[-1]), padding_idx, deterministic)
+    indices, grad = indices.reshape(-1), grad.reshape(-1, grad.shape[-1])
+    deterministic = _is_deterministic(deterministic)
+    # 16-bit sums are rounded once, as torch does: those of floats, or deterministic ones
+    wide = not deterministic and grad.dtype != torch.float32 and grad.numel() <= MOST_WIDENED
+    d_weight = _sums(num_weights, indices, grad.float() if wide else grad, padding_idx,
+                     deterministic or (grad.dtype != torch.float32 and not wide)).to(grad.dtype)
     if not scale_grad_by_freq:
         return d_weight
     counts = torch.bincount(indices, minlength=num_weights).clamp_(min=1)

@@ -256,9 +256,9 @@ typedef struct gs_gradient {
     // Read by gs_project_backward: [count][2], d loss / d gs_splat.mean, for a loss that depends on the means
     // not by the image alone. Replaces what the moments say (gs_mean2d_gradient). NULL: the moments count.
     const float *pixel_mean2d;
-    // Read by gs_render_backward with DISTWAR_FIXED: what gs_largest gives for all splats of the image, where the
-    // view has only some of them (gs_share.h). NULL: of the view's splats.
-    const float *largest;
+    // Read by gs_render_backward with DISTWAR_FIXED: bounds of the whole image, where the view has only some of its
+    // splats or of its rows (gs_share.h). NULL: of the view.
+    const struct gs_largest_values *largest; // device
 } gs_gradient;
 
 // ---- one call each way ----
@@ -490,8 +490,8 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
 
 // Adds to density, [count][2] floats, zeros at the start: the sum of |mean2d| over the views that saw a
 // Gaussian (radius > 0, see gs_radii), and the number of these views. mean2d: [count][2], mean2d or abs_mean2d
-// of gs_project_backward.
-// Reads:   view->splats, gaussians.count, the camera's size.
+// of gs_project_backward; several cameras: [cameras][count][2], added in their order.
+// Reads:   view->splats, gaussians.count, the camera's size, views.
 gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float *density, gs_stream stream);
 
 // The size of a Gaussian is exp(log_scale) of its largest axis.

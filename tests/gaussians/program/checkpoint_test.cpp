@@ -41,6 +41,7 @@ class Checkpoint : public testing::Test {
         ASSERT_TRUE(training_state_open_poses(&state, views, &why)) << why.text;
         for (size_t i = 0; i < views; i++) state.pose[i].now.rotation[8] = state.pose[i].second_moment = 0.1;
         state.iteration = 321;
+        state.schedule = {640, 638, 1000, 0.64, 3.2};
         float next = 1;
         for_arrays(state, [&](float *array, size_t values) {
             std::vector<float> host(values);
@@ -116,6 +117,7 @@ TEST_F(Checkpoint, BringsEverythingBack) {
     EXPECT_EQ(back.exposures, views);
     ASSERT_EQ(back.poses, views);
     EXPECT_EQ(memcmp(back.pose, state.pose, views * sizeof *state.pose), 0);
+    EXPECT_EQ(memcmp(&back.schedule, &state.schedule, sizeof state.schedule), 0);
     EXPECT_EQ(values_of(back), values_of(state));
     training_state_close(&back);
     // Also onto an older one, and the same bytes again.
@@ -176,7 +178,7 @@ TEST_F(Checkpoint, WhatIsNoneIsRefused) {
     later[8]++;
     put(later);
     ASSERT_FALSE(reads());
-    EXPECT_CONTAINS(why.text, "version 3");
+    EXPECT_CONTAINS(why.text, "version 4");
 }
 
 TEST_F(Checkpoint, OfAnotherRunIsRefused) {

@@ -46,7 +46,7 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         {"train"},
         {"train", "data"}, // no -o
         {"train", "data", "more", "-o", "x.ply"},
-        {"train", "data", "-o", "x.ply", "--iterations", "0"},
+        {"train", "data", "-o", "x.ply", "--iterations", "10000001"},
         {"train", "data", "-o", "x.ply", "--seconds", "-1"},
         {"train", "data", "-o", "x.ply", "--iterations", "many"},
         {"train", "data", "-o", "x.ply", "--threshold", "34"},

@@ -14,12 +14,12 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied without a change of byte order");
 
 enum {
-    VERSION = 3,
+    VERSION = 4,
     BLOCK = 1 << 20,        // bytes that are copied at once
     MAX_SETTINGS = 1 << 16, // bytes
     SETS = 3,               // Gaussians and Adam's two moments
     MAX_VIEWS = 1 << 24,
-    ARRAYS = SETS * GS_ARRAYS + 3
+    ARRAYS = SETS * GS_ARRAYS + 4
 };
 
 static const char magic[8] = {'S', 'P', 'L', 'A', 'T', 'C', 'K', 'P'};
@@ -34,7 +34,7 @@ typedef struct checkpoint_header {
     uint32_t data; // fingerprint
 } checkpoint_header;
 
-_Static_assert(sizeof(checkpoint_header) == 64, "the file has no padding");
+_Static_assert(sizeof(checkpoint_header) == 64 && sizeof(schedule_place) == 40, "the file has no padding");
 
 // A part of the state, on the device or the host.
 typedef struct part {
@@ -47,6 +47,7 @@ static void list_parts(const training_state *state, part parts[ARRAYS]) {
     const uint64_t row = (uint64_t)state->gaussians.count * sizeof(float);
     const gs_arrays shape = gs_arrays_of(&state->gaussians);
     part *next = parts;
+    *next++ = (part){(void *)&state->schedule, sizeof state->schedule};
     for (int i = 0; i < SETS; i++) {
         const gs_arrays arrays = gs_arrays_of(sets[i]);
         for (int a = 0; a < GS_ARRAYS; a++) *next++ = (part){arrays.of[a], (uint64_t)shape.width[a] * row};
@@ -287,8 +288,10 @@ checkpoint_key saver_key(saver *s) {
     return s->key;
 }
 
-bool saver_observe(saver *s, const training_state *state, bool *saved, fault *why) {
-    *saved = *stop_request_flag() || (s->interval > 0 && state->iteration % s->interval == 0);
+bool saver_observe(saver *s, const training_state *state, const training_report *report, bool *saved,
+                   fault *why) {
+    *saved = *stop_request_flag() ||
+             (s->interval > 0 && training_passed(state->iteration, report->step_views, s->interval));
     if (!*saved) return true;
     const checkpoint_key key = saver_key(s);
     return checkpoint_write(s->path, &key, state, why);

@@ -184,9 +184,10 @@ static bool evaluate(run_log *log, const training_state *state, const training_r
 }
 
 bool run_log_observe(run_log *log, const training_state *state, const training_report *report, fault *why) {
-    const int64_t step = report->iterations, often = log->options.evaluate_every;
-    if (step % log->options.every == 0 && !run_log_point(log, state, report, why)) return false;
-    if (often == 0 || step % often != 0 || log->options.held_out_count == 0) return true;
+    const int64_t step = report->iterations, views = report->step_views, often = log->options.evaluate_every;
+    if (training_passed(step, views, log->options.every) && !run_log_point(log, state, report, why))
+        return false;
+    if (often == 0 || !training_passed(step, views, often) || log->options.held_out_count == 0) return true;
     return evaluate(log, state, report, why);
 }
 

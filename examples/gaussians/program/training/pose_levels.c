@@ -140,6 +140,8 @@ static training_settings settings_without_density(const training_settings *setti
     plain.warm_up = 0;
     plain.sh_interval = 0;
     plain.random_background = false;
+    plain.batch = 1;
+    plain.resolutions = (resolution_schedule){0};
     plain.density.kind = DENSITY_NONE;
     return plain;
 }

@@ -132,7 +132,7 @@ typedef struct sharded_trainer {
     sharded *shared;
     shard_workspace density;
     device_buffer loss_workspace;
-    double *results; // device, [batch + 1][LOSS_VALUES]; the last row is for parts that do not count
+    double *results; // device, [batch][LOSS_VALUES]: this rank's part of them
     view_order order;
     const target_view *views[GS_MAX_VIEWS]; // of the batch
 } sharded_trainer;
@@ -144,8 +144,8 @@ static bool queue_loss(ranks *group, void *context, const sharded_image *image, 
     size_t bytes = 0;
     GS_OR_FAIL(gs_loss_bytes(image->width, image->height, &bytes));
     void *const workspace = device_buffer_reserve(&t->loss_workspace, bytes);
-    const int64_t row = image->counts ? image->view : t->settings->batch;
-    GS_OR_FAIL(gs_loss(&images, workspace, bytes, t->results + LOSS_VALUES * row, image->d_color, stream));
+    GS_OR_FAIL(gs_share_loss(&images, image->rows, workspace, bytes, t->results + LOSS_VALUES * image->view,
+                             image->d_color, stream));
     return true;
 }
 
@@ -190,7 +190,8 @@ static bool train_step(sharded_trainer *t, ranks *group) {
     GS_OR_FAIL(gs_adam(&state->own.gaussians, &state->gradients, &state->own.first_moment,
                        &state->own.second_moment, &rates, ++state->steps, NULL));
     bool due = false;
-    for (int64_t v = 0; v < batch; v++) due |= density_is_due(density, ++state->iteration);
+    for (int64_t v = 0; v < batch; v++)
+        state->iteration++, due |= density_is_due(density, state->iteration - 1, state->iteration);
     if (!is_mcmc) return true;
     if (due && !relocate(state, group, training, &t->density)) return false;
     const int64_t now_first = due ? state->begin[ranks_own(group)] : first;
@@ -214,7 +215,7 @@ static bool fetch_loss(sharded_trainer *t, ranks *group, double *loss) {
 
 static bool train_all(sharded_trainer *t, ranks *group, double *loss) {
     const int64_t iterations = t->settings->training->iterations;
-    const size_t result_bytes = (size_t)((t->settings->batch + 1) * LOSS_VALUES) * sizeof(double);
+    const size_t result_bytes = (size_t)(t->settings->batch * LOSS_VALUES) * sizeof(double);
     progress bar;
     progress_begin(&bar, "training", iterations);
     bool good = true, last = t->state->iteration >= iterations;
@@ -237,7 +238,7 @@ bool sharded_train(sharded_state *state, ranks *group, const sharded_settings *s
     *loss = NAN;
     if (!view_order_open(&t.order, settings->view_count, settings->training->seed, &why))
         return ranks_fail(group, "%s", why.text);
-    t.results = device_allocate((size_t)((settings->batch + 1) * LOSS_VALUES) * sizeof(double));
+    t.results = device_allocate((size_t)(settings->batch * LOSS_VALUES) * sizeof(double));
     t.shared = sharded_open(group);
     const bool good = t.shared && train_all(&t, group, loss);
     sharded_close(t.shared);

@@ -30,6 +30,11 @@ void target_view_set_mask(target_view *view, const uint8_t *mask);
 void target_view_set_depth(target_view *view, const float *depth);
 // A view of a dataset, which must outlive it, with its mask, and its alpha if with_alpha. Failures name it.
 bool target_view_from(target_view *view, const dataset_view *source, bool with_alpha, fault *why);
+// The view at 1/factor of its size (gs_shrink.h), on the device alone: it has no picture.
+void target_view_shrink(target_view *small, const target_view *view, int factor);
+// The view with rows and columns added at the bottom and at the right that a mask takes out, on the device alone.
+// width, height: at least its own. Reads the view's host arrays. Fails if there is no memory.
+bool target_view_pad(target_view *padded, const target_view *view, int width, int height, fault *why);
 void target_view_close(target_view *view); // harmless on {0}
 
 // The views of a dataset, split into those to train on and those held out.
