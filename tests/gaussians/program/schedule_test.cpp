@@ -163,6 +163,24 @@ TEST(Schedule, TheDataDecidesMethodAndLimitUnlessTheyAreGiven) {
     EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 7);
 }
 
+TEST(Schedule, SplitsAreDrawnByAbsoluteGradients) {
+    density_settings settings = {};
+    settings.kind = DENSITY_SPLIT;
+    EXPECT_TRUE(density_reads_absolute(&settings));
+    settings.kind = DENSITY_MCMC;
+    EXPECT_FALSE(density_reads_absolute(&settings));
+    settings.kind = DENSITY_ADAPTIVE;
+    EXPECT_FALSE(density_reads_absolute(&settings));
+    settings.adaptive.grow_by = GROW_BY_ABSOLUTE;
+    EXPECT_TRUE(density_reads_absolute(&settings));
+    float signed_sums, absolute_sums;
+    frame f = {};
+    f.gradient.mean2d = &signed_sums, f.gradient.abs_mean2d = &absolute_sums;
+    EXPECT_EQ(density_gradient(&f), &signed_sums);
+    f.absolute = true;
+    EXPECT_EQ(density_gradient(&f), &absolute_sums);
+}
+
 // A state on the device with a frame of one camera that sees everyone, whose gradients are all `gradient`.
 class run {
   public:
