@@ -384,8 +384,8 @@ TEST(Schedule, DensityControlIsDueOnceForWhatPasses) {
 
 TEST(Schedule, ABudgetOfLittleTimeHasFewGaussiansAndOneOfMuchHasMore) {
     const int64_t many = 100000000;
-    EXPECT_EQ(density_limit_of_budget(many, 3500), 150000);
-    EXPECT_EQ(density_limit_of_budget(many, 7000), 300000);
+    EXPECT_EQ(density_limit_of_budget(many, 1250), 150000);
+    EXPECT_EQ(density_limit_of_budget(many, 2500), 300000);
     EXPECT_EQ(density_limit_of_budget(many, 30000), 300000);
     EXPECT_EQ(density_limit_of_budget(many, 60000), 600000);
     EXPECT_EQ(density_limit_of_budget(many, 1e9), 1000000);

@@ -162,6 +162,10 @@ static double fit_to_budget(void *context, double steps, training_settings *sett
     return reserved;
 }
 
+// The part of training from which --finish auto spares its views: by the end of it they are judges, and have still been
+// trained on (docs/notes/levenberg-marquardt.md).
+#define SPARED_FROM 0.5
+
 // --finish may change when a run is resumed, but for the views that auto sets aside.
 static char *settings_key(const train_run *run) {
     char *const options = checkpoint_settings(run->table), *key = NULL;
@@ -186,7 +190,7 @@ static bool prepare(train_run *run, fault *why) {
     if (o->depth && !train_depth_open(&run->depth, &run->data, &run->split, depth_folders, why)) return false;
     if (!train_finish_open(&run->finish, o, &run->split, why)) return false;
     run->settings.spared = run->finish.spared;
-    run->settings.spared_from = 0;
+    run->settings.spared_from = SPARED_FROM;
     run->key = settings_key(run);
     if (!run->key) return fail(why, "no memory for the options");
     run->saver = (saver){.path = o->checkpoint,

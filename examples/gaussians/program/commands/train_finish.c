@@ -10,20 +10,26 @@
 
 enum {
     SPARED_EACH = 16,   // one view in so many decides
-    LEAST_SPARED = 2,   // and at least so many
-    LEAST_VIEWS = 13,   // with fewer views none can be spared
+    LEAST_VIEWS = 64,   // with fewer none is spared: it costs more than the steps can bring
     MOST_STEPS = 20,    // of auto
     USUAL_STEPS = 3,    // of auto, for which a budget keeps time; later ones gain little
     MOST_SHARE = 3,     // of a budget: a third
-    STEP_COST = 11,     // times of a step of training, for each view
+    STEP_COST = 10,     // times of a step of training, for each view
     VECTORS = 8,        // of the solver, at most
     BYTES_A_PIXEL = 44, // of a view, at most
     BYTES_A_SPLAT = 128 // of a view, with its lists
 };
 
 size_t train_finish_spared(size_t views) {
-    const size_t part = (views + SPARED_EACH / 2) / SPARED_EACH;
-    return views < LEAST_VIEWS ? 0 : part < LEAST_SPARED ? LEAST_SPARED : part;
+    return views < LEAST_VIEWS ? 0 : (views + SPARED_EACH / 2) / SPARED_EACH;
+}
+
+static int64_t steps_wanted(const train_finish_plan *plan) {
+    const train_options *o = plan->options;
+    return o->finish == TRAIN_FINISH_NONE ? 0
+           : o->finish == TRAIN_FINISH_LM ? o->lm.steps
+           : plan->spared > 0             ? MOST_STEPS
+                                          : 1;
 }
 
 bool train_finish_open(train_finish_plan *plan, const train_options *options, const view_split *split,
@@ -31,18 +37,11 @@ bool train_finish_open(train_finish_plan *plan, const train_options *options, co
     const size_t count = split->training;
     const bool decides = options->finish == TRAIN_FINISH_AUTO;
     *plan = (train_finish_plan){.options = options,
+                                .views = split->views,
                                 .count = count,
                                 .spared = decides ? train_finish_spared(count) : 0,
                                 .threshold = 0.02};
-    plan->steps = options->finish == TRAIN_FINISH_NONE ? 0
-                  : !decides                           ? options->lm.steps
-                  : plan->spared > 0                   ? MOST_STEPS
-                                                       : 0;
-    plan->views = split->views;
-    if (decides && plan->spared == 0)
-        fprintf(stderr,
-                "splat: --finish auto: %zu views are too few to spare some; training ends without it\n",
-                count);
+    plan->steps = steps_wanted(plan);
     if (plan->spared == 0) return true;
     plan->views = plan->copies = malloc(count * sizeof *plan->views);
     if (!plan->views) return fail(why, "no memory for %zu views", count);
@@ -60,12 +59,13 @@ void train_finish_close(train_finish_plan *plan) {
 }
 
 double train_finish_reserve(train_finish_plan *plan, double steps) {
-    const double each = STEP_COST * (double)(plan->count - plan->spared);
-    const bool decides = plan->options->finish == TRAIN_FINISH_AUTO;
-    const double wanted = decides && plan->steps > 0 ? USUAL_STEPS : (double)plan->steps;
+    const lm_settings *lm = &plan->options->lm;
+    const double views = (double)(plan->count - plan->spared);
+    const double each = STEP_COST * fmin(views, (double)lm->batch * (double)lm->batches);
+    const int64_t most = steps_wanted(plan);
+    const double wanted = (double)(plan->spared > 0 ? USUAL_STEPS : most);
     const double fitting = fmin(wanted, floor(steps / MOST_SHARE / each));
-    if (fitting < 1 && wanted > 0) fprintf(stderr, "splat: --budget: no time for a step of --finish\n");
-    if (fitting < 1 || !decides) plan->steps = (int64_t)fitting;
+    plan->steps = fitting < 1 || plan->spared == 0 ? (int64_t)fitting : most;
     return fitting * each;
 }
 
@@ -145,7 +145,10 @@ bool train_finish_run(train_finish_plan *plan, const gs_gaussians *gaussians, co
         .plan = plan, .gaussians = gaussians, .background = settings->background, .then = observer};
     const lm_observer both = {.observe = observe, .context = &f, .decide = decide};
     here.steps = plan->steps;
-    if (plan->steps == 0) return true;
+    if (plan->steps == 0) {
+        fprintf(stderr, "splat: --budget has no time for a step of --finish\n");
+        return true;
+    }
     if (plan->options->finish == TRAIN_FINISH_AUTO) {
         const double limit = memory_limit(plan, gaussians);
         if (limit < 0) {

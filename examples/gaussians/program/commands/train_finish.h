@@ -15,14 +15,14 @@ typedef struct train_finish_plan {
     target_view *copies; // of the split's, if some are spared; NULL: views are the split's
     size_t count;
     size_t spared;    // views that decide; 0: none do
-    int64_t steps;    // at most; 0: none
+    int64_t steps;    // at most; 0: none, or no time for one
     double budget;    // seconds that the steps may take; 0: no limit
     quality reached;  // of the spared views, by the steps that are kept
     double threshold; // dB, of train_finish_decide
     double took;      // seconds of the longest step
 } train_finish_plan;
 
-// With --finish auto these views decide: one in 16, at least two, evenly; none if there are too few.
+// With --finish auto so many views decide, one in 16, evenly; 0 if there are fewer than 64. Then one step is taken.
 size_t train_finish_spared(size_t views);
 
 // After the views have their cameras and their depth. Closed also after a failure.

@@ -88,7 +88,7 @@ static int64_t usual_limit(int64_t pixels) {
 }
 
 int64_t density_limit_of_budget(int64_t pixels, double steps) {
-    const double shorter = steps / 7000, longer = steps / 30000, most = 1000000;
+    const double shorter = steps / 2500, longer = steps / 30000, most = 1000000;
     const double limit = 300000 * fmax(fmin(shorter, 1), longer);
     return (int64_t)fmax(fmin(fmin(limit, most), (double)pixels / 100), 1);
 }

@@ -32,22 +32,16 @@ bool pace_is_known(const pace *p) {
            (p->steps > 1 && p->last * LAST_SHARE >= p->budget);
 }
 
-double pace_steps(const pace *p) {
-    const double one = pace_step_seconds(p);
-    return one * SCHEDULE_MOST > p->budget ? p->budget / one : SCHEDULE_MOST;
-}
-
-// In times of a step.
-static double left(const pace *p) {
+double pace_steps_left(const pace *p) {
     const double one = pace_step_seconds(p), time = p->budget - p->last;
-    return (one * SCHEDULE_MOST > time ? time / one : SCHEDULE_MOST) - p->reserved;
+    return one * SCHEDULE_MOST > time ? time / one : SCHEDULE_MOST;
 }
 
 double pace_next(const pace *p, double progress) {
-    const double steps = left(p);
+    const double steps = pace_steps_left(p) - p->reserved;
     return steps <= 1.5 ? 1 : progress + (1 - progress) / steps;
 }
 
 bool pace_is_over(const pace *p) {
-    return p->steps > 1 && left(p) < 0.5;
+    return p->steps > 1 && pace_steps_left(p) - p->reserved < 0.5;
 }

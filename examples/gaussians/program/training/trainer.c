@@ -112,6 +112,18 @@ static void open_budget(trainer *t) {
     if (t->state->schedule.steps > 0) fit_schedule(t);
 }
 
+// Of one view, in the whole budget, by the present time of a step.
+static double steps_in_all(const trainer *t, int32_t views) {
+    return fmin((double)t->state->iteration + views * pace_steps_left(&t->pace), SCHEDULE_MOST);
+}
+
+// In the first half, in which Gaussians are added: whether there is much more or less time for steps than thought.
+static bool has_changed(const trainer *t, int32_t views) {
+    const schedule_place *place = &t->state->schedule;
+    const double now_worth = steps_in_all(t, views), factor = 1.3;
+    return place->progress < 0.5 && (now_worth > factor * place->steps || now_worth < place->steps / factor);
+}
+
 // Moves the schedules to the next step, of so many views.
 static void move_schedule(trainer *t, int32_t views) {
     schedule_place *place = &t->state->schedule;
@@ -120,14 +132,14 @@ static void move_schedule(trainer *t, int32_t views) {
     if (!t->settings->budget) return;
     place->seconds = t->before + now(t) - t->started;
     pace_note(&t->pace, place->seconds);
-    if (place->steps == 0 && pace_is_known(&t->pace)) {
-        place->steps = fmin(views * pace_steps(&t->pace), SCHEDULE_MOST);
+    if (place->steps > 0 ? has_changed(t, views) : pace_is_known(&t->pace)) {
+        const bool first = place->steps == 0;
+        place->steps = steps_in_all(t, views);
         fit_schedule(t);
-        place->progress = fmin(1, progress_at(t->settings, place->at));
-    } else if (place->steps > 0) {
-        t->pace.reserved = t->reserved / views;
-        place->progress = pace_next(&t->pace, place->progress);
+        if (first) place->progress = fmin(1, progress_at(t->settings, place->at));
     }
+    t->pace.reserved = t->reserved / views;
+    if (place->steps > 0) place->progress = pace_next(&t->pace, place->progress);
     if (place->steps > 0)
         place->at = 1 + (int64_t)(place->progress * (double)(t->settings->iterations - 1) + 0.5);
     if (place->at < place->before) place->at = place->before;
