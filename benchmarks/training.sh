@@ -11,11 +11,13 @@
 #   count         330  other limits of the number of Gaussians, on bonsai and knot
 #   ablation      200  7,000 iterations on bonsai and fern without one of the parts of the defaults; three seeds
 #   finish         30  three steps of Levenberg-Marquardt on the scenes of defaults, 7,000 iterations
-#   wall          110  30 seconds with plain atomics and with the tuner's choice, on fern and fox
+#   wall          210  a minute with plain atomics and with the tuner's choice, on fern and fox; by MCMC
 #   reproducible   45  --reproducible: the same run twice, compared byte by byte; once killed and resumed; and one
 #                      run without the option
 #   poses         330  poses turned by a degree and moved by a hundredth of the extent: refined, three seeds; left as
 #                      they are; and the data's, as they are, three seeds, and refined; by MCMC
+#   budget       700  --budget of 3 to 60 seconds on each, and 120 on bonsai, beside 2,000, 7,000 and 30,000 iterations;
+#                     the same with --finish auto
 # SEEDS: those of defaults, count and ablation; "0 1 2" unless set.
 # benchmarks/tables.py training OUT prints tables and draws. finish.sh measures more of Levenberg-Marquardt.
 # shellcheck disable=SC2086,SC2046 # lists of options are split
@@ -23,7 +25,7 @@ set -eu
 [ $# -ge 3 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 programs=$1 data=$2 out=$3
 shift 3
-[ $# -gt 0 ] || set -- defaults count ablation finish wall reproducible poses
+[ $# -gt 0 ] || set -- defaults count ablation finish wall reproducible poses budget
 mkdir -p "$out/scenes"
 
 failed='' seeds=${SEEDS:-0 1 2}
@@ -100,10 +102,11 @@ finish() {
             $(background_of $scene) -o "$out/scenes/finish-$scene-7000.ply" --log "$out/finish-$scene-7000.jsonl" --lm-steps 3
     done
 }
+before='--density mcmc --max-gaussians 300000 --sh-rate 4 --sh-rate-end 4'
 wall() {
     for scene in fern fox; do
         for reduction in atomic auto; do
-            train wall-$scene-$reduction 60 $scene --iterations 30000 --seconds 30 --eval-every 250 --reduce $reduction
+            train wall-$scene-$reduction 120 $scene $before --iterations 30000 --seconds 60 --eval-every 250 --reduce $reduction
         done
     done
 }
@@ -135,7 +138,6 @@ reproducible() {
     compare $name $kills
 }
 poses() {
-    before='--density mcmc --max-gaussians 300000 --sh-rate 4 --sh-rate-end 4'
     wrong="--perturb-poses 1,0.01 $before" refine=--refine-poses
     for scene in fern fox; do
         for seed in 0 1 2; do
@@ -146,6 +148,16 @@ poses() {
         train poses-$scene-left-0 60 $scene $wrong
         train poses-$scene-floor-0 90 $scene $before $refine
     done
+}
+budget() {
+    for scene in bonsai fern relief23 fox knot; do
+        for seconds in 3 6 12 30 60; do
+            train budget-$scene-${seconds}s $((seconds + 60)) $scene --budget ${seconds}s
+            [ $seconds -lt 6 ] || train budget-$scene-${seconds}s+auto $((seconds + 60)) $scene --budget ${seconds}s --finish auto
+        done
+        for steps in 2000 7000 30000; do train budget-$scene-$steps 180 $scene --iterations $steps; done
+    done
+    train budget-bonsai-120s 180 bonsai --budget 2m
 }
 for part; do $part; done
 [ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

@@ -52,7 +52,7 @@ class Run:
         stages = {stage: round(ms, 4) for stage, ms in self.stages().items()}
         step = {"event": "step", "iteration": self.end["iteration"], "gpu_ms": stages}
         measured = [{key: e[key] if isinstance(e[key], (str, int)) else round(e[key], 4)
-                     for key in ("event", "iteration", "seconds", "psnr", "ssim") if key in e}
+                     for key in ("event", "iteration", "seconds", "psnr", "ssim", "kept") if key in e}
                     for e in self.evaluations + self.of("lm")]
         with open(path, "w") as file:
             for event in [{**start, "settings": {}}, *([step] if stages else []), *measured, self.end,
@@ -220,14 +220,64 @@ def by_poses(runs):
             "extents, likewise"], rows
 
 
+def budget_of(name):
+    """Of budget-SCENE-WAY: the scene, the seconds asked for (or None), whether with --finish auto."""
+    scene, way = name.split("-")
+    asked, _, finish = way.partition("+")
+    return scene, float(asked[:-1]) if asked.endswith("s") else None, finish
+
+
+def by_budget(runs):
+    rows = []
+    for name, run in sorted(runs.items(), key=lambda item: (budget_of(item[0])[0], item[1].end["seconds"])):
+        scene, asked, finish = budget_of(name)
+        last, steps = run.evaluations[-1], sum(e.get("kept", True) for e in run.of("lm"))
+        rows.append([scene, f"{asked:g} s" if asked else f"{run.end['iteration']:,} iterations", finish and f"auto: {steps}",
+                     f"{run.end['seconds']:.2f}", f"{run.end['iteration']:,}", f"{run.end['gaussians']:,}",
+                     f"{last['psnr']:.2f}", f"{last['ssim']:.4f}"])
+    return ["data", "asked for", "finish", "seconds", "iterations", "Gaussians", "PSNR, dB", "SSIM"], rows
+
+
 def tables(runs):
     defaults, wall = part(runs, "defaults"), part(runs, "wall")
     first = {name.rpartition("-")[0]: run for name, run in defaults.items() if name.endswith("-30000-0")}
     found = {"defaults": by_quality(defaults), "count": by_count(part(runs, "count")),
              "ablation": by_change(part(runs, "ablation"), defaults), "finish": by_finish(part(runs, "finish")),
              "stages": by_stage(first), "equal time": by_time(wall),
-             "reproducible": by_repetition(part(runs, "reproducible")), "poses": by_poses(part(runs, "poses"))}
+             "reproducible": by_repetition(part(runs, "reproducible")), "poses": by_poses(part(runs, "poses")),
+             "budget": by_budget(part(runs, "budget"))}
     return {name: table for name, table in found.items() if table[1]}
+
+
+def draw_budgets(pyplot, runs, folder):
+    """Where the runs of each scene end, by the time that they took."""
+    scenes = sorted({budget_of(name)[0] for name in runs})
+    if not scenes:
+        return
+
+    def curve(scene, chosen):
+        ends = [{**run.evaluations[-1], "seconds": run.end["seconds"]} for name, run in runs.items()
+                if budget_of(name)[0] == scene and chosen(*budget_of(name)[1:])]
+        return sorted(ends, key=lambda end: end["seconds"])
+
+    figure, plots = pyplot.subplots(2, len(scenes), figsize=(4.5 * len(scenes), 6), squeeze=False, layout="constrained")
+    for column, scene in zip(plots.T, scenes):
+        for label, points in (("--iterations", curve(scene, lambda asked, finish: not asked)),
+                              ("--budget", curve(scene, lambda asked, finish: asked and not finish)),
+                              ("--budget, --finish auto", curve(scene, lambda asked, finish: finish))):
+            for plot, key in zip(column, ("psnr", "ssim")):
+                plot.plot([p["seconds"] for p in points], [p[key] for p in points], marker=".", label=label)
+        column[0].set_title(scene)
+        column[0].legend(fontsize=7)
+        column[1].set_xlabel("seconds")
+    plots[0][0].set_ylabel("held-out PSNR, dB")
+    plots[1][0].set_ylabel("held-out SSIM")
+    for plot in plots.flat:
+        plot.grid(alpha=0.3)
+    path = os.path.join(folder, "budget.png")
+    figure.savefig(path, dpi=80)
+    pyplot.close(figure)
+    print(f"drawn: {path}", file=sys.stderr)
 
 
 def draw(runs, folder):
@@ -261,3 +311,4 @@ def draw(runs, folder):
     figure.savefig(path, dpi=80)
     pyplot.close(figure)
     print(f"drawn: {path}", file=sys.stderr)
+    draw_budgets(pyplot, part(runs, "budget"), folder)

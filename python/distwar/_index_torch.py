@@ -11,7 +11,6 @@ from ._tensors import On, is_plain
 from .index import check_embedding, check_rows
 
 _types = {getattr(torch, name): value for name, value in TYPES.items()}
-MOST_WIDENED = 1 << 27  # values of 16 bits that embedding_backward() copies to float32
 _reports = {}  # device: pinned memory, in which kernels report an index out of range
 
 
@@ -70,7 +69,7 @@ def _allocate(size):
 
 
 def _add(out: Tensor, index: Tensor, source: Tensor, skipped: int, deterministic: bool) -> None:
-    """Adds to out, contiguous; index [count]; source has the type of out."""
+    """Adds to out, contiguous; index [count]; source has the type of out, or 16 bits if out is float32."""
     if source.numel() == 0:
         return
     device = out.device
@@ -82,7 +81,8 @@ def _add(out: Tensor, index: Tensor, source: Tensor, skipped: int, deterministic
         index, source = index.contiguous(), source.contiguous()
         count = index.shape[0]
         rows = Rows(count, source.numel() // count, out.shape[0], index.data_ptr(), index.element_size(),
-                    _types[out.dtype], source.data_ptr(), out.data_ptr(), skipped, deterministic, 0, report.address)
+                    _types[source.dtype], source.data_ptr(), out.data_ptr(), skipped, deterministic, 0, report.address)
+        rows.float_sums = out.dtype == torch.float32
         if out.is_cuda:
             stream = torch.cuda.current_stream(device).cuda_stream
             library().add(rows, _Workspace(device, stream), stream)
@@ -117,18 +117,18 @@ def _index_add_adjoint(ctx, d_out):
 _index_add_op.register_autograd(_index_add_adjoint, setup_context=_index_add_setup)
 
 
-def _sum_rows(source: Tensor, index: Tensor, rows: int, skipped: int, deterministic: bool) -> Tensor:
-    """[rows, K]: the sums of the rows of source [count, K]."""
-    result = source.new_zeros((rows, source.shape[1]))
+def _sum_rows(source: Tensor, index: Tensor, rows: int, skipped: int, deterministic: bool, wide: bool) -> Tensor:
+    """[rows, K]: the sums of the rows of source [count, K]. wide: not deterministic, summed in float32 and rounded once."""
+    result = torch.zeros((rows, source.shape[1]), dtype=torch.float32 if wide else source.dtype, device=source.device)
     _add(result, index, source, skipped, deterministic)
-    return result
+    return result.to(source.dtype)
 
 
 _sum_rows_op = torch.library.custom_op("distwar::sum_rows", _sum_rows, mutates_args=())
 
 
 @_sum_rows_op.register_fake
-def _(source, index, rows, skipped, deterministic):
+def _(source, index, rows, skipped, deterministic, wide):
     return source.new_empty((rows, source.shape[1]))
 
 
@@ -140,9 +140,9 @@ def _sum_rows_setup(ctx, inputs, output):
 def _sum_rows_adjoint(ctx, d_sums):
     index, = ctx.saved_tensors
     if ctx.skipped < 0:
-        return d_sums.index_select(0, index), None, None, None, None
+        return d_sums.index_select(0, index), None, None, None, None, None
     kept = (index != ctx.skipped).unsqueeze(1)
-    return torch.where(kept, d_sums.index_select(0, index), 0), None, None, None, None
+    return torch.where(kept, d_sums.index_select(0, index), 0), None, None, None, None, None
 
 
 _sum_rows_op.register_autograd(_sum_rows_adjoint, setup_context=_sum_rows_setup)
@@ -187,20 +187,17 @@ def index_add_(out, index, source, deterministic):
     return out
 
 
-def _sums(rows, index, source, skipped, deterministic):
+def _sums(rows, index, source, skipped, deterministic, wide=False):
     run = _sum_rows if is_plain(source) and not _needs_graph(source) else _sum_rows_op
-    return run(source, index, rows, skipped, _is_deterministic(deterministic))
+    deterministic = _is_deterministic(deterministic)
+    return run(source, index, rows, skipped, deterministic, wide and not deterministic)
 
 
 def embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq, deterministic):
     _check("embedding_backward", grad, indices, grad, "grad")
     check_embedding(grad, indices, num_weights)
-    indices, grad = indices.reshape(-1), grad.reshape(-1, grad.shape[-1])
-    deterministic = _is_deterministic(deterministic)
-    # 16-bit sums are rounded once, as torch does: those of floats, or deterministic ones
-    wide = not deterministic and grad.dtype != torch.float32 and grad.numel() <= MOST_WIDENED
-    d_weight = _sums(num_weights, indices, grad.float() if wide else grad, padding_idx,
-                     deterministic or (grad.dtype != torch.float32 and not wide)).to(grad.dtype)
+    indices = indices.reshape(-1)
+    d_weight = _sums(num_weights, indices, grad.reshape(-1, grad.shape[-1]), padding_idx, deterministic, True)
     if not scale_grad_by_freq:
         return d_weight
     counts = torch.bincount(indices, minlength=num_weights).clamp_(min=1)

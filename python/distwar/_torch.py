@@ -160,7 +160,9 @@ def _by_operators(call, scenes, device, packed, absgrad):
     parts = [Projected(request, scene if means_of_colors else (*scene[:4], scene[4].detach(), *scene[5:]))
              for scene in scenes]
     means2d, at, absolute = _joined([part.means2d for part in parts], batch), None, None
-    meta = dict(call.meta, means2d=means2d, **{name: make() for name, make in _pairs_of(parts, batch).items()})
+    meta = {**call.meta, "means2d": means2d}  # as torch.compile of torch 2.4 takes it
+    for name, make in _pairs_of(parts, batch).items():
+        meta[name] = make()
     if packed:
         at = _pack(meta, means2d)
         means2d = means2d.detach().index_put(at, meta["means2d"])  # depends on the rows

@@ -294,6 +294,8 @@ class Operator(unittest.TestCase):
             image, alphas, meta = distwar.rasterization(means, quats, scales, opacities, colors, viewmats, Ks, 40, 33,
                                                         packed=False)
             return image * 1, alphas, meta["means2d"]
+        import torch._dynamo
+        torch._dynamo.config.capture_dynamic_output_shape_ops = True  # fullgraph implies it in later versions than 2.4
         run = torch.compile(render_of, fullgraph=True, backend=backend)
         image, alphas, means2d = run(*(s[name] for name in NAMES))
         generator = torch.Generator().manual_seed(3)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernels of gs_loss (loss.cu) and gs_ssim (ssim.cu), one block a tile and plane: the first computes the value
+// The kernels of gs_loss and gs_share_loss (loss.cu) and of gs_ssim (ssim.cu), one block a tile and plane: the first computes the value
 // and, at each pixel, the derivatives of SSIM by the window's three sums; the last gathers these under the window.
 // The order of the value's sums is fixed. docs/math.md, section 5.
 #pragma once
@@ -14,8 +14,8 @@ namespace gs {
 
 enum { THREADS = TILE * STEP, VALUE_THREADS = 1024 };
 
-// What the first result is: l1 times the mean |c - c*| + ssim_base + ssim times the mean SSIM. Whether windows
-// that reach outside the image count.
+// What the first result is: l1 times the mean |c - c*| + ssim_base + ssim times the mean SSIM; ssim_base is of all
+// values, so a part of them gets its share. Whether windows that reach outside the image count.
 struct loss_terms {
     double l1, ssim, ssim_base;
     bool valid;
@@ -26,6 +26,17 @@ template <typename Target>
 constexpr bool has_l1 = false; // planes: SSIM alone
 template <>
 inline constexpr bool has_l1<uint8_t> = true;
+
+// Places of a plane: first .. last - 1. Those whose differences are summed.
+struct place_range {
+    int64_t first, last;
+};
+
+// The values that the means are of.
+struct loss_values {
+    double all, share;               // their number, and which part of them is summed
+    const unsigned long long *count; // pixels that the mask counts; NULL: those that are summed
+};
 
 // Sums of |c - c*|, of SSIM and, under a mask, of what counts.
 struct loss_sums {
@@ -45,20 +56,24 @@ constexpr int sums_of = masked ? 3 : 2;
 // Writes this block's part of the sums and, unless maps is NULL, maps[3][planes][height][width]: m, p, s.
 template <bool masked, typename Target>
 __global__ void __launch_bounds__(THREADS)
-    loss_forward(images_of_type<Target> in, loss_terms terms, float *maps, loss_sums *of_block) {
+    loss_forward(images_of_type<Target> in, loss_terms terms, place_range summed, float *maps,
+                 loss_sums *of_block) {
     constexpr int sums = sums_of<masked>;
     __shared__ double warp_sums[THREADS / 32][sums];
-    const int64_t plane = int64_t(in.width) * in.height, values = gridDim.z * plane;
+    const int64_t before = blockIdx.z * in.plane, values = gridDim.z * in.plane;
+    const int64_t first = summed.first + before, last = summed.last + before;
     float own[3] = {}; // of at most RUN_Y values
     for_each_value<masked>(in, [&](int64_t i, float c, float t, const similarity &like, const derivatives &d,
                                    const window_share &share) {
-        if (!has_l1<Target> && terms.valid && !window_inside(in, int(i - blockIdx.z * plane))) {
+        if (!has_l1<Target> && terms.valid && !window_inside(in, int(i - before))) {
             if (maps) maps[i] = maps[values + i] = maps[2 * values + i] = 0;
             return;
         }
-        if (has_l1<Target>) own[0] += fabsf(c - t);
-        own[1] += like.ssim;
-        if (masked && share.counts) own[2] += 1;
+        if (i >= first && i < last) {
+            if (has_l1<Target>) own[0] += fabsf(c - t);
+            own[1] += like.ssim;
+            if (masked && share.counts) own[2] += 1;
+        }
         if (maps) maps[i] = d.m, maps[values + i] = d.p, maps[2 * values + i] = d.s;
     });
     // A row of threads is a warp.
@@ -74,11 +89,11 @@ __global__ void __launch_bounds__(THREADS)
     of_block[(blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x].of[k] = total;
 }
 
-// Writes results from the sums of all blocks: the value by `terms`, mean |c - c*|, mean SSIM. values: those that
-// count; if masked, replaced by their number, which *counted becomes. One block.
+// Writes results from the sums of all blocks: the value by `terms`, mean |c - c*|, mean SSIM. If masked, the values
+// that count replace of.all, and *counted becomes their number. One block.
 template <bool masked>
 __global__ void __launch_bounds__(VALUE_THREADS)
-    loss_value(const loss_sums *of_block, int blocks, double values, loss_terms terms, double *result,
+    loss_value(const loss_sums *of_block, int blocks, loss_values of, loss_terms terms, double *result,
                double *counted) {
     constexpr int sums = sums_of<masked>;
     __shared__ distwar::block_sum_memory<sums, VALUE_THREADS, double> memory;
@@ -87,11 +102,15 @@ __global__ void __launch_bounds__(VALUE_THREADS)
         for (int k = 0; k < sums; k++) mine[k] += of_block[i].of[k];
     distwar::block_sum(mine, memory, total);
     if (threadIdx.x > 0) return;
-    if (masked) values = *counted = total[sums - 1];
+    double values = of.all, share = of.share;
+    if (masked) {
+        values = *counted = of.count ? double(GS_CHANNELS) * double(*of.count) : total[sums - 1];
+        if (values > 0) share = total[sums - 1] / values;
+    }
     result[1] = total[0] / values;
     result[2] = total[1] / values;
-    if (masked && values == 0) result[1] = 0, result[2] = 1;
-    result[0] = terms.l1 * result[1] + terms.ssim_base + terms.ssim * result[2];
+    if (masked && values == 0) result[1] = 0, result[2] = share;
+    result[0] = terms.l1 * result[1] + terms.ssim_base * share + terms.ssim * result[2];
 }
 
 // gradient = d result[0] / dc, from the maps of loss_forward. values: those that count; counted: of loss_value, read
@@ -103,7 +122,7 @@ __global__ void __launch_bounds__(THREADS)
     __shared__ float map[3][HALO][HALO + 1], rows[3][HALO][TILE + 1];
 
     const int channel = blockIdx.z;
-    const int64_t plane = int64_t(in.width) * in.height;
+    const int64_t plane = in.plane;
     const float *const channel_maps = maps + channel * plane;
     for_each_of_halo([&](int row, int column, int x, int y) {
         const bool has = inside(in, x, y);
@@ -149,7 +168,8 @@ __global__ void __launch_bounds__(THREADS)
 struct loss_run {
     loss_terms terms;
     int32_t planes;
-    double values; // that count, unless there is a mask
+    place_range summed;
+    loss_values of;
 };
 
 // Bytes of the workspace.
@@ -168,11 +188,12 @@ gs_status launch_loss(const images_of_type<Target> &in, const loss_run &run, voi
     loss_sums *const sums = static_cast<loss_sums *>(workspace), *const of_block = sums + 1;
     double *const counted = sums->of; // the first has what counts
     float *const maps = color_gradient ? reinterpret_cast<float *>(of_block + blocks) : nullptr;
-    GS_CUDA(launch(stream, grid, block, loss_forward<masked, Target>, in, run.terms, maps, of_block));
-    GS_CUDA(launch(stream, 1, VALUE_THREADS, loss_value<masked>, of_block, blocks, run.values, run.terms,
-                   result, counted));
+    GS_CUDA(
+        launch(stream, grid, block, loss_forward<masked, Target>, in, run.terms, run.summed, maps, of_block));
+    GS_CUDA(launch(stream, 1, VALUE_THREADS, loss_value<masked>, of_block, blocks, run.of, run.terms, result,
+                   counted));
     if (color_gradient)
-        GS_CUDA(launch(stream, grid, block, loss_backward<masked, Target>, in, run.terms, run.values, maps,
+        GS_CUDA(launch(stream, grid, block, loss_backward<masked, Target>, in, run.terms, run.of.all, maps,
                        counted, color_gradient));
     return GS_OK;
 }

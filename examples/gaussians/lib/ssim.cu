@@ -30,9 +30,11 @@ gs_status gs_ssim(const gs_ssim_pair *pair, void *workspace, size_t workspace_by
     GS_REQUIRE(pair->first && pair->second && result, "first, second and result must be given");
     const int32_t width = pair->width, height = pair->height, border = pair->valid ? 2 * RADIUS : 0;
     GS_TRY(check_workspace(__func__, workspace, workspace_bytes, loss_bytes(width, height, pair->planes)));
-    const images_of_type<float> in = {pair->first, pair->second, nullptr, width, height};
+    const int64_t plane = int64_t(width) * height;
+    const images_of_type<float> in = {pair->first, pair->second, nullptr, width, height, plane};
     const loss_run run = {{0, 1, 0, pair->valid != 0},
                           pair->planes,
-                          double(pair->planes) * (width - border) * (height - border)};
+                          {0, plane},
+                          {double(pair->planes) * (width - border) * (height - border), 1, nullptr}};
     return launch_loss<false>(in, run, workspace, result, gradient, stream);
 }

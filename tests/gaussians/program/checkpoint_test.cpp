@@ -42,6 +42,7 @@ class Checkpoint : public testing::Test {
         ASSERT_TRUE(training_state_open_poses(&state, views, &why)) << why.text;
         for (size_t i = 0; i < views; i++) state.pose[i].now.rotation[8] = state.pose[i].second_moment = 0.1;
         state.iteration = 321;
+        state.schedule = {640, 638, 1000, 0.64, 3.2};
         state.average = {7, device_gaussians_open(count, degree)};
         float next = 1;
         for_arrays(state, [&](float *array, size_t values) {
@@ -121,6 +122,7 @@ TEST_F(Checkpoint, BringsEverythingBack) {
     EXPECT_EQ(back.average.samples, 7);
     ASSERT_EQ(back.poses, views);
     EXPECT_EQ(memcmp(back.pose, state.pose, views * sizeof *state.pose), 0);
+    EXPECT_EQ(memcmp(&back.schedule, &state.schedule, sizeof state.schedule), 0);
     EXPECT_EQ(values_of(back), values_of(state));
     training_state_close(&back);
     // Also onto an older one, and the same bytes again.

@@ -86,9 +86,10 @@ TEST(Schedule, AveragesBeginAfterDensityControl) {
     s.average_part = 1;
     EXPECT_EQ(average_from(&s), 6000);
     for (int64_t iteration = 5990; iteration < 6020; iteration++)
-        EXPECT_EQ(average_is_due(&s, iteration, 1), iteration > 6000 && iteration % 5 == 0) << iteration;
-    EXPECT_TRUE(average_is_due(&s, 6007, 3)); // 6005, 6006, 6007
-    EXPECT_FALSE(average_is_due(&s, 6009, 3));
+        EXPECT_EQ(average_is_due(&s, iteration - 1, iteration), iteration > 6000 && iteration % 5 == 0)
+            << iteration;
+    EXPECT_TRUE(average_is_due(&s, 6004, 6007)); // 6005, 6006, 6007
+    EXPECT_FALSE(average_is_due(&s, 6006, 6009));
 }
 
 TEST(Schedule, RateOfMeansWarmsUp) {
@@ -218,6 +219,7 @@ class run {
     void step_to(const density_settings &settings, int64_t step) {
         show(shown);
         state.iteration = step;
+        state.schedule = {step, step - 1, 0, 0, 0};
         density_after_adam(&control, &settings, 5, 1e-4f, &f, &state);
     }
     std::vector<float> read(const float *array, int64_t count) const {
@@ -355,6 +357,7 @@ TEST(Schedule, McmcPenalisesOpacityAndSizeUntilItsEndAndNoLonger) {
         device_upload(r.state.gradients.opacity_logit, none.data(), 20 * sizeof(float));
         device_upload(r.state.gradients.log_scale, none.data(), 60 * sizeof(float));
         r.state.iteration = step - 1;
+        r.state.schedule = {step, step - 1, 0, 0, 0};
         density_before_adam(&settings, &r.state, 1);
         const float opacity = step < 1000 ? 0.01f * 0.25f / 20 : 0; // at opacity 1/2
         for (const float g : r.read(r.state.gradients.opacity_logit, 20))
@@ -362,6 +365,31 @@ TEST(Schedule, McmcPenalisesOpacityAndSizeUntilItsEndAndNoLonger) {
         const float scale = step < 1000 ? 0.01f * 1e-3f / 60 : 0;
         for (const float g : r.read(r.state.gradients.log_scale, 60)) EXPECT_NEAR(g, scale, 1e-11) << step;
     }
+}
+
+// Under a budget several steps of the schedule may pass in one step of training, or one in several.
+TEST(Schedule, DensityControlIsDueOnceForWhatPasses) {
+    const density_settings s = settings_of(DENSITY_SPLIT, 1200); // from 500, until 1000
+    const struct {
+        int64_t before, at;
+        bool due;
+    } cases[] = {{499, 500, false},  {400, 560, false},  {480, 600, true}, {599, 600, true},
+                 {600, 600, false},  {600, 699, false},  {590, 910, true}, {900, 1000, false},
+                 {880, 2000, true},  {950, 2000, false}, {0, 600, true},   {0, 5000, true},
+                 {1000, 5000, false}};
+    for (const auto &c : cases)
+        EXPECT_EQ(density_is_due(&s, c.before, c.at), c.due) << c.before << " " << c.at;
+}
+
+TEST(Schedule, ABudgetOfLittleTimeHasFewGaussiansAndOneOfMuchHasMore) {
+    const int64_t many = 100000000;
+    EXPECT_EQ(density_limit_of_budget(many, 1250), 150000);
+    EXPECT_EQ(density_limit_of_budget(many, 2500), 300000);
+    EXPECT_EQ(density_limit_of_budget(many, 30000), 300000);
+    EXPECT_EQ(density_limit_of_budget(many, 60000), 600000);
+    EXPECT_EQ(density_limit_of_budget(many, 1e9), 1000000);
+    EXPECT_EQ(density_limit_of_budget(12000000, 60000), 120000); // one for 100 pixels
+    EXPECT_EQ(density_limit_of_budget(0, 0), 1);
 }
 
 TEST(Schedule, McmcReachesItsLimitHalfWayFromFew) {

@@ -2,6 +2,7 @@
 // splat train: photographs with cameras -> a scene of Gaussians.
 #include "commands/command.h"
 #include "commands/train_depth.h"
+#include "commands/train_finish.h"
 #include "commands/train_options.h"
 #include "commands/train_poses.h"
 #include "commands/train_summary.h"
@@ -22,6 +23,7 @@
 #include "view/blend_strategies.h"
 #include "view/target_view.h"
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +39,9 @@ typedef struct train_run {
     train_poses poses;
     train_depth depth;
     char *key; // the checkpoint's settings
+    training_budget budget;
     training_settings settings;
+    train_finish_plan finish;
     training_state state;
     training_report report;
     run_log log;
@@ -89,31 +93,30 @@ static bool batch_is_possible(const train_run *run, fault *why) {
     if (resolution_most_views(&o->schedule, o->batch) == 1) return true;
     if (o->refine_poses) return fail(why, "--refine-poses takes one view a step");
     const gs_camera *first = &split->views[0].camera;
-    for (size_t i = 1; o->gpus > 0 && i < split->training; i++)
+    for (size_t i = 1; o->ranks.gpus > 0 && i < split->training; i++)
         if (split->views[i].camera.width != first->width || split->views[i].camera.height != first->height)
             return fail(why, "--batch with --gpus needs pictures of one size");
     return resolution_views_match(split->views, split->training, why);
 }
 
-static density_data density_data_of(const train_run *run) {
+static density_data density_data_of(const train_run *run, int64_t iterations) {
     const train_options *o = run->options;
-    density_data data = {.iterations = o->iterations,
+    density_data data = {.iterations = iterations,
                          .extent = run->extent,
-                         .shared = o->gpus > 0,
+                         .shared = o->ranks.gpus > 0,
                          .everywhere = o->random > 0 && !run->data.cut_out};
     for (size_t i = 0; i < run->split.training; i++) data.pixels += run->split.views[i].counted;
     return data;
 }
 
 // The published rates (Kerbl et al. 2023); those of means are for a scene of extent 1.
-static training_settings settings_of(const train_run *run) {
+static training_settings settings_of(const train_run *run, int64_t iterations) {
     const train_options *o = run->options;
     const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
-    const density_data density = density_data_of(run);
+    const density_data density = density_data_of(run, iterations);
     const double sh_rate = o->sh_rate > 0 ? o->sh_rate : usual_sh_rate(run->split.training);
-    const double sh_rate_end =
-        o->sh_rate_end > 0 ? o->sh_rate_end : usual_last_sh_rate(sh_rate, o->iterations);
-    training_settings settings = {.iterations = o->iterations,
+    const double sh_rate_end = o->sh_rate_end > 0 ? o->sh_rate_end : usual_last_sh_rate(sh_rate, iterations);
+    training_settings settings = {.iterations = iterations,
                                   .seconds = o->seconds,
                                   .seed = (uint64_t)o->seed,
                                   .tune = strategy == DISTWAR_STRATEGY_COUNT,
@@ -140,23 +143,61 @@ static training_settings settings_of(const train_run *run) {
     return settings;
 }
 
+// A schedule of fewer steps would be too coarse for density control; under a budget it goes through several at once.
+enum { LEAST_SCHEDULE = 3500, USUAL_SCHEDULE = 7000 };
+
+// Of training_budget.
+static double fit_to_budget(void *context, double steps, training_settings *settings) {
+    train_run *run = context;
+    const double reserved = train_finish_reserve(&run->finish, steps);
+    const double left = fmin(fmax(steps - reserved, LEAST_SCHEDULE), 1e8);
+    const training_settings before = *settings;
+    *settings = settings_of(run, (int64_t)left);
+    settings->budget = before.budget;
+    settings->spared = run->finish.steps > 0 ? before.spared : 0;
+    settings->spared_from = before.spared_from;
+    if (run->options->density.settings.most_gaussians == 0)
+        settings->density.most_gaussians =
+            density_limit_of_budget(density_data_of(run, settings->iterations).pixels, steps - reserved);
+    return reserved;
+}
+
+// The part of training from which --finish auto spares its views: by the end of it they are judges, and have still been
+// trained on (docs/notes/levenberg-marquardt.md).
+#define SPARED_FROM 0.5
+
+// --finish may change when a run is resumed, but for the views that auto sets aside.
+static char *settings_key(const train_run *run) {
+    char *const options = checkpoint_settings(run->table), *key = NULL;
+    const size_t room = 64 + (options ? strlen(options) : 0);
+    if (options) key = malloc(room);
+    if (key) snprintf(key, room, "%sviews set aside: %zu\n", options, run->finish.spared);
+    free(options);
+    return key;
+}
+
 static bool prepare(train_run *run, fault *why) {
     const train_options *o = run->options;
     if (!batch_is_possible(run, why)) return false;
     run->extent = scene_extent(run->split.views, run->split.training);
-    run->settings = settings_of(run);
-    run->key = checkpoint_settings(run->table);
+    run->settings = settings_of(run, o->budget ? USUAL_SCHEDULE : o->iterations);
+    run->budget = (training_budget){.seconds = o->budget_seconds, .fit = fit_to_budget, .context = run};
+    if (o->budget) run->settings.budget = &run->budget;
+    if (!train_poses_open(&run->poses, &run->split, run->extent, o->perturb_degrees, o->perturb_extents,
+                          (uint64_t)o->seed, why))
+        return false;
+    const char *const depth_folders[2] = {o->data, o->depth};
+    if (o->depth && !train_depth_open(&run->depth, &run->data, &run->split, depth_folders, why)) return false;
+    if (!train_finish_open(&run->finish, o, &run->split, why)) return false;
+    run->settings.spared = run->finish.spared;
+    run->settings.spared_from = SPARED_FROM;
+    run->key = settings_key(run);
     if (!run->key) return fail(why, "no memory for the options");
     run->saver = (saver){.path = o->checkpoint,
                          .interval = o->checkpoint_every,
                          .settings = run->key,
                          .views = run->split.views,
                          .view_count = run->split.training};
-    if (!train_poses_open(&run->poses, &run->split, run->extent, o->perturb_degrees, o->perturb_extents,
-                          (uint64_t)o->seed, why))
-        return false;
-    const char *const depth_folders[2] = {o->data, o->depth};
-    if (o->depth && !train_depth_open(&run->depth, &run->data, &run->split, depth_folders, why)) return false;
     run->settings.pose = (pose_schedule){.rate = o->fine_pose_rate, .end = 0.01, .from = o->poses_from};
     return true;
 }
@@ -203,7 +244,7 @@ static bool start_at_points(const dataset *data, size_t most, const start_settin
 static bool start_host(const train_run *run, gs_gaussians *host, fault *why) {
     const train_options *o = run->options;
     const dataset *data = &run->data;
-    const density_data density = density_data_of(run);
+    const density_data density = density_data_of(run, run->settings.iterations);
     start_settings settings = {.sh_degree = (int)o->sh_degree, .extent = run->extent};
     density_start(&o->density, &density, &settings.opacity, &settings.size);
     if (o->random > 0) return start_at_random(run, (size_t)o->random, &settings, host, why);
@@ -275,10 +316,11 @@ static bool resume(train_run *run, fault *why) {
     state->gaussians.antialias = o->antialias;
     // The checksum may be right and the counts forged; training reads an exposure and a pose for every view.
     const int64_t views = (int64_t)run->split.training;
-    const int64_t averaged = state->average.samples,
-                  from = average_from(&run->settings); // averaged: 0 at the end
-    return (state->iteration <= o->iterations && state->gaussians.sh_degree == o->sh_degree &&
-            (averaged == 0 || averaged <= state->iteration - from) &&
+    const int64_t averaged = state->average.samples; // 0 after the end
+    const int64_t most = o->budget ? state->iteration : state->iteration - average_from(&run->settings);
+    return ((o->budget ? schedule_place_is_possible(&state->schedule, state->iteration)
+                       : state->iteration <= o->iterations) &&
+            (averaged == 0 || averaged <= most) && state->gaussians.sh_degree == o->sh_degree &&
             state->exposures == (o->exposure ? views : 0) && state->poses == (o->refine_poses ? views : 0)) ||
            fail(why, "%s: damaged: no run with these options has its counts", o->resume);
 }
@@ -289,7 +331,7 @@ static bool resume(train_run *run, fault *why) {
 static int64_t log_interval(const train_options *o) {
     if (o->log_every > 0) return o->log_every;
     const int64_t part = o->iterations / 200;
-    return part < 1 ? 1 : part > 100 ? 100 : part;
+    return o->budget ? 100 : part < 1 ? 1 : part > 100 ? 100 : part;
 }
 
 static void record_settings(run_record *record, const train_run *run) {
@@ -302,12 +344,16 @@ static void record_settings(run_record *record, const train_run *run) {
     run_record_options(record, run->table);
 }
 
+enum { SELDOM = 1000000000 }; // iterations
+
 static bool open_log(train_run *run, fault *why) {
     const train_options *o = run->options;
     const bool kept = o->log || o->report; // otherwise training need not wait for values
     run_log_options wanted = {.path = o->log,
                               .append = o->resume != NULL,
-                              .every = kept ? log_interval(o) : o->iterations,
+                              .every = kept        ? log_interval(o)
+                                       : o->budget ? SELDOM
+                                                   : o->iterations,
                               .evaluate_every = kept ? o->eval_every : 0,
                               .held_out = run->split.views + run->split.training,
                               .held_out_count = run->split.held_out};
@@ -353,7 +399,7 @@ static bool iterate(train_run *run, fault *why) {
                                             common_divisor(run_log_interval(&run->log), run->saver.interval),
                                         .end = stop_request_flag()};
     stop_request_begin();
-    const bool done = train(&run->state, run->split.views, run->split.training, &run->settings, &observer,
+    const bool done = train(&run->state, run->finish.views, run->finish.count, &run->settings, &observer,
                             &run->report, why);
     run->stopped_by = stop_request_end();
     if (done) {
@@ -379,8 +425,9 @@ static bool finish_by_lm(train_run *run, fault *why) {
     lm_settings settings = run->options->lm;
     settings.seed = run->settings.seed;
     memcpy(settings.background, run->background, sizeof settings.background);
+    if (run->options->budget) run->finish.budget = run->options->budget_seconds - run->state.schedule.seconds;
     return run_log_point(&run->log, &run->state, &run->report, why) &&
-           finish_lm(&run->state.gaussians, run->split.views, run->split.training, &settings, &observer, why);
+           train_finish_run(&run->finish, &run->state.gaussians, &settings, &observer, why);
 }
 
 // The scene has moved against the data's poses, and differently from place to place.
@@ -413,7 +460,7 @@ static bool write_results(train_run *run, fault *why) {
 // From the state as it is to the files.
 static bool train_and_write(train_run *run, fault *why) {
     bool done = open_log(run, why) && iterate(run, why);
-    if (done && !run->stopped_by && run->options->finish == TRAIN_FINISH_LM) done = finish_by_lm(run, why);
+    if (done && !run->stopped_by && run->options->finish != TRAIN_FINISH_NONE) done = finish_by_lm(run, why);
     if (done && !run->stopped_by) done = write_results(run, why);
     fault unwritten;
     if (!run_log_close(&run->log, &unwritten) && done) {
@@ -428,6 +475,7 @@ static bool run_training(train_run *run, fault *why) {
                       (run->options->resume ? resume(run, why) : start(run, why)) &&
                       train_and_write(run, why);
     training_report_close(&run->report);
+    train_finish_close(&run->finish);
     training_state_close(&run->state);
     train_poses_close(&run->poses);
     view_split_close(&run->split);
@@ -444,7 +492,9 @@ static bool train_as_rank(train_run *run, ranks *group, fault *why) {
     gs_gaussians host = {0};
     sharded_state state = {0};
     double loss = 0;
-    if (!load_data(run, why) || !prepare(run, why) || !start_host(run, &host, why)) return false;
+    if ((ranks_own(group) == 0 && !outputs_are_possible(o, why)) || !load_data(run, why) ||
+        !prepare(run, why) || !start_host(run, &host, why))
+        return false;
     host.antialias = o->antialias;
     sharded_state_open(&state, group, &host);
     scene_close(&host);
@@ -474,6 +524,7 @@ static bool rank_body(ranks *group, void *context) {
     fault why;
     const bool done = train_as_rank(&run, group, &why);
     if (!done) ranks_fail(group, "%s", why.text);
+    train_finish_close(&run.finish);
     train_poses_close(&run.poses);
     view_split_close(&run.split);
     dataset_close(&run.data);
@@ -481,13 +532,9 @@ static bool rank_body(ranks *group, void *context) {
     return done;
 }
 
-// On a CPU ranks are threads, unless a stand-in for NCCL is named.
-static bool train_on_gpus(train_run *run, fault *why) {
-    const bool on_cpu = strcmp(gs_backend(), "simt") == 0;
-    const ranks_plan plan = {.count = (int)run->options->gpus,
-                             .kind = on_cpu && !getenv("DISTWAR_NCCL") ? RANKS_THREADS : RANKS_PROCESSES,
-                             .devices = on_cpu};
-    return outputs_are_possible(run->options, why) && ranks_run(&plan, rank_body, run, why);
+static bool train_on_ranks(train_run *run, fault *why) {
+    const rank_options *const on = &run->options->ranks;
+    return (on->launched || outputs_are_possible(run->options, why)) && run_on_ranks(on, rank_body, run, why);
 }
 
 int train_command(int argc, char **argv) {
@@ -508,12 +555,12 @@ int train_command(int argc, char **argv) {
             "  splat train data/fern -o fern.ply --downscale 4\n"
             "  splat train data/fox -o fox.ply --random 100000\n"
             "  splat train data/lego -o lego.ply --random 100000 --background 1,1,1\n"
-            "  splat train data/fern -o fern.ply --seconds 30\n"
+            "  splat train data/fern -o fern.ply --budget 30s\n"
             "  splat train data/fern -o fern.ply --depth data/fern/depth\n"
             "  splat train data/fern -o fern.ply --eval-every 500 --log fern.jsonl --report fern-report\n"
             "  splat train data/fern -o fern.ply --checkpoint-every 1000\n"
             "  splat train data/fern -o fern.ply --checkpoint-every 1000 --resume fern.ply.checkpoint\n"
-            "  splat train data/fern -o fern.ply --finish lm --lm-steps 20\n"
+            "  splat train data/fern -o fern.ply --finish auto\n"
             "  splat train data/fox -o fox.ply --random 100000 --gpus 2 --batch 2\n"
             "  splat train data/fern -o fern.ply --downscale 8 --iterations 30 --reduce atomic\n",
         .options = table.rows,
@@ -528,8 +575,10 @@ int train_command(int argc, char **argv) {
         options.checkpoint = beside;
     }
     train_run run = {.options = &options, .table = table.rows};
-    if (!train_options_check(&options, run.background, &why)) return report_misuse(&command, &why);
-    if (!(options.gpus > 0 ? train_on_gpus(&run, &why) : run_training(&run, &why)))
+    if (!rank_options_check(&options.ranks, argc, argv, &why) ||
+        !train_options_check(&options, run.background, &why))
+        return report_misuse(&command, &why);
+    if (!(options.ranks.gpus > 0 ? train_on_ranks(&run, &why) : run_training(&run, &why)))
         return report_failure("splat", &why);
     return run.stopped_by ? 128 + run.stopped_by : EXIT_SUCCESS;
 }

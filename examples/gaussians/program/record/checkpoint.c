@@ -20,7 +20,7 @@ enum {
     MAX_SETTINGS = 1 << 16, // bytes
     SETS = 4,               // Gaussians, Adam's two moments, the average
     MAX_VIEWS = 1 << 24,
-    ARRAYS = SETS * GS_ARRAYS + 3
+    ARRAYS = SETS * GS_ARRAYS + 4
 };
 
 static const char magic[8] = {'S', 'P', 'L', 'A', 'T', 'C', 'K', 'P'};
@@ -35,7 +35,7 @@ typedef struct checkpoint_header {
     uint32_t data; // fingerprint
 } checkpoint_header;
 
-_Static_assert(sizeof(checkpoint_header) == 72, "the file has no padding");
+_Static_assert(sizeof(checkpoint_header) == 72 && sizeof(schedule_place) == 40, "the file has no padding");
 
 // A part of the state, on the device or the host.
 typedef struct part {
@@ -53,6 +53,7 @@ static void list_parts(const training_state *state, part parts[ARRAYS]) {
     const uint64_t row = (uint64_t)state->gaussians.count * sizeof(float);
     const gs_arrays shape = gs_arrays_of(&state->gaussians);
     part *next = parts;
+    *next++ = (part){(void *)&state->schedule, sizeof state->schedule};
     for (int i = 0; i < SETS; i++) {
         const gs_arrays arrays = gs_arrays_of(sets[i]);
         const uint64_t bytes = set_is_there(state, i) ? row : 0;

@@ -16,8 +16,10 @@ const density_method *density_method_of(int kind) {
     return methods[kind];
 }
 
-bool density_is_due(const density_settings *settings, int64_t step) {
-    return step > settings->from && step < settings->until && step % settings->every == 0;
+bool density_is_due(const density_settings *settings, int64_t before, int64_t at) {
+    const int64_t first = before > settings->from ? before : settings->from;
+    const int64_t last = at < settings->until ? at : settings->until - 1;
+    return first < last && first / settings->every < last / settings->every;
 }
 
 // Grows by the set part. Grows faster where that would not reach the limit half-way, so that a run that
@@ -48,20 +50,13 @@ void density_accumulate(const density_step *step) {
     GS_CHECK(gs_density_accumulate(&f->view, mean2d, step->state->density, NULL));
 }
 
-// A step counts as many as it has views.
-static bool is_due(const density_settings *settings, int64_t iteration, int32_t views) {
-    bool due = false;
-    for (int32_t v = 0; v < views; v++) due |= density_is_due(settings, iteration - v);
-    return due;
-}
-
 void density_after_adam(density_control *control, const density_settings *settings, uint64_t seed,
                         float mean_rate, const frame *f, training_state *state) {
     const density_method *method = methods[settings->kind];
     const density_step step = {.settings = settings,
                                .seed = seed,
                                .mean_rate = mean_rate,
-                               .due = is_due(settings, state->iteration, frame_views(f)),
+                               .due = density_is_due(settings, state->schedule.before, state->schedule.at),
                                .view = f,
                                .state = state,
                                .workspace = &control->workspace};

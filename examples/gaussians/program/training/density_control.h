@@ -83,8 +83,9 @@ const density_method *density_method_of(int kind);
 // The number of Gaussians after a step in which a method with a limit acts.
 int64_t density_grown_count(const density_settings *settings, int64_t existing, int64_t step);
 
-// Whether the schedule lets the method act after this step.
-bool density_is_due(const density_settings *settings, int64_t step);
+// Whether the schedule lets the method act after a step of training, which went from step `before` of the schedule to
+// step `at`: before + 1 == at for a step of one view without a budget of time.
+bool density_is_due(const density_settings *settings, int64_t before, int64_t at);
 // gs_density_accumulate for all views of the step.
 void density_accumulate(const density_step *step);
 // Whether the step's frame must have absolute gradients.

@@ -87,6 +87,12 @@ static int64_t usual_limit(int64_t pixels) {
     return pixels / each < 1 ? 1 : pixels / each < most ? pixels / each : most;
 }
 
+int64_t density_limit_of_budget(int64_t pixels, double steps) {
+    const double shorter = steps / 2500, longer = steps / 30000, most = 1000000;
+    const double limit = 300000 * fmax(fmin(shorter, 1), longer);
+    return (int64_t)fmax(fmin(fmin(limit, most), (double)pixels / 100), 1);
+}
+
 density_settings density_settings_from(const density_options *o, const density_data *data) {
     density_settings settings = o->settings;
     settings.kind = kind_of(o, data);

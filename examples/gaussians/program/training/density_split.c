@@ -9,7 +9,7 @@
 static void split(const density_step *step) {
     training_state *state = step->state;
     const int64_t existing = state->gaussians.count;
-    const int64_t limited = density_grown_count(step->settings, existing, state->iteration);
+    const int64_t limited = density_grown_count(step->settings, existing, state->schedule.at);
     const int64_t wanted = limited < 2 * existing ? limited : 2 * existing; // each is split once
     training_state_reserve(state, wanted);
     training_state_set_count(state, wanted);
@@ -26,7 +26,7 @@ static void split(const density_step *step) {
 }
 
 static void after_adam(const density_step *step) {
-    if (step->state->iteration >= step->settings->until) return;
+    if (step->state->schedule.at >= step->settings->until) return;
     density_accumulate(step);
     if (step->due) split(step);
 }

@@ -133,7 +133,7 @@ typedef struct sharded_trainer {
     sharded *shared;
     shard_workspace density;
     device_buffer loss_workspace;
-    double *results; // device, [batch + 1][LOSS_VALUES]; the last row is for parts that do not count
+    double *results; // device, [batch][LOSS_VALUES]: this rank's part of them
     view_order order;
     const target_view *views[GS_MAX_VIEWS]; // of the batch
 } sharded_trainer;
@@ -145,18 +145,9 @@ static bool queue_loss(ranks *group, void *context, const sharded_image *image, 
     size_t bytes = 0;
     GS_OR_FAIL(gs_loss_bytes(image->width, image->height, &bytes));
     void *const workspace = device_buffer_reserve(&t->loss_workspace, bytes);
-    const int64_t row = image->counts ? image->view : t->settings->batch;
-    GS_OR_FAIL(gs_loss(&images, workspace, bytes, t->results + LOSS_VALUES * row, image->d_color, stream));
+    GS_OR_FAIL(gs_share_loss(&images, image->rows, workspace, bytes, t->results + LOSS_VALUES * image->view,
+                             image->d_color, stream));
     return true;
-}
-
-static gs_adam_rates rates_of(const training_settings *training, int64_t step, int degree, float factor) {
-    gs_adam_rates rates = training->rates;
-    rates.mean = factor * scheduled_mean_rate(training, step);
-    rates.log_scale *= factor, rates.quaternion *= factor, rates.opacity_logit *= factor;
-    rates.sh_constant *= factor, rates.sh_rest = factor * scheduled_sh_rate(training, step);
-    rates.sh_coefficients = (degree + 1) * (degree + 1);
-    return rates;
 }
 
 static bool train_step(sharded_trainer *t, ranks *group) {
@@ -165,7 +156,6 @@ static bool train_step(sharded_trainer *t, ranks *group) {
     const density_settings *const density = &training->density;
     const int64_t batch = t->settings->batch, first = state->begin[ranks_own(group)];
     const bool is_mcmc = density->kind == DENSITY_MCMC;
-    const float factor = sqrtf((float)batch);
     gs_camera cameras[GS_MAX_VIEWS];
     for (int64_t v = 0; v < batch; v++) {
         t->views[v] = &t->settings->views[view_order_at(&t->order, state->iteration + v)];
@@ -187,11 +177,12 @@ static bool train_step(sharded_trainer *t, ranks *group) {
                                     (float)((double)batch * density->mcmc.opacity_weight),
                                     (float)((double)batch * density->mcmc.scale_weight), &state->gradients,
                                     NULL));
-    const gs_adam_rates rates = rates_of(training, state->iteration + 1, of.sh_degree_used, factor);
+    const gs_adam_rates rates = scheduled_rates(training, state->iteration + 1, of.sh_degree_used, batch);
     GS_OR_FAIL(gs_adam(&state->own.gaussians, &state->gradients, &state->own.first_moment,
                        &state->own.second_moment, &rates, ++state->steps, NULL));
     bool due = false;
-    for (int64_t v = 0; v < batch; v++) due |= density_is_due(density, ++state->iteration);
+    for (int64_t v = 0; v < batch; v++)
+        state->iteration++, due |= density_is_due(density, state->iteration - 1, state->iteration);
     if (!is_mcmc) return true;
     if (due && !relocate(state, group, training, &t->density)) return false;
     const int64_t now_first = due ? state->begin[ranks_own(group)] : first;
@@ -215,14 +206,15 @@ static bool fetch_loss(sharded_trainer *t, ranks *group, double *loss) {
 
 static bool train_all(sharded_trainer *t, ranks *group, double *loss) {
     const int64_t iterations = t->settings->training->iterations;
-    const size_t result_bytes = (size_t)((t->settings->batch + 1) * LOSS_VALUES) * sizeof(double);
+    const size_t result_bytes = (size_t)(t->settings->batch * LOSS_VALUES) * sizeof(double);
     progress bar;
     progress_begin(&bar, "training", iterations);
     bool good = true, last = t->state->iteration >= iterations;
     while (good && !last) {
         device_clear(t->results, result_bytes); // other ranks write some of the rows
         good = train_step(t, group);
-        if (average_is_due(t->settings->training, t->state->iteration, t->settings->batch))
+        if (average_is_due(t->settings->training, t->state->iteration - t->settings->batch,
+                           t->state->iteration))
             parameter_average_add(&t->state->average, &t->state->own.gaussians);
         last = t->state->iteration >= iterations;
         if (!good || !(last || t->state->steps % CHECK_EVERY == 0)) continue;
@@ -241,7 +233,7 @@ bool sharded_train(sharded_state *state, ranks *group, const sharded_settings *s
     *loss = NAN;
     if (!view_order_open(&t.order, settings->view_count, settings->training->seed, &why))
         return ranks_fail(group, "%s", why.text);
-    t.results = device_allocate((size_t)((settings->batch + 1) * LOSS_VALUES) * sizeof(double));
+    t.results = device_allocate((size_t)(settings->batch * LOSS_VALUES) * sizeof(double));
     t.shared = sharded_open(group);
     const bool good = t.shared && train_all(&t, group, loss);
     sharded_close(t.shared);

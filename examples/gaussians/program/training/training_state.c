@@ -17,6 +17,13 @@ size_t training_state_density_bytes(int64_t rows) {
     return (size_t)rows * 2 * sizeof(float);
 }
 
+bool schedule_place_is_possible(const schedule_place *place, int64_t iteration) {
+    return place->before >= -1 && place->before <= place->at && place->at <= SCHEDULE_MOST &&
+           place->steps >= 0 && place->steps <= SCHEDULE_MOST && place->progress >= 0 &&
+           place->progress <= 1 && place->seconds >= 0 && place->seconds <= SCHEDULE_MOST &&
+           (place->steps > 0 || place->at == iteration);
+}
+
 void training_state_open(training_state *state, const gs_gaussians *host) {
     *state = (training_state){.capacity = host->count};
     gs_gaussians *sets[SETS];
