@@ -90,6 +90,10 @@ bool density_is_due(const density_settings *settings, int64_t before, int64_t at
 void density_accumulate(const density_step *step);
 // Whether the step's frame must have absolute gradients.
 bool density_reads_absolute(const density_settings *settings);
+// The sums of that frame by the splats' means.
+static inline const float *density_gradient(const frame *f) {
+    return f->absolute ? f->gradient.abs_mean2d : f->gradient.mean2d;
+}
 // The trainer calls these two in every step, as density_method says. f: the step's frame.
 void density_before_adam(const density_settings *settings, training_state *state, int views);
 void density_after_adam(density_control *control, const density_settings *settings, uint64_t seed,
