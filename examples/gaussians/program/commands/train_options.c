@@ -254,6 +254,7 @@ static bool gpus_suffice(const train_options *o, fault *why) {
                     {"--seconds", o->seconds > 0},
                     {"--budget", o->budget != NULL},
                     {"--resolutions", o->schedule.count > 0},
+                    {"--retire", o->density.settings.retired > 0},
                     {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE},
                     {"--density split", o->density.settings.kind == DENSITY_SPLIT}};
     if (o->ranks.gpus == 0) return true;
