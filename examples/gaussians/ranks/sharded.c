@@ -326,12 +326,18 @@ static bool find_largest(sharded *s) {
     return ranks_all_reduce(s->group, &take, s->stream);
 }
 
+static sharded_image image_of(const rendered_part *part, float *d_color) {
+    const gs_view *const view = &part->view;
+    return (sharded_image){part->part.view, view->camera.width,        view->camera.height, view->image.color,
+                           d_color,         part->part.rows.begin == 0};
+}
+
 static bool loss_and_backward(sharded *s, rendered_part *part) {
     const gs_view *const view = &part->view;
-    const int32_t v = part->part.view, width = view->camera.width, height = view->camera.height;
-    float *const d_color =
-        device_buffer_reserve(&part->d_color, GS_CHANNELS * (size_t)width * (size_t)height * sizeof(float));
-    const sharded_image image = {v, width, height, view->image.color, d_color, part->part.rows.begin == 0};
+    const int32_t v = part->part.view;
+    const size_t pixels = (size_t)view->camera.width * (size_t)view->camera.height;
+    float *const d_color = device_buffer_reserve(&part->d_color, GS_CHANNELS * pixels * sizeof(float));
+    const sharded_image image = image_of(part, d_color);
     if (!s->batch->loss(s->group, s->batch->context, &image, s->stream)) return false;
     part->gradient.color = d_color;
     if (s->fixed) part->gradient.largest = (const float *)s->largest.memory + 2 * v;
@@ -381,8 +387,8 @@ static bool bring_back(sharded *s) {
     return true;
 }
 
-bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_gradient *gradient,
-                      gs_stream stream) {
+// The images of all views, on the ranks that render parts of them.
+static bool render(sharded *s, const sharded_batch *batch, gs_stream stream) {
     ranks *const group = s->group;
     if (batch->views < 1 || batch->views > GS_MAX_VIEWS)
         return ranks_fail(group, "a batch has 1..%d views, not %d", GS_MAX_VIEWS, (int)batch->views);
@@ -402,7 +408,12 @@ bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_grad
     if (!end_stage(s, SHARDED_EXCHANGE)) return false;
     for (int j = 0; j < s->own_count; j++)
         if (!render_part(s, &s->own[j])) return false;
-    if (!end_stage(s, SHARDED_RENDER) || !exchange_pixels(s) || !end_stage(s, SHARDED_PIXELS)) return false;
+    return end_stage(s, SHARDED_RENDER) && exchange_pixels(s) && end_stage(s, SHARDED_PIXELS);
+}
+
+bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_gradient *gradient,
+                      gs_stream stream) {
+    if (!render(s, batch, stream)) return false;
     for (int j = 0; j < s->own_count; j++)
         if (!loss_and_backward(s, &s->own[j])) return false;
     if (!end_stage(s, SHARDED_BACKWARD) || !bring_back(s) || !end_stage(s, SHARDED_RETURN)) return false;
@@ -410,4 +421,21 @@ bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_grad
         .moments = s->moments.memory, .gaussians = gradient->gaussians, .mean2d = gradient->mean2d};
     GS_OR_FAIL(gs_project_backward(&s->home, &own, stream));
     return end_stage(s, SHARDED_HOME);
+}
+
+bool sharded_render(sharded *s, const sharded_batch *batch, gs_stream stream) {
+    if (!render(s, batch, stream)) return false;
+    for (int j = 0; j < s->own_count; j++) {
+        const sharded_image image = image_of(&s->own[j], NULL);
+        if (!batch->loss(s->group, batch->context, &image, stream)) return false;
+    }
+    return true;
+}
+
+gs_view sharded_home(const sharded *s, int32_t view) {
+    gs_view home = s->home;
+    home.camera = s->batch->cameras[view];
+    home.views = (gs_views){0};
+    home.splats += (int64_t)view * home.gaussians.count;
+    return home;
 }

@@ -100,7 +100,10 @@ static bool rebalance(sharded_state *state, ranks *group, int64_t wanted) {
     const size_t bytes = (size_t)(ranks_count(group) + 1) * sizeof *begin;
     if (memcmp(begin, state->begin, bytes) == 0) return true;
     const int64_t count = begin[own + 1] - begin[own];
-    const shard_move move = {state->begin, begin, state->own, open_vectors(count, &state->own.gaussians)};
+    const shard_move move = {.from_begin = state->begin,
+                             .to_begin = begin,
+                             .from = state->own,
+                             .to = open_vectors(count, &state->own.gaussians)};
     if (!shard_rebalance(group, &move, NULL) || !ranks_wait(group, NULL)) return false;
     close_vectors(&state->own);
     device_gaussians_close(&state->gradients);
