@@ -49,6 +49,14 @@ __global__ void count_kernel(const uint32_t *keys, int64_t count, const uint32_t
     below[k] = low;
 }
 
+struct vector_arrays {
+    gs_arrays parameters, first, second;
+};
+
+vector_arrays arrays_of(const gs_shared_vectors *v) {
+    return {gs_arrays_of(&v->gaussians), gs_arrays_of(&v->first_moment), gs_arrays_of(&v->second_moment)};
+}
+
 // Copies row i of the parameters to a record, or back.
 __device__ void copy_to_record(const gs_arrays &g, int64_t i, float *record) {
 #pragma unroll 1
@@ -62,16 +70,16 @@ __device__ void copy_from_record(const gs_arrays &g, int64_t i, const float *rec
 }
 
 __global__ void __launch_bounds__(density_block)
-    give_kernel(gs_gaussians gaussians, gs_shared_vectors v, float least_opacity, const uint32_t *keys,
+    give_kernel(gs_gaussians gaussians, vector_arrays v, float least_opacity, const uint32_t *keys,
                 const uint32_t *rows, gs_split_copies copies, int record) {
     const int64_t k = int64_t(blockIdx.x) * density_block + threadIdx.x;
     if (k >= copies.count) return;
     const int64_t row = rows[k];
     copies.keys[k] = keys[k];
-    copy_to_record(gs_arrays_of(&gaussians), row, copies.values + k * record);
+    copy_to_record(v.parameters, row, copies.values + k * record);
     place_half(gaussians, row, false, least_opacity);
-    clear_moment(gs_arrays_of(&v.first_moment), row);
-    clear_moment(gs_arrays_of(&v.second_moment), row);
+    clear_moment(v.first, row);
+    clear_moment(v.second, row);
 }
 
 __global__ void __launch_bounds__(density_block)
@@ -82,21 +90,20 @@ __global__ void __launch_bounds__(density_block)
 
 // order: of the copies. before: sums of free rows.
 __global__ void __launch_bounds__(density_block)
-    take_kernel(gs_gaussians gaussians, gs_shared_vectors v, gs_split_rules rules, const int64_t *before,
+    take_kernel(gs_gaussians gaussians, vector_arrays v, gs_split_rules rules, const int64_t *before,
                 const uint32_t *order, gs_split_copies copies, int record) {
     const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
     if (i >= gaussians.count || before[i + 1] == before[i]) return; // living
     const bool taken = before[i] < copies.count;
-    const gs_arrays g = gs_arrays_of(&gaussians);
     if (taken) {
-        copy_from_record(g, i, copies.values + int64_t(order[before[i]]) * record);
+        copy_from_record(v.parameters, i, copies.values + int64_t(order[before[i]]) * record);
         place_half(gaussians, i, true, rules.least_opacity);
     } else if (i >= rules.existing) {
-        make_dead(g, i);
+        make_dead(v.parameters, i);
     }
     if (!taken && i < rules.existing) return;
-    clear_moment(gs_arrays_of(&v.first_moment), i);
-    clear_moment(gs_arrays_of(&v.second_moment), i);
+    clear_moment(v.first, i);
+    clear_moment(v.second, i);
 }
 
 // The arrays in the workspace. The sorted order lies in keys[0] and values[0].
@@ -196,7 +203,7 @@ gs_status gs_share_split_give(const gs_shared_vectors *v, const gs_shared_split 
                               const gs_split_copies *copies, gs_stream stream) {
     split_arrays a;
     GS_TRY(check_copies(__func__, v, split, copies, &a));
-    return GS_STATUS(launch_for(stream, copies->count, density_block, give_kernel, v->gaussians, *v,
+    return GS_STATUS(launch_for(stream, copies->count, density_block, give_kernel, v->gaussians, arrays_of(v),
                                 split->rules.least_opacity, a.order.keys[0], a.order.values[0], *copies,
                                 gs_share_record(&v->gaussians)));
 }
@@ -208,7 +215,7 @@ gs_status gs_share_split_take(const gs_shared_vectors *v, const gs_shared_split 
     GS_CUDA(launch_for(stream, copies->count, density_block, list_kernel, *copies, a.order.keys[0],
                        a.order.values[0]));
     GS_TRY(sort_in_place(a, copies->count, stream));
-    return GS_STATUS(launch_for(stream, v->gaussians.count, density_block, take_kernel, v->gaussians, *v,
-                                split->rules, a.free_rows, a.order.values[0], *copies,
+    return GS_STATUS(launch_for(stream, v->gaussians.count, density_block, take_kernel, v->gaussians,
+                                arrays_of(v), split->rules, a.free_rows, a.order.values[0], *copies,
                                 gs_share_record(&v->gaussians)));
 }
