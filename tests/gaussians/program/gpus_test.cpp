@@ -1,328 +1,150 @@
 // SPDX-License-Identifier: MIT
-// splat train --gpus: the same scene file on any number of ranks, as threads and as processes; failures.
-#include "depth_data.h"
+// splat train --gpus, and ranks that a launcher starts: failures, the scene of several hosts.
+#include "gpus_run.h"
 #include <chrono>
 #include <csignal>
-#include <sys/wait.h>
+#include <map>
+#include <random>
 #include <thread>
-#include <unistd.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 namespace {
 
-class Gpus : public Program {
-  protected:
-    std::vector<std::string> train(const char *output, int gpus,
-                                   const std::vector<std::string> &more = {}) const {
-        std::vector<std::string> arguments = {"train",        at("data").string(),
-                                              "-o",           at(output).string(),
-                                              "--gpus",       std::to_string(gpus),
-                                              "--iterations", "12",
-                                              "--holdout",    "5",
-                                              "--seed",       "7"};
-        arguments.insert(arguments.end(), more.begin(), more.end());
-        return arguments;
-    }
-    std::string scene_of(int gpus, const std::vector<std::string> &more) const {
-        const outcome got = run(SPLAT_PROGRAM, train("scene.ply", gpus, more));
-        EXPECT_EQ(got.code, 0) << got.err;
-        EXPECT_NE(got.out.find("scene "), std::string::npos) << got.out;
-        return contents(at("scene.ply"));
-    }
-};
-
-// Growth from 40 to 60: by relocation, noise, penalties; by splits, with corrected colours.
-const std::vector<std::string> growth = {"--max-gaussians", "60", "--density-from", "1",
-                                         "--density-every", "4",  "--growth",       "0.2",
-                                         "--random",        "40", "--reproducible"};
-std::vector<std::string> with(std::vector<std::string> options, const std::vector<std::string> &more) {
-    options.insert(options.end(), more.begin(), more.end());
-    return options;
-}
-const std::vector<std::string> growing = with(growth, {"--density", "mcmc"});
-const std::vector<std::string> splitting = with(growth, {"--density", "split", "--exposure"});
+using Gpus = OnGpus;
 
 #ifdef DISTWAR_SIMT
-TEST_F(Gpus, GiveTheSameSceneWhateverTheirNumber) {
-    write_colmap(at("data"), 30);
-    for (const auto &way : {growing, splitting})
-        for (const char *batch : {"1", "3"}) {
-            const std::vector<std::string> options = with(way, {"--batch", batch});
-            const std::string first = scene_of(1, options);
-            ASSERT_GT(first.size(), 50 * 200u) << "it has not grown";
-            for (const int gpus : {2, 3, 4})
-                EXPECT_TRUE(scene_of(gpus, options) == first) << gpus << ", batch " << batch;
-            setenv("DISTWAR_NCCL", FAKE_NCCL, 1);
-            EXPECT_TRUE(scene_of(2, options) == first) << "2 processes, batch " << batch;
-            unsetenv("DISTWAR_NCCL");
-        }
-}
-
-// Photographs that come and go.
-TEST_F(Gpus, PicturesThatDoNotFitAreUploadedAgain) {
-    write_colmap(at("data"), 30);
-    const std::string first = scene_of(2, splitting);
-    EXPECT_TRUE(scene_of(2, with(splitting, {"--picture-memory", "0.004"})) == first);
-}
-
-// As without --gpus, but for the order of sums.
-TEST_F(Gpus, ChooseTheSameDensityControl) {
-    write_colmap(at("data"), 30);
-    std::vector<std::string> alone = train("alone.ply", 1, {"--density-from", "1", "--density-every", "4"});
-    alone.erase(alone.begin() + 4, alone.begin() + 6); // --gpus
-    ASSERT_EQ(run(SPLAT_PROGRAM, alone).code, 0);
-    EXPECT_EQ(fs::file_size(at("alone.ply")),
-              scene_of(2, {"--density-from", "1", "--density-every", "4"}).size());
-}
-
-TEST_F(Gpus, AResumedRunEndsAsIfItHadNotBeenInterrupted) {
-    write_colmap(at("data"), 30);
-    const struct {
-        std::vector<std::string> way;
-        const char *batch, *every;
-        int gpus, then;
-    } cases[] = {{growing, "1", "7", 2, 3},
-                 {splitting, "1", "7", 2, 3},
-                 {splitting, "1", "7", 3, 1},
-                 {splitting, "3", "5", 4, 2},
-                 {growing, "3", "5", 1, 4}};
-    for (const auto &c : cases) {
-        const std::vector<std::string> options = with(c.way, {"--batch", c.batch});
-        const std::string whole = scene_of(1, options);
-        const std::vector<std::string> saving =
-            with(options, {"--checkpoint-every", c.every, "--checkpoint", at("saved").string()});
-        EXPECT_TRUE(scene_of(c.gpus, saving) == whole) << "it saves";
-        ASSERT_TRUE(fs::exists(at("saved")));
-        size_t parts = 0;
-        for (const auto &file : fs::directory_iterator(at("saved").parent_path()))
-            parts += file.path().filename().string().find("saved.") == 0;
-        EXPECT_EQ(parts, size_t(c.gpus)) << "of the last checkpoint alone";
-        EXPECT_TRUE(scene_of(c.then, with(saving, {"--resume", at("saved").string()})) == whole)
-            << c.gpus << " then " << c.then << ", batch " << c.batch;
-        for (const auto &file : fs::directory_iterator(at("saved").parent_path()))
-            if (file.path().filename().string().find("saved") == 0) fs::remove(file.path());
-    }
-}
-
-// What resuming on 2 ranks says.
-class Parts : public Gpus {
-  protected:
-    void save(const char *file, const std::vector<std::string> &more = {}) const {
-        scene_of(2,
-                 with(splitting, with(more, {"--checkpoint-every", "7", "--checkpoint", at(file).string()})));
-    }
-    outcome resumed(const char *file, int gpus = 2) const {
-        return run(SPLAT_PROGRAM, train("scene.ply", gpus,
-                                        with(splitting, {"--resume", at(file).string(), "--checkpoint",
-                                                         at("new").string()})));
-    }
-    void refused(const std::string &text, const char *file = "saved", int gpus = 2) const {
-        const outcome got = resumed(file, gpus);
-        EXPECT_EQ(got.code, 1);
-        EXPECT_NE(got.err.find(text), std::string::npos) << "no '" << text << "' in: " << got.err;
-    }
-    void put(const char *file, const std::string &bytes) const {
-        std::ofstream(at(file), std::ios::binary).write(bytes.data(), std::streamsize(bytes.size()));
-    }
-};
-
-TEST_F(Parts, ThatAreMissingOrDamagedAreNamed) {
-    write_colmap(at("data"), 30);
-    save("saved");
-    const std::string file = contents(at("saved")), part = contents(at("saved.a1"));
-    ASSERT_EQ(resumed("saved").code, 0);
-    fs::remove(at("saved.a1"));
-    refused("saved.a1: cannot open");
-    refused("saved.a1: cannot open", "saved", 4);
-    for (const size_t size : {size_t(0), size_t(7), size_t(40), part.size() / 2, part.size() - 1}) {
-        put("saved.a1", part.substr(0, size));
-        refused("saved.a1: truncated");
-    }
-    put("saved.a1", part + 'x');
-    refused("saved.a1: truncated or damaged: has ");
-    for (const size_t at_byte : {size_t(0), size_t(9), size_t(20), part.size() / 2, part.size() - 2}) {
-        std::string changed = part;
-        changed[at_byte] ^= 4;
-        put("saved.a1", changed);
-        refused("saved.a1: ");
-    }
-    put("saved.a1", part);
-    for (size_t at_byte = 0; at_byte < file.size(); at_byte += file.size() / 40) {
-        std::string changed = file;
-        changed[at_byte] ^= 16;
-        put("saved", changed);
-        refused("saved: ");
-    }
-    for (const size_t size : {size_t(0), size_t(71), size_t(200), file.size() - 1}) {
-        put("saved", file.substr(0, size));
-        refused("saved: truncated");
-    }
-    put("saved", file);
-    EXPECT_EQ(resumed("saved").code, 0);
-}
-
-TEST_F(Parts, OfAnotherCheckpointAreRefused) {
-    write_colmap(at("data"), 30);
-    save("saved");
-    save("other", {"--warm-up", "5"});
-    const std::string other = contents(at("other.a0"));
-    ASSERT_EQ(other.size(), contents(at("saved.a0")).size());
-    put("saved.a0", other);
-    refused("saved.a0: a part of another checkpoint");
-    put("saved.a0", contents(at("saved.a1")));
-    refused("saved.a0: ");
-    refused("of a run with --warm-up 5; this one has --warm-up 0", "other");
-}
-
-TEST_F(Parts, OtherKindsOfFilesAreRefused) {
-    write_colmap(at("data"), 30);
-    save("saved");
-    std::vector<std::string> alone = train(
-        "scene.ply", 1, with(splitting, {"--checkpoint-every", "7", "--checkpoint", at("alone").string()}));
-    alone.erase(alone.begin() + 4, alone.begin() + 6); // --gpus
-    ASSERT_EQ(run(SPLAT_PROGRAM, alone).code, 0);
-    refused("alone: a checkpoint of a run without --gpus", "alone");
-    refused("saved.a0: one part of a checkpoint; name the file without", "saved.a0");
-    put("text", std::string(1000, 'x'));
-    refused("text: not a checkpoint of splat train", "text");
-    refused("nothing: cannot open", "nothing");
-    alone.insert(alone.end(), {"--resume", at("saved").string()});
-    const outcome got = run(SPLAT_PROGRAM, alone);
-    EXPECT_EQ(got.code, 1);
-    EXPECT_NE(got.err.find("saved: a checkpoint of a run with --gpus"), std::string::npos) << got.err;
-}
-
-class Killed : public Gpus {
-  protected:
-    // In a group of its own, so that all of its processes can be killed.
-    pid_t start(std::vector<std::string> arguments) const {
-        arguments.insert(arguments.begin(), SPLAT_PROGRAM);
-        std::vector<char *> argv;
-        for (std::string &argument : arguments) argv.push_back(argument.data());
-        argv.push_back(nullptr);
-        const pid_t child = fork();
-        if (child == 0) {
-            setpgid(0, 0);
-            dup2(creat(at("stdout").c_str(), 0600), STDOUT_FILENO);
-            dup2(creat(at("stderr").c_str(), 0600), STDERR_FILENO);
-            alarm(300);
-            execv(SPLAT_PROGRAM, argv.data());
-            _exit(127);
-        }
-        return child;
-    }
-    static int wait_for(pid_t child) {
-        int status = 0;
-        EXPECT_EQ(waitpid(child, &status, 0), child);
-        return status;
-    }
-    static void pause_for(double seconds) {
-        std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-    }
-};
-
-TEST_F(Killed, SignalsSaveAndEndIt) {
-    write_colmap(at("data"), 30);
-    for (const bool processes : {false, true})
-        for (const int signal : {SIGINT, SIGTERM}) {
-            if (processes) setenv("DISTWAR_NCCL", FAKE_NCCL, 1);
-            const pid_t child = start(train("scene.ply", 2,
-                                            {"--iterations", "1000000", "--checkpoint-every", "1",
-                                             "--checkpoint", at("saved").string()}));
-            unsetenv("DISTWAR_NCCL");
-            for (int n = 0; n < 3000 && !fs::exists(at("saved")); n++) pause_for(0.01);
-            kill(child, signal);
-            const int status = wait_for(child);
-            ASSERT_TRUE(WIFEXITED(status)) << status;
-            EXPECT_EQ(WEXITSTATUS(status), 128 + signal) << contents(at("stderr"));
-            EXPECT_NE(contents(at("stderr")).find("--resume " + at("saved").string()), std::string::npos);
-            EXPECT_FALSE(fs::exists(at("scene.ply")));
-            fs::remove(at("saved"));
-        }
-}
-
-// Killed wherever it may be, also between the files of a checkpoint.
-TEST_F(Killed, TheLastCheckpointIsIntact) {
-    write_colmap(at("data"), 20);
-    const std::vector<std::string> options =
-        with(splitting, {"--iterations", "60", "--sh-degree", "0", "--density-until", "50"});
-    const std::string whole = scene_of(1, options);
-    std::vector<std::string> saving =
-        with(options, {"--checkpoint-every", "1", "--checkpoint", at("saved").string()});
-    int resumed = 0, killed = 0;
-    setenv("DISTWAR_NCCL", FAKE_NCCL, 1);
-    for (int n = 0; n < 200; n++) {
-        std::vector<std::string> now = saving;
-        if (fs::exists(at("saved"))) now = with(now, {"--resume", at("saved").string()}), resumed++;
-        const pid_t child = start(train("end.ply", 2 + n % 2, now));
-        pause_for(n < 12 ? 0.15 + 0.03 * n : 30 * (n > 12));
-        if (n < 12) killed += kill(-child, SIGKILL) == 0;
-        const int status = wait_for(child);
-        if (WIFEXITED(status)) {
-            ASSERT_EQ(WEXITSTATUS(status), 0) << contents(at("stderr"));
-            break;
-        }
-        kill(-child, SIGKILL); // ranks that are still ending
-        ASSERT_LT(n, 20);
-    }
-    unsetenv("DISTWAR_NCCL");
-    EXPECT_GT(killed, 3);
-    EXPECT_GT(resumed, 3);
-    EXPECT_TRUE(contents(at("end.ply")) == whole);
-}
-
-// The line of the held-out views, and that of `splat eval`.
-TEST_F(Gpus, SayWhatTheHeldOutViewsAreLike) {
-    write_colmap(at("data"), 30);
-    std::string first;
-    for (const int gpus : {1, 3}) {
-        const outcome got = run(
-            SPLAT_PROGRAM,
-            train("scene.ply", gpus,
-                  with(growing, {"--holdout", "2", "--batch", "3", "--log", at("log").string(), "--report",
-                                 at("report").string(), "--eval-every", "5", "--log-every", "4",
-                                 "--checkpoint-every", "6", "--write-cameras", at("cameras").string()})));
-        ASSERT_EQ(got.code, 0) << got.err;
-        const size_t place = got.out.find("held out   PSNR ");
-        ASSERT_NE(place, std::string::npos) << got.out;
-        const std::string line = got.out.substr(place, got.out.find('\n', place) - place);
-        if (first.empty()) first = line;
-        EXPECT_EQ(line, first);
-        const outcome eval = run(SPLAT_PROGRAM, {"eval", at("scene.ply").string(), "--cameras",
-                                                 at("data").string(), "--holdout", "2"});
-        ASSERT_EQ(eval.code, 0) << eval.err;
-        std::istringstream mean(eval.out.substr(eval.out.find("mean")));
-        std::string word, psnr, ssim;
-        mean >> word >> psnr >> ssim;
-        EXPECT_EQ(line, "held out   PSNR " + psnr + " dB, SSIM " + ssim);
-        const std::string log = contents(at("log"));
-        const auto lines = [&](const std::string &event) {
-            size_t n = 0;
-            for (size_t i = log.find("\"event\": \"" + event); i != std::string::npos;
-                 i = log.find("\"event\": \"" + event, i + 1))
-                n++;
-            return n;
-        };
-        EXPECT_EQ(lines("start"), 1u) << log;
-        EXPECT_EQ(lines("step"), 3u) << log;       // after 6, 9 and 12 views
-        EXPECT_EQ(lines("evaluation"), 2u) << log; // after 6 and 12
-        EXPECT_EQ(lines("checkpoint"), 2u) << log;
-        EXPECT_EQ(lines("end"), 1u) << log;
-        EXPECT_NE(contents(at("report") / "index.html").find("worst: "), std::string::npos);
-        EXPECT_TRUE(fs::exists(at("cameras")));
-    }
-}
-
 TEST_F(Gpus, ARankThatDiesEndsTheRun) {
     write_colmap(at("data"), 30);
-    setenv("DISTWAR_NCCL", FAKE_NCCL, 1);
     setenv("FAKE_NCCL_DIES", "1", 1);
-    const outcome got = run(SPLAT_PROGRAM, train("scene.ply", 3));
-    unsetenv("DISTWAR_NCCL");
+    const outcome got = run(SPLAT_PROGRAM, train("scene.ply", 3, {"--nccl", FAKE_NCCL}));
     unsetenv("FAKE_NCCL_DIES");
     EXPECT_EQ(got.code, 1);
     EXPECT_EQ(got.err, "splat: rank 1: was ended by signal 9 (Killed)\n");
     EXPECT_FALSE(fs::exists(at("scene.ply")));
 }
+
+// Ranks that a launcher has started, each as if alone on its host.
+class Hosts : public Gpus {
+  protected:
+    std::map<int, pid_t> started;
+
+    // Numbers are ranks.
+    void start(int rank, int count, int port, const std::vector<std::string> &arguments) {
+        const pid_t pid = fork();
+        started[rank] = pid;
+        if (pid > 0) return;
+        setenv("RANK", std::to_string(rank).c_str(), 1);
+        setenv("WORLD_SIZE", std::to_string(count).c_str(), 1);
+        setenv("LOCAL_RANK", std::to_string(rank).c_str(), 1);
+        setenv("MASTER_ADDR", "127.0.0.1", 1);
+        setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
+        dup2(creat((folder / ("out" + std::to_string(rank))).c_str(), 0600), STDOUT_FILENO);
+        dup2(creat((folder / ("err" + std::to_string(rank))).c_str(), 0600), STDERR_FILENO);
+        std::vector<std::string> words = arguments;
+        words.insert(words.begin(), "splat");
+        std::vector<char *> argv;
+        for (std::string &word : words) argv.push_back(word.data());
+        argv.push_back(nullptr);
+        alarm(100); // what hangs shall fail
+        execv(SPLAT_PROGRAM, argv.data());
+        _exit(127);
+    }
+    outcome end_of(int rank) const {
+        int status = 0;
+        EXPECT_EQ(waitpid(started.at(rank), &status, 0), started.at(rank));
+        return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status),
+                contents(folder / ("out" + std::to_string(rank))),
+                contents(folder / ("err" + std::to_string(rank)))};
+    }
+    static int free_port() {
+        const int s = socket(AF_INET, SOCK_STREAM, 0);
+        sockaddr_in at = {};
+        at.sin_family = AF_INET, at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t size = sizeof at;
+        EXPECT_EQ(bind(s, reinterpret_cast<sockaddr *>(&at), size), 0);
+        getsockname(s, reinterpret_cast<sockaddr *>(&at), &size);
+        close(s);
+        return ntohs(at.sin_port);
+    }
+    std::vector<std::string> launched(const char *output, const std::vector<std::string> &more) const {
+        std::vector<std::string> arguments = train(output, 0, more);
+        arguments.insert(arguments.end(), {"--nccl", FAKE_NCCL});
+        return arguments;
+    }
+};
+
+TEST_F(Hosts, GiveTheSceneOfTheGpusOfOne) {
+    write_colmap(at("data"), 30);
+    std::vector<std::string> options = growing;
+    options.insert(options.end(), {"--batch", "2"});
+    const std::string expected = scene_of(2, options);
+    for (const int count : {2, 3}) {
+        const int port = free_port();
+        for (int r = 0; r < count; r++) start(r, count, port, launched("hosts.ply", options));
+        for (int r = 0; r < count; r++) {
+            const outcome got = end_of(r);
+            EXPECT_EQ(got.code, 0) << got.err;
+            EXPECT_EQ(got.out.empty(), r > 0) << got.out; // rank 0 alone tells
+            EXPECT_EQ(got.err, "");
+        }
+        EXPECT_TRUE(contents(at("hosts.ply")) == expected) << count;
+        fs::remove(at("hosts.ply"));
+    }
+}
+
+TEST_F(Hosts, OneThatIsKilledAtAnyMomentEndsTheRunAndLeavesTheFiles) {
+    write_colmap(at("data"), 30);
+    std::mt19937 random(3);
+    for (int run = 0; run < 5; run++) {
+        std::ofstream(at("scene.ply")) << "of an earlier run";
+        const int killed = int(random() % 3), port = free_port();
+        for (int r = 0; r < 3; r++) start(r, 3, port, launched("scene.ply", {"--iterations", "1000000"}));
+        std::this_thread::sleep_for(std::chrono::milliseconds(600 + random() % 300)); // all have come
+        const auto begin = std::chrono::steady_clock::now();
+        kill(started[killed], SIGKILL);
+        std::string told;
+        for (int r = 0; r < 3; r++) {
+            const outcome got = end_of(r);
+            EXPECT_EQ(got.code, r == killed ? -SIGKILL : 1);
+            EXPECT_EQ(got.out, "");
+            told += got.err;
+        }
+        EXPECT_EQ(told, "splat: rank " + std::to_string(killed) +
+                            ": its connection has closed: it or its host has ended\n");
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+        EXPECT_EQ(contents(at("scene.ply")), "of an earlier run");
+    }
+}
+
+TEST_F(Hosts, OtherOptionsAreRefused) {
+    write_colmap(at("data"), 30);
+    const int port = free_port();
+    start(0, 2, port, launched("scene.ply", {"--sh-degree", "1"}));
+    start(1, 2, port, launched("scene.ply", {"--sh-degree", "2"}));
+    std::string told;
+    for (int r = 0; r < 2; r++) {
+        const outcome got = end_of(r);
+        EXPECT_EQ(got.code, 1);
+        told += got.err;
+    }
+    EXPECT_EQ(told, "splat: rank 1: was started with other arguments than rank 0, or is another version\n");
+}
+
+TEST_F(Hosts, AnEnvironmentThatCannotBeIsRefused) {
+    setenv("RANK", "2", 1);
+    setenv("WORLD_SIZE", "2", 1);
+    const outcome wrong = run(SPLAT_PROGRAM, train("scene.ply", 0));
+    setenv("RANK", "1", 1);
+    setenv("MASTER_ADDR", "localhost", 1);
+    const outcome both = run(SPLAT_PROGRAM, train("scene.ply", 2));
+    for (const char *name : {"RANK", "WORLD_SIZE", "MASTER_ADDR"}) unsetenv(name);
+    EXPECT_EQ(wrong.code, 2);
+    EXPECT_CONTAINS(wrong.err, "RANK=2 in the environment: must be a number from 0 to 1");
+    EXPECT_EQ(both.code, 2);
+    EXPECT_CONTAINS(both.err, "--gpus starts processes, and this is one of 2 that a launcher has started");
+}
+
 // The second photograph has another size, and a camera of its own.
 void write_two_sizes(const fs::path &folder) {
     const int taller = photo_height + 4;
@@ -357,9 +179,7 @@ TEST_F(Gpus, BadDataIsSaidOnce) {
 
 TEST_F(Gpus, WithoutNcclItIsSaid) {
     write_colmap(at("data"), 30);
-    setenv("DISTWAR_NCCL", "/nowhere/libnccl.so.2", 1);
-    const outcome got = run(SPLAT_PROGRAM, train("scene.ply", 1));
-    unsetenv("DISTWAR_NCCL");
+    const outcome got = run(SPLAT_PROGRAM, train("scene.ply", 1, {"--nccl", "/nowhere/libnccl.so.2"}));
     EXPECT_EQ(got.code, 1);
     EXPECT_NE(got.err.find("splat: rank 0: several GPUs need NCCL 2.18 or later: /nowhere/libnccl.so.2"),
               std::string::npos)
@@ -377,9 +197,11 @@ TEST_F(Gpus, WhatTheyDoNotTrainIsRefused) {
         EXPECT_EQ(got.code, 2);
         EXPECT_NE(got.err.find("--gpus excludes " + name + ";"), std::string::npos) << got.err;
     }
-    const outcome got = run(SPLAT_PROGRAM, train("scene.ply", 0, {"--batch", "2"}));
-    EXPECT_EQ(got.code, 2);
-    EXPECT_NE(got.err.find("--batch needs --gpus"), std::string::npos) << got.err;
+    for (const char *name : {"--batch", "--nccl"}) {
+        const outcome got = run(SPLAT_PROGRAM, train("scene.ply", 0, {name, "2"}));
+        EXPECT_EQ(got.code, 2);
+        EXPECT_NE(got.err.find(std::string(name) + " needs --gpus"), std::string::npos) << got.err;
+    }
 }
 
 } // namespace

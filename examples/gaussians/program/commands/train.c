@@ -53,8 +53,8 @@ static bool load_data(train_run *run, fault *why) {
         return fail(why,
                     "%s: the data has no points to start from; --random 100000 starts from random points",
                     o->data);
-    return o->gpus > 0 ? view_split_list(&run->split, &run->data, o->data, why)
-                       : view_split_open(&run->split, &run->data, o->data, o->random_background, why);
+    return o->ranks.gpus > 0 ? view_split_list(&run->split, &run->data, o->data, why)
+                             : view_split_open(&run->split, &run->data, o->data, o->random_background, why);
 }
 
 // ---- settings
@@ -420,16 +420,10 @@ typedef struct shared_start {
     gs_gaussians gaussians; // host
 } shared_start;
 
-static bool rank_body(ranks *group, void *context) {
-    const shared_start *const start = context;
-    train_run run = *start->run; // each rank has its own
-    return train_as_rank(&run, &start->gaussians, group);
-}
-
 // The data and the start, without a call to a device: processes that are forked from here share their memory.
-static bool prepare_ranks(train_run *run, gs_gaussians *host, fault *why) {
+static bool prepare_ranks(train_run *run, bool writes, gs_gaussians *host, fault *why) {
     const train_options *o = run->options;
-    if (!outputs_are_possible(o, why) || !load_data(run, why) || !prepare(run, why) ||
+    if ((writes && !outputs_are_possible(o, why)) || !load_data(run, why) || !prepare(run, why) ||
         (o->batch > 1 && !same_size(&run->split, why)))
         return false;
     if (run->settings.tune) run->settings.policy = (distwar_policy){DISTWAR_TREE, 0};
@@ -439,27 +433,40 @@ static bool prepare_ranks(train_run *run, gs_gaussians *host, fault *why) {
     return true;
 }
 
-// On a CPU ranks are threads, unless a stand-in for NCCL is named.
-static bool train_on_gpus(train_run *run, fault *why) {
-    const bool on_cpu = strcmp(gs_backend(), "simt") == 0;
-    const ranks_plan plan = {.count = (int)run->options->gpus,
-                             .kind = on_cpu && !getenv("DISTWAR_NCCL") ? RANKS_THREADS : RANKS_PROCESSES,
-                             .devices = on_cpu};
-    shared_start start = {.run = run};
-    bool done = prepare_ranks(run, &start.gaussians, why);
-    if (done && !stop_request_share()) done = fail(why, "no memory that ranks share");
-    if (done) {
-        stop_request_begin();
-        done = ranks_run(&plan, rank_body, &start, why);
-        const bool stopped = stop_request_was_followed();
-        const int number = stop_request_end();
-        run->stopped_by = stopped ? number : 0;
-    }
-    scene_close(&start.gaussians);
+static void close_shared(train_run *run, gs_gaussians *host) {
+    scene_close(host);
     train_poses_close(&run->poses);
     view_split_close(&run->split);
     dataset_close(&run->data);
     free(run->key);
+}
+
+static bool rank_body(ranks *group, void *context) {
+    const shared_start *const start = context;
+    train_run run = *start->run; // each rank has its own
+    if (!run.options->ranks.launched) return train_as_rank(&run, &start->gaussians, group);
+    gs_gaussians host = {0}; // this process has not been forked from one that has loaded the data
+    fault why;
+    const bool done = prepare_ranks(&run, ranks_own(group) == 0, &host, &why)
+                          ? train_as_rank(&run, &host, group)
+                          : ranks_fail(group, "%s", why.text);
+    close_shared(&run, &host);
+    return done;
+}
+
+static bool train_on_ranks(train_run *run, fault *why) {
+    const rank_options *const on = &run->options->ranks;
+    shared_start start = {.run = run};
+    bool done = on->launched || prepare_ranks(run, true, &start.gaussians, why);
+    if (done && !stop_request_share()) done = fail(why, "no memory that ranks share");
+    if (done) {
+        stop_request_begin();
+        done = run_on_ranks(on, rank_body, &start, why);
+        const bool stopped = stop_request_was_followed();
+        const int number = stop_request_end();
+        run->stopped_by = stopped ? number : 0;
+    }
+    close_shared(run, &start.gaussians);
     return done;
 }
 
@@ -501,8 +508,10 @@ int train_command(int argc, char **argv) {
         options.checkpoint = beside;
     }
     train_run run = {.options = &options, .table = table.rows};
-    if (!train_options_check(&options, run.background, &why)) return report_misuse(&command, &why);
-    if (!(options.gpus > 0 ? train_on_gpus(&run, &why) : run_training(&run, &why)))
+    if (!rank_options_check(&options.ranks, argc, argv, &why) ||
+        !train_options_check(&options, run.background, &why))
+        return report_misuse(&command, &why);
+    if (!(options.ranks.gpus > 0 ? train_on_ranks(&run, &why) : run_training(&run, &why)))
         return report_failure("splat", &why);
     return run.stopped_by ? 128 + run.stopped_by : EXIT_SUCCESS;
 }

@@ -38,10 +38,8 @@ static void list_run(train_options *o, option_table *table) {
         MASK_FROM_ALPHA_OPTION(&o->mask_from_alpha),
         OPTION("iterations", &o->iterations, .minimum = 1, .maximum = 10000000,
                .help = "training steps, one view each"),
-        OPTION("gpus", &o->gpus, .maximum = RANKS_MAX, .free_on_resume = true,
-               .help = "share the scene out among this many GPUs of this host, through NCCL; with "
-                       "--reproducible the result does not depend on their number; 0: one GPU, which has "
-                       "all options"),
+        GPUS_OPTION(&o->ranks.gpus, "share the scene out"),
+        NCCL_OPTION(&o->ranks.nccl),
         OPTION("batch", &o->batch, .minimum = 1, .maximum = GS_MAX_VIEWS,
                .help = "with --gpus: views of a step, whose learning rates are multiplied by the square "
                        "root of it; --iterations counts views"),
@@ -227,7 +225,7 @@ static bool gpus_suffice(const train_options *o, fault *why) {
                     {"--random-background", o->random_background},
                     {"--finish", o->finish != TRAIN_FINISH_NONE},
                     {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE}};
-    if (o->gpus == 0) return o->batch == 1 || fail(why, "--batch needs --gpus");
+    if (o->ranks.gpus == 0) return o->batch == 1 || fail(why, "--batch needs --gpus");
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
         if (excluded[i].given) return fail(why, "--gpus excludes %s", excluded[i].name);
     return true;
