@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// splat train --gpus: the same scene file on any number of ranks, as threads and as processes; failures.
-#include "depth_data.h"
+// splat train --gpus, and ranks that a launcher starts: failures, the scene of several hosts.
+#include "gpus_run.h"
 #include <chrono>
 #include <csignal>
 #include <map>
@@ -11,52 +11,9 @@
 
 namespace {
 
-class Gpus : public Program {
-  protected:
-    std::vector<std::string> train(const char *output, int gpus,
-                                   const std::vector<std::string> &more = {}) const {
-        std::vector<std::string> arguments = {"train",        at("data").string(),
-                                              "-o",           at(output).string(),
-                                              "--gpus",       std::to_string(gpus),
-                                              "--iterations", "12",
-                                              "--holdout",    "5",
-                                              "--seed",       "7"};
-        arguments.insert(arguments.end(), more.begin(), more.end());
-        return arguments;
-    }
-    std::string scene_of(int gpus, const std::vector<std::string> &more) const {
-        const outcome got = run(SPLAT_PROGRAM, train("scene.ply", gpus, more));
-        EXPECT_EQ(got.code, 0) << got.err;
-        EXPECT_NE(got.out.find("scene "), std::string::npos) << got.out;
-        return contents(at("scene.ply"));
-    }
-};
-
-// Growth from 40 to 60, relocation, noise, penalties; with a view a step, an average from step 10.
-const std::vector<std::string> growing = {
-    "--density",       "mcmc", "--max-gaussians", "60",  "--density-from", "1",
-    "--density-every", "4",    "--growth",        "0.2", "--random",       "40",
-    "--average",       "1",    "--density-until", "9",   "--reproducible"};
+using Gpus = OnGpus;
 
 #ifdef DISTWAR_SIMT
-TEST_F(Gpus, GiveTheSameSceneWhateverTheirNumber) {
-    write_colmap(at("data"), 30);
-    for (const char *batch : {"1", "3"}) {
-        std::vector<std::string> options = growing;
-        options.insert(options.end(), {"--batch", batch});
-        const std::string first = scene_of(1, options);
-        std::vector<std::string> without = options;
-        without.insert(without.end(), {"--average", "0"});
-        EXPECT_EQ(scene_of(1, without) == first, std::string(batch) == "3")
-            << "the average is that of step 10";
-        ASSERT_GT(first.size(), 50 * 200u) << "it has not grown";
-        for (const int gpus : {2, 3, 4})
-            EXPECT_TRUE(scene_of(gpus, options) == first) << gpus << ", batch " << batch;
-        options.insert(options.end(), {"--nccl", FAKE_NCCL});
-        EXPECT_TRUE(scene_of(2, options) == first) << "2 processes, batch " << batch;
-    }
-}
-
 // Both trainers: learning rates, penalties, noise and steps of Adam with several views. Without relocation, which draws
 // other Gaussians after other rounding. 12 views are whole steps; one GPU without ranks may end with a smaller one.
 TEST_F(Gpus, RanksAndOneGpuWithoutAgreeOnSteps) {
@@ -243,12 +200,11 @@ void write_two_sizes(const fs::path &folder) {
 TEST_F(Gpus, BadDataIsSaidOnce) {
     outcome got = run(SPLAT_PROGRAM, train("scene.ply", 1));
     EXPECT_EQ(got.code, 1);
-    EXPECT_EQ(got.err,
-              "splat: rank 0: " + at("data").string() + ": cannot open: No such file or directory\n");
+    EXPECT_EQ(got.err, "splat: " + at("data").string() + ": cannot open: No such file or directory\n");
     write_two_sizes(at("data"));
     got = run(SPLAT_PROGRAM, train("scene.ply", 1, {"--batch", "2"}));
     EXPECT_EQ(got.code, 1);
-    EXPECT_EQ(got.err, "splat: rank 0: --batch with --gpus needs pictures of one size\n");
+    EXPECT_EQ(got.err, "splat: --batch with --gpus needs pictures of one size\n");
     EXPECT_EQ(run(SPLAT_PROGRAM, train("scene.ply", 1)).code, 0); // one view a step
 }
 #endif
@@ -264,16 +220,12 @@ TEST_F(Gpus, WithoutNcclItIsSaid) {
 
 TEST_F(Gpus, WhatTheyDoNotTrainIsRefused) {
     const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-        {{"--exposure"}, "--exposure"},
         {{"--random-background"}, "--random-background"},
         {{"--refine-poses"}, "--refine-poses"},
-        {{"--checkpoint-every", "3"}, "--checkpoint-every"},
-        {{"--log", "x.jsonl"}, "--log"},
-        {{"--seconds", "3"}, "--seconds"},
         {{"--resolutions", "2:50"}, "--resolutions"},
         {{"--finish", "lm"}, "--finish"},
-        {{"--density", "adaptive"}, "--density adaptive"},
-        {{"--density", "split"}, "--density split"}};
+        {{"--retire", "0.1"}, "--retire"},
+        {{"--density", "adaptive"}, "--density adaptive"}};
     for (const auto &[options, name] : cases) {
         const outcome got = run(SPLAT_PROGRAM, train("scene.ply", 2, options));
         EXPECT_EQ(got.code, 2);

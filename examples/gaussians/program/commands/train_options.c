@@ -57,6 +57,9 @@ static void list_run(train_options *o, option_table *table) {
             .help =
                 "begin on smaller pictures: FACTOR:PERCENT,..., such as 4:20,2:50: a quarter of the size until "
                 "20% of the iterations, half until 50%; FACTOR:PERCENT:VIEWS has another --batch; none"),
+        OPTION("picture-memory", &o->picture_memory, .maximum = 1e9, .free_on_resume = true,
+               .help = "with --gpus: MB of photographs that each GPU keeps, beside those of the step; 0: a "
+                       "quarter of its memory"),
         OPTION("warm-up", &o->warm_up, .maximum = 10000000,
                .help = "steps in which the learning rate of means rises to its value, from 1/100 of it"),
         OPTION(
@@ -240,23 +243,15 @@ static bool gpus_suffice(const train_options *o, fault *why) {
     const struct {
         const char *name;
         bool given;
-    } excluded[] = {{"--exposure", o->exposure},
-                    {"--depth", o->depth != NULL},
+    } excluded[] = {{"--depth", o->depth != NULL},
                     {"--refine-poses", o->refine_poses},
                     {"--perturb-poses", o->perturb_poses != NULL},
                     {"--random-background", o->random_background},
                     {"--finish", o->finish != TRAIN_FINISH_NONE},
-                    {"--resume", o->resume != NULL},
-                    {"--checkpoint-every", o->checkpoint_every > 0},
-                    {"--log", o->log != NULL},
-                    {"--report", o->report != NULL},
-                    {"--write-cameras", o->write_cameras != NULL},
-                    {"--seconds", o->seconds > 0},
                     {"--budget", o->budget != NULL},
                     {"--resolutions", o->schedule.count > 0},
                     {"--retire", o->density.settings.retired > 0},
-                    {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE},
-                    {"--density split", o->density.settings.kind == DENSITY_SPLIT}};
+                    {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE}};
     if (o->ranks.gpus == 0) return true;
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
         if (excluded[i].given) return fail(why, "--gpus excludes %s", excluded[i].name);

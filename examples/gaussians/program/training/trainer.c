@@ -57,6 +57,10 @@ float scheduled_depth_weight(const training_settings *settings, int64_t step) {
     return (float)(first * pow(settings->final_depth_weight / first, progress_at(settings, step)));
 }
 
+float scheduled_exposure_rate(const training_settings *settings, int64_t step) {
+    return settings->exposure_rate * (float)pow(0.1, progress_at(settings, step));
+}
+
 // What a step leaves on the device: the results of gs_loss, and that of gs_depth_loss.
 typedef struct step_result {
     double of_colors[3], of_depth;
@@ -258,8 +262,7 @@ static step_views choose_views(trainer *t, int phase) {
 static void step_exposure(trainer *t, const step_views *of, int32_t v) {
     const training_settings *settings = t->settings;
     const int64_t before = of->first + v;
-    const float rate = settings->exposure_rate *
-                       (float)pow(0.1, progress_at(settings, schedule_step(&t->state->schedule) + v));
+    const float rate = scheduled_exposure_rate(settings, schedule_step(&t->state->schedule) + v);
     float *gradient = device_buffer_reserve(&t->exposure_gradient, GS_EXPOSURE_VALUES * sizeof(float));
     frame_choose(&t->f, v);
     frame_expose_backward(&t->f, of->exposure[v], gradient);
@@ -417,9 +420,7 @@ static double mean(const double *values, int64_t count) {
     return count > 0 ? sum / (double)count : NAN;
 }
 
-static bool update_report(trainer *t, fault *why) {
-    if (!fetch_losses(t, why)) return false;
-    training_report *report = &t->report;
+void training_report_average(training_report *report) {
     const int64_t steps = report->iterations - report->first_iteration + 1;
     int64_t window = steps / 10 + 1;
     if (window > 100) window = 100;
@@ -427,6 +428,12 @@ static bool update_report(trainer *t, fault *why) {
     report->loss_window = window;
     report->first_loss = mean(report->losses, window);
     report->last_loss = mean(report->losses + steps - window, window);
+}
+
+static bool update_report(trainer *t, fault *why) {
+    if (!fetch_losses(t, why)) return false;
+    training_report *report = &t->report;
+    training_report_average(report);
     report->seconds = now(t) - t->started;
     if (t->settings->budget) t->state->schedule.seconds = t->before + report->seconds;
     report->repeats = t->f.repeats;
