@@ -328,8 +328,9 @@ static bool find_largest(sharded *s) {
 
 static sharded_image image_of(const rendered_part *part, float *d_color) {
     const gs_view *const view = &part->view;
-    return (sharded_image){part->part.view, view->camera.width,        view->camera.height, view->image.color,
-                           d_color,         part->part.rows.begin == 0};
+    return (sharded_image){part->part.view,           view->camera.width, view->camera.height,
+                           part->part.rows,           view->image.color,  d_color,
+                           part->part.rows.begin == 0};
 }
 
 static bool loss_and_backward(sharded *s, rendered_part *part) {

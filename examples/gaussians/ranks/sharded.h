@@ -19,6 +19,7 @@ typedef struct sharded sharded; // memory of a rank, which grows on demand; a pr
 typedef struct sharded_image {
     int32_t view; // of the batch
     int32_t width, height;
+    gs_rows rows;       // of tiles: the part that this rank has rendered
     const float *color; // [GS_CHANNELS][height][width]
     float *d_color;     // to be written: d loss / d color, of the whole image
     bool counts;        // true on one of the view's ranks: the one to add up the loss

@@ -25,7 +25,14 @@ bool rank_options_check(rank_options *options, int argc, char **argv, fault *why
     return true;
 }
 
-bool run_on_ranks(const rank_options *options, ranks_body body, void *context, fault *why) {
+static bool load_and_run(ranks *group, void *context) {
+    const rank_work *const work = context;
+    fault why;
+    return work->load(work->context, ranks_own(group), &why) ? work->body(group, work->context)
+                                                             : ranks_fail(group, "%s", why.text);
+}
+
+bool run_on_ranks(const rank_options *options, rank_work *work, fault *why) {
     const bool on_cpu = strcmp(gs_backend(), "simt") == 0;
     const ranks_plan plan = {.count = (int)options->gpus,
                              .kind = options->launched          ? RANKS_LAUNCHED
@@ -36,5 +43,6 @@ bool run_on_ranks(const rank_options *options, ranks_body body, void *context, f
                              .place = &options->place,
                              .arguments = options->arguments,
                              .program = "splat"};
-    return ranks_run(&plan, body, context, why);
+    if (options->launched) return ranks_run(&plan, load_and_run, work, why);
+    return work->load(work->context, 0, why) && ranks_run(&plan, work->body, work->context, why);
 }
