@@ -256,9 +256,9 @@ typedef struct gs_gradient {
     // Read by gs_project_backward: [count][2], d loss / d gs_splat.mean, for a loss that depends on the means
     // not by the image alone. Replaces what the moments say (gs_mean2d_gradient). NULL: the moments count.
     const float *pixel_mean2d;
-    // Read by gs_render_backward with DISTWAR_FIXED: what gs_largest gives for all splats of the image, where the
-    // view has only some of them (gs_share.h). NULL: of the view's splats.
-    const float *largest;
+    // Read by gs_render_backward with DISTWAR_FIXED: bounds of the whole image, where the view has only some of its
+    // splats or of its rows (gs_share.h). NULL: of the view.
+    const struct gs_largest_values *largest; // device
 } gs_gradient;
 
 // ---- one call each way ----

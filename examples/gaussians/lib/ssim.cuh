@@ -37,10 +37,12 @@ struct images {
     const uint8_t *target; // [height][width][GS_CHANNELS]
     const uint8_t *mask;   // [height][width], or NULL: all pixels count
     int width, height;
+    int64_t plane; // pixels from a channel to the next: more than width * height, of rows of an image
 };
 
 inline images images_of(const gs_comparison &compared) {
-    return {compared.color, compared.target, compared.mask, compared.width, compared.height};
+    return {compared.color, compared.target, compared.mask,
+            compared.width, compared.height, int64_t(compared.width) * compared.height};
 }
 
 // Of blocks of (TILE, STEP) threads, for every value of an image.
@@ -165,7 +167,7 @@ __device__ __forceinline__ void for_each_value(const images &in, const Use &use)
     __shared__ float rows[sums][HALO][TILE + 1]; // the members of statistics; masked: the weight
 
     const int channel = blockIdx.z;
-    const int64_t plane = int64_t(in.width) * in.height;
+    const int64_t plane = in.plane;
     const float *const in_color = in.color + channel * plane;
     for_each_of_halo([&](int row, int column, int x, int y) {
         const bool has = inside(in, x, y), counts = has && (!masked || in.mask[y * in.width + x] != 0);

@@ -50,7 +50,7 @@ static bool go_on(ranks *group, patience *since) {
         ranks_fail(group, "has waited %g s for the others in %s", group->timeout_s, since->attempted);
         return stop(group);
     }
-    if (since->waited > 1e-3) { // a longer wait need not end within microseconds
+    if (since->waited > 20e-3) { // longer than a part of a step: it need not end within microseconds
         const struct timespec pause = {0, 50 * 1000};
         nanosleep(&pause, NULL);
     }

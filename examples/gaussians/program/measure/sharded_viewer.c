@@ -11,17 +11,35 @@
         if ((call) != GS_OK) return ranks_fail(group, "%s", gs_last_error());                                \
     } while (0)
 
-static bool download_picture(ranks *group, const sharded_image *from, gs_stream stream, image *out) {
-    const size_t values = GS_CHANNELS * (size_t)from->width * (size_t)from->height;
-    float *const color = malloc(values * sizeof *color);
+static image rows_of(const image *picture, int first, int rows) {
+    image out = *picture;
+    out.height = rows;
+    out.pixels += (size_t)first * (size_t)picture->width * (size_t)picture->channels;
+    return out;
+}
+
+// The first pixel row of the part, and how many there are.
+static int pixel_rows(const sharded_image *part, int *first) {
+    const int end = part->rows.end * GS_TILE_SIZE;
+    *first = part->rows.begin * GS_TILE_SIZE;
+    return (end < part->height ? end : part->height) - *first;
+}
+
+// The part's rows as a picture.
+static bool download_rows(ranks *group, const sharded_image *part, gs_stream stream, image *out) {
+    int first;
+    const int rows = pixel_rows(part, &first);
+    const size_t width = (size_t)part->width, plane = width * (size_t)rows,
+                 whole = width * (size_t)part->height;
+    float *const color = malloc(GS_CHANNELS * plane * sizeof *color);
     fault why;
-    if (!color) return ranks_fail(group, "no memory for a picture of %d x %d", from->width, from->height);
+    if (!color) return ranks_fail(group, "no memory for a picture of %d x %d", part->width, rows);
     bool done = ranks_wait(group, stream);
-    if (done) {
-        device_download(color, from->color, values * sizeof *color);
-        done = image_from_planes(color, from->width, from->height, out, &why) ||
-               ranks_fail(group, "%s", why.text);
-    }
+    for (size_t c = 0; done && c < GS_CHANNELS; c++)
+        device_download(color + c * plane, part->color + c * whole + (size_t)first * width,
+                        plane * sizeof *color);
+    done =
+        done && (image_from_planes(color, part->width, rows, out, &why) || ranks_fail(group, "%s", why.text));
     free(color);
     return done;
 }
@@ -41,31 +59,44 @@ static bool render(const sharded_viewer *v, const gs_camera *cameras, int32_t vi
 
 // ---- quality ----
 
+enum { VALUES = 3 }; // of a view: the share of SSIM, squared differences, values that count
+
 typedef struct measurement {
     const sharded_viewer *viewer;
-    size_t first;   // view of the batch
-    double *values; // host, [count][2]: PSNR and SSIM of the views that this rank measures; 0 of others
-    device_buffer workspace; // of gs_loss, after its 3 results
+    size_t first;            // view of the batch
+    double *values;          // host, [count][VALUES]: of the parts that this rank renders
+    device_buffer workspace; // of gs_share_loss, after its 3 results
 } measurement;
 
-static bool measure_image(ranks *group, void *context, const sharded_image *image, gs_stream stream) {
+static bool measure_part(ranks *group, void *context, const sharded_image *part, gs_stream stream) {
     enum { RESULT_ROOM = 256 };
     measurement *const m = context;
-    if (!image->counts) return true;
-    const target_view *const view = picture_cache_view(m->viewer->pictures, m->first + (size_t)image->view);
-    const gs_comparison images = {image->width, image->height, image->color, view->pixels, view->mask};
+    picture_cache *const pictures = m->viewer->pictures;
+    const size_t index = m->first + (size_t)part->view;
+    if (!picture_cache_has(pictures, index) && !ranks_wait(group, stream)) return false;
+    const target_view *const view = picture_cache_view(pictures, index);
+    const gs_comparison images = {part->width, part->height, part->color, view->pixels, view->mask};
     double result[3]; // loss, mean absolute difference, SSIM
     size_t bytes = 0;
-    GS_OR_FAIL(gs_loss_bytes(image->width, image->height, &bytes));
+    GS_OR_FAIL(gs_loss_bytes(part->width, part->height, &bytes));
     char *const memory = device_buffer_reserve(&m->workspace, RESULT_ROOM + bytes);
-    GS_OR_FAIL(gs_loss(&images, memory + RESULT_ROOM, bytes, (double *)(void *)memory, NULL, stream));
-    struct image picture;
-    if (!download_picture(group, image, stream, &picture)) return false;
+    GS_OR_FAIL(gs_share_loss(&images, part->rows, memory + RESULT_ROOM, bytes, (double *)(void *)memory, NULL,
+                             stream));
+    image shown;
+    if (!download_rows(group, part, stream, &shown)) return false;
     device_download(result, memory, sizeof result);
-    double *const to = m->values + 2 * image->view;
-    to[0] = image_masked_psnr(&picture, view->picture, view->mask_on_host);
-    to[1] = isnan(result[2]) ? NAN : result[2]; // of colours that overflow: NaN without a sign
-    image_close(&picture);
+    int first;
+    const int rows = pixel_rows(part, &first);
+    const image wanted = rows_of(view->picture, first, rows);
+    const uint8_t *const mask = view->mask_on_host;
+    uint64_t sum, counted;
+    image_squared_error(&shown, &wanted, mask ? mask + (size_t)first * (size_t)part->width : NULL, &sum,
+                        &counted);
+    double *const to = m->values + VALUES * part->view;
+    to[0] += isnan(result[2]) ? NAN : result[2]; // of colours that overflow: NaN without a sign
+    to[1] += (double)sum;
+    to[2] += (double)counted;
+    image_close(&shown);
     return true;
 }
 
@@ -89,9 +120,9 @@ static bool measure_all(measurement *m, size_t first, size_t count) {
     for (size_t at = first; at < first + count;) {
         const int32_t views = views_at_once(v, at, first + count, cameras);
         m->first = at;
-        m->values = values + 2 * (at - first);
+        m->values = values + VALUES * (at - first);
         picture_cache_next_step(v->pictures);
-        if (!render(v, cameras, views, measure_image, m)) return false;
+        if (!render(v, cameras, views, measure_part, m)) return false;
         at += (size_t)views;
     }
     m->values = values;
@@ -112,13 +143,14 @@ static bool share_values(const sharded_viewer *v, double *values, size_t count) 
 
 bool sharded_quality_measure(const sharded_viewer *v, size_t first, size_t count, quality *mean,
                              quality *each) {
-    measurement m = {.viewer = v, .values = calloc(2 * count + 1, sizeof(double))};
+    measurement m = {.viewer = v, .values = calloc(VALUES * count + 1, sizeof(double))};
     double *const values = m.values;
     if (!values) return ranks_fail(v->group, "no memory for the quality of %zu views", count);
-    const bool done = measure_all(&m, first, count) && share_values(v, values, 2 * count);
+    const bool done = measure_all(&m, first, count) && share_values(v, values, VALUES * count);
     quality sum = {0, 0};
     for (size_t i = 0; i < count && done; i++) {
-        const quality one = {values[2 * i], values[2 * i + 1]};
+        const double *const of = values + VALUES * i;
+        const quality one = {image_psnr_of(of[1], of[2]), of[0]};
         if (each) each[i] = one;
         sum.psnr += one.psnr;
         sum.ssim += one.ssim;
@@ -131,32 +163,37 @@ bool sharded_quality_measure(const sharded_viewer *v, size_t first, size_t count
 
 // ---- a picture ----
 
-static bool keep_image(ranks *group, void *context, const sharded_image *image, gs_stream stream) {
-    return !image->counts || download_picture(group, image, stream, context);
+// The picture's bytes of this rank's part; zeros elsewhere.
+static bool keep_part(ranks *group, void *context, const sharded_image *part, gs_stream stream) {
+    image *const whole = context;
+    image shown;
+    int first;
+    if (!download_rows(group, part, stream, &shown)) return false;
+    const size_t row = 3 * (size_t)part->width;
+    const int rows = pixel_rows(part, &first);
+    memcpy(whole->pixels + (size_t)first * row, shown.pixels, (size_t)rows * row);
+    image_close(&shown);
+    return true;
 }
 
-// The rank that renders the first row.
-static int first_row_on(const sharded_viewer *v, int32_t height) {
-    shared_out out;
-    share_out(ranks_count(v->group), 1, (height + GS_TILE_SIZE - 1) / GS_TILE_SIZE, &out);
-    int r = 0;
-    while (out.begin[r + 1] == 0) r++;
-    return r;
+// Each byte is 0 on all ranks but one, so that integers of eight bytes add up without a carry.
+static bool combine_bytes(const sharded_viewer *v, uint8_t *bytes, size_t count) {
+    const size_t words = (count + 7) / 8;
+    char *const memory = device_allocate(8 * words);
+    device_clear(memory, 8 * words);
+    device_upload(memory, bytes, count);
+    const ranks_reduction sum = {memory, (int64_t)words, RANKS_INT64, RANKS_SUM};
+    const bool done = ranks_all_reduce(v->group, &sum, NULL) && ranks_wait(v->group, NULL);
+    if (done) device_download(bytes, memory, count);
+    device_free(memory);
+    return done;
 }
 
 bool sharded_picture(const sharded_viewer *v, size_t index, image *out) {
     const gs_camera *const camera = &v->pictures->pictures[index].view.camera;
-    const int root = first_row_on(v, camera->height);
-    const int64_t bytes = 3 * (int64_t)camera->width * camera->height;
     fault why;
-    *out = (image){0};
-    if (!render(v, camera, 1, keep_image, out)) return false;
-    if (ranks_own(v->group) != root && !image_open(out, camera->width, camera->height, 3, &why))
-        return ranks_fail(v->group, "%s", why.text);
-    uint8_t *const memory = device_allocate((size_t)bytes);
-    device_upload(memory, out->pixels, (size_t)bytes);
-    const bool done = ranks_broadcast(v->group, memory, bytes, root, NULL) && ranks_wait(v->group, NULL);
-    if (done) device_download(out->pixels, memory, (size_t)bytes);
-    device_free(memory);
-    return done;
+    if (!image_open(out, camera->width, camera->height, 3, &why)) return ranks_fail(v->group, "%s", why.text);
+    const size_t bytes = 3 * (size_t)camera->width * (size_t)camera->height;
+    memset(out->pixels, 0, bytes);
+    return render(v, camera, 1, keep_part, out) && combine_bytes(v, out->pixels, bytes);
 }

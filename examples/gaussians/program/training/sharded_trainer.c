@@ -26,28 +26,31 @@ typedef struct sharded_trainer {
     density_ranks density;
     view_order order;
     size_t index[GS_MAX_VIEWS]; // of the batch's views
-    device_buffer loss_workspace, corrected, exposure_workspace;
-    float *matrix_gradients; // device, [batch][GS_EXPOSURE_VALUES], and a row for parts that do not count
-    // Device, [WAITING][batch][LOSS_VALUES], and a row for parts that do not count. A rank writes the rows of its views.
-    double *results;
-    int64_t waiting; // steps in it
+    device_buffer loss_workspace, corrected;
+    int64_t tile_rows;             // of the batch's images
+    device_buffer row_sums;        // [batch][tile_rows][GS_EXPOSURE_VALUES], of gs_share_exposure_backward
+    device_buffer matrix_gradient; // [GS_EXPOSURE_VALUES]
+    double *results;               // device, [WAITING][batch][LOSS_VALUES]: this rank's share
+    int64_t waiting;               // steps in it
     double started;
     training_report report;
 } sharded_trainer;
 
 // ---- a step ----
 
-// Row of the batch's view among `rows` rows of values, on the one part of it that counts; else the last row.
-static int64_t row_of(const sharded_trainer *t, const sharded_image *image, int64_t before, int64_t rows) {
-    return image->counts ? before * t->settings->batch + image->view : rows * t->settings->batch;
+static double *row_sums_of(const sharded_trainer *t, int64_t view) {
+    return (double *)t->row_sums.memory + view * t->tile_rows * GS_EXPOSURE_VALUES;
 }
 
 static bool queue_loss(ranks *group, void *context, const sharded_image *image, gs_stream stream) {
     sharded_trainer *const t = context;
     const sharded_state *const state = t->state;
     const size_t index = t->index[image->view], pixels = (size_t)image->width * (size_t)image->height;
-    const target_view *const view = picture_cache_view(t->settings->pictures, index);
-    double *const result = t->results + LOSS_VALUES * row_of(t, image, t->waiting, WAITING);
+    picture_cache *const pictures = t->settings->pictures;
+    // An upload waits for the device, without a look at the other ranks.
+    if (!picture_cache_has(pictures, index) && !ranks_wait(group, stream)) return false;
+    const target_view *const view = picture_cache_view(pictures, index);
+    double *const result = t->results + LOSS_VALUES * (t->waiting * t->settings->batch + image->view);
     const gs_exposed exposed = {
         .matrix = state->exposures > 0 ? state->exposure + TRAINING_EXPOSURE_FLOATS * index : NULL,
         .color = image->color,
@@ -63,30 +66,34 @@ static bool queue_loss(ranks *group, void *context, const sharded_image *image, 
     const gs_comparison images = {image->width, image->height, compared, view->pixels, view->mask};
     GS_OR_FAIL(gs_loss_bytes(image->width, image->height, &bytes));
     void *const workspace = device_buffer_reserve(&t->loss_workspace, bytes);
-    GS_OR_FAIL(gs_loss(&images, workspace, bytes, result, image->d_color, stream));
-    if (!exposed.matrix) return true;
-    GS_OR_FAIL(gs_exposure_bytes(image->width, image->height, &bytes));
-    void *const sums = device_buffer_reserve(&t->exposure_workspace, bytes);
-    GS_OR_FAIL(gs_exposure_backward(&exposed, sums, bytes, image->d_color,
-                                    t->matrix_gradients + GS_EXPOSURE_VALUES * row_of(t, image, 0, 1),
-                                    stream));
+    GS_OR_FAIL(gs_share_loss(&images, image->rows, workspace, bytes, result, image->d_color, stream));
+    if (exposed.matrix)
+        GS_OR_FAIL(gs_share_exposure_backward(&exposed, image->rows, image->d_color,
+                                              row_sums_of(t, image->view), stream));
     return true;
 }
 
-static size_t matrix_bytes(const sharded_trainer *t) {
-    return (size_t)(t->settings->batch + 1) * GS_EXPOSURE_VALUES * sizeof(float);
+static size_t row_sum_values(const sharded_trainer *t) {
+    return (size_t)(t->settings->batch * t->tile_rows) * GS_EXPOSURE_VALUES;
 }
 
-// Every rank has all matrices and steps those of the batch alike. A view's gradient is whole on each of its ranks.
+static void begin_exposures(sharded_trainer *t, const gs_camera *like) {
+    t->tile_rows = (like->height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
+    const size_t bytes = row_sum_values(t) * sizeof(double);
+    DEVICE_CHECK(cudaMemsetAsync(device_buffer_reserve(&t->row_sums, bytes), 0, bytes, NULL));
+}
+
+// Every rank has all matrices and steps those of the batch alike.
 static bool step_exposures(sharded_trainer *t, ranks *group) {
     const sharded_state *const state = t->state;
-    const int64_t batch = t->settings->batch;
-    const ranks_reduction sum = {t->matrix_gradients, batch * GS_EXPOSURE_VALUES, RANKS_FLOAT, RANKS_SUM};
+    // Each row of tiles has its sums on one rank and zeros on the others, so that this is exact.
+    const ranks_reduction sum = {t->row_sums.memory, (int64_t)row_sum_values(t), RANKS_DOUBLE, RANKS_SUM};
     if (!ranks_all_reduce(group, &sum, NULL)) return false;
-    for (int64_t v = 0; v < batch; v++) {
+    float *const gradient = device_buffer_reserve(&t->matrix_gradient, GS_EXPOSURE_VALUES * sizeof *gradient);
+    for (int64_t v = 0; v < t->settings->batch; v++) {
         const int64_t before = state->iteration + v; // every round of the order has each view once
-        GS_OR_FAIL(gs_exposure_adam(state->exposure, state->exposures, (int64_t)t->index[v],
-                                    t->matrix_gradients + GS_EXPOSURE_VALUES * v,
+        GS_OR_FAIL(gs_share_exposure_sum(row_sums_of(t, v), (int32_t)t->tile_rows, gradient, NULL));
+        GS_OR_FAIL(gs_exposure_adam(state->exposure, state->exposures, (int64_t)t->index[v], gradient,
                                     scheduled_exposure_rate(t->settings->training, before + 1),
                                     before / (int64_t)t->order.count + 1, NULL));
     }
@@ -129,7 +136,7 @@ static bool train_step(sharded_trainer *t, ranks *group) {
     const sharded_gradient gradient = {
         .gaussians = state->gradients,
         .mean2d = density_ranks_mean2d(&t->density, &training->density, batch, state)};
-    DEVICE_CHECK(cudaMemsetAsync(t->matrix_gradients, 0, matrix_bytes(t), NULL));
+    if (state->exposures > 0) begin_exposures(t, &cameras[0]);
     if (!sharded_backward(t->settings->shared, &of, &gradient, NULL) ||
         (state->exposures > 0 && !step_exposures(t, group)) ||
         !density_ranks_before_adam(&training->density, group, batch, state))
@@ -152,7 +159,7 @@ static bool train_step(sharded_trainer *t, ranks *group) {
 // ---- the losses ----
 
 static size_t result_bytes(const sharded_trainer *t) {
-    return (size_t)((WAITING * t->settings->batch + 1) * LOSS_VALUES) * sizeof(double);
+    return (size_t)(WAITING * t->settings->batch * LOSS_VALUES) * sizeof(double);
 }
 
 // Adds the waiting losses to the report, on all ranks.
@@ -263,14 +270,13 @@ bool sharded_train(sharded_state *state, ranks *group, const sharded_settings *s
     }
     t.results = device_allocate(result_bytes(&t));
     device_clear(t.results, result_bytes(&t));
-    t.matrix_gradients = device_allocate(matrix_bytes(&t));
     const bool good = train_all(&t, group);
     *report = t.report;
     density_ranks_close(&t.density);
     device_buffer_close(&t.loss_workspace);
     device_buffer_close(&t.corrected);
-    device_buffer_close(&t.exposure_workspace);
-    device_free(t.matrix_gradients);
+    device_buffer_close(&t.row_sums);
+    device_buffer_close(&t.matrix_gradient);
     device_free(t.results);
     view_order_close(&t.order);
     return good;

@@ -57,6 +57,10 @@ const target_view *picture_cache_view(picture_cache *cache, size_t index) {
     return &p->view;
 }
 
+bool picture_cache_has(const picture_cache *cache, size_t index) {
+    return cache->pictures[index].view.pixels != NULL;
+}
+
 void picture_cache_close(picture_cache *cache) {
     for (size_t i = 0; i < cache->count; i++) target_view_release(&cache->pictures[i].view);
     free(cache->pictures);

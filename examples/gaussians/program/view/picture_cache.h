@@ -29,6 +29,8 @@ void picture_cache_next_step(picture_cache *cache);
 // View `index`, with its pixels and mask on the device. Valid until the next step. Waits for the default stream if it
 // uploads.
 const target_view *picture_cache_view(picture_cache *cache, size_t index);
+// False: picture_cache_view will upload it.
+bool picture_cache_has(const picture_cache *cache, size_t index);
 void picture_cache_close(picture_cache *cache); // harmless on {0}
 
 C_LINKAGE_END
