@@ -291,7 +291,7 @@ int eval_command(int argc, char **argv) {
     eval_run run = {.options = &options};
     if (!rank_options_check(&options.ranks, argc, argv, &why) || !check(&options, run.background, &why))
         return report_misuse(&command, &why);
-    rank_work work = {load, evaluate_as_rank, &run};
+    rank_work work = {load, evaluate_as_rank, &run, &run.data, &run.scene};
     const bool done = options.ranks.gpus > 0 ? run_on_ranks(&options.ranks, &work, &why)
                                              : load(&run, 0, &why) && evaluate(&run, &why);
     dataset_close(&run.data);

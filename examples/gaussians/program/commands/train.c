@@ -460,7 +460,7 @@ static bool rank_body(ranks *group, void *context) {
 
 static bool train_on_ranks(train_run *run, fault *why) {
     shared_start start = {.run = run};
-    rank_work work = {load_shared, rank_body, &start};
+    rank_work work = {load_shared, rank_body, &start, &run->data, &start.gaussians};
     const bool done = run_on_ranks(&run->options->ranks, &work, why);
     if (start.takes_signals) {
         const bool stopped = stop_request_was_followed();
