@@ -470,8 +470,9 @@ static bool run_training(train_run *run, fault *why) {
 // ---- several GPUs
 
 typedef struct shared_start {
-    const train_run *run;
+    train_run *run;
     gs_gaussians gaussians; // host
+    bool takes_signals;
 } shared_start;
 
 // The data and the start, without a call to a device: processes that are forked from here share their memory.
@@ -494,27 +495,27 @@ static void close_shared(train_run *run, gs_gaussians *host) {
     free(run->key);
 }
 
+// Of rank_work. Rank 0 writes.
+static bool load_shared(void *context, int own, fault *why) {
+    shared_start *const start = context;
+    if (!prepare_ranks(start->run, own == 0, &start->gaussians, why)) return false;
+    if (!stop_request_share()) return fail(why, "no memory that ranks share");
+    stop_request_begin();
+    start->takes_signals = true;
+    return true;
+}
+
 static bool rank_body(ranks *group, void *context) {
     const shared_start *const start = context;
     train_run run = *start->run; // each rank has its own
-    if (!run.options->ranks.launched) return train_as_rank(&run, &start->gaussians, group);
-    gs_gaussians host = {0}; // this process has not been forked from one that has loaded the data
-    fault why;
-    const bool done = prepare_ranks(&run, ranks_own(group) == 0, &host, &why)
-                          ? train_as_rank(&run, &host, group)
-                          : ranks_fail(group, "%s", why.text);
-    close_shared(&run, &host);
-    return done;
+    return train_as_rank(&run, &start->gaussians, group);
 }
 
 static bool train_on_ranks(train_run *run, fault *why) {
-    const rank_options *const on = &run->options->ranks;
     shared_start start = {.run = run};
-    bool done = on->launched || prepare_ranks(run, true, &start.gaussians, why);
-    if (done && !stop_request_share()) done = fail(why, "no memory that ranks share");
-    if (done) {
-        stop_request_begin();
-        done = run_on_ranks(on, rank_body, &start, why);
+    rank_work work = {load_shared, rank_body, &start, &run->data, &start.gaussians};
+    const bool done = run_on_ranks(&run->options->ranks, &work, why);
+    if (start.takes_signals) {
         const bool stopped = stop_request_was_followed();
         const int number = stop_request_end();
         run->stopped_by = stopped ? number : 0;
