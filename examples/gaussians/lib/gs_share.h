@@ -95,6 +95,9 @@ gs_status gs_share_pack(const gs_packing *packing, gs_stream stream);
 gs_status gs_share_add_packed(const uint32_t *index, const void *packed, int64_t count, int32_t fixed,
                               void *to, gs_stream stream);
 
+// pairs: [rows of tiles]: the entries of the lists of each row.
+gs_status gs_share_row_pairs(const gs_view *view, int64_t *pairs, gs_stream stream);
+
 // gs_loss of rows of tiles of an image, for a part of it. Of images->color it reads these rows and GS_LOSS_HALO rows of
 // pixels above and below them.
 // result:         the part's share: the sums over all parts of an image are gs_loss's results, up to rounding.

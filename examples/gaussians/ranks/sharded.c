@@ -20,7 +20,7 @@ static bool open_streams(sharded *s) {
 
 static bool open_pinned(sharded *s) {
     ranks *const group = s->group;
-    RANKS_CUDA(cudaMallocHost((void **)&s->table, RANKS_MAX * (GS_MAX_PARTS + 1) * sizeof(int64_t)));
+    RANKS_CUDA(cudaMallocHost((void **)&s->table, RANKS_MAX * MOST_NUMBERS * sizeof(int64_t)));
     for (int k = 0; k <= MOST_CUT; k++)
         RANKS_CUDA(cudaMallocHost((void **)&s->renderings[k].report, sizeof(gs_bin_report)));
     return true;
@@ -33,7 +33,9 @@ sharded *sharded_open(ranks *group) {
         return NULL;
     }
     s->group = group;
-    if (open_streams(s) && open_pinned(s)) return s;
+    s->costs = row_costs_open();
+    if (!s->costs) ranks_fail(group, "no memory for the costs of rows");
+    if (s->costs && open_streams(s) && open_pinned(s)) return s;
     sharded_close(s);
     return NULL;
 }
@@ -44,10 +46,9 @@ static void close_event(cudaEvent_t event) {
 
 void sharded_close(sharded *s) {
     if (!s) return;
-    device_buffer *const buffers[] = {&s->splats,      &s->selection,   &s->index,           &s->entries.own,
-                                      &s->moments,     &s->sums,        &s->largest,         &s->row_sums,
-                                      &s->units,       &s->pixels_sent, &s->pixels_received, &s->numbers,
-                                      &s->packed_begin};
+    device_buffer *const buffers[] = {
+        &s->splats,   &s->selection, &s->index,       &s->entries.own,     &s->moments, &s->sums, &s->largest,
+        &s->row_sums, &s->units,     &s->pixels_sent, &s->pixels_received, &s->numbers, &s->told};
     for (size_t k = 0; k < sizeof buffers / sizeof *buffers; k++) device_buffer_close(buffers[k]);
     for (int k = 0; k <= MOST_CUT; k++) {
         rendering *const r = &s->renderings[k];
@@ -67,6 +68,7 @@ void sharded_close(sharded *s) {
     if (s->travel) cudaStreamDestroy(s->travel);
     if (s->watch) cudaStreamDestroy(s->watch);
     cudaFreeHost(s->table);
+    row_costs_close(s->costs);
     free(s);
 }
 
@@ -174,7 +176,8 @@ bool end_stage(sharded *s, sharded_stage stage) {
 // Which rank renders what.
 static void plan(sharded *s) {
     const int own = ranks_own(s->group);
-    share_out(ranks_count(s->group), s->batch->views, tile_rows(s), &s->out);
+    const int64_t *const costs = row_costs_of(s->costs, s->batch->pictures, s->batch->views, tile_rows(s));
+    share_out(ranks_count(s->group), s->batch->views, tile_rows(s), costs, &s->out);
     s->own_count = s->out.begin[own + 1] - s->out.begin[own];
     s->any_cut = s->out.begin[ranks_count(s->group)] != s->batch->views;
     for (int k = 0; k < s->own_count; k++) {
@@ -182,6 +185,7 @@ static void plan(sharded *s) {
         part->number = part_at(s, own, k);
         part->part = s->out.parts[part->number];
         part->whole = is_whole(s, part->number);
+        s->report.rows += part->part.rows.end - part->part.rows.begin;
         part->in = &s->renderings[part->whole ? MOST_CUT : k]; // at most the first two are not whole
     }
 }

@@ -166,8 +166,10 @@ static bool train_step(sharded_trainer *t, ranks *group) {
     const bool is_mcmc = density->kind == DENSITY_MCMC;
     const float factor = sqrtf((float)batch);
     gs_camera cameras[GS_MAX_VIEWS];
+    int32_t pictures[GS_MAX_VIEWS];
     for (int64_t v = 0; v < batch; v++) {
-        t->views[v] = &t->settings->views[view_order_at(&t->order, state->iteration + v)];
+        pictures[v] = (int32_t)view_order_at(&t->order, state->iteration + v);
+        t->views[v] = &t->settings->views[pictures[v]];
         cameras[v] = t->views[v]->camera;
     }
     sharded_batch of = {
@@ -175,6 +177,7 @@ static bool train_step(sharded_trainer *t, ranks *group) {
         .sh_degree_used = scheduled_sh_degree(training, state->own.gaussians.sh_degree, state->iteration + 1),
         .views = (int32_t)batch,
         .cameras = cameras,
+        .pictures = pictures,
         .policy = training->policy,
         .loss = queue_loss,
         .context = t};
