@@ -21,8 +21,11 @@ static bool open_streams(sharded *s) {
 static bool open_pinned(sharded *s) {
     ranks *const group = s->group;
     RANKS_CUDA(cudaMallocHost((void **)&s->table, RANKS_MAX * MOST_NUMBERS * sizeof(int64_t)));
-    for (int k = 0; k <= MOST_CUT; k++)
-        RANKS_CUDA(cudaMallocHost((void **)&s->renderings[k].report, sizeof(gs_bin_report)));
+    for (int k = 0; k <= MOST_CUT; k++) {
+        rendering *const r = &s->renderings[k];
+        RANKS_CUDA(cudaMallocHost((void **)&r->report, sizeof *r->report));
+        RANKS_CUDA(cudaMallocHost((void **)&r->known_lengths, sizeof *r->known_lengths));
+    }
     return true;
 }
 
@@ -52,9 +55,11 @@ void sharded_close(sharded *s) {
     for (size_t k = 0; k < sizeof buffers / sizeof *buffers; k++) device_buffer_close(buffers[k]);
     for (int k = 0; k <= MOST_CUT; k++) {
         rendering *const r = &s->renderings[k];
-        device_buffer *const of_part[] = {&r->image, &r->moments.own, &r->workspace.own, &r->d_color};
+        device_buffer *const of_part[] = {&r->image, &r->moments.own, &r->workspace.own, &r->d_color,
+                                          &r->lengths};
         for (size_t i = 0; i < sizeof of_part / sizeof *of_part; i++) device_buffer_close(of_part[i]);
         cudaFreeHost(r->report);
+        cudaFreeHost(r->known_lengths);
     }
     for (int j = 0; j < MOST_OWN; j++) {
         device_buffer_close(&s->own[j].splats.own);
@@ -237,7 +242,7 @@ static bool render_cut(sharded *s) {
     if (s->any_cut && !exchange_pixels(s)) return false;
     for (int k = 0; is_cut(s, k); k++)
         if (!queue_loss(s, &s->own[k])) return false;
-    return combine_row_sums(s) && end_stage(s, SHARDED_PIXELS);
+    return combine_row_sums(s) && divide_as_whole(s) && end_stage(s, SHARDED_PIXELS);
 }
 
 static bool render_whole(sharded *s, own_part *part) {

@@ -5,7 +5,7 @@
 // their moments come back (gs_share.h).
 //
 // With DISTWAR_FIXED, gradients have the same bits on any number of ranks. All floats are then those of one GPU that
-// takes view by view, with 2 pixels a thread and no split lists.
+// takes view by view.
 #pragma once
 
 #include "gs_share.h"

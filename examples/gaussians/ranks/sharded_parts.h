@@ -7,7 +7,8 @@
 //   the sizes of the splats that parts need
 //   the splats of the first part of each rank, of the second, ...
 //   the largest colours and depths, with DISTWAR_FIXED
-//   the pixels that the ranks of a view need of each other; with DISTWAR_FIXED then the sums of rows
+//   the pixels that the ranks of a view need of each other; with DISTWAR_FIXED then the sums of rows,
+//   and how long the lists are
 //   sizes and moments of the first part of each rank, of the second, ...
 //   the units of the sums, with DISTWAR_FIXED
 // "First" is in the order of part_at: parts that are rows of a view come before whole views.
@@ -45,6 +46,8 @@ typedef struct rendering {
     int64_t pair_capacity; // 0: unknown
     gs_lists division;     // of the last time: how the blend divided the work
     gs_bin_report *report; // pinned
+    device_buffer lengths;
+    gs_list_lengths *known_lengths; // pinned
 } rendering;
 
 // What this rank renders.
@@ -137,6 +140,7 @@ bool send_splats(sharded *s);
 bool find_largest(sharded *s);
 bool queue_forward(sharded *s, own_part *part); // sharded_render.c
 bool settle_lists(sharded *s, own_part *part);
+bool divide_as_whole(sharded *s);
 bool queue_loss(sharded *s, own_part *part);
 bool queue_backward(sharded *s, own_part *part);
 bool exchange_pixels(sharded *s);     // sharded_pixels.c

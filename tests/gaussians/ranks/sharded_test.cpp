@@ -108,7 +108,6 @@ result on_one_gpu(const training &t, distwar_policy policy) {
         EXPECT_GS_OK(gs_view_place(&view, &gradient, &parts, block.data(), bytes));
         view.splats = splats.data() + size_t(v) * count;
         EXPECT_GS_OK(gs_bin(&view, NULL));
-        view.lists.pixels_per_thread = 2, view.lists.split_tiles = 0;
         EXPECT_GS_OK(gs_render(&view, NULL));
         const device_vector<float> d_color(3 * size_t(t.frame.pixels()));
         EXPECT_TRUE(put_loss(t, v, nullptr, view.image.color, d_color.data())) << gs_last_error();
