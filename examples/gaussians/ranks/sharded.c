@@ -263,8 +263,8 @@ static bool render_parts(sharded *s) {
     return send_moments(s, s->out.most - 1);
 }
 
-bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_gradient *gradient,
-                      gs_stream stream) {
+// Up to the splats that this rank's parts need. result: its memory is used until it is written; without arrays: none.
+static bool begin_batch(sharded *s, const sharded_batch *batch, const gs_gaussians *result, gs_stream stream) {
     ranks *const group = s->group;
     if (batch->views < 1 || batch->views > GS_MAX_VIEWS)
         return ranks_fail(group, "a batch has 1..%d views, not %d", GS_MAX_VIEWS, (int)batch->views);
@@ -273,20 +273,59 @@ bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_grad
     s->alone = ranks_count(group) == 1;
     s->report = (sharded_report){0};
     plan(s);
-    begin_scratch(s, &gradient->gaussians);
+    begin_scratch(s, result);
+    if (batch->timed && !ranks_wait(group, stream)) return false; // what the caller has queued does not count
+    s->since = ranks_seconds();
+    return project_home(s) && end_stage(s, SHARDED_PROJECT) && send_splats(s);
+}
+
+bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_gradient *gradient,
+                      gs_stream stream) {
+    ranks *const group = s->group;
+    if (!begin_batch(s, batch, &gradient->gaussians, stream)) return false;
     const size_t units_bytes = (size_t)batch->views * sizeof(gs_fixed_units);
     void *const units = reserve(s, &s->units, units_bytes);
     if (!units) return false;
     RANKS_CUDA(cudaMemsetAsync(units, 0, units_bytes, stream));
-    if (batch->timed && !ranks_wait(group, stream)) return false; // what the caller has queued does not count
-    s->since = ranks_seconds();
-    if (!project_home(s) || !end_stage(s, SHARDED_PROJECT)) return false;
-    if (!send_splats(s) || !begin_sums(s) || !begin_row_sums(s) || !find_largest(s) ||
-        !end_stage(s, SHARDED_EXCHANGE))
+    if (!begin_sums(s) || !begin_row_sums(s) || !find_largest(s) || !end_stage(s, SHARDED_EXCHANGE))
         return false;
     if (!render_parts(s) || !gather_moments(s) || !end_stage(s, SHARDED_RETURN)) return false;
     const gs_gradient own = {
         .moments = s->moments.memory, .gaussians = gradient->gaussians, .mean2d = gradient->mean2d};
     GS_OR_FAIL(gs_project_backward(&s->home, &own, stream));
     return end_stage(s, SHARDED_HOME);
+}
+
+static bool show(sharded *s, const own_part *part) {
+    const gs_view *const view = &part->view;
+    const sharded_image image = {.view = part->part.view,
+                                 .width = view->camera.width,
+                                 .height = view->camera.height,
+                                 .rows = part->part.rows,
+                                 .color = view->image.color};
+    return s->batch->loss(s->group, s->batch->context, &image, s->stream);
+}
+
+bool sharded_render(sharded *s, const sharded_batch *batch, gs_stream stream) {
+    const gs_gaussians none = {0};
+    if (!begin_batch(s, batch, &none, stream) || !end_stage(s, SHARDED_EXCHANGE)) return false;
+    for (int k = 0; is_cut(s, k); k++)
+        if (!queue_forward(s, &s->own[k])) return false;
+    for (int k = 0; is_cut(s, k); k++)
+        if (!settle_lists(s, &s->own[k])) return false;
+    if (s->any_cut && !exchange_pixels(s)) return false;
+    for (int k = 0; k < s->own_count; k++) {
+        own_part *const part = &s->own[k];
+        if (part->whole && !(queue_forward(s, part) && settle_lists(s, part))) return false;
+        if (!show(s, part)) return false;
+    }
+    return await_travel(s) && end_stage(s, SHARDED_RENDER); // also for what others get
+}
+
+gs_view sharded_home(const sharded *s, int32_t view) {
+    gs_view home = s->home;
+    home.camera = s->batch->cameras[view];
+    home.views = (gs_views){0};
+    home.splats += (int64_t)view * home.gaussians.count;
+    return home;
 }

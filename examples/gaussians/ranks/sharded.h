@@ -74,6 +74,14 @@ typedef struct sharded_gradient {
 bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_gradient *gradient,
                       gs_stream stream);
 
+// A collective of all ranks: the first half of sharded_backward. The batch's `loss` is called with each part's image, and
+// d_color is NULL.
+bool sharded_render(sharded *s, const sharded_batch *batch, gs_stream stream);
+
+// After either: this rank's splats as camera `view` of the batch sees them, for gs_density_accumulate. Valid until the
+// next batch, and as long as the batch's cameras.
+gs_view sharded_home(const sharded *s, int32_t view);
+
 sharded_report sharded_last(const sharded *s);
 
 // ---- which rank renders what ----

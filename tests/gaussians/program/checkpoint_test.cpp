@@ -176,7 +176,7 @@ TEST_F(Checkpoint, WhatIsNoneIsRefused) {
     later[8]++;
     put(later);
     ASSERT_FALSE(reads());
-    EXPECT_CONTAINS(why.text, "version 3");
+    EXPECT_CONTAINS(why.text, "version 4");
 }
 
 TEST_F(Checkpoint, OfAnotherRunIsRefused) {

@@ -38,13 +38,14 @@ static void list_run(train_options *o, option_table *table) {
         MASK_FROM_ALPHA_OPTION(&o->mask_from_alpha),
         OPTION("iterations", &o->iterations, .minimum = 1, .maximum = 10000000,
                .help = "training steps, one view each"),
-        OPTION("gpus", &o->gpus, .maximum = RANKS_MAX,
-               .help = "share the scene out among this many GPUs of this host, through NCCL; with "
-                       "--reproducible the result does not depend on their number; 0: one GPU, which has "
-                       "all options"),
+        GPUS_OPTION(&o->ranks.gpus, "share the scene out"),
+        NCCL_OPTION(&o->ranks.nccl),
         OPTION("batch", &o->batch, .minimum = 1, .maximum = GS_MAX_VIEWS,
                .help = "with --gpus: views of a step, whose learning rates are multiplied by the square "
                        "root of it; --iterations counts views"),
+        OPTION("picture-memory", &o->picture_memory, .maximum = 1e9, .free_on_resume = true,
+               .help = "with --gpus: MB of photographs that each GPU keeps, beside those of the step; 0: a "
+                       "quarter of its memory"),
         OPTION("warm-up", &o->warm_up, .maximum = 10000000,
                .help = "steps in which the learning rate of means rises to its value, from 1/100 of it"),
         OPTION("seconds", &o->seconds, .maximum = 1e9, .free_on_resume = true,
@@ -218,21 +219,13 @@ static bool gpus_suffice(const train_options *o, fault *why) {
     const struct {
         const char *name;
         bool given;
-    } excluded[] = {{"--exposure", o->exposure},
-                    {"--depth", o->depth != NULL},
+    } excluded[] = {{"--depth", o->depth != NULL},
                     {"--refine-poses", o->refine_poses},
                     {"--perturb-poses", o->perturb_poses != NULL},
                     {"--random-background", o->random_background},
                     {"--finish", o->finish != TRAIN_FINISH_NONE},
-                    {"--resume", o->resume != NULL},
-                    {"--checkpoint-every", o->checkpoint_every > 0},
-                    {"--log", o->log != NULL},
-                    {"--report", o->report != NULL},
-                    {"--write-cameras", o->write_cameras != NULL},
-                    {"--seconds", o->seconds > 0},
-                    {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE},
-                    {"--density split", o->density.settings.kind == DENSITY_SPLIT}};
-    if (o->gpus == 0) return o->batch == 1 || fail(why, "--batch needs --gpus");
+                    {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE}};
+    if (o->ranks.gpus == 0) return o->batch == 1 || fail(why, "--batch needs --gpus");
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
         if (excluded[i].given) return fail(why, "--gpus excludes %s", excluded[i].name);
     return true;

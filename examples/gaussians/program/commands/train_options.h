@@ -2,6 +2,7 @@
 // The options of `splat train`.
 #pragma once
 
+#include "commands/on_ranks.h"
 #include "lm/lm_solver.h"
 #include "training/density_options.h"
 #include "view/blend_strategies.h"
@@ -12,9 +13,10 @@ typedef struct train_options {
     const char *data, *output, *background, *log, *report, *checkpoint, *resume, *perturb_poses,
         *write_cameras, *depth;
     int64_t downscale, iterations, warm_up, seed, threshold, holdout, sh_degree, random, log_every,
-        eval_every, checkpoint_every, pose_levels, pose_finest, pose_steps, poses_from, align_steps, gpus,
-        batch; // gpus: 0: one, without ranks
-    double seconds, sh_rate, sh_rate_end, pose_rate, fine_pose_rate, depth_weight, depth_weight_end;
+        eval_every, checkpoint_every, pose_levels, pose_finest, pose_steps, poses_from, align_steps, batch;
+    rank_options ranks;
+    double seconds, picture_memory, sh_rate, sh_rate_end, pose_rate, fine_pose_rate, depth_weight,
+        depth_weight_end;
     int reduce, finish;                         // reduce: index into blend_strategies; finish: train_finish
     const char *strategy_names[STRATEGY_NAMES]; // choices of --reduce
     double perturb_degrees, perturb_extents;    // of --perturb-poses

@@ -45,11 +45,12 @@ static bool writes(const run_log *log) {
 
 static bool measure(const run_log *log, const gs_gaussians *gaussians, quality *mean, fault *why) {
     const run_log_options *o = &log->options;
+    if (o->measure) return o->measure(o->context, mean, why);
     return quality_measure(gaussians, o->held_out, o->held_out_count, o->background, mean, NULL, why);
 }
 
 void run_log_start(run_log *log, const training_state *state) {
-    log->last_step = state->iteration;
+    log->last_step = log->observed = state->iteration;
     log->last_gaussians = state->gaussians.count;
     if (!writes(log)) return;
     json_writer json = begin_line(log, "start");
@@ -183,10 +184,16 @@ static bool evaluate(run_log *log, const training_state *state, const training_r
            run_log_evaluation(log, &evaluation, why);
 }
 
+static bool passes_multiple(int64_t before, int64_t step, int64_t of) {
+    return of > 0 && step / of > before / of;
+}
+
 bool run_log_observe(run_log *log, const training_state *state, const training_report *report, fault *why) {
-    const int64_t step = report->iterations, often = log->options.evaluate_every;
-    if (step % log->options.every == 0 && !run_log_point(log, state, report, why)) return false;
-    if (often == 0 || step % often != 0 || log->options.held_out_count == 0) return true;
+    const int64_t step = report->iterations, before = log->observed, often = log->options.evaluate_every;
+    log->observed = step;
+    if (passes_multiple(before, step, log->options.every) && !run_log_point(log, state, report, why))
+        return false;
+    if (!passes_multiple(before, step, often) || log->options.held_out_count == 0) return true;
     return evaluate(log, state, report, why);
 }
 

@@ -22,8 +22,7 @@ static void list_schedule(density_settings *s, option_table *table) {
             .help =
                 "split: splits Gaussians up to the limit, drawn by the screen-space gradient; mcmc: "
                 "relocates faint Gaussians and adds noise; adaptive: clones, splits and prunes by a "
-                "threshold of the gradient; auto: split, but mcmc with --gpus, and with --random unless the data is a "
-                "cut-out object"),
+                "threshold of the gradient; auto: split, but mcmc with --random unless the data is a cut-out object"),
         OPTION(
             "max-gaussians", &s->most_gaussians, .maximum = 500000000,
             .help =
@@ -61,11 +60,10 @@ void density_options_list(density_options *o, option_table *table) {
     option_table_add(table, start);
 }
 
-// Noise finds the geometry of an unbounded scene that starts anywhere; splits alone do not. Several GPUs have
-// MCMC only.
+// Noise finds the geometry of an unbounded scene that starts anywhere; splits alone do not.
 static int kind_of(const density_options *o, const density_data *data) {
     const int kind = o->settings.kind;
-    return kind != DENSITY_AUTO ? kind : data->everywhere || data->shared ? DENSITY_MCMC : DENSITY_SPLIT;
+    return kind != DENSITY_AUTO ? kind : data->everywhere ? DENSITY_MCMC : DENSITY_SPLIT;
 }
 
 static int64_t until(const density_options *o, const density_data *data) {

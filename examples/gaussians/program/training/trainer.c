@@ -51,6 +51,10 @@ float scheduled_depth_weight(const training_settings *settings, int64_t step) {
     return (float)(first * pow(settings->final_depth_weight / first, progress_at(settings, step)));
 }
 
+float scheduled_exposure_rate(const training_settings *settings, int64_t step) {
+    return settings->exposure_rate * (float)pow(0.1, progress_at(settings, step));
+}
+
 // What a step leaves on the device: the results of gs_loss, and that of gs_depth_loss.
 typedef struct step_result {
     double of_colors[3], of_depth;
@@ -103,8 +107,7 @@ static void trainer_close(trainer *t) {
 // Every round of the order has each view once, so that its step is the round's number.
 static void step_exposure(trainer *t, size_t view, const float *matrix) {
     const training_settings *settings = t->settings;
-    const float rate =
-        settings->exposure_rate * (float)pow(0.1, progress_at(settings, t->state->iteration + 1));
+    const float rate = scheduled_exposure_rate(settings, t->state->iteration + 1);
     float *gradient = device_buffer_reserve(&t->exposure_gradient, GS_EXPOSURE_VALUES * sizeof(float));
     frame_expose_backward(&t->f, matrix, gradient);
     GS_CHECK(gs_exposure_adam(t->state->exposure, t->state->exposures, (int64_t)view, gradient, rate,
@@ -227,9 +230,7 @@ static double mean(const double *values, int64_t count) {
     return count > 0 ? sum / (double)count : NAN;
 }
 
-static bool update_report(trainer *t, fault *why) {
-    if (!fetch_losses(t, why)) return false;
-    training_report *report = &t->report;
+void training_report_average(training_report *report) {
     const int64_t steps = report->iterations - report->first_iteration + 1;
     int64_t window = steps / 10 + 1;
     if (window > 100) window = 100;
@@ -237,6 +238,12 @@ static bool update_report(trainer *t, fault *why) {
     report->loss_window = window;
     report->first_loss = mean(report->losses, window);
     report->last_loss = mean(report->losses + steps - window, window);
+}
+
+static bool update_report(trainer *t, fault *why) {
+    if (!fetch_losses(t, why)) return false;
+    training_report *report = &t->report;
+    training_report_average(report);
     report->seconds = seconds_now() - t->started;
     report->repeats = t->f.repeats;
     report->strategy = strategy_tuner_report(&t->tuner);

@@ -77,12 +77,17 @@ double usual_last_sh_rate(double first, int64_t iterations);
 // The weight of depth at that step: its logarithm is linear in the step.
 float scheduled_depth_weight(const training_settings *settings, int64_t step);
 
+// The learning rate of the matrices that correct colours at that step.
+float scheduled_exposure_rate(const training_settings *settings, int64_t step);
+
 // Trains from where the state is (state->iteration <= settings->iterations) on view_count >= 1 views. Fails
 // if the loss stops being finite. observer: NULL, or as above. *report, whose losses are the trainer's until
 // training_report_close, is written on success.
 bool train(training_state *state, const target_view *views, size_t view_count,
            const training_settings *settings, const training_observer *observer, training_report *report,
            fault *why);
+// Sets the means of the first and the last losses.
+void training_report_average(training_report *report);
 void training_report_close(training_report *report); // harmless on {0}
 
 C_LINKAGE_END

@@ -30,7 +30,11 @@ void target_view_set_mask(target_view *view, const uint8_t *mask);
 void target_view_set_depth(target_view *view, const float *depth);
 // A view of a dataset, which must outlive it, with its mask, and its alpha if with_alpha. Failures name it.
 bool target_view_from(target_view *view, const dataset_view *source, bool with_alpha, fault *why);
-void target_view_close(target_view *view); // harmless on {0}
+// The same in two parts: what the host has, without a call to the device; and then the rest.
+bool target_view_list(target_view *view, const dataset_view *source, fault *why);
+void target_view_upload(target_view *view, bool with_alpha);
+void target_view_release(target_view *view); // what it has on the device; harmless if that is nothing
+void target_view_close(target_view *view);   // harmless on {0}
 
 // The views of a dataset, split into those to train on and those held out.
 typedef struct view_split {
@@ -41,6 +45,8 @@ typedef struct view_split {
 // Uploads the pictures of all views, and their alpha if with_alpha. The dataset must outlive the split.
 // Fails, naming `source`, if no view is left to train on. Closed also after a failure.
 bool view_split_open(view_split *split, const dataset *data, const char *source, bool with_alpha, fault *why);
+// The same, but for the upload: all views are as target_view_list leaves them.
+bool view_split_list(view_split *split, const dataset *data, const char *source, fault *why);
 void view_split_close(view_split *split);
 
 C_LINKAGE_END
