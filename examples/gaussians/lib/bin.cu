@@ -6,6 +6,7 @@
 #include "check.h"
 #include "depth_sort.cuh"
 #include "gs.h"
+#include "gs_share.h"
 #include "launch.cuh"
 #include "reach.cuh"
 #include "status.h"
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <distwar/lanes.cuh>
 #include <math.h>
+#include <string.h>
 
 using namespace gs;
 
@@ -176,9 +178,19 @@ __global__ void __launch_bounds__(bin_block)
 // Lists are classified by length, eight classes an octave, longest first. Class 0 has lengths of nearly 2^32,
 // the last class the empty lists.
 constexpr int classes = 33 * 8;
-__device__ int class_of(int64_t length) {
+__host__ __device__ int class_of(int64_t length) {
     if (length < 1) return classes - 1;
-    return (127 + 33) * 8 - 2 - int(__float_as_uint(float(length)) >> 20);
+    const float rounded = float(length);
+    uint32_t bits;
+    memcpy(&bits, &rounded, sizeof bits);
+    return (127 + 33) * 8 - 2 - int(bits >> 20);
+}
+
+// The lists that are split for the backward blend: those of classes before this one, longer than the average of
+// tiles_at_once equal shares of all pairs for each multiprocessor.
+__host__ __device__ int split_class(int64_t pairs, int multiprocessors) {
+    const int64_t share = pairs / (multiprocessors * tiles_at_once);
+    return class_of(share > shortest_split ? share : int64_t(shortest_split));
 }
 
 // The limits that gs_bin works to.
@@ -223,8 +235,6 @@ __host__ __device__ int pixels_of_thread(int64_t pairs, int64_t longest, int til
 // One block. Writes where each tile's list begins, where each class begins in the order of tiles, and the
 // summary. With several counters a tile, turns each counter into the end of its range in the list; a single
 // counter already is that end. If the pairs do not fit, all lists are empty.
-// A list is split for the backward blend if it is longer than the average of tiles_at_once equal shares of
-// all pairs for each multiprocessor.
 __global__ void __launch_bounds__(scan_block)
     tile_begin_kernel(const tile_counters length, int tiles, const bin_limits limits, int64_t *tile_begin,
                       uint32_t *class_begin, bin_summary *summary) {
@@ -285,8 +295,7 @@ __global__ void __launch_bounds__(scan_block)
     int all;
     const int before = scan_of_block<scan_block>(fits && thread < classes ? in_class[thread] : 0, &all);
     if (thread < classes) class_begin[thread] = uint32_t(before);
-    const int64_t share = pairs / (limits.multiprocessors * tiles_at_once);
-    if (thread == class_of(max(share, int64_t(shortest_split)))) {
+    if (thread == split_class(pairs, limits.multiprocessors)) {
         const int pixels = pixels_of_thread(pairs, longest, tiles, limits.multiprocessors);
         summary->pairs = pairs, summary->pixels_per_thread = pixels, summary->split = before;
         if (limits.report) {
@@ -526,6 +535,18 @@ __global__ void __launch_bounds__(sort_block)
     for (int i = thread; i < n; i += sort_block) list[i] = uint32_t(keys[i]);
 }
 
+// class_end: where each class ends in the order of tiles, as write_kernel leaves class_begin.
+__global__ void __launch_bounds__(scan_block)
+    lengths_kernel(const int64_t *tile_begin, const uint32_t *tile_order, const uint32_t *class_end,
+                   int tiles, gs_list_lengths *out) {
+    static_assert(classes == GS_LIST_CLASSES, "gs_list_lengths has a number for each class");
+    const int thread = int(threadIdx.x);
+    if (thread < classes) out->class_end[thread] = int32_t(class_end[thread]);
+    if (thread > 0) return;
+    const uint32_t first = tile_order[0];
+    out->pairs = tile_begin[tiles], out->longest = tile_begin[first + 1] - tile_begin[first];
+}
+
 // The arrays in the workspace.
 struct bin_arrays {
     uint32_t *depth, *length, *class_begin;
@@ -700,6 +721,33 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
                    a.tile_begin,  a.list,       summary.pixels_per_thread,
                    summary.split, a.tile_order, grid.views};
     if (!waits) keep_division(tiles, multiprocessors, &view->lists);
+    return GS_OK;
+}
+
+gs_status gs_share_lengths(const gs_view *view, gs_list_lengths *lengths, gs_stream stream) {
+    GS_TRY(check_lists(__func__, view));
+    GS_REQUIRE(lengths && view->lists.tile_order,
+               "lengths, and lists that gs_bin has written, must be given");
+    const tile_grid grid = grid_of(view);
+    bin_arrays a;
+    const size_t needed = place_arrays(view->workspace, grid, splat_count(view), view->pair_capacity, &a);
+    GS_TRY(check_workspace(__func__, view->workspace, view->workspace_bytes, needed));
+    GS_CUDA(launch(stream, 1, scan_block, lengths_kernel, a.tile_begin, a.tile_order, a.class_begin,
+                   tiles_of(grid), lengths));
+    return GS_OK;
+}
+
+gs_status gs_share_divide(gs_view *view, const gs_list_lengths *lengths, int64_t pairs, int64_t longest) {
+    GS_TRY(check_lists(__func__, view));
+    GS_REQUIRE(lengths && pairs >= lengths->pairs && longest >= lengths->longest,
+               "lengths must be given; those of the image are not less");
+    int device = 0, multiprocessors = 0;
+    GS_CUDA(cudaGetDevice(&device));
+    GS_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+    const int split = split_class(pairs, multiprocessors);
+    view->lists.pixels_per_thread =
+        pixels_of_thread(pairs, longest, tiles_of(grid_of(view)), multiprocessors);
+    view->lists.split_tiles = split > 0 ? lengths->class_end[split - 1] : 0;
     return GS_OK;
 }
 

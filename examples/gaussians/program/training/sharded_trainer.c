@@ -123,12 +123,15 @@ static bool train_step(sharded_trainer *t, ranks *group) {
     const training_settings *const training = t->settings->training;
     const int64_t batch = t->settings->batch;
     gs_camera cameras[GS_MAX_VIEWS];
+    int32_t pictures[GS_MAX_VIEWS];
     choose_views(t, cameras);
+    for (int64_t v = 0; v < batch; v++) pictures[v] = (int32_t)t->index[v];
     sharded_batch of = {
         .gaussians = state->own.gaussians,
         .sh_degree_used = scheduled_sh_degree(training, state->own.gaussians.sh_degree, state->iteration + 1),
         .views = (int32_t)batch,
         .cameras = cameras,
+        .pictures = pictures,
         .policy = training->policy,
         .loss = queue_loss,
         .context = t};
