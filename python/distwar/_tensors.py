@@ -103,8 +103,8 @@ def on_host(tensor):
     return copy
 
 
-def camera_structs(viewmats, Ks, settings):
-    return _stages.camera_structs(on_host(viewmats).tolist(), on_host(Ks).tolist(), settings)
+def packed_cameras(viewmats, Ks, settings):
+    return _stages.packed_cameras(on_host(viewmats).tolist(), on_host(Ks).tolist(), settings)
 
 
 def empty(shape, like, dtype=torch.float32):
