@@ -98,7 +98,8 @@ class _Frame(torch.autograd.Function):
             d_scene = [gradient_like(a) for a in scene]
             moments = splats.new_empty(plan.moments_floats(strategy))
             gradient = plan.gradient((d_image, address_of(d_depths, kept), address_of(d_alphas, kept)),
-                                     moments.data_ptr(), strategy, [None if d is None else d.data_ptr() for d in d_scene])
+                                     moments.data_ptr(), strategy,
+                                     [None if d is None else d.data_ptr() for d in d_scene])
             wanted = ctx.needs_input_grad
             d_screen = None
             if wanted[9]:
@@ -172,7 +173,7 @@ class Watch:
     from the frames that they were blended in."""
 
     def __init__(self, means2d, frames, absgrad, at=None):
-        """frames: the Frames whose means2d it has, one after another. at: of packed rows, (camera, Gaussian) of each."""
+        """frames: the Frames whose means2d it has, one after another. at: of packed rows, their cameras and Gaussians."""
         self.of, self.absgrad, self.at, first = weakref.ref(means2d), absgrad, at, 0
         self.first, self.last_pass = {}, None
         for frame in frames:

@@ -3,8 +3,8 @@
 
 
 class Meta(dict):
-    """A dictionary. The entries `late` are made by the methods of `source` of these names, when they are first asked for:
-    some take a kernel."""
+    """A dictionary. The entries `late` are made by the methods of `source` of these names, when somebody first asks for
+    them: some take a kernel."""
 
     def __init__(self, entries, source, late):
         super().__init__(entries)

@@ -100,8 +100,9 @@ class _Frame:
         plan = self.plan.one_camera()
         d_scene = Scene(*(None if a is None else numpy.empty_like(a) for a in self.scene))
         d_camera = numpy.empty(plan.camera_floats, "float32")
-        plan.project_backward(_stages.camera_at(self.cameras, c), self._scene(), _address(self.splats[c]), _address(moments),
-                              _address(d_mean2d), [_address(a) for a in d_scene], _address(d_camera), None)
+        plan.project_backward(_stages.camera_at(self.cameras, c), self._scene(), _address(self.splats[c]),
+                              _address(moments), _address(d_mean2d), [_address(a) for a in d_scene],
+                              _address(d_camera), None)
         return d_scene, d_camera[:_stages.CAMERA_GRADIENT_FLOATS]
 
 

@@ -329,8 +329,8 @@ class Plan:
     # ---- all stages in one call ----
 
     def forward(self, room, cameras, scene, image, allocate, stream, report):
-        """Projects and blends. image: the addresses of splats [C, N, 12], the planar colours, alphas and depths or None.
-        The rest as project() and render() take it. Returns the block and a gs_view, for backward()."""
+        """Projects and blends. image: the addresses of splats [C, N, 12], planar colours, alphas, and depths or None. The
+        rest as project() and render() take it. Returns the block and a gs_view, for backward()."""
         lib, view = self.lib, self._projected(cameras, scene, None)
         place, fill = byref(view), _memory.pack_into
         splats, color, alphas, depths = image
@@ -363,8 +363,8 @@ class Plan:
                 address = getattr(lists, name)
                 setattr(lists, name, None if address is None else address + shift)
         self._point(view, _SCENE, scene)
-        _memory.pack_into(view, _MEMORY, view.pair_capacity, view.workspace + block - base, view.workspace_bytes, splats,
-                          color, block, view.image.n_contrib + block - base, depths or 0, 0, 0)
+        _memory.pack_into(view, _MEMORY, view.pair_capacity, view.workspace + block - base, view.workspace_bytes,
+                          splats, color, block, view.image.n_contrib + block - base, depths or 0, 0, 0)
         return view
 
     def gradient(self, d, moments, strategy, d_scene):
