@@ -8,7 +8,7 @@ from ._frame import Frame, Watch, means2d_of
 from ._meta import Meta
 from ._operators import Projected
 from ._request import check, meta_of
-from ._tensors import is_plain, packed_cameras, strategy_now, stream_of, takes_operators
+from ._tensors import current_device, is_plain, packed_cameras, strategy_now, stream_of, takes_operators
 
 
 def _check_tensor(name, tensor, device):
@@ -197,7 +197,7 @@ def _by_operators(call, scenes, packed, absgrad):
 def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad):
     means = arrays["means"]
     plain = is_plain(means)
-    if plain and means.is_cuda and means.get_device() != torch.cuda.current_device():
+    if plain and means.is_cuda and means.get_device() != current_device():
         with torch.cuda.device(means.device):
             return rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad)
     call = (_call_of if plain else _new_call)(arrays, width, height, planes, sh_degree, modes, packed, absgrad)
