@@ -250,6 +250,7 @@ static bool gpus_suffice(const train_options *o, fault *why) {
                     {"--finish", o->finish != TRAIN_FINISH_NONE},
                     {"--budget", o->budget != NULL},
                     {"--resolutions", o->schedule.count > 0},
+                    {"--retire", o->density.settings.retired > 0},
                     {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE}};
     if (o->ranks.gpus == 0) return true;
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)

@@ -7,6 +7,7 @@
 #include "progress.h"
 #include "random.h"
 #include "training/pace.h"
+#include "training/retirement.h"
 #include "training/view_order.h"
 #include <math.h>
 #include <stdlib.h>
@@ -74,6 +75,7 @@ typedef struct trainer {
     double before;   // seconds of training before this run
     double reserved; // as training_budget.fit returned it
     density_control density;
+    retirement retirement;
     frame f;
     strategy_tuner tuner;
     view_order order;
@@ -190,6 +192,7 @@ static void trainer_close(trainer *t) {
     resolution_views_close(&t->sizes);
     frame_close(&t->f);
     density_control_close(&t->density);
+    retirement_close(&t->retirement);
 }
 
 // The views of a step.
@@ -378,6 +381,9 @@ static void train_step(trainer *t) {
     if (moved > 0) step_pose(t, of.index[0], moved);
     state->iteration += of.count;
     t->report.step_views = of.count;
+    if (retirement_is_due(&settings->density, state->schedule.before, state->schedule.at))
+        retire_least(&t->retirement, state, t->views, t->order.count - settings->spared, &settings->density,
+                     t->tuner.policy);
     density_after_adam(&t->density, &settings->density, settings->seed, rates.mean, &t->f, state);
     stage_clock_mark(&t->report.clock, STAGE_DENSITY);
     parameter_average_add(&state->average, &state->gaussians, average_from(settings), state->schedule.at,
