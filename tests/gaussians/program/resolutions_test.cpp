@@ -281,6 +281,22 @@ TEST(Resolutions, SmallViewsAreTheViewsShrunk) {
     resolution_views_close(&all);
 }
 
+TEST(SeveralViews, AsManyAsFillAGpuButNoRound) {
+    const auto usual = [](int width, int height, size_t count) {
+        target_view view = {};
+        view.camera.width = width, view.camera.height = height;
+        const std::vector<target_view> views(count, view);
+        return usual_batch(views.data(), views.size());
+    };
+    EXPECT_EQ(usual(799, 532, 220), 4);
+    EXPECT_EQ(usual(1000, 1000, 220), 3);
+    EXPECT_EQ(usual(1080, 1920, 43), 1);
+    EXPECT_EQ(usual(16384, 16384, 43), 1);
+    EXPECT_EQ(usual(40, 28, 1), 1);
+    EXPECT_EQ(usual(40, 28, 7), 1);
+    EXPECT_EQ(usual(40, 28, 12), 3);
+}
+
 // Views of different sizes, as parts of those of a cloud.
 TEST(SeveralViews, OfSeveralSizesAreSummedToo) {
     const cloud c;

@@ -90,13 +90,24 @@ static bool load_data(train_run *run, fault *why) {
 static bool batch_is_possible(const train_run *run, fault *why) {
     const train_options *o = run->options;
     const view_split *split = &run->split;
-    if (resolution_most_views(&o->schedule, o->batch) == 1) return true;
+    if (resolution_most_views(&o->schedule, o->batch) <= 1) return true; // auto does what is possible
     if (o->refine_poses) return fail(why, "--refine-poses takes one view a step");
     const gs_camera *first = &split->views[0].camera;
     for (size_t i = 1; o->ranks.gpus > 0 && i < split->training; i++)
         if (split->views[i].camera.width != first->width || split->views[i].camera.height != first->height)
             return fail(why, "--batch with --gpus needs pictures of one size");
     return resolution_views_match(split->views, split->training, why);
+}
+
+// --batch, or what is usual where several views can share a step.
+static int64_t batch_of(const train_run *run) {
+    const train_options *o = run->options;
+    const view_split *split = &run->split;
+    fault why;
+    if (o->batch > 0) return o->batch;
+    if (o->ranks.gpus > 0 || o->refine_poses || !resolution_views_match(split->views, split->training, &why))
+        return 1;
+    return usual_batch(split->views, split->training);
 }
 
 static density_data density_data_of(const train_run *run, int64_t iterations) {
@@ -136,7 +147,7 @@ static training_settings settings_of(const train_run *run, int64_t iterations) {
                                   .exposure_rate = 1e-2f,
                                   .sh_interval = 1000,
                                   .random_background = o->random_background,
-                                  .batch = o->batch,
+                                  .batch = batch_of(run),
                                   .resolutions = o->schedule,
                                   .density = density_settings_from(&o->density, &density)};
     memcpy(settings.background, run->background, sizeof settings.background);
@@ -497,7 +508,8 @@ static bool train_as_rank(train_run *run, ranks *group, fault *why) {
     sharded_state_open(&state, group, &host);
     scene_close(&host);
     if (run->settings.tune) run->settings.policy = (distwar_policy){DISTWAR_TREE, 0};
-    const sharded_settings settings = {run->split.views, run->split.training, &run->settings, o->batch};
+    const sharded_settings settings = {run->split.views, run->split.training, &run->settings,
+                                       run->settings.batch};
     const double began = seconds_now();
     bool done = sharded_train(&state, group, &settings, &loss) && ranks_barrier(group, NULL);
     const double seconds = seconds_now() - began;
@@ -510,7 +522,7 @@ static bool train_as_rank(train_run *run, ranks *group, fault *why) {
                 "scene      %lld Gaussians, SH degree %d, in %s\n"
                 "training   %lld views in %.1f s on %d x %s, %lld a step, seed %lld; loss %.5f at the end\n",
                 (long long)host.count, host.sh_degree, o->output, (long long)state.iteration, seconds,
-                ranks_count(group), device_name(), (long long)o->batch, (long long)o->seed, loss);
+                ranks_count(group), device_name(), (long long)run->settings.batch, (long long)o->seed, loss);
     }
     sharded_state_close(&state);
     scene_close(&host);

@@ -80,6 +80,16 @@ static void largest_size(const target_view *views, size_t count, int *width, int
     }
 }
 
+int64_t usual_batch(const target_view *views, size_t count) {
+    const int64_t pixels_at_once = 3000000, most = 4;
+    int width, height;
+    largest_size(views, count, &width, &height);
+    int64_t batch = pixels_at_once / ((int64_t)width * height);
+    if (batch > most) batch = most;
+    if (batch > (int64_t)count / 4) batch = (int64_t)count / 4;
+    return batch > 1 ? batch : 1;
+}
+
 bool resolution_views_match(const target_view *views, size_t count, fault *why) {
     int width, height;
     largest_size(views, count, &width, &height);

@@ -30,6 +30,8 @@ int resolution_phase_at(const resolution_schedule *schedule, int64_t iterations,
 // The last step of the phase.
 int64_t resolution_phase_end(const resolution_schedule *schedule, int64_t iterations, int phase);
 
+// Views of a step that fill a GPU, few enough that a step is no round of the views. They must match (below).
+int64_t usual_batch(const target_view *views, size_t count);
 // The most views of a step.
 int64_t resolution_most_views(const resolution_schedule *schedule, int64_t batch);
 // Fails unless the views can share a step: cameras of one model, and pictures that, all made as large as the widest
