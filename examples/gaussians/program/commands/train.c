@@ -99,15 +99,24 @@ static bool batch_is_possible(const train_run *run, fault *why) {
     return resolution_views_match(split->views, split->training, why);
 }
 
-// --batch, or what is usual where several views can share a step.
-static int64_t batch_of(const train_run *run) {
+static bool views_can_share_a_step(const train_run *run) {
     const train_options *o = run->options;
-    const view_split *split = &run->split;
     fault why;
-    if (o->batch > 0) return o->batch;
-    if (o->ranks.gpus > 0 || o->refine_poses || !resolution_views_match(split->views, split->training, &why))
-        return 1;
-    return usual_batch(split->views, split->training);
+    return o->ranks.gpus == 0 && !o->refine_poses &&
+           resolution_views_match(run->split.views, run->split.training, &why);
+}
+
+static int64_t batch_of(const train_run *run) {
+    if (run->options->batch > 0) return run->options->batch;
+    return views_can_share_a_step(run) ? usual_batch(run->split.views, run->split.training) : 1;
+}
+
+static resolution_schedule resolutions_of(const train_run *run, int64_t most_gaussians) {
+    const train_options *o = run->options;
+    if (!o->schedule.automatic) return o->schedule;
+    if (o->ranks.gpus > 0 || o->refine_poses) return (resolution_schedule){0};
+    return usual_resolutions(run->split.views, run->split.training, most_gaussians,
+                             o->batch != 1 && views_can_share_a_step(run));
 }
 
 static density_data density_data_of(const train_run *run, int64_t iterations) {
@@ -124,7 +133,8 @@ static density_data density_data_of(const train_run *run, int64_t iterations) {
 static training_settings settings_of(const train_run *run, int64_t iterations) {
     const train_options *o = run->options;
     const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
-    const density_data density = density_data_of(run, iterations);
+    const density_data data = density_data_of(run, iterations);
+    const density_settings density = density_settings_from(&o->density, &data);
     const double sh_rate = o->sh_rate > 0 ? o->sh_rate : usual_sh_rate(run->split.training);
     const double sh_rate_end = o->sh_rate_end > 0 ? o->sh_rate_end : usual_last_sh_rate(sh_rate, iterations);
     training_settings settings = {.iterations = iterations,
@@ -148,8 +158,8 @@ static training_settings settings_of(const train_run *run, int64_t iterations) {
                                   .sh_interval = 1000,
                                   .random_background = o->random_background,
                                   .batch = batch_of(run),
-                                  .resolutions = o->schedule,
-                                  .density = density_settings_from(&o->density, &density)};
+                                  .resolutions = resolutions_of(run, density.most_gaussians),
+                                  .density = density};
     memcpy(settings.background, run->background, sizeof settings.background);
     return settings;
 }

@@ -13,7 +13,7 @@ enum { MOST_BUDGET = 1000000 }; // seconds
 
 train_options train_options_default(void) {
     return (train_options){.background = "0,0,0",
-                           .resolutions = "none",
+                           .resolutions = "auto",
                            .downscale = 1,
                            .finish_text = "none",
                            .average = 0.1,
