@@ -11,6 +11,7 @@
 #include "reach.cuh"
 #include "status.h"
 #include "tiles.cuh"
+#include <algorithm>
 #include <atomic>
 #include <distwar/lanes.cuh>
 #include <math.h>
@@ -28,6 +29,7 @@ constexpr int shortest_split = 64; // entries: two batches
 // part_block parts. Sampled keys decide where to cut. With 64 samples a part, a part comes out twice as long
 // as intended with a probability of 3e-9: the tail of a sum of 64 exponential variables at twice its mean.
 constexpr int part_block = 512, samples_of_part = 64;
+constexpr int part_blocks_at_once = 6; // blocks a multiprocessor that cut lists and sort parts
 __device__ int parts_of(int64_t length) {
     constexpr int longest = sorted_by_block<part_block>;
     return length < longest ? 0 : int(min((length + longest / 2 - 1) / (longest / 2), int64_t(part_block)));
@@ -373,8 +375,8 @@ struct unsorted_lists {
 };
 
 // Cuts a list into parts by key: every key of a part is less than every key of the next, so that the parts
-// can be sorted independently. One block a list; blocks beyond the last have nothing to do. Writes the parts
-// to `other`, each in any order, and describes them in `parts`.
+// can be sorted independently. By all threads of a block. Writes the parts
+// to `other`, each in any order, and describes them in `parts`. list: the entries of the tile.
 //
 // Example: a list of n = 10,000 entries. A block sorts 4096 keys, so parts should have about 2048 entries:
 // count = (10,000 + 2047) / 2048 = 5 parts.
@@ -386,19 +388,14 @@ struct unsorted_lists {
 //   3. Scan: the parts begin at 0, 2105, 3985, 5995, 7960; each is described as (begin, length).
 //   4. Write. The entries are read again, in the same way. The counters now hold the next free place of each
 //      part: the first entry found in part 2 goes to other[3985].
-__global__ void __launch_bounds__(part_block)
-    cut_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
-               const unsorted_lists lists, uint32_t *other, const bin_work work, bin_summary *summary,
-               part *parts) {
+__device__ void cut_list(const uint32_t *depth, uint32_t tile, const int64_t *tile_begin,
+                         const unsorted &list, uint32_t *other, bin_summary *summary, part *parts) {
     __shared__ uint64_t keys[sorted_by_block<part_block>];
     __shared__ int place[part_block]; // a counter for each part, then the next free place in it
     __shared__ unsigned long long described;
     const int thread = int(threadIdx.x), lane = thread % 32;
-    if (work.on_device && int(blockIdx.x) >= work.on_device->cut_end) return;
-    const uint32_t tile = tile_order[blockIdx.x];
     const int64_t begin = tile_begin[tile];
     const int n = int(tile_begin[tile + 1] - begin), count = parts_of(n);
-    const unsorted list = lists.of(tile, begin, work.get().in_lists != 0);
     other += begin;
 
     const int samples = min(samples_of_part * count, sorted_by_block<part_block>);
@@ -467,6 +464,21 @@ __global__ void __launch_bounds__(part_block)
     }
 }
 
+// Cuts the lists that are long enough. Blocks take turns.
+__global__ void __launch_bounds__(part_block)
+    cut_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
+               const unsorted_lists lists, uint32_t *other, const bin_work work, bin_summary *summary,
+               part *parts) {
+    const int cut_end = work.get().cut_end;
+    const bool in_lists = work.get().in_lists != 0;
+    for (int place = int(blockIdx.x); place < cut_end; place += int(gridDim.x)) {
+        __syncthreads(); // the previous list's keys have been read
+        const uint32_t tile = tile_order[place];
+        const unsorted list = lists.of(tile, tile_begin[tile], in_lists);
+        cut_list(depth, tile, tile_begin, list, other, summary, parts);
+    }
+}
+
 // Least blocks a multiprocessor, which limits registers. Before compute capability 8.0 a multiprocessor has
 // threads for only two.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
@@ -475,29 +487,30 @@ constexpr int part_blocks = 2;
 constexpr int part_blocks = 3;
 #endif
 
-// Sorts the parts of lists, one block each, and in further blocks the lists cut_end .. part_block_end - 1.
-// Blocks beyond these have nothing to do.
+// Sorts the parts of lists, then the lists cut_end .. part_block_end - 1. Blocks take turns.
 __global__ void __launch_bounds__(part_block, part_blocks)
     sort_parts_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
                       const part *parts, const unsorted_lists from, const bin_work work, uint32_t *list,
                       uint32_t *other) {
     __shared__ uint64_t keys[sorted_by_block<part_block>];
     const bin_summary lists = work.get();
-    const int block = int(blockIdx.x), whole = block - int(lists.parts) + lists.cut_end;
-    if (whole >= lists.part_block_end) return;
-    if (block < lists.parts) {
-        const part mine = parts[block];
-        sort_entries<part_block>(depth, other + mine.begin, mine.length, list + mine.begin,
-                                 other + mine.begin, keys);
-        return;
+    const int all = lists.parts + lists.part_block_end - lists.cut_end;
+    for (int turn = int(blockIdx.x); turn < all; turn += int(gridDim.x)) {
+        __syncthreads(); // the previous keys have been read
+        if (turn < lists.parts) {
+            const part mine = parts[turn];
+            sort_entries<part_block>(depth, other + mine.begin, mine.length, list + mine.begin,
+                                     other + mine.begin, keys);
+            continue;
+        }
+        const uint32_t tile = tile_order[turn - lists.parts + lists.cut_end];
+        const int64_t begin = tile_begin[tile];
+        const int n = int(tile_begin[tile + 1] - begin); // at most sorted_by_block<part_block>
+        const unsorted entries = from.of(tile, begin, lists.in_lists != 0);
+        sort_in_block<part_block>(
+            depth, n, [=](int i) { return entries[i]; }, keys);
+        for (int i = int(threadIdx.x); i < n; i += part_block) list[begin + i] = uint32_t(keys[i]);
     }
-    const uint32_t tile = tile_order[whole];
-    const int64_t begin = tile_begin[tile];
-    const int n = int(tile_begin[tile + 1] - begin); // at most sorted_by_block<part_block>
-    const unsorted entries = from.of(tile, begin, lists.in_lists != 0);
-    sort_in_block<part_block>(
-        depth, n, [=](int i) { return entries[i]; }, keys);
-    for (int i = int(threadIdx.x); i < n; i += part_block) list[begin + i] = uint32_t(keys[i]);
 }
 
 // Sorts the remaining lists, part_block_end .. tiles - 1: blocks for those before block_end one list each,
@@ -710,11 +723,12 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     GS_CUDA(launch(stream, dim3(splat_blocks > tile_blocks ? splat_blocks : tile_blocks, views), bin_block,
                    write_kernel, splats, count, per_block, grid, writing{counters, a.tile_begin, a.list},
                    work, a.class_begin, a.tile_order));
+    const unsigned most_part_blocks = unsigned(multiprocessors) * part_blocks_at_once;
     const sort_grids grids = waits ? grids_of(summary, tiles) : most_grids(pair_capacity, count, tiles);
-    GS_CUDA(launch(stream, grids.cut, part_block, cut_kernel, a.depth, a.tile_order, a.tile_begin,
-                   unsorted_entries, a.other, work, a.summary, a.parts));
-    GS_CUDA(launch(stream, grids.parts, part_block, sort_parts_kernel, a.depth, a.tile_order, a.tile_begin,
-                   a.parts, unsorted_entries, work, a.list, a.other));
+    GS_CUDA(launch(stream, std::min(grids.cut, most_part_blocks), part_block, cut_kernel, a.depth,
+                   a.tile_order, a.tile_begin, unsorted_entries, a.other, work, a.summary, a.parts));
+    GS_CUDA(launch(stream, std::min(grids.parts, most_part_blocks), part_block, sort_parts_kernel, a.depth,
+                   a.tile_order, a.tile_begin, a.parts, unsorted_entries, work, a.list, a.other));
     GS_CUDA(launch(stream, grids.lists, sort_block, sort_kernel, a.depth, a.tile_order, a.tile_begin, tiles,
                    unsorted_entries, work, a.list));
     view->lists = {grid.tiles_x,  grid.tiles_y, summary.pairs,
