@@ -2,23 +2,23 @@
 # SPDX-License-Identifier: MIT
 # Measures several GPUs of one host; about two minutes on two H200:
 #
-#   benchmarks/ranks.sh PROGRAMS OUT [GPUS]
+#   benchmarks/ranks.sh PROGRAMS OUT [GPUS [NCCL]]
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). OUT: a folder for the JSON. GPUS: 2 unless given.
-# DISTWAR_NCCL: the path of libnccl.so.2, if the loader does not find it.
+# NCCL: the path of libnccl.so.2, if the loader does not find it.
 # benchmarks/tables.py ranks OUT prints tables.
 set -eu
 [ $# -ge 2 ] || { sed -n '3,/^set/{/^set/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
-programs=$1 out=$2 gpus=${3:-2}
+programs=$1 out=$2 gpus=${3:-2} nccl=${4:+"--nccl $4"}
 mkdir -p "$out"
 
 steps() { # NAME OPTIONS...
     name=$1
     shift
     echo "$(date +%H:%M:%S) $name"
-    timeout 120 "$programs/shared_steps" "$@" -o "$out/$name.json"
+    timeout 120 "$programs/shared_steps" $nccl "$@" -o "$out/$name.json"
 }
-timeout 120 "$programs/exchange" --ranks "$gpus" -o "$out/exchange$gpus.json"
+timeout 120 "$programs/exchange" $nccl --ranks "$gpus" -o "$out/exchange$gpus.json"
 for ranks in 1 2 3; do
     steps "bits-threads$ranks" --threads --ranks $ranks --views 3 --gaussians 300000 --steps 2 --reduce fixed --check
 done

@@ -123,17 +123,19 @@ static void open_bench(step_bench *b, const step_options *o, int64_t first, int6
     b->loss = device_allocate(3 * sizeof(double));
 }
 
-static gs_status queue_loss(step_bench *b, const float *color, float *d_color, gs_stream stream) {
+static gs_status queue_loss(step_bench *b, const gs_rows *rows, const float *color, float *d_color,
+                            gs_stream stream) {
     const step_options *const o = b->options;
     const gs_comparison images = {(int32_t)o->width, (int32_t)o->height, color, b->picture, NULL};
     size_t bytes = 0;
     REQUIRE_GS(gs_loss_bytes(images.width, images.height, &bytes));
     void *const workspace = device_buffer_reserve(&b->workspace, bytes);
-    return gs_loss(&images, workspace, bytes, b->loss, d_color, stream);
+    return rows ? gs_share_loss(&images, *rows, workspace, bytes, b->loss, d_color, stream)
+                : gs_loss(&images, workspace, bytes, b->loss, d_color, stream);
 }
 
 static bool loss_of_rank(ranks *group, void *context, const sharded_image *image, gs_stream stream) {
-    return queue_loss(context, image->color, image->d_color, stream) == GS_OK ||
+    return queue_loss(context, &image->rows, image->color, image->d_color, stream) == GS_OK ||
            ranks_fail(group, "%s", gs_last_error());
 }
 
@@ -184,7 +186,7 @@ static void plain_step(step_bench *b, gs_stream stream) {
             else
                 REQUIRE_GS(status);
         }
-        REQUIRE_GS(queue_loss(b, view.image.color, d_color, stream));
+        REQUIRE_GS(queue_loss(b, NULL, view.image.color, d_color, stream));
         REQUIRE_GS(gs_backward(&view, &gradient, b->policy, stream));
         adam(b, stream);
     }

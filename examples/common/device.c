@@ -1,22 +1,39 @@
 // SPDX-License-Identifier: MIT
 #include "device.h"
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+static void (*tell_failure)(const char *text);
+
+void device_on_failure(void (*tell)(const char *text)) {
+    tell_failure = tell;
+}
+
+void device_give_up(const char *format, ...) {
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (tell_failure)
+        tell_failure(text);
+    else
+        fprintf(stderr, "%s\n", text);
+    exit(EXIT_FAILURE);
+}
+
 void device_check(cudaError_t status, const char *attempted, const char *file, int line) {
     if (status == cudaSuccess) return;
-    fprintf(stderr, "%s:%d: %s failed: %s (%s)\n", file, line, attempted, cudaGetErrorString(status),
-            cudaGetErrorName(status));
-    exit(EXIT_FAILURE);
+    device_give_up("%s:%d: %s failed: %s (%s)", file, line, attempted, cudaGetErrorString(status),
+                   cudaGetErrorName(status));
 }
 
 void *device_allocate(size_t bytes) {
     void *memory = NULL;
     const cudaError_t status = cudaMalloc(&memory, bytes ? bytes : 1);
-    if (status == cudaErrorMemoryAllocation) {
-        fprintf(stderr, "%s: no memory for %zu bytes\n", device_name(), bytes);
-        exit(EXIT_FAILURE);
-    }
+    if (status == cudaErrorMemoryAllocation)
+        device_give_up("%s: no memory for %zu bytes", device_name(), bytes);
     DEVICE_CHECK(status);
     return memory;
 }

@@ -12,6 +12,10 @@ C_LINKAGE_BEGIN
 #define DEVICE_CHECK(call) device_check((call), #call, __FILE__, __LINE__)
 
 void device_check(cudaError_t status, const char *attempted, const char *file, int line);
+// A failure's text, a line, goes to `tell` in place of stderr. The program ends when it returns.
+void device_on_failure(void (*tell)(const char *text));
+// Tells a failure and ends the program.
+void device_give_up(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 // Never returns NULL, also for 0 bytes. The memory is not cleared.
 void *device_allocate(size_t bytes);
 void device_free(void *memory); // NULL is harmless

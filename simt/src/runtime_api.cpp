@@ -150,6 +150,14 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
     *stream = new (std::nothrow) CUstream_st;
     return note(*stream ? cudaSuccess : cudaErrorMemoryAllocation);
 }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int) {
+    return cudaStreamCreateWithFlags(stream, flags);
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+    if (least) *least = 0;
+    if (greatest) *greatest = 0;
+    return note(cudaSuccess);
+}
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     if (!stream) return note(cudaErrorInvalidResourceHandle);
     delete stream;

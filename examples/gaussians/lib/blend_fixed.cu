@@ -2,6 +2,7 @@
 // The strategy fixed, before and after the blend: bounds, scales, and floats of the sums (blend_fixed.cuh).
 #include "blend_fixed.cuh"
 #include "check.h"
+#include "gs_share.h"
 #include <distwar/block.cuh>
 #include <math.h>
 
@@ -17,7 +18,7 @@ struct bound_input {
     int channels;
     const float *colors; // [count][channels]; NULL: those of the splats
     gs_image image;
-    const float *color_gradient, *alpha_gradient, *depth_gradient; // the last two may be NULL
+    const float *color_gradient, *alpha_gradient, *depth_gradient; // may be NULL
     depth_form form;
     int pixel_blocks; // that sum over pixels: their number, and so the rounding, does not depend on count
 };
@@ -54,7 +55,7 @@ __global__ void __launch_bounds__(threads) bound_kernel(const bound_input in, he
     const int64_t pixels = int(blockIdx.x) < in.pixel_blocks ? in.pixels : 0;
     const int64_t pixel_step = int64_t(in.pixel_blocks) * threads;
     bounds mine = {};
-    for (int64_t i = first; i < in.channels * pixels; i += pixel_step)
+    for (int64_t i = first; in.color_gradient && i < in.channels * pixels; i += pixel_step)
         mine.d_color += double(fabsf(in.color_gradient[i]));
     for (int64_t i = first; in.alpha_gradient && i < pixels; i += pixel_step)
         mine.d_alpha += double(fabsf(in.alpha_gradient[i]));
@@ -90,15 +91,16 @@ __device__ float scale_of(double bound, unsigned *flag) {
 }
 
 __global__ void __launch_bounds__(threads)
-    scale_kernel(int blocks, float largest_background, const float *largest_of_splats, bool inverse_depth,
-                 header *out) {
+    scale_kernel(int blocks, float largest_background, const gs_largest_values *largest_of_image,
+                 bool inverse_depth, header *out) {
     bounds mine = {};
     if (int(threadIdx.x) < blocks) mine = out->of_block[threadIdx.x];
-    if (largest_of_splats)
-        mine.largest_color = largest_of_splats[0], mine.largest_depth = largest_of_splats[1];
+    if (largest_of_image)
+        mine.largest_color = largest_of_image->color, mine.largest_depth = largest_of_image->depth;
     mine.largest_color = larger(mine.largest_color, largest_background);
-    const bounds all = block_bounds(mine);
+    bounds all = block_bounds(mine);
     if (threadIdx.x != 0) return;
+    if (largest_of_image) all.d_color = double(largest_of_image->d_color);
     const double h = 2 * double(all.largest_color) * all.d_color +
                      2 * double(all.largest_depth) * all.d_depth + all.d_alpha;
     const float h_scale = scale_of(h, &out->flag);
@@ -155,7 +157,7 @@ cudaError_t begin(const gs_view &view, const gs_gradient &gradient, gs_stream st
                                channels,
                                channels == GS_CHANNELS ? nullptr : view.gaussians.color,
                                view.image,
-                               gradient.color,
+                               gradient.largest ? nullptr : gradient.color,
                                gradient.alpha,
                                gradient.depth,
                                depth_form_of(view),

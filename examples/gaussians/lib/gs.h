@@ -256,9 +256,9 @@ typedef struct gs_gradient {
     // Read by gs_project_backward: [count][2], d loss / d gs_splat.mean, for a loss that depends on the means
     // not by the image alone. Replaces what the moments say (gs_mean2d_gradient). NULL: the moments count.
     const float *pixel_mean2d;
-    // Read by gs_render_backward with DISTWAR_FIXED: what gs_largest gives for all splats of the image, where the
-    // view has only some of them (gs_share.h). NULL: of the view's splats.
-    const float *largest;
+    // Read by gs_render_backward with DISTWAR_FIXED: bounds of the whole image, where the view has only some of its
+    // splats or of its rows (gs_share.h). NULL: of the view.
+    const struct gs_largest_values *largest; // device
 } gs_gradient;
 
 // ---- one call each way ----
@@ -478,6 +478,13 @@ typedef struct gs_adam_rates {
 gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
                   const gs_gaussians *first_moment, const gs_gaussians *second_moment,
                   const gs_adam_rates *rates, int64_t step, gs_stream stream);
+
+// average += (sample - average) / samples, for every stored parameter: if average is the mean of samples - 1 sets of
+// parameters, it becomes that of these and the sample. Quaternions are averaged as stored. samples >= 1; at 1 it becomes
+// the sample, whatever it held.
+// Cost:    one pass over the parameters; reads 8 bytes a value, writes 4.
+gs_status gs_average(const gs_gaussians *average, const gs_gaussians *sample, int64_t samples,
+                     gs_stream stream);
 
 // ---- density control ----
 

@@ -7,16 +7,17 @@
 //   gs_project                  at home, of all cameras that some GPU renders
 //   gs_share_count, gs_share_gather    the splats that each part needs, in the order of parts, then of Gaussians
 //   (send the splats)           to a part, the splats from all homes one after another
-//   gs_bin with gs_view.rows, gs_render, gs_loss of the whole image, gs_render_backward
-//   (send the moments back)     in the same order
-//   gs_share_add                at home, part after part
+//   gs_bin with gs_view.rows, gs_render, gs_share_loss, gs_render_backward
+//   gs_share_pack               (send the moments back) those that are not 0, home after home
+//   gs_share_add_packed         at home, part after part
 //   gs_project_backward
 //
 // The same bits on any number of GPUs: with DISTWAR_FIXED, if homes have neighbouring Gaussians and send in their order
 // (so that splats stand in the order of one GPU), and if gs_lists.pixels_per_thread and split_tiles are the same.
 //   gs_largest                  at home, then the larger of all GPUs, for gs_gradient.largest
+//   gs_share_row_sums, gs_share_bound    after the loss; the sums of all rows make gs_largest_values.d_color
 //   gs_fixed_sums               after gs_render_backward: the integers that it summed are sent back in place of moments
-//   gs_moments_from_sums        after gs_share_add
+//   gs_moments_from_sums        after gs_share_add_packed
 #ifndef GS_SHARE_H
 #define GS_SHARE_H
 
@@ -41,9 +42,13 @@ typedef struct gs_share {
     void *workspace;      // of gs_share_bytes
     size_t workspace_bytes;
     int64_t *part_begin; // [count + 1]: part p has entries part_begin[p] .. part_begin[p + 1] - 1
-    // Entries:
-    uint32_t *index;  // of the splat among those of all cameras; or NULL
-    gs_splat *splats; // copies
+    // Entries. Read by gs_share_gather, which writes those of parts first .. end - 1:
+    uint32_t *index;  // [room]: of the splat among those of all cameras
+    gs_splat *splats; // [splats_room]: copies
+    // What has no room is not written; part_begin[count] tells how many entries there are.
+    int64_t room, splats_room;
+    int32_t first, end;
+    int32_t skip, skip_end; // entries of parts skip .. skip_end - 1, before `first`, have no place in splats
 } gs_share;
 
 // Bytes of the workspace for `parts` parts. Reads gaussians.count and views.
@@ -52,11 +57,11 @@ gs_status gs_share_bytes(const gs_view *view, int32_t parts, size_t *bytes);
 // Writes part_begin and the workspace.
 // Reads:   splats, gaussians.count, the cameras' size.
 // Result:  a part's splats are those whose bounding box of pixels with alpha >= 1/255 (slightly enlarged) has pixels
-//          of the part's rows.
-// Cost:    reads the splats once, as does gs_share_gather.
+//          of the part's rows. A part without rows needs none.
+// Cost:    reads the splats of cameras that have parts with rows once, as does gs_share_gather.
 gs_status gs_share_count(const gs_view *view, const gs_share *share, gs_stream stream);
 
-// Writes index and splats; both have room for part_begin[count] entries. The workspace is that of gs_share_count.
+// Writes index and splats. The workspace and the rows are those of gs_share_count.
 gs_status gs_share_gather(const gs_view *view, const gs_share *share, gs_stream stream);
 
 // to[index[k]] += from[k] for k = 0 .. count - 1. Records of 12 values: of gs_moments, or of gs_fixed_sums. No index
@@ -66,8 +71,56 @@ gs_status gs_share_add_moments(const uint32_t *index, const gs_moments *from, in
 gs_status gs_share_add_sums(const uint32_t *index, const int64_t *from, int64_t count, int64_t *to,
                             gs_stream stream);
 
-// largest: 2 floats a camera: the largest |color| of its splats, and their largest depth as image.depth sums it.
-gs_status gs_largest(const gs_view *view, float *largest, gs_stream stream);
+// Records of a part, without those whose first GS_MOMENTS values are all 0: splats that no pixel shows have such, and
+// they are most of a large scene. A packed record has GS_PACKED values: the record's first GS_MOMENTS, then its place
+// in its segment, as an integer in the first 4 bytes of the last value.
+enum { GS_PACKED = GS_MOMENTS + 1 };
+typedef struct gs_packing {
+    int32_t fixed;        // 0: floats, gs_moments; 1: int64, sums of gs_fixed_sums
+    int32_t segments;     // 1..GS_MAX_GPUS: the records of each home
+    const int64_t *begin; // host, [segments]: the first record of a segment
+    const int64_t *count; // host, [segments]; all together below 2^31
+    const void *records;
+    void *packed;          // room for the records of all segments; segment after segment
+    int64_t *packed_begin; // [segments + 1]: of each segment in `packed`, and the end
+    void *workspace;       // of gs_share_pack_bytes
+    size_t workspace_bytes;
+} gs_packing;
+// Reads segments and count.
+gs_status gs_share_pack_bytes(const gs_packing *packing, size_t *bytes);
+// Cost: reads the records twice.
+gs_status gs_share_pack(const gs_packing *packing, gs_stream stream);
+// to[index[place]] += values, for each packed record of a segment. As gs_share_add_moments, or with `fixed`
+// gs_share_add_sums.
+gs_status gs_share_add_packed(const uint32_t *index, const void *packed, int64_t count, int32_t fixed,
+                              void *to, gs_stream stream);
+
+// gs_loss of rows of tiles of an image, for a part of it. Of images->color it reads these rows and GS_LOSS_HALO rows of
+// pixels above and below them.
+// result:         the part's share: the sums over all parts of an image are gs_loss's results, up to rounding.
+// color_gradient: rows that are not the part's are undefined. The part's have the bits that gs_loss gives them.
+// Cost:           that of gs_loss for the rows that it reads; with a mask, all of the mask too.
+enum { GS_LOSS_HALO = 10 };
+gs_status gs_share_loss(const gs_comparison *images, gs_rows rows, void *workspace, size_t workspace_bytes,
+                        double *result, float *color_gradient, gs_stream stream);
+
+// What gs_gradient.largest points to.
+typedef struct gs_largest_values {
+    float color, depth; // the largest |color| of the splats, and their largest depth as image.depth sums it
+    float d_color;      // at least the sum of |d loss / d color| over the image
+    float reserved;     // 0
+} gs_largest_values;
+
+// largest: one a camera: color and depth; the rest becomes 0.
+gs_status gs_largest(const gs_view *view, gs_largest_values *largest, gs_stream stream);
+
+// sums: [rows of tiles of the image][GS_CHANNELS]. Writes those of `rows`: sums of |color_gradient|, [GS_CHANNELS]
+// [height][width], in an order that depends on nothing but the width.
+gs_status gs_share_row_sums(const gs_view *view, gs_rows rows, const float *color_gradient, double *sums,
+                            gs_stream stream);
+// largest->d_color becomes the sum of all values, in their order.
+gs_status gs_share_bound(const gs_view *view, const double *sums, gs_largest_values *largest,
+                         gs_stream stream);
 
 // What turns integer sums into moments. The largest of each value over all parts of an image is that of the image.
 typedef struct gs_fixed_units {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "board.h"
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 void board_fail(board *shared, int rank, const char *text) {
@@ -20,6 +21,11 @@ void board_describe(const board *shared, fault *why) {
     for (int k = 0; k < 200 && atomic_load(&shared->failure) == 1; k++) nanosleep(&pause, NULL);
     if (atomic_load(&shared->failure) == 2)
         fail(why, "rank %d: %s", shared->rank, shared->text);
-    else // its writer has died
-        fail(why, "a rank has died");
+    else
+        fail(why, "a rank has failed");
+}
+
+void board_set_id(board *shared, const void *id) {
+    memcpy(shared->id, id, BOARD_ID_BYTES);
+    atomic_store(&shared->has_id, 1);
 }

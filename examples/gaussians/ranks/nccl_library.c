@@ -2,7 +2,6 @@
 #include "nccl_library.h"
 #include <dlfcn.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -24,14 +23,13 @@ static const struct {
                  {"ncclBroadcast", offsetof(nccl_library, broadcast)}};
 
 bool nccl_load(nccl_library *out, const char *path, fault *why) {
-    if (!path) path = getenv("DISTWAR_NCCL");
-    if (!path || !*path) path = "libnccl.so.2";
+    if (!path) path = "libnccl.so.2";
     *out = (nccl_library){.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
     if (!out->handle)
         return fail(
             why,
             "several GPUs need NCCL 2.18 or later: %s. Install it (the package libnccl2, or pip install "
-            "nvidia-nccl-cu13) and set DISTWAR_NCCL to the path of libnccl.so.2",
+            "nvidia-nccl-cu13) and name its libnccl.so.2 by --nccl",
             dlerror());
     for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
         void *const found = dlsym(out->handle, functions[k].name);

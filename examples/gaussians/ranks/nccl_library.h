@@ -11,7 +11,12 @@ C_LINKAGE_BEGIN
 
 enum { NCCL_OLDEST = 21800 }; // 10,000 major + 100 minor + patch
 
-typedef enum nccl_result { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7 } nccl_result; // others are failures
+typedef enum nccl_result { // others are failures, too
+    NCCL_SUCCESS = 0,
+    NCCL_SYSTEM_ERROR = 2,
+    NCCL_REMOTE_ERROR = 6,
+    NCCL_IN_PROGRESS = 7
+} nccl_result;
 typedef enum nccl_type { NCCL_INT8 = 0, NCCL_INT64 = 4, NCCL_FLOAT = 7, NCCL_DOUBLE = 8 } nccl_type;
 typedef enum nccl_operation { NCCL_SUM = 0, NCCL_MAX = 2 } nccl_operation;
 typedef struct nccl_id {

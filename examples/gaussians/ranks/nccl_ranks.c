@@ -25,26 +25,32 @@ static bool stop(ranks *group) {
     return false;
 }
 
+// When another rank has died NCCL may know it first, but not who: news has a moment to come.
 static bool fail_nccl(ranks *group, nccl_result result, const char *attempted) {
     const nccl_rank *const state = group->state;
+    const struct timespec pause = {0, 10 * 1000 * 1000};
+    const bool by_another = result == NCCL_SYSTEM_ERROR || result == NCCL_REMOTE_ERROR;
+    for (int k = 0; k < 200 && by_another && !board_has_failed(group->board); k++) nanosleep(&pause, NULL);
     ranks_fail(group, "%s: %s", attempted, state->nccl.get_error_string(result));
     return stop(group);
 }
 
 // What a wait looks at besides that which it waits for. False: the group has failed.
 typedef struct patience {
-    double begin;
+    double last, waited; // a look at the clock; seconds, without those in which this process was stopped
     const char *attempted;
 } patience;
 
-static bool go_on(ranks *group, const patience *since) {
-    const double waited = ranks_seconds() - since->begin;
+static bool go_on(ranks *group, patience *since) {
+    const double now = ranks_seconds(), step = now - since->last;
+    since->last = now;
+    since->waited += step < 1 ? step : 1;
     if (board_has_failed(group->board)) return stop(group);
-    if (waited > group->timeout_s) {
+    if (since->waited > group->timeout_s) {
         ranks_fail(group, "has waited %g s for the others in %s", group->timeout_s, since->attempted);
         return stop(group);
     }
-    if (waited > 1e-3) { // a longer wait need not end within microseconds
+    if (since->waited > 20e-3) { // longer than a part of a step: it need not end within microseconds
         const struct timespec pause = {0, 50 * 1000};
         nanosleep(&pause, NULL);
     }
@@ -54,7 +60,7 @@ static bool go_on(ranks *group, const patience *since) {
 // Waits until NCCL has taken up what was called, which gave `result`.
 static bool settle(ranks *group, nccl_result result, const char *attempted) {
     nccl_rank *const state = group->state;
-    const patience since = {ranks_seconds(), attempted};
+    patience since = {ranks_seconds(), 0, attempted};
     while (result == NCCL_IN_PROGRESS) {
         const nccl_result asked = state->nccl.comm_get_async_error(state->comm, &result);
         if (asked != NCCL_SUCCESS) result = asked;
@@ -66,7 +72,7 @@ static bool settle(ranks *group, nccl_result result, const char *attempted) {
 
 static bool wait(ranks *group, gs_stream stream) {
     nccl_rank *const state = group->state;
-    const patience since = {ranks_seconds(), state->attempted};
+    patience since = {ranks_seconds(), 0, state->attempted};
     for (;;) {
         const cudaError_t status = cudaStreamQuery(stream);
         if (status == cudaSuccess) return true;
@@ -169,12 +175,11 @@ static bool barrier(ranks *group, gs_stream stream) {
 static bool share_id(ranks *group, nccl_id *id) {
     nccl_rank *const state = group->state;
     board *const shared = group->board;
-    const patience since = {ranks_seconds(), "the start of NCCL"};
+    patience since = {ranks_seconds(), 0, "the start of NCCL"};
     if (group->own == 0) {
         const nccl_result result = state->nccl.get_unique_id(id);
         if (result != NCCL_SUCCESS) return fail_nccl(group, result, "ncclGetUniqueId");
-        memcpy(shared->id, id, sizeof *id);
-        atomic_store(&shared->has_id, 1);
+        board_set_id(shared, id);
     }
     while (atomic_load(&shared->has_id) == 0)
         if (!go_on(group, &since)) return false;

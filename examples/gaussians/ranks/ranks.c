@@ -23,6 +23,11 @@ double ranks_seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+double ranks_grace(const ranks *group) {
+    const double most = 15;
+    return group->timeout_s < most ? group->timeout_s : most;
+}
+
 int64_t ranks_type_bytes(ranks_type type) {
     return type == RANKS_FLOAT ? 4 : 8;
 }

@@ -4,6 +4,8 @@
 // ranks_run starts the group and calls a body in every rank:
 //   RANKS_THREADS    threads of this process that share its devices: under simt, and for several ranks on one GPU
 //   RANKS_PROCESSES  a process a GPU of this host; data go through NCCL
+//   RANKS_LAUNCHED   this process is one rank of several that mpirun, srun or torchrun has started, on one host or on
+//                    several; data go through NCCL
 //
 // Rules for every collective (ranks_exchange_sizes to ranks_barrier):
 // - All ranks call it, in one order, with matching sizes. A rank calls from one thread at a time.
@@ -72,15 +74,35 @@ bool ranks_wait(ranks *group, gs_stream stream);
 
 // ---- start ----
 
-typedef enum ranks_kind { RANKS_THREADS, RANKS_PROCESSES } ranks_kind;
+typedef enum ranks_kind { RANKS_THREADS, RANKS_PROCESSES, RANKS_LAUNCHED } ranks_kind;
+
+// What a launcher has made of this process.
+typedef struct ranks_place {
+    int count, own;
+    int local;         // number among the ranks of its host; -1: not known
+    char address[256]; // of rank 0: a name or an address
+    int port;
+} ranks_place;
+
+typedef enum ranks_found { RANKS_NONE, RANKS_FOUND, RANKS_WRONG } ranks_found;
+
+// Reads the environment: RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE (torchrun), OMPI_COMM_WORLD_... (Open MPI),
+// PMI_... and MPI_LOCAL... (MPICH, Intel MPI) or SLURM_... of a job step (srun); MASTER_ADDR and MASTER_PORT. A group of
+// one is none. RANKS_WRONG: *why says what is missing or malformed.
+ranks_found ranks_find_place(ranks_place *place, fault *why);
 
 typedef struct ranks_plan {
     int count; // 1..RANKS_MAX
     ranks_kind kind;
     double timeout_s; // 0: 40
-    // Of RANKS_PROCESSES. Path of libnccl.so.2; NULL: the variable DISTWAR_NCCL, else what the loader finds.
+    double silence_s; // a process that is silent for this long has failed; 0: 15
+    // Of processes. Path of libnccl.so.2; NULL: what the loader finds.
     const char *nccl;
     int devices; // rank r has device r % devices; 0: ranks have a device each
+    // Of RANKS_LAUNCHED:
+    const ranks_place *place; // count is the plan's
+    uint64_t arguments;       // a hash of what must be the same on all ranks
+    const char *program;      // its name, for messages
 } ranks_plan;
 
 // In each rank. Returns false after a failure; one that ranks_fail has not told is told then.
@@ -90,6 +112,11 @@ typedef bool (*ranks_body)(ranks *group, void *context);
 // RANKS_PROCESSES: forks, so the caller must not have used CUDA and its threads must hold no locks. `context` is
 //          copied; what a rank writes is lost. A rank that dies ends the others; those that have not ended 15 s (or
 //          timeout_s, if that is less) after the first failure are killed. Ranks die with the caller.
+// RANKS_LAUNCHED:  runs the body in this process, which must not have used CUDA. Rank 0 listens at place->port until all
+//          ranks have come, or for timeout_s. After a failure it ends the process with exit code 1, at the latest 15 s
+//          (or timeout_s) after it, without exit handlers. Rank 0 writes "PROGRAM: rank N: text" to stderr; if it is
+//          gone, rank 1 and the first rank of each host do.
+// Processes: a failure of the device that would end the program (device.h) is a failure of its rank.
 bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *why);
 
 C_LINKAGE_END

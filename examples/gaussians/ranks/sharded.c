@@ -1,49 +1,30 @@
 // SPDX-License-Identifier: MIT
 // A batch from the parameters to their gradient, over all ranks: home, then the parts, then home again.
-#include "sharded.h"
-#include "device_buffer.h"
-#include "transport.h"
+#include "sharded_parts.h"
 #include <stdlib.h>
 #include <string.h>
 
-// Checks a call of libgs inside a function that has the sharded `s`.
-#define GS_OR_FAIL(call)                                                                                     \
-    do {                                                                                                     \
-        if ((call) != GS_OK) return ranks_fail(s->group, "%s", gs_last_error());                             \
-    } while (0)
+static bool open_streams(sharded *s) {
+    ranks *const group = s->group;
+    int least = 0, greatest = 0;
+    RANKS_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    // What travels starts as soon as it can: kernels that render leave it room only when their blocks end.
+    RANKS_CUDA(cudaStreamCreateWithPriority(&s->travel, cudaStreamNonBlocking, greatest));
+    RANKS_CUDA(cudaStreamCreateWithFlags(&s->watch, cudaStreamNonBlocking));
+    RANKS_CUDA(cudaEventCreateWithFlags(&s->queued, cudaEventDisableTiming));
+    RANKS_CUDA(cudaEventCreateWithFlags(&s->arrived, cudaEventDisableTiming));
+    for (int j = 0; j < MOST_OWN; j++)
+        RANKS_CUDA(cudaEventCreateWithFlags(&s->own[j].received, cudaEventDisableTiming));
+    return true;
+}
 
-enum { MOST_OWN = GS_MAX_VIEWS + 1 }; // parts of one rank
-
-// What a rank renders.
-typedef struct rendered_part {
-    gs_part part;
-    int64_t from[RANKS_MAX]; // splats of each rank
-    device_buffer splats, image, moments, workspace, d_color;
-    gs_view view;
-    gs_gradient gradient;
-    const int64_t *sums; // of DISTWAR_FIXED
-} rendered_part;
-
-struct sharded {
-    ranks *group;
-    sharded_report report;
-    // Of this rank's own Gaussians:
-    device_buffer splats, selection, entries, returned, moments, sums;
-    int64_t *part_begin;   // pinned, [GS_MAX_PARTS + 1]
-    device_buffer largest; // [views][2]
-    device_buffer units;   // [views]
-    device_buffer pixels_sent, pixels_received;
-    rendered_part own[MOST_OWN];
-    int own_count;
-    shared_out out;
-    // Of the batch:
-    const sharded_batch *batch;
-    gs_stream stream;
-    gs_view home; // all cameras, this rank's splats
-    gs_share share;
-    bool fixed;
-    double since; // the end of the last stage
-};
+static bool open_pinned(sharded *s) {
+    ranks *const group = s->group;
+    RANKS_CUDA(cudaMallocHost((void **)&s->table, RANKS_MAX * (GS_MAX_PARTS + 1) * sizeof(int64_t)));
+    for (int k = 0; k <= MOST_CUT; k++)
+        RANKS_CUDA(cudaMallocHost((void **)&s->renderings[k].report, sizeof(gs_bin_report)));
+    return true;
+}
 
 sharded *sharded_open(ranks *group) {
     sharded *const s = calloc(1, sizeof *s);
@@ -52,27 +33,40 @@ sharded *sharded_open(ranks *group) {
         return NULL;
     }
     s->group = group;
-    const cudaError_t status = cudaMallocHost((void **)&s->part_begin, (GS_MAX_PARTS + 1) * sizeof(int64_t));
-    if (status == cudaSuccess) return s;
-    ranks_fail_cuda(group, status, "pinned memory for a shared scene");
-    free(s);
+    if (open_streams(s) && open_pinned(s)) return s;
+    sharded_close(s);
     return NULL;
+}
+
+static void close_event(cudaEvent_t event) {
+    if (event) cudaEventDestroy(event);
 }
 
 void sharded_close(sharded *s) {
     if (!s) return;
-    device_buffer *const buffers[] = {&s->splats,      &s->selection,      &s->entries, &s->returned,
-                                      &s->moments,     &s->sums,           &s->largest, &s->units,
-                                      &s->pixels_sent, &s->pixels_received};
+    device_buffer *const buffers[] = {&s->splats,      &s->selection,   &s->index,           &s->entries.own,
+                                      &s->moments,     &s->sums,        &s->largest,         &s->row_sums,
+                                      &s->units,       &s->pixels_sent, &s->pixels_received, &s->numbers,
+                                      &s->packed_begin};
     for (size_t k = 0; k < sizeof buffers / sizeof *buffers; k++) device_buffer_close(buffers[k]);
-    for (int j = 0; j < MOST_OWN; j++) {
-        device_buffer_close(&s->own[j].splats);
-        device_buffer_close(&s->own[j].image);
-        device_buffer_close(&s->own[j].moments);
-        device_buffer_close(&s->own[j].workspace);
-        device_buffer_close(&s->own[j].d_color);
+    for (int k = 0; k <= MOST_CUT; k++) {
+        rendering *const r = &s->renderings[k];
+        device_buffer *const of_part[] = {&r->image, &r->moments.own, &r->workspace.own, &r->d_color};
+        for (size_t i = 0; i < sizeof of_part / sizeof *of_part; i++) device_buffer_close(of_part[i]);
+        cudaFreeHost(r->report);
     }
-    cudaFreeHost(s->part_begin);
+    for (int j = 0; j < MOST_OWN; j++) {
+        device_buffer_close(&s->own[j].splats.own);
+        device_buffer_close(&s->own[j].packed);
+        device_buffer_close(&s->own[j].packing);
+        device_buffer_close(&s->returned[j].memory);
+        close_event(s->own[j].received);
+    }
+    close_event(s->queued);
+    close_event(s->arrived);
+    if (s->travel) cudaStreamDestroy(s->travel);
+    if (s->watch) cudaStreamDestroy(s->watch);
+    cudaFreeHost(s->table);
     free(s);
 }
 
@@ -80,305 +74,184 @@ sharded_report sharded_last(const sharded *s) {
     return s->report;
 }
 
-// The j-th part of a rank; -1: it has none.
-static int part_of(const sharded *s, int rank, int j) {
-    const int p = s->out.begin[rank] + j;
-    return p < s->out.begin[rank + 1] ? p : -1;
+// ---- what the steps share ----
+
+int32_t tile_rows(const sharded *s) {
+    return (s->batch->cameras[0].height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
 }
 
-static int64_t entries_of(const sharded *s, int p) {
-    return p < 0 ? 0 : s->part_begin[p + 1] - s->part_begin[p];
+static bool is_whole(const sharded *s, int p) {
+    const gs_rows rows = s->out.parts[p].rows;
+    return rows.begin == 0 && rows.end == tile_rows(s);
 }
 
-static bool end_stage(sharded *s, sharded_stage stage) {
+int part_at(const sharded *s, int rank, int k) {
+    const int begin = s->out.begin[rank], end = s->out.begin[rank + 1];
+    for (int whole = 0; whole < 2; whole++)
+        for (int p = begin; p < end; p++)
+            if (is_whole(s, p) == (whole != 0) && k-- == 0) return p;
+    return -1;
+}
+
+bool begin_travel(sharded *s) {
+    ranks *const group = s->group;
+    RANKS_CUDA(cudaEventRecord(s->queued, s->stream));
+    RANKS_CUDA(cudaStreamWaitEvent(s->travel, s->queued, 0));
+    return true;
+}
+
+bool await_event(sharded *s, cudaEvent_t event) {
+    ranks *const group = s->group;
+    RANKS_CUDA(cudaStreamWaitEvent(s->stream, event, 0));
+    RANKS_CUDA(cudaStreamWaitEvent(s->watch, event, 0));
+    return true;
+}
+
+bool await_travel(sharded *s) {
+    ranks *const group = s->group;
+    RANKS_CUDA(cudaEventRecord(s->arrived, s->travel));
+    return await_event(s, s->arrived);
+}
+
+void *reserve(sharded *s, device_buffer *buffer, size_t bytes) {
+    const bool may_wait = buffer->memory && buffer->bytes < bytes; // memory is freed
+    if (may_wait && !(ranks_wait(s->group, s->travel) && ranks_wait(s->group, s->stream))) return NULL;
+    return device_buffer_reserve(buffer, bytes);
+}
+
+void *reserve_for_step(sharded *s, step_buffer *buffer, size_t bytes) {
+    if (buffer->memory && buffer->bytes >= bytes) return buffer->memory;
+    const size_t used = (bytes + 255) / 256 * 256;
+    if (s->scratch && used <= s->scratch_bytes) {
+        buffer->memory = s->scratch;
+        s->scratch += used, s->scratch_bytes -= used;
+    } else {
+        buffer->memory = reserve(s, &buffer->own, bytes);
+    }
+    buffer->bytes = bytes;
+    return buffer->memory;
+}
+
+// The largest array of the result is room for what is needed before it is written.
+static void begin_scratch(sharded *s, const gs_gaussians *result) {
+    const size_t coefficients = (size_t)((result->sh_degree + 1) * (result->sh_degree + 1)),
+                 bytes = (size_t)result->count * coefficients * GS_CHANNELS * sizeof(float),
+                 skipped = -(uintptr_t)result->sh % 256;
+    const bool any = result->sh && bytes > skipped;
+    s->scratch = any ? (char *)result->sh + skipped : NULL;
+    s->scratch_bytes = any ? bytes - skipped : 0;
+    s->entries.memory = NULL;
+    for (int k = 0; k <= MOST_CUT; k++)
+        s->renderings[k].moments.memory = s->renderings[k].workspace.memory = NULL;
+    for (int k = 0; k < MOST_OWN; k++) s->own[k].splats.memory = NULL;
+}
+
+bool share_numbers(sharded *s, const int64_t *own, int values) {
+    ranks *const group = s->group;
+    const int count = ranks_count(group);
+    const int64_t bytes = values * (int64_t)sizeof *own;
+    int64_t zeros[RANKS_MAX] = {0}, begin[RANKS_MAX], each[RANKS_MAX];
+    for (int r = 0; r < count; r++) begin[r] = r * bytes, each[r] = bytes;
+    void *const all = reserve(s, &s->numbers, (size_t)(count * bytes));
+    if (!all) return false;
+    const ranks_exchange exchange = {own, zeros, each, all, begin, each};
+    if (!ranks_all_to_all(group, &exchange, s->travel)) return false;
+    RANKS_CUDA(cudaMemcpyAsync(s->table, all, (size_t)(count * bytes), cudaMemcpyDeviceToHost, s->travel));
+    return true;
+}
+
+bool end_stage(sharded *s, sharded_stage stage) {
     if (!s->batch->timed) return true;
-    if (!ranks_wait(s->group, s->stream)) return false;
+    if (!ranks_wait(s->group, s->travel) || !ranks_wait(s->group, s->stream)) return false;
     const double now = ranks_seconds();
-    s->report.ms[stage] = 1e3 * (now - s->since);
+    s->report.ms[stage] += 1e3 * (now - s->since);
     s->since = now;
     return true;
 }
 
-// ---- at home, before ----
+// ---- a batch ----
 
-// This rank's splats for all cameras, and how many of them each part needs.
-static bool project(sharded *s) {
-    const sharded_batch *const batch = s->batch;
-    const size_t splats = (size_t)batch->views * (size_t)batch->gaussians.count;
-    gs_view *const home = &s->home;
-    *home = (gs_view){.gaussians = batch->gaussians,
-                      .camera = batch->cameras[0],
-                      .sh_degree_used = batch->sh_degree_used,
-                      .views = {batch->views, batch->cameras},
-                      .splats = device_buffer_reserve(&s->splats, splats * sizeof(gs_splat))};
-    GS_OR_FAIL(gs_project(home, s->stream));
-    s->share = (gs_share){.parts = s->out.parts, .count = s->out.begin[ranks_count(s->group)]};
-    GS_OR_FAIL(gs_share_bytes(home, s->share.count, &s->share.workspace_bytes));
-    const size_t begin_bytes = (GS_MAX_PARTS + 1) * sizeof(int64_t) / 256 * 256 + 256;
-    char *const memory = device_buffer_reserve(&s->selection, begin_bytes + s->share.workspace_bytes);
-    s->share.part_begin = (int64_t *)memory;
-    s->share.workspace = memory + begin_bytes;
-    GS_OR_FAIL(gs_share_count(home, &s->share, s->stream));
-    ranks *const group = s->group;
-    RANKS_CUDA(cudaMemcpyAsync(s->part_begin, s->share.part_begin,
-                               (size_t)(s->share.count + 1) * sizeof(int64_t), cudaMemcpyDeviceToHost,
-                               s->stream));
-    return ranks_wait(group, s->stream);
-}
-
-// All ranks learn how many splats come from where.
-static bool exchange_counts(sharded *s) {
-    const int count = ranks_count(s->group), own = ranks_own(s->group), most = s->out.most;
-    int64_t *const counts = calloc(2 * (size_t)(count * most), sizeof *counts), *const received =
-                                                                                    counts + count * most;
-    if (!counts) return ranks_fail(s->group, "no memory for the sizes of %d parts", count * most);
-    for (int r = 0; r < count; r++)
-        for (int j = 0; j < most; j++) counts[r * most + j] = entries_of(s, part_of(s, r, j));
-    const bool good = ranks_exchange_sizes(s->group, most, counts, received, s->stream);
+// Which rank renders what.
+static void plan(sharded *s) {
+    const int own = ranks_own(s->group);
+    share_out(ranks_count(s->group), s->batch->views, tile_rows(s), &s->out);
     s->own_count = s->out.begin[own + 1] - s->out.begin[own];
-    for (int j = 0; j < s->own_count && good; j++) {
-        s->own[j].part = s->out.parts[s->out.begin[own] + j];
-        for (int r = 0; r < count; r++) s->own[j].from[r] = received[r * most + j];
-    }
-    free(counts);
-    return good;
-}
-
-// The records of a part, between the homes and the rank that renders it.
-typedef struct records {
-    int64_t bytes; // of one
-    bool to_parts; // else to the homes
-    void *at_home; // of this rank, part after part
-} records;
-
-// Exchanges the records of the j-th parts of all ranks. at_part: of this rank's part, home after home.
-static bool exchange_records(sharded *s, int j, const records *what, void *at_part) {
-    const int count = ranks_count(s->group), own = ranks_own(s->group);
-    int64_t home_begin[RANKS_MAX], home_bytes[RANKS_MAX], part_begin[RANKS_MAX], part_bytes[RANKS_MAX],
-        at = 0;
-    for (int r = 0; r < count; r++) {
-        const int p = part_of(s, r, j);
-        home_begin[r] = p < 0 ? 0 : s->part_begin[p] * what->bytes;
-        home_bytes[r] = entries_of(s, p) * what->bytes;
-        part_begin[r] = at;
-        part_bytes[r] = j < s->own_count ? s->own[j].from[r] * what->bytes : 0;
-        at += part_bytes[r];
-        if (r != own) s->report.bytes_sent += what->to_parts ? home_bytes[r] : part_bytes[r];
-    }
-    const ranks_exchange forth = {what->at_home, home_begin, home_bytes, at_part, part_begin, part_bytes};
-    const ranks_exchange back = {at_part, part_begin, part_bytes, what->at_home, home_begin, home_bytes};
-    return ranks_all_to_all(s->group, what->to_parts ? &forth : &back, s->stream);
-}
-
-static bool send_splats(sharded *s) {
-    const int64_t entries = s->part_begin[s->share.count];
-    const size_t splat_bytes = (size_t)entries * sizeof(gs_splat);
-    char *const memory = device_buffer_reserve(&s->entries, splat_bytes + (size_t)entries * sizeof(uint32_t));
-    s->share.splats = (gs_splat *)memory;
-    s->share.index = (uint32_t *)(memory + splat_bytes);
-    GS_OR_FAIL(gs_share_gather(&s->home, &s->share, s->stream));
-    s->report.splats_sent = entries;
-    const records splats = {sizeof(gs_splat), true, s->share.splats};
-    for (int j = 0; j < s->out.most; j++) {
-        void *received = NULL;
-        if (j < s->own_count) {
-            rendered_part *const part = &s->own[j];
-            int64_t all = 0;
-            for (int r = 0; r < ranks_count(s->group); r++) all += part->from[r];
-            if (all >= INT32_MAX) return ranks_fail(s->group, "a part has %lld splats", (long long)all);
-            part->view = (gs_view){.gaussians = {.count = all}, .pair_capacity = part->view.pair_capacity};
-            received = device_buffer_reserve(&part->splats, (size_t)all * sizeof(gs_splat));
-            s->report.splats_received += all;
-        }
-        if (!exchange_records(s, j, &splats, received)) return false;
-    }
-    return true;
-}
-
-// ---- the parts ----
-
-// Memory for the image and the moments of a part.
-static bool place_part(sharded *s, rendered_part *part) {
-    gs_view *const view = &part->view;
-    gs_gradient *const gradient = &part->gradient;
-    const size_t pixels = (size_t)view->camera.width * (size_t)view->camera.height;
-    float *const image = device_buffer_reserve(&part->image, (GS_CHANNELS + 2) * pixels * sizeof(float));
-    view->image = (gs_image){.color = image,
-                             .transmittance = image + GS_CHANNELS * pixels,
-                             .n_contrib = (uint32_t *)(image + (GS_CHANNELS + 1) * pixels)};
-    GS_OR_FAIL(
-        gs_moments_bytes(view->gaussians.count, 0, s->batch->policy.strategy, &gradient->moments_bytes));
-    gradient->moments = device_buffer_reserve(&part->moments, gradient->moments_bytes);
-    return true;
-}
-
-// Makes the lists of a part, with more room until they fit.
-static bool bin_part(sharded *s, rendered_part *part) {
-    gs_view *const view = &part->view;
-    if (view->pair_capacity < 10 * view->gaussians.count) view->pair_capacity = 10 * view->gaussians.count;
-    for (;;) {
-        GS_OR_FAIL(gs_bin_bytes(view, &view->workspace_bytes));
-        view->workspace = device_buffer_reserve(&part->workspace, view->workspace_bytes);
-        const gs_status status = gs_bin(view, s->stream);
-        if (status == GS_OK) return true;
-        if (status != GS_PAIRS_DO_NOT_FIT) return ranks_fail(s->group, "%s", gs_last_error());
-        view->pair_capacity = view->pairs_needed + view->pairs_needed / 4;
+    s->any_cut = s->out.begin[ranks_count(s->group)] != s->batch->views;
+    for (int k = 0; k < s->own_count; k++) {
+        own_part *const part = &s->own[k];
+        part->number = part_at(s, own, k);
+        part->part = s->out.parts[part->number];
+        part->whole = is_whole(s, part->number);
+        part->in = &s->renderings[part->whole ? MOST_CUT : k]; // at most the first two are not whole
     }
 }
 
-static bool render_part(sharded *s, rendered_part *part) {
-    gs_view *const view = &part->view;
-    view->camera = s->batch->cameras[part->part.view];
-    view->rows = part->part.rows;
-    memcpy(view->background, s->batch->background, sizeof view->background);
-    view->splats = part->splats.memory;
-    part->gradient = (gs_gradient){0};
-    if (!place_part(s, part) || !bin_part(s, part)) return false;
-    s->report.pairs += view->lists.pairs;
-    // gs_bin chooses by the lists of the part: another number of ranks would round sums otherwise.
-    if (s->fixed) view->lists.pixels_per_thread = 2, view->lists.split_tiles = 0;
-    GS_OR_FAIL(gs_render(view, s->stream));
-    return true;
-}
-
-// Pixels of a part: [GS_CHANNELS][rows][width].
-typedef struct strip {
-    int64_t first, bytes; // of one channel's rows in the image: pixels before them, bytes
-} strip;
-
-static strip strip_of(const sharded *s, const gs_part *part) {
-    const int64_t width = s->home.camera.width, height = s->home.camera.height;
-    const int64_t begin = part->rows.begin * GS_TILE_SIZE, end = part->rows.end * GS_TILE_SIZE;
-    return (strip){begin * width, ((end < height ? end : height) - begin) * width * (int64_t)sizeof(float)};
-}
-
-// Moves a strip between an image and memory where its channels follow one another.
-static bool copy_strip(sharded *s, const strip *of, float *image, char *packed, bool packs) {
-    const int64_t plane = (int64_t)s->home.camera.width * s->home.camera.height;
+// Zeros, where moments of parts are added.
+static bool begin_sums(sharded *s) {
     ranks *const group = s->group;
-    for (int c = 0; c < GS_CHANNELS; c++) {
-        float *const rows = image + c * plane + of->first;
-        char *const place = packed + c * of->bytes;
-        RANKS_CUDA(cudaMemcpyAsync(packs ? (void *)place : rows, packs ? (const void *)rows : place,
-                                   (size_t)of->bytes, cudaMemcpyDeviceToDevice, s->stream));
-    }
+    const int64_t count = s->batch->gaussians.count, splats = s->batch->views * count;
+    const int64_t bytes = count * GS_MOMENTS_STRIDE * (int64_t)(s->fixed ? sizeof(int64_t) : sizeof(float));
+    if (!reserve(s, &s->moments, (size_t)splats * sizeof(gs_moments))) return false;
+    if (s->alone) return true;
+    if (s->fixed && !reserve(s, &s->sums, (size_t)(s->batch->views * bytes))) return false;
+    char *const sums = s->fixed ? s->sums.memory : s->moments.memory;
+    bool whole[GS_MAX_VIEWS] = {false};
+    for (int k = 0; k < s->own_count; k++) whole[s->own[k].part.view] = s->own[k].whole;
+    for (int v = 0; v < s->batch->views; v++)
+        if (!whole[v]) RANKS_CUDA(cudaMemsetAsync(sums + v * bytes, 0, (size_t)bytes, s->stream));
     return true;
 }
 
-// The part of a view that a rank renders; -1: none. There is one at most.
-static int part_in_view(const sharded *s, int rank, int view) {
-    for (int p = s->out.begin[rank]; p < s->out.begin[rank + 1]; p++)
-        if (s->out.parts[p].view == view) return p;
-    return -1;
+static bool is_cut(const sharded *s, int k) {
+    return k < s->own_count && !s->own[k].whole;
 }
 
-// The part of this rank and the one of another rank that are of one view; false: there is none. Two ranks have one view
-// in common at most: their shares are ranges of rows.
-static bool common_view(const sharded *s, int rank, int *own_part, int *their_part) {
-    for (int j = 0; j < s->own_count; j++) {
-        *own_part = j;
-        *their_part = part_in_view(s, rank, s->own[j].part.view);
-        if (*their_part >= 0) return true;
-    }
-    return false;
+// Each row has a value on one rank and zeros on the others, so that the sums are exact.
+static bool combine_row_sums(sharded *s) {
+    if (!s->fixed || !s->any_cut) return true;
+    const ranks_reduction sum = {s->row_sums.memory, s->batch->views * tile_rows(s) * (int64_t)GS_CHANNELS,
+                                 RANKS_DOUBLE, RANKS_SUM};
+    return begin_travel(s) && ranks_all_reduce(s->group, &sum, s->travel) && await_travel(s);
 }
 
-// The ranks of a view bring its image together.
-static bool exchange_pixels(sharded *s) {
-    const int count = ranks_count(s->group), own = ranks_own(s->group);
-    int64_t send_begin[RANKS_MAX] = {0}, send_bytes[RANKS_MAX] = {0}, begin[RANKS_MAX] = {0},
-            bytes[RANKS_MAX] = {0};
-    int64_t part_begin[MOST_OWN + 1] = {0}, received = 0;
-    for (int j = 0; j < s->own_count; j++)
-        part_begin[j + 1] = part_begin[j] + GS_CHANNELS * strip_of(s, &s->own[j].part).bytes;
-    int own_part, their_part;
-    for (int r = 0; r < count; r++) {
-        if (r == own || !common_view(s, r, &own_part, &their_part)) continue;
-        send_begin[r] = part_begin[own_part];
-        send_bytes[r] = part_begin[own_part + 1] - part_begin[own_part];
-        begin[r] = received;
-        bytes[r] = GS_CHANNELS * strip_of(s, &s->out.parts[their_part]).bytes;
-        received += bytes[r];
-        s->report.bytes_sent += send_bytes[r];
-    }
-    char *const sent = device_buffer_reserve(&s->pixels_sent, (size_t)part_begin[s->own_count]);
-    char *const got = device_buffer_reserve(&s->pixels_received, (size_t)received);
-    for (int r = 0; r < count; r++) {
-        if (send_bytes[r] == 0 || !common_view(s, r, &own_part, &their_part)) continue;
-        const strip of = strip_of(s, &s->own[own_part].part); // packed again for each rank: they are few
-        if (!copy_strip(s, &of, s->own[own_part].view.image.color, sent + send_begin[r], true)) return false;
-    }
-    const ranks_exchange exchange = {sent, send_begin, send_bytes, got, begin, bytes};
-    if (!ranks_all_to_all(s->group, &exchange, s->stream)) return false;
-    for (int r = 0; r < count; r++) {
-        if (bytes[r] == 0 || !common_view(s, r, &own_part, &their_part)) continue;
-        const strip of = strip_of(s, &s->out.parts[their_part]);
-        if (!copy_strip(s, &of, s->own[own_part].view.image.color, got + begin[r], false)) return false;
-    }
-    return true;
-}
-
-// The largest colours and depths of all splats, for the scales of integer sums.
-static bool find_largest(sharded *s) {
-    float *const largest = device_buffer_reserve(&s->largest, 2 * (size_t)s->batch->views * sizeof(float));
-    GS_OR_FAIL(gs_largest(&s->home, largest, s->stream));
-    const ranks_reduction take = {largest, 2 * s->batch->views, RANKS_FLOAT, RANKS_MAX_OF};
-    return ranks_all_reduce(s->group, &take, s->stream);
-}
-
-static bool loss_and_backward(sharded *s, rendered_part *part) {
-    const gs_view *const view = &part->view;
-    const int32_t v = part->part.view, width = view->camera.width, height = view->camera.height;
-    float *const d_color =
-        device_buffer_reserve(&part->d_color, GS_CHANNELS * (size_t)width * (size_t)height * sizeof(float));
-    const sharded_image image = {v, width, height, view->image.color, d_color, part->part.rows.begin == 0};
-    if (!s->batch->loss(s->group, s->batch->context, &image, s->stream)) return false;
-    part->gradient.color = d_color;
-    if (s->fixed) part->gradient.largest = (const float *)s->largest.memory + 2 * v;
-    GS_OR_FAIL(gs_render_backward(view, &part->gradient, s->batch->policy, s->stream));
-    if (s->fixed)
-        GS_OR_FAIL(gs_fixed_sums(view, &part->gradient, &part->sums, (gs_fixed_units *)s->units.memory + v,
-                                 s->stream));
-    return true;
-}
-
-// ---- at home, after ----
-
-// The moments of this rank's splats, from all parts, in their order.
-static bool bring_back(sharded *s) {
-    const int64_t bytes =
-        s->fixed ? GS_MOMENTS_STRIDE * (int64_t)sizeof(int64_t) : (int64_t)sizeof(gs_moments);
-    const size_t splats = (size_t)s->batch->views * (size_t)s->batch->gaussians.count;
-    void *const returned =
-        device_buffer_reserve(&s->returned, (size_t)(s->part_begin[s->share.count] * bytes));
-    const records moments = {bytes, false, returned};
-    for (int j = 0; j < s->out.most; j++) {
-        void *at_part = NULL;
-        if (j < s->own_count)
-            at_part = s->fixed ? (void *)(uintptr_t)s->own[j].sums : (void *)s->own[j].gradient.moments;
-        if (!exchange_records(s, j, &moments, at_part)) return false;
-    }
-    gs_moments *const to = device_buffer_reserve(&s->moments, splats * sizeof(gs_moments));
-    int64_t *const sums = s->fixed ? device_buffer_reserve(&s->sums, splats * (size_t)bytes) : NULL;
+static bool begin_row_sums(sharded *s) {
     ranks *const group = s->group;
-    RANKS_CUDA(cudaMemsetAsync(s->fixed ? (void *)sums : (void *)to, 0, splats * (size_t)bytes, s->stream));
-    for (int p = 0; p < s->share.count; p++) {
-        const uint32_t *const index = s->share.index + s->part_begin[p];
-        const char *const from = (const char *)returned + s->part_begin[p] * bytes;
-        if (s->fixed)
-            GS_OR_FAIL(gs_share_add_sums(index, (const int64_t *)from, entries_of(s, p), sums, s->stream));
-        else
-            GS_OR_FAIL(
-                gs_share_add_moments(index, (const gs_moments *)from, entries_of(s, p), to, s->stream));
-    }
+    const size_t bytes = (size_t)(s->batch->views * tile_rows(s) * GS_CHANNELS) * sizeof(double);
     if (!s->fixed) return true;
-    const ranks_reduction take = {s->units.memory,
-                                  s->batch->views * (int64_t)(sizeof(gs_fixed_units) / sizeof(float)),
-                                  RANKS_FLOAT, RANKS_MAX_OF};
-    if (!ranks_all_reduce(group, &take, s->stream)) return false;
-    GS_OR_FAIL(gs_moments_from_sums(sums, s->units.memory, s->batch->gaussians.count, s->batch->views, to,
-                                    s->stream));
+    if (!reserve(s, &s->row_sums, bytes)) return false;
+    RANKS_CUDA(cudaMemsetAsync(s->row_sums.memory, 0, bytes, s->stream));
     return true;
+}
+
+// Rows of views: their ranks bring each other the pixels next to theirs before the loss.
+static bool render_cut(sharded *s) {
+    for (int k = 0; is_cut(s, k); k++)
+        if (!queue_forward(s, &s->own[k])) return false;
+    for (int k = 0; is_cut(s, k); k++)
+        if (!settle_lists(s, &s->own[k])) return false;
+    if (!end_stage(s, SHARDED_RENDER)) return false;
+    if (s->any_cut && !exchange_pixels(s)) return false;
+    for (int k = 0; is_cut(s, k); k++)
+        if (!queue_loss(s, &s->own[k])) return false;
+    return combine_row_sums(s) && end_stage(s, SHARDED_PIXELS);
+}
+
+static bool render_whole(sharded *s, own_part *part) {
+    return queue_forward(s, part) && settle_lists(s, part) && end_stage(s, SHARDED_RENDER) &&
+           queue_loss(s, part);
+}
+
+// All parts of this rank. The moments of one travel while the next is rendered.
+static bool render_parts(sharded *s) {
+    if (!render_cut(s)) return false;
+    for (int k = 0; k < s->out.most; k++) {
+        own_part *const part = k < s->own_count ? &s->own[k] : NULL;
+        if (part && part->whole && !render_whole(s, part)) return false;
+        if (part && !queue_backward(s, part)) return false;
+        if (k > 0 && !send_moments(s, k - 1)) return false;
+        if (!pack_moments(s, k) || !end_stage(s, SHARDED_BACKWARD)) return false;
+    }
+    return send_moments(s, s->out.most - 1);
 }
 
 bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_gradient *gradient,
@@ -386,26 +259,23 @@ bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_grad
     ranks *const group = s->group;
     if (batch->views < 1 || batch->views > GS_MAX_VIEWS)
         return ranks_fail(group, "a batch has 1..%d views, not %d", GS_MAX_VIEWS, (int)batch->views);
-    const int32_t rows = (batch->cameras[0].height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
-    share_out(ranks_count(group), batch->views, rows, &s->out);
     s->batch = batch, s->stream = stream;
     s->fixed = batch->policy.strategy == DISTWAR_FIXED;
+    s->alone = ranks_count(group) == 1;
     s->report = (sharded_report){0};
+    plan(s);
+    begin_scratch(s, &gradient->gaussians);
     const size_t units_bytes = (size_t)batch->views * sizeof(gs_fixed_units);
-    void *const units = device_buffer_reserve(&s->units, units_bytes);
+    void *const units = reserve(s, &s->units, units_bytes);
+    if (!units) return false;
     RANKS_CUDA(cudaMemsetAsync(units, 0, units_bytes, stream));
     if (batch->timed && !ranks_wait(group, stream)) return false; // what the caller has queued does not count
     s->since = ranks_seconds();
-    if (!project(s) || !end_stage(s, SHARDED_PROJECT)) return false;
-    if (!exchange_counts(s) || !send_splats(s) || (s->fixed && !find_largest(s))) return false;
-    if (!ranks_wait(group, stream)) return false; // gs_bin waits for the stream without a look at the others
-    if (!end_stage(s, SHARDED_EXCHANGE)) return false;
-    for (int j = 0; j < s->own_count; j++)
-        if (!render_part(s, &s->own[j])) return false;
-    if (!end_stage(s, SHARDED_RENDER) || !exchange_pixels(s) || !end_stage(s, SHARDED_PIXELS)) return false;
-    for (int j = 0; j < s->own_count; j++)
-        if (!loss_and_backward(s, &s->own[j])) return false;
-    if (!end_stage(s, SHARDED_BACKWARD) || !bring_back(s) || !end_stage(s, SHARDED_RETURN)) return false;
+    if (!project_home(s) || !end_stage(s, SHARDED_PROJECT)) return false;
+    if (!send_splats(s) || !begin_sums(s) || !begin_row_sums(s) || !find_largest(s) ||
+        !end_stage(s, SHARDED_EXCHANGE))
+        return false;
+    if (!render_parts(s) || !gather_moments(s) || !end_stage(s, SHARDED_RETURN)) return false;
     const gs_gradient own = {
         .moments = s->moments.memory, .gaussians = gradient->gaussians, .mean2d = gradient->mean2d};
     GS_OR_FAIL(gs_project_backward(&s->home, &own, stream));

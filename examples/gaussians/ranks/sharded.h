@@ -15,13 +15,14 @@ C_LINKAGE_BEGIN
 
 typedef struct sharded sharded; // memory of a rank, which grows on demand; a program that has none left ends
 
-// The whole image of a view, on a rank that renders a part of it.
+// Rows of a view's image, on the rank that renders them.
 typedef struct sharded_image {
     int32_t view; // of the batch
     int32_t width, height;
-    const float *color; // [GS_CHANNELS][height][width]
-    float *d_color;     // to be written: d loss / d color, of the whole image
-    bool counts;        // true on one of the view's ranks: the one to add up the loss
+    gs_rows rows; // of tiles
+    const float
+        *color; // [GS_CHANNELS][height][width]; defined: the rows, and GS_LOSS_HALO pixels above and below
+    float *d_color; // to be written: d loss / d color of the rows, as gs_share_loss does
 } sharded_image;
 
 typedef struct sharded_batch {
@@ -31,7 +32,7 @@ typedef struct sharded_batch {
     int32_t views;            // 1..GS_MAX_VIEWS, of one size and model
     const gs_camera *cameras; // host; the same on all ranks
     distwar_policy policy;
-    // Queues the gradient of the loss by an image, or returns false after ranks_fail.
+    // Queues the gradient of the loss by rows of an image, or returns false after ranks_fail.
     bool (*loss)(ranks *group, void *context, const sharded_image *image, gs_stream stream);
     void *context;
     bool timed; // waits after each stage, for sharded_report.ms
@@ -51,7 +52,7 @@ typedef enum sharded_stage {
 
 // Where a rank's time and bytes go, of the last batch.
 typedef struct sharded_report {
-    int64_t splats_sent, splats_received; // of all parts, those of this rank among them
+    int64_t splats_sent, splats_received; // of all parts, those of this rank among them; 0 on one rank
     int64_t bytes_sent;                   // to other ranks: splats, pixels and moments
     int64_t pairs;                        // entries of the lists
     double ms[SHARDED_STAGES];            // 0 unless timed

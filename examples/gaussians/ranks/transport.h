@@ -21,7 +21,7 @@ struct ranks {
     void *state; // of the transport
     board *board;
     int count, own;
-    double timeout_s;
+    double timeout_s, silence_s;
     fault error;
 };
 
@@ -35,7 +35,23 @@ struct ranks {
 // Takes the failure of the board over into group->error. Returns false.
 bool ranks_stop(ranks *group);
 double ranks_seconds(void); // of a clock that only goes forwards
+// From the first failure until processes that have not ended are ended.
+double ranks_grace(const ranks *group);
 int64_t ranks_type_bytes(ranks_type type);
+
+// The start of a rank: sets its device. local: its number among the ranks of its host; devices: as ranks_plan.devices.
+bool ranks_set_device(ranks *group, int local, int devices);
+bool ranks_run_body(ranks *group, ranks_body body, void *context);
+bool ranks_run_processes(const ranks_plan *plan, const ranks *like, ranks_body body, void *context,
+                         fault *why);
+bool ranks_run_launched(const ranks_plan *plan, const ranks *like, ranks_body body, void *context,
+                        fault *why);
+
+// ---- a process that is a rank ----
+
+// The rank of this process, for failures of the device. end: tells the failure of the board and ends the process; does
+// not return. NULL: there is none any more.
+void ranks_own_process(ranks *group, void (*end)(void));
 
 // ---- threads ----
 

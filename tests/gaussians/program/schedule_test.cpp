@@ -72,6 +72,21 @@ TEST(Schedule, WeightOfDepthDecaysExponentially) {
     }
 }
 
+TEST(Schedule, AveragesBeginAfterDensityControl) {
+    training_settings s = plain_settings();
+    s.density.kind = DENSITY_NONE;
+    s.density.until = 6500;
+    EXPECT_EQ(average_from(&s), 7000); // no average
+    s.average_part = 0.1;
+    EXPECT_EQ(average_from(&s), 6300);
+    s.density.kind = DENSITY_SPLIT;
+    EXPECT_EQ(average_from(&s), 6500);
+    s.density.until = 6000;
+    EXPECT_EQ(average_from(&s), 6300);
+    s.average_part = 1;
+    EXPECT_EQ(average_from(&s), 6000);
+}
+
 TEST(Schedule, RateOfMeansWarmsUp) {
     const training_settings s = plain_settings();
     training_settings warm = s;
@@ -146,6 +161,24 @@ TEST(Schedule, TheDataDecidesMethodAndLimitUnlessTheyAreGiven) {
     EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 1);
     options.settings.most_gaussians = 7;
     EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 7);
+}
+
+TEST(Schedule, SplitsAreDrawnByAbsoluteGradients) {
+    density_settings settings = {};
+    settings.kind = DENSITY_SPLIT;
+    EXPECT_TRUE(density_reads_absolute(&settings));
+    settings.kind = DENSITY_MCMC;
+    EXPECT_FALSE(density_reads_absolute(&settings));
+    settings.kind = DENSITY_ADAPTIVE;
+    EXPECT_FALSE(density_reads_absolute(&settings));
+    settings.adaptive.grow_by = GROW_BY_ABSOLUTE;
+    EXPECT_TRUE(density_reads_absolute(&settings));
+    float signed_sums, absolute_sums;
+    frame f = {};
+    f.gradient.mean2d = &signed_sums, f.gradient.abs_mean2d = &absolute_sums;
+    EXPECT_EQ(density_gradient(&f), &signed_sums);
+    f.absolute = true;
+    EXPECT_EQ(density_gradient(&f), &absolute_sums);
 }
 
 // A state on the device with a frame of one camera that sees everyone, whose gradients are all `gradient`.

@@ -10,9 +10,10 @@
 namespace {
 
 // The options that do not decide what the iterations come to, apart from all those of Levenberg-Marquardt.
-const std::set<std::string> free_names = {"output",     "seconds",          "log",           "log-every",
-                                          "eval-every", "checkpoint-every", "checkpoint",    "resume",
-                                          "report",     "finish",           "write-cameras", "align-steps"};
+const std::set<std::string> free_names = {
+    "output",           "seconds",     "log",    "log-every", "eval-every",
+    "checkpoint-every", "checkpoint",  "resume", "report",    "finish",
+    "write-cameras",    "align-steps", "gpus",   "nccl"};
 
 struct table {
     train_options options = train_options_default();

@@ -7,7 +7,9 @@
 
 namespace {
 
-static_assert(int(NCCL_SUCCESS) == int(ncclSuccess) && int(NCCL_IN_PROGRESS) == int(ncclInProgress));
+static_assert(int(NCCL_SUCCESS) == int(ncclSuccess) && int(NCCL_IN_PROGRESS) == int(ncclInProgress) &&
+              int(NCCL_SYSTEM_ERROR) == int(ncclSystemError) &&
+              int(NCCL_REMOTE_ERROR) == int(ncclRemoteError));
 static_assert(int(NCCL_INT8) == int(ncclInt8) && int(NCCL_INT64) == int(ncclInt64) &&
               int(NCCL_FLOAT) == int(ncclFloat32) && int(NCCL_DOUBLE) == int(ncclFloat64));
 static_assert(int(NCCL_SUM) == int(ncclSum) && int(NCCL_MAX) == int(ncclMax));

@@ -2,6 +2,7 @@
 // Ranks as threads and as processes: every collective, for 1 to 4 ranks, and groups that fail. Under simt the processes
 // use fake_nccl.c in place of NCCL.
 #include "ranks.h"
+#include "device.h"
 #include "device_vector.h"
 #include <gtest/gtest.h>
 #include <chrono>
@@ -153,7 +154,7 @@ TEST_P(Ranks, Broadcast) {
 
 // ---- failures ----
 
-enum class end { fails, returns_false, leaves, is_killed, exits };
+enum class end { fails, returns_false, leaves, is_killed, exits, gives_up };
 
 struct failing {
     int rank;
@@ -186,6 +187,8 @@ bool work_until_failure(ranks *group, void *context) {
             break;
         case end::exits:
             _exit(3);
+        case end::gives_up: // as a program does that finds no memory on its device
+            device_give_up("no memory for %d bytes", 17);
         }
     }
 }
@@ -218,6 +221,27 @@ TEST_P(Processes, EndWhenOneIsKilledAtAnyMoment) {
                        f.how == end::is_killed ? "was ended by signal 9 (Killed)"
                                                : "has ended with exit code 3");
     }
+}
+
+TEST_P(Processes, EndWhenTheDeviceOfOneFails) {
+    expect_failure(GetParam(), {GetParam().count - 1, end::gives_up, 5000}, "no memory for 17 bytes");
+}
+
+// A rank that is stopped cannot say so.
+TEST_P(Processes, EndWhenOneIsSilent) {
+    if (GetParam().count != 2) return; // each takes seconds
+    ranks_plan plan = plan_of(GetParam());
+    plan.timeout_s = 3, plan.silence_s = 3;
+    int rank = GetParam().count - 1;
+    fault why = {};
+    const auto stop = [](ranks *group, void *context) {
+        if (ranks_own(group) == *static_cast<int *>(context)) raise(SIGSTOP);
+        return ranks_barrier(group, nullptr);
+    };
+    EXPECT_FALSE(ranks_run(&plan, stop, &rank, &why));
+    EXPECT_EQ(std::string(why.text),
+              "rank " + std::to_string(rank) +
+                  ": has been silent for 3 s: it is stopped, or its host is out of reach");
 }
 
 // One rank does not come until the others have given up.
@@ -307,7 +331,7 @@ TEST(RanksNccl, SaysWhatToInstall) {
     EXPECT_NE(std::string(why.text).find("several GPUs need NCCL 2.18 or later: /nowhere/libnccl.so.2: "),
               std::string::npos)
         << why.text;
-    EXPECT_NE(std::string(why.text).find("set DISTWAR_NCCL to the path of libnccl.so.2"), std::string::npos);
+    EXPECT_NE(std::string(why.text).find("name its libnccl.so.2 by --nccl"), std::string::npos);
     plan.nccl = "libm.so.6";
     EXPECT_FALSE(ranks_run(&plan, broadcast_from_each, nullptr, &why));
     EXPECT_NE(std::string(why.text).find("libm.so.6 has no ncclGetVersion"), std::string::npos) << why.text;

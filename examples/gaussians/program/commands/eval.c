@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// splat eval: the quality of a scene: PSNR and SSIM against photographs.
+// splat eval: the quality of a scene: PSNR, SSIM and LPIPS against photographs.
 #include "commands/command.h"
 #include "depth_maps.h"
 #include "view/device_gaussians.h"
 #include "json_writer.h"
 #include "scene.h"
+#include "measure/lpips.h"
 #include "measure/quality.h"
 #include "training/pose_levels.h"
 #include "view/blend_strategies.h"
@@ -15,7 +16,7 @@
 #include <string.h>
 
 typedef struct eval_options {
-    const char *scene, *cameras, *background, *json, *depth;
+    const char *scene, *cameras, *background, *json, *depth, *lpips_weights;
     int64_t holdout, downscale, align_steps;
     bool all, undistort, mask_from_alpha;
 } eval_options;
@@ -30,13 +31,17 @@ typedef struct evaluation {
     quality mean;
     double *depth_error; // [count]; with --depth
     double mean_depth_error;
+    const lpips_weights *weights; // with --lpips-weights
+    double *lpips;                // [count]; likewise
+    double mean_lpips;
 } evaluation;
 
 static bool evaluation_open(evaluation *e, const dataset *data, fault *why) {
     e->views = calloc(data->view_count, sizeof *e->views);
     e->each = calloc(data->view_count, sizeof *e->each);
     e->depth_error = calloc(data->view_count, sizeof *e->depth_error);
-    if (!e->views || !e->each || !e->depth_error)
+    e->lpips = calloc(data->view_count, sizeof *e->lpips);
+    if (!e->views || !e->each || !e->depth_error || !e->lpips)
         return fail(why, "no memory for %zu views", data->view_count);
     for (size_t i = 0; i < data->view_count; i++) {
         const dataset_view *view = &data->views[i];
@@ -54,10 +59,12 @@ static void evaluation_close(evaluation *e) {
     free(e->views);
     free(e->each);
     free(e->depth_error);
+    free(e->lpips);
 }
 
-static void print_row(const evaluation *e, const quality *q, double depth_error) {
+static void print_row(const evaluation *e, const quality *q, double lpips, double depth_error) {
     printf("  %8.2f  %6.4f", q->psnr, q->ssim);
+    if (e->weights) printf("  %6.4f", lpips);
     if (e->options->depth) printf("  %14.2f", 100 * depth_error);
     printf("\n");
 }
@@ -66,20 +73,22 @@ static void print_table(const evaluation *e) {
     int width = (int)strlen("mean");
     for (size_t i = 0; i < e->count; i++)
         if ((int)strlen(e->views[i].name) > width) width = (int)strlen(e->views[i].name);
-    printf("%-*s  %13s  PSNR, dB    SSIM%s\n", width, "view", "size     ",
+    printf("%-*s  %13s  PSNR, dB    SSIM%s%s\n", width, "view", "size     ", e->weights ? "   LPIPS" : "",
            e->options->depth ? "  depth error, %" : "");
     for (size_t i = 0; i < e->count; i++) {
         const target_view *view = &e->views[i];
         printf("%-*s  %5d x %-5d", width, view->name, view->camera.width, view->camera.height);
-        print_row(e, &e->each[i], e->depth_error[i]);
+        print_row(e, &e->each[i], e->lpips[i], e->depth_error[i]);
     }
     printf("%-*s  %13s", width, "mean", "");
-    print_row(e, &e->mean, e->mean_depth_error);
+    print_row(e, &e->mean, e->mean_lpips, e->mean_depth_error);
 }
 
-static void describe_quality(const evaluation *e, json_writer *json, const quality *q, double depth_error) {
+static void describe_quality(const evaluation *e, json_writer *json, const quality *q, double lpips,
+                             double depth_error) {
     json_put_number(json, "psnr", q->psnr);
     json_put_number(json, "ssim", q->ssim);
+    if (e->weights) json_put_number(json, "lpips", lpips);
     if (e->options->depth) json_put_number(json, "depth_error", depth_error);
 }
 
@@ -91,18 +100,19 @@ static void describe(json_writer *json, const void *subject) {
     json_put_text(json, "cameras", e->options->cameras);
     json_put_integer(json, "downscale", e->options->downscale);
     json_put_floats(json, "background", e->background, GS_CHANNELS);
+    if (e->weights) json_put_text(json, "lpips_network", gs_lpips_architecture_of(e->weights->network)->name);
     json_begin(json, "views", '[');
     for (size_t i = 0; i < e->count; i++) {
         json_begin(json, NULL, '{');
         json_put_text(json, "name", e->views[i].name);
         json_put_integer(json, "width", e->views[i].camera.width);
         json_put_integer(json, "height", e->views[i].camera.height);
-        describe_quality(e, json, &e->each[i], e->depth_error[i]);
+        describe_quality(e, json, &e->each[i], e->lpips[i], e->depth_error[i]);
         json_end(json, '}');
     }
     json_end(json, ']');
     json_begin(json, "mean", '{');
-    describe_quality(e, json, &e->mean, e->mean_depth_error);
+    describe_quality(e, json, &e->mean, e->mean_lpips, e->mean_depth_error);
     json_end(json, '}');
     json_end(json, '}');
 }
@@ -117,14 +127,18 @@ static bool align(evaluation *e, const gs_gaussians *scene, fault *why) {
     return done;
 }
 
+// weights: NULL without --lpips-weights.
 static bool evaluate(const eval_options *options, const float background[3], const gs_gaussians *scene,
-                     const dataset *data, fault *why) {
-    evaluation e = {.options = options, .gaussians = scene->count, .background = background};
-    bool done = evaluation_open(&e, data, why);
+                     const dataset *data, const lpips_weights *weights, fault *why) {
+    evaluation e = {
+        .options = options, .gaussians = scene->count, .background = background, .weights = weights};
+    bool done = evaluation_open(&e, data, why) && (!weights || lpips_is_possible(e.views, e.count, why));
     if (done && options->align_steps > 0) done = align(&e, scene, why);
     if (done) {
         gs_gaussians gaussians = device_gaussians_from(scene);
         done = quality_measure(&gaussians, e.views, e.count, background, &e.mean, e.each, why);
+        if (done && weights)
+            lpips_measure(&gaussians, e.views, e.count, background, weights, &e.mean_lpips, e.lpips);
         if (done && options->depth)
             depth_error_measure(&gaussians, e.views, e.count, &e.mean_depth_error, e.depth_error);
         device_gaussians_close(&gaussians);
@@ -154,6 +168,9 @@ int eval_command(int argc, char **argv) {
             .help =
                 "the folder of the views' maps of inverse depth in units of the scene, NAME.png or NAME.pfm: "
                 "measures the error of inverse depth"),
+        OPTION("lpips-weights", &options.lpips_weights,
+               .help = "measure LPIPS too, with the weights in this file, of AlexNet or of VGG-16; "
+                       "docs/metrics.md says how to make it"),
         BACKGROUND_OPTION(&options.background),
         JSON_OPTION(&options.json),
         OPTIONS_END};
@@ -165,13 +182,15 @@ int eval_command(int argc, char **argv) {
             "PSNR: 10 log10(255^2 / mean square error) over all pixels and channels of a view, with the\n"
             "picture rounded to 8 bits; 'inf' (in JSON null) if nothing differs. SSIM: on values 0..1\n"
             "before rounding, each channel alone, window 11 x 11, Gaussian with sigma 1.5, zeros outside\n"
-            "the picture, C1 = 0.01^2, C2 = 0.03^2, mean over pixels and channels (docs/math.md, section\n"
-            "5). Means are over views. LPIPS is not measured, as it needs the weights of a network.\n"
+            "the picture, C1 = 0.01^2, C2 = 0.03^2, mean over all pixels, those at the border too, and\n"
+            "channels. LPIPS: version 0.1, of the picture rounded to 8 bits, values in -1..1; it needs\n"
+            "the weights of a network. Means are over views (docs/metrics.md).\n"
             "The depth error is the mean absolute difference of inverse depth, as rendered and as in the\n"
             "map, over the mean of the map.",
         .examples = "  splat eval fern.ply --cameras data/fern\n"
                     "  splat eval fern.ply --cameras data/fern --downscale 4 --json fern.json\n"
-                    "  splat eval fern.ply --cameras data/fern --all --json -\n",
+                    "  splat eval fern.ply --cameras data/fern --all --json -\n"
+                    "  splat eval fern.ply --cameras data/fern --lpips-weights alex.safetensors\n",
         .options = table,
         .min_positional = 1,
         .max_positional = 1};
@@ -181,25 +200,29 @@ int eval_command(int argc, char **argv) {
     float background[3];
     bool usable = parse_color(options.background, background, &why);
     if (usable && !options.cameras) usable = fail(&why, "--cameras is missing: the photographs");
-    usable = usable && are_two_files("--json", options.json, "the scene", options.scene, &why);
+    usable = usable && are_two_files("--json", options.json, "the scene", options.scene, &why) &&
+             are_two_files("--json", options.json, "--lpips-weights", options.lpips_weights, &why);
     if (!usable) return report_misuse(&command, &why);
 
     gs_gaussians scene = {0};
     dataset data = {0};
+    lpips_weights weights = {.values = NULL};
     const dataset_options loading = {.downscale = (int)options.downscale,
                                      .background = {background[0], background[1], background[2]},
                                      .undistort = options.undistort,
                                      .mask_from_alpha = options.mask_from_alpha};
     bool done = json_is_possible(options.json, &why) && read_scene_to_measure(options.scene, &scene, &why) &&
+                (!options.lpips_weights || lpips_weights_read(options.lpips_weights, &weights, &why)) &&
                 dataset_load(options.cameras, &loading, &data, &why);
     if (done) {
         dataset_hold_out(&data, (size_t)options.holdout);
         const depth_maps_of of = options.all ? DEPTH_MAPS_ALL : DEPTH_MAPS_HELD_OUT;
         done = (!options.depth || depth_maps_load(&data, options.depth, &loading, of, &why)) &&
                dataset_spared(&data, options.json, &why) &&
-               evaluate(&options, background, &scene, &data, &why);
+               evaluate(&options, background, &scene, &data, weights.values ? &weights : NULL, &why);
     }
     dataset_close(&data);
     scene_close(&scene);
+    lpips_weights_close(&weights);
     return done ? EXIT_SUCCESS : report_failure("splat", &why);
 }

@@ -93,7 +93,7 @@ static bool batch_is_possible(const train_run *run, fault *why) {
     if (resolution_most_views(&o->schedule, o->batch) == 1) return true;
     if (o->refine_poses) return fail(why, "--refine-poses takes one view a step");
     const gs_camera *first = &split->views[0].camera;
-    for (size_t i = 1; o->gpus > 0 && i < split->training; i++)
+    for (size_t i = 1; o->ranks.gpus > 0 && i < split->training; i++)
         if (split->views[i].camera.width != first->width || split->views[i].camera.height != first->height)
             return fail(why, "--batch with --gpus needs pictures of one size");
     return resolution_views_match(split->views, split->training, why);
@@ -103,7 +103,7 @@ static density_data density_data_of(const train_run *run, int64_t iterations) {
     const train_options *o = run->options;
     density_data data = {.iterations = iterations,
                          .extent = run->extent,
-                         .shared = o->gpus > 0,
+                         .shared = o->ranks.gpus > 0,
                          .everywhere = o->random > 0 && !run->data.cut_out};
     for (size_t i = 0; i < run->split.training; i++) data.pixels += run->split.views[i].counted;
     return data;
@@ -129,6 +129,7 @@ static training_settings settings_of(const train_run *run, int64_t iterations) {
                                             .sh_rest = (float)(sh_rate * 2.5e-3 / 20)},
                                   .final_mean_rate = (float)(1.6e-6 * run->extent),
                                   .final_sh_rest = (float)(sh_rate_end * 2.5e-3 / 20),
+                                  .average_part = o->average,
                                   .warm_up = o->warm_up,
                                   .depth_weight = (float)o->depth_weight,
                                   .final_depth_weight = (float)o->depth_weight_end,
@@ -489,7 +490,9 @@ static bool train_as_rank(train_run *run, ranks *group, fault *why) {
     gs_gaussians host = {0};
     sharded_state state = {0};
     double loss = 0;
-    if (!load_data(run, why) || !prepare(run, why) || !start_host(run, &host, why)) return false;
+    if ((ranks_own(group) == 0 && !outputs_are_possible(o, why)) || !load_data(run, why) ||
+        !prepare(run, why) || !start_host(run, &host, why))
+        return false;
     host.antialias = o->antialias;
     sharded_state_open(&state, group, &host);
     scene_close(&host);
@@ -527,13 +530,9 @@ static bool rank_body(ranks *group, void *context) {
     return done;
 }
 
-// On a CPU ranks are threads, unless a stand-in for NCCL is named.
-static bool train_on_gpus(train_run *run, fault *why) {
-    const bool on_cpu = strcmp(gs_backend(), "simt") == 0;
-    const ranks_plan plan = {.count = (int)run->options->gpus,
-                             .kind = on_cpu && !getenv("DISTWAR_NCCL") ? RANKS_THREADS : RANKS_PROCESSES,
-                             .devices = on_cpu};
-    return outputs_are_possible(run->options, why) && ranks_run(&plan, rank_body, run, why);
+static bool train_on_ranks(train_run *run, fault *why) {
+    const rank_options *const on = &run->options->ranks;
+    return (on->launched || outputs_are_possible(run->options, why)) && run_on_ranks(on, rank_body, run, why);
 }
 
 int train_command(int argc, char **argv) {
@@ -574,8 +573,10 @@ int train_command(int argc, char **argv) {
         options.checkpoint = beside;
     }
     train_run run = {.options = &options, .table = table.rows};
-    if (!train_options_check(&options, run.background, &why)) return report_misuse(&command, &why);
-    if (!(options.gpus > 0 ? train_on_gpus(&run, &why) : run_training(&run, &why)))
+    if (!rank_options_check(&options.ranks, argc, argv, &why) ||
+        !train_options_check(&options, run.background, &why))
+        return report_misuse(&command, &why);
+    if (!(options.ranks.gpus > 0 ? train_on_ranks(&run, &why) : run_training(&run, &why)))
         return report_failure("splat", &why);
     return run.stopped_by ? 128 + run.stopped_by : EXIT_SUCCESS;
 }

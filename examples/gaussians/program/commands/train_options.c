@@ -17,6 +17,7 @@ train_options train_options_default(void) {
                            .downscale = 1,
                            .finish_text = "none",
                            .batch = 1,
+                           .average = 0.1,
                            .threshold = BLEND_THRESHOLD,
                            .holdout = 8,
                            .sh_degree = GS_MAX_SH_DEGREE,
@@ -46,10 +47,8 @@ static void list_run(train_options *o, option_table *table) {
                .help =
                    "train for this time, such as 30s or 2m, with --finish and without loading: the number "
                    "of steps, all schedules and, by default, the limit of Gaussians are fitted to it"),
-        OPTION("gpus", &o->gpus, .maximum = RANKS_MAX,
-               .help = "share the scene out among this many GPUs of this host, through NCCL; with "
-                       "--reproducible the result does not depend on their number; 0: one GPU, which has "
-                       "all options"),
+        GPUS_OPTION(&o->ranks.gpus, "share the scene out"),
+        NCCL_OPTION(&o->ranks.nccl),
         OPTION("batch", &o->batch, .minimum = 1, .maximum = GS_MAX_VIEWS,
                .help = "views of a step, whose learning rates are multiplied by the square root of it; "
                        "--iterations counts views"),
@@ -60,6 +59,11 @@ static void list_run(train_options *o, option_table *table) {
                 "20% of the iterations, half until 50%; FACTOR:PERCENT:VIEWS has another --batch; none"),
         OPTION("warm-up", &o->warm_up, .maximum = 10000000,
                .help = "steps in which the learning rate of means rises to its value, from 1/100 of it"),
+        OPTION(
+            "average", &o->average, .maximum = 1,
+            .help =
+                "part of the iterations, at the end, whose parameters are averaged, from the end of density "
+                "control on; 0: the scene is what the last step left"),
         OPTION("seconds", &o->seconds, .maximum = 1e9, .free_on_resume = true,
                .help = "stop after this time of training, without --finish; learning rates still "
                        "follow --iterations; 0: no limit"),
@@ -252,7 +256,7 @@ static bool gpus_suffice(const train_options *o, fault *why) {
                     {"--resolutions", o->schedule.count > 0},
                     {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE},
                     {"--density split", o->density.settings.kind == DENSITY_SPLIT}};
-    if (o->gpus == 0) return true;
+    if (o->ranks.gpus == 0) return true;
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
         if (excluded[i].given) return fail(why, "--gpus excludes %s", excluded[i].name);
     return true;

@@ -2,6 +2,7 @@
 // The options of `splat train`.
 #pragma once
 
+#include "commands/on_ranks.h"
 #include "lm/lm_solver.h"
 #include "training/density_options.h"
 #include "training/resolutions.h"
@@ -13,9 +14,10 @@ typedef struct train_options {
     const char *data, *output, *background, *log, *report, *checkpoint, *resume, *perturb_poses,
         *write_cameras, *depth, *budget, *finish_text, *resolutions;
     int64_t downscale, iterations, warm_up, seed, threshold, holdout, sh_degree, random, log_every,
-        eval_every, checkpoint_every, pose_levels, pose_finest, pose_steps, poses_from, align_steps, gpus,
-        batch; // gpus: 0: one, without ranks; iterations: under a budget, of which they follow, 0
-    double budget_seconds, seconds, sh_rate, sh_rate_end, pose_rate, fine_pose_rate, depth_weight,
+        eval_every, checkpoint_every, pose_levels, pose_finest, pose_steps, poses_from, align_steps,
+        batch; // iterations: under a budget, of which they follow, 0
+    rank_options ranks;
+    double budget_seconds, seconds, average, sh_rate, sh_rate_end, pose_rate, fine_pose_rate, depth_weight,
         depth_weight_end;
     int reduce, finish;                         // reduce: index into blend_strategies; finish: train_finish
     const char *strategy_names[STRATEGY_NAMES]; // choices of --reduce

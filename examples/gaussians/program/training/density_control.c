@@ -35,7 +35,8 @@ int64_t density_grown_count(const density_settings *settings, int64_t existing, 
 }
 
 bool density_reads_absolute(const density_settings *settings) {
-    return settings->kind == DENSITY_ADAPTIVE && settings->adaptive.grow_by == GROW_BY_ABSOLUTE;
+    return settings->kind == DENSITY_SPLIT ||
+           (settings->kind == DENSITY_ADAPTIVE && settings->adaptive.grow_by == GROW_BY_ABSOLUTE);
 }
 
 void density_before_adam(const density_settings *settings, training_state *state, int views) {

@@ -16,7 +16,7 @@ typedef enum density_kind {
     DENSITY_NONE,     // the number of Gaussians is constant
     DENSITY_ADAPTIVE, // clones, splits and prunes by the screen-space gradient (Kerbl et al. 2023)
     DENSITY_MCMC,     // relocates and adds noise (Kheradmand et al. 2024)
-    DENSITY_SPLIT,    // splits along the longest axis up to a limit, drawn by the screen-space gradient
+    DENSITY_SPLIT, // splits along the longest axis up to a limit, drawn by the absolute screen-space gradient
     DENSITY_KINDS
 } density_kind;
 

@@ -20,7 +20,7 @@ static void list_schedule(density_settings *s, option_table *table) {
         OPTION(
             "density", &s->kind, .choices = kinds,
             .help =
-                "split: splits Gaussians up to the limit, drawn by the screen-space gradient; mcmc: "
+                "split: splits Gaussians up to the limit, drawn by the absolute screen-space gradient; mcmc: "
                 "relocates faint Gaussians and adds noise; adaptive: clones, splits and prunes by a "
                 "threshold of the gradient; auto: split, but mcmc with --gpus, and with --random unless the data is a "
                 "cut-out object"),

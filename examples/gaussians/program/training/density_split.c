@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Density control by splits: up to a limit, Gaussians that are drawn by their screen-space gradient are split
+// Density control by splits: up to a limit, Gaussians that are drawn by their absolute screen-space gradient are split
 // along the longest axis; the halves also take the rows of those that became transparent.
 #include "device.h"
 #include "gs_split.h"

@@ -55,6 +55,7 @@ void sharded_state_open(sharded_state *state, const ranks *group, const gs_gauss
 
 void sharded_state_close(sharded_state *state) {
     close_vectors(&state->own);
+    parameter_average_close(&state->average);
     device_gaussians_close(&state->gradients);
 }
 
@@ -132,7 +133,7 @@ typedef struct sharded_trainer {
     sharded *shared;
     shard_workspace density;
     device_buffer loss_workspace;
-    double *results; // device, [batch + 1][LOSS_VALUES]; the last row is for parts that do not count
+    double *results; // device, [batch][LOSS_VALUES]: this rank's part of them
     view_order order;
     const target_view *views[GS_MAX_VIEWS]; // of the batch
 } sharded_trainer;
@@ -144,8 +145,8 @@ static bool queue_loss(ranks *group, void *context, const sharded_image *image, 
     size_t bytes = 0;
     GS_OR_FAIL(gs_loss_bytes(image->width, image->height, &bytes));
     void *const workspace = device_buffer_reserve(&t->loss_workspace, bytes);
-    const int64_t row = image->counts ? image->view : t->settings->batch;
-    GS_OR_FAIL(gs_loss(&images, workspace, bytes, t->results + LOSS_VALUES * row, image->d_color, stream));
+    GS_OR_FAIL(gs_share_loss(&images, image->rows, workspace, bytes, t->results + LOSS_VALUES * image->view,
+                             image->d_color, stream));
     return true;
 }
 
@@ -215,19 +216,23 @@ static bool fetch_loss(sharded_trainer *t, ranks *group, double *loss) {
 
 static bool train_all(sharded_trainer *t, ranks *group, double *loss) {
     const int64_t iterations = t->settings->training->iterations;
-    const size_t result_bytes = (size_t)((t->settings->batch + 1) * LOSS_VALUES) * sizeof(double);
+    const size_t result_bytes = (size_t)(t->settings->batch * LOSS_VALUES) * sizeof(double);
+    const int64_t from = average_from(t->settings->training);
     progress bar;
     progress_begin(&bar, "training", iterations);
     bool good = true, last = t->state->iteration >= iterations;
     while (good && !last) {
         device_clear(t->results, result_bytes); // other ranks write some of the rows
         good = train_step(t, group);
+        parameter_average_add(&t->state->average, &t->state->own.gaussians, from, t->state->iteration,
+                              t->state->steps);
         last = t->state->iteration >= iterations;
         if (!good || !(last || t->state->steps % CHECK_EVERY == 0)) continue;
         good = fetch_loss(t, group, loss);
         if (good && ranks_own(group) == 0 && progress_due(&bar))
             progress_show(&bar, t->state->iteration, *loss);
     }
+    parameter_average_take(&t->state->average, &t->state->own.gaussians);
     progress_end(&bar);
     return good;
 }
@@ -238,7 +243,7 @@ bool sharded_train(sharded_state *state, ranks *group, const sharded_settings *s
     *loss = NAN;
     if (!view_order_open(&t.order, settings->view_count, settings->training->seed, &why))
         return ranks_fail(group, "%s", why.text);
-    t.results = device_allocate((size_t)((settings->batch + 1) * LOSS_VALUES) * sizeof(double));
+    t.results = device_allocate((size_t)(settings->batch * LOSS_VALUES) * sizeof(double));
     t.shared = sharded_open(group);
     const bool good = t.shared && train_all(&t, group, loss);
     sharded_close(t.shared);

@@ -15,7 +15,8 @@ typedef struct sharded_state {
     int64_t steps;                // of Adam
     int64_t begin[RANKS_MAX + 1]; // where each rank's Gaussians begin among all, and their number
     gs_shared_vectors own;
-    gs_gaussians gradients; // scratch
+    parameter_average average; // of own.gaussians
+    gs_gaussians gradients;    // scratch
 } sharded_state;
 
 // host: all Gaussians; the same on all ranks. Failures of the device end the program.

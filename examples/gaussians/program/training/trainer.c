@@ -339,6 +339,12 @@ static gs_adam_rates rates_of(const training_settings *settings, int64_t step, i
     return rates;
 }
 
+int64_t average_from(const training_settings *s) {
+    const int64_t from = s->iterations - (int64_t)(s->average_part * (double)s->iterations);
+    const bool acts = s->density.kind != DENSITY_NONE && s->average_part > 0;
+    return acts && s->density.until > from ? s->density.until : from;
+}
+
 static void train_step(trainer *t) {
     training_state *state = t->state;
     const training_settings *settings = t->settings;
@@ -362,14 +368,23 @@ static void train_step(trainer *t) {
     const int64_t moved = pose_steps(t);
     frame_project_backward(&t->f, &state->gradients, moved > 0);
     density_before_adam(&settings->density, state, of.count);
+    const int64_t adam_step = steps_before(settings, phase, of.first) + 1;
     GS_CHECK(gs_adam(&state->gaussians, &state->gradients, &state->first_moment, &state->second_moment,
-                     &rates, steps_before(settings, phase, of.first) + 1, NULL));
+                     &rates, adam_step, NULL));
     stage_clock_mark(&t->report.clock, STAGE_ADAM);
     if (moved > 0) step_pose(t, of.index[0], moved);
     state->iteration += of.count;
     t->report.step_views = of.count;
     density_after_adam(&t->density, &settings->density, settings->seed, rates.mean, &t->f, state);
     stage_clock_mark(&t->report.clock, STAGE_DENSITY);
+    parameter_average_add(&state->average, &state->gaussians, average_from(settings), state->schedule.at,
+                          adam_step);
+}
+
+// Unless a signal ends training: then it will go on.
+static void take_average(trainer *t, const training_observer *observer) {
+    if (!(observer && observer->end && *observer->end))
+        parameter_average_take(&t->state->average, &t->state->gaussians);
 }
 
 // Adds the waiting losses to the report.
@@ -429,12 +444,14 @@ static bool train_all(trainer *t, const training_observer *observer, fault *why)
     bar.before = t->state->schedule.at;
     bar.time_limit = settings->budget ? settings->budget->seconds - t->before : settings->seconds;
     bool done = true, last = training_is_over(t);
+    if (last) take_average(t, observer);
     while (!last && done) {
         train_step(t);
         const int64_t step = t->state->iteration;
         last = training_is_over(t) ||
                (settings->seconds > 0 && seconds_now() - bar.started >= settings->seconds) ||
                (observer && observer->end && *observer->end);
+        if (last) take_average(t, observer);
         if (progress_due(&bar)) {
             double loss;
             device_download(&loss, t->results[t->waiting - 1].of_colors, sizeof loss);

@@ -50,8 +50,10 @@ struct training_settings {
     gs_adam_rates rates;    // rates.mean at the first step, in world units
     float final_mean_rate;  // at the last step; exponential between
     float final_sh_rest;    // rates.sh_rest at the last step; exponential between; 0: it is constant
-    int64_t warm_up;        // steps over which the means' rate rises from a hundredth of itself, by a sine
-    pose_schedule pose;     // of the poses, if they are refined
+    double
+        average_part; // of the iterations, at the end: their parameters are averaged; 0: the last step counts
+    int64_t warm_up;  // steps over which the means' rate rises from a hundredth of itself, by a sine
+    pose_schedule pose;                     // of the poses, if they are refined
     float depth_weight, final_depth_weight; // of views with depth: at the first step, at the last
     float exposure_rate; // of the matrices that correct colours, if there are any; a tenth of it at the end
     int sh_interval; // steps before the SH degree in use rises by one; 0: all degrees from the first step on
@@ -100,6 +102,9 @@ float scheduled_sh_rate(const training_settings *settings, int64_t step);
 // then learns what is true of one view alone; a long run learns them at any rate.
 double usual_sh_rate(size_t views);
 double usual_last_sh_rate(double first, int64_t iterations);
+// The last step before those whose parameters are averaged. Rows must keep their Gaussians from then on, so it is not
+// before the end of density control.
+int64_t average_from(const training_settings *settings);
 // The weight of depth at that step: its logarithm is linear in the step.
 float scheduled_depth_weight(const training_settings *settings, int64_t step);
 

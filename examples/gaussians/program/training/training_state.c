@@ -80,6 +80,7 @@ void training_state_close(training_state *state) {
     gs_gaussians *sets[SETS];
     list_sets(state, sets);
     for (int i = 0; i < SETS; i++) device_gaussians_close(sets[i]);
+    parameter_average_close(&state->average);
     device_free(state->density);
     device_free(state->exposure);
     free(state->pose);

@@ -7,6 +7,7 @@
 #include "c_linkage.h"
 #include "gs.h"
 #include "fault.h"
+#include "training/parameter_average.h"
 #include "training/pose_refinement.h"
 #include <stddef.h>
 
@@ -29,6 +30,7 @@ typedef struct training_state {
     int64_t capacity; // rows that every array has memory for; >= gaussians.count
     // Device. All have the same count and sh_degree.
     gs_gaussians gaussians, first_moment, second_moment;
+    parameter_average average; // of the last steps
     float *density; // [count][2], since the last density step: sum of |mean2d_gradient|, number of views
     // Device: for each view the matrix that corrects its colours (gs_exposure) and Adam's two moments of it,
     // [exposures][3][GS_EXPOSURE_VALUES]. 0 and NULL if colours are not corrected.

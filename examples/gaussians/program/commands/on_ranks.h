@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// Commands that work on several GPUs: as ranks that they start on this host (--gpus), or as one of the ranks that a
+// launcher has started.
+#pragma once
+
+#include "options.h"
+#include "ranks.h"
+
+typedef struct rank_options {
+    int64_t gpus; // 0: one, without ranks
+    const char *nccl;
+    // After rank_options_check:
+    bool launched;
+    ranks_place place;
+    uint64_t arguments; // their hash
+} rank_options;
+
+// what: what --gpus does, for --help.
+#define GPUS_OPTION(at, what)                                                                                \
+    OPTION("gpus", at, .maximum = RANKS_MAX, .free_on_resume = true,                                         \
+           .help = what " among this many GPUs of this host, through NCCL; 0: one GPU, which has all "       \
+                        "options; not with mpirun, srun or torchrun, which start a process a GPU")
+#define NCCL_OPTION(at)                                                                                      \
+    OPTION("nccl", at, .free_on_resume = true,                                                               \
+           .help = "with several GPUs: the path of libnccl.so.2; default: where the loader finds it")
+
+// After parsing: looks for a launcher, which sets gpus. argv: the command line, the same for all ranks.
+bool rank_options_check(rank_options *options, int argc, char **argv, fault *why);
+
+// ranks_run. On a CPU ranks are threads, unless a stand-in for NCCL is named.
+bool run_on_ranks(const rank_options *options, ranks_body body, void *context, fault *why);

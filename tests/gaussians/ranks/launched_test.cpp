@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: MIT
+// Ranks that a launcher has started: processes that find each other by TCP, as if each were a host; what ends them, and
+// strangers. They use fake_nccl.c, so only simt has these tests.
+#ifdef DISTWAR_SIMT
+#include "board_message.h"
+#include "device.h"
+#include "device_vector.h"
+#include "ranks.h"
+#include "run_program.h"
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <random>
+#include <thread>
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+namespace {
+
+using seconds = std::chrono::duration<double>;
+
+int socket_at(int port, bool listens) { // port 0: any; -1: refused
+    const int s = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in at = {};
+    at.sin_family = AF_INET, at.sin_port = htons(uint16_t(port)), at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const auto *const address = reinterpret_cast<const sockaddr *>(&at);
+    if ((listens ? bind(s, address, sizeof at) == 0 && listen(s, 9) == 0
+                 : connect(s, address, sizeof at) == 0))
+        return s;
+    close(s);
+    return -1;
+}
+
+int port_of(int socket) {
+    sockaddr_in at = {};
+    socklen_t size = sizeof at;
+    getsockname(socket, reinterpret_cast<sockaddr *>(&at), &size);
+    return ntohs(at.sin_port);
+}
+
+int free_port() {
+    const int s = socket_at(0, true), port = port_of(s);
+    close(s);
+    return port;
+}
+
+struct host { // a rank, alone on it
+    pid_t pid;
+    fs::path err;
+};
+
+class Launched : public ProgramTest {
+  protected:
+    ranks_plan plan = {};
+    ranks_place place = {};
+    ranks_body body = nullptr;
+    void *context = nullptr;
+    std::map<int, host> hosts;
+    std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+
+    void SetUp() override {
+        ProgramTest::SetUp();
+        plan.kind = RANKS_LAUNCHED, plan.timeout_s = 20, plan.nccl = FAKE_NCCL, plan.devices = 1;
+        plan.arguments = 1, plan.program = "test";
+        strcpy(place.address, "localhost");
+        place.port = free_port();
+    }
+    // number: by which the test knows it.
+    void start(int number, int rank, int count, const ranks_plan &with) {
+        hosts[number].err = folder / ("err" + std::to_string(number));
+        hosts[number].pid = fork();
+        if (hosts[number].pid > 0) return;
+        dup2(creat(hosts[number].err.c_str(), 0600), STDERR_FILENO);
+        alarm(60); // what hangs shall fail
+        ranks_plan mine = with;
+        ranks_place where = place;
+        where.own = where.local = rank, where.count = mine.count = count, mine.place = &where;
+        fault why;
+        const bool good = ranks_run(&mine, body, context, &why);
+        if (!good) fprintf(stderr, "%s: %s\n", plan.program, why.text);
+        fflush(nullptr);
+        _exit(good ? 0 : 1);
+    }
+    void start_all(int count) {
+        for (int r = 0; r < count; r++) start(r, r, count, plan);
+    }
+    // -9: killed.
+    int end_of(int number) {
+        int status = 0;
+        EXPECT_EQ(waitpid(hosts[number].pid, &status, 0), hosts[number].pid);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    }
+    std::string told(int number) { return contents(hosts[number].err); }
+    double waited() const { return seconds(std::chrono::steady_clock::now() - began).count(); }
+    // All but `gone` (-1: none) end with exit code 1, and one message is told.
+    void expect_told(const std::string &message, int gone = -1) {
+        std::string all;
+        for (auto &[number, h] : hosts) {
+            if (number == gone) continue;
+            EXPECT_EQ(end_of(number), 1) << number << ": " << told(number);
+            all += told(number);
+        }
+        EXPECT_EQ(all, message.empty() ? "" : "test: " + message + "\n");
+    }
+};
+
+bool sum_ones(ranks *group, void *) {
+    const device_vector<int64_t> values(std::vector<int64_t>(100, 1));
+    const ranks_reduction sum = {values.data(), 100, RANKS_INT64, RANKS_SUM};
+    if (!ranks_all_reduce(group, &sum, nullptr) || !ranks_barrier(group, nullptr)) return false;
+    for (const int64_t value : values.read())
+        if (value != ranks_count(group)) return ranks_fail(group, "has summed to %d", int(value));
+    return true;
+}
+
+bool work_for_ever(ranks *group, void *) {
+    while (sum_ones(group, nullptr)) {
+    }
+    return false;
+}
+
+TEST_F(Launched, RunTheBodyInTheirProcesses) {
+    body = sum_ones;
+    for (const int count : {1, 2, 3, 4}) {
+        hosts.clear();
+        start_all(count);
+        for (int r = 0; r < count; r++) EXPECT_EQ(end_of(r), 0) << told(r);
+        for (int r = 0; r < count; r++) EXPECT_EQ(told(r), "");
+    }
+}
+
+TEST_F(Launched, FindEachOtherWhoeverComesFirst) {
+    body = sum_ones;
+    for (const int r : {2, 1, 0}) {
+        start(r, r, 3, plan);
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    }
+    for (int r = 0; r < 3; r++) EXPECT_EQ(end_of(r), 0) << told(r);
+}
+
+TEST_F(Launched, EndWhenOneIsKilledAtAnyMoment) {
+    body = work_for_ever;
+    std::mt19937 random(5);
+    for (int run = 0; run < 12; run++) {
+        const int count = 2 + run % 3, rank = int(random() % unsigned(count));
+        hosts.clear();
+        place.port = free_port();
+        start_all(count);
+        // All have come, or else one has not come, which takes the time to wait for it.
+        std::this_thread::sleep_for(std::chrono::milliseconds(500) +
+                                    std::chrono::microseconds(random() % 100000));
+        kill(hosts[rank].pid, SIGKILL);
+        EXPECT_EQ(end_of(rank), -SIGKILL);
+        began = std::chrono::steady_clock::now();
+        expect_told("rank " + std::to_string(rank) + ": its connection has closed: it or its host has ended",
+                    rank);
+        EXPECT_LT(waited(), 10);
+    }
+}
+
+TEST_F(Launched, EndWhenOneIsKilledBeforeItHasCome) {
+    body = work_for_ever;
+    plan.timeout_s = 1;
+    std::mt19937 random(6);
+    for (int run = 0; run < 6; run++) {
+        hosts.clear();
+        place.port = free_port();
+        start_all(3);
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % 20000));
+        kill(hosts[2].pid, SIGKILL);
+        EXPECT_EQ(end_of(2), -SIGKILL);
+        for (const int r : {0, 1}) EXPECT_EQ(end_of(r), 1);
+        EXPECT_EQ(told(0).rfind("test: rank 2: ", 0), 0u) << told(0);
+        EXPECT_EQ(told(1), "");
+    }
+}
+
+TEST_F(Launched, EndWhenOneIsStopped) {
+    body = work_for_ever;
+    plan.silence_s = 3;
+    for (const int rank : {0, 2}) {
+        hosts.clear();
+        place.port = free_port();
+        start_all(3);
+        std::this_thread::sleep_for(std::chrono::milliseconds(500));
+        kill(hosts[rank].pid, SIGSTOP);
+        expect_told("rank " + std::to_string(rank) +
+                        ": has been silent for 3 s: it is stopped, or its host is out of reach",
+                    rank);
+        kill(hosts[rank].pid, SIGCONT); // it ends, and tells nothing but what is known
+        EXPECT_EQ(end_of(rank), 1);
+    }
+}
+
+// The whole run is stopped and goes on, as by Ctrl-Z and fg.
+TEST_F(Launched, GoOnAfterAllWereStopped) {
+    int turns = 400;
+    context = &turns;
+    body = [](ranks *group, void *number) {
+        for (int k = 0; k < *static_cast<int *>(number); k++)
+            if (!sum_ones(group, nullptr)) return false;
+        return true;
+    };
+    plan.silence_s = 2, plan.timeout_s = 2;
+    start_all(3);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    for (auto &[r, h] : hosts) kill(h.pid, SIGSTOP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(3500));
+    for (auto &[r, h] : hosts) kill(h.pid, SIGCONT);
+    for (int r = 0; r < 3; r++) EXPECT_EQ(end_of(r), 0) << told(r);
+}
+
+TEST_F(Launched, EndWhenOneFails) {
+    int rank = 0;
+    context = &rank;
+    body = [](ranks *group, void *which) {
+        if (ranks_own(group) == *static_cast<int *>(which))
+            return ranks_fail(group, "no memory for 17 things");
+        return work_for_ever(group, nullptr);
+    };
+    for (rank = 0; rank < 3; rank++) {
+        hosts.clear();
+        place.port = free_port();
+        start_all(3);
+        expect_told("rank " + std::to_string(rank) + ": no memory for 17 things");
+    }
+}
+
+TEST_F(Launched, EndWhenTheDeviceOfOneFails) {
+    int rank = 0;
+    context = &rank;
+    body = [](ranks *group, void *which) -> bool {
+        if (ranks_own(group) == *static_cast<int *>(which)) device_give_up("no memory for %d bytes", 17);
+        return work_for_ever(group, nullptr);
+    };
+    for (rank = 0; rank < 2; rank++) {
+        hosts.clear();
+        place.port = free_port();
+        start_all(2);
+        expect_told("rank " + std::to_string(rank) + ": no memory for 17 bytes");
+    }
+}
+
+// A rank that does not look at the others ends all the same.
+TEST_F(Launched, EndAlsoWhileTheyAreBusy) {
+    plan.timeout_s = 1;
+    int rank = 0;
+    context = &rank;
+    body = [](ranks *group, void *which) -> bool {
+        if (ranks_own(group) == *static_cast<int *>(which)) return ranks_fail(group, "has lost its data");
+        for (;;) pause();
+    };
+    for (rank = 0; rank < 2; rank++) {
+        hosts.clear();
+        place.port = free_port();
+        start_all(2);
+        expect_told("rank " + std::to_string(rank) + ": has lost its data");
+    }
+    EXPECT_LT(waited(), 15);
+}
+
+TEST_F(Launched, OneThatDoesNotComeIsNamed) {
+    body = sum_ones;
+    plan.timeout_s = 1;
+    start(0, 0, 3, plan);
+    start(1, 1, 3, plan);
+    expect_told("rank 2: has not come within 1 s");
+}
+
+TEST_F(Launched, WithoutRank0ItIsSaid) {
+    body = sum_ones;
+    plan.timeout_s = 1;
+    start(1, 1, 2, plan);
+    expect_told("rank 1: cannot reach rank 0 at localhost, port " + std::to_string(place.port) +
+                " (MASTER_ADDR, MASTER_PORT) within 1 s: Connection refused");
+}
+
+TEST_F(Launched, OtherArgumentsAreRefused) {
+    body = sum_ones;
+    ranks_plan other = plan;
+    other.arguments = 2;
+    start(0, 0, 3, plan);
+    start(1, 1, 3, plan);
+    start(2, 2, 3, other);
+    expect_told("rank 2: was started with other arguments than rank 0, or is another version");
+    EXPECT_LT(waited(), 10);
+}
+
+TEST_F(Launched, OtherNumbersAreRefused) {
+    body = sum_ones;
+    start(0, 0, 3, plan);
+    start(1, 1, 2, plan);
+    start(2, 2, 3, plan);
+    expect_told("rank 1: was started as one of 2 ranks, rank 0 as one of 3");
+    hosts.clear();
+    place.port = free_port();
+    start(0, 0, 3, plan);
+    start(1, 1, 3, plan);
+    start(2, 1, 3, plan);
+    expect_told("rank 1: two processes have this rank");
+}
+
+TEST_F(Launched, APortInUseIsSaid) {
+    body = sum_ones;
+    const int s = socket_at(0, true);
+    place.port = port_of(s);
+    start(0, 0, 2, plan);
+    expect_told(
+        "rank 0: cannot listen at localhost, port " + std::to_string(place.port) +
+        ": Address already in use; MASTER_ADDR must name the host of rank 0, MASTER_PORT a free port");
+    close(s);
+}
+
+// A program that is none of the ranks holds the port and says nothing, or something else.
+TEST_F(Launched, AnotherServerIsNotRank0) {
+    body = sum_ones;
+    plan.silence_s = 1;
+    const int s = socket_at(0, true);
+    place.port = port_of(s);
+    start(1, 1, 2, plan);
+    expect_told("rank 0: has been silent for 1 s: it is stopped, or its host is out of reach");
+    hosts.clear();
+    start(1, 1, 2, plan);
+    const int first = accept(s, nullptr, nullptr), second = accept(s, nullptr, nullptr); // of both
+    for (const int peer : {first, second}) send(peer, "HTTP/1.1 400 Bad Request\r\n\r\n", 28, MSG_NOSIGNAL);
+    expect_told("rank 0: what answers at its address is another program, or another version of this one");
+    close(first), close(second), close(s);
+}
+
+TEST_F(Launched, StrangersDoNoHarm) {
+    body = sum_ones;
+    start(0, 0, 3, plan);
+    std::vector<int> strangers;
+    const auto come = [&](const void *text, size_t bytes) {
+        int s = -1;
+        while ((s = socket_at(place.port, false)) < 0)
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        if (bytes > 0) send(s, text, bytes, MSG_NOSIGNAL);
+        strangers.push_back(s);
+    };
+    const std::string zeros(100000, '\0'), request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    board_message wrong = board_message_of(BOARD_HELLO, 1);
+    come(request.data(), request.size());
+    come(zeros.data(), zeros.size());
+    come(&wrong, 3);   // not even its first number
+    come(&wrong, 300); // half a message
+    wrong.rank = -1;   // no rank at all
+    come(&wrong, sizeof wrong);
+    wrong.rank = RANKS_MAX;
+    come(&wrong, sizeof wrong);
+    wrong = board_message_of(BOARD_NEWS, 1);
+    come(&wrong, sizeof wrong);
+    wrong = board_message_of(BOARD_FAILED, 1); // not as the first message
+    come(&wrong, sizeof wrong);
+    wrong = board_message_of(BOARD_HELLO, 1);
+    wrong.version++;
+    come(&wrong, sizeof wrong);
+    for (int k = 0; k < 40; k++) come(nullptr, 0); // more than are listened to at once
+    start(1, 1, 3, plan);
+    start(2, 2, 3, plan);
+    for (int r = 0; r < 3; r++) EXPECT_EQ(end_of(r), 0) << told(r);
+    for (int r = 0; r < 3; r++) EXPECT_EQ(told(r), "");
+    for (const int s : strangers) close(s);
+}
+
+// ---- the environment
+
+class Place : public testing::Test {
+  protected:
+    std::vector<std::string> names;
+    ranks_place place = {};
+    fault why = {};
+
+    ranks_found find(const std::map<std::string, std::string> &variables) {
+        for (const auto &[name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+        why = {};
+        const ranks_found found = ranks_find_place(&place, &why);
+        for (const auto &[name, value] : variables) unsetenv(name.c_str());
+        return found;
+    }
+};
+
+TEST_F(Place, IsThatOfTheLauncher) {
+    EXPECT_EQ(find({}), RANKS_NONE);
+    ASSERT_EQ(find({{"RANK", "3"},
+                    {"WORLD_SIZE", "8"},
+                    {"LOCAL_RANK", "1"},
+                    {"MASTER_ADDR", "node7"},
+                    {"MASTER_PORT", "1234"}}),
+              RANKS_FOUND);
+    EXPECT_EQ(place.own, 3);
+    EXPECT_EQ(place.count, 8);
+    EXPECT_EQ(place.local, 1);
+    EXPECT_STREQ(place.address, "node7");
+    EXPECT_EQ(place.port, 1234);
+    ASSERT_EQ(find({{"OMPI_COMM_WORLD_RANK", "1"},
+                    {"OMPI_COMM_WORLD_SIZE", "2"},
+                    {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                    {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}),
+              RANKS_FOUND);
+    EXPECT_EQ(place.own, 1);
+    EXPECT_EQ(place.local, 1);
+    EXPECT_STREQ(place.address, "localhost"); // of one host
+    EXPECT_EQ(place.port, 29500);
+    ASSERT_EQ(find({{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}, {"MASTER_ADDR", "a"}}), RANKS_FOUND);
+    EXPECT_EQ(place.local, -1);
+    ASSERT_EQ(find({{"SLURM_PROCID", "2"},
+                    {"SLURM_STEP_NUM_TASKS", "4"},
+                    {"SLURM_LOCALID", "0"},
+                    {"SLURM_STEP_NUM_NODES", "1"}}),
+              RANKS_FOUND);
+    EXPECT_EQ(place.own, 2);
+    EXPECT_EQ(place.local, 0);
+}
+
+TEST_F(Place, IsNoneForOneProcess) {
+    EXPECT_EQ(find({{"RANK", "0"}, {"WORLD_SIZE", "1"}}), RANKS_NONE);
+    EXPECT_EQ(find({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}), RANKS_NONE); // a batch script
+    EXPECT_EQ(find({{"RANK", "0"}}), RANKS_NONE);
+}
+
+TEST_F(Place, LeavesItsPortToTorchrunsStore) {
+    ASSERT_EQ(find({{"RANK", "1"},
+                    {"WORLD_SIZE", "2"},
+                    {"MASTER_ADDR", "a"},
+                    {"MASTER_PORT", "1234"},
+                    {"TORCHELASTIC_USE_AGENT_STORE", "True"}}),
+              RANKS_FOUND);
+    EXPECT_EQ(place.port, 1235);
+}
+
+TEST_F(Place, RefusesWhatCannotBe) {
+    const std::string range = " in the environment: must be a number from ";
+    EXPECT_EQ(find({{"RANK", "2"}, {"WORLD_SIZE", "2"}}), RANKS_WRONG);
+    EXPECT_EQ(why.text, "RANK=2" + range + "0 to 1");
+    EXPECT_EQ(find({{"RANK", "0"}, {"WORLD_SIZE", "65"}}), RANKS_WRONG);
+    EXPECT_EQ(why.text, "WORLD_SIZE=65" + range + "1 to 64");
+    EXPECT_EQ(find({{"RANK", "0"}, {"WORLD_SIZE", "2x"}}), RANKS_WRONG);
+    EXPECT_EQ(why.text, "WORLD_SIZE=2x" + range + "1 to 64");
+    EXPECT_EQ(find({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "70000"}}), RANKS_WRONG);
+    EXPECT_EQ(why.text, "MASTER_PORT=70000" + range + "1 to 65535");
+    EXPECT_EQ(find({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", std::string(300, 'a')}}),
+              RANKS_WRONG);
+    EXPECT_STREQ(why.text, "MASTER_ADDR in the environment: too long for the name of a host");
+    EXPECT_EQ(find({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}), RANKS_WRONG);
+    EXPECT_STREQ(why.text,
+                 "2 ranks (PMI_SIZE) need MASTER_ADDR and MASTER_PORT in the environment: the host of "
+                 "rank 0 and a free port there");
+}
+
+} // namespace
+#endif
