@@ -173,12 +173,6 @@ TEST(Schedule, SplitsAreDrawnByAbsoluteGradients) {
     EXPECT_FALSE(density_reads_absolute(&settings));
     settings.adaptive.grow_by = GROW_BY_ABSOLUTE;
     EXPECT_TRUE(density_reads_absolute(&settings));
-    float signed_sums, absolute_sums;
-    frame f = {};
-    f.gradient.mean2d = &signed_sums, f.gradient.abs_mean2d = &absolute_sums;
-    EXPECT_EQ(density_gradient(&f), &signed_sums);
-    f.absolute = true;
-    EXPECT_EQ(density_gradient(&f), &absolute_sums);
 }
 
 // A state on the device with a frame of one camera that sees everyone, whose gradients are all `gradient`.
