@@ -85,6 +85,11 @@ TEST(Schedule, AveragesBeginAfterDensityControl) {
     EXPECT_EQ(average_from(&s), 6300);
     s.average_part = 1;
     EXPECT_EQ(average_from(&s), 6000);
+    for (int64_t iteration = 5990; iteration < 6020; iteration++)
+        EXPECT_EQ(average_is_due(&s, iteration - 1, iteration), iteration > 6000 && iteration % 5 == 0)
+            << iteration;
+    EXPECT_TRUE(average_is_due(&s, 6004, 6007)); // 6005, 6006, 6007
+    EXPECT_FALSE(average_is_due(&s, 6006, 6009));
 }
 
 TEST(Schedule, RateOfMeansWarmsUp) {

@@ -310,10 +310,12 @@ static bool resume(train_run *run, fault *why) {
     state->gaussians.antialias = o->antialias;
     // The checksum may be right and the counts forged; training reads an exposure and a pose for every view.
     const int64_t views = (int64_t)run->split.training;
+    const int64_t averaged = state->average.samples; // 0 after the end
+    const int64_t most = o->budget ? state->iteration : state->iteration - average_from(&run->settings);
     return ((o->budget ? schedule_place_is_possible(&state->schedule, state->iteration)
                        : state->iteration <= o->iterations) &&
-            state->gaussians.sh_degree == o->sh_degree && state->exposures == (o->exposure ? views : 0) &&
-            state->poses == (o->refine_poses ? views : 0)) ||
+            (averaged == 0 || averaged <= most) && state->gaussians.sh_degree == o->sh_degree &&
+            state->exposures == (o->exposure ? views : 0) && state->poses == (o->refine_poses ? views : 0)) ||
            fail(why, "%s: damaged: no run with these options has its counts", o->resume);
 }
 
