@@ -49,4 +49,24 @@ inline std::vector<std::string> with(std::vector<std::string> options, const std
 inline const std::vector<std::string> growing = with(growth, {"--density", "mcmc"});
 inline const std::vector<std::string> splitting = with(growth, {"--density", "split", "--exposure"});
 
+// The second photograph has another size, and a camera of its own.
+inline void write_two_sizes(const fs::path &folder) {
+    const int taller = photo_height + 4;
+    write_colmap(folder, 30);
+    bytes(folder / "sparse/0/cameras.bin")
+        << uint64_t(2) << uint32_t(1) << int32_t(1) << uint64_t(photo_width) << uint64_t(photo_height) << 36.0
+        << 36.0 << photo_width / 2.0 << photo_height / 2.0 << uint32_t(2) << int32_t(1)
+        << uint64_t(photo_width) << uint64_t(taller) << 36.0 << 36.0 << photo_width / 2.0 << taller / 2.0;
+    std::fstream images(folder / "sparse/0/images.bin", std::ios::in | std::ios::out | std::ios::binary);
+    constexpr int before_camera = 4 + 7 * 8, record = before_camera + 4 + sizeof "photo0.png" + 8;
+    const uint32_t camera = 2;
+    images.seekp(8 + record + before_camera);
+    images.write(reinterpret_cast<const char *>(&camera), sizeof camera);
+    image picture;
+    fault why;
+    ASSERT_TRUE(image_open(&picture, photo_width, taller, 3, &why)) << why.text;
+    ASSERT_TRUE(image_write_png((folder / "images/photo1.png").c_str(), &picture, &why)) << why.text;
+    image_close(&picture);
+}
+
 #endif
