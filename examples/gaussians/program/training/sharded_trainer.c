@@ -100,16 +100,6 @@ static bool step_exposures(sharded_trainer *t, ranks *group) {
     return true;
 }
 
-<<<<<<< HEAD
-static gs_adam_rates rates_of(const training_settings *training, int64_t step, int degree, float factor) {
-    gs_adam_rates rates = training->rates;
-    rates.mean = factor * scheduled_mean_rate(training, step);
-    rates.log_scale *= factor, rates.quaternion *= factor, rates.opacity_logit *= factor;
-    rates.sh_constant *= factor, rates.sh_rest = factor * scheduled_sh_rate(training, step);
-    rates.sh_coefficients = (degree + 1) * (degree + 1);
-    return rates;
-}
-
 static void choose_views(sharded_trainer *t, gs_camera *cameras) {
     picture_cache *const pictures = t->settings->pictures;
     picture_cache_next_step(pictures);
@@ -123,14 +113,6 @@ static bool train_step(sharded_trainer *t, ranks *group) {
     sharded_state *const state = t->state;
     const training_settings *const training = t->settings->training;
     const int64_t batch = t->settings->batch;
-=======
-static bool train_step(sharded_trainer *t, ranks *group) {
-    sharded_state *const state = t->state;
-    const training_settings *const training = t->settings->training;
-    const density_settings *const density = &training->density;
-    const int64_t batch = t->settings->batch, first = state->begin[ranks_own(group)];
-    const bool is_mcmc = density->kind == DENSITY_MCMC;
->>>>>>> w-recipe
     gs_camera cameras[GS_MAX_VIEWS];
     int32_t pictures[GS_MAX_VIEWS];
     choose_views(t, cameras);
@@ -145,7 +127,6 @@ static bool train_step(sharded_trainer *t, ranks *group) {
         .loss = queue_loss,
         .context = t};
     memcpy(of.background, training->background, sizeof of.background);
-<<<<<<< HEAD
     const sharded_gradient gradient = {
         .gaussians = state->gradients,
         .mean2d = density_ranks_mean2d(&t->density, &training->density, batch, state)};
@@ -154,18 +135,7 @@ static bool train_step(sharded_trainer *t, ranks *group) {
         (state->exposures > 0 && !step_exposures(t, group)) ||
         !density_ranks_before_adam(&training->density, group, batch, state))
         return false;
-    const gs_adam_rates rates =
-        rates_of(training, state->iteration + 1, of.sh_degree_used, sqrtf((float)batch));
-=======
-    const sharded_gradient gradient = {.gaussians = state->gradients};
-    if (!sharded_backward(t->shared, &of, &gradient, NULL)) return false;
-    if (is_mcmc && state->iteration + 1 < density->until) // the gradient is a sum over the views
-        GS_OR_FAIL(gs_share_penalty(&state->own.gaussians, all_of(state, group),
-                                    (float)((double)batch * density->mcmc.opacity_weight),
-                                    (float)((double)batch * density->mcmc.scale_weight), &state->gradients,
-                                    NULL));
     const gs_adam_rates rates = scheduled_rates(training, state->iteration + 1, of.sh_degree_used, batch);
->>>>>>> w-recipe
     GS_OR_FAIL(gs_adam(&state->own.gaussians, &state->gradients, &state->own.first_moment,
                        &state->own.second_moment, &rates, ++state->steps, NULL));
     state->iteration += batch;
@@ -178,8 +148,8 @@ static bool train_step(sharded_trainer *t, ranks *group) {
                                      .state = state,
                                      .shared = t->settings->shared};
     if (!density_ranks_after_adam(&t->density, group, &step)) return false;
-    parameter_average_add(&state->average, &state->own.gaussians, average_from(training), state->iteration,
-                          state->steps);
+    if (average_is_due(training, state->iteration - batch, state->iteration))
+        parameter_average_add(&state->average, &state->own.gaussians);
     return true;
 }
 
@@ -189,7 +159,6 @@ static size_t result_bytes(const sharded_trainer *t) {
     return (size_t)(WAITING * t->settings->batch * LOSS_VALUES) * sizeof(double);
 }
 
-<<<<<<< HEAD
 // Adds the waiting losses to the report, on all ranks.
 static bool fetch_losses(sharded_trainer *t, ranks *group) {
     training_report *const report = &t->report;
@@ -206,25 +175,6 @@ static bool fetch_losses(sharded_trainer *t, ranks *group) {
         if (!isfinite(loss))
             good =
                 ranks_fail(group, "the loss is not finite at iteration %lld", (long long)report->iterations);
-=======
-static bool train_all(sharded_trainer *t, ranks *group, double *loss) {
-    const int64_t iterations = t->settings->training->iterations;
-    const size_t result_bytes = (size_t)(t->settings->batch * LOSS_VALUES) * sizeof(double);
-    progress bar;
-    progress_begin(&bar, "training", iterations);
-    bool good = true, last = t->state->iteration >= iterations;
-    while (good && !last) {
-        device_clear(t->results, result_bytes); // other ranks write some of the rows
-        good = train_step(t, group);
-        if (average_is_due(t->settings->training, t->state->iteration - t->settings->batch,
-                           t->state->iteration))
-            parameter_average_add(&t->state->average, &t->state->own.gaussians);
-        last = t->state->iteration >= iterations;
-        if (!good || !(last || t->state->steps % CHECK_EVERY == 0)) continue;
-        good = fetch_loss(t, group, loss);
-        if (good && ranks_own(group) == 0 && progress_due(&bar))
-            progress_show(&bar, t->state->iteration, *loss);
->>>>>>> w-recipe
     }
     free(values);
     device_clear(t->results, result_bytes(t));
