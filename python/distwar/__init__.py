@@ -17,6 +17,7 @@ __all__ = ["rasterization", "rasterization_backward", "l1_ssim_loss", "library",
            "embedding_backward", "bincount", "check_indices"]
 
 deterministic = False
+means2d_in_graph = False  # whether meta["means2d"] lies in the graph between parameters and image; see rasterization()
 _on_torch = None  # rasterization() of _torch.py, from the first use of a tensor on
 
 

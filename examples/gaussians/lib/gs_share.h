@@ -44,11 +44,11 @@ typedef struct gs_share {
     int64_t *part_begin; // [count + 1]: part p has entries part_begin[p] .. part_begin[p + 1] - 1
     // Entries. Read by gs_share_gather, which writes those of parts first .. end - 1:
     uint32_t *index;  // [room]: of the splat among those of all cameras
-    gs_splat *splats; // copies: entry k is splats[k - base]
-    int64_t
-        room; // entries from here on are not written: part_begin[count] tells the caller how many there are
-    int64_t base; // 0..part_begin[first]
+    gs_splat *splats; // [splats_room]: copies
+    // What has no room is not written; part_begin[count] tells how many entries there are.
+    int64_t room, splats_room;
     int32_t first, end;
+    int32_t skip, skip_end; // entries of parts skip .. skip_end - 1, before `first`, have no place in splats
 } gs_share;
 
 // Bytes of the workspace for `parts` parts. Reads gaussians.count and views.

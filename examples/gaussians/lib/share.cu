@@ -91,7 +91,8 @@ __global__ void __launch_bounds__(share_block)
 struct gathered {
     uint32_t *index;
     gs_splat *splats;
-    int64_t room, base;
+    int64_t room, splats_room;
+    int skip, skip_end;
 };
 
 // parts: begins with those before the first one that is gathered, which have no rows.
@@ -114,9 +115,10 @@ __global__ void __launch_bounds__(share_block)
         for (int w = 0; w < warp; w++) before += in_warp[w];
         if (!needed) return;
         const int64_t at = begin[int64_t(p) * gridDim.x + blockIdx.x] + before;
-        if (at >= out.room) return;
-        out.splats[at - out.base] = splat;
-        out.index[at] = uint32_t(of_all);
+        const int64_t skipped =
+            begin[int64_t(out.skip_end) * gridDim.x] - begin[int64_t(out.skip) * gridDim.x];
+        if (at < out.room) out.index[at] = uint32_t(of_all);
+        if (at - skipped < out.splats_room) out.splats[at - skipped] = splat;
     });
 }
 
@@ -386,16 +388,19 @@ gs_status gs_share_gather(const gs_view *view, const gs_share *share, gs_stream 
     GS_TRY(check_share(__func__, view, share, &a));
     GS_REQUIRE(share->first >= 0 && share->first <= share->end && share->end <= share->count,
                "first .. end must be a range of the parts");
-    GS_REQUIRE(share->room >= 0 && share->base >= 0, "room and base must not be negative");
-    if (share->first == share->end || share->room == 0) return GS_OK;
-    GS_REQUIRE(view->gaussians.count == 0 || (share->index && share->splats),
+    GS_REQUIRE(share->skip >= 0 && share->skip <= share->skip_end && share->skip_end <= share->first,
+               "skip .. skip_end must be a range of the parts before");
+    GS_REQUIRE(share->room >= 0 && share->splats_room >= 0, "room and splats_room must not be negative");
+    if (share->first == share->end) return GS_OK;
+    GS_REQUIRE((share->room == 0 || share->index) && (share->splats_room == 0 || share->splats),
                "index and splats must be given");
     part_list parts = list_of(share);
     for (int p = 0; p < share->first; p++) parts.at[p].rows = {0, 0};
     parts.count = share->end;
     GS_CUDA(launch(stream, dim3(blocks_of(view), unsigned(view_count(view))), share_block, gather_kernel,
                    view->splats, view->gaussians.count, whole_grid(view), parts, a.begin,
-                   gathered{share->index, share->splats, share->room, share->base}));
+                   gathered{share->index, share->splats, share->room, share->splats_room, share->skip,
+                            share->skip_end}));
     return GS_OK;
 }
 

@@ -44,18 +44,19 @@ static void close_event(cudaEvent_t event) {
 
 void sharded_close(sharded *s) {
     if (!s) return;
-    device_buffer *const buffers[] = {&s->splats,      &s->selection,       &s->entries,  &s->moments,
-                                      &s->sums,        &s->largest,         &s->row_sums, &s->units,
-                                      &s->pixels_sent, &s->pixels_received, &s->numbers,  &s->packed_begin};
+    device_buffer *const buffers[] = {&s->splats,      &s->selection,   &s->index,           &s->entries.own,
+                                      &s->moments,     &s->sums,        &s->largest,         &s->row_sums,
+                                      &s->units,       &s->pixels_sent, &s->pixels_received, &s->numbers,
+                                      &s->packed_begin};
     for (size_t k = 0; k < sizeof buffers / sizeof *buffers; k++) device_buffer_close(buffers[k]);
     for (int k = 0; k <= MOST_CUT; k++) {
         rendering *const r = &s->renderings[k];
-        device_buffer *const of_part[] = {&r->image, &r->moments, &r->workspace, &r->d_color};
+        device_buffer *const of_part[] = {&r->image, &r->moments.own, &r->workspace.own, &r->d_color};
         for (size_t i = 0; i < sizeof of_part / sizeof *of_part; i++) device_buffer_close(of_part[i]);
         cudaFreeHost(r->report);
     }
     for (int j = 0; j < MOST_OWN; j++) {
-        device_buffer_close(&s->own[j].splats);
+        device_buffer_close(&s->own[j].splats.own);
         device_buffer_close(&s->own[j].packed);
         device_buffer_close(&s->own[j].packing);
         device_buffer_close(&s->returned[j].memory);
@@ -116,6 +117,33 @@ void *reserve(sharded *s, device_buffer *buffer, size_t bytes) {
     const bool may_wait = buffer->memory && buffer->bytes < bytes; // memory is freed
     if (may_wait && !(ranks_wait(s->group, s->travel) && ranks_wait(s->group, s->stream))) return NULL;
     return device_buffer_reserve(buffer, bytes);
+}
+
+void *reserve_for_step(sharded *s, step_buffer *buffer, size_t bytes) {
+    if (buffer->memory && buffer->bytes >= bytes) return buffer->memory;
+    const size_t used = (bytes + 255) / 256 * 256;
+    if (s->scratch && used <= s->scratch_bytes) {
+        buffer->memory = s->scratch;
+        s->scratch += used, s->scratch_bytes -= used;
+    } else {
+        buffer->memory = reserve(s, &buffer->own, bytes);
+    }
+    buffer->bytes = bytes;
+    return buffer->memory;
+}
+
+// The largest array of the result is room for what is needed before it is written.
+static void begin_scratch(sharded *s, const gs_gaussians *result) {
+    const size_t coefficients = (size_t)((result->sh_degree + 1) * (result->sh_degree + 1)),
+                 bytes = (size_t)result->count * coefficients * GS_CHANNELS * sizeof(float),
+                 skipped = -(uintptr_t)result->sh % 256;
+    const bool any = result->sh && bytes > skipped;
+    s->scratch = any ? (char *)result->sh + skipped : NULL;
+    s->scratch_bytes = any ? bytes - skipped : 0;
+    s->entries.memory = NULL;
+    for (int k = 0; k <= MOST_CUT; k++)
+        s->renderings[k].moments.memory = s->renderings[k].workspace.memory = NULL;
+    for (int k = 0; k < MOST_OWN; k++) s->own[k].splats.memory = NULL;
 }
 
 bool share_numbers(sharded *s, const int64_t *own, int values) {
@@ -226,8 +254,9 @@ static bool render_parts(sharded *s) {
     return send_moments(s, s->out.most - 1);
 }
 
-// Up to the splats that this rank's parts need.
-static bool begin_batch(sharded *s, const sharded_batch *batch, gs_stream stream) {
+// Up to the splats that this rank's parts need. scratch: what is written at the end.
+static bool begin_batch(sharded *s, const sharded_batch *batch, const gs_gaussians *scratch,
+                        gs_stream stream) {
     ranks *const group = s->group;
     if (batch->views < 1 || batch->views > GS_MAX_VIEWS)
         return ranks_fail(group, "a batch has 1..%d views, not %d", GS_MAX_VIEWS, (int)batch->views);
@@ -236,6 +265,7 @@ static bool begin_batch(sharded *s, const sharded_batch *batch, gs_stream stream
     s->alone = ranks_count(group) == 1;
     s->report = (sharded_report){0};
     plan(s);
+    begin_scratch(s, scratch);
     if (batch->timed && !ranks_wait(group, stream)) return false; // what the caller has queued does not count
     s->since = ranks_seconds();
     return project_home(s) && end_stage(s, SHARDED_PROJECT) && send_splats(s);
@@ -244,7 +274,7 @@ static bool begin_batch(sharded *s, const sharded_batch *batch, gs_stream stream
 bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_gradient *gradient,
                       gs_stream stream) {
     ranks *const group = s->group;
-    if (!begin_batch(s, batch, stream)) return false;
+    if (!begin_batch(s, batch, &gradient->gaussians, stream)) return false;
     const size_t units_bytes = (size_t)batch->views * sizeof(gs_fixed_units);
     void *const units = reserve(s, &s->units, units_bytes);
     if (!units) return false;
@@ -269,7 +299,8 @@ static bool show(sharded *s, const own_part *part) {
 }
 
 bool sharded_render(sharded *s, const sharded_batch *batch, gs_stream stream) {
-    if (!begin_batch(s, batch, stream) || !end_stage(s, SHARDED_EXCHANGE)) return false;
+    const gs_gaussians none = {0};
+    if (!begin_batch(s, batch, &none, stream) || !end_stage(s, SHARDED_EXCHANGE)) return false;
     for (int k = 0; is_cut(s, k); k++)
         if (!queue_forward(s, &s->own[k])) return false;
     for (int k = 0; is_cut(s, k); k++)
@@ -283,10 +314,6 @@ bool sharded_render(sharded *s, const sharded_batch *batch, gs_stream stream) {
     return end_stage(s, SHARDED_RENDER);
 }
 
-gs_view sharded_home(const sharded *s, int32_t view) {
-    gs_view home = s->home;
-    home.camera = s->batch->cameras[view];
-    home.views = (gs_views){0};
-    home.splats += (int64_t)view * home.gaussians.count;
-    return home;
+gs_view sharded_home(const sharded *s) {
+    return s->home;
 }

@@ -25,9 +25,18 @@
 
 enum { MOST_OWN = GS_MAX_VIEWS + 1, MOST_CUT = 2 }; // parts of one rank; those that are not a whole view
 
+// Memory that is needed in a step until the backward projection. It lies in that of the projection's result as long as
+// there is room, else in a buffer of its own.
+typedef struct step_buffer {
+    void *memory; // NULL: none yet in this step
+    size_t bytes;
+    device_buffer own;
+} step_buffer;
+
 // Memory to render a part in. Whole views are rendered one after another in the same.
 typedef struct rendering {
-    device_buffer image, moments, workspace, d_color;
+    step_buffer moments, workspace;
+    device_buffer image, d_color;
     int64_t pair_capacity; // 0: unknown
     gs_lists division;     // of the last time: how the blend divided the work
     gs_bin_report *report; // pinned
@@ -39,7 +48,8 @@ typedef struct own_part {
     int number;                             // among all parts
     bool whole;                             // the whole view: no other rank has a part of it
     int64_t from[RANKS_MAX], at[RANKS_MAX]; // splats of each rank, and where they begin
-    device_buffer splats, packed, packing;
+    step_buffer splats;
+    device_buffer packed, packing;
     rendering *in;
     gs_view view;
     gs_gradient gradient;
@@ -59,8 +69,9 @@ struct sharded {
     gs_stream travel, watch; // of the collectives; waits for whatever of them the caller's stream waits for
     cudaEvent_t queued, arrived;
     // Of this rank's own Gaussians:
-    device_buffer splats, selection, entries, moments, sums;
-    int64_t entries_room;
+    device_buffer splats, selection, index, moments, sums;
+    step_buffer entries;
+    int64_t index_room, entries_room; // of this rank's entries; of those that other ranks need
     returned_moments returned[MOST_OWN];
     device_buffer largest;  // [views]
     device_buffer row_sums; // [views][rows of tiles][GS_CHANNELS]
@@ -81,7 +92,9 @@ struct sharded {
     gs_part shared[GS_MAX_PARTS]; // share.parts: whole views of this rank have no rows
     bool fixed, alone;            // alone: the only rank
     bool any_cut;                 // some view has several parts
-    double since;                 // the end of the last stage
+    char *scratch;                // room for step_buffer
+    size_t scratch_bytes;
+    double since; // the end of the last stage
 };
 
 int32_t tile_rows(const sharded *s); // of an image
@@ -97,6 +110,7 @@ bool await_travel(sharded *s);
 bool await_event(sharded *s, cudaEvent_t event);
 // device_buffer_reserve, which may wait for the GPU: looks at the other ranks first. NULL: the group has failed.
 void *reserve(sharded *s, device_buffer *buffer, size_t bytes);
+void *reserve_for_step(sharded *s, step_buffer *buffer, size_t bytes);
 // Queues s->table[rank][values] of own[values], device, of all ranks; ranks_wait(s->travel) before it is read.
 bool share_numbers(sharded *s, const int64_t *own, int values);
 bool end_stage(sharded *s, sharded_stage stage);

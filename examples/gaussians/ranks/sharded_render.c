@@ -18,7 +18,7 @@ static bool place_lists(sharded *s, own_part *part) {
     gs_view *const view = &part->view;
     view->pair_capacity = part->in->pair_capacity;
     GS_OR_FAIL(gs_bin_bytes(view, &view->workspace_bytes));
-    view->workspace = reserve(s, &part->in->workspace, view->workspace_bytes);
+    view->workspace = reserve_for_step(s, &part->in->workspace, view->workspace_bytes);
     return view->workspace != NULL;
 }
 
@@ -112,7 +112,7 @@ static bool place_moments(sharded *s, own_part *part) {
     if (s->alone && !s->fixed)
         gradient->moments = (gs_moments *)s->moments.memory + part->part.view * count;
     else
-        gradient->moments = reserve(s, &part->in->moments, gradient->moments_bytes);
+        gradient->moments = reserve_for_step(s, &part->in->moments, gradient->moments_bytes);
     return gradient->moments != NULL;
 }
 

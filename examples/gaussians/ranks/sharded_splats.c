@@ -17,29 +17,19 @@ static void *place_selection(sharded *s) {
     return memory;
 }
 
-// Copies the entries of parts first .. end - 1 to `splats`, where entry `base` comes first.
-static bool gather(sharded *s, int first, int end, gs_splat *splats, int64_t base) {
-    gs_share share = s->share;
-    share.first = first, share.end = end, share.splats = splats, share.base = base;
-    GS_OR_FAIL(gs_share_gather(&s->home, &share, s->stream));
-    return true;
-}
-
-static bool place_entries(sharded *s) {
-    const size_t bytes = sizeof(gs_splat) + sizeof(uint32_t);
-    char *const memory = reserve(s, &s->entries, (size_t)s->entries_room * bytes);
-    if (!memory) return false;
-    s->share.splats = (gs_splat *)memory;
-    s->share.index = (uint32_t *)(memory + (size_t)s->entries_room * sizeof(gs_splat));
-    s->share.room = s->entries_room;
-    return true;
-}
-
 // The entries of other ranks' parts.
 static bool gather_for_others(sharded *s) {
-    const int own = ranks_own(s->group), *const begin = s->out.begin;
-    return place_entries(s) && gather(s, 0, begin[own], s->share.splats, 0) &&
-           gather(s, begin[own + 1], s->share.count, s->share.splats, 0);
+    const int *const begin = s->out.begin, own = ranks_own(s->group);
+    gs_share *const share = &s->share;
+    share->index = reserve(s, &s->index, (size_t)s->index_room * sizeof(uint32_t));
+    share->splats = reserve_for_step(s, &s->entries, (size_t)s->entries_room * sizeof(gs_splat));
+    if (!share->index || !share->splats) return false;
+    share->room = s->index_room, share->splats_room = s->entries_room;
+    share->first = 0, share->end = begin[own], share->skip = share->skip_end = 0;
+    GS_OR_FAIL(gs_share_gather(&s->home, share, s->stream));
+    share->first = share->skip_end = begin[own + 1], share->end = share->count, share->skip = begin[own];
+    GS_OR_FAIL(gs_share_gather(&s->home, share, s->stream));
+    return true;
 }
 
 // This rank's splats for all cameras, and how many of them each part needs. Queues; the sizes are on their way.
@@ -83,7 +73,7 @@ static bool take_sizes(sharded *s) {
         }
         if (all >= INT32_MAX) return ranks_fail(s->group, "a part has %lld splats", (long long)all);
         part->view.gaussians.count = all;
-        if (!reserve(s, &part->splats, (size_t)all * sizeof(gs_splat))) return false;
+        if (!reserve_for_step(s, &part->splats, (size_t)all * sizeof(gs_splat))) return false;
         s->report.splats_received += all;
         s->report.splats_sent += part->whole ? part->from[own] : 0;
     }
@@ -95,12 +85,24 @@ static bool take_sizes(sharded *s) {
 static bool take_own(sharded *s, own_part *part) {
     const int own = ranks_own(s->group), p = part->number;
     gs_splat *const to = (gs_splat *)part->splats.memory + part->at[own];
-    if (!part->whole) return gather(s, p, p + 1, to, s->begin[own][p]);
+    if (!part->whole) {
+        gs_share share = s->share;
+        share.splats = to, share.splats_room = part->from[own];
+        share.first = p, share.end = p + 1, share.skip = 0, share.skip_end = p;
+        GS_OR_FAIL(gs_share_gather(&s->home, &share, s->stream));
+        return true;
+    }
     const int64_t count = s->batch->gaussians.count;
     ranks *const group = s->group;
     RANKS_CUDA(cudaMemcpyAsync(to, s->home.splats + part->part.view * count, (size_t)count * sizeof *to,
                                cudaMemcpyDeviceToDevice, s->stream));
     return true;
+}
+
+// Entries of this rank's own parts: they follow those of the parts before, and have no place in share.splats.
+static int64_t own_entries(const sharded *s) {
+    const int own = ranks_own(s->group);
+    return s->begin[own][s->out.begin[own + 1]] - s->begin[own][s->out.begin[own]];
 }
 
 // The splats of the k-th parts of all ranks.
@@ -111,7 +113,7 @@ static bool send_round(sharded *s, int k) {
     int64_t send_begin[RANKS_MAX], send_bytes[RANKS_MAX], begin[RANKS_MAX], received[RANKS_MAX];
     for (int r = 0; r < ranks_count(s->group); r++) {
         const int p = r == own ? -1 : part_at(s, r, k);
-        send_begin[r] = p < 0 ? 0 : s->begin[own][p] * bytes;
+        send_begin[r] = p < 0 ? 0 : (s->begin[own][p] - (r > own ? own_entries(s) : 0)) * bytes;
         send_bytes[r] = p < 0 ? 0 : entries_of(s, own, p) * bytes;
         begin[r] = part ? part->at[r] * bytes : 0;
         received[r] = part && r != own ? part->from[r] * bytes : 0;
@@ -128,9 +130,10 @@ static bool send_round(sharded *s, int k) {
 bool send_splats(sharded *s) {
     if (s->alone) return true;
     if (!take_sizes(s)) return false;
-    const int64_t entries = s->begin[ranks_own(s->group)][s->share.count];
-    if (entries > s->entries_room) { // what was gathered is incomplete
-        s->entries_room = entries + entries / 8;
+    const int own = ranks_own(s->group);
+    const int64_t all = s->begin[own][s->share.count], to_others = all - own_entries(s);
+    if (all > s->index_room || to_others > s->entries_room) { // what was gathered is incomplete
+        s->index_room = all + all / 8, s->entries_room = to_others + to_others / 8;
         if (!gather_for_others(s)) return false;
     }
     if (!begin_travel(s)) return false;

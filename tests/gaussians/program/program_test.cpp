@@ -46,7 +46,7 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         {"train"},
         {"train", "data"}, // no -o
         {"train", "data", "more", "-o", "x.ply"},
-        {"train", "data", "-o", "x.ply", "--iterations", "0"},
+        {"train", "data", "-o", "x.ply", "--iterations", "10000001"},
         {"train", "data", "-o", "x.ply", "--seconds", "-1"},
         {"train", "data", "-o", "x.ply", "--iterations", "many"},
         {"train", "data", "-o", "x.ply", "--threshold", "34"},
@@ -58,6 +58,8 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         {"train", "data", "-o", "x.ply", "--max-gaussians", "-1"},
         {"train", "data", "-o", "x.ply", "--growth", "1.5"},
         {"train", "data", "-o", "x.ply", "--sh-rate-end", "nan"},
+        {"train", "data", "-o", "x.ply", "--average", "1.1"},
+        {"train", "data", "-o", "x.ply", "--average", "nan"},
         {"train", "data", "-o", "x.ply", "--density-every", "0"},
         {"train", "data", "-o", "x.ply", "--mcmc-noise", "nan"},
         {"train", "data", "-o", "x.ply", "--start-opacity", "1"},

@@ -398,7 +398,7 @@ TEST(Share, GathersInOrderWhatEachPartNeeds) {
     const device_vector<uint32_t> index(entries);
     const device_vector<gs_splat> copies(entries);
     share.index = index.data(), share.splats = copies.data();
-    share.room = ends[count], share.base = 0, share.first = 0, share.end = count;
+    share.room = share.splats_room = ends[count], share.end = count;
     ASSERT_GS_OK(gs_share_gather(&view, &share, NULL));
     const std::vector<uint32_t> indices = index.read();
     const std::vector<gs_splat> all = splats.read(), got = copies.read();
@@ -514,24 +514,24 @@ TEST(Share, GathersWhatThereIsRoomFor) {
     const std::vector<int64_t> ends = begin.read();
     ASSERT_EQ(ends[1], 0);
     ASSERT_GT(ends[2], 10);
-    const auto gather = [&](int first, int end, int64_t room, int64_t base) {
+    const auto gather = [&](int first, int skip, int64_t room, int64_t splats_room) {
         const device_vector<uint32_t> index(std::vector<uint32_t>(size_t(ends[3]), 12345));
         const device_vector<gs_splat> splats(static_cast<size_t>(ends[3]));
         share.index = index.data(), share.splats = splats.data();
-        share.first = first, share.end = end, share.room = room, share.base = base;
+        share.first = first, share.end = 3, share.room = room, share.splats_room = splats_room;
+        share.skip = skip, share.skip_end = first;
         EXPECT_GS_OK(gs_share_gather(&frame.view, &share, NULL));
         const std::vector<uint32_t> got = index.read();
         const std::vector<gs_splat> all = frame.splats.read(), copies = splats.read();
-        for (size_t k = 0; k < got.size(); k++)
-            if (got[k] != 12345) {
-                EXPECT_EQ(memcmp(&copies[k - size_t(base)], &all[got[k]], sizeof(gs_splat)), 0);
-            }
+        const int64_t skipped = ends[size_t(first)] - ends[size_t(skip)];
+        for (int64_t k = ends[size_t(first)]; k < room && k - skipped < splats_room; k++)
+            EXPECT_EQ(memcmp(&copies[size_t(k - skipped)], &all[got[size_t(k)]], sizeof(gs_splat)), 0);
         return got;
     };
-    const std::vector<uint32_t> all = gather(0, 3, ends[3], 0);
+    const std::vector<uint32_t> all = gather(0, 0, ends[3], ends[3]);
     EXPECT_EQ(std::count(all.begin(), all.end(), 12345u), 0);
-    const std::vector<uint32_t> some = gather(0, 3, ends[2] - 3, 0),
-                                last = gather(2, 3, ends[3], ends[2] - 2);
+    const std::vector<uint32_t> some = gather(0, 0, ends[2] - 3, 5),
+                                last = gather(2, 1, ends[3], ends[3] - ends[2] + 1);
     for (size_t k = 0; k < all.size(); k++) {
         EXPECT_EQ(some[k], int64_t(k) < ends[2] - 3 ? all[k] : 12345u);
         EXPECT_EQ(last[k], int64_t(k) < ends[2] ? 12345u : all[k]);
@@ -632,7 +632,7 @@ TEST(Share, WhatCannotBeIsRefused) {
     gs_part part = {0, {0, 3}};
     gs_share share = {};
     share.parts = &part, share.count = 1, share.workspace = workspace.data(), share.workspace_bytes = 1 << 16;
-    share.part_begin = begin.data(), share.end = 1, share.room = 1;
+    share.part_begin = begin.data(), share.end = 1, share.room = share.splats_room = 1;
     ASSERT_GS_OK(gs_share_count(&frame.view, &share, NULL));
     refused(gs_share_gather(&frame.view, &share, NULL), "gs_share_gather: index and splats must be given");
     part.view = 1;

@@ -20,7 +20,7 @@ static void list_schedule(density_settings *s, option_table *table) {
         OPTION(
             "density", &s->kind, .choices = kinds,
             .help =
-                "split: splits Gaussians up to the limit, drawn by the screen-space gradient; mcmc: "
+                "split: splits Gaussians up to the limit, drawn by the absolute screen-space gradient; mcmc: "
                 "relocates faint Gaussians and adds noise; adaptive: clones, splits and prunes by a "
                 "threshold of the gradient; auto: split, but mcmc with --random unless the data is a cut-out object"),
         OPTION(
@@ -83,6 +83,12 @@ void density_start(const density_options *o, const density_data *data, double *o
 static int64_t usual_limit(int64_t pixels) {
     const int64_t most = 300000, each = 100;
     return pixels / each < 1 ? 1 : pixels / each < most ? pixels / each : most;
+}
+
+int64_t density_limit_of_budget(int64_t pixels, double steps) {
+    const double shorter = steps / 2500, longer = steps / 30000, most = 1000000;
+    const double limit = 300000 * fmax(fmin(shorter, 1), longer);
+    return (int64_t)fmax(fmin(fmin(limit, most), (double)pixels / 100), 1);
 }
 
 density_settings density_settings_from(const density_options *o, const density_data *data) {

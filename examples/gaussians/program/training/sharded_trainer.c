@@ -146,6 +146,7 @@ static bool train_step(sharded_trainer *t, ranks *group) {
     GS_OR_FAIL(gs_adam(&state->own.gaussians, &state->gradients, &state->own.first_moment,
                        &state->own.second_moment, &rates, ++state->steps, NULL));
     state->iteration += batch;
+    t->report.step_views = batch;
     t->waiting++;
     const density_ranks_step step = {.settings = &training->density,
                                      .seed = training->seed,
@@ -153,7 +154,10 @@ static bool train_step(sharded_trainer *t, ranks *group) {
                                      .views = batch,
                                      .state = state,
                                      .shared = t->settings->shared};
-    return density_ranks_after_adam(&t->density, group, &step);
+    if (!density_ranks_after_adam(&t->density, group, &step)) return false;
+    parameter_average_add(&state->average, &state->own.gaussians, average_from(training), state->iteration,
+                          state->steps);
+    return true;
 }
 
 // ---- the losses ----
@@ -225,7 +229,7 @@ static bool look_on(sharded_trainer *t, ranks *group, progress *bar, bool stops)
 }
 
 static bool train_all(sharded_trainer *t, ranks *group) {
-    const sharded_state *const state = t->state;
+    sharded_state *const state = t->state;
     const training_settings *const training = t->settings->training;
     const sharded_observer *const observer = t->settings->observer;
     progress bar;
@@ -233,14 +237,15 @@ static bool train_all(sharded_trainer *t, ranks *group) {
     bar.before = state->iteration;
     bar.time_limit = training->seconds;
     bool good = true, last = state->iteration >= training->iterations;
+    if (last) parameter_average_take(&state->average, &state->own.gaussians);
     while (good && !last) {
         int64_t how = GOES_ON;
-        const int64_t before = state->iteration;
         good = train_step(t, group);
         if (good && state->steps % LOOK_EVERY == 0) good = agree_to_end(t, group, &bar, &how);
         last = how != GOES_ON || state->iteration >= training->iterations;
         if (!good) break;
-        if (observer && (last || state->iteration / observer->interval > before / observer->interval))
+        if (last && how != STOPPED) parameter_average_take(&state->average, &state->own.gaussians);
+        if (observer && (last || training_passed(state->iteration, t->settings->batch, observer->interval)))
             good = look_on(t, group, &bar, how == STOPPED);
         else if (last || t->waiting == WAITING)
             good = fetch_losses(t, group);

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+"""The dictionary that rasterization() returns."""
+
+
+class Meta(dict):
+    """A dictionary. Entries of `late` are made by these functions when they are first asked for: some take a kernel."""
+
+    def __init__(self, entries, late):
+        super().__init__(entries)
+        self._late = late
+
+    def __missing__(self, name):
+        value = self[name] = self._late.pop(name)()
+        return value
+
+    def __contains__(self, name):
+        return name in self._late or super().__contains__(name)
+
+    def get(self, name, default=None):
+        return self[name] if name in self else default
+
+    def whole(self):
+        for name in tuple(self._late):
+            self[name]
+        return self
+
+
+def _of_whole(name):
+    return lambda self, *arguments: getattr(dict, name)(self.whole(), *arguments)
+
+
+for _name in ("__iter__", "__len__", "__eq__", "__ne__", "__or__", "__ror__", "__repr__", "__reduce_ex__", "keys",
+              "values", "items", "copy", "pop", "popitem", "setdefault"):
+    if hasattr(dict, _name):
+        setattr(Meta, _name, _of_whole(_name))
