@@ -13,7 +13,8 @@
 //   gs_project_backward
 //
 // The same bits on any number of GPUs: with DISTWAR_FIXED, if homes have neighbouring Gaussians and send in their order
-// (so that splats stand in the order of one GPU), and if gs_lists.pixels_per_thread and split_tiles are the same.
+// (so that splats stand in the order of one GPU), and with
+//   gs_share_lengths, gs_share_divide    after gs_bin: the blend divides its work as for the whole image
 //   gs_largest                  at home, then the larger of all GPUs, for gs_gradient.largest
 //   gs_share_row_sums, gs_share_bound    after the loss; the sums of all rows make gs_largest_values.d_color
 //   gs_fixed_sums               after gs_render_backward: the integers that it summed are sent back in place of moments
@@ -94,6 +95,22 @@ gs_status gs_share_pack(const gs_packing *packing, gs_stream stream);
 // gs_share_add_sums.
 gs_status gs_share_add_packed(const uint32_t *index, const void *packed, int64_t count, int32_t fixed,
                               void *to, gs_stream stream);
+
+// pairs: [rows of tiles]: the entries of the lists of each row.
+gs_status gs_share_row_pairs(const gs_view *view, int64_t *pairs, gs_stream stream);
+
+// How long the lists of a part are.
+enum { GS_LIST_CLASSES = 264 };
+typedef struct gs_list_lengths {
+    int64_t pairs, longest;
+    int32_t class_end[GS_LIST_CLASSES]; // of gs_bin: tiles with lists of each class of lengths, or longer
+} gs_list_lengths;
+// lengths: device. Of the lists that gs_bin has made.
+gs_status gs_share_lengths(const gs_view *view, gs_list_lengths *lengths, gs_stream stream);
+// Writes lists.pixels_per_thread and split_tiles: what gs_bin chooses for the whole image, so that gs_render_backward
+// rounds as there. lengths: host, of the part. pairs, longest: of the image: the sum and the largest of those of its
+// parts. All GPUs are of one kind.
+gs_status gs_share_divide(gs_view *view, const gs_list_lengths *lengths, int64_t pairs, int64_t longest);
 
 // gs_loss of rows of tiles of an image, for a part of it. Of images->color it reads these rows and GS_LOSS_HALO rows of
 // pixels above and below them.

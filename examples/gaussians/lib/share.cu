@@ -223,6 +223,12 @@ __global__ void __launch_bounds__(share_block)
     atomicMax(reinterpret_cast<unsigned *>(&largest[blockIdx.y].depth), depth);
 }
 
+__global__ void __launch_bounds__(share_block)
+    row_pairs_kernel(const int64_t *tile_begin, int tiles_x, int rows, int64_t *pairs) {
+    const int row = int(blockIdx.x) * share_block + int(threadIdx.x);
+    if (row < rows) pairs[row] = tile_begin[(row + 1) * tiles_x] - tile_begin[row * tiles_x];
+}
+
 // Block (r, c): row first + r of tiles, channel c.
 __global__ void __launch_bounds__(share_block)
     row_sums_kernel(const float *color_gradient, int width, int height, int first, double *sums) {
@@ -448,6 +454,15 @@ gs_status gs_largest(const gs_view *view, gs_largest_values *largest, gs_stream 
     GS_CUDA(cudaMemsetAsync(largest, 0, views * sizeof *largest, stream));
     GS_CUDA(launch(stream, dim3(blocks < largest_blocks ? blocks : largest_blocks, views), share_block,
                    largest_kernel, view->splats, count, view->inverse_depth != 0, largest));
+    return GS_OK;
+}
+
+gs_status gs_share_row_pairs(const gs_view *view, int64_t *pairs, gs_stream stream) {
+    GS_TRY(check_lists(__func__, view));
+    GS_TRY(check_one_view(__func__, view));
+    GS_REQUIRE(pairs, "pairs must be given");
+    GS_CUDA(launch_for(stream, view->lists.tiles_y, share_block, row_pairs_kernel, view->lists.tile_begin,
+                       view->lists.tiles_x, view->lists.tiles_y, pairs));
     return GS_OK;
 }
 

@@ -20,9 +20,12 @@ static bool open_streams(sharded *s) {
 
 static bool open_pinned(sharded *s) {
     ranks *const group = s->group;
-    RANKS_CUDA(cudaMallocHost((void **)&s->table, RANKS_MAX * (GS_MAX_PARTS + 1) * sizeof(int64_t)));
-    for (int k = 0; k <= MOST_CUT; k++)
-        RANKS_CUDA(cudaMallocHost((void **)&s->renderings[k].report, sizeof(gs_bin_report)));
+    RANKS_CUDA(cudaMallocHost((void **)&s->table, RANKS_MAX * MOST_NUMBERS * sizeof(int64_t)));
+    for (int k = 0; k <= MOST_CUT; k++) {
+        rendering *const r = &s->renderings[k];
+        RANKS_CUDA(cudaMallocHost((void **)&r->report, sizeof *r->report));
+        RANKS_CUDA(cudaMallocHost((void **)&r->known_lengths, sizeof *r->known_lengths));
+    }
     return true;
 }
 
@@ -33,7 +36,9 @@ sharded *sharded_open(ranks *group) {
         return NULL;
     }
     s->group = group;
-    if (open_streams(s) && open_pinned(s)) return s;
+    s->costs = row_costs_open();
+    if (!s->costs) ranks_fail(group, "no memory for the costs of rows");
+    if (s->costs && open_streams(s) && open_pinned(s)) return s;
     sharded_close(s);
     return NULL;
 }
@@ -44,16 +49,17 @@ static void close_event(cudaEvent_t event) {
 
 void sharded_close(sharded *s) {
     if (!s) return;
-    device_buffer *const buffers[] = {&s->splats,      &s->selection,   &s->index,           &s->entries.own,
-                                      &s->moments,     &s->sums,        &s->largest,         &s->row_sums,
-                                      &s->units,       &s->pixels_sent, &s->pixels_received, &s->numbers,
-                                      &s->packed_begin};
+    device_buffer *const buffers[] = {
+        &s->splats,   &s->selection, &s->index,       &s->entries.own,     &s->moments, &s->sums, &s->largest,
+        &s->row_sums, &s->units,     &s->pixels_sent, &s->pixels_received, &s->numbers, &s->told};
     for (size_t k = 0; k < sizeof buffers / sizeof *buffers; k++) device_buffer_close(buffers[k]);
     for (int k = 0; k <= MOST_CUT; k++) {
         rendering *const r = &s->renderings[k];
-        device_buffer *const of_part[] = {&r->image, &r->moments.own, &r->workspace.own, &r->d_color};
+        device_buffer *const of_part[] = {&r->image, &r->moments.own, &r->workspace.own, &r->d_color,
+                                          &r->lengths};
         for (size_t i = 0; i < sizeof of_part / sizeof *of_part; i++) device_buffer_close(of_part[i]);
         cudaFreeHost(r->report);
+        cudaFreeHost(r->known_lengths);
     }
     for (int j = 0; j < MOST_OWN; j++) {
         device_buffer_close(&s->own[j].splats.own);
@@ -67,6 +73,7 @@ void sharded_close(sharded *s) {
     if (s->travel) cudaStreamDestroy(s->travel);
     if (s->watch) cudaStreamDestroy(s->watch);
     cudaFreeHost(s->table);
+    row_costs_close(s->costs);
     free(s);
 }
 
@@ -174,7 +181,8 @@ bool end_stage(sharded *s, sharded_stage stage) {
 // Which rank renders what.
 static void plan(sharded *s) {
     const int own = ranks_own(s->group);
-    share_out(ranks_count(s->group), s->batch->views, tile_rows(s), &s->out);
+    const int64_t *const costs = row_costs_of(s->costs, s->batch->pictures, s->batch->views, tile_rows(s));
+    share_out(ranks_count(s->group), s->batch->views, tile_rows(s), costs, &s->out);
     s->own_count = s->out.begin[own + 1] - s->out.begin[own];
     s->any_cut = s->out.begin[ranks_count(s->group)] != s->batch->views;
     for (int k = 0; k < s->own_count; k++) {
@@ -182,6 +190,7 @@ static void plan(sharded *s) {
         part->number = part_at(s, own, k);
         part->part = s->out.parts[part->number];
         part->whole = is_whole(s, part->number);
+        s->report.rows += part->part.rows.end - part->part.rows.begin;
         part->in = &s->renderings[part->whole ? MOST_CUT : k]; // at most the first two are not whole
     }
 }
@@ -233,7 +242,7 @@ static bool render_cut(sharded *s) {
     if (s->any_cut && !exchange_pixels(s)) return false;
     for (int k = 0; is_cut(s, k); k++)
         if (!queue_loss(s, &s->own[k])) return false;
-    return combine_row_sums(s) && end_stage(s, SHARDED_PIXELS);
+    return combine_row_sums(s) && divide_as_whole(s) && end_stage(s, SHARDED_PIXELS);
 }
 
 static bool render_whole(sharded *s, own_part *part) {
@@ -254,8 +263,8 @@ static bool render_parts(sharded *s) {
     return send_moments(s, s->out.most - 1);
 }
 
-// Up to the splats that this rank's parts need. scratch: what is written at the end.
-static bool begin_batch(sharded *s, const sharded_batch *batch, const gs_gaussians *scratch,
+// Up to the splats that this rank's parts need. result: its memory is used until it is written; without arrays: none.
+static bool begin_batch(sharded *s, const sharded_batch *batch, const gs_gaussians *result,
                         gs_stream stream) {
     ranks *const group = s->group;
     if (batch->views < 1 || batch->views > GS_MAX_VIEWS)
@@ -265,7 +274,7 @@ static bool begin_batch(sharded *s, const sharded_batch *batch, const gs_gaussia
     s->alone = ranks_count(group) == 1;
     s->report = (sharded_report){0};
     plan(s);
-    begin_scratch(s, scratch);
+    begin_scratch(s, result);
     if (batch->timed && !ranks_wait(group, stream)) return false; // what the caller has queued does not count
     s->since = ranks_seconds();
     return project_home(s) && end_stage(s, SHARDED_PROJECT) && send_splats(s);
@@ -311,7 +320,7 @@ bool sharded_render(sharded *s, const sharded_batch *batch, gs_stream stream) {
         if (part->whole && !(queue_forward(s, part) && settle_lists(s, part))) return false;
         if (!show(s, part)) return false;
     }
-    return end_stage(s, SHARDED_RENDER);
+    return await_travel(s) && end_stage(s, SHARDED_RENDER); // also for what others get
 }
 
 gs_view sharded_home(const sharded *s) {

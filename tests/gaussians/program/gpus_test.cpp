@@ -77,6 +77,7 @@ TEST_F(Gpus, WhatTheyDoNotTrainIsRefused) {
         {{"--refine-poses"}, "--refine-poses"},
         {{"--resolutions", "2:50"}, "--resolutions"},
         {{"--finish", "lm"}, "--finish"},
+        {{"--retire", "0.1"}, "--retire"},
         {{"--density", "adaptive"}, "--density adaptive"}};
     for (const auto &[options, name] : cases) {
         const outcome got = run(SPLAT_PROGRAM, train("scene.ply", 2, options));

@@ -192,8 +192,8 @@ TEST_F(Program, ShRateCountsInPublishedRates) {
     for (const int rate : {1, 4}) {
         const outcome trained =
             splat({"train", at("data"), "-o", at("a.ply"), "--iterations", "1001", "--downscale", "4",
-                   "--sh-degree", "1", "--density", "none", "--reproducible", "--sh-rate-end", "0",
-                   "--sh-rate", std::to_string(rate)});
+                   "--sh-degree", "1", "--density", "none", "--reproducible", "--average", "0",
+                   "--sh-rate-end", "0", "--sh-rate", std::to_string(rate)});
         ASSERT_EQ(trained.code, 0) << trained.err;
         gs_gaussians scene;
         fault why;

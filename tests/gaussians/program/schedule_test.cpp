@@ -85,6 +85,11 @@ TEST(Schedule, AveragesBeginAfterDensityControl) {
     EXPECT_EQ(average_from(&s), 6300);
     s.average_part = 1;
     EXPECT_EQ(average_from(&s), 6000);
+    for (int64_t iteration = 5990; iteration < 6020; iteration++)
+        EXPECT_EQ(average_is_due(&s, iteration - 1, iteration), iteration > 6000 && iteration % 5 == 0)
+            << iteration;
+    EXPECT_TRUE(average_is_due(&s, 6004, 6007)); // 6005, 6006, 6007
+    EXPECT_FALSE(average_is_due(&s, 6006, 6009));
 }
 
 TEST(Schedule, RateOfMeansWarmsUp) {
@@ -169,12 +174,6 @@ TEST(Schedule, SplitsAreDrawnByAbsoluteGradients) {
     EXPECT_FALSE(density_reads_absolute(&settings));
     settings.adaptive.grow_by = GROW_BY_ABSOLUTE;
     EXPECT_TRUE(density_reads_absolute(&settings));
-    float signed_sums, absolute_sums;
-    frame f = {};
-    f.gradient.mean2d = &signed_sums, f.gradient.abs_mean2d = &absolute_sums;
-    EXPECT_EQ(density_gradient(&f), &signed_sums);
-    f.absolute = true;
-    EXPECT_EQ(density_gradient(&f), &absolute_sums);
 }
 
 // A state on the device with a frame of one camera that sees everyone, whose gradients are all `gradient`.

@@ -65,13 +65,33 @@ static bool load_data(train_run *run, fault *why) {
 static bool batch_is_possible(const train_run *run, fault *why) {
     const train_options *o = run->options;
     const view_split *split = &run->split;
-    if (resolution_most_views(&o->schedule, o->batch) == 1) return true;
+    if (resolution_most_views(&o->schedule, o->batch) <= 1) return true; // auto does what is possible
     if (o->refine_poses) return fail(why, "--refine-poses takes one view a step");
     const gs_camera *first = &split->views[0].camera;
     for (size_t i = 1; o->ranks.gpus > 0 && i < split->training; i++)
         if (split->views[i].camera.width != first->width || split->views[i].camera.height != first->height)
             return fail(why, "--batch with --gpus needs pictures of one size");
     return resolution_views_match(split->views, split->training, why);
+}
+
+static bool views_can_share_a_step(const train_run *run) {
+    const train_options *o = run->options;
+    fault why;
+    return o->ranks.gpus == 0 && !o->refine_poses &&
+           resolution_views_match(run->split.views, run->split.training, &why);
+}
+
+static int64_t batch_of(const train_run *run) {
+    if (run->options->batch > 0) return run->options->batch;
+    return views_can_share_a_step(run) ? usual_batch(run->split.views, run->split.training) : 1;
+}
+
+static resolution_schedule resolutions_of(const train_run *run, int64_t most_gaussians) {
+    const train_options *o = run->options;
+    if (!o->schedule.automatic) return o->schedule;
+    if (o->ranks.gpus > 0 || o->refine_poses) return (resolution_schedule){0};
+    return usual_resolutions(run->split.views, run->split.training, most_gaussians,
+                             o->batch != 1 && views_can_share_a_step(run));
 }
 
 static density_data density_data_of(const train_run *run, int64_t iterations) {
@@ -86,7 +106,8 @@ static density_data density_data_of(const train_run *run, int64_t iterations) {
 static training_settings settings_of(const train_run *run, int64_t iterations) {
     const train_options *o = run->options;
     const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
-    const density_data density = density_data_of(run, iterations);
+    const density_data data = density_data_of(run, iterations);
+    const density_settings density = density_settings_from(&o->density, &data);
     const double sh_rate = o->sh_rate > 0 ? o->sh_rate : usual_sh_rate(run->split.training);
     const double sh_rate_end = o->sh_rate_end > 0 ? o->sh_rate_end : usual_last_sh_rate(sh_rate, iterations);
     training_settings settings = {.iterations = iterations,
@@ -109,9 +130,9 @@ static training_settings settings_of(const train_run *run, int64_t iterations) {
                                   .exposure_rate = 1e-2f,
                                   .sh_interval = 1000,
                                   .random_background = o->random_background,
-                                  .batch = o->batch,
-                                  .resolutions = o->schedule,
-                                  .density = density_settings_from(&o->density, &density)};
+                                  .batch = batch_of(run),
+                                  .resolutions = resolutions_of(run, density.most_gaussians),
+                                  .density = density};
     memcpy(settings.background, run->background, sizeof settings.background);
     return settings;
 }
@@ -289,10 +310,12 @@ static bool resume(train_run *run, fault *why) {
     state->gaussians.antialias = o->antialias;
     // The checksum may be right and the counts forged; training reads an exposure and a pose for every view.
     const int64_t views = (int64_t)run->split.training;
+    const int64_t averaged = state->average.samples; // 0 after the end
+    const int64_t most = o->budget ? state->iteration : state->iteration - average_from(&run->settings);
     return ((o->budget ? schedule_place_is_possible(&state->schedule, state->iteration)
                        : state->iteration <= o->iterations) &&
-            state->gaussians.sh_degree == o->sh_degree && state->exposures == (o->exposure ? views : 0) &&
-            state->poses == (o->refine_poses ? views : 0)) ||
+            (averaged == 0 || averaged <= most) && state->gaussians.sh_degree == o->sh_degree &&
+            state->exposures == (o->exposure ? views : 0) && state->poses == (o->refine_poses ? views : 0)) ||
            fail(why, "%s: damaged: no run with these options has its counts", o->resume);
 }
 

@@ -13,10 +13,9 @@ enum { MOST_BUDGET = 1000000 }; // seconds
 
 train_options train_options_default(void) {
     return (train_options){.background = "0,0,0",
-                           .resolutions = "none",
+                           .resolutions = "auto",
                            .downscale = 1,
                            .finish_text = "none",
-                           .batch = 1,
                            .average = 0.1,
                            .threshold = BLEND_THRESHOLD,
                            .holdout = 8,
@@ -49,9 +48,12 @@ static void list_run(train_options *o, option_table *table) {
                    "of steps, all schedules and, by default, the limit of Gaussians are fitted to it"),
         GPUS_OPTION(&o->ranks.gpus, "share the scene out"),
         NCCL_OPTION(&o->ranks.nccl),
-        OPTION("batch", &o->batch, .minimum = 1, .maximum = GS_MAX_VIEWS,
-               .help = "views of a step, whose learning rates are multiplied by the square root of it; "
-                       "--iterations counts views"),
+        OPTION(
+            "batch", &o->batch, .maximum = GS_MAX_VIEWS,
+            .help =
+                "views of a step, whose learning rates are multiplied by the square root of it; "
+                "--iterations counts views; 0: as many as have BATCHPIXELS pixels together, at most 4 and a quarter of the "
+                "views, but 1 with --gpus and --refine-poses"),
         OPTION(
             "resolutions", &o->resolutions,
             .help =
@@ -250,6 +252,7 @@ static bool gpus_suffice(const train_options *o, fault *why) {
                     {"--finish", o->finish != TRAIN_FINISH_NONE},
                     {"--budget", o->budget != NULL},
                     {"--resolutions", o->schedule.count > 0},
+                    {"--retire", o->density.settings.retired > 0},
                     {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE}};
     if (o->ranks.gpus == 0) return true;
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)

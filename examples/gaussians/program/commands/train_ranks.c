@@ -40,7 +40,7 @@ static bool resume(rank_run *r) {
     const int64_t views = (int64_t)run->split.training;
     r->state.own.gaussians.antialias = o->antialias;
     // The checksum may be right and the counts forged.
-    return (r->state.iteration < o->iterations + o->batch &&
+    return (r->state.iteration < o->iterations + run->settings.batch &&
             r->state.own.gaussians.sh_degree == o->sh_degree &&
             r->state.exposures == (o->exposure ? views : 0)) ||
            ranks_fail(r->group, "%s: damaged: no run with these options has its counts", o->resume);
@@ -98,7 +98,7 @@ static bool open_rank(rank_run *r, const gs_gaussians *start) {
                                  .gaussians = &r->state.own.gaussians,
                                  .pictures = &r->pictures,
                                  .policy = run->settings.policy,
-                                 .batch = run->options->batch};
+                                 .batch = run->settings.batch};
     memcpy(r->viewer.background, run->background, sizeof r->viewer.background);
     return open_log(r);
 }
@@ -129,7 +129,7 @@ static bool iterate(rank_run *r) {
     const sharded_settings settings = {.pictures = &r->pictures,
                                        .view_count = run->split.training,
                                        .training = &run->settings,
-                                       .batch = run->options->batch,
+                                       .batch = run->settings.batch,
                                        .shared = r->shared,
                                        .observer = &observer};
     if (!sharded_train(&r->state, r->group, &settings, &run->report)) return false;

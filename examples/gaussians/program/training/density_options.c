@@ -3,9 +3,12 @@
 #include <math.h>
 
 density_options density_options_default(void) {
-    density_options options = {
-        .settings = {
-            .kind = DENSITY_AUTO, .from = 500, .every = 100, .least_opacity = 0.005, .growth = 0.05}};
+    density_options options = {.settings = {.kind = DENSITY_AUTO,
+                                            .from = 500,
+                                            .every = 100,
+                                            .least_opacity = 0.005,
+                                            .growth = 0.05,
+                                            .retire_every = 1000}};
     for (int kind = 0; kind < DENSITY_KINDS; kind++) {
         const density_method *method = density_method_of(kind);
         if (method->defaults) method->defaults(&options.settings);
@@ -38,6 +41,13 @@ static void list_schedule(density_settings *s, option_table *table) {
         OPTION("growth", &s->growth, .maximum = 1,
                .help = "split, mcmc: part of the Gaussians that is added each time; more if --max-gaussians "
                        "would not be reached half-way"),
+        OPTION(
+            "retire", &s->retired, .maximum = 0.9,
+            .help =
+                "split, mcmc: part of the Gaussians that makes room for others each time: those that contribute "
+                "least to every training view; 0: none; renders all views each time"),
+        OPTION("retire-every", &s->retire_every, .minimum = 1, .maximum = INFINITY,
+               .help = "steps between retirements"),
         OPTIONS_END};
     option_table_add(table, rows);
 }

@@ -3,9 +3,7 @@
 #include "view/device_gaussians.h"
 #include "view/gs_check.h"
 
-void parameter_average_add(parameter_average *a, const gs_gaussians *now, int64_t from, int64_t iteration,
-                           int64_t step) {
-    if (iteration <= from || step % AVERAGE_EVERY != 0) return;
+void parameter_average_add(parameter_average *a, const gs_gaussians *now) {
     if (a->samples == 0) a->average = device_gaussians_open(now->count, now->sh_degree);
     GS_CHECK(gs_average(&a->average, now, ++a->samples, NULL));
 }

@@ -13,12 +13,8 @@ typedef struct parameter_average {
     gs_gaussians average; // device; without memory while samples is 0
 } parameter_average;      // starts as {0}
 
-enum { AVERAGE_EVERY = 5 }; // steps between samples: neighbouring steps say the same
-
-// After step `step` of Adam, which made `iteration` the last one done: adds the parameters, if the iteration is after
-// `from` and it is the turn of the step. The rows keep their Gaussians from then on.
-void parameter_average_add(parameter_average *a, const gs_gaussians *now, int64_t from, int64_t iteration,
-                           int64_t step);
+// Adds the parameters, whose number stays from the first sample on.
+void parameter_average_add(parameter_average *a, const gs_gaussians *now);
 // Copies the mean to `to`, of equal shape, if there is one, and closes it.
 void parameter_average_take(parameter_average *a, const gs_gaussians *to);
 void parameter_average_close(parameter_average *a); // harmless on {0}

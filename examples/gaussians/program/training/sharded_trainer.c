@@ -100,15 +100,6 @@ static bool step_exposures(sharded_trainer *t, ranks *group) {
     return true;
 }
 
-static gs_adam_rates rates_of(const training_settings *training, int64_t step, int degree, float factor) {
-    gs_adam_rates rates = training->rates;
-    rates.mean = factor * scheduled_mean_rate(training, step);
-    rates.log_scale *= factor, rates.quaternion *= factor, rates.opacity_logit *= factor;
-    rates.sh_constant *= factor, rates.sh_rest = factor * scheduled_sh_rate(training, step);
-    rates.sh_coefficients = (degree + 1) * (degree + 1);
-    return rates;
-}
-
 static void choose_views(sharded_trainer *t, gs_camera *cameras) {
     picture_cache *const pictures = t->settings->pictures;
     picture_cache_next_step(pictures);
@@ -123,12 +114,15 @@ static bool train_step(sharded_trainer *t, ranks *group) {
     const training_settings *const training = t->settings->training;
     const int64_t batch = t->settings->batch;
     gs_camera cameras[GS_MAX_VIEWS];
+    int32_t pictures[GS_MAX_VIEWS];
     choose_views(t, cameras);
+    for (int64_t v = 0; v < batch; v++) pictures[v] = (int32_t)t->index[v];
     sharded_batch of = {
         .gaussians = state->own.gaussians,
         .sh_degree_used = scheduled_sh_degree(training, state->own.gaussians.sh_degree, state->iteration + 1),
         .views = (int32_t)batch,
         .cameras = cameras,
+        .pictures = pictures,
         .policy = training->policy,
         .loss = queue_loss,
         .context = t};
@@ -141,8 +135,7 @@ static bool train_step(sharded_trainer *t, ranks *group) {
         (state->exposures > 0 && !step_exposures(t, group)) ||
         !density_ranks_before_adam(&training->density, group, batch, state))
         return false;
-    const gs_adam_rates rates =
-        rates_of(training, state->iteration + 1, of.sh_degree_used, sqrtf((float)batch));
+    const gs_adam_rates rates = scheduled_rates(training, state->iteration + 1, of.sh_degree_used, batch);
     GS_OR_FAIL(gs_adam(&state->own.gaussians, &state->gradients, &state->own.first_moment,
                        &state->own.second_moment, &rates, ++state->steps, NULL));
     state->iteration += batch;
@@ -155,8 +148,8 @@ static bool train_step(sharded_trainer *t, ranks *group) {
                                      .state = state,
                                      .shared = t->settings->shared};
     if (!density_ranks_after_adam(&t->density, group, &step)) return false;
-    parameter_average_add(&state->average, &state->own.gaussians, average_from(training), state->iteration,
-                          state->steps);
+    if (average_is_due(training, state->iteration - batch, state->iteration))
+        parameter_average_add(&state->average, &state->own.gaussians);
     return true;
 }
 

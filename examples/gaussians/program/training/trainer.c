@@ -7,12 +7,16 @@
 #include "progress.h"
 #include "random.h"
 #include "training/pace.h"
+#include "training/retirement.h"
 #include "training/view_order.h"
 #include <math.h>
 #include <stdlib.h>
 
 // Losses stay on the device and come over in batches, so that a step does not wait for its own.
 enum { BATCH = 100 };
+
+// Iterations between samples of the average: neighbouring steps say the same.
+enum { AVERAGE_EVERY = 5 };
 
 bool training_passed(int64_t iteration, int64_t views, int64_t every) {
     return iteration / every > (iteration - views) / every;
@@ -74,6 +78,7 @@ typedef struct trainer {
     double before;   // seconds of training before this run
     double reserved; // as training_budget.fit returned it
     density_control density;
+    retirement retirement;
     frame f;
     strategy_tuner tuner;
     view_order order;
@@ -190,6 +195,7 @@ static void trainer_close(trainer *t) {
     resolution_views_close(&t->sizes);
     frame_close(&t->f);
     density_control_close(&t->density);
+    retirement_close(&t->retirement);
 }
 
 // The views of a step.
@@ -332,12 +338,14 @@ static void queue_loss(trainer *t, const step_views *of, int degree, const float
     t->waiting += of->count;
 }
 
-static gs_adam_rates rates_of(const training_settings *settings, int64_t step, int degree, int32_t views) {
+gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views) {
     const float factor = sqrtf((float)views);
+    const double last = settings->last_share > 0 ? settings->last_share : 1;
+    const float share = factor * (float)pow(last, progress_at(settings, step));
     gs_adam_rates rates = settings->rates;
     rates.mean = factor * scheduled_mean_rate(settings, step);
-    rates.log_scale *= factor, rates.quaternion *= factor, rates.opacity_logit *= factor;
-    rates.sh_constant *= factor, rates.sh_rest = factor * scheduled_sh_rate(settings, step);
+    rates.log_scale *= share, rates.quaternion *= share, rates.opacity_logit *= share;
+    rates.sh_constant *= share, rates.sh_rest = factor * scheduled_sh_rate(settings, step);
     rates.sh_coefficients = (degree + 1) * (degree + 1);
     return rates;
 }
@@ -348,6 +356,10 @@ int64_t average_from(const training_settings *s) {
     return acts && s->density.until > from ? s->density.until : from;
 }
 
+bool average_is_due(const training_settings *settings, int64_t before, int64_t at) {
+    return at > average_from(settings) && training_passed(at, at - before, AVERAGE_EVERY);
+}
+
 static void train_step(trainer *t) {
     training_state *state = t->state;
     const training_settings *settings = t->settings;
@@ -356,7 +368,7 @@ static void train_step(trainer *t) {
     move_schedule(t, of.count);
     const int64_t step = state->iteration + 1, at = schedule_step(&state->schedule);
     const int degree = scheduled_sh_degree(settings, state->gaussians.sh_degree, at);
-    const gs_adam_rates rates = rates_of(settings, at, degree, of.count);
+    const gs_adam_rates rates = scheduled_rates(settings, at, degree, of.count);
 
     stage_clock_start(&t->report.clock);
     float background[3];
@@ -378,10 +390,13 @@ static void train_step(trainer *t) {
     if (moved > 0) step_pose(t, of.index[0], moved);
     state->iteration += of.count;
     t->report.step_views = of.count;
+    if (retirement_is_due(&settings->density, state->schedule.before, state->schedule.at))
+        retire_least(&t->retirement, state, t->views, t->order.count - settings->spared, &settings->density,
+                     t->tuner.policy);
     density_after_adam(&t->density, &settings->density, settings->seed, rates.mean, &t->f, state);
     stage_clock_mark(&t->report.clock, STAGE_DENSITY);
-    parameter_average_add(&state->average, &state->gaussians, average_from(settings), state->schedule.at,
-                          adam_step);
+    if (average_is_due(settings, state->schedule.before, state->schedule.at))
+        parameter_average_add(&state->average, &state->gaussians);
 }
 
 // Unless a signal ends training: then it will go on.

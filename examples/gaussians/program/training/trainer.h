@@ -49,11 +49,14 @@ struct training_settings {
     bool random_background; // another for each step; views without alpha keep their picture
     gs_adam_rates rates;    // rates.mean at the first step, in world units
     float final_mean_rate;  // at the last step; exponential between
-    float final_sh_rest;    // rates.sh_rest at the last step; exponential between; 0: it is constant
-    double
-        average_part; // of the iterations, at the end: their parameters are averaged; 0: the last step counts
-    int64_t warm_up;  // steps over which the means' rate rises from a hundredth of itself, by a sine
-    pose_schedule pose;                     // of the poses, if they are refined
+    // The part of the rates of scales, rotations, opacities and SH's constant term that is left at the last step;
+    // exponential between; 0: all.
+    float last_share;
+    float final_sh_rest; // rates.sh_rest at the last step; exponential between; 0: it is constant
+    // The part of the iterations, at the end, whose parameters are averaged; 0: the last step counts.
+    double average_part;
+    int64_t warm_up;    // steps over which the means' rate rises from a hundredth of itself, by a sine
+    pose_schedule pose; // of the poses, if they are refined
     float depth_weight, final_depth_weight; // of views with depth: at the first step, at the last
     float exposure_rate; // of the matrices that correct colours, if there are any; a tenth of it at the end
     int sh_interval; // steps before the SH degree in use rises by one; 0: all degrees from the first step on
@@ -102,9 +105,13 @@ float scheduled_sh_rate(const training_settings *settings, int64_t step);
 // then learns what is true of one view alone; a long run learns them at any rate.
 double usual_sh_rate(size_t views);
 double usual_last_sh_rate(double first, int64_t iterations);
+// All rates of a step of `views` views, whose square root multiplies them. degree: of SH in use.
+gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views);
 // The last step before those whose parameters are averaged. Rows must keep their Gaussians from then on, so it is not
 // before the end of density control.
 int64_t average_from(const training_settings *settings);
+// Whether the step that takes the schedule from `before` to `at` gives a sample of the average.
+bool average_is_due(const training_settings *settings, int64_t before, int64_t at);
 // The weight of depth at that step: its logarithm is linear in the step.
 float scheduled_depth_weight(const training_settings *settings, int64_t step);
 
