@@ -74,7 +74,7 @@ class Ours:
         self.rows = _sums.Rows(count=len(index), width=source.shape[1], rows=len(out), index=index.data_ptr(),
                                index_bytes=index.element_size(), type=_index_torch._types[source.dtype],
                                source=source.data_ptr(), out=out.data_ptr(), skipped=-1, deterministic=deterministic,
-                               way=_sums.WAYS[way])
+                               way=_sums.WAYS[way], float_sums=out.dtype == torch.float32)
 
     def allocate(self, size):
         if not hasattr(self, "memory"):
@@ -128,8 +128,9 @@ def measure(timer, case, slow, ways):
         slow[("embedding", *key)] = times["embedding"]
 
         def sums():
-            table = torch.zeros(M, K, device="cuda", dtype=TYPES[name])
-            Ours(table, index, source, deterministic=name != "float32")()
+            table = torch.zeros(M, K, device="cuda")
+            Ours(table, index, source)()
+            return table.to(source.dtype)
         times["ours_embedding"] = timer.microseconds(sums, repeat)
     for way in list(_sums.WAYS)[1:] if ways else ():
         if way == "fixed" and M * K > 3 * 10**7:

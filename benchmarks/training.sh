@@ -7,26 +7,28 @@
 # PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of fern, relief23,
 # fox and bonsai, each in a folder of its name; missing ones are skipped. OUT: a folder for the logs, one NAME.jsonl a run.
 # PART, with its estimated seconds on an H200: all of these unless named:
-#   defaults      230  7,000 and 30,000 iterations on each, and on knot, a scene made by splat generate
-#   quality7       50  with the defaults of before splits, which all parts from here to wall have: 7,000 iterations
-#   finish         30  three steps of Levenberg-Marquardt on the scenes of quality7
-#   quality30     190  30,000 iterations
-#   wall          140  a minute with plain atomics on fern and fox; quality30 has the tuner's run
-#   speed          25  1,000 iterations with 100 thousand, 300 thousand and 1 million Gaussians
+#   defaults      530  7,000 and 30,000 iterations on each, and on knot, a scene made by splat generate; three seeds
+#   count         330  other limits of the number of Gaussians, on bonsai and knot
+#   ablation      200  7,000 iterations on bonsai and fern without one of the parts of the defaults; three seeds
+#   finish         30  three steps of Levenberg-Marquardt on the scenes of defaults, 7,000 iterations
+#   wall          210  a minute with plain atomics and with the tuner's choice, on fern and fox; by MCMC
 #   reproducible   45  --reproducible: the same run twice, compared byte by byte; once killed and resumed; and one
 #                      run without the option
 #   poses         330  poses turned by a degree and moved by a hundredth of the extent: refined, three seeds; left as
-#                      they are; and the data's, as they are, three seeds, and refined
+#                      they are; and the data's, as they are, three seeds, and refined; by MCMC
+#   budget       700  --budget of 3 to 60 seconds on each, and 120 on bonsai, beside 2,000, 7,000 and 30,000 iterations;
+#                     the same with --finish auto
+# SEEDS: those of defaults, count and ablation; "0 1 2" unless set.
 # benchmarks/tables.py training OUT prints tables and draws. finish.sh measures more of Levenberg-Marquardt.
 # shellcheck disable=SC2086,SC2046 # lists of options are split
 set -eu
 [ $# -ge 3 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 programs=$1 data=$2 out=$3
 shift 3
-[ $# -gt 0 ] || set -- defaults quality7 finish quality30 wall speed reproducible poses
+[ $# -gt 0 ] || set -- defaults count ablation finish wall reproducible poses budget
 mkdir -p "$out/scenes"
 
-failed=''
+failed='' seeds=${SEEDS:-0 1 2}
 expected=$(for part; do sed -n "s/^# *$part  *\([0-9][0-9]*\)  .*/\1/p" "$0"; done | awk '{ s += $1 } END { printf "%.0f", s / 60 }')
 echo "about $expected minutes on an H200"
 
@@ -60,34 +62,52 @@ train() { # NAME SECONDS SCENE OPTIONS...: the log is NAME.jsonl, the scene scen
     limited "$name" "$limit" splat train $from -o "$out/scenes/$name.ply" --log "$out/$name.jsonl" "$@"
 }
 defaults() {
-    for scene in bonsai fern relief23 fox knot; do
-        train defaults-$scene-7000 60 $scene
-        train defaults-$scene-30000 180 $scene --iterations 30000
+    for seed in $seeds; do
+        for scene in bonsai fern relief23 fox knot; do
+            train defaults-$scene-7000-$seed 60 $scene --seed $seed
+            train defaults-$scene-30000-$seed 180 $scene --iterations 30000 --seed $seed
+        done
     done
 }
-before='--density mcmc --max-gaussians 300000 --sh-rate 4 --sh-rate-end 4'
-quality() { # ITERATIONS LIMIT
-    for scene in fern relief23 fox knot; do
-        train quality-$scene-$1 "$2" $scene $before --iterations "$1" --eval-every 500
+count() {
+    for seed in $seeds; do
+        for limit in 50000 100000 165000 300000 1000000 3000000; do
+            train count-bonsai-7000-$limit-$seed 120 bonsai --max-gaussians $limit --seed $seed
+            [ $seed != 0 ] || train count-bonsai-30000-$limit-$seed 300 bonsai --max-gaussians $limit --iterations 30000
+        done
+        train count-knot-7000-100000-$seed 60 knot --max-gaussians 100000 --seed $seed
+        [ $seed != 0 ] || train count-knot-30000-100000-$seed 180 knot --max-gaussians 100000 --iterations 30000
     done
 }
-quality7() { quality 7000 60; }
+# NAME OPTIONS...: a part of the defaults is off, or one that was not made a default is on.
+changes='mcmc --density mcmc
+published-sh-rate --sh-rate 1 --sh-rate-end 1
+start-opacity-0.1 --start-opacity 0.1
+start-size-1 --start-size 1'
+ablation() {
+    for seed in $seeds; do
+        for scene in bonsai fern; do
+            while read -r name options; do
+                train ablation-$scene-7000-$name-$seed 60 $scene $options --seed $seed </dev/null
+            done <<END
+$changes
+END
+        done
+    done
+}
 finish() {
-    for scene in fern relief23 fox knot; do
-        trained="$out/scenes/quality-$scene-7000.ply"
+    for scene in bonsai fern relief23 fox knot; do
+        trained="$out/scenes/defaults-$scene-7000-0.ply"
         [ ! -e "$trained" ] || limited finish-$scene-7000 60 splat finish "$trained" --cameras "$(photographs $scene)" \
             $(background_of $scene) -o "$out/scenes/finish-$scene-7000.ply" --log "$out/finish-$scene-7000.jsonl" --lm-steps 3
     done
 }
-quality30() { quality 30000 180; }
+before='--density mcmc --max-gaussians 300000 --sh-rate 4 --sh-rate-end 4'
 wall() {
     for scene in fern fox; do
-        train wall-$scene-atomic 120 $scene $before --iterations 30000 --seconds 60 --eval-every 250 --reduce atomic
-    done
-}
-speed() {
-    for count in 100000 300000 1000000; do
-        train speed-fox-$count 60 fox --random $count --density none --iterations 1000
+        for reduction in atomic auto; do
+            train wall-$scene-$reduction 120 $scene $before --iterations 30000 --seconds 60 --eval-every 250 --reduce $reduction
+        done
     done
 }
 compare() { # NAME KILLS: compares its scene with the first run's and appends the result to its log
@@ -128,6 +148,16 @@ poses() {
         train poses-$scene-left-0 60 $scene $wrong
         train poses-$scene-floor-0 90 $scene $before $refine
     done
+}
+budget() {
+    for scene in bonsai fern relief23 fox knot; do
+        for seconds in 3 6 12 30 60; do
+            train budget-$scene-${seconds}s $((seconds + 60)) $scene --budget ${seconds}s
+            [ $seconds -lt 6 ] || train budget-$scene-${seconds}s+auto $((seconds + 60)) $scene --budget ${seconds}s --finish auto
+        done
+        for steps in 2000 7000 30000; do train budget-$scene-$steps 180 $scene --iterations $steps; done
+    done
+    train budget-bonsai-120s 180 bonsai --budget 2m
 }
 for part; do $part; done
 [ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

@@ -52,7 +52,7 @@ class Run:
         stages = {stage: round(ms, 4) for stage, ms in self.stages().items()}
         step = {"event": "step", "iteration": self.end["iteration"], "gpu_ms": stages}
         measured = [{key: e[key] if isinstance(e[key], (str, int)) else round(e[key], 4)
-                     for key in ("event", "iteration", "seconds", "psnr", "ssim") if key in e}
+                     for key in ("event", "iteration", "seconds", "psnr", "ssim", "kept") if key in e}
                     for e in self.evaluations + self.of("lm")]
         with open(path, "w") as file:
             for event in [{**start, "settings": {}}, *([step] if stages else []), *measured, self.end,
@@ -77,9 +77,32 @@ def part(runs, name):
     return {key[len(name) + 1:]: run for key, run in runs.items() if key.startswith(name + "-")}
 
 
-def by_scene(item):
-    scene, _, number = item[0].rpartition("-")
-    return scene, int(number)
+def mean(values):
+    return sum(values) / len(values)
+
+
+def spread(values, digits):
+    """The mean, and the least and the most of several."""
+    values = list(values)
+    ends = f" ({min(values):.{digits}f} to {max(values):.{digits}f})" if len(values) > 1 else ""
+    return f"{mean(values):.{digits}f}{ends}"
+
+
+def of_seeds(runs):
+    """{name without the seed: runs, by seed}."""
+    groups = {}
+    for name, run in sorted(runs.items()):
+        groups.setdefault(name.rpartition("-")[0], []).append(run)
+    return groups
+
+
+def last(group, key):
+    return [run.evaluations[-1][key] for run in group]
+
+
+def numbered(name):
+    """For sorting: the name with its numbers as numbers."""
+    return [(0, int(word), "") if word.isdigit() else (1, 0, word) for word in name.split("-")]
 
 
 def devices(runs):
@@ -93,19 +116,53 @@ def keep(runs, folder):
 
 
 def by_quality(runs):
+    """Means over seeds; the time is that of the first."""
     rows = []
-    for name, run in sorted(runs.items(), key=by_scene):
-        last = run.evaluations[-1]
-        rows.append([name.rpartition("-")[0], f"{run.end['iteration']:,}", f"{run.end['gaussians']:,}",
-                     f"{run.end['seconds']:.1f}", f"{last['psnr']:.2f}", f"{last['ssim']:.4f}"])
-    return ["data", "iterations", "Gaussians", "seconds", "PSNR, dB", "SSIM"], rows
+    for name, group in sorted(of_seeds(runs).items(), key=lambda item: numbered(item[0])):
+        end = group[0].end
+        rows.append([name.rpartition("-")[0], f"{end['iteration']:,}", f"{end['gaussians']:,}", f"{end['seconds']:.1f}",
+                     spread(last(group, "psnr"), 2), spread(last(group, "ssim"), 4), len(group)])
+    return ["data", "iterations", "Gaussians", "seconds", "PSNR, dB", "SSIM", "seeds"], rows
+
+
+def by_count(runs):
+    """A row for each limit of the number of Gaussians, columns for each number of iterations."""
+    groups = {tuple(name.split("-")): group for name, group in of_seeds(runs).items()}
+    lengths = sorted({int(iterations) for _, iterations, _ in groups})
+    rows = []
+    for scene, limit in sorted({(scene, int(limit)) for scene, _, limit in groups}):
+        cells = []
+        for iterations in lengths:
+            group = groups.get((scene, str(iterations), str(limit)))
+            cells += [spread(last(group, "psnr"), 2), spread(last(group, "ssim"), 4)] if group else [None, None]
+        rows.append([scene, f"{limit:,}", *cells])
+    return ["data", "Gaussians", *(f"{iterations:,} iterations: {what}" for iterations in lengths
+                                   for what in ("PSNR, dB", "SSIM"))], rows
+
+
+def by_change(runs, defaults):
+    """A row for each change of the defaults: PSNR and SSIM, and by how much the change moves them."""
+    groups, defaults = {tuple(name.split("-", 2)): group for name, group in of_seeds(runs).items()}, of_seeds(defaults)
+    scenes = sorted({(scene, iterations) for scene, iterations, _ in groups})
+    rows = [["none", *(defaults.get("-".join(scene)) for scene in scenes)]]
+    rows += [[change, *(groups.get((*scene, change)) for scene in scenes)] for change in sorted({key[2] for key in groups})]
+
+    def cell(group, base):
+        if not group:
+            return None
+        moved = "" if group is base or not base else ", " + ", ".join(
+            f"{mean(last(group, key)) - mean(last(base, key)):+.{digits}f}" for key, digits in (("psnr", 2), ("ssim", 4)))
+        return f"{mean(last(group, 'psnr')):.2f}, {mean(last(group, 'ssim')):.4f}{moved}"
+
+    return ["change", *(f"{scene}, {int(iterations):,} iterations" for scene, iterations in scenes)], [
+        [row[0].replace("-", " "), *(cell(group, base) for group, base in zip(row[1:], rows[0][1:]))] for row in rows if groups]
 
 
 def by_finish(runs):
     rows = []
-    for name, run in sorted(runs.items(), key=by_scene):
-        scene, iterations = by_scene((name, run))
-        rows.append([scene, f"{iterations:,}", *(f"{e['psnr']:.2f}, {e['ssim']:.4f}" + (
+    for name, run in sorted(runs.items(), key=lambda item: numbered(item[0])):
+        scene, _, iterations = name.rpartition("-")
+        rows.append([scene, f"{int(iterations):,}", *(f"{e['psnr']:.2f}, {e['ssim']:.4f}" + (
             f" in {e['seconds']:.1f} s" if e["seconds"] else "") for e in run.evaluations[:1] + run.of("lm"))])
     steps = max((len(row) - 3 for row in rows), default=0)
     return ["data", "iterations", "at their end",
@@ -122,20 +179,14 @@ def by_stage(runs):
 
 
 def by_time(runs):
-    """PSNR after equal time, of runs over 30,000 iterations."""
+    """PSNR after equal time."""
     rows = []
     for name, run in runs.items():
-        at = [run.evaluated(seconds) for seconds in (30, 60)]
+        at = [run.evaluated(seconds) for seconds in (10, 30)]
         best = max(run.evaluations, key=lambda e: e["psnr"])
         rows.append([*name.split("-"), *(e and f"{e['psnr']:.2f}, iteration {e['iteration']:,}" for e in at),
                      f"{best['psnr']:.2f}, {best['seconds']:.1f} s", f"{run.end['iteration'] / run.end['seconds']:.0f}"])
-    return ["data", "strategy", "30 s", "60 s", "highest on the way", "iterations a second"], rows
-
-
-def by_count(runs):
-    return ["Gaussians", "iterations a second"], [
-        [f"{run.end['gaussians']:,}", f"{run.end['iteration'] / run.end['seconds']:.0f}"]
-        for _, run in sorted(runs.items(), key=by_scene)]
+    return ["data", "strategy", "10 s", "30 s", "highest on the way", "iterations a second"], rows
 
 
 def by_repetition(runs):
@@ -157,63 +208,107 @@ def by_poses(runs):
         scene, way, _ = name.split("-")
         groups.setdefault((scene, list(names).index(way)), []).append(run)
 
-    def mean(values):
-        return sum(values) / len(values)
-
     for (scene, way), group in sorted(groups.items()):
         poses = [run.of("poses")[-1] for run in group if run.of("poses")]
         stages = [[p["before"] for p in poses], [p["sizes"][-1] for p in poses if p["sizes"]],
                   [p["after"] for p in poses]]
         changes = [" -> ".join(f"{mean([error[key] for error in stage]):.{digits}f}" for stage in stages if stage)
                    for key, digits in (("mean_degrees", 3), ("mean_extents", 4))]
-        psnr = [run.evaluations[-1]["psnr"] for run in group]
-        spread = f" ({min(psnr):.2f} to {max(psnr):.2f})" if len(psnr) > 1 else ""
-        rows.append([scene, list(names.values())[way], str(len(group)), f"{mean(psnr):.2f}{spread}",
-                     f"{mean([run.evaluations[-1]['ssim'] for run in group]):.4f}", *changes])
+        rows.append([scene, list(names.values())[way], str(len(group)), spread(last(group, "psnr"), 2),
+                     f"{mean(last(group, 'ssim')):.4f}", *changes])
     return ["data", "poses", "seeds", "PSNR, dB", "SSIM", "degrees: start, after smaller pictures, end",
             "extents, likewise"], rows
 
 
+def budget_of(name):
+    """Of budget-SCENE-WAY: the scene, the seconds asked for (or None), whether with --finish auto."""
+    scene, way = name.split("-")
+    asked, _, finish = way.partition("+")
+    return scene, float(asked[:-1]) if asked.endswith("s") else None, finish
+
+
+def by_budget(runs):
+    rows = []
+    for name, run in sorted(runs.items(), key=lambda item: (budget_of(item[0])[0], item[1].end["seconds"])):
+        scene, asked, finish = budget_of(name)
+        last, steps = run.evaluations[-1], sum(e.get("kept", True) for e in run.of("lm"))
+        rows.append([scene, f"{asked:g} s" if asked else f"{run.end['iteration']:,} iterations", finish and f"auto: {steps}",
+                     f"{run.end['seconds']:.2f}", f"{run.end['iteration']:,}", f"{run.end['gaussians']:,}",
+                     f"{last['psnr']:.2f}", f"{last['ssim']:.4f}"])
+    return ["data", "asked for", "finish", "seconds", "iterations", "Gaussians", "PSNR, dB", "SSIM"], rows
+
+
 def tables(runs):
-    quality, wall = part(runs, "quality"), part(runs, "wall")
-    tuned = {name.rpartition("-")[0] + "-auto": run for name, run in quality.items() if name.endswith("-30000")}
-    timed = {name: run for name, run in sorted({**wall, **tuned}.items())
-             if name.rpartition("-")[0] + "-atomic" in wall}
-    found = {"defaults": by_quality(part(runs, "defaults")), "quality": by_quality(quality), "finish": by_finish(part(runs, "finish")),
-             "stages": by_stage({**quality, **part(runs, "speed")}), "equal time": by_time(timed),
-             "speed": by_count(part(runs, "speed")), "reproducible": by_repetition(part(runs, "reproducible")),
-             "poses": by_poses(part(runs, "poses"))}
+    defaults, wall = part(runs, "defaults"), part(runs, "wall")
+    first = {name.rpartition("-")[0]: run for name, run in defaults.items() if name.endswith("-30000-0")}
+    found = {"defaults": by_quality(defaults), "count": by_count(part(runs, "count")),
+             "ablation": by_change(part(runs, "ablation"), defaults), "finish": by_finish(part(runs, "finish")),
+             "stages": by_stage(first), "equal time": by_time(wall),
+             "reproducible": by_repetition(part(runs, "reproducible")), "poses": by_poses(part(runs, "poses")),
+             "budget": by_budget(part(runs, "budget"))}
     return {name: table for name, table in found.items() if table[1]}
 
 
+def draw_budgets(pyplot, runs, folder):
+    """Where the runs of each scene end, by the time that they took."""
+    scenes = sorted({budget_of(name)[0] for name in runs})
+    if not scenes:
+        return
+
+    def curve(scene, chosen):
+        ends = [{**run.evaluations[-1], "seconds": run.end["seconds"]} for name, run in runs.items()
+                if budget_of(name)[0] == scene and chosen(*budget_of(name)[1:])]
+        return sorted(ends, key=lambda end: end["seconds"])
+
+    figure, plots = pyplot.subplots(2, len(scenes), figsize=(4.5 * len(scenes), 6), squeeze=False, layout="constrained")
+    for column, scene in zip(plots.T, scenes):
+        for label, points in (("--iterations", curve(scene, lambda asked, finish: not asked)),
+                              ("--budget", curve(scene, lambda asked, finish: asked and not finish)),
+                              ("--budget, --finish auto", curve(scene, lambda asked, finish: finish))):
+            for plot, key in zip(column, ("psnr", "ssim")):
+                plot.plot([p["seconds"] for p in points], [p[key] for p in points], marker=".", label=label)
+        column[0].set_title(scene)
+        column[0].legend(fontsize=7)
+        column[1].set_xlabel("seconds")
+    plots[0][0].set_ylabel("held-out PSNR, dB")
+    plots[1][0].set_ylabel("held-out SSIM")
+    for plot in plots.flat:
+        plot.grid(alpha=0.3)
+    path = os.path.join(folder, "budget.png")
+    figure.savefig(path, dpi=80)
+    pyplot.close(figure)
+    print(f"drawn: {path}", file=sys.stderr)
+
+
 def draw(runs, folder):
+    """PSNR over time by strategy, and over the number of Gaussians."""
     pyplot = figures.pyplot()
     if not pyplot:
         return
-
-    quality, wall = part(runs, "quality"), part(runs, "wall")
-
-    def save(name, scenes, lines):
-        if not scenes:
-            return
-        figure, plots = pyplot.subplots(2, len(scenes), figsize=(4.5 * len(scenes), 6), squeeze=False,
-                                        layout="constrained")
-        for column, scene in zip(plots.T, scenes):
-            for label, points in lines(scene):
-                for plot, key in zip(column, ("psnr", "ssim")):
-                    plot.plot([p["seconds"] for p in points], [p[key] for p in points], marker=".", label=label)
-            column[0].set_title(scene)
-            column[0].legend(fontsize=7)
-            column[1].set_xlabel("seconds")
-        plots[0][0].set_ylabel("held-out PSNR, dB")
-        plots[1][0].set_ylabel("held-out SSIM")
-        for plot in plots.flat:
-            plot.grid(alpha=0.3)
-        path = os.path.join(folder, name)
-        figure.savefig(path, dpi=80)
-        pyplot.close(figure)
-        print(f"drawn: {path}", file=sys.stderr)
-
-    save("training.png", sorted({name.split("-")[0] for name in wall}), lambda scene: [
-        (reduction, run.evaluations) for reduction, run in (("atomic", wall[scene + "-atomic"]),
-                                                            ("auto", quality.get(scene + "-30000"))) if run])
+    wall, count = part(runs, "wall"), of_seeds(part(runs, "count"))
+    scenes = sorted({name.split("-")[0] for name in wall})
+    figure, plots = pyplot.subplots(1, len(scenes) + 1, figsize=(4.5 * (len(scenes) + 1), 3.4), layout="constrained")
+    for plot, scene in zip(plots, scenes):
+        for name, run in wall.items():
+            if name.startswith(scene + "-"):
+                plot.plot([e["seconds"] for e in run.evaluations], [e["psnr"] for e in run.evaluations], marker=".",
+                          label=name.partition("-")[2])
+        plot.set_title(scene)
+        plot.set_xlabel("seconds")
+    lines = {}
+    for name, group in count.items():
+        scene, iterations, limit = name.split("-")
+        lines.setdefault((scene, int(iterations)), []).append((int(limit), mean(last(group, "psnr"))))
+    for (scene, iterations), points in sorted(lines.items()):
+        plots[-1].plot(*zip(*sorted(points)), marker=".", label=f"{scene}, {iterations:,} iterations")
+    plots[-1].set_xscale("log")
+    plots[-1].set_xlabel("Gaussians")
+    plots[0].set_ylabel("held-out PSNR, dB")
+    for plot in plots:
+        plot.grid(alpha=0.3)
+        plot.legend(fontsize=7)
+    path = os.path.join(folder, "training.png")
+    figure.savefig(path, dpi=80)
+    pyplot.close(figure)
+    print(f"drawn: {path}", file=sys.stderr)
+    draw_budgets(pyplot, part(runs, "budget"), folder)

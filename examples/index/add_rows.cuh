@@ -58,7 +58,7 @@ __device__ __forceinline__ bool is_finite(float value) {
     return (__float_as_uint(value) & 0x7f800000u) != 0x7f800000u;
 }
 
-// Adds values to places of `out` as float sums, or of `fixed` as units.
+// Adds values to places of `out`, which holds T, as float sums, or of `fixed` as units.
 template <typename T, int V, typename Sum>
 struct row_adder;
 template <typename T, int V>
@@ -284,11 +284,12 @@ __device__ __forceinline__ int add_singly(const row_request &in, int64_t first, 
     return ADD_SINGLY;
 }
 
-template <typename T, int V, typename Sum>
+// T: of source; Out: of out.
+template <typename T, int V, typename Sum, typename Out>
 __global__ void __launch_bounds__(ROWS_BLOCK, ROWS_BLOCKS)
     add_rows(row_request in, void *out, fixed_sums fixed, int how, row_tile tile) {
     __shared__ row_groups groups;
-    const row_adder<T, V, Sum> adder(out, in.rows * in.vectors * V, fixed);
+    const row_adder<Out, V, Sum> adder(out, in.rows * in.vectors * V, fixed);
     const int64_t first = int64_t(blockIdx.x) * tile.rows;
     const int64_t end = first + tile.rows < in.count ? first + tile.rows : in.count;
     if (how != ADD_GROUPS) how = add_singly<T, V, Sum>(in, first, end, how, adder);

@@ -38,11 +38,11 @@ __device__ __forceinline__ sorted_tile tile_of(const sorted_rows &in, int entrie
 }
 
 // Sums of floats; each run of a tile by one atomic.
-template <typename T, int V>
+template <typename T, int V, typename Out>
 __global__ void __launch_bounds__(ROWS_BLOCK) add_runs(sorted_rows in, void *out) {
     constexpr int together = 8; // loads on their way
     const sorted_tile tile = tile_of(in, in.tile);
-    const auto table = places_of<T, V>(out, in.rows * in.vectors * V);
+    const auto table = places_of<Out, V>(out, in.rows * in.vectors * V);
     const bool is_narrow = in.vectors <= 32;
     const int most = is_narrow ? in.lanes : in.vectors;
     for (int v = tile.lane; v < most; v += in.lanes) {

@@ -44,6 +44,9 @@ ix_status check(const char *function, const ix_rows *rows) {
     IX_REQUIRE(rows->index_bytes == 4 || rows->index_bytes == 8, "index_bytes must be 4 or 8");
     IX_REQUIRE(unsigned(rows->type) < IX_TYPES, "type must be an ix_type");
     IX_REQUIRE(unsigned(rows->way) < IX_WAYS, "way must be an ix_way");
+    IX_REQUIRE(!rows->float_sums || rows->type == IX_FLOAT32 ||
+                   !(rows->deterministic || rows->way == IX_FIXED || rows->way == IX_SORTED_FIXED),
+               "float_sums of 16-bit rows are not deterministic");
     const bool sorts = rows->way == IX_SORTED || rows->way == IX_SORTED_FIXED;
     IX_REQUIRE(!sorts || (rows->count < INT32_MAX && rows->rows < INT32_MAX),
                "rows are sorted if there are fewer than 2^31 - 1");
@@ -90,13 +93,15 @@ ix_status ix_add(const ix_rows *rows, ix_stream stream) {
     IX_REQUIRE(rows->index && rows->source, "index and source must be given");
     IX_REQUIRE(rows->out || rows->rows == 0, "out must be given");
     const int64_t value = value_bytes(rows->type), row = value * rows->width;
+    const int64_t out_value = rows->float_sums ? 4 : value;
     IX_REQUIRE(is_aligned(rows->index, rows->index_bytes) && is_aligned(rows->source, value) &&
-                   is_aligned(rows->out, value),
+                   is_aligned(rows->out, out_value),
                "index, source and out must be aligned to their types");
     ix_plan plan = {chosen_way(*rows), int(value), 0, 0};
     const int sizes[] = {4, 8, 16};
     for (const int bytes : sizes)
-        if (row % bytes == 0 && is_aligned(rows->source, bytes) && is_aligned(rows->out, bytes))
+        if (row % bytes == 0 && is_aligned(rows->source, bytes) &&
+            is_aligned(rows->out, bytes * out_value / value < 16 ? bytes * out_value / value : 16))
             plan.vector_bytes = bytes;
     cudaError_t error = ix_way_bytes(*rows, plan.way, &plan.bytes);
     if (error == cudaSuccess && plan.bytes > 0 && (!rows->workspace || rows->workspace_bytes < plan.bytes))

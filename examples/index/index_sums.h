@@ -72,6 +72,9 @@ typedef struct ix_rows {
     uint32_t *report;
     void *workspace; // device memory, aligned to 256 bytes, of the bytes that ix_add_bytes returns
     size_t workspace_bytes;
+    // Not 0: out is float32, also where source has 16 bits: no sum is rounded to 16 bits on its way. Such sums
+    // are not deterministic: fixed point is refused.
+    int32_t float_sums;
 } ix_rows;
 
 // The bytes of the workspace of ix_add for these sizes; it may be 0.

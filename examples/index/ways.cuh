@@ -65,7 +65,8 @@ inline void place_fixed(const ix_rows &rows, void *memory, fixed_sums *out, size
     *bytes = layout.bytes;
 }
 
-template <typename T, int V>
+// T: of source, in vectors of V; Out: of out, T or float.
+template <typename T, int V, typename Out>
 struct ways {
     static row_request request_of(const ix_rows &rows) {
         return {rows.index,
@@ -95,7 +96,7 @@ struct ways {
         row_tile tile = {int32_t(each < least && vectors < 32 ? least : (each + step - 1) / step * step),
                          2 * ROWS_BLOCK};
         while (tile.places < 2 * tile.rows) tile.places *= 2;
-        return launch(stream, blocks_for(rows.count, tile.rows), ROWS_BLOCK, add_rows<T, V, Sum>,
+        return launch(stream, blocks_for(rows.count, tile.rows), ROWS_BLOCK, add_rows<T, V, Sum, Out>,
                       request_of(rows), rows.out, fixed, how, tile);
     }
 
@@ -151,7 +152,15 @@ struct ways {
                                 lanes,
                                 tile};
         const auto threads = [&](int entries) { return (rows.count + entries - 1) / entries * lanes; };
-        if (!fixed) return launch_for(stream, threads(in.tile), ROWS_BLOCK, add_runs<T, V>, in, rows.out);
+        if (!fixed)
+            return launch_for(stream, threads(in.tile), ROWS_BLOCK, add_runs<T, V, Out>, in, rows.out);
+        if constexpr (sizeof(Out) == sizeof(T)) return add_sorted_fixed(rows, plan, in, a, bytes, stream);
+        return cudaErrorNotSupported; // refused before
+    }
+
+    static cudaError_t add_sorted_fixed(const ix_rows &rows, const ix_plan &plan, const sorted_rows &in,
+                                        const sorted_arrays &a, size_t bytes, cudaStream_t stream) {
+        const auto threads = [&](int entries) { return (rows.count + entries - 1) / entries * in.lanes; };
         T *const out = static_cast<T *>(rows.out);
         IX_TRY(launch_for(stream, threads(in.tile), ROWS_BLOCK, add_short_runs<T, V>, in, rows.out));
         char *const runs = reinterpret_cast<char *>(a.runs.row_and_one); // with all arrays behind
@@ -165,7 +174,8 @@ struct ways {
     }
 
     static cudaError_t add(const ix_rows &rows, const ix_plan &plan, cudaStream_t stream) {
-        if (plan.way == IX_FIXED) return add_fixed(rows, plan, stream);
+        if constexpr (sizeof(Out) == sizeof(T))
+            if (plan.way == IX_FIXED) return add_fixed(rows, plan, stream);
         if (plan.way == IX_SORTED || plan.way == IX_SORTED_FIXED) return add_sorted(rows, plan, stream);
         return launch_add_rows<float>(rows, plan, {}, how(rows, plan), stream);
     }

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ._sums import TYPES, Rows, library
-from ._torch import _is_plain, _On
+from ._tensors import On, is_plain
 from .index import check_embedding, check_rows
 
 _types = {getattr(torch, name): value for name, value in TYPES.items()}
@@ -69,19 +69,20 @@ def _allocate(size):
 
 
 def _add(out: Tensor, index: Tensor, source: Tensor, skipped: int, deterministic: bool) -> None:
-    """Adds to out, contiguous; index [count]; source has the type of out."""
+    """Adds to out, contiguous; index [count]; source has the type of out, or 16 bits if out is float32."""
     if source.numel() == 0:
         return
     device = out.device
     if (device.type == "cuda") != (library().backend == "cuda"):
         raise RuntimeError(f"distwar: the tensors are on {device}, and this package has libindex_sums for "
                            f"{'CUDA' if library().backend == 'cuda' else 'CPUs'}")
-    with _On(out):
+    with On(out):
         report = _report("index_add", device)
         index, source = index.contiguous(), source.contiguous()
         count = index.shape[0]
         rows = Rows(count, source.numel() // count, out.shape[0], index.data_ptr(), index.element_size(),
-                    _types[out.dtype], source.data_ptr(), out.data_ptr(), skipped, deterministic, 0, report.address)
+                    _types[source.dtype], source.data_ptr(), out.data_ptr(), skipped, deterministic, 0, report.address)
+        rows.float_sums = out.dtype == torch.float32
         if out.is_cuda:
             stream = torch.cuda.current_stream(device).cuda_stream
             library().add(rows, _Workspace(device, stream), stream)
@@ -116,18 +117,18 @@ def _index_add_adjoint(ctx, d_out):
 _index_add_op.register_autograd(_index_add_adjoint, setup_context=_index_add_setup)
 
 
-def _sum_rows(source: Tensor, index: Tensor, rows: int, skipped: int, deterministic: bool) -> Tensor:
-    """[rows, K]: the sums of the rows of source [count, K]."""
-    result = source.new_zeros((rows, source.shape[1]))
+def _sum_rows(source: Tensor, index: Tensor, rows: int, skipped: int, deterministic: bool, wide: bool) -> Tensor:
+    """[rows, K]: the sums of the rows of source [count, K]. wide: in float32 and rounded once; not deterministic."""
+    result = torch.zeros((rows, source.shape[1]), dtype=torch.float32 if wide else source.dtype, device=source.device)
     _add(result, index, source, skipped, deterministic)
-    return result
+    return result.to(source.dtype)
 
 
 _sum_rows_op = torch.library.custom_op("distwar::sum_rows", _sum_rows, mutates_args=())
 
 
 @_sum_rows_op.register_fake
-def _(source, index, rows, skipped, deterministic):
+def _(source, index, rows, skipped, deterministic, wide):
     return source.new_empty((rows, source.shape[1]))
 
 
@@ -139,9 +140,9 @@ def _sum_rows_setup(ctx, inputs, output):
 def _sum_rows_adjoint(ctx, d_sums):
     index, = ctx.saved_tensors
     if ctx.skipped < 0:
-        return d_sums.index_select(0, index), None, None, None, None
+        return d_sums.index_select(0, index), None, None, None, None, None
     kept = (index != ctx.skipped).unsqueeze(1)
-    return torch.where(kept, d_sums.index_select(0, index), 0), None, None, None, None
+    return torch.where(kept, d_sums.index_select(0, index), 0), None, None, None, None, None
 
 
 _sum_rows_op.register_autograd(_sum_rows_adjoint, setup_context=_sum_rows_setup)
@@ -168,7 +169,7 @@ def _check(name, out, index, source, what="source"):
 def index_add(out, index, source, deterministic):
     check_rows("index_add", out, index, source)
     _check("index_add", out, index, source)
-    run = _index_add if _is_plain(out) and not _needs_graph(out, source) else _index_add_op
+    run = _index_add if is_plain(out) and not _needs_graph(out, source) else _index_add_op
     return run(out, index, source, _is_deterministic(deterministic))
 
 
@@ -186,18 +187,17 @@ def index_add_(out, index, source, deterministic):
     return out
 
 
-def _sums(rows, index, source, skipped, deterministic):
-    run = _sum_rows if _is_plain(source) and not _needs_graph(source) else _sum_rows_op
-    return run(source, index, rows, skipped, _is_deterministic(deterministic))
+def _sums(rows, index, source, skipped, deterministic, wide=False):
+    run = _sum_rows if is_plain(source) and not _needs_graph(source) else _sum_rows_op
+    deterministic = _is_deterministic(deterministic)
+    return run(source, index, rows, skipped, deterministic, wide and not deterministic)
 
 
 def embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq, deterministic):
     _check("embedding_backward", grad, indices, grad, "grad")
     check_embedding(grad, indices, num_weights)
     indices = indices.reshape(-1)
-    if deterministic is None and grad.dtype != torch.float32:
-        deterministic = True  # 16-bit sums are rounded once, as torch does
-    d_weight = _sums(num_weights, indices, grad.reshape(-1, grad.shape[-1]), padding_idx, deterministic)
+    d_weight = _sums(num_weights, indices, grad.reshape(-1, grad.shape[-1]), padding_idx, deterministic, True)
     if not scale_grad_by_freq:
         return d_weight
     counts = torch.bincount(indices, minlength=num_weights).clamp_(min=1)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from . import gs
 from ._library import library
-from ._torch import _On, _is_plain, _stream_of
+from ._tensors import On, is_plain, stream_of
 
 
 @functools.lru_cache(maxsize=16)
@@ -23,7 +23,7 @@ def _workspace_bytes(width, height):
 def _run(image, target):
     """image: three planes in memory, in any order of dimensions. The loss, and its gradient in the same layout."""
     height, width = target.shape[:2]
-    with _On(image):
+    with On(image):
         size = _workspace_bytes(width, height)
         workspace = torch.empty(size, dtype=torch.uint8, device=image.device)
         result = torch.empty(3, dtype=torch.float64, device=image.device)
@@ -31,7 +31,7 @@ def _run(image, target):
         pair = gs.Comparison(width, height, image.data_ptr(), target.data_ptr())
         lib = library()
         lib.check(lib.gs_loss(byref(pair), workspace.data_ptr(), size, result.data_ptr(), gradient.data_ptr(),
-                              _stream_of(image.device)))
+                              stream_of(image.device)))
         return result[0].float(), gradient
 
 
@@ -84,4 +84,4 @@ def l1_ssim_loss(image, target):
                              "same one, [height, width, 3]")
         if tensor.device != image.device:
             raise ValueError(f"distwar.l1_ssim_loss: {name} is on {tensor.device}, image on {image.device}")
-    return _L1Ssim.apply(image, target) if _is_plain(image) else l1_ssim(image.movedim(-1, 0), target)[0]
+    return _L1Ssim.apply(image, target) if is_plain(image) else l1_ssim(image.movedim(-1, 0), target)[0]

@@ -49,7 +49,7 @@ def shape_of(request, cameras, colors):
 
 
 class Lists(NamedTuple):
-    """gs_lists without its addresses: byte offsets in the block of a frame."""
+    """gs_lists without its addresses: byte offsets in a block of memory."""
     pairs: int
     pixels_per_thread: int
     split_tiles: int
@@ -107,15 +107,53 @@ def room_of(device, shape):
 _camera = struct.Struct("<2i4f9f3ffi4ff")
 assert _camera.size == sizeof(gs.Camera)
 
+# Members of gs.h's structs that follow each other, and where they begin: one call of struct fills them.
+_scene = struct.Struct("<7Q")  # of gs_gaussians: mean, log_scale, quaternion, opacity_logit, sh, color, covariance
+_SCENE, _GRADIENT_SCENE = (of.gaussians.offset + gs.Gaussians.mean.offset for of in (gs.View, gs.Gradient))
+_memory = struct.Struct("<q9Q")  # of gs_view: pair_capacity, workspace, its bytes, splats, image
+_MEMORY = gs.View.pair_capacity.offset
+_one_camera = struct.Struct(f"{_camera.size}s")
+_CAMERA = gs.View.camera.offset
+_division = struct.Struct("<2i")  # of gs_lists: pixels_per_thread, split_tiles
+_DIVISION = gs.View.lists.offset + gs.Lists.pixels_per_thread.offset
+_cotangent = struct.Struct("<3Qq")  # of gs_gradient: color, alpha, moments, their bytes
+assert gs.Gaussians.covariance.offset - gs.Gaussians.mean.offset == 48 and gs.Gradient.color.offset == 0
+_policies = {name: gs.Policy(value, 0) for name, value in gs.STRATEGIES.items()}
+assert gs.View.lists.offset - _MEMORY == _memory.size and gs.Gradient.gaussians.offset == _cotangent.size
 
-def camera_structs(viewmats, Ks, settings):
-    """gs_camera of each camera. viewmats: rows of 4x4 matrices, Ks of 3x3, as lists."""
+
+def packed_cameras(viewmats, Ks, settings):
+    """gs_camera of each camera, as bytes. viewmats: rows of 4x4 matrices, Ks of 3x3, as lists."""
     far = settings.far_plane if settings.far_plane < 3e38 else 0.0
     packed = []
     for (a, b, c, _), (k, l, _) in zip(viewmats, Ks):
         packed.append(_camera.pack(settings.width, settings.height, k[0], l[1], k[2], l[2], *a[:3], *b[:3], *c[:3],
                                    a[3], b[3], c[3], settings.near_plane, 0, 0, 0, 0, 0, far))
-    return (gs.Camera * len(packed)).from_buffer_copy(b"".join(packed))
+    return packed[0] if len(packed) == 1 else b"".join(packed)
+
+
+def camera_at(cameras, c):
+    """One of packed_cameras()."""
+    return cameras[c * _camera.size:(c + 1) * _camera.size]
+
+
+def camera_structs(cameras):
+    """An array of gs_camera of packed_cameras()."""
+    return (gs.Camera * (len(cameras) // _camera.size)).from_buffer_copy(cameras)
+
+
+class Sizes(NamedTuple):
+    """Of the arrays of a frame."""
+    color: tuple
+    strides: tuple  # of colours, which are stored as planes
+    alphas: tuple
+    depths: tuple
+    splats: tuple
+
+
+def _sizes(shape):
+    c, d, h, w = shape.cameras, shape.channels, shape.settings.height, shape.settings.width
+    return Sizes((c, h, w, d), (d * h * w, w, 1, h * w), (c, h, w, 1), (c, h, w), (c, shape.count, SPLAT_FLOATS))
 
 
 class Plan:
@@ -123,11 +161,12 @@ class Plan:
 
     def __init__(self, shape):
         s, cameras = shape.settings, shape.cameras
-        self.shape, self.lib = shape, library()
+        self.shape, self.lib, self.sizes = shape, library(), _sizes(shape)
         self.pixels = cameras * s.height * s.width
         # What blending asks of cameras is their size.
         identity = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
-        self.cameras = camera_structs([identity] * cameras, [[row[:3] for row in identity[:3]]] * cameras, s)
+        self.cameras = camera_structs(packed_cameras([identity] * cameras,
+                                                     [[row[:3] for row in identity[:3]]] * cameras, s))
         view = self.view = gs.View(camera=self.cameras[0], sh_degree_used=max(s.sh_degree, 0))
         self._shape_of(view.gaussians)
         view.normalize_depth = int(shape.depth == DEPTH_OVER_ALPHA)
@@ -177,23 +216,23 @@ class Plan:
             layout = self._layouts[capacity] = (report + sizeof(gs.BinReport), plane, 2 * plane, size.value, report)
         return layout
 
-    def _point(self, g, scene):
-        g.mean, g.quaternion, g.log_scale, g.opacity_logit, colors, g.covariance = scene
-        if self.shape.coefficients:
-            g.sh = colors
-        else:
-            g.color = colors
+    def _point(self, of, at, scene):
+        """Lets the gs_gaussians in a struct point to the arrays of a Scene."""
+        mean, quaternion, log_scale, opacity_logit, colors, covariance = (address or 0 for address in scene)
+        sh, color = (colors, 0) if self.shape.coefficients else (0, colors)
+        _scene.pack_into(of, at, mean, log_scale, quaternion, opacity_logit, sh, color, covariance)
 
     def _projected(self, cameras, scene, splats):
         view = gs.View.from_buffer_copy(self.view_bytes)
-        view.camera, view.splats = cameras[0], splats
+        _one_camera.pack_into(view, _CAMERA, cameras)  # the first
+        view.splats = splats
         if self.shape.cameras > 1:
-            view.views.cameras = cameras
-        self._point(view.gaussians, scene)
+            view.views.cameras = camera_structs(cameras)
+        self._point(view, _SCENE, scene)
         return view
 
     def project(self, cameras, scene, splats, stream):
-        """cameras: of camera_structs(). Writes splats [C, N, 12]."""
+        """cameras: of packed_cameras(). Writes splats [C, N, 12]."""
         view = self._projected(cameras, scene, splats)
         self.lib.check(self.lib.gs_project(byref(view), stream))
 
@@ -211,7 +250,7 @@ class Plan:
         view = self._projected(cameras, scene, splats)
         gradient = gs.Gradient.from_buffer_copy(self.gradient_bytes)
         gradient.moments, gradient.pixel_mean2d = moments, d_mean2d
-        self._point(gradient.gaussians, d_scene)
+        self._point(gradient, _GRADIENT_SCENE, d_scene)
         if d_camera is not None:
             gradient.camera, gradient.camera_bytes = d_camera, self.camera_bytes
         self.lib.check(self.lib.gs_project_backward(byref(view), byref(gradient), stream))
@@ -276,12 +315,72 @@ class Plan:
         gradient.color, gradient.depth, gradient.alpha = d
         gradient.gaussians.color = d_features
         gradient.moments, means2d, absolute = sums
-        gradient.abs_mean2d = absolute
         gradient.moments_bytes = 4 * self.moments_floats(strategy)
+        self.blend_backward(view, gradient, strategy, (means2d, absolute), stream)
+
+    def blend_backward(self, view, gradient, strategy, d_means2d, stream):
+        """Of a gs_view and a gs_gradient. d_means2d: addresses or None, as render_backward() writes them."""
         lib, place = self.lib, byref(view)
-        lib.check(lib.gs_render_backward(place, byref(gradient), gs.Policy(gs.STRATEGIES[strategy], 0), stream))
-        if means2d or absolute:
-            lib.check(lib.gs_mean2d_gradient(place, gradient.moments, means2d, absolute, stream))
+        gradient.abs_mean2d = d_means2d[1]
+        lib.check(lib.gs_render_backward(place, byref(gradient), _policies[strategy], stream))
+        if any(d_means2d):
+            lib.check(lib.gs_mean2d_gradient(place, gradient.moments, *d_means2d, stream))
+
+    # ---- all stages in one call ----
+
+    def forward(self, room, cameras, scene, image, allocate, stream, report):
+        """Projects and blends. image: the addresses of splats [C, N, 12], planar colours, alphas, and depths or None. The
+        rest as project() and render() take it. Returns the block and a gs_view, for backward()."""
+        lib, view = self.lib, self._projected(cameras, scene, None)
+        place, fill = byref(view), _memory.pack_into
+        splats, color, alphas, depths = image
+        if report:
+            view.host_report = report
+        while True:
+            capacity = room.capacity
+            size, n_contrib, workspace, workspace_bytes, report_at = self._layout(capacity)
+            block, base = allocate(size)
+            fill(view, _MEMORY, capacity, base + workspace, workspace_bytes, splats, color, base, base + n_contrib,
+                 depths or 0, 0, alphas)
+            _division.pack_into(view, _DIVISION, *room.division)
+            if report == 0:
+                view.report = base + report_at
+            status = lib.gs_forward(place, stream)
+            if status == gs.GS_OK:
+                if report != 0:
+                    room.note(view)
+                return block, view
+            lib.check(status, (gs.GS_PAIRS_DO_NOT_FIT,))
+            room.note(view)
+
+    def moved(self, view, scene, image, block):
+        """The view of forward(), whose arrays may now be at other addresses."""
+        splats, color, depths = image
+        base = view.image.transmittance
+        if block != base:
+            lists, shift = view.lists, block - base
+            for name in ("tile_begin", "splat_index", "tile_order"):
+                address = getattr(lists, name)
+                setattr(lists, name, None if address is None else address + shift)
+        self._point(view, _SCENE, scene)
+        _memory.pack_into(view, _MEMORY, view.pair_capacity, view.workspace + block - base, view.workspace_bytes,
+                          splats, color, block, view.image.n_contrib + block - base, depths or 0, 0, 0)
+        return view
+
+    def gradient(self, d, moments, strategy, d_scene):
+        """A gs_gradient. d: the addresses of the gradients by colours, depths and alphas; the last two may be None.
+        moments: of moments_floats()."""
+        gradient = gs.Gradient.from_buffer_copy(self.gradient_bytes)
+        d_color, gradient.depth, d_alpha = d
+        _cotangent.pack_into(gradient, 0, d_color, d_alpha or 0, moments, 4 * self.moments_floats(strategy))
+        self._point(gradient, _GRADIENT_SCENE, d_scene)
+        return gradient
+
+    def backward(self, view, gradient, strategy, stream):
+        self.lib.check(self.lib.gs_backward(byref(view), byref(gradient), _policies[strategy], stream))
+
+    def project_backward_of(self, view, gradient, stream):
+        self.lib.check(self.lib.gs_project_backward(byref(view), byref(gradient), stream))
 
 
 plan_of = functools.lru_cache(maxsize=64)(Plan)

@@ -17,7 +17,7 @@ class Rows(Structure):
     _fields_ = [("count", c_int64), ("width", c_int64), ("rows", c_int64), ("index", c_void_p),
                 ("index_bytes", c_int32), ("type", c_int), ("source", c_void_p), ("out", c_void_p),
                 ("skipped", c_int64), ("deterministic", c_int32), ("way", c_int), ("report", c_void_p),
-                ("workspace", c_void_p), ("workspace_bytes", c_size_t)]
+                ("workspace", c_void_p), ("workspace_bytes", c_size_t), ("float_sums", c_int32)]
 
 
 class Error(RuntimeError):

@@ -15,7 +15,7 @@ import torch
 
 from . import gs
 from ._library import library
-from ._torch import Memory, _On
+from ._tensors import Memory, On
 
 
 def _gaussians(count, device, **arrays):
@@ -36,7 +36,7 @@ def add_noise(means, quats, log_scales, opacity_logits, scale, seed, step):
     """Adds scale S C n to means [N, 3], in place: C is a Gaussian's covariance, n standard normal, and S = 1 / (1 +
     exp(100 (opacity - 0.005))). The noise depends on seed and step alone. quats [N, 4], log_scales [N, 3],
     opacity_logits [N]."""
-    with _On(means):
+    with On(means):
         g = _gaussians(len(means), means.device, mean=(means, 3), quaternion=(quats, 4), log_scale=(log_scales, 3),
                        opacity_logit=(opacity_logits, 1))
         library().call_on("gs_density_noise", byref(g), scale, seed, step, Memory(means).stream)
@@ -46,7 +46,7 @@ def add_noise(means, quats, log_scales, opacity_logits, scale, seed, step):
 def add_penalty(log_scales, opacity_logits, opacity_weight, scale_weight):
     """Adds to log_scales.grad and opacity_logits.grad the gradients of opacity_weight mean(opacity) + scale_weight
     mean(scale). log_scales [N, 3], opacity_logits [N]."""
-    with _On(log_scales):
+    with On(log_scales):
         count, device = len(log_scales), log_scales.device
         g = _gaussians(count, device, log_scale=(log_scales, 3), opacity_logit=(opacity_logits, 1))
         d = _gaussians(count, device, log_scale=(log_scales.grad, 3), opacity_logit=(opacity_logits.grad, 1))

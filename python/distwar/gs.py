@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""libgs in Python by ctypes: the structs of gs.h, and its calls on numpy arrays (CPU library) or torch tensors (CUDA
-library). Needs no other file of the package but a libgs.so. gs.h documents the calls."""
+"""libgs in Python by ctypes: the structs of gs.h and gs_ssim.h, and its calls on numpy arrays (CPU library) or torch
+tensors (CUDA library). Needs no other file of the package but a libgs.so. The headers document the calls."""
 import ctypes
 import functools
 from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
@@ -74,6 +74,11 @@ class Comparison(Structure):
                 ("mask", c_void_p)]
 
 
+class SsimPair(Structure):
+    _fields_ = [("width", c_int32), ("height", c_int32), ("planes", c_int32), ("valid", c_int32), ("first", c_void_p),
+                ("second", c_void_p)]
+
+
 class AdamRates(Structure):
     _fields_ = [("mean", c_float), ("log_scale", c_float), ("quaternion", c_float), ("opacity_logit", c_float),
                 ("sh_constant", c_float), ("sh_rest", c_float), ("sh_coefficients", c_int32)]
@@ -125,6 +130,8 @@ class Library:
         self._declare("gs_adam", shape, shape, shape, shape, POINTER(AdamRates), c_int64, c_void_p)
         self._declare("gs_loss_bytes", c_int32, c_int32, POINTER(c_size_t))
         self._declare("gs_loss", POINTER(Comparison), pointer, c_size_t, pointer, pointer, c_void_p)
+        self._declare("gs_ssim_bytes", POINTER(SsimPair), POINTER(c_size_t))
+        self._declare("gs_ssim", POINTER(SsimPair), pointer, c_size_t, pointer, pointer, c_void_p)
         self._declare("gs_density_noise", shape, c_float, ctypes.c_uint64, ctypes.c_uint64, c_void_p)
         self._declare("gs_density_penalty", shape, c_float, c_float, shape, c_void_p)
 

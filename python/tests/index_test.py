@@ -162,7 +162,7 @@ class Torch(unittest.TestCase):
     def test_operators(self):
         index, source, out = self.given(50, 9, 4)
         torch.library.opcheck(torch.ops.distwar.index_add, (out.requires_grad_(), index, source.requires_grad_(), False))
-        torch.library.opcheck(torch.ops.distwar.sum_rows, (source, index, 9, 3, True))
+        torch.library.opcheck(torch.ops.distwar.sum_rows, (source, index, 9, 3, True, False))
 
     def test_embedding_backward(self):
         index, source, _ = self.given(3000, 40, 8)
@@ -171,6 +171,20 @@ class Torch(unittest.TestCase):
                 expected = torch.ops.aten.embedding_dense_backward(source.double(), index, 40, padding, scaled)
                 found = distwar.embedding_backward(source, index, 40, padding, scaled)
                 self.assertLess((found - expected).norm() / expected.norm(), 1e-6)
+
+    def test_embedding_backward_of_16_bits(self):
+        """Each sum is rounded once."""
+        index, source, _ = self.given(30000, 40, 8)
+        for dtype, rounding in ((torch.float16, 2**-11), (torch.bfloat16, 2**-8)):
+            for deterministic in (None, True):
+                found = distwar.embedding_backward(source.to(dtype), index, 40, deterministic=deterministic)
+                self.assertEqual(found.dtype, dtype)
+                expected = torch.zeros(40, 8, dtype=torch.double, device=index.device)
+                expected.index_add_(0, index, source.to(dtype).double())
+                self.assertLess((found - expected).norm() / expected.norm(), rounding)
+        given = source.half().requires_grad_()
+        distwar.embedding_backward(given, index, 40).sum().backward()
+        self.assertTrue(bool((given.grad == 1).all()))
 
     def test_bincount(self):
         index, source, _ = self.given(3000, 40, 1)

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """rasterization() on torch tensors, on the device of the library: against numpy's path on the CPU, and what torch
 expects of an operator."""
+import gc
 import importlib.util
+import math
 import unittest
+import weakref
 
 import numpy as np
 import scenes
@@ -10,6 +13,7 @@ import torch
 from scenes import reference, relative
 
 import distwar
+from distwar import _stages
 
 DEVICE = "cuda" if distwar.library().backend == "cuda" else "cpu"
 NAMES = ("means", "quats", "scales", "opacities", "colors", "viewmats", "Ks")
@@ -153,11 +157,70 @@ class DensityControl(unittest.TestCase):
     def test_means2d_asked_for_before_another_backward(self):
         s = tensors(scenes.scene())
         colors, _, meta = render(s)
-        first, = torch.autograd.grad(colors.sum(), s["means"], retain_graph=True)
+        loss = colors.sum()
+        first, = torch.autograd.grad(loss, s["means"], retain_graph=True)
         means2d = meta["means2d"]
-        second, of_means2d = torch.autograd.grad(colors.sum(), (s["means"], means2d))
-        self.assertLess(relative(second.cpu(), first.cpu()), 1e-5)
-        self.assertGreater(float(of_means2d.norm()), 0)
+        means2d.retain_grad()
+        loss.backward(retain_graph=True)
+        self.assertLess(relative(s["means"].grad.cpu(), first.cpu()), 1e-5)
+        once = means2d.grad.clone()
+        self.assertGreater(float(once.norm()), 0)
+        (loss + 3 * means2d.sum()).backward()  # adds, as retain_grad() does
+        self.assertLess(relative(means2d.grad.cpu(), (2 * once + 3).cpu()), 1e-5)
+        self.assertFalse(render(s)[2]["means2d"].retains_grad)
+
+    def test_means2d_in_the_graph(self):
+        """The gradients of a frame and those of the operators are the same; hooks need the operators."""
+        whole = []
+        for distwar.means2d_in_graph in (True, False):
+            for options in (dict(), dict(packed=True), dict(colors="batch")):
+                s = scenes.scene(cameras=2, channels=5 if "colors" in options else 3)
+                s["means"][5] = [50, 0, 0]
+                t = tensors(s)
+                colors, _, meta = render(t, absgrad=True, packed="packed" in options)
+                means2d = meta["means2d"]
+                means2d.retain_grad()
+                (colors.square().sum() + means2d.square().sum() * 1e-3).backward()
+                whole.append([t[name].grad for name in NAMES] + [means2d.grad, means2d.absgrad])
+        distwar.means2d_in_graph = True
+        try:
+            s = tensors(scenes.scene())
+            colors, _, meta = render(s)
+            seen = []
+            meta["means2d"].register_hook(seen.append)
+            by_means2d, = torch.autograd.grad(colors.sum(), meta["means2d"])
+            self.assertTrue(torch.equal(seen[0], by_means2d))
+        finally:
+            distwar.means2d_in_graph = False
+        for graph, frame in zip(whole[:3], whole[3:]):
+            for a, b in zip(graph, frame):
+                self.assertLess(relative(b.cpu(), a.cpu()), 1e-5)
+        colors, _, meta = render(s)
+        meta["means2d"].register_hook(seen.append)
+        with self.assertRaisesRegex(RuntimeError, "means2d_in_graph"):
+            colors.sum().backward()
+
+    def test_results_are_freed_with_the_last_reference(self):
+        """Not when the garbage collector finds them."""
+        s = tensors(scenes.scene())
+        gc.collect()
+        gc.disable()
+        try:
+            for options in (dict(), dict(absgrad=True), dict(packed=True)):
+                results = render(s, **options)
+                results[2]["means2d"].retain_grad()
+                results[0].sum().backward()
+                alive = [weakref.ref(a) for a in (*results, results[2]["means2d"])]
+                del results
+                self.assertEqual([a() is None for a in alive], [True] * 4, options)
+        finally:
+            gc.enable()
+
+    def test_means2d_after_the_backward_pass(self):
+        s = tensors(scenes.scene())
+        colors, _, meta = render(s)
+        colors.sum().backward()
+        self.assertTrue(torch.equal(meta["means2d"], render(s)[2]["means2d"]))
 
     def test_a_loss_of_means2d_counts(self):
         s = tensors(scenes.scene())
@@ -231,6 +294,8 @@ class Operator(unittest.TestCase):
             image, alphas, meta = distwar.rasterization(means, quats, scales, opacities, colors, viewmats, Ks, 40, 33,
                                                         packed=False)
             return image * 1, alphas, meta["means2d"]
+        import torch._dynamo
+        torch._dynamo.config.capture_dynamic_output_shape_ops = True  # fullgraph implies it in later versions than 2.4
         run = torch.compile(render_of, fullgraph=True, backend=backend)
         image, alphas, means2d = run(*(s[name] for name in NAMES))
         generator = torch.Generator().manual_seed(3)
@@ -290,6 +355,26 @@ class Operator(unittest.TestCase):
         with torch.no_grad():
             self.assertFalse(render(tensors(scenes.scene()))[0].requires_grad)
 
+    def test_saved_tensors_may_move(self):
+        expected, _ = gradients(tensors(scenes.scene(degree=1)), render_mode="RGB+ED")
+
+        originals = []
+
+        def pack(tensor):
+            if tensor.dim() == 1 and len(tensor) > 1000:  # the memory of the lists
+                originals.append(tensor)
+            return tensor.clone()
+
+        def unpack(copy):
+            for tensor in originals:
+                tensor.zero_()
+            return copy
+        with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+            moved, _ = gradients(tensors(scenes.scene(degree=1)), render_mode="RGB+ED")
+        self.assertTrue(originals)
+        for name in NAMES:
+            self.assertLess(relative(moved[name].cpu(), expected[name].cpu()), 1e-5, name)
+
     def test_deterministic(self):
         s = tensors(scenes.scene(count=200))
         usual, _ = gradients(s)
@@ -321,6 +406,39 @@ class Operator(unittest.TestCase):
         (colors.sum() + alphas.sum()).backward()
         self.assertEqual(float(colors.abs().sum()), 0)
         self.assertEqual(tuple(s["means"].grad.shape), (0, 3))
+
+    def test_lists_grow_in_steps(self):
+        """A frame whose lists have no room is made again. That must not happen in every step of a scene that grows."""
+        _stages._rooms.clear()
+        s, library = tensors(scenes.scene(count=300, size=(160, 120)), names=()), distwar.library()
+        s["scales"] *= 0.3
+        calls, capacities, run = 0, [], library.gs_forward
+
+        def counted(*arguments):
+            nonlocal calls
+            calls += 1
+            return run(*arguments)
+        library.gs_forward = counted
+        try:
+            for _ in range(40):
+                s["scales"] *= 1.07
+                grown = render(s)
+                capacities += [room.capacity for room in _stages._rooms.values()]
+            if DEVICE == "cuda":
+                torch.cuda.synchronize()
+                before = torch.cuda.memory_stats()["num_device_alloc"]
+            for _ in range(10):
+                same = render(s)
+            if DEVICE == "cuda":
+                self.assertEqual(torch.cuda.memory_stats()["num_device_alloc"], before)
+        finally:
+            library.gs_forward = run
+        self.assertTrue(torch.equal(grown[0], same[0]))
+        self.assertEqual(len(capacities), 40)
+        self.assertGreater(capacities[-1], 2 * capacities[0])
+        steps = sum(a != b for a, b in zip(capacities, capacities[1:]))
+        self.assertLessEqual(steps, math.ceil(math.log(capacities[-1] / capacities[0], 4 / 3)))
+        self.assertEqual(calls, 50 + steps)
 
     @unittest.skipUnless(DEVICE == "cuda", "needs a GPU")
     def test_graph_capture(self):

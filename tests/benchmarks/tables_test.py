@@ -36,7 +36,7 @@ changes = [("docs/benchmarks/rasteriser.md", "| atomic | 5.831 |", "| atomic | 5
            ("benchmarks/results/aggregate-h200.json", '"atomic 32 1 9 1024 0":[', '"atomic 32 1 9 1024 0":[1'),
            ("benchmarks/results/blend-h200/bench-fox.json", '"mean_ms": 0.', '"mean_ms": 1.'),
            ("benchmarks/results/workloads-h200/spheres-large-3.json", '"mean_ms": 0.', '"mean_ms": 1.'),
-           ("benchmarks/results/training-h200/quality-fox-7000.jsonl", '"psnr": 31.', '"psnr": 32.'),
+           ("benchmarks/results/training-h200/defaults-fox-7000-0.jsonl", '"psnr": 31.', '"psnr": 32.'),
            ("benchmarks/results/finish-h200/lm-fern-20000-free.json", '"psnr": 25.', '"psnr": 26.')]
 for name, old, new in changes:
     with tempfile.TemporaryDirectory() as folder:

@@ -10,19 +10,23 @@ import sys
 import tempfile
 
 
-def log(iterations, seconds, *more):
+def log(iterations, seconds, *more, psnr=25):
     """Two evaluations, half-way and at the end; 2 ms of the first 10 iterations are Adam's, 4 ms of the others."""
     half = iterations // 2
     return [{"event": "start", "gpu": "GPU", "iteration": 0, "settings": {}},
             {"event": "step", "iteration": 10, "gpu_ms": {"render": 6, "adam": 2}},
             {"event": "step", "iteration": iterations, "gpu_ms": {"render": 6, "adam": 4}},
             {"event": "evaluation", "iteration": half, "seconds": seconds / 2, "psnr": 20, "ssim": 0.5},
-            {"event": "evaluation", "iteration": iterations, "seconds": seconds, "psnr": 25, "ssim": 0.75},
+            {"event": "evaluation", "iteration": iterations, "seconds": seconds, "psnr": psnr, "ssim": psnr / 100},
             {"event": "end", "iteration": iterations, "seconds": seconds, "gaussians": 1000}, *more]
 
 
-runs = {"quality-fern-30000": log(20, 80), "wall-fern-atomic": log(10, 60), "quality-fox-30000": log(20, 20),
-        "speed-fox-100000": log(1000, 4), "quality-fox-7000": log(20, 5)[:-1],
+runs = {"defaults-fern-30000-0": log(20, 80), "defaults-fern-30000-1": log(20, 70, psnr=26),
+        "defaults-fern-7000-0": log(20, 5), "defaults-fox-7000-0": log(20, 5)[:-1],
+        "count-fern-7000-50000-0": log(20, 5), "count-fern-7000-50000-1": log(20, 5, psnr=27),
+        "count-fern-7000-300000-0": log(20, 5, psnr=28), "count-fern-30000-50000-0": log(20, 5, psnr=29),
+        "ablation-fern-7000-no-splits-0": log(20, 5, psnr=23), "ablation-fern-7000-no-splits-1": log(20, 5, psnr=24),
+        "ablation-fox-7000-more-0": log(20, 5), "wall-fern-atomic": log(10, 30), "wall-fern-auto": log(20, 10),
         "reproducible-fern-2": log(10, 1, {"event": "comparison", "kills": 3, "equal": False})}
 with tempfile.TemporaryDirectory() as folder:
     for name, events in runs.items():
@@ -33,14 +37,19 @@ with tempfile.TemporaryDirectory() as folder:
                           text=True)
     again = subprocess.run([sys.executable, "-B", script, "training", kept], check=True, capture_output=True, text=True)
 wanted = """\
-| fern | 20 | 1,000 | 80.0 | 25.00 | 0.7500 |
+| fern | 20 | 1,000 | 5.0 | 25.00 | 0.2500 | 1 |
+| fern | 20 | 1,000 | 80.0 | 25.50 (25.00 to 26.00) | 0.2550 (0.2500 to 0.2600) | 2 |
+| fern | 50,000 | 26.00 (25.00 to 27.00) | 0.2600 (0.2500 to 0.2700) | 29.00 | 0.2900 |
+| fern | 300,000 | 28.00 | 0.2800 |  |  |
+| none | 25.00, 0.2500 |  |
+| no splits | 23.50, 0.2350, -1.50, -0.0150 |  |
+| more |  | 25.00, 0.2500 |
 | fern-30000 | 6.000, 66.7 % | 3.000, 33.3 % | 9.000 |
-| fern | atomic | 20.00, iteration 5 | 25.00, iteration 10 | 25.00, 60.0 s | 0 |
-| fern | auto |  | 20.00, iteration 10 | 25.00, 80.0 s | 0 |
-| 1,000 | 250 |
+| fern | atomic |  | 25.00, iteration 10 | 25.00, 30.0 s | 0 |
+| fern | auto | 25.00, iteration 20 | 25.00, iteration 20 | 25.00, 10.0 s | 2 |
 | fern-2 | 10 | 1.00 | 25.00 | 3 | NO |"""
 missing = [row for row in wanted.splitlines() if row not in page.stdout.splitlines()]
-if missing or "quality-fox-7000: has no end" not in page.stderr:
+if missing or "defaults-fox-7000-0: has no end" not in page.stderr:
     sys.exit("lacks:\n" + "\n".join(missing) + "\n\nin\n" + page.stdout + page.stderr)
 if not again.stdout or page.stdout != again.stdout:
     sys.exit("the kept files make other tables:\n" + again.stdout)

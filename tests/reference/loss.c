@@ -37,6 +37,7 @@ typedef struct channel {
     const double *color, *target;
     const double *counts; // 1 or 0 for each pixel
     const double *share;  // the window's weight of what counts, about each pixel
+    int border;           // pixels nearer to the edge are not summed
 } channel;
 
 // The window's mean, over pixels that count, of a b about every pixel; of a alone if b is NULL.
@@ -72,6 +73,11 @@ static double ssim(const channel *in, double *gradient) {
     double sum = 0;
     for (int64_t i = 0; i < pixels; i++) {
         if (in->counts[i] == 0) continue;
+        const int64_t x = i % in->width, y = i / in->width;
+        if (x < in->border || x >= in->width - in->border || y < in->border || y >= in->height - in->border) {
+            mean1[i] = square1[i] = product[i] = 0;
+            continue;
+        }
         const double m1 = mean1[i], m2 = mean2[i];
         const double A1 = 2 * m1 * m2 + C1, A2 = 2 * (product[i] - m1 * m2) + C2;
         const double B1 = m1 * m1 + m2 * m2 + C1, B2 = square1[i] - m1 * m1 + square2[i] - m2 * m2 + C2;
@@ -110,6 +116,24 @@ static double *share_of(const double *counts, int width, int height) {
     return share;
 }
 
+double reference_ssim(const double *first, const double *second, const reference_ssim_shape *shape,
+                      double *gradient) {
+    const int64_t pixels = (int64_t)shape->width * shape->height;
+    double *ones = allocate(pixels, sizeof(double));
+    for (int64_t i = 0; i < pixels; i++) ones[i] = 1;
+    double sum = 0;
+    for (int64_t k = 0; k < shape->planes; k++) {
+        const channel in = {shape->width, shape->height, first + k * pixels,       second + k * pixels,
+                            ones,         ones,          shape->valid ? RADIUS : 0};
+        sum += ssim(&in, gradient ? gradient + k * pixels : NULL);
+    }
+    free(ones);
+    const int border = shape->valid ? 2 * RADIUS : 0;
+    const double n = (double)shape->planes * (shape->width - border) * (shape->height - border);
+    for (int64_t i = 0; gradient && i < shape->planes * pixels; i++) gradient[i] /= n;
+    return sum / n;
+}
+
 void reference_masked_loss(const double *color, const uint8_t *target, const uint8_t *mask, int width,
                            int height, const signed char *held, signed char *taken,
                            reference_loss_value *value, double *gradient) {
@@ -121,7 +145,7 @@ void reference_masked_loss(const double *color, const uint8_t *target, const uin
     double *share = share_of(counts, width, height);
     for (int channel_index = 0; channel_index < 3; channel_index++) {
         const int64_t first = channel_index * pixels;
-        const channel in = {width, height, color + first, plane, counts, share};
+        const channel in = {width, height, color + first, plane, counts, share, 0};
         for (int64_t i = 0; i < pixels; i++) plane[i] = target[3 * i + channel_index] / 255.0;
         similarity += ssim(&in, gradient ? gradient + first : NULL);
         for (int64_t i = 0; i < pixels; i++) {

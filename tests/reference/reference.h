@@ -210,6 +210,16 @@ void reference_masked_loss(const double *color, const uint8_t *target, const uin
                            int height, const signed char *held, signed char *taken,
                            reference_loss_value *value, double *gradient);
 
+typedef struct reference_ssim_shape {
+    int width, height;
+    int64_t planes;
+    int valid; // not 0: the pixels whose window lies inside the image
+} reference_ssim_shape;
+
+// The mean of SSIM over planes [planes][height][width], and unless NULL its gradient by the first.
+double reference_ssim(const double *first, const double *second, const reference_ssim_shape *shape,
+                      double *gradient);
+
 // The mean of |depth - target| over the pixels whose target is not NaN and whose mask is not 0; 0 if there is
 // none. held, taken, gradient: as above, [height][width]; the gradient is not weighted.
 double reference_depth_loss(const double *depth, const float *target, const uint8_t *mask, int64_t pixels,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Splats to tiles' lists: count the splats of every tile, scan, write each splat to the lists of its tiles in
-// any order, sort each list by (depth, index).
+// Splats to tiles' lists: append each splat to the buckets of its tiles, scan the lengths, sort each bucket by
+// (depth, index) into the tile's list. Where a bucket had no room, all splats are written a second time, to the
+// lists, whose places are then known, and sorted there.
 #include "block_layout.h"
 #include "check.h"
 #include "depth_sort.cuh"
@@ -10,6 +11,7 @@
 #include "reach.cuh"
 #include "status.h"
 #include "tiles.cuh"
+#include <algorithm>
 #include <atomic>
 #include <distwar/lanes.cuh>
 #include <math.h>
@@ -27,6 +29,7 @@ constexpr int shortest_split = 64; // entries: two batches
 // part_block parts. Sampled keys decide where to cut. With 64 samples a part, a part comes out twice as long
 // as intended with a probability of 3e-9: the tail of a sum of 64 exponential variables at twice its mean.
 constexpr int part_block = 512, samples_of_part = 64;
+constexpr int part_blocks_at_once = 6; // blocks a multiprocessor that cut lists and sort parts
 __device__ int parts_of(int64_t length) {
     constexpr int longest = sorted_by_block<part_block>;
     return length < longest ? 0 : int(min((length + longest / 2 - 1) / (longest / 2), int64_t(part_block)));
@@ -126,32 +129,39 @@ __device__ void for_tiles_of_splats(const gs_splat *splats, int64_t count, int p
 struct tile_counters {
     uint32_t *first; // [tiles << log2_copies]
     int log2_copies;
-    __device__ uint32_t *own(int tile) const {
-        return first + (tile << log2_copies) + (blockIdx.x & ((1u << log2_copies) - 1));
+    __device__ int own(int tile) const {
+        return (tile << log2_copies) + int(blockIdx.x & ((1u << log2_copies) - 1));
     }
 };
 
-struct counting {
-    tile_counters length; // count up
-    struct ticket {};
-    __device__ ticket take(int tile, uint32_t) const {
-        atomicAdd(length.own(tile), 1u);
-        return {};
+// Each counter has a bucket of `room` entries.
+struct buckets {
+    tile_counters length; // count up, beyond the room too
+    uint32_t *entry;      // [counters][room]
+    uint32_t room;
+    struct ticket {
+        uint32_t *bucket; // NULL: no ticket
+        uint32_t place, splat;
+    };
+    __device__ ticket take(int tile, uint32_t splat) const {
+        const int own = length.own(tile);
+        return {entry + int64_t(own) * room, atomicAdd(length.first + own, 1u), splat};
     }
-    __device__ void use(const ticket &) const {}
+    __device__ void use(const ticket &t) const {
+        if (t.bucket && t.place < room) t.bucket[t.place] = t.splat;
+    }
 };
 
 struct writing {
     tile_counters end;         // end of each counter's range in the tile's list; counts down to its begin
     const int64_t *tile_begin; // [tiles + 1]
     uint32_t *list;
-    const int64_t *pairs; // 0 on the device: nothing is written; NULL: the host knows that there is room
     struct ticket {
         int64_t begin;
         uint32_t left, splat; // left = 0: no ticket
     };
     __device__ ticket take(int tile, uint32_t splat) const {
-        return {tile_begin[tile], atomicSub(end.own(tile), 1u), splat};
+        return {tile_begin[tile], atomicSub(end.first + end.own(tile), 1u), splat};
     }
     __device__ void use(const ticket &t) const {
         if (t.left > 0) list[t.begin + t.left - 1] = t.splat;
@@ -159,8 +169,8 @@ struct writing {
 };
 
 __global__ void __launch_bounds__(bin_block)
-    count_kernel(const gs_splat *splats, int64_t count, int per_block, tile_grid grid, counting tickets,
-                 uint32_t *depth) {
+    append_kernel(const gs_splat *splats, int64_t count, int per_block, tile_grid grid, buckets tickets,
+                  uint32_t *depth) {
     const int64_t own = int64_t(blockIdx.x) * per_block + threadIdx.x, of_view = int64_t(blockIdx.y) * count;
     if (int(threadIdx.x) < per_block && own < count)
         depth[of_view + own] = __float_as_uint(splats[of_view + own].depth);
@@ -188,19 +198,21 @@ __host__ __device__ int split_class(int64_t pairs, int multiprocessors) {
 // The limits that gs_bin works to.
 struct bin_limits {
     int multiprocessors;
+    uint32_t bucket_room;
     int64_t pair_capacity;
     gs_bin_report *report, *host_report; // or NULL
 };
 
 // Read by the host, or by the kernels that follow.
 struct bin_summary {
-    int64_t pairs; // needed; if they do not fit, the numbers from cut_end on are of empty lists
+    int64_t pairs; // needed; if they do not fit, the numbers from cut_end to in_lists are of empty lists
     int32_t pixels_per_thread, split; // of gs_lists
     // tile_order is sorted by length. Its lists up to cut_end are cut into parts, those up to part_block_end
     // are sorted by a block of part_block threads, those up to block_end by a block of sort_block threads,
     // the rest by a warp.
     int32_t cut_end, part_block_end, block_end;
     int32_t parts;                // of all lists
+    int32_t in_lists;             // 1: a bucket had no room, so that the unsorted entries are in the lists
     unsigned long long described; // parts that cut_kernel has described so far
 };
 
@@ -230,18 +242,18 @@ __global__ void __launch_bounds__(scan_block)
                       uint32_t *class_begin, bin_summary *summary) {
     static_assert(classes <= scan_block, "a thread a class");
     __shared__ int in_class[classes];
-    __shared__ unsigned longest, parts;
+    __shared__ unsigned longest, parts, most; // most: in a counter
     const int thread = int(threadIdx.x);
     if (thread < classes) in_class[thread] = 0;
-    if (thread == 0) longest = parts = 0;
+    if (thread == 0) longest = parts = most = 0;
     __syncthreads();
 
     // Each thread has a run of neighbouring tiles, and reads 8 counters at once.
     constexpr int at_once = 8;
     const int run = (tiles + scan_block - 1) / scan_block, copies = 1 << length.log2_copies;
     const int first = min(thread * run, tiles) * copies, last = min(first + run * copies, tiles * copies);
-    const auto for_run = [=](const auto &body, bool sets_ends) {
-        uint32_t n = 0;
+    const auto for_run = [=](const auto &body, bool sets_ends) { // returns the largest counter
+        uint32_t n = 0, largest = 0;
         for (int c = first; c < last; c += at_once) {
             uint32_t some[at_once];
             DISTWAR_UNROLL
@@ -250,16 +262,18 @@ __global__ void __launch_bounds__(scan_block)
             for (int k = 0; k < at_once; k++) {
                 if (c + k >= last) continue;
                 n += some[k];
+                largest = max(largest, some[k]);
                 if (sets_ends && copies > 1) length.first[c + k] = n;
                 if (((c + k + 1) & (copies - 1)) != 0) continue; // not the tile's last counter
                 body((c + k) >> length.log2_copies, n);
                 n = 0;
             }
         }
+        return largest;
     };
     int64_t own = 0, pairs;
     unsigned own_longest = 0, own_parts = 0;
-    for_run(
+    const unsigned own_most = for_run(
         [&](int, uint32_t n) {
             own += n;
             own_longest = max(own_longest, n);
@@ -268,6 +282,7 @@ __global__ void __launch_bounds__(scan_block)
         },
         false);
     atomicMax(&longest, own_longest);
+    atomicMax(&most, own_most);
     if (own_parts > 0) atomicAdd(&parts, own_parts);
     int64_t begin = scan_of_block<scan_block>(own, &pairs);
     const bool fits = pairs <= limits.pair_capacity;
@@ -300,7 +315,10 @@ __global__ void __launch_bounds__(scan_block)
     if (thread == class_of(sorted_by_block<part_block>) + 1) summary->cut_end = before;
     if (thread == class_of(sorted_by_block<sort_block>) + 1) summary->part_block_end = before;
     if (thread == class_of(sorted_by_warp) + 1) summary->block_end = before;
-    if (thread == 0) summary->parts = fits ? parts : 0, summary->described = 0;
+    if (thread == 0) {
+        summary->parts = fits ? parts : 0, summary->described = 0;
+        summary->in_lists = fits && most > limits.bucket_room;
+    }
 }
 
 // What the kernels that sort know of the lists: numbers from the host, or their place on the device.
@@ -311,23 +329,54 @@ struct bin_work {
     __device__ bin_summary get() const { return on_device ? *on_device : known; }
 };
 
-// Writes the unsorted lists and the order of tiles. Increments class_begin.
+// Writes the order of tiles, and the unsorted lists if a bucket had no room. Increments class_begin.
 __global__ void __launch_bounds__(bin_block)
     write_kernel(const gs_splat *splats, int64_t count, int per_block, tile_grid grid, writing tickets,
-                 uint32_t *class_begin, uint32_t *tile_order) {
+                 const bin_work work, uint32_t *class_begin, uint32_t *tile_order) {
     const int tiles = tiles_of(grid);
     const int t = int(blockIdx.y * gridDim.x + blockIdx.x) * bin_block + int(threadIdx.x);
     if (t < tiles) {
         const int64_t size = tickets.tile_begin[t + 1] - tickets.tile_begin[t];
         tile_order[atomicAdd(&class_begin[class_of(size)], 1u)] = uint32_t(t);
     }
-    if (tickets.pairs && *tickets.pairs == 0) return;
+    if (work.get().in_lists == 0) return;
     for_tiles_of_splats(splats, count, per_block, grid, tickets);
 }
 
+// The entries of a tile's list before they are sorted.
+struct unsorted {
+    const uint32_t *in_list; // of the tile; NULL: they are in the buckets
+    const uint32_t *bucket;  // of the tile's first counter
+    const uint32_t *end;     // of the tile's counters: behind their entries, as numbers in the list
+    int log2_copies;
+    uint32_t room;
+
+    // Entry i of the list.
+    __device__ uint32_t operator[](int64_t i) const {
+        if (in_list) return in_list[i];
+        if (log2_copies == 0) return bucket[i];
+        int copy = 0; // the first whose end is above i
+        for (int step = 1 << (log2_copies - 1); step > 0; step /= 2)
+            if (end[copy + step - 1] <= uint32_t(i)) copy += step;
+        return bucket[int64_t(copy) * room + i - (copy > 0 ? end[copy - 1] : 0)];
+    }
+};
+
+// Where these are, for all tiles.
+struct unsorted_lists {
+    buckets in;
+    const uint32_t *list;
+
+    __device__ unsorted of(uint32_t tile, int64_t begin, bool in_lists) const {
+        const int64_t first = int64_t(tile) << in.length.log2_copies;
+        return {in_lists ? list + begin : nullptr, in.entry + first * in.room, in.length.first + first,
+                in.length.log2_copies, in.room};
+    }
+};
+
 // Cuts a list into parts by key: every key of a part is less than every key of the next, so that the parts
-// can be sorted independently. One block a list; blocks beyond the last have nothing to do. Writes the parts
-// to `other`, each in any order, and describes them in `parts`.
+// can be sorted independently. By all threads of a block. Writes the parts
+// to `other`, each in any order, and describes them in `parts`. list: the entries of the tile.
 //
 // Example: a list of n = 10,000 entries. A block sorts 4096 keys, so parts should have about 2048 entries:
 // count = (10,000 + 2047) / 2048 = 5 parts.
@@ -339,19 +388,15 @@ __global__ void __launch_bounds__(bin_block)
 //   3. Scan: the parts begin at 0, 2105, 3985, 5995, 7960; each is described as (begin, length).
 //   4. Write. The entries are read again, in the same way. The counters now hold the next free place of each
 //      part: the first entry found in part 2 goes to other[3985].
-__global__ void __launch_bounds__(part_block)
-    cut_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
-               const uint32_t *list, uint32_t *other, const bin_work work, bin_summary *summary,
-               part *parts) {
+__device__ void cut_list(const uint32_t *depth, uint32_t tile, const int64_t *tile_begin,
+                         const unsorted &list, uint32_t *other, bin_summary *summary, part *parts) {
     __shared__ uint64_t keys[sorted_by_block<part_block>];
     __shared__ int place[part_block]; // a counter for each part, then the next free place in it
     __shared__ unsigned long long described;
     const int thread = int(threadIdx.x), lane = thread % 32;
-    if (work.on_device && int(blockIdx.x) >= work.on_device->cut_end) return;
-    const uint32_t tile = tile_order[blockIdx.x];
     const int64_t begin = tile_begin[tile];
     const int n = int(tile_begin[tile + 1] - begin), count = parts_of(n);
-    list += begin, other += begin;
+    other += begin;
 
     const int samples = min(samples_of_part * count, sorted_by_block<part_block>);
     sort_in_block<part_block>(
@@ -419,6 +464,21 @@ __global__ void __launch_bounds__(part_block)
     }
 }
 
+// Cuts the lists that are long enough. Blocks take turns.
+__global__ void __launch_bounds__(part_block)
+    cut_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
+               const unsorted_lists lists, uint32_t *other, const bin_work work, bin_summary *summary,
+               part *parts) {
+    const int cut_end = work.get().cut_end;
+    const bool in_lists = work.get().in_lists != 0;
+    for (int place = int(blockIdx.x); place < cut_end; place += int(gridDim.x)) {
+        __syncthreads(); // the previous list's keys have been read
+        const uint32_t tile = tile_order[place];
+        const unsorted list = lists.of(tile, tile_begin[tile], in_lists);
+        cut_list(depth, tile, tile_begin, list, other, summary, parts);
+    }
+}
+
 // Least blocks a multiprocessor, which limits registers. Before compute capability 8.0 a multiprocessor has
 // threads for only two.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
@@ -427,32 +487,37 @@ constexpr int part_blocks = 2;
 constexpr int part_blocks = 3;
 #endif
 
-// Sorts the parts of lists, one block each, and in further blocks the lists cut_end .. part_block_end - 1.
-// Blocks beyond these have nothing to do.
+// Sorts the parts of lists, then the lists cut_end .. part_block_end - 1. Blocks take turns.
 __global__ void __launch_bounds__(part_block, part_blocks)
     sort_parts_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
-                      const part *parts, const bin_work work, uint32_t *list, uint32_t *other) {
+                      const part *parts, const unsorted_lists from, const bin_work work, uint32_t *list,
+                      uint32_t *other) {
     __shared__ uint64_t keys[sorted_by_block<part_block>];
     const bin_summary lists = work.get();
-    const int block = int(blockIdx.x), whole = block - int(lists.parts) + lists.cut_end;
-    if (whole >= lists.part_block_end) return;
-    if (block < lists.parts) {
-        const part mine = parts[block];
-        sort_entries<part_block>(depth, other + mine.begin, mine.length, list + mine.begin,
-                                 other + mine.begin, keys);
-        return;
+    const int all = lists.parts + lists.part_block_end - lists.cut_end;
+    for (int turn = int(blockIdx.x); turn < all; turn += int(gridDim.x)) {
+        __syncthreads(); // the previous keys have been read
+        if (turn < lists.parts) {
+            const part mine = parts[turn];
+            sort_entries<part_block>(depth, other + mine.begin, mine.length, list + mine.begin,
+                                     other + mine.begin, keys);
+            continue;
+        }
+        const uint32_t tile = tile_order[turn - lists.parts + lists.cut_end];
+        const int64_t begin = tile_begin[tile];
+        const int n = int(tile_begin[tile + 1] - begin); // at most sorted_by_block<part_block>
+        const unsorted entries = from.of(tile, begin, lists.in_lists != 0);
+        sort_in_block<part_block>(
+            depth, n, [=](int i) { return entries[i]; }, keys);
+        for (int i = int(threadIdx.x); i < n; i += part_block) list[begin + i] = uint32_t(keys[i]);
     }
-    const uint32_t tile = tile_order[whole];
-    const int64_t begin = tile_begin[tile];
-    sort_entries<part_block>(depth, list + begin, int(tile_begin[tile + 1] - begin), list + begin,
-                             other + begin, keys);
 }
 
 // Sorts the remaining lists, part_block_end .. tiles - 1: blocks for those before block_end one list each,
 // the other blocks one list a warp.
 __global__ void __launch_bounds__(sort_block)
     sort_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin, int tiles,
-                const bin_work work, uint32_t *list) {
+                const unsorted_lists from, const bin_work work, uint32_t *list) {
     constexpr int E = sorted_by_warp / 32;
     __shared__ uint64_t keys[sorted_by_block<sort_block>];
     const bin_summary lists = work.get();
@@ -461,23 +526,25 @@ __global__ void __launch_bounds__(sort_block)
     const int place =
         one_warp ? lists.block_end + (block - lists.block_end) * (sort_block / 32) + warp : block;
     if (place >= tiles) return;
-    const int64_t begin = tile_begin[tile_order[place]];
-    const int n = int(tile_begin[tile_order[place] + 1] - begin);
+    const uint32_t tile = tile_order[place];
+    const int64_t begin = tile_begin[tile];
+    const int n = int(tile_begin[tile + 1] - begin);
+    const unsorted entries = from.of(tile, begin, lists.in_lists != 0);
     list += begin;
     if (one_warp) {
         const auto put = [=](int k, uint64_t key) { list[k] = uint32_t(key); };
         if (n > 128)
-            sort_short<E>(depth, list, n, put);
+            sort_short<E>(depth, entries, n, put);
         else if (n > 64)
-            sort_short<4>(depth, list, n, put);
+            sort_short<4>(depth, entries, n, put);
         else if (n > 32)
-            sort_short<2>(depth, list, n, put);
-        else if (n > 1)
-            sort_short<1>(depth, list, n, put);
+            sort_short<2>(depth, entries, n, put);
+        else if (n > 0)
+            sort_short<1>(depth, entries, n, put);
         return;
     }
     sort_in_block<sort_block>(
-        depth, n, [=](int i) { return list[i]; }, keys);
+        depth, n, [=](int i) { return entries[i]; }, keys);
     for (int i = thread; i < n; i += sort_block) list[i] = uint32_t(keys[i]);
 }
 
@@ -498,7 +565,8 @@ struct bin_arrays {
     uint32_t *depth, *length, *class_begin;
     bin_summary *summary;
     int64_t *tile_begin;
-    uint32_t *tile_order, *list, *other;
+    uint32_t *tile_order, *list, *other, *bucket;
+    uint32_t bucket_room;
     part *parts;
 };
 
@@ -534,19 +602,31 @@ int64_t most_parts(int64_t pair_capacity) {
     return pair_capacity * 3 / sorted_by_block<part_block>;
 }
 
+// Entries of a bucket: eight times the mean of lists that fill pair_capacity, as some tiles have much more than
+// others; less where that would take more than 64 MB and more than three times the lists.
+uint32_t room_of(int64_t pair_capacity, int64_t counters) {
+    constexpr int64_t least = 32, small = int64_t(1) << 24;
+    const int64_t most = 3 * pair_capacity > small ? 3 * pair_capacity : small;
+    const int64_t all = 8 * pair_capacity < most ? 8 * pair_capacity : most;
+    return uint32_t(all / counters > least ? all / counters : least);
+}
+
 // Places the arrays in `memory` (NULL: nowhere) and returns their bytes. count: of the splats of all views.
 size_t place_arrays(void *memory, const tile_grid &grid, int64_t count, int64_t pair_capacity,
                     bin_arrays *out) {
     block_layout layout = {static_cast<char *>(memory), 0};
-    const size_t tiles = size_t(tiles_of(grid)), pairs = size_t(pair_capacity);
+    const size_t tiles = size_t(tiles_of(grid)), pairs = size_t(pair_capacity),
+                 counters = tiles << log2_copies(count, int(tiles));
+    out->bucket_room = room_of(pair_capacity, int64_t(counters));
     layout_add(&layout, size_t(count), &out->depth);
-    layout_add(&layout, tiles << log2_copies(count, int(tiles)), &out->length);
+    layout_add(&layout, counters, &out->length);
     layout_add(&layout, classes, &out->class_begin);
     layout_add(&layout, 1, &out->summary);
     layout_add(&layout, tiles + 1, &out->tile_begin);
     layout_add(&layout, tiles, &out->tile_order);
     layout_add(&layout, pairs, &out->list);
     layout_add(&layout, pairs, &out->other);
+    layout_add(&layout, counters * out->bucket_room, &out->bucket);
     layout_add(&layout, size_t(most_parts(pair_capacity)), &out->parts);
     return layout.bytes;
 }
@@ -619,14 +699,15 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     const unsigned views = unsigned(grid.views), splat_blocks = blocks_for(count, per_block);
     const unsigned tile_blocks = blocks_for(blocks_for(tiles, bin_block), grid.views);
     const tile_counters counters = {a.length, log2_copies(splat_count(view), tiles)};
+    const buckets into = {counters, a.bucket, a.bucket_room};
     if (view->host_report) view->host_report->pairs_needed = unwritten;
     GS_CUDA(cudaMemsetAsync(counters.first, 0, (size_t(tiles) << counters.log2_copies) * sizeof(uint32_t),
                             stream));
-    GS_CUDA(launch(stream, dim3(splat_blocks, views), bin_block, count_kernel, splats, count, per_block, grid,
-                   counting{counters}, a.depth));
+    GS_CUDA(launch(stream, dim3(splat_blocks, views), bin_block, append_kernel, splats, count, per_block,
+                   grid, into, a.depth));
     GS_CUDA(launch(stream, 1, scan_block, tile_begin_kernel, counters, tiles,
-                   bin_limits{multiprocessors, pair_capacity, view->report, view->host_report}, a.tile_begin,
-                   a.class_begin, a.summary));
+                   bin_limits{multiprocessors, a.bucket_room, pair_capacity, view->report, view->host_report},
+                   a.tile_begin, a.class_begin, a.summary));
     bin_summary summary = {};
     if (!waits) { // on the device; the host keeps what it had
         summary.pairs = pair_capacity;
@@ -637,18 +718,19 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
         view->pairs_needed = summary.pairs;
         if (summary.pairs > pair_capacity) return pairs_do_not_fit(__func__, view);
     }
-    GS_CUDA(launch(stream, dim3(splat_blocks > tile_blocks ? splat_blocks : tile_blocks, views), bin_block,
-                   write_kernel, splats, count, per_block, grid,
-                   writing{counters, a.tile_begin, a.list, waits ? nullptr : a.tile_begin + tiles},
-                   a.class_begin, a.tile_order));
     const bin_work work = {summary, waits ? nullptr : a.summary};
+    const unsorted_lists unsorted_entries = {into, a.list};
+    GS_CUDA(launch(stream, dim3(splat_blocks > tile_blocks ? splat_blocks : tile_blocks, views), bin_block,
+                   write_kernel, splats, count, per_block, grid, writing{counters, a.tile_begin, a.list},
+                   work, a.class_begin, a.tile_order));
+    const unsigned most_part_blocks = unsigned(multiprocessors) * part_blocks_at_once;
     const sort_grids grids = waits ? grids_of(summary, tiles) : most_grids(pair_capacity, count, tiles);
-    GS_CUDA(launch(stream, grids.cut, part_block, cut_kernel, a.depth, a.tile_order, a.tile_begin, a.list,
-                   a.other, work, a.summary, a.parts));
-    GS_CUDA(launch(stream, grids.parts, part_block, sort_parts_kernel, a.depth, a.tile_order, a.tile_begin,
-                   a.parts, work, a.list, a.other));
+    GS_CUDA(launch(stream, std::min(grids.cut, most_part_blocks), part_block, cut_kernel, a.depth,
+                   a.tile_order, a.tile_begin, unsorted_entries, a.other, work, a.summary, a.parts));
+    GS_CUDA(launch(stream, std::min(grids.parts, most_part_blocks), part_block, sort_parts_kernel, a.depth,
+                   a.tile_order, a.tile_begin, a.parts, unsorted_entries, work, a.list, a.other));
     GS_CUDA(launch(stream, grids.lists, sort_block, sort_kernel, a.depth, a.tile_order, a.tile_begin, tiles,
-                   work, a.list));
+                   unsorted_entries, work, a.list));
     view->lists = {grid.tiles_x,  grid.tiles_y, summary.pairs,
                    a.tile_begin,  a.list,       summary.pixels_per_thread,
                    summary.split, a.tile_order, grid.views};

@@ -24,15 +24,19 @@ __device__ int rows_of(uint8_t action) {
 }
 
 __global__ void __launch_bounds__(density_block)
-    accumulate_kernel(const gs_splat *splats, const float2 *mean2d_gradient, int64_t count, int width,
-                      int height, float2 *density) {
+    accumulate_kernel(const gs_splat *splats, const float2 *mean2d_gradient, int64_t count, int views,
+                      int width, int height, float2 *density) {
     const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
-    if (i >= count || splat_radius(splats[i], width, height) == 0) return;
-    const float2 g = mean2d_gradient[i];
+    if (i >= count) return;
     float2 sums = density[i];
-    sums.x += sqrtf(g.x * g.x + g.y * g.y);
-    sums.y += 1;
-    density[i] = sums;
+    const float seen_before = sums.y;
+    for (int64_t of_view = i; of_view < views * count; of_view += count) {
+        if (splat_radius(splats[of_view], width, height) == 0) continue;
+        const float2 g = mean2d_gradient[of_view];
+        sums.x += sqrtf(g.x * g.x + g.y * g.y);
+        sums.y += 1;
+    }
+    if (sums.y != seen_before) density[i] = sums;
 }
 
 __device__ float mean_gradient(const float2 &sums) {
@@ -167,12 +171,13 @@ gs_status place_rows(const plan_arrays &a, int64_t count, int64_t *total, gs_str
 } // namespace
 
 gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float *density, gs_stream stream) {
-    GS_TRY(check_one_view(__func__, view));
+    GS_TRY(check_extent(__func__, view));
     const int64_t count = view->gaussians.count;
     GS_REQUIRE(count == 0 || (view->splats && mean2d && density), "splats, mean2d and density must be given");
     return GS_STATUS(launch_for(stream, count, density_block, accumulate_kernel, view->splats,
-                                reinterpret_cast<const float2 *>(mean2d), count, view->camera.width,
-                                view->camera.height, reinterpret_cast<float2 *>(density)));
+                                reinterpret_cast<const float2 *>(mean2d), count, view_count(view),
+                                view->camera.width, view->camera.height,
+                                reinterpret_cast<float2 *>(density)));
 }
 
 gs_status gs_density_bytes(int64_t count, size_t *bytes) {

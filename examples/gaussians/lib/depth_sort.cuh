@@ -48,9 +48,10 @@ __device__ void sort_warp(uint64_t (&key)[E]) {
     }
 }
 
-// Sorts a list of n <= 32 E splats and calls put(k, key) for the k-th. By all lanes of a warp.
-template <int E, typename Put>
-__device__ void sort_short(const uint32_t *depth, const uint32_t *list, int n, const Put &put) {
+// Sorts a list of n <= 32 E splats, list[0] .. list[n - 1], and calls put(k, key) for the k-th. By all lanes of
+// a warp.
+template <int E, typename List, typename Put>
+__device__ void sort_short(const uint32_t *depth, const List &list, int n, const Put &put) {
     const int lane = int(threadIdx.x % 32);
     uint64_t key[E];
     DISTWAR_UNROLL

@@ -479,6 +479,13 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
                   const gs_gaussians *first_moment, const gs_gaussians *second_moment,
                   const gs_adam_rates *rates, int64_t step, gs_stream stream);
 
+// average += (sample - average) / samples, for every stored parameter: if average is the mean of samples - 1 sets of
+// parameters, it becomes that of these and the sample. Quaternions are averaged as stored. samples >= 1; at 1 it becomes
+// the sample, whatever it held.
+// Cost:    one pass over the parameters; reads 8 bytes a value, writes 4.
+gs_status gs_average(const gs_gaussians *average, const gs_gaussians *sample, int64_t samples,
+                     gs_stream stream);
+
 // ---- density control ----
 
 // gs_density_accumulate, after each step, sums what the other calls use. Then, every n-th step, one of:
@@ -490,8 +497,8 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
 
 // Adds to density, [count][2] floats, zeros at the start: the sum of |mean2d| over the views that saw a
 // Gaussian (radius > 0, see gs_radii), and the number of these views. mean2d: [count][2], mean2d or abs_mean2d
-// of gs_project_backward.
-// Reads:   view->splats, gaussians.count, the camera's size.
+// of gs_project_backward; several cameras: [cameras][count][2], added in their order.
+// Reads:   view->splats, gaussians.count, the camera's size, views.
 gs_status gs_density_accumulate(const gs_view *view, const float *mean2d, float *density, gs_stream stream);
 
 // The size of a Gaussian is exp(log_scale) of its largest axis.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// SSIM of a rendered picture and its target at every pixel, and its derivatives. Shared by the loss (loss.cu)
-// and by Levenberg-Marquardt (lm/weights.cu, lm/metric.cu). docs/math.md, section 5.
+// SSIM of a rendered picture and its target at every pixel, and its derivatives. Shared by the losses
+// (loss.cuh) and by Levenberg-Marquardt (lm/weights.cu, lm/metric.cu). docs/math.md, section 5.
 #pragma once
 
 #include "gs.h"
@@ -24,21 +24,25 @@ enum {
     RUN_Y = TILE / STEP
 };
 
-constexpr double L1_WEIGHT = 0.8, SSIM_WEIGHT = 0.2;
-constexpr float C1 = 0.0001f, C2 = 0.0009f; // (0.01 L)^2 and (0.03 L)^2, L = 1
+constexpr double L1_WEIGHT = 0.8, SSIM_WEIGHT = 0.2; // of the loss
+constexpr float C1 = 0.0001f, C2 = 0.0009f;          // (0.01 L)^2 and (0.03 L)^2, L = 1
 
 // exp(-i^2 / (2 * 1.5^2)), i = -5..5, divided by their sum.
 static __constant__ float window[TAPS] = {0.00102838008f, 0.00759875814f, 0.0360007721f, 0.10936069f,
                                           0.213005538f,   0.266011725f,   0.213005538f,  0.10936069f,
                                           0.0360007721f,  0.00759875814f, 0.00102838008f};
 
-struct images {
-    const float *color;    // [GS_CHANNELS][height][width]
-    const uint8_t *target; // [height][width][GS_CHANNELS]
-    const uint8_t *mask;   // [height][width], or NULL: all pixels count
+// Target: uint8_t, a photograph; float, planes like the picture's.
+template <typename Target>
+struct images_of_type {
+    const float *color; // [planes][height][width]; with a photograph there are GS_CHANNELS planes
+    // [height][width][GS_CHANNELS], or [planes][height][width]
+    const Target *target;
+    const uint8_t *mask; // [height][width], or NULL: all pixels count
     int width, height;
     int64_t plane; // pixels from a channel to the next: more than width * height, of rows of an image
 };
+using images = images_of_type<uint8_t>;
 
 inline images images_of(const gs_comparison &compared) {
     return {compared.color, compared.target, compared.mask,
@@ -46,8 +50,8 @@ inline images images_of(const gs_comparison &compared) {
 }
 
 // Of blocks of (TILE, STEP) threads, for every value of an image.
-inline dim3 grid_of(int32_t width, int32_t height) {
-    return dim3(blocks_for(width, TILE), blocks_for(height, TILE), GS_CHANNELS);
+inline dim3 grid_of(int32_t width, int32_t height, int32_t planes = GS_CHANNELS) {
+    return dim3(blocks_for(width, TILE), blocks_for(height, TILE), unsigned(planes));
 }
 
 // Weighted by the window about a pixel. 1: the picture, 2: the target.
@@ -72,12 +76,17 @@ struct similarity {
 };
 
 // The target's value / 255, correctly rounded: the product, corrected by its remainder.
-__device__ inline float target_at(const images &in, int pixel, int channel) {
+__device__ inline float target_at(const images_of_type<uint8_t> &in, int pixel, int channel) {
     const float value = in.target[GS_CHANNELS * pixel + channel], quotient = value * (1 / 255.0f);
     return fmaf(fmaf(-quotient, 255.0f, value), 1 / 255.0f, quotient);
 }
 
-__device__ inline bool inside(const images &in, int x, int y) {
+__device__ inline float target_at(const images_of_type<float> &in, int pixel, int plane) {
+    return in.target[plane * in.plane + pixel];
+}
+
+template <typename Target>
+__device__ inline bool inside(const images_of_type<Target> &in, int x, int y) {
     return unsigned(x) < unsigned(in.width) && unsigned(y) < unsigned(in.height);
 }
 
@@ -154,14 +163,14 @@ __device__ __forceinline__ statistics statistics_of(const float *sum, float abou
             sum[4] * inv_weight - d1 * d2};
 }
 
-// Calls use(i, c, t, like, d, share) for every value in the block's tile of one channel. i: its index in
-// [GS_CHANNELS][height][width]; c, t: colour and target; like: their similarity; d: the derivatives of SSIM.
+// Calls use(i, c, t, like, d, share) for every value in the block's tile of one plane. i: its index in
+// [planes][height][width]; c, t: colour and target; like: their similarity; d: the derivatives of SSIM.
 // masked: windows' means are over the pixels that count by in.mask, and those outside the image, which count
 // as zeros (docs/math.md, section 5). Where the mask is 0 the values, the similarity and the derivatives are
 // 0. Otherwise every weight below is the constant 1.
-// By all threads of a block of (TILE, STEP), in a grid of (tiles, tiles, GS_CHANNELS).
-template <bool masked, typename Use>
-__device__ __forceinline__ void for_each_value(const images &in, const Use &use) {
+// By all threads of a block of (TILE, STEP), in a grid of (tiles, tiles, planes).
+template <bool masked, typename Target, typename Use>
+__device__ __forceinline__ void for_each_value(const images_of_type<Target> &in, const Use &use) {
     constexpr int sums = masked ? 6 : 5;
     __shared__ float color[HALO][HALO + 1], target[HALO][HALO + 1]; // masked: a target below 0 does not count
     __shared__ float rows[sums][HALO][TILE + 1]; // the members of statistics; masked: the weight

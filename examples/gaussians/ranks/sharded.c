@@ -264,7 +264,8 @@ static bool render_parts(sharded *s) {
 }
 
 // Up to the splats that this rank's parts need. result: its memory is used until it is written; without arrays: none.
-static bool begin_batch(sharded *s, const sharded_batch *batch, const gs_gaussians *result, gs_stream stream) {
+static bool begin_batch(sharded *s, const sharded_batch *batch, const gs_gaussians *result,
+                        gs_stream stream) {
     ranks *const group = s->group;
     if (batch->views < 1 || batch->views > GS_MAX_VIEWS)
         return ranks_fail(group, "a batch has 1..%d views, not %d", GS_MAX_VIEWS, (int)batch->views);
@@ -322,10 +323,6 @@ bool sharded_render(sharded *s, const sharded_batch *batch, gs_stream stream) {
     return await_travel(s) && end_stage(s, SHARDED_RENDER); // also for what others get
 }
 
-gs_view sharded_home(const sharded *s, int32_t view) {
-    gs_view home = s->home;
-    home.camera = s->batch->cameras[view];
-    home.views = (gs_views){0};
-    home.splats += (int64_t)view * home.gaussians.count;
-    return home;
+gs_view sharded_home(const sharded *s) {
+    return s->home;
 }

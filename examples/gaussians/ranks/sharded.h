@@ -78,9 +78,9 @@ bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_grad
 // d_color is NULL.
 bool sharded_render(sharded *s, const sharded_batch *batch, gs_stream stream);
 
-// After either: this rank's splats as camera `view` of the batch sees them, for gs_density_accumulate. Valid until the
-// next batch, and as long as the batch's cameras.
-gs_view sharded_home(const sharded *s, int32_t view);
+// After either: this rank's splats as the cameras of the batch see them, for gs_density_accumulate. Valid until the next
+// batch, and as long as the batch's cameras.
+gs_view sharded_home(const sharded *s);
 
 sharded_report sharded_last(const sharded *s);
 

@@ -6,8 +6,11 @@ from typing import NamedTuple, Optional
 import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from distwar import _stages, _torch, gs
+from distwar import _operators, _stages, gs
+from distwar._frame import Frame
 from distwar._library import library
+from distwar._tensors import Memory, On, is_plain, packed_cameras, plain, strategy_now, stream_of
+from distwar._torch import float32_of
 
 NEAR_PLANE, FAR_PLANE, LOW_PASS = 0.2, 1e30, 0.3
 
@@ -60,6 +63,28 @@ def _exactly_one(text, *given):
         raise ValueError(f"GaussianRasterizer: exactly one of {text} must be given")
 
 
+def _by_frame(settings, depth, scene, screen):
+    """Planar colours, alphas [1, height, width], radii, and the depth [1, height, width] or None."""
+    means, colors = scene[0], scene[4]
+    with On(means):
+        shape = _stages.Shape(settings, 1, len(means), 3, colors.shape[1] if settings.sh_degree >= 0 else 0, depth)
+        frame = Frame(_stages.plan_of(shape), _stages.room_of(means.device, shape),
+                      packed_cameras(*scene[6:], settings), strategy_now(), stream_of(means.device))
+        color, alphas, inverse = frame.render(*scene, screen)
+        return color[0].movedim(-1, 0), alphas[..., 0], frame.radii()[0], inverse
+
+
+def _by_operators(settings, depth, scene, screen):
+    width, height, degree, antialiased, *planes = settings
+    splats, centers, radii, _ = _operators.project(*scene, [width, height, degree, int(antialiased)], planes)
+    if screen is not None:
+        centers = centers + torch.stack((screen[:, 0] * (width / 2), screen[:, 1] * (height / 2)), -1)
+    color, alphas, inverse = _operators.render(
+        splats, centers, None, None, [width, height, _operators.NO_DEPTH if depth is None else depth],
+        strategy_now())[:3]
+    return color[0], alphas, radii[0], inverse
+
+
 class GaussianRasterizer(torch.nn.Module):
     """Returns the picture [3, height, width] and radii [N], and with settings.antialiasing given the inverse depth
     [1, height, width]. The gradient of means2D, [N, 3], is in units of half the width and height."""
@@ -72,10 +97,10 @@ class GaussianRasterizer(torch.nn.Module):
         """Whether each position [N, 3] is in front of the near plane."""
         s = self.raster_settings
         viewmats, Ks = _camera(s)
-        with torch.no_grad(), _torch._On(positions):
-            positions, memory = _torch._plain(positions.float()), _torch.Memory(positions)
+        with torch.no_grad(), On(positions):
+            positions, memory = plain(positions.float()), Memory(positions)
             settings = _stages.Settings(s.image_width, s.image_height, -1, False, NEAR_PLANE, FAR_PLANE, LOW_PASS)
-            view = gs.View(camera=_stages.camera_structs(viewmats.tolist(), Ks.tolist(), settings)[0])
+            view = gs.View(camera=_stages.camera_structs(packed_cameras(viewmats, Ks, settings))[0])
             view.gaussians.count, view.gaussians.mean = len(positions), positions.data_ptr()
             visible = memory.empty((len(positions),), "uint8")
             library().call_on("gs_mark_visible", byref(view), visible.data_ptr(), memory.stream)
@@ -99,28 +124,25 @@ class GaussianRasterizer(torch.nn.Module):
         for name, (tensor, shape) in arrays.items():
             if tensor is not None and tuple(tensor.shape) != shape:
                 raise ValueError(f"GaussianRasterizer: {name} has the shape {tuple(tensor.shape)}, not {shape}")
-            arrays[name] = None if tensor is None else _torch._float32(name, tensor, device)
+            arrays[name] = None if tensor is None else float32_of(name, tensor, device)
         degree = -1
         if shs is not None:
             degree = s.sh_degree
             if shs.dim() != 3 or shs.shape[0] != count or shs.shape[1] not in (1, 4, 9, 16) or shs.shape[2] != 3:
                 raise ValueError(f"GaussianRasterizer: shs has the shape {tuple(shs.shape)}, not ({count}, K, 3), "
                                  "K = 1, 4, 9 or 16")
-        colors = _torch._float32("shs", shs, device) if shs is not None else arrays["colors_precomp"]
-        plain = _torch._is_plain(means3D)
-        run_project, run_render = (_torch._DirectProject.apply, _torch._DirectRender.apply) if plain else \
-            (_torch.project, _torch.render)
-        splats, centers, radii, _ = run_project(
-            arrays["means3D"], arrays["rotations"], arrays["scales"], arrays["opacities"], colors,
-            arrays["cov3D_precomp"], viewmats, Ks, [s.image_width, s.image_height, degree, int(bool(s.antialiasing))],
-            [NEAR_PLANE, FAR_PLANE, LOW_PASS])
-        if means2D is not None and means2D.requires_grad:
-            centers = centers + torch.stack((means2D[:, 0] * (s.image_width / 2),
-                                             means2D[:, 1] * (s.image_height / 2)), -1)
-        depth = _torch.NO_DEPTH if s.antialiasing is None else _stages.INVERSE_DEPTH
-        color, alphas, inverse = run_render(splats, centers, None, None, [s.image_width, s.image_height, depth],
-                                            _torch._strategy())[:3]
-        picture = color[0] + (1 - alphas) * s.bg[:, None, None]
+        colors = float32_of("shs", shs, device) if shs is not None else arrays["colors_precomp"]
+        scene = (arrays["means3D"], arrays["rotations"], arrays["scales"], arrays["opacities"], colors,
+                 arrays["cov3D_precomp"], viewmats, Ks)
+        settings = _stages.Settings(s.image_width, s.image_height, degree, bool(s.antialiasing), NEAR_PLANE, FAR_PLANE,
+                                    LOW_PASS)
+        screen = means2D if means2D is not None and means2D.requires_grad else None
+        depth = None if s.antialiasing is None else _stages.INVERSE_DEPTH
+        if is_plain(means3D):
+            color, alphas, radii, inverse = _by_frame(settings, depth, scene, screen)
+        else:
+            color, alphas, radii, inverse = _by_operators(settings, depth, scene, screen)
+        picture = color + (1 - alphas) * s.bg[:, None, None]
         if s.debug and device.type == "cuda":
             torch.cuda.synchronize(device)
-        return (picture, radii[0]) if s.antialiasing is None else (picture, radii[0], inverse)
+        return (picture, radii) if s.antialiasing is None else (picture, radii, inverse)

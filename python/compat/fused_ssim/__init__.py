@@ -2,6 +2,8 @@
 import torch
 from torch.nn.functional import conv2d
 
+from distwar import _ssim
+
 SIZE, SIGMA = 11, 1.5  # Wang et al. 2004
 C1, C2 = 0.01**2, 0.03**2
 
@@ -24,7 +26,7 @@ def _derivatives(mx, my, luminance, contrast, c, d):
 
 
 class _MeanSsim(torch.autograd.Function):
-    """Of planes [P, H, W]. The derivatives are computed with the value."""
+    """Of planes [P, H, W], by torch: where gs_ssim does not serve. The derivatives are computed with the value."""
 
     @staticmethod
     def forward(ctx, x, y, padding):
@@ -60,4 +62,7 @@ def fused_ssim(img1, img2, padding="same", train=True):
         raise ValueError(f"fused_ssim: images of the shapes {tuple(img1.shape)} and {tuple(img2.shape)}; both must "
                          f"have the same one, [B, C, H, W], H and W at least {least}")
     with torch.set_grad_enabled(train and torch.is_grad_enabled()):
-        return _MeanSsim.apply(img1.float().flatten(0, 1), img2.float().flatten(0, 1), SIZE // 2 * (padding == "same"))
+        x, y = img1.float().flatten(0, 1), img2.float().flatten(0, 1)
+        if x.device == y.device and _ssim.takes(x, y):
+            return _ssim.MeanSsim.apply(x, y, padding == "valid")
+        return _MeanSsim.apply(x, y, SIZE // 2 * (padding == "same"))

@@ -140,7 +140,8 @@ TEST(BinEdges, ListsOfOneDepthAreCutToo) {
     for (size_t i = 0; i < splats.size(); i++) ASSERT_EQ(made.index[i], i);
 }
 
-// Several lists of every kind at once, and no room but for them.
+// Several lists of every kind at once, and no room but for them. The more rows of empty tiles follow, the shorter the
+// buckets: with 1 row they have room, with 3 and with 60 not; a tile has 16 counters, 8, and one.
 TEST(BinEdges, EachListKeepsToItsPlace) {
     std::mt19937 random(5);
     const std::vector<int> lengths = {5000, 0, 300, 4097, 2048, 17000, 40, 4096, 1, 4097, 3000, 4097};
@@ -152,14 +153,15 @@ TEST(BinEdges, EachListKeepsToItsPlace) {
                 {{8 + 16 * float(t), 8}, {2, 0, 2}, -1, {1, 1, 1}, 1 + float(random() % 30000), {}});
     std::shuffle(splats.begin(), splats.end(), random);
     for (const uint32_t i : by_depth(splats)) expected[size_t(splats[i].mean[0]) / 16].push_back(i);
-    for (const bool waits : {true, false}) {
-        const binned made(splats, 16 * int(lengths.size()), 16, int64_t(splats.size()), waits);
-        for (size_t t = 0; t < lengths.size(); t++)
-            EXPECT_EQ(std::vector<uint32_t>(made.index.begin() + made.begin[t],
-                                            made.index.begin() + made.begin[t + 1]),
-                      expected[t])
-                << "tile " << t << (waits ? "" : ", without waiting");
-    }
+    for (const int rows : {1, 3, 60})
+        for (const bool waits : {true, false}) {
+            const binned made(splats, 16 * int(lengths.size()), 16 * rows, int64_t(splats.size()), waits);
+            for (size_t t = 0; t < lengths.size(); t++)
+                EXPECT_EQ(std::vector<uint32_t>(made.index.begin() + made.begin[t],
+                                                made.index.begin() + made.begin[t + 1]),
+                          expected[t])
+                    << "tile " << t << " of " << rows << " rows" << (waits ? "" : ", without waiting");
+        }
 }
 
 TEST(BinEdges, LongListsComeFirstAndThoseBeyondAFairShareAreSplit) {

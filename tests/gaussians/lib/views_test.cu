@@ -314,11 +314,8 @@ TEST(ViewsEdges, WhatCannotBeIsRefused) {
 
     const device_vector<int32_t> radii(static_cast<size_t>(some_scene.count));
     const device_vector<uint8_t> visible(static_cast<size_t>(some_scene.count));
-    const device_vector<float> density(static_cast<size_t>(2 * some_scene.count));
     refused(gs_radii(&all.view, radii.data(), NULL), "gs_radii: several cameras are not supported");
     refused(gs_mark_visible(&all.view, visible.data(), NULL), "gs_mark_visible: several cameras");
-    refused(gs_density_accumulate(&all.view, density.data(), density.data(), NULL),
-            "gs_density_accumulate: several cameras");
     // As gs.h says: one of them by itself.
     gs_view second = all.view;
     second.views = {}, second.camera = cameras[1], second.splats += some_scene.count;

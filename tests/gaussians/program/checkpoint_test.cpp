@@ -3,6 +3,7 @@
 #include "record/checkpoint.h"
 #include "device.h"
 #include "scene.h"
+#include "view/device_gaussians.h"
 #include <gtest/gtest.h>
 #include <cstring>
 #include <filesystem>
@@ -41,6 +42,8 @@ class Checkpoint : public testing::Test {
         ASSERT_TRUE(training_state_open_poses(&state, views, &why)) << why.text;
         for (size_t i = 0; i < views; i++) state.pose[i].now.rotation[8] = state.pose[i].second_moment = 0.1;
         state.iteration = 321;
+        state.schedule = {640, 638, 1000, 0.64, 3.2};
+        state.average = {7, device_gaussians_open(count, degree)};
         float next = 1;
         for_arrays(state, [&](float *array, size_t values) {
             std::vector<float> host(values);
@@ -55,7 +58,9 @@ class Checkpoint : public testing::Test {
     }
 
     static void for_arrays(const training_state &s, const std::function<void(float *, size_t)> &use) {
-        for (const gs_gaussians *set : {&s.gaussians, &s.first_moment, &s.second_moment}) {
+        for (const gs_gaussians *set :
+             {&s.gaussians, &s.first_moment, &s.second_moment, &s.average.average}) {
+            if (!set->mean) continue;
             const size_t n = size_t(set->count), bases = size_t((set->sh_degree + 1) * (set->sh_degree + 1));
             use(set->mean, 3 * n);
             use(set->log_scale, 3 * n);
@@ -114,14 +119,24 @@ TEST_F(Checkpoint, BringsEverythingBack) {
     EXPECT_EQ(back.gaussians.count, count);
     EXPECT_EQ(back.gaussians.sh_degree, degree);
     EXPECT_EQ(back.exposures, views);
+    EXPECT_EQ(back.average.samples, 7);
     ASSERT_EQ(back.poses, views);
     EXPECT_EQ(memcmp(back.pose, state.pose, views * sizeof *state.pose), 0);
+    EXPECT_EQ(memcmp(&back.schedule, &state.schedule, sizeof state.schedule), 0);
     EXPECT_EQ(values_of(back), values_of(state));
     training_state_close(&back);
     // Also onto an older one, and the same bytes again.
     const std::string before = bytes();
     ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
     EXPECT_EQ(bytes(), before);
+}
+
+TEST_F(Checkpoint, BringsBackAStateWithoutAnAverage) {
+    const std::vector<float> with = values_of(state);
+    parameter_average_close(&state.average);
+    ASSERT_LT(values_of(state).size(), with.size());
+    ASSERT_TRUE(checkpoint_write(path().c_str(), &key, &state, &why)) << why.text;
+    EXPECT_TRUE(reads()) << why.text;
 }
 
 TEST_F(Checkpoint, BringsBackAStateOfNothing) {
@@ -176,7 +191,7 @@ TEST_F(Checkpoint, WhatIsNoneIsRefused) {
     later[8]++;
     put(later);
     ASSERT_FALSE(reads());
-    EXPECT_CONTAINS(why.text, "version 4");
+    EXPECT_CONTAINS(why.text, "version 5");
 }
 
 TEST_F(Checkpoint, OfAnotherRunIsRefused) {

@@ -26,10 +26,22 @@ class OnGpus : public Program {
     }
 };
 
-// Growth from 40 to 60: by relocation, noise, penalties; by splits, with corrected colours.
-inline const std::vector<std::string> growth = {"--max-gaussians", "60", "--density-from", "1",
-                                                "--density-every", "4",  "--growth",       "0.2",
-                                                "--random",        "40", "--reproducible"};
+// With a view a step, an average from step 10. Growth from 40 to 60: by relocation, noise, penalties; by splits, with corrected colours.
+inline const std::vector<std::string> growth = {"--max-gaussians",
+                                                "60",
+                                                "--density-from",
+                                                "1",
+                                                "--density-every",
+                                                "4",
+                                                "--growth",
+                                                "0.2",
+                                                "--random",
+                                                "40",
+                                                "--reproducible",
+                                                "--average",
+                                                "1",
+                                                "--density-until",
+                                                "9"};
 inline std::vector<std::string> with(std::vector<std::string> options, const std::vector<std::string> &more) {
     options.insert(options.end(), more.begin(), more.end());
     return options;

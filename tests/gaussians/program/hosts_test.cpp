@@ -129,6 +129,28 @@ TEST_F(Hosts, OtherOptionsAreRefused) {
     EXPECT_EQ(told, "splat: rank 1: was started with other arguments than rank 0, or is another version\n");
 }
 
+TEST_F(Hosts, OtherDataAreRefused) {
+    const fs::path home = fs::current_path();
+    for (const int points : {30, 31}) write_colmap(at(std::to_string(points).c_str()) / "data", points);
+    const int port = free_port();
+    std::vector<std::string> arguments = launched("scene.ply", {});
+    arguments[1] = "data"; // of each host's own
+    for (const int r : {0, 1}) {
+        fs::current_path(at(r == 0 ? "30" : "31"));
+        start(r, 2, port, arguments);
+    }
+    fs::current_path(home);
+    std::string told;
+    for (const int r : {0, 1}) {
+        const outcome got = end_of(r);
+        EXPECT_EQ(got.code, 1);
+        told += got.err;
+    }
+    EXPECT_EQ(told,
+              "splat: rank 1: has other data than rank 0: the number, names or sizes of views, or the number "
+              "of points or Gaussians\n");
+}
+
 TEST_F(Hosts, AnEnvironmentThatCannotBeIsRefused) {
     setenv("RANK", "2", 1);
     setenv("WORLD_SIZE", "2", 1);

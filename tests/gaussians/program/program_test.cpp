@@ -46,7 +46,7 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         {"train"},
         {"train", "data"}, // no -o
         {"train", "data", "more", "-o", "x.ply"},
-        {"train", "data", "-o", "x.ply", "--iterations", "0"},
+        {"train", "data", "-o", "x.ply", "--iterations", "10000001"},
         {"train", "data", "-o", "x.ply", "--seconds", "-1"},
         {"train", "data", "-o", "x.ply", "--iterations", "many"},
         {"train", "data", "-o", "x.ply", "--threshold", "34"},
@@ -58,6 +58,8 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         {"train", "data", "-o", "x.ply", "--max-gaussians", "-1"},
         {"train", "data", "-o", "x.ply", "--growth", "1.5"},
         {"train", "data", "-o", "x.ply", "--sh-rate-end", "nan"},
+        {"train", "data", "-o", "x.ply", "--average", "1.1"},
+        {"train", "data", "-o", "x.ply", "--average", "nan"},
         {"train", "data", "-o", "x.ply", "--density-every", "0"},
         {"train", "data", "-o", "x.ply", "--mcmc-noise", "nan"},
         {"train", "data", "-o", "x.ply", "--start-opacity", "1"},
@@ -190,8 +192,8 @@ TEST_F(Program, ShRateCountsInPublishedRates) {
     for (const int rate : {1, 4}) {
         const outcome trained =
             splat({"train", at("data"), "-o", at("a.ply"), "--iterations", "1001", "--downscale", "4",
-                   "--sh-degree", "1", "--density", "none", "--reproducible", "--sh-rate-end", "0",
-                   "--sh-rate", std::to_string(rate)});
+                   "--sh-degree", "1", "--density", "none", "--reproducible", "--average", "0",
+                   "--sh-rate-end", "0", "--sh-rate", std::to_string(rate)});
         ASSERT_EQ(trained.code, 0) << trained.err;
         gs_gaussians scene;
         fault why;

@@ -100,6 +100,7 @@ std::vector<std::vector<std::string>> ways(const fs::path &depth_maps) {
         {"--density", "split", "--max-gaussians", "60", "--density-from", "1", "--density-every", "4",
          "--growth", "0.2", "--random", "40"},
         {"--refine-poses", "--perturb-poses", "1,0.01"},
+        {"--average", "1", "--density-until", "2"}, // iterations 5 and 10
         {"--depth", depth_maps.string(), "--depth-weight", "0.5"},
     };
 }
@@ -259,7 +260,7 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
     ASSERT_EQ(train_here(run_of("scene.ply", 2, more), 0), 0);
     struct {
         char before[24]; // magic, version, bytes of settings, bytes of the file
-        int64_t iteration, count, exposures, poses;
+        int64_t iteration, count, exposures, poses, averaged;
         int32_t sh_degree;
         uint32_t data;
     } header;
@@ -296,6 +297,16 @@ TEST_F(Reproducible, AForgedCheckpointIsRefused) {
     const outcome posed = resumed_from(changed, unsummed + std::string(sizeof(refined_pose), '\0'));
     EXPECT_EQ(posed.code, 1);
     EXPECT_CONTAINS(posed.err, "forged: damaged: no run with these options has its counts");
+    // As many parameters in an average as no run has after two iterations.
+    changed = header;
+    changed.averaged = 2;
+    std::string average(size_t(header.count) * 59 * sizeof(float), '\0');
+    const size_t end_of_sets = unsummed.size() - size_t(header.count) * 2 * sizeof(float) -
+                               size_t(header.exposures) * 3 * GS_EXPOSURE_VALUES * sizeof(float);
+    const outcome averaged =
+        resumed_from(changed, unsummed.substr(0, end_of_sets) + average + unsummed.substr(end_of_sets));
+    EXPECT_EQ(averaged.code, 1);
+    EXPECT_CONTAINS(averaged.err, "forged: damaged: no run with these options has its counts");
     for (const auto &[iteration, exposures] : std::vector<std::pair<int64_t, int64_t>>{
              {0, 1}, {0, 0}, {0, photos}, {3, photos - 1}, {INT64_MAX, photos - 1}}) {
         const outcome run = resumed(iteration, exposures);

@@ -72,6 +72,26 @@ TEST(Schedule, WeightOfDepthDecaysExponentially) {
     }
 }
 
+TEST(Schedule, AveragesBeginAfterDensityControl) {
+    training_settings s = plain_settings();
+    s.density.kind = DENSITY_NONE;
+    s.density.until = 6500;
+    EXPECT_EQ(average_from(&s), 7000); // no average
+    s.average_part = 0.1;
+    EXPECT_EQ(average_from(&s), 6300);
+    s.density.kind = DENSITY_SPLIT;
+    EXPECT_EQ(average_from(&s), 6500);
+    s.density.until = 6000;
+    EXPECT_EQ(average_from(&s), 6300);
+    s.average_part = 1;
+    EXPECT_EQ(average_from(&s), 6000);
+    for (int64_t iteration = 5990; iteration < 6020; iteration++)
+        EXPECT_EQ(average_is_due(&s, iteration - 1, iteration), iteration > 6000 && iteration % 5 == 0)
+            << iteration;
+    EXPECT_TRUE(average_is_due(&s, 6004, 6007)); // 6005, 6006, 6007
+    EXPECT_FALSE(average_is_due(&s, 6006, 6009));
+}
+
 TEST(Schedule, RateOfMeansWarmsUp) {
     const training_settings s = plain_settings();
     training_settings warm = s;
@@ -97,8 +117,7 @@ TEST(Schedule, ShDegreeRisesEveryInterval) {
     EXPECT_EQ(scheduled_sh_degree(&s, 3, 1), 3);
 }
 
-const density_data plain_data = {30000, 2.5, 40000000, false},
-                   shorter = {7000, 2.5, 40000000, false};
+const density_data plain_data = {30000, 2.5, 40000000, false}, shorter = {7000, 2.5, 40000000, false};
 
 TEST(Schedule, DefaultsAreThePublishedOnes) {
     density_options options = density_options_default();
@@ -145,6 +164,18 @@ TEST(Schedule, TheDataDecidesMethodAndLimitUnlessTheyAreGiven) {
     EXPECT_EQ(density_settings_from(&options, &data).most_gaussians, 7);
 }
 
+TEST(Schedule, SplitsAreDrawnByAbsoluteGradients) {
+    density_settings settings = {};
+    settings.kind = DENSITY_SPLIT;
+    EXPECT_TRUE(density_reads_absolute(&settings));
+    settings.kind = DENSITY_MCMC;
+    EXPECT_FALSE(density_reads_absolute(&settings));
+    settings.kind = DENSITY_ADAPTIVE;
+    EXPECT_FALSE(density_reads_absolute(&settings));
+    settings.adaptive.grow_by = GROW_BY_ABSOLUTE;
+    EXPECT_TRUE(density_reads_absolute(&settings));
+}
+
 // A state on the device with a frame of one camera that sees everyone, whose gradients are all `gradient`.
 class run {
   public:
@@ -184,6 +215,7 @@ class run {
     void step_to(const density_settings &settings, int64_t step) {
         show(shown);
         state.iteration = step;
+        state.schedule = {step, step - 1, 0, 0, 0};
         density_after_adam(&control, &settings, 5, 1e-4f, &f, &state);
     }
     std::vector<float> read(const float *array, int64_t count) const {
@@ -321,13 +353,39 @@ TEST(Schedule, McmcPenalisesOpacityAndSizeUntilItsEndAndNoLonger) {
         device_upload(r.state.gradients.opacity_logit, none.data(), 20 * sizeof(float));
         device_upload(r.state.gradients.log_scale, none.data(), 60 * sizeof(float));
         r.state.iteration = step - 1;
-        density_before_adam(&settings, &r.state);
+        r.state.schedule = {step, step - 1, 0, 0, 0};
+        density_before_adam(&settings, &r.state, 1);
         const float opacity = step < 1000 ? 0.01f * 0.25f / 20 : 0; // at opacity 1/2
         for (const float g : r.read(r.state.gradients.opacity_logit, 20))
             EXPECT_NEAR(g, opacity, 1e-8) << step;
         const float scale = step < 1000 ? 0.01f * 1e-3f / 60 : 0;
         for (const float g : r.read(r.state.gradients.log_scale, 60)) EXPECT_NEAR(g, scale, 1e-11) << step;
     }
+}
+
+// Under a budget several steps of the schedule may pass in one step of training, or one in several.
+TEST(Schedule, DensityControlIsDueOnceForWhatPasses) {
+    const density_settings s = settings_of(DENSITY_SPLIT, 1200); // from 500, until 1000
+    const struct {
+        int64_t before, at;
+        bool due;
+    } cases[] = {{499, 500, false},  {400, 560, false},  {480, 600, true}, {599, 600, true},
+                 {600, 600, false},  {600, 699, false},  {590, 910, true}, {900, 1000, false},
+                 {880, 2000, true},  {950, 2000, false}, {0, 600, true},   {0, 5000, true},
+                 {1000, 5000, false}};
+    for (const auto &c : cases)
+        EXPECT_EQ(density_is_due(&s, c.before, c.at), c.due) << c.before << " " << c.at;
+}
+
+TEST(Schedule, ABudgetOfLittleTimeHasFewGaussiansAndOneOfMuchHasMore) {
+    const int64_t many = 100000000;
+    EXPECT_EQ(density_limit_of_budget(many, 1250), 150000);
+    EXPECT_EQ(density_limit_of_budget(many, 2500), 300000);
+    EXPECT_EQ(density_limit_of_budget(many, 30000), 300000);
+    EXPECT_EQ(density_limit_of_budget(many, 60000), 600000);
+    EXPECT_EQ(density_limit_of_budget(many, 1e9), 1000000);
+    EXPECT_EQ(density_limit_of_budget(12000000, 60000), 120000); // one for 100 pixels
+    EXPECT_EQ(density_limit_of_budget(0, 0), 1);
 }
 
 TEST(Schedule, McmcReachesItsLimitHalfWayFromFew) {

@@ -226,7 +226,7 @@ int bench_command(int argc, char **argv) {
     if (!rank_options_check(&options.ranks, argc, argv, &why) ||
         !settings_from(&options, &all.candidates, &all.settings, &why))
         return report_misuse(&command, &why);
-    rank_work work = {load, run_as_rank, &all};
+    rank_work work = {load, run_as_rank, &all, &all.views.data, &all.scene};
     const bool done = options.ranks.gpus > 0 ? run_on_ranks(&options.ranks, &work, &why)
                                              : load(&all, 0, &why) && run(&all, &why);
     bench_views_close(&all.views);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat eval: the quality of a scene: PSNR and SSIM against photographs.
+// splat eval: the quality of a scene: PSNR, SSIM and LPIPS against photographs.
 #include "commands/command.h"
 #include "commands/on_ranks.h"
 #include "depth_maps.h"
@@ -7,6 +7,7 @@
 #include "view/device_gaussians.h"
 #include "json_writer.h"
 #include "scene.h"
+#include "measure/lpips.h"
 #include "measure/quality.h"
 #include "training/pose_levels.h"
 #include "view/blend_strategies.h"
@@ -18,7 +19,7 @@
 #include <string.h>
 
 typedef struct eval_options {
-    const char *scene, *cameras, *background, *json, *depth;
+    const char *scene, *cameras, *background, *json, *depth, *lpips_weights;
     int64_t holdout, downscale, align_steps;
     bool all, undistort, mask_from_alpha;
     rank_options ranks;
@@ -34,6 +35,9 @@ typedef struct evaluation {
     quality mean;
     double *depth_error; // [count]; with --depth
     double mean_depth_error;
+    const lpips_weights *weights; // with --lpips-weights
+    double *lpips;                // [count]; likewise
+    double mean_lpips;
 } evaluation;
 
 static bool is_measured(const eval_options *o, const dataset_view *view) {
@@ -44,7 +48,8 @@ static bool evaluation_open(evaluation *e, const dataset *data, fault *why) {
     e->views = calloc(data->view_count, sizeof *e->views);
     e->each = calloc(data->view_count, sizeof *e->each);
     e->depth_error = calloc(data->view_count, sizeof *e->depth_error);
-    if (!e->views || !e->each || !e->depth_error)
+    e->lpips = calloc(data->view_count, sizeof *e->lpips);
+    if (!e->views || !e->each || !e->depth_error || !e->lpips)
         return fail(why, "no memory for %zu views", data->view_count);
     for (size_t i = 0; i < data->view_count; i++) {
         const dataset_view *view = &data->views[i];
@@ -62,10 +67,12 @@ static void evaluation_close(evaluation *e) {
     free(e->views);
     free(e->each);
     free(e->depth_error);
+    free(e->lpips);
 }
 
-static void print_row(const evaluation *e, const quality *q, double depth_error) {
+static void print_row(const evaluation *e, const quality *q, double lpips, double depth_error) {
     printf("  %8.2f  %6.4f", q->psnr, q->ssim);
+    if (e->weights) printf("  %6.4f", lpips);
     if (e->options->depth) printf("  %14.2f", 100 * depth_error);
     printf("\n");
 }
@@ -74,20 +81,22 @@ static void print_table(const evaluation *e) {
     int width = (int)strlen("mean");
     for (size_t i = 0; i < e->count; i++)
         if ((int)strlen(e->views[i].name) > width) width = (int)strlen(e->views[i].name);
-    printf("%-*s  %13s  PSNR, dB    SSIM%s\n", width, "view", "size     ",
+    printf("%-*s  %13s  PSNR, dB    SSIM%s%s\n", width, "view", "size     ", e->weights ? "   LPIPS" : "",
            e->options->depth ? "  depth error, %" : "");
     for (size_t i = 0; i < e->count; i++) {
         const target_view *view = &e->views[i];
         printf("%-*s  %5d x %-5d", width, view->name, view->camera.width, view->camera.height);
-        print_row(e, &e->each[i], e->depth_error[i]);
+        print_row(e, &e->each[i], e->lpips[i], e->depth_error[i]);
     }
     printf("%-*s  %13s", width, "mean", "");
-    print_row(e, &e->mean, e->mean_depth_error);
+    print_row(e, &e->mean, e->mean_lpips, e->mean_depth_error);
 }
 
-static void describe_quality(const evaluation *e, json_writer *json, const quality *q, double depth_error) {
+static void describe_quality(const evaluation *e, json_writer *json, const quality *q, double lpips,
+                             double depth_error) {
     json_put_number(json, "psnr", q->psnr);
     json_put_number(json, "ssim", q->ssim);
+    if (e->weights) json_put_number(json, "lpips", lpips);
     if (e->options->depth) json_put_number(json, "depth_error", depth_error);
 }
 
@@ -99,18 +108,19 @@ static void describe(json_writer *json, const void *subject) {
     json_put_text(json, "cameras", e->options->cameras);
     json_put_integer(json, "downscale", e->options->downscale);
     json_put_floats(json, "background", e->background, GS_CHANNELS);
+    if (e->weights) json_put_text(json, "lpips_network", gs_lpips_architecture_of(e->weights->network)->name);
     json_begin(json, "views", '[');
     for (size_t i = 0; i < e->count; i++) {
         json_begin(json, NULL, '{');
         json_put_text(json, "name", e->views[i].name);
         json_put_integer(json, "width", e->views[i].camera.width);
         json_put_integer(json, "height", e->views[i].camera.height);
-        describe_quality(e, json, &e->each[i], e->depth_error[i]);
+        describe_quality(e, json, &e->each[i], e->lpips[i], e->depth_error[i]);
         json_end(json, '}');
     }
     json_end(json, ']');
     json_begin(json, "mean", '{');
-    describe_quality(e, json, &e->mean, e->mean_depth_error);
+    describe_quality(e, json, &e->mean, e->mean_lpips, e->mean_depth_error);
     json_end(json, '}');
     json_end(json, '}');
 }
@@ -136,21 +146,27 @@ typedef struct eval_run {
     float background[3];
     gs_gaussians scene;
     dataset data;
+    lpips_weights weights; // with --lpips-weights
 } eval_run;
 
 static evaluation evaluation_of(const eval_run *run) {
-    return (evaluation){
-        .options = run->options, .gaussians = run->scene.count, .background = run->background};
+    return (evaluation){.options = run->options,
+                        .gaussians = run->scene.count,
+                        .background = run->background,
+                        .weights = run->weights.values ? &run->weights : NULL};
 }
 
 static bool evaluate(const eval_run *run, fault *why) {
     const eval_options *const options = run->options;
     evaluation e = evaluation_of(run);
-    bool done = evaluation_open(&e, &run->data, why);
+    bool done =
+        evaluation_open(&e, &run->data, why) && (!e.weights || lpips_is_possible(e.views, e.count, why));
     if (done && options->align_steps > 0) done = align(&e, &run->scene, why);
     if (done) {
         gs_gaussians gaussians = device_gaussians_from(&run->scene);
         done = quality_measure(&gaussians, e.views, e.count, run->background, &e.mean, e.each, why);
+        if (done && e.weights)
+            lpips_measure(&gaussians, e.views, e.count, run->background, e.weights, &e.mean_lpips, e.lpips);
         if (done && options->depth)
             depth_error_measure(&gaussians, e.views, e.count, &e.mean_depth_error, e.depth_error);
         device_gaussians_close(&gaussians);
@@ -227,6 +243,7 @@ static bool load(void *context, int own, fault *why) {
         .undistort = o->undistort,
         .mask_from_alpha = o->mask_from_alpha};
     if ((own == 0 && !json_is_possible(o->json, why)) || !read_scene_to_measure(o->scene, &run->scene, why) ||
+        (o->lpips_weights && !lpips_weights_read(o->lpips_weights, &run->weights, why)) ||
         !dataset_load(o->cameras, &loading, &run->data, why))
         return false;
     dataset_hold_out(&run->data, (size_t)o->holdout);
@@ -240,7 +257,9 @@ static bool check(const eval_options *o, float background[3], fault *why) {
     if (!o->cameras) return fail(why, "--cameras is missing: the photographs");
     if (o->ranks.gpus > 0 && o->depth) return fail(why, "--gpus excludes --depth");
     if (o->ranks.gpus > 0 && o->align_steps > 0) return fail(why, "--gpus excludes --align-steps");
-    return are_two_files("--json", o->json, "the scene", o->scene, why);
+    if (o->ranks.gpus > 0 && o->lpips_weights) return fail(why, "--gpus excludes --lpips-weights");
+    return are_two_files("--json", o->json, "the scene", o->scene, why) &&
+           are_two_files("--json", o->json, "--lpips-weights", o->lpips_weights, why);
 }
 
 int eval_command(int argc, char **argv) {
@@ -262,6 +281,9 @@ int eval_command(int argc, char **argv) {
             .help =
                 "the folder of the views' maps of inverse depth in units of the scene, NAME.png or NAME.pfm: "
                 "measures the error of inverse depth"),
+        OPTION("lpips-weights", &options.lpips_weights,
+               .help = "measure LPIPS too, with the weights in this file, of AlexNet or of VGG-16; "
+                       "docs/metrics.md says how to make it"),
         BACKGROUND_OPTION(&options.background),
         JSON_OPTION(&options.json),
         GPUS_OPTION(&options.ranks.gpus, "share the scene out"),
@@ -275,13 +297,15 @@ int eval_command(int argc, char **argv) {
             "PSNR: 10 log10(255^2 / mean square error) over all pixels and channels of a view, with the\n"
             "picture rounded to 8 bits; 'inf' (in JSON null) if nothing differs. SSIM: on values 0..1\n"
             "before rounding, each channel alone, window 11 x 11, Gaussian with sigma 1.5, zeros outside\n"
-            "the picture, C1 = 0.01^2, C2 = 0.03^2, mean over pixels and channels (docs/math.md, section\n"
-            "5). Means are over views. LPIPS is not measured, as it needs the weights of a network.\n"
+            "the picture, C1 = 0.01^2, C2 = 0.03^2, mean over all pixels, those at the border too, and\n"
+            "channels. LPIPS: version 0.1, of the picture rounded to 8 bits, values in -1..1; it needs\n"
+            "the weights of a network. Means are over views (docs/metrics.md).\n"
             "The depth error is the mean absolute difference of inverse depth, as rendered and as in the\n"
             "map, over the mean of the map.",
         .examples = "  splat eval fern.ply --cameras data/fern\n"
                     "  splat eval fern.ply --cameras data/fern --downscale 4 --json fern.json\n"
-                    "  splat eval fern.ply --cameras data/fern --all --json -\n",
+                    "  splat eval fern.ply --cameras data/fern --all --json -\n"
+                    "  splat eval fern.ply --cameras data/fern --lpips-weights alex.safetensors\n",
         .options = table,
         .min_positional = 1,
         .max_positional = 1};
@@ -291,10 +315,11 @@ int eval_command(int argc, char **argv) {
     eval_run run = {.options = &options};
     if (!rank_options_check(&options.ranks, argc, argv, &why) || !check(&options, run.background, &why))
         return report_misuse(&command, &why);
-    rank_work work = {load, evaluate_as_rank, &run};
+    rank_work work = {load, evaluate_as_rank, &run, &run.data, &run.scene};
     const bool done = options.ranks.gpus > 0 ? run_on_ranks(&options.ranks, &work, &why)
                                              : load(&run, 0, &why) && evaluate(&run, &why);
     dataset_close(&run.data);
     scene_close(&run.scene);
+    lpips_weights_close(&run.weights);
     return done ? EXIT_SUCCESS : report_failure("splat", &why);
 }

@@ -62,7 +62,7 @@ static bool start_log(finish *f, fault *why) {
 }
 
 static bool finish_in_view(finish *f, const lm_settings *settings, fault *why) {
-    const lm_observer observer = {after_step, f};
+    const lm_observer observer = {.observe = after_step, .context = f};
     return start_log(f, why) && measure(f, &f->before, why) &&
            (f->split.held_out == 0 ||
             run_log_evaluation(&f->log, &(run_evaluation){.mean = f->before}, why)) &&

@@ -3,6 +3,7 @@
 // launcher has started.
 #pragma once
 
+#include "dataset.h"
 #include "options.h"
 #include "ranks.h"
 
@@ -33,6 +34,10 @@ typedef struct rank_work {
     bool (*load)(void *context, int own, fault *why);
     ranks_body body;
     void *context;
+    // What it loads. Ranks that a launcher has started must have as many views of the same names and sizes, and as many
+    // points and Gaussians.
+    const dataset *data;
+    const gs_gaussians *scene;
 } rank_work;
 
 // ranks_run. On a CPU ranks are threads, unless a stand-in for NCCL is named.

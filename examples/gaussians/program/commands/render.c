@@ -355,7 +355,7 @@ int render_command(int argc, char **argv) {
     render_run run = {.options = &options};
     if (!rank_options_check(&options.ranks, argc, argv, &why) || !check(&options, run.background, &why))
         return report_misuse(&command, &why);
-    rank_work work = {load, render_as_rank, &run};
+    rank_work work = {load, render_as_rank, &run, &run.data, &run.scene};
     const bool done = options.ranks.gpus > 0
                           ? run_on_ranks(&options.ranks, &work, &why)
                           : load(&run, 0, &why) && (options.path != NO_PATH ? fly : render)(&run, &why);

@@ -2,6 +2,7 @@
 // splat train: photographs with cameras -> a scene of Gaussians.
 #include "commands/command.h"
 #include "commands/train_ranks.h"
+#include "commands/train_finish.h"
 #include "commands/train_summary.h"
 #include "depth_maps.h"
 #include "device.h"
@@ -17,6 +18,7 @@
 #include "view/blend_strategies.h"
 #include "view/target_view.h"
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,24 +61,56 @@ static bool load_data(train_run *run, fault *why) {
 
 // ---- settings
 
-static density_data density_data_of(const train_run *run) {
+// Several views of a step go through each stage in one launch.
+static bool batch_is_possible(const train_run *run, fault *why) {
     const train_options *o = run->options;
-    density_data data = {.iterations = o->iterations,
-                         .extent = run->extent,
-                         .everywhere = o->random > 0 && !run->data.cut_out};
+    const view_split *split = &run->split;
+    if (resolution_most_views(&o->schedule, o->batch) <= 1) return true; // auto does what is possible
+    if (o->refine_poses) return fail(why, "--refine-poses takes one view a step");
+    const gs_camera *first = &split->views[0].camera;
+    for (size_t i = 1; o->ranks.gpus > 0 && i < split->training; i++)
+        if (split->views[i].camera.width != first->width || split->views[i].camera.height != first->height)
+            return fail(why, "--batch with --gpus needs pictures of one size");
+    return resolution_views_match(split->views, split->training, why);
+}
+
+static bool views_can_share_a_step(const train_run *run) {
+    const train_options *o = run->options;
+    fault why;
+    return o->ranks.gpus == 0 && !o->refine_poses &&
+           resolution_views_match(run->split.views, run->split.training, &why);
+}
+
+static int64_t batch_of(const train_run *run) {
+    if (run->options->batch > 0) return run->options->batch;
+    return views_can_share_a_step(run) ? usual_batch(run->split.views, run->split.training) : 1;
+}
+
+static resolution_schedule resolutions_of(const train_run *run, int64_t most_gaussians) {
+    const train_options *o = run->options;
+    if (!o->schedule.automatic) return o->schedule;
+    if (o->ranks.gpus > 0 || o->refine_poses) return (resolution_schedule){0};
+    return usual_resolutions(run->split.views, run->split.training, most_gaussians,
+                             o->batch != 1 && views_can_share_a_step(run));
+}
+
+static density_data density_data_of(const train_run *run, int64_t iterations) {
+    const train_options *o = run->options;
+    density_data data = {
+        .iterations = iterations, .extent = run->extent, .everywhere = o->random > 0 && !run->data.cut_out};
     for (size_t i = 0; i < run->split.training; i++) data.pixels += run->split.views[i].counted;
     return data;
 }
 
 // The published rates (Kerbl et al. 2023); those of means are for a scene of extent 1.
-static training_settings settings_of(const train_run *run) {
+static training_settings settings_of(const train_run *run, int64_t iterations) {
     const train_options *o = run->options;
     const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
-    const density_data density = density_data_of(run);
+    const density_data data = density_data_of(run, iterations);
+    const density_settings density = density_settings_from(&o->density, &data);
     const double sh_rate = o->sh_rate > 0 ? o->sh_rate : usual_sh_rate(run->split.training);
-    const double sh_rate_end =
-        o->sh_rate_end > 0 ? o->sh_rate_end : usual_last_sh_rate(sh_rate, o->iterations);
-    training_settings settings = {.iterations = o->iterations,
+    const double sh_rate_end = o->sh_rate_end > 0 ? o->sh_rate_end : usual_last_sh_rate(sh_rate, iterations);
+    training_settings settings = {.iterations = iterations,
                                   .seconds = o->seconds,
                                   .seed = (uint64_t)o->seed,
                                   .tune = strategy == DISTWAR_STRATEGY_COUNT,
@@ -89,33 +123,75 @@ static training_settings settings_of(const train_run *run) {
                                             .sh_rest = (float)(sh_rate * 2.5e-3 / 20)},
                                   .final_mean_rate = (float)(1.6e-6 * run->extent),
                                   .final_sh_rest = (float)(sh_rate_end * 2.5e-3 / 20),
+                                  .average_part = o->average,
                                   .warm_up = o->warm_up,
                                   .depth_weight = (float)o->depth_weight,
                                   .final_depth_weight = (float)o->depth_weight_end,
                                   .exposure_rate = 1e-2f,
                                   .sh_interval = 1000,
                                   .random_background = o->random_background,
-                                  .density = density_settings_from(&o->density, &density)};
+                                  .batch = batch_of(run),
+                                  .resolutions = resolutions_of(run, density.most_gaussians),
+                                  .density = density};
     memcpy(settings.background, run->background, sizeof settings.background);
     return settings;
 }
 
+// A schedule of fewer steps would be too coarse for density control; under a budget it goes through several at once.
+enum { LEAST_SCHEDULE = 3500, USUAL_SCHEDULE = 7000 };
+
+// Of training_budget.
+static double fit_to_budget(void *context, double steps, training_settings *settings) {
+    train_run *run = context;
+    const double reserved = train_finish_reserve(&run->finish, steps);
+    const double left = fmin(fmax(steps - reserved, LEAST_SCHEDULE), 1e8);
+    const training_settings before = *settings;
+    *settings = settings_of(run, (int64_t)left);
+    settings->budget = before.budget;
+    settings->spared = run->finish.steps > 0 ? before.spared : 0;
+    settings->spared_from = before.spared_from;
+    if (run->options->density.settings.most_gaussians == 0)
+        settings->density.most_gaussians =
+            density_limit_of_budget(density_data_of(run, settings->iterations).pixels, steps - reserved);
+    return reserved;
+}
+
+// The part of training from which --finish auto spares its views: by the end of it they are judges, and have still been
+// trained on (docs/notes/levenberg-marquardt.md).
+#define SPARED_FROM 0.5
+
+// --finish may change when a run is resumed, but for the views that auto sets aside.
+static char *settings_key(const train_run *run) {
+    char *const options = checkpoint_settings(run->table), *key = NULL;
+    const size_t room = 64 + (options ? strlen(options) : 0);
+    if (options) key = malloc(room);
+    if (key) snprintf(key, room, "%sviews set aside: %zu\n", options, run->finish.spared);
+    free(options);
+    return key;
+}
+
 static bool prepare(train_run *run, fault *why) {
     const train_options *o = run->options;
+    if (!batch_is_possible(run, why)) return false;
     run->extent = scene_extent(run->split.views, run->split.training);
-    run->settings = settings_of(run);
-    run->key = checkpoint_settings(run->table);
+    run->settings = settings_of(run, o->budget ? USUAL_SCHEDULE : o->iterations);
+    run->budget = (training_budget){.seconds = o->budget_seconds, .fit = fit_to_budget, .context = run};
+    if (o->budget) run->settings.budget = &run->budget;
+    if (!train_poses_open(&run->poses, &run->split, run->extent, o->perturb_degrees, o->perturb_extents,
+                          (uint64_t)o->seed, why))
+        return false;
+    const char *const depth_folders[2] = {o->data, o->depth};
+    if (o->depth && !train_depth_open(&run->depth, &run->data, &run->split, depth_folders, why)) return false;
+    if (!train_finish_open(&run->finish, o, &run->split, why)) return false;
+    run->settings.spared = run->finish.spared;
+    run->settings.spared_from = SPARED_FROM;
+    run->key = settings_key(run);
     if (!run->key) return fail(why, "no memory for the options");
     run->saver = (saver){.path = o->checkpoint,
                          .interval = o->checkpoint_every,
                          .settings = run->key,
                          .views = run->split.views,
                          .view_count = run->split.training};
-    if (!train_poses_open(&run->poses, &run->split, run->extent, o->perturb_degrees, o->perturb_extents,
-                          (uint64_t)o->seed, why))
-        return false;
-    const char *const depth_folders[2] = {o->data, o->depth};
-    if (o->depth && !train_depth_open(&run->depth, &run->data, &run->split, depth_folders, why)) return false;
     run->settings.pose = (pose_schedule){.rate = o->fine_pose_rate, .end = 0.01, .from = o->poses_from};
     return true;
 }
@@ -162,7 +238,7 @@ static bool start_at_points(const dataset *data, size_t most, const start_settin
 static bool start_host(const train_run *run, gs_gaussians *host, fault *why) {
     const train_options *o = run->options;
     const dataset *data = &run->data;
-    const density_data density = density_data_of(run);
+    const density_data density = density_data_of(run, run->settings.iterations);
     start_settings settings = {.sh_degree = (int)o->sh_degree, .extent = run->extent};
     density_start(&o->density, &density, &settings.opacity, &settings.size);
     if (o->random > 0) return start_at_random(run, (size_t)o->random, &settings, host, why);
@@ -234,7 +310,11 @@ static bool resume(train_run *run, fault *why) {
     state->gaussians.antialias = o->antialias;
     // The checksum may be right and the counts forged; training reads an exposure and a pose for every view.
     const int64_t views = (int64_t)run->split.training;
-    return (state->iteration <= o->iterations && state->gaussians.sh_degree == o->sh_degree &&
+    const int64_t averaged = state->average.samples; // 0 after the end
+    const int64_t most = o->budget ? state->iteration : state->iteration - average_from(&run->settings);
+    return ((o->budget ? schedule_place_is_possible(&state->schedule, state->iteration)
+                       : state->iteration <= o->iterations) &&
+            (averaged == 0 || averaged <= most) && state->gaussians.sh_degree == o->sh_degree &&
             state->exposures == (o->exposure ? views : 0) && state->poses == (o->refine_poses ? views : 0)) ||
            fail(why, "%s: damaged: no run with these options has its counts", o->resume);
 }
@@ -245,7 +325,7 @@ static bool resume(train_run *run, fault *why) {
 static int64_t log_interval(const train_options *o) {
     if (o->log_every > 0) return o->log_every;
     const int64_t part = o->iterations / 200;
-    return part < 1 ? 1 : part > 100 ? 100 : part;
+    return o->budget ? 100 : part < 1 ? 1 : part > 100 ? 100 : part;
 }
 
 void train_record_settings(run_record *record, const train_run *run) {
@@ -258,12 +338,16 @@ void train_record_settings(run_record *record, const train_run *run) {
     run_record_options(record, run->table);
 }
 
+enum { SELDOM = 1000000000 }; // iterations
+
 run_log_options train_log_options(const train_run *run) {
     const train_options *o = run->options;
     const bool kept = o->log || o->report; // otherwise training need not wait for values
     run_log_options wanted = {.path = o->log,
                               .append = o->resume != NULL,
-                              .every = kept ? log_interval(o) : o->iterations,
+                              .every = kept        ? log_interval(o)
+                                       : o->budget ? SELDOM
+                                                   : o->iterations,
                               .evaluate_every = kept ? o->eval_every : 0,
                               .held_out = run->split.views + run->split.training,
                               .held_out_count = run->split.held_out};
@@ -304,7 +388,8 @@ static bool observe(void *context, const training_state *state, const training_r
     train_run *run = context;
     bool saved;
     train_poses_place_held_out(&run->poses, state);
-    if (!run_log_observe(&run->log, state, report, why) || !saver_observe(&run->saver, state, &saved, why))
+    if (!run_log_observe(&run->log, state, report, why) ||
+        !saver_observe(&run->saver, state, report, &saved, why))
         return false;
     if (saved) run_log_checkpoint(&run->log, state->iteration, run->saver.path);
     return true;
@@ -324,7 +409,7 @@ static bool iterate(train_run *run, fault *why) {
                                             common_divisor(run_log_interval(&run->log), run->saver.interval),
                                         .end = stop_request_flag()};
     stop_request_begin();
-    const bool done = train(&run->state, run->split.views, run->split.training, &run->settings, &observer,
+    const bool done = train(&run->state, run->finish.views, run->finish.count, &run->settings, &observer,
                             &run->report, why);
     run->stopped_by = stop_request_end();
     if (done) {
@@ -346,8 +431,9 @@ static bool finish_by_lm(train_run *run, fault *why) {
     lm_settings settings = run->options->lm;
     settings.seed = run->settings.seed;
     memcpy(settings.background, run->background, sizeof settings.background);
+    if (run->options->budget) run->finish.budget = run->options->budget_seconds - run->state.schedule.seconds;
     return run_log_point(&run->log, &run->state, &run->report, why) &&
-           finish_lm(&run->state.gaussians, run->split.views, run->split.training, &settings, &observer, why);
+           train_finish_run(&run->finish, &run->state.gaussians, &settings, &observer, why);
 }
 
 // The scene has moved against the data's poses, and differently from place to place.
@@ -380,7 +466,7 @@ static bool write_results(train_run *run, fault *why) {
 // From the state as it is to the files.
 static bool train_and_write(train_run *run, fault *why) {
     bool done = open_log(run, why) && iterate(run, why);
-    if (done && !run->stopped_by && run->options->finish == TRAIN_FINISH_LM) done = finish_by_lm(run, why);
+    if (done && !run->stopped_by && run->options->finish != TRAIN_FINISH_NONE) done = finish_by_lm(run, why);
     if (done && !run->stopped_by) done = write_results(run, why);
     fault unwritten;
     if (!run_log_close(&run->log, &unwritten) && done) {
@@ -395,6 +481,7 @@ static bool run_training(train_run *run, fault *why) {
                       (run->options->resume ? resume(run, why) : start(run, why)) &&
                       train_and_write(run, why);
     training_report_close(&run->report);
+    train_finish_close(&run->finish);
     training_state_close(&run->state);
     train_poses_close(&run->poses);
     view_split_close(&run->split);
@@ -405,16 +492,6 @@ static bool run_training(train_run *run, fault *why) {
 
 // ---- several GPUs
 
-static bool same_size(const view_split *split, fault *why) {
-    const gs_camera *first = &split->views[0].camera;
-    for (size_t i = 1; i < split->training; i++) {
-        const gs_camera *other = &split->views[i].camera;
-        if (other->width != first->width || other->height != first->height || other->model != first->model)
-            return fail(why, "--batch needs pictures of one size and cameras of one model");
-    }
-    return true;
-}
-
 typedef struct shared_start {
     train_run *run;
     gs_gaussians gaussians; // host
@@ -424,9 +501,7 @@ typedef struct shared_start {
 // The data and the start, without a call to a device: processes that are forked from here share their memory.
 static bool prepare_ranks(train_run *run, bool writes, gs_gaussians *host, fault *why) {
     const train_options *o = run->options;
-    if ((writes && !outputs_are_possible(o, why)) || !load_data(run, why) || !prepare(run, why) ||
-        (o->batch > 1 && !same_size(&run->split, why)))
-        return false;
+    if ((writes && !outputs_are_possible(o, why)) || !load_data(run, why) || !prepare(run, why)) return false;
     if (run->settings.tune) run->settings.policy = (distwar_policy){DISTWAR_TREE, 0};
     if (o->resume) saver_key(&run->saver);
     if (o->resume || !start_host(run, host, why)) return o->resume != NULL;
@@ -436,6 +511,7 @@ static bool prepare_ranks(train_run *run, bool writes, gs_gaussians *host, fault
 
 static void close_shared(train_run *run, gs_gaussians *host) {
     scene_close(host);
+    train_finish_close(&run->finish);
     train_poses_close(&run->poses);
     view_split_close(&run->split);
     dataset_close(&run->data);
@@ -460,7 +536,7 @@ static bool rank_body(ranks *group, void *context) {
 
 static bool train_on_ranks(train_run *run, fault *why) {
     shared_start start = {.run = run};
-    rank_work work = {load_shared, rank_body, &start};
+    rank_work work = {load_shared, rank_body, &start, &run->data, &start.gaussians};
     const bool done = run_on_ranks(&run->options->ranks, &work, why);
     if (start.takes_signals) {
         const bool stopped = stop_request_was_followed();
@@ -489,12 +565,12 @@ int train_command(int argc, char **argv) {
             "  splat train data/fern -o fern.ply --downscale 4\n"
             "  splat train data/fox -o fox.ply --random 100000\n"
             "  splat train data/lego -o lego.ply --random 100000 --background 1,1,1\n"
-            "  splat train data/fern -o fern.ply --seconds 30\n"
+            "  splat train data/fern -o fern.ply --budget 30s\n"
             "  splat train data/fern -o fern.ply --depth data/fern/depth\n"
             "  splat train data/fern -o fern.ply --eval-every 500 --log fern.jsonl --report fern-report\n"
             "  splat train data/fern -o fern.ply --checkpoint-every 1000\n"
             "  splat train data/fern -o fern.ply --checkpoint-every 1000 --resume fern.ply.checkpoint\n"
-            "  splat train data/fern -o fern.ply --finish lm --lm-steps 20\n"
+            "  splat train data/fern -o fern.ply --finish auto\n"
             "  splat train data/fox -o fox.ply --random 100000 --gpus 2 --batch 2\n"
             "  splat train data/fern -o fern.ply --downscale 8 --iterations 30 --reduce atomic\n",
         .options = table.rows,

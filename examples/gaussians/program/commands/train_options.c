@@ -7,12 +7,16 @@
 #include "view/shared_options.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum { MOST_BUDGET = 1000000 }; // seconds
 
 train_options train_options_default(void) {
     return (train_options){.background = "0,0,0",
+                           .resolutions = "auto",
                            .downscale = 1,
-                           .iterations = 7000,
-                           .batch = 1,
+                           .finish_text = "none",
+                           .average = 0.1,
                            .threshold = BLEND_THRESHOLD,
                            .holdout = 8,
                            .sh_degree = GS_MAX_SH_DEGREE,
@@ -36,18 +40,35 @@ static void list_run(train_options *o, option_table *table) {
         DOWNSCALE_OPTION(&o->downscale, "pictures"),
         UNDISTORT_OPTION(&o->undistort),
         MASK_FROM_ALPHA_OPTION(&o->mask_from_alpha),
-        OPTION("iterations", &o->iterations, .minimum = 1, .maximum = 10000000,
-               .help = "training steps, one view each"),
+        OPTION("iterations", &o->iterations, .maximum = 10000000,
+               .help = "training steps, one view each; 0: 7000, or as many as --budget has time for"),
+        OPTION("budget", &o->budget,
+               .help =
+                   "train for this time, such as 30s or 2m, with --finish and without loading: the number "
+                   "of steps, all schedules and, by default, the limit of Gaussians are fitted to it"),
         GPUS_OPTION(&o->ranks.gpus, "share the scene out"),
         NCCL_OPTION(&o->ranks.nccl),
-        OPTION("batch", &o->batch, .minimum = 1, .maximum = GS_MAX_VIEWS,
-               .help = "with --gpus: views of a step, whose learning rates are multiplied by the square "
-                       "root of it; --iterations counts views"),
+        OPTION(
+            "batch", &o->batch, .maximum = GS_MAX_VIEWS,
+            .help =
+                "views of a step, whose learning rates are multiplied by the square root of it; "
+                "--iterations counts views; 0: as many as have BATCHPIXELS pixels together, at most 4 and a quarter of the "
+                "views, but 1 with --gpus and --refine-poses"),
+        OPTION(
+            "resolutions", &o->resolutions,
+            .help =
+                "begin on smaller pictures: FACTOR:PERCENT,..., such as 4:20,2:50: a quarter of the size until "
+                "20% of the iterations, half until 50%; FACTOR:PERCENT:VIEWS has another --batch; none"),
         OPTION("picture-memory", &o->picture_memory, .maximum = 1e9, .free_on_resume = true,
                .help = "with --gpus: MB of photographs that each GPU keeps, beside those of the step; 0: a "
                        "quarter of its memory"),
         OPTION("warm-up", &o->warm_up, .maximum = 10000000,
                .help = "steps in which the learning rate of means rises to its value, from 1/100 of it"),
+        OPTION(
+            "average", &o->average, .maximum = 1,
+            .help =
+                "part of the iterations, at the end, whose parameters are averaged, from the end of density "
+                "control on; 0: the scene is what the last step left"),
         OPTION("seconds", &o->seconds, .maximum = 1e9, .free_on_resume = true,
                .help = "stop after this time of training, without --finish; learning rates still "
                        "follow --iterations; 0: no limit"),
@@ -141,7 +162,6 @@ static void list_model(train_options *o, option_table *table) {
 
 // What is written beside the scene, and how training ends.
 static void list_records(train_options *o, option_table *table) {
-    static const char *const finishes[] = {[TRAIN_FINISH_NONE] = "none", [TRAIN_FINISH_LM] = "lm", NULL};
     const option_spec rows[] = {
         OPTION("checkpoint-every", &o->checkpoint_every, .maximum = 10000000, .free_on_resume = true,
                .help = "steps between checkpoints; 0: only when SIGINT or SIGTERM ends training"),
@@ -164,10 +184,14 @@ static void list_records(train_options *o, option_table *table) {
         OPTION("eval-every", &o->eval_every, .maximum = 10000000, .free_on_resume = true,
                .help = "steps between measurements of the held-out views, for --log and --report; 0: only "
                        "at the end"),
-        OPTION("finish", &o->finish, .choices = finishes, .free_on_resume = true,
-               .help = "lm: finish by Levenberg-Marquardt steps on the same views; excludes --antialias, "
-                       "--exposure and --reproducible; a signal during these steps ends the program without "
-                       "a file"),
+        OPTION(
+            "finish", &o->finish_text, .free_on_resume = true,
+            .help =
+                "Levenberg-Marquardt steps at the end: their number; lm: --lm-steps; auto: as long as they "
+                "raise the PSNR of training views set aside for this, one in 16 of 64 or more (of fewer, one "
+                "step); or none; "
+                "excludes --antialias, --exposure and --reproducible; a signal during these steps ends "
+                "the program without a file"),
         OPTIONS_END};
     option_table_add(table, rows);
 }
@@ -190,7 +214,9 @@ static bool make_reproducible(train_options *o, fault *why) {
         return fail(why, "--reproducible needs --reduce fixed, not %s", distwar_strategy_name(strategy));
     if (o->seconds > 0) return fail(why, "--reproducible excludes --seconds");
     // Levenberg-Marquardt sums floats by atomics.
-    if (o->finish == TRAIN_FINISH_LM) return fail(why, "--reproducible excludes --finish lm");
+    if (o->finish != TRAIN_FINISH_NONE)
+        return fail(why, "--reproducible excludes --finish %s", o->finish_text);
+    if (o->budget) return fail(why, "--reproducible excludes --budget, whose steps depend on the clock");
     o->reduce = offered_index(blend_strategies, DISTWAR_FIXED);
     return true;
 }
@@ -224,10 +250,56 @@ static bool gpus_suffice(const train_options *o, fault *why) {
                     {"--perturb-poses", o->perturb_poses != NULL},
                     {"--random-background", o->random_background},
                     {"--finish", o->finish != TRAIN_FINISH_NONE},
+                    {"--budget", o->budget != NULL},
+                    {"--resolutions", o->schedule.count > 0},
+                    {"--retire", o->density.settings.retired > 0},
                     {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE}};
-    if (o->ranks.gpus == 0) return o->batch == 1 || fail(why, "--batch needs --gpus");
+    if (o->ranks.gpus == 0) return true;
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
         if (excluded[i].given) return fail(why, "--gpus excludes %s", excluded[i].name);
+    return true;
+}
+
+// "none", "lm", "auto", or a number of steps.
+static bool read_finish(train_options *o, fault *why) {
+    static const char *const names[] = {
+        [TRAIN_FINISH_NONE] = "none", [TRAIN_FINISH_LM] = "lm", [TRAIN_FINISH_AUTO] = "auto"};
+    const char *text = o->finish_text;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, names[i]) == 0) {
+            o->finish = i;
+            return true;
+        }
+    char *end;
+    const long steps = strtol(text, &end, 10);
+    if (end == text || *end || steps < 1 || steps > 100000)
+        return fail(why, "--finish %s: must be none, auto, lm, or a number of steps from 1 to 100000", text);
+    o->finish = TRAIN_FINISH_LM;
+    o->lm.steps = steps;
+    return true;
+}
+
+// "10", "10s", "2m", "1h".
+static bool read_budget(train_options *o, fault *why) {
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"", 1}, {"s", 1}, {"m", 60}, {"h", 3600}};
+    char *end;
+    if (!o->budget) {
+        if (o->iterations == 0) o->iterations = 7000;
+        return true;
+    }
+    const double value = strtod(o->budget, &end);
+    for (size_t i = 0; i < sizeof units / sizeof *units && end != o->budget; i++)
+        if (strcmp(end, units[i].name) == 0) o->budget_seconds = value * units[i].seconds;
+    if (!(o->budget_seconds > 0 && o->budget_seconds <= MOST_BUDGET))
+        return fail(why, "--budget %s: must be a time such as 30, 30s or 2m: more than 0, at most %ds",
+                    o->budget, MOST_BUDGET);
+    if (o->iterations > 0)
+        return fail(why, "--budget excludes --iterations: their number follows from the time");
+    if (o->seconds > 0) return fail(why, "--budget excludes --seconds");
+    if (o->refine_poses) return fail(why, "--budget excludes --refine-poses");
     return true;
 }
 
@@ -252,9 +324,13 @@ static bool read_perturbation(train_options *o, fault *why) {
 }
 
 bool train_options_check(train_options *o, float background[3], fault *why) {
-    if (o->finish == TRAIN_FINISH_LM && (o->antialias || o->exposure))
-        return fail(why, "--finish lm excludes --antialias and --exposure");
+    if (!read_finish(o, why)) return false;
+    if (o->finish != TRAIN_FINISH_NONE && (o->antialias || o->exposure))
+        return fail(why, "--finish %s excludes --antialias and --exposure", o->finish_text);
+    if (o->finish == TRAIN_FINISH_AUTO && o->refine_poses)
+        return fail(why, "--finish auto excludes --refine-poses");
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
-    return parse_color(o->background, background, why) && make_reproducible(o, why) && gpus_suffice(o, why) &&
-           read_perturbation(o, why) && files_differ(o, why);
+    return parse_color(o->background, background, why) && make_reproducible(o, why) &&
+           resolution_schedule_read(o->resolutions, &o->schedule, why) && gpus_suffice(o, why) &&
+           read_perturbation(o, why) && read_budget(o, why) && files_differ(o, why);
 }

@@ -19,7 +19,6 @@ typedef struct rank_run {
     sharded *shared;
     picture_cache pictures; // of all views
     sharded_viewer viewer;
-    int64_t observed; // iterations done when the observer was last called
     bool stopped;
 } rank_run;
 
@@ -41,7 +40,7 @@ static bool resume(rank_run *r) {
     const int64_t views = (int64_t)run->split.training;
     r->state.own.gaussians.antialias = o->antialias;
     // The checksum may be right and the counts forged.
-    return (r->state.iteration < o->iterations + o->batch &&
+    return (r->state.iteration < o->iterations + run->settings.batch &&
             r->state.own.gaussians.sh_degree == o->sh_degree &&
             r->state.exposures == (o->exposure ? views : 0)) ||
            ranks_fail(r->group, "%s: damaged: no run with these options has its counts", o->resume);
@@ -89,7 +88,6 @@ static bool open_rank(rank_run *r, const gs_gaussians *start) {
     const view_split *const split = &run->split;
     fault why;
     if (!open_state(r, start)) return false;
-    r->observed = r->state.iteration;
     r->shared = sharded_open(r->group);
     if (!r->shared) return false;
     if (!picture_cache_open(&r->pictures, split->views, split->training + split->held_out,
@@ -100,7 +98,7 @@ static bool open_rank(rank_run *r, const gs_gaussians *start) {
                                  .gaussians = &r->state.own.gaussians,
                                  .pictures = &r->pictures,
                                  .policy = run->settings.policy,
-                                 .batch = run->options->batch};
+                                 .batch = run->settings.batch};
     memcpy(r->viewer.background, run->background, sizeof r->viewer.background);
     return open_log(r);
 }
@@ -112,13 +110,11 @@ static bool observe(void *context, ranks *group, const sharded_state *state, con
     rank_run *const r = context;
     train_run *const run = r->run;
     const training_state outline = outline_of(r);
-    const int64_t before = r->observed;
     bool saved;
     fault why;
-    r->observed = state->iteration;
     r->stopped = stops;
     if (!run_log_observe(&run->log, &outline, report, &why)) return fails(group, &why);
-    if (!sharded_saver_observe(&run->saver, group, state, before, stops, &saved)) return false;
+    if (!sharded_saver_observe(&run->saver, group, state, report, stops, &saved)) return false;
     if (saved) run_log_checkpoint(&run->log, state->iteration, run->saver.path);
     return true;
 }
@@ -133,7 +129,7 @@ static bool iterate(rank_run *r) {
     const sharded_settings settings = {.pictures = &r->pictures,
                                        .view_count = run->split.training,
                                        .training = &run->settings,
-                                       .batch = run->options->batch,
+                                       .batch = run->settings.batch,
                                        .shared = r->shared,
                                        .observer = &observer};
     if (!sharded_train(&r->state, r->group, &settings, &run->report)) return false;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "commands/train_depth.h"
+#include "commands/train_finish.h"
 #include "commands/train_options.h"
 #include "commands/train_poses.h"
 #include "dataset.h"
@@ -22,7 +23,9 @@ typedef struct train_run {
     train_poses poses;
     train_depth depth;
     char *key; // the checkpoint's settings
+    training_budget budget;
     training_settings settings;
+    train_finish_plan finish;
     training_state state;
     training_report report;
     run_log log;

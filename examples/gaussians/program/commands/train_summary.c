@@ -18,9 +18,10 @@ static void print_training(const train_options *options, const training_report *
     const distwar_policy *used = &report->strategy.policy;
     printf("training   %lld iteration%s in %.1f s on ", (long long)report->iterations,
            report->iterations == 1 ? "" : "s", report->seconds);
+    const long long batch = options->batch > 0 ? options->batch : 1; // of ranks
     if (options->ranks.gpus > 0)
-        printf("%lld x %s, %lld view%s a step, ", (long long)options->ranks.gpus, device_name(),
-               (long long)options->batch, options->batch == 1 ? "" : "s");
+        printf("%lld x %s, %lld view%s a step, ", (long long)options->ranks.gpus, device_name(), batch,
+               batch == 1 ? "" : "s");
     else
         printf("%s, ", device_name());
     printf("%s", distwar_strategy_name(used->strategy));

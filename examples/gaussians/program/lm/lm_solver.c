@@ -372,14 +372,22 @@ bool finish_lm(const gs_gaussians *gaussians, const target_view *views, size_t v
     const double opening = seconds_now();
     bool done = solver_open(&s, why);
     spent += seconds_now() - opening;
-    for (int64_t step = 1; done && step <= settings->steps; step++) {
+    lm_verdict verdict = LM_GO_ON;
+    for (int64_t step = 1; done && verdict == LM_GO_ON && step <= settings->steps; step++) {
         lm_step report = {.step = step};
         const double started = seconds_now();
         done = lm_step_once(&s, &report, why);
+        report.seconds = spent + seconds_now() - started;
+        if (done && observer && observer->decide)
+            done = observer->decide(observer->context, &report, &verdict, why);
+        if (done && verdict == LM_UNDO && report.kept) {
+            move_to(&s, 0);
+            report.kept = false;
+        }
         spent += seconds_now() - started;
         report.seconds = spent;
         if (done && progress_due(&bar)) progress_show(&bar, step, report.after);
-        if (done && observer) done = observer->observe(observer->context, &report, why);
+        if (done && observer && observer->observe) done = observer->observe(observer->context, &report, why);
     }
     progress_end(&bar);
     solver_close(&s);

@@ -43,10 +43,19 @@ typedef struct lm_step {
     const double *milliseconds; // [LM_PARTS], sums so far; zeros on the CPU
 } lm_step;
 
+typedef enum lm_verdict {
+    LM_GO_ON,
+    LM_STOP, // this step is the last
+    LM_UNDO  // the last, and undone to the byte
+} lm_verdict;
+
 typedef struct lm_observer {
     // Called after every step; it may read the Gaussians. False ends finish_lm as a failure.
     bool (*observe)(void *context, const lm_step *step, fault *why);
     void *context;
+    // Called after every step, before `observe`; it may read the Gaussians. Its time counts. NULL: LM_GO_ON. False ends
+    // finish_lm as a failure. No step takes memory for this: the solver has the Gaussians before a step anyway.
+    bool (*decide)(void *context, const lm_step *step, lm_verdict *verdict, fault *why);
 } lm_observer;
 
 // One line on stdout.

@@ -5,6 +5,7 @@
 #include "record/checkpoint_file.h"
 #include "scene.h"
 #include "record/signals.h"
+#include "view/device_gaussians.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,22 +14,22 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are copied without a change of byte order");
 
 enum {
-    VERSION = 4,
-    SETS = 3, // Gaussians and Adam's two moments
-    ARRAYS = SETS * GS_ARRAYS + 3
+    VERSION = 5,
+    SETS = 4, // Gaussians, Adam's two moments, the average
+    ARRAYS = SETS * GS_ARRAYS + 4
 };
 
 typedef struct checkpoint_header {
     char magic[8];
     uint32_t version;
     uint32_t settings_bytes;
-    uint64_t file_bytes; // of the whole file, with the checksum at its end
-    int64_t iteration, count, exposures, poses;
+    uint64_t file_bytes;                                  // of the whole file, with the checksum at its end
+    int64_t iteration, count, exposures, poses, averaged; // averaged: samples; 0: no average is in the file
     int32_t sh_degree;
     uint32_t data; // fingerprint
 } checkpoint_header;
 
-_Static_assert(sizeof(checkpoint_header) == 64, "the file has no padding");
+_Static_assert(sizeof(checkpoint_header) == 72 && sizeof(schedule_place) == 40, "the file has no padding");
 
 // A part of the state, on the device or the host.
 typedef struct part {
@@ -36,14 +37,21 @@ typedef struct part {
     uint64_t bytes;
 } part;
 
+static bool set_is_there(const training_state *state, int set) {
+    return set < SETS - 1 || state->average.samples > 0;
+}
+
 static void list_parts(const training_state *state, part parts[ARRAYS]) {
-    const gs_gaussians *const sets[SETS] = {&state->gaussians, &state->first_moment, &state->second_moment};
+    const gs_gaussians *const sets[SETS] = {&state->gaussians, &state->first_moment, &state->second_moment,
+                                            &state->average.average};
     const uint64_t row = (uint64_t)state->gaussians.count * sizeof(float);
     const gs_arrays shape = gs_arrays_of(&state->gaussians);
     part *next = parts;
+    *next++ = (part){(void *)&state->schedule, sizeof state->schedule};
     for (int i = 0; i < SETS; i++) {
         const gs_arrays arrays = gs_arrays_of(sets[i]);
-        for (int a = 0; a < GS_ARRAYS; a++) *next++ = (part){arrays.of[a], (uint64_t)shape.width[a] * row};
+        const uint64_t bytes = set_is_there(state, i) ? row : 0;
+        for (int a = 0; a < GS_ARRAYS; a++) *next++ = (part){arrays.of[a], (uint64_t)shape.width[a] * bytes};
     }
     *next++ = (part){state->density, 2 * row};
     *next++ = (part){state->exposure, (uint64_t)state->exposures * TRAINING_EXPOSURE_FLOATS * sizeof(float)};
@@ -54,7 +62,8 @@ static void list_parts(const training_state *state, part parts[ARRAYS]) {
 static uint64_t file_bytes(const checkpoint_header *header) {
     const training_state shape = {.gaussians = {.count = header->count, .sh_degree = header->sh_degree},
                                   .exposures = header->exposures,
-                                  .poses = header->poses};
+                                  .poses = header->poses,
+                                  .average.samples = header->averaged};
     part parts[ARRAYS];
     list_parts(&shape, parts);
     uint64_t bytes = sizeof *header + header->settings_bytes + sizeof(uint32_t);
@@ -112,6 +121,7 @@ bool checkpoint_write(const char *path, const checkpoint_key *key, const trainin
                                 .count = state->gaussians.count,
                                 .exposures = state->exposures,
                                 .poses = state->poses,
+                                .averaged = state->average.samples,
                                 .sh_degree = state->gaussians.sh_degree,
                                 .data = key->data};
     memcpy(header.magic, checkpoint_magic, sizeof header.magic);
@@ -135,7 +145,8 @@ static bool read_header(input_file *file, checkpoint_header *header, fault *why)
     if (header->count < 0 || header->count >= INT32_MAX || header->sh_degree < 0 ||
         header->sh_degree > GS_MAX_SH_DEGREE || header->iteration < 0 || header->exposures < 0 ||
         header->exposures > CHECKPOINT_MAX_VIEWS || header->poses < 0 ||
-        header->poses > CHECKPOINT_MAX_VIEWS || header->settings_bytes > CHECKPOINT_MAX_SETTINGS ||
+        header->poses > CHECKPOINT_MAX_VIEWS || header->averaged < 0 ||
+        header->averaged > header->iteration || header->settings_bytes > CHECKPOINT_MAX_SETTINGS ||
         header->file_bytes != file_bytes(header))
         return fail(why, "%s: damaged: its header is inconsistent", file->path);
     return checkpoint_check_size(file, header->file_bytes, why);
@@ -149,6 +160,9 @@ static bool read_state(checkpoint_reader *r, const checkpoint_header *header, tr
     scene_close(&zeros);
     state->iteration = header->iteration;
     if (header->exposures > 0) training_state_open_exposures(state, header->exposures);
+    if (header->averaged > 0)
+        state->average =
+            (parameter_average){header->averaged, device_gaussians_open(header->count, header->sh_degree)};
     bool done = header->poses == 0 || training_state_open_poses(state, header->poses, why);
     part parts[ARRAYS];
     list_parts(state, parts);
@@ -183,8 +197,10 @@ checkpoint_key saver_key(saver *s) {
     return s->key;
 }
 
-bool saver_observe(saver *s, const training_state *state, bool *saved, fault *why) {
-    *saved = *stop_request_flag() || (s->interval > 0 && state->iteration % s->interval == 0);
+bool saver_observe(saver *s, const training_state *state, const training_report *report, bool *saved,
+                   fault *why) {
+    *saved = *stop_request_flag() ||
+             (s->interval > 0 && training_passed(state->iteration, report->step_views, s->interval));
     if (!*saved) return true;
     const checkpoint_key key = saver_key(s);
     return checkpoint_write(s->path, &key, state, why);

@@ -10,7 +10,7 @@
 #include "fault.h"
 #include "options.h"
 #include "view/target_view.h"
-#include "training/training_state.h"
+#include "training/trainer.h"
 
 C_LINKAGE_BEGIN
 
@@ -48,6 +48,7 @@ checkpoint_key saver_key(saver *s);
 // Writes a checkpoint if one is due after the state's last step. Call it as training_observer.observe at
 // every step that is a multiple of the interval, and after the last step. *saved: whether a checkpoint was
 // written.
-bool saver_observe(saver *s, const training_state *state, bool *saved, fault *why);
+bool saver_observe(saver *s, const training_state *state, const training_report *report, bool *saved,
+                   fault *why);
 
 C_LINKAGE_END

@@ -50,7 +50,7 @@ static bool measure(const run_log *log, const gs_gaussians *gaussians, quality *
 }
 
 void run_log_start(run_log *log, const training_state *state) {
-    log->last_step = log->observed = state->iteration;
+    log->last_step = state->iteration;
     log->last_gaussians = state->gaussians.count;
     if (!writes(log)) return;
     json_writer json = begin_line(log, "start");
@@ -184,16 +184,11 @@ static bool evaluate(run_log *log, const training_state *state, const training_r
            run_log_evaluation(log, &evaluation, why);
 }
 
-static bool passes_multiple(int64_t before, int64_t step, int64_t of) {
-    return of > 0 && step / of > before / of;
-}
-
 bool run_log_observe(run_log *log, const training_state *state, const training_report *report, fault *why) {
-    const int64_t step = report->iterations, before = log->observed, often = log->options.evaluate_every;
-    log->observed = step;
-    if (passes_multiple(before, step, log->options.every) && !run_log_point(log, state, report, why))
+    const int64_t step = report->iterations, views = report->step_views, often = log->options.evaluate_every;
+    if (training_passed(step, views, log->options.every) && !run_log_point(log, state, report, why))
         return false;
-    if (!passes_multiple(before, step, often) || log->options.held_out_count == 0) return true;
+    if (often == 0 || !training_passed(step, views, often) || log->options.held_out_count == 0) return true;
     return evaluate(log, state, report, why);
 }
 

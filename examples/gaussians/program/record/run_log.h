@@ -58,7 +58,6 @@ typedef struct run_log {
     int error; // errno of the first line that was not written; nothing is written after it; 0: none
     run_record record;
     int64_t last_step; // of the last point
-    int64_t observed;  // the last step of run_log_observe
     double last_seconds, last_waited;
     stage_clock last_clock;
     int64_t last_gaussians;

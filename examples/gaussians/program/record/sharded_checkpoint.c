@@ -4,6 +4,7 @@
 #include "device.h"
 #include "record/checkpoint_file.h"
 #include "training/training_state.h"
+#include "view/device_gaussians.h"
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,15 +12,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { VERSION = 1, SETS = 3, ARRAYS = SETS * GS_ARRAYS + 1, SET_LETTERS = 2 };
+enum { VERSION = 1, SETS = 4, ARRAYS = SETS * GS_ARRAYS + 1, SET_LETTERS = 2 };
 
 // FILE: this, the settings, a part_entry for each part, the exposures, the checksum.
 typedef struct checkpoint_header {
     char magic[8];
     uint32_t version;
     uint32_t settings_bytes;
-    uint64_t file_bytes; // of the whole file, with the checksum at its end
-    int64_t iteration, steps, count, exposures;
+    uint64_t file_bytes;                                  // of the whole file, with the checksum at its end
+    int64_t iteration, steps, count, exposures, averaged; // averaged: samples; 0: the parts have no average
     int32_t sh_degree;
     uint32_t data;   // fingerprint
     uint32_t letter; // of the parts: 0: a, 1: b
@@ -38,9 +39,10 @@ typedef struct part_header {
     uint32_t version;
     int32_t sh_degree;
     int64_t iteration, first, rows; // first: place of the first row among all
+    int64_t averaged;               // as in FILE
 } part_header;
 
-_Static_assert(sizeof(checkpoint_header) == 72 && sizeof(part_entry) == 16 && sizeof(part_header) == 40,
+_Static_assert(sizeof(checkpoint_header) == 80 && sizeof(part_entry) == 16 && sizeof(part_header) == 48,
                "the files have no padding");
 
 // An array of rows.
@@ -51,28 +53,25 @@ typedef struct row_array {
 
 static void list_arrays(const sharded_state *state, row_array arrays[ARRAYS]) {
     const gs_gaussians *const sets[SETS] = {&state->own.gaussians, &state->own.first_moment,
-                                            &state->own.second_moment};
+                                            &state->own.second_moment, &state->average.average};
+    const gs_arrays shape = gs_arrays_of(sets[0]);
     for (int s = 0; s < SETS; s++) {
         const gs_arrays of = gs_arrays_of(sets[s]);
+        const uint64_t value = s < SETS - 1 || state->average.samples > 0 ? sizeof(float) : 0;
         for (int a = 0; a < GS_ARRAYS; a++)
-            arrays[s * GS_ARRAYS + a] = (row_array){(char *)of.of[a], (uint64_t)of.width[a] * sizeof(float)};
+            arrays[s * GS_ARRAYS + a] = (row_array){(char *)of.of[a], (uint64_t)shape.width[a] * value};
     }
     arrays[ARRAYS - 1] = (row_array){(char *)state->density, training_state_density_bytes(1)};
 }
 
-static uint64_t row_bytes(int sh_degree) {
+static uint64_t part_bytes(const part_header *part) {
     row_array arrays[ARRAYS];
-    sharded_state shape = {0};
-    shape.own.gaussians.sh_degree = shape.own.first_moment.sh_degree = shape.own.second_moment.sh_degree =
-        sh_degree;
+    const sharded_state shape = {.own.gaussians.sh_degree = part->sh_degree,
+                                 .average.samples = part->averaged};
     list_arrays(&shape, arrays);
     uint64_t bytes = 0;
     for (int a = 0; a < ARRAYS; a++) bytes += arrays[a].row_bytes;
-    return bytes;
-}
-
-static uint64_t part_bytes(int64_t rows, int sh_degree) {
-    return sizeof(part_header) + (uint64_t)rows * row_bytes(sh_degree) + sizeof(uint32_t);
+    return sizeof *part + (uint64_t)part->rows * bytes + sizeof(uint32_t);
 }
 
 static uint64_t exposure_bytes(int64_t exposures) {
@@ -98,10 +97,10 @@ static bool fails(ranks *group, const fault *why) {
 static bool header_is_right(const checkpoint_header *header) {
     return header->count >= 0 && header->count < INT32_MAX && header->sh_degree >= 0 &&
            header->sh_degree <= GS_MAX_SH_DEGREE && header->iteration >= 0 && header->steps >= 0 &&
-           header->steps <= header->iteration && header->exposures >= 0 &&
-           header->exposures <= CHECKPOINT_MAX_VIEWS && header->settings_bytes <= CHECKPOINT_MAX_SETTINGS &&
-           header->letter < SET_LETTERS && header->parts >= 1 && header->parts <= RANKS_MAX &&
-           header->file_bytes == file_bytes(header);
+           header->steps <= header->iteration && header->averaged >= 0 && header->averaged <= header->steps &&
+           header->exposures >= 0 && header->exposures <= CHECKPOINT_MAX_VIEWS &&
+           header->settings_bytes <= CHECKPOINT_MAX_SETTINGS && header->letter < SET_LETTERS &&
+           header->parts >= 1 && header->parts <= RANKS_MAX && header->file_bytes == file_bytes(header);
 }
 
 static bool read_header(checkpoint_reader *r, checkpoint_header *header, fault *why) {
@@ -135,7 +134,8 @@ static bool write_part(const char *path, const sharded_state *state, int64_t fir
                           .sh_degree = own->sh_degree,
                           .iteration = state->iteration,
                           .first = first,
-                          .rows = own->count};
+                          .rows = own->count,
+                          .averaged = state->average.samples};
     memcpy(header.magic, checkpoint_magic_part, sizeof header.magic);
     row_array arrays[ARRAYS];
     list_arrays(state, arrays);
@@ -216,6 +216,7 @@ bool sharded_checkpoint_write(const char *path, const checkpoint_key *key, const
                                           .steps = state->steps,
                                           .count = sharded_state_count(state, group),
                                           .exposures = state->exposures,
+                                          .averaged = state->average.samples,
                                           .sh_degree = state->own.gaussians.sh_degree,
                                           .letter = (uint32_t)letter,
                                           .parts = (uint32_t)count};
@@ -239,8 +240,7 @@ static bool check_part(checkpoint_reader *r, const part_header *wanted, uint32_t
     uint32_t found = 0;
     if (!input_file_read(&r->file, &header, sizeof header, "a checkpoint's part", why) ||
         !checkpoint_check_kind(path, header.magic, header.version, checkpoint_magic_part, VERSION, why) ||
-        !checkpoint_check_size(&r->file, part_bytes(wanted->rows, wanted->sh_degree), why) ||
-        !checkpoint_check_sum(r, &found, why))
+        !checkpoint_check_size(&r->file, part_bytes(wanted), why) || !checkpoint_check_sum(r, &found, why))
         return false;
     return (found == sum && memcmp(&header, wanted, sizeof header) == 0) ||
            fail(why, "%s: a part of another checkpoint", path);
@@ -265,7 +265,10 @@ static bool read_rows(checkpoint_reader *r, const wanted_rows *wanted, int64_t r
 // For each part with rows of this rank: checks it, or reads its rows into the state if there is one.
 static bool for_parts(const char *path, const checkpoint_header *header, const part_entry *entries,
                       const int64_t own[2], const sharded_state *state, fault *why) {
-    part_header part = {.version = VERSION, .sh_degree = header->sh_degree, .iteration = header->iteration};
+    part_header part = {.version = VERSION,
+                        .sh_degree = header->sh_degree,
+                        .iteration = header->iteration,
+                        .averaged = header->averaged};
     memcpy(part.magic, checkpoint_magic_part, sizeof part.magic);
     for (uint32_t p = 0; p < header->parts; part.first += entries[p++].rows) {
         part.rows = entries[p].rows;
@@ -302,6 +305,9 @@ static bool read_all(checkpoint_reader *r, const checkpoint_key *key, sharded_st
     sharded_state_open_empty(state, group, header.count, header.sh_degree);
     state->iteration = header.iteration;
     state->steps = header.steps;
+    if (header.averaged > 0)
+        state->average = (parameter_average){
+            header.averaged, device_gaussians_open(state->own.gaussians.count, header.sh_degree)};
     if (header.exposures > 0) sharded_state_open_exposures(state, header.exposures);
     return checkpoint_get(r, state->exposure, exposure_bytes(header.exposures), why) &&
            for_parts(path, &header, entries, own, state, why);
@@ -321,9 +327,9 @@ bool sharded_checkpoint_read(const char *path, const checkpoint_key *key, sharde
 
 // ---- while training runs
 
-bool sharded_saver_observe(saver *s, ranks *group, const sharded_state *state, int64_t before, bool stops,
-                           bool *saved) {
-    *saved = stops || (s->interval > 0 && state->iteration / s->interval > before / s->interval);
+bool sharded_saver_observe(saver *s, ranks *group, const sharded_state *state, const training_report *report,
+                           bool stops, bool *saved) {
+    *saved = stops || (s->interval > 0 && training_passed(state->iteration, report->step_views, s->interval));
     if (!*saved) return true;
     const checkpoint_key key = ranks_own(group) == 0 ? saver_key(s) : (checkpoint_key){0};
     return sharded_checkpoint_write(s->path, &key, state, group);

@@ -19,9 +19,8 @@ bool sharded_checkpoint_write(const char *path, const checkpoint_key *key, const
 // the part that is missing, incomplete, damaged or of another checkpoint.
 bool sharded_checkpoint_read(const char *path, const checkpoint_key *key, sharded_state *state, ranks *group);
 
-// As saver_observe, for sharded_observer.observe. before: iterations done at the last call. *saved: whether a checkpoint
-// was written.
-bool sharded_saver_observe(saver *s, ranks *group, const sharded_state *state, int64_t before, bool stops,
-                           bool *saved);
+// As saver_observe, for sharded_observer.observe.
+bool sharded_saver_observe(saver *s, ranks *group, const sharded_state *state, const training_report *report,
+                           bool stops, bool *saved);
 
 C_LINKAGE_END

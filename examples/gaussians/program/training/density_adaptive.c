@@ -74,7 +74,7 @@ static void adapt(const density_step *step) {
     const density_settings *settings = step->settings;
     const density_adaptive_settings *s = &settings->adaptive;
     training_state *state = step->state;
-    const bool was_reset = s->reset_every > 0 && state->iteration > s->reset_every;
+    const bool was_reset = s->reset_every > 0 && state->schedule.at > s->reset_every;
     // Single precision times double, as the thresholds are single and the extent is double.
     const gs_density_rules rules = {.gradient_threshold = (float)s->gradient_threshold,
                                     .split_size = (float)((float)s->split_size * settings->extent),
@@ -95,13 +95,13 @@ static void adapt(const density_step *step) {
 
 static void after_adam(const density_step *step) {
     const density_adaptive_settings *s = &step->settings->adaptive;
-    const frame *f = step->view;
     training_state *state = step->state;
-    if (state->iteration >= step->settings->until) return;
-    const float *mean2d = f->absolute ? f->gradient.abs_mean2d : f->gradient.mean2d;
-    GS_CHECK(gs_density_accumulate(&f->view, mean2d, state->density, NULL));
+    const schedule_place *place = &state->schedule;
+    const int64_t every = s->reset_every;
+    if (place->at >= step->settings->until) return;
+    density_accumulate(step);
     if (step->due) adapt(step);
-    if (s->reset_every > 0 && state->iteration % s->reset_every == 0)
+    if (every > 0 && place->at / every > place->before / every)
         GS_CHECK(gs_opacity_reset(&state->gaussians, &state->first_moment, &state->second_moment,
                                   (float)s->reset_opacity, NULL));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "training/density_control.h"
+#include "view/gs_check.h"
 #include <math.h>
 
 static const density_method density_none = {.name = "none", .until_share = {1, 2}};
@@ -15,8 +16,10 @@ const density_method *density_method_of(int kind) {
     return methods[kind];
 }
 
-bool density_is_due(const density_settings *settings, int64_t step) {
-    return step > settings->from && step < settings->until && step % settings->every == 0;
+bool density_is_due(const density_settings *settings, int64_t before, int64_t at) {
+    const int64_t first = before > settings->from ? before : settings->from;
+    const int64_t last = at < settings->until ? at : settings->until - 1;
+    return first < last && first / settings->every < last / settings->every;
 }
 
 // Grows by the set part. Grows faster where that would not reach the limit half-way, so that a run that
@@ -32,12 +35,18 @@ int64_t density_grown_count(const density_settings *settings, int64_t existing, 
 }
 
 bool density_reads_absolute(const density_settings *settings) {
-    return settings->kind == DENSITY_ADAPTIVE && settings->adaptive.grow_by == GROW_BY_ABSOLUTE;
+    return settings->kind == DENSITY_SPLIT ||
+           (settings->kind == DENSITY_ADAPTIVE && settings->adaptive.grow_by == GROW_BY_ABSOLUTE);
 }
 
-void density_before_adam(const density_settings *settings, training_state *state) {
+void density_before_adam(const density_settings *settings, training_state *state, int views) {
     const density_method *method = methods[settings->kind];
-    if (method->before_adam) method->before_adam(settings, state);
+    if (method->before_adam) method->before_adam(settings, state, views);
+}
+
+void density_accumulate(const density_step *step) {
+    const frame *f = step->view;
+    GS_CHECK(gs_density_accumulate(&f->view, density_gradient(f), step->state->density, NULL));
 }
 
 void density_after_adam(density_control *control, const density_settings *settings, uint64_t seed,
@@ -46,7 +55,7 @@ void density_after_adam(density_control *control, const density_settings *settin
     const density_step step = {.settings = settings,
                                .seed = seed,
                                .mean_rate = mean_rate,
-                               .due = density_is_due(settings, state->iteration),
+                               .due = density_is_due(settings, state->schedule.before, state->schedule.at),
                                .view = f,
                                .state = state,
                                .workspace = &control->workspace};

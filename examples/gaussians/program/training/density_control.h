@@ -16,7 +16,7 @@ typedef enum density_kind {
     DENSITY_NONE,     // the number of Gaussians is constant
     DENSITY_ADAPTIVE, // clones, splits and prunes by the screen-space gradient (Kerbl et al. 2023)
     DENSITY_MCMC,     // relocates and adds noise (Kheradmand et al. 2024)
-    DENSITY_SPLIT,    // splits along the longest axis up to a limit, drawn by the screen-space gradient
+    DENSITY_SPLIT, // splits along the longest axis up to a limit, drawn by the absolute screen-space gradient
     DENSITY_KINDS
 } density_kind;
 
@@ -46,6 +46,8 @@ typedef struct density_settings {
     double least_opacity;       // below it a Gaussian is pruned or, by methods with a limit, moved
     double growth; // of methods with a limit: the part of the number that is added each time; more if
                    // most_gaussians would not be reached half-way between `from` and `until`
+    double retired;       // of methods with a limit: part of the Gaussians that is retired; 0: none
+    int64_t retire_every; // in actions after steps that pass a multiple of this
     density_adaptive_settings adaptive;
     density_mcmc_settings mcmc;
 } density_settings;
@@ -71,8 +73,8 @@ typedef struct density_method {
     bool starts_small;  // its published start is small and half opaque, see density_start
     void (*defaults)(density_settings *settings);
     void (*list_options)(density_settings *settings, option_table *table);
-    // Between the backward pass and Adam. NULL: nothing.
-    void (*before_adam)(const density_settings *settings, training_state *state);
+    // Between the backward pass and Adam. The gradient is a sum over `views` views. NULL: nothing.
+    void (*before_adam)(const density_settings *settings, training_state *state, int views);
     // After Adam, when state->iteration counts the step. NULL: nothing.
     void (*after_adam)(const density_step *step);
 } density_method;
@@ -83,12 +85,19 @@ const density_method *density_method_of(int kind);
 // The number of Gaussians after a step in which a method with a limit acts.
 int64_t density_grown_count(const density_settings *settings, int64_t existing, int64_t step);
 
-// Whether the schedule lets the method act after this step.
-bool density_is_due(const density_settings *settings, int64_t step);
+// Whether the schedule lets the method act after a step of training, which went from step `before` of the schedule to
+// step `at`: before + 1 == at for a step of one view without a budget of time.
+bool density_is_due(const density_settings *settings, int64_t before, int64_t at);
+// gs_density_accumulate for all views of the step.
+void density_accumulate(const density_step *step);
 // Whether the step's frame must have absolute gradients.
 bool density_reads_absolute(const density_settings *settings);
+// The sums of that frame by the splats' means.
+static inline const float *density_gradient(const frame *f) {
+    return f->absolute ? f->gradient.abs_mean2d : f->gradient.mean2d;
+}
 // The trainer calls these two in every step, as density_method says. f: the step's frame.
-void density_before_adam(const density_settings *settings, training_state *state);
+void density_before_adam(const density_settings *settings, training_state *state, int views);
 void density_after_adam(density_control *control, const density_settings *settings, uint64_t seed,
                         float mean_rate, const frame *f, training_state *state);
 void density_control_close(density_control *control);

@@ -20,18 +20,18 @@ static void list_options(density_settings *settings, option_table *table) {
     option_table_add(table, rows);
 }
 
-static void before_adam(const density_settings *settings, training_state *state) {
+static void before_adam(const density_settings *settings, training_state *state, int views) {
     const density_mcmc_settings *s = &settings->mcmc;
-    if (state->iteration + 1 < settings->until)
-        GS_CHECK(gs_density_penalty(&state->gaussians, (float)s->opacity_weight, (float)s->scale_weight,
-                                    &state->gradients, NULL));
+    if (schedule_step(&state->schedule) < settings->until)
+        GS_CHECK(gs_density_penalty(&state->gaussians, (float)(views * s->opacity_weight),
+                                    (float)(views * s->scale_weight), &state->gradients, NULL));
 }
 
 static void relocate(const density_step *step) {
     const density_settings *settings = step->settings;
     training_state *state = step->state;
     const int64_t existing = state->gaussians.count;
-    const int64_t wanted = density_grown_count(settings, existing, state->iteration);
+    const int64_t wanted = density_grown_count(settings, existing, state->schedule.at);
     training_state_reserve(state, wanted);
     training_state_set_count(state, wanted);
     size_t bytes;

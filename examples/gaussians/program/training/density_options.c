@@ -3,9 +3,12 @@
 #include <math.h>
 
 density_options density_options_default(void) {
-    density_options options = {
-        .settings = {
-            .kind = DENSITY_AUTO, .from = 500, .every = 100, .least_opacity = 0.005, .growth = 0.05}};
+    density_options options = {.settings = {.kind = DENSITY_AUTO,
+                                            .from = 500,
+                                            .every = 100,
+                                            .least_opacity = 0.005,
+                                            .growth = 0.05,
+                                            .retire_every = 1000}};
     for (int kind = 0; kind < DENSITY_KINDS; kind++) {
         const density_method *method = density_method_of(kind);
         if (method->defaults) method->defaults(&options.settings);
@@ -20,7 +23,7 @@ static void list_schedule(density_settings *s, option_table *table) {
         OPTION(
             "density", &s->kind, .choices = kinds,
             .help =
-                "split: splits Gaussians up to the limit, drawn by the screen-space gradient; mcmc: "
+                "split: splits Gaussians up to the limit, drawn by the absolute screen-space gradient; mcmc: "
                 "relocates faint Gaussians and adds noise; adaptive: clones, splits and prunes by a "
                 "threshold of the gradient; auto: split, but mcmc with --random unless the data is a cut-out object"),
         OPTION(
@@ -38,6 +41,13 @@ static void list_schedule(density_settings *s, option_table *table) {
         OPTION("growth", &s->growth, .maximum = 1,
                .help = "split, mcmc: part of the Gaussians that is added each time; more if --max-gaussians "
                        "would not be reached half-way"),
+        OPTION(
+            "retire", &s->retired, .maximum = 0.9,
+            .help =
+                "split, mcmc: part of the Gaussians that makes room for others each time: those that contribute "
+                "least to every training view; 0: none; renders all views each time"),
+        OPTION("retire-every", &s->retire_every, .minimum = 1, .maximum = INFINITY,
+               .help = "steps between retirements"),
         OPTIONS_END};
     option_table_add(table, rows);
 }
@@ -83,6 +93,12 @@ void density_start(const density_options *o, const density_data *data, double *o
 static int64_t usual_limit(int64_t pixels) {
     const int64_t most = 300000, each = 100;
     return pixels / each < 1 ? 1 : pixels / each < most ? pixels / each : most;
+}
+
+int64_t density_limit_of_budget(int64_t pixels, double steps) {
+    const double shorter = steps / 2500, longer = steps / 30000, most = 1000000;
+    const double limit = 300000 * fmax(fmin(shorter, 1), longer);
+    return (int64_t)fmax(fmin(fmin(limit, most), (double)pixels / 100), 1);
 }
 
 density_settings density_settings_from(const density_options *o, const density_data *data) {

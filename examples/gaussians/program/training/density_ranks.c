@@ -31,10 +31,8 @@ bool density_ranks_before_adam(const density_settings *settings, ranks *group, i
 
 // Whether the method acts after one of the step's views.
 static bool is_due(const density_ranks_step *step) {
-    bool due = false;
-    for (int64_t v = 0; v < step->views; v++)
-        due |= density_is_due(step->settings, step->state->iteration - v);
-    return due;
+    const int64_t at = step->state->iteration;
+    return density_is_due(step->settings, at - step->views, at);
 }
 
 static bool relocate(density_ranks *d, ranks *group, const density_ranks_step *step) {
@@ -82,11 +80,9 @@ static bool split(density_ranks *d, ranks *group, const density_ranks_step *step
 static bool accumulate_and_split(density_ranks *d, ranks *group, const density_ranks_step *step) {
     sharded_state *const state = step->state;
     const float *const mean2d = d->mean2d.memory;
-    const int64_t first = state->iteration - step->views + 1;
-    for (int64_t v = 0; v < step->views && first + v < step->settings->until; v++) {
-        const gs_view view = sharded_home(step->shared, (int32_t)v);
-        GS_OR_FAIL(gs_density_accumulate(&view, mean2d + v * 2 * view.gaussians.count, state->density, NULL));
-    }
+    if (state->iteration >= step->settings->until) return true;
+    const gs_view views = sharded_home(step->shared);
+    GS_OR_FAIL(gs_density_accumulate(&views, mean2d, state->density, NULL));
     return !is_due(step) || split(d, group, step);
 }
 

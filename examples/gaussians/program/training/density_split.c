@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Density control by splits: up to a limit, Gaussians that are drawn by their screen-space gradient are split
+// Density control by splits: up to a limit, Gaussians that are drawn by their absolute screen-space gradient are split
 // along the longest axis; the halves also take the rows of those that became transparent.
 #include "device.h"
 #include "gs_split.h"
@@ -9,7 +9,7 @@
 static void split(const density_step *step) {
     training_state *state = step->state;
     const int64_t existing = state->gaussians.count;
-    const int64_t limited = density_grown_count(step->settings, existing, state->iteration);
+    const int64_t limited = density_grown_count(step->settings, existing, state->schedule.at);
     const int64_t wanted = limited < 2 * existing ? limited : 2 * existing; // each is split once
     training_state_reserve(state, wanted);
     training_state_set_count(state, wanted);
@@ -26,10 +26,8 @@ static void split(const density_step *step) {
 }
 
 static void after_adam(const density_step *step) {
-    const frame *f = step->view;
-    training_state *state = step->state;
-    if (state->iteration >= step->settings->until) return;
-    GS_CHECK(gs_density_accumulate(&f->view, f->gradient.mean2d, state->density, NULL));
+    if (step->state->schedule.at >= step->settings->until) return;
+    density_accumulate(step);
     if (step->due) split(step);
 }
 

@@ -137,9 +137,12 @@ static training_settings settings_without_density(const training_settings *setti
     training_settings plain = *settings;
     plain.iterations = iterations;
     plain.seconds = 0;
+    plain.average_part = 0;
     plain.warm_up = 0;
     plain.sh_interval = 0;
     plain.random_background = false;
+    plain.batch = 1;
+    plain.resolutions = (resolution_schedule){0};
     plain.density.kind = DENSITY_NONE;
     return plain;
 }

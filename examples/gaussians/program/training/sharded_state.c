@@ -62,6 +62,7 @@ void sharded_state_open_exposures(sharded_state *state, int64_t views) {
 
 void sharded_state_close(sharded_state *state) {
     close_vectors(&state->own);
+    parameter_average_close(&state->average);
     device_gaussians_close(&state->gradients);
     device_free(state->density);
     device_free(state->exposure);

@@ -5,6 +5,7 @@
 
 #include "ranks.h"
 #include "sharded_density.h"
+#include "training/parameter_average.h"
 
 C_LINKAGE_BEGIN
 
@@ -14,7 +15,8 @@ typedef struct sharded_state {
     int64_t steps;                // of Adam
     int64_t begin[RANKS_MAX + 1]; // where each rank's Gaussians begin among all, and their number
     gs_shared_vectors own;
-    float *density; // device, [own count][2]: see training_state.density
+    parameter_average average; // of own.gaussians
+    float *density;            // device, [own count][2]: see training_state.density
     // Device: see training_state.exposure; the same on all ranks. 0 and NULL if colours are not corrected.
     int64_t exposures;
     float *exposure;

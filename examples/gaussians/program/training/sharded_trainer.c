@@ -100,15 +100,6 @@ static bool step_exposures(sharded_trainer *t, ranks *group) {
     return true;
 }
 
-static gs_adam_rates rates_of(const training_settings *training, int64_t step, int degree, float factor) {
-    gs_adam_rates rates = training->rates;
-    rates.mean = factor * scheduled_mean_rate(training, step);
-    rates.log_scale *= factor, rates.quaternion *= factor, rates.opacity_logit *= factor;
-    rates.sh_constant *= factor, rates.sh_rest = factor * scheduled_sh_rate(training, step);
-    rates.sh_coefficients = (degree + 1) * (degree + 1);
-    return rates;
-}
-
 static void choose_views(sharded_trainer *t, gs_camera *cameras) {
     picture_cache *const pictures = t->settings->pictures;
     picture_cache_next_step(pictures);
@@ -144,11 +135,11 @@ static bool train_step(sharded_trainer *t, ranks *group) {
         (state->exposures > 0 && !step_exposures(t, group)) ||
         !density_ranks_before_adam(&training->density, group, batch, state))
         return false;
-    const gs_adam_rates rates =
-        rates_of(training, state->iteration + 1, of.sh_degree_used, sqrtf((float)batch));
+    const gs_adam_rates rates = scheduled_rates(training, state->iteration + 1, of.sh_degree_used, batch);
     GS_OR_FAIL(gs_adam(&state->own.gaussians, &state->gradients, &state->own.first_moment,
                        &state->own.second_moment, &rates, ++state->steps, NULL));
     state->iteration += batch;
+    t->report.step_views = batch;
     t->waiting++;
     const density_ranks_step step = {.settings = &training->density,
                                      .seed = training->seed,
@@ -156,7 +147,10 @@ static bool train_step(sharded_trainer *t, ranks *group) {
                                      .views = batch,
                                      .state = state,
                                      .shared = t->settings->shared};
-    return density_ranks_after_adam(&t->density, group, &step);
+    if (!density_ranks_after_adam(&t->density, group, &step)) return false;
+    if (average_is_due(training, state->iteration - batch, state->iteration))
+        parameter_average_add(&state->average, &state->own.gaussians);
+    return true;
 }
 
 // ---- the losses ----
@@ -228,7 +222,7 @@ static bool look_on(sharded_trainer *t, ranks *group, progress *bar, bool stops)
 }
 
 static bool train_all(sharded_trainer *t, ranks *group) {
-    const sharded_state *const state = t->state;
+    sharded_state *const state = t->state;
     const training_settings *const training = t->settings->training;
     const sharded_observer *const observer = t->settings->observer;
     progress bar;
@@ -236,14 +230,15 @@ static bool train_all(sharded_trainer *t, ranks *group) {
     bar.before = state->iteration;
     bar.time_limit = training->seconds;
     bool good = true, last = state->iteration >= training->iterations;
+    if (last) parameter_average_take(&state->average, &state->own.gaussians);
     while (good && !last) {
         int64_t how = GOES_ON;
-        const int64_t before = state->iteration;
         good = train_step(t, group);
         if (good && state->steps % LOOK_EVERY == 0) good = agree_to_end(t, group, &bar, &how);
         last = how != GOES_ON || state->iteration >= training->iterations;
         if (!good) break;
-        if (observer && (last || state->iteration / observer->interval > before / observer->interval))
+        if (last && how != STOPPED) parameter_average_take(&state->average, &state->own.gaussians);
+        if (observer && (last || training_passed(state->iteration, t->settings->batch, observer->interval)))
             good = look_on(t, group, &bar, how == STOPPED);
         else if (last || t->waiting == WAITING)
             good = fetch_losses(t, group);

@@ -6,12 +6,21 @@
 #include "view/gs_check.h"
 #include "progress.h"
 #include "random.h"
+#include "training/pace.h"
+#include "training/retirement.h"
 #include "training/view_order.h"
 #include <math.h>
 #include <stdlib.h>
 
 // Losses stay on the device and come over in batches, so that a step does not wait for its own.
 enum { BATCH = 100 };
+
+// Iterations between samples of the average: neighbouring steps say the same.
+enum { AVERAGE_EVERY = 5 };
+
+bool training_passed(int64_t iteration, int64_t views, int64_t every) {
+    return iteration / every > (iteration - views) / every;
+}
 
 int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_t step) {
     int64_t degree = settings->sh_interval > 0 ? (step - 1) / settings->sh_interval : sh_degree;
@@ -64,28 +73,111 @@ typedef struct trainer {
     training_state *state;
     const target_view *views;
     const training_settings *settings;
+    training_settings fitted; // where settings points to, under a budget
+    pace pace;
+    double before;   // seconds of training before this run
+    double reserved; // as training_budget.fit returned it
     density_control density;
+    retirement retirement;
     frame f;
     strategy_tuner tuner;
     view_order order;
     device_buffer exposure_gradient, target;
-    step_result *results;        // device, [BATCH]: of the steps since the last fetch
-    double depth_weights[BATCH]; // of these steps; 0: the view has no depth
-    int64_t waiting;             // how many of them there are
+    step_result *results; // device, [BATCH + GS_MAX_VIEWS]: of the views since the last fetch
+    double depth_weights[BATCH + GS_MAX_VIEWS]; // of these steps; 0: the view has no depth
+    int64_t waiting;                            // how many of them there are
+    int64_t room;                               // of report.losses
+    resolution_views sizes;
     double started;
     training_report report;
 } trainer;
 
+static double now(const trainer *t) {
+    const training_budget *budget = t->settings->budget;
+    return budget && budget->now ? budget->now(budget->context) : seconds_now();
+}
+
+static bool reserve_losses(trainer *t, int64_t steps, fault *why) {
+    if (t->report.losses && steps <= t->room) return true;
+    if (steps < 2 * t->room) steps = 2 * t->room;
+    double *losses = realloc(t->report.losses, ((size_t)steps + 1) * sizeof *losses);
+    if (!losses) return fail(why, "no memory for the losses of %lld iterations", (long long)steps);
+    t->report.losses = losses;
+    t->room = steps;
+    return true;
+}
+
+// The schedule's length and what depends on it.
+static void fit_schedule(trainer *t) {
+    const training_budget *budget = t->settings->budget;
+    t->reserved = budget->fit(budget->context, t->state->schedule.steps, &t->fitted);
+}
+
+static void open_budget(trainer *t) {
+    t->fitted = *t->settings;
+    t->settings = &t->fitted;
+    t->before = t->state->schedule.seconds;
+    t->pace.budget = t->fitted.budget->seconds;
+    if (t->state->schedule.steps > 0) fit_schedule(t);
+}
+
+// Of one view, in the whole budget, by the present time of a step.
+static double steps_in_all(const trainer *t, int32_t views) {
+    return fmin((double)t->state->iteration + views * pace_steps_left(&t->pace), SCHEDULE_MOST);
+}
+
+// In the first half, in which Gaussians are added: whether there is much more or less time for steps than thought.
+static bool has_changed(const trainer *t, int32_t views) {
+    const schedule_place *place = &t->state->schedule;
+    const double now_worth = steps_in_all(t, views), factor = 1.3;
+    return place->progress < 0.5 && (now_worth > factor * place->steps || now_worth < place->steps / factor);
+}
+
+// Moves the schedules to the next step, of so many views.
+static void move_schedule(trainer *t, int32_t views) {
+    schedule_place *place = &t->state->schedule;
+    place->before = place->at;
+    place->at += views;
+    if (!t->settings->budget) return;
+    place->seconds = t->before + now(t) - t->started;
+    pace_note(&t->pace, place->seconds);
+    if (place->steps > 0 ? has_changed(t, views) : pace_is_known(&t->pace)) {
+        const bool first = place->steps == 0;
+        place->steps = steps_in_all(t, views);
+        fit_schedule(t);
+        if (first) place->progress = fmin(1, progress_at(t->settings, place->at));
+    }
+    t->pace.reserved = t->reserved / views;
+    if (place->steps > 0) place->progress = pace_next(&t->pace, place->progress);
+    if (place->steps > 0)
+        place->at = 1 + (int64_t)(place->progress * (double)(t->settings->iterations - 1) + 0.5);
+    if (place->at < place->before) place->at = place->before;
+}
+
+// Whether the step that was done last is the last of all.
+static bool training_is_over(const trainer *t) {
+    const schedule_place *place = &t->state->schedule;
+    if (!t->settings->budget) return t->state->iteration >= t->settings->iterations;
+    pace then = t->pace;
+    pace_note(&then, t->before + now(t) - t->started);
+    return place->progress >= 1 || pace_is_over(&then);
+}
+
 static bool trainer_open(trainer *t, training_state *state, const target_view *views, size_t view_count,
                          const training_settings *settings, fault *why) {
-    *t = (trainer){.state = state, .views = views, .settings = settings, .started = seconds_now()};
-    const int64_t steps = settings->iterations - state->iteration;
+    *t = (trainer){.state = state, .views = views, .settings = settings};
+    t->started = now(t);
     t->report.first_iteration = state->iteration + 1;
     t->report.iterations = state->iteration;
-    t->report.losses = calloc((size_t)steps + 1, sizeof *t->report.losses);
-    if (!t->report.losses) return fail(why, "no memory for the losses of %lld iterations", (long long)steps);
-    if (!view_order_open(&t->order, view_count, settings->seed, why)) return false;
-    t->results = device_allocate(BATCH * sizeof *t->results);
+    if (settings->budget)
+        open_budget(t);
+    else
+        state->schedule = (schedule_place){.at = state->iteration, .before = state->iteration - 1};
+    if (!reserve_losses(t, settings->budget ? BATCH : settings->iterations - state->iteration, why) ||
+        !view_order_open(&t->order, view_count, settings->seed, why) ||
+        !resolution_views_open(&t->sizes, &settings->resolutions, views, view_count, settings->batch, why))
+        return false;
+    t->results = device_allocate((BATCH + GS_MAX_VIEWS) * sizeof *t->results);
     stage_clock_open(&t->report.clock);
     const candidate_list candidates = settings->tune ? blend_candidates() : candidate_alone(settings->policy);
     strategy_tuner_open(&t->tuner, &candidates);
@@ -100,18 +192,85 @@ static void trainer_close(trainer *t) {
     device_buffer_close(&t->target);
     device_free(t->results);
     view_order_close(&t->order);
+    resolution_views_close(&t->sizes);
     frame_close(&t->f);
     density_control_close(&t->density);
+    retirement_close(&t->retirement);
+}
+
+// The views of a step.
+typedef struct step_views {
+    int64_t first;                         // iteration of the first, less 1
+    int32_t count;                         // >= 1
+    size_t index[GS_MAX_VIEWS];            // among all views
+    const target_view *view[GS_MAX_VIEWS]; // of the size in use
+    gs_camera camera[GS_MAX_VIEWS];
+    const float *exposure[GS_MAX_VIEWS]; // the matrix; NULL: none
+} step_views;
+
+static int64_t batch_in(const training_settings *settings, int phase) {
+    const resolution_schedule *schedule = &settings->resolutions;
+    const int64_t own = phase < schedule->count ? schedule->phase[phase].batch : 0;
+    return own > 0 ? own : settings->batch > 0 ? settings->batch : 1;
+}
+
+// Steps of Adam until the iteration `first`, which is in `phase`.
+static int64_t steps_before(const training_settings *settings, int phase, int64_t first) {
+    int64_t steps = 0, begin = 0;
+    if (settings->budget) return first / batch_in(settings, phase); // about: phases end by the clock
+    for (int p = 0; p <= phase; p++) {
+        const int64_t batch = batch_in(settings, p),
+                      end = p < phase ? resolution_phase_end(&settings->resolutions, settings->iterations, p)
+                                      : first;
+        steps += (end - begin + batch - 1) / batch;
+        begin = end;
+    }
+    return steps;
+}
+
+static int phase_of(const trainer *t) {
+    return resolution_phase_at(&t->settings->resolutions, t->settings->iterations, t->state->schedule.at + 1);
+}
+
+// The view of iteration + 1; instead of one that is spared, another one.
+static size_t next_view(trainer *t, int64_t iteration) {
+    const training_settings *settings = t->settings;
+    const size_t index = view_order_at(&t->order, iteration), used = t->order.count - settings->spared;
+    return index < used || progress_at(settings, t->state->schedule.at + 1) < settings->spared_from
+               ? index
+               : (index + (size_t)iteration) % used;
+}
+
+// A step has views of one phase.
+static step_views choose_views(trainer *t, int phase) {
+    const training_settings *settings = t->settings;
+    const training_state *state = t->state;
+    const int64_t batch = batch_in(settings, phase),
+                  left = settings->budget
+                             ? batch
+                             : resolution_phase_end(&settings->resolutions, settings->iterations, phase) -
+                                   state->iteration;
+    step_views of = {.first = state->iteration, .count = (int32_t)(batch < left ? batch : left)};
+    for (int32_t v = 0; v < of.count; v++) {
+        const size_t index = of.index[v] = next_view(t, state->iteration + v);
+        of.view[v] = resolution_views_at(&t->sizes, phase) + index;
+        of.camera[v] = of.view[v]->camera;
+        if (state->poses > 0) pose_to_camera(&state->pose[index].now, &of.camera[v]);
+        if (state->exposures > 0) of.exposure[v] = state->exposure + 3 * GS_EXPOSURE_VALUES * index;
+    }
+    return of;
 }
 
 // Every round of the order has each view once, so that its step is the round's number.
-static void step_exposure(trainer *t, size_t view, const float *matrix) {
+static void step_exposure(trainer *t, const step_views *of, int32_t v) {
     const training_settings *settings = t->settings;
-    const float rate = scheduled_exposure_rate(settings, t->state->iteration + 1);
+    const int64_t before = of->first + v;
+    const float rate = scheduled_exposure_rate(settings, schedule_step(&t->state->schedule) + v);
     float *gradient = device_buffer_reserve(&t->exposure_gradient, GS_EXPOSURE_VALUES * sizeof(float));
-    frame_expose_backward(&t->f, matrix, gradient);
-    GS_CHECK(gs_exposure_adam(t->state->exposure, t->state->exposures, (int64_t)view, gradient, rate,
-                              t->state->iteration / (int64_t)t->order.count + 1, NULL));
+    frame_choose(&t->f, v);
+    frame_expose_backward(&t->f, of->exposure[v], gradient);
+    GS_CHECK(gs_exposure_adam(t->state->exposure, t->state->exposures, (int64_t)of->index[v], gradient, rate,
+                              before / (int64_t)t->order.count + 1, NULL));
 }
 
 // How often the view of this step has moved, with this step; < 1: it does not move yet.
@@ -124,7 +283,8 @@ static int64_t pose_steps(const trainer *t) {
 static void step_pose(trainer *t, size_t view, int64_t step) {
     training_state *state = t->state;
     const pose_schedule *schedule = &t->settings->pose;
-    const double rate = schedule->rate * pow(schedule->end, progress_at(t->settings, state->iteration + 1));
+    const double rate =
+        schedule->rate * pow(schedule->end, progress_at(t->settings, schedule_step(&state->schedule)));
     const gs_camera_gradient gradient = frame_camera_gradient(&t->f);
     refined_pose_step(&state->pose[view], gradient.twist, rate, step);
 }
@@ -146,72 +306,111 @@ static const uint8_t *target_before(trainer *t, const target_view *view, const f
     return target;
 }
 
+// Queues the loss of one of the views.
+static void queue_view_loss(trainer *t, const step_views *of, int32_t v, const float background[3]) {
+    const target_view *view = of->view[v];
+    step_result *result = &t->results[t->waiting + v];
+    const float depth_weight =
+        view->depth ? scheduled_depth_weight(t->settings, schedule_step(&t->state->schedule)) : 0;
+    t->depth_weights[t->waiting + v] = (double)depth_weight;
+    frame_choose(&t->f, v);
+    if (of->exposure[v]) frame_expose(&t->f, of->exposure[v]);
+    frame_loss(&t->f, target_before(t, view, background), view->mask, result->of_colors, true);
+    if (view->depth) frame_depth_loss(&t->f, view->depth, view->mask, depth_weight, &result->of_depth, true);
+}
+
 // Queues the forward pass and the loss, again while the lists have no room.
-static void queue_loss(trainer *t, const target_view *view, const gs_camera *camera, int degree,
-                       const float background[3], const float *exposure) {
+static void queue_loss(trainer *t, const step_views *of, int degree, const float background[3]) {
     const gs_gaussians *gaussians = &t->state->gaussians;
-    const float depth_weight = view->depth ? scheduled_depth_weight(t->settings, t->state->iteration + 1) : 0;
-    t->depth_weights[t->waiting] = (double)depth_weight;
-    step_result *result = &t->results[t->waiting++];
     double began;
     bool settled;
-    t->f.with_depth = view->depth != NULL;
+    t->f.with_depth = of->view[0]->depth != NULL;
     do {
-        if (t->settings->wait_for_pairs)
-            frame_render(&t->f, gaussians, degree, camera, background);
+        if (t->settings->wait_for_pairs && of->count == 1)
+            frame_render(&t->f, gaussians, degree, of->camera, background);
         else
-            frame_queue(&t->f, gaussians, degree, camera, background);
-        if (exposure) frame_expose(&t->f, exposure);
-        frame_loss(&t->f, target_before(t, view, background), view->mask, result->of_colors, true);
-        if (view->depth)
-            frame_depth_loss(&t->f, view->depth, view->mask, depth_weight, &result->of_depth, true);
+            frame_queue_views(&t->f, gaussians, degree, of->camera, of->count, background);
+        for (int32_t v = 0; v < of->count; v++) queue_view_loss(t, of, v, background);
         began = seconds_now();
         settled = frame_settle(&t->f);
         t->report.waited += seconds_now() - began;
     } while (!settled);
+    t->waiting += of->count;
+}
+
+gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views) {
+    const float factor = sqrtf((float)views);
+    const double last = settings->last_share > 0 ? settings->last_share : 1;
+    const float share = factor * (float)pow(last, progress_at(settings, step));
+    gs_adam_rates rates = settings->rates;
+    rates.mean = factor * scheduled_mean_rate(settings, step);
+    rates.log_scale *= share, rates.quaternion *= share, rates.opacity_logit *= share;
+    rates.sh_constant *= share, rates.sh_rest = factor * scheduled_sh_rate(settings, step);
+    rates.sh_coefficients = (degree + 1) * (degree + 1);
+    return rates;
+}
+
+int64_t average_from(const training_settings *s) {
+    const int64_t from = s->iterations - (int64_t)(s->average_part * (double)s->iterations);
+    const bool acts = s->density.kind != DENSITY_NONE && s->average_part > 0;
+    return acts && s->density.until > from ? s->density.until : from;
+}
+
+bool average_is_due(const training_settings *settings, int64_t before, int64_t at) {
+    return at > average_from(settings) && training_passed(at, at - before, AVERAGE_EVERY);
 }
 
 static void train_step(trainer *t) {
     training_state *state = t->state;
     const training_settings *settings = t->settings;
-    const int64_t step = state->iteration + 1;
-    const size_t index = view_order_at(&t->order, state->iteration);
-    const target_view *view = &t->views[index];
-    const float *exposure = state->exposures > 0 ? state->exposure + 3 * GS_EXPOSURE_VALUES * index : NULL;
-    const int degree = scheduled_sh_degree(settings, state->gaussians.sh_degree, step);
-    gs_adam_rates rates = settings->rates;
-    rates.mean = scheduled_mean_rate(settings, step);
-    rates.sh_rest = scheduled_sh_rate(settings, step);
-    rates.sh_coefficients = (degree + 1) * (degree + 1);
-
-    gs_camera camera = view->camera;
-    if (state->poses > 0) pose_to_camera(&state->pose[index].now, &camera);
+    const int phase = phase_of(t);
+    const step_views of = choose_views(t, phase);
+    move_schedule(t, of.count);
+    const int64_t step = state->iteration + 1, at = schedule_step(&state->schedule);
+    const int degree = scheduled_sh_degree(settings, state->gaussians.sh_degree, at);
+    const gs_adam_rates rates = scheduled_rates(settings, at, degree, of.count);
 
     stage_clock_start(&t->report.clock);
     float background[3];
     choose_background(settings, step, background);
-    queue_loss(t, view, &camera, degree, background, exposure);
-    if (exposure) step_exposure(t, index, exposure);
+    queue_loss(t, &of, degree, background);
+    for (int32_t v = 0; v < of.count; v++)
+        if (of.exposure[v]) step_exposure(t, &of, v);
     strategy_tuner_begin(&t->tuner);
     t->f.absolute = density_reads_absolute(&settings->density);
     frame_render_backward(&t->f, t->tuner.policy);
     strategy_tuner_end(&t->tuner, (double)t->f.view.lists.pairs);
     const int64_t moved = pose_steps(t);
     frame_project_backward(&t->f, &state->gradients, moved > 0);
-    density_before_adam(&settings->density, state);
+    density_before_adam(&settings->density, state, of.count);
+    const int64_t adam_step = steps_before(settings, phase, of.first) + 1;
     GS_CHECK(gs_adam(&state->gaussians, &state->gradients, &state->first_moment, &state->second_moment,
-                     &rates, step, NULL));
+                     &rates, adam_step, NULL));
     stage_clock_mark(&t->report.clock, STAGE_ADAM);
-    if (moved > 0) step_pose(t, index, moved);
-    state->iteration = step;
+    if (moved > 0) step_pose(t, of.index[0], moved);
+    state->iteration += of.count;
+    t->report.step_views = of.count;
+    if (retirement_is_due(&settings->density, state->schedule.before, state->schedule.at))
+        retire_least(&t->retirement, state, t->views, t->order.count - settings->spared, &settings->density,
+                     t->tuner.policy);
     density_after_adam(&t->density, &settings->density, settings->seed, rates.mean, &t->f, state);
     stage_clock_mark(&t->report.clock, STAGE_DENSITY);
+    if (average_is_due(settings, state->schedule.before, state->schedule.at))
+        parameter_average_add(&state->average, &state->gaussians);
+}
+
+// Unless a signal ends training: then it will go on.
+static void take_average(trainer *t, const training_observer *observer) {
+    if (!(observer && observer->end && *observer->end))
+        parameter_average_take(&t->state->average, &t->state->gaussians);
 }
 
 // Adds the waiting losses to the report.
 static bool fetch_losses(trainer *t, fault *why) {
-    step_result batch[BATCH];
+    step_result batch[BATCH + GS_MAX_VIEWS];
     training_report *report = &t->report;
+    const int64_t known = report->iterations - report->first_iteration + 1;
+    if (!reserve_losses(t, known + t->waiting, why)) return false;
     device_download(batch, t->results, (size_t)t->waiting * sizeof *batch);
     for (int64_t i = 0; i < t->waiting; i++) {
         const double weight = t->depth_weights[i];
@@ -244,7 +443,8 @@ static bool update_report(trainer *t, fault *why) {
     if (!fetch_losses(t, why)) return false;
     training_report *report = &t->report;
     training_report_average(report);
-    report->seconds = seconds_now() - t->started;
+    report->seconds = now(t) - t->started;
+    if (t->settings->budget) t->state->schedule.seconds = t->before + report->seconds;
     report->repeats = t->f.repeats;
     report->strategy = strategy_tuner_report(&t->tuner);
     return true;
@@ -252,11 +452,10 @@ static bool update_report(trainer *t, fault *why) {
 
 // The time it takes is not training's.
 static bool look_on(trainer *t, const training_observer *observer, progress *bar, fault *why) {
-    const double began = seconds_now();
+    const double began = seconds_now(), from = now(t);
     const bool done = observer->observe(observer->context, t->state, &t->report, why);
-    const double took = seconds_now() - began;
-    t->started += took;
-    bar->started += took;
+    t->started += now(t) - from;
+    bar->started += seconds_now() - began;
     return done;
 }
 
@@ -264,23 +463,27 @@ static bool train_all(trainer *t, const training_observer *observer, fault *why)
     const training_settings *settings = t->settings;
     progress bar;
     progress_begin(&bar, settings->name ? settings->name : "training", settings->iterations);
-    bar.before = t->state->iteration;
-    bar.time_limit = settings->seconds;
-    bool done = true, last = t->state->iteration >= settings->iterations;
+    bar.before = t->state->schedule.at;
+    bar.time_limit = settings->budget ? settings->budget->seconds - t->before : settings->seconds;
+    bool done = true, last = training_is_over(t);
+    if (last) take_average(t, observer);
     while (!last && done) {
         train_step(t);
         const int64_t step = t->state->iteration;
-        last = step == settings->iterations ||
+        last = training_is_over(t) ||
                (settings->seconds > 0 && seconds_now() - bar.started >= settings->seconds) ||
                (observer && observer->end && *observer->end);
+        if (last) take_average(t, observer);
         if (progress_due(&bar)) {
             double loss;
             device_download(&loss, t->results[t->waiting - 1].of_colors, sizeof loss);
-            progress_show(&bar, step, loss);
+            bar.total = settings->iterations;
+            progress_show(&bar, t->state->schedule.at, loss);
         }
-        if (observer && observer->observe && (last || step % observer->interval == 0))
+        if (observer && observer->observe &&
+            (last || training_passed(step, t->report.step_views, observer->interval)))
             done = update_report(t, why) && look_on(t, observer, &bar, why);
-        else if (t->waiting == BATCH)
+        else if (t->waiting >= BATCH)
             done = fetch_losses(t, why);
     }
     DEVICE_CHECK(cudaDeviceSynchronize());

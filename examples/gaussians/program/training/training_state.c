@@ -17,6 +17,13 @@ size_t training_state_density_bytes(int64_t rows) {
     return (size_t)rows * 2 * sizeof(float);
 }
 
+bool schedule_place_is_possible(const schedule_place *place, int64_t iteration) {
+    return place->before >= -1 && place->before <= place->at && place->at <= SCHEDULE_MOST &&
+           place->steps >= 0 && place->steps <= SCHEDULE_MOST && place->progress >= 0 &&
+           place->progress <= 1 && place->seconds >= 0 && place->seconds <= SCHEDULE_MOST &&
+           (place->steps > 0 || place->at == iteration);
+}
+
 void training_state_open(training_state *state, const gs_gaussians *host) {
     *state = (training_state){.capacity = host->count};
     gs_gaussians *sets[SETS];
@@ -78,6 +85,7 @@ void training_state_close(training_state *state) {
     gs_gaussians *sets[SETS];
     list_sets(state, sets);
     for (int i = 0; i < SETS; i++) device_gaussians_close(sets[i]);
+    parameter_average_close(&state->average);
     device_free(state->density);
     device_free(state->exposure);
     free(state->pose);

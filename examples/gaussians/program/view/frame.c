@@ -9,9 +9,19 @@ static size_t pixels_of(const gs_camera *camera) {
     return (size_t)camera->width * (size_t)camera->height;
 }
 
-// Floats for `channels` values a pixel of the frame's view.
+int32_t frame_views(const frame *f) {
+    return f->views > 0 ? f->views : 1;
+}
+
+// Floats for `channels` values a pixel of the frame's views.
 static float *planes(const frame *f, device_buffer *buffer, size_t channels) {
-    return device_buffer_reserve(buffer, channels * pixels_of(&f->view.camera) * sizeof(float));
+    return device_buffer_reserve(buffer, (size_t)frame_views(f) * channels * pixels_of(&f->view.camera) *
+                                             sizeof(float));
+}
+
+// Those of the chosen view.
+static float *chosen_planes(const frame *f, float *all, size_t channels) {
+    return all + (size_t)f->chosen * channels * pixels_of(&f->view.camera);
 }
 
 static gs_status bin(gs_view *view, device_buffer *workspace) {
@@ -53,26 +63,35 @@ void frame_close(frame *f) {
     *f = (frame){0};
 }
 
+// Of f->views cameras.
 static void set_view(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                      const float background[GS_CHANNELS]) {
     gs_view *view = &f->view;
+    const size_t views = (size_t)frame_views(f);
     view->gaussians = *gaussians;
     view->sh_degree_used = sh_degree_used;
     view->camera = *camera;
+    view->views = (gs_views){f->views, f->cameras};
     memcpy(view->background, background, sizeof view->background);
-    view->splats = device_buffer_reserve(&f->splats, (size_t)gaussians->count * sizeof(gs_splat));
-    view->image =
-        (gs_image){.color = planes(f, &f->color, GS_CHANNELS),
-                   .transmittance = planes(f, &f->transmittance, 1),
-                   .n_contrib = device_buffer_reserve(&f->n_contrib, pixels_of(camera) * sizeof(uint32_t))};
+    view->splats = device_buffer_reserve(&f->splats, views * (size_t)gaussians->count * sizeof(gs_splat));
+    view->image = (gs_image){
+        .color = planes(f, &f->color, GS_CHANNELS),
+        .transmittance = planes(f, &f->transmittance, 1),
+        .n_contrib = device_buffer_reserve(&f->n_contrib, views * pixels_of(camera) * sizeof(uint32_t))};
     view->inverse_depth = f->with_depth;
     if (f->with_depth) view->image.depth = planes(f, &f->depth, 1);
-    f->compared = view->image.color;
     view->report = NULL;
+    frame_choose(f, 0);
+}
+
+void frame_choose(frame *f, int32_t camera) {
+    f->chosen = camera;
+    f->compared = chosen_planes(f, f->view.image.color, GS_CHANNELS);
 }
 
 void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                   const float background[GS_CHANNELS]) {
+    f->views = 0;
     set_view(f, gaussians, sh_degree_used, camera, background);
     render_view(&f->view, &f->bin, f->clock);
 }
@@ -88,19 +107,32 @@ static gs_bin_report *report_of(frame *f) {
     return f->report.memory;
 }
 
-void frame_queue(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
-                 const float background[GS_CHANNELS]) {
+static void queue(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                  const float background[GS_CHANNELS]) {
     gs_view *view = &f->view;
+    set_view(f, gaussians, sh_degree_used, camera, background);
     if (view->pair_capacity == 0) {
-        frame_render(f, gaussians, sh_degree_used, camera, background);
+        render_view(view, &f->bin, f->clock);
         return;
     }
-    set_view(f, gaussians, sh_degree_used, camera, background);
     view->report = report_of(f);
     project_and_bin(view, &f->bin, f->clock);
     DEVICE_CHECK(cudaMemcpyAsync(f->found, view->report, sizeof *f->found, cudaMemcpyDeviceToHost, NULL));
     DEVICE_CHECK(cudaEventRecord(f->counted, NULL));
     blend(view, f->clock);
+}
+
+void frame_queue(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                 const float background[GS_CHANNELS]) {
+    f->views = 0;
+    queue(f, gaussians, sh_degree_used, camera, background);
+}
+
+void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
+                       int32_t count, const float background[GS_CHANNELS]) {
+    f->views = count > 1 ? count : 0;
+    for (int32_t v = 0; v < count; v++) f->cameras[v] = cameras[v];
+    queue(f, gaussians, sh_degree_used, cameras, background);
 }
 
 bool frame_settle(frame *f) {
@@ -122,7 +154,7 @@ void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *re
     size_t bytes;
     GS_CHECK(gs_loss_bytes(camera->width, camera->height, &bytes));
     void *workspace = device_buffer_reserve(&f->loss, bytes);
-    float *gradient = planes(f, &f->color_gradient, GS_CHANNELS);
+    float *gradient = chosen_planes(f, planes(f, &f->color_gradient, GS_CHANNELS), GS_CHANNELS);
     GS_CHECK(gs_loss(&images, workspace, bytes, result, with_gradient ? gradient : NULL, NULL));
     stage_clock_mark(f->clock, STAGE_LOSS);
 }
@@ -130,23 +162,28 @@ void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *re
 void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float weight, double *result,
                       bool with_gradient) {
     const gs_view *view = &f->view;
-    const gs_depth_comparison depths = {
-        view->camera.width, view->camera.height, view->image.depth, target, mask, weight};
+    const gs_depth_comparison depths = {view->camera.width,
+                                        view->camera.height,
+                                        chosen_planes(f, view->image.depth, 1),
+                                        target,
+                                        mask,
+                                        weight};
     size_t bytes;
     GS_CHECK(gs_depth_loss_bytes(depths.width, depths.height, &bytes));
     void *workspace = device_buffer_reserve(&f->depth_loss, bytes);
-    float *gradient = with_gradient ? planes(f, &f->depth_gradient, 1) : NULL;
+    float *gradient = with_gradient ? chosen_planes(f, planes(f, &f->depth_gradient, 1), 1) : NULL;
     GS_CHECK(gs_depth_loss(&depths, workspace, bytes, result, gradient, NULL));
     stage_clock_mark(f->clock, STAGE_LOSS);
 }
 
 static gs_exposed exposed(const frame *f, const float *matrix) {
-    return (gs_exposed){f->view.camera.width, f->view.camera.height, matrix, f->view.image.color};
+    return (gs_exposed){f->view.camera.width, f->view.camera.height, matrix,
+                        chosen_planes(f, f->view.image.color, GS_CHANNELS)};
 }
 
 void frame_expose(frame *f, const float *matrix) {
     const gs_exposed image = exposed(f, matrix);
-    float *corrected = planes(f, &f->corrected, GS_CHANNELS);
+    float *corrected = chosen_planes(f, planes(f, &f->corrected, GS_CHANNELS), GS_CHANNELS);
     GS_CHECK(gs_exposure(&image, corrected, NULL));
     f->compared = corrected;
 }
@@ -156,7 +193,8 @@ void frame_expose_backward(frame *f, const float *matrix, float *matrix_gradient
     size_t bytes;
     GS_CHECK(gs_exposure_bytes(image.width, image.height, &bytes));
     void *workspace = device_buffer_reserve(&f->exposure, bytes);
-    GS_CHECK(gs_exposure_backward(&image, workspace, bytes, f->color_gradient.memory, matrix_gradient, NULL));
+    float *gradient = chosen_planes(f, f->color_gradient.memory, GS_CHANNELS);
+    GS_CHECK(gs_exposure_backward(&image, workspace, bytes, gradient, matrix_gradient, NULL));
     stage_clock_mark(f->clock, STAGE_LOSS);
 }
 
@@ -168,11 +206,11 @@ void frame_set_gradient(frame *f, const float *gradient) {
 void frame_render_backward(frame *f, distwar_policy policy) {
     gs_gradient *gradient = &f->gradient;
     const gs_gaussians *gaussians = &f->view.gaussians;
-    float *mean2d = device_buffer_reserve(&f->mean2d, (size_t)gaussians->count * 2 * sizeof(float));
+    const int64_t splats = frame_views(f) * gaussians->count;
+    float *mean2d = device_buffer_reserve(&f->mean2d, (size_t)splats * 2 * sizeof(float));
     gradient->mean2d = f->absolute ? NULL : mean2d;
     gradient->abs_mean2d = f->absolute ? mean2d : NULL;
-    GS_CHECK(
-        gs_moments_bytes(gaussians->count, gaussians->channels, policy.strategy, &gradient->moments_bytes));
+    GS_CHECK(gs_moments_bytes(splats, gaussians->channels, policy.strategy, &gradient->moments_bytes));
     gradient->moments = device_buffer_reserve(&f->moments, gradient->moments_bytes);
     gradient->color = f->color_gradient.memory;
     gradient->depth = f->with_depth ? f->depth_gradient.memory : NULL;

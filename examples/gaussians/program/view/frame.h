@@ -20,6 +20,10 @@ typedef struct frame {
     const float *compared; // device: the image that frame_loss reads
     bool absolute;         // of the caller: the gradient has abs_mean2d in place of mean2d
     bool with_depth;       // of the caller: the image has inverse depth
+    // Of frame_queue_views:
+    gs_camera cameras[GS_MAX_VIEWS];
+    int32_t views;  // 0: one camera
+    int32_t chosen; // by frame_choose; 0 after each picture
     // Of frame_queue:
     device_buffer report;
     gs_bin_report *found; // host: the report's copy
@@ -35,6 +39,15 @@ void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, c
 // more; the first picture waits, to learn a number. frame_settle must follow.
 void frame_queue(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
                  const float background[GS_CHANNELS]);
+// frame_queue of several cameras of one size and model, 1..GS_MAX_VIEWS, in one launch a stage (gs_view.views).
+// frame_expose, frame_loss, frame_depth_loss and frame_expose_backward are then called for each of them, after
+// frame_choose. Other calls take all cameras at once; frame_camera_gradient takes one camera only.
+void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
+                       int32_t count, const float background[GS_CHANNELS]);
+// How many cameras the last picture has.
+int32_t frame_views(const frame *f);
+// The camera, 0..count - 1, that these four calls are about.
+void frame_choose(frame *f, int32_t camera);
 // Before frame_render_backward: waits until the lists of frame_queue are counted, not for the work queued
 // after them. False: there was no room, and the picture and what was computed from it are not valid; there is
 // room when the calls from frame_queue on are repeated. The results have the bits of frame_render's.

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "view/target_view.h"
 #include "device.h"
+#include "gs_shrink.h"
+#include "view/gs_check.h"
 #include <stdlib.h>
+#include <string.h>
 
 // A copy on the device; NULL of NULL.
 static uint8_t *uploaded(const uint8_t *host, size_t bytes) {
@@ -67,6 +70,68 @@ void target_view_set_depth(target_view *view, const float *depth) {
     view->depth = device_allocate(bytes);
     device_upload(view->depth, depth, bytes);
     view->depth_on_host = depth;
+}
+
+static uint8_t *shrunk(const gs_shrinking *by, int channels, const uint8_t *picture, size_t pixels) {
+    if (!picture) return NULL;
+    uint8_t *const small = device_allocate((size_t)channels * pixels);
+    GS_CHECK(gs_shrink_picture(by, channels, picture, small, NULL));
+    return small;
+}
+
+void target_view_shrink(target_view *small, const target_view *view, int factor) {
+    const gs_shrinking by = {view->camera.width, view->camera.height, factor};
+    *small = (target_view){.camera = view->camera, .name = view->name};
+    dataset_downscale_camera(&small->camera, factor);
+    const size_t pixels = (size_t)small->camera.width * (size_t)small->camera.height;
+    small->counted = (int64_t)pixels;
+    small->pixels = shrunk(&by, GS_CHANNELS, view->pixels, pixels);
+    small->alpha = shrunk(&by, 1, view->alpha, pixels);
+    if (view->mask) {
+        small->mask = device_allocate(pixels);
+        GS_CHECK(gs_shrink_mask(&by, view->mask, small->mask, NULL));
+    }
+    if (view->depth) {
+        small->depth = device_allocate(pixels * sizeof *small->depth);
+        GS_CHECK(gs_shrink_depth(&by, view->depth, small->depth, NULL));
+    }
+}
+
+// A picture of the host with `bytes` bytes a pixel on the device, in the corner of a larger one whose other bytes are
+// `fill`. picture NULL: bytes of 255. NULL: no memory.
+static void *enlarged(const void *picture, size_t bytes, const gs_camera *from, const gs_camera *to,
+                      int fill) {
+    const size_t row = bytes * (size_t)from->width, to_row = bytes * (size_t)to->width,
+                 size = to_row * (size_t)to->height;
+    uint8_t *const host = malloc(size);
+    if (!host) return NULL;
+    memset(host, fill, size);
+    for (size_t y = 0; y < (size_t)from->height; y++)
+        if (picture)
+            memcpy(host + y * to_row, (const uint8_t *)picture + y * row, row);
+        else
+            memset(host + y * to_row, 255, row);
+    void *const device = device_allocate(size);
+    device_upload(device, host, size);
+    free(host);
+    return device;
+}
+
+bool target_view_pad(target_view *padded, const target_view *view, int width, int height, fault *why) {
+    const gs_camera *from = &view->camera;
+    *padded = (target_view){.camera = *from, .counted = view->counted, .name = view->name};
+    gs_camera *const to = &padded->camera;
+    to->width = width;
+    to->height = height;
+    const bool differs = from->width < width || from->height < height;
+    padded->pixels = enlarged(view->picture->pixels, GS_CHANNELS, from, to, 0);
+    if (view->mask || differs) padded->mask = enlarged(view->mask_on_host, 1, from, to, 0);
+    if (view->alpha) padded->alpha = enlarged(view->outline, 1, from, to, 0);
+    if (view->depth)
+        padded->depth = enlarged(view->depth_on_host, sizeof(float), from, to, 255); // of bytes 255: NaN
+    return (padded->pixels && (padded->mask || !(view->mask || differs)) && (padded->alpha || !view->alpha) &&
+            (padded->depth || !view->depth)) ||
+           fail(why, "no memory for a picture of %d x %d", width, height);
 }
 
 void target_view_release(target_view *view) {

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// Training in a given time: how far the schedules of rates, harmonics and density control move with each step.
+// Pure functions of times that the caller measures.
+#pragma once
+
+#include "c_linkage.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+C_LINKAGE_BEGIN
+
+enum { PACE_WINDOW = 32 };
+
+// The time of a step is the median of the last PACE_WINDOW steps: a step that takes a second, because memory grows or
+// another program runs, moves no schedule.
+typedef struct pace {
+    double budget;   // seconds of training, with what is reserved
+    double reserved; // time kept for what follows training, in times of a step
+    double last;     // seconds spent at the last pace_note
+    double recent[PACE_WINDOW];
+    int64_t steps; // noted
+} pace;            // starts as {.budget = ...}
+
+// At the start of each step. spent: seconds of training so far, which do not fall.
+void pace_note(pace *p, double spent);
+// 0 before two calls of pace_note.
+double pace_step_seconds(const pace *p);
+// Whether steps are timed well enough for pace_steps_left: after 50 steps; after a twentieth of the budget if that had 8
+// steps, the first being slow; after a quarter of it in any case.
+bool pace_is_known(const pace *p);
+// The steps that the time left is worth at the present time of a step; at most SCHEDULE_MOST.
+double pace_steps_left(const pace *p);
+// The progress of the step that begins now, 0..1, after one of `progress`: moves on by one part in as many as the time
+// left has steps. So it follows time, smoothly, and reaches 1 with the last step however wrong the estimates were on the
+// way: it is 1 if the end of a further step would be farther from the end of the budget than the end of this one.
+double pace_next(const pace *p, double progress);
+// Whether the time is over before the step that would begin now.
+bool pace_is_over(const pace *p);
+
+C_LINKAGE_END

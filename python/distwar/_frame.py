@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: MIT
+"""A frame as one autograd.Function: all stages forward in one call of libgs, and all adjoints in another. It takes a
+fraction of the time on the host that the operators of _operators.py take."""
+import weakref
+
+import torch
+from torch import Tensor
+
+from ._operators import SECOND, radii_of, run_project_backward
+from ._tensors import On, address_of, empty, gradient_like, report_of, stream_of
+
+
+class _Refused(torch.autograd.Function):
+    """Gradients that were computed with create_graph=True. sources: what they depend on."""
+
+    @staticmethod
+    def forward(ctx, gradient, *sources):
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx, *_):
+        raise RuntimeError(SECOND)
+
+
+def _adjoint(run):
+    """A backward() whose results have no derivatives."""
+    def backward(ctx, *d):
+        if not torch.is_grad_enabled():
+            return run(ctx, *d)
+        with torch.no_grad():
+            out = run(ctx, *d)
+        sources = [a for a in (*ctx.saved_tensors, *d) if isinstance(a, Tensor) and a.is_floating_point()]
+        return tuple(a if a is None else _Refused.apply(a, *sources) for a in out)
+    return staticmethod(backward)
+
+
+class Frame:
+    """What a launch has besides the tensors of its graph."""
+
+    def __init__(self, plan, room, cameras, strategy, stream):
+        self.plan, self.room, self.cameras, self.strategy, self.stream = plan, room, cameras, strategy, stream
+        self.splats = self.view = None
+        self.watch = None  # a Watch: somebody has the means of the splats
+
+    def render(self, *scene):
+        """Colours [C, height, width, channels], stored as planes, alphas [C, height, width, 1] and depths [C, height,
+        width], or None. scene: six tensors of a Scene, viewmats, Ks, and a tensor [N, 3] whose gradient is that by the
+        means of the splats in units of half the width and height, or None."""
+        return _apply(self, *scene)
+
+    def radii(self):
+        """[C, N], int32."""
+        splats = self.splats
+        with torch.no_grad(), On(splats):
+            if splats.is_cuda and stream_of(splats.device) != self.stream:
+                splats.record_stream(torch.cuda.current_stream(splats.device))
+            return radii_of(self.plan, splats)
+
+
+class _Frame(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, frame, means, quats, scales, opacities, colors, covars, viewmats, Ks, screen):
+        plan, device, kept, scene = frame.plan, means.device, [], (means, quats, scales, opacities, colors, covars)
+        sizes, new = plan.sizes, means.new_empty  # means.new_empty(*size) is the fastest of torch's ways to allocate
+        color, alphas = means.new_empty_strided(sizes.color, sizes.strides), new(*sizes.alphas)
+        depths = None if plan.shape.depth is None else new(*sizes.depths)
+        splats = frame.splats = new(*sizes.splats)
+
+        def allocate(size):
+            block = new(size // 4)
+            return block, block.data_ptr()
+        block, frame.view = plan.forward(
+            frame.room, frame.cameras, [address_of(a, kept) for a in scene],
+            (splats.data_ptr(), color.data_ptr(), alphas.data_ptr(), None if depths is None else depths.data_ptr()),
+            allocate, frame.stream, report_of(device))
+        ctx.frame = frame
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*scene, viewmats, Ks, splats, color, depths, block)
+        return color, alphas, depths
+
+    @_adjoint
+    def backward(ctx, d_color, d_alphas, d_depths):
+        means, quats, scales, opacities, colors, covars, viewmats, Ks, splats, color, depths, block = ctx.saved_tensors
+        if d_color is None:
+            if d_alphas is None and d_depths is None:
+                return (None,) * 10
+            d_color = torch.zeros_like(color)
+        with On(splats):
+            frame, scene, kept = ctx.frame, (means, quats, scales, opacities, colors, covars), []
+            plan, strategy, stream = frame.plan, frame.strategy, stream_of(splats.device)
+            view = plan.moved(frame.view, [address_of(a, kept) for a in scene],
+                              (splats.data_ptr(), color.data_ptr(), None if depths is None else depths.data_ptr()),
+                              block.data_ptr())
+            if d_color.stride() == color.stride() and d_color.data_ptr() % 16 == 0:
+                d_image = d_color.data_ptr()
+            else:
+                d_image = address_of(d_color.movedim(-1, -3), kept)
+            d_scene = [gradient_like(a) for a in scene]
+            moments = splats.new_empty(plan.moments_floats(strategy))
+            gradient = plan.gradient((d_image, address_of(d_depths, kept), address_of(d_alphas, kept)),
+                                     moments.data_ptr(), strategy,
+                                     [None if d is None else d.data_ptr() for d in d_scene])
+            wanted = ctx.needs_input_grad
+            d_screen = None
+            if wanted[9]:
+                d_screen = empty((len(means), 2), splats)
+                gradient.mean2d = d_screen.data_ptr()
+            with_cameras, watched = wanted[7] or wanted[8], frame.watch and frame.watch.kinds()
+            if not with_cameras and not watched:
+                plan.backward(view, gradient, strategy, stream)
+            else:
+                d = [empty(splats.shape[:2] + (2,), splats) if watched and kind in watched else None
+                     for kind in ("grad", "absgrad")]
+                plan.blend_backward(view, gradient, strategy, [None if a is None else a.data_ptr() for a in d], stream)
+                if watched:
+                    frame.watch.tell(frame, d)
+                if with_cameras:
+                    d_colors = d_scene[4]
+                    *d_scene, d_viewmats, d_Ks = run_project_backward(
+                        plan, frame.cameras, scene, splats, moments[:splats.numel()], None, True)
+                    if plan.shape.channels != 3:
+                        d_scene[4] = d_colors
+                    return None, *d_scene, d_viewmats.to(viewmats.device), d_Ks.to(Ks.device), None
+                plan.project_backward_of(view, gradient, stream)
+            if d_screen is not None:
+                d_screen = torch.nn.functional.pad(d_screen, (0, 1))
+            return None, *d_scene, None, None, d_screen
+
+
+# What _Frame.apply calls, when there are no transforms: is_plain() has looked.
+_apply = super(torch.autograd.Function, _Frame).apply
+
+
+class _Means2d(torch.autograd.Function):
+    """The means of the splats [C, N, 2], for losses that depend on them. The gradient of the image does not pass here:
+    _Frame has it."""
+
+    @staticmethod
+    def forward(ctx, frame, *scene):
+        ctx.frame = frame
+        ctx.save_for_backward(*scene, frame.splats)
+        cameras, count, floats = frame.splats.shape
+        return frame.splats.as_strided((cameras, count, 2), (count * floats, floats, 1))
+
+    @_adjoint
+    def backward(ctx, d_means2d):
+        *scene, viewmats, Ks, splats = ctx.saved_tensors
+        with_cameras = ctx.needs_input_grad[7] or ctx.needs_input_grad[8]
+        with On(splats):
+            *d_scene, d_viewmats, d_Ks = run_project_backward(ctx.frame.plan, ctx.frame.cameras, scene, splats,
+                                                              torch.zeros_like(splats), d_means2d, with_cameras)
+            if with_cameras:
+                d_viewmats, d_Ks = d_viewmats.to(viewmats.device), d_Ks.to(Ks.device)
+            if ctx.frame.plan.shape.channels != 3:
+                d_scene[4] = None
+            return None, *d_scene, d_viewmats, d_Ks
+
+
+def means2d_of(frame, node):
+    """The means of the splats [C, N, 2] of a frame. node: of its colours in the graph, or None."""
+    try:
+        scene = node.saved_tensors[:8] if node is not None else None
+    except RuntimeError:  # after the backward pass: nothing more can come of a loss
+        scene = None
+    if scene is None:
+        return frame.splats[..., :2]
+    with torch.enable_grad():
+        return _Means2d.apply(frame, *scene)
+
+
+class Watch:
+    """meta["means2d"], a tensor that gets the gradient by the means of the splats, or the sums of its absolute values,
+    from the frames that they were blended in."""
+
+    def __init__(self, means2d, frames, absgrad, at=None):
+        """frames: the Frames whose means2d it has, one after another. at: of packed rows, their cameras and Gaussians."""
+        self.of, self.absgrad, self.at, first = weakref.ref(means2d), absgrad, at, 0
+        self.first, self.last_pass = {}, None
+        for frame in frames:
+            self.first[id(frame)] = first
+            first += frame.plan.shape.cameras
+            frame.watch = self
+
+    def kinds(self):
+        """Which attributes of the tensor the next gradient goes to."""
+        means2d = self.of()
+        if means2d is None:
+            return ()
+        if means2d._backward_hooks:
+            raise RuntimeError('distwar.rasterization: hooks of meta["means2d"] need distwar.means2d_in_graph = True')
+        return ("grad",) * means2d.retains_grad + ("absgrad",) * self.absgrad
+
+    def tell(self, frame, gradients):
+        means2d, this_pass = self.of(), torch._C._current_graph_task_id()
+        for name, d in zip(("grad", "absgrad"), gradients):
+            if d is None:
+                continue
+            d, before = self._rows(means2d, self.first[id(frame)], d), getattr(means2d, name, None)
+            if before is not None and (name == "grad" or self.last_pass == this_pass):
+                d = before + d
+            setattr(means2d, name, d)
+        self.last_pass = this_pass
+
+    def _rows(self, means2d, first, d):
+        """d [c, N, 2] of the cameras from `first` on, in the shape of means2d."""
+        if self.at is None:
+            if d.numel() == means2d.numel():
+                return d.view(means2d.shape)
+            out = torch.zeros(means2d.shape, device=d.device)
+            out.view(-1, *d.shape[1:])[first:first + len(d)] = d
+            return out
+        camera, gaussian = self.at
+        inside = (camera >= first) & (camera < first + len(d))
+        return torch.where(inside[:, None], d[(camera - first).clamp(0, len(d) - 1), gaussian], 0)

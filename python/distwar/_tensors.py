@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""What libgs takes of torch: addresses, memory, the current stream, cameras on the host."""
+import sys
+import threading
+import weakref
+
+import torch
+from torch import Tensor
+
+from . import _stages
+from ._library import library
+
+_package = sys.modules[__package__]
+_local = threading.local()  # pinned memory for reports
+_host_copies = {}  # of cameras: by id, (weak reference, version, tensor)
+_indices = {}  # of devices that the library has kernels for; None: a CPU
+# Without the looks of torch.cuda whether CUDA is initialised: there is a tensor.
+_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", lambda index: torch.cuda.current_stream(index).cuda_stream)
+current_device = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
+_is_compiling = torch.compiler.is_compiling
+_dispatch_modes, _transforms_active = torch._C._len_torch_dispatch_stack, torch._C._are_functorch_transforms_active
+_PLAIN = Tensor, torch.nn.Parameter
+
+
+def stream_of(device):
+    """The current stream of a tensor's device, as _stages.py takes it. Refuses devices that the library has no kernels
+    for."""
+    try:
+        index = _indices[device]
+    except KeyError:
+        index = _indices[device] = _index_of(device)
+    return None if index is None else _raw_stream(index)
+
+
+def _index_of(device):
+    if (device.type == "cuda") != (library().backend == "cuda"):
+        raise RuntimeError(f"distwar.rasterization: the tensors are on {device}, and this package has libgs for "
+                           f"{'CUDA' if library().backend == 'cuda' else 'CPUs'}")
+    return device.index if device.type == "cuda" else None
+
+
+def report_of(device):
+    """Where gs_bin reports to, as _stages.Plan.render() takes it."""
+    if device.type != "cuda":
+        return None
+    if torch.cuda.is_current_stream_capturing():
+        return 0
+    try:
+        return _local.address
+    except AttributeError:
+        _local.pinned = torch.zeros(64, dtype=torch.uint8, pin_memory=True)
+        _local.address = _local.pinned.data_ptr()
+        return _local.address
+
+
+class Memory:
+    """Torch's allocator, on the device and the current stream of a tensor."""
+
+    def __init__(self, tensor):
+        self.device, self.stream = tensor.device, stream_of(tensor.device)
+
+    def empty(self, shape, dtype):
+        return torch.empty(shape, dtype=getattr(torch, dtype), device=self.device)
+
+
+class On:
+    """Makes the device of a tensor the current one, if it is another."""
+
+    def __init__(self, tensor):
+        other = tensor.is_cuda and tensor.get_device() != current_device()
+        self.guard = torch.cuda.device(tensor.device) if other else None
+
+    def __enter__(self):
+        if self.guard:
+            self.guard.__enter__()
+
+    def __exit__(self, *reason):
+        if self.guard:
+            self.guard.__exit__(*reason)
+
+
+def plain(tensor):
+    """Contiguous and aligned to 16 bytes."""
+    if tensor is None:
+        return None
+    tensor = tensor.contiguous()
+    return tensor.clone() if tensor.data_ptr() % 16 else tensor
+
+
+def address_of(tensor, kept):
+    """Of a contiguous tensor, aligned to 16 bytes; None stays None. A copy goes to the list `kept`: it must live until
+    the work on it is queued."""
+    if tensor is None:
+        return None
+    at = tensor.data_ptr()
+    if at % 16 == 0 and tensor.is_contiguous():
+        return at
+    kept.append(plain(tensor))
+    return kept[-1].data_ptr()
+
+
+def on_host(tensor):
+    """A copy on the CPU, which waits for the GPU; once for each tensor, as long as it does not change."""
+    if not tensor.is_cuda:
+        return tensor
+    version = -1 if tensor.is_inference() else tensor._version
+    reference, of, copy = _host_copies.get(id(tensor), (None, -1, None))
+    if of < 0 or of != version or reference() is not tensor:
+        copy = tensor.detach().cpu()
+        if len(_host_copies) >= 1024:
+            _host_copies.clear()
+        _host_copies[id(tensor)] = weakref.ref(tensor), version, copy
+    return copy
+
+
+def packed_cameras(viewmats, Ks, settings):
+    return _stages.packed_cameras(on_host(viewmats).tolist(), on_host(Ks).tolist(), settings)
+
+
+def empty(shape, like, dtype=torch.float32):
+    return torch.empty(shape, dtype=dtype, device=like.device)
+
+
+def gradient_like(tensor):
+    if tensor is None:
+        return None
+    return torch.empty_like(tensor) if tensor.is_contiguous() else torch.empty(tensor.shape, dtype=tensor.dtype,
+                                                                              device=tensor.device)
+
+
+def is_plain(tensor):
+    """Whether no compiler traces and no mode watches: the tensor holds numbers."""
+    return not _is_compiling() and type(tensor) in _PLAIN and not _dispatch_modes() and not _transforms_active()
+
+
+def strategy_now():
+    return "fixed" if _package.deterministic or torch.are_deterministic_algorithms_enabled() else "tree"
+
+
+def takes_operators():
+    """Whether the caller asks for operators in place of _frame.py."""
+    return _package.means2d_in_graph
