@@ -66,7 +66,8 @@ sharded *sharded_open(ranks *group);
 void sharded_close(sharded *s); // NULL is harmless
 
 // A collective of all ranks. gradients: of the shape of the batch's Gaussians, the sum over the views, in their order.
-// mean2d: as gs_gradient.mean2d, [views][count][2]; or NULL. Waits several times; the last work is queued.
+// mean2d: as gs_gradient.mean2d, [views][count][2]; or NULL. Waits several times; the last work is queued. The memory of
+// gaussians.sh holds other things until the gradient is written there.
 typedef struct sharded_gradient {
     gs_gaussians gaussians;
     float *mean2d;
