@@ -67,7 +67,8 @@ void sharded_close(sharded *s); // NULL is harmless
 
 // A collective of all ranks. gradients: of the shape of the batch's Gaussians, the sum over the views, in their order.
 // mean2d, abs_mean2d: as those of gs_gradient, [views][count][2]; or NULL. abs_mean2d costs 12 (`fixed`: 24) bytes more
-// for each splat whose moments travel. Waits several times; the last work is queued.
+// for each splat whose moments travel. Waits several times; the last work is queued. The memory
+// of gaussians.sh holds other things until the gradient is written there.
 typedef struct sharded_gradient {
     gs_gaussians gaussians;
     float *mean2d, *abs_mean2d;
