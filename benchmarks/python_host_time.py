@@ -29,8 +29,8 @@ def scene(count, size):
         return torch.rand(shape, generator=generator)
     device = "cuda" if distwar.library().backend == "cuda" else "cpu"
     extent = 0.3 * (200 / count)**0.5 if size < 256 else 0.02
-    p = dict(means=uniform(count, 3) * 2 - 1, quats=uniform(count, 4) * 2 - 1, scales=extent * (0.5 + uniform(count, 3)),
-             opacities=0.1 + 0.8 * uniform(count), colors=uniform(count, 3))
+    p = dict(means=uniform(count, 3) * 2 - 1, quats=uniform(count, 4) * 2 - 1,
+             scales=extent * (0.5 + uniform(count, 3)), opacities=0.1 + 0.8 * uniform(count), colors=uniform(count, 3))
     p = {name: torch.nn.Parameter(a.to(device)) for name, a in p.items()}
     viewmat, K = torch.eye(4), torch.tensor([[float(size), 0, size / 2], [0, size, size / 2], [0, 0, 1]])
     viewmat[2, 3] = 3
@@ -196,7 +196,7 @@ def main():
                count=o.count, size=o.size)
     for name in ("idle", "loop", "training"):
         out[name] = {label: by_the_clock(Situation(name, forward, params, device), o.rounds)
-                     for label, forward in (("frame", frame), ("one_empty_function", one), ("two_empty_functions", two))}
+                     for label, forward in dict(frame=frame, one_empty_function=one, two_empty_functions=two).items()}
         try:
             out[name]["profiler"] = by_the_profiler(Situation(name, frame, params, device), o.rounds)
         except Exception as error:  # the profiler is not everywhere

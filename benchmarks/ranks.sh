@@ -16,24 +16,47 @@ steps() { # NAME OPTIONS...
     name=$1
     shift
     echo "$(date +%H:%M:%S) $name"
-    timeout 120 "$programs/shared_steps" $nccl "$@" -o "$out/$name.json"
+    timeout 60 "$programs/shared_steps" $nccl "$@" -o "$out/$name.json" || echo "$name failed: $?" >&2
 }
-timeout 120 "$programs/exchange" $nccl --ranks "$gpus" -o "$out/exchange$gpus.json"
+timeout 60 "$programs/exchange" $nccl --ranks "$gpus" -o "$out/exchange$gpus.json" || echo "exchange failed: $?" >&2
 for ranks in 1 2 3; do
-    steps "bits-threads$ranks" --threads --ranks $ranks --views 3 --gaussians 300000 --steps 2 --reduce fixed --check
+    steps "bits-threads$ranks" --threads --ranks $ranks --views 3 --gaussians 300000 --steps 3 --reduce fixed --check
 done
 for ranks in 1 "$gpus"; do
-    steps "bits-gpus$ranks" --ranks "$ranks" --views 3 --gaussians 300000 --steps 2 --reduce fixed --check
+    steps "bits-gpus$ranks" --ranks "$ranks" --views 3 --gaussians 300000 --steps 3 --reduce fixed --check
 done
-measure() { # NAME OPTIONS...
-    scene=$1
-    shift
+measure() { # NAME "VIEWS..." OPTIONS...
+    scene=$1 batches=$2
+    shift 2
     steps "$scene-plain" --plain "$@"
-    for views in 1 2 4 8; do
-        for ranks in 1 "$gpus"; do steps "$scene-gpus$ranks-b$views" --ranks "$ranks" --views $views "$@"; done
+    for views in $batches; do
+        for ranks in 1 "$gpus"; do steps "$scene-gpus$ranks-b$views" --ranks "$ranks" --views "$views" "$@"; done
     done
     steps "$scene-timed" --ranks "$gpus" --views "$gpus" --timed "$@"
 }
-measure fine --gaussians 1000000 --steps 20
-measure large --gaussians 10000000 --steps 10
-measure uhd --gaussians 10000000 --steps 10 --width 3840 --height 2160
+measure fine "1 2 4 8" --gaussians 1000000 --steps 40
+measure large "1 2 4 8" --gaussians 10000000 --steps 10
+measure uhd "1 2" --gaussians 10000000 --steps 10 --width 3840 --height 2160
+steps uhd-timed-b1 --ranks "$gpus" --views 1 --timed --gaussians 10000000 --steps 10 --width 3840 --height 2160
+
+# The largest scene that trains for some steps, in units of 2 million Gaussians: a trial that has no memory left ends
+# with an error. Bisection, between what surely fits and what surely does not.
+largest() { # NAME FITS TOO_MANY OPTIONS...
+    name=$1 low=$2 high=$3
+    shift 3
+    while [ $((high - low)) -gt 1 ]; do
+        middle=$(((low + high) / 2))
+        echo "$(date +%H:%M:%S) $name: $((2 * middle)) million"
+        if timeout 60 "$programs/shared_steps" $nccl --gaussians $((2 * middle))000000 --steps 1 "$@" \
+            -o "$out/$name.tried.json" 2>"$out/$name.tried.txt"; then
+            low=$middle
+            mv "$out/$name.tried.json" "$out/$name.json"
+        else
+            high=$middle
+        fi
+    done
+    rm -f "$out/$name.tried.json"
+}
+gigabytes=$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits -i 0 | awk '{ print int($1 * 1.048576e-3) }')
+largest largest-plain $((gigabytes * 35 / 100)) $((gigabytes / 2)) --plain # 2 million Gaussians take 2 GB or more
+largest "largest-gpus$gpus" $((gigabytes * 35 / 100 * gpus)) $((gigabytes / 2 * gpus)) --ranks "$gpus"

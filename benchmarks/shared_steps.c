@@ -68,35 +68,90 @@ static void *require_memory(void *memory) {
 
 // ---- the scene ----
 
+enum { PATTERN = 1 << 16, ROW = 3 * (SH_DEGREE + 1) * (SH_DEGREE + 1) };
+
+// Scales, rotations, opacities and colours: those of PATTERN Gaussians, over and over, so that a large scene is made in
+// seconds.
+static gs_gaussians make_pattern(const step_options *o) {
+    const gs_gaussians out = device_gaussians_open(PATTERN, SH_DEGREE);
+    float *const values = require_memory(malloc(PATTERN * (8 + ROW) * sizeof(float)));
+    float *const scale = values, *const quaternion = scale + 3 * PATTERN,
+                 *const opacity = quaternion + 4 * PATTERN, *const sh = opacity + PATTERN;
+    const float size = logf(2.0f / cbrtf((float)o->gaussians));
+    for (int64_t i = 0; i < PATTERN; i++) {
+        random_stream random = random_at(1, 1, 0, (uint64_t)i);
+        for (int k = 0; k < 3; k++) scale[3 * i + k] = size + 0.5f * (float)random_normal(&random);
+        for (int k = 0; k < 4; k++) quaternion[4 * i + k] = (float)random_normal(&random);
+        opacity[i] = (float)random_normal(&random) - 1;
+        for (int k = 0; k < ROW; k++)
+            sh[ROW * i + k] = (k < 3 ? 1 : 0.1f) * (float)(random_unit(&random) - 0.5);
+    }
+    device_upload(out.log_scale, scale, 3 * PATTERN * sizeof(float));
+    device_upload(out.quaternion, quaternion, 4 * PATTERN * sizeof(float));
+    device_upload(out.opacity_logit, opacity, PATTERN * sizeof(float));
+    device_upload(out.sh, sh, ROW * PATTERN * sizeof(float));
+    free(values);
+    return out;
+}
+
+// PATTERN points, uniform in a ball.
+static float *make_ball(void) {
+    float *const out = require_memory(malloc(3 * PATTERN * sizeof *out));
+    for (int64_t i = 0; i < PATTERN; i++) {
+        random_stream random = random_at(1, 0, 0, (uint64_t)i);
+        double direction[3], length = 0;
+        for (int k = 0; k < 3; k++)
+            direction[k] = random_normal(&random), length += direction[k] * direction[k];
+        const double radius = 3 * cbrt(random_unit(&random)) / sqrt(length);
+        for (int k = 0; k < 3; k++) out[3 * i + k] = (float)(direction[k] * radius);
+    }
+    return out;
+}
+
+// A random rotation for each repetition of the pattern.
+static void make_turn(int64_t repetition, double out[3][3]) {
+    random_stream random = random_at(1, 2, 0, (uint64_t)repetition);
+    double q[4], length = 0;
+    for (int k = 0; k < 4; k++) q[k] = random_normal(&random), length += q[k] * q[k];
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            const int k = 3 - i - j; // the third axis, if i and j differ
+            const double sign = (j - i + 3) % 3 == 1 ? -1 : 1;
+            out[i][j] = i == j ? (2 * (q[0] * q[0] + q[i + 1] * q[i + 1]) / length - 1)
+                               : 2 * (q[i + 1] * q[j + 1] + sign * q[0] * q[k + 1]) / length;
+        }
+}
+
+static void copy_rows(float *to, int64_t at, const float *from, int64_t from_at, int64_t rows, int width) {
+    DEVICE_CHECK(cudaMemcpy(to + at * width, from + from_at * width, (size_t)(rows * width) * sizeof *to,
+                            cudaMemcpyDeviceToDevice));
+}
+
 // Gaussians first .. first + count - 1 of the whole.
 static gs_gaussians make_gaussians(const step_options *o, int64_t first, int64_t count) {
-    enum { CHUNK = 1 << 16, ROW = 3 * (SH_DEGREE + 1) * (SH_DEGREE + 1) };
     const gs_gaussians out = device_gaussians_open(count, SH_DEGREE);
-    float *const values = require_memory(malloc(CHUNK * (11 + ROW) * sizeof(float)));
-    const float size = logf(2.0f / cbrtf((float)o->gaussians));
-    for (int64_t begin = 0; begin < count; begin += CHUNK) {
-        const int64_t n = count - begin < CHUNK ? count - begin : CHUNK;
-        float *const mean = values, *const scale = mean + 3 * n, *const quaternion = scale + 3 * n,
-                     *const opacity = quaternion + 4 * n, *const sh = opacity + n;
-        for (int64_t i = 0; i < n; i++) {
-            random_stream random = random_at(1, 0, 0, (uint64_t)(first + begin + i));
-            double at[3], length = 0;
-            for (int k = 0; k < 3; k++) at[k] = random_normal(&random), length += at[k] * at[k];
-            const double radius = 3 * cbrt(random_unit(&random)) / sqrt(length);
-            for (int k = 0; k < 3; k++) mean[3 * i + k] = (float)(at[k] * radius);
-            for (int k = 0; k < 3; k++) scale[3 * i + k] = size + 0.5f * (float)random_normal(&random);
-            for (int k = 0; k < 4; k++) quaternion[4 * i + k] = (float)random_normal(&random);
-            opacity[i] = (float)random_normal(&random) - 1;
-            for (int k = 0; k < ROW; k++)
-                sh[ROW * i + k] = (k < 3 ? 1 : 0.1f) * (float)(random_unit(&random) - 0.5);
-        }
-        device_upload(out.mean + 3 * begin, mean, 3 * (size_t)n * sizeof(float));
-        device_upload(out.log_scale + 3 * begin, scale, 3 * (size_t)n * sizeof(float));
-        device_upload(out.quaternion + 4 * begin, quaternion, 4 * (size_t)n * sizeof(float));
-        device_upload(out.opacity_logit + begin, opacity, (size_t)n * sizeof(float));
-        device_upload(out.sh + ROW * begin, sh, ROW * (size_t)n * sizeof(float));
+    gs_gaussians pattern = make_pattern(o);
+    float *const ball = make_ball(), *const mean = require_memory(malloc(3 * PATTERN * sizeof(float)));
+    for (int64_t at = 0, n; at < count; at += n) {
+        const int64_t from = (first + at) % PATTERN;
+        n = count - at < PATTERN - from ? count - at : PATTERN - from;
+        double turn[3][3];
+        make_turn((first + at) / PATTERN, turn);
+        for (int64_t i = 0; i < n; i++)
+            for (int k = 0; k < 3; k++) {
+                const float *const point = ball + 3 * (from + i);
+                mean[3 * i + k] =
+                    (float)(turn[k][0] * point[0] + turn[k][1] * point[1] + turn[k][2] * point[2]);
+            }
+        device_upload(out.mean + 3 * at, mean, 3 * (size_t)n * sizeof(float));
+        copy_rows(out.log_scale, at, pattern.log_scale, from, n, 3);
+        copy_rows(out.quaternion, at, pattern.quaternion, from, n, 4);
+        copy_rows(out.opacity_logit, at, pattern.opacity_logit, from, n, 1);
+        copy_rows(out.sh, at, pattern.sh, from, n, ROW);
     }
-    free(values);
+    free(mean);
+    free(ball);
+    device_gaussians_close(&pattern);
     return out;
 }
 
@@ -150,10 +205,13 @@ static void adam(step_bench *b, gs_stream stream) {
 
 static bool shared_step(step_bench *b, sharded *s, gs_stream stream) {
     const step_options *const o = b->options;
+    int32_t pictures[GS_MAX_VIEWS];
+    for (int32_t v = 0; v < o->views; v++) pictures[v] = v;
     const sharded_batch batch = {.gaussians = b->gaussians,
                                  .sh_degree_used = SH_DEGREE,
                                  .views = (int32_t)o->views,
                                  .cameras = b->cameras,
+                                 .pictures = pictures,
                                  .policy = b->policy,
                                  .loss = loss_of_rank,
                                  .context = b,
@@ -196,7 +254,6 @@ static void plain_step(step_bench *b, gs_stream stream) {
 
 // A sum of a mixture of each value's bits and its place in the whole: the same however the values are shared out.
 static int64_t sum_of_bits(const step_bench *b, int64_t first) {
-    enum { ROW = 3 * (SH_DEGREE + 1) * (SH_DEGREE + 1) };
     const float *const arrays[] = {b->gradients.mean, b->gradients.log_scale, b->gradients.quaternion,
                                    b->gradients.opacity_logit, b->gradients.sh};
     const int widths[] = {3, 3, 4, 1, ROW};
@@ -242,6 +299,7 @@ static void describe(json_writer *json, const void *subject) {
         json_put_integer(json, "splats_received", r->report.splats_received);
         json_put_integer(json, "bytes_sent", r->report.bytes_sent);
         json_put_integer(json, "pairs", r->report.pairs);
+        json_put_integer(json, "rows", r->report.rows);
     }
     for (int k = 0; o->timed && !o->plain && k < SHARDED_STAGES; k++) {
         char name[32];

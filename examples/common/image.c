@@ -95,17 +95,27 @@ bool image_from_planes(const float *planes, int width, int height, image *out, f
     return true;
 }
 
-double image_masked_psnr(const image *a, const image *b, const uint8_t *mask) {
-    if (a->width != b->width || a->height != b->height || a->channels != b->channels) return NAN;
-    uint64_t sum = 0, counted = 0;
+void image_squared_error(const image *a, const image *b, const uint8_t *mask, uint64_t *sum,
+                         uint64_t *counted) {
+    *sum = *counted = 0;
     const size_t bytes = bytes_of(a), channels = (size_t)a->channels;
     for (size_t i = 0; i < bytes; i++) {
         if (mask && mask[i / channels] == 0) continue;
         const int difference = (int)a->pixels[i] - (int)b->pixels[i];
-        sum += (uint64_t)(difference * difference);
-        counted++;
+        *sum += (uint64_t)(difference * difference);
+        (*counted)++;
     }
-    return 10.0 * log10(255.0 * 255.0 * (double)counted / (double)sum);
+}
+
+double image_psnr_of(double sum, double counted) {
+    return 10.0 * log10(255.0 * 255.0 * counted / sum);
+}
+
+double image_masked_psnr(const image *a, const image *b, const uint8_t *mask) {
+    if (a->width != b->width || a->height != b->height || a->channels != b->channels) return NAN;
+    uint64_t sum, counted;
+    image_squared_error(a, b, mask, &sum, &counted);
+    return image_psnr_of((double)sum, (double)counted);
 }
 
 double image_psnr(const image *a, const image *b) {

@@ -39,10 +39,11 @@ def rasterization(means, quats, scales, opacities, colors, viewmats, Ks, width, 
     (D, ED: depth, depth over alpha) or D + 1. Everything has gradients but far_plane, near_plane and eps2d.
 
     meta: `means2d` [..., C, N, 2] in pixels, whose .grad is there after retain_grad() and a backward pass (with absgrad
-    also .absgrad, the sums of absolute values); `radii` [..., C, N, 2], int32, 0 if not in view; `depths`;
-    `width`, `height`, `n_cameras`, `n_batches`, `tile_size`, `tile_width`, `tile_height`. With packed (torch only), as
-    in gsplat, means2d, radii and depths have the rows of visible pairs alone, and camera_ids and gaussian_ids name
-    them; packed=False is faster here. The lists of tiles and the conics have no entries.
+    also .absgrad, the sums of absolute values; hooks and torch.autograd.grad by it need distwar.means2d_in_graph =
+    True); `radii` [..., C, N, 2], int32, 0 if not in view; `depths`; `width`, `height`, `n_cameras`, `n_batches`,
+    `tile_size`, `tile_width`, `tile_height`. With packed (torch only), as in gsplat, means2d, radii and depths have the
+    rows of visible pairs alone, and camera_ids and gaussian_ids name them; packed=False is faster here. The lists of
+    tiles and the conics have no entries.
 
     channel_chunk has no effect: results do not depend on it. Arguments that are not supported raise
     NotImplementedError: radius_clip, sparse_grad, distributed, segmented, with_ut, with_eval3d, distortion, rolling

@@ -118,7 +118,7 @@ _index_add_op.register_autograd(_index_add_adjoint, setup_context=_index_add_set
 
 
 def _sum_rows(source: Tensor, index: Tensor, rows: int, skipped: int, deterministic: bool, wide: bool) -> Tensor:
-    """[rows, K]: the sums of the rows of source [count, K]. wide: not deterministic, summed in float32 and rounded once."""
+    """[rows, K]: the sums of the rows of source [count, K]. wide: in float32 and rounded once; not deterministic."""
     result = torch.zeros((rows, source.shape[1]), dtype=torch.float32 if wide else source.dtype, device=source.device)
     _add(result, index, source, skipped, deterministic)
     return result.to(source.dtype)

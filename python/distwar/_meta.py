@@ -3,14 +3,18 @@
 
 
 class Meta(dict):
-    """A dictionary. Entries of `late` are made by these functions when they are first asked for: some take a kernel."""
+    """A dictionary. The entries `late` are made by the methods of `source` of these names, when somebody first asks for
+    them: some take a kernel."""
 
-    def __init__(self, entries, late):
+    def __init__(self, entries, source, late):
         super().__init__(entries)
-        self._late = late
+        self._source, self._late = source, late
 
     def __missing__(self, name):
-        value = self[name] = self._late.pop(name)()
+        if name not in self._late:
+            raise KeyError(name)
+        self._late = self._late - {name}
+        value = self[name] = getattr(self._source, name)()
         return value
 
     def __contains__(self, name):

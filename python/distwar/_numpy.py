@@ -57,7 +57,7 @@ class _Frame:
             ("scales", None if given else flat["scales"]), ("opacities", flat["opacities"]), ("colors", colors),
             ("covars", _upper(flat["covars"]) if given else None))))
         plan = self.plan = _stages.plan_of(_stages.shape_of(request, end - first, self.scene.colors.shape))
-        self.cameras = _stages.camera_structs(flat["viewmats"][first:end].tolist(), flat["Ks"][first:end].tolist(), s)
+        self.cameras = _stages.packed_cameras(flat["viewmats"][first:end].tolist(), flat["Ks"][first:end].tolist(), s)
         pairs, size = (end - first, request.count), (end - first, s.height, s.width)
         self.splats, self.radii = numpy.empty(pairs + (SPLAT_FLOATS,), "float32"), numpy.empty(pairs, "int32")
         plan.project(self.cameras, self._scene(), _address(self.splats), None)
@@ -100,8 +100,9 @@ class _Frame:
         plan = self.plan.one_camera()
         d_scene = Scene(*(None if a is None else numpy.empty_like(a) for a in self.scene))
         d_camera = numpy.empty(plan.camera_floats, "float32")
-        plan.project_backward(self.cameras[c:c + 1], self._scene(), _address(self.splats[c]), _address(moments),
-                              _address(d_mean2d), [_address(a) for a in d_scene], _address(d_camera), None)
+        plan.project_backward(_stages.camera_at(self.cameras, c), self._scene(), _address(self.splats[c]),
+                              _address(moments), _address(d_mean2d), [_address(a) for a in d_scene],
+                              _address(d_camera), None)
         return d_scene, d_camera[:_stages.CAMERA_GRADIENT_FLOATS]
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from . import _stages
 from ._stages import SPLAT_FLOATS, Lists, Settings, Shape
-from ._tensors import On, address_of, camera_structs, empty, gradient_like, on_host, report_of, strategy_now, stream_of
+from ._tensors import On, address_of, empty, gradient_like, on_host, packed_cameras, report_of, strategy_now, stream_of
 
 
 def _run_project(plan, cameras, scene, stream):
@@ -48,7 +48,7 @@ def run_project_backward(plan, cameras, scene, splats, moments, d_means2d, with_
     for c in range(plan.shape.cameras):
         d_scene = [gradient_like(a) for a in scene]
         splat = c * count * 4 * SPLAT_FLOATS
-        one.project_backward(cameras[c:c + 1], at, at_splats + splat, at_moments + splat,
+        one.project_backward(_stages.camera_at(cameras, c), at, at_splats + splat, at_moments + splat,
                              None if d_mean2d is None else d_mean2d + c * count * 8,
                              [None if d is None else d.data_ptr() for d in d_scene], d_cameras[c].data_ptr(), stream)
         parts.append(d_scene)
@@ -132,7 +132,7 @@ def project(means: Tensor, quats: Optional[Tensor], scales: Optional[Tensor], op
 
 
 def _cameras(cameras, plan):
-    return camera_structs(cameras[:, :16].view(-1, 4, 4), cameras[:, 16:].view(-1, 3, 3), plan.shape.settings)
+    return packed_cameras(cameras[:, :16].view(-1, 4, 4), cameras[:, 16:].view(-1, 3, 3), plan.shape.settings)
 
 
 @project.register_fake

@@ -112,6 +112,8 @@ _scene = struct.Struct("<7Q")  # of gs_gaussians: mean, log_scale, quaternion, o
 _SCENE, _GRADIENT_SCENE = (of.gaussians.offset + gs.Gaussians.mean.offset for of in (gs.View, gs.Gradient))
 _memory = struct.Struct("<q9Q")  # of gs_view: pair_capacity, workspace, its bytes, splats, image
 _MEMORY = gs.View.pair_capacity.offset
+_one_camera = struct.Struct(f"{_camera.size}s")
+_CAMERA = gs.View.camera.offset
 _division = struct.Struct("<2i")  # of gs_lists: pixels_per_thread, split_tiles
 _DIVISION = gs.View.lists.offset + gs.Lists.pixels_per_thread.offset
 _cotangent = struct.Struct("<3Qq")  # of gs_gradient: color, alpha, moments, their bytes
@@ -120,20 +122,30 @@ _policies = {name: gs.Policy(value, 0) for name, value in gs.STRATEGIES.items()}
 assert gs.View.lists.offset - _MEMORY == _memory.size and gs.Gradient.gaussians.offset == _cotangent.size
 
 
-def camera_structs(viewmats, Ks, settings):
-    """gs_camera of each camera. viewmats: rows of 4x4 matrices, Ks of 3x3, as lists."""
+def packed_cameras(viewmats, Ks, settings):
+    """gs_camera of each camera, as bytes. viewmats: rows of 4x4 matrices, Ks of 3x3, as lists."""
     far = settings.far_plane if settings.far_plane < 3e38 else 0.0
     packed = []
     for (a, b, c, _), (k, l, _) in zip(viewmats, Ks):
         packed.append(_camera.pack(settings.width, settings.height, k[0], l[1], k[2], l[2], *a[:3], *b[:3], *c[:3],
                                    a[3], b[3], c[3], settings.near_plane, 0, 0, 0, 0, 0, far))
-    return (gs.Camera * len(packed)).from_buffer_copy(b"".join(packed))
+    return packed[0] if len(packed) == 1 else b"".join(packed)
+
+
+def camera_at(cameras, c):
+    """One of packed_cameras()."""
+    return cameras[c * _camera.size:(c + 1) * _camera.size]
+
+
+def camera_structs(cameras):
+    """An array of gs_camera of packed_cameras()."""
+    return (gs.Camera * (len(cameras) // _camera.size)).from_buffer_copy(cameras)
 
 
 class Sizes(NamedTuple):
     """Of the arrays of a frame."""
     color: tuple
-    strides: tuple  # of colours that are stored as planes
+    strides: tuple  # of colours, which are stored as planes
     alphas: tuple
     depths: tuple
     splats: tuple
@@ -153,7 +165,8 @@ class Plan:
         self.pixels = cameras * s.height * s.width
         # What blending asks of cameras is their size.
         identity = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
-        self.cameras = camera_structs([identity] * cameras, [[row[:3] for row in identity[:3]]] * cameras, s)
+        self.cameras = camera_structs(packed_cameras([identity] * cameras,
+                                                     [[row[:3] for row in identity[:3]]] * cameras, s))
         view = self.view = gs.View(camera=self.cameras[0], sh_degree_used=max(s.sh_degree, 0))
         self._shape_of(view.gaussians)
         view.normalize_depth = int(shape.depth == DEPTH_OVER_ALPHA)
@@ -211,14 +224,15 @@ class Plan:
 
     def _projected(self, cameras, scene, splats):
         view = gs.View.from_buffer_copy(self.view_bytes)
-        view.camera, view.splats = cameras[0], splats
+        _one_camera.pack_into(view, _CAMERA, cameras)  # the first
+        view.splats = splats
         if self.shape.cameras > 1:
-            view.views.cameras = cameras
+            view.views.cameras = camera_structs(cameras)
         self._point(view, _SCENE, scene)
         return view
 
     def project(self, cameras, scene, splats, stream):
-        """cameras: of camera_structs(). Writes splats [C, N, 12]."""
+        """cameras: of packed_cameras(). Writes splats [C, N, 12]."""
         view = self._projected(cameras, scene, splats)
         self.lib.check(self.lib.gs_project(byref(view), stream))
 
@@ -315,8 +329,8 @@ class Plan:
     # ---- all stages in one call ----
 
     def forward(self, room, cameras, scene, image, allocate, stream, report):
-        """Projects and blends. image: the addresses of splats [C, N, 12], the planar colours, alphas and depths or None.
-        The rest as project() and render() take it. Returns the block and a gs_view, for backward()."""
+        """Projects and blends. image: the addresses of splats [C, N, 12], planar colours, alphas, and depths or None. The
+        rest as project() and render() take it. Returns the block and a gs_view, for backward()."""
         lib, view = self.lib, self._projected(cameras, scene, None)
         place, fill = byref(view), _memory.pack_into
         splats, color, alphas, depths = image
@@ -349,8 +363,8 @@ class Plan:
                 address = getattr(lists, name)
                 setattr(lists, name, None if address is None else address + shift)
         self._point(view, _SCENE, scene)
-        _memory.pack_into(view, _MEMORY, view.pair_capacity, view.workspace + block - base, view.workspace_bytes, splats,
-                          color, block, view.image.n_contrib + block - base, depths or 0, 0, 0)
+        _memory.pack_into(view, _MEMORY, view.pair_capacity, view.workspace + block - base, view.workspace_bytes,
+                          splats, color, block, view.image.n_contrib + block - base, depths or 0, 0, 0)
         return view
 
     def gradient(self, d, moments, strategy, d_scene):

@@ -13,20 +13,30 @@ from ._library import library
 _package = sys.modules[__package__]
 _local = threading.local()  # pinned memory for reports
 _host_copies = {}  # of cameras: by id, (weak reference, version, tensor)
-_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+_indices = {}  # of devices that the library has kernels for; None: a CPU
+# Without the looks of torch.cuda whether CUDA is initialised: there is a tensor.
+_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", lambda index: torch.cuda.current_stream(index).cuda_stream)
+current_device = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
 _is_compiling = torch.compiler.is_compiling
 _dispatch_modes, _transforms_active = torch._C._len_torch_dispatch_stack, torch._C._are_functorch_transforms_active
 _PLAIN = Tensor, torch.nn.Parameter
 
 
 def stream_of(device):
-    """The current stream, as _stages.py takes it. Refuses devices that the library has no kernels for."""
+    """The current stream of a tensor's device, as _stages.py takes it. Refuses devices that the library has no kernels
+    for."""
+    try:
+        index = _indices[device]
+    except KeyError:
+        index = _indices[device] = _index_of(device)
+    return None if index is None else _raw_stream(index)
+
+
+def _index_of(device):
     if (device.type == "cuda") != (library().backend == "cuda"):
         raise RuntimeError(f"distwar.rasterization: the tensors are on {device}, and this package has libgs for "
                            f"{'CUDA' if library().backend == 'cuda' else 'CPUs'}")
-    if device.type != "cuda":
-        return None
-    return _raw_stream(device.index) if _raw_stream else torch.cuda.current_stream(device).cuda_stream
+    return device.index if device.type == "cuda" else None
 
 
 def report_of(device):
@@ -57,7 +67,7 @@ class On:
     """Makes the device of a tensor the current one, if it is another."""
 
     def __init__(self, tensor):
-        other = tensor.is_cuda and tensor.device.index != torch.cuda.current_device()
+        other = tensor.is_cuda and tensor.get_device() != current_device()
         self.guard = torch.cuda.device(tensor.device) if other else None
 
     def __enter__(self):
@@ -103,8 +113,8 @@ def on_host(tensor):
     return copy
 
 
-def camera_structs(viewmats, Ks, settings):
-    return _stages.camera_structs(on_host(viewmats).tolist(), on_host(Ks).tolist(), settings)
+def packed_cameras(viewmats, Ks, settings):
+    return _stages.packed_cameras(on_host(viewmats).tolist(), on_host(Ks).tolist(), settings)
 
 
 def empty(shape, like, dtype=torch.float32):

@@ -8,7 +8,7 @@ from ._frame import Frame, Watch, means2d_of
 from ._meta import Meta
 from ._operators import Projected
 from ._request import check, meta_of
-from ._tensors import camera_structs, is_plain, strategy_now, stream_of, takes_operators
+from ._tensors import current_device, is_plain, packed_cameras, strategy_now, stream_of, takes_operators
 
 
 def _check_tensor(name, tensor, device):
@@ -60,6 +60,7 @@ class Call:
     """What calls with arguments of the same shapes and types have in common."""
 
     def __init__(self, arrays, request, absgrad, packed):
+        self.device = arrays["means"].device
         self.request, self.groups, self.batch = request, request.groups(), request.batch
         if packed and request.batch:
             raise NotImplementedError("distwar.rasterization: packed with leading dimensions is not supported; pass "
@@ -70,12 +71,15 @@ class Call:
         self.meta = meta_of(request)
         self._plans = None
 
-    def plans(self, scenes, device):
+    def stream(self):
+        return stream_of(self.device)
+
+    def plans(self, scenes):
         """(Plan, Room) of each group."""
         if self._plans is None:
             shapes = [_stages.shape_of(self.request, end - first, scene[4].shape)
                       for (_, first, end), scene in zip(self.groups, scenes)]
-            self._plans = [(_stages.plan_of(shape), _stages.room_of(device, shape)) for shape in shapes]
+            self._plans = [(_stages.plan_of(shape), _stages.room_of(self.device, shape)) for shape in shapes]
         return self._plans
 
 
@@ -83,11 +87,11 @@ _calls = {}  # _Call by the shapes and types of all arguments
 
 
 def _call_of(arrays, *options):
-    key = [options, type(options[0]), type(options[1])]  # 64.0 equals 64 and is refused
+    key = [type(options[0]), type(options[1])]  # 64.0 equals 64 and is refused
     try:
         for a in arrays.values():
-            key.append(None if a is None else (a.shape, a.dtype, a.device))
-        key = tuple(key)
+            key += (None,) if a is None else (a.shape, a.dtype, a.device)
+        key = (*key, *options)
         call = _calls.get(key)
     except (AttributeError, TypeError):  # not tensors: _new_call says which
         return _new_call(arrays, *options)
@@ -103,7 +107,7 @@ def _new_call(arrays, width, height, planes, sh_degree, modes, packed, absgrad):
     for name, a in arrays.items():
         if a is not None:
             _check_tensor(name, a, arrays["means"].device)
-    return Call(arrays, check(arrays, width, height, *planes, sh_degree, *modes), absgrad, packed)
+    return Call(arrays, check(arrays, width, height, *map(float, planes), sh_degree, *modes), absgrad, packed)
 
 
 def _pack(meta, means2d):
@@ -115,59 +119,69 @@ def _pack(meta, means2d):
     return at
 
 
-def _pairs_of(parts, batch):
-    """The entries of meta by pairs of camera and Gaussian. They are made when somebody asks for them."""
-    def radii():
-        radii = _joined([part.radii() for part in parts], batch)
+class _Pairs:
+    """The entries of meta by pairs of camera and Gaussian, of Frames, or Projected cameras, one after another."""
+    NAMES = frozenset(("radii", "depths", "means2d"))
+
+    def __init__(self, parts, nodes, batch, absgrad):
+        """nodes: of Frames, (node of its image in the graph or None, a tensor that keeps it alive)."""
+        self.parts, self.nodes, self.batch, self.absgrad = parts, nodes, batch, absgrad
+
+    def radii(self):
+        radii = _joined([part.radii() for part in self.parts], self.batch)
         return radii.unsqueeze(-1).expand(*radii.shape, 2)
 
-    def depths():
-        return _joined([part.splats.detach()[..., 9] for part in parts], batch)
-    return {"radii": radii, "depths": depths}
+    def depths(self):
+        return _joined([part.splats.detach()[..., 9] for part in self.parts], self.batch)
+
+    def means2d(self):
+        return self.watched(self.all_means2d())
+
+    def all_means2d(self):
+        return _joined([means2d_of(frame, node) for frame, (node, _) in zip(self.parts, self.nodes)], self.batch)
+
+    def watched(self, means2d, at=None):
+        if means2d.requires_grad:
+            Watch(means2d, self.parts, self.absgrad, at)
+        return means2d
 
 
-def _by_frames(call, scenes, device, packed, absgrad):
+def _by_frames(call, scenes, packed, absgrad):
     """Colours, alphas, depths or None, and meta, by autograd.Functions."""
-    batch, stream, strategy = call.batch, stream_of(device), strategy_now()
-    frames, images = [], []
-    for (plan, room), scene in zip(call.plans(scenes, device), scenes):
-        frame = Frame(plan, room, camera_structs(scene[6], scene[7], plan.shape.settings), strategy, stream)
+    batch, strategy, frames, images = call.batch, strategy_now(), [], []
+    stream = call.stream()
+    for (plan, room), scene in zip(call.plans(scenes), scenes):
+        frame = Frame(plan, room, packed_cameras(scene[6], scene[7], plan.shape.settings), strategy, stream)
         images.append(frame.render(*scene, None))
         frames.append(frame)
-    nodes = [(alphas.grad_fn, alphas) for _, alphas, _ in images]  # a node lives as long as a tensor that it made
-    image = images[0] if len(images) == 1 and not batch else [_joined(list(of), batch) for of in zip(*images)]
-
-    def means2d(is_watched=True):
-        means = _joined([means2d_of(frame, node) for frame, (node, _) in zip(frames, nodes)], batch)
-        if is_watched and means.requires_grad:
-            Watch(means, frames, absgrad)
-        return means
-    meta = Meta(call.meta, dict(_pairs_of(frames, batch), means2d=means2d))  # no cycle: images live as long as nodes
+    # A node lives as long as a tensor that it made. meta must not refer to itself: it would keep them all.
+    pairs = _Pairs(frames, [(image[1].grad_fn, image[1]) for image in images], batch, absgrad)
+    meta = Meta(call.meta, pairs, _Pairs.NAMES)
     if packed:
-        at = _pack(meta, means2d(False))
-        if meta["means2d"].requires_grad:
-            Watch(meta["means2d"], frames, absgrad, at)
+        at = _pack(meta, pairs.all_means2d())
+        pairs.watched(meta["means2d"], at)
     elif absgrad:
         meta["means2d"]
-    elif device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+    elif call.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
         meta.whole()
+    image = images[0] if len(images) == 1 and not batch else [_joined(list(of), batch) for of in zip(*images)]
     return *image, meta
 
 
-def _by_operators(call, scenes, device, packed, absgrad):
+def _by_operators(call, scenes, packed, absgrad):
     """The same by operators."""
     batch, request, means_of_colors = call.batch, call.request, call.request.channels == 3
     parts = [Projected(request, scene if means_of_colors else (*scene[:4], scene[4].detach(), *scene[5:]))
              for scene in scenes]
     means2d, at, absolute = _joined([part.means2d for part in parts], batch), None, None
     meta = {**call.meta, "means2d": means2d}  # as torch.compile of torch 2.4 takes it
-    for name, make in _pairs_of(parts, batch).items():
-        meta[name] = make()
+    pairs = _Pairs(parts, None, batch, absgrad)
+    meta["radii"], meta["depths"] = pairs.radii(), pairs.depths()
     if packed:
         at = _pack(meta, means2d)
         means2d = means2d.detach().index_put(at, meta["means2d"])  # depends on the rows
     if absgrad and means2d.requires_grad:
-        absolute = torch.empty((), device=device).expand(means2d.shape).requires_grad_()  # nobody reads it
+        absolute = torch.empty((), device=call.device).expand(means2d.shape).requires_grad_()  # nobody reads it
         target = meta["means2d"]
         absolute.register_hook(lambda g: setattr(target, "absgrad", g if at is None else g[at]))
     flat = [a if a is None or not batch else a.flatten(0, -3) for a in (means2d, absolute)]
@@ -181,10 +195,10 @@ def _by_operators(call, scenes, device, packed, absgrad):
 
 
 def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad):
-    means, planes = arrays["means"], tuple(map(float, planes))
-    device, plain = means.device, is_plain(means)
-    if plain and means.is_cuda and device.index != torch.cuda.current_device():
-        with torch.cuda.device(device):
+    means = arrays["means"]
+    plain = is_plain(means)
+    if plain and means.is_cuda and means.get_device() != current_device():
+        with torch.cuda.device(means.device):
             return rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad)
     call = (_call_of if plain else _new_call)(arrays, width, height, planes, sh_degree, modes, packed, absgrad)
     if not call.is_float32:
@@ -192,7 +206,7 @@ def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgr
     request = call.request
     scenes = [_scene_of(arrays, request, group) for group in call.groups]
     run = _by_frames if plain and not takes_operators() else _by_operators
-    color, alphas, depth, meta = run(call, scenes, device, packed, absgrad)
+    color, alphas, depth, meta = run(call, scenes, packed, absgrad)
     if arrays["backgrounds"] is not None:
         color = color + (1 - alphas) * arrays["backgrounds"][..., None, None, :]
     if request.depth is None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""libgs in Python by ctypes: the structs of gs.h and gs_ssim.h, and its calls on numpy arrays (CPU library) or torch tensors (CUDA
-library). Needs no other file of the package but a libgs.so. gs.h documents the calls."""
+"""libgs in Python by ctypes: the structs of gs.h and gs_ssim.h, and its calls on numpy arrays (CPU library) or torch
+tensors (CUDA library). Needs no other file of the package but a libgs.so. The headers document the calls."""
 import ctypes
 import functools
 from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p

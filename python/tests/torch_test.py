@@ -355,6 +355,26 @@ class Operator(unittest.TestCase):
         with torch.no_grad():
             self.assertFalse(render(tensors(scenes.scene()))[0].requires_grad)
 
+    def test_saved_tensors_may_move(self):
+        expected, _ = gradients(tensors(scenes.scene(degree=1)), render_mode="RGB+ED")
+
+        originals = []
+
+        def pack(tensor):
+            if tensor.dim() == 1 and len(tensor) > 1000:  # the memory of the lists
+                originals.append(tensor)
+            return tensor.clone()
+
+        def unpack(copy):
+            for tensor in originals:
+                tensor.zero_()
+            return copy
+        with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+            moved, _ = gradients(tensors(scenes.scene(degree=1)), render_mode="RGB+ED")
+        self.assertTrue(originals)
+        for name in NAMES:
+            self.assertLess(relative(moved[name].cpu(), expected[name].cpu()), 1e-5, name)
+
     def test_deterministic(self):
         s = tensors(scenes.scene(count=200))
         usual, _ = gradients(s)

@@ -268,8 +268,7 @@ bool ply_read(const char *path, scene_values values, gs_gaussians *out, fault *w
     return done;
 }
 
-// Write errors stay in the stream and are reported by output_file_commit.
-static void write_header(FILE *stream, const gs_gaussians *gaussians) {
+void ply_begin(FILE *stream, const gs_gaussians *gaussians) {
     fprintf(stream, "ply\nformat binary_little_endian 1.0\n%selement vertex %" PRId64 "\n",
             gaussians->antialias ? "comment splat antialiased\n" : "", gaussians->count);
     for (int slot = 0; slot < SLOTS; slot++) {
@@ -281,7 +280,7 @@ static void write_header(FILE *stream, const gs_gaussians *gaussians) {
     fputs("end_header\n", stream);
 }
 
-static bool write_vertices(FILE *stream, const char *path, const gs_gaussians *gaussians, fault *why) {
+bool ply_put(FILE *stream, const char *path, const gs_gaussians *gaussians, int64_t before, fault *why) {
     for (int64_t i = 0; i < gaussians->count; i++) {
         float row[SLOTS + 3];
         size_t length = 0;
@@ -293,7 +292,7 @@ static bool write_vertices(FILE *stream, const char *path, const gs_gaussians *g
             if (!isfinite(value)) {
                 char name[16];
                 slot_name(slot, name);
-                return fail(why, "%s: not written: Gaussian %" PRId64 " has %s = %f", path, i, name,
+                return fail(why, "%s: not written: Gaussian %" PRId64 " has %s = %f", path, before + i, name,
                             (double)value);
             }
             row[length++] = value;
@@ -306,8 +305,8 @@ static bool write_vertices(FILE *stream, const char *path, const gs_gaussians *g
 bool ply_write(const char *path, const gs_gaussians *gaussians, fault *why) {
     output_file file;
     if (!output_file_open(&file, path, why)) return false;
-    write_header(file.stream, gaussians);
-    if (write_vertices(file.stream, path, gaussians, why)) return output_file_commit(&file, why);
+    ply_begin(file.stream, gaussians);
+    if (ply_put(file.stream, path, gaussians, 0, why)) return output_file_commit(&file, why);
     output_file_discard(&file);
     return false;
 }

@@ -5,6 +5,7 @@
 
 #include "fault.h"
 #include "gs.h"
+#include "output_file.h"
 #include <stddef.h>
 
 C_LINKAGE_BEGIN
@@ -32,6 +33,18 @@ bool scene_read(const char *path, scene_values values, gs_gaussians *out, fault 
 // Writes a scene. The file appears whole or not at all. Refuses values that are not finite, so that the
 // file can be read again.
 bool scene_write(const char *path, const gs_gaussians *scene, fault *why);
+// The same in pieces, for scenes that are never in memory as a whole.
+typedef struct scene_stream {
+    output_file file;
+    const struct scene_format *format;
+    int64_t count, put; // Gaussians in all, and so far
+} scene_stream;
+// shape: count, sh_degree and antialias are read. Nothing has to be closed after a failure.
+bool scene_stream_open(scene_stream *s, const char *path, const gs_gaussians *shape, fault *why);
+bool scene_stream_put(scene_stream *s, const gs_gaussians *piece, fault *why); // after a failure, discard it
+bool scene_stream_commit(scene_stream *s, fault *why); // fails if Gaussians are missing
+void scene_stream_discard(scene_stream *s);            // removes what was written; harmless after a commit
+
 // Fails if no scene can be written to `path`: the suffix is unknown, or no file can be put there. Call it
 // before long work.
 bool scene_is_possible(const char *path, fault *why);

@@ -6,13 +6,16 @@
 #include "check.h"
 #include "depth_sort.cuh"
 #include "gs.h"
+#include "gs_share.h"
 #include "launch.cuh"
 #include "reach.cuh"
 #include "status.h"
 #include "tiles.cuh"
+#include <algorithm>
 #include <atomic>
 #include <distwar/lanes.cuh>
 #include <math.h>
+#include <string.h>
 
 using namespace gs;
 
@@ -26,6 +29,7 @@ constexpr int shortest_split = 64; // entries: two batches
 // part_block parts. Sampled keys decide where to cut. With 64 samples a part, a part comes out twice as long
 // as intended with a probability of 3e-9: the tail of a sum of 64 exponential variables at twice its mean.
 constexpr int part_block = 512, samples_of_part = 64;
+constexpr int part_blocks_at_once = 6; // blocks a multiprocessor that cut lists and sort parts
 __device__ int parts_of(int64_t length) {
     constexpr int longest = sorted_by_block<part_block>;
     return length < longest ? 0 : int(min((length + longest / 2 - 1) / (longest / 2), int64_t(part_block)));
@@ -176,9 +180,19 @@ __global__ void __launch_bounds__(bin_block)
 // Lists are classified by length, eight classes an octave, longest first. Class 0 has lengths of nearly 2^32,
 // the last class the empty lists.
 constexpr int classes = 33 * 8;
-__device__ int class_of(int64_t length) {
+__host__ __device__ int class_of(int64_t length) {
     if (length < 1) return classes - 1;
-    return (127 + 33) * 8 - 2 - int(__float_as_uint(float(length)) >> 20);
+    const float rounded = float(length);
+    uint32_t bits;
+    memcpy(&bits, &rounded, sizeof bits);
+    return (127 + 33) * 8 - 2 - int(bits >> 20);
+}
+
+// The lists that are split for the backward blend: those of classes before this one, longer than the average of
+// tiles_at_once equal shares of all pairs for each multiprocessor.
+__host__ __device__ int split_class(int64_t pairs, int multiprocessors) {
+    const int64_t share = pairs / (multiprocessors * tiles_at_once);
+    return class_of(share > shortest_split ? share : int64_t(shortest_split));
 }
 
 // The limits that gs_bin works to.
@@ -223,8 +237,6 @@ __host__ __device__ int pixels_of_thread(int64_t pairs, int64_t longest, int til
 // One block. Writes where each tile's list begins, where each class begins in the order of tiles, and the
 // summary. With several counters a tile, turns each counter into the end of its range in the list; a single
 // counter already is that end. If the pairs do not fit, all lists are empty.
-// A list is split for the backward blend if it is longer than the average of tiles_at_once equal shares of
-// all pairs for each multiprocessor.
 __global__ void __launch_bounds__(scan_block)
     tile_begin_kernel(const tile_counters length, int tiles, const bin_limits limits, int64_t *tile_begin,
                       uint32_t *class_begin, bin_summary *summary) {
@@ -285,8 +297,7 @@ __global__ void __launch_bounds__(scan_block)
     int all;
     const int before = scan_of_block<scan_block>(fits && thread < classes ? in_class[thread] : 0, &all);
     if (thread < classes) class_begin[thread] = uint32_t(before);
-    const int64_t share = pairs / (limits.multiprocessors * tiles_at_once);
-    if (thread == class_of(max(share, int64_t(shortest_split)))) {
+    if (thread == split_class(pairs, limits.multiprocessors)) {
         const int pixels = pixels_of_thread(pairs, longest, tiles, limits.multiprocessors);
         summary->pairs = pairs, summary->pixels_per_thread = pixels, summary->split = before;
         if (limits.report) {
@@ -364,8 +375,8 @@ struct unsorted_lists {
 };
 
 // Cuts a list into parts by key: every key of a part is less than every key of the next, so that the parts
-// can be sorted independently. One block a list; blocks beyond the last have nothing to do. Writes the parts
-// to `other`, each in any order, and describes them in `parts`.
+// can be sorted independently. By all threads of a block. Writes the parts
+// to `other`, each in any order, and describes them in `parts`. list: the entries of the tile.
 //
 // Example: a list of n = 10,000 entries. A block sorts 4096 keys, so parts should have about 2048 entries:
 // count = (10,000 + 2047) / 2048 = 5 parts.
@@ -377,19 +388,14 @@ struct unsorted_lists {
 //   3. Scan: the parts begin at 0, 2105, 3985, 5995, 7960; each is described as (begin, length).
 //   4. Write. The entries are read again, in the same way. The counters now hold the next free place of each
 //      part: the first entry found in part 2 goes to other[3985].
-__global__ void __launch_bounds__(part_block)
-    cut_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
-               const unsorted_lists lists, uint32_t *other, const bin_work work, bin_summary *summary,
-               part *parts) {
+__device__ void cut_list(const uint32_t *depth, uint32_t tile, const int64_t *tile_begin,
+                         const unsorted &list, uint32_t *other, bin_summary *summary, part *parts) {
     __shared__ uint64_t keys[sorted_by_block<part_block>];
     __shared__ int place[part_block]; // a counter for each part, then the next free place in it
     __shared__ unsigned long long described;
     const int thread = int(threadIdx.x), lane = thread % 32;
-    if (work.on_device && int(blockIdx.x) >= work.on_device->cut_end) return;
-    const uint32_t tile = tile_order[blockIdx.x];
     const int64_t begin = tile_begin[tile];
     const int n = int(tile_begin[tile + 1] - begin), count = parts_of(n);
-    const unsorted list = lists.of(tile, begin, work.get().in_lists != 0);
     other += begin;
 
     const int samples = min(samples_of_part * count, sorted_by_block<part_block>);
@@ -458,6 +464,21 @@ __global__ void __launch_bounds__(part_block)
     }
 }
 
+// Cuts the lists that are long enough. Blocks take turns.
+__global__ void __launch_bounds__(part_block)
+    cut_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
+               const unsorted_lists lists, uint32_t *other, const bin_work work, bin_summary *summary,
+               part *parts) {
+    const int cut_end = work.get().cut_end;
+    const bool in_lists = work.get().in_lists != 0;
+    for (int place = int(blockIdx.x); place < cut_end; place += int(gridDim.x)) {
+        __syncthreads(); // the previous list's keys have been read
+        const uint32_t tile = tile_order[place];
+        const unsorted list = lists.of(tile, tile_begin[tile], in_lists);
+        cut_list(depth, tile, tile_begin, list, other, summary, parts);
+    }
+}
+
 // Least blocks a multiprocessor, which limits registers. Before compute capability 8.0 a multiprocessor has
 // threads for only two.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
@@ -466,29 +487,30 @@ constexpr int part_blocks = 2;
 constexpr int part_blocks = 3;
 #endif
 
-// Sorts the parts of lists, one block each, and in further blocks the lists cut_end .. part_block_end - 1.
-// Blocks beyond these have nothing to do.
+// Sorts the parts of lists, then the lists cut_end .. part_block_end - 1. Blocks take turns.
 __global__ void __launch_bounds__(part_block, part_blocks)
     sort_parts_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
                       const part *parts, const unsorted_lists from, const bin_work work, uint32_t *list,
                       uint32_t *other) {
     __shared__ uint64_t keys[sorted_by_block<part_block>];
     const bin_summary lists = work.get();
-    const int block = int(blockIdx.x), whole = block - int(lists.parts) + lists.cut_end;
-    if (whole >= lists.part_block_end) return;
-    if (block < lists.parts) {
-        const part mine = parts[block];
-        sort_entries<part_block>(depth, other + mine.begin, mine.length, list + mine.begin,
-                                 other + mine.begin, keys);
-        return;
+    const int all = lists.parts + lists.part_block_end - lists.cut_end;
+    for (int turn = int(blockIdx.x); turn < all; turn += int(gridDim.x)) {
+        __syncthreads(); // the previous keys have been read
+        if (turn < lists.parts) {
+            const part mine = parts[turn];
+            sort_entries<part_block>(depth, other + mine.begin, mine.length, list + mine.begin,
+                                     other + mine.begin, keys);
+            continue;
+        }
+        const uint32_t tile = tile_order[turn - lists.parts + lists.cut_end];
+        const int64_t begin = tile_begin[tile];
+        const int n = int(tile_begin[tile + 1] - begin); // at most sorted_by_block<part_block>
+        const unsorted entries = from.of(tile, begin, lists.in_lists != 0);
+        sort_in_block<part_block>(
+            depth, n, [=](int i) { return entries[i]; }, keys);
+        for (int i = int(threadIdx.x); i < n; i += part_block) list[begin + i] = uint32_t(keys[i]);
     }
-    const uint32_t tile = tile_order[whole];
-    const int64_t begin = tile_begin[tile];
-    const int n = int(tile_begin[tile + 1] - begin); // at most sorted_by_block<part_block>
-    const unsorted entries = from.of(tile, begin, lists.in_lists != 0);
-    sort_in_block<part_block>(
-        depth, n, [=](int i) { return entries[i]; }, keys);
-    for (int i = int(threadIdx.x); i < n; i += part_block) list[begin + i] = uint32_t(keys[i]);
 }
 
 // Sorts the remaining lists, part_block_end .. tiles - 1: blocks for those before block_end one list each,
@@ -524,6 +546,18 @@ __global__ void __launch_bounds__(sort_block)
     sort_in_block<sort_block>(
         depth, n, [=](int i) { return entries[i]; }, keys);
     for (int i = thread; i < n; i += sort_block) list[i] = uint32_t(keys[i]);
+}
+
+// class_end: where each class ends in the order of tiles, as write_kernel leaves class_begin.
+__global__ void __launch_bounds__(scan_block)
+    lengths_kernel(const int64_t *tile_begin, const uint32_t *tile_order, const uint32_t *class_end,
+                   int tiles, gs_list_lengths *out) {
+    static_assert(classes == GS_LIST_CLASSES, "gs_list_lengths has a number for each class");
+    const int thread = int(threadIdx.x);
+    if (thread < classes) out->class_end[thread] = int32_t(class_end[thread]);
+    if (thread > 0) return;
+    const uint32_t first = tile_order[0];
+    out->pairs = tile_begin[tiles], out->longest = tile_begin[first + 1] - tile_begin[first];
 }
 
 // The arrays in the workspace.
@@ -569,9 +603,9 @@ int64_t most_parts(int64_t pair_capacity) {
 }
 
 // Entries of a bucket: eight times the mean of lists that fill pair_capacity, as some tiles have much more than
-// others; less where that would take more than 64 MB and more than three times the lists.
+// others; less where that would take more than 256 MB and more than three times the lists.
 uint32_t room_of(int64_t pair_capacity, int64_t counters) {
-    constexpr int64_t least = 32, small = int64_t(1) << 24;
+    constexpr int64_t least = 32, small = int64_t(1) << 26;
     const int64_t most = 3 * pair_capacity > small ? 3 * pair_capacity : small;
     const int64_t all = 8 * pair_capacity < most ? 8 * pair_capacity : most;
     return uint32_t(all / counters > least ? all / counters : least);
@@ -689,17 +723,45 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     GS_CUDA(launch(stream, dim3(splat_blocks > tile_blocks ? splat_blocks : tile_blocks, views), bin_block,
                    write_kernel, splats, count, per_block, grid, writing{counters, a.tile_begin, a.list},
                    work, a.class_begin, a.tile_order));
+    const unsigned most_part_blocks = unsigned(multiprocessors) * part_blocks_at_once;
     const sort_grids grids = waits ? grids_of(summary, tiles) : most_grids(pair_capacity, count, tiles);
-    GS_CUDA(launch(stream, grids.cut, part_block, cut_kernel, a.depth, a.tile_order, a.tile_begin,
-                   unsorted_entries, a.other, work, a.summary, a.parts));
-    GS_CUDA(launch(stream, grids.parts, part_block, sort_parts_kernel, a.depth, a.tile_order, a.tile_begin,
-                   a.parts, unsorted_entries, work, a.list, a.other));
+    GS_CUDA(launch(stream, std::min(grids.cut, most_part_blocks), part_block, cut_kernel, a.depth,
+                   a.tile_order, a.tile_begin, unsorted_entries, a.other, work, a.summary, a.parts));
+    GS_CUDA(launch(stream, std::min(grids.parts, most_part_blocks), part_block, sort_parts_kernel, a.depth,
+                   a.tile_order, a.tile_begin, a.parts, unsorted_entries, work, a.list, a.other));
     GS_CUDA(launch(stream, grids.lists, sort_block, sort_kernel, a.depth, a.tile_order, a.tile_begin, tiles,
                    unsorted_entries, work, a.list));
     view->lists = {grid.tiles_x,  grid.tiles_y, summary.pairs,
                    a.tile_begin,  a.list,       summary.pixels_per_thread,
                    summary.split, a.tile_order, grid.views};
     if (!waits) keep_division(tiles, multiprocessors, &view->lists);
+    return GS_OK;
+}
+
+gs_status gs_share_lengths(const gs_view *view, gs_list_lengths *lengths, gs_stream stream) {
+    GS_TRY(check_lists(__func__, view));
+    GS_REQUIRE(lengths && view->lists.tile_order,
+               "lengths, and lists that gs_bin has written, must be given");
+    const tile_grid grid = grid_of(view);
+    bin_arrays a;
+    const size_t needed = place_arrays(view->workspace, grid, splat_count(view), view->pair_capacity, &a);
+    GS_TRY(check_workspace(__func__, view->workspace, view->workspace_bytes, needed));
+    GS_CUDA(launch(stream, 1, scan_block, lengths_kernel, a.tile_begin, a.tile_order, a.class_begin,
+                   tiles_of(grid), lengths));
+    return GS_OK;
+}
+
+gs_status gs_share_divide(gs_view *view, const gs_list_lengths *lengths, int64_t pairs, int64_t longest) {
+    GS_TRY(check_lists(__func__, view));
+    GS_REQUIRE(lengths && pairs >= lengths->pairs && longest >= lengths->longest,
+               "lengths must be given; those of the image are not less");
+    int device = 0, multiprocessors = 0;
+    GS_CUDA(cudaGetDevice(&device));
+    GS_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+    const int split = split_class(pairs, multiprocessors);
+    view->lists.pixels_per_thread =
+        pixels_of_thread(pairs, longest, tiles_of(grid_of(view)), multiprocessors);
+    view->lists.split_tiles = split > 0 ? lengths->class_end[split - 1] : 0;
     return GS_OK;
 }
 

@@ -3,6 +3,7 @@
 // fixed.
 #include "channels.cuh"
 #include "check.h"
+#include "gs_share.h"
 
 #include <adam.cuh>
 #include <distwar/block.cuh>
@@ -41,8 +42,25 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-// Replaces the gradient by the corrected colours with the gradient by the colours, and writes this block's
-// part of the matrix's gradient.
+// At pixel i: replaces the gradient by the corrected colours with the gradient by the colours, and adds to the matrix's.
+__device__ void step_back(const color_matrix &m, const float *color, int64_t plane, int64_t i,
+                          float *gradient, float mine[MATRIX]) {
+    float c[GS_CHANNELS + 1], g[GS_CHANNELS];
+    for_channels([&](int k) { c[k] = color[k * plane + i]; });
+    for_channels([&](int k) { g[k] = gradient[k * plane + i]; });
+    c[GS_CHANNELS] = 1;
+    for (int r = 0, at = 0; r < GS_CHANNELS; r++)
+        for (int k = 0; k <= GS_CHANNELS; k++, at++) mine[at] = fmaf(g[r], c[k], mine[at]);
+    for (int k = 0; k < GS_CHANNELS; k++) {
+        float sum = 0;
+        for_channels([&](int step) {
+            const int r = GS_CHANNELS - 1 - step;
+            sum = step == 0 ? m.row[r][k] * g[r] : fmaf(m.row[r][k], g[r], sum);
+        });
+        gradient[k * plane + i] = sum;
+    }
+}
+
 __global__ void __launch_bounds__(THREADS)
     exposure_backward_kernel(const float *matrix, const float *color, int64_t plane, float *gradient,
                              float (*block_sums)[MATRIX]) {
@@ -50,24 +68,33 @@ __global__ void __launch_bounds__(THREADS)
     const color_matrix m = load(matrix);
     float mine[MATRIX] = {}, total[MATRIX];
     for (int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x; i < plane;
-         i += int64_t(gridDim.x) * THREADS) {
-        float c[GS_CHANNELS + 1], g[GS_CHANNELS];
-        for_channels([&](int k) { c[k] = color[k * plane + i]; });
-        for_channels([&](int k) { g[k] = gradient[k * plane + i]; });
-        c[GS_CHANNELS] = 1;
-        for (int r = 0, at = 0; r < GS_CHANNELS; r++)
-            for (int k = 0; k <= GS_CHANNELS; k++, at++) mine[at] = fmaf(g[r], c[k], mine[at]);
-        for (int k = 0; k < GS_CHANNELS; k++) {
-            float sum = 0;
-            for_channels([&](int step) {
-                const int r = GS_CHANNELS - 1 - step;
-                sum = step == 0 ? m.row[r][k] * g[r] : fmaf(m.row[r][k], g[r], sum);
-            });
-            gradient[k * plane + i] = sum;
-        }
-    }
+         i += int64_t(gridDim.x) * THREADS)
+        step_back(m, color, plane, i, gradient, mine);
     distwar::block_sum(mine, memory, total);
     for (int k = 0; threadIdx.x == 0 && k < MATRIX; k++) block_sums[blockIdx.x][k] = total[k];
+}
+
+// A block a row of tiles, from `first` on.
+__global__ void __launch_bounds__(THREADS)
+    exposure_rows_kernel(gs_exposed image, int first, float *gradient, double (*row_sums)[MATRIX]) {
+    __shared__ distwar::block_sum_memory<MATRIX, THREADS> memory;
+    const color_matrix m = load(image.matrix);
+    const int64_t plane = int64_t(image.width) * image.height, row = first + int64_t(blockIdx.x),
+                  in_row = int64_t(GS_TILE_SIZE) * image.width, begin = row * in_row;
+    const int64_t end = begin + in_row < plane ? begin + in_row : plane;
+    float mine[MATRIX] = {}, total[MATRIX];
+    for (int64_t i = begin + threadIdx.x; i < end; i += THREADS)
+        step_back(m, image.color, plane, i, gradient, mine);
+    distwar::block_sum(mine, memory, total);
+    for (int k = 0; threadIdx.x == 0 && k < MATRIX; k++) row_sums[row][k] = double(total[k]);
+}
+
+__global__ void __launch_bounds__(32)
+    exposure_rows_sum_kernel(const double (*row_sums)[MATRIX], int rows, float *matrix_gradient) {
+    if (threadIdx.x >= MATRIX) return;
+    double sum = 0;
+    for (int r = 0; r < rows; r++) sum += row_sums[r][threadIdx.x];
+    matrix_gradient[threadIdx.x] = float(sum);
 }
 
 __global__ void __launch_bounds__(32)
@@ -140,6 +167,25 @@ gs_status gs_exposure_backward(const gs_exposed *image, void *workspace, size_t 
     GS_CUDA(launch(stream, unsigned(blocks), THREADS, exposure_backward_kernel, image->matrix, image->color,
                    pixels_of(image), gradient, of_block));
     return GS_STATUS(launch(stream, 1, 32, exposure_sum_kernel, of_block, blocks, matrix_gradient));
+}
+
+gs_status gs_share_exposure_backward(const gs_exposed *image, gs_rows rows, float *gradient, double *row_sums,
+                                     gs_stream stream) {
+    GS_TRY(check(__func__, image));
+    GS_REQUIRE(gradient && row_sums, "gradient and row_sums must be given");
+    GS_REQUIRE(rows.begin >= 0 && rows.begin < rows.end &&
+                   rows.end <= (image->height + GS_TILE_SIZE - 1) / GS_TILE_SIZE,
+               "rows must be a range of the rows of tiles");
+    return GS_STATUS(launch(stream, unsigned(rows.end - rows.begin), THREADS, exposure_rows_kernel, *image,
+                            int(rows.begin), gradient, reinterpret_cast<double(*)[MATRIX]>(row_sums)));
+}
+
+gs_status gs_share_exposure_sum(const double *row_sums, int32_t rows, float *matrix_gradient,
+                                gs_stream stream) {
+    GS_REQUIRE(row_sums && rows > 0 && matrix_gradient,
+               "row_sums, their number and matrix_gradient must be given");
+    return GS_STATUS(launch(stream, 1, 32, exposure_rows_sum_kernel,
+                            reinterpret_cast<const double(*)[MATRIX]>(row_sums), int(rows), matrix_gradient));
 }
 
 gs_status gs_exposure_adam(float *exposures, int64_t views, int64_t view, const float *gradient, float rate,

@@ -13,7 +13,8 @@
 //   gs_project_backward
 //
 // The same bits on any number of GPUs: with DISTWAR_FIXED, if homes have neighbouring Gaussians and send in their order
-// (so that splats stand in the order of one GPU), and if gs_lists.pixels_per_thread and split_tiles are the same.
+// (so that splats stand in the order of one GPU), and with
+//   gs_share_lengths, gs_share_divide    after gs_bin: the blend divides its work as for the whole image
 //   gs_largest                  at home, then the larger of all GPUs, for gs_gradient.largest
 //   gs_share_row_sums, gs_share_bound    after the loss; the sums of all rows make gs_largest_values.d_color
 //   gs_fixed_sums               after gs_render_backward: the integers that it summed are sent back in place of moments
@@ -73,10 +74,12 @@ gs_status gs_share_add_sums(const uint32_t *index, const int64_t *from, int64_t 
 
 // Records of a part, without those whose first GS_MOMENTS values are all 0: splats that no pixel shows have such, and
 // they are most of a large scene. A packed record has GS_PACKED values: the record's first GS_MOMENTS, then its place
-// in its segment, as an integer in the first 4 bytes of the last value.
-enum { GS_PACKED = GS_MOMENTS + 1 };
+// in its segment, as an integer in the first 4 bytes of the last value. With `whole` it has GS_PACKED_WHOLE: all values
+// of the record, for depth and absolute gradients, then its place.
+enum { GS_PACKED = GS_MOMENTS + 1, GS_PACKED_WHOLE = GS_MOMENTS_STRIDE + 1 };
 typedef struct gs_packing {
     int32_t fixed;        // 0: floats, gs_moments; 1: int64, sums of gs_fixed_sums
+    int32_t whole;        // 0 or 1
     int32_t segments;     // 1..GS_MAX_GPUS: the records of each home
     const int64_t *begin; // host, [segments]: the first record of a segment
     const int64_t *count; // host, [segments]; all together below 2^31
@@ -93,7 +96,23 @@ gs_status gs_share_pack(const gs_packing *packing, gs_stream stream);
 // to[index[place]] += values, for each packed record of a segment. As gs_share_add_moments, or with `fixed`
 // gs_share_add_sums.
 gs_status gs_share_add_packed(const uint32_t *index, const void *packed, int64_t count, int32_t fixed,
-                              void *to, gs_stream stream);
+                              int32_t whole, void *to, gs_stream stream);
+
+// pairs: [rows of tiles]: the entries of the lists of each row.
+gs_status gs_share_row_pairs(const gs_view *view, int64_t *pairs, gs_stream stream);
+
+// How long the lists of a part are.
+enum { GS_LIST_CLASSES = 264 };
+typedef struct gs_list_lengths {
+    int64_t pairs, longest;
+    int32_t class_end[GS_LIST_CLASSES]; // of gs_bin: tiles with lists of each class of lengths, or longer
+} gs_list_lengths;
+// lengths: device. Of the lists that gs_bin has made.
+gs_status gs_share_lengths(const gs_view *view, gs_list_lengths *lengths, gs_stream stream);
+// Writes lists.pixels_per_thread and split_tiles: what gs_bin chooses for the whole image, so that gs_render_backward
+// rounds as there. lengths: host, of the part. pairs, longest: of the image: the sum and the largest of those of its
+// parts. All GPUs are of one kind.
+gs_status gs_share_divide(gs_view *view, const gs_list_lengths *lengths, int64_t pairs, int64_t longest);
 
 // gs_loss of rows of tiles of an image, for a part of it. Of images->color it reads these rows and GS_LOSS_HALO rows of
 // pixels above and below them.
@@ -103,6 +122,14 @@ gs_status gs_share_add_packed(const uint32_t *index, const void *packed, int64_t
 enum { GS_LOSS_HALO = 10 };
 gs_status gs_share_loss(const gs_comparison *images, gs_rows rows, void *workspace, size_t workspace_bytes,
                         double *result, float *color_gradient, gs_stream stream);
+
+// gs_exposure_backward of rows of tiles. row_sums: [rows of tiles][GS_EXPOSURE_VALUES], written for the rows; those of all
+// parts of an image give the gradient of the matrix, in the order of rows, whichever GPU has which.
+gs_status gs_share_exposure_backward(const gs_exposed *image, gs_rows rows, float *gradient, double *row_sums,
+                                     gs_stream stream);
+// rows: of tiles, all of an image. matrix_gradient: [GS_EXPOSURE_VALUES].
+gs_status gs_share_exposure_sum(const double *row_sums, int32_t rows, float *matrix_gradient,
+                                gs_stream stream);
 
 // What gs_gradient.largest points to.
 typedef struct gs_largest_values {

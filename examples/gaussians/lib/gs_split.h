@@ -32,6 +32,22 @@ gs_status gs_split(const gs_gaussians *gaussians, const gs_gaussians *first_mome
                    const gs_gaussians *second_moment, const gs_split_rules *rules, void *workspace,
                    size_t workspace_bytes, gs_stream stream);
 
+// ---- which Gaussians can give their rows away ----
+
+// Adds a view to scores: score[i] becomes the larger of score[i] and what the Gaussian i contributes to the view, the
+// sum over its pixels of alpha T. moments: what gs_render_backward leaves for an image gradient that is 1 in channel 0
+// of every pixel; with another number than 1 scores are multiplied by it. score: [count], zeros at the start.
+gs_status gs_score_add(const gs_moments *moments, int64_t count, float *score, gs_stream stream);
+
+// Bytes of the workspace of gs_retire.
+gs_status gs_retire_bytes(int64_t count, size_t *bytes);
+
+// Makes the `retired` Gaussians of least score dead, of equal ones the first: the next gs_split takes their rows.
+// score: [count]; NaN and negative values count as 0. retired: 0..count.
+// Cost:    a sort of count values. Does not wait.
+gs_status gs_retire(const gs_gaussians *gaussians, const float *score, int64_t retired, void *workspace,
+                    size_t workspace_bytes, gs_stream stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,21 +3,16 @@
 // rows that are free and a sort orders the draws, so the result does not depend on the order of threads.
 #include "arrays.h"
 #include "block_layout.h"
-#include "density.cuh"
 #include "gs_split.h"
 #include "launch.cuh"
 #include "scan_sort.h"
-#include <float.h>
+#include "split.cuh"
 
 using namespace gs;
 
 namespace {
 
-constexpr uint32_t not_drawn = UINT32_MAX; // key of such Gaussians: sorts last
-
-// Weighted sampling without replacement: the n least of the exponential variates -log(u) / weight are drawn
-// (Efraimidis and Spirakis 2006). Positive floats order as their bits do. free_rows[count] = 0: the scan
-// leaves the total there.
+// free_rows[count] = 0: the scan leaves the total there.
 __global__ void __launch_bounds__(density_block)
     draw_kernel(gs_gaussians gaussians, gs_split_rules rules, int64_t *free_rows, uint32_t *keys,
                 uint32_t *indices) {
@@ -27,12 +22,7 @@ __global__ void __launch_bounds__(density_block)
     free_rows[i] = i < gaussians.count && !lives;
     if (i == gaussians.count) return;
     indices[i] = uint32_t(i);
-    keys[i] = not_drawn;
-    if (!lives) return;
-    random_stream random = random_at(rules.seed, RANDOM_DRAW, rules.iteration, uint64_t(i));
-    const float u = (float(random_bits(&random) >> 40) + 0.5f) * 0x1p-24f; // never 0 or 1
-    const float weight = rules.density[2 * i], key = -logf(u) / weight;
-    if (weight > 0 && weight <= FLT_MAX && key <= FLT_MAX) keys[i] = __float_as_uint(key);
+    keys[i] = lives ? split_key(rules.density[2 * i], rules.seed, rules.iteration, i) : not_drawn;
 }
 
 // The drawn Gaussian number k goes to the free row number k. source[i]: the Gaussian that row i is a half of;
@@ -52,27 +42,6 @@ __global__ void __launch_bounds__(density_block)
     }
 }
 
-// Both halves are copies of the Gaussian when they come here.
-__device__ void place_halves(const gs_gaussians &g, int64_t one, int64_t other, float least_opacity) {
-    const float *scale = g.log_scale + 3 * one;
-    const int axis = scale[0] >= scale[1] ? (scale[0] >= scale[2] ? 0 : 2) : (scale[1] >= scale[2] ? 1 : 2);
-    const float inv_sqrt2 = 0.70710678f, log_sqrt2 = 0.34657359f, inv_e = 0.36787944f;
-    const float reach = inv_sqrt2 * expf(scale[axis]);
-    float rotation[3][3];
-    rotation_of(g, one, rotation);
-    // 4 p - p^2 / e = 2 sqrt 2 o
-    const float twice = 2.8284271f * sigmoid(g.opacity_logit[one]);
-    const float half = twice / (2 + sqrtf(4 - inv_e * twice));
-    const float opacity = fmaxf(half, nextafterf(least_opacity, 1)); // a split kills no Gaussian
-    const int64_t rows[2] = {one, other};
-    for (int side = 0; side < 2; side++) {
-        const int64_t i = rows[side];
-        for (int k = 0; k < 3; k++) g.mean[3 * i + k] += (side ? reach : -reach) * rotation[k][axis];
-        g.log_scale[3 * i + axis] -= log_sqrt2;
-        g.opacity_logit[i] = logf(opacity) - log1pf(-opacity);
-    }
-}
-
 // As each Gaussian is drawn once at most, a thread has both rows to itself.
 __global__ void __launch_bounds__(density_block)
     split_kernel(gs_gaussians g, gs_arrays first, gs_arrays second, gs_split_rules rules,
@@ -81,7 +50,8 @@ __global__ void __launch_bounds__(density_block)
     if (i >= g.count) return;
     const int64_t from = source[i];
     if (from != i) {
-        place_halves(g, from, i, rules.least_opacity);
+        place_half(g, from, false, rules.least_opacity);
+        place_half(g, i, true, rules.least_opacity);
         clear_moment(first, from);
         clear_moment(second, from);
     }

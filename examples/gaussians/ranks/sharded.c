@@ -20,9 +20,12 @@ static bool open_streams(sharded *s) {
 
 static bool open_pinned(sharded *s) {
     ranks *const group = s->group;
-    RANKS_CUDA(cudaMallocHost((void **)&s->table, RANKS_MAX * (GS_MAX_PARTS + 1) * sizeof(int64_t)));
-    for (int k = 0; k <= MOST_CUT; k++)
-        RANKS_CUDA(cudaMallocHost((void **)&s->renderings[k].report, sizeof(gs_bin_report)));
+    RANKS_CUDA(cudaMallocHost((void **)&s->table, RANKS_MAX * MOST_NUMBERS * sizeof(int64_t)));
+    for (int k = 0; k <= MOST_CUT; k++) {
+        rendering *const r = &s->renderings[k];
+        RANKS_CUDA(cudaMallocHost((void **)&r->report, sizeof *r->report));
+        RANKS_CUDA(cudaMallocHost((void **)&r->known_lengths, sizeof *r->known_lengths));
+    }
     return true;
 }
 
@@ -33,7 +36,9 @@ sharded *sharded_open(ranks *group) {
         return NULL;
     }
     s->group = group;
-    if (open_streams(s) && open_pinned(s)) return s;
+    s->costs = row_costs_open();
+    if (!s->costs) ranks_fail(group, "no memory for the costs of rows");
+    if (s->costs && open_streams(s) && open_pinned(s)) return s;
     sharded_close(s);
     return NULL;
 }
@@ -44,16 +49,17 @@ static void close_event(cudaEvent_t event) {
 
 void sharded_close(sharded *s) {
     if (!s) return;
-    device_buffer *const buffers[] = {&s->splats,      &s->selection,   &s->index,           &s->entries.own,
-                                      &s->moments,     &s->sums,        &s->largest,         &s->row_sums,
-                                      &s->units,       &s->pixels_sent, &s->pixels_received, &s->numbers,
-                                      &s->packed_begin};
+    device_buffer *const buffers[] = {
+        &s->splats,   &s->selection, &s->index,       &s->entries.own,     &s->moments, &s->sums, &s->largest,
+        &s->row_sums, &s->units,     &s->pixels_sent, &s->pixels_received, &s->numbers, &s->told};
     for (size_t k = 0; k < sizeof buffers / sizeof *buffers; k++) device_buffer_close(buffers[k]);
     for (int k = 0; k <= MOST_CUT; k++) {
         rendering *const r = &s->renderings[k];
-        device_buffer *const of_part[] = {&r->image, &r->moments.own, &r->workspace.own, &r->d_color};
+        device_buffer *const of_part[] = {&r->image, &r->moments.own, &r->workspace.own, &r->d_color,
+                                          &r->lengths};
         for (size_t i = 0; i < sizeof of_part / sizeof *of_part; i++) device_buffer_close(of_part[i]);
         cudaFreeHost(r->report);
+        cudaFreeHost(r->known_lengths);
     }
     for (int j = 0; j < MOST_OWN; j++) {
         device_buffer_close(&s->own[j].splats.own);
@@ -67,6 +73,7 @@ void sharded_close(sharded *s) {
     if (s->travel) cudaStreamDestroy(s->travel);
     if (s->watch) cudaStreamDestroy(s->watch);
     cudaFreeHost(s->table);
+    row_costs_close(s->costs);
     free(s);
 }
 
@@ -174,7 +181,8 @@ bool end_stage(sharded *s, sharded_stage stage) {
 // Which rank renders what.
 static void plan(sharded *s) {
     const int own = ranks_own(s->group);
-    share_out(ranks_count(s->group), s->batch->views, tile_rows(s), &s->out);
+    const int64_t *const costs = row_costs_of(s->costs, s->batch->pictures, s->batch->views, tile_rows(s));
+    share_out(ranks_count(s->group), s->batch->views, tile_rows(s), costs, &s->out);
     s->own_count = s->out.begin[own + 1] - s->out.begin[own];
     s->any_cut = s->out.begin[ranks_count(s->group)] != s->batch->views;
     for (int k = 0; k < s->own_count; k++) {
@@ -182,6 +190,7 @@ static void plan(sharded *s) {
         part->number = part_at(s, own, k);
         part->part = s->out.parts[part->number];
         part->whole = is_whole(s, part->number);
+        s->report.rows += part->part.rows.end - part->part.rows.begin;
         part->in = &s->renderings[part->whole ? MOST_CUT : k]; // at most the first two are not whole
     }
 }
@@ -233,7 +242,7 @@ static bool render_cut(sharded *s) {
     if (s->any_cut && !exchange_pixels(s)) return false;
     for (int k = 0; is_cut(s, k); k++)
         if (!queue_loss(s, &s->own[k])) return false;
-    return combine_row_sums(s) && end_stage(s, SHARDED_PIXELS);
+    return combine_row_sums(s) && divide_as_whole(s) && end_stage(s, SHARDED_PIXELS);
 }
 
 static bool render_whole(sharded *s, own_part *part) {
@@ -254,8 +263,9 @@ static bool render_parts(sharded *s) {
     return send_moments(s, s->out.most - 1);
 }
 
-bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_gradient *gradient,
-                      gs_stream stream) {
+// Up to the splats that this rank's parts need. result: its memory is used until it is written; without arrays: none.
+static bool begin_batch(sharded *s, const sharded_batch *batch, const gs_gaussians *result,
+                        gs_stream stream) {
     ranks *const group = s->group;
     if (batch->views < 1 || batch->views > GS_MAX_VIEWS)
         return ranks_fail(group, "a batch has 1..%d views, not %d", GS_MAX_VIEWS, (int)batch->views);
@@ -264,20 +274,58 @@ bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_grad
     s->alone = ranks_count(group) == 1;
     s->report = (sharded_report){0};
     plan(s);
-    begin_scratch(s, &gradient->gaussians);
+    begin_scratch(s, result);
+    if (batch->timed && !ranks_wait(group, stream)) return false; // what the caller has queued does not count
+    s->since = ranks_seconds();
+    return project_home(s) && end_stage(s, SHARDED_PROJECT) && send_splats(s);
+}
+
+bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_gradient *gradient,
+                      gs_stream stream) {
+    ranks *const group = s->group;
+    s->absolute = gradient->abs_mean2d;
+    if (!begin_batch(s, batch, &gradient->gaussians, stream)) return false;
     const size_t units_bytes = (size_t)batch->views * sizeof(gs_fixed_units);
     void *const units = reserve(s, &s->units, units_bytes);
     if (!units) return false;
     RANKS_CUDA(cudaMemsetAsync(units, 0, units_bytes, stream));
-    if (batch->timed && !ranks_wait(group, stream)) return false; // what the caller has queued does not count
-    s->since = ranks_seconds();
-    if (!project_home(s) || !end_stage(s, SHARDED_PROJECT)) return false;
-    if (!send_splats(s) || !begin_sums(s) || !begin_row_sums(s) || !find_largest(s) ||
-        !end_stage(s, SHARDED_EXCHANGE))
+    if (!begin_sums(s) || !begin_row_sums(s) || !find_largest(s) || !end_stage(s, SHARDED_EXCHANGE))
         return false;
     if (!render_parts(s) || !gather_moments(s) || !end_stage(s, SHARDED_RETURN)) return false;
-    const gs_gradient own = {
-        .moments = s->moments.memory, .gaussians = gradient->gaussians, .mean2d = gradient->mean2d};
+    const gs_gradient own = {.moments = s->moments.memory,
+                             .gaussians = gradient->gaussians,
+                             .mean2d = gradient->mean2d,
+                             .abs_mean2d = gradient->abs_mean2d};
     GS_OR_FAIL(gs_project_backward(&s->home, &own, stream));
     return end_stage(s, SHARDED_HOME);
+}
+
+static bool show(sharded *s, const own_part *part) {
+    const gs_view *const view = &part->view;
+    const sharded_image image = {.view = part->part.view,
+                                 .width = view->camera.width,
+                                 .height = view->camera.height,
+                                 .rows = part->part.rows,
+                                 .color = view->image.color};
+    return s->batch->loss(s->group, s->batch->context, &image, s->stream);
+}
+
+bool sharded_render(sharded *s, const sharded_batch *batch, gs_stream stream) {
+    const gs_gaussians none = {0};
+    if (!begin_batch(s, batch, &none, stream) || !end_stage(s, SHARDED_EXCHANGE)) return false;
+    for (int k = 0; is_cut(s, k); k++)
+        if (!queue_forward(s, &s->own[k])) return false;
+    for (int k = 0; is_cut(s, k); k++)
+        if (!settle_lists(s, &s->own[k])) return false;
+    if (s->any_cut && !exchange_pixels(s)) return false;
+    for (int k = 0; k < s->own_count; k++) {
+        own_part *const part = &s->own[k];
+        if (part->whole && !(queue_forward(s, part) && settle_lists(s, part))) return false;
+        if (!show(s, part)) return false;
+    }
+    return await_travel(s) && end_stage(s, SHARDED_RENDER); // also for what others get
+}
+
+gs_view sharded_home(const sharded *s) {
+    return s->home;
 }

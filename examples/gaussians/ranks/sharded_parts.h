@@ -7,7 +7,8 @@
 //   the sizes of the splats that parts need
 //   the splats of the first part of each rank, of the second, ...
 //   the largest colours and depths, with DISTWAR_FIXED
-//   the pixels that the ranks of a view need of each other; with DISTWAR_FIXED then the sums of rows
+//   the pixels that the ranks of a view need of each other; with DISTWAR_FIXED then the sums of rows,
+//   and how long the lists are
 //   sizes and moments of the first part of each rank, of the second, ...
 //   the units of the sums, with DISTWAR_FIXED
 // "First" is in the order of part_at: parts that are rows of a view come before whole views.
@@ -23,7 +24,12 @@
         if ((call) != GS_OK) return ranks_fail(s->group, "%s", gs_last_error());                             \
     } while (0)
 
-enum { MOST_OWN = GS_MAX_VIEWS + 1, MOST_CUT = 2 }; // parts of one rank; those that are not a whole view
+enum {
+    MOST_OWN = GS_MAX_VIEWS + 1, // parts of one rank
+    MOST_CUT = 2,                // those that are not a whole view
+    MOST_ROWS = GS_MAX_SIZE / GS_TILE_SIZE,
+    MOST_NUMBERS = GS_MAX_PARTS + 1 + MOST_ROWS // that a rank tells the others at once
+};
 
 // Memory that is needed in a step until the backward projection. It lies in that of the projection's result as long as
 // there is room, else in a buffer of its own.
@@ -40,6 +46,8 @@ typedef struct rendering {
     int64_t pair_capacity; // 0: unknown
     gs_lists division;     // of the last time: how the blend divided the work
     gs_bin_report *report; // pinned
+    device_buffer lengths;
+    gs_list_lengths *known_lengths; // pinned
 } rendering;
 
 // What this rank renders.
@@ -63,6 +71,8 @@ typedef struct returned_moments {
     int64_t at[RANKS_MAX], count[RANKS_MAX]; // packed records of each rank
 } returned_moments;
 
+typedef struct row_costs row_costs;
+
 struct sharded {
     ranks *group;
     sharded_report report;
@@ -77,12 +87,13 @@ struct sharded {
     device_buffer row_sums; // [views][rows of tiles][GS_CHANNELS]
     device_buffer units;    // [views]
     device_buffer pixels_sent, pixels_received;
-    device_buffer numbers, packed_begin;
-    int64_t *table; // pinned, [RANKS_MAX][GS_MAX_PARTS + 1]: numbers of all ranks
+    device_buffer numbers, told; // of all ranks; of this one: where packed segments begin, pairs of rows
+    int64_t *table;              // pinned, [RANKS_MAX][MOST_NUMBERS]: numbers of all ranks
     rendering renderings[MOST_CUT + 1];
     own_part own[MOST_OWN]; // in the order of part_at
     int own_count;
     shared_out out;
+    row_costs *costs;
     int64_t begin[RANKS_MAX][GS_MAX_PARTS + 1]; // part_begin of each rank
     // Of the batch:
     const sharded_batch *batch;
@@ -90,6 +101,7 @@ struct sharded {
     gs_view home; // all cameras, this rank's splats
     gs_share share;
     gs_part shared[GS_MAX_PARTS]; // share.parts: whole views of this rank have no rows
+    float *absolute;              // of the batch's gradient, NULL: absolute gradients are not summed
     bool fixed, alone;            // alone: the only rank
     bool any_cut;                 // some view has several parts
     char *scratch;                // room for step_buffer
@@ -115,11 +127,21 @@ void *reserve_for_step(sharded *s, step_buffer *buffer, size_t bytes);
 bool share_numbers(sharded *s, const int64_t *own, int values);
 bool end_stage(sharded *s, sharded_stage stage);
 
+// What rows cost the last time: row_costs.c. The same on all ranks.
+row_costs *row_costs_open(void); // NULL: no memory
+void row_costs_close(row_costs *costs);
+// [views][rows] for share_out; NULL: unknown.
+const int64_t *row_costs_of(row_costs *costs, const int32_t *pictures, int32_t views, int32_t rows);
+// pairs: [rows]; tiles: of a row. No memory for it: forgets the picture.
+void row_costs_learn(row_costs *costs, int32_t picture, gs_rows part, const int64_t *pairs, int32_t rows,
+                     int32_t tiles);
+
 bool project_home(sharded *s); // sharded_splats.c
 bool send_splats(sharded *s);
 bool find_largest(sharded *s);
 bool queue_forward(sharded *s, own_part *part); // sharded_render.c
 bool settle_lists(sharded *s, own_part *part);
+bool divide_as_whole(sharded *s);
 bool queue_loss(sharded *s, own_part *part);
 bool queue_backward(sharded *s, own_part *part);
 bool exchange_pixels(sharded *s);     // sharded_pixels.c

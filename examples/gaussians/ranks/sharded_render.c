@@ -46,8 +46,6 @@ static bool bin(sharded *s, own_part *part) {
 }
 
 static bool render(sharded *s, own_part *part) {
-    // gs_bin chooses by the lists of the part: another number of ranks would round sums otherwise.
-    if (s->fixed) part->view.lists.pixels_per_thread = 2, part->view.lists.split_tiles = 0;
     GS_OR_FAIL(gs_render(&part->view, s->stream));
     return true;
 }
@@ -79,8 +77,48 @@ bool settle_lists(sharded *s, own_part *part) {
     }
     if (status == GS_PAIRS_DO_NOT_FIT && !(bin_waiting(s, part) && render(s, part))) return false;
     part->in->division = view->lists;
-    if (s->fixed) view->lists.pixels_per_thread = 2, view->lists.split_tiles = 0;
     s->report.pairs += view->lists.pairs;
+    return true;
+}
+
+static bool read_lengths(sharded *s, own_part *part) {
+    gs_list_lengths *const lengths = reserve(s, &part->in->lengths, sizeof *lengths);
+    if (!lengths) return false;
+    GS_OR_FAIL(gs_share_lengths(&part->view, lengths, s->stream));
+    ranks *const group = s->group;
+    RANKS_CUDA(cudaMemcpyAsync(part->in->known_lengths, lengths, sizeof *lengths, cudaMemcpyDeviceToHost,
+                               s->stream));
+    return true;
+}
+
+// With DISTWAR_FIXED: gs_bin has divided the work of a view's rows by their lists. Another number of ranks would round
+// sums otherwise, so all ranks of the view choose by the lists of the whole.
+bool divide_as_whole(sharded *s) {
+    enum { VALUES = 2 * MOST_CUT };
+    const int count = ranks_count(s->group);
+    int cut = 0;
+    if (!s->fixed || !s->any_cut) return true;
+    for (; cut < s->own_count && !s->own[cut].whole; cut++)
+        if (!read_lengths(s, &s->own[cut])) return false;
+    if (!ranks_wait(s->group, s->stream)) return false;
+    int64_t sent[RANKS_MAX * VALUES] = {0}, all[RANKS_MAX * VALUES];
+    for (int r = 0; r < count; r++)
+        for (int k = 0; k < cut; k++) {
+            sent[r * VALUES + 2 * k] = s->own[k].in->known_lengths->pairs;
+            sent[r * VALUES + 2 * k + 1] = s->own[k].in->known_lengths->longest;
+        }
+    if (!ranks_exchange_sizes(s->group, VALUES, sent, all, s->travel)) return false;
+    for (int k = 0; k < cut; k++) {
+        int64_t pairs = 0, longest = 0;
+        for (int r = 0; r < count; r++)
+            for (int j = 0; j < MOST_CUT; j++) {
+                const int p = part_at(s, r, j);
+                if (p < 0 || s->out.parts[p].view != s->own[k].part.view) continue;
+                const int64_t *const theirs = all + r * VALUES + 2 * j;
+                pairs += theirs[0], longest = theirs[1] > longest ? theirs[1] : longest;
+            }
+        GS_OR_FAIL(gs_share_divide(&s->own[k].view, s->own[k].in->known_lengths, pairs, longest));
+    }
     return true;
 }
 
@@ -95,7 +133,7 @@ bool queue_loss(sharded *s, own_part *part) {
     float *const d_color =
         reserve(s, &part->in->d_color, GS_CHANNELS * (size_t)width * (size_t)height * sizeof(float));
     if (!d_color) return false;
-    part->gradient = (gs_gradient){.color = d_color};
+    part->gradient = (gs_gradient){.color = d_color, .abs_mean2d = s->absolute}; // not written here
     const sharded_image image = {part->part.view, width, height, part->part.rows, view->image.color, d_color};
     if (!s->batch->loss(s->group, s->batch->context, &image, s->stream)) return false;
     if (s->fixed)

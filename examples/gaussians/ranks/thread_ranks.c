@@ -213,8 +213,9 @@ static bool all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream
         good = ranks_fail(group, "ranks_all_reduce: no memory for %zu bytes", bytes);
     good = good && collect(group, "ranks_all_reduce", reduction, read_values, &call);
     if (good && bytes > 0) {
-        const cudaError_t status = cudaMemcpy(reduction->values, call.result, bytes, cudaMemcpyHostToDevice);
-        if (status != cudaSuccess) good = ranks_fail_cuda(group, status, "ranks_all_reduce");
+        const cudaError_t status =
+            cudaMemcpyAsync(reduction->values, call.result, bytes, cudaMemcpyHostToDevice, stream);
+        good = status == cudaSuccess ? wait(group, stream) : ranks_fail_cuda(group, status, "ranks_all_reduce");
     }
     free(call.result);
     free(call.next);

@@ -9,7 +9,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from distwar import _operators, _stages, gs
 from distwar._frame import Frame
 from distwar._library import library
-from distwar._tensors import Memory, On, camera_structs, is_plain, plain, strategy_now, stream_of
+from distwar._tensors import Memory, On, is_plain, packed_cameras, plain, strategy_now, stream_of
 from distwar._torch import float32_of
 
 NEAR_PLANE, FAR_PLANE, LOW_PASS = 0.2, 1e30, 0.3
@@ -69,7 +69,7 @@ def _by_frame(settings, depth, scene, screen):
     with On(means):
         shape = _stages.Shape(settings, 1, len(means), 3, colors.shape[1] if settings.sh_degree >= 0 else 0, depth)
         frame = Frame(_stages.plan_of(shape), _stages.room_of(means.device, shape),
-                      camera_structs(*scene[6:], settings), strategy_now(), stream_of(means.device))
+                      packed_cameras(*scene[6:], settings), strategy_now(), stream_of(means.device))
         color, alphas, inverse = frame.render(*scene, screen)
         return color[0].movedim(-1, 0), alphas[..., 0], frame.radii()[0], inverse
 
@@ -100,7 +100,7 @@ class GaussianRasterizer(torch.nn.Module):
         with torch.no_grad(), On(positions):
             positions, memory = plain(positions.float()), Memory(positions)
             settings = _stages.Settings(s.image_width, s.image_height, -1, False, NEAR_PLANE, FAR_PLANE, LOW_PASS)
-            view = gs.View(camera=_stages.camera_structs(viewmats.tolist(), Ks.tolist(), settings)[0])
+            view = gs.View(camera=_stages.camera_structs(packed_cameras(viewmats, Ks, settings))[0])
             view.gaussians.count, view.gaussians.mean = len(positions), positions.data_ptr()
             visible = memory.empty((len(positions),), "uint8")
             library().call_on("gs_mark_visible", byref(view), visible.data_ptr(), memory.stream)

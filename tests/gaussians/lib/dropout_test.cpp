@@ -25,7 +25,7 @@ class scene {
 
     std::vector<float> dropout(float share, uint64_t seed, uint64_t iteration) const {
         const device_vector<float> logits(static_cast<size_t>(count));
-        EXPECT_GS_OK(gs_dropout(device->get(), share, seed, iteration, logits.data(), nullptr));
+        EXPECT_GS_OK(gs_dropout(device->get(), 0, share, seed, iteration, logits.data(), nullptr));
         return logits.read();
     }
 
@@ -68,13 +68,25 @@ TEST(Dropout, DrawsAnewForEachSeedAndIteration) {
     EXPECT_NE(s.dropout(0.1f, 1, 7), one);
 }
 
+TEST(Dropout, APartOfASceneDrawsAsTheSceneDoes) {
+    const scene s;
+    const std::vector<float> all = s.dropout(0.5f, 1, 7);
+    const int64_t first = 1500, some = count - first;
+    gs_gaussians part = *s.device->get();
+    part.count = some, part.opacity_logit += first;
+    const device_vector<float> logits(static_cast<size_t>(some));
+    ASSERT_GS_OK(gs_dropout(&part, first, 0.5f, 1, 7, logits.data(), nullptr));
+    EXPECT_EQ(logits.read(), std::vector<float>(all.begin() + first, all.end()));
+}
+
 TEST(Dropout, RefusesWhatItCannotTake) {
     const scene s;
     const device_vector<float> logits(static_cast<size_t>(count));
-    EXPECT_EQ(gs_dropout(s.device->get(), 0.95f, 1, 1, logits.data(), nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_dropout(s.device->get(), NAN, 1, 1, logits.data(), nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_dropout(s.device->get(), 0.1f, 1, 1, nullptr, nullptr), GS_INVALID_ARGUMENT);
-    EXPECT_EQ(gs_dropout(nullptr, 0.1f, 1, 1, logits.data(), nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_dropout(s.device->get(), 0, 0.95f, 1, 1, logits.data(), nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_dropout(s.device->get(), 0, NAN, 1, 1, logits.data(), nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_dropout(s.device->get(), 0, 0.1f, 1, 1, nullptr, nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_dropout(s.device->get(), -1, 0.1f, 1, 1, logits.data(), nullptr), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_dropout(nullptr, 0, 0.1f, 1, 1, logits.data(), nullptr), GS_INVALID_ARGUMENT);
 }
 
 } // namespace

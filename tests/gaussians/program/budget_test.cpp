@@ -398,7 +398,7 @@ class Budget : public Program {
   protected:
     void generate(int views) const {
         const outcome run = splat({"generate", at("data"), "--views", std::to_string(views), "--test-views",
-                                   "2", "--size", "24", "--gaussians", "1000"});
+                                   "2", "--size", "16", "--gaussians", "1000"});
         ASSERT_EQ(run.code, 0) << run.err;
     }
     outcome train(std::vector<std::string> more) const {
@@ -414,7 +414,8 @@ TEST_F(Budget, EndsInTime) {
     ASSERT_EQ(run.code, 0) << run.err;
     const json end = lines_of(at("log"), "end").at(0);
     EXPECT_GT(end["iteration"].number(), 10);
-    EXPECT_NEAR(end["seconds"].number(), 2, 0.2); // the machine that tests this does other things too
+    EXPECT_GT(end["seconds"].number(), 1.5); // the machine that tests this does other things too
+    EXPECT_LT(end["seconds"].number(), 4);
     EXPECT_EQ(lines_of(at("log"), "start").at(0)["settings"]["budget"].text(), "2s");
 }
 
@@ -427,19 +428,23 @@ TEST_F(Budget, IsOverAfterOneStepThatTakesLonger) {
 
 TEST_F(Budget, AResumedRunHasTheTimeThatIsLeft) {
     generate(4);
-    ASSERT_EQ(train({"--budget", "1.5", "--checkpoint-every", "20", "--checkpoint", at("saved")}).code, 0);
-    const double all = lines_of(at("log"), "end").at(0)["iteration"].number();
-    const double saved = lines_of(at("log"), "checkpoint").back()["iteration"].number();
+    const outcome first = train(
+        {"--budget", "3", "--checkpoint-every", "40", "--log-every", "40", "--checkpoint", at("saved")});
+    ASSERT_EQ(first.code, 0) << first.err;
+    const json saved = lines_of(at("log"), "checkpoint").back();
+    double spent = NAN;
+    for (const json &step : lines_of(at("log"), "step"))
+        if (step["iteration"].number() == saved["iteration"].number()) spent = step["seconds"].number();
+    ASSERT_GT(spent, 0);
     fs::remove(at("log"));
-    outcome run = train({"--budget", "1.5", "--resume", at("saved")});
+    outcome run = train({"--budget", "3", "--resume", at("saved")});
     ASSERT_EQ(run.code, 0) << run.err;
     const json end = lines_of(at("log"), "end").at(0);
-    EXPECT_GT(end["iteration"].number(), saved);
-    EXPECT_LT(end["iteration"].number(), 1.5 * all + 20);
-    EXPECT_LT(end["seconds"].number(), 1.2);
-    run = train({"--budget", "3", "--resume", at("saved")});
+    EXPECT_GT(end["iteration"].number(), saved["iteration"].number());
+    EXPECT_LT(end["seconds"].number(), 3 - spent / 2);
+    run = train({"--budget", "4", "--resume", at("saved")});
     EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "--budget 1.5; this one has --budget 3");
+    EXPECT_CONTAINS(run.err, "--budget 3; this one has --budget 4");
 }
 
 TEST_F(Budget, WrongOnesAreRefused) {
@@ -501,12 +506,12 @@ TEST_F(Budget, FinishIsANumberOfSteps) {
 // The last step that is kept raised the PSNR of the views set aside; the one after it, if any, did not and is undone.
 TEST_F(Budget, FinishAutoStopsWhereViewsSetAsideSaySo) {
     generate(64);
-    const outcome run =
-        train({"--iterations", "100", "--finish", "auto", "--lm-pcg", "3", "--eval-every", "100"});
+    const outcome run = train(
+        {"--iterations", "40", "--finish", "auto", "--lm-pcg", "2", "--lm-batch", "8", "--eval-every", "40"});
     ASSERT_EQ(run.code, 0) << run.err;
     const std::vector<json> steps = lines_of(at("log"), "lm");
     ASSERT_GE(steps.size(), 1u);
-    for (const json &step : steps) EXPECT_EQ(step["views"].number(), 60);
+    for (const json &step : steps) EXPECT_EQ(step["views"].number(), 8);
     std::vector<std::pair<double, double>> said;
     std::istringstream lines(run.out);
     for (std::string line; std::getline(lines, line);) {

@@ -191,7 +191,7 @@ TEST_F(Checkpoint, WhatIsNoneIsRefused) {
     later[8]++;
     put(later);
     ASSERT_FALSE(reads());
-    EXPECT_CONTAINS(why.text, "version 4");
+    EXPECT_CONTAINS(why.text, "version 5");
 }
 
 TEST_F(Checkpoint, OfAnotherRunIsRefused) {

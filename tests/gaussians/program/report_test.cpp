@@ -180,11 +180,16 @@ class MadeUp : public Report {
         whole.title = "made up";
         whole.record = &record;
         whole.training = &training;
-        whole.gaussians = &gaussians;
+        report_gallery gallery = {};
+        const float black[3] = {};
+        EXPECT_TRUE(report_gallery_render(&gallery, &gaussians, &view, 1, black, &why)) << why.text;
+        whole.gaussians = gaussians.count;
+        whole.gallery = &gallery;
         whole.views = &view;
         whole.view_count = 1;
         whole.held_out = true;
         EXPECT_TRUE(report_write(at("report").c_str(), &whole, &why)) << why.text;
+        report_gallery_close(&gallery);
         run_record_close(&record);
         target_view_close(&view);
         image_close(&photo);

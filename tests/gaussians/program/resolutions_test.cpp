@@ -21,6 +21,10 @@ TEST(Resolutions, AreReadFromText) {
     fault why;
     ASSERT_TRUE(resolution_schedule_read("none", &schedule, &why)) << why.text;
     EXPECT_EQ(schedule.count, 0);
+    EXPECT_FALSE(schedule.automatic);
+    ASSERT_TRUE(resolution_schedule_read("auto", &schedule, &why)) << why.text;
+    EXPECT_EQ(schedule.count, 0);
+    EXPECT_TRUE(schedule.automatic);
     ASSERT_TRUE(resolution_schedule_read("8:2.5,4:20:32,2:50:1,1:100", &schedule, &why)) << why.text;
     ASSERT_EQ(schedule.count, 4);
     const resolution_phase expected[] = {{8, 0, 2.5}, {4, 32, 20}, {2, 1, 50}, {1, 0, 100}};
@@ -279,6 +283,39 @@ TEST(Resolutions, SmallViewsAreTheViewsShrunk) {
         }
     }
     resolution_views_close(&all);
+}
+
+TEST(SeveralViews, AsManyAsFillAGpuButNoRound) {
+    const auto usual = [](int width, int height, size_t count) {
+        target_view view = {};
+        view.camera.width = width, view.camera.height = height;
+        const std::vector<target_view> views(count, view);
+        return usual_batch(views.data(), views.size());
+    };
+    EXPECT_EQ(usual(799, 532, 220), 4);
+    EXPECT_EQ(usual(800, 800, 220), 3);
+    EXPECT_EQ(usual(800, 800, 100), 2);
+    EXPECT_EQ(usual(1080, 1920, 220), 1);
+    EXPECT_EQ(usual(16384, 16384, 1000), 1);
+    EXPECT_EQ(usual(40, 28, 1), 1);
+    EXPECT_EQ(usual(40, 28, 99), 1);
+}
+
+TEST(Resolutions, AreUsualWhereSmallPicturesHaveAPixelForAGaussian) {
+    const auto usual = [](int width, int height, size_t count, int64_t most_gaussians, bool several) {
+        target_view view = {};
+        view.camera.width = width, view.camera.height = height;
+        const std::vector<target_view> views(count, view);
+        return usual_resolutions(views.data(), views.size(), most_gaussians, several);
+    };
+    EXPECT_EQ(usual(799, 532, 220, 300000, true).count, 0);
+    EXPECT_EQ(usual(127, 5000, 220, 100, true).count, 0);
+    const resolution_schedule large = usual(1080, 1920, 200, 300000, true);
+    ASSERT_EQ(large.count, 1);
+    EXPECT_EQ(large.phase[0].factor, 2);
+    EXPECT_EQ(large.phase[0].batch, 3);
+    EXPECT_EQ(large.phase[0].percent, 50);
+    EXPECT_EQ(usual(1080, 1920, 200, 300000, false).phase[0].batch, 1);
 }
 
 // Views of different sizes, as parts of those of a cloud.

@@ -126,8 +126,7 @@ TEST(Schedule, ShDegreeRisesEveryInterval) {
     EXPECT_EQ(scheduled_sh_degree(&s, 3, 1), 3);
 }
 
-const density_data plain_data = {30000, 2.5, 40000000, false, false},
-                   shorter = {7000, 2.5, 40000000, false, false};
+const density_data plain_data = {30000, 2.5, 40000000, false}, shorter = {7000, 2.5, 40000000, false};
 
 TEST(Schedule, DefaultsAreThePublishedOnes) {
     density_options options = density_options_default();
@@ -161,9 +160,6 @@ TEST(Schedule, TheDataDecidesMethodAndLimitUnlessTheyAreGiven) {
     density_options options = density_options_default();
     density_data data = shorter;
     EXPECT_EQ(density_settings_from(&options, &data).kind, DENSITY_SPLIT);
-    data.shared = true;
-    EXPECT_EQ(density_settings_from(&options, &data).kind, DENSITY_MCMC);
-    data = shorter;
     data.everywhere = true;
     EXPECT_EQ(density_settings_from(&options, &data).kind, DENSITY_MCMC);
     options.settings.kind = DENSITY_SPLIT;
@@ -266,7 +262,7 @@ density_settings settings_of(density_kind kind, int64_t iterations) {
     density_options options = density_options_default();
     options.settings.kind = kind;
     options.settings.most_gaussians = 1000000;
-    const density_data data = {iterations, 1, 0, false, false};
+    const density_data data = {iterations, 1, 0, false};
     return density_settings_from(&options, &data);
 }
 
@@ -472,8 +468,8 @@ TEST(Schedule, NoneLeavesAllAsItIs) {
 // or stay as they are.
 TEST(Schedule, StartIsSmallAndHalfOpaqueUnderALimitButNotEverywhere) {
     density_options options = density_options_default();
-    const density_data everywhere = {7000, 1, 0, false, true}, ends_before = {720, 1, 0, false, false},
-                       acts_once = {722, 1, 0, false, false};
+    const density_data everywhere = {7000, 1, 0, true}, ends_before = {720, 1, 0, false},
+                       acts_once = {722, 1, 0, false};
     double opacity, size;
     for (const density_kind kind : {DENSITY_SPLIT, DENSITY_MCMC}) {
         options.settings.kind = kind;

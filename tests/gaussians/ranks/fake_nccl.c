@@ -118,11 +118,13 @@ static void *join(void *argument) {
     return NULL;
 }
 
-// FAKE_NCCL_DIES: this rank dies after some calls.
+// FAKE_NCCL_DIES=RANK,CALLS: this rank dies after so many calls.
 static void die_if_wanted(const fake_comm *comm) {
     static int calls;
     const char *const wanted = getenv("FAKE_NCCL_DIES");
-    if (wanted && atoi(wanted) == comm->rank && ++calls == 40) raise(SIGKILL);
+    int rank, number;
+    if (wanted && sscanf(wanted, "%d,%d", &rank, &number) == 2 && rank == comm->rank && ++calls == number)
+        raise(SIGKILL);
 }
 
 static int start(fake_comm *comm, void *(*body)(void *)) {

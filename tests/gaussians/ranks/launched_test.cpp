@@ -45,6 +45,29 @@ int free_port() {
     return port;
 }
 
+struct given_to_ranks {
+    fs::path folder;
+    int number; // what the test makes of it
+};
+const given_to_ranks &given_to(const void *context) {
+    return *static_cast<const given_to_ranks *>(context);
+}
+
+bool sum_ones(ranks *group, void *) {
+    const device_vector<int64_t> values(std::vector<int64_t>(100, 1));
+    const ranks_reduction sum = {values.data(), 100, RANKS_INT64, RANKS_SUM};
+    if (!ranks_all_reduce(group, &sum, nullptr) || !ranks_barrier(group, nullptr)) return false;
+    for (const int64_t value : values.read())
+        if (value != ranks_count(group)) return ranks_fail(group, "has summed to %d", int(value));
+    return true;
+}
+
+bool work_for_ever(ranks *group, void *context) {
+    while (sum_ones(group, nullptr))
+        std::ofstream(given_to(context).folder / ("work" + std::to_string(ranks_own(group))));
+    return false;
+}
+
 struct host { // a rank, alone on it
     pid_t pid;
     fs::path err;
@@ -55,7 +78,7 @@ class Launched : public ProgramTest {
     ranks_plan plan = {};
     ranks_place place = {};
     ranks_body body = nullptr;
-    void *context = nullptr;
+    given_to_ranks given;
     std::map<int, host> hosts;
     std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
 
@@ -63,6 +86,7 @@ class Launched : public ProgramTest {
         ProgramTest::SetUp();
         plan.kind = RANKS_LAUNCHED, plan.timeout_s = 20, plan.nccl = FAKE_NCCL, plan.devices = 1;
         plan.arguments = 1, plan.program = "test";
+        given = {folder, 0};
         strcpy(place.address, "localhost");
         place.port = free_port();
     }
@@ -77,13 +101,24 @@ class Launched : public ProgramTest {
         ranks_place where = place;
         where.own = where.local = rank, where.count = mine.count = count, mine.place = &where;
         fault why;
-        const bool good = ranks_run(&mine, body, context, &why);
+        const bool good = ranks_run(&mine, body, &given, &why);
         if (!good) fprintf(stderr, "%s: %s\n", plan.program, why.text);
         fflush(nullptr);
         _exit(good ? 0 : 1);
     }
     void start_all(int count) {
         for (int r = 0; r < count; r++) start(r, r, count, plan);
+    }
+    // Until all have begun to work.
+    void await_work(int count) {
+        for (int r = 0; r < count; r++)
+            for (int k = 0; k < 3000 && !fs::exists(folder / ("work" + std::to_string(r))); k++)
+                std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    void forget_hosts() {
+        for (auto &[number, h] : hosts) fs::remove(folder / ("work" + std::to_string(number)));
+        hosts.clear();
+        place.port = free_port();
     }
     // -9: killed.
     int end_of(int number) {
@@ -104,21 +139,6 @@ class Launched : public ProgramTest {
         EXPECT_EQ(all, message.empty() ? "" : "test: " + message + "\n");
     }
 };
-
-bool sum_ones(ranks *group, void *) {
-    const device_vector<int64_t> values(std::vector<int64_t>(100, 1));
-    const ranks_reduction sum = {values.data(), 100, RANKS_INT64, RANKS_SUM};
-    if (!ranks_all_reduce(group, &sum, nullptr) || !ranks_barrier(group, nullptr)) return false;
-    for (const int64_t value : values.read())
-        if (value != ranks_count(group)) return ranks_fail(group, "has summed to %d", int(value));
-    return true;
-}
-
-bool work_for_ever(ranks *group, void *) {
-    while (sum_ones(group, nullptr)) {
-    }
-    return false;
-}
 
 TEST_F(Launched, RunTheBodyInTheirProcesses) {
     body = sum_ones;
@@ -144,12 +164,10 @@ TEST_F(Launched, EndWhenOneIsKilledAtAnyMoment) {
     std::mt19937 random(5);
     for (int run = 0; run < 12; run++) {
         const int count = 2 + run % 3, rank = int(random() % unsigned(count));
-        hosts.clear();
-        place.port = free_port();
+        forget_hosts();
         start_all(count);
-        // All have come, or else one has not come, which takes the time to wait for it.
-        std::this_thread::sleep_for(std::chrono::milliseconds(500) +
-                                    std::chrono::microseconds(random() % 100000));
+        await_work(count);
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % 100000));
         kill(hosts[rank].pid, SIGKILL);
         EXPECT_EQ(end_of(rank), -SIGKILL);
         began = std::chrono::steady_clock::now();
@@ -161,11 +179,10 @@ TEST_F(Launched, EndWhenOneIsKilledAtAnyMoment) {
 
 TEST_F(Launched, EndWhenOneIsKilledBeforeItHasCome) {
     body = work_for_ever;
-    plan.timeout_s = 1;
+    plan.timeout_s = 2;
     std::mt19937 random(6);
-    for (int run = 0; run < 6; run++) {
-        hosts.clear();
-        place.port = free_port();
+    for (int run = 0; run < 4; run++) {
+        forget_hosts();
         start_all(3);
         std::this_thread::sleep_for(std::chrono::microseconds(random() % 20000));
         kill(hosts[2].pid, SIGKILL);
@@ -180,10 +197,9 @@ TEST_F(Launched, EndWhenOneIsStopped) {
     body = work_for_ever;
     plan.silence_s = 3;
     for (const int rank : {0, 2}) {
-        hosts.clear();
-        place.port = free_port();
+        forget_hosts();
         start_all(3);
-        std::this_thread::sleep_for(std::chrono::milliseconds(500));
+        await_work(3);
         kill(hosts[rank].pid, SIGSTOP);
         expect_told("rank " + std::to_string(rank) +
                         ": has been silent for 3 s: it is stopped, or its host is out of reach",
@@ -195,16 +211,16 @@ TEST_F(Launched, EndWhenOneIsStopped) {
 
 // The whole run is stopped and goes on, as by Ctrl-Z and fg.
 TEST_F(Launched, GoOnAfterAllWereStopped) {
-    int turns = 400;
-    context = &turns;
+    given.number = 100;
     body = [](ranks *group, void *number) {
-        for (int k = 0; k < *static_cast<int *>(number); k++)
+        std::ofstream(given_to(number).folder / ("work" + std::to_string(ranks_own(group))));
+        for (int k = 0; k < given_to(number).number; k++)
             if (!sum_ones(group, nullptr)) return false;
         return true;
     };
     plan.silence_s = 2, plan.timeout_s = 2;
     start_all(3);
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    await_work(3);
     for (auto &[r, h] : hosts) kill(h.pid, SIGSTOP);
     std::this_thread::sleep_for(std::chrono::milliseconds(3500));
     for (auto &[r, h] : hosts) kill(h.pid, SIGCONT);
@@ -212,31 +228,26 @@ TEST_F(Launched, GoOnAfterAllWereStopped) {
 }
 
 TEST_F(Launched, EndWhenOneFails) {
-    int rank = 0;
-    context = &rank;
+    int &rank = given.number;
     body = [](ranks *group, void *which) {
-        if (ranks_own(group) == *static_cast<int *>(which))
-            return ranks_fail(group, "no memory for 17 things");
-        return work_for_ever(group, nullptr);
+        if (ranks_own(group) == given_to(which).number) return ranks_fail(group, "no memory for 17 things");
+        return work_for_ever(group, which);
     };
     for (rank = 0; rank < 3; rank++) {
-        hosts.clear();
-        place.port = free_port();
+        forget_hosts();
         start_all(3);
         expect_told("rank " + std::to_string(rank) + ": no memory for 17 things");
     }
 }
 
 TEST_F(Launched, EndWhenTheDeviceOfOneFails) {
-    int rank = 0;
-    context = &rank;
+    int &rank = given.number;
     body = [](ranks *group, void *which) -> bool {
-        if (ranks_own(group) == *static_cast<int *>(which)) device_give_up("no memory for %d bytes", 17);
-        return work_for_ever(group, nullptr);
+        if (ranks_own(group) == given_to(which).number) device_give_up("no memory for %d bytes", 17);
+        return work_for_ever(group, which);
     };
     for (rank = 0; rank < 2; rank++) {
-        hosts.clear();
-        place.port = free_port();
+        forget_hosts();
         start_all(2);
         expect_told("rank " + std::to_string(rank) + ": no memory for 17 bytes");
     }
@@ -245,15 +256,13 @@ TEST_F(Launched, EndWhenTheDeviceOfOneFails) {
 // A rank that does not look at the others ends all the same.
 TEST_F(Launched, EndAlsoWhileTheyAreBusy) {
     plan.timeout_s = 1;
-    int rank = 0;
-    context = &rank;
+    int &rank = given.number;
     body = [](ranks *group, void *which) -> bool {
-        if (ranks_own(group) == *static_cast<int *>(which)) return ranks_fail(group, "has lost its data");
+        if (ranks_own(group) == given_to(which).number) return ranks_fail(group, "has lost its data");
         for (;;) pause();
     };
     for (rank = 0; rank < 2; rank++) {
-        hosts.clear();
-        place.port = free_port();
+        forget_hosts();
         start_all(2);
         expect_told("rank " + std::to_string(rank) + ": has lost its data");
     }
@@ -293,8 +302,7 @@ TEST_F(Launched, OtherNumbersAreRefused) {
     start(1, 1, 2, plan);
     start(2, 2, 3, plan);
     expect_told("rank 1: was started as one of 2 ranks, rank 0 as one of 3");
-    hosts.clear();
-    place.port = free_port();
+    forget_hosts();
     start(0, 0, 3, plan);
     start(1, 1, 3, plan);
     start(2, 1, 3, plan);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Relocation, growth, noise and penalties of Gaussians on 1 to 4 ranks: the bits of one GPU.
+// Relocation, growth, splits, noise and penalties of Gaussians on 1 to 4 ranks: the bits of one GPU.
 #include "sharded_density.h"
 #include "density_scene.h"
 #include <algorithm>
@@ -12,10 +12,27 @@ constexpr uint64_t seed = 5, iteration = 600;
 
 struct whole {
     host_gaussians gaussians, first, second;
+    std::vector<float> density; // not empty: splits in place of relocation
 };
 
 gs_relocation relocation_of(int64_t existing) {
     return {existing, least_opacity, seed, iteration};
+}
+
+gs_split_rules rules_of(int64_t existing, const float *density) {
+    return {existing, least_opacity, density, seed, iteration};
+}
+
+whole split_on_one_gpu(const whole &start, int64_t existing) {
+    const device_set gaussians(start.gaussians), first(start.first), second(start.second);
+    const gs_gaussians g = gaussians.get(), m = first.get(), v = second.get();
+    const device_vector<float> density(start.density);
+    size_t bytes = 0;
+    EXPECT_GS_OK(gs_split_bytes(g.count, &bytes));
+    const device_vector<char> workspace(bytes);
+    const gs_split_rules rules = rules_of(existing, density.data());
+    EXPECT_GS_OK(gs_split(&g, &m, &v, &rules, workspace.data(), bytes, nullptr));
+    return {gaussians.read(), first.read(), second.read(), start.density};
 }
 
 // What one GPU makes of it: relocation, noise, and the penalties as gradients on top of `first`.
@@ -29,7 +46,7 @@ whole on_one_gpu(const whole &start, int64_t existing) {
     EXPECT_GS_OK(gs_relocate(&g, &m, &v, &relocation, workspace.data(), bytes, nullptr));
     EXPECT_GS_OK(gs_density_noise(&g, noise, seed, iteration, nullptr));
     EXPECT_GS_OK(gs_density_penalty(&g, 0.5f, 0.25f, &m, nullptr));
-    return {gaussians.read(), first.read(), second.read()};
+    return {gaussians.read(), first.read(), second.read(), {}};
 }
 
 host_gaussians rows_of(const host_gaussians &all, int64_t begin, int64_t end) {
@@ -72,17 +89,30 @@ bool run_rank(ranks *group, void *context) {
     move.from_begin = run->begin.data(), move.to_begin = shares;
     move.from = vectors_of(old_gaussians, old_first, old_second);
     move.to = vectors_of(gaussians, first, second);
+    const std::vector<float> &sums = run->start->density;
+    const bool splits = !sums.empty();
+    const device_vector<float> old_density(
+        splits ? std::vector<float>(sums.begin() + 2 * from, sums.begin() + 2 * from_end)
+               : std::vector<float>());
+    const device_vector<float> density(splits ? 2 * size_t(rows) : 0);
+    if (splits) move.from_density = old_density.data(), move.to_density = density.data();
+    shard_split_rules split = {};
+    split.vectors = move.to, split.first = shares[own], split.rules = rules_of(run->existing, density.data());
     shard_relocation relocation = {};
     relocation.vectors = move.to, relocation.first = shares[own],
     relocation.relocation = relocation_of(run->existing);
     shard_workspace workspace = {};
     const bool good = shard_rebalance(group, &move, nullptr) &&
-                      shard_relocate(group, &relocation, &workspace, nullptr) && ranks_wait(group, nullptr);
+                      (splits ? shard_split(group, &split, &workspace, nullptr)
+                              : shard_relocate(group, &relocation, &workspace, nullptr)) &&
+                      ranks_wait(group, nullptr);
     shard_workspace_close(&workspace);
     if (!good) return false;
     const gs_gaussians g = gaussians.get(), m = first.get();
-    if (gs_share_noise(&g, shares[own], noise, seed, iteration, nullptr) != GS_OK ||
-        gs_share_penalty(&g, count, 0.5f, 0.25f, &m, nullptr) != GS_OK)
+    if (splits) {
+        // gs_split alone
+    } else if (gs_share_noise(&g, shares[own], noise, seed, iteration, nullptr) != GS_OK ||
+               gs_share_penalty(&g, count, 0.5f, 0.25f, &m, nullptr) != GS_OK)
         return ranks_fail(group, "%s", gs_last_error());
     put_rows(gaussians.read(), shares[own], &run->result.gaussians);
     put_rows(first.read(), shares[own], &run->result.first);
@@ -99,7 +129,7 @@ void expect_same(const host_gaussians &got, const host_gaussians &wanted, const 
 }
 
 void expect_bits_of_one_gpu(const whole &start, int64_t existing) {
-    const whole one = on_one_gpu(start, existing);
+    const whole one = start.density.empty() ? on_one_gpu(start, existing) : split_on_one_gpu(start, existing);
     for (int count = 1; count <= 4; count++) {
         SCOPED_TRACE(std::to_string(count) + " ranks");
         shared_run run = {&start, existing, {}, start};
@@ -117,8 +147,10 @@ void expect_bits_of_one_gpu(const whole &start, int64_t existing) {
 
 // Some are dead: at most least_opacity.
 whole some_scene(int64_t count, int sh_degree, double dead) {
-    whole out = {random_gaussians(1, count, sh_degree), random_gaussians(2, count, sh_degree),
-                 random_gaussians(3, count, sh_degree)};
+    whole out = {random_gaussians(1, count, sh_degree),
+                 random_gaussians(2, count, sh_degree),
+                 random_gaussians(3, count, sh_degree),
+                 {}};
     std::mt19937 random(4);
     for (int64_t i = 0; i < count; i++)
         if (random() % 1000 < unsigned(1000 * dead)) out.gaussians.opacity_logit(i) = -8;
@@ -142,6 +174,67 @@ TEST(ShardedDensity, TheEdgesAreThoseOfOneGpu) {
     whole one_lives = some_scene(300, 1, 1);
     one_lives.gaussians.opacity_logit(299) = 3; // all draw from the last rank
     expect_bits_of_one_gpu(one_lives, 300);
+}
+
+// As some_scene, with sums of gradients, of which a part cannot be drawn.
+whole split_scene(int64_t count, int sh_degree, double dead, double not_drawn) {
+    whole out = some_scene(count, sh_degree, dead);
+    std::mt19937 random(6);
+    for (int64_t i = 0; i < count; i++) {
+        const bool drawn = random() % 1000 >= unsigned(1000 * not_drawn);
+        out.density.push_back(drawn ? float(random() % 100 + 1) : i % 2 ? 0.0f : NAN);
+        out.density.push_back(1);
+    }
+    return out;
+}
+
+TEST(ShardedDensity, SplitsWithTheBitsOfOneGpu) {
+    const whole start = split_scene(1000, 1, 0.1, 0.1);
+    const whole one = split_on_one_gpu(start, 900);
+    int64_t changed = 0;
+    for (int64_t i = 0; i < 900; i++) changed += one.gaussians.row(i) != start.gaussians.row(i);
+    ASSERT_GT(changed, 250) << "too few splits to show anything";
+    expect_bits_of_one_gpu(start, 900);
+    expect_bits_of_one_gpu(split_scene(700, 3, 0.3, 0), 700);
+    expect_bits_of_one_gpu(split_scene(600, 0, 0, 0),
+                           310); // nearly all are split; some ranks have new rows only
+}
+
+TEST(ShardedDensity, TheEdgesOfSplitsAreThoseOfOneGpu) {
+    expect_bits_of_one_gpu(split_scene(500, 1, 0.6, 0.5), 450); // too few can be drawn
+    expect_bits_of_one_gpu(split_scene(100, 1, 1, 0), 70);      // nobody lives
+    expect_bits_of_one_gpu(split_scene(100, 0, 0, 1), 70);      // nobody can be drawn
+    expect_bits_of_one_gpu(split_scene(5, 1, 0, 0), 5);         // nobody is dead
+    expect_bits_of_one_gpu(split_scene(2, 0, 0, 0), 1);         // ranks without rows
+}
+
+TEST(ShardedDensity, SplitsThatCannotBeAreRefused) {
+    const device_set set(random_gaussians(1, 8, 1));
+    const gs_gaussians g = set.get();
+    const gs_shared_vectors vectors = {g, g, g};
+    const device_vector<char> workspace(1 << 16);
+    const device_vector<int64_t> number(8);
+    const device_vector<float> density(16);
+    gs_shared_split split = {rules_of(8, nullptr), 0, workspace.data(), 1 << 16};
+    const auto refused = [](gs_status status, const char *text) {
+        EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
+        EXPECT_STREQ(gs_last_error(), text);
+    };
+    refused(gs_share_split_draw(&g, &split, number.data(), nullptr),
+            "gs_share_split_draw: density must be given");
+    split.rules.density = density.data();
+    ASSERT_GS_OK(gs_share_split_draw(&g, &split, number.data(), nullptr));
+    refused(gs_share_split_draw(&g, &split, nullptr, nullptr), "gs_share_split_draw: totals must be given");
+    refused(gs_share_split_count(&g, &split, nullptr, 1, number.data(), nullptr),
+            "gs_share_split_count: bounds and below must be given, and n >= 0");
+    const gs_split_copies many = {9, nullptr, nullptr}, none = {1, nullptr, nullptr};
+    refused(gs_share_split_give(&vectors, &split, &many, nullptr),
+            "gs_share_split_give: copies must be given, at most one a row");
+    refused(gs_share_split_take(&vectors, &split, &none, nullptr),
+            "gs_share_split_take: keys and values must be given");
+    split.rules.existing = 9;
+    refused(gs_share_split_draw(&g, &split, number.data(), nullptr),
+            "gs_share_split_draw: existing must be in 0..count");
 }
 
 TEST(ShardedDensity, WhatCannotBeIsRefused) {

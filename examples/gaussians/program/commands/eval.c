@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // splat eval: the quality of a scene: PSNR, SSIM and LPIPS against photographs.
 #include "commands/command.h"
+#include "commands/on_ranks.h"
 #include "depth_maps.h"
+#include "device.h"
 #include "view/device_gaussians.h"
 #include "json_writer.h"
 #include "scene.h"
@@ -10,6 +12,7 @@
 #include "training/pose_levels.h"
 #include "view/blend_strategies.h"
 #include "view/shared_options.h"
+#include "view/sharded_frames.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +22,7 @@ typedef struct eval_options {
     const char *scene, *cameras, *background, *json, *depth, *lpips_weights;
     int64_t holdout, downscale, align_steps;
     bool all, undistort, mask_from_alpha;
+    rank_options ranks;
 } eval_options;
 
 typedef struct evaluation {
@@ -36,6 +40,10 @@ typedef struct evaluation {
     double mean_lpips;
 } evaluation;
 
+static bool is_measured(const eval_options *o, const dataset_view *view) {
+    return o->all || view->held_out;
+}
+
 static bool evaluation_open(evaluation *e, const dataset *data, fault *why) {
     e->views = calloc(data->view_count, sizeof *e->views);
     e->each = calloc(data->view_count, sizeof *e->each);
@@ -45,7 +53,7 @@ static bool evaluation_open(evaluation *e, const dataset *data, fault *why) {
         return fail(why, "no memory for %zu views", data->view_count);
     for (size_t i = 0; i < data->view_count; i++) {
         const dataset_view *view = &data->views[i];
-        if (!e->options->all && !view->held_out) continue;
+        if (!is_measured(e->options, view)) continue;
         if (!target_view_from(&e->views[e->count], view, false, why)) return false;
         if (view->depth) target_view_set_depth(&e->views[e->count], view->depth);
         e->count++;
@@ -127,26 +135,131 @@ static bool align(evaluation *e, const gs_gaussians *scene, fault *why) {
     return done;
 }
 
-// weights: NULL without --lpips-weights.
-static bool evaluate(const eval_options *options, const float background[3], const gs_gaussians *scene,
-                     const dataset *data, const lpips_weights *weights, fault *why) {
-    evaluation e = {
-        .options = options, .gaussians = scene->count, .background = background, .weights = weights};
-    bool done = evaluation_open(&e, data, why) && (!weights || lpips_is_possible(e.views, e.count, why));
-    if (done && options->align_steps > 0) done = align(&e, scene, why);
+static bool tell(const evaluation *e, fault *why) {
+    const char *const json = e->options->json;
+    if (!json_is_stdout(json)) print_table(e);
+    return !json || json_save(json, describe, e, why);
+}
+
+typedef struct eval_run {
+    const eval_options *options;
+    float background[3];
+    gs_gaussians scene;
+    dataset data;
+    lpips_weights weights; // with --lpips-weights
+} eval_run;
+
+static evaluation evaluation_of(const eval_run *run) {
+    return (evaluation){.options = run->options,
+                        .gaussians = run->scene.count,
+                        .background = run->background,
+                        .weights = run->weights.values ? &run->weights : NULL};
+}
+
+static bool evaluate(const eval_run *run, fault *why) {
+    const eval_options *const options = run->options;
+    evaluation e = evaluation_of(run);
+    bool done =
+        evaluation_open(&e, &run->data, why) && (!e.weights || lpips_is_possible(e.views, e.count, why));
+    if (done && options->align_steps > 0) done = align(&e, &run->scene, why);
     if (done) {
-        gs_gaussians gaussians = device_gaussians_from(scene);
-        done = quality_measure(&gaussians, e.views, e.count, background, &e.mean, e.each, why);
-        if (done && weights)
-            lpips_measure(&gaussians, e.views, e.count, background, weights, &e.mean_lpips, e.lpips);
+        gs_gaussians gaussians = device_gaussians_from(&run->scene);
+        done = quality_measure(&gaussians, e.views, e.count, run->background, &e.mean, e.each, why);
+        if (done && e.weights)
+            lpips_measure(&gaussians, e.views, e.count, run->background, e.weights, &e.mean_lpips, e.lpips);
         if (done && options->depth)
             depth_error_measure(&gaussians, e.views, e.count, &e.mean_depth_error, e.depth_error);
         device_gaussians_close(&gaussians);
     }
-    if (done && !json_is_stdout(options->json)) print_table(&e);
-    if (done && options->json) done = json_save(options->json, describe, &e, why);
+    done = done && tell(&e, why);
     evaluation_close(&e);
     return done;
+}
+
+// ---- on several GPUs
+
+// All ranks render; rank 0 has the pictures, and measures. e: of rank 0.
+static bool measure_on_ranks(evaluation *e, sharded_frames *frames, const gs_camera *cameras, size_t count,
+                             fault *why) {
+    ranks *const group = frames->group;
+    const bool measures = ranks_own(group) == 0;
+    double *const device_result = device_allocate(3 * sizeof(double));
+    quality sum = {0, 0};
+    frame f = {0};
+    bool done = true;
+    for (size_t at = 0; at < count && done;) {
+        const int views = sharded_frames_alike(group, cameras + at, count - at);
+        done = sharded_frames_render(frames, cameras + at, views) || fail(why, "%s", ranks_error(group));
+        for (int k = 0; k < views && measures && done; k++) {
+            quality *const one = &e->each[at + (size_t)k];
+            sharded_frames_look(frames, k, &f);
+            done = quality_of_frame(&f, &e->views[at + (size_t)k], device_result, one, why);
+            sum.psnr += one->psnr;
+            sum.ssim += one->ssim;
+        }
+        at += (size_t)views;
+    }
+    e->mean = (quality){sum.psnr / (double)count, sum.ssim / (double)count};
+    frame_close(&f);
+    device_free(device_result);
+    return done;
+}
+
+static size_t list_cameras(const eval_run *run, gs_camera *cameras) {
+    size_t count = 0;
+    for (size_t i = 0; i < run->data.view_count; i++)
+        if (is_measured(run->options, &run->data.views[i])) cameras[count++] = run->data.views[i].camera;
+    return count;
+}
+
+static bool evaluate_as_rank(ranks *group, void *context) {
+    const eval_run *const run = context;
+    evaluation e = evaluation_of(run);
+    sharded_frames frames = {0};
+    fault why;
+    gs_camera *const cameras = calloc(run->data.view_count + 1, sizeof *cameras);
+    const size_t count = cameras ? list_cameras(run, cameras) : 0;
+    bool done = (cameras || fail(&why, "no memory for %zu cameras", run->data.view_count)) &&
+                (ranks_own(group) > 0 || evaluation_open(&e, &run->data, &why));
+    if (done && !sharded_frames_open(&frames, group, &run->scene, GS_MAX_SH_DEGREE, run->background))
+        done = fail(&why, "%s", ranks_error(group));
+    done = done && measure_on_ranks(&e, &frames, cameras, count, &why);
+    if (done && ranks_own(group) == 0) done = tell(&e, &why);
+    if (!done) ranks_fail(group, "%s", why.text);
+    sharded_frames_close(&frames);
+    evaluation_close(&e);
+    free(cameras);
+    return done;
+}
+
+// ---- the command
+
+static bool load(void *context, int own, fault *why) {
+    eval_run *const run = context;
+    const eval_options *const o = run->options;
+    const dataset_options loading = {
+        .downscale = (int)o->downscale,
+        .background = {run->background[0], run->background[1], run->background[2]},
+        .undistort = o->undistort,
+        .mask_from_alpha = o->mask_from_alpha};
+    if ((own == 0 && !json_is_possible(o->json, why)) || !read_scene_to_measure(o->scene, &run->scene, why) ||
+        (o->lpips_weights && !lpips_weights_read(o->lpips_weights, &run->weights, why)) ||
+        !dataset_load(o->cameras, &loading, &run->data, why))
+        return false;
+    dataset_hold_out(&run->data, (size_t)o->holdout);
+    const depth_maps_of of = o->all ? DEPTH_MAPS_ALL : DEPTH_MAPS_HELD_OUT;
+    return (!o->depth || depth_maps_load(&run->data, o->depth, &loading, of, why)) &&
+           dataset_spared(&run->data, o->json, why);
+}
+
+static bool check(const eval_options *o, float background[3], fault *why) {
+    if (!parse_color(o->background, background, why)) return false;
+    if (!o->cameras) return fail(why, "--cameras is missing: the photographs");
+    if (o->ranks.gpus > 0 && o->depth) return fail(why, "--gpus excludes --depth");
+    if (o->ranks.gpus > 0 && o->lpips_weights) return fail(why, "--gpus excludes --lpips-weights");
+    if (o->ranks.gpus > 0 && o->align_steps > 0) return fail(why, "--gpus excludes --align-steps");
+    return are_two_files("--json", o->json, "the scene", o->scene, why) &&
+           are_two_files("--json", o->json, "--lpips-weights", o->lpips_weights, why);
 }
 
 int eval_command(int argc, char **argv) {
@@ -173,6 +286,8 @@ int eval_command(int argc, char **argv) {
                        "docs/metrics.md says how to make it"),
         BACKGROUND_OPTION(&options.background),
         JSON_OPTION(&options.json),
+        GPUS_OPTION(&options.ranks.gpus, "share the scene out"),
+        NCCL_OPTION(&options.ranks.nccl),
         OPTIONS_END};
     const command_spec command = {
         .name = "splat eval",
@@ -197,32 +312,14 @@ int eval_command(int argc, char **argv) {
     int code;
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;
-    float background[3];
-    bool usable = parse_color(options.background, background, &why);
-    if (usable && !options.cameras) usable = fail(&why, "--cameras is missing: the photographs");
-    usable = usable && are_two_files("--json", options.json, "the scene", options.scene, &why) &&
-             are_two_files("--json", options.json, "--lpips-weights", options.lpips_weights, &why);
-    if (!usable) return report_misuse(&command, &why);
-
-    gs_gaussians scene = {0};
-    dataset data = {0};
-    lpips_weights weights = {.values = NULL};
-    const dataset_options loading = {.downscale = (int)options.downscale,
-                                     .background = {background[0], background[1], background[2]},
-                                     .undistort = options.undistort,
-                                     .mask_from_alpha = options.mask_from_alpha};
-    bool done = json_is_possible(options.json, &why) && read_scene_to_measure(options.scene, &scene, &why) &&
-                (!options.lpips_weights || lpips_weights_read(options.lpips_weights, &weights, &why)) &&
-                dataset_load(options.cameras, &loading, &data, &why);
-    if (done) {
-        dataset_hold_out(&data, (size_t)options.holdout);
-        const depth_maps_of of = options.all ? DEPTH_MAPS_ALL : DEPTH_MAPS_HELD_OUT;
-        done = (!options.depth || depth_maps_load(&data, options.depth, &loading, of, &why)) &&
-               dataset_spared(&data, options.json, &why) &&
-               evaluate(&options, background, &scene, &data, weights.values ? &weights : NULL, &why);
-    }
-    dataset_close(&data);
-    scene_close(&scene);
-    lpips_weights_close(&weights);
+    eval_run run = {.options = &options};
+    if (!rank_options_check(&options.ranks, argc, argv, &why) || !check(&options, run.background, &why))
+        return report_misuse(&command, &why);
+    rank_work work = {load, evaluate_as_rank, &run, &run.data, &run.scene};
+    const bool done = options.ranks.gpus > 0 ? run_on_ranks(&options.ranks, &work, &why)
+                                             : load(&run, 0, &why) && evaluate(&run, &why);
+    dataset_close(&run.data);
+    scene_close(&run.scene);
+    lpips_weights_close(&run.weights);
     return done ? EXIT_SUCCESS : report_failure("splat", &why);
 }

@@ -4,6 +4,8 @@
 #include "gs.h"
 #include <string.h>
 
+static const uint64_t start_hash = 0xcbf29ce484222325;
+
 // FNV-1a, with the 0 at the end of each.
 static uint64_t hash_of(uint64_t hash, const char *text) {
     const size_t bytes = strlen(text) + 1;
@@ -14,7 +16,7 @@ static uint64_t hash_of(uint64_t hash, const char *text) {
 bool rank_options_check(rank_options *options, int argc, char **argv, fault *why) {
     const ranks_found found = ranks_find_place(&options->place, why);
     if (found == RANKS_WRONG) return false;
-    options->arguments = hash_of(0xcbf29ce484222325, DISTWAR_VERSION);
+    options->arguments = hash_of(start_hash, DISTWAR_VERSION);
     for (int k = 0; k < argc; k++) options->arguments = hash_of(options->arguments, argv[k]);
     options->launched = found == RANKS_FOUND;
     if (!options->launched) return options->gpus > 0 || !options->nccl || fail(why, "--nccl needs --gpus");
@@ -25,7 +27,41 @@ bool rank_options_check(rank_options *options, int argc, char **argv, fault *why
     return true;
 }
 
-bool run_on_ranks(const rank_options *options, ranks_body body, void *context, fault *why) {
+static uint64_t hash_of_number(uint64_t hash, int64_t number) {
+    return (hash ^ (uint64_t)number) * 0x100000001b3;
+}
+
+static uint64_t outline_of(const rank_work *work) {
+    const dataset *const data = work->data;
+    uint64_t hash = hash_of_number(hash_of_number(start_hash, (int64_t)data->view_count), work->scene->count);
+    hash = hash_of_number(hash_of_number(hash, (int64_t)data->point_count), work->scene->sh_degree);
+    for (size_t v = 0; v < data->view_count; v++) {
+        const dataset_view *const view = &data->views[v];
+        hash = hash_of_number(hash_of_number(hash_of(hash, view->name), view->camera.width),
+                              view->camera.height);
+    }
+    return hash;
+}
+
+// Fails on the ranks whose data are not rank 0's.
+static bool agree(const rank_work *work, ranks *group) {
+    int64_t own[RANKS_MAX], others[RANKS_MAX];
+    const int64_t outline = (int64_t)outline_of(work);
+    for (int r = 0; r < ranks_count(group); r++) own[r] = outline;
+    if (!ranks_exchange_sizes(group, 1, own, others, NULL)) return false;
+    return others[0] == outline ||
+           ranks_fail(group, "has other data than rank 0: the number, names or sizes of views, "
+                             "or the number of points or Gaussians");
+}
+
+static bool load_and_run(ranks *group, void *context) {
+    const rank_work *const work = context;
+    fault why;
+    if (!work->load(work->context, ranks_own(group), &why)) return ranks_fail(group, "%s", why.text);
+    return agree(work, group) && work->body(group, work->context);
+}
+
+bool run_on_ranks(const rank_options *options, rank_work *work, fault *why) {
     const bool on_cpu = strcmp(gs_backend(), "simt") == 0;
     const ranks_plan plan = {.count = (int)options->gpus,
                              .kind = options->launched          ? RANKS_LAUNCHED
@@ -36,5 +72,6 @@ bool run_on_ranks(const rank_options *options, ranks_body body, void *context, f
                              .place = &options->place,
                              .arguments = options->arguments,
                              .program = "splat"};
-    return ranks_run(&plan, body, context, why);
+    if (options->launched) return ranks_run(&plan, load_and_run, work, why);
+    return work->load(work->context, 0, why) && ranks_run(&plan, work->body, work->context, why);
 }

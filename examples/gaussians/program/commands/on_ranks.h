@@ -3,6 +3,7 @@
 // launcher has started.
 #pragma once
 
+#include "dataset.h"
 #include "options.h"
 #include "ranks.h"
 
@@ -27,5 +28,17 @@ typedef struct rank_options {
 // After parsing: looks for a launcher, which sets gpus. argv: the command line, the same for all ranks.
 bool rank_options_check(rank_options *options, int argc, char **argv, fault *why);
 
+typedef struct rank_work {
+    // What needs no device, such as reading files. Called once before ranks are started, whose memory begins as a copy; or
+    // in each that a launcher has started. own: its number; 0 before there are any.
+    bool (*load)(void *context, int own, fault *why);
+    ranks_body body;
+    void *context;
+    // What it loads. Ranks that a launcher has started must have as many views of the same names and sizes, and as many
+    // points and Gaussians.
+    const dataset *data;
+    const gs_gaussians *scene;
+} rank_work;
+
 // ranks_run. On a CPU ranks are threads, unless a stand-in for NCCL is named.
-bool run_on_ranks(const rank_options *options, ranks_body body, void *context, fault *why);
+bool run_on_ranks(const rank_options *options, rank_work *work, fault *why);

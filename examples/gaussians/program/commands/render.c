@@ -3,10 +3,12 @@
 #include "view/camera.h"
 #include "view/camera_path.h"
 #include "commands/command.h"
+#include "commands/on_ranks.h"
 #include "dataset.h"
 #include "view/device_gaussians.h"
 #include "view/frame.h"
 #include "view/shared_options.h"
+#include "view/sharded_frames.h"
 #include "path.h"
 #include "scene.h"
 #include "progress.h"
@@ -20,7 +22,15 @@ typedef struct render_options {
     int64_t downscale, width, height, sh_degree, frames;
     int path; // a camera_path_kind, or NO_PATH
     bool photo, undistort;
+    rank_options ranks;
 } render_options;
+
+typedef struct render_run {
+    const render_options *options;
+    float background[3];
+    gs_gaussians scene;
+    dataset data;
+} render_run;
 
 enum { NO_PATH = 2 };
 static const char *const path_names[] = {"orbit", "spiral", "none", NULL};
@@ -84,17 +94,6 @@ static bool camera_before(const gs_gaussians *scene, int width, int height, gs_c
     return true;
 }
 
-static bool render_picture(const gs_gaussians *scene, int sh_degree, const gs_camera *camera,
-                           const float background[3], image *out, fault *why) {
-    frame f = {0};
-    gs_gaussians gaussians = device_gaussians_from(scene);
-    frame_render(&f, &gaussians, sh_degree, camera, background);
-    bool done = frame_picture(&f, out, why);
-    frame_close(&f);
-    device_gaussians_close(&gaussians);
-    return done;
-}
-
 static bool frame_path(char path[PATH_ROOM], const char *folder, int64_t index, fault *why) {
     char name[32];
     snprintf(name, sizeof name, "frame_%05lld.png", (long long)index);
@@ -131,22 +130,24 @@ static bool photographs_are_spared(const render_options *options, const dataset 
     return true;
 }
 
-static bool render_frames(const render_options *options, const float background[3],
-                          const gs_gaussians *gaussians, const camera_path *path, gs_camera camera,
-                          fault *why) {
+// Renders frames of the flight and writes them, one after another.
+static bool render_frames(const render_run *run, const camera_path *path, gs_camera camera, fault *why) {
+    const render_options *const o = run->options;
+    gs_gaussians gaussians = device_gaussians_from(&run->scene);
     frame f = {0};
     progress bar;
     bool done = true;
-    progress_begin(&bar, "rendering", options->frames);
-    for (int64_t i = 0; done && i < options->frames; i++) {
-        camera_path_place(path, (double)i / (double)options->frames, &camera);
-        frame_render(&f, gaussians, (int)options->sh_degree, &camera, background);
-        done = write_frame(&f, options->output, i, why);
+    progress_begin(&bar, "rendering", o->frames);
+    for (int64_t i = 0; done && i < o->frames; i++) {
+        camera_path_place(path, (double)i / (double)o->frames, &camera);
+        frame_render(&f, &gaussians, (int)o->sh_degree, &camera, run->background);
+        done = write_frame(&f, o->output, i, why);
         if (progress_due(&bar)) progress_show(&bar, i + 1, NAN);
     }
     progress_end(&bar);
     frame_close(&f);
-    return done && remove_surplus(options->output, options->frames, why);
+    device_gaussians_close(&gaussians);
+    return done;
 }
 
 static bool open_path(const render_options *options, const dataset *data, camera_path *path, fault *why) {
@@ -158,49 +159,122 @@ static bool open_path(const render_options *options, const dataset *data, camera
     return done || fail(why, "%s: %s", options->cameras, why->text);
 }
 
-// Uses the lens of the view.
-static bool fly(const render_options *options, const float background[3], const gs_gaussians *scene,
-                const dataset *data, fault *why) {
-    camera_path path;
-    const dataset_view *view = find_view(data, options->view, why);
-    if (!view || !open_path(options, data, &path, why) || !photographs_are_spared(options, data, why) ||
-        !folder_make(options->output, why))
-        return false;
-    gs_gaussians gaussians = device_gaussians_from(scene);
-    const bool done = render_frames(options, background, &gaussians, &path, view->camera, why);
-    device_gaussians_close(&gaussians);
-    if (done)
-        printf("%s: %lld Gaussians, %lld frames, %d x %d\n", options->output, (long long)scene->count,
-               (long long)options->frames, view->camera.width, view->camera.height);
-    return done;
+// Uses the lens of the view. own: rank 0 alone writes.
+static bool open_flight(const render_run *run, int own, camera_path *path, gs_camera *camera, fault *why) {
+    const render_options *const o = run->options;
+    const dataset_view *const view = find_view(&run->data, o->view, why);
+    if (view) *camera = view->camera;
+    return view && open_path(o, &run->data, path, why) &&
+           (own > 0 || (photographs_are_spared(o, &run->data, why) && folder_make(o->output, why)));
 }
 
-static bool render(const render_options *options, const float background[3], const gs_gaussians *scene,
-                   const dataset *data, fault *why) {
-    const dataset_view *view = NULL;
-    gs_camera camera;
-    if (options->cameras) {
-        view = find_view(data, options->view, why);
-        if (!view) return false;
-        camera = view->camera;
-    } else if (!camera_before(scene, (int)options->width, (int)options->height, &camera, why))
-        return false;
+static bool end_flight(const render_run *run, const gs_camera *camera, fault *why) {
+    const render_options *const o = run->options;
+    if (!remove_surplus(o->output, o->frames, why)) return false;
+    printf("%s: %lld Gaussians, %lld frames, %d x %d\n", o->output, (long long)run->scene.count,
+           (long long)o->frames, camera->width, camera->height);
+    return true;
+}
 
+static bool fly(const render_run *run, fault *why) {
+    camera_path path;
+    gs_camera camera;
+    return open_flight(run, 0, &path, &camera, why) && render_frames(run, &path, camera, why) &&
+           end_flight(run, &camera, why);
+}
+
+// view: NULL without --cameras.
+static bool place_camera(const render_run *run, const dataset_view **view, gs_camera *camera, fault *why) {
+    const render_options *const o = run->options;
+    *view = NULL;
+    if (!o->cameras) return camera_before(&run->scene, (int)o->width, (int)o->height, camera, why);
+    *view = find_view(&run->data, o->view, why);
+    if (*view) *camera = (*view)->camera;
+    return *view != NULL;
+}
+
+static bool write_picture(const render_run *run, const frame *f, const dataset_view *view, fault *why) {
+    const render_options *const o = run->options;
     image picture;
-    if (!render_picture(scene, (int)options->sh_degree, &camera, background, &picture, why)) return false;
-    const image *const beside[] = {&picture, options->photo ? &view->picture : NULL};
-    const bool done = image_write_beside(options->output, beside, options->photo ? 2 : 1, 8, why);
+    if (!frame_picture(f, &picture, why)) return false;
+    const image *const beside[] = {&picture, o->photo ? &view->picture : NULL};
+    const bool done = image_write_beside(o->output, beside, o->photo ? 2 : 1, 8, why);
     if (done) {
-        printf("%s: %lld Gaussians, %d x %d", options->output, (long long)scene->count, picture.width,
+        printf("%s: %lld Gaussians, %d x %d", o->output, (long long)run->scene.count, picture.width,
                picture.height);
         if (view) printf(", view %s", view->name);
-        if (options->photo)
-            printf(", beside its photograph, PSNR %.2f dB", image_psnr(&picture, &view->picture));
+        if (o->photo) printf(", beside its photograph, PSNR %.2f dB", image_psnr(&picture, &view->picture));
         printf("\n");
     }
     image_close(&picture);
     return done;
 }
+
+static bool render(const render_run *run, fault *why) {
+    const dataset_view *view;
+    gs_camera camera;
+    if (!place_camera(run, &view, &camera, why)) return false;
+    gs_gaussians gaussians = device_gaussians_from(&run->scene);
+    frame f = {0};
+    frame_render(&f, &gaussians, (int)run->options->sh_degree, &camera, run->background);
+    const bool done = write_picture(run, &f, view, why);
+    frame_close(&f);
+    device_gaussians_close(&gaussians);
+    return done;
+}
+
+// ---- on several GPUs
+
+// A frame a rank; rank 0 writes them in their order.
+static bool fly_on_ranks(const render_run *run, sharded_frames *frames, fault *why) {
+    const render_options *const o = run->options;
+    ranks *const group = frames->group;
+    camera_path path;
+    gs_camera cameras[GS_MAX_VIEWS], lens;
+    frame f = {0};
+    if (!open_flight(run, ranks_own(group), &path, &lens, why)) return false;
+    for (int64_t at = 0; at < o->frames;) {
+        const int64_t rest = o->frames - at, most = sharded_frames_at_once(group);
+        const int views = (int)(rest < most ? rest : most);
+        for (int k = 0; k < views; k++) {
+            cameras[k] = lens;
+            camera_path_place(&path, (double)(at + k) / (double)o->frames, &cameras[k]);
+        }
+        if (!sharded_frames_render(frames, cameras, views)) return fail(why, "%s", ranks_error(group));
+        for (int k = 0; k < views && ranks_own(group) == 0; k++) {
+            sharded_frames_look(frames, k, &f);
+            if (!write_frame(&f, o->output, at + k, why)) return false;
+        }
+        at += views;
+    }
+    return ranks_own(group) > 0 || end_flight(run, &lens, why);
+}
+
+static bool render_on_ranks(const render_run *run, sharded_frames *frames, fault *why) {
+    const dataset_view *view;
+    gs_camera camera;
+    frame f = {0};
+    if (!place_camera(run, &view, &camera, why)) return false;
+    if (!sharded_frames_render(frames, &camera, 1)) return fail(why, "%s", ranks_error(frames->group));
+    if (ranks_own(frames->group) > 0) return true;
+    sharded_frames_look(frames, 0, &f);
+    return write_picture(run, &f, view, why);
+}
+
+static bool render_as_rank(ranks *group, void *context) {
+    const render_run *const run = context;
+    sharded_frames frames = {0};
+    fault why;
+    bool done =
+        sharded_frames_open(&frames, group, &run->scene, (int)run->options->sh_degree, run->background) ||
+        fail(&why, "%s", ranks_error(group));
+    done = done && (run->options->path != NO_PATH ? fly_on_ranks : render_on_ranks)(run, &frames, &why);
+    if (!done) ranks_fail(group, "%s", why.text);
+    sharded_frames_close(&frames);
+    return done;
+}
+
+// ---- the command
 
 static bool check(const render_options *o, float background[3], fault *why) {
     const bool flies = o->path != NO_PATH;
@@ -212,22 +286,19 @@ static bool check(const render_options *o, float background[3], fault *why) {
     return !(flies && o->photo) || fail(why, "--photo excludes --path");
 }
 
-static bool load_and_render(const render_options *o, const float background[3], fault *why) {
-    const bool flies = o->path != NO_PATH;
-    gs_gaussians scene = {0};
-    dataset data = {0};
-    const dataset_options loading = {.downscale = (int)o->downscale,
-                                     .background = {background[0], background[1], background[2]},
-                                     .undistort = o->undistort,
-                                     .wanted = is_photo,
-                                     .context = o};
-    const bool done =
-        (flies || output_is_possible(o->output, why)) && scene_read(o->scene, SCENE_FINITE, &scene, why) &&
-        (!o->cameras || dataset_load(o->cameras, &loading, &data, why)) &&
-        dataset_spared(&data, o->output, why) && (flies ? fly : render)(o, background, &scene, &data, why);
-    dataset_close(&data);
-    scene_close(&scene);
-    return done;
+static bool load(void *context, int own, fault *why) {
+    render_run *const run = context;
+    const render_options *const o = run->options;
+    const dataset_options loading = {
+        .downscale = (int)o->downscale,
+        .background = {run->background[0], run->background[1], run->background[2]},
+        .undistort = o->undistort,
+        .wanted = is_photo,
+        .context = o};
+    return (own > 0 || o->path != NO_PATH || output_is_possible(o->output, why)) &&
+           scene_read(o->scene, SCENE_FINITE, &run->scene, why) &&
+           (!o->cameras || dataset_load(o->cameras, &loading, &run->data, why)) &&
+           dataset_spared(&run->data, o->output, why);
 }
 
 int render_command(int argc, char **argv) {
@@ -262,6 +333,8 @@ int render_command(int argc, char **argv) {
         OPTION("sh-degree", &options.sh_degree, .maximum = GS_MAX_SH_DEGREE,
                .help = "highest degree of spherical harmonics to use"),
         BACKGROUND_OPTION(&options.background),
+        GPUS_OPTION(&options.ranks.gpus, "share the scene out"),
+        NCCL_OPTION(&options.ranks.nccl),
         OPTIONS_END};
     const command_spec command = {
         .name = "splat render",
@@ -279,7 +352,14 @@ int render_command(int argc, char **argv) {
     int code;
     if (!read_command_line(&command, argc, argv, &options.scene, &code)) return code;
     fault why;
-    float background[3];
-    if (!check(&options, background, &why)) return report_misuse(&command, &why);
-    return load_and_render(&options, background, &why) ? EXIT_SUCCESS : report_failure("splat", &why);
+    render_run run = {.options = &options};
+    if (!rank_options_check(&options.ranks, argc, argv, &why) || !check(&options, run.background, &why))
+        return report_misuse(&command, &why);
+    rank_work work = {load, render_as_rank, &run, &run.data, &run.scene};
+    const bool done = options.ranks.gpus > 0
+                          ? run_on_ranks(&options.ranks, &work, &why)
+                          : load(&run, 0, &why) && (options.path != NO_PATH ? fly : render)(&run, &why);
+    dataset_close(&run.data);
+    scene_close(&run.scene);
+    return done ? EXIT_SUCCESS : report_failure("splat", &why);
 }

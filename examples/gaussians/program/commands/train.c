@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: MIT
 // splat train: photographs with cameras -> a scene of Gaussians.
 #include "commands/command.h"
-#include "commands/train_depth.h"
+#include "commands/train_ranks.h"
 #include "commands/train_finish.h"
-#include "commands/train_options.h"
-#include "commands/train_poses.h"
 #include "commands/train_summary.h"
 #include "depth_maps.h"
 #include "device.h"
 #include "record/report.h"
-#include "record/run_log.h"
-#include "record/checkpoint.h"
 #include "record/signals.h"
 #include "progress.h"
 #include "ranks.h"
 #include "scene.h"
 #include "training/pose_levels.h"
 #include "training/random_points.h"
-#include "training/sharded_trainer.h"
 #include "training/start.h"
 #include "view/camera.h"
 #include "view/blend_strategies.h"
@@ -27,27 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-// A run of the command.
-typedef struct train_run {
-    const train_options *options;
-    const option_spec *table; // of the options, for the checkpoint, the log and the report
-    float background[3];
-    dataset data;
-    view_split split;
-    double extent; // of the scene
-    train_poses poses;
-    train_depth depth;
-    char *key; // the checkpoint's settings
-    training_budget budget;
-    training_settings settings;
-    train_finish_plan finish;
-    training_state state;
-    training_report report;
-    run_log log;
-    saver saver;
-    int stopped_by; // the signal that ended training: no scene is written then; or 0
-} train_run;
 
 // ---- the data
 
@@ -81,7 +55,8 @@ static bool load_data(train_run *run, fault *why) {
         return fail(why,
                     "%s: the data has no points to start from; --random 100000 starts from random points",
                     o->data);
-    return view_split_open(&run->split, &run->data, o->data, o->random_background, why);
+    return o->ranks.gpus > 0 ? view_split_list(&run->split, &run->data, o->data, why)
+                             : view_split_open(&run->split, &run->data, o->data, o->random_background, why);
 }
 
 // ---- settings
@@ -90,7 +65,7 @@ static bool load_data(train_run *run, fault *why) {
 static bool batch_is_possible(const train_run *run, fault *why) {
     const train_options *o = run->options;
     const view_split *split = &run->split;
-    if (resolution_most_views(&o->schedule, o->batch) == 1) return true;
+    if (resolution_most_views(&o->schedule, o->batch) <= 1) return true; // auto does what is possible
     if (o->refine_poses) return fail(why, "--refine-poses takes one view a step");
     const gs_camera *first = &split->views[0].camera;
     for (size_t i = 1; o->ranks.gpus > 0 && i < split->training; i++)
@@ -99,12 +74,30 @@ static bool batch_is_possible(const train_run *run, fault *why) {
     return resolution_views_match(split->views, split->training, why);
 }
 
+static bool views_can_share_a_step(const train_run *run) {
+    const train_options *o = run->options;
+    fault why;
+    return o->ranks.gpus == 0 && !o->refine_poses &&
+           resolution_views_match(run->split.views, run->split.training, &why);
+}
+
+static int64_t batch_of(const train_run *run) {
+    if (run->options->batch > 0) return run->options->batch;
+    return views_can_share_a_step(run) ? usual_batch(run->split.views, run->split.training) : 1;
+}
+
+static resolution_schedule resolutions_of(const train_run *run, int64_t most_gaussians) {
+    const train_options *o = run->options;
+    if (!o->schedule.automatic) return o->schedule;
+    if (o->ranks.gpus > 0 || o->refine_poses) return (resolution_schedule){0};
+    return usual_resolutions(run->split.views, run->split.training, most_gaussians,
+                             o->batch != 1 && views_can_share_a_step(run));
+}
+
 static density_data density_data_of(const train_run *run, int64_t iterations) {
     const train_options *o = run->options;
-    density_data data = {.iterations = iterations,
-                         .extent = run->extent,
-                         .shared = o->ranks.gpus > 0,
-                         .everywhere = o->random > 0 && !run->data.cut_out};
+    density_data data = {
+        .iterations = iterations, .extent = run->extent, .everywhere = o->random > 0 && !run->data.cut_out};
     for (size_t i = 0; i < run->split.training; i++) data.pixels += run->split.views[i].counted;
     return data;
 }
@@ -129,7 +122,8 @@ static gs_adam_rates usual_rates(double extent, double sh_rate) {
 static training_settings settings_of(const train_run *run, int64_t iterations) {
     const train_options *o = run->options;
     const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
-    const density_data density = density_data_of(run, iterations);
+    const density_data data = density_data_of(run, iterations);
+    const density_settings density = density_settings_from(&o->density, &data);
     const double sh_rate = o->sh_rate > 0 ? o->sh_rate : usual_sh_rate(run->split.training);
     const double sh_rate_end = o->sh_rate_end > 0 ? o->sh_rate_end : usual_last_sh_rate(sh_rate, iterations);
     training_settings settings = {.iterations = iterations,
@@ -149,9 +143,9 @@ static training_settings settings_of(const train_run *run, int64_t iterations) {
                                   .exposure_rate = 1e-2f,
                                   .sh_interval = 1000,
                                   .random_background = o->random_background,
-                                  .batch = o->batch,
-                                  .resolutions = o->schedule,
-                                  .density = density_settings_from(&o->density, &density)};
+                                  .batch = batch_of(run),
+                                  .resolutions = resolutions_of(run, density.most_gaussians),
+                                  .density = density};
     memcpy(settings.background, run->background, sizeof settings.background);
     return settings;
 }
@@ -348,7 +342,7 @@ static int64_t log_interval(const train_options *o) {
     return o->budget ? 100 : part < 1 ? 1 : part > 100 ? 100 : part;
 }
 
-static void record_settings(run_record *record, const train_run *run) {
+void train_record_settings(run_record *record, const train_run *run) {
     const view_split *split = &run->split;
     run_record_text(record, "data", run->options->data);
     run_record_number(record, "views", (double)split->training);
@@ -360,7 +354,7 @@ static void record_settings(run_record *record, const train_run *run) {
 
 enum { SELDOM = 1000000000 }; // iterations
 
-static bool open_log(train_run *run, fault *why) {
+run_log_options train_log_options(const train_run *run) {
     const train_options *o = run->options;
     const bool kept = o->log || o->report; // otherwise training need not wait for values
     run_log_options wanted = {.path = o->log,
@@ -372,8 +366,13 @@ static bool open_log(train_run *run, fault *why) {
                               .held_out = run->split.views + run->split.training,
                               .held_out_count = run->split.held_out};
     memcpy(wanted.background, run->background, sizeof wanted.background);
+    return wanted;
+}
+
+static bool open_log(train_run *run, fault *why) {
+    const run_log_options wanted = train_log_options(run);
     if (!run_log_open(&run->log, &wanted, why)) return false;
-    record_settings(&run->log.record, run);
+    train_record_settings(&run->log.record, run);
     run_log_start(&run->log, &run->state);
     return true;
 }
@@ -381,15 +380,20 @@ static bool open_log(train_run *run, fault *why) {
 static bool write_report(const train_run *run, fault *why) {
     const view_split *split = &run->split;
     const bool held_out = split->held_out > 0;
-    run_report page = {.title = run->options->data,
-                       .record = &run->log.record,
-                       .training = &run->report,
-                       .gaussians = &run->state.gaussians,
-                       .views = split->views + (held_out ? split->training : 0),
-                       .view_count = held_out ? split->held_out : split->training,
-                       .held_out = held_out};
-    memcpy(page.background, run->background, sizeof page.background);
-    return report_write(run->options->report, &page, why);
+    report_gallery gallery = {0};
+    const run_report page = {.title = run->options->data,
+                             .record = &run->log.record,
+                             .training = &run->report,
+                             .gaussians = run->state.gaussians.count,
+                             .gallery = &gallery,
+                             .views = split->views + (held_out ? split->training : 0),
+                             .view_count = held_out ? split->held_out : split->training,
+                             .held_out = held_out};
+    const bool done = report_gallery_render(&gallery, &run->state.gaussians, page.views, page.view_count,
+                                            run->background, why) &&
+                      report_write(run->options->report, &page, why);
+    report_gallery_close(&gallery);
+    return done;
 }
 
 // ---- training
@@ -403,6 +407,12 @@ static bool observe(void *context, const training_state *state, const training_r
         return false;
     if (saved) run_log_checkpoint(&run->log, state->iteration, run->saver.path);
     return true;
+}
+
+void train_say_stopped(const train_run *run, int64_t iteration) {
+    fprintf(stderr,
+            "splat: stopped by a signal after iteration %lld, which is saved; to continue, add --resume %s\n",
+            (long long)iteration, run->saver.path);
 }
 
 // Trains until the end, or until a signal requests a stop.
@@ -420,11 +430,7 @@ static bool iterate(train_run *run, fault *why) {
         train_poses_adopt(&run->poses, &run->state);
         run->poses.record.after = train_poses_difference(&run->poses, NULL);
     }
-    if (done && run->stopped_by)
-        fprintf(
-            stderr,
-            "splat: stopped by a signal after iteration %lld, which is saved; to continue, add --resume %s\n",
-            (long long)run->state.iteration, run->saver.path);
+    if (done && run->stopped_by) train_say_stopped(run, run->state.iteration);
     return done;
 }
 
@@ -500,55 +506,59 @@ static bool run_training(train_run *run, fault *why) {
 
 // ---- several GPUs
 
-// The part of a rank, from the data to the scene file, which rank 0 writes.
-static bool train_as_rank(train_run *run, ranks *group, fault *why) {
+typedef struct shared_start {
+    train_run *run;
+    gs_gaussians gaussians; // host
+    bool takes_signals;
+} shared_start;
+
+// The data and the start, without a call to a device: processes that are forked from here share their memory.
+static bool prepare_ranks(train_run *run, bool writes, gs_gaussians *host, fault *why) {
     const train_options *o = run->options;
-    gs_gaussians host = {0};
-    sharded_state state = {0};
-    double loss = 0;
-    if ((ranks_own(group) == 0 && !outputs_are_possible(o, why)) || !load_data(run, why) ||
-        !prepare(run, why) || !start_host(run, &host, why))
-        return false;
-    host.antialias = o->antialias;
-    sharded_state_open(&state, group, &host);
-    scene_close(&host);
+    if ((writes && !outputs_are_possible(o, why)) || !load_data(run, why) || !prepare(run, why)) return false;
     if (run->settings.tune) run->settings.policy = (distwar_policy){DISTWAR_TREE, 0};
-    const sharded_settings settings = {run->split.views, run->split.training, &run->settings, o->batch};
-    const double began = seconds_now();
-    bool done = sharded_train(&state, group, &settings, &loss) && ranks_barrier(group, NULL);
-    const double seconds = seconds_now() - began;
-    done = done && sharded_state_gather(&state, group, &host);
-    if (!done) snprintf(why->text, sizeof why->text, "%s", ranks_error(group));
-    if (done && ranks_own(group) == 0) {
-        done = save_finite(o->output, &host, why);
-        if (done)
-            printf(
-                "scene      %lld Gaussians, SH degree %d, in %s\n"
-                "training   %lld views in %.1f s on %d x %s, %lld a step, seed %lld; loss %.5f at the end\n",
-                (long long)host.count, host.sh_degree, o->output, (long long)state.iteration, seconds,
-                ranks_count(group), device_name(), (long long)o->batch, (long long)o->seed, loss);
-    }
-    sharded_state_close(&state);
-    scene_close(&host);
-    return done;
+    if (o->resume) saver_key(&run->saver);
+    if (o->resume || !start_host(run, host, why)) return o->resume != NULL;
+    host->antialias = o->antialias;
+    return true;
+}
+
+static void close_shared(train_run *run, gs_gaussians *host) {
+    scene_close(host);
+    train_finish_close(&run->finish);
+    train_poses_close(&run->poses);
+    view_split_close(&run->split);
+    dataset_close(&run->data);
+    free(run->key);
+}
+
+// Of rank_work. Rank 0 writes.
+static bool load_shared(void *context, int own, fault *why) {
+    shared_start *const start = context;
+    if (!prepare_ranks(start->run, own == 0, &start->gaussians, why)) return false;
+    if (!stop_request_share()) return fail(why, "no memory that ranks share");
+    stop_request_begin();
+    start->takes_signals = true;
+    return true;
 }
 
 static bool rank_body(ranks *group, void *context) {
-    train_run run = *(const train_run *)context; // each rank has its own
-    fault why;
-    const bool done = train_as_rank(&run, group, &why);
-    if (!done) ranks_fail(group, "%s", why.text);
-    train_finish_close(&run.finish);
-    train_poses_close(&run.poses);
-    view_split_close(&run.split);
-    dataset_close(&run.data);
-    free(run.key);
-    return done;
+    const shared_start *const start = context;
+    train_run run = *start->run; // each rank has its own
+    return train_as_rank(&run, &start->gaussians, group);
 }
 
 static bool train_on_ranks(train_run *run, fault *why) {
-    const rank_options *const on = &run->options->ranks;
-    return (on->launched || outputs_are_possible(run->options, why)) && run_on_ranks(on, rank_body, run, why);
+    shared_start start = {.run = run};
+    rank_work work = {load_shared, rank_body, &start, &run->data, &start.gaussians};
+    const bool done = run_on_ranks(&run->options->ranks, &work, why);
+    if (start.takes_signals) {
+        const bool stopped = stop_request_was_followed();
+        const int number = stop_request_end();
+        run->stopped_by = stopped ? number : 0;
+    }
+    close_shared(run, &start.gaussians);
+    return done;
 }
 
 int train_command(int argc, char **argv) {

@@ -13,10 +13,9 @@ enum { MOST_BUDGET = 1000000 }; // seconds
 
 train_options train_options_default(void) {
     return (train_options){.background = "0,0,0",
-                           .resolutions = "none",
+                           .resolutions = "auto",
                            .downscale = 1,
                            .finish_text = "none",
-                           .batch = 1,
                            .average = 0.1,
                            .dropout = -1,
                            .threshold = BLEND_THRESHOLD,
@@ -50,14 +49,22 @@ static void list_run(train_options *o, option_table *table) {
                    "of steps, all schedules and, by default, the limit of Gaussians are fitted to it"),
         GPUS_OPTION(&o->ranks.gpus, "share the scene out"),
         NCCL_OPTION(&o->ranks.nccl),
-        OPTION("batch", &o->batch, .minimum = 1, .maximum = GS_MAX_VIEWS,
-               .help = "views of a step, whose learning rates are multiplied by the square root of it; "
-                       "--iterations counts views"),
+        OPTION(
+            "batch", &o->batch, .maximum = GS_MAX_VIEWS,
+            .help =
+                "views of a step, whose learning rates are multiplied by the square root of it; "
+                "--iterations counts views; 0: as many as have two million pixels together, at most 4 and a "
+                "fiftieth of all views; 1 with --gpus and --refine-poses"),
         OPTION(
             "resolutions", &o->resolutions,
             .help =
                 "begin on smaller pictures: FACTOR:PERCENT,..., such as 4:20,2:50: a quarter of the size until "
-                "20% of the iterations, half until 50%; FACTOR:PERCENT:VIEWS has another --batch; none"),
+                "20% of the iterations, half until 50%; FACTOR:PERCENT:VIEWS has another --batch; none; "
+                "auto: 2:50 if such pictures have a pixel for each of --max-gaussians, but none with --gpus and "
+                "--refine-poses"),
+        OPTION("picture-memory", &o->picture_memory, .maximum = 1e9, .free_on_resume = true,
+               .help = "with --gpus: MB of photographs that each GPU keeps, beside those of the step; 0: a "
+                       "quarter of its memory"),
         OPTION("warm-up", &o->warm_up, .maximum = 10000000,
                .help = "steps in which the learning rate of means rises to its value, from 1/100 of it"),
         OPTION(
@@ -69,7 +76,7 @@ static void list_run(train_options *o, option_table *table) {
             "dropout", &o->dropout, .minimum = -1, .maximum = 0.9,
             .help =
                 "share of the Gaussians that the last step leaves out, in earlier steps less, in proportion; -1: "
-                "0.2 for up to 20 training views, less for up to 40, none for more; with --gpus always none"),
+                "0.2 for up to 20 training views, less for up to 40, none for more"),
         OPTION("seconds", &o->seconds, .maximum = 1e9, .free_on_resume = true,
                .help = "stop after this time of training, without --finish; learning rates still "
                        "follow --iterations; 0: no limit"),
@@ -246,22 +253,15 @@ static bool gpus_suffice(const train_options *o, fault *why) {
     const struct {
         const char *name;
         bool given;
-    } excluded[] = {{"--exposure", o->exposure},
-                    {"--depth", o->depth != NULL},
+    } excluded[] = {{"--depth", o->depth != NULL},
                     {"--refine-poses", o->refine_poses},
                     {"--perturb-poses", o->perturb_poses != NULL},
                     {"--random-background", o->random_background},
                     {"--finish", o->finish != TRAIN_FINISH_NONE},
-                    {"--resume", o->resume != NULL},
-                    {"--checkpoint-every", o->checkpoint_every > 0},
-                    {"--log", o->log != NULL},
-                    {"--report", o->report != NULL},
-                    {"--write-cameras", o->write_cameras != NULL},
-                    {"--seconds", o->seconds > 0},
                     {"--budget", o->budget != NULL},
                     {"--resolutions", o->schedule.count > 0},
-                    {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE},
-                    {"--density split", o->density.settings.kind == DENSITY_SPLIT}};
+                    {"--retire", o->density.settings.retired > 0},
+                    {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE}};
     if (o->ranks.gpus == 0) return true;
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
         if (excluded[i].given) return fail(why, "--gpus excludes %s", excluded[i].name);

@@ -16,9 +16,15 @@ static void print_data(const train_options *options, const view_split *split) {
 
 static void print_training(const train_options *options, const training_report *report) {
     const distwar_policy *used = &report->strategy.policy;
-    printf("training   %lld iteration%s in %.1f s on %s, %s", (long long)report->iterations,
-           report->iterations == 1 ? "" : "s", report->seconds, device_name(),
-           distwar_strategy_name(used->strategy));
+    printf("training   %lld iteration%s in %.1f s on ", (long long)report->iterations,
+           report->iterations == 1 ? "" : "s", report->seconds);
+    const long long batch = options->batch > 0 ? options->batch : 1; // of ranks
+    if (options->ranks.gpus > 0)
+        printf("%lld x %s, %lld view%s a step, ", (long long)options->ranks.gpus, device_name(), batch,
+               batch == 1 ? "" : "s");
+    else
+        printf("%s, ", device_name());
+    printf("%s", distwar_strategy_name(used->strategy));
     if (offered_has_threshold(blend_strategies, used->strategy))
         printf(" at threshold %d", used->balance_threshold);
     printf(", seed %lld\n", (long long)options->seed);

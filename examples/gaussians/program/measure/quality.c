@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "measure/quality.h"
 #include "device.h"
-#include "view/frame.h"
 #include <math.h>
 
-static bool measure_one(frame *f, const target_view *view, double *device_result, quality *out, fault *why) {
+bool quality_of_frame(frame *f, const target_view *view, double *device_result, quality *out, fault *why) {
     frame_loss(f, view->pixels, view->mask, device_result, false);
     double result[3]; // loss, mean absolute difference, SSIM
     device_download(result, device_result, sizeof result);
@@ -25,7 +24,7 @@ bool quality_measure(const gs_gaussians *gaussians, const target_view *views, si
     for (size_t i = 0; i < count && done; i++) {
         frame_render(&f, gaussians, gaussians->sh_degree, &views[i].camera, background);
         quality one = {0, 0};
-        done = measure_one(&f, &views[i], device_result, &one, why);
+        done = quality_of_frame(&f, &views[i], device_result, &one, why);
         if (each) each[i] = one;
         sum.psnr += one.psnr;
         sum.ssim += one.ssim;

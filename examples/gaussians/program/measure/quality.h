@@ -2,12 +2,17 @@
 // The quality of a scene: PSNR and SSIM against pictures.
 #pragma once
 
+#include "view/frame.h"
 #include "view/target_view.h"
 
 typedef struct quality {
     double psnr; // dB, of pictures rounded to 8 bits; infinite if equal
     double ssim; // of pictures before rounding (docs/math.md, section 5)
 } quality;
+
+// Compares the image of a frame with the view's picture. device_result: 3 doubles on the device, scratch. Waits for the
+// device.
+bool quality_of_frame(frame *f, const target_view *view, double *device_result, quality *out, fault *why);
 
 // Renders each view and compares it with its picture. gaussians: device. count >= 1. mean: over the views.
 // each: [count], or NULL. Waits for the device.

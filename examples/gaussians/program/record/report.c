@@ -62,14 +62,15 @@ static void tile(FILE *page, const char *name, const char *unit, double value, c
     fprintf(page, " <small>%s</small></dd></div>\n", unit);
 }
 
-static void write_tiles(FILE *page, const run_report *report, const quality *mean) {
+static void write_tiles(FILE *page, const run_report *report) {
+    const quality *mean = &report->gallery->mean;
     const training_report *training = report->training;
     const double steps = (double)(training->iterations - training->first_iteration + 1);
     const char *where = report->held_out ? "held out" : "trained on";
     fputs("<dl class=\"tiles\">\n", page);
     tile(page, "PSNR", "dB", mean->psnr, "%.2f");
     tile(page, "SSIM", where, mean->ssim, "%.4f");
-    tile(page, "Gaussians", "", (double)report->gaussians->count, NULL);
+    tile(page, "Gaussians", "", (double)report->gaussians, NULL);
     tile(page, "Iterations", "", (double)training->iterations, "%.0f");
     tile(page, "Training", "s", training->seconds, "%.1f");
     tile(page, "Speed", "steps/s", training->seconds > 0 ? steps / training->seconds : 0, NULL);
@@ -91,12 +92,11 @@ static void write_head(FILE *page, const run_report *report) {
     fprintf(page, " by splat %s (%s)</p>\n", gs_version(), gs_backend());
 }
 
-static bool write_views(FILE *page, const run_report *report, const quality *each, fault *why) {
+static bool write_views(FILE *page, const run_report *report, fault *why) {
     fprintf(page, "<h2>%s</h2>\n",
             report->held_out ? "Held-out views" : "Views trained on (none was held out)");
     fprintf(page, "<p>%zu in all; from the worst to the best by PSNR</p>\n", report->view_count);
-    return report_views_write(page, report->gaussians, report->views, each, report->view_count,
-                              report->background, why);
+    return report_views_write(page, report->gallery, report->views, report->view_count, why);
 }
 
 static bool write_charts(FILE *page, const run_report *report, fault *why) {
@@ -237,11 +237,10 @@ static void write_settings(FILE *page, const run_record *record) {
     fputs("</dl>\n", page);
 }
 
-static bool write_page(FILE *page, const run_report *report, const quality *mean, const quality *each,
-                       fault *why) {
+static bool write_page(FILE *page, const run_report *report, fault *why) {
     write_head(page, report);
-    write_tiles(page, report, mean);
-    if (!write_views(page, report, each, why) || !write_charts(page, report, why) ||
+    write_tiles(page, report);
+    if (!write_views(page, report, why) || !write_charts(page, report, why) ||
         !write_lm(page, report->record, why))
         return false;
     write_stages(page, &report->training->clock);
@@ -262,19 +261,10 @@ bool report_is_possible(const char *folder, fault *why) {
 bool report_write(const char *folder, const run_report *report, fault *why) {
     char path[PATH_ROOM];
     output_file file;
-    quality mean, *each = calloc(report->view_count, sizeof *each);
-    if (!each) return fail(why, "no memory for the report's %zu views", report->view_count);
-    bool done = quality_measure(report->gaussians, report->views, report->view_count, report->background,
-                                &mean, each, why) &&
-                folder_make(folder, why) && path_join(path, folder, "index.html", why) &&
-                output_file_open(&file, path, why);
-    if (done) {
-        done = write_page(file.stream, report, &mean, each, why);
-        if (done)
-            done = output_file_commit(&file, why);
-        else
-            output_file_discard(&file);
-    }
-    free(each);
-    return done;
+    if (!folder_make(folder, why) || !path_join(path, folder, "index.html", why) ||
+        !output_file_open(&file, path, why))
+        return false;
+    if (write_page(file.stream, report, why)) return output_file_commit(&file, why);
+    output_file_discard(&file);
+    return false;
 }

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { SHOWN = 5, WIDEST = 420, FULL_ERROR = 64 };
+enum { WIDEST = 420, FULL_ERROR = 64 };
 
 typedef struct ranked {
     size_t index;
@@ -85,26 +85,6 @@ static bool write_view(FILE *page, const target_view *view, const image *rendere
     return done;
 }
 
-static bool write_ranked(FILE *page, const gs_gaussians *gaussians, const target_view *views,
-                         const quality *each, const ranked *order, size_t count, const float background[3],
-                         fault *why) {
-    const size_t shown = count < SHOWN ? count : SHOWN;
-    frame f = {0};
-    bool done = true;
-    for (size_t i = 0; done && i < shown; i++) {
-        const size_t rank = shown > 1 ? i * (count - 1) / (shown - 1) : 0, index = order[rank].index;
-        const char *place = count == 1 ? "" : rank == 0 ? "worst: " : rank == count - 1 ? "best: " : "";
-        image rendered;
-        frame_render(&f, gaussians, gaussians->sh_degree, &views[index].camera, background);
-        done = frame_picture(&f, &rendered, why);
-        if (!done) break;
-        done = write_view(page, &views[index], &rendered, &each[index], place, why);
-        image_close(&rendered);
-    }
-    frame_close(&f);
-    return done;
-}
-
 static void write_legend(FILE *page) {
     fputs("<p class=\"legend\">error: 0 <svg class=\"ramp\" viewBox=\"0 0 120 10\" role=\"img\" "
           "aria-label=\"colours of the error map\">",
@@ -118,14 +98,48 @@ static void write_legend(FILE *page) {
     fprintf(page, "</svg> %d of 255 and more, mean of the channels</p>\n", FULL_ERROR);
 }
 
-bool report_views_write(FILE *page, const gs_gaussians *gaussians, const target_view *views,
-                        const quality *each, size_t count, const float background[3], fault *why) {
+bool report_views_write(FILE *page, const report_gallery *gallery, const target_view *views, size_t count,
+                        fault *why) {
+    const size_t last = gallery->shown - 1;
+    write_legend(page);
+    for (size_t i = 0; i <= last; i++) {
+        const char *place = count == 1 ? "" : i == 0 ? "worst: " : i == last ? "best: " : "";
+        const size_t index = gallery->index[i];
+        if (!write_view(page, &views[index], &gallery->picture[i], &gallery->each[index], place, why))
+            return false;
+    }
+    return true;
+}
+
+bool report_gallery_choose(report_gallery *gallery, size_t count, fault *why) {
     ranked *order = calloc(count, sizeof *order);
     if (!order) return fail(why, "no memory for the report's %zu views", count);
-    for (size_t i = 0; i < count; i++) order[i] = (ranked){i, each[i].psnr};
+    for (size_t i = 0; i < count; i++) order[i] = (ranked){i, gallery->each[i].psnr};
     qsort(order, count, sizeof *order, compare_ranked);
-    write_legend(page);
-    const bool done = write_ranked(page, gaussians, views, each, order, count, background, why);
+    gallery->shown = count < REPORT_SHOWN ? count : REPORT_SHOWN;
+    for (size_t i = 0; i < gallery->shown; i++)
+        gallery->index[i] = order[gallery->shown > 1 ? i * (count - 1) / (gallery->shown - 1) : 0].index;
     free(order);
+    return true;
+}
+
+bool report_gallery_render(report_gallery *gallery, const gs_gaussians *gaussians, const target_view *views,
+                           size_t count, const float background[3], fault *why) {
+    *gallery = (report_gallery){.each = calloc(count, sizeof *gallery->each)};
+    if (!gallery->each) return fail(why, "no memory for the report's %zu views", count);
+    frame f = {0};
+    bool done = quality_measure(gaussians, views, count, background, &gallery->mean, gallery->each, why) &&
+                report_gallery_choose(gallery, count, why);
+    for (size_t i = 0; done && i < gallery->shown; i++) {
+        frame_render(&f, gaussians, gaussians->sh_degree, &views[gallery->index[i]].camera, background);
+        done = frame_picture(&f, &gallery->picture[i], why);
+    }
+    frame_close(&f);
     return done;
+}
+
+void report_gallery_close(report_gallery *gallery) {
+    for (size_t i = 0; i < REPORT_SHOWN; i++) image_close(&gallery->picture[i]);
+    free(gallery->each);
+    *gallery = (report_gallery){0};
 }

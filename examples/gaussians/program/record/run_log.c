@@ -45,6 +45,7 @@ static bool writes(const run_log *log) {
 
 static bool measure(const run_log *log, const gs_gaussians *gaussians, quality *mean, fault *why) {
     const run_log_options *o = &log->options;
+    if (o->measure) return o->measure(o->context, mean, why);
     return quality_measure(gaussians, o->held_out, o->held_out_count, o->background, mean, NULL, why);
 }
 

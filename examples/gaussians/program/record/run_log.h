@@ -16,7 +16,7 @@
 //   {"event": "end", "iteration": 7000, "seconds": 41.3, "gaussians": 310544}
 //
 // step: means since the step line before. wait_ms: of step_ms the host waited for the lists' lengths. Without
-// gpu_ms on the CPU. density: the number of Gaussians changed since the step line before. seconds: of
+// gpu_ms on the CPU and on several ranks. density: the number of Gaussians changed since the step line before. seconds: of
 // training, without evaluations. In an lm line: since the first step of Levenberg-Marquardt began. lm: before
 // and after are the objective. psnr and ssim are those of held-out views, if they were measured.
 // poses: how far those of the training views are from the data's, after the similarity between both: at the
@@ -37,6 +37,9 @@ typedef struct run_log_options {
     const target_view *held_out;
     size_t held_out_count; // 0: nothing is evaluated
     float background[3];
+    // Measures the held-out views; NULL: quality_measure of the state's Gaussians.
+    bool (*measure)(void *context, quality *mean, fault *why);
+    void *context;
 } run_log_options;
 
 // Of the training views' poses; distances in extents of the scene.
@@ -63,9 +66,10 @@ typedef struct run_log {
 
 // Add the settings to log->record before run_log_start.
 bool run_log_open(run_log *log, const run_log_options *options, fault *why);
+// Of a state, here and below, only the count of the Gaussians and the iteration are read if options.measure is given.
 // Writes the first line. state: the start of training.
 void run_log_start(run_log *log, const training_state *state);
-// run_log_observe must be called at least at every step that is a multiple of this number.
+// run_log_observe must be called at least at every step that reaches or passes a multiple of this number.
 int64_t run_log_interval(const run_log *log);
 // For training_observer.observe.
 bool run_log_observe(run_log *log, const training_state *state, const training_report *report, fault *why);

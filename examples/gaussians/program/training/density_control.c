@@ -46,8 +46,7 @@ void density_before_adam(const density_settings *settings, training_state *state
 
 void density_accumulate(const density_step *step) {
     const frame *f = step->view;
-    const float *mean2d = f->absolute ? f->gradient.abs_mean2d : f->gradient.mean2d;
-    GS_CHECK(gs_density_accumulate(&f->view, mean2d, step->state->density, NULL));
+    GS_CHECK(gs_density_accumulate(&f->view, density_gradient(f), step->state->density, NULL));
 }
 
 void density_after_adam(density_control *control, const density_settings *settings, uint64_t seed,

@@ -46,6 +46,8 @@ typedef struct density_settings {
     double least_opacity;       // below it a Gaussian is pruned or, by methods with a limit, moved
     double growth; // of methods with a limit: the part of the number that is added each time; more if
                    // most_gaussians would not be reached half-way between `from` and `until`
+    double retired;       // of methods with a limit: part of the Gaussians that is retired; 0: none
+    int64_t retire_every; // in actions after steps that pass a multiple of this
     density_adaptive_settings adaptive;
     density_mcmc_settings mcmc;
 } density_settings;
@@ -90,6 +92,10 @@ bool density_is_due(const density_settings *settings, int64_t before, int64_t at
 void density_accumulate(const density_step *step);
 // Whether the step's frame must have absolute gradients.
 bool density_reads_absolute(const density_settings *settings);
+// The sums of that frame by the splats' means.
+static inline const float *density_gradient(const frame *f) {
+    return f->absolute ? f->gradient.abs_mean2d : f->gradient.mean2d;
+}
 // The trainer calls these two in every step, as density_method says. f: the step's frame.
 void density_before_adam(const density_settings *settings, training_state *state, int views);
 void density_after_adam(density_control *control, const density_settings *settings, uint64_t seed,

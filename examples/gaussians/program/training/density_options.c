@@ -3,9 +3,12 @@
 #include <math.h>
 
 density_options density_options_default(void) {
-    density_options options = {
-        .settings = {
-            .kind = DENSITY_AUTO, .from = 500, .every = 100, .least_opacity = 0.005, .growth = 0.05}};
+    density_options options = {.settings = {.kind = DENSITY_AUTO,
+                                            .from = 500,
+                                            .every = 100,
+                                            .least_opacity = 0.005,
+                                            .growth = 0.05,
+                                            .retire_every = 1000}};
     for (int kind = 0; kind < DENSITY_KINDS; kind++) {
         const density_method *method = density_method_of(kind);
         if (method->defaults) method->defaults(&options.settings);
@@ -22,8 +25,7 @@ static void list_schedule(density_settings *s, option_table *table) {
             .help =
                 "split: splits Gaussians up to the limit, drawn by the absolute screen-space gradient; mcmc: "
                 "relocates faint Gaussians and adds noise; adaptive: clones, splits and prunes by a "
-                "threshold of the gradient; auto: split, but mcmc with --gpus, and with --random unless the data is a "
-                "cut-out object"),
+                "threshold of the gradient; auto: split, but mcmc with --random unless the data is a cut-out object"),
         OPTION(
             "max-gaussians", &s->most_gaussians, .maximum = 500000000,
             .help =
@@ -39,6 +41,13 @@ static void list_schedule(density_settings *s, option_table *table) {
         OPTION("growth", &s->growth, .maximum = 1,
                .help = "split, mcmc: part of the Gaussians that is added each time; more if --max-gaussians "
                        "would not be reached half-way"),
+        OPTION(
+            "retire", &s->retired, .maximum = 0.9,
+            .help =
+                "split, mcmc: part of the Gaussians that makes room for others each time: those that contribute "
+                "least to every training view; 0: none; renders all views each time"),
+        OPTION("retire-every", &s->retire_every, .minimum = 1, .maximum = INFINITY,
+               .help = "steps between retirements"),
         OPTIONS_END};
     option_table_add(table, rows);
 }
@@ -61,11 +70,10 @@ void density_options_list(density_options *o, option_table *table) {
     option_table_add(table, start);
 }
 
-// Noise finds the geometry of an unbounded scene that starts anywhere; splits alone do not. Several GPUs have
-// MCMC only.
+// Noise finds the geometry of an unbounded scene that starts anywhere; splits alone do not.
 static int kind_of(const density_options *o, const density_data *data) {
     const int kind = o->settings.kind;
-    return kind != DENSITY_AUTO ? kind : data->everywhere || data->shared ? DENSITY_MCMC : DENSITY_SPLIT;
+    return kind != DENSITY_AUTO ? kind : data->everywhere ? DENSITY_MCMC : DENSITY_SPLIT;
 }
 
 static int64_t until(const density_options *o, const density_data *data) {

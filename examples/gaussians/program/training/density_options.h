@@ -24,7 +24,6 @@ typedef struct density_data {
     int64_t iterations;
     double extent;   // of the scene
     int64_t pixels;  // of the training views, that count
-    bool shared;     // among several GPUs
     bool everywhere; // training starts from random points of a scene that is not a cut-out object
 } density_data;
 

@@ -27,7 +27,8 @@ static bool read_phase(const char **text, double least, resolution_phase *phase)
 
 bool resolution_schedule_read(const char *text, resolution_schedule *schedule, fault *why) {
     *schedule = (resolution_schedule){0};
-    if (strcmp(text, "none") == 0) return true;
+    schedule->automatic = strcmp(text, "auto") == 0;
+    if (schedule->automatic || strcmp(text, "none") == 0) return true;
     const char *at = text;
     double percent = 0;
     while (schedule->count < RESOLUTIONS_MOST) {
@@ -39,7 +40,7 @@ bool resolution_schedule_read(const char *text, resolution_schedule *schedule, f
     }
     return fail(
         why,
-        "--resolutions %s: must be none, or up to %d of FACTOR:PERCENT or FACTOR:PERCENT:VIEWS with rising "
+        "--resolutions %s: must be auto, none, or up to %d of FACTOR:PERCENT or FACTOR:PERCENT:VIEWS with rising "
         "PERCENT, such as 4:20,2:50",
         text, RESOLUTIONS_MOST);
 }
@@ -78,6 +79,38 @@ static void largest_size(const target_view *views, size_t count, int *width, int
         if (camera->width > *width) *width = camera->width;
         if (camera->height > *height) *height = camera->height;
     }
+}
+
+// Of pictures of this many pixels. More views a step save time where a picture does not fill the GPU; fewer steps cost
+// scenes of few views quality.
+static int64_t batch_of_pixels(int64_t pixels, size_t views) {
+    const int64_t pixels_at_once = 2000000, most = 4, steps_a_round = 50;
+    int64_t batch = pixels_at_once / pixels;
+    if (batch > most) batch = most;
+    if (batch > (int64_t)views / steps_a_round) batch = (int64_t)views / steps_a_round;
+    return batch > 1 ? batch : 1;
+}
+
+static int64_t largest_pixels(const target_view *views, size_t count) {
+    int width, height;
+    largest_size(views, count, &width, &height);
+    return (int64_t)width * height;
+}
+
+int64_t usual_batch(const target_view *views, size_t count) {
+    return batch_of_pixels(largest_pixels(views, count), count);
+}
+
+resolution_schedule usual_resolutions(const target_view *views, size_t count, int64_t most_gaussians,
+                                      bool several) {
+    const int factor = 2;
+    const int64_t pixels = largest_pixels(views, count) / (factor * factor);
+    if (pixels < most_gaussians || least_side(views, count) < factor * RESOLUTIONS_LEAST_SIDE)
+        return (resolution_schedule){0};
+    return (resolution_schedule){
+        .count = 1,
+        .phase = {
+            {.factor = factor, .batch = several ? (int)batch_of_pixels(pixels, count) : 1, .percent = 50}}};
 }
 
 bool resolution_views_match(const target_view *views, size_t count, fault *why) {

@@ -18,18 +18,26 @@ typedef struct resolution_phase {
 
 // Phases in order of `percent`; after the last: the pictures themselves.
 typedef struct resolution_schedule {
+    bool automatic; // "auto" was read: usual_resolutions says the phases
     int count;
     resolution_phase phase[RESOLUTIONS_MOST];
 } resolution_schedule;
 
 // "4:20,2:50": a quarter of the size until 20% of the iterations, a half until 50%. "4:20:2": two views a step.
-// "none": no phases.
+// "none": no phases. "auto": none yet.
 bool resolution_schedule_read(const char *text, resolution_schedule *schedule, fault *why);
 // The number of the phase of a step = 1, 2, ...; `count`: none.
 int resolution_phase_at(const resolution_schedule *schedule, int64_t iterations, int64_t step);
 // The last step of the phase.
 int64_t resolution_phase_end(const resolution_schedule *schedule, int64_t iterations, int phase);
 
+// Views of a step that fill a GPU, at most 4 and a fiftieth of all. They must match (below).
+int64_t usual_batch(const target_view *views, size_t count);
+// Pictures of half the size for the first half of training where these have a pixel for a Gaussian; with fewer, lists
+// of splats are long and small pictures save no time. most_gaussians: the limit of growth. several: views can share a
+// step.
+resolution_schedule usual_resolutions(const target_view *views, size_t count, int64_t most_gaussians,
+                                      bool several);
 // The most views of a step.
 int64_t resolution_most_views(const resolution_schedule *schedule, int64_t batch);
 // Fails unless the views can share a step: cameras of one model, and pictures that, all made as large as the widest

@@ -1,244 +1,282 @@
 // SPDX-License-Identifier: MIT
 #include "training/sharded_trainer.h"
-#include "arrays.h"
 #include "device.h"
 #include "progress.h"
-#include "scene.h"
-#include "sharded.h"
+#include "training/density_ranks.h"
+#include "training/training_state.h"
 #include "training/view_order.h"
-#include "view/device_gaussians.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { LOSS_VALUES = 3, CHECK_EVERY = 100 }; // steps between looks at the loss
+enum {
+    LOSS_VALUES = 3,
+    WAITING = 100,  // steps whose losses stay on the device, so that a step does not wait for its own
+    LOOK_EVERY = 10 // steps between looks at whether a rank wants to end
+};
 
 #define GS_OR_FAIL(call)                                                                                     \
     do {                                                                                                     \
         if ((call) != GS_OK) return ranks_fail(group, "%s", gs_last_error());                                \
     } while (0)
 
-// ---- the state ----
-
-static int64_t all_of(const sharded_state *state, const ranks *group) {
-    return state->begin[ranks_count(group)];
-}
-
-static gs_shared_vectors open_vectors(int64_t count, const gs_gaussians *like) {
-    gs_shared_vectors out = {device_gaussians_open(count, like->sh_degree),
-                             device_gaussians_open(count, like->sh_degree),
-                             device_gaussians_open(count, like->sh_degree)};
-    out.gaussians.antialias = like->antialias;
-    return out;
-}
-
-static void close_vectors(gs_shared_vectors *vectors) {
-    device_gaussians_close(&vectors->gaussians);
-    device_gaussians_close(&vectors->first_moment);
-    device_gaussians_close(&vectors->second_moment);
-}
-
-void sharded_state_open(sharded_state *state, const ranks *group, const gs_gaussians *host) {
-    const int own = ranks_own(group);
-    *state = (sharded_state){0};
-    shard_begin(group, host->count, state->begin);
-    const int64_t first = state->begin[own], count = state->begin[own + 1] - first;
-    state->own = open_vectors(count, host);
-    state->gradients = device_gaussians_open(count, host->sh_degree);
-    gs_gaussians part = *host;
-    part.count = count;
-    const gs_arrays a = gs_arrays_of(host);
-    part.mean += first * a.width[0], part.log_scale += first * a.width[1],
-        part.quaternion += first * a.width[2];
-    part.opacity_logit += first * a.width[3], part.sh += first * a.width[4];
-    device_gaussians_upload(&state->own.gaussians, &part);
-}
-
-void sharded_state_close(sharded_state *state) {
-    close_vectors(&state->own);
-    parameter_average_close(&state->average);
-    device_gaussians_close(&state->gradients);
-}
-
-// Rank 0 receives one array of one rank and copies it to the host.
-static bool gather_array(const sharded_state *state, ranks *group, int from, int array, float *to) {
-    const gs_arrays own = gs_arrays_of(&state->own.gaussians);
-    const int rank = ranks_own(group);
-    const int64_t row = own.width[array] * (int64_t)sizeof(float);
-    const int64_t bytes = (state->begin[from + 1] - state->begin[from]) * row;
-    int64_t zeros[RANKS_MAX] = {0}, sent[RANKS_MAX] = {0}, received[RANKS_MAX] = {0};
-    if (rank == from) sent[0] = bytes;
-    if (rank == 0) received[from] = bytes;
-    void *const memory = rank == 0 ? device_allocate((size_t)bytes) : NULL;
-    const ranks_exchange exchange = {own.of[array], zeros, sent, memory, zeros, received};
-    const bool good = ranks_all_to_all(group, &exchange, NULL) && ranks_wait(group, NULL);
-    if (good && rank == 0) device_download(to + state->begin[from] * own.width[array], memory, (size_t)bytes);
-    if (rank == 0) device_free(memory);
-    return good;
-}
-
-bool sharded_state_gather(const sharded_state *state, ranks *group, gs_gaussians *host) {
-    fault why;
-    *host = (gs_gaussians){0};
-    if (ranks_own(group) == 0) {
-        if (!scene_open(host, all_of(state, group), state->own.gaussians.sh_degree, &why))
-            return ranks_fail(group, "%s", why.text);
-        host->antialias = state->own.gaussians.antialias;
-    }
-    const gs_arrays to = gs_arrays_of(host);
-    for (int from = 0; from < ranks_count(group); from++)
-        for (int a = 0; a < GS_ARRAYS; a++)
-            if (!gather_array(state, group, from, a, to.of[a])) return false;
-    return true;
-}
-
-// ---- density control ----
-
-// Shares the rows out equally among the ranks, with room for new ones at the end.
-static bool rebalance(sharded_state *state, ranks *group, int64_t wanted) {
-    const int own = ranks_own(group);
-    int64_t begin[RANKS_MAX + 1];
-    shard_begin(group, wanted, begin);
-    const size_t bytes = (size_t)(ranks_count(group) + 1) * sizeof *begin;
-    if (memcmp(begin, state->begin, bytes) == 0) return true;
-    const int64_t count = begin[own + 1] - begin[own];
-    const shard_move move = {state->begin, begin, state->own, open_vectors(count, &state->own.gaussians)};
-    if (!shard_rebalance(group, &move, NULL) || !ranks_wait(group, NULL)) return false;
-    close_vectors(&state->own);
-    device_gaussians_close(&state->gradients);
-    state->own = move.to;
-    state->gradients = device_gaussians_open(count, state->own.gaussians.sh_degree);
-    memcpy(state->begin, begin, bytes);
-    return true;
-}
-
-static bool relocate(sharded_state *state, ranks *group, const training_settings *training,
-                     shard_workspace *workspace) {
-    const density_settings *const density = &training->density;
-    const int64_t existing = all_of(state, group);
-    if (!rebalance(state, group, density_grown_count(density, existing, state->iteration))) return false;
-    const shard_relocation what = {.vectors = state->own,
-                                   .first = state->begin[ranks_own(group)],
-                                   .relocation = {.existing = existing,
-                                                  .least_opacity = (float)density->least_opacity,
-                                                  .seed = training->seed,
-                                                  .iteration = (uint64_t)state->iteration}};
-    return shard_relocate(group, &what, workspace, NULL);
-}
-
-// ---- a step ----
-
 typedef struct sharded_trainer {
     sharded_state *state;
     const sharded_settings *settings;
-    sharded *shared;
-    shard_workspace density;
-    device_buffer loss_workspace;
-    double *results; // device, [batch][LOSS_VALUES]: this rank's part of them
+    density_ranks density;
     view_order order;
-    const target_view *views[GS_MAX_VIEWS]; // of the batch
+    size_t index[GS_MAX_VIEWS]; // of the batch's views
+    device_buffer loss_workspace, corrected, logits;
+    int64_t tile_rows;             // of the batch's images
+    device_buffer row_sums;        // [batch][tile_rows][GS_EXPOSURE_VALUES], of gs_share_exposure_backward
+    device_buffer matrix_gradient; // [GS_EXPOSURE_VALUES]
+    double *results;               // device, [WAITING][batch][LOSS_VALUES]: this rank's share
+    int64_t waiting;               // steps in it
+    double started;
+    training_report report;
 } sharded_trainer;
+
+// ---- a step ----
+
+static double *row_sums_of(const sharded_trainer *t, int64_t view) {
+    return (double *)t->row_sums.memory + view * t->tile_rows * GS_EXPOSURE_VALUES;
+}
 
 static bool queue_loss(ranks *group, void *context, const sharded_image *image, gs_stream stream) {
     sharded_trainer *const t = context;
-    const target_view *const view = t->views[image->view];
-    const gs_comparison images = {image->width, image->height, image->color, view->pixels, view->mask};
+    const sharded_state *const state = t->state;
+    const size_t index = t->index[image->view], pixels = (size_t)image->width * (size_t)image->height;
+    picture_cache *const pictures = t->settings->pictures;
+    // An upload waits for the device, without a look at the other ranks.
+    if (!picture_cache_has(pictures, index) && !ranks_wait(group, stream)) return false;
+    const target_view *const view = picture_cache_view(pictures, index);
+    double *const result = t->results + LOSS_VALUES * (t->waiting * t->settings->batch + image->view);
+    const gs_exposed exposed = {
+        .matrix = state->exposures > 0 ? state->exposure + TRAINING_EXPOSURE_FLOATS * index : NULL,
+        .color = image->color,
+        .width = image->width,
+        .height = image->height};
+    const float *compared = image->color;
     size_t bytes = 0;
+    if (exposed.matrix) {
+        float *const corrected = device_buffer_reserve(&t->corrected, GS_CHANNELS * pixels * sizeof(float));
+        GS_OR_FAIL(gs_exposure(&exposed, corrected, stream));
+        compared = corrected;
+    }
+    const gs_comparison images = {image->width, image->height, compared, view->pixels, view->mask};
     GS_OR_FAIL(gs_loss_bytes(image->width, image->height, &bytes));
     void *const workspace = device_buffer_reserve(&t->loss_workspace, bytes);
-    GS_OR_FAIL(gs_share_loss(&images, image->rows, workspace, bytes, t->results + LOSS_VALUES * image->view,
-                             image->d_color, stream));
+    GS_OR_FAIL(gs_share_loss(&images, image->rows, workspace, bytes, result, image->d_color, stream));
+    if (exposed.matrix)
+        GS_OR_FAIL(gs_share_exposure_backward(&exposed, image->rows, image->d_color,
+                                              row_sums_of(t, image->view), stream));
     return true;
+}
+
+static size_t row_sum_values(const sharded_trainer *t) {
+    return (size_t)(t->settings->batch * t->tile_rows) * GS_EXPOSURE_VALUES;
+}
+
+static void begin_exposures(sharded_trainer *t, const gs_camera *like) {
+    t->tile_rows = (like->height + GS_TILE_SIZE - 1) / GS_TILE_SIZE;
+    const size_t bytes = row_sum_values(t) * sizeof(double);
+    DEVICE_CHECK(cudaMemsetAsync(device_buffer_reserve(&t->row_sums, bytes), 0, bytes, NULL));
+}
+
+// Every rank has all matrices and steps those of the batch alike.
+static bool step_exposures(sharded_trainer *t, ranks *group) {
+    const sharded_state *const state = t->state;
+    // Each row of tiles has its sums on one rank and zeros on the others, so that this is exact.
+    const ranks_reduction sum = {t->row_sums.memory, (int64_t)row_sum_values(t), RANKS_DOUBLE, RANKS_SUM};
+    if (!ranks_all_reduce(group, &sum, NULL)) return false;
+    float *const gradient = device_buffer_reserve(&t->matrix_gradient, GS_EXPOSURE_VALUES * sizeof *gradient);
+    for (int64_t v = 0; v < t->settings->batch; v++) {
+        const int64_t before = state->iteration + v; // every round of the order has each view once
+        GS_OR_FAIL(gs_share_exposure_sum(row_sums_of(t, v), (int32_t)t->tile_rows, gradient, NULL));
+        GS_OR_FAIL(gs_exposure_adam(state->exposure, state->exposures, (int64_t)t->index[v], gradient,
+                                    scheduled_exposure_rate(t->settings->training, before + 1),
+                                    before / (int64_t)t->order.count + 1, NULL));
+    }
+    return true;
+}
+
+static void choose_views(sharded_trainer *t, gs_camera *cameras) {
+    picture_cache *const pictures = t->settings->pictures;
+    picture_cache_next_step(pictures);
+    for (int64_t v = 0; v < t->settings->batch; v++) {
+        t->index[v] = view_order_at(&t->order, t->state->iteration + v);
+        cameras[v] = pictures->pictures[t->index[v]].view.camera;
+    }
 }
 
 static bool train_step(sharded_trainer *t, ranks *group) {
     sharded_state *const state = t->state;
     const training_settings *const training = t->settings->training;
-    const density_settings *const density = &training->density;
-    const int64_t batch = t->settings->batch, first = state->begin[ranks_own(group)];
-    const bool is_mcmc = density->kind == DENSITY_MCMC;
+    const int64_t batch = t->settings->batch;
     gs_camera cameras[GS_MAX_VIEWS];
-    for (int64_t v = 0; v < batch; v++) {
-        t->views[v] = &t->settings->views[view_order_at(&t->order, state->iteration + v)];
-        cameras[v] = t->views[v]->camera;
-    }
+    int32_t pictures[GS_MAX_VIEWS];
+    choose_views(t, cameras);
+    for (int64_t v = 0; v < batch; v++) pictures[v] = (int32_t)t->index[v];
+    const dropout_place place = {state->iteration + 1, state->iteration, state->begin[ranks_own(group)]};
     sharded_batch of = {
-        .gaussians = state->own.gaussians,
+        .gaussians = gaussians_of_step(training, &state->own.gaussians, &place, &t->logits),
         .sh_degree_used = scheduled_sh_degree(training, state->own.gaussians.sh_degree, state->iteration + 1),
         .views = (int32_t)batch,
         .cameras = cameras,
+        .pictures = pictures,
         .policy = training->policy,
         .loss = queue_loss,
         .context = t};
     memcpy(of.background, training->background, sizeof of.background);
-    const sharded_gradient gradient = {.gaussians = state->gradients};
-    if (!sharded_backward(t->shared, &of, &gradient, NULL)) return false;
-    if (is_mcmc && state->iteration + 1 < density->until) // the gradient is a sum over the views
-        GS_OR_FAIL(gs_share_penalty(&state->own.gaussians, all_of(state, group),
-                                    (float)((double)batch * density->mcmc.opacity_weight),
-                                    (float)((double)batch * density->mcmc.scale_weight), &state->gradients,
-                                    NULL));
+    const sharded_gradient gradient = {
+        .gaussians = state->gradients,
+        .abs_mean2d = density_ranks_mean2d(&t->density, &training->density, batch, state)};
+    if (state->exposures > 0) begin_exposures(t, &cameras[0]);
+    if (!sharded_backward(t->settings->shared, &of, &gradient, NULL) ||
+        (state->exposures > 0 && !step_exposures(t, group)) ||
+        !density_ranks_before_adam(&training->density, group, batch, state))
+        return false;
     const gs_adam_rates rates = scheduled_rates(training, state->iteration + 1, of.sh_degree_used, batch);
     GS_OR_FAIL(gs_adam(&state->own.gaussians, &state->gradients, &state->own.first_moment,
                        &state->own.second_moment, &rates, ++state->steps, NULL));
-    bool due = false;
-    for (int64_t v = 0; v < batch; v++)
-        state->iteration++, due |= density_is_due(density, state->iteration - 1, state->iteration);
-    if (!is_mcmc) return true;
-    if (due && !relocate(state, group, training, &t->density)) return false;
-    const int64_t now_first = due ? state->begin[ranks_own(group)] : first;
-    GS_OR_FAIL(gs_share_noise(&state->own.gaussians, now_first, (float)density->mcmc.noise * rates.mean,
-                              training->seed, (uint64_t)state->iteration, NULL));
+    state->iteration += batch;
+    t->report.step_views = batch;
+    t->waiting++;
+    const density_ranks_step step = {.settings = &training->density,
+                                     .seed = training->seed,
+                                     .mean_rate = rates.mean,
+                                     .views = batch,
+                                     .state = state,
+                                     .shared = t->settings->shared};
+    if (!density_ranks_after_adam(&t->density, group, &step)) return false;
+    if (average_is_due(training, state->iteration - batch, state->iteration))
+        parameter_average_add(&state->average, &state->own.gaussians);
     return true;
 }
 
-// The mean loss of the views of the last step, on all ranks.
-static bool fetch_loss(sharded_trainer *t, ranks *group, double *loss) {
-    const int64_t batch = t->settings->batch;
-    double values[GS_MAX_VIEWS * LOSS_VALUES] = {0};
-    const ranks_reduction sum = {t->results, batch * LOSS_VALUES, RANKS_DOUBLE, RANKS_SUM};
-    if (!ranks_all_reduce(group, &sum, NULL) || !ranks_wait(group, NULL)) return false;
-    device_download(values, t->results, (size_t)(batch * LOSS_VALUES) * sizeof(double));
-    *loss = 0;
-    for (int64_t v = 0; v < batch; v++) *loss += values[v * LOSS_VALUES] / (double)batch;
-    return isfinite(*loss) ||
-           ranks_fail(group, "the loss is not finite at iteration %lld", (long long)t->state->iteration);
+// ---- the losses ----
+
+static size_t result_bytes(const sharded_trainer *t) {
+    return (size_t)(WAITING * t->settings->batch * LOSS_VALUES) * sizeof(double);
 }
 
-static bool train_all(sharded_trainer *t, ranks *group, double *loss) {
-    const int64_t iterations = t->settings->training->iterations;
-    const size_t result_bytes = (size_t)(t->settings->batch * LOSS_VALUES) * sizeof(double);
-    progress bar;
-    progress_begin(&bar, "training", iterations);
-    bool good = true, last = t->state->iteration >= iterations;
-    while (good && !last) {
-        device_clear(t->results, result_bytes); // other ranks write some of the rows
-        good = train_step(t, group);
-        if (average_is_due(t->settings->training, t->state->iteration - t->settings->batch,
-                           t->state->iteration))
-            parameter_average_add(&t->state->average, &t->state->own.gaussians);
-        last = t->state->iteration >= iterations;
-        if (!good || !(last || t->state->steps % CHECK_EVERY == 0)) continue;
-        good = fetch_loss(t, group, loss);
-        if (good && ranks_own(group) == 0 && progress_due(&bar))
-            progress_show(&bar, t->state->iteration, *loss);
+// Adds the waiting losses to the report, on all ranks.
+static bool fetch_losses(sharded_trainer *t, ranks *group) {
+    training_report *const report = &t->report;
+    const int64_t views = t->waiting * t->settings->batch;
+    if (views == 0) return true;
+    const ranks_reduction sum = {t->results, views * LOSS_VALUES, RANKS_DOUBLE, RANKS_SUM};
+    double *const values = malloc(result_bytes(t));
+    if (!values) return ranks_fail(group, "no memory for the losses of %lld views", (long long)views);
+    bool good = ranks_all_reduce(group, &sum, NULL) && ranks_wait(group, NULL);
+    if (good) device_download(values, t->results, (size_t)(views * LOSS_VALUES) * sizeof(double));
+    for (int64_t v = 0; v < views && good; v++) {
+        const double loss = values[LOSS_VALUES * v];
+        report->losses[++report->iterations - report->first_iteration] = loss;
+        if (!isfinite(loss))
+            good =
+                ranks_fail(group, "the loss is not finite at iteration %lld", (long long)report->iterations);
     }
-    parameter_average_take(&t->state->average, &t->state->own.gaussians);
-    progress_end(&bar);
+    free(values);
+    device_clear(t->results, result_bytes(t));
+    t->waiting = 0;
     return good;
 }
 
-bool sharded_train(sharded_state *state, ranks *group, const sharded_settings *settings, double *loss) {
-    sharded_trainer t = {.state = state, .settings = settings};
+static bool update_report(sharded_trainer *t, ranks *group) {
+    if (!fetch_losses(t, group)) return false;
+    training_report_average(&t->report);
+    t->report.seconds = seconds_now() - t->started;
+    return true;
+}
+
+// ---- the loop ----
+
+typedef enum ending { GOES_ON, OUT_OF_TIME, STOPPED } ending;
+
+// What the rank that wants the most wants.
+static bool agree_to_end(sharded_trainer *t, ranks *group, const progress *bar, int64_t *how) {
+    const sharded_observer *const observer = t->settings->observer;
+    const double limit = t->settings->training->seconds;
+    const bool late = limit > 0 && seconds_now() - bar->started >= limit;
+    const int64_t wants = observer && observer->end && *observer->end ? STOPPED
+                          : late                                      ? OUT_OF_TIME
+                                                                      : GOES_ON;
+    int64_t to_all[RANKS_MAX], of_all[RANKS_MAX];
+    const int count = ranks_count(group);
+    for (int r = 0; r < count; r++) to_all[r] = wants;
+    if (!ranks_exchange_sizes(group, 1, to_all, of_all, NULL)) return false;
+    for (int r = 0; r < count; r++) *how = of_all[r] > *how ? of_all[r] : *how;
+    return true;
+}
+
+// The time it takes is not training's.
+static bool look_on(sharded_trainer *t, ranks *group, progress *bar, bool stops) {
+    const sharded_observer *const observer = t->settings->observer;
+    if (!update_report(t, group)) return false;
+    const double began = seconds_now();
+    const bool done = observer->observe(observer->context, group, t->state, &t->report, stops);
+    const double took = seconds_now() - began;
+    t->started += took;
+    bar->started += took;
+    return done;
+}
+
+static bool train_all(sharded_trainer *t, ranks *group) {
+    sharded_state *const state = t->state;
+    const training_settings *const training = t->settings->training;
+    const sharded_observer *const observer = t->settings->observer;
+    progress bar;
+    progress_begin(&bar, "training", training->iterations);
+    bar.before = state->iteration;
+    bar.time_limit = training->seconds;
+    bool good = true, last = state->iteration >= training->iterations;
+    if (last) parameter_average_take(&state->average, &state->own.gaussians);
+    while (good && !last) {
+        int64_t how = GOES_ON;
+        good = train_step(t, group);
+        if (good && state->steps % LOOK_EVERY == 0) good = agree_to_end(t, group, &bar, &how);
+        last = how != GOES_ON || state->iteration >= training->iterations;
+        if (!good) break;
+        if (last && how != STOPPED) parameter_average_take(&state->average, &state->own.gaussians);
+        if (observer && (last || training_passed(state->iteration, t->settings->batch, observer->interval)))
+            good = look_on(t, group, &bar, how == STOPPED);
+        else if (last || t->waiting == WAITING)
+            good = fetch_losses(t, group);
+        if (good && t->waiting == 0 && ranks_own(group) == 0 && progress_due(&bar))
+            progress_show(&bar, state->iteration,
+                          t->report.losses[t->report.iterations - t->report.first_iteration]);
+    }
+    progress_end(&bar);
+    return good && update_report(t, group) && ranks_barrier(group, NULL);
+}
+
+bool sharded_train(sharded_state *state, ranks *group, const sharded_settings *settings,
+                   training_report *report) {
+    sharded_trainer t = {.state = state, .settings = settings, .started = seconds_now()};
+    const int64_t batch = settings->batch, left = settings->training->iterations - state->iteration;
     fault why;
-    *loss = NAN;
-    if (!view_order_open(&t.order, settings->view_count, settings->training->seed, &why))
+    *report = (training_report){0};
+    t.report = (training_report){.first_iteration = state->iteration + 1,
+                                 .iterations = state->iteration,
+                                 .losses = calloc((size_t)(left + batch), sizeof *t.report.losses),
+                                 .strategy = {.policy = settings->training->policy}};
+    if (!t.report.losses)
+        return ranks_fail(group, "no memory for the losses of %lld iterations", (long long)left);
+    if (!view_order_open(&t.order, settings->view_count, settings->training->seed, &why)) {
+        training_report_close(&t.report);
         return ranks_fail(group, "%s", why.text);
-    t.results = device_allocate((size_t)(settings->batch * LOSS_VALUES) * sizeof(double));
-    t.shared = sharded_open(group);
-    const bool good = t.shared && train_all(&t, group, loss);
-    sharded_close(t.shared);
-    shard_workspace_close(&t.density);
+    }
+    t.results = device_allocate(result_bytes(&t));
+    device_clear(t.results, result_bytes(&t));
+    const bool good = train_all(&t, group);
+    *report = t.report;
+    density_ranks_close(&t.density);
     device_buffer_close(&t.loss_workspace);
+    device_buffer_close(&t.corrected);
+    device_buffer_close(&t.logits);
+    device_buffer_close(&t.row_sums);
+    device_buffer_close(&t.matrix_gradient);
     device_free(t.results);
     view_order_close(&t.order);
     return good;

@@ -3,37 +3,37 @@
 // number of ranks does not change the result if the policy is DISTWAR_FIXED.
 #pragma once
 
-#include "ranks.h"
-#include "sharded_density.h"
+#include "sharded.h"
+#include "training/sharded_state.h"
 #include "training/trainer.h"
+#include "view/picture_cache.h"
 
 C_LINKAGE_BEGIN
 
-// What a rank has.
-typedef struct sharded_state {
-    int64_t iteration;            // views seen by all ranks together
-    int64_t steps;                // of Adam
-    int64_t begin[RANKS_MAX + 1]; // where each rank's Gaussians begin among all, and their number
-    gs_shared_vectors own;
-    parameter_average average; // of own.gaussians
-    gs_gaussians gradients;    // scratch
-} sharded_state;
-
-// host: all Gaussians; the same on all ranks. Failures of the device end the program.
-void sharded_state_open(sharded_state *state, const ranks *group, const gs_gaussians *host);
-void sharded_state_close(sharded_state *state);
-// On rank 0 *host becomes all Gaussians, one rank's array after another's; elsewhere nothing. Closed by scene_close.
-bool sharded_state_gather(const sharded_state *state, ranks *group, gs_gaussians *host);
+// Looks on while training runs, on all ranks alike.
+typedef struct sharded_observer {
+    // Called after every step in which the number of views seen reaches or passes a multiple of `interval`, and after
+    // the last step; may call collectives. False, after ranks_fail: ends training. stops: training ends here because
+    // of `end`.
+    bool (*observe)(void *context, ranks *group, const sharded_state *state, const training_report *report,
+                    bool stops);
+    void *context;
+    int64_t interval;                 // >= 1; each call waits for the losses
+    const volatile sig_atomic_t *end; // NULL, or: not 0 on some rank ends training on all of them, soon
+} sharded_observer;
 
 typedef struct sharded_settings {
-    const target_view *views; // the same on all ranks
-    size_t view_count;
-    const training_settings *training; // iterations count views; density: DENSITY_NONE or DENSITY_MCMC
+    picture_cache *pictures;           // of the views, those to train on first
+    size_t view_count;                 // to train on; the same on all ranks
+    const training_settings *training; // iterations count views; density: a kind that density_ranks_has
     int64_t batch; // views a step, 1..GS_MAX_VIEWS; with more than 1 all views have one size
+    sharded *shared;
+    const sharded_observer *observer; // NULL: nobody
 } sharded_settings;
 
-// A step on B views has sqrt(B) times the learning rates, and the sum of the views' gradients. *loss: the mean over the
-// views of the last step.
-bool sharded_train(sharded_state *state, ranks *group, const sharded_settings *settings, double *loss);
+// Trains from where the state is. A step on B views has sqrt(B) times the learning rates, and the sum of the views'
+// gradients. *report: as that of train, with a loss for each view; closed by training_report_close, also after a failure.
+bool sharded_train(sharded_state *state, ranks *group, const sharded_settings *settings,
+                   training_report *report);
 
 C_LINKAGE_END

@@ -7,6 +7,7 @@
 #include "progress.h"
 #include "random.h"
 #include "training/pace.h"
+#include "training/retirement.h"
 #include "training/view_order.h"
 #include <math.h>
 #include <stdlib.h>
@@ -63,6 +64,10 @@ float scheduled_depth_weight(const training_settings *settings, int64_t step) {
     return (float)(first * pow(settings->final_depth_weight / first, progress_at(settings, step)));
 }
 
+float scheduled_exposure_rate(const training_settings *settings, int64_t step) {
+    return settings->exposure_rate * (float)pow(0.1, progress_at(settings, step));
+}
+
 // What a step leaves on the device: the results of gs_loss, and that of gs_depth_loss.
 typedef struct step_result {
     double of_colors[3], of_depth;
@@ -77,6 +82,7 @@ typedef struct trainer {
     double before;   // seconds of training before this run
     double reserved; // as training_budget.fit returned it
     density_control density;
+    retirement retirement;
     frame f;
     strategy_tuner tuner;
     view_order order;
@@ -194,6 +200,7 @@ static void trainer_close(trainer *t) {
     resolution_views_close(&t->sizes);
     frame_close(&t->f);
     density_control_close(&t->density);
+    retirement_close(&t->retirement);
 }
 
 // The views of a step.
@@ -263,8 +270,7 @@ static step_views choose_views(trainer *t, int phase) {
 static void step_exposure(trainer *t, const step_views *of, int32_t v) {
     const training_settings *settings = t->settings;
     const int64_t before = of->first + v;
-    const float rate = settings->exposure_rate *
-                       (float)pow(0.1, progress_at(settings, schedule_step(&t->state->schedule) + v));
+    const float rate = scheduled_exposure_rate(settings, schedule_step(&t->state->schedule) + v);
     float *gradient = device_buffer_reserve(&t->exposure_gradient, GS_EXPOSURE_VALUES * sizeof(float));
     frame_choose(&t->f, v);
     frame_expose_backward(&t->f, of->exposure[v], gradient);
@@ -318,21 +324,22 @@ static void queue_view_loss(trainer *t, const step_views *of, int32_t v, const f
     if (view->depth) frame_depth_loss(&t->f, view->depth, view->mask, depth_weight, &result->of_depth, true);
 }
 
-// With the opacities that are left.
-static gs_gaussians gaussians_of_step(trainer *t) {
-    const training_settings *settings = t->settings;
-    gs_gaussians out = t->state->gaussians;
-    const double share = settings->dropout * progress_at(settings, schedule_step(&t->state->schedule));
+gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gaussians *all,
+                               const dropout_place *place, device_buffer *logits) {
+    gs_gaussians out = *all;
+    const double share = settings->dropout * progress_at(settings, place->step);
     if (share <= 0) return out;
-    out.opacity_logit = device_buffer_reserve(&t->logits, (size_t)out.count * sizeof(float));
-    GS_CHECK(gs_dropout(&t->state->gaussians, (float)share, settings->seed, (uint64_t)t->state->iteration,
+    out.opacity_logit = device_buffer_reserve(logits, (size_t)out.count * sizeof(float));
+    GS_CHECK(gs_dropout(all, place->first, (float)share, settings->seed, (uint64_t)place->iteration,
                         out.opacity_logit, NULL));
     return out;
 }
 
 // Queues the forward pass and the loss, again while the lists have no room.
 static void queue_loss(trainer *t, const step_views *of, int degree, const float background[3]) {
-    const gs_gaussians seen = gaussians_of_step(t), *gaussians = &seen;
+    const dropout_place place = {schedule_step(&t->state->schedule), t->state->iteration, 0};
+    const gs_gaussians seen = gaussians_of_step(t->settings, &t->state->gaussians, &place, &t->logits);
+    const gs_gaussians *const gaussians = &seen;
     double began;
     bool settled;
     t->f.with_depth = of->view[0]->depth != NULL;
@@ -386,7 +393,7 @@ static void train_step(trainer *t) {
     for (int32_t v = 0; v < of.count; v++)
         if (of.exposure[v]) step_exposure(t, &of, v);
     strategy_tuner_begin(&t->tuner);
-    t->f.absolute = density_reads_absolute(&settings->density);
+    t->f.absolute = density_reads_absolute(&settings->density) && at < settings->density.until;
     frame_render_backward(&t->f, t->tuner.policy);
     strategy_tuner_end(&t->tuner, (double)t->f.view.lists.pairs);
     const int64_t moved = pose_steps(t);
@@ -399,6 +406,9 @@ static void train_step(trainer *t) {
     if (moved > 0) step_pose(t, of.index[0], moved);
     state->iteration += of.count;
     t->report.step_views = of.count;
+    if (retirement_is_due(&settings->density, state->schedule.before, state->schedule.at))
+        retire_least(&t->retirement, state, t->views, t->order.count - settings->spared, &settings->density,
+                     t->tuner.policy);
     density_after_adam(&t->density, &settings->density, settings->seed, rates.mean, &t->f, state);
     stage_clock_mark(&t->report.clock, STAGE_DENSITY);
     if (average_is_due(settings, state->schedule.before, state->schedule.at))
@@ -435,9 +445,7 @@ static double mean(const double *values, int64_t count) {
     return count > 0 ? sum / (double)count : NAN;
 }
 
-static bool update_report(trainer *t, fault *why) {
-    if (!fetch_losses(t, why)) return false;
-    training_report *report = &t->report;
+void training_report_average(training_report *report) {
     const int64_t steps = report->iterations - report->first_iteration + 1;
     int64_t window = steps / 10 + 1;
     if (window > 100) window = 100;
@@ -445,6 +453,12 @@ static bool update_report(trainer *t, fault *why) {
     report->loss_window = window;
     report->first_loss = mean(report->losses, window);
     report->last_loss = mean(report->losses + steps - window, window);
+}
+
+static bool update_report(trainer *t, fault *why) {
+    if (!fetch_losses(t, why)) return false;
+    training_report *report = &t->report;
+    training_report_average(report);
     report->seconds = now(t) - t->started;
     if (t->settings->budget) t->state->schedule.seconds = t->before + report->seconds;
     report->repeats = t->f.repeats;

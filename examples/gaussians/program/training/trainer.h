@@ -100,14 +100,21 @@ float scheduled_mean_rate(const training_settings *settings, int64_t step);
 // That step's learning rate of SH above the constant.
 float scheduled_sh_rate(const training_settings *settings, int64_t step);
 // Learning rates of SH above the constant as multiples of the published one: at the first step, and at the last.
-// Highlights are learned best at four to eight times the published rate. Few views say little about them, and a fast rate
-// then learns what is true of one view alone; a long run learns them at any rate.
+// Highlights are learned best at four to eight times the published rate. Few views say little about them, and a
+// fast rate then learns what is true of one view alone; a long run learns them at any rate.
 double usual_sh_rate(size_t views);
 double usual_last_sh_rate(double first, int64_t iterations);
 // training_settings.dropout: Gaussians that suit a few views alone fit them best where others make room for them.
 double usual_dropout(size_t views);
 // All rates of a step of `views` views, whose square root multiplies them. degree: of SH in use.
 gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views);
+typedef struct dropout_place {
+    int64_t step, iteration; // of the schedule; done before
+    int64_t first;           // the index of the first Gaussian among all
+} dropout_place;
+// What a step renders: the Gaussians, with settings->dropout opacities of their own, which lie in `logits`.
+gs_gaussians gaussians_of_step(const training_settings *settings, const gs_gaussians *all,
+                               const dropout_place *place, device_buffer *logits);
 // The last step before those whose parameters are averaged. Rows must keep their Gaussians from then on, so it is not
 // before the end of density control.
 int64_t average_from(const training_settings *settings);
@@ -116,12 +123,17 @@ bool average_is_due(const training_settings *settings, int64_t before, int64_t a
 // The weight of depth at that step: its logarithm is linear in the step.
 float scheduled_depth_weight(const training_settings *settings, int64_t step);
 
+// The learning rate of the matrices that correct colours at that step.
+float scheduled_exposure_rate(const training_settings *settings, int64_t step);
+
 // Trains from where the state is (state->iteration <= settings->iterations, without a budget) on view_count >= 1
 // views, of which settings->spared < view_count. Fails if the loss stops being finite. observer: NULL, or as above. *report, whose losses are the trainer's until
 // training_report_close, is written on success.
 bool train(training_state *state, const target_view *views, size_t view_count,
            const training_settings *settings, const training_observer *observer, training_report *report,
            fault *why);
+// Sets the means of the first and the last losses.
+void training_report_average(training_report *report);
 void training_report_close(training_report *report); // harmless on {0}
 
 C_LINKAGE_END

@@ -34,12 +34,17 @@ void training_state_open(training_state *state, const gs_gaussians *host) {
     device_gaussians_upload(&state->gaussians, host);
 }
 
-void training_state_open_exposures(training_state *state, int64_t views) {
+float *training_exposures_open(int64_t views) {
     static const float start[TRAINING_EXPOSURE_FLOATS] = {[0] = 1, [5] = 1, [10] = 1};
-    state->exposures = views;
-    state->exposure = device_allocate((size_t)views * sizeof start);
+    float *const exposure = device_allocate((size_t)views * sizeof start);
     for (int64_t i = 0; i < views; i++)
-        device_upload(state->exposure + i * TRAINING_EXPOSURE_FLOATS, start, sizeof start);
+        device_upload(exposure + i * TRAINING_EXPOSURE_FLOATS, start, sizeof start);
+    return exposure;
+}
+
+void training_state_open_exposures(training_state *state, int64_t views) {
+    state->exposures = views;
+    state->exposure = training_exposures_open(views);
 }
 
 bool training_state_open_poses(training_state *state, int64_t views, fault *why) {

@@ -51,6 +51,8 @@ enum { TRAINING_EXPOSURE_FLOATS = 3 * GS_EXPOSURE_VALUES }; // of a view in `exp
 void training_state_open(training_state *state, const gs_gaussians *host);
 // Gives each of `views` views the identity as its matrix.
 void training_state_open_exposures(training_state *state, int64_t views);
+// Memory for that on the device: training_state.exposure before the first step.
+float *training_exposures_open(int64_t views);
 // Gives each of `views` views a pose, zeros. Fails if there is no memory.
 bool training_state_open_poses(training_state *state, int64_t views, fault *why);
 // Makes room for at least `count` rows. The memory doubles; existing rows are kept.

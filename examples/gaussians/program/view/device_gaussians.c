@@ -27,6 +27,16 @@ gs_gaussians device_gaussians_from(const gs_gaussians *host) {
     return out;
 }
 
+gs_gaussians device_gaussians_from_rows(const gs_gaussians *host, int64_t first, int64_t count) {
+    gs_gaussians rows = *host;
+    const gs_arrays a = gs_arrays_of(host);
+    rows.count = count;
+    rows.mean += first * a.width[0], rows.log_scale += first * a.width[1],
+        rows.quaternion += first * a.width[2];
+    rows.opacity_logit += first * a.width[3], rows.sh += first * a.width[4];
+    return device_gaussians_from(&rows);
+}
+
 void device_gaussians_close(gs_gaussians *device) {
     device_free(device->mean);
     *device = (gs_gaussians){0};

@@ -30,6 +30,10 @@ void target_view_set_mask(target_view *view, const uint8_t *mask);
 void target_view_set_depth(target_view *view, const float *depth);
 // A view of a dataset, which must outlive it, with its mask, and its alpha if with_alpha. Failures name it.
 bool target_view_from(target_view *view, const dataset_view *source, bool with_alpha, fault *why);
+// The same in two parts: what the host has, without a call to the device; and then the rest.
+bool target_view_list(target_view *view, const dataset_view *source, fault *why);
+void target_view_upload(target_view *view, bool with_alpha);
+void target_view_release(target_view *view); // what it has on the device; harmless if that is nothing
 // The view at 1/factor of its size (gs_shrink.h), on the device alone: it has no picture.
 void target_view_shrink(target_view *small, const target_view *view, int factor);
 // The view with rows and columns added at the bottom and at the right that a mask takes out, on the device alone.
@@ -46,6 +50,8 @@ typedef struct view_split {
 // Uploads the pictures of all views, and their alpha if with_alpha. The dataset must outlive the split.
 // Fails, naming `source`, if no view is left to train on. Closed also after a failure.
 bool view_split_open(view_split *split, const dataset *data, const char *source, bool with_alpha, fault *why);
+// The same, but for the upload: all views are as target_view_list leaves them.
+bool view_split_list(view_split *split, const dataset *data, const char *source, fault *why);
 void view_split_close(view_split *split);
 
 C_LINKAGE_END

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// Gaussians that no view needs: those that contribute least to every view make room for splits and relocations.
+#pragma once
+
+#include "training/density_control.h"
+#include "view/target_view.h"
+
+C_LINKAGE_BEGIN
+
+typedef struct retirement {
+    frame f; // of the views
+    device_buffer score, workspace;
+} retirement; // starts as {0}
+
+void retirement_close(retirement *r);
+// Whether density control begins an action with a retirement, after a step as of density_is_due.
+bool retirement_is_due(const density_settings *settings, int64_t before, int64_t at);
+// Renders the views, with their poses of the state if it refines them, scores each Gaussian by the largest sum of
+// alpha T over the pixels of a view, and makes the part settings->retired of all with the least scores dead. policy: of
+// the backward blend. Waits for the device. Cost: a forward and a backward blend of every view.
+void retire_least(retirement *r, const training_state *state, const target_view *views, size_t count,
+                  const density_settings *settings, distwar_policy policy);
+
+C_LINKAGE_END

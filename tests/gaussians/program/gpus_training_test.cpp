@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+// Training on ranks from the start to the files: the same bits on any number of ranks, checkpoints, signals, kills, what
+// is said of held-out views.
+#include "gpus_run.h"
+#include <chrono>
+#include <csignal>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace {
+
+using GpuTraining = OnGpus;
+
+#ifdef DISTWAR_SIMT
+TEST_F(GpuTraining, GiveTheSameSceneWhateverTheirNumber) {
+    write_colmap(at("data"), 30);
+    for (const auto &way : {growing, splitting})
+        for (const char *batch : {"1", "3"}) {
+            const std::vector<std::string> options = with(way, {"--batch", batch});
+            const std::string first = scene_of(1, options);
+            ASSERT_GT(first.size(), 50 * 200u) << "it has not grown";
+            for (const int gpus : {2, 3, 4})
+                EXPECT_TRUE(scene_of(gpus, options) == first) << gpus << ", batch " << batch;
+            EXPECT_TRUE(scene_of(2, with(options, {"--nccl", FAKE_NCCL})) == first)
+                << "2 processes, batch " << batch;
+        }
+}
+
+// Photographs that come and go.
+TEST_F(GpuTraining, PicturesThatDoNotFitAreUploadedAgain) {
+    write_colmap(at("data"), 30);
+    const std::string first = scene_of(2, splitting);
+    EXPECT_TRUE(scene_of(2, with(splitting, {"--picture-memory", "0.004"})) == first);
+}
+
+// As without --gpus, but for the order of sums.
+TEST_F(GpuTraining, ChooseTheSameDensityControl) {
+    write_colmap(at("data"), 30);
+    std::vector<std::string> alone = train("alone.ply", 1, {"--density-from", "1", "--density-every", "4"});
+    alone.erase(alone.begin() + 4, alone.begin() + 6); // --gpus
+    ASSERT_EQ(run(SPLAT_PROGRAM, alone).code, 0);
+    EXPECT_EQ(fs::file_size(at("alone.ply")),
+              scene_of(2, {"--density-from", "1", "--density-every", "4"}).size());
+}
+
+TEST_F(GpuTraining, AResumedRunEndsAsIfItHadNotBeenInterrupted) {
+    write_colmap(at("data"), 30);
+    const struct {
+        std::vector<std::string> way;
+        const char *batch, *every;
+        int gpus, then;
+    } cases[] = {{growing, "1", "7", 2, 3},
+                 {splitting, "1", "7", 2, 3},
+                 {splitting, "1", "7", 3, 1},
+                 {splitting, "3", "5", 4, 2},
+                 {growing, "3", "5", 1, 4}};
+    for (const auto &c : cases) {
+        const std::vector<std::string> options = with(c.way, {"--batch", c.batch});
+        const std::string whole = scene_of(1, options);
+        const std::vector<std::string> saving =
+            with(options, {"--checkpoint-every", c.every, "--checkpoint", at("saved").string()});
+        EXPECT_TRUE(scene_of(c.gpus, saving) == whole) << "it saves";
+        ASSERT_TRUE(fs::exists(at("saved")));
+        size_t parts = 0;
+        for (const auto &file : fs::directory_iterator(at("saved").parent_path()))
+            parts += file.path().filename().string().find("saved.") == 0;
+        EXPECT_EQ(parts, size_t(c.gpus)) << "of the last checkpoint alone";
+        EXPECT_TRUE(scene_of(c.then, with(saving, {"--resume", at("saved").string()})) == whole)
+            << c.gpus << " then " << c.then << ", batch " << c.batch;
+        for (const auto &file : fs::directory_iterator(at("saved").parent_path()))
+            if (file.path().filename().string().find("saved") == 0) fs::remove(file.path());
+    }
+}
+
+// What resuming on 2 ranks says.
+class Parts : public OnGpus {
+  protected:
+    void save(const char *file, const std::vector<std::string> &more = {}) const {
+        scene_of(2,
+                 with(splitting, with(more, {"--checkpoint-every", "7", "--checkpoint", at(file).string()})));
+    }
+    outcome resumed(const char *file, int gpus = 2) const {
+        return run(SPLAT_PROGRAM, train("scene.ply", gpus,
+                                        with(splitting, {"--resume", at(file).string(), "--checkpoint",
+                                                         at("new").string()})));
+    }
+    void refused(const std::string &text, const char *file = "saved", int gpus = 2) const {
+        const outcome got = resumed(file, gpus);
+        EXPECT_EQ(got.code, 1);
+        EXPECT_NE(got.err.find(text), std::string::npos) << "no '" << text << "' in: " << got.err;
+    }
+    void put(const char *file, const std::string &bytes) const {
+        std::ofstream(at(file), std::ios::binary).write(bytes.data(), std::streamsize(bytes.size()));
+    }
+};
+
+TEST_F(Parts, ThatAreMissingOrDamagedAreNamed) {
+    write_colmap(at("data"), 30);
+    save("saved");
+    const std::string file = contents(at("saved")), part = contents(at("saved.a1"));
+    ASSERT_EQ(resumed("saved").code, 0);
+    fs::remove(at("saved.a1"));
+    refused("saved.a1: cannot open");
+    refused("saved.a1: cannot open", "saved", 4);
+    for (const size_t size : {size_t(0), size_t(7), size_t(40), part.size() / 2, part.size() - 1}) {
+        put("saved.a1", part.substr(0, size));
+        refused("saved.a1: truncated");
+    }
+    put("saved.a1", part + 'x');
+    refused("saved.a1: truncated or damaged: has ");
+    for (const size_t at_byte : {size_t(0), size_t(9), size_t(20), part.size() / 2, part.size() - 2}) {
+        std::string changed = part;
+        changed[at_byte] ^= 4;
+        put("saved.a1", changed);
+        refused("saved.a1: ");
+    }
+    put("saved.a1", part);
+    for (size_t at_byte = 0; at_byte < file.size(); at_byte += file.size() / 40) {
+        std::string changed = file;
+        changed[at_byte] ^= 16;
+        put("saved", changed);
+        refused("saved: ");
+    }
+    for (const size_t size : {size_t(0), size_t(71), size_t(200), file.size() - 1}) {
+        put("saved", file.substr(0, size));
+        refused("saved: truncated");
+    }
+    put("saved", file);
+    EXPECT_EQ(resumed("saved").code, 0);
+}
+
+TEST_F(Parts, OfAnotherCheckpointAreRefused) {
+    write_colmap(at("data"), 30);
+    save("saved");
+    save("other", {"--warm-up", "5"});
+    const std::string other = contents(at("other.a0"));
+    ASSERT_EQ(other.size(), contents(at("saved.a0")).size());
+    put("saved.a0", other);
+    refused("saved.a0: a part of another checkpoint");
+    put("saved.a0", contents(at("saved.a1")));
+    refused("saved.a0: ");
+    refused("of a run with --warm-up 5; this one has --warm-up 0", "other");
+}
+
+TEST_F(Parts, OtherKindsOfFilesAreRefused) {
+    write_colmap(at("data"), 30);
+    save("saved");
+    std::vector<std::string> alone = train(
+        "scene.ply", 1, with(splitting, {"--checkpoint-every", "7", "--checkpoint", at("alone").string()}));
+    alone.erase(alone.begin() + 4, alone.begin() + 6); // --gpus
+    ASSERT_EQ(run(SPLAT_PROGRAM, alone).code, 0);
+    refused("alone: a checkpoint of a run without --gpus", "alone");
+    refused("saved.a0: one part of a checkpoint; name the file without", "saved.a0");
+    put("text", std::string(1000, 'x'));
+    refused("text: not a checkpoint of splat train", "text");
+    refused("nothing: cannot open", "nothing");
+    alone.insert(alone.end(), {"--resume", at("saved").string()});
+    const outcome got = run(SPLAT_PROGRAM, alone);
+    EXPECT_EQ(got.code, 1);
+    EXPECT_NE(got.err.find("saved: a checkpoint of a run with --gpus"), std::string::npos) << got.err;
+}
+
+class Killed : public OnGpus {
+  protected:
+    // In a group of its own, so that all of its processes can be killed.
+    pid_t start(std::vector<std::string> arguments) const {
+        arguments.insert(arguments.begin(), SPLAT_PROGRAM);
+        std::vector<char *> argv;
+        for (std::string &argument : arguments) argv.push_back(argument.data());
+        argv.push_back(nullptr);
+        const pid_t child = fork();
+        if (child == 0) {
+            setpgid(0, 0);
+            dup2(creat(at("stdout").c_str(), 0600), STDOUT_FILENO);
+            dup2(creat(at("stderr").c_str(), 0600), STDERR_FILENO);
+            alarm(300);
+            execv(SPLAT_PROGRAM, argv.data());
+            _exit(127);
+        }
+        return child;
+    }
+    static int wait_for(pid_t child) {
+        int status = 0;
+        EXPECT_EQ(waitpid(child, &status, 0), child);
+        return status;
+    }
+    static void pause_for(double seconds) {
+        std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    }
+};
+
+TEST_F(Killed, SignalsSaveAndEndIt) {
+    write_colmap(at("data"), 30);
+    for (const bool processes : {false, true})
+        for (const int signal : {SIGINT, SIGTERM}) {
+            const std::vector<std::string> kind =
+                processes ? std::vector<std::string>{"--nccl", FAKE_NCCL} : std::vector<std::string>{};
+            const pid_t child = start(train("scene.ply", 2,
+                                            with(kind, {"--iterations", "1000000", "--checkpoint-every", "1",
+                                                        "--checkpoint", at("saved").string()})));
+            for (int n = 0; n < 3000 && !fs::exists(at("saved")); n++) pause_for(0.01);
+            kill(child, signal);
+            const int status = wait_for(child);
+            ASSERT_TRUE(WIFEXITED(status)) << status;
+            EXPECT_EQ(WEXITSTATUS(status), 128 + signal) << contents(at("stderr"));
+            EXPECT_NE(contents(at("stderr")).find("--resume " + at("saved").string()), std::string::npos);
+            EXPECT_FALSE(fs::exists(at("scene.ply")));
+            fs::remove(at("saved"));
+        }
+}
+
+// Killed wherever it may be, also between the files of a checkpoint.
+TEST_F(Killed, TheLastCheckpointIsIntact) {
+    write_colmap(at("data"), 20);
+    const std::vector<std::string> options =
+        with(splitting, {"--iterations", "60", "--sh-degree", "0", "--density-until", "50"});
+    const std::string whole = scene_of(1, options);
+    const std::vector<std::string> saving =
+        with(options, {"--checkpoint-every", "1", "--checkpoint", at("saved").string(), "--nccl", FAKE_NCCL});
+    const auto saved = [&] { // iterations
+        const std::string file = fs::exists(at("saved")) ? contents(at("saved")) : "";
+        int64_t iterations = 0;
+        if (file.size() > 32) memcpy(&iterations, file.data() + 24, sizeof iterations);
+        return iterations;
+    };
+    for (int n = 0; n < 10; n++) {
+        const int64_t before = saved();
+        const pid_t child = start(train(
+            "end.ply", 2 + n % 2, before > 0 ? with(saving, {"--resume", at("saved").string()}) : saving));
+        for (int k = 0; k < 6000 && saved() < before + 1 + n % 4; k++) pause_for(0.005);
+        pause_for(0.003 * n);
+        kill(-child, SIGKILL);
+        EXPECT_TRUE(WIFSIGNALED(wait_for(child))) << contents(at("stderr"));
+        ASSERT_GT(saved(), before);
+    }
+    EXPECT_TRUE(scene_of(3, with(saving, {"--resume", at("saved").string()})) == whole);
+}
+
+// The line of the held-out views, and that of `splat eval`.
+TEST_F(GpuTraining, SayWhatTheHeldOutViewsAreLike) {
+    write_colmap(at("data"), 30);
+    std::string first;
+    for (const int gpus : {1, 3}) {
+        const outcome got = run(
+            SPLAT_PROGRAM,
+            train("scene.ply", gpus,
+                  with(growing, {"--holdout", "2", "--batch", "3", "--log", at("log").string(), "--report",
+                                 at("report").string(), "--eval-every", "5", "--log-every", "4",
+                                 "--checkpoint-every", "6", "--write-cameras", at("cameras").string()})));
+        ASSERT_EQ(got.code, 0) << got.err;
+        const size_t place = got.out.find("held out   PSNR ");
+        ASSERT_NE(place, std::string::npos) << got.out;
+        const std::string line = got.out.substr(place, got.out.find('\n', place) - place);
+        if (first.empty()) first = line;
+        EXPECT_EQ(line, first);
+        const outcome eval = run(SPLAT_PROGRAM, {"eval", at("scene.ply").string(), "--cameras",
+                                                 at("data").string(), "--holdout", "2"});
+        ASSERT_EQ(eval.code, 0) << eval.err;
+        std::istringstream mean(eval.out.substr(eval.out.find("mean")));
+        std::string word, psnr, ssim;
+        mean >> word >> psnr >> ssim;
+        EXPECT_EQ(line, "held out   PSNR " + psnr + " dB, SSIM " + ssim);
+        const std::string log = contents(at("log"));
+        const auto lines = [&](const std::string &event) {
+            size_t n = 0;
+            for (size_t i = log.find("\"event\": \"" + event); i != std::string::npos;
+                 i = log.find("\"event\": \"" + event, i + 1))
+                n++;
+            return n;
+        };
+        EXPECT_EQ(lines("start"), 1u) << log;
+        EXPECT_EQ(lines("step"), 3u) << log;       // after 6, 9 and 12 views
+        EXPECT_EQ(lines("evaluation"), 2u) << log; // after 6 and 12
+        EXPECT_EQ(lines("checkpoint"), 2u) << log;
+        EXPECT_EQ(lines("end"), 1u) << log;
+        EXPECT_NE(contents(at("report") / "index.html").find("worst: "), std::string::npos);
+        EXPECT_TRUE(fs::exists(at("cameras")));
+    }
+}
+#endif
+
+} // namespace

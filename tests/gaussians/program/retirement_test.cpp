@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// Which Gaussians are retired: those that contribute least to every view.
+#include "density_scene.h"
+#include "training/retirement.h"
+#include <algorithm>
+
+namespace {
+
+enum { FRONT, BEHIND, FAINT, UNSEEN, COUNT };
+
+// Round Gaussians of one size before a camera at the origin, and one at its back.
+host_gaussians scene() {
+    host_gaussians out(COUNT, 0);
+    const float place[COUNT][3] = {{0, 0, 3}, {0, 0, 6}, {0.5f, 0, 3}, {0, 0, -3}};
+    for (int64_t i = 0; i < COUNT; i++) {
+        std::copy_n(place[i], 3, out.mean(i));
+        std::fill_n(out.log_scale(i), 3, std::log(0.1f));
+        out.quaternion(i)[0] = 1;
+        out.opacity_logit(i) = i == FAINT ? -2.0f : 5.0f;
+    }
+    return out;
+}
+
+target_view view_from(float x) {
+    target_view view = {};
+    gs_camera &camera = view.camera;
+    camera.width = 64, camera.height = 48;
+    camera.fx = camera.fy = 60, camera.cx = 32, camera.cy = 24, camera.near_plane = 0.01f;
+    for (int i = 0; i < 3; i++) camera.rotation[4 * i] = 1;
+    camera.translation[0] = -x;
+    return view;
+}
+
+std::vector<bool> retired(const std::vector<target_view> &views, double part, distwar_policy policy) {
+    const host_gaussians host = scene();
+    const device_set set(host);
+    training_state state = {};
+    state.gaussians = set.get();
+    density_settings settings = {};
+    settings.retired = part;
+    retirement r = {};
+    retire_least(&r, &state, views.data(), views.size(), &settings, policy);
+    retirement_close(&r);
+    const host_gaussians after = set.read();
+    std::vector<bool> out;
+    for (int64_t i = 0; i < COUNT; i++) {
+        const bool dead = after.opacity(i) < 1e-6;
+        out.push_back(dead);
+        if (!dead) {
+            EXPECT_EQ(after.row(i), host.row(i)) << i;
+        }
+    }
+    return out;
+}
+
+TEST(Retirement, EndsWhatContributesLeastToEveryView) {
+    using v = std::vector<bool>;
+    for (const distwar_policy policy : {distwar_policy{DISTWAR_TREE, 0}, distwar_policy{DISTWAR_FIXED, 0}}) {
+        EXPECT_EQ(retired({view_from(0)}, 0.25, policy), (v{false, false, false, true}));
+        EXPECT_EQ(retired({view_from(0)}, 0.5, policy), (v{false, true, false, true}));
+        // Beside the first, the second view sees what is behind.
+        EXPECT_EQ(retired({view_from(0), view_from(1)}, 0.5, policy), (v{false, false, true, true}));
+        EXPECT_EQ(retired({view_from(1), view_from(0)}, 0.5, policy), (v{false, false, true, true}));
+        EXPECT_EQ(retired({view_from(0)}, 0.2, policy), (v{false, false, false, false}));
+    }
+}
+
+TEST(Retirement, IsDueBeforeActionsOfDensityControl) {
+    density_settings settings = {};
+    settings.from = 500, settings.until = 5000, settings.every = 100, settings.retire_every = 1000;
+    std::vector<int64_t> steps;
+    const auto collect = [&] {
+        steps.clear();
+        for (int64_t step = 1; step <= 7000; step++)
+            if (retirement_is_due(&settings, step - 1, step)) steps.push_back(step);
+        return steps;
+    };
+    EXPECT_EQ(collect(), std::vector<int64_t>());
+    settings.retired = 0.1;
+    EXPECT_EQ(collect(), (std::vector<int64_t>{1000, 2000, 3000, 4000}));
+    EXPECT_TRUE(retirement_is_due(&settings, 1996, 2004)); // a step of eight views
+}
+
+} // namespace
