@@ -81,6 +81,8 @@ count() {
 }
 # NAME OPTIONS...: a part of the defaults is off, or one that was not made a default is on.
 changes='mcmc --density mcmc
+no-average --average 0
+retire-0.1 --retire 0.1
 published-sh-rate --sh-rate 1 --sh-rate-end 1
 start-opacity-0.1 --start-opacity 0.1
 start-size-1 --start-size 1'

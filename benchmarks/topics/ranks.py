@@ -35,12 +35,20 @@ def tables(data):
     largest = [r for name, r in data[1].items() if name.startswith("largest")]
     alone = [r["gaussians"] for r in largest if r["kind"] == "plain"]
     plain = {scene_of(r): r["views_a_second"] for r in steps if r["kind"] == "plain"}
+    alone_ms = {(scene_of(r), r["views"]): r["step_ms"] for r in steps
+                if r["kind"] == "processes" and r["ranks"] == 1 and "gradient_bits" not in r}
+
+    def same_batch(r):
+        """Of one rank that takes as many views a step, times the number of ranks."""
+        ms = alone_ms.get((scene_of(r), r["views"]))
+        return "" if r["kind"] == "plain" or r["ranks"] == 1 or ms is None else f"{ms / r['step_ms'] / r['ranks']:.2f}"
+
     exchanged = [[f"{size['bytes']:,}", f"{size['all_to_all_ms']:.3f}", f"{size['all_to_all_gb_s']:.1f}",
                   f"{size['all_reduce_ms']:.3f}", f"{size['all_reduce_gb_s']:.1f}"]
                  for r in data[1].values() if "sizes" in r for size in r["sizes"]]
     measured = [[scene_of(r), "one GPU, without ranks" if r["kind"] == "plain" else r["ranks"],
                  1 if r["kind"] == "plain" else r["views"], f"{r['step_ms']:.2f}", f"{r['views_a_second']:.0f}",
-                 f"{r['views_a_second'] / plain[scene_of(r)] / r['ranks']:.2f}",
+                 f"{r['views_a_second'] / plain[scene_of(r)] / r['ranks']:.2f}", same_batch(r),
                  "" if r["kind"] == "plain" else f"{r['bytes_sent'] / 1e6:.0f}", f"{r['memory_gb']:.1f}"]
                 for r in steps if scene_of(r) in plain and "project_ms" not in r]
     timed = [[scene_of(r), r["ranks"], r["views"], *(f"{r[stage + '_ms']:.2f}" for stage in STAGES)]
@@ -50,7 +58,7 @@ def tables(data):
              f"{r['gaussians'] / alone[0]:.2f}", f"{r['memory_gb']:.0f}"]
             for r in sorted(largest, key=lambda r: r["gaussians"]) if alone]
     found = {"exchange": (["bytes from rank to rank", "all-to-all, ms", "GB/s", "all-reduce, ms", "GB/s"], exchanged),
-             "steps": (["scene", "GPUs", "B", "ms a step", "views a second", "of one GPU times GPUs", "MB sent",
+             "steps": (["scene", "GPUs", "B", "ms a step", "views a second", "of one GPU times GPUs", "the same B", "MB sent",
                         "GB used"], measured),
              "stages": (["scene", "GPUs", "B", *(f"{stage}, ms" for stage in STAGES)], timed),
              "largest": (["GPUs", "million Gaussians", "of one GPU", "GB used"], most),

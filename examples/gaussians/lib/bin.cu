@@ -603,9 +603,9 @@ int64_t most_parts(int64_t pair_capacity) {
 }
 
 // Entries of a bucket: eight times the mean of lists that fill pair_capacity, as some tiles have much more than
-// others; less where that would take more than 64 MB and more than three times the lists.
+// others; less where that would take more than 256 MB and more than three times the lists.
 uint32_t room_of(int64_t pair_capacity, int64_t counters) {
-    constexpr int64_t least = 32, small = int64_t(1) << 24;
+    constexpr int64_t least = 32, small = int64_t(1) << 26;
     const int64_t most = 3 * pair_capacity > small ? 3 * pair_capacity : small;
     const int64_t all = 8 * pair_capacity < most ? 8 * pair_capacity : most;
     return uint32_t(all / counters > least ? all / counters : least);

@@ -74,10 +74,12 @@ gs_status gs_share_add_sums(const uint32_t *index, const int64_t *from, int64_t 
 
 // Records of a part, without those whose first GS_MOMENTS values are all 0: splats that no pixel shows have such, and
 // they are most of a large scene. A packed record has GS_PACKED values: the record's first GS_MOMENTS, then its place
-// in its segment, as an integer in the first 4 bytes of the last value.
-enum { GS_PACKED = GS_MOMENTS + 1 };
+// in its segment, as an integer in the first 4 bytes of the last value. With `whole` it has GS_PACKED_WHOLE: all values
+// of the record, for depth and absolute gradients, then its place.
+enum { GS_PACKED = GS_MOMENTS + 1, GS_PACKED_WHOLE = GS_MOMENTS_STRIDE + 1 };
 typedef struct gs_packing {
     int32_t fixed;        // 0: floats, gs_moments; 1: int64, sums of gs_fixed_sums
+    int32_t whole;        // 0 or 1
     int32_t segments;     // 1..GS_MAX_GPUS: the records of each home
     const int64_t *begin; // host, [segments]: the first record of a segment
     const int64_t *count; // host, [segments]; all together below 2^31
@@ -94,7 +96,7 @@ gs_status gs_share_pack(const gs_packing *packing, gs_stream stream);
 // to[index[place]] += values, for each packed record of a segment. As gs_share_add_moments, or with `fixed`
 // gs_share_add_sums.
 gs_status gs_share_add_packed(const uint32_t *index, const void *packed, int64_t count, int32_t fixed,
-                              void *to, gs_stream stream);
+                              int32_t whole, void *to, gs_stream stream);
 
 // pairs: [rows of tiles]: the entries of the lists of each row.
 gs_status gs_share_row_pairs(const gs_view *view, int64_t *pairs, gs_stream stream);

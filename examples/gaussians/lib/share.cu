@@ -151,14 +151,13 @@ __device__ uint32_t place_in(long long from) {
 }
 
 // Record i of the block's segment, and whether it counts. By all threads of the block.
-template <typename T>
-__device__ bool read_record(const T *records, const segment_list &segments, int64_t i,
-                            T (&value)[GS_MOMENTS]) {
+template <typename T, int Values>
+__device__ bool read_record(const T *records, const segment_list &segments, int64_t i, T (&value)[Values]) {
     bool counts = false;
     if (i >= segments.count[blockIdx.y]) return false;
     const T *const record = records + (segments.begin[blockIdx.y] + i) * GS_MOMENTS_STRIDE;
     DISTWAR_UNROLL
-    for (int k = 0; k < GS_MOMENTS; k++) value[k] = record[k];
+    for (int k = 0; k < Values; k++) value[k] = record[k];
     DISTWAR_UNROLL
     for (int k = 0; k < GS_MOMENTS; k++) counts |= !(value[k] == 0); // NaN counts
     return counts;
@@ -174,14 +173,14 @@ __global__ void __launch_bounds__(share_block)
     if (threadIdx.x == 0) counters[int64_t(blockIdx.y) * gridDim.x + blockIdx.x] = all;
 }
 
-// begin: where the records of each block go.
-template <typename T>
+// begin: where the records of each block go. Values: of a record that travel.
+template <typename T, int Values>
 __global__ void __launch_bounds__(share_block)
     pack_records_kernel(const T *records, const segment_list segments, const int64_t *begin, T *packed) {
     __shared__ int in_warp[share_block / 32];
     const int thread = int(threadIdx.x), lane = thread % 32, warp = thread / 32;
     const int64_t i = int64_t(blockIdx.x) * share_block + thread;
-    T value[GS_MOMENTS];
+    T value[Values];
     const bool counts = read_record(records, segments, i, value);
     const unsigned lanes = __ballot_sync(full_warp, counts);
     if (lane == 0) in_warp[warp] = __popc(lanes);
@@ -189,20 +188,20 @@ __global__ void __launch_bounds__(share_block)
     if (!counts) return;
     int before = __popc(lanes & ((1u << lane) - 1));
     for (int w = 0; w < warp; w++) before += in_warp[w];
-    T *const to = packed + (begin[int64_t(blockIdx.y) * gridDim.x + blockIdx.x] + before) * GS_PACKED;
+    T *const to = packed + (begin[int64_t(blockIdx.y) * gridDim.x + blockIdx.x] + before) * (Values + 1);
     DISTWAR_UNROLL
-    for (int k = 0; k < GS_MOMENTS; k++) to[k] = value[k];
-    put_place(to + GS_MOMENTS, uint32_t(i));
+    for (int k = 0; k < Values; k++) to[k] = value[k];
+    put_place(to + Values, uint32_t(i));
 }
 
-template <typename T>
+template <typename T, int Values>
 __global__ void __launch_bounds__(share_block)
     add_packed_kernel(const uint32_t *index, const T *packed, int64_t values, T *to) {
     const int64_t i = int64_t(blockIdx.x) * share_block + threadIdx.x;
     if (i >= values) return;
-    const int64_t record = i / GS_MOMENTS, k = i - record * GS_MOMENTS;
-    const T *const from = packed + record * GS_PACKED;
-    to[int64_t(index[place_in(from[GS_MOMENTS])]) * GS_MOMENTS_STRIDE + k] += from[k];
+    const int64_t record = i / Values, k = i - record * Values;
+    const T *const from = packed + record * (Values + 1);
+    to[int64_t(index[place_in(from[Values])]) * GS_MOMENTS_STRIDE + k] += from[k];
 }
 
 // Floats >= 0 order as their bits do.
@@ -329,7 +328,7 @@ gs_status place_packing(const char *function, const gs_packing *packing, pack_ar
     return GS_OK;
 }
 
-template <typename T>
+template <typename T, int Values>
 gs_status queue_pack(const gs_packing *packing, const pack_arrays &a, gs_stream stream) {
     const int64_t counters = int64_t(packing->segments) * a.blocks + 1;
     const dim3 grid(a.blocks, unsigned(packing->segments));
@@ -342,16 +341,16 @@ gs_status queue_pack(const gs_packing *packing, const pack_arrays &a, gs_stream 
     GS_CUDA(scan_exclusive(a.begin, a.begin, counters, a.scan, a.scan_bytes, stream));
     GS_CUDA(launch(stream, 1, share_block, part_begin_kernel, a.begin, packing->segments, a.blocks,
                    packing->packed_begin));
-    GS_CUDA(launch(stream, grid, share_block, pack_records_kernel<T>, records, segments, a.begin,
+    GS_CUDA(launch(stream, grid, share_block, pack_records_kernel<T, Values>, records, segments, a.begin,
                    static_cast<T *>(packing->packed)));
     return GS_OK;
 }
 
-template <typename T>
+template <typename T, int Values>
 gs_status queue_add_packed(const uint32_t *index, const void *packed, int64_t count, void *to,
                            gs_stream stream) {
-    GS_CUDA(launch_for(stream, count * GS_MOMENTS, share_block, add_packed_kernel<T>, index,
-                       static_cast<const T *>(packed), count * GS_MOMENTS, static_cast<T *>(to)));
+    GS_CUDA(launch_for(stream, count * Values, share_block, add_packed_kernel<T, Values>, index,
+                       static_cast<const T *>(packed), count * Values, static_cast<T *>(to)));
     return GS_OK;
 }
 
@@ -423,15 +422,22 @@ gs_status gs_share_pack(const gs_packing *packing, gs_stream stream) {
     GS_REQUIRE(packing->begin && packing->packed_begin, "begin and packed_begin must be given");
     GS_REQUIRE(a.blocks == 0 || (packing->records && packing->packed), "records and packed must be given");
     GS_TRY(check_workspace(__func__, packing->workspace, packing->workspace_bytes, needed));
-    return packing->fixed ? queue_pack<long long>(packing, a, stream) : queue_pack<float>(packing, a, stream);
+    if (packing->whole)
+        return packing->fixed ? queue_pack<long long, GS_MOMENTS_STRIDE>(packing, a, stream)
+                              : queue_pack<float, GS_MOMENTS_STRIDE>(packing, a, stream);
+    return packing->fixed ? queue_pack<long long, GS_MOMENTS>(packing, a, stream)
+                          : queue_pack<float, GS_MOMENTS>(packing, a, stream);
 }
 
 gs_status gs_share_add_packed(const uint32_t *index, const void *packed, int64_t count, int32_t fixed,
-                              void *to, gs_stream stream) {
+                              int32_t whole, void *to, gs_stream stream) {
     GS_TRY(check_count(__func__, count));
     GS_REQUIRE(count == 0 || (index && packed && to), "index, packed and the sums must be given");
-    return fixed ? queue_add_packed<long long>(index, packed, count, to, stream)
-                 : queue_add_packed<float>(index, packed, count, to, stream);
+    if (whole)
+        return fixed ? queue_add_packed<long long, GS_MOMENTS_STRIDE>(index, packed, count, to, stream)
+                     : queue_add_packed<float, GS_MOMENTS_STRIDE>(index, packed, count, to, stream);
+    return fixed ? queue_add_packed<long long, GS_MOMENTS>(index, packed, count, to, stream)
+                 : queue_add_packed<float, GS_MOMENTS>(index, packed, count, to, stream);
 }
 
 gs_status gs_share_add_moments(const uint32_t *index, const gs_moments *from, int64_t count, gs_moments *to,

@@ -283,6 +283,7 @@ static bool begin_batch(sharded *s, const sharded_batch *batch, const gs_gaussia
 bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_gradient *gradient,
                       gs_stream stream) {
     ranks *const group = s->group;
+    s->absolute = gradient->abs_mean2d;
     if (!begin_batch(s, batch, &gradient->gaussians, stream)) return false;
     const size_t units_bytes = (size_t)batch->views * sizeof(gs_fixed_units);
     void *const units = reserve(s, &s->units, units_bytes);
@@ -291,8 +292,10 @@ bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_grad
     if (!begin_sums(s) || !begin_row_sums(s) || !find_largest(s) || !end_stage(s, SHARDED_EXCHANGE))
         return false;
     if (!render_parts(s) || !gather_moments(s) || !end_stage(s, SHARDED_RETURN)) return false;
-    const gs_gradient own = {
-        .moments = s->moments.memory, .gaussians = gradient->gaussians, .mean2d = gradient->mean2d};
+    const gs_gradient own = {.moments = s->moments.memory,
+                             .gaussians = gradient->gaussians,
+                             .mean2d = gradient->mean2d,
+                             .abs_mean2d = gradient->abs_mean2d};
     GS_OR_FAIL(gs_project_backward(&s->home, &own, stream));
     return end_stage(s, SHARDED_HOME);
 }

@@ -8,7 +8,12 @@ static int64_t record_bytes(const sharded *s) {
 }
 
 static int64_t packed_bytes(const sharded *s) {
-    return GS_PACKED * (int64_t)(s->fixed ? sizeof(int64_t) : sizeof(float));
+    return (s->absolute ? GS_PACKED_WHOLE : GS_PACKED) *
+           (int64_t)(s->fixed ? sizeof(int64_t) : sizeof(float));
+}
+
+static bool packs_apart(const sharded *s) {
+    return packed_bytes(s) > (int64_t)sizeof(gs_splat);
 }
 
 static const char *records_of(const sharded *s, const own_part *part) {
@@ -54,6 +59,7 @@ static bool pack(sharded *s, own_part *part, int64_t *begin) {
     int64_t others[RANKS_MAX], all = 0;
     for (int r = 0; r < count; r++) others[r] = r == own ? 0 : part->from[r], all += others[r];
     gs_packing packing = {.fixed = s->fixed,
+                          .whole = s->absolute != NULL,
                           .segments = count,
                           .begin = part->at,
                           .count = others,
@@ -61,9 +67,9 @@ static bool pack(sharded *s, own_part *part, int64_t *begin) {
                           .packed_begin = begin};
     GS_OR_FAIL(gs_share_pack_bytes(&packing, &packing.workspace_bytes));
     packing.workspace = reserve(s, &part->packing, packing.workspace_bytes);
-    // Floats fit where the splats were. Integers need more.
+    // Nine floats and a place fit where the splats were. Others need more.
     packing.packed =
-        s->fixed ? reserve(s, &part->packed, (size_t)(all * packed_bytes(s))) : part->splats.memory;
+        packs_apart(s) ? reserve(s, &part->packed, (size_t)(all * packed_bytes(s))) : part->splats.memory;
     if (!packing.workspace || !packing.packed) return false;
     GS_OR_FAIL(gs_share_pack(&packing, s->stream));
     return true;
@@ -120,7 +126,7 @@ bool send_moments(sharded *s, int k) {
     }
     void *const to = reserve(s, &returned->memory, (size_t)(all * bytes));
     if (!to) return false;
-    const void *const from = !part ? NULL : s->fixed ? part->packed.memory : part->splats.memory;
+    const void *const from = !part ? NULL : packs_apart(s) ? part->packed.memory : part->splats.memory;
     const ranks_exchange exchange = {from, send_begin, send_bytes, to, begin, received};
     return ranks_all_to_all(s->group, &exchange, s->travel);
 }
@@ -134,7 +140,7 @@ static bool add_returned(sharded *s, int k) {
         GS_OR_FAIL(
             gs_share_add_packed(s->share.index + s->begin[own][p],
                                 (const char *)returned->memory.memory + returned->at[r] * packed_bytes(s),
-                                returned->count[r], s->fixed, sums_of(s), s->stream));
+                                returned->count[r], s->fixed, s->absolute != NULL, sums_of(s), s->stream));
     }
     return true;
 }

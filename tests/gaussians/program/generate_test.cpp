@@ -63,6 +63,20 @@ TEST_F(Generate, IsTrainedOnBeforeAnyBackground) {
     EXPECT_EQ(random, train("again.ply", {"--random-background"}));
 }
 
+TEST_F(Generate, RetirementIsAPartOfTraining) {
+    make("data");
+    const auto train = [&](const char *to, const char *retired) {
+        const outcome run = splat({"train", at("data"), "-o", at(to), "--random", "200", "--max-gaussians",
+                                   "300", "--iterations", "40", "--density-from", "5", "--density-every",
+                                   "10", "--retire", retired, "--retire-every", "20", "--reproducible"});
+        EXPECT_EQ(run.code, 0) << run.err;
+        return contents(at(to));
+    };
+    const std::string with = train("with.ply", "0.2");
+    EXPECT_NE(with, train("without.ply", "0"));
+    EXPECT_EQ(with, train("again.ply", "0.2"));
+}
+
 TEST_F(Generate, ShowsItsScene) {
     make("data");
     outcome run = splat({"eval", at("data") / "scene.ply", "--cameras", at("data"), "--background", "1,1,1"});

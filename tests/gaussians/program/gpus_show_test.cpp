@@ -100,8 +100,8 @@ TEST_F(GpusShow, FailuresLeaveTheFiles) {
     const outcome nowhere = run(SPLAT_PROGRAM, words({"eval", "--cameras", at("none").string()}, 2, {}));
     EXPECT_EQ(nowhere.code, 1);
     EXPECT_EQ(nowhere.err, "splat: " + at("none").string() + ": cannot open: No such file or directory\n");
-    for (const std::vector<std::string> &option :
-         std::vector<std::vector<std::string>>{{"--depth", "x"}, {"--align-steps", "3"}}) {
+    for (const std::vector<std::string> &option : std::vector<std::vector<std::string>>{
+             {"--depth", "x"}, {"--lpips-weights", "x"}, {"--align-steps", "3"}}) {
         const outcome got = run(SPLAT_PROGRAM, words({"eval", "--cameras", data}, 2, option));
         EXPECT_EQ(got.code, 2);
         EXPECT_CONTAINS(got.err, "--gpus excludes " + option[0]);

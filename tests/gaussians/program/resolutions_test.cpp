@@ -293,12 +293,12 @@ TEST(SeveralViews, AsManyAsFillAGpuButNoRound) {
         return usual_batch(views.data(), views.size());
     };
     EXPECT_EQ(usual(799, 532, 220), 4);
-    EXPECT_EQ(usual(1000, 1000, 220), 3);
-    EXPECT_EQ(usual(1080, 1920, 43), 1);
-    EXPECT_EQ(usual(16384, 16384, 43), 1);
+    EXPECT_EQ(usual(800, 800, 220), 3);
+    EXPECT_EQ(usual(800, 800, 100), 2);
+    EXPECT_EQ(usual(1080, 1920, 220), 1);
+    EXPECT_EQ(usual(16384, 16384, 1000), 1);
     EXPECT_EQ(usual(40, 28, 1), 1);
-    EXPECT_EQ(usual(40, 28, 7), 1);
-    EXPECT_EQ(usual(40, 28, 12), 3);
+    EXPECT_EQ(usual(40, 28, 99), 1);
 }
 
 TEST(Resolutions, AreUsualWhereSmallPicturesHaveAPixelForAGaussian) {
@@ -310,12 +310,12 @@ TEST(Resolutions, AreUsualWhereSmallPicturesHaveAPixelForAGaussian) {
     };
     EXPECT_EQ(usual(799, 532, 220, 300000, true).count, 0);
     EXPECT_EQ(usual(127, 5000, 220, 100, true).count, 0);
-    const resolution_schedule fox = usual(1080, 1920, 43, 300000, true);
-    ASSERT_EQ(fox.count, 1);
-    EXPECT_EQ(fox.phase[0].factor, 2);
-    EXPECT_EQ(fox.phase[0].batch, 4);
-    EXPECT_EQ(fox.phase[0].percent, 50);
-    EXPECT_EQ(usual(1080, 1920, 43, 300000, false).phase[0].batch, 1);
+    const resolution_schedule large = usual(1080, 1920, 200, 300000, true);
+    ASSERT_EQ(large.count, 1);
+    EXPECT_EQ(large.phase[0].factor, 2);
+    EXPECT_EQ(large.phase[0].batch, 3);
+    EXPECT_EQ(large.phase[0].percent, 50);
+    EXPECT_EQ(usual(1080, 1920, 200, 300000, false).phase[0].batch, 1);
 }
 
 // Views of different sizes, as parts of those of a cloud.

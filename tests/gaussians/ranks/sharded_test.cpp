@@ -86,6 +86,11 @@ std::vector<double> values_of(const device_gaussians &gaussians) {
     return out;
 }
 
+// Several views: also absolute gradients, behind the others in `mean2d`.
+bool has_absolute(const training &t) {
+    return t.choice.views > 1;
+}
+
 // What one GPU computes, view by view.
 result on_one_gpu(const training &t, distwar_policy policy) {
     const scene_choice &scene = t.choice.scene;
@@ -93,6 +98,8 @@ result on_one_gpu(const training &t, distwar_policy policy) {
     const size_t count = size_t(scene.count);
     const device_vector<gs_splat> splats(size_t(views) * count);
     const device_vector<gs_moments> moments(size_t(views) * count);
+    const device_vector<float> mean2d(4 * size_t(views) * count);
+    float *const absolute = has_absolute(t) ? mean2d.data() + 2 * size_t(views) * count : nullptr;
     gs_view all = t.frame.view;
     all.views = {views, t.cameras.data()}, all.splats = splats.data();
     EXPECT_GS_OK(gs_project(&all, NULL));
@@ -111,18 +118,20 @@ result on_one_gpu(const training &t, distwar_policy policy) {
         EXPECT_GS_OK(gs_render(&view, NULL));
         const device_vector<float> d_color(3 * size_t(t.frame.pixels()));
         EXPECT_TRUE(put_loss(t, v, nullptr, view.image.color, d_color.data())) << gs_last_error();
-        gradient.color = d_color.data();
+        gradient.color = d_color.data(), gradient.abs_mean2d = absolute;
         EXPECT_GS_OK(gs_render_backward(&view, &gradient, policy, NULL));
         std::vector<gs_moments> own(count);
         device_download(own.data(), gradient.moments, count * sizeof(gs_moments));
         device_upload(moments.data() + size_t(v) * count, own.data(), count * sizeof(gs_moments));
     }
     const device_gaussians gradients(scene.count, scene.sh_degree);
-    const device_vector<float> mean2d(2 * size_t(views) * count);
     gs_gradient gradient = {};
+    gradient.abs_mean2d = absolute;
     gradient.moments = moments.data(), gradient.gaussians = *gradients.get(), gradient.mean2d = mean2d.data();
     EXPECT_GS_OK(gs_project_backward(&all, &gradient, NULL));
-    return {values_of(gradients), mean2d.read()};
+    std::vector<float> by_means = mean2d.read();
+    by_means.resize((absolute ? 4 : 2) * size_t(views) * count);
+    return {values_of(gradients), by_means};
 }
 
 struct shared_run {
@@ -159,8 +168,10 @@ bool run_rank(ranks *group, void *context) {
     for (int v = 0; v < views; v++) pictures.push_back(3 * v);
     batch.pictures = pictures.data();
     batch.loss = loss_of_rank, batch.context = const_cast<training *>(run->t);
-    const device_vector<float> mean2d(size_t(2 * views * (last - first)));
-    const sharded_gradient gradient = {part_of(*run->gradients, first, last), mean2d.data()};
+    const int64_t values = 2 * views * (last - first);
+    const device_vector<float> mean2d(size_t(2 * values));
+    const sharded_gradient gradient = {part_of(*run->gradients, first, last), mean2d.data(),
+                                       has_absolute(*run->t) ? mean2d.data() + values : nullptr};
     bool good = true;
     for (int step = 1; good && step <= run->steps; step++) {
         if (step == run->failing_step && own == run->failing_rank)
@@ -174,9 +185,11 @@ bool run_rank(ranks *group, void *context) {
         good = gs_adam(&batch.gaussians, &gradient.gaussians, &m, &v, &rates, step, NULL) == GS_OK;
     }
     const std::vector<float> got = mean2d.read();
-    for (int v = 0; v < views && last > first; v++)
-        memcpy(&run->mean2d[size_t(2 * (v * run->t->choice.scene.count + first))],
-               &got[size_t(2 * v * (last - first))], size_t(2 * (last - first)) * sizeof(float));
+    const int64_t count = run->t->choice.scene.count;
+    const int kinds = has_absolute(*run->t) ? 2 : 1;
+    for (int v = 0; v < kinds * views && last > first; v++)
+        memcpy(&run->mean2d[size_t(2 * (v * count + first))], &got[size_t(2 * v * (last - first))],
+               size_t(2 * (last - first)) * sizeof(float));
     run->report[own] = sharded_last(s);
     sharded_close(s);
     return good;
@@ -193,7 +206,7 @@ shared_run run_of(const training &t, distwar_policy policy, const device_gaussia
                             : r == 1 ? count / 2 / 4 * 4
                                      : (r == 2 ? count * 3 / 4 : count * 3 / 4 + 3) / 4 * 4);
     run.begin.push_back(count);
-    run.mean2d.resize(size_t(2 * t.choice.views * count));
+    run.mean2d.resize((has_absolute(t) ? 4 : 2) * size_t(t.choice.views) * size_t(count));
     return run;
 }
 
@@ -468,15 +481,16 @@ TEST(Share, GathersInOrderWhatEachPartNeeds) {
 
 // Records of three segments, of which some have none that counts.
 template <typename T>
-void expect_packed(const std::vector<T> &records, const std::vector<int64_t> &count) {
+void expect_packed(const std::vector<T> &records, const std::vector<int64_t> &count, bool whole) {
+    const int values = whole ? GS_MOMENTS_STRIDE : GS_MOMENTS, packed_values = values + 1;
     const int segments = int(count.size());
     std::vector<int64_t> first{};
     int64_t all = 0;
     for (const int64_t each : count) first.push_back(all), all += each;
-    const device_vector<T> in(records), packed(size_t(all) * GS_PACKED);
+    const device_vector<T> in(records), packed(size_t(all) * size_t(packed_values));
     const device_vector<int64_t> begin(size_t(segments) + 1);
     gs_packing packing = {};
-    packing.fixed = sizeof(T) == 8, packing.segments = segments;
+    packing.fixed = sizeof(T) == 8, packing.whole = whole, packing.segments = segments;
     packing.begin = first.data(), packing.count = count.data();
     packing.records = in.data(), packing.packed = packed.data(), packing.packed_begin = begin.data();
     ASSERT_GS_OK(gs_share_pack_bytes(&packing, &packing.workspace_bytes));
@@ -500,14 +514,14 @@ void expect_packed(const std::vector<T> &records, const std::vector<int64_t> &co
             for (int k = 0; k < GS_MOMENTS; k++) counts = counts || !(record[k] == 0);
             if (!counts) continue;
             ASSERT_LT(at, ends[size_t(s) + 1]);
-            ASSERT_EQ(memcmp(&got[size_t(at * GS_PACKED)], record, GS_MOMENTS * sizeof(T)), 0);
-            for (int k = 0; k < GS_MOMENTS; k++)
+            ASSERT_EQ(memcmp(&got[size_t(at * packed_values)], record, size_t(values) * sizeof(T)), 0);
+            for (int k = 0; k < values; k++)
                 expected[size_t((all - 1 - i) * GS_MOMENTS_STRIDE + k)] += record[k];
             at++;
         }
-        ASSERT_GS_OK(gs_share_add_packed(index.data(), packed.data() + ends[size_t(s)] * GS_PACKED,
-                                         ends[size_t(s) + 1] - ends[size_t(s)], packing.fixed, to.data(),
-                                         NULL));
+        ASSERT_GS_OK(gs_share_add_packed(index.data(), packed.data() + ends[size_t(s)] * packed_values,
+                                         ends[size_t(s) + 1] - ends[size_t(s)], packing.fixed, packing.whole,
+                                         to.data(), NULL));
     }
     EXPECT_EQ(ends[size_t(segments)], at);
     const std::vector<T> total = to.read();
@@ -530,13 +544,15 @@ TEST(Share, PacksTheMomentsThatCount) {
          {std::vector<int64_t>{700, 0, 300}, {1}, {0, 0}, {255, 257, 256, 1}, {2000}}) {
         int64_t all = 0;
         for (const int64_t each : count) all += each;
-        expect_packed(sparse_records<float>(all), count);
-        expect_packed(sparse_records<int64_t>(all), count);
+        for (const bool whole : {false, true}) {
+            expect_packed(sparse_records<float>(all), count, whole);
+            expect_packed(sparse_records<int64_t>(all), count, whole);
+        }
     }
     std::vector<float> none(5 * GS_MOMENTS_STRIDE), nan = none;
     nan[2 * GS_MOMENTS_STRIDE + GS_MOMENTS - 1] = NAN; // must reach its home
-    expect_packed(none, {5});
-    expect_packed(nan, {2, 3});
+    expect_packed(none, {5}, false);
+    expect_packed(nan, {2, 3}, false);
 }
 
 TEST(Share, GathersWhatThereIsRoomFor) {
@@ -694,7 +710,7 @@ TEST(Share, WhatCannotBeIsRefused) {
     size_t bytes = 0;
     refused(gs_share_pack_bytes(&packing, &bytes),
             "gs_share_pack_bytes: packing must be given, with 1..64 segments and their counts");
-    refused(gs_share_add_packed(nullptr, nullptr, 1, 0, nullptr, NULL),
+    refused(gs_share_add_packed(nullptr, nullptr, 1, 0, 0, nullptr, NULL),
             "gs_share_add_packed: index, packed and the sums must be given");
     refused(gs_largest(&frame.view, nullptr, NULL), "gs_largest: largest and splats must be given");
 }

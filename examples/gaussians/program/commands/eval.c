@@ -256,8 +256,8 @@ static bool check(const eval_options *o, float background[3], fault *why) {
     if (!parse_color(o->background, background, why)) return false;
     if (!o->cameras) return fail(why, "--cameras is missing: the photographs");
     if (o->ranks.gpus > 0 && o->depth) return fail(why, "--gpus excludes --depth");
-    if (o->ranks.gpus > 0 && o->align_steps > 0) return fail(why, "--gpus excludes --align-steps");
     if (o->ranks.gpus > 0 && o->lpips_weights) return fail(why, "--gpus excludes --lpips-weights");
+    if (o->ranks.gpus > 0 && o->align_steps > 0) return fail(why, "--gpus excludes --align-steps");
     return are_two_files("--json", o->json, "the scene", o->scene, why) &&
            are_two_files("--json", o->json, "--lpips-weights", o->lpips_weights, why);
 }

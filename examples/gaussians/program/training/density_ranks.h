@@ -26,7 +26,7 @@ typedef struct density_ranks_step {
 
 // Whether the method works on ranks.
 bool density_ranks_has(int kind);
-// Where sharded_backward writes the screen-space gradients; NULL if the method reads none.
+// Where sharded_backward writes the absolute screen-space gradients; NULL if the method reads none.
 float *density_ranks_mean2d(density_ranks *d, const density_settings *settings, int64_t views,
                             const sharded_state *state);
 // Between the backward pass and Adam, when state->iteration does not count the step.

@@ -81,12 +81,13 @@ static void largest_size(const target_view *views, size_t count, int *width, int
     }
 }
 
-// Of pictures of this many pixels.
+// Of pictures of this many pixels. More views a step save time where a picture does not fill the GPU; fewer steps cost
+// scenes of few views quality.
 static int64_t batch_of_pixels(int64_t pixels, size_t views) {
-    const int64_t pixels_at_once = 3000000, most = 4;
+    const int64_t pixels_at_once = 2000000, most = 4, steps_a_round = 50;
     int64_t batch = pixels_at_once / pixels;
     if (batch > most) batch = most;
-    if (batch > (int64_t)views / 4) batch = (int64_t)views / 4;
+    if (batch > (int64_t)views / steps_a_round) batch = (int64_t)views / steps_a_round;
     return batch > 1 ? batch : 1;
 }
 

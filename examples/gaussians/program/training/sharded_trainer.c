@@ -129,7 +129,7 @@ static bool train_step(sharded_trainer *t, ranks *group) {
     memcpy(of.background, training->background, sizeof of.background);
     const sharded_gradient gradient = {
         .gaussians = state->gradients,
-        .mean2d = density_ranks_mean2d(&t->density, &training->density, batch, state)};
+        .abs_mean2d = density_ranks_mean2d(&t->density, &training->density, batch, state)};
     if (state->exposures > 0) begin_exposures(t, &cameras[0]);
     if (!sharded_backward(t->settings->shared, &of, &gradient, NULL) ||
         (state->exposures > 0 && !step_exposures(t, group)) ||

@@ -377,7 +377,7 @@ static void train_step(trainer *t) {
     for (int32_t v = 0; v < of.count; v++)
         if (of.exposure[v]) step_exposure(t, &of, v);
     strategy_tuner_begin(&t->tuner);
-    t->f.absolute = density_reads_absolute(&settings->density);
+    t->f.absolute = density_reads_absolute(&settings->density) && at < settings->density.until;
     frame_render_backward(&t->f, t->tuner.policy);
     strategy_tuner_end(&t->tuner, (double)t->f.view.lists.pairs);
     const int64_t moved = pose_steps(t);

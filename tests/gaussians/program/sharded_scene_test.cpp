@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// A scene written by several ranks in pieces is the file that one rank writes.
+#include "record/sharded_scene.h"
+#include "program_run.h"
+
+namespace {
+
+struct writing {
+    const gs_gaussians *scene;
+    std::string path;
+    int64_t piece, written, dropped;
+};
+
+bool write_as_rank(ranks *group, void *context) {
+    writing *const w = static_cast<writing *>(context);
+    sharded_state state = {};
+    sharded_state_open(&state, group, w->scene);
+    int64_t written = 0, dropped = 0;
+    const bool done = sharded_scene_write(w->path.c_str(), &state, group, w->piece, &written, &dropped);
+    if (ranks_own(group) == 0) w->written = written, w->dropped = dropped;
+    sharded_state_close(&state);
+    return done;
+}
+
+class ShardedScene : public Program {
+  protected:
+    gs_gaussians scene = {};
+    fault why = {};
+
+    void SetUp() override {
+        Program::SetUp();
+        ASSERT_TRUE(scene_open(&scene, 101, 1, &why)) << why.text;
+        for (int64_t i = 0; i < 3 * scene.count; i++) scene.mean[i] = float(i);
+        for (int64_t i = 0; i < 12 * scene.count; i++) scene.sh[i] = float(i) / 7;
+        for (int64_t i = 0; i < scene.count; i++) scene.opacity_logit[i] = float(i) - 50;
+        scene.mean[3 * 40] = NAN, scene.sh[12 * 41 + 11] = INFINITY, scene.opacity_logit[100] = NAN;
+        scene.antialias = 1;
+    }
+    void TearDown() override {
+        scene_close(&scene);
+        Program::TearDown();
+    }
+};
+
+TEST_F(ShardedScene, IsTheFileOfOneRankWhateverThePieces) {
+    writing all = {&scene, at("ranks.ply").string(), 0, 0, 0};
+    std::vector<std::string> files;
+    for (const int count : {1, 2, 3, 4})
+        for (const int64_t piece : {1, 7, 1000}) {
+            ranks_plan plan = {};
+            plan.count = count;
+            all.piece = piece;
+            ASSERT_TRUE(ranks_run(&plan, write_as_rank, &all, &why)) << why.text;
+            EXPECT_EQ(all.written, 98);
+            EXPECT_EQ(all.dropped, 3);
+            files.push_back(contents(at("ranks.ply")));
+            fs::remove(at("ranks.ply"));
+        }
+    ASSERT_EQ(gaussians_keep_finite(&scene), 3);
+    ASSERT_TRUE(scene_write(at("one.ply").c_str(), &scene, &why)) << why.text;
+    for (const std::string &file : files) EXPECT_TRUE(file == contents(at("one.ply")));
+}
+
+TEST_F(ShardedScene, ThatCannotBeWrittenIsAFailureOfAllRanks) {
+    writing all = {&scene, (folder / "no/such/folder.ply").string(), 10, 0, 0};
+    ranks_plan plan = {};
+    plan.count = 3;
+    EXPECT_FALSE(ranks_run(&plan, write_as_rank, &all, &why));
+    EXPECT_NE(std::string(why.text).find("rank 0: " + all.path + ": cannot write"), std::string::npos)
+        << why.text;
+}
+
+} // namespace
