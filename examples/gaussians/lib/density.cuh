@@ -13,7 +13,13 @@ constexpr int density_block = 256;
 
 // Purposes of libgs's random numbers: the second argument of random_at. Disjoint from those of its callers,
 // who may use the same seed.
-enum density_purpose : uint64_t { RANDOM_SPLIT = 1u << 16, RANDOM_RELOCATION, RANDOM_NOISE, RANDOM_DRAW };
+enum density_purpose : uint64_t {
+    RANDOM_SPLIT = 1u << 16,
+    RANDOM_RELOCATION,
+    RANDOM_NOISE,
+    RANDOM_DRAW,
+    RANDOM_DROPOUT
+};
 
 __device__ inline float largest_scale(const gs_gaussians &gaussians, int64_t i) {
     const float *s = gaussians.log_scale + 3 * i;

@@ -486,6 +486,13 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
 gs_status gs_average(const gs_gaussians *average, const gs_gaussians *sample, int64_t samples,
                      gs_stream stream);
 
+// Opacities for a step without a random share of the Gaussians, which teaches the others to do without any one of them.
+// logits[count]: of each Gaussian, with probability `share` (0..0.9) that of one that is never seen; of the others that of
+// its opacity divided by 1 - share, at most 0.9999, so that pictures keep their brightness. Render with them in place of
+// gaussians->opacity_logit. The choice is a function of seed, iteration and index.
+gs_status gs_dropout(const gs_gaussians *gaussians, float share, uint64_t seed, uint64_t iteration,
+                     float *logits, gs_stream stream);
+
 // ---- density control ----
 
 // gs_density_accumulate, after each step, sums what the other calls use. Then, every n-th step, one of:

@@ -60,6 +60,7 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         {"train", "data", "-o", "x.ply", "--sh-rate-end", "nan"},
         {"train", "data", "-o", "x.ply", "--average", "1.1"},
         {"train", "data", "-o", "x.ply", "--average", "nan"},
+        {"train", "data", "-o", "x.ply", "--dropout", "0.95"},
         {"train", "data", "-o", "x.ply", "--density-every", "0"},
         {"train", "data", "-o", "x.ply", "--mcmc-noise", "nan"},
         {"train", "data", "-o", "x.ply", "--start-opacity", "1"},

@@ -53,12 +53,21 @@ TEST(Schedule, UsualRatesOfHarmonicsFollowViewsAndLength) {
     EXPECT_EQ(usual_sh_rate(25), 1);
     EXPECT_EQ(usual_sh_rate(50), 2);
     EXPECT_EQ(usual_sh_rate(100), 4);
-    EXPECT_EQ(usual_sh_rate(1000), 4);
+    EXPECT_EQ(usual_sh_rate(200), 8);
+    EXPECT_EQ(usual_sh_rate(1000), 8);
     EXPECT_EQ(usual_last_sh_rate(4, 100), 4);
     EXPECT_EQ(usual_last_sh_rate(4, 7000), 4);
     EXPECT_EQ(usual_last_sh_rate(4, 14000), 2);
     EXPECT_EQ(usual_last_sh_rate(4, 30000), 1);
     EXPECT_EQ(usual_last_sh_rate(0.5, 30000), 0.5);
+}
+
+TEST(Schedule, UsualDropoutFollowsViews) {
+    EXPECT_EQ(usual_dropout(1), 0.2);
+    EXPECT_EQ(usual_dropout(20), 0.2);
+    EXPECT_NEAR(usual_dropout(30), 0.1, 1e-15);
+    EXPECT_NEAR(usual_dropout(40), 0, 1e-15);
+    EXPECT_EQ(usual_dropout(400), 0);
 }
 
 TEST(Schedule, WeightOfDepthDecaysExponentially) {

@@ -102,7 +102,23 @@ static density_data density_data_of(const train_run *run, int64_t iterations) {
     return data;
 }
 
-// The published rates (Kerbl et al. 2023); those of means are for a scene of extent 1.
+// The published rates (Kerbl et al. 2023); that of means is for a scene of extent 1.
+static gs_adam_rates published_rates(double extent, double sh_rate) {
+    return (gs_adam_rates){.mean = (float)(1.6e-4 * extent),
+                           .log_scale = 5e-3f,
+                           .quaternion = 1e-3f,
+                           .opacity_logit = 5e-2f,
+                           .sh_constant = 2.5e-3f,
+                           .sh_rest = (float)(sh_rate * 2.5e-3 / 20)};
+}
+
+// Faster for shapes, slower for opacities: chosen with the average at the end (docs/notes/training.md).
+static gs_adam_rates usual_rates(double extent, double sh_rate) {
+    gs_adam_rates rates = published_rates(extent, sh_rate);
+    rates.log_scale *= 2, rates.quaternion *= 2, rates.opacity_logit /= 2;
+    return rates;
+}
+
 static training_settings settings_of(const train_run *run, int64_t iterations) {
     const train_options *o = run->options;
     const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
@@ -115,15 +131,12 @@ static training_settings settings_of(const train_run *run, int64_t iterations) {
                                   .seed = (uint64_t)o->seed,
                                   .tune = strategy == DISTWAR_STRATEGY_COUNT,
                                   .policy = {strategy, (int)o->threshold},
-                                  .rates = {.mean = (float)(1.6e-4 * run->extent),
-                                            .log_scale = 5e-3f,
-                                            .quaternion = 1e-3f,
-                                            .opacity_logit = 5e-2f,
-                                            .sh_constant = 2.5e-3f,
-                                            .sh_rest = (float)(sh_rate * 2.5e-3 / 20)},
+                                  .rates = usual_rates(run->extent, sh_rate),
                                   .final_mean_rate = (float)(1.6e-6 * run->extent),
                                   .final_sh_rest = (float)(sh_rate_end * 2.5e-3 / 20),
                                   .average_part = o->average,
+                                  .dropout =
+                                      o->dropout >= 0 ? o->dropout : usual_dropout(run->split.training),
                                   .warm_up = o->warm_up,
                                   .depth_weight = (float)o->depth_weight,
                                   .final_depth_weight = (float)o->depth_weight_end,
@@ -283,11 +296,12 @@ static bool start_poses(train_run *run, fault *why) {
                                 .start = start_small,
                                 .done = after_size,
                                 .context = run};
+    training_settings settings = run->settings;
+    settings.rates = published_rates(run->extent, 1); // of scenes that are only means
     const double began = seconds_now();
-    const bool done =
-        training_state_open_poses(state, (int64_t)split->training, why) &&
-        poses_start_in(state->pose, split->views, split->training, &state->gaussians, why) &&
-        pose_levels_refine(state->pose, split->views, split->training, &run->settings, &levels, why);
+    const bool done = training_state_open_poses(state, (int64_t)split->training, why) &&
+                      poses_start_in(state->pose, split->views, split->training, &state->gaussians, why) &&
+                      pose_levels_refine(state->pose, split->views, split->training, &settings, &levels, why);
     run->poses.record.seconds = seconds_now() - began;
     return done;
 }

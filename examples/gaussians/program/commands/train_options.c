@@ -17,6 +17,7 @@ train_options train_options_default(void) {
                            .downscale = 1,
                            .finish_text = "none",
                            .average = 0.1,
+                           .dropout = -1,
                            .threshold = BLEND_THRESHOLD,
                            .holdout = 8,
                            .sh_degree = GS_MAX_SH_DEGREE,
@@ -71,6 +72,11 @@ static void list_run(train_options *o, option_table *table) {
             .help =
                 "part of the iterations, at the end, whose parameters are averaged, from the end of density "
                 "control on; 0: the scene is what the last step left"),
+        OPTION(
+            "dropout", &o->dropout, .minimum = -1, .maximum = 0.9,
+            .help =
+                "share of the Gaussians that the last step leaves out, in earlier steps less, in proportion; -1: "
+                "0.2 for up to 20 training views, less for up to 40, none for more; with --gpus always none"),
         OPTION("seconds", &o->seconds, .maximum = 1e9, .free_on_resume = true,
                .help = "stop after this time of training, without --finish; learning rates still "
                        "follow --iterations; 0: no limit"),
@@ -103,7 +109,7 @@ static void list_model(train_options *o, option_table *table) {
                        "iterations"),
         OPTION("sh-rate", &o->sh_rate, .maximum = 1e6,
                .help = "learning rate of spherical harmonics above degree 0 at the first step, as a multiple "
-                       "of the published rate; 0: 1/25 of the number of training views, but 1 to 4"),
+                       "of the published rate; 0: 1/25 of the number of training views, but 1 to 8"),
         OPTION("sh-rate-end", &o->sh_rate_end, .maximum = 1e6,
                .help = "that rate at the last step, exponential between; 0: as at the first, but less after "
                        "more than 7000 iterations, in proportion, down to 1"),

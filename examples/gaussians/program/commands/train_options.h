@@ -17,8 +17,8 @@ typedef struct train_options {
         eval_every, checkpoint_every, pose_levels, pose_finest, pose_steps, poses_from, align_steps,
         batch; // iterations: under a budget, of which they follow, 0
     rank_options ranks;
-    double budget_seconds, seconds, average, picture_memory, sh_rate, sh_rate_end, pose_rate, fine_pose_rate,
-        depth_weight, depth_weight_end;
+    double budget_seconds, seconds, average, dropout, picture_memory, sh_rate, sh_rate_end, pose_rate,
+        fine_pose_rate, depth_weight, depth_weight_end;
     int reduce, finish;                         // reduce: index into blend_strategies; finish: train_finish
     const char *strategy_names[STRATEGY_NAMES]; // choices of --reduce
     double perturb_degrees, perturb_extents;    // of --perturb-poses

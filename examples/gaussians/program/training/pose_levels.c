@@ -137,7 +137,7 @@ static training_settings settings_without_density(const training_settings *setti
     training_settings plain = *settings;
     plain.iterations = iterations;
     plain.seconds = 0;
-    plain.average_part = 0;
+    plain.average_part = plain.dropout = 0;
     plain.warm_up = 0;
     plain.sh_interval = 0;
     plain.random_background = false;

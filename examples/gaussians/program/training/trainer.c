@@ -48,11 +48,15 @@ float scheduled_sh_rate(const training_settings *settings, int64_t step) {
 }
 
 double usual_sh_rate(size_t views) {
-    return fmin(fmax((double)views / 25, 1), 4);
+    return fmin(fmax((double)views / 25, 1), 8);
 }
 
 double usual_last_sh_rate(double first, int64_t iterations) {
     return fmin(first, fmax(1, first * 7000 / (double)iterations));
+}
+
+double usual_dropout(size_t views) {
+    return fmin(0.2, fmax(0, 0.4 - 0.01 * (double)views));
 }
 
 float scheduled_depth_weight(const training_settings *settings, int64_t step) {
@@ -82,7 +86,7 @@ typedef struct trainer {
     frame f;
     strategy_tuner tuner;
     view_order order;
-    device_buffer exposure_gradient, target;
+    device_buffer exposure_gradient, target, logits;
     step_result *results; // device, [BATCH + GS_MAX_VIEWS]: of the views since the last fetch
     double depth_weights[BATCH + GS_MAX_VIEWS]; // of these steps; 0: the view has no depth
     int64_t waiting;                            // how many of them there are
@@ -190,6 +194,7 @@ static void trainer_close(trainer *t) {
     strategy_tuner_close(&t->tuner);
     device_buffer_close(&t->exposure_gradient);
     device_buffer_close(&t->target);
+    device_buffer_close(&t->logits);
     device_free(t->results);
     view_order_close(&t->order);
     resolution_views_close(&t->sizes);
@@ -319,9 +324,21 @@ static void queue_view_loss(trainer *t, const step_views *of, int32_t v, const f
     if (view->depth) frame_depth_loss(&t->f, view->depth, view->mask, depth_weight, &result->of_depth, true);
 }
 
+// With the opacities that are left.
+static gs_gaussians gaussians_of_step(trainer *t) {
+    const training_settings *settings = t->settings;
+    gs_gaussians out = t->state->gaussians;
+    const double share = settings->dropout * progress_at(settings, schedule_step(&t->state->schedule));
+    if (share <= 0) return out;
+    out.opacity_logit = device_buffer_reserve(&t->logits, (size_t)out.count * sizeof(float));
+    GS_CHECK(gs_dropout(&t->state->gaussians, (float)share, settings->seed, (uint64_t)t->state->iteration,
+                        out.opacity_logit, NULL));
+    return out;
+}
+
 // Queues the forward pass and the loss, again while the lists have no room.
 static void queue_loss(trainer *t, const step_views *of, int degree, const float background[3]) {
-    const gs_gaussians *gaussians = &t->state->gaussians;
+    const gs_gaussians seen = gaussians_of_step(t), *gaussians = &seen;
     double began;
     bool settled;
     t->f.with_depth = of->view[0]->depth != NULL;
@@ -340,12 +357,10 @@ static void queue_loss(trainer *t, const step_views *of, int degree, const float
 
 gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views) {
     const float factor = sqrtf((float)views);
-    const double last = settings->last_share > 0 ? settings->last_share : 1;
-    const float share = factor * (float)pow(last, progress_at(settings, step));
     gs_adam_rates rates = settings->rates;
     rates.mean = factor * scheduled_mean_rate(settings, step);
-    rates.log_scale *= share, rates.quaternion *= share, rates.opacity_logit *= share;
-    rates.sh_constant *= share, rates.sh_rest = factor * scheduled_sh_rate(settings, step);
+    rates.log_scale *= factor, rates.quaternion *= factor, rates.opacity_logit *= factor;
+    rates.sh_constant *= factor, rates.sh_rest = factor * scheduled_sh_rate(settings, step);
     rates.sh_coefficients = (degree + 1) * (degree + 1);
     return rates;
 }

@@ -49,12 +49,11 @@ struct training_settings {
     bool random_background; // another for each step; views without alpha keep their picture
     gs_adam_rates rates;    // rates.mean at the first step, in world units
     float final_mean_rate;  // at the last step; exponential between
-    // The part of the rates of scales, rotations, opacities and SH's constant term that is left at the last step;
-    // exponential between; 0: all.
-    float last_share;
-    float final_sh_rest; // rates.sh_rest at the last step; exponential between; 0: it is constant
+    float final_sh_rest;    // rates.sh_rest at the last step; exponential between; 0: it is constant
     // The part of the iterations, at the end, whose parameters are averaged; 0: the last step counts.
     double average_part;
+    // The share of the Gaussians that the last step leaves out, drawn for each step; it grows from 0 with the steps.
+    double dropout;
     int64_t warm_up;    // steps over which the means' rate rises from a hundredth of itself, by a sine
     pose_schedule pose; // of the poses, if they are refined
     float depth_weight, final_depth_weight; // of views with depth: at the first step, at the last
@@ -101,10 +100,12 @@ float scheduled_mean_rate(const training_settings *settings, int64_t step);
 // That step's learning rate of SH above the constant.
 float scheduled_sh_rate(const training_settings *settings, int64_t step);
 // Learning rates of SH above the constant as multiples of the published one: at the first step, and at the last.
-// Highlights are learned best at four times the published rate. Few views say little about them, and a fast rate
+// Highlights are learned best at four to eight times the published rate. Few views say little about them, and a fast rate
 // then learns what is true of one view alone; a long run learns them at any rate.
 double usual_sh_rate(size_t views);
 double usual_last_sh_rate(double first, int64_t iterations);
+// training_settings.dropout: Gaussians that suit a few views alone fit them best where others make room for them.
+double usual_dropout(size_t views);
 // All rates of a step of `views` views, whose square root multiplies them. degree: of SH in use.
 gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views);
 // The last step before those whose parameters are averaged. Rows must keep their Gaussians from then on, so it is not
