@@ -16,8 +16,8 @@
 #                      run without the option
 #   poses         330  poses turned by a degree and moved by a hundredth of the extent: refined, three seeds; left as
 #                      they are; and the data's, as they are, three seeds, and refined; by MCMC
-#   budget       700  --budget of 3 to 60 seconds on each, and 120 on bonsai, beside 2,000, 7,000 and 30,000 iterations;
-#                     the same with --finish auto
+#   budget       1500  --budget of 3 to 60 seconds on each, and 120 on bonsai, beside 2,000, 7,000 and 30,000 iterations;
+#                      the same with --finish auto
 # SEEDS: those of defaults, count and ablation; "0 1 2" unless set.
 # benchmarks/tables.py training OUT prints tables and draws. finish.sh measures more of Levenberg-Marquardt.
 # shellcheck disable=SC2086,SC2046 # lists of options are split

@@ -37,8 +37,8 @@ bool image_from_planes(const float *planes, int width, int height, image *out, f
 double image_psnr(const image *a, const image *b);
 // The same of the pixels where the mask, [height][width], is not 0; NULL: of all.
 double image_masked_psnr(const image *a, const image *b, const uint8_t *mask);
-// In parts: the sum of squared differences and the number of values that count, of pictures of one size; then the PSNR of
-// the sums of all parts.
+// In parts: the sum of squared differences and the number of values that count, of pictures of one size; then the PSNR
+// of the sums of all parts.
 void image_squared_error(const image *a, const image *b, const uint8_t *mask, uint64_t *sum,
                          uint64_t *counted);
 double image_psnr_of(double sum, double counted);

@@ -15,8 +15,8 @@ C_LINKAGE_BEGIN
 bool ply_read(const char *path, scene_values values, gs_gaussians *out, fault *why);
 // As scene_write. Normals are 0.
 bool ply_write(const char *path, const gs_gaussians *gaussians, fault *why);
-// The same in pieces: the header, of which count, sh_degree and antialias are read; then all Gaussians, piece after piece.
-// before: Gaussians put before. Write errors stay in the stream.
+// The same in pieces: the header, of which count, sh_degree and antialias are read; then all Gaussians, piece after
+// piece. before: Gaussians put before. Write errors stay in the stream.
 void ply_begin(FILE *stream, const gs_gaussians *gaussians);
 bool ply_put(FILE *stream, const char *path, const gs_gaussians *gaussians, int64_t before, fault *why);
 

@@ -42,7 +42,8 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-// At pixel i: replaces the gradient by the corrected colours with the gradient by the colours, and adds to the matrix's.
+// At pixel i: replaces the gradient by the corrected colours with the gradient by the colours, and adds to the
+// matrix's.
 __device__ void step_back(const color_matrix &m, const float *color, int64_t plane, int64_t i,
                           float *gradient, float mine[MATRIX]) {
     float c[GS_CHANNELS + 1], g[GS_CHANNELS];

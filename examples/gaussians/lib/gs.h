@@ -489,8 +489,8 @@ gs_status gs_average(const gs_gaussians *average, const gs_gaussians *sample, in
 // Opacities for a step without a random share of the Gaussians, which teaches the others to do without any one of them.
 // logits[count]: of each Gaussian, with probability `share` (0..0.9) that of one that is never seen; of the others that of
 // its opacity divided by 1 - share, at most 0.9999, so that pictures keep their brightness. Render with them in place of
-// gaussians->opacity_logit. The choice is a function of seed, iteration and index. first: the index of the first of them, where they are a
-// part of a scene.
+// gaussians->opacity_logit. The choice is a function of seed, iteration and index among all Gaussians. first: that of
+// row 0, where the rows are a part of a scene.
 gs_status gs_dropout(const gs_gaussians *gaussians, int64_t first, float share, uint64_t seed,
                      uint64_t iteration, float *logits, gs_stream stream);
 

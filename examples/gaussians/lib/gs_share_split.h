@@ -4,8 +4,8 @@
 // ... The result has the bits of gs_split over all of them. On each GPU:
 //   gs_share_split_draw     gives each of its Gaussians a key, and sorts by it
 //   (all GPUs learn how many rows are free and how many Gaussians can be drawn, on each)
-//   gs_share_split_count    how many keys are below given ones: the n least keys of all GPUs are drawn, and the free rows
-//                           of GPU g take those from one place of this order to another
+//   gs_share_split_count    how many keys are below given ones: the n least keys of all GPUs are drawn, and the free
+//                           rows of GPU g take those from one place of this order to another
 //   gs_share_split_give     splits those of this GPU that are drawn, and copies them before
 //   (send the copies to the GPUs that have rows for them)
 //   gs_share_split_take
@@ -41,8 +41,8 @@ gs_status gs_share_split_bytes(int64_t count, size_t *bytes);
 gs_status gs_share_split_draw(const gs_gaussians *gaussians, const gs_shared_split *split, int64_t *totals,
                               gs_stream stream);
 
-// below[k] becomes the number of this GPU's keys that are less than bounds[k], k = 0 .. n - 1. A Gaussian that cannot be
-// drawn has the key UINT32_MAX.
+// below[k] becomes the number of this GPU's keys that are less than bounds[k], k = 0 .. n - 1. A Gaussian that cannot
+// be drawn has the key UINT32_MAX.
 gs_status gs_share_split_count(const gs_gaussians *gaussians, const gs_shared_split *split,
                                const uint32_t *bounds, int32_t n, int64_t *below, gs_stream stream);
 
@@ -51,8 +51,8 @@ gs_status gs_share_split_count(const gs_gaussians *gaussians, const gs_shared_sp
 gs_status gs_share_split_give(const gs_shared_vectors *vectors, const gs_shared_split *split,
                               const gs_split_copies *copies, gs_stream stream);
 
-// Puts second halves into this GPU's free rows, the one with the least key first; where no copy is left, new rows become
-// dead. copies: those that all GPUs give to this one, GPU after GPU, each in its order; at most one a free row.
+// Puts second halves into this GPU's free rows, the one with the least key first; where no copy is left, new rows
+// become dead. copies: those that all GPUs give to this one, GPU after GPU, each in its order; at most one a free row.
 gs_status gs_share_split_take(const gs_shared_vectors *vectors, const gs_shared_split *split,
                               const gs_split_copies *copies, gs_stream stream);
 

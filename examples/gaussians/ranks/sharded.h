@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The gradient of a batch of views of a scene whose Gaussians lie on several ranks. Each rank has neighbouring
 // Gaussians: rank 0 the first ones, rank 1 those that follow, and so on. The rows of tiles of all images of the batch,
-// view after view, are cut into shares of equal cost; a rank renders its share. Splats go to the ranks that render them and
-// their moments come back (gs_share.h).
+// view after view, are cut into shares of equal cost; a rank renders its share. Splats go to the ranks that render them
+// and their moments come back (gs_share.h).
 //
 // With DISTWAR_FIXED, gradients have the same bits on any number of ranks. All floats are then those of one GPU that
 // takes view by view.
@@ -76,12 +76,12 @@ typedef struct sharded_gradient {
 bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_gradient *gradient,
                       gs_stream stream);
 
-// A collective of all ranks: the first half of sharded_backward. The batch's `loss` is called with each part's image, and
-// d_color is NULL.
+// A collective of all ranks: the first half of sharded_backward. The batch's `loss` is called with each part's image,
+// and d_color is NULL.
 bool sharded_render(sharded *s, const sharded_batch *batch, gs_stream stream);
 
-// After either: this rank's splats as the cameras of the batch see them, for gs_density_accumulate. Valid until the next
-// batch, and as long as the batch's cameras.
+// After either: this rank's splats as the cameras of the batch see them, for gs_density_accumulate. Valid until the
+// next batch, and as long as the batch's cameras.
 gs_view sharded_home(const sharded *s);
 
 sharded_report sharded_last(const sharded *s);
@@ -94,8 +94,8 @@ typedef struct shared_out {
     int32_t most;                 // parts of a rank
 } shared_out;
 
-// rows: of tiles of an image. costs: [views][rows], above 0, of all less than 2^56; NULL: rows cost the same. Shares are
-// ranges of rows of nearly equal cost. views + ranks - 1 parts at most.
+// rows: of tiles of an image. costs: [views][rows], above 0, of all less than 2^56; NULL: rows cost the same. Shares
+// are ranges of rows of nearly equal cost. views + ranks - 1 parts at most.
 void share_out(int32_t ranks_number, int32_t views, int32_t rows, const int64_t *costs, shared_out *out);
 
 C_LINKAGE_END

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Density control in place (MCMC, splits) of a scene whose Gaussians lie on several ranks, each with neighbouring ones. All
-// results have the bits of one GPU with all Gaussians.
+// Density control in place (MCMC, splits) of a scene whose Gaussians lie on several ranks, each with neighbouring ones.
+// All results have the bits of one GPU with all Gaussians.
 #pragma once
 
 #include "device_buffer.h"
@@ -43,8 +43,8 @@ typedef struct shard_split_rules {
     gs_split_rules rules;      // existing: of all; density: of this rank's rows
 } shard_split_rules;
 
-// gs_split of all Gaussians. Cost: that of gs_split on each rank, a record of the parameters for each split whose halves
-// lie on two ranks, and about ten small reductions.
+// gs_split of all Gaussians. Cost: that of gs_split on each rank, a record of the parameters for each split whose
+// halves lie on two ranks, and about ten small reductions.
 bool shard_split(ranks *group, const shard_split_rules *what, shard_workspace *workspace, gs_stream stream);
 void shard_workspace_close(shard_workspace *workspace);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Splits over all ranks. The free rows of all ranks, in their order, take the Gaussians with the least keys, in the order
-// of keys, of ranks, of rows. So the free rows of rank r take those between two places of that order. A search over the
-// digits of the keys finds how many of each rank's keys lie before each of these places; no rank sees the keys of all.
+// Splits over all ranks. The free rows of all ranks, in their order, take the Gaussians with the least keys, in the
+// order of keys, of ranks, of rows. So the free rows of rank r take those between two places of that order. A search
+// over the digits of the keys finds how many of each rank's keys lie before each of these places; no rank sees the keys
+// of all.
 #include "sharded_density.h"
 #include "transport.h"
 #include <string.h>

@@ -26,7 +26,8 @@ class OnGpus : public Program {
     }
 };
 
-// With a view a step, an average from step 10. Growth from 40 to 60: by relocation, noise, penalties; by splits, with corrected colours.
+// With a view a step, an average from step 10. Growth from 40 to 60: by relocation, noise, penalties; by splits, with
+// corrected colours.
 inline const std::vector<std::string> growth = {"--max-gaussians",
                                                 "60",
                                                 "--density-from",

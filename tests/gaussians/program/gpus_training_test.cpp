@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Training on ranks from the start to the files: the same bits on any number of ranks, checkpoints, signals, kills, what
-// is said of held-out views.
+// Training on ranks from the start to the files: the same bits on any number of ranks, checkpoints, signals, kills,
+// what is said of held-out views.
 #include "gpus_run.h"
 #include <chrono>
 #include <csignal>

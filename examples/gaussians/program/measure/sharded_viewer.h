@@ -19,8 +19,8 @@ typedef struct sharded_viewer {
 } sharded_viewer;
 
 // As quality_measure, of the views first .. first + count - 1. The ranks that render rows of a view measure these; all
-// ranks get the results. each: [count], or NULL. False after ranks_fail. PSNR does not depend on the number of ranks, SSIM
-// but for rounding of doubles.
+// ranks get the results. each: [count], or NULL. False after ranks_fail. PSNR does not depend on the number of ranks,
+// SSIM but for rounding of doubles.
 bool sharded_quality_measure(const sharded_viewer *viewer, size_t first, size_t count, quality *mean,
                              quality *each);
 // The picture of a view, on all ranks.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the files of checkpoints have in common: they begin with a kind and a version and end with the CRC-32 of all before
-// it, and are renamed when complete. Little-endian.
+// What the files of checkpoints have in common: they begin with a kind and a version and end with the CRC-32 of all
+// before it, and are renamed when complete. Little-endian.
 #pragma once
 
 #include "input_file.h"
@@ -40,7 +40,8 @@ bool checkpoint_reader_open(checkpoint_reader *r, const char *path, fault *why);
 void checkpoint_reader_close(checkpoint_reader *r);
 // memory: on the host or the device.
 bool checkpoint_get(checkpoint_reader *r, void *memory, uint64_t bytes, fault *why);
-// Reads the whole file once, apart from `r`, and compares its checksum with the one at its end. *sum: NULL, or becomes it.
+// Reads the whole file once, apart from `r`, and compares its checksum with the one at its end. *sum: NULL, or becomes
+// it.
 bool checkpoint_check_sum(checkpoint_reader *r, uint32_t *sum, fault *why);
 // Refuses other kinds and versions, each with its own text.
 bool checkpoint_check_kind(const char *path, const char magic[8], uint32_t version,

@@ -15,12 +15,12 @@
 //    "mean_degrees": 0.1, ...}, ...], "after": {...}}
 //   {"event": "end", "iteration": 7000, "seconds": 41.3, "gaussians": 310544}
 //
-// step: means since the step line before. wait_ms: of step_ms the host waited for the lists' lengths. Without
-// gpu_ms on the CPU and on several ranks. density: the number of Gaussians changed since the step line before. seconds: of
-// training, without evaluations. In an lm line: since the first step of Levenberg-Marquardt began. lm: before
-// and after are the objective. psnr and ssim are those of held-out views, if they were measured.
-// poses: how far those of the training views are from the data's, after the similarity between both: at the
-// start, after refinement on each smaller size, which took `seconds`, and at the end.
+// step: means since the step line before. wait_ms: of step_ms the host waited for the lists' lengths. Without gpu_ms on
+// the CPU and on several ranks. density: the number of Gaussians changed since the step line before. seconds: of
+// training, without evaluations. In an lm line: since the first step of Levenberg-Marquardt began. lm: before and after
+// are the objective. psnr and ssim are those of held-out views, if they were measured. poses: how far those of the
+// training views are from the data's, after the similarity between both: at the start, after refinement on each smaller
+// size, which took `seconds`, and at the end.
 #pragma once
 
 #include "json_writer.h"

@@ -11,8 +11,8 @@ C_LINKAGE_BEGIN
 // From here to stop_request_end, the first SIGINT or SIGTERM only sets the flag below. A second one has its
 // usual effect and ends the program at once. Not to be nested.
 void stop_request_begin(void);
-// Call before that, and before processes are forked that share the request: a signal to one of them then counts for all.
-// Until stop_request_end. False: there is no memory.
+// Call before that, and before processes are forked that share the request: a signal to one of them then counts for
+// all. Until stop_request_end. False: there is no memory.
 bool stop_request_share(void);
 // Restores the handlers. Returns the signal that came, or 0.
 int stop_request_end(void);

@@ -37,8 +37,8 @@ int64_t sharded_state_count(const sharded_state *state, const ranks *group); // 
 int64_t sharded_state_first(const sharded_state *state,
                             const ranks *group); // the place of this rank's first one
 
-// A collective: shares the rows out equally among the ranks, with room for new ones at the end: `wanted` in all, at least
-// those that there are. Cost: for its time the memory of three vectors more, if the shares change.
+// A collective: shares the rows out equally among the ranks, with room for new ones at the end: `wanted` in all, at
+// least those that there are. Cost: for its time the memory of three vectors more, if the shares change.
 bool sharded_state_rebalance(sharded_state *state, ranks *group, int64_t wanted);
 
 C_LINKAGE_END

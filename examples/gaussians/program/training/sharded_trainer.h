@@ -32,7 +32,8 @@ typedef struct sharded_settings {
 } sharded_settings;
 
 // Trains from where the state is. A step on B views has sqrt(B) times the learning rates, and the sum of the views'
-// gradients. *report: as that of train, with a loss for each view; closed by training_report_close, also after a failure.
+// gradients. *report: as that of train, with a loss for each view; closed by training_report_close, also after a
+// failure.
 bool sharded_train(sharded_state *state, ranks *group, const sharded_settings *settings,
                    training_report *report);
 

@@ -20,8 +20,8 @@ typedef struct picture_cache {
     int64_t now;     // steps so far
 } picture_cache;     // starts as {0}
 
-// views: as target_view_list leaves them, must outlive the cache. most_bytes: on the device; what one step needs is held
-// also if it is more. 0: a quarter of the device's memory. Failures of the device end the program.
+// views: as target_view_list leaves them, must outlive the cache. most_bytes: on the device; what one step needs is
+// held also if it is more. 0: a quarter of the device's memory. Failures of the device end the program.
 bool picture_cache_open(picture_cache *cache, const target_view *views, size_t count, size_t most_bytes,
                         fault *why);
 // What earlier calls have returned may go from here on.
