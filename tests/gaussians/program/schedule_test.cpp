@@ -185,6 +185,27 @@ TEST(Schedule, SplitsAreDrawnByAbsoluteGradients) {
     EXPECT_TRUE(density_reads_absolute(&settings));
 }
 
+TEST(Schedule, DropoutGrowsWithTheSteps) {
+    training_settings settings = plain_settings();
+    settings.dropout = 0.5;
+    const host_gaussians host = random_gaussians(1, 4000, 0);
+    const device_set device(host);
+    const gs_gaussians all = device.get();
+    device_buffer logits = {};
+    for (const int64_t step : {1, 3500, 7000}) {
+        const dropout_place place = {step, step - 1, 0};
+        const gs_gaussians got = gaussians_of_step(&settings, &all, &place, &logits);
+        EXPECT_EQ(got.mean, all.mean);
+        EXPECT_EQ(got.opacity_logit == all.opacity_logit, step == 1);
+        std::vector<float> values(4000);
+        device_download(values.data(), got.opacity_logit, values.size() * sizeof(float));
+        const double share = 0.5 * double(step - 1) / 6999;
+        const auto out = std::count_if(values.begin(), values.end(), [](float v) { return v <= -20; });
+        EXPECT_NEAR(double(out), 4000 * share, 5 * std::sqrt(4000 * share * (1 - share))) << step;
+    }
+    device_buffer_close(&logits);
+}
+
 // A state on the device with a frame of one camera that sees everyone, whose gradients are all `gradient`.
 class run {
   public:
