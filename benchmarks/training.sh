@@ -85,7 +85,10 @@ no-average --average 0
 retire-0.1 --retire 0.1
 published-sh-rate --sh-rate 1 --sh-rate-end 1
 start-opacity-0.1 --start-opacity 0.1
-start-size-1 --start-size 1'
+start-size-1 --start-size 1
+no-dropout --dropout 0
+one-view --batch 1
+whole-pictures --resolutions none'
 ablation() {
     for seed in $seeds; do
         for scene in bonsai fern; do
