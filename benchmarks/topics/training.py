@@ -287,7 +287,9 @@ def draw(runs, folder):
         return
     wall, count = part(runs, "wall"), of_seeds(part(runs, "count"))
     scenes = sorted({name.split("-")[0] for name in wall})
-    figure, plots = pyplot.subplots(1, len(scenes) + 1, figsize=(4.5 * (len(scenes) + 1), 3.4), layout="constrained")
+    columns = len(scenes) + bool(count)
+    figure, plots = pyplot.subplots(1, columns, figsize=(4.5 * columns, 3.4), squeeze=False, layout="constrained")
+    plots = plots[0]
     for plot, scene in zip(plots, scenes):
         for name, run in wall.items():
             if name.startswith(scene + "-"):
@@ -301,8 +303,9 @@ def draw(runs, folder):
         lines.setdefault((scene, int(iterations)), []).append((int(limit), mean(last(group, "psnr"))))
     for (scene, iterations), points in sorted(lines.items()):
         plots[-1].plot(*zip(*sorted(points)), marker=".", label=f"{scene}, {iterations:,} iterations")
-    plots[-1].set_xscale("log")
-    plots[-1].set_xlabel("Gaussians")
+    if lines:
+        plots[-1].set_xscale("log")
+        plots[-1].set_xlabel("Gaussians")
     plots[0].set_ylabel("held-out PSNR, dB")
     for plot in plots:
         plot.grid(alpha=0.3)

@@ -215,7 +215,8 @@ static bool all_reduce(ranks *group, const ranks_reduction *reduction, gs_stream
     if (good && bytes > 0) {
         const cudaError_t status =
             cudaMemcpyAsync(reduction->values, call.result, bytes, cudaMemcpyHostToDevice, stream);
-        good = status == cudaSuccess ? wait(group, stream) : ranks_fail_cuda(group, status, "ranks_all_reduce");
+        good =
+            status == cudaSuccess ? wait(group, stream) : ranks_fail_cuda(group, status, "ranks_all_reduce");
     }
     free(call.result);
     free(call.next);

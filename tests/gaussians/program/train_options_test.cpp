@@ -13,8 +13,7 @@ namespace {
 const std::set<std::string> free_names = {
     "output",           "seconds",     "log",    "log-every", "eval-every",
     "checkpoint-every", "checkpoint",  "resume", "report",    "finish",
-    "write-cameras",    "align-steps", "gpus",   "nccl",
-     "picture-memory"};
+    "write-cameras",    "align-steps", "gpus",   "nccl",      "picture-memory"};
 
 struct table {
     train_options options = train_options_default();

@@ -44,8 +44,8 @@ typedef struct density_settings {
     int64_t most_gaussians;     // >= 1; a larger number at the start is kept
     double extent;              // of the scene, world units
     double least_opacity;       // below it a Gaussian is pruned or, by methods with a limit, moved
-    double growth; // of methods with a limit: the part of the number that is added each time; more if
-                   // most_gaussians would not be reached half-way between `from` and `until`
+    double growth;        // of methods with a limit: the part of the number that is added each time; more if
+                          // most_gaussians would not be reached half-way between `from` and `until`
     double retired;       // of methods with a limit: part of the Gaussians that is retired; 0: none
     int64_t retire_every; // in actions after steps that pass a multiple of this
     density_adaptive_settings adaptive;
