@@ -44,7 +44,7 @@ def headline(data):
                      f"{training.mean(training.last(seeds, 'psnr')):.2f} dB in {seeds[0].end['seconds']:.1f} s"])
     finished = runs["finish-knot-7000"]
     first, last = finished.evaluations[0], finished.of("lm")[-1]
-    rows.append(["then three steps of Levenberg-Marquardt",
+    rows.append(["three steps of Levenberg-Marquardt on knot as trained by MCMC",
                  f"{first['psnr']:.2f} to {last['psnr']:.2f} dB in {last['seconds']:.1f} s"])
     return ["figure", "measured"], rows
 
