@@ -431,7 +431,9 @@ TEST_F(Budget, AResumedRunHasTheTimeThatIsLeft) {
     const outcome first = train(
         {"--budget", "3", "--checkpoint-every", "40", "--log-every", "40", "--checkpoint", at("saved")});
     ASSERT_EQ(first.code, 0) << first.err;
-    const json saved = lines_of(at("log"), "checkpoint").back();
+    const std::vector<json> checkpoints = lines_of(at("log"), "checkpoint");
+    ASSERT_FALSE(checkpoints.empty()) << "fewer than 40 steps in 3 seconds";
+    const json saved = checkpoints.back();
     double spent = NAN;
     for (const json &step : lines_of(at("log"), "step"))
         if (step["iteration"].number() == saved["iteration"].number()) spent = step["seconds"].number();
