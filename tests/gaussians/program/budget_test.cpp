@@ -554,10 +554,12 @@ TEST_F(Budget, FinishAutoOfFewViewsIsOneStep) {
 
 TEST_F(Budget, WithoutTimeForAStepOfFinishSaysSo) {
     generate(64);
-    const outcome run = train({"--budget", "0.5", "--finish", "auto"});
-    ASSERT_EQ(run.code, 0) << run.err;
-    EXPECT_CONTAINS(run.err, "--budget has no time for a step of --finish");
-    EXPECT_EQ(lines_of(at("log"), "lm").size(), 0u);
+    for (const char *budget : {"1e-9", "0.5"}) { // over before its pace is known, and after
+        const outcome run = train({"--budget", budget, "--finish", "auto"});
+        ASSERT_EQ(run.code, 0) << run.err;
+        EXPECT_CONTAINS(run.err, "--budget has no time for a step of --finish");
+        EXPECT_EQ(lines_of(at("log"), "lm").size(), 0u);
+    }
 }
 
 // A checkpoint knows that views were set aside.

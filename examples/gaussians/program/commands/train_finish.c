@@ -41,7 +41,7 @@ bool train_finish_open(train_finish_plan *plan, const train_options *options, co
                                 .count = count,
                                 .spared = decides ? train_finish_spared(count) : 0,
                                 .threshold = 0.02};
-    plan->steps = steps_wanted(plan);
+    plan->steps = options->budget ? 0 : steps_wanted(plan); // none if training ends before its pace is known
     if (plan->spared == 0) return true;
     plan->views = plan->copies = malloc(count * sizeof *plan->views);
     if (!plan->views) return fail(why, "no memory for %zu views", count);
