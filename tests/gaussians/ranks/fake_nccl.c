@@ -118,7 +118,7 @@ static void *join(void *argument) {
     return NULL;
 }
 
-// FAKE_NCCL_DIES=RANK,CALLS: this rank dies after so many calls.
+// FAKE_NCCL_DIES=RANK,CALLS: rank RANK dies after CALLS calls.
 static void die_if_wanted(const fake_comm *comm) {
     static int calls;
     const char *const wanted = getenv("FAKE_NCCL_DIES");

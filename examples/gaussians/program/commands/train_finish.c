@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    SPARED_EACH = 16,   // one view in so many decides
+    SPARED_EACH = 16,   // one view in 16 decides
     LEAST_VIEWS = 64,   // with fewer none is spared: it costs more than the steps can bring
     MOST_STEPS = 20,    // of auto
     USUAL_STEPS = 3,    // of auto, for which a budget keeps time; later ones gain little

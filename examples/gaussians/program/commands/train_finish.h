@@ -22,7 +22,8 @@ typedef struct train_finish_plan {
     double took;      // seconds of the longest step
 } train_finish_plan;
 
-// With --finish auto so many views decide, one in 16, evenly; 0 if there are fewer than 64. Then one step is taken.
+// The number of views that decide under --finish auto: one in 16, evenly spread. 0 if there are fewer than 64; then one
+// step is taken.
 size_t train_finish_spared(size_t views);
 
 // After the views have their cameras and their depth. Closed also after a failure.

@@ -137,7 +137,7 @@ static bool has_changed(const trainer *t, int32_t views) {
     return place->progress < 0.5 && (now_worth > factor * place->steps || now_worth < place->steps / factor);
 }
 
-// Moves the schedules to the next step, of so many views.
+// Moves the schedules to the next step. views: of that step.
 static void move_schedule(trainer *t, int32_t views) {
     schedule_place *place = &t->state->schedule;
     place->before = place->at;

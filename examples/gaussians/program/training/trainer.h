@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The training loop: one random view a step, or several, forward, loss, backward, Adam. Knows nothing of files.
+// The training loop. A step takes one random view or several: forward, loss, backward, Adam. Knows nothing of files.
 #pragma once
 
 #include "training/density_control.h"
