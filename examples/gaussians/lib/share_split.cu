@@ -2,10 +2,8 @@
 // Splits of Gaussians that lie on several GPUs, see gs_share_split.h. Keys have random numbers by the place among all,
 // and sorts keep the order of rows, so the result does not depend on how the rows are shared out.
 #include "arrays.h"
-#include "block_layout.h"
 #include "gs_share_split.h"
 #include "launch.cuh"
-#include "scan_sort.h"
 #include "split.cuh"
 
 using namespace gs;
@@ -106,33 +104,16 @@ __global__ void __launch_bounds__(density_block)
     clear_moment(v.second, i);
 }
 
-// The arrays in the workspace. The sorted order lies in keys[0] and values[0].
-struct split_arrays {
-    int64_t *free_rows; // prefix sums
-    sort_arrays order;  // values: rows
-    void *scratch;
-    size_t scratch_bytes;
-};
-
-// Places them in `memory` (NULL: nowhere). *bytes: theirs.
-gs_status place_arrays(void *memory, int64_t count, split_arrays *out, size_t *bytes) {
-    size_t scan = 0, sort = 0;
-    GS_CUDA(scan_exclusive_bytes(count + 1, &scan));
-    GS_CUDA(sort_pairs_bytes(count, &sort));
+// Places the arrays in `memory` (NULL: nowhere). *bytes: theirs. The sorted order lies in keys[0] and values[0].
+gs_status place_arrays(void *memory, int64_t count, split_draw *out, size_t *bytes) {
     block_layout layout = {static_cast<char *>(memory), 0};
-    layout_add(&layout, size_t(count) + 1, &out->free_rows);
-    for (int i = 0; i < 2; i++) {
-        layout_add(&layout, size_t(count), &out->order.keys[i]);
-        layout_add(&layout, size_t(count), &out->order.values[i]);
-    }
-    out->scratch_bytes = scan > sort ? scan : sort;
-    out->scratch = layout_add(&layout, out->scratch_bytes);
+    GS_TRY(place_draw(&layout, count, out));
     *bytes = layout.bytes;
     return GS_OK;
 }
 
 gs_status check_split(const char *function, const gs_gaussians *gaussians, const gs_shared_split *split,
-                      split_arrays *arrays) {
+                      split_draw *arrays) {
     GS_TRY(check_parameters(function, gaussians));
     GS_REQUIRE_OF(function, split, "split must be given");
     const gs_split_rules *rules = &split->rules;
@@ -144,7 +125,7 @@ gs_status check_split(const char *function, const gs_gaussians *gaussians, const
 }
 
 gs_status check_copies(const char *function, const gs_shared_vectors *v, const gs_shared_split *split,
-                       const gs_split_copies *copies, split_arrays *arrays) {
+                       const gs_split_copies *copies, split_draw *arrays) {
     GS_REQUIRE_OF(function, v, "Gaussians, and vectors of their shape, must be given");
     GS_TRY(check_split(function, &v->gaussians, split, arrays));
     GS_TRY(check_vector(function, &v->gaussians, &v->first_moment));
@@ -157,7 +138,7 @@ gs_status check_copies(const char *function, const gs_shared_vectors *v, const g
 }
 
 // Sorts `count` pairs into keys[0] and values[0].
-gs_status sort_in_place(const split_arrays &a, int64_t count, gs_stream stream) {
+gs_status sort_in_place(const split_draw &a, int64_t count, gs_stream stream) {
     int selected = 0;
     GS_CUDA(sort_pairs(&a.order, count, 32, &selected, a.scratch, a.scratch_bytes, stream));
     if (selected == 0) return GS_OK;
@@ -172,13 +153,13 @@ gs_status sort_in_place(const split_arrays &a, int64_t count, gs_stream stream) 
 gs_status gs_share_split_bytes(int64_t count, size_t *bytes) {
     GS_TRY(check_count(__func__, count));
     GS_REQUIRE(bytes, "bytes must be given");
-    split_arrays unplaced;
+    split_draw unplaced;
     return place_arrays(nullptr, count, &unplaced, bytes);
 }
 
 gs_status gs_share_split_draw(const gs_gaussians *gaussians, const gs_shared_split *split, int64_t *totals,
                               gs_stream stream) {
-    split_arrays a;
+    split_draw a;
     GS_TRY(check_split(__func__, gaussians, split, &a));
     GS_REQUIRE(totals, "totals must be given");
     const int64_t count = gaussians->count;
@@ -192,7 +173,7 @@ gs_status gs_share_split_draw(const gs_gaussians *gaussians, const gs_shared_spl
 
 gs_status gs_share_split_count(const gs_gaussians *gaussians, const gs_shared_split *split,
                                const uint32_t *bounds, int32_t n, int64_t *below, gs_stream stream) {
-    split_arrays a;
+    split_draw a;
     GS_TRY(check_split(__func__, gaussians, split, &a));
     GS_REQUIRE(n >= 0 && (n == 0 || (bounds && below)), "bounds and below must be given, and n >= 0");
     return GS_STATUS(launch_for(stream, n, density_block, count_kernel, a.order.keys[0], gaussians->count,
@@ -201,7 +182,7 @@ gs_status gs_share_split_count(const gs_gaussians *gaussians, const gs_shared_sp
 
 gs_status gs_share_split_give(const gs_shared_vectors *v, const gs_shared_split *split,
                               const gs_split_copies *copies, gs_stream stream) {
-    split_arrays a;
+    split_draw a;
     GS_TRY(check_copies(__func__, v, split, copies, &a));
     return GS_STATUS(launch_for(stream, copies->count, density_block, give_kernel, v->gaussians, arrays_of(v),
                                 split->rules.least_opacity, a.order.keys[0], a.order.values[0], *copies,
@@ -210,7 +191,7 @@ gs_status gs_share_split_give(const gs_shared_vectors *v, const gs_shared_split 
 
 gs_status gs_share_split_take(const gs_shared_vectors *v, const gs_shared_split *split,
                               const gs_split_copies *copies, gs_stream stream) {
-    split_arrays a;
+    split_draw a;
     GS_TRY(check_copies(__func__, v, split, copies, &a));
     GS_CUDA(launch_for(stream, copies->count, density_block, list_kernel, *copies, a.order.keys[0],
                        a.order.values[0]));

@@ -2,10 +2,8 @@
 // Density control by splits of Gaussians that are drawn by a weight, see gs_split.h. A prefix sum numbers the
 // rows that are free and a sort orders the draws, so the result does not depend on the order of threads.
 #include "arrays.h"
-#include "block_layout.h"
 #include "gs_split.h"
 #include "launch.cuh"
-#include "scan_sort.h"
 #include "split.cuh"
 
 using namespace gs;
@@ -63,27 +61,15 @@ __global__ void __launch_bounds__(density_block)
 
 // The arrays in gs_split's workspace.
 struct split_arrays {
-    int64_t *free_rows; // then their prefix sums
+    split_draw draw;
     uint32_t *source;
-    sort_arrays order; // values: indices
-    void *scratch;
-    size_t scratch_bytes;
 };
 
 // Places them in `memory` (NULL: nowhere). *bytes: theirs.
 gs_status place_arrays(void *memory, int64_t count, split_arrays *out, size_t *bytes) {
-    size_t scan = 0, sort = 0;
-    GS_CUDA(scan_exclusive_bytes(count + 1, &scan));
-    GS_CUDA(sort_pairs_bytes(count, &sort));
     block_layout layout = {static_cast<char *>(memory), 0};
-    layout_add(&layout, size_t(count) + 1, &out->free_rows);
+    GS_TRY(place_draw(&layout, count, &out->draw));
     layout_add(&layout, size_t(count), &out->source);
-    for (int i = 0; i < 2; i++) {
-        layout_add(&layout, size_t(count), &out->order.keys[i]);
-        layout_add(&layout, size_t(count), &out->order.values[i]);
-    }
-    out->scratch_bytes = scan > sort ? scan : sort;
-    out->scratch = layout_add(&layout, out->scratch_bytes);
     *bytes = layout.bytes;
     return GS_OK;
 }
@@ -111,13 +97,14 @@ gs_status gs_split(const gs_gaussians *gaussians, const gs_gaussians *first_mome
     GS_TRY(place_arrays(workspace, count, &a, &needed));
     GS_TRY(check_workspace(__func__, workspace, workspace_bytes, needed));
 
+    const split_draw &d = a.draw;
     int selected;
-    GS_CUDA(launch_for(stream, count + 1, density_block, draw_kernel, *gaussians, *rules, a.free_rows,
-                       a.order.keys[0], a.order.values[0]));
-    GS_CUDA(scan_exclusive(a.free_rows, a.free_rows, count + 1, a.scratch, a.scratch_bytes, stream));
-    GS_CUDA(sort_pairs(&a.order, count, 32, &selected, a.scratch, a.scratch_bytes, stream));
+    GS_CUDA(launch_for(stream, count + 1, density_block, draw_kernel, *gaussians, *rules, d.free_rows,
+                       d.order.keys[0], d.order.values[0]));
+    GS_CUDA(scan_exclusive(d.free_rows, d.free_rows, count + 1, d.scratch, d.scratch_bytes, stream));
+    GS_CUDA(sort_pairs(&d.order, count, 32, &selected, d.scratch, d.scratch_bytes, stream));
     GS_CUDA(launch_for(stream, count, density_block, follow_kernel, gs_arrays_of(gaussians), count,
-                       rules->existing, a.free_rows, a.order.keys[selected], a.order.values[selected],
+                       rules->existing, d.free_rows, d.order.keys[selected], d.order.values[selected],
                        a.source));
     return GS_STATUS(launch_for(stream, count, density_block, split_kernel, *gaussians,
                                 gs_arrays_of(first_moment), gs_arrays_of(second_moment), *rules, a.source));
