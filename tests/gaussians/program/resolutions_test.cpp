@@ -285,7 +285,7 @@ TEST(Resolutions, SmallViewsAreTheViewsShrunk) {
     resolution_views_close(&all);
 }
 
-TEST(SeveralViews, AsManyAsFillAGpuButNoRound) {
+TEST(SeveralViews, AsManyAsFillAGpuButAQuarterOfARound) {
     const auto usual = [](int width, int height, size_t count) {
         target_view view = {};
         view.camera.width = width, view.camera.height = height;
@@ -294,11 +294,13 @@ TEST(SeveralViews, AsManyAsFillAGpuButNoRound) {
     };
     EXPECT_EQ(usual(799, 532, 220), 4);
     EXPECT_EQ(usual(800, 800, 220), 3);
-    EXPECT_EQ(usual(800, 800, 100), 2);
+    EXPECT_EQ(usual(800, 800, 10), 2);
+    EXPECT_EQ(usual(1008, 756, 17), 3);
     EXPECT_EQ(usual(1080, 1920, 220), 1);
     EXPECT_EQ(usual(16384, 16384, 1000), 1);
     EXPECT_EQ(usual(40, 28, 1), 1);
-    EXPECT_EQ(usual(40, 28, 99), 1);
+    EXPECT_EQ(usual(40, 28, 7), 1);
+    EXPECT_EQ(usual(40, 28, 99), 4);
 }
 
 TEST(Resolutions, AreUsualWhereSmallPicturesHaveAPixelForAGaussian) {
@@ -313,7 +315,7 @@ TEST(Resolutions, AreUsualWhereSmallPicturesHaveAPixelForAGaussian) {
     const resolution_schedule large = usual(1080, 1920, 200, 300000, true);
     ASSERT_EQ(large.count, 1);
     EXPECT_EQ(large.phase[0].factor, 2);
-    EXPECT_EQ(large.phase[0].batch, 3);
+    EXPECT_EQ(large.phase[0].batch, 4);
     EXPECT_EQ(large.phase[0].percent, 50);
     EXPECT_EQ(usual(1080, 1920, 200, 300000, false).phase[0].batch, 1);
 }

@@ -126,7 +126,8 @@ TEST(Schedule, ShDegreeRisesEveryInterval) {
     EXPECT_EQ(scheduled_sh_degree(&s, 3, 1), 3);
 }
 
-const density_data plain_data = {30000, 2.5, 40000000, false}, shorter = {7000, 2.5, 40000000, false};
+const density_data plain_data = {30000, 2.5, 40000000, false, 100, false},
+                   shorter = {7000, 2.5, 40000000, false, 100, false};
 
 TEST(Schedule, DefaultsAreThePublishedOnes) {
     density_options options = density_options_default();
@@ -154,6 +155,29 @@ TEST(Schedule, DefaultsAreThePublishedOnes) {
     EXPECT_EQ(density_settings_from(&options, &shorter).until, 5833);
     options.settings.until = 123;
     EXPECT_EQ(density_settings_from(&options, &shorter).until, 123);
+}
+
+TEST(Schedule, ManyViewsRetireWhatIsOfNoUse) {
+    EXPECT_EQ(usual_retired(1), 0);
+    EXPECT_EQ(usual_retired(20), 0);
+    EXPECT_NEAR(usual_retired(30), 0.05, 1e-15);
+    EXPECT_EQ(usual_retired(40), 0.1);
+    EXPECT_EQ(usual_retired(4000), 0.1);
+    density_options options = density_options_default();
+    density_data data = shorter;
+    for (const int kind : {DENSITY_NONE, DENSITY_ADAPTIVE, DENSITY_MCMC, DENSITY_SPLIT}) {
+        options.settings.kind = kind;
+        const bool refills = kind == DENSITY_MCMC || kind == DENSITY_SPLIT;
+        EXPECT_EQ(density_settings_from(&options, &data).retired, refills ? 0.1 : 0) << kind;
+    }
+    data.on_ranks = true;
+    EXPECT_EQ(density_settings_from(&options, &data).retired, 0);
+    data.on_ranks = false, data.views = 20;
+    EXPECT_EQ(density_settings_from(&options, &data).retired, 0);
+    options.settings.retired = 0.2;
+    EXPECT_EQ(density_settings_from(&options, &data).retired, 0.2);
+    data.views = 100, options.settings.retired = 0;
+    EXPECT_EQ(density_settings_from(&options, &data).retired, 0);
 }
 
 TEST(Schedule, TheDataDecidesMethodAndLimitUnlessTheyAreGiven) {
@@ -283,7 +307,7 @@ density_settings settings_of(density_kind kind, int64_t iterations) {
     density_options options = density_options_default();
     options.settings.kind = kind;
     options.settings.most_gaussians = 1000000;
-    const density_data data = {iterations, 1, 0, false};
+    const density_data data = {iterations, 1, 0, false, 100, false};
     return density_settings_from(&options, &data);
 }
 
@@ -489,8 +513,9 @@ TEST(Schedule, NoneLeavesAllAsItIs) {
 // or stay as they are.
 TEST(Schedule, StartIsSmallAndHalfOpaqueUnderALimitButNotEverywhere) {
     density_options options = density_options_default();
-    const density_data everywhere = {7000, 1, 0, true}, ends_before = {720, 1, 0, false},
-                       acts_once = {722, 1, 0, false};
+    const density_data everywhere = {7000, 1, 0, true, 100, false},
+                       ends_before = {720, 1, 0, false, 100, false},
+                       acts_once = {722, 1, 0, false, 100, false};
     double opacity, size;
     for (const density_kind kind : {DENSITY_SPLIT, DENSITY_MCMC}) {
         options.settings.kind = kind;

@@ -53,8 +53,8 @@ static void list_run(train_options *o, option_table *table) {
             "batch", &o->batch, .maximum = GS_MAX_VIEWS,
             .help =
                 "views of a step, whose learning rates are multiplied by the square root of it; "
-                "--iterations counts views; 0: as many as have two million pixels together, at most 4 and a "
-                "fiftieth of all views; 1 with --gpus and --refine-poses"),
+                "--iterations counts views; 0: as many as have about two million pixels together, at most 4 and a "
+                "quarter of all views; 1 with --gpus and --refine-poses"),
         OPTION(
             "resolutions", &o->resolutions,
             .help =

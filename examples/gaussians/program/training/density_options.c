@@ -8,6 +8,7 @@ density_options density_options_default(void) {
                                             .every = 100,
                                             .least_opacity = 0.005,
                                             .growth = 0.05,
+                                            .retired = -1,
                                             .retire_every = 1000}};
     for (int kind = 0; kind < DENSITY_KINDS; kind++) {
         const density_method *method = density_method_of(kind);
@@ -42,10 +43,11 @@ static void list_schedule(density_settings *s, option_table *table) {
                .help = "split, mcmc: part of the Gaussians that is added each time; more if --max-gaussians "
                        "would not be reached half-way"),
         OPTION(
-            "retire", &s->retired, .maximum = 0.9,
+            "retire", &s->retired, .minimum = -1, .maximum = 0.9,
             .help =
                 "split, mcmc: part of the Gaussians that makes room for others each time: those that contribute "
-                "least to every training view; 0: none; renders all views each time"),
+                "least to every training view; renders all views each time; 0: none; -1: 0.1 for 40 training "
+                "views or more, less for fewer, none for up to 20 and with --gpus"),
         OPTION("retire-every", &s->retire_every, .minimum = 1, .maximum = INFINITY,
                .help = "steps between retirements"),
         OPTIONS_END};
@@ -101,11 +103,21 @@ int64_t density_limit_of_budget(int64_t pixels, double steps) {
     return (int64_t)fmax(fmin(fmin(limit, most), (double)pixels / 100), 1);
 }
 
+double usual_retired(size_t views) {
+    return fmin(0.1, fmax(0, 0.005 * ((double)views - 20)));
+}
+
+static bool has_limit(int kind) {
+    return kind == DENSITY_MCMC || kind == DENSITY_SPLIT;
+}
+
 density_settings density_settings_from(const density_options *o, const density_data *data) {
     density_settings settings = o->settings;
     settings.kind = kind_of(o, data);
     settings.until = until(o, data);
     settings.extent = data->extent;
     if (settings.most_gaussians == 0) settings.most_gaussians = usual_limit(data->pixels);
+    if (settings.retired < 0)
+        settings.retired = has_limit(settings.kind) && !data->on_ranks ? usual_retired(data->views) : 0;
     return settings;
 }

@@ -10,7 +10,8 @@ C_LINKAGE_BEGIN
 enum { DENSITY_AUTO = DENSITY_KINDS }; // of density_options: a kind that the data decides
 
 typedef struct density_options {
-    density_settings settings; // without extent; until and most_gaussians are 0 where the default is meant
+    density_settings settings; // without extent; until and most_gaussians are 0, retired is
+                               // negative where the default is meant
     double start_opacity, start_size; // of the first Gaussians; 0: as density_start decides
 } density_options;
 
@@ -25,6 +26,8 @@ typedef struct density_data {
     double extent;   // of the scene
     int64_t pixels;  // of the training views, that count
     bool everywhere; // training starts from random points of a scene that is not a cut-out object
+    size_t views;    // of the training
+    bool on_ranks;   // where nothing is retired
 } density_data;
 
 // The Gaussians that training starts from: their opacity, and their size in mean distances to their
@@ -35,6 +38,9 @@ void density_start(const density_options *options, const density_data *data, dou
 // The limit of Gaussians under a budget of time that is worth `steps` steps at its start: 300000 and fewer than one for 100
 // pixels, as without; fewer if there is no time to train them, more, up to a million, if there is time.
 int64_t density_limit_of_budget(int64_t pixels, double steps);
+// The part of the Gaussians that is retired each time, by methods with a limit. Few views, which a scene overfits, do
+// not say what is of no use.
+double usual_retired(size_t views);
 density_settings density_settings_from(const density_options *options, const density_data *data);
 
 C_LINKAGE_END

@@ -81,11 +81,10 @@ static void largest_size(const target_view *views, size_t count, int *width, int
     }
 }
 
-// Of pictures of this many pixels. More views a step save time where a picture does not fill the GPU; fewer steps cost
-// scenes of few views quality.
+// Of pictures of this many pixels. More views a step save time where a picture does not fill the GPU.
 static int64_t batch_of_pixels(int64_t pixels, size_t views) {
-    const int64_t pixels_at_once = 2000000, most = 4, steps_a_round = 50;
-    int64_t batch = pixels_at_once / pixels;
+    const int64_t pixels_at_once = 2000000, most = 4, steps_a_round = 4;
+    int64_t batch = (pixels_at_once + pixels / 2) / pixels;
     if (batch > most) batch = most;
     if (batch > (int64_t)views / steps_a_round) batch = (int64_t)views / steps_a_round;
     return batch > 1 ? batch : 1;

@@ -31,7 +31,7 @@ int resolution_phase_at(const resolution_schedule *schedule, int64_t iterations,
 // The last step of the phase.
 int64_t resolution_phase_end(const resolution_schedule *schedule, int64_t iterations, int phase);
 
-// Views of a step that fill a GPU, at most 4 and a fiftieth of all. They must match (below).
+// Views of a step that fill a GPU, at most 4 and a quarter of all. They must match (below).
 int64_t usual_batch(const target_view *views, size_t count);
 // Pictures of half the size for the first half of training where these have a pixel for a Gaussian; with fewer, lists
 // of splats are long and small pictures save no time. most_gaussians: the limit of growth. several: views can share a
