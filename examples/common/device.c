@@ -39,7 +39,7 @@ void *device_allocate(size_t bytes) {
 }
 
 void device_free(void *memory) {
-    if (memory) DEVICE_CHECK(cudaFree(memory)); // without a GPU even no memory cannot be freed
+    DEVICE_CHECK(cudaFree(memory));
 }
 
 void device_upload(void *device, const void *host, size_t bytes) {

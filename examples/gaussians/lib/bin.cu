@@ -7,7 +7,7 @@
 #include "depth_sort.cuh"
 #include "gs.h"
 #include "gs_share.h"
-#include "launch.cuh"
+#include "launch_in_turn.cuh"
 #include "reach.cuh"
 #include "status.h"
 #include "tiles.cuh"
@@ -22,7 +22,8 @@ using namespace gs;
 namespace {
 
 constexpr int bin_block = 256, scan_block = 1024, sort_block = 256;
-constexpr int blocks_wanted = 16;  // blocks a multiprocessor that count and write splats
+constexpr int blocks_wanted = 16;  // portions of splats a multiprocessor
+constexpr int writers_at_once = 4; // blocks a multiprocessor that write lists
 constexpr int tiles_at_once = 16;  // tiles that a multiprocessor blends at once, about
 constexpr int shortest_split = 64; // entries: two batches
 // Lists of sorted_by_block<part_block> entries or more are cut into parts of about half that length, at most
@@ -72,37 +73,58 @@ struct alignas(16) candidate {
     float inv_columns;
 };
 
+// Splats in portions, one for a block at a time.
+struct splat_portions {
+    const gs_splat *splats; // of all views, `count` each
+    int64_t count;
+    int size;        // splats of a portion, at most bin_block
+    int per_view;    // portions
+    uint32_t *depth; // of all views: the bits of gs_splat.depth, written with the portion
+};
+
+// By 16 bytes at a time, but for `reserved`.
+__device__ gs_splat load_splat(const gs_splat *from) {
+    const float4 *const words = reinterpret_cast<const float4 *>(from);
+    const float4 a = words[0], b = words[1], c = words[2];
+    return {{a.x, a.y}, {a.z, a.w, b.x}, b.y, {b.z, b.w, c.x}, c.y, {}};
+}
+
 // Takes a ticket for every (splat, tile) where the splat reaches the tile. One body for counting and for
-// writing. splats: of all views, `count` each. A block handles `per_block` splats of view blockIdx.y. The
-// tiles of their boxes, box after box, form one row of items, which the warps divide evenly: a splat with
-// many tiles does not hold up the block. A ticket is used one iteration after it was taken, so that the
-// latency of its atomic is hidden. Example: boxes of 2, 3 and 1 tiles give 6 items; first = {0, 2, 5, 6};
-// item 4 is the third tile of box 1.
+// writing. The tiles of the boxes of the portion's splats, box after box, form one row of items, which the warps
+// divide evenly: a splat with many tiles does not hold up the block. A ticket is used one iteration after it was
+// taken, so that the latency of its atomic is hidden. Example: boxes of 2, 3 and 1 tiles give 6 items; first =
+// {0, 2, 5, 6}; item 4 is the third tile of box 1.
 template <typename Tickets>
-__device__ void for_tiles_of_splats(const gs_splat *splats, int64_t count, int per_block,
-                                    const tile_grid &grid, const Tickets &tickets) {
+__device__ void for_tiles_of_splats(const splat_portions &all, int portion, const tile_grid &grid,
+                                    const Tickets &tickets) {
     __shared__ candidate candidates[bin_block];
     __shared__ int first[bin_block + 1]; // item of each box; first[k + 1] is its end
-    const int thread = int(threadIdx.x);
-    const int64_t first_splat = int64_t(blockIdx.x) * per_block, of_view = int64_t(blockIdx.y) * count;
-    const int first_tile = int(blockIdx.y) * grid.tiles_x * grid.tiles_y;
-    splats += of_view;
+    const int thread = int(threadIdx.x), view = portion / all.per_view,
+              in_view = portion - view * all.per_view;
+    const int first_tile = view * grid.tiles_x * grid.tiles_y;
+    const int64_t first_splat = view * all.count + int64_t(in_view) * all.size;
+    const int size = int(min(int64_t(all.size), all.count - int64_t(in_view) * all.size));
     int area = 0;
-    if (thread < per_block && first_splat + thread < count && splats[first_splat + thread].depth > 0) {
-        const splat_reach reach = reach_of(splats[first_splat + thread]);
+    gs_splat splat = {};
+    if (thread < size) {
+        splat = load_splat(all.splats + first_splat + thread);
+        all.depth[first_splat + thread] = __float_as_uint(splat.depth);
+    }
+    if (splat.depth > 0) {
+        const splat_reach reach = reach_of(splat);
         const tile_box box = box_of(reach, grid);
         const int columns = box.x_end - box.x_begin;
         area = area_of(box);
         candidates[thread] = {reach, box.x_begin, box.y_begin, columns, 1 / float(columns)};
     }
-    int all;
-    first[thread] = scan_of_block<bin_block>(area, &all);
-    if (thread == 0) first[bin_block] = all;
+    int items;
+    first[thread] = scan_of_block<bin_block>(area, &items);
+    if (thread == 0) first[bin_block] = items;
     __syncthreads();
 
     // Neighbouring lanes have neighbouring items.
-    const int share = (all + bin_block - 1) / bin_block * 32, warp = thread / 32;
-    const int begin = warp * share + thread % 32, end = min((warp + 1) * share, all);
+    const int share = (items + bin_block - 1) / bin_block * 32, warp = thread / 32;
+    const int begin = warp * share + thread % 32, end = min((warp + 1) * share, items);
     int low = 0, high = bin_block; // the box of item `begin` is among low .. high - 1
     while (high - low > 1) {
         const int middle = (low + high) / 2;
@@ -117,20 +139,26 @@ __device__ void for_tiles_of_splats(const gs_splat *splats, int64_t count, int p
         const int x = c.x_begin + item - row * c.columns, y = c.y_begin + row;
         typename Tickets::ticket next = {};
         if (reaches(c.reach, centres_of(x, y, grid)))
-            next = tickets.take(first_tile + y * grid.tiles_x + x, uint32_t(of_view + first_splat + low));
+            next = tickets.take(first_tile + y * grid.tiles_x + x, uint32_t(first_splat + low), portion);
         tickets.use(last);
         last = next;
     }
     tickets.use(last);
 }
 
-// A tile's counters, next to each other. Atomics to one address are serialised; where few tiles have many
-// splats a tile therefore has several counters, and a block uses the one given by its index.
+// A tile has one counter, or several where few tiles have many splats; a portion of splats uses the one given by
+// its number. Atomics to one line of the L2 are serialised, and neighbouring tiles have splats alike in number.
+// So a counter has a sector of 32 bytes to itself, and the other three of its line are of tiles far away.
+constexpr int counters_of_line = 4, sector_words = 8;
 struct tile_counters {
-    uint32_t *first; // [tiles << log2_copies]
-    int log2_copies;
-    __device__ int own(int tile) const {
-        return (tile << log2_copies) + int(blockIdx.x & ((1u << log2_copies) - 1));
+    uint32_t *first; // [1 << log2_lines][counters_of_line][sector_words]
+    int log2_copies, log2_lines;
+    __device__ int number(int tile, int portion) const {
+        return (tile << log2_copies) + (portion & ((1 << log2_copies) - 1));
+    }
+    __device__ uint32_t *at(int number) const {
+        const int line = number & ((1 << log2_lines) - 1);
+        return first + (line * counters_of_line + (number >> log2_lines)) * sector_words;
     }
 };
 
@@ -143,9 +171,9 @@ struct buckets {
         uint32_t *bucket; // NULL: no ticket
         uint32_t place, splat;
     };
-    __device__ ticket take(int tile, uint32_t splat) const {
-        const int own = length.own(tile);
-        return {entry + int64_t(own) * room, atomicAdd(length.first + own, 1u), splat};
+    __device__ ticket take(int tile, uint32_t splat, int portion) const {
+        const int number = length.number(tile, portion);
+        return {entry + int64_t(number) * room, atomicAdd(length.at(number), 1u), splat};
     }
     __device__ void use(const ticket &t) const {
         if (t.bucket && t.place < room) t.bucket[t.place] = t.splat;
@@ -153,15 +181,16 @@ struct buckets {
 };
 
 struct writing {
-    tile_counters end;         // end of each counter's range in the tile's list; counts down to its begin
+    tile_counters counters;
+    uint32_t *end;             // [counters]: of each one's range in the tile's list; counts down to its begin
     const int64_t *tile_begin; // [tiles + 1]
     uint32_t *list;
     struct ticket {
         int64_t begin;
         uint32_t left, splat; // left = 0: no ticket
     };
-    __device__ ticket take(int tile, uint32_t splat) const {
-        return {tile_begin[tile], atomicSub(end.first + end.own(tile), 1u), splat};
+    __device__ ticket take(int tile, uint32_t splat, int portion) const {
+        return {tile_begin[tile], atomicSub(end + counters.number(tile, portion), 1u), splat};
     }
     __device__ void use(const ticket &t) const {
         if (t.left > 0) list[t.begin + t.left - 1] = t.splat;
@@ -169,12 +198,9 @@ struct writing {
 };
 
 __global__ void __launch_bounds__(bin_block)
-    append_kernel(const gs_splat *splats, int64_t count, int per_block, tile_grid grid, buckets tickets,
-                  uint32_t *depth) {
-    const int64_t own = int64_t(blockIdx.x) * per_block + threadIdx.x, of_view = int64_t(blockIdx.y) * count;
-    if (int(threadIdx.x) < per_block && own < count)
-        depth[of_view + own] = __float_as_uint(splats[of_view + own].depth);
-    for_tiles_of_splats(splats, count, per_block, grid, tickets);
+    append_kernel(const splat_portions all, tile_grid grid, buckets tickets) {
+    let_next_start();
+    for_tiles_of_splats(all, int(blockIdx.x), grid, tickets);
 }
 
 // Lists are classified by length, eight classes an octave, longest first. Class 0 has lengths of nearly 2^32,
@@ -235,11 +261,11 @@ __host__ __device__ int pixels_of_thread(int64_t pairs, int64_t longest, int til
 }
 
 // One block. Writes where each tile's list begins, where each class begins in the order of tiles, and the
-// summary. With several counters a tile, turns each counter into the end of its range in the list; a single
-// counter already is that end. If the pairs do not fit, all lists are empty.
+// summary; and to `ends` the end of each counter's range in its tile's list. If the pairs do not fit, all lists are empty.
 __global__ void __launch_bounds__(scan_block)
-    tile_begin_kernel(const tile_counters length, int tiles, const bin_limits limits, int64_t *tile_begin,
-                      uint32_t *class_begin, bin_summary *summary) {
+    tile_begin_kernel(const tile_counters length, uint32_t *ends, int tiles, const bin_limits limits,
+                      int64_t *tile_begin, uint32_t *class_begin, bin_summary *summary) {
+    in_turn();
     static_assert(classes <= scan_block, "a thread a class");
     __shared__ int in_class[classes];
     __shared__ unsigned longest, parts, most; // most: in a counter
@@ -248,50 +274,55 @@ __global__ void __launch_bounds__(scan_block)
     if (thread == 0) longest = parts = most = 0;
     __syncthreads();
 
-    // Each thread has a run of neighbouring tiles, and reads 8 counters at once.
+    // A warp has neighbouring counters, 32 at a time, and reads 8 times 32 of them at once.
     constexpr int at_once = 8;
-    const int run = (tiles + scan_block - 1) / scan_block, copies = 1 << length.log2_copies;
-    const int first = min(thread * run, tiles) * copies, last = min(first + run * copies, tiles * copies);
-    const auto for_run = [=](const auto &body, bool sets_ends) { // returns the largest counter
-        uint32_t n = 0, largest = 0;
-        for (int c = first; c < last; c += at_once) {
+    const int lane = thread % 32, copies = 1 << length.log2_copies, counters = tiles * copies;
+    const int rows = (counters + scan_block - 1) / scan_block,
+              end = min((thread / 32 + 1) * 32 * rows, counters);
+    const int own_first = thread / 32 * 32 * rows + lane;
+    const bool is_first = (lane & (copies - 1)) == 0;               // of a tile
+    const auto for_rows = [=](const auto &read, const auto &body) { // by all lanes of the warp
+        for (int first = own_first; first - lane < end; first += 32 * at_once) {
             uint32_t some[at_once];
             DISTWAR_UNROLL
-            for (int k = 0; k < at_once; k++) some[k] = c + k < last ? length.first[c + k] : 0;
+            for (int k = 0; k < at_once; k++) some[k] = first + 32 * k < end ? read(first + 32 * k) : 0;
             DISTWAR_UNROLL
-            for (int k = 0; k < at_once; k++) {
-                if (c + k >= last) continue;
-                n += some[k];
-                largest = max(largest, some[k]);
-                if (sets_ends && copies > 1) length.first[c + k] = n;
-                if (((c + k + 1) & (copies - 1)) != 0) continue; // not the tile's last counter
-                body((c + k) >> length.log2_copies, n);
-                n = 0;
-            }
+            for (int k = 0; k < at_once; k++)
+                if (first - lane + 32 * k < end) body(first + 32 * k, some[k]);
         }
-        return largest;
     };
     int64_t own = 0, pairs;
-    unsigned own_longest = 0, own_parts = 0;
-    const unsigned own_most = for_run(
-        [&](int, uint32_t n) {
-            own += n;
-            own_longest = max(own_longest, n);
-            own_parts += unsigned(parts_of(n));
-            atomicAdd(&in_class[class_of(n)], 1);
-        },
-        false);
+    unsigned own_longest = 0, own_parts = 0, own_most = 0;
+    for_rows([=](int counter) { return *length.at(counter); },
+             [&](int counter, uint32_t n) {
+                 if (counter < end) ends[counter] = n;
+                 own += n;
+                 own_most = max(own_most, n);
+                 for (int distance = 1; distance < copies; distance *= 2)
+                     n += __shfl_xor_sync(distwar::all_lanes, n, distance);
+                 if (!is_first || counter >= end) return;
+                 own_longest = max(own_longest, n);
+                 own_parts += unsigned(parts_of(n));
+                 atomicAdd(&in_class[class_of(n)], 1);
+             });
     atomicMax(&longest, own_longest);
     atomicMax(&most, own_most);
     if (own_parts > 0) atomicAdd(&parts, own_parts);
-    int64_t begin = scan_of_block<scan_block>(own, &pairs);
+    int64_t begin = __shfl_sync(distwar::all_lanes, scan_of_block<scan_block>(own, &pairs), 0);
     const bool fits = pairs <= limits.pair_capacity;
-    for_run(
-        [&](int t, uint32_t n) {
-            tile_begin[t] = fits ? begin : 0;
-            begin += n;
-        },
-        true);
+    for_rows([=](int counter) { return ends[counter]; },
+             [&](int counter, uint32_t n) {
+                 int64_t until = n; // inclusive
+                 for (int distance = 1; distance < 32; distance *= 2) {
+                     const int64_t before = __shfl_up_sync(distwar::all_lanes, until, unsigned(distance));
+                     if (lane >= distance) until += before;
+                 }
+                 const int64_t of_tile = __shfl_sync(distwar::all_lanes, until - n, lane & ~(copies - 1));
+                 if (counter < end) ends[counter] = uint32_t(until - of_tile);
+                 if (is_first && counter < end)
+                     tile_begin[counter >> length.log2_copies] = fits ? begin + of_tile : 0;
+                 begin += __shfl_sync(distwar::all_lanes, until, 31);
+             });
     if (thread == 0) tile_begin[tiles] = fits ? pairs : 0;
 
     int all;
@@ -329,18 +360,23 @@ struct bin_work {
     __device__ bin_summary get() const { return on_device ? *on_device : known; }
 };
 
-// Writes the order of tiles, and the unsorted lists if a bucket had no room. Increments class_begin.
+// Writes the order of tiles, and the unsorted lists if a bucket had no room; blocks then take turns. Increments
+// class_begin.
 __global__ void __launch_bounds__(bin_block)
-    write_kernel(const gs_splat *splats, int64_t count, int per_block, tile_grid grid, writing tickets,
-                 const bin_work work, uint32_t *class_begin, uint32_t *tile_order) {
-    const int tiles = tiles_of(grid);
-    const int t = int(blockIdx.y * gridDim.x + blockIdx.x) * bin_block + int(threadIdx.x);
+    write_kernel(const splat_portions all, tile_grid grid, writing tickets, const bin_work work,
+                 uint32_t *class_begin, uint32_t *tile_order) {
+    in_turn();
+    const int tiles = tiles_of(grid), portions = all.per_view * grid.views;
+    const int t = int(blockIdx.x) * bin_block + int(threadIdx.x);
     if (t < tiles) {
         const int64_t size = tickets.tile_begin[t + 1] - tickets.tile_begin[t];
         tile_order[atomicAdd(&class_begin[class_of(size)], 1u)] = uint32_t(t);
     }
     if (work.get().in_lists == 0) return;
-    for_tiles_of_splats(splats, count, per_block, grid, tickets);
+    for (int portion = int(blockIdx.x); portion < portions; portion += int(gridDim.x)) {
+        __syncthreads(); // the previous portion's boxes have been read
+        for_tiles_of_splats(all, portion, grid, tickets);
+    }
 }
 
 // The entries of a tile's list before they are sorted.
@@ -365,11 +401,11 @@ struct unsorted {
 // Where these are, for all tiles.
 struct unsorted_lists {
     buckets in;
-    const uint32_t *list;
+    const uint32_t *ends, *list;
 
     __device__ unsorted of(uint32_t tile, int64_t begin, bool in_lists) const {
         const int64_t first = int64_t(tile) << in.length.log2_copies;
-        return {in_lists ? list + begin : nullptr, in.entry + first * in.room, in.length.first + first,
+        return {in_lists ? list + begin : nullptr, in.entry + first * in.room, ends + first,
                 in.length.log2_copies, in.room};
     }
 };
@@ -469,6 +505,7 @@ __global__ void __launch_bounds__(part_block)
     cut_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
                const unsorted_lists lists, uint32_t *other, const bin_work work, bin_summary *summary,
                part *parts) {
+    in_turn();
     const int cut_end = work.get().cut_end;
     const bool in_lists = work.get().in_lists != 0;
     for (int place = int(blockIdx.x); place < cut_end; place += int(gridDim.x)) {
@@ -492,6 +529,7 @@ __global__ void __launch_bounds__(part_block, part_blocks)
     sort_parts_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin,
                       const part *parts, const unsorted_lists from, const bin_work work, uint32_t *list,
                       uint32_t *other) {
+    in_turn();
     __shared__ uint64_t keys[sorted_by_block<part_block>];
     const bin_summary lists = work.get();
     const int all = lists.parts + lists.part_block_end - lists.cut_end;
@@ -518,6 +556,7 @@ __global__ void __launch_bounds__(part_block, part_blocks)
 __global__ void __launch_bounds__(sort_block)
     sort_kernel(const uint32_t *depth, const uint32_t *tile_order, const int64_t *tile_begin, int tiles,
                 const unsorted_lists from, const bin_work work, uint32_t *list) {
+    in_turn();
     constexpr int E = sorted_by_warp / 32;
     __shared__ uint64_t keys[sorted_by_block<sort_block>];
     const bin_summary lists = work.get();
@@ -562,7 +601,7 @@ __global__ void __launch_bounds__(scan_block)
 
 // The arrays in the workspace.
 struct bin_arrays {
-    uint32_t *depth, *length, *class_begin;
+    uint32_t *depth, *length, *ends, *class_begin;
     bin_summary *summary;
     int64_t *tile_begin;
     uint32_t *tile_order, *list, *other, *bucket;
@@ -576,6 +615,16 @@ int log2_copies(int64_t count, int tiles) {
     int k = 0;
     while (k < most && tiles << (k + 1) <= counters && count > (int64_t(tiles) << k) * splats) k++;
     return k;
+}
+
+// tile_counters.log2_lines.
+int log2_lines(int64_t counters) {
+    int k = 0;
+    while ((int64_t(counters_of_line) << k) < counters) k++;
+    return k;
+}
+size_t counter_words(int64_t counters) {
+    return size_t(counters_of_line * sector_words) << log2_lines(counters);
 }
 
 // Splats a block: as many as possible while there are enough blocks to fill the GPU.
@@ -602,12 +651,12 @@ int64_t most_parts(int64_t pair_capacity) {
     return pair_capacity * 3 / sorted_by_block<part_block>;
 }
 
-// Entries of a bucket: eight times the mean of lists that fill pair_capacity, as some tiles have much more than
+// Entries of a bucket: 32 times the mean of lists that fill pair_capacity, as some tiles have much more than
 // others; less where that would take more than 256 MB and more than three times the lists.
 uint32_t room_of(int64_t pair_capacity, int64_t counters) {
     constexpr int64_t least = 32, small = int64_t(1) << 26;
     const int64_t most = 3 * pair_capacity > small ? 3 * pair_capacity : small;
-    const int64_t all = 8 * pair_capacity < most ? 8 * pair_capacity : most;
+    const int64_t all = 32 * pair_capacity < most ? 32 * pair_capacity : most;
     return uint32_t(all / counters > least ? all / counters : least);
 }
 
@@ -619,7 +668,8 @@ size_t place_arrays(void *memory, const tile_grid &grid, int64_t count, int64_t 
                  counters = tiles << log2_copies(count, int(tiles));
     out->bucket_room = room_of(pair_capacity, int64_t(counters));
     layout_add(&layout, size_t(count), &out->depth);
-    layout_add(&layout, counters, &out->length);
+    layout_add(&layout, counter_words(int64_t(counters)), &out->length);
+    layout_add(&layout, counters, &out->ends);
     layout_add(&layout, classes, &out->class_begin);
     layout_add(&layout, 1, &out->summary);
     layout_add(&layout, tiles + 1, &out->tile_begin);
@@ -696,18 +746,20 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
     GS_CUDA(cudaGetDevice(&device));
     GS_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
     const int tiles = tiles_of(grid), per_block = splats_of_block(splat_count(view), multiprocessors);
-    const unsigned views = unsigned(grid.views), splat_blocks = blocks_for(count, per_block);
-    const unsigned tile_blocks = blocks_for(blocks_for(tiles, bin_block), grid.views);
-    const tile_counters counters = {a.length, log2_copies(splat_count(view), tiles)};
+    const splat_portions portions = {splats, count, per_block, int(blocks_for(count, per_block)), a.depth};
+    const unsigned splat_blocks = unsigned(portions.per_view) * unsigned(grid.views);
+    const unsigned most_writers = unsigned(multiprocessors) * writers_at_once;
+    const int copies = log2_copies(splat_count(view), tiles);
+    const int64_t counter_count = int64_t(tiles) << copies;
+    const tile_counters counters = {a.length, copies, log2_lines(counter_count)};
     const buckets into = {counters, a.bucket, a.bucket_room};
     if (view->host_report) view->host_report->pairs_needed = unwritten;
-    GS_CUDA(cudaMemsetAsync(counters.first, 0, (size_t(tiles) << counters.log2_copies) * sizeof(uint32_t),
-                            stream));
-    GS_CUDA(launch(stream, dim3(splat_blocks, views), bin_block, append_kernel, splats, count, per_block,
-                   grid, into, a.depth));
-    GS_CUDA(launch(stream, 1, scan_block, tile_begin_kernel, counters, tiles,
-                   bin_limits{multiprocessors, a.bucket_room, pair_capacity, view->report, view->host_report},
-                   a.tile_begin, a.class_begin, a.summary));
+    GS_CUDA(cudaMemsetAsync(counters.first, 0, counter_words(counter_count) * sizeof(uint32_t), stream));
+    GS_CUDA(launch(stream, splat_blocks, bin_block, append_kernel, portions, grid, into));
+    GS_CUDA(launch_in_turn(
+        stream, 1, scan_block, tile_begin_kernel, counters, a.ends, tiles,
+        bin_limits{multiprocessors, a.bucket_room, pair_capacity, view->report, view->host_report},
+        a.tile_begin, a.class_begin, a.summary));
     bin_summary summary = {};
     if (!waits) { // on the device; the host keeps what it had
         summary.pairs = pair_capacity;
@@ -719,18 +771,20 @@ gs_status gs_bin(gs_view *view, gs_stream stream) {
         if (summary.pairs > pair_capacity) return pairs_do_not_fit(__func__, view);
     }
     const bin_work work = {summary, waits ? nullptr : a.summary};
-    const unsorted_lists unsorted_entries = {into, a.list};
-    GS_CUDA(launch(stream, dim3(splat_blocks > tile_blocks ? splat_blocks : tile_blocks, views), bin_block,
-                   write_kernel, splats, count, per_block, grid, writing{counters, a.tile_begin, a.list},
-                   work, a.class_begin, a.tile_order));
+    const unsorted_lists unsorted_entries = {into, a.ends, a.list};
+    GS_CUDA(
+        launch_in_turn(stream, std::max(std::min(splat_blocks, most_writers), blocks_for(tiles, bin_block)),
+                       bin_block, write_kernel, portions, grid,
+                       writing{counters, a.ends, a.tile_begin, a.list}, work, a.class_begin, a.tile_order));
     const unsigned most_part_blocks = unsigned(multiprocessors) * part_blocks_at_once;
     const sort_grids grids = waits ? grids_of(summary, tiles) : most_grids(pair_capacity, count, tiles);
-    GS_CUDA(launch(stream, std::min(grids.cut, most_part_blocks), part_block, cut_kernel, a.depth,
-                   a.tile_order, a.tile_begin, unsorted_entries, a.other, work, a.summary, a.parts));
-    GS_CUDA(launch(stream, std::min(grids.parts, most_part_blocks), part_block, sort_parts_kernel, a.depth,
-                   a.tile_order, a.tile_begin, a.parts, unsorted_entries, work, a.list, a.other));
-    GS_CUDA(launch(stream, grids.lists, sort_block, sort_kernel, a.depth, a.tile_order, a.tile_begin, tiles,
-                   unsorted_entries, work, a.list));
+    GS_CUDA(launch_in_turn(stream, std::min(grids.cut, most_part_blocks), part_block, cut_kernel, a.depth,
+                           a.tile_order, a.tile_begin, unsorted_entries, a.other, work, a.summary, a.parts));
+    GS_CUDA(launch_in_turn(stream, std::min(grids.parts, most_part_blocks), part_block, sort_parts_kernel,
+                           a.depth, a.tile_order, a.tile_begin, a.parts, unsorted_entries, work, a.list,
+                           a.other));
+    GS_CUDA(launch_in_turn(stream, grids.lists, sort_block, sort_kernel, a.depth, a.tile_order, a.tile_begin,
+                           tiles, unsorted_entries, work, a.list));
     view->lists = {grid.tiles_x,  grid.tiles_y, summary.pairs,
                    a.tile_begin,  a.list,       summary.pixels_per_thread,
                    summary.split, a.tile_order, grid.views};

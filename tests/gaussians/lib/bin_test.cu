@@ -6,6 +6,7 @@
 #include "launch.cuh"
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -134,6 +135,31 @@ TEST(BinEdges, LongListsAreSorted) {
     }
 }
 
+// Depths that are all different, neighbouring floats or far apart, and a few much larger ones that hardly differ.
+TEST(BinEdges, ListsAreSortedByAllBitsOfTheDepth) {
+    std::mt19937 random(7);
+    const auto from_bits = [](uint32_t bits) {
+        float value;
+        memcpy(&value, &bits, sizeof value);
+        return value;
+    };
+    const uint32_t one = 0x3f800000;
+    for (const int count : {2, 32, 33, 64, 65, 128, 129, 255, 256, 257, 1000}) {
+        std::vector<uint32_t> order(count);
+        std::iota(order.begin(), order.end(), 0u);
+        std::shuffle(order.begin(), order.end(), random);
+        for (const uint32_t step : {1u, 3u, 0x10000u, 0x40000u})
+            for (const uint32_t beyond : {0u, 1u << 24, (1u << 25) - 1, (1u << 28) - 1, 1u << 28}) {
+                std::vector<gs_splat> splats(count, {{8, 8}, {2, 0, 2}, -1, {1, 1, 1}, 3, {}});
+                for (int i = 0; i < count; i++) splats[i].depth = from_bits(one + order[i] * step);
+                for (int i = 0; beyond > 0 && i < 3; i++) // the last before the one before it
+                    splats[size_t(count - 1 - i) % count].depth = from_bits(one + beyond - uint32_t(i != 1));
+                EXPECT_EQ(binned(splats, 16, 16, count).index, by_depth(splats))
+                    << count << " depths, " << step << " apart, and " << beyond << " beyond";
+            }
+    }
+}
+
 TEST(BinEdges, ListsOfOneDepthAreCutToo) {
     const std::vector<gs_splat> splats(20000, {{8, 8}, {2, 0, 2}, -1, {1, 1, 1}, 3, {}});
     const binned made(splats, 16, 16, int64_t(splats.size()));
@@ -141,7 +167,7 @@ TEST(BinEdges, ListsOfOneDepthAreCutToo) {
 }
 
 // Several lists of every kind at once, and no room but for them. The more rows of empty tiles follow, the shorter the
-// buckets: with 1 row they have room, with 3 and with 60 not; a tile has 16 counters, 8, and one.
+// buckets: with 1 row they have room, with 12 and with 60 not; a tile has 16 counters, 2, and one.
 TEST(BinEdges, EachListKeepsToItsPlace) {
     std::mt19937 random(5);
     const std::vector<int> lengths = {5000, 0, 300, 4097, 2048, 17000, 40, 4096, 1, 4097, 3000, 4097};
@@ -153,7 +179,7 @@ TEST(BinEdges, EachListKeepsToItsPlace) {
                 {{8 + 16 * float(t), 8}, {2, 0, 2}, -1, {1, 1, 1}, 1 + float(random() % 30000), {}});
     std::shuffle(splats.begin(), splats.end(), random);
     for (const uint32_t i : by_depth(splats)) expected[size_t(splats[i].mean[0]) / 16].push_back(i);
-    for (const int rows : {1, 3, 60})
+    for (const int rows : {1, 12, 60})
         for (const bool waits : {true, false}) {
             const binned made(splats, 16 * int(lengths.size()), 16 * rows, int64_t(splats.size()), waits);
             for (size_t t = 0; t < lengths.size(); t++)
