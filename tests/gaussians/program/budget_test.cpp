@@ -509,11 +509,11 @@ TEST_F(Budget, FinishIsANumberOfSteps) {
 TEST_F(Budget, FinishAutoStopsWhereViewsSetAsideSaySo) {
     generate(64);
     const outcome run = train(
-        {"--iterations", "40", "--finish", "auto", "--lm-pcg", "2", "--lm-batch", "8", "--eval-every", "40"});
+        {"--iterations", "20", "--finish", "auto", "--lm-pcg", "1", "--lm-batch", "4", "--eval-every", "20"});
     ASSERT_EQ(run.code, 0) << run.err;
     const std::vector<json> steps = lines_of(at("log"), "lm");
     ASSERT_GE(steps.size(), 1u);
-    for (const json &step : steps) EXPECT_EQ(step["views"].number(), 8);
+    for (const json &step : steps) EXPECT_EQ(step["views"].number(), 4);
     std::vector<std::pair<double, double>> said;
     std::istringstream lines(run.out);
     for (std::string line; std::getline(lines, line);) {
