@@ -99,7 +99,7 @@ class Stack_pool {
     void free_all();
 
   private:
-    // More than the frames of main(), which leaves its stack without returning. It has returned from all others.
+    // More than the frames of main(), which leaves its stack without returning. Others have returned.
     static constexpr std::size_t bytes_of_main = 4096;
 
     template <void (*main)()>

@@ -64,8 +64,8 @@ TEST_F(Generate, IsTrainedOnBeforeAnyBackground) {
 }
 
 TEST_F(Generate, RetirementIsAPartOfTraining) {
-    const outcome data = splat({"generate", at("data"), "--views", "3", "--test-views", "1", "--size", "16",
-                                "--gaussians", "1000"});
+    const outcome data = splat(
+        {"generate", at("data"), "--views", "3", "--test-views", "1", "--size", "16", "--gaussians", "1000"});
     ASSERT_EQ(data.code, 0) << data.err;
     const auto train = [&](const char *to, const char *retired) {
         const outcome run = splat({"train", at("data"), "-o", at(to), "--random", "60", "--max-gaussians",
