@@ -44,8 +44,13 @@ void Stack_pool::grow() {
     }
 }
 
-void Stack_pool::release() {
+void Stack_pool::free_all() {
     for (Stack stack : all_) unpoison(stack);
+    free_ = all_;
+}
+
+void Stack_pool::release() {
+    free_all();
     for (Region region : regions_) munmap(region.start, region.bytes);
     regions_.clear();
     all_.clear();
@@ -53,7 +58,7 @@ void Stack_pool::release() {
 }
 
 // A lane that was abandoned, or that left its stack without returning, leaves AddressSanitizer's red zones on
-// it.
+// it. (To unpoison all of a stack takes longer than most kernels.)
 void Stack_pool::unpoison([[maybe_unused]] Stack stack) {
 #ifdef __SANITIZE_ADDRESS__
     __asan_unpoison_memory_region(stack.bottom, stack.bytes);

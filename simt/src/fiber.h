@@ -89,16 +89,19 @@ class Stack_pool {
         Context context;
         context.stack = free_.back();
         free_.pop_back();
-        unpoison(context.stack);
         char *top = context.stack.bottom + context.stack.bytes;
+        unpoison({top - bytes_of_main, bytes_of_main});
         context.point = boost::context::detail::make_fcontext(top, context.stack.bytes, enter<main>);
         return context;
     }
     void give_back(Stack stack) { free_.push_back(stack); }
     // Makes all stacks free, those of abandoned contexts included.
-    void free_all() { free_ = all_; }
+    void free_all();
 
   private:
+    // More than the frames of main(), which leaves its stack without returning. Others have returned.
+    static constexpr std::size_t bytes_of_main = 4096;
+
     template <void (*main)()>
     static void enter(boost::context::detail::transfer_t t) {
         detail::arrive(t, nullptr);

@@ -640,11 +640,11 @@ TEST(LmBlocks, HaveTheDiagonalBetweenThem) {
 }
 
 TEST(LmDense, BlocksAreThoseOfTheNormalEquations) {
-    const scene_choice choices[] = {{5, 24, 0, 0, 23, 17},
-                                    {5, 24, 1, 1, 23, 17},
-                                    {5, 24, 2, 2, 23, 17},
-                                    {5, 24, 3, 3, 23, 17},
-                                    {5, 24, 3, 1, 23, 17, false, false, 0.5f}};
+    const scene_choice choices[] = {{5, 10, 0, 0, 23, 17},
+                                    {5, 10, 1, 1, 23, 17},
+                                    {5, 10, 2, 2, 23, 17},
+                                    {5, 10, 3, 3, 23, 17},
+                                    {5, 10, 3, 1, 23, 17, false, false, 0.5f}};
     for (const scene_choice &choice : choices) {
         SCOPED_TRACE(testing::PrintToString(choice));
         const int degree = choice.sh_degree;

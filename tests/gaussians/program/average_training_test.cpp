@@ -34,7 +34,7 @@ bool watch(void *context, const training_state *state, const training_report *, 
 }
 
 outcome train(const cloud &c, double part, int64_t end_at = 0) {
-    training_settings settings = c.settings(steps);
+    training_settings settings = cloud::settings(steps);
     settings.average_part = part;
     outcome got;
     watcher w = {&got, 0, end_at};
@@ -59,7 +59,7 @@ double distance(const std::vector<float> &a, const std::vector<double> &b) {
 }
 
 TEST(AverageTraining, EndsInTheMeanOfItsLastSteps) {
-    const cloud c;
+    const cloud c(60, 32, 24);
     const outcome plain = train(c, 0), averaged = train(c, 11.5 / 19); // from step 9 on: 10 and 15
     ASSERT_EQ(plain.seen.size(), size_t(steps));
     EXPECT_EQ(plain.last, plain.seen.back());
@@ -76,7 +76,7 @@ TEST(AverageTraining, EndsInTheMeanOfItsLastSteps) {
 }
 
 TEST(AverageTraining, ASignalLeavesTheLastStepAndTheAverage) {
-    const cloud c;
+    const cloud c(60, 32, 24);
     const outcome plain = train(c, 0), ended = train(c, 1, 12); // ends after step 13
     ASSERT_EQ(ended.seen.size(), 13u);
     EXPECT_EQ(ended.last, plain.seen[12]);

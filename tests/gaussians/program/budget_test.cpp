@@ -2,15 +2,10 @@
 // Training in a given time: the pace alone, the trainer with a clock of its own, and splat train --budget and --finish
 // as users run them.
 #include "program_run.h"
+#include "training_cloud.h"
 #include "json_value.h"
 #include "commands/train_finish.h"
 #include "training/pace.h"
-#include "training/trainer.h"
-#include "view/device_gaussians.h"
-extern "C" {
-#include "scene.h"
-}
-#include <device.h>
 #include <algorithm>
 #include <csignal>
 #include <functional>
@@ -117,44 +112,17 @@ TEST(Pace, StepsThatTakeNoTimeAreLimited) {
 
 // ---- the trainer
 
-// Grey Gaussians before six cameras, and a clock that a step moves on by a time for each Gaussian.
-class timed {
+// A cloud, and a clock that a step moves on by a time for each Gaussian.
+class timed : public cloud {
   public:
-    explicit timed(int64_t count = 40) {
-        const int width = 16, height = 12;
-        fault why;
-        EXPECT_TRUE(scene_open(&host, count, 2, &why)) << why.text;
-        for (int64_t i = 0; i < host.count; i++) {
-            const float mean[3] = {0.2f * (float(i % 10) - 4.5f), 0.25f * (float(i / 10 % 6) - 2.5f),
-                                   3 + 0.1f * std::sin(float(i))};
-            std::memcpy(host.mean + 3 * i, mean, sizeof mean);
-            host.quaternion[4 * i] = 1;
-            for (int k = 0; k < 3; k++) host.log_scale[3 * i + k] = -2;
-        }
-        for (int v = 0; v < 6; v++) {
-            gs_camera camera = {width, height, 14,         14, 8, 6, {1, 0, 0, 0, 1, 0, 0, 0, 1},
-                                {},    0.2f,   GS_PINHOLE, {}, 0};
-            camera.translation[0] = 0.1f * float(v - 2);
-            EXPECT_TRUE(image_open(&pictures[v], width, height, 3, &why)) << why.text;
-            for (int i = 0; i < 3 * width * height; i++)
-                pictures[v].pixels[i] = uint8_t(127 + 100 * std::sin(0.05 * i + v));
-            EXPECT_TRUE(target_view_open(&views[v], &camera, &pictures[v], &why)) << why.text;
-        }
-        settings.iterations = 7000;
+    timed() : cloud(40, width, height), settings(cloud::settings(7000)) {
         settings.seed = 3;
-        settings.policy = {DISTWAR_FIXED, 0};
-        settings.rates = {1e-3f, 5e-3f, 1e-3f, 5e-2f, 2.5e-3f, 1e-4f, 0};
-        settings.final_mean_rate = 1e-5f;
         settings.sh_interval = 1000;
-        settings.density.every = 100;
         training_state_open(&state, &host);
     }
     ~timed() {
         training_report_close(&report);
         training_state_close(&state);
-        scene_close(&host);
-        for (target_view &view : views) target_view_close(&view);
-        for (image &picture : pictures) image_close(&picture);
     }
     timed(const timed &) = delete;
     timed &operator=(const timed &) = delete;
@@ -168,7 +136,8 @@ class timed {
         training_report_close(&report);
         seen_iteration = state.iteration;
         fault why;
-        ASSERT_TRUE(train(&state, views, 6, &settings, &observer, &report, &why)) << why.text;
+        ASSERT_TRUE(train(&state, views.data(), views.size(), &settings, &observer, &report, &why))
+            << why.text;
     }
     std::vector<char> bytes() const {
         std::vector<char> out(device_gaussians_bytes(state.gaussians.count, state.gaussians.sh_degree));
@@ -176,10 +145,8 @@ class timed {
         return out;
     }
 
-    gs_gaussians host = {};
-    image pictures[6] = {};
-    target_view views[6] = {};
-    training_settings settings = {};
+    static constexpr int width = 16, height = 12;
+    training_settings settings;
     training_state state = {};
     training_report report = {};
     double cost = 3e-5, reserved = 0; // seconds of a step, for each Gaussian
@@ -312,8 +279,8 @@ TEST(BudgetedTraining, APlaceFromAFileMustBePossible) {
 TEST(SparedViews, AreNotTrainedOnFromTheirPartOfTheScheduleOn) {
     const auto trained = [](bool other_pictures, size_t spared, double from) {
         timed t;
-        for (int v = 4; v < 6 && other_pictures; v++) {
-            const std::vector<uint8_t> black(3 * 16 * 12, 0);
+        for (size_t v = 4; v < 6 && other_pictures; v++) {
+            const std::vector<uint8_t> black(3 * timed::width * timed::height, 0);
             device_upload(t.views[v].pixels, black.data(), black.size());
         }
         t.settings.iterations = 30;
@@ -509,11 +476,11 @@ TEST_F(Budget, FinishIsANumberOfSteps) {
 TEST_F(Budget, FinishAutoStopsWhereViewsSetAsideSaySo) {
     generate(64);
     const outcome run = train(
-        {"--iterations", "40", "--finish", "auto", "--lm-pcg", "2", "--lm-batch", "8", "--eval-every", "40"});
+        {"--iterations", "20", "--finish", "auto", "--lm-pcg", "1", "--lm-batch", "4", "--eval-every", "20"});
     ASSERT_EQ(run.code, 0) << run.err;
     const std::vector<json> steps = lines_of(at("log"), "lm");
     ASSERT_GE(steps.size(), 1u);
-    for (const json &step : steps) EXPECT_EQ(step["views"].number(), 8);
+    for (const json &step : steps) EXPECT_EQ(step["views"].number(), 4);
     std::vector<std::pair<double, double>> said;
     std::istringstream lines(run.out);
     for (std::string line; std::getline(lines, line);) {

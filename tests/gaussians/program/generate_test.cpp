@@ -64,11 +64,13 @@ TEST_F(Generate, IsTrainedOnBeforeAnyBackground) {
 }
 
 TEST_F(Generate, RetirementIsAPartOfTraining) {
-    make("data");
+    const outcome data = splat(
+        {"generate", at("data"), "--views", "3", "--test-views", "1", "--size", "16", "--gaussians", "1000"});
+    ASSERT_EQ(data.code, 0) << data.err;
     const auto train = [&](const char *to, const char *retired) {
-        const outcome run = splat({"train", at("data"), "-o", at(to), "--random", "200", "--max-gaussians",
-                                   "300", "--iterations", "40", "--density-from", "5", "--density-every",
-                                   "10", "--retire", retired, "--retire-every", "20", "--reproducible"});
+        const outcome run = splat({"train", at("data"), "-o", at(to), "--random", "60", "--max-gaussians",
+                                   "90", "--iterations", "24", "--density-from", "2", "--density-every", "4",
+                                   "--retire", retired, "--retire-every", "8", "--reproducible"});
         EXPECT_EQ(run.code, 0) << run.err;
         return contents(at(to));
     };

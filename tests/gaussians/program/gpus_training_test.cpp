@@ -214,7 +214,7 @@ TEST_F(Killed, SignalsSaveAndEndIt) {
 TEST_F(Killed, TheLastCheckpointIsIntact) {
     write_colmap(at("data"), 20);
     const std::vector<std::string> options =
-        with(splitting, {"--iterations", "60", "--sh-degree", "0", "--density-until", "50"});
+        with(splitting, {"--iterations", "36", "--sh-degree", "0", "--density-until", "30"});
     const std::string whole = scene_of(1, options);
     const std::vector<std::string> saving =
         with(options, {"--checkpoint-every", "1", "--checkpoint", at("saved").string(), "--nccl", FAKE_NCCL});
@@ -224,7 +224,7 @@ TEST_F(Killed, TheLastCheckpointIsIntact) {
         if (file.size() > 32) memcpy(&iterations, file.data() + 24, sizeof iterations);
         return iterations;
     };
-    for (int n = 0; n < 10; n++) {
+    for (int n = 0; n < 6; n++) {
         const int64_t before = saved();
         const pid_t child = start(train(
             "end.ply", 2 + n % 2, before > 0 ? with(saving, {"--resume", at("saved").string()}) : saving));

@@ -83,7 +83,7 @@ TEST_F(Hosts, GiveTheSceneOfTheGpusOfOne) {
 
 TEST_F(Hosts, OneThatIsKilledAtAnyMomentEndsTheRunAndLeavesTheFiles) {
     write_colmap(at("data"), 30);
-    const std::vector<std::string> options = {"--iterations", "1000000", "--checkpoint-every", "10"};
+    const std::vector<std::string> options = {"--iterations", "1000000", "--checkpoint-every", "3"};
     std::mt19937 random(3);
     for (int run_number = 0; run_number < 5; run_number++) {
         fs::remove(at("scene.ply.checkpoint"));

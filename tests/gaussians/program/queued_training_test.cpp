@@ -9,7 +9,7 @@ constexpr int steps = 14;
 
 // Everything that training leaves: parameters, moments and exposures. repeats: of forward passes.
 std::vector<char> train_bytes(const cloud &c, bool wait_for_pairs, uint64_t seed, int64_t *repeats) {
-    training_settings settings = c.settings(steps);
+    training_settings settings = cloud::settings(steps);
     settings.seed = seed;
     settings.wait_for_pairs = wait_for_pairs;
     settings.random_background = true;

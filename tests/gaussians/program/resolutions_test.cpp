@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Schedules of resolutions and steps of several views.
-#include "view/device_gaussians.h"
-extern "C" {
-#include "scene.h"
-}
+#include "training_cloud.h"
 #include "training/resolutions.h"
-#include "training/trainer.h"
-#include <cmath>
-#include <cstring>
-#include <device.h>
-#include <functional>
-#include <gtest/gtest.h>
 #include <limits>
-#include <vector>
 
 namespace {
 
@@ -67,37 +57,15 @@ TEST(Resolutions, HavePhasesOfSteps) {
     EXPECT_EQ(resolution_phase_at(&schedule, 3, 1), 1); // a fifth of three steps is none
 }
 
-constexpr int width = 131, height = 128, views_in_all = 5;
+constexpr int width = 131, height = 128, views_in_all = cloud::views_in_all;
 
-// A cloud of Gaussians and views of it, each with another picture, mask and depth.
-class cloud {
+// Each view also has a mask and depths.
+class detailed_cloud : public cloud {
   public:
-    cloud() {
-        fault why;
-        EXPECT_TRUE(scene_open(&host, 60, 1, &why)) << why.text;
-        for (int64_t i = 0; i < host.count; i++) {
-            const float mean[3] = {0.3f * float(i % 8) - 1.0f, 0.3f * float(i / 8) - 1.0f,
-                                   0.1f * std::sin(float(i))};
-            const float quaternion[4] = {1, 0.1f * float(i % 7), -0.05f * float(i % 5), 0.05f};
-            std::memcpy(host.mean + 3 * i, mean, sizeof mean);
-            std::memcpy(host.quaternion + 4 * i, quaternion, sizeof quaternion);
-            for (int k = 0; k < 3; k++) host.log_scale[3 * i + k] = -1.7f + 0.2f * float(k);
-            host.opacity_logit[i] = 0.5f * std::cos(float(i));
-            for (int k = 0; k < 12; k++) host.sh[12 * i + k] = 0.1f * std::sin(float(12 * i + k));
-        }
-        const size_t pixels = size_t(width) * height;
-        pictures.resize(views_in_all), views.resize(views_in_all);
-        masks.resize(views_in_all), depths.resize(views_in_all);
+    explicit detailed_cloud(int w = width, int h = height)
+        : cloud(60, w, h), masks(views_in_all), depths(views_in_all) {
+        const size_t pixels = size_t(w) * size_t(h);
         for (size_t v = 0; v < views_in_all; v++) {
-            gs_camera camera = {width, height, 100,        101, 65, 63, {1, 0, 0, 0, 1, 0, 0, 0, 1},
-                                {},    0.2f,   GS_PINHOLE, {},  0};
-            camera.translation[0] = 0.2f * float(v);
-            camera.translation[2] = 3 + 0.3f * float(v);
-            image *const picture = &pictures[v];
-            EXPECT_TRUE(image_open(picture, width, height, 3, &why)) << why.text;
-            for (size_t i = 0; i < 3 * pixels; i++)
-                picture->pixels[i] = uint8_t(127 + 100 * std::sin(0.03 * double(i) + double(v)));
-            EXPECT_TRUE(target_view_open(&views[v], &camera, picture, &why)) << why.text;
             masks[v].resize(pixels), depths[v].resize(pixels);
             for (size_t i = 0; i < pixels; i++) {
                 masks[v][i] = (i / 40 + v) % 7 != 0;
@@ -107,32 +75,14 @@ class cloud {
             target_view_set_depth(&views[v], depths[v].data());
         }
     }
-    ~cloud() {
-        scene_close(&host);
-        for (target_view &view : views) target_view_close(&view);
-        for (image &picture : pictures) image_close(&picture);
-    }
-    cloud(const cloud &) = delete;
-    cloud &operator=(const cloud &) = delete;
-
     static training_settings settings_of(int64_t iterations, int64_t batch) {
-        training_settings settings = {};
-        settings.iterations = iterations;
-        settings.batch = batch;
-        settings.seed = 5;
-        settings.policy = {DISTWAR_FIXED, 0};
-        settings.rates = {1e-2f, 5e-3f, 1e-3f, 5e-2f, 2.5e-3f, 1e-4f, 0};
-        settings.final_mean_rate = 1e-3f;
-        settings.depth_weight = settings.final_depth_weight = 0.5f;
-        settings.exposure_rate = 1e-2f;
-        settings.density.kind = DENSITY_NONE;
-        settings.density.every = 100;
-        return settings;
+        training_settings out = settings(iterations);
+        out.batch = batch;
+        out.seed = 5;
+        out.depth_weight = out.final_depth_weight = 0.5f;
+        return out;
     }
 
-    gs_gaussians host = {};
-    std::vector<image> pictures;
-    std::vector<target_view> views;
     std::vector<std::vector<uint8_t>> masks;
     std::vector<std::vector<float>> depths;
 };
@@ -182,16 +132,16 @@ double relative(const std::vector<float> &got, const std::vector<float> &expecte
 }
 
 TEST(SeveralViews, GradientIsTheSumOfThoseOfEach) {
-    const cloud c;
+    const detailed_cloud c;
     trained together(c, false);
     const std::vector<double> losses =
-        together.train_on(c.views, cloud::settings_of(views_in_all, views_in_all));
+        together.train_on(c.views, detailed_cloud::settings_of(views_in_all, views_in_all));
     ASSERT_EQ(losses.size(), size_t(views_in_all));
     std::vector<float> sum;
     double loss = 0;
     for (const target_view &view : c.views) {
         trained alone(c, false);
-        loss += alone.train_on({view}, cloud::settings_of(1, 1))[0];
+        loss += alone.train_on({view}, detailed_cloud::settings_of(1, 1))[0];
         const std::vector<float> moment = trained::read(alone.state.first_moment); // 0.1 times the gradient
         sum.resize(moment.size());
         for (size_t i = 0; i < sum.size(); i++) sum[i] += moment[i];
@@ -203,11 +153,11 @@ TEST(SeveralViews, GradientIsTheSumOfThoseOfEach) {
 }
 
 TEST(SeveralViews, RatesGrowAsTheSquareRoot) {
-    const cloud c;
+    const detailed_cloud c;
     const std::vector<target_view> same(4, c.views[0]);
     trained together(c, false), alone(c, false);
-    together.train_on(same, cloud::settings_of(4, 4));
-    training_settings faster = cloud::settings_of(1, 1);
+    together.train_on(same, detailed_cloud::settings_of(4, 4));
+    training_settings faster = detailed_cloud::settings_of(1, 1);
     for (float *rate :
          {&faster.rates.mean, &faster.rates.log_scale, &faster.rates.quaternion, &faster.rates.opacity_logit,
           &faster.rates.sh_constant, &faster.rates.sh_rest, &faster.final_mean_rate})
@@ -224,14 +174,14 @@ TEST(SeveralViews, RatesGrowAsTheSquareRoot) {
 }
 
 TEST(SeveralViews, EachExposureHasItsOwnGradient) {
-    const cloud c;
+    const detailed_cloud c;
     trained together(c, true);
-    together.train_on(c.views, cloud::settings_of(views_in_all, views_in_all));
+    together.train_on(c.views, detailed_cloud::settings_of(views_in_all, views_in_all));
     const std::vector<float> got = together.exposure();
     for (size_t v = 0; v < views_in_all; v++) {
         trained alone(c, true);
         std::vector<target_view> only = c.views; // the order's first view is this one
-        training_settings settings = cloud::settings_of(views_in_all, 1);
+        training_settings settings = detailed_cloud::settings_of(views_in_all, 1);
         only.assign(views_in_all, c.views[v]);
         settings.iterations = 1;
         alone.train_on(only, settings);
@@ -249,7 +199,7 @@ TEST(SeveralViews, EachExposureHasItsOwnGradient) {
 }
 
 TEST(Resolutions, SmallViewsAreTheViewsShrunk) {
-    const cloud c;
+    const detailed_cloud c;
     resolution_schedule schedule;
     resolution_views all;
     fault why;
@@ -322,7 +272,7 @@ TEST(Resolutions, AreUsualWhereSmallPicturesHaveAPixelForAGaussian) {
 
 // Views of different sizes, as parts of those of a cloud.
 TEST(SeveralViews, OfSeveralSizesAreSummedToo) {
-    const cloud c;
+    const detailed_cloud c;
     std::vector<image> pictures(views_in_all);
     std::vector<target_view> views(views_in_all);
     std::vector<std::vector<float>> depths(views_in_all);
@@ -341,14 +291,14 @@ TEST(SeveralViews, OfSeveralSizesAreSummedToo) {
     fault why;
     ASSERT_TRUE(resolution_views_match(views.data(), views.size(), &why)) << why.text;
     trained together(c, false);
-    together.train_on(views, cloud::settings_of(views_in_all, views_in_all));
+    together.train_on(views, detailed_cloud::settings_of(views_in_all, views_in_all));
     std::vector<float> sum;
     for (size_t v = 0; v < views_in_all; v++) {
         target_view view = views[v]; // with the mask that a padded view has: windows at its edges count alike
         const std::vector<uint8_t> all(size_t(width) * height, 255);
         if (!view.mask && v > 0) target_view_set_mask(&view, all.data());
         trained alone(c, false);
-        alone.train_on({view}, cloud::settings_of(1, 1));
+        alone.train_on({view}, detailed_cloud::settings_of(1, 1));
         const std::vector<float> moment = trained::read(alone.state.first_moment);
         sum.resize(moment.size());
         for (size_t i = 0; i < sum.size(); i++) sum[i] += moment[i];
@@ -381,14 +331,14 @@ bool stop(void *context, const training_state *state, const training_report *, f
 
 // Smaller pictures and two views a step first, then three: steps end at 2, 4, 5, 8, 11, 14.
 training_settings mixed_settings() {
-    training_settings settings = cloud::settings_of(14, 3);
+    training_settings settings = detailed_cloud::settings_of(14, 3);
     fault why;
     EXPECT_TRUE(resolution_schedule_read("2:36:2", &settings.resolutions, &why)) << why.text; // 5 iterations
     return settings;
 }
 
 TEST(Resolutions, TrainingGoesOnWhereItStopped) {
-    const cloud c;
+    const detailed_cloud c;
     trained whole(c, true);
     const std::vector<double> losses = whole.train_on(c.views, mixed_settings());
     EXPECT_EQ(losses.size(), 14u);
@@ -412,10 +362,10 @@ TEST(Resolutions, TrainingGoesOnWhereItStopped) {
 }
 
 TEST(Resolutions, PhasesAtFullSizeChangeNothing) {
-    const cloud c;
+    const detailed_cloud c(32, 24);
     const std::pair<const char *, int64_t> cases[] = {{"1:50", 1}, {"1:50:1", 1}, {"1:40:2,1:80", 2}};
     for (const auto &[text, batch] : cases) {
-        training_settings settings = cloud::settings_of(10, batch);
+        training_settings settings = detailed_cloud::settings_of(10, batch);
         trained plain(c, true), phased(c, true);
         const std::vector<double> losses = plain.train_on(c.views, settings);
         fault why;
@@ -426,7 +376,7 @@ TEST(Resolutions, PhasesAtFullSizeChangeNothing) {
 }
 
 TEST(Resolutions, TrainingSeesTheSmallViewsFirst) {
-    const cloud c;
+    const detailed_cloud c;
     resolution_schedule schedule;
     resolution_views all;
     fault why;
@@ -434,7 +384,7 @@ TEST(Resolutions, TrainingSeesTheSmallViewsFirst) {
     ASSERT_TRUE(resolution_views_open(&all, &schedule, c.views.data(), c.views.size(), 1, &why)) << why.text;
     const std::vector<target_view> small(resolution_views_at(&all, 0),
                                          resolution_views_at(&all, 0) + views_in_all);
-    training_settings settings = cloud::settings_of(4, 1);
+    training_settings settings = detailed_cloud::settings_of(4, 1);
     trained on_small(c, false), on_schedule(c, false), on_whole(c, false);
     const std::vector<double> first = on_small.train_on(small, settings),
                               last = on_whole.train_on(c.views, settings);

@@ -17,10 +17,9 @@ extern "C" {
 // A cloud of Gaussians, and cameras from far to near: their lists have very different lengths.
 class cloud {
   public:
-    cloud() {
-        const int width = 96, height = 80;
+    explicit cloud(int64_t count = 200, int width = 96, int height = 80) {
         fault why;
-        EXPECT_TRUE(scene_open(&host, 200, 1, &why)) << why.text;
+        EXPECT_TRUE(scene_open(&host, count, 1, &why)) << why.text;
         for (int64_t i = 0; i < host.count; i++) {
             const float mean[3] = {0.2f * float(i % 10) - 0.9f, 0.2f * float(i / 10 % 10) - 0.9f,
                                    0.1f * std::sin(float(i))};
@@ -33,8 +32,11 @@ class cloud {
         }
         pictures.resize(views_in_all), views.resize(views_in_all);
         for (int v = 0; v < views_in_all; v++) {
-            gs_camera camera = {width, height, 80,         81, 48, 40, {1, 0, 0, 0, 1, 0, 0, 0, 1},
-                                {},    0.2f,   GS_PINHOLE, {}, 0};
+            gs_camera camera = {};
+            camera.width = width, camera.height = height;
+            camera.fx = 5 * float(width) / 6, camera.fy = camera.fx + 1;
+            camera.cx = float(width) / 2, camera.cy = float(height) / 2, camera.near_plane = 0.2f;
+            for (int k = 0; k < 3; k++) camera.rotation[4 * k] = 1;
             camera.translation[2] = 3 * float(views_in_all - v);
             image *const picture = &pictures[size_t(v)];
             EXPECT_TRUE(image_open(picture, width, height, 3, &why)) << why.text;
@@ -52,7 +54,7 @@ class cloud {
     cloud &operator=(const cloud &) = delete;
 
     // Without density control; sums that do not depend on the order of threads.
-    training_settings settings(int64_t iterations) const {
+    static training_settings settings(int64_t iterations) {
         training_settings out = {};
         out.iterations = iterations;
         out.policy = {DISTWAR_FIXED, 0};
