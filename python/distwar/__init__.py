@@ -67,7 +67,8 @@ def rasterization(means, quats, scales, opacities, colors, viewmats, Ks, width, 
     if torch is not None and isinstance(means, torch.Tensor):
         if _on_torch is None:
             from ._torch import rasterization as _on_torch
-        return _on_torch((means, quats, scales, opacities, colors, covars, viewmats, Ks, backgrounds), width, height, planes, sh_degree, modes, packed, absgrad)
+        return _on_torch((means, quats, scales, opacities, colors, covars, viewmats, Ks, backgrounds), width, height,
+                         planes, sh_degree, modes, packed, absgrad)
     arrays = dict(means=means, quats=quats, scales=scales, opacities=opacities, colors=colors, covars=covars,
                   viewmats=viewmats, Ks=Ks, backgrounds=backgrounds)
     for name in ("means", "opacities", "colors", "viewmats", "Ks"):

@@ -37,7 +37,7 @@ def _adjoint(run):
 class Frame:
     """What a launch has besides the tensors of its graph."""
 
-    __slots__ = ("plan", "room", "cameras", "strategy", "index", "stream", "splats", "view", "at", "watch", "__weakref__")
+    __slots__ = ("plan", "room", "cameras", "strategy", "index", "stream", "splats", "view", "at", "watch")
 
     def __init__(self, plan, room, cameras, strategy, index):
         """index: of the device, by index_of()."""
@@ -76,9 +76,9 @@ class _Frame(torch.autograd.Function):
         at = [address_of(a, kept) for a in scene]
         at_image = splats.data_ptr(), color.data_ptr(), None if depths is None else depths.data_ptr()
         frame.splats, frame.stream = splats, stream_at(frame.index)
-        block, at_block, frame.view = plan.forward(frame.room, frame.cameras, at, at_image, alphas.data_ptr(), _allocate,
-                                                   means, frame.stream, report_at(frame.index))
-        frame.at = [*at, *at_image, at_block]
+        block, at_block, frame.view = plan.forward(frame.room, frame.cameras, at, at_image, alphas.data_ptr(),
+                                                   _allocate, means, frame.stream, report_at(frame.index))
+        frame.at = [*at, *at_image, at_block]  # what frame.view points to
         ctx.frame = frame
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(means, quats, scales, opacities, colors, covars, viewmats, Ks, splats, color, depths,

@@ -389,7 +389,7 @@ class Plan:
     # ---- all stages in one call ----
 
     def forward(self, room, cameras, scene, image, alphas, allocate, like, stream, report):
-        """Projects and blends. image: the addresses of splats [C, N, 12], planar colours, and depths or None; alphas: an
+        """Projects and blends. image: the addresses of splats [C, N, 12], planar colours, depths or None; alphas: an
         address. allocate(bytes, like) returns a block and its address. The rest as project() and render() take it.
         Returns the block, its address, and a gs_view, for backward()."""
         lib, (splats, color, depths), (a, b, c, d, e, f, g) = self.lib, image, self._view_gaps

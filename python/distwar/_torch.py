@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """rasterization() on torch tensors: groups of cameras that go through each stage in one launch, by _frame.py or, where
 torch watches, by _operators.py; and what density strategies read."""
+import functools
+
 import torch
 
 from . import _stages
@@ -77,6 +79,10 @@ class Call:
         self.is_scene = self.is_float32 and len(self.groups) == 1 and not (request.batch or request.per_camera) and \
             arrays[5] is None and (request.settings.sh_degree < 0 or arrays[4].shape[-2] in (1, 4, 9, 16))
 
+    @functools.cached_property
+    def index(self):
+        return index_of(self.device)
+
     def plans(self, scenes):
         """(Plan, Room) of each group."""
         if self._plans is None:
@@ -99,7 +105,6 @@ def _call_of(arrays, *options):
         return _new_call(arrays, *options)
     if call is None:
         call = _new_call(arrays, *options)
-        call.index = index_of(call.device)
         if len(_calls) >= 64:
             _calls.clear()
         _calls[key] = call
