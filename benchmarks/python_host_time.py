@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Time on the host of distwar.rasterization() and of its adjoint, in microseconds.
 
-    python benchmarks/python_host_time.py [--rounds 200] [--count 200] [--size 64] > times.json
+    python benchmarks/python_host_time.py [--rounds 200] [--count 200] [--size 64] [--profiled idle] > times.json
 
 Situations: `idle`, the GPU has nothing to do before each call; `one_thread`, the same with the backward pass on the
 thread that calls it (torch.autograd.set_multithreading_enabled); `loop`, calls follow each other; `training`, with a
@@ -20,6 +20,7 @@ import torch
 
 import distwar
 
+SITUATIONS = ("idle", "one_thread", "loop", "training")
 NODES = ("_Frame", "_Render", "_Project", "Empty")
 
 
@@ -128,6 +129,11 @@ class Situation:
         return times
 
 
+def threads_of(name):
+    """Of torch's engine in a situation."""
+    return torch.autograd.set_multithreading_enabled(name != "one_thread")
+
+
 def by_the_clock(situation, rounds, taken=lambda: 0):
     for _ in range(20):
         situation.round()
@@ -182,6 +188,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, value in dict(rounds=200, count=200, size=64).items():
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--profiled", nargs="*", choices=SITUATIONS, default=SITUATIONS,
+                        help="situations for the profiler, which takes most of the time")
     o = parser.parse_args()
     params, view, device = scene(o.count, o.size)
 
@@ -197,19 +205,22 @@ def main():
     out = dict(torch=torch.__version__, device=torch.cuda.get_device_name() if device == "cuda" else "cpu",
                count=o.count, size=o.size)
     calls = dict(frame=frame, one_empty_function=one, two_empty_functions=two)
-    for name in ("idle", "one_thread", "loop", "training"):
-        with torch.autograd.set_multithreading_enabled(name != "one_thread"):
+    for name in SITUATIONS:
+        with threads_of(name):
             out[name] = {label: by_the_clock(Situation(name, forward, params, device), o.rounds)
                          for label, forward in calls.items()}
-            for label, forward in (("profiler", frame), ("profiler_of_one_empty_function", one)):
+            for label, forward in dict(profiler=frame, profiler_of_one_empty_function=one).items():
+                if name not in o.profiled:
+                    continue
                 try:
                     out[name][label] = by_the_profiler(Situation(name, forward, params, device), o.rounds)
                 except Exception as error:  # the profiler is not everywhere
                     out[name][label] = f"{type(error).__name__}: {error}"
     inner = InLibgs()
-    for name in ("idle", "loop", "training"):
-        out[name]["in_libgs"] = {key: value for key, value in by_the_clock(
-            Situation(name, frame, params, device), o.rounds, inner.take).items() if key.endswith("libgs")}
+    for name in SITUATIONS:
+        with threads_of(name):
+            times = by_the_clock(Situation(name, frame, params, device), o.rounds, inner.take)
+        out[name]["in_libgs"] = {key: value for key, value in times.items() if key.endswith("libgs")}
     json.dump(out, sys.stdout, indent=1)
     print()
 
