@@ -3,7 +3,7 @@
 """Times the sums by index of the package distwar beside torch's on a GPU.
 
     PYTHONPATH=python DISTWAR_INDEX_LIBRARY=build/cuda/bin/libindex_sums.so \
-        benchmarks/index_add.py --out FILE.json [--seconds 90] [--ways]
+        benchmarks/index_add.py --out FILE.json [--seconds 90] [--types float16 bfloat16] [--ways]
 
 N rows of K values are added to a table of M rows. The rows are drawn by Zipf's law: rank r with a probability in
 proportion to r^-exponent; ranks are shuffled. Times are medians of CUDA events around one call, the L2 cache
@@ -143,11 +143,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", metavar="FILE", required=True)
     parser.add_argument("--seconds", type=float, default=90, help="no case begins later")
+    parser.add_argument("--types", nargs="+", choices=TYPES, default=list(TYPES), help="leave out the others")
     parser.add_argument("--ways", action="store_true")
     options = parser.parse_args()
     torch.manual_seed(1)
     timer, slow, runs, begin = Timer(), {}, [], time.time()
-    for case in cases():
+    for case in [case for case in cases() if case[0] in options.types]:
         if time.time() - begin > options.seconds:
             print("no time for more", file=sys.stderr)
             break

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: MIT
 """Time on the host of distwar.rasterization() and of its adjoint, in microseconds.
 
-    python benchmarks/python_host_time.py [--rounds 200] [--count 200] [--size 64] > times.json
+    python benchmarks/python_host_time.py [--rounds 200] [--count 200] [--size 64] [--profiled idle] > times.json
 
-Situations: `idle`, the GPU has nothing to do before each call; `loop`, calls follow each other; `training`, with a loss
-and Adam. For each: medians and the fastest tenth of a forward and a backward call by the clock, of the part of it
+Situations: `idle`, the GPU has nothing to do before each call; `one_thread`, the same with the backward pass on the
+thread that calls it (torch.autograd.set_multithreading_enabled); `loop`, calls follow each other; `training`, with a
+loss and Adam. For each: medians and the fastest tenth of a forward and a backward call by the clock, of the part of it
 inside libgs (which launches kernels and waits for the length of the lists), and of an autograd.Function (of two) that
-only allocates what a frame needs. By torch's profiler: the host's time of a forward call and of the nodes of the
-backward pass, the calls of the CUDA runtime in them, and the time of the kernels."""
+only allocates what a frame needs. By torch's profiler, of a frame and of one such Function: the host's time of a
+forward call and of the nodes of the backward pass, the calls of the CUDA runtime in them, and the time of the kernels."""
 import argparse
 import contextlib
 import json
@@ -19,7 +20,8 @@ import torch
 
 import distwar
 
-NODES = ("_Frame", "_Render", "_Project")
+SITUATIONS = ("idle", "one_thread", "loop", "training")
+NODES = ("_Frame", "_Render", "_Project", "Empty")
 
 
 def scene(count, size):
@@ -92,6 +94,7 @@ def summary(times):
 class Situation:
     def __init__(self, name, forward, params, device):
         self.name, self.forward, self.params, self.device = name, forward, params, device
+        self.waits = name in ("idle", "one_thread")
         self.optimizer = torch.optim.Adam(params.values(), lr=1e-5, fused=device == "cuda")
         self.gradients = None
 
@@ -101,7 +104,7 @@ class Situation:
 
     def round(self, range_of=contextlib.nullcontext, taken=lambda: 0):
         """Microseconds forward and backward, each with what `taken` counted in it."""
-        if self.name == "idle":
+        if self.waits:
             self.settle()
         taken()
         begin = time.perf_counter_ns()
@@ -113,7 +116,7 @@ class Situation:
             self.gradients = gradients = [torch.rand_like(a) for a in roots]
         if self.name == "training":
             roots, gradients = [(colors - 0.5).square().mean() + 0.1 * alphas.mean()], None
-        if self.name == "idle":
+        if self.waits:
             self.settle()
         begin = time.perf_counter_ns()
         with range_of("backward"):
@@ -124,6 +127,11 @@ class Situation:
         for p in self.params.values():
             p.grad = None
         return times
+
+
+def threads_of(name):
+    """Of torch's engine in a situation."""
+    return torch.autograd.set_multithreading_enabled(name != "one_thread")
 
 
 def by_the_clock(situation, rounds, taken=lambda: 0):
@@ -180,6 +188,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, value in dict(rounds=200, count=200, size=64).items():
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--profiled", nargs="*", choices=SITUATIONS, default=SITUATIONS,
+                        help="situations for the profiler, which takes most of the time")
     o = parser.parse_args()
     params, view, device = scene(o.count, o.size)
 
@@ -194,17 +204,23 @@ def main():
         return Empty.apply(o.size, *EmptyFirst.apply(*params.values()))
     out = dict(torch=torch.__version__, device=torch.cuda.get_device_name() if device == "cuda" else "cpu",
                count=o.count, size=o.size)
-    for name in ("idle", "loop", "training"):
-        out[name] = {label: by_the_clock(Situation(name, forward, params, device), o.rounds)
-                     for label, forward in dict(frame=frame, one_empty_function=one, two_empty_functions=two).items()}
-        try:
-            out[name]["profiler"] = by_the_profiler(Situation(name, frame, params, device), o.rounds)
-        except Exception as error:  # the profiler is not everywhere
-            out[name]["profiler"] = f"{type(error).__name__}: {error}"
+    calls = dict(frame=frame, one_empty_function=one, two_empty_functions=two)
+    for name in SITUATIONS:
+        with threads_of(name):
+            out[name] = {label: by_the_clock(Situation(name, forward, params, device), o.rounds)
+                         for label, forward in calls.items()}
+            for label, forward in dict(profiler=frame, profiler_of_one_empty_function=one).items():
+                if name not in o.profiled:
+                    continue
+                try:
+                    out[name][label] = by_the_profiler(Situation(name, forward, params, device), o.rounds)
+                except Exception as error:  # the profiler is not everywhere
+                    out[name][label] = f"{type(error).__name__}: {error}"
     inner = InLibgs()
-    for name in ("idle", "loop", "training"):
-        out[name]["in_libgs"] = {key: value for key, value in by_the_clock(
-            Situation(name, frame, params, device), o.rounds, inner.take).items() if key.endswith("libgs")}
+    for name in SITUATIONS:
+        with threads_of(name):
+            times = by_the_clock(Situation(name, frame, params, device), o.rounds, inner.take)
+        out[name]["in_libgs"] = {key: value for key, value in times.items() if key.endswith("libgs")}
     json.dump(out, sys.stdout, indent=1)
     print()
 

@@ -62,14 +62,15 @@ def rasterization(means, quats, scales, opacities, colors, viewmats, Ks, width, 
                tangential_coeffs=(tangential_coeffs, None), thin_prism_coeffs=(thin_prism_coeffs, None),
                ftheta_coeffs=(ftheta_coeffs, None), rolling_shutter=(rolling_shutter, "GLOBAL"),
                viewmats_rs=(viewmats_rs, None))
-    arrays = dict(means=means, quats=quats, scales=scales, opacities=opacities, colors=colors, covars=covars,
-                  viewmats=viewmats, Ks=Ks, backgrounds=backgrounds)
     planes, modes = (near_plane, far_plane, eps2d), (render_mode, rasterize_mode)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(means, torch.Tensor):
         if _on_torch is None:
             from ._torch import rasterization as _on_torch
-        return _on_torch(arrays, width, height, planes, sh_degree, modes, packed, absgrad)
+        return _on_torch((means, quats, scales, opacities, colors, covars, viewmats, Ks, backgrounds), width, height,
+                         planes, sh_degree, modes, packed, absgrad)
+    arrays = dict(means=means, quats=quats, scales=scales, opacities=opacities, colors=colors, covars=covars,
+                  viewmats=viewmats, Ks=Ks, backgrounds=backgrounds)
     for name in ("means", "opacities", "colors", "viewmats", "Ks"):
         if not hasattr(arrays[name], "shape"):
             raise TypeError(f"distwar.rasterization: {name} is a {type(arrays[name]).__name__}, not an array")

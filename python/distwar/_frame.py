@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ._operators import SECOND, radii_of, run_project_backward
-from ._tensors import On, address_of, empty, gradient_like, report_of, stream_of
+from ._tensors import On, address_of, current_device, empty, report_at, stream_at
 
 
 class _Refused(torch.autograd.Function):
@@ -37,9 +37,11 @@ def _adjoint(run):
 class Frame:
     """What a launch has besides the tensors of its graph."""
 
-    def __init__(self, plan, room, cameras, strategy, stream):
-        self.plan, self.room, self.cameras, self.strategy, self.stream = plan, room, cameras, strategy, stream
-        self.splats = self.view = None
+    __slots__ = ("plan", "room", "cameras", "strategy", "index", "stream", "splats", "view", "at", "watch")
+
+    def __init__(self, plan, room, cameras, strategy, index):
+        """index: of the device, by index_of()."""
+        self.plan, self.room, self.cameras, self.strategy, self.index = plan, room, cameras, strategy, index
         self.watch = None  # a Watch: somebody has the means of the splats
 
     def render(self, *scene):
@@ -52,79 +54,91 @@ class Frame:
         """[C, N], int32."""
         splats = self.splats
         with torch.no_grad(), On(splats):
-            if splats.is_cuda and stream_of(splats.device) != self.stream:
+            if self.index is not None and stream_at(self.index) != self.stream:
                 splats.record_stream(torch.cuda.current_stream(splats.device))
             return radii_of(self.plan, splats)
 
 
+def _allocate(size, means):
+    block = means.new_empty_strided((size // 4,), (1,))
+    return block, block.data_ptr()
+
+
 class _Frame(torch.autograd.Function):
+    # All memory comes from new_empty_strided: the less code of torch a frame runs, the less of it is cold.
     @staticmethod
     def forward(ctx, frame, means, quats, scales, opacities, colors, covars, viewmats, Ks, screen):
-        plan, device, kept, scene = frame.plan, means.device, [], (means, quats, scales, opacities, colors, covars)
-        sizes, new = plan.sizes, means.new_empty  # means.new_empty(*size) is the fastest of torch's ways to allocate
-        color, alphas = means.new_empty_strided(sizes.color, sizes.strides), new(*sizes.alphas)
+        plan, kept, scene, new = frame.plan, [], (means, quats, scales, opacities, colors, covars), \
+            means.new_empty_strided
+        sizes = plan.sizes
+        color, alphas, splats = new(*sizes.color), new(*sizes.alphas), new(*sizes.splats)
         depths = None if plan.shape.depth is None else new(*sizes.depths)
-        splats = frame.splats = new(*sizes.splats)
-
-        def allocate(size):
-            block = new(size // 4)
-            return block, block.data_ptr()
-        block, frame.view = plan.forward(
-            frame.room, frame.cameras, [address_of(a, kept) for a in scene],
-            (splats.data_ptr(), color.data_ptr(), alphas.data_ptr(), None if depths is None else depths.data_ptr()),
-            allocate, frame.stream, report_of(device))
+        at = [address_of(a, kept) for a in scene]
+        at_image = splats.data_ptr(), color.data_ptr(), None if depths is None else depths.data_ptr()
+        frame.splats, frame.stream = splats, stream_at(frame.index)
+        block, at_block, frame.view = plan.forward(frame.room, frame.cameras, at, at_image, alphas.data_ptr(),
+                                                   _allocate, means, frame.stream, report_at(frame.index))
+        frame.at = [*at, *at_image, at_block]  # what frame.view points to
         ctx.frame = frame
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*scene, viewmats, Ks, splats, color, depths, block)
+        ctx.save_for_backward(means, quats, scales, opacities, colors, covars, viewmats, Ks, splats, color, depths,
+                              block)
         return color, alphas, depths
 
     @_adjoint
     def backward(ctx, d_color, d_alphas, d_depths):
-        means, quats, scales, opacities, colors, covars, viewmats, Ks, splats, color, depths, block = ctx.saved_tensors
-        if d_color is None:
-            if d_alphas is None and d_depths is None:
-                return (None,) * 10
-            d_color = torch.zeros_like(color)
-        with On(splats):
-            frame, scene, kept = ctx.frame, (means, quats, scales, opacities, colors, covars), []
-            plan, strategy, stream = frame.plan, frame.strategy, stream_of(splats.device)
-            view = plan.moved(frame.view, [address_of(a, kept) for a in scene],
-                              (splats.data_ptr(), color.data_ptr(), None if depths is None else depths.data_ptr()),
-                              block.data_ptr())
-            if d_color.stride() == color.stride() and d_color.data_ptr() % 16 == 0:
-                d_image = d_color.data_ptr()
-            else:
-                d_image = address_of(d_color.movedim(-1, -3), kept)
-            d_scene = [gradient_like(a) for a in scene]
-            moments = splats.new_empty(plan.moments_floats(strategy))
-            gradient = plan.gradient((d_image, address_of(d_depths, kept), address_of(d_alphas, kept)),
-                                     moments.data_ptr(), strategy,
-                                     [None if d is None else d.data_ptr() for d in d_scene])
-            wanted = ctx.needs_input_grad
-            d_screen = None
-            if wanted[9]:
-                d_screen = empty((len(means), 2), splats)
-                gradient.mean2d = d_screen.data_ptr()
-            with_cameras, watched = wanted[7] or wanted[8], frame.watch and frame.watch.kinds()
-            if not with_cameras and not watched:
-                plan.backward(view, gradient, strategy, stream)
-            else:
-                d = [empty(splats.shape[:2] + (2,), splats) if watched and kind in watched else None
-                     for kind in ("grad", "absgrad")]
-                plan.blend_backward(view, gradient, strategy, [None if a is None else a.data_ptr() for a in d], stream)
-                if watched:
-                    frame.watch.tell(frame, d)
-                if with_cameras:
-                    d_colors = d_scene[4]
-                    *d_scene, d_viewmats, d_Ks = run_project_backward(
-                        plan, frame.cameras, scene, splats, moments[:splats.numel()], None, True)
-                    if plan.shape.channels != 3:
-                        d_scene[4] = d_colors
-                    return None, *d_scene, d_viewmats.to(viewmats.device), d_Ks.to(Ks.device), None
-                plan.project_backward_of(view, gradient, stream)
-            if d_screen is not None:
-                d_screen = torch.nn.functional.pad(d_screen, (0, 1))
-            return None, *d_scene, None, None, d_screen
+        frame = ctx.frame
+        if frame.index is not None and frame.index != current_device():
+            with torch.cuda.device(frame.index):
+                return _backward(ctx, frame, d_color, d_alphas, d_depths)
+        return _backward(ctx, frame, d_color, d_alphas, d_depths)
+
+
+def _backward(ctx, frame, d_color, d_alphas, d_depths):
+    *scene, viewmats, Ks, splats, color, depths, block = ctx.saved_tensors
+    if d_color is None:
+        if d_alphas is None and d_depths is None:
+            return (None,) * 10
+        d_color = torch.zeros_like(color)
+    plan, strategy, stream, kept = frame.plan, frame.strategy, stream_at(frame.index), []
+    sizes, new = plan.sizes, splats.new_empty_strided
+    view, at = frame.view, [None if a is None else a.data_ptr() for a in (*scene, splats, color, depths, block)]
+    if at != frame.at:
+        at[:6] = [address_of(a, kept) for a in scene]
+        view, frame.at = plan.moved(view, at[:6], at[6:9], at[9]), at
+    if d_color.stride() == sizes.color[1] and d_color.data_ptr() % 16 == 0:
+        d_image = d_color.data_ptr()
+    else:
+        d_image = address_of(d_color.movedim(-1, -3), kept)
+    d_scene = [None if a is None else new(*size) for a, size in zip(scene, sizes.scene)]
+    floats = plan.moments_floats(strategy)
+    moments = new((floats,), (1,))
+    gradient = plan.gradient((d_image, address_of(d_depths, kept), address_of(d_alphas, kept)), moments.data_ptr(),
+                             floats, [None if d is None else d.data_ptr() for d in d_scene])
+    wanted, d_screen = ctx.needs_input_grad, None
+    if wanted[9]:
+        d_screen = empty((plan.shape.count, 2), splats)
+        gradient.mean2d = d_screen.data_ptr()
+    with_cameras, watched = wanted[7] or wanted[8], frame.watch and frame.watch.kinds()
+    if not with_cameras and not watched:
+        plan.backward(view, gradient, strategy, stream)
+    else:
+        d = [empty(splats.shape[:2] + (2,), splats) if watched and kind in watched else None
+             for kind in ("grad", "absgrad")]
+        plan.blend_backward(view, gradient, strategy, [None if a is None else a.data_ptr() for a in d], stream)
+        if watched:
+            frame.watch.tell(frame, d)
+        if with_cameras:
+            d_colors = d_scene[4]
+            *d_scene, d_viewmats, d_Ks = run_project_backward(plan, frame.cameras, scene, splats,
+                                                              moments[:splats.numel()], None, True)
+            if plan.shape.channels != 3:
+                d_scene[4] = d_colors
+            return None, *d_scene, d_viewmats.to(viewmats.device), d_Ks.to(Ks.device), None
+        plan.project_backward_of(view, gradient, stream)
+    if d_screen is not None:
+        d_screen = torch.nn.functional.pad(d_screen, (0, 1))
+    return None, *d_scene, None, None, d_screen
 
 
 # What _Frame.apply calls, when there are no transforms: is_plain() has looked.

@@ -5,6 +5,7 @@
 class Meta(dict):
     """A dictionary. The entries `late` are made by the methods of `source` of these names, when somebody first asks for
     them: some take a kernel."""
+    __slots__ = ("_source", "_late", "__weakref__")
 
     def __init__(self, entries, source, late):
         super().__init__(entries)

@@ -80,8 +80,8 @@ class Room:
         self._most = self._frames = 0
 
     def note(self, view):
-        needed, lists = view.pairs_needed, view.lists
-        self.division = lists.pixels_per_thread, lists.split_tiles
+        pixels_per_thread, split_tiles, needed = _report.unpack_from(view, _DIVISION)
+        self.division = pixels_per_thread, split_tiles
         self._most, self._frames = max(self._most, needed), self._frames + 1
         if needed > self.capacity or (self._frames == 64 and 2 * self._most + 65536 < self.capacity):
             self.capacity = self._most + self._most // 3 + 4096
@@ -114,22 +114,69 @@ _memory = struct.Struct("<q9Q")  # of gs_view: pair_capacity, workspace, its byt
 _MEMORY = gs.View.pair_capacity.offset
 _one_camera = struct.Struct(f"{_camera.size}s")
 _CAMERA = gs.View.camera.offset
-_division = struct.Struct("<2i")  # of gs_lists: pixels_per_thread, split_tiles
-_DIVISION = gs.View.lists.offset + gs.Lists.pixels_per_thread.offset
-_cotangent = struct.Struct("<3Qq")  # of gs_gradient: color, alpha, moments, their bytes
-assert gs.Gaussians.covariance.offset - gs.Gaussians.mean.offset == 48 and gs.Gradient.color.offset == 0
+_DIVISION = gs.View.lists.offset + gs.Lists.pixels_per_thread.offset  # it and split_tiles
 _policies = {name: gs.Policy(value, 0) for name, value in gs.STRATEGIES.items()}
-assert gs.View.lists.offset - _MEMORY == _memory.size and gs.Gradient.gaussians.offset == _cotangent.size
+_report = struct.Struct(f"<2i{gs.View.pairs_needed.offset - _DIVISION - 8}xq")  # from _DIVISION on, to pairs_needed
+
+
+class _Whole:
+    """A struct of gs.h filled by one call of struct: some members, by their offsets, and the bytes of a Plan."""
+
+    def __init__(self, of, members):
+        """members: (offset, format) in the order of pack()."""
+        form, self.gaps, at = "<", [], 0
+        for offset, part in members:
+            form, at = form + f"{offset - at}s" + part, self._gap(at, offset) + struct.calcsize("<" + part)
+        self.pack = struct.Struct(form + f"{self._gap(at, sizeof(of)) - at}s").pack
+
+    def _gap(self, begin, end):
+        self.gaps.append(slice(begin, end))
+        return end
+
+    def gaps_of(self, whole):
+        """Of the bytes of a struct, what pack() takes between the members."""
+        return [whole[gap] for gap in self.gaps]
+
+
+_whole_view = _Whole(gs.View, ((_SCENE, "7Q"), (_CAMERA, f"{_camera.size}s"), (_MEMORY, "q9Q"), (_DIVISION, "2i"),
+                               (gs.View.report.offset, "Q"), (gs.View.host_report.offset, "Q")))
+_whole_gradient = _Whole(gs.Gradient, ((gs.Gradient.color.offset, "3Qq"), (_GRADIENT_SCENE, "7Q"),
+                                       (gs.Gradient.mean2d.offset, "2Q")))
+assert gs.Gaussians.covariance.offset - gs.Gaussians.mean.offset == 48
+assert gs.View.lists.offset - _MEMORY == _memory.size and gs.Gradient.gaussians.offset == 32
+assert gs.Gradient.depth.offset == gs.Gradient.mean2d.offset + 8
 
 
 def packed_cameras(viewmats, Ks, settings):
     """gs_camera of each camera, as bytes. viewmats: rows of 4x4 matrices, Ks of 3x3, as lists."""
-    far = settings.far_plane if settings.far_plane < 3e38 else 0.0
-    packed = []
-    for (a, b, c, _), (k, l, _) in zip(viewmats, Ks):
-        packed.append(_camera.pack(settings.width, settings.height, k[0], l[1], k[2], l[2], *a[:3], *b[:3], *c[:3],
-                                   a[3], b[3], c[3], settings.near_plane, 0, 0, 0, 0, 0, far))
+    packed = [_camera.pack(settings.width, settings.height, k[0], l[1], k[2], l[2], *a[:3], *b[:3], *c[:3], a[3], b[3],
+                           c[3], settings.near_plane, 0, 0, 0, 0, 0, _far(settings))
+              for (a, b, c, _), (k, l, _) in zip(viewmats, Ks)]
     return packed[0] if len(packed) == 1 else b"".join(packed)
+
+
+def _far(settings):
+    return settings.far_plane if settings.far_plane < 3e38 else 0.0
+
+
+def camera_ends(settings):
+    """What a gs_camera has before and behind the numbers of its matrices."""
+    return (struct.pack("<2i", settings.width, settings.height),
+            struct.pack("<fi4ff", settings.near_plane, 0, 0, 0, 0, 0, _far(settings)))
+
+
+_viewmat, _K = struct.Struct("<12s4s12s4s12s4s"), struct.Struct("<4s4x4s4x4s4s")  # their numbers stay bytes
+_Memory = ctypes.c_char * 64
+
+
+def cameras_at(viewmats, Ks, cameras, ends):
+    """packed_cameras() of matrices in memory: the addresses of contiguous ones of float32. ends: camera_ends()."""
+    packed, (head, tail) = [], ends
+    for c in range(cameras):
+        r0, t0, r1, t1, r2, t2 = _viewmat.unpack_from(_Memory.from_address(viewmats + c * 64))
+        fx, cx, fy, cy = _K.unpack_from(_Memory.from_address(Ks + c * 36))
+        packed += head, fx, fy, cx, cy, r0, r1, r2, t0, t1, t2, tail
+    return b"".join(packed)
 
 
 def camera_at(cameras, c):
@@ -143,17 +190,24 @@ def camera_structs(cameras):
 
 
 class Sizes(NamedTuple):
-    """Of the arrays of a frame."""
-    color: tuple
-    strides: tuple  # of colours, which are stored as planes
+    """Of the arrays of a frame: (shape, strides)."""
+    color: tuple  # stored as planes
     alphas: tuple
     depths: tuple
     splats: tuple
+    scene: tuple  # of each array of a Scene
+
+
+def _contiguous(*shape):
+    return shape, tuple(math.prod(shape[k + 1:]) for k in range(len(shape)))
 
 
 def _sizes(shape):
     c, d, h, w = shape.cameras, shape.channels, shape.settings.height, shape.settings.width
-    return Sizes((c, h, w, d), (d * h * w, w, 1, h * w), (c, h, w, 1), (c, h, w), (c, shape.count, SPLAT_FLOATS))
+    n, colors = shape.count, (shape.coefficients, 3) if shape.coefficients else (shape.channels,)
+    return Sizes(((c, h, w, d), (d * h * w, w, 1, h * w)), _contiguous(c, h, w, 1), _contiguous(c, h, w),
+                 _contiguous(c, n, SPLAT_FLOATS),
+                 tuple(_contiguous(*of) for of in ((n, 3), (n, 4), (n, 3), (n,), (n, *colors), (n, 6))))
 
 
 class Plan:
@@ -161,7 +215,7 @@ class Plan:
 
     def __init__(self, shape):
         s, cameras = shape.settings, shape.cameras
-        self.shape, self.lib, self.sizes = shape, library(), _sizes(shape)
+        self.shape, self.lib, self.sizes, self.camera_ends = shape, library(), _sizes(shape), camera_ends(s)
         self.pixels = cameras * s.height * s.width
         # What blending asks of cameras is their size.
         identity = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
@@ -176,6 +230,8 @@ class Plan:
         gradient = gs.Gradient()
         self._shape_of(gradient.gaussians)
         self.view_bytes, self.gradient_bytes = bytes(view), bytes(gradient)
+        self._view_gaps = _whole_view.gaps_of(self.view_bytes)
+        self._gradient_gaps = _whole_gradient.gaps_of(self.gradient_bytes)
         size = ctypes.c_size_t()
         self.lib.call_on("gs_camera_gradient_bytes", shape.count, byref(size))
         self.camera_bytes = size.value
@@ -216,11 +272,15 @@ class Plan:
             layout = self._layouts[capacity] = (report + sizeof(gs.BinReport), plane, 2 * plane, size.value, report)
         return layout
 
+    def _pointers(self, scene):
+        """The addresses of a Scene in the order of gs_gaussians."""
+        mean, quaternion, log_scale, opacity_logit, colors, covariance = scene
+        sh, color = (colors, 0) if self.shape.coefficients else (0, colors)
+        return mean, log_scale or 0, quaternion or 0, opacity_logit, sh, color, covariance or 0
+
     def _point(self, of, at, scene):
         """Lets the gs_gaussians in a struct point to the arrays of a Scene."""
-        mean, quaternion, log_scale, opacity_logit, colors, covariance = (address or 0 for address in scene)
-        sh, color = (colors, 0) if self.shape.coefficients else (0, colors)
-        _scene.pack_into(of, at, mean, log_scale, quaternion, opacity_logit, sh, color, covariance)
+        _scene.pack_into(of, at, *self._pointers(scene))
 
     def _projected(self, cameras, scene, splats):
         view = gs.View.from_buffer_copy(self.view_bytes)
@@ -328,28 +388,26 @@ class Plan:
 
     # ---- all stages in one call ----
 
-    def forward(self, room, cameras, scene, image, allocate, stream, report):
-        """Projects and blends. image: the addresses of splats [C, N, 12], planar colours, alphas, and depths or None. The
-        rest as project() and render() take it. Returns the block and a gs_view, for backward()."""
-        lib, view = self.lib, self._projected(cameras, scene, None)
-        place, fill = byref(view), _memory.pack_into
-        splats, color, alphas, depths = image
-        if report:
-            view.host_report = report
+    def forward(self, room, cameras, scene, image, alphas, allocate, like, stream, report):
+        """Projects and blends. image: the addresses of splats [C, N, 12], planar colours, depths or None; alphas: an
+        address. allocate(bytes, like) returns a block and its address. The rest as project() and render() take it.
+        Returns the block, its address, and a gs_view, for backward()."""
+        lib, (splats, color, depths), (a, b, c, d, e, f, g) = self.lib, image, self._view_gaps
         while True:
             capacity = room.capacity
             size, n_contrib, workspace, workspace_bytes, report_at = self._layout(capacity)
-            block, base = allocate(size)
-            fill(view, _MEMORY, capacity, base + workspace, workspace_bytes, splats, color, base, base + n_contrib,
-                 depths or 0, 0, alphas)
-            _division.pack_into(view, _DIVISION, *room.division)
-            if report == 0:
-                view.report = base + report_at
-            status = lib.gs_forward(place, stream)
+            block, base = allocate(size, like)
+            view = gs.View.from_buffer_copy(_whole_view.pack(
+                a, *self._pointers(scene), b, cameras[:_camera.size], c, capacity, base + workspace, workspace_bytes,
+                splats, color, base, base + n_contrib, depths or 0, 0, alphas, d, *room.division, e,
+                base + report_at if report == 0 else 0, f, report or 0, g))
+            if self.shape.cameras > 1:
+                view.views.cameras = camera_structs(cameras)
+            status = lib.gs_forward(byref(view), stream)
             if status == gs.GS_OK:
                 if report != 0:
                     room.note(view)
-                return block, view
+                return block, base, view
             lib.check(status, (gs.GS_PAIRS_DO_NOT_FIT,))
             room.note(view)
 
@@ -367,14 +425,12 @@ class Plan:
                           splats, color, block, view.image.n_contrib + block - base, depths or 0, 0, 0)
         return view
 
-    def gradient(self, d, moments, strategy, d_scene):
+    def gradient(self, d, moments, floats, d_scene):
         """A gs_gradient. d: the addresses of the gradients by colours, depths and alphas; the last two may be None.
-        moments: of moments_floats()."""
-        gradient = gs.Gradient.from_buffer_copy(self.gradient_bytes)
-        d_color, gradient.depth, d_alpha = d
-        _cotangent.pack_into(gradient, 0, d_color, d_alpha or 0, moments, 4 * self.moments_floats(strategy))
-        self._point(gradient, _GRADIENT_SCENE, d_scene)
-        return gradient
+        moments: of moments_floats(), and that."""
+        (d_color, d_depth, d_alpha), (a, b, c, e) = d, self._gradient_gaps
+        return gs.Gradient.from_buffer_copy(_whole_gradient.pack(
+            a, d_color, d_alpha or 0, moments, 4 * floats, b, *self._pointers(d_scene), c, 0, d_depth or 0, e))
 
     def backward(self, view, gradient, strategy, stream):
         self.lib.check(self.lib.gs_backward(byref(view), byref(gradient), _policies[strategy], stream))

@@ -17,6 +17,7 @@ _indices = {}  # of devices that the library has kernels for; None: a CPU
 # Without the looks of torch.cuda whether CUDA is initialised: there is a tensor.
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", lambda index: torch.cuda.current_stream(index).cuda_stream)
 current_device = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
+_is_capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", torch.cuda.is_current_stream_capturing)
 _is_compiling = torch.compiler.is_compiling
 _dispatch_modes, _transforms_active = torch._C._len_torch_dispatch_stack, torch._C._are_functorch_transforms_active
 _PLAIN = Tensor, torch.nn.Parameter
@@ -28,12 +29,18 @@ def stream_of(device):
     try:
         index = _indices[device]
     except KeyError:
-        index = _indices[device] = _index_of(device)
+        index = _indices[device] = index_of(device)
+    return stream_at(index)
+
+
+def stream_at(index):
+    """The same of index_of() the device."""
     return None if index is None else _raw_stream(index)
 
 
-def _index_of(device):
-    if (device.type == "cuda") != (library().backend == "cuda"):
+def index_of(device):
+    """Of a GPU; None: a CPU."""
+    if device.type != ("cuda" if library().backend == "cuda" else "cpu"):
         raise RuntimeError(f"distwar.rasterization: the tensors are on {device}, and this package has libgs for "
                            f"{'CUDA' if library().backend == 'cuda' else 'CPUs'}")
     return device.index if device.type == "cuda" else None
@@ -41,9 +48,14 @@ def _index_of(device):
 
 def report_of(device):
     """Where gs_bin reports to, as _stages.Plan.render() takes it."""
-    if device.type != "cuda":
+    return report_at(None if device.type != "cuda" else device.index)
+
+
+def report_at(index):
+    """The same of index_of() the device."""
+    if index is None:
         return None
-    if torch.cuda.is_current_stream_capturing():
+    if _is_capturing():
         return 0
     try:
         return _local.address
@@ -113,8 +125,14 @@ def on_host(tensor):
     return copy
 
 
-def packed_cameras(viewmats, Ks, settings):
-    return _stages.packed_cameras(on_host(viewmats).tolist(), on_host(Ks).tolist(), settings)
+def packed_cameras(viewmats, Ks, settings, ends=None):
+    """ends: camera_ends() of the settings."""
+    viewmats, Ks = on_host(viewmats), on_host(Ks)
+    if viewmats.is_cpu and Ks.is_cpu and viewmats.dtype is Ks.dtype is torch.float32 and viewmats.is_contiguous() and \
+            Ks.is_contiguous():
+        return _stages.cameras_at(viewmats.data_ptr(), Ks.data_ptr(), len(viewmats),
+                                  ends or _stages.camera_ends(settings))
+    return _stages.packed_cameras(viewmats.tolist(), Ks.tolist(), settings)
 
 
 def empty(shape, like, dtype=torch.float32):

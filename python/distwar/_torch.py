@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """rasterization() on torch tensors: groups of cameras that go through each stage in one launch, by _frame.py or, where
 torch watches, by _operators.py; and what density strategies read."""
+import functools
+
 import torch
 
 from . import _stages
@@ -8,7 +10,10 @@ from ._frame import Frame, Watch, means2d_of
 from ._meta import Meta
 from ._operators import Projected
 from ._request import check, meta_of
-from ._tensors import current_device, is_plain, packed_cameras, strategy_now, stream_of, takes_operators
+from ._tensors import current_device, index_of, is_plain, packed_cameras, report_at, strategy_now, takes_operators
+
+# The arrays of a call, in this order: those of a Scene, then cameras and backgrounds.
+NAMES = ("means", "quats", "scales", "opacities", "colors", "covars", "viewmats", "Ks", "backgrounds")
 
 
 def _check_tensor(name, tensor, device):
@@ -34,8 +39,8 @@ def _upper(covars):
 def _scene_of(arrays, request, group):
     """Six tensors of a Scene, viewmats and Ks for a group of cameras."""
     b, first, end = group
-    flat = arrays if not request.batch else {
-        name: None if a is None else a.flatten(0, len(request.batch) - 1)[b] for name, a in arrays.items()}
+    flat = {name: a if a is None or not request.batch else a.flatten(0, len(request.batch) - 1)[b]
+            for name, a in zip(NAMES, arrays)}
     colors = flat["colors"][first] if request.per_camera else flat["colors"]
     degree = request.settings.sh_degree
     if degree >= 0 and colors.shape[-2] not in (1, 4, 9, 16):
@@ -60,19 +65,23 @@ class Call:
     """What calls with arguments of the same shapes and types have in common."""
 
     def __init__(self, arrays, request, absgrad, packed):
-        self.device = arrays["means"].device
+        self.device = arrays[0].device
         self.request, self.groups, self.batch = request, request.groups(), request.batch
         if packed and request.batch:
             raise NotImplementedError("distwar.rasterization: packed with leading dimensions is not supported; pass "
                                       "packed=False")
         if absgrad and request.channels > 32:
             raise NotImplementedError("distwar.rasterization: absgrad with more than 32 channels is not supported")
-        self.is_float32 = all(a is None or a.dtype == torch.float32 for a in arrays.values())
+        self.is_float32 = all(a is None or a.dtype == torch.float32 for a in arrays)
         self.meta = meta_of(request)
         self._plans = None
+        # Whether the arrays are a Scene as they are.
+        self.is_scene = self.is_float32 and len(self.groups) == 1 and not (request.batch or request.per_camera) and \
+            arrays[5] is None and (request.settings.sh_degree < 0 or arrays[4].shape[-2] in (1, 4, 9, 16))
 
-    def stream(self):
-        return stream_of(self.device)
+    @functools.cached_property
+    def index(self):
+        return index_of(self.device)
 
     def plans(self, scenes):
         """(Plan, Room) of each group."""
@@ -87,11 +96,10 @@ _calls = {}  # _Call by the shapes and types of all arguments
 
 
 def _call_of(arrays, *options):
-    key = [type(options[0]), type(options[1])]  # 64.0 equals 64 and is refused
     try:
-        for a in arrays.values():
-            key += (None,) if a is None else (a.shape, a.dtype, a.device)
-        key = (*key, *options)
+        # 64.0 equals 64 and is refused
+        key = (*[None if a is None else (a.shape, a.dtype, a.device) for a in arrays], *options, type(options[0]),
+               type(options[1]))
         call = _calls.get(key)
     except (AttributeError, TypeError):  # not tensors: _new_call says which
         return _new_call(arrays, *options)
@@ -104,10 +112,11 @@ def _call_of(arrays, *options):
 
 
 def _new_call(arrays, width, height, planes, sh_degree, modes, packed, absgrad):
-    for name, a in arrays.items():
+    named = dict(zip(NAMES, arrays))
+    for name, a in named.items():
         if a is not None:
-            _check_tensor(name, a, arrays["means"].device)
-    return Call(arrays, check(arrays, width, height, *map(float, planes), sh_degree, *modes), absgrad, packed)
+            _check_tensor(name, a, arrays[0].device)
+    return Call(arrays, check(named, width, height, *map(float, planes), sh_degree, *modes), absgrad, packed)
 
 
 def _pack(meta, means2d):
@@ -122,6 +131,7 @@ def _pack(meta, means2d):
 class _Pairs:
     """The entries of meta by pairs of camera and Gaussian, of Frames, or Projected cameras, one after another."""
     NAMES = frozenset(("radii", "depths", "means2d"))
+    __slots__ = ("parts", "nodes", "batch", "absgrad")
 
     def __init__(self, parts, nodes, batch, absgrad):
         """nodes: of Frames, (node of its image in the graph or None, a tensor that keeps it alive)."""
@@ -149,9 +159,9 @@ class _Pairs:
 def _by_frames(call, scenes, packed, absgrad):
     """Colours, alphas, depths or None, and meta, by autograd.Functions."""
     batch, strategy, frames, images = call.batch, strategy_now(), [], []
-    stream = call.stream()
     for (plan, room), scene in zip(call.plans(scenes), scenes):
-        frame = Frame(plan, room, packed_cameras(scene[6], scene[7], plan.shape.settings), strategy, stream)
+        frame = Frame(plan, room, packed_cameras(scene[6], scene[7], plan.shape.settings, plan.camera_ends),
+                      strategy, call.index)
         images.append(frame.render(*scene, None))
         frames.append(frame)
     # A node lives as long as a tensor that it made. meta must not refer to itself: it would keep them all.
@@ -162,7 +172,7 @@ def _by_frames(call, scenes, packed, absgrad):
         pairs.watched(meta["means2d"], at)
     elif absgrad:
         meta["means2d"]
-    elif call.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+    elif report_at(call.index) == 0:  # a CUDA graph is captured
         meta.whole()
     image = images[0] if len(images) == 1 and not batch else [_joined(list(of), batch) for of in zip(*images)]
     return *image, meta
@@ -195,20 +205,23 @@ def _by_operators(call, scenes, packed, absgrad):
 
 
 def rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad):
-    means = arrays["means"]
-    plain = is_plain(means)
-    if plain and means.is_cuda and means.get_device() != current_device():
-        with torch.cuda.device(means.device):
-            return rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad)
+    """arrays: by NAMES."""
+    plain = is_plain(arrays[0])
     call = (_call_of if plain else _new_call)(arrays, width, height, planes, sh_degree, modes, packed, absgrad)
-    if not call.is_float32:
-        arrays = {name: a if a is None else a.float() for name, a in arrays.items()}
+    if plain and call.index is not None and call.index != current_device():
+        with torch.cuda.device(call.index):
+            return rasterization(arrays, width, height, planes, sh_degree, modes, packed, absgrad)
     request = call.request
-    scenes = [_scene_of(arrays, request, group) for group in call.groups]
+    if plain and call.is_scene:
+        scenes = [arrays[:8]]
+    else:
+        if not call.is_float32:
+            arrays = [a if a is None else a.float() for a in arrays]
+        scenes = [_scene_of(arrays, request, group) for group in call.groups]
     run = _by_frames if plain and not takes_operators() else _by_operators
     color, alphas, depth, meta = run(call, scenes, packed, absgrad)
-    if arrays["backgrounds"] is not None:
-        color = color + (1 - alphas) * arrays["backgrounds"][..., None, None, :]
+    if arrays[8] is not None:
+        color = color + (1 - alphas) * arrays[8][..., None, None, :]
     if request.depth is None:
         return color, alphas, meta
     depth = depth.unsqueeze(-1)

@@ -342,6 +342,15 @@ class Operator(unittest.TestCase):
         strided = dict(s, means=s["means"].t().contiguous().t(), quats=torch.cat((s["quats"],) * 2, 1)[:, 4:],
                        scales=torch.cat((s["scales"][:1], s["scales"]))[1:])
         self.assertTrue(torch.equal(render(strided)[0], expected))
+        cameras = {name: s[name].cpu() for name in ("viewmats", "Ks")}
+        for form in (torch.clone, torch.Tensor.double, lambda a: a.mT.contiguous().mT,
+                     lambda a: torch.cat((a, a), -1)[..., a.shape[-1]:]):
+            self.assertTrue(torch.equal(render(dict(s, **{k: form(a) for k, a in cameras.items()}))[0], expected))
+        moved, other = dict(s, viewmats=cameras["viewmats"].clone()), s["viewmats"].clone()
+        other[:, 0, 3] += 0.1
+        render(moved)
+        moved["viewmats"].numpy()[:] = other.cpu().numpy()  # torch counts no new version
+        self.assertTrue(torch.equal(render(moved)[0], render(dict(s, viewmats=other))[0]))
         half = dict(s, colors=s["colors"].half().requires_grad_(), scales=s["scales"].double())
         colors, _, _ = render(half)
         self.assertLess(relative(colors.detach().cpu(), expected.cpu()), 1e-3)

@@ -9,7 +9,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from distwar import _operators, _stages, gs
 from distwar._frame import Frame
 from distwar._library import library
-from distwar._tensors import Memory, On, is_plain, packed_cameras, plain, strategy_now, stream_of
+from distwar._tensors import Memory, On, index_of, is_plain, packed_cameras, plain, strategy_now
 from distwar._torch import float32_of
 
 NEAR_PLANE, FAR_PLANE, LOW_PASS = 0.2, 1e30, 0.3
@@ -69,7 +69,7 @@ def _by_frame(settings, depth, scene, screen):
     with On(means):
         shape = _stages.Shape(settings, 1, len(means), 3, colors.shape[1] if settings.sh_degree >= 0 else 0, depth)
         frame = Frame(_stages.plan_of(shape), _stages.room_of(means.device, shape),
-                      packed_cameras(*scene[6:], settings), strategy_now(), stream_of(means.device))
+                      packed_cameras(*scene[6:], settings), strategy_now(), index_of(means.device))
         color, alphas, inverse = frame.render(*scene, screen)
         return color[0].movedim(-1, 0), alphas[..., 0], frame.radii()[0], inverse
 
