@@ -261,7 +261,8 @@ __host__ __device__ int pixels_of_thread(int64_t pairs, int64_t longest, int til
 }
 
 // One block. Writes where each tile's list begins, where each class begins in the order of tiles, and the
-// summary; and to `ends` the end of each counter's range in its tile's list. If the pairs do not fit, all lists are empty.
+// summary; and to `ends` the end of each counter's range in its tile's list. If the pairs do not fit, all lists are
+// empty.
 __global__ void __launch_bounds__(scan_block)
     tile_begin_kernel(const tile_counters length, uint32_t *ends, int tiles, const bin_limits limits,
                       int64_t *tile_begin, uint32_t *class_begin, bin_summary *summary) {
