@@ -100,6 +100,41 @@ TEST(Pace, AFewStepsEndInTimeToo) {
     EXPECT_NEAR(follow(10, 0, [](int step, double) { return step == 5000 ? 30 : 0.001; }).ended, 35, 0.1);
 }
 
+// Five times 0.4 s, after each seventh of the schedule.
+TEST(Pace, CountsWhatIsDoneBetweenSteps) {
+    run_of_pace run;
+    pace p = {};
+    p.budget = 10;
+    double progress = 0;
+    int done = 0;
+    while (progress < 1 && run.progress.size() < 20000) {
+        pace_note(&p, run.ended);
+        p.between_left = 5 - done;
+        if (pace_is_known(&p)) progress = pace_next(&p, progress);
+        run.progress.push_back(progress);
+        run.ended += 0.001;
+        if (done == 5 || progress < double(done + 1) / 7) continue;
+        p.between = 0.4;
+        run.ended += p.between;
+        done++;
+    }
+    EXPECT_EQ(done, 5);
+    // Nearly even from the first time on; without being counted the last steps would move it by 1.8e-4 each.
+    expect_smooth(run, 10, 1.35e-4);
+    EXPECT_NEAR(double(run.progress.size()), 8000, 10);
+}
+
+TEST(Pace, WhatIsDoneBetweenStepsLeavesThemHalfOfTheTime) {
+    pace p = {};
+    p.budget = 10;
+    for (int i = 0; i <= 100; i++) pace_note(&p, 0.01 * i);
+    EXPECT_NEAR(pace_steps_left(&p), 900, 1e-6);
+    p.between = 1, p.between_left = 3;
+    EXPECT_NEAR(pace_steps_left(&p), 600, 1e-6);
+    p.between_left = 30;
+    EXPECT_NEAR(pace_steps_left(&p), 450, 1e-6);
+}
+
 TEST(Pace, StepsThatTakeNoTimeAreLimited) {
     pace p = {};
     p.budget = 10;
@@ -349,7 +384,7 @@ TEST(TrainFinish, ABudgetKeepsTimeForAsManyStepsAsFitIntoItsThird) {
     EXPECT_EQ(steps_of(TRAIN_FINISH_LM, 5, 2900, &kept), 0);
     EXPECT_EQ(kept, 0);
     EXPECT_GT(steps_of(TRAIN_FINISH_AUTO, 5, 1e5, &kept), 3);
-    EXPECT_EQ(kept, 3 * 10 * 94); // six views decide
+    EXPECT_EQ(kept, 10 * 94); // six views decide
     EXPECT_EQ(steps_of(TRAIN_FINISH_AUTO, 5, 1000, &kept), 0);
 }
 
@@ -494,11 +529,11 @@ TEST_F(Budget, FinishAutoStopsWhereViewsSetAsideSaySo) {
     }
     ASSERT_EQ(said.size(), steps.size());
     for (size_t i = 0; i + 1 < said.size(); i++) {
-        EXPECT_GE(said[i].second, said[i].first + 0.02 - 1e-3);
+        EXPECT_GE(said[i].second, said[i].first + (i == 0 ? 0.3 : 0.02) - 1e-3);
         EXPECT_EQ(said[i + 1].first, said[i].second);
     }
-    const bool undone = said.back().second <= said.back().first;
-    EXPECT_TRUE(said.size() == 20 || said.back().second < said.back().first + 0.02 + 1e-3);
+    const bool undone = said.back().second - said.back().first <= (said.size() == 1 ? 0.3 : 0);
+    EXPECT_TRUE(said.size() == 20 || undone || said.back().second < said.back().first + 0.02 + 1e-3);
     if (undone) {
         EXPECT_TRUE(steps.back()["kept"].is(false));
     }
@@ -509,13 +544,12 @@ TEST_F(Budget, FinishAutoStopsWhereViewsSetAsideSaySo) {
 }
 
 // Few views are not set aside.
-TEST_F(Budget, FinishAutoOfFewViewsIsOneStep) {
+TEST_F(Budget, FinishAutoOfFewViewsMakesNoStep) {
     generate(5);
     const outcome run = train({"--iterations", "10", "--finish", "auto", "--lm-pcg", "1"});
     ASSERT_EQ(run.code, 0) << run.err;
-    const std::vector<json> steps = lines_of(at("log"), "lm");
-    ASSERT_EQ(steps.size(), 1u);
-    EXPECT_EQ(steps[0]["views"].number(), 5);
+    EXPECT_CONTAINS(run.err, "--finish auto: no step, as 5 training views are too few to set some aside");
+    EXPECT_EQ(lines_of(at("log"), "lm").size(), 0u);
     EXPECT_EQ(run.out.find("decided"), std::string::npos);
 }
 

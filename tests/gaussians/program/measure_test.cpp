@@ -212,7 +212,9 @@ TEST_F(Bench, CoversEveryReductionAndThreshold) {
             } else {
                 EXPECT_LT(row[cost].number(), atomic) << name;
             }
-            EXPECT_EQ(row["atomic_bytes"].number(), (name == "fixed" ? 8 : 4) * row[cost].number()) << name;
+            // Means over the views, rounded down. The adds of `block` depend on the order of its warps.
+            const int bytes = name == "fixed" ? 8 : 4;
+            EXPECT_NEAR(row["atomic_bytes"].number(), bytes * row[cost].number(), bytes) << name;
         }
     }
     std::set<std::string> expected;

@@ -76,9 +76,18 @@ TEST(Retirement, IsDueBeforeActionsOfDensityControl) {
         return steps;
     };
     EXPECT_EQ(collect(), std::vector<int64_t>());
+    EXPECT_EQ(retirements_left(&settings, 0), 0);
     settings.retired = 0.1;
     EXPECT_EQ(collect(), (std::vector<int64_t>{1000, 2000, 3000, 4000}));
     EXPECT_TRUE(retirement_is_due(&settings, 1996, 2004)); // a step of eight views
+    for (int64_t from : {0, 500, 1000, 1500}) {
+        settings.from = from;
+        const std::vector<int64_t> all = collect();
+        for (int64_t at = 0; at <= 7000; at += 100)
+            EXPECT_EQ(retirements_left(&settings, at),
+                      std::count_if(all.begin(), all.end(), [&](int64_t step) { return step > at; }))
+                << from << " " << at;
+    }
 }
 
 } // namespace

@@ -8,11 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+// dB by which the first step must raise the PSNR of the views that decide. They were trained on for half of the time and
+// judge too kindly (docs/notes/levenberg-marquardt.md).
+#define FIRST_GAIN 0.3
+
 enum {
     SPARED_EACH = 16,   // one view in 16 decides
     LEAST_VIEWS = 64,   // with fewer none is spared: it costs more than the steps can bring
     MOST_STEPS = 20,    // of auto
-    USUAL_STEPS = 3,    // of auto, for which a budget keeps time; later ones gain little
+    USUAL_STEPS = 1,    // of auto, for which a budget keeps time; later ones gain little
     MOST_SHARE = 3,     // of a budget: a third
     STEP_COST = 10,     // times of a step of training, for each view
     VECTORS = 8,        // of the solver, at most
@@ -29,7 +33,7 @@ static int64_t steps_wanted(const train_finish_plan *plan) {
     return o->finish == TRAIN_FINISH_NONE ? 0
            : o->finish == TRAIN_FINISH_LM ? o->lm.steps
            : plan->spared > 0             ? MOST_STEPS
-                                          : 1;
+                                          : 0;
 }
 
 bool train_finish_open(train_finish_plan *plan, const train_options *options, const view_split *split,
@@ -103,11 +107,12 @@ static bool decide(void *context, const lm_step *step, lm_verdict *verdict, faul
         const double gain = now.psnr - plan->reached.psnr;
         printf("decided    PSNR of %zu views set aside %.3f -> %.3f dB\n", plan->spared, plan->reached.psnr,
                now.psnr);
-        if (!(gain > 0))
+        const bool kept = gain > (step->step == 1 ? FIRST_GAIN : 0);
+        if (!kept)
             *verdict = LM_UNDO;
         else if (gain < plan->threshold)
             *verdict = LM_STOP;
-        if (gain > 0) plan->reached = now;
+        if (kept) plan->reached = now;
     }
     if (*verdict == LM_GO_ON && no_time(plan, step->seconds)) *verdict = LM_STOP;
     return true;
@@ -145,6 +150,11 @@ bool train_finish_run(train_finish_plan *plan, const gs_gaussians *gaussians, co
         .plan = plan, .gaussians = gaussians, .background = settings->background, .then = observer};
     const lm_observer both = {.observe = observe, .context = &f, .decide = decide};
     here.steps = plan->steps;
+    if (plan->options->finish == TRAIN_FINISH_AUTO && plan->spared == 0) {
+        fprintf(stderr, "splat: --finish auto: no step, as %zu training views are too few to set some aside\n",
+                plan->count);
+        return true;
+    }
     if (plan->steps == 0) {
         fprintf(stderr, "splat: --budget has no time for a step of --finish\n");
         return true;

@@ -22,7 +22,7 @@ typedef struct train_finish_plan {
     double took;      // seconds of the longest step
 } train_finish_plan;
 
-// The number of views that decide under --finish auto: one in 16, evenly spread. 0 if there are fewer than 64; then one
+// The number of views that decide under --finish auto: one in 16, evenly spread. 0 if there are fewer than 64; then no
 // step is taken.
 size_t train_finish_spared(size_t views);
 

@@ -196,8 +196,8 @@ static void list_records(train_options *o, option_table *table) {
             "finish", &o->finish_text, .free_on_resume = true,
             .help =
                 "Levenberg-Marquardt steps at the end: their number; lm: --lm-steps; auto: as long as they "
-                "raise the PSNR of training views set aside for this, one in 16 of 64 or more (of fewer, one "
-                "step); or none; "
+                "raise the PSNR of training views set aside for this, one in 16 of 64 or more, the first step by "
+                "0.3 dB (of fewer views, no step); or none; "
                 "excludes --antialias, --exposure and --reproducible; a signal during these steps ends "
                 "the program without a file"),
         OPTIONS_END};

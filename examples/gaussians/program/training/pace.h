@@ -19,7 +19,11 @@ typedef struct pace {
     double last;     // seconds spent at the last pace_note
     double recent[PACE_WINDOW];
     int64_t steps; // noted
-} pace;            // starts as {.budget = ...}
+    // What is done between steps now and then: seconds, the last time, and how often it is still to come. Counted with
+    // up to half of the time left.
+    double between;
+    int64_t between_left;
+} pace; // starts as {.budget = ...}
 
 // At the start of each step. spent: seconds of training so far, which do not fall.
 void pace_note(pace *p, double spent);

@@ -17,6 +17,11 @@ bool retirement_is_due(const density_settings *settings, int64_t before, int64_t
            before / settings->retire_every < at / settings->retire_every;
 }
 
+int64_t retirements_left(const density_settings *settings, int64_t at) {
+    const int64_t every = settings->retire_every, first = at > settings->from ? at : settings->from;
+    return settings->retired > 0 && first < settings->until ? (settings->until - 1) / every - first / every : 0;
+}
+
 // Scores are compared with each other, so any positive number does, in every pixel: the bytes of 0.747.
 static void set_gradient(frame *f, const gs_camera *camera) {
     const size_t bytes = GS_CHANNELS * (size_t)camera->width * (size_t)camera->height * sizeof(float);

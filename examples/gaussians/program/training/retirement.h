@@ -15,6 +15,8 @@ typedef struct retirement {
 void retirement_close(retirement *r);
 // Whether density control begins an action with a retirement, after a step as of density_is_due.
 bool retirement_is_due(const density_settings *settings, int64_t before, int64_t at);
+// How many are due after the step `at` of the schedule.
+int64_t retirements_left(const density_settings *settings, int64_t at);
 // Renders the views, with their poses of the state if it refines them, scores each Gaussian by the largest sum of
 // alpha T over the pixels of a view, and makes the part settings->retired of all with the least scores dead. policy: of
 // the backward blend. Waits for the device. Cost: a forward and a backward blend of every view.

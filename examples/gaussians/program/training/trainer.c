@@ -152,10 +152,26 @@ static void move_schedule(trainer *t, int32_t views) {
         if (first) place->progress = fmin(1, progress_at(t->settings, place->at));
     }
     t->pace.reserved = t->reserved / views;
+    t->pace.between_left = retirements_left(&t->settings->density, place->at);
     if (place->steps > 0) place->progress = pace_next(&t->pace, place->progress);
     if (place->steps > 0)
         place->at = 1 + (int64_t)(place->progress * (double)(t->settings->iterations - 1) + 0.5);
     if (place->at < place->before) place->at = place->before;
+}
+
+// Under a budget: not where this and later retirements would take over a quarter of the time left.
+static bool retirement_has_time(const trainer *t) {
+    const pace *p = &t->pace;
+    return !t->settings->budget || 4 * p->between * (double)(p->between_left + 1) <= p->budget - p->last;
+}
+
+static void retire(trainer *t) {
+    const training_settings *settings = t->settings;
+    if (settings->budget) DEVICE_CHECK(cudaDeviceSynchronize()); // the step's own time
+    const double began = now(t);
+    retire_least(&t->retirement, t->state, t->views, t->order.count - settings->spared, &settings->density,
+                 t->tuner.policy);
+    t->pace.between = now(t) - began;
 }
 
 // Whether the step that was done last is the last of all.
@@ -406,9 +422,9 @@ static void train_step(trainer *t) {
     if (moved > 0) step_pose(t, of.index[0], moved);
     state->iteration += of.count;
     t->report.step_views = of.count;
-    if (retirement_is_due(&settings->density, state->schedule.before, state->schedule.at))
-        retire_least(&t->retirement, state, t->views, t->order.count - settings->spared, &settings->density,
-                     t->tuner.policy);
+    if (retirement_is_due(&settings->density, state->schedule.before, state->schedule.at) &&
+        retirement_has_time(t))
+        retire(t);
     density_after_adam(&t->density, &settings->density, settings->seed, rates.mean, &t->f, state);
     stage_clock_mark(&t->report.clock, STAGE_DENSITY);
     if (average_is_due(settings, state->schedule.before, state->schedule.at))
