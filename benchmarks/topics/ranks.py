@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Several GPUs: the JSON of `exchange` and `shared_steps`, as ranks.sh writes them into a folder."""
+"""Several GPUs: the JSON of `exchange` and `shared_steps`, as ranks.sh writes them into a folder, and of `splat bench
+--gpus`."""
 import glob
 import json
 import os
@@ -28,6 +29,19 @@ def scene_of(r):
 
 def order_of(r):
     return r["gaussians"], r["width"], r["kind"] != "plain", r["ranks"], r["views"]
+
+
+def of_scene(reports):
+    """Rows of `splat bench --gpus` on one scene: means over its steps."""
+    found = []
+    for r in reports:
+        views, count = len(r["steps"][0]["views"]), len(r["steps"])
+        ms = {stage: sum(step["ms"][stage] for step in r["steps"]) / count for stage in r["steps"][0]["ms"]}
+        found.append((views, r["gpus"], ms))
+    alone = {views: ms["step"] for views, gpus, ms in found if gpus == 1}
+    return [[views, gpus, f"{ms['step']:.2f}", f"{1e3 * views / ms['step']:.0f}",
+             f"{alone[views] / ms['step'] / gpus:.2f}" if gpus > 1 else "",
+             *(f"{ms[stage]:.2f}" for stage in STAGES)] for views, gpus, ms in sorted(found, key=lambda row: row[:2])]
 
 
 def tables(data):
@@ -62,5 +76,7 @@ def tables(data):
                         "GB used"], measured),
              "stages": (["scene", "GPUs", "B", *(f"{stage}, ms" for stage in STAGES)], timed),
              "largest": (["GPUs", "million Gaussians", "of one GPU", "GB used"], most),
+             "scene": (["B", "GPUs", "ms a step", "views a second", "of one GPU times GPUs",
+                        *(f"{stage}, ms" for stage in STAGES)], of_scene(r for r in data[1].values() if "steps" in r)),
              "bits": (["ranks", "number", "B", "sum of the bits of the gradients"], same)}
     return {name: table for name, table in found.items() if table[1]}

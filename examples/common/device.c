@@ -39,7 +39,7 @@ void *device_allocate(size_t bytes) {
 }
 
 void device_free(void *memory) {
-    DEVICE_CHECK(cudaFree(memory));
+    if (memory) DEVICE_CHECK(cudaFree(memory)); // without a GPU even no memory cannot be freed
 }
 
 void device_upload(void *device, const void *host, size_t bytes) {

@@ -13,6 +13,7 @@ enum { NCCL_OLDEST = 21800 }; // 10,000 major + 100 minor + patch
 
 typedef enum nccl_result { // others are failures, too
     NCCL_SUCCESS = 0,
+    NCCL_CUDA_ERROR = 1,
     NCCL_SYSTEM_ERROR = 2,
     NCCL_REMOTE_ERROR = 6,
     NCCL_IN_PROGRESS = 7

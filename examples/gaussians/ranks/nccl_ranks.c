@@ -31,7 +31,14 @@ static bool fail_nccl(ranks *group, nccl_result result, const char *attempted) {
     const struct timespec pause = {0, 10 * 1000 * 1000};
     const bool by_another = result == NCCL_SYSTEM_ERROR || result == NCCL_REMOTE_ERROR;
     for (int k = 0; k < 200 && by_another && !board_has_failed(group->board); k++) nanosleep(&pause, NULL);
-    ranks_fail(group, "%s: %s", attempted, state->nccl.get_error_string(result));
+    const char *const text = state->nccl.get_error_string(result);
+    size_t free_bytes = 0, all = 0;
+    // NCCL does not say what it lacks: mostly memory.
+    if (result == NCCL_CUDA_ERROR && cudaMemGetInfo(&free_bytes, &all) == cudaSuccess)
+        ranks_fail(group, "%s: %s; %zu MB of the GPU's memory are free", attempted, text,
+                   free_bytes / 1000000);
+    else
+        ranks_fail(group, "%s: %s", attempted, text);
     return stop(group);
 }
 

@@ -263,7 +263,7 @@ static bool render_parts(sharded *s) {
     return send_moments(s, s->out.most - 1);
 }
 
-// Up to the splats that this rank's parts need. result: its memory is used until it is written; without arrays: none.
+// Up to the splats that this rank's parts need. result: its memory is used until it is written; NULL: sharded_render.
 static bool begin_batch(sharded *s, const sharded_batch *batch, const gs_gaussians *result,
                         gs_stream stream) {
     ranks *const group = s->group;
@@ -274,7 +274,8 @@ static bool begin_batch(sharded *s, const sharded_batch *batch, const gs_gaussia
     s->alone = ranks_count(group) == 1;
     s->report = (sharded_report){0};
     plan(s);
-    begin_scratch(s, result);
+    s->only_images = !result;
+    begin_scratch(s, result ? result : &(gs_gaussians){0});
     if (batch->timed && !ranks_wait(group, stream)) return false; // what the caller has queued does not count
     s->since = ranks_seconds();
     return project_home(s) && end_stage(s, SHARDED_PROJECT) && send_splats(s);
@@ -311,8 +312,7 @@ static bool show(sharded *s, const own_part *part) {
 }
 
 bool sharded_render(sharded *s, const sharded_batch *batch, gs_stream stream) {
-    const gs_gaussians none = {0};
-    if (!begin_batch(s, batch, &none, stream) || !end_stage(s, SHARDED_EXCHANGE)) return false;
+    if (!begin_batch(s, batch, NULL, stream) || !end_stage(s, SHARDED_EXCHANGE)) return false;
     for (int k = 0; is_cut(s, k); k++)
         if (!queue_forward(s, &s->own[k])) return false;
     for (int k = 0; is_cut(s, k); k++)

@@ -104,6 +104,7 @@ struct sharded {
     float *absolute;              // of the batch's gradient, NULL: absolute gradients are not summed
     bool fixed, alone;            // alone: the only rank
     bool any_cut;                 // some view has several parts
+    bool only_images;             // sharded_render
     char *scratch;                // room for step_buffer
     size_t scratch_bytes;
     double since; // the end of the last stage

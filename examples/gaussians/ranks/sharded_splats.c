@@ -32,6 +32,24 @@ static bool gather_for_others(sharded *s) {
     return true;
 }
 
+// View by view where only images are wanted, which shall have the bytes of one GPU: the kernel for several cameras
+// rounds some values otherwise than that for one.
+static bool project(sharded *s) {
+    const gs_view *const home = &s->home;
+    if (!s->only_images) {
+        GS_OR_FAIL(gs_project(home, s->stream));
+        return true;
+    }
+    gs_view one = *home;
+    one.views = (gs_views){0};
+    for (int32_t v = 0; v < home->views.count; v++) {
+        one.camera = home->views.cameras[v];
+        one.splats = home->splats + v * home->gaussians.count;
+        GS_OR_FAIL(gs_project(&one, s->stream));
+    }
+    return true;
+}
+
 // This rank's splats for all cameras, and how many of them each part needs. Queues; the sizes are on their way.
 bool project_home(sharded *s) {
     const sharded_batch *const batch = s->batch;
@@ -42,8 +60,7 @@ bool project_home(sharded *s) {
                       .sh_degree_used = batch->sh_degree_used,
                       .views = {batch->views, batch->cameras},
                       .splats = reserve(s, &s->splats, splats * sizeof(gs_splat))};
-    if (!home->splats) return false;
-    GS_OR_FAIL(gs_project(home, s->stream));
+    if (!home->splats || !project(s)) return false;
     if (s->alone) return true;
     s->share = (gs_share){.parts = s->shared, .count = s->out.begin[ranks_count(s->group)]};
     memcpy(s->shared, s->out.parts, sizeof s->shared);

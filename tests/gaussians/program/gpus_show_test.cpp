@@ -84,6 +84,10 @@ TEST_F(GpusShow, BenchTellsTheStagesOfRanks) {
     EXPECT_CONTAINS(show(command, 2).out, "MB a step, by all GPUs");
     for (const char *name : {"exchange", "return", "home", "step", "bytes_sent"})
         EXPECT_CONTAINS(contents(json), std::string("\"") + name + "\": ");
+    EXPECT_CONTAINS(show(command, 2, {"--batch", "1"}).out, "in steps of 1");
+    const outcome alone = run(SPLAT_PROGRAM, words(command, 0, {"--batch", "1"}));
+    EXPECT_EQ(alone.code, 2);
+    EXPECT_CONTAINS(alone.err, "--batch needs --gpus");
 }
 
 TEST_F(GpusShow, FailuresLeaveTheFiles) {

@@ -16,7 +16,15 @@
 #include <unistd.h>
 #include <cuda_runtime.h>
 
-enum { MOST_RANKS = 8, MOST_CALLS = 64, BOX_BYTES = 1 << 14, SUCCESS = 0, SYSTEM_ERROR = 2, IN_PROGRESS = 7 };
+enum {
+    MOST_RANKS = 8,
+    MOST_CALLS = 64,
+    BOX_BYTES = 1 << 14,
+    SUCCESS = 0,
+    CUDA_ERROR = 1,
+    SYSTEM_ERROR = 2,
+    IN_PROGRESS = 7
+};
 
 typedef struct fake_id {
     char path[128];
@@ -65,7 +73,9 @@ int ncclGetVersion(int *version) {
 }
 
 const char *ncclGetErrorString(int result) {
-    return result == SUCCESS ? "no error" : "unhandled system error";
+    return result == SUCCESS      ? "no error"
+           : result == CUDA_ERROR ? "unhandled cuda error"
+                                  : "unhandled system error";
 }
 
 int ncclGetUniqueId(fake_id *id) {
@@ -141,6 +151,8 @@ static int start(fake_comm *comm, void *(*body)(void *)) {
 
 int ncclCommInitRankConfig(fake_comm **out, int count, fake_id id, int rank, void *config) {
     (void)config;
+    const char *const failing = getenv("FAKE_NCCL_FAILS"); // the number of a rank
+    if (failing && atoi(failing) == rank) return CUDA_ERROR;
     fake_comm *const comm = calloc(1, sizeof *comm);
     const int file = open(id.path, O_RDWR);
     if (!comm || file < 0 || count > MOST_RANKS) return SYSTEM_ERROR;

@@ -8,6 +8,7 @@
 namespace {
 
 static_assert(int(NCCL_SUCCESS) == int(ncclSuccess) && int(NCCL_IN_PROGRESS) == int(ncclInProgress) &&
+              int(NCCL_CUDA_ERROR) == int(ncclUnhandledCudaError) &&
               int(NCCL_SYSTEM_ERROR) == int(ncclSystemError) &&
               int(NCCL_REMOTE_ERROR) == int(ncclRemoteError));
 static_assert(int(NCCL_INT8) == int(ncclInt8) && int(NCCL_INT64) == int(ncclInt64) &&

@@ -348,6 +348,19 @@ TEST(RanksNccl, RefusesAnOldOne) {
         << why.text;
 }
 
+TEST(RanksNccl, SaysHowMuchMemoryWasFree) {
+    const ranks_plan plan = plan_of({RANKS_PROCESSES, 2});
+    fault why = {};
+    setenv("FAKE_NCCL_FAILS", "1", 1);
+    EXPECT_FALSE(ranks_run(&plan, broadcast_from_each, nullptr, &why));
+    unsetenv("FAKE_NCCL_FAILS");
+    const std::string text = why.text, begin = "rank 1: ncclCommInitRankConfig: unhandled cuda error; ",
+                      end = " MB of the GPU's memory are free";
+    EXPECT_EQ(text.substr(0, begin.size()), begin);
+    ASSERT_GT(text.size(), begin.size() + end.size());
+    EXPECT_EQ(text.substr(text.size() - end.size()), end);
+}
+
 TEST(RanksPlan, SaysThatThereAreTooFewGpus) {
     ranks_plan plan = plan_of({RANKS_PROCESSES, 3});
     plan.devices = 0;

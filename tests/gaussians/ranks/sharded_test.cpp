@@ -195,17 +195,24 @@ bool run_rank(ranks *group, void *context) {
     return good;
 }
 
+// Where each rank's Gaussians begin, and the number of all: unequal, and with four ranks one has none.
+std::vector<int64_t> shares_of(int64_t count, int ranks_number) {
+    std::vector<int64_t> begin{};
+    for (int r = 0; r < ranks_number; r++)
+        begin.push_back(r == 0   ? 0
+                        : r == 1 ? count / 2 / 4 * 4
+                                 : (r == 2 ? count * 3 / 4 : count * 3 / 4 + 3) / 4 * 4);
+    begin.push_back(count);
+    return begin;
+}
+
 shared_run run_of(const training &t, distwar_policy policy, const device_gaussians &gradients,
                   int ranks_number) {
     shared_run run = {};
     run.t = &t, run.policy = policy, run.steps = 1;
     run.gaussians = t.frame.gaussians.get(), run.gradients = gradients.get();
     const int64_t count = t.choice.scene.count;
-    for (int r = 0; r < ranks_number; r++) // unequal, and with four ranks one has none
-        run.begin.push_back(r == 0   ? 0
-                            : r == 1 ? count / 2 / 4 * 4
-                                     : (r == 2 ? count * 3 / 4 : count * 3 / 4 + 3) / 4 * 4);
-    run.begin.push_back(count);
+    run.begin = shares_of(count, ranks_number);
     run.mean2d.resize((has_absolute(t) ? 4 : 2) * size_t(t.choice.views) * size_t(count));
     return run;
 }
@@ -251,6 +258,70 @@ TEST_P(Sharded, GivesTheNumbersOfOneGpuByAnyReduction) {
     for (const int count : {1, 3, 4})
         EXPECT_LE(relative_norm(on_ranks(t, {DISTWAR_TREE, 0}, count).gradient, one.gradient), 1e-5)
             << count << " ranks";
+}
+
+struct showing {
+    const training *t;
+    std::vector<int64_t> begin; // of each rank's Gaussians
+    std::vector<float> images;  // [views][GS_CHANNELS][height][width]
+};
+
+bool keep_rows(ranks *group, void *context, const sharded_image *image, gs_stream stream) {
+    showing *const to = static_cast<showing *>(context);
+    const size_t width = size_t(image->width), plane = width * size_t(image->height),
+                 first = size_t(image->rows.begin * GS_TILE_SIZE) * width,
+                 end = std::min(size_t(image->rows.end * GS_TILE_SIZE) * width, plane);
+    if (!ranks_wait(group, stream)) return false;
+    for (size_t c = 0; c < GS_CHANNELS; c++)
+        device_download(&to->images[(size_t(image->view) * GS_CHANNELS + c) * plane + first],
+                        image->color + c * plane + first, (end - first) * sizeof(float));
+    return true;
+}
+
+bool show_rank(ranks *group, void *context) {
+    const showing *const run = static_cast<const showing *>(context);
+    const training &t = *run->t;
+    const size_t own = size_t(ranks_own(group));
+    sharded *const s = sharded_open(group);
+    if (!s) return false;
+    sharded_batch batch = {};
+    batch.gaussians = part_of(*t.frame.gaussians.get(), run->begin[own], run->begin[own + 1]);
+    batch.sh_degree_used = t.choice.scene.sh_degree_used;
+    memcpy(batch.background, t.frame.view.background, sizeof batch.background);
+    batch.views = t.choice.views, batch.cameras = t.cameras.data();
+    batch.loss = keep_rows, batch.context = context;
+    const bool good = sharded_render(s, &batch, nullptr) && ranks_wait(group, nullptr);
+    sharded_close(s);
+    return good;
+}
+
+// Also on a GPU, whose kernel for several cameras rounds otherwise than that for one.
+TEST_P(Sharded, ShowsTheBytesOfOneGpu) {
+    const training t(GetParam());
+    const size_t values = GS_CHANNELS * size_t(t.frame.pixels());
+    std::vector<float> expected{};
+    for (int v = 0; v < t.choice.views; v++) {
+        gs_view view = t.frame.view;
+        view.camera = t.camera(v), view.pair_capacity = 100000;
+        gs_view_parts parts = {};
+        parts.image = 1;
+        size_t bytes = 0;
+        ASSERT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
+        const device_vector<char> block(bytes);
+        ASSERT_GS_OK(gs_view_place(&view, NULL, &parts, block.data(), bytes));
+        ASSERT_GS_OK(gs_forward(&view, NULL));
+        expected.resize(expected.size() + values);
+        device_download(&expected[size_t(v) * values], view.image.color, values * sizeof(float));
+    }
+    for (int count = 1; count <= 4; count++) {
+        showing run = {&t, shares_of(t.choice.scene.count, count), std::vector<float>(expected.size())};
+        ranks_plan plan = {};
+        plan.count = count;
+        fault why = {};
+        ASSERT_TRUE(ranks_run(&plan, show_rank, &run, &why)) << why.text;
+        EXPECT_EQ(memcmp(run.images.data(), expected.data(), expected.size() * sizeof(float)), 0)
+            << count << " ranks";
+    }
 }
 
 TEST_P(Sharded, TrainsToTheSameBits) {

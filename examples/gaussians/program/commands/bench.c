@@ -17,7 +17,7 @@
 
 typedef struct command_options {
     const char *scene, *thresholds, *background, *json;
-    int64_t runs;
+    int64_t runs, batch;
     int reduce; // index into blend_strategies
     const char *names[STRATEGY_NAMES];
     bench_view_options views;
@@ -142,6 +142,7 @@ static bool run_as_rank(ranks *group, void *context) {
     fault why;
     report.settings.policy = run->candidates.rows[0].policy;
     report.settings.runs = run->settings.runs;
+    report.settings.views = (int)run->options->batch;
     memcpy(report.settings.background, run->settings.background, sizeof report.settings.background);
     bool done = rank_bench_run(group, &run->scene, run->views.cameras, run->views.count, &report.settings,
                                &report.result);
@@ -167,6 +168,7 @@ static bool settings_from(const command_options *o, candidate_list *candidates, 
                           fault *why) {
     int thresholds[MAX_THRESHOLDS];
     size_t threshold_count;
+    if (o->batch > 0 && o->ranks.gpus == 0) return fail(why, "--batch needs --gpus");
     if (!parse_thresholds(o->thresholds, thresholds, &threshold_count, why)) return false;
     distwar_strategy strategy = blend_strategies[o->reduce].strategy;
     if (o->ranks.gpus > 0 && strategy == DISTWAR_STRATEGY_COUNT) strategy = DISTWAR_TREE;
@@ -189,6 +191,8 @@ int bench_command(int argc, char **argv) {
                                 BACKGROUND_OPTION(&options.background),
                                 JSON_OPTION(&options.json),
                                 GPUS_OPTION(&options.ranks.gpus, "measure a step shared out"),
+                                OPTION("batch", &options.batch, .maximum = GS_MAX_VIEWS,
+                                       .help = "with --gpus: views of a step; 0: one a GPU"),
                                 NCCL_OPTION(&options.ranks.nccl),
                                 OPTIONS_END};
     option_table table = {0};
@@ -209,7 +213,7 @@ int bench_command(int argc, char **argv) {
             "kernels' is the strategy's backward blend plus the other stages. The loss, against a black\n"
             "picture, and Adam, at rates of 0, are in no sum. On the CPU times mean nothing, and the\n"
             "instructions of the backward blend are counted instead.\n\n"
-            "With --gpus: a step of training takes a view a GPU, and the stages are those of ranks\n"
+            "With --gpus: a step of training takes --batch views, and the stages are those of ranks\n"
             "(docs/design.md, section 5). One strategy is measured, by default the tree, at the first of\n"
             "--thresholds. 'step' is the time without a wait after each stage.",
         .examples =

@@ -188,7 +188,7 @@ static bool measure_on_ranks(evaluation *e, sharded_frames *frames, const gs_cam
     frame f = {0};
     bool done = true;
     for (size_t at = 0; at < count && done;) {
-        const int views = sharded_frames_alike(group, cameras + at, count - at);
+        const int views = sharded_frames_alike(cameras + at, count - at, sharded_frames_at_once(group));
         done = sharded_frames_render(frames, cameras + at, views) || fail(why, "%s", ranks_error(group));
         for (int k = 0; k < views && measures && done; k++) {
             quality *const one = &e->each[at + (size_t)k];

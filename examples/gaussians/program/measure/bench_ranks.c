@@ -97,15 +97,18 @@ static bool run_once(rank_bench *b, sharded_batch *batch, double times[RANK_BENC
 
 static bool time_step(rank_bench *b, const gs_camera *cameras, rank_bench_step *step) {
     double all[RANK_BENCH_TIMES][MAX_RUNS], one[RANK_BENCH_TIMES];
+    int32_t pictures[GS_MAX_VIEWS];
+    for (int v = 0; v < step->views; v++) pictures[v] = (int32_t)step->first + v;
     sharded_batch batch = {.gaussians = b->gaussians,
                            .sh_degree_used = b->gaussians.sh_degree,
                            .views = step->views,
                            .cameras = cameras,
+                           .pictures = pictures,
                            .policy = b->settings->policy,
                            .loss = put_gradient,
                            .context = b};
     memcpy(batch.background, b->settings->background, sizeof batch.background);
-    for (int r = -1; r < b->settings->runs; r++) { // the first warms up
+    for (int r = -1; r < b->settings->runs; r++) { // the first warms up, and tells what rows cost
         if (!run_once(b, &batch, one) || !combine(b, one, RANK_BENCH_TIMES, RANKS_MAX_OF)) return false;
         for (int i = 0; i < RANK_BENCH_TIMES && r >= 0; i++) all[i][r] = one[i];
     }
@@ -123,11 +126,12 @@ bool rank_bench_run(ranks *group, const gs_gaussians *host, const gs_camera *cam
     rank_bench b = {.group = group, .settings = settings};
     *out = (rank_bench_result){.steps = calloc(view_count, sizeof *out->steps)};
     if (!out->steps) return ranks_fail(group, "no memory for the results of %zu views", view_count);
+    const int views = settings->views > 0 ? settings->views : sharded_frames_at_once(group);
     bool done = open(&b, host, cameras, view_count);
     for (size_t at = 0; at < view_count && done;) {
         rank_bench_step *const step = &out->steps[out->step_count++];
         step->first = at;
-        step->views = sharded_frames_alike(group, cameras + at, view_count - at);
+        step->views = sharded_frames_alike(cameras + at, view_count - at, views);
         done = time_step(&b, cameras + at, step);
         at += (size_t)step->views;
     }

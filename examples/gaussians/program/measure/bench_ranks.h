@@ -8,7 +8,8 @@
 
 typedef struct rank_bench_settings {
     distwar_policy policy;
-    int runs; // timed runs of each step, for the median; 1..MAX_RUNS
+    int views; // of a step, 1..GS_MAX_VIEWS; 0: one a rank
+    int runs;  // timed runs of each step, for the median; 1..MAX_RUNS
     float background[GS_CHANNELS];
 } rank_bench_settings;
 
@@ -28,8 +29,8 @@ typedef struct rank_bench_result {
     rank_bench_step *steps;
 } rank_bench_result;
 
-// A collective. host: the whole scene, the same on all ranks. A step takes a view a rank, of those that follow each
-// other and have one size and model; fewer at the end. All ranks get the result. Closed also after a failure, which is
+// A collective. host: the whole scene, the same on all ranks. A step takes views that follow each other and have one
+// size and model; fewer at the end. All ranks get the result. Closed also after a failure, which is
 // told by ranks_fail.
 bool rank_bench_run(ranks *group, const gs_gaussians *host, const gs_camera *cameras, size_t view_count,
                     const rank_bench_settings *settings, rank_bench_result *out);

@@ -32,9 +32,9 @@ int sharded_frames_at_once(const ranks *group) {
     return ranks_count(group) < GS_MAX_VIEWS ? ranks_count(group) : GS_MAX_VIEWS;
 }
 
-int sharded_frames_alike(const ranks *group, const gs_camera *cameras, size_t count) {
+int sharded_frames_alike(const gs_camera *cameras, size_t count, int most) {
     int n = 1;
-    while (n < sharded_frames_at_once(group) && (size_t)n < count && cameras[n].width == cameras->width &&
+    while (n < most && (size_t)n < count && cameras[n].width == cameras->width &&
            cameras[n].height == cameras->height && cameras[n].model == cameras->model)
         n++;
     return n;

@@ -38,11 +38,10 @@ void sharded_frames_close(sharded_frames *f);
 
 // How many views one call renders best: a view a rank.
 int sharded_frames_at_once(const ranks *group);
-// Of cameras[count], the number from the first on that one call can render: of one size and model.
-int sharded_frames_alike(const ranks *group, const gs_camera *cameras, size_t count);
+// Of cameras[count], the number from the first on, at most `most`, that one call can render: of one size and model.
+int sharded_frames_alike(const gs_camera *cameras, size_t count, int most);
 // Renders 1..GS_MAX_VIEWS views of one size and model. Each is rendered by a rank alone, unless there are more ranks
-// than GS_MAX_VIEWS: then ranks share views. Rank 0 has the images. On several GPUs they have other bits than those of
-// one (docs/notes/ranks.md). Waits.
+// than GS_MAX_VIEWS: then ranks share views. Rank 0 has the images, with the bits of frame_render. Waits.
 bool sharded_frames_render(sharded_frames *f, const gs_camera *cameras, int views);
 
 // On rank 0: makes `out` the frame of the image, for frame_loss and frame_picture; it still owns only what it did.
