@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import statistics
 import sys
 
 from . import figures
@@ -17,6 +18,13 @@ def rounded(value):
     if isinstance(value, dict):
         return {key: rounded(inner) for key, inner in value.items()}
     return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def views_a_step(steps):
+    """Of each line: gpu_ms are those of a step, step_ms is that of a view. What density control takes may show in
+    step_ms a line too early, so the median of three lines counts."""
+    each = [(sum(e["gpu_ms"].values()) - e["gpu_ms"].get("density", 0)) / e["step_ms"] if "step_ms" in e else 1 for e in steps]
+    return [max(1, round(statistics.median(each[max(0, i - 1):i + 2]))) for i in range(len(each))]
 
 
 class Run:
@@ -37,21 +45,22 @@ class Run:
         return max((e for e in self.evaluations if e["seconds"] <= 1.01 * seconds), key=lambda e: e["seconds"], default=None)
 
     def stages(self):
-        """{stage: ms an iteration}, over all steps that were timed."""
-        sums, steps, before = {}, 0, self.start["iteration"]
-        for e in self.of("step"):
-            weight, before = e["iteration"] - before, e["iteration"]
-            for stage, ms in e.get("gpu_ms", {}).items():
-                sums[stage] = sums.get(stage, 0) + weight * ms
-            steps += weight if "gpu_ms" in e else 0
-        return {stage: total / steps for stage, total in sums.items()}
+        """{stage: ms a view}, over all steps that were timed."""
+        steps = self.of("step")
+        begins = [self.start["iteration"], *(e["iteration"] for e in steps)]
+        timed = [(e["iteration"] - begin, e) for begin, e in zip(begins, steps) if "gpu_ms" in e]
+        sums, iterations = {}, sum(weight for weight, _ in timed)
+        for (weight, e), views in zip(timed, views_a_step([e for _, e in timed])):
+            for stage, ms in e["gpu_ms"].items():
+                sums[stage] = sums.get(stage, 0) + weight * ms / views
+        return {stage: total / iterations for stage, total in sums.items()}
 
     def keep(self, path):
         """Writes the events that the tables need."""
         start = {key: self.start[key] for key in ("event", "splat", "gpu", "iteration") if key in self.start}
-        stages = {stage: round(ms, 4) for stage, ms in self.stages().items()}
+        stages = {stage: round(ms, 6) for stage, ms in self.stages().items()}
         step = {"event": "step", "iteration": self.end["iteration"], "gpu_ms": stages}
-        measured = [{key: e[key] if isinstance(e[key], (str, int)) else round(e[key], 4)
+        measured = [{key: e[key] if isinstance(e[key], (str, int)) else round(e[key], 6)
                      for key in ("event", "iteration", "seconds", "psnr", "ssim", "kept") if key in e}
                     for e in self.evaluations + self.of("lm")]
         with open(path, "w") as file:
@@ -125,9 +134,20 @@ def by_quality(runs):
     return ["data", "iterations", "Gaussians", "seconds", "PSNR, dB", "SSIM", "seeds"], rows
 
 
+def counts(runs):
+    """Runs by count-SCENE-ITERATIONS-LIMIT-SEED without "count-", and those of the default limit on these scenes."""
+    found = part(runs, "count")
+    scenes = {name.split("-")[0] for name in found}
+    for name, run in part(runs, "defaults").items():
+        scene, iterations, seed = name.split("-")
+        if scene in scenes:
+            found[f"{scene}-{iterations}-{run.end['gaussians']}-{seed}"] = run
+    return found
+
+
 def by_count(runs):
     """A row for each limit of the number of Gaussians, columns for each number of iterations."""
-    groups = {tuple(name.split("-")): group for name, group in of_seeds(runs).items()}
+    groups = {tuple(name.split("-")): group for name, group in of_seeds(counts(runs)).items()}
     lengths = sorted({int(iterations) for _, iterations, _ in groups})
     rows = []
     for scene, limit in sorted({(scene, int(limit)) for scene, _, limit in groups}):
@@ -170,7 +190,7 @@ def by_finish(runs):
 
 
 def by_stage(runs):
-    """GPU ms of an iteration, and the share of it."""
+    """GPU ms of a view, and the share of it."""
     runs = {name: stages for name, run in runs.items() if (stages := run.stages())}
     names = list(dict.fromkeys(stage for stages in runs.values() for stage in stages))
     return ["run", *names, "sum"], [
@@ -220,17 +240,24 @@ def by_poses(runs):
             "extents, likewise"], rows
 
 
-def budget_of(name):
-    """Of budget-SCENE-WAY: the scene, the seconds asked for (or None), whether with --finish auto."""
-    scene, way = name.split("-")
-    asked, _, finish = way.partition("+")
-    return scene, float(asked[:-1]) if asked.endswith("s") else None, finish
+def budgets(runs):
+    """Of budget-SCENE-WAY and, for the runs of these scenes with a number of iterations, of the first seed of
+    defaults-SCENE-ITERATIONS: (the scene, the seconds asked for or None, whether with --finish auto, the run), by time."""
+    found = []
+    for name, run in part(runs, "budget").items():
+        scene, way = name.split("-")
+        asked, _, finish = way.partition("+")
+        found.append((scene, float(asked[:-1]), finish, run))
+    scenes = {scene for scene, *_ in found}
+    for name, group in of_seeds(part(runs, "defaults")).items():
+        if name.rpartition("-")[0] in scenes:
+            found.append((name.rpartition("-")[0], None, "", group[0]))
+    return sorted(found, key=lambda row: (row[0], row[3].end["seconds"]))
 
 
 def by_budget(runs):
     rows = []
-    for name, run in sorted(runs.items(), key=lambda item: (budget_of(item[0])[0], item[1].end["seconds"])):
-        scene, asked, finish = budget_of(name)
+    for scene, asked, finish, run in budgets(runs):
         last, steps = run.evaluations[-1], sum(e.get("kept", True) for e in run.of("lm"))
         rows.append([scene, f"{asked:g} s" if asked else f"{run.end['iteration']:,} iterations", finish and f"auto: {steps}",
                      f"{run.end['seconds']:.2f}", f"{run.end['iteration']:,}", f"{run.end['gaussians']:,}",
@@ -241,24 +268,24 @@ def by_budget(runs):
 def tables(runs):
     defaults, wall = part(runs, "defaults"), part(runs, "wall")
     first = {name.rpartition("-")[0]: run for name, run in defaults.items() if name.endswith("-30000-0")}
-    found = {"defaults": by_quality(defaults), "count": by_count(part(runs, "count")),
+    found = {"defaults": by_quality(defaults), "count": by_count(runs),
              "ablation": by_change(part(runs, "ablation"), defaults), "finish": by_finish(part(runs, "finish")),
              "stages": by_stage(first), "equal time": by_time(wall),
              "reproducible": by_repetition(part(runs, "reproducible")), "poses": by_poses(part(runs, "poses")),
-             "budget": by_budget(part(runs, "budget"))}
+             "budget": by_budget(runs)}
     return {name: table for name, table in found.items() if table[1]}
 
 
 def draw_budgets(pyplot, runs, folder):
     """Where the runs of each scene end, by the time that they took."""
-    scenes = sorted({budget_of(name)[0] for name in runs})
+    rows = budgets(runs)
+    scenes = sorted({scene for scene, *_ in rows})
     if not scenes:
         return
 
     def curve(scene, chosen):
-        ends = [{**run.evaluations[-1], "seconds": run.end["seconds"]} for name, run in runs.items()
-                if budget_of(name)[0] == scene and chosen(*budget_of(name)[1:])]
-        return sorted(ends, key=lambda end: end["seconds"])
+        return [{**run.evaluations[-1], "seconds": run.end["seconds"]} for of, asked, finish, run in rows
+                if of == scene and chosen(asked, finish)]
 
     figure, plots = pyplot.subplots(2, len(scenes), figsize=(4.5 * len(scenes), 6), squeeze=False, layout="constrained")
     for column, scene in zip(plots.T, scenes):
@@ -285,7 +312,7 @@ def draw(runs, folder):
     pyplot = figures.pyplot()
     if not pyplot:
         return
-    wall, count = part(runs, "wall"), of_seeds(part(runs, "count"))
+    wall, count = part(runs, "wall"), of_seeds(counts(runs))
     scenes = sorted({name.split("-")[0] for name in wall})
     columns = len(scenes) + bool(count)
     figure, plots = pyplot.subplots(1, columns, figsize=(4.5 * columns, 3.4), squeeze=False, layout="constrained")
@@ -314,4 +341,4 @@ def draw(runs, folder):
     figure.savefig(path, dpi=80)
     pyplot.close(figure)
     print(f"drawn: {path}", file=sys.stderr)
-    draw_budgets(pyplot, part(runs, "budget"), folder)
+    draw_budgets(pyplot, runs, folder)

@@ -21,10 +21,17 @@ def log(iterations, seconds, *more, psnr=25):
             {"event": "end", "iteration": iterations, "seconds": seconds, "gaussians": 1000}, *more]
 
 
+# Four views a step, then one. The time of the fourth line's density control is in step_ms of the third.
+turns = log(100, 1)
+turns[1:3] = [{"event": "step", "iteration": 10 * (i + 1), "step_ms": step_ms, "gpu_ms": {"render": 8, "density": density}}
+              for i, (step_ms, density) in enumerate([(2, 0), (2, 0), (12, 0), (2, 40), (2, 0)] + 5 * [(8, 0)])]
+
 runs = {"defaults-fern-30000-0": log(20, 80), "defaults-fern-30000-1": log(20, 70, psnr=26),
         "defaults-fern-7000-0": log(20, 5), "defaults-fox-7000-0": log(20, 5)[:-1],
         "count-fern-7000-50000-0": log(20, 5), "count-fern-7000-50000-1": log(20, 5, psnr=27),
         "count-fern-7000-300000-0": log(20, 5, psnr=28), "count-fern-30000-50000-0": log(20, 5, psnr=29),
+        "defaults-turns-30000-0": turns,
+        "budget-fern-6s": log(30, 6), "budget-fern-6s+auto": log(25, 6.1, {"event": "lm", "iteration": 25, "kept": True}),
         "ablation-fern-7000-no-splits-0": log(20, 5, psnr=23), "ablation-fern-7000-no-splits-1": log(20, 5, psnr=24),
         "ablation-fox-7000-more-0": log(20, 5), "wall-fern-atomic": log(10, 30), "wall-fern-auto": log(20, 10),
         "reproducible-fern-2": log(10, 1, {"event": "comparison", "kills": 3, "equal": False})}
@@ -39,12 +46,17 @@ with tempfile.TemporaryDirectory() as folder:
 wanted = """\
 | fern | 20 | 1,000 | 5.0 | 25.00 | 0.2500 | 1 |
 | fern | 20 | 1,000 | 80.0 | 25.50 (25.00 to 26.00) | 0.2550 (0.2500 to 0.2600) | 2 |
+| fern | 1,000 | 25.00 | 0.2500 | 25.50 (25.00 to 26.00) | 0.2550 (0.2500 to 0.2600) |
 | fern | 50,000 | 26.00 (25.00 to 27.00) | 0.2600 (0.2500 to 0.2700) | 29.00 | 0.2900 |
 | fern | 300,000 | 28.00 | 0.2800 |  |  |
 | none | 25.00, 0.2500 |  |
 | no splits | 23.50, 0.2350, -1.50, -0.0150 |  |
 | more |  | 25.00, 0.2500 |
-| fern-30000 | 6.000, 66.7 % | 3.000, 33.3 % | 9.000 |
+| fern-30000 | 6.000, 66.7 % | 3.000, 33.3 % |  | 9.000 |
+| turns-30000 | 5.000, 83.3 % |  | 1.000, 16.7 % | 6.000 |
+| fern | 20 iterations |  | 5.00 | 20 | 1,000 | 25.00 | 0.2500 |
+| fern | 6 s |  | 6.00 | 30 | 1,000 | 25.00 | 0.2500 |
+| fern | 6 s | auto: 1 | 6.10 | 25 | 1,000 | 25.00 | 0.2500 |
 | fern | atomic |  | 25.00, iteration 10 | 25.00, 30.0 s | 0 |
 | fern | auto | 25.00, iteration 20 | 25.00, iteration 20 | 25.00, 10.0 s | 2 |
 | fern-2 | 10 | 1.00 | 25.00 | 3 | NO |"""
