@@ -96,12 +96,11 @@ static resolution_schedule resolutions_of(const train_run *run, int64_t most_gau
 
 static density_data density_data_of(const train_run *run, int64_t iterations) {
     const train_options *o = run->options;
-    density_data data = {
-        .iterations = iterations,
-        .extent = run->extent,
-        .everywhere = o->random > 0 && !run->data.cut_out,
-        .views = run->split.training,
-        .on_ranks = o->ranks.gpus > 0};
+    density_data data = {.iterations = iterations,
+                         .extent = run->extent,
+                         .everywhere = o->random > 0 && !run->data.cut_out,
+                         .views = run->split.training,
+                         .on_ranks = o->ranks.gpus > 0};
     for (size_t i = 0; i < run->split.training; i++) data.pixels += run->split.views[i].counted;
     return data;
 }

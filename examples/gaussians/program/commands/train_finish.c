@@ -151,7 +151,8 @@ bool train_finish_run(train_finish_plan *plan, const gs_gaussians *gaussians, co
     const lm_observer both = {.observe = observe, .context = &f, .decide = decide};
     here.steps = plan->steps;
     if (plan->options->finish == TRAIN_FINISH_AUTO && plan->spared == 0) {
-        fprintf(stderr, "splat: --finish auto: no step, as %zu training views are too few to set some aside\n",
+        fprintf(stderr,
+                "splat: --finish auto: no step, as %zu training views are too few to set some aside\n",
                 plan->count);
         return true;
     }

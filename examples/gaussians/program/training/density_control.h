@@ -71,6 +71,7 @@ typedef struct density_method {
     const char *name;   // of --density
     int until_share[2]; // the default of `until`: iterations * until_share[0] / until_share[1]
     bool starts_small;  // its published start is small and half opaque, see density_start
+    bool has_limit;     // it fills up to most_gaussians, dead rows too
     void (*defaults)(density_settings *settings);
     void (*list_options)(density_settings *settings, option_table *table);
     // Between the backward pass and Adam. The gradient is a sum over `views` views. NULL: nothing.

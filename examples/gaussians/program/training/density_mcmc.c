@@ -54,6 +54,7 @@ static void after_adam(const density_step *step) {
 const density_method density_mcmc = {.name = "mcmc",
                                      .until_share = {5, 6},
                                      .starts_small = true,
+                                     .has_limit = true,
                                      .defaults = defaults,
                                      .list_options = list_options,
                                      .before_adam = before_adam,

@@ -107,10 +107,6 @@ double usual_retired(size_t views) {
     return fmin(0.1, fmax(0, 0.005 * ((double)views - 20)));
 }
 
-static bool has_limit(int kind) {
-    return kind == DENSITY_MCMC || kind == DENSITY_SPLIT;
-}
-
 density_settings density_settings_from(const density_options *o, const density_data *data) {
     density_settings settings = o->settings;
     settings.kind = kind_of(o, data);
@@ -118,6 +114,7 @@ density_settings density_settings_from(const density_options *o, const density_d
     settings.extent = data->extent;
     if (settings.most_gaussians == 0) settings.most_gaussians = usual_limit(data->pixels);
     if (settings.retired < 0)
-        settings.retired = has_limit(settings.kind) && !data->on_ranks ? usual_retired(data->views) : 0;
+        settings.retired =
+            density_method_of(settings.kind)->has_limit && !data->on_ranks ? usual_retired(data->views) : 0;
     return settings;
 }

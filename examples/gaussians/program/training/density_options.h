@@ -10,8 +10,8 @@ C_LINKAGE_BEGIN
 enum { DENSITY_AUTO = DENSITY_KINDS }; // of density_options: a kind that the data decides
 
 typedef struct density_options {
-    density_settings settings; // without extent; until and most_gaussians are 0, retired is
-                               // negative where the default is meant
+    density_settings settings;        // without extent; until and most_gaussians are 0, retired is
+                                      // negative where the default is meant
     double start_opacity, start_size; // of the first Gaussians; 0: as density_start decides
 } density_options;
 

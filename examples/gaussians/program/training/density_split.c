@@ -31,5 +31,8 @@ static void after_adam(const density_step *step) {
     if (step->due) split(step);
 }
 
-const density_method density_split = {
-    .name = "split", .until_share = {5, 6}, .starts_small = true, .after_adam = after_adam};
+const density_method density_split = {.name = "split",
+                                      .until_share = {5, 6},
+                                      .starts_small = true,
+                                      .has_limit = true,
+                                      .after_adam = after_adam};

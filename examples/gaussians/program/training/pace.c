@@ -34,7 +34,8 @@ bool pace_is_known(const pace *p) {
 
 double pace_steps_left(const pace *p) {
     const double left = p->budget - p->last;
-    const double one = pace_step_seconds(p), time = fmax(left - p->between * (double)p->between_left, left / 2);
+    const double one = pace_step_seconds(p),
+                 time = fmax(left - p->between * (double)p->between_left, left / 2);
     return one * SCHEDULE_MOST > time ? time / one : SCHEDULE_MOST;
 }
 

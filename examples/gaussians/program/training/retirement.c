@@ -19,7 +19,8 @@ bool retirement_is_due(const density_settings *settings, int64_t before, int64_t
 
 int64_t retirements_left(const density_settings *settings, int64_t at) {
     const int64_t every = settings->retire_every, first = at > settings->from ? at : settings->from;
-    return settings->retired > 0 && first < settings->until ? (settings->until - 1) / every - first / every : 0;
+    return settings->retired > 0 && first < settings->until ? (settings->until - 1) / every - first / every
+                                                            : 0;
 }
 
 // Scores are compared with each other, so any positive number does, in every pixel: the bytes of 0.747.

@@ -152,17 +152,17 @@ static void move_schedule(trainer *t, int32_t views) {
         if (first) place->progress = fmin(1, progress_at(t->settings, place->at));
     }
     t->pace.reserved = t->reserved / views;
-    t->pace.between_left = retirements_left(&t->settings->density, place->at);
+    t->pace.between_left = retirements_left(&t->settings->density, place->before); // with this step's
     if (place->steps > 0) place->progress = pace_next(&t->pace, place->progress);
     if (place->steps > 0)
         place->at = 1 + (int64_t)(place->progress * (double)(t->settings->iterations - 1) + 0.5);
     if (place->at < place->before) place->at = place->before;
 }
 
-// Under a budget: not where this and later retirements would take over a quarter of the time left.
+// Under a budget: not where this retirement and later ones would take over a quarter of the time left.
 static bool retirement_has_time(const trainer *t) {
     const pace *p = &t->pace;
-    return !t->settings->budget || 4 * p->between * (double)(p->between_left + 1) <= p->budget - p->last;
+    return !t->settings->budget || 4 * p->between * (double)p->between_left <= p->budget - p->last;
 }
 
 static void retire(trainer *t) {
