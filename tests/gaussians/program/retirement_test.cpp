@@ -31,7 +31,8 @@ target_view view_from(float x) {
     return view;
 }
 
-std::vector<bool> retired(const std::vector<target_view> &views, double part, distwar_policy policy) {
+std::vector<bool> retired(const std::vector<target_view> &views, double part, distwar_policy policy,
+                          int64_t batch = 1) {
     const host_gaussians host = scene();
     const device_set set(host);
     training_state state = {};
@@ -39,7 +40,7 @@ std::vector<bool> retired(const std::vector<target_view> &views, double part, di
     density_settings settings = {};
     settings.retired = part;
     retirement r = {};
-    retire_least(&r, &state, views.data(), views.size(), &settings, policy);
+    retire_least(&r, &state, views.data(), views.size(), batch, &settings, policy);
     retirement_close(&r);
     const host_gaussians after = set.read();
     std::vector<bool> out;
@@ -62,6 +63,11 @@ TEST(Retirement, EndsWhatContributesLeastToEveryView) {
         EXPECT_EQ(retired({view_from(0), view_from(1)}, 0.5, policy), (v{false, false, true, true}));
         EXPECT_EQ(retired({view_from(1), view_from(0)}, 0.5, policy), (v{false, false, true, true}));
         EXPECT_EQ(retired({view_from(0)}, 0.2, policy), (v{false, false, false, false}));
+        // Three views, two at a time: only the last sees what is behind.
+        for (const int64_t batch : {1, 2, 3, 8})
+            EXPECT_EQ(retired({view_from(0), view_from(0), view_from(1)}, 0.5, policy, batch),
+                      (v{false, false, true, true}))
+                << batch;
     }
 }
 

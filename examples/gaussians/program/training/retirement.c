@@ -24,25 +24,40 @@ int64_t retirements_left(const density_settings *settings, int64_t at) {
 }
 
 // Scores are compared with each other, so any positive number does, in every pixel: the bytes of 0.747.
-static void set_gradient(frame *f, const gs_camera *camera) {
-    const size_t bytes = GS_CHANNELS * (size_t)camera->width * (size_t)camera->height * sizeof(float);
+static void set_gradient(frame *f, const gs_camera *camera, int32_t count) {
+    const size_t bytes =
+        (size_t)count * GS_CHANNELS * (size_t)camera->width * (size_t)camera->height * sizeof(float);
     DEVICE_CHECK(cudaMemsetAsync(device_buffer_reserve(&f->color_gradient, bytes), 0x3f, bytes, NULL));
 }
 
-void retire_least(retirement *r, const training_state *state, const target_view *views, size_t count,
-                  const density_settings *settings, distwar_policy policy) {
-    const gs_gaussians *gaussians = &state->gaussians;
+// Scores by views of one step, again while the lists have no room.
+static void score_views(retirement *r, const gs_gaussians *gaussians, const gs_camera *cameras, int32_t count,
+                        distwar_policy policy, float *score) {
     const float black[GS_CHANNELS] = {0};
+    frame *f = &r->f;
+    do {
+        frame_queue_views(f, gaussians, 0, cameras, count, black); // alpha does not depend on colours
+    } while (!frame_settle(f));
+    frame_render_backward(f, policy);
+    for (int32_t v = 0; v < count; v++)
+        GS_CHECK(gs_score_add(f->gradient.moments + v * gaussians->count, gaussians->count, score, NULL));
+}
+
+void retire_least(retirement *r, const training_state *state, const target_view *views, size_t count,
+                  int64_t batch, const density_settings *settings, distwar_policy policy) {
+    const gs_gaussians *gaussians = &state->gaussians;
     const size_t bytes = (size_t)gaussians->count * sizeof(float);
     float *const score = device_buffer_reserve(&r->score, bytes);
     device_clear(score, bytes);
-    for (size_t v = 0; v < count; v++) {
-        gs_camera camera = views[v].camera;
-        if (state->poses > 0) pose_to_camera(&state->pose[v].now, &camera);
-        frame_render(&r->f, gaussians, 0, &camera, black); // alpha does not depend on colours
-        set_gradient(&r->f, &camera);
-        frame_render_backward(&r->f, policy);
-        GS_CHECK(gs_score_add(r->f.gradient.moments, gaussians->count, score, NULL));
+    for (size_t first = 0; first < count; first += (size_t)batch) {
+        gs_camera camera[GS_MAX_VIEWS];
+        const int32_t together = (int32_t)(count - first < (size_t)batch ? count - first : (size_t)batch);
+        for (int32_t v = 0; v < together; v++) {
+            camera[v] = views[first + (size_t)v].camera;
+            if (state->poses > 0) pose_to_camera(&state->pose[first + (size_t)v].now, &camera[v]);
+        }
+        if (first == 0 || batch == 1) set_gradient(&r->f, camera, together); // several have one size
+        score_views(r, gaussians, camera, together, policy, score);
     }
     size_t workspace;
     GS_CHECK(gs_retire_bytes(gaussians->count, &workspace));

@@ -165,11 +165,19 @@ static bool retirement_has_time(const trainer *t) {
     return !t->settings->budget || 4 * p->between * (double)p->between_left <= p->budget - p->last;
 }
 
-static void retire(trainer *t) {
+static int64_t batch_in(const training_settings *settings, int phase) {
+    const resolution_schedule *schedule = &settings->resolutions;
+    const int64_t own = phase < schedule->count ? schedule->phase[phase].batch : 0;
+    return own > 0 ? own : settings->batch > 0 ? settings->batch : 1;
+}
+
+// phase: whose views show what contributes.
+static void retire(trainer *t, int phase) {
     const training_settings *settings = t->settings;
     if (settings->budget) DEVICE_CHECK(cudaDeviceSynchronize()); // the step's own time
     const double began = now(t);
-    retire_least(&t->retirement, t->state, t->views, t->order.count - settings->spared, &settings->density,
+    retire_least(&t->retirement, t->state, resolution_views_at(&t->sizes, phase),
+                 t->order.count - settings->spared, batch_in(settings, phase), &settings->density,
                  t->tuner.policy);
     t->pace.between = now(t) - began;
 }
@@ -228,12 +236,6 @@ typedef struct step_views {
     gs_camera camera[GS_MAX_VIEWS];
     const float *exposure[GS_MAX_VIEWS]; // the matrix; NULL: none
 } step_views;
-
-static int64_t batch_in(const training_settings *settings, int phase) {
-    const resolution_schedule *schedule = &settings->resolutions;
-    const int64_t own = phase < schedule->count ? schedule->phase[phase].batch : 0;
-    return own > 0 ? own : settings->batch > 0 ? settings->batch : 1;
-}
 
 // Steps of Adam until the iteration `first`, which is in `phase`.
 static int64_t steps_before(const training_settings *settings, int phase, int64_t first) {
@@ -424,7 +426,7 @@ static void train_step(trainer *t) {
     t->report.step_views = of.count;
     if (retirement_is_due(&settings->density, state->schedule.before, state->schedule.at) &&
         retirement_has_time(t))
-        retire(t);
+        retire(t, phase);
     density_after_adam(&t->density, &settings->density, settings->seed, rates.mean, &t->f, state);
     stage_clock_mark(&t->report.clock, STAGE_DENSITY);
     if (average_is_due(settings, state->schedule.before, state->schedule.at))
