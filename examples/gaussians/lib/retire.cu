@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scores of Gaussians by what they contribute to views, and the end of those that contribute least, see gs_split.h. A
-// stable sort orders them, so the result does not depend on the order of threads.
+// Scores of Gaussians by what they contribute to views, and the end of those that contribute least, see gs_split.h.
 #include "block_layout.h"
 #include "check.h"
 #include "density.cuh"
@@ -28,9 +27,11 @@ __global__ void __launch_bounds__(density_block)
 }
 
 __global__ void __launch_bounds__(density_block)
-    retire_kernel(gs_gaussians gaussians, const uint32_t *indices, int64_t retired) {
+    retire_kernel(gs_gaussians gaussians, const uint32_t *sorted_keys, const uint32_t *indices, float part) {
     const int64_t i = int64_t(blockIdx.x) * density_block + threadIdx.x;
-    if (i < retired) gaussians.opacity_logit[indices[i]] = -20; // as a dead row of density.cuh
+    const float upper_quartile = __uint_as_float(sorted_keys[(gaussians.count - 1) * 3 / 4]);
+    if (i < gaussians.count && __uint_as_float(sorted_keys[i]) <= part * upper_quartile)
+        gaussians.opacity_logit[indices[i]] = -20; // as a dead row of density.cuh
 }
 
 struct score_arrays {
@@ -67,12 +68,12 @@ gs_status gs_retire_bytes(int64_t count, size_t *bytes) {
     return place_arrays(nullptr, count, &unplaced, bytes);
 }
 
-gs_status gs_retire(const gs_gaussians *gaussians, const float *score, int64_t retired, void *workspace,
+gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float part, void *workspace,
                     size_t workspace_bytes, gs_stream stream) {
     GS_TRY(check_parameters(__func__, gaussians));
     const int64_t count = gaussians->count;
     GS_REQUIRE(count == 0 || score, "score must be given");
-    GS_REQUIRE(retired >= 0 && retired <= count, "retired must be in 0..count");
+    GS_REQUIRE(part >= 0 && part <= 1, "part must be in 0..1");
     score_arrays a;
     size_t needed;
     GS_TRY(place_arrays(workspace, count, &a, &needed));
@@ -81,6 +82,6 @@ gs_status gs_retire(const gs_gaussians *gaussians, const float *score, int64_t r
     GS_CUDA(launch_for(stream, count, density_block, rank_scores_kernel, score, count, a.order.keys[0],
                        a.order.values[0]));
     GS_CUDA(sort_pairs(&a.order, count, 32, &selected, a.scratch, a.scratch_bytes, stream));
-    return GS_STATUS(launch_for(stream, retired, density_block, retire_kernel, *gaussians,
-                                a.order.values[selected], retired));
+    return GS_STATUS(launch_for(stream, count, density_block, retire_kernel, *gaussians,
+                                a.order.keys[selected], a.order.values[selected], part));
 }

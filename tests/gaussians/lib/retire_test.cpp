@@ -3,7 +3,6 @@
 #include "density_scene.h"
 #include "gs_split.h"
 #include <algorithm>
-#include <numeric>
 #include <string>
 
 namespace {
@@ -21,14 +20,14 @@ std::vector<float> scored(const std::vector<std::vector<float>> &views) {
     return score.read();
 }
 
-host_gaussians retire(const host_gaussians &start, const std::vector<float> &score, int64_t retired) {
+host_gaussians retire(const host_gaussians &start, const std::vector<float> &score, float part) {
     const device_set gaussians(start);
     const gs_gaussians g = gaussians.get();
     const device_vector<float> on_device(score);
     size_t bytes = 0;
     EXPECT_GS_OK(gs_retire_bytes(start.count, &bytes));
     const device_vector<char> workspace(bytes);
-    EXPECT_GS_OK(gs_retire(&g, on_device.data(), retired, workspace.data(), bytes, nullptr));
+    EXPECT_GS_OK(gs_retire(&g, on_device.data(), part, workspace.data(), bytes, nullptr));
     return gaussians.read();
 }
 
@@ -41,20 +40,35 @@ TEST(Retire, AScoreIsTheLargestContribution) {
     EXPECT_EQ(scored({one, other}), wanted);
 }
 
-TEST(Retire, EndsTheLeastAndNothingElse) {
-    host_gaussians start = random_gaussians(3, 700, 1);
-    std::vector<float> score(700);
-    for (size_t i = 0; i < 700; i++) score[i] = float(i * 37 % 50) / 8; // 14 of each value
-    score[100] = NAN, score[200] = -5;                                  // as 0
-    std::vector<int64_t> order(700);
-    std::iota(order.begin(), order.end(), 0);
-    const auto value = [&](int64_t i) { return score[size_t(i)] > 0 ? score[size_t(i)] : 0; };
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return value(a) < value(b); });
-    for (const int64_t retired : {0, 1, 20, 699, 700}) {
+TEST(Retire, EndsWhatIsFarBelowTheUpperQuartileAndNothingElse) {
+    const host_gaussians start = random_gaussians(3, 701, 1);
+    std::vector<float> score(701);
+    for (size_t i = 0; i < 701; i++) score[i] = float(i * 37 % 100) / 8; // about 7 of each value
+    score[100] = NAN, score[200] = -5;                                   // as 0
+    const auto value = [&](size_t i) { return score[i] > 0 ? score[i] : 0; };
+    std::vector<float> sorted;
+    for (size_t i = 0; i < 701; i++) sorted.push_back(value(i));
+    std::sort(sorted.begin(), sorted.end());
+    for (const float part : {0.0f, 0.001f, 0.25f, 1.0f}) {
         host_gaussians wanted = start;
-        for (int64_t k = 0; k < retired; k++) wanted.opacity_logit(order[size_t(k)]) = -20;
-        const host_gaussians got = retire(start, score, retired);
-        for (int a = 0; a < 5; a++) EXPECT_EQ(got.array[a], wanted.array[a]) << retired << " " << a;
+        int64_t retired = 0;
+        for (size_t i = 0; i < 701; i++)
+            if (value(i) <= part * sorted[525]) wanted.opacity_logit(int64_t(i)) = -20, retired++;
+        const int64_t expected = part == 1 ? 526 : part == 0.25f ? 134 : 9;
+        EXPECT_NEAR(double(retired), double(expected), 5) << part;
+        const host_gaussians got = retire(start, score, part);
+        for (int a = 0; a < 5; a++) EXPECT_EQ(got.array[a], wanted.array[a]) << part << " " << a;
+    }
+}
+
+TEST(Retire, EndsWhatNoViewShowsEvenIfThatIsNearlyAll) {
+    for (const int64_t count : {0, 1, 2, 3, 4, 5, 1000}) {
+        std::vector<float> score(size_t(count), 0.0f);
+        const host_gaussians start = random_gaussians(4, count, 0);
+        host_gaussians wanted = start;
+        for (int64_t i = 1; i < count; i++) wanted.opacity_logit(i) = -20;
+        if (count > 0) score[0] = 8;
+        EXPECT_EQ(retire(start, score, 0.5f).array[3], wanted.array[3]) << count;
     }
 }
 
@@ -69,10 +83,10 @@ TEST(Retire, RefusesBadArguments) {
     size_t bytes = 0;
     ASSERT_GS_OK(gs_retire_bytes(9, &bytes));
     const device_vector<char> workspace(bytes);
-    expect_refusal(gs_retire(&g, score.data(), 10, workspace.data(), bytes, nullptr),
-                   "retired must be in 0..count");
-    expect_refusal(gs_retire(&g, score.data(), -1, workspace.data(), bytes, nullptr),
-                   "retired must be in 0..count");
+    expect_refusal(gs_retire(&g, score.data(), 1.5f, workspace.data(), bytes, nullptr),
+                   "part must be in 0..1");
+    expect_refusal(gs_retire(&g, score.data(), NAN, workspace.data(), bytes, nullptr),
+                   "part must be in 0..1");
     expect_refusal(gs_retire(&g, nullptr, 1, workspace.data(), bytes, nullptr), "score must be given");
     expect_refusal(gs_retire(&g, score.data(), 1, workspace.data(), bytes - 1, nullptr),
                    "the workspace is NULL");

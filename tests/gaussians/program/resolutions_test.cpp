@@ -266,7 +266,10 @@ TEST(Resolutions, AreUsualWhereSmallPicturesHaveAPixelForAGaussian) {
     ASSERT_EQ(large.count, 1);
     EXPECT_EQ(large.phase[0].factor, 2);
     EXPECT_EQ(large.phase[0].batch, 4);
-    EXPECT_EQ(large.phase[0].percent, 50);
+    EXPECT_EQ(large.phase[0].percent, 80);
+    EXPECT_EQ(usual(1080, 1920, 7, 300000, true).phase[0].percent, 80);
+    EXPECT_EQ(usual(1008, 756, 17, 130000, true).phase[0].percent, 50);
+    EXPECT_EQ(usual(1008, 756, 7, 130000, true).phase[0].percent, 50);
     EXPECT_EQ(usual(1080, 1920, 200, 300000, false).phase[0].batch, 1);
 }
 

@@ -62,12 +62,17 @@ TEST(Schedule, UsualRatesOfHarmonicsFollowViewsAndLength) {
     EXPECT_EQ(usual_last_sh_rate(0.5, 30000), 0.5);
 }
 
-TEST(Schedule, UsualDropoutFollowsViews) {
-    EXPECT_EQ(usual_dropout(1), 0.2);
-    EXPECT_EQ(usual_dropout(20), 0.2);
-    EXPECT_NEAR(usual_dropout(30), 0.1, 1e-15);
-    EXPECT_NEAR(usual_dropout(40), 0, 1e-15);
-    EXPECT_EQ(usual_dropout(400), 0);
+TEST(Schedule, RatesAndDropoutFollowViewsAndIterations) {
+    for (const int64_t iterations : {100, 7000}) EXPECT_EQ(usual_rate_part(1, iterations), 1);
+    EXPECT_NEAR(usual_rate_part(1, 14000), 0.5, 1e-15);
+    EXPECT_NEAR(usual_rate_part(20, 28000), 0.25, 1e-15);
+    EXPECT_NEAR(usual_rate_part(30, 28000), 0.5, 1e-15);
+    for (const size_t views : {40, 400}) EXPECT_EQ(usual_rate_part(views, 28000), 1);
+    EXPECT_EQ(usual_dropout(1, 16), 0.2);
+    EXPECT_EQ(usual_dropout(20, 7000), 0.2);
+    EXPECT_NEAR(usual_dropout(40, 16000), 0.1, 1e-15);
+    EXPECT_NEAR(usual_dropout(40, 6400), 0, 1e-15);
+    EXPECT_EQ(usual_dropout(100, 30000), 0);
 }
 
 TEST(Schedule, WeightOfDepthDecaysExponentially) {
@@ -160,15 +165,15 @@ TEST(Schedule, DefaultsAreThePublishedOnes) {
 TEST(Schedule, ManyViewsRetireWhatIsOfNoUse) {
     EXPECT_EQ(usual_retired(1), 0);
     EXPECT_EQ(usual_retired(20), 0);
-    EXPECT_NEAR(usual_retired(30), 0.05, 1e-15);
-    EXPECT_EQ(usual_retired(40), 0.1);
-    EXPECT_EQ(usual_retired(4000), 0.1);
+    EXPECT_NEAR(usual_retired(30), 0.08, 1e-15);
+    EXPECT_EQ(usual_retired(40), 0.16);
+    EXPECT_EQ(usual_retired(4000), 0.16);
     density_options options = density_options_default();
     density_data data = shorter;
     for (const int kind : {DENSITY_NONE, DENSITY_ADAPTIVE, DENSITY_MCMC, DENSITY_SPLIT}) {
         options.settings.kind = kind;
         const bool refills = kind == DENSITY_MCMC || kind == DENSITY_SPLIT;
-        EXPECT_EQ(density_settings_from(&options, &data).retired, refills ? 0.1 : 0) << kind;
+        EXPECT_EQ(density_settings_from(&options, &data).retired, refills ? 0.16 : 0) << kind;
     }
     data.on_ranks = true;
     EXPECT_EQ(density_settings_from(&options, &data).retired, 0);
@@ -178,6 +183,11 @@ TEST(Schedule, ManyViewsRetireWhatIsOfNoUse) {
     EXPECT_EQ(density_settings_from(&options, &data).retired, 0.2);
     data.views = 100, options.settings.retired = 0;
     EXPECT_EQ(density_settings_from(&options, &data).retired, 0);
+    EXPECT_EQ(density_settings_from(&options, &data).retire_every, 1000);
+    data.views = 220;
+    EXPECT_EQ(density_settings_from(&options, &data).retire_every, 2200);
+    options.settings.retire_every = 300;
+    EXPECT_EQ(density_settings_from(&options, &data).retire_every, 300);
 }
 
 TEST(Schedule, TheDataDecidesMethodAndLimitUnlessTheyAreGiven) {

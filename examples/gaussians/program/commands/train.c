@@ -122,6 +122,13 @@ static gs_adam_rates usual_rates(double extent, double sh_rate) {
     return rates;
 }
 
+static void multiply_rates(training_settings *settings, float part) {
+    gs_adam_rates *rates = &settings->rates;
+    rates->mean *= part, rates->log_scale *= part, rates->quaternion *= part, rates->opacity_logit *= part;
+    rates->sh_constant *= part, rates->sh_rest *= part;
+    settings->final_mean_rate *= part, settings->final_sh_rest *= part;
+}
+
 static training_settings settings_of(const train_run *run, int64_t iterations) {
     const train_options *o = run->options;
     const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
@@ -138,8 +145,8 @@ static training_settings settings_of(const train_run *run, int64_t iterations) {
                                   .final_mean_rate = (float)(1.6e-6 * run->extent),
                                   .final_sh_rest = (float)(sh_rate_end * 2.5e-3 / 20),
                                   .average_part = o->average,
-                                  .dropout =
-                                      o->dropout >= 0 ? o->dropout : usual_dropout(run->split.training),
+                                  .dropout = o->dropout >= 0 ? o->dropout
+                                                             : usual_dropout(run->split.training, iterations),
                                   .warm_up = o->warm_up,
                                   .depth_weight = (float)o->depth_weight,
                                   .final_depth_weight = (float)o->depth_weight_end,
@@ -149,6 +156,7 @@ static training_settings settings_of(const train_run *run, int64_t iterations) {
                                   .batch = batch_of(run),
                                   .resolutions = resolutions_of(run, density.most_gaussians),
                                   .density = density};
+    multiply_rates(&settings, (float)usual_rate_part(run->split.training, iterations));
     memcpy(settings.background, run->background, sizeof settings.background);
     return settings;
 }

@@ -41,8 +41,11 @@ static void list_run(train_options *o, option_table *table) {
         DOWNSCALE_OPTION(&o->downscale, "pictures"),
         UNDISTORT_OPTION(&o->undistort),
         MASK_FROM_ALPHA_OPTION(&o->mask_from_alpha),
-        OPTION("iterations", &o->iterations, .maximum = 10000000,
-               .help = "training steps, one view each; 0: 7000, or as many as --budget has time for"),
+        OPTION(
+            "iterations", &o->iterations, .maximum = 10000000,
+            .help =
+                "training steps, one view each; 0: 7000, or as many as --budget has time for; with fewer than 40 "
+                "training views, learning rates are lower after more than 7000, in proportion with up to 20"),
         OPTION("budget", &o->budget,
                .help =
                    "train for this time, such as 30s or 2m, with --finish and without loading: the number "
@@ -60,8 +63,8 @@ static void list_run(train_options *o, option_table *table) {
             .help =
                 "begin on smaller pictures: FACTOR:PERCENT,..., such as 4:20,2:50: a quarter of the size until "
                 "20% of the iterations, half until 50%; FACTOR:PERCENT:VIEWS has another --batch; none; "
-                "auto: 2:50 if such pictures have a pixel for each of --max-gaussians, but none with --gpus and "
-                "--refine-poses"),
+                "auto: 2:50 if such pictures have a pixel for each of --max-gaussians, 2:80 if whole ones have "
+                "over 1.3 million, but none with --gpus and --refine-poses"),
         OPTION("picture-memory", &o->picture_memory, .maximum = 1e9, .free_on_resume = true,
                .help = "with --gpus: MB of photographs that each GPU keeps, beside those of the step; 0: a "
                        "quarter of its memory"),
@@ -76,7 +79,7 @@ static void list_run(train_options *o, option_table *table) {
             "dropout", &o->dropout, .minimum = -1, .maximum = 0.9,
             .help =
                 "share of the Gaussians that the last step leaves out, in earlier steps less, in proportion; -1: "
-                "0.2 for up to 20 training views, less for up to 40, none for more"),
+                "with V training views 0.2 from 16 V V iterations on, less down to 4 V V, none below"),
         OPTION("seconds", &o->seconds, .maximum = 1e9, .free_on_resume = true,
                .help = "stop after this time of training, without --finish; learning rates still "
                        "follow --iterations; 0: no limit"),

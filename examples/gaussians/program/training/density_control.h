@@ -46,7 +46,7 @@ typedef struct density_settings {
     double least_opacity;       // below it a Gaussian is pruned or, by methods with a limit, moved
     double growth;        // of methods with a limit: the part of the number that is added each time; more if
                           // most_gaussians would not be reached half-way between `from` and `until`
-    double retired;       // of methods with a limit: part of the Gaussians that is retired; 0: none
+    double retired;       // of methods with a limit: gs_retire's part; 0: nothing is retired
     int64_t retire_every; // in actions after steps that pass a multiple of this
     density_adaptive_settings adaptive;
     density_mcmc_settings mcmc;

@@ -9,7 +9,7 @@ density_options density_options_default(void) {
                                             .least_opacity = 0.005,
                                             .growth = 0.05,
                                             .retired = -1,
-                                            .retire_every = 1000}};
+                                            .retire_every = 0}};
     for (int kind = 0; kind < DENSITY_KINDS; kind++) {
         const density_method *method = density_method_of(kind);
         if (method->defaults) method->defaults(&options.settings);
@@ -43,13 +43,13 @@ static void list_schedule(density_settings *s, option_table *table) {
                .help = "split, mcmc: part of the Gaussians that is added each time; more if --max-gaussians "
                        "would not be reached half-way"),
         OPTION(
-            "retire", &s->retired, .minimum = -1, .maximum = 0.9,
+            "retire", &s->retired, .minimum = -1, .maximum = 1,
             .help =
-                "split, mcmc: part of the Gaussians that makes room for others each time: those that contribute "
-                "least to every training view; renders all views each time; 0: none; -1: 0.1 for 40 training "
-                "views or more, less for fewer, none for up to 20 and with --gpus"),
-        OPTION("retire-every", &s->retire_every, .minimum = 1, .maximum = INFINITY,
-               .help = "steps between retirements"),
+                "split, mcmc: Gaussians make room for others if what they contribute to every training view is at "
+                "most this part of the upper quartile of all; renders all views each time; 0: none do; -1: 0.16 for "
+                "40 training views or more, less for fewer, none for up to 20 and with --gpus"),
+        OPTION("retire-every", &s->retire_every, .maximum = INFINITY,
+               .help = "steps between retirements; 0: 1000, or 10 for each training view if that is more"),
         OPTIONS_END};
     option_table_add(table, rows);
 }
@@ -104,7 +104,11 @@ int64_t density_limit_of_budget(int64_t pixels, double steps) {
 }
 
 double usual_retired(size_t views) {
-    return fmin(0.1, fmax(0, 0.005 * ((double)views - 20)));
+    return 0.16 * fmin(1, fmax(0, ((double)views - 20) / 20));
+}
+
+static int64_t usual_retire_every(size_t views) {
+    return views > 100 ? 10 * (int64_t)views : 1000;
 }
 
 density_settings density_settings_from(const density_options *o, const density_data *data) {
@@ -113,6 +117,7 @@ density_settings density_settings_from(const density_options *o, const density_d
     settings.until = until(o, data);
     settings.extent = data->extent;
     if (settings.most_gaussians == 0) settings.most_gaussians = usual_limit(data->pixels);
+    if (settings.retire_every == 0) settings.retire_every = usual_retire_every(data->views);
     if (settings.retired < 0)
         settings.retired =
             density_method_of(settings.kind)->has_limit && !data->on_ranks ? usual_retired(data->views) : 0;

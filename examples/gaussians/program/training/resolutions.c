@@ -81,10 +81,16 @@ static void largest_size(const target_view *views, size_t count, int *width, int
     }
 }
 
-// Of pictures of this many pixels. More views a step save time where a picture does not fill the GPU.
+// Pictures of this many pixels that fill a GPU.
+static int64_t pictures_at_once(int64_t pixels) {
+    const int64_t pixels_at_once = 2000000;
+    return (pixels_at_once + pixels / 2) / pixels;
+}
+
+// More views a step save time where a picture does not fill the GPU.
 static int64_t batch_of_pixels(int64_t pixels, size_t views) {
-    const int64_t pixels_at_once = 2000000, most = 4, steps_a_round = 4;
-    int64_t batch = (pixels_at_once + pixels / 2) / pixels;
+    const int64_t most = 4, steps_a_round = 4;
+    int64_t batch = pictures_at_once(pixels);
     if (batch > most) batch = most;
     if (batch > (int64_t)views / steps_a_round) batch = (int64_t)views / steps_a_round;
     return batch > 1 ? batch : 1;
@@ -103,13 +109,13 @@ int64_t usual_batch(const target_view *views, size_t count) {
 resolution_schedule usual_resolutions(const target_view *views, size_t count, int64_t most_gaussians,
                                       bool several) {
     const int factor = 2;
-    const int64_t pixels = largest_pixels(views, count) / (factor * factor);
+    const int64_t whole = largest_pixels(views, count), pixels = whole / (factor * factor);
     if (pixels < most_gaussians || least_side(views, count) < factor * RESOLUTIONS_LEAST_SIDE)
         return (resolution_schedule){0};
-    return (resolution_schedule){
-        .count = 1,
-        .phase = {
-            {.factor = factor, .batch = several ? (int)batch_of_pixels(pixels, count) : 1, .percent = 50}}};
+    return (resolution_schedule){.count = 1,
+                                 .phase = {{.factor = factor,
+                                            .batch = several ? (int)batch_of_pixels(pixels, count) : 1,
+                                            .percent = pictures_at_once(whole) > 1 ? 50 : 80}}};
 }
 
 bool resolution_views_match(const target_view *views, size_t count, fault *why) {

@@ -61,6 +61,6 @@ void retire_least(retirement *r, const training_state *state, const target_view 
     }
     size_t workspace;
     GS_CHECK(gs_retire_bytes(gaussians->count, &workspace));
-    GS_CHECK(gs_retire(gaussians, score, (int64_t)(settings->retired * (double)gaussians->count),
+    GS_CHECK(gs_retire(gaussians, score, (float)settings->retired,
                        device_buffer_reserve(&r->workspace, workspace), workspace, NULL));
 }

@@ -55,8 +55,14 @@ double usual_last_sh_rate(double first, int64_t iterations) {
     return fmin(first, fmax(1, first * 7000 / (double)iterations));
 }
 
-double usual_dropout(size_t views) {
-    return fmin(0.2, fmax(0, 0.4 - 0.01 * (double)views));
+double usual_rate_part(size_t views, int64_t iterations) {
+    const double few = fmin(1, fmax(0, 2 - (double)views / 20));
+    return pow(fmin(1, 7000 / (double)iterations), few);
+}
+
+double usual_dropout(size_t views, int64_t iterations) {
+    const double often = (double)iterations / ((double)views * (double)views);
+    return 0.2 * fmin(1, fmax(0, (often - 4) / 12));
 }
 
 float scheduled_depth_weight(const training_settings *settings, int64_t step) {
