@@ -65,8 +65,9 @@ TEST(Schedule, UsualRatesOfHarmonicsFollowViewsAndLength) {
 TEST(Schedule, RatesAndDropoutFollowViewsAndIterations) {
     for (const int64_t iterations : {100, 7000}) EXPECT_EQ(usual_rate_part(1, iterations), 1);
     EXPECT_NEAR(usual_rate_part(1, 14000), 0.5, 1e-15);
-    EXPECT_NEAR(usual_rate_part(20, 28000), 0.25, 1e-15);
-    EXPECT_NEAR(usual_rate_part(30, 28000), 0.5, 1e-15);
+    EXPECT_NEAR(usual_rate_part(20, 28000), 0.3, 1e-15);
+    EXPECT_NEAR(usual_rate_part(30, 14000), std::sqrt(0.5), 1e-15);
+    EXPECT_NEAR(usual_rate_part(35, 280000), std::pow(0.3, 0.25), 1e-15);
     for (const size_t views : {40, 400}) EXPECT_EQ(usual_rate_part(views, 28000), 1);
     EXPECT_EQ(usual_dropout(1, 16), 0.2);
     EXPECT_EQ(usual_dropout(20, 7000), 0.2);
@@ -443,13 +444,15 @@ TEST(Schedule, DensityControlIsDueOnceForWhatPasses) {
 
 TEST(Schedule, ABudgetOfLittleTimeHasFewGaussiansAndOneOfMuchHasMore) {
     const int64_t many = 100000000;
-    EXPECT_EQ(density_limit_of_budget(many, 1250), 150000);
-    EXPECT_EQ(density_limit_of_budget(many, 2500), 300000);
-    EXPECT_EQ(density_limit_of_budget(many, 30000), 300000);
-    EXPECT_EQ(density_limit_of_budget(many, 60000), 600000);
-    EXPECT_EQ(density_limit_of_budget(many, 1e9), 1000000);
-    EXPECT_EQ(density_limit_of_budget(12000000, 60000), 120000); // one for 100 pixels
-    EXPECT_EQ(density_limit_of_budget(0, 0), 1);
+    EXPECT_EQ(density_limit_of_budget(many, 300, 1250), 150000);
+    EXPECT_EQ(density_limit_of_budget(many, 300, 2500), 300000);
+    EXPECT_EQ(density_limit_of_budget(many, 300, 30000), 300000);
+    EXPECT_EQ(density_limit_of_budget(many, 300, 60000), 600000);
+    EXPECT_EQ(density_limit_of_budget(many, 300, 1e9), 1000000);
+    for (const size_t views : {1, 100}) EXPECT_EQ(density_limit_of_budget(many, views, 60000), 300000);
+    EXPECT_EQ(density_limit_of_budget(many, 120, 60000), 420000);
+    EXPECT_EQ(density_limit_of_budget(12000000, 300, 60000), 120000); // one for 100 pixels
+    EXPECT_EQ(density_limit_of_budget(0, 1, 0), 1);
 }
 
 TEST(Schedule, McmcReachesItsLimitHalfWayFromFew) {

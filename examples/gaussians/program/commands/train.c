@@ -175,8 +175,8 @@ static double fit_to_budget(void *context, double steps, training_settings *sett
     settings->spared = run->finish.steps > 0 ? before.spared : 0;
     settings->spared_from = before.spared_from;
     if (run->options->density.settings.most_gaussians == 0)
-        settings->density.most_gaussians =
-            density_limit_of_budget(density_data_of(run, settings->iterations).pixels, steps - reserved);
+        settings->density.most_gaussians = density_limit_of_budget(
+            density_data_of(run, settings->iterations).pixels, run->split.training, steps - reserved);
     return reserved;
 }
 

@@ -10,7 +10,7 @@
 
 // dB by which the first step must raise the PSNR of the views that decide. They were trained on for half of the time and
 // judge too kindly (docs/notes/levenberg-marquardt.md).
-#define FIRST_GAIN 0.3
+#define FIRST_GAIN 0.5
 
 enum {
     SPARED_EACH = 16,   // one view in 16 decides

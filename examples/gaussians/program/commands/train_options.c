@@ -45,7 +45,7 @@ static void list_run(train_options *o, option_table *table) {
             "iterations", &o->iterations, .maximum = 10000000,
             .help =
                 "training steps, one view each; 0: 7000, or as many as --budget has time for; with fewer than 40 "
-                "training views, learning rates are lower after more than 7000, in proportion with up to 20"),
+                "training views, learning rates are lower for more than 7000, with up to 20 in proportion, down to 0.3"),
         OPTION("budget", &o->budget,
                .help =
                    "train for this time, such as 30s or 2m, with --finish and without loading: the number "
@@ -200,7 +200,7 @@ static void list_records(train_options *o, option_table *table) {
             .help =
                 "Levenberg-Marquardt steps at the end: their number; lm: --lm-steps; auto: as long as they "
                 "raise the PSNR of training views set aside for this, one in 16 of 64 or more, the first step by "
-                "0.3 dB (of fewer views, no step); or none; "
+                "0.5 dB (of fewer views, no step); or none; "
                 "excludes --antialias, --exposure and --reproducible; a signal during these steps ends "
                 "the program without a file"),
         OPTIONS_END};

@@ -97,9 +97,10 @@ static int64_t usual_limit(int64_t pixels) {
     return pixels / each < 1 ? 1 : pixels / each < most ? pixels / each : most;
 }
 
-int64_t density_limit_of_budget(int64_t pixels, double steps) {
-    const double shorter = steps / 2500, longer = steps / 30000, most = 1000000;
-    const double limit = 300000 * fmax(fmin(shorter, 1), longer);
+int64_t density_limit_of_budget(int64_t pixels, size_t views, double steps) {
+    const double usual = 300000, shorter = steps / 2500, longer = steps / 30000;
+    const double most = fmin(1000000, usual + 6000 * fmax((double)views - 100, 0));
+    const double limit = usual * fmax(fmin(shorter, 1), longer);
     return (int64_t)fmax(fmin(fmin(limit, most), (double)pixels / 100), 1);
 }
 

@@ -57,7 +57,7 @@ double usual_last_sh_rate(double first, int64_t iterations) {
 
 double usual_rate_part(size_t views, int64_t iterations) {
     const double few = fmin(1, fmax(0, 2 - (double)views / 20));
-    return pow(fmin(1, 7000 / (double)iterations), few);
+    return pow(fmax(0.3, fmin(1, 7000 / (double)iterations)), few);
 }
 
 double usual_dropout(size_t views, int64_t iterations) {

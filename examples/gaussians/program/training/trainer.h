@@ -104,8 +104,8 @@ float scheduled_sh_rate(const training_settings *settings, int64_t step);
 // fast rate then learns what is true of one view alone; a long run learns them at any rate.
 double usual_sh_rate(size_t views);
 double usual_last_sh_rate(double first, int64_t iterations);
-// What multiplies all learning rates: a scene that sees a few views more and more often comes to fit what is true of
-// these alone, so that a long run takes smaller steps, not a longer way. From 40 views on 1.
+// What multiplies all learning rates, 0.3 to 1: a scene that sees a few views more and more often comes to fit what is
+// true of these alone, so that a long run takes smaller steps, not a longer way. From 40 views on 1.
 double usual_rate_part(size_t views, int64_t iterations);
 // training_settings.dropout: Gaussians that suit a few views alone fit them best where others make room for them. Needed
 // where a view is seen often and has few others beside it: from iterations = 4 views^2 on, more up to 16 views^2.
