@@ -7,16 +7,16 @@
 # PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of fern, relief23,
 # fox and bonsai, each in a folder of its name; missing ones are skipped. OUT: a folder for the logs, one NAME.jsonl a run.
 # PART, with its estimated seconds on an H200: all of these unless named:
-#   defaults      430  7,000 and 30,000 iterations on each, and on knot, a scene made by splat generate; three seeds
-#   count         160  other limits of the number of Gaussians, on bonsai; 7,000 iterations with three seeds, 30,000 with one
-#   ablation      320  7,000 iterations on bonsai, fern and knot without one of the parts of the defaults; three seeds
+#   defaults      390  7,000 and 30,000 iterations on each, and on knot, a scene made by splat generate; three seeds
+#   count         250  other limits of the number of Gaussians, on bonsai; 7,000 iterations with three seeds, 30,000 with one
+#   ablation      440  7,000 iterations on bonsai, fern, knot and fox without one of the parts of the defaults; three seeds
 #   finish         30  three steps of Levenberg-Marquardt on the scenes of defaults, 7,000 iterations
 #   wall          210  a minute with plain atomics and with the tuner's choice, on fern and fox; by MCMC
 #   reproducible   45  --reproducible: the same run twice, compared byte by byte; once killed and resumed; and one
 #                      run without the option
 #   poses         330  poses turned by a degree and moved by a hundredth of the extent: refined, three seeds; left as
 #                      they are; and the data's, as they are, three seeds, and refined; by MCMC
-#   budget        310  --budget of 3, 12 and 30 seconds on each, of 12 also with --finish auto
+#   budget       1280  --budget of 3, 6, 12, 30, 60 and 120 seconds on each, of 12 also with --finish auto
 # SEEDS: those of defaults, count and ablation; "0 1 2" unless set.
 # benchmarks/tables.py training OUT prints tables and draws. finish.sh measures more of Levenberg-Marquardt.
 # shellcheck disable=SC2086,SC2046 # lists of options are split
@@ -74,7 +74,7 @@ count() {
             train count-bonsai-7000-$limit-$seed 120 bonsai --max-gaussians $limit --seed $seed
         done
     done
-    for limit in 100000 165000 1000000; do
+    for limit in 50000 100000 165000 1000000 3000000; do
         train count-bonsai-30000-$limit-0 300 bonsai --max-gaussians $limit --iterations 30000
     done
 }
@@ -82,20 +82,23 @@ count() {
 changes='mcmc --density mcmc
 no-average --average 0
 no-retire --retire 0
-retire-0.1 --retire 0.1
+retire-0.16 --retire 0.16
 published-sh-rate --sh-rate 1 --sh-rate-end 1
 start-opacity-0.1 --start-opacity 0.1
 start-size-1 --start-size 1
 no-dropout --dropout 0
 one-view --batch 1
-whole-pictures --resolutions none'
+whole-pictures --resolutions none
+small-until-half --resolutions 2:50:4'
 ablation() {
     for seed in $seeds; do
-        for scene in bonsai fern knot; do
+        for scene in bonsai fern knot fox; do
             while read -r name options; do
                 case $scene-$name in
-                fern-no-retire | bonsai-retire-0.1 | knot-retire-0.1) continue ;; # the default
-                bonsai-no-dropout | knot-no-dropout | bonsai-whole-pictures | knot-whole-pictures) continue ;;
+                # The defaults of these scenes.
+                fern-no-retire | bonsai-retire-* | knot-retire-* | fox-retire-* | fox-mcmc | fox-start-*) continue ;;
+                bonsai-no-dropout | knot-no-dropout | fox-no-dropout | fox-one-view | fern-small-*) continue ;;
+                bonsai-whole-pictures | knot-whole-pictures | bonsai-small-* | knot-small-*) continue ;;
                 fern-one-view) options="$options --resolutions 2:50:1" ;; # on small pictures, too
                 esac
                 train ablation-$scene-7000-$name-$seed 60 $scene $options --seed $seed </dev/null
@@ -161,7 +164,7 @@ poses() {
 }
 budget() {
     for scene in bonsai fern relief23 fox knot; do
-        for seconds in 3 12 30; do train budget-$scene-${seconds}s $((seconds + 60)) $scene --budget ${seconds}s; done
+        for seconds in 3 6 12 30 60 120; do train budget-$scene-${seconds}s $((seconds + 60)) $scene --budget ${seconds}s; done
         train budget-$scene-12s+auto 72 $scene --budget 12s --finish auto
     done
 }

@@ -36,6 +36,8 @@ class Run:
         self.start = self.of("start")[0]
         self.settings, self.end = self.start["settings"], (self.of("end") or [None])[0]
         self.evaluations = self.of("evaluation")
+        # "shared" was added to the log by hand: others used the GPU too, so that times say nothing.
+        self.alone = not (self.end or {}).get("shared")
 
     def of(self, event):
         return [e for e in self.events if e["event"] == event]
@@ -129,7 +131,8 @@ def by_quality(runs):
     rows = []
     for name, group in sorted(of_seeds(runs).items(), key=lambda item: numbered(item[0])):
         end = group[0].end
-        rows.append([name.rpartition("-")[0], f"{end['iteration']:,}", f"{end['gaussians']:,}", f"{end['seconds']:.1f}",
+        rows.append([name.rpartition("-")[0], f"{end['iteration']:,}", f"{end['gaussians']:,}",
+                     f"{end['seconds']:.1f}" if group[0].alone else "",
                      spread(last(group, "psnr"), 2), spread(last(group, "ssim"), 4), len(group)])
     return ["data", "iterations", "Gaussians", "seconds", "PSNR, dB", "SSIM", "seeds"], rows
 
@@ -250,7 +253,7 @@ def budgets(runs):
         found.append((scene, float(asked[:-1]), finish, run))
     scenes = {scene for scene, *_ in found}
     for name, group in of_seeds(part(runs, "defaults")).items():
-        if name.rpartition("-")[0] in scenes:
+        if name.rpartition("-")[0] in scenes and group[0].alone:
             found.append((name.rpartition("-")[0], None, "", group[0]))
     return sorted(found, key=lambda row: (row[0], row[3].end["seconds"]))
 
@@ -267,7 +270,7 @@ def by_budget(runs):
 
 def tables(runs):
     defaults, wall = part(runs, "defaults"), part(runs, "wall")
-    first = {name.rpartition("-")[0]: run for name, run in defaults.items() if name.endswith("-30000-0")}
+    first = {name.rpartition("-")[0]: run for name, run in defaults.items() if name.endswith("-30000-0") and run.alone}
     found = {"defaults": by_quality(defaults), "count": by_count(runs),
              "ablation": by_change(part(runs, "ablation"), defaults), "finish": by_finish(part(runs, "finish")),
              "stages": by_stage(first), "equal time": by_time(wall),
