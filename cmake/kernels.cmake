@@ -52,7 +52,7 @@ function(distwar_target target)
   list(FILTER sources INCLUDE REGEX "\\.cu$")
   if(DISTWAR_BACKEND STREQUAL simt)
     if(sources)
-      set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++")
+      set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX) # compiled with -x c++
     endif()
     # Pragmas that unroll loops are for nvcc.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-pragmas>)

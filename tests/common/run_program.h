@@ -103,7 +103,7 @@ class ProgramTest : public testing::Test {
 };
 
 #define EXPECT_CONTAINS(text, part)                                                                          \
-    EXPECT_NE((text).find(part), std::string::npos) << "no '" << (part) << "' in:\n" << (text)
+    EXPECT_NE(std::string(text).find(part), std::string::npos) << "no '" << (part) << "' in:\n" << (text)
 
 // The two numbers in a line "label ... A -> B ..."
 inline std::array<double, 2> change(const std::string &text, const std::string &label) {

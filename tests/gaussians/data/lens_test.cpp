@@ -6,7 +6,7 @@
 #include <limits>
 #include <string.h>
 
-namespace {
+namespace lens_test {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN(),
                  infinity = std::numeric_limits<double>::infinity();
@@ -306,4 +306,4 @@ TEST(Lens, CompletesWhatIsLeftOpen) {
     EXPECT_EQ(camera.near_plane, 0.2f);
 }
 
-} // namespace
+} // namespace lens_test

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-namespace {
+namespace ply_test {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
@@ -267,4 +267,4 @@ TEST_F(Ply, DoesNotWriteIntoAMissingFolder) {
     scene_close(&sent);
 }
 
-} // namespace
+} // namespace ply_test

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <random>
 
-namespace {
+namespace depth_loss_test {
 
 struct depths {
     int width, height;
@@ -125,4 +125,4 @@ TEST(DepthLoss, RefusesBadArguments) {
               GS_INVALID_ARGUMENT);
 }
 
-} // namespace
+} // namespace depth_loss_test

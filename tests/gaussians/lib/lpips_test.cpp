@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <string>
 
-namespace {
+namespace lpips_test {
 
 struct stored_picture {
     size_t largest; // index of the largest activation of the picture
@@ -223,4 +223,4 @@ TEST(Lpips, RefusesWhatItCannotMeasure) {
                    "compared must be given");
 }
 
-} // namespace
+} // namespace lpips_test

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-namespace {
+namespace split_test {
 
 constexpr float least_opacity = 0.005f;
 
@@ -194,4 +194,4 @@ TEST(Split, RefusesBadArguments) {
     EXPECT_EQ(gs_split_bytes(4, nullptr), GS_INVALID_ARGUMENT);
 }
 
-} // namespace
+} // namespace split_test

@@ -11,7 +11,7 @@
 #include <random>
 #include <string>
 
-namespace {
+namespace ssim_test {
 
 struct images {
     reference_ssim_shape shape;
@@ -182,4 +182,4 @@ TEST(Ssim, RefusesBadArguments) {
     EXPECT_EQ(gs_ssim_bytes(nullptr, &bytes), GS_INVALID_ARGUMENT);
 }
 
-} // namespace
+} // namespace ssim_test

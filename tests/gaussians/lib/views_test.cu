@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-namespace {
+namespace views_test {
 
 // The scene's camera, moved and turned a little for each view.
 std::vector<gs_camera> cameras_around(const gs_camera &first, int count) {
@@ -341,4 +341,4 @@ TEST(ViewsEdges, TheLargestSizesDoNotOverflow) {
     EXPECT_GT(double(bytes), 31.9 * double(one));
 }
 
-} // namespace
+} // namespace views_test

@@ -3,7 +3,7 @@
 #include "training_cloud.h"
 #include <algorithm>
 
-namespace {
+namespace average_training_test {
 
 constexpr int64_t steps = 19;
 
@@ -83,4 +83,4 @@ TEST(AverageTraining, ASignalLeavesTheLastStepAndTheAverage) {
     EXPECT_EQ(ended.samples, 2);
 }
 
-} // namespace
+} // namespace average_training_test

@@ -2,6 +2,7 @@
 // Checkpoints: what was saved comes back, and nothing else does.
 #include "record/checkpoint.h"
 #include "device.h"
+#include "run_program.h"
 #include "scene.h"
 #include "view/device_gaussians.h"
 #include <gtest/gtest.h>
@@ -14,11 +15,6 @@
 #include <unistd.h>
 
 namespace {
-
-namespace fs = std::filesystem;
-
-#define EXPECT_CONTAINS(text, part)                                                                          \
-    EXPECT_NE(std::string(text).find(part), std::string::npos) << "no '" << (part) << "' in: " << (text)
 
 class Checkpoint : public testing::Test {
   protected:

@@ -11,7 +11,7 @@ extern "C" {
 #include "training/trainer.h"
 #include "view/camera.h"
 
-namespace {
+namespace pose_refinement_test {
 
 double uniform(std::mt19937 &random, double low, double high) {
     return low + (high - low) * double(random()) / 4294967296.0;
@@ -545,4 +545,4 @@ TEST_F(Program, AlignsViewsBeforeTheyAreMeasured) {
     EXPECT_GT(psnr_of({"--align-steps", "40"}), before + 5);
 }
 
-} // namespace
+} // namespace pose_refinement_test

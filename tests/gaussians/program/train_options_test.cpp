@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-namespace {
+namespace train_options_test {
 
 // The options that do not decide what the iterations come to, apart from all those of Levenberg-Marquardt.
 const std::set<std::string> free_names = {
@@ -83,4 +83,4 @@ TEST(TrainOptions, DescribeEveryOption) {
     }
 }
 
-} // namespace
+} // namespace train_options_test

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-namespace {
+namespace sharded_density_test {
 
 constexpr float least_opacity = 0.005f, noise = 0.3f;
 constexpr uint64_t seed = 5, iteration = 600;
@@ -262,4 +262,4 @@ TEST(ShardedDensity, WhatCannotBeIsRefused) {
     refused(gs_share_weigh(&g, &r, number.data(), nullptr), "gs_share_weigh: gpus must be in 1..64");
 }
 
-} // namespace
+} // namespace sharded_density_test
