@@ -8,8 +8,7 @@ density_options density_options_default(void) {
                                             .every = 100,
                                             .least_opacity = 0.005,
                                             .growth = 0.05,
-                                            .retired = -1,
-                                            .retire_every = 0}};
+                                            .retired = -1}};
     for (int kind = 0; kind < DENSITY_KINDS; kind++) {
         const density_method *method = density_method_of(kind);
         if (method->defaults) method->defaults(&options.settings);
