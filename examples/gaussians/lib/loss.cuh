@@ -5,6 +5,7 @@
 #pragma once
 
 #include "check.h"
+#include "launch_in_turn.cuh"
 #include "ssim.cuh"
 
 #include <distwar/block.cuh>
@@ -13,6 +14,16 @@
 namespace gs {
 
 enum { THREADS = TILE * STEP, VALUE_THREADS = 1024 };
+
+// Least blocks of the first kernel on a multiprocessor. The compiler's own choice of registers allows 4; 5 are faster,
+// and there a mask's weights would be spilled. Before compute capability 8.0 a multiprocessor has threads for only 4.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+template <bool masked>
+constexpr int forward_blocks = 4;
+#else
+template <bool masked>
+constexpr int forward_blocks = masked ? 4 : 5;
+#endif
 
 // What the first result is: l1 times the mean |c - c*| + ssim_base + ssim times the mean SSIM; ssim_base is of all
 // values, so a part of them gets its share. Whether windows that reach outside the image count.
@@ -55,9 +66,10 @@ constexpr int sums_of = masked ? 3 : 2;
 
 // Writes this block's part of the sums and, unless maps is NULL, maps[3][planes][height][width]: m, p, s.
 template <bool masked, typename Target>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, forward_blocks<masked>)
     loss_forward(images_of_type<Target> in, loss_terms terms, place_range summed, float *maps,
                  loss_sums *of_block) {
+    in_turn();
     constexpr int sums = sums_of<masked>;
     __shared__ double warp_sums[THREADS / 32][sums];
     const int64_t before = blockIdx.z * in.plane, values = gridDim.z * in.plane;
@@ -95,6 +107,7 @@ template <bool masked>
 __global__ void __launch_bounds__(VALUE_THREADS)
     loss_value(const loss_sums *of_block, int blocks, loss_values of, loss_terms terms, double *result,
                double *counted) {
+    in_turn();
     constexpr int sums = sums_of<masked>;
     __shared__ distwar::block_sum_memory<sums, VALUE_THREADS, double> memory;
     double mine[sums] = {}, total[sums];
@@ -119,6 +132,7 @@ template <bool masked, typename Target>
 __global__ void __launch_bounds__(THREADS)
     loss_backward(images_of_type<Target> in, loss_terms terms, double values, const float *maps,
                   const double *counted, float *gradient) {
+    in_turn();
     __shared__ float map[3][HALO][HALO + 1], rows[3][HALO][TILE + 1];
 
     const int channel = blockIdx.z;
@@ -188,13 +202,13 @@ gs_status launch_loss(const images_of_type<Target> &in, const loss_run &run, voi
     loss_sums *const sums = static_cast<loss_sums *>(workspace), *const of_block = sums + 1;
     double *const counted = sums->of; // the first has what counts
     float *const maps = color_gradient ? reinterpret_cast<float *>(of_block + blocks) : nullptr;
-    GS_CUDA(
-        launch(stream, grid, block, loss_forward<masked, Target>, in, run.terms, run.summed, maps, of_block));
-    GS_CUDA(launch(stream, 1, VALUE_THREADS, loss_value<masked>, of_block, blocks, run.of, run.terms, result,
-                   counted));
+    GS_CUDA(launch_in_turn(stream, grid, block, loss_forward<masked, Target>, in, run.terms, run.summed, maps,
+                           of_block));
+    GS_CUDA(launch_in_turn(stream, 1, VALUE_THREADS, loss_value<masked>, of_block, blocks, run.of, run.terms,
+                           result, counted));
     if (color_gradient)
-        GS_CUDA(launch(stream, grid, block, loss_backward<masked, Target>, in, run.terms, run.of.all, maps,
-                       counted, color_gradient));
+        GS_CUDA(launch_in_turn(stream, grid, block, loss_backward<masked, Target>, in, run.terms, run.of.all,
+                               maps, counted, color_gradient));
     return GS_OK;
 }
 

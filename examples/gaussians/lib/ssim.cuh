@@ -54,14 +54,15 @@ inline dim3 grid_of(int32_t width, int32_t height, int32_t planes = GS_CHANNELS)
     return dim3(blocks_for(width, TILE), blocks_for(height, TILE), unsigned(planes));
 }
 
-// Weighted by the window about a pixel. 1: the picture, 2: the target.
+// Weighted by the window about a pixel. 1: the picture, 2: the target. The sum of their variances, which SSIM divides
+// by, is that of the difference and twice the covariance.
 struct statistics {
-    float mean1, mean2, variance1, variance2, covariance;
+    float mean1, mean2, difference_variance, covariance;
 };
 
 // Derivatives of a pixel's SSIM by the window's sums: m and p of docs/math.md, and s = 2 p + x. Where images
-// are flat, p and x are near -1/C2 and 2/C2, and G*m + 2 c (G*p) + c* (G*x) cancels. With s, which is
-// computed from B2 - A2 and is small there, the sum is G*m + 2 (c - c*) (G*p) + c* (G*s). Here p multiplies
+// are flat, p and x are near -1/C2 and 2/C2, and G*m + 2 c (G*p) + c* (G*x) cancels. With s, which is in
+// proportion to B2 - A2, the variance of the difference, the sum is G*m + 2 (c - c*) (G*p) + c* (G*s). Here p multiplies
 // only differences of the images; likewise in m.
 struct derivatives {
     float m, p, s;
@@ -127,12 +128,12 @@ __device__ __forceinline__ void slide_window(const Item &item, float (&sum)[n][K
 
 __device__ __forceinline__ similarity similarity_of(const statistics &s, derivatives *d) {
     const float a1 = 2 * s.mean1 * s.mean2 + C1, a2 = 2 * s.covariance + C2;
-    const float b1 = s.mean1 * s.mean1 + s.mean2 * s.mean2 + C1, b2 = s.variance1 + s.variance2 + C2;
+    const float b1 = s.mean1 * s.mean1 + s.mean2 * s.mean2 + C1, b2 = s.difference_variance + a2;
     const float inv_b1b2 = 1 / (b1 * b2), inv_b1 = b2 * inv_b1b2, inv_b2 = b1 * inv_b1b2;
     const similarity like = {a1 * a2 * inv_b1b2, inv_b1, a1 * inv_b1b2};
     const float x = 2 * like.contrast_weight; // as in docs/math.md
     d->p = -like.ssim * inv_b2;
-    d->s = x * ((s.variance1 + s.variance2 - 2 * s.covariance) * inv_b2);
+    d->s = x * (s.difference_variance * inv_b2);
     d->m = 2 * s.mean2 * a2 * inv_b1b2 - 2 * s.mean1 * like.ssim * inv_b1 - 2 * d->p * (s.mean1 - s.mean2) -
            d->s * s.mean2;
     return like;
@@ -155,12 +156,11 @@ __device__ __forceinline__ int nearest(int middle, int most, const Has &has) {
     return middle;
 }
 
-// From a window's sums, of differences from about1 and about2 and of their products.
+// From a window's sums: of d1 and d2, the differences from about1 and about2, of (d1 - d2)^2 and of d1 d2.
 __device__ __forceinline__ statistics statistics_of(const float *sum, float about1, float about2,
                                                     float inv_weight) {
-    const float d1 = sum[0] * inv_weight, d2 = sum[1] * inv_weight;
-    return {about1 + d1, about2 + d2, sum[2] * inv_weight - d1 * d1, sum[3] * inv_weight - d2 * d2,
-            sum[4] * inv_weight - d1 * d2};
+    const float d1 = sum[0] * inv_weight, d2 = sum[1] * inv_weight, d = d1 - d2;
+    return {about1 + d1, about2 + d2, sum[2] * inv_weight - d * d, sum[3] * inv_weight - d1 * d2};
 }
 
 // Calls use(i, c, t, like, d, share) for every value in the block's tile of one plane. i: its index in
@@ -171,7 +171,7 @@ __device__ __forceinline__ statistics statistics_of(const float *sum, float abou
 // By all threads of a block of (TILE, STEP), in a grid of (tiles, tiles, planes).
 template <bool masked, typename Target, typename Use>
 __device__ __forceinline__ void for_each_value(const images_of_type<Target> &in, const Use &use) {
-    constexpr int sums = masked ? 6 : 5;
+    constexpr int sums = masked ? 5 : 4;
     __shared__ float color[HALO][HALO + 1], target[HALO][HALO + 1]; // masked: a target below 0 does not count
     __shared__ float rows[sums][HALO][TILE + 1]; // the members of statistics; masked: the weight
 
@@ -197,35 +197,34 @@ __device__ __forceinline__ void for_each_value(const images_of_type<Target> &in,
             [&](int k, float value[sums]) {
                 const float t = target[row][column + k], weight = masked && t < 0 ? 0.0f : 1.0f;
                 const float d1 = weight * (color[row][column + k] - about1), d2 = weight * (t - about2);
-                value[0] = d1, value[1] = d2, value[2] = d1 * d1, value[3] = d2 * d2, value[4] = d1 * d2;
-                if constexpr (masked) value[5] = weight;
+                value[0] = d1, value[1] = d2, value[2] = (d1 - d2) * (d1 - d2), value[3] = d1 * d2;
+                if constexpr (masked) value[4] = weight;
             },
             sum);
         for (int j = 0; j < RUN_X; j++) {
             float inv_weight = 1;
-            if constexpr (masked) inv_weight = sum[j][5] > 0 ? 1 / sum[j][5] : 0;
+            if constexpr (masked) inv_weight = sum[j][4] > 0 ? 1 / sum[j][4] : 0;
             const statistics s = statistics_of(sum[j], about1, about2, inv_weight);
-            const float value[] = {s.mean1, s.mean2, s.variance1, s.variance2, s.covariance};
-            for (int m = 0; m < 5; m++) rows[m][row][column + j] = value[m];
-            if constexpr (masked) rows[5][row][column + j] = sum[j][5];
+            const float value[] = {s.mean1, s.mean2, s.difference_variance, s.covariance};
+            for (int m = 0; m < 4; m++) rows[m][row][column + j] = value[m];
+            if constexpr (masked) rows[4][row][column + j] = sum[j][4];
         }
     });
     __syncthreads();
 
     const int column = threadIdx.x, row = threadIdx.y * RUN_Y;
     int at = row + RADIUS + RUN_Y / 2;
-    if constexpr (masked) at = nearest(at, RADIUS + RUN_Y / 2, [&](int i) { return rows[5][i][column] > 0; });
+    if constexpr (masked) at = nearest(at, RADIUS + RUN_Y / 2, [&](int i) { return rows[4][i][column] > 0; });
     const float about1 = rows[0][at][column], about2 = rows[1][at][column];
     float sum[RUN_Y][sums];
     slide_window(
         [&](int k, float value[sums]) {
             float weight = 1;
-            if constexpr (masked) weight = value[5] = rows[5][row + k][column];
+            if constexpr (masked) weight = value[4] = rows[4][row + k][column];
             const float d1 = rows[0][row + k][column] - about1, d2 = rows[1][row + k][column] - about2;
             value[0] = weight * d1, value[1] = weight * d2;
-            value[2] = weight * (rows[2][row + k][column] + d1 * d1);
-            value[3] = weight * (rows[3][row + k][column] + d2 * d2);
-            value[4] = weight * (rows[4][row + k][column] + d1 * d2);
+            value[2] = weight * (rows[2][row + k][column] + (d1 - d2) * (d1 - d2));
+            value[3] = weight * (rows[3][row + k][column] + d1 * d2);
         },
         sum);
     for (int j = 0; j < RUN_Y; j++) {
@@ -239,7 +238,7 @@ __device__ __forceinline__ void for_each_value(const images_of_type<Target> &in,
             continue;
         }
         float inv_weight = 1;
-        if constexpr (masked) inv_weight = 1 / sum[j][5];
+        if constexpr (masked) inv_weight = 1 / sum[j][4];
         derivatives d;
         const similarity like = similarity_of(statistics_of(sum[j], about1, about2, inv_weight), &d);
         d.m *= inv_weight, d.p *= inv_weight, d.s *= inv_weight;
