@@ -19,8 +19,13 @@ struct run_of_pace {
     double ended = 0;
 };
 
-// What the trainer does. cost: seconds of step 0, 1, ... at a progress.
-run_of_pace follow(double budget, double reserved, const std::function<double(int, double)> &cost) {
+double as_now(double) {
+    return 1;
+}
+
+// What the trainer does. cost: seconds of step 0, 1, ... at a progress. ahead: of the pace, at a progress.
+run_of_pace follow(double budget, double reserved, const std::function<double(int, double)> &cost,
+                   const std::function<double(double)> &ahead = as_now) {
     run_of_pace run;
     pace p = {};
     p.budget = budget;
@@ -28,6 +33,7 @@ run_of_pace follow(double budget, double reserved, const std::function<double(in
     bool known = false;
     for (int step = 0; step < 10000000; step++) {
         pace_note(&p, run.ended);
+        p.ahead = ahead(progress);
         if (!known && pace_is_known(&p)) {
             known = true;
             p.reserved = reserved;
@@ -70,6 +76,21 @@ TEST(Pace, EndsInTimeWhereStepsBecomeSlowerOrFaster) {
     expect_smooth(follow(10, 0, [](int, double p) { return 0.005 * (1 - 0.9 * p); }), 10, 6e-3);
     // As density control does, all at once.
     expect_smooth(follow(10, 0, [](int, double p) { return p < 0.5 ? 0.001 : 0.004; }), 10, 2e-2);
+}
+
+// Steps that become four times as slow half-way are as many before as after if that is foreseen, else as much time.
+TEST(Pace, MovesByStepsAsFarAsTheirTimeIsForeseen) {
+    const auto cost = [](int, double p) { return p < 0.5 ? 0.001 : 0.004; };
+    const auto ahead = [](double p) { return p < 0.5 ? (0.5 - p + 4 * 0.5) / (1 - p) : 1; };
+    const auto share_before = [](const run_of_pace &run) {
+        return double(std::count_if(run.progress.begin(), run.progress.end(),
+                                    [](double p) { return p < 0.5; })) /
+               double(run.progress.size());
+    };
+    const run_of_pace foreseen = follow(10, 0, cost, ahead), not_foreseen = follow(10, 0, cost);
+    expect_smooth(foreseen, 10, 2e-2);
+    EXPECT_NEAR(share_before(foreseen), 0.5, 0.02);
+    EXPECT_NEAR(share_before(not_foreseen), 0.8, 0.02);
 }
 
 TEST(Pace, AStepThatTakesLongMovesNoSchedule) {

@@ -475,6 +475,27 @@ TEST(Schedule, McmcReachesItsLimitHalfWayFromFew) {
 }
 
 // The sums that splits are drawn by begin anew after each action, and none is made after the end.
+TEST(Schedule, TimeAheadFollowsTheGaussiansToCome) {
+    density_settings s = {};
+    s.kind = DENSITY_SPLIT;
+    s.from = 500, s.until = 5500, s.every = 100, s.most_gaussians = 300000, s.growth = 0.05;
+    EXPECT_EQ(density_time_ahead(&s, 7000, 300000, 1000), 1);
+    EXPECT_EQ(density_time_ahead(&s, 7000, 500000, 1000), 1);
+    EXPECT_EQ(density_time_ahead(&s, 7000, 100000, 5500), 1);
+    const double full = std::pow(3, 0.6);
+    EXPECT_NEAR(density_time_ahead(&s, 7000, 100000, 3000), full, 1e-12); // all of them at once
+    for (const int64_t at : {0, 1000, 2900}) { // the mean over steps that are counted one by one
+        double sum = 0;
+        for (int64_t step = at; step < 7000; step++)
+            sum += std::pow(full, std::min(1.0, (double(step - at) + 0.5) / double(3000 - at)));
+        EXPECT_NEAR(density_time_ahead(&s, 7000, 100000, at), sum / double(7000 - at), 1e-5) << at;
+    }
+    s.until = 20000; // the run ends first
+    EXPECT_NEAR(density_time_ahead(&s, 2000, 100000, 1000), (full - 1) / std::log(full), 1e-12);
+    s.kind = DENSITY_ADAPTIVE;
+    EXPECT_EQ(density_time_ahead(&s, 7000, 100000, 1000), 1);
+}
+
 TEST(Schedule, SplitActsWhenItShouldUpToTheLimit) {
     density_settings settings = settings_of(DENSITY_SPLIT, 2400); // until 2000, half-way 1250
     settings.most_gaussians = 3000;

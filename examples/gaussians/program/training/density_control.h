@@ -85,6 +85,9 @@ extern const density_method density_adaptive, density_mcmc, density_split;
 const density_method *density_method_of(int kind);
 // The number of Gaussians after a step in which a method with a limit acts.
 int64_t density_grown_count(const density_settings *settings, int64_t existing, int64_t step);
+// What a step after `at` will take on average, in times of a step with the `existing` Gaussians: more where a method
+// with a limit will add some.
+double density_time_ahead(const density_settings *settings, int64_t iterations, int64_t existing, int64_t at);
 
 // Whether the schedule lets the method act after a step of training, which went from step `before` of the schedule to
 // step `at`: before + 1 == at for a step of one view without a budget of time.

@@ -34,7 +34,7 @@ bool pace_is_known(const pace *p) {
 
 double pace_steps_left(const pace *p) {
     const double left = p->budget - p->last;
-    const double one = pace_step_seconds(p),
+    const double one = pace_step_seconds(p) * (p->ahead > 0 ? p->ahead : 1),
                  time = fmax(left - p->between * (double)p->between_left, left / 2);
     return one * SCHEDULE_MOST > time ? time / one : SCHEDULE_MOST;
 }

@@ -151,6 +151,8 @@ static void move_schedule(trainer *t, int32_t views) {
     if (!t->settings->budget) return;
     place->seconds = t->before + now(t) - t->started;
     pace_note(&t->pace, place->seconds);
+    t->pace.ahead = density_time_ahead(&t->settings->density, t->settings->iterations,
+                                       t->state->gaussians.count, place->before);
     if (place->steps > 0 ? has_changed(t, views) : pace_is_known(&t->pace)) {
         const bool first = place->steps == 0;
         place->steps = steps_in_all(t, views);
