@@ -88,8 +88,10 @@ start-opacity-0.1 --start-opacity 0.1
 start-size-1 --start-size 1
 no-dropout --dropout 0
 one-view --batch 1
+three-views --batch 3
 whole-pictures --resolutions none
-small-until-half --resolutions 2:50:4'
+small-until-half --resolutions 2:50:4
+small-until-80 --resolutions 2:80:4'
 ablation() {
     for seed in $seeds; do
         for scene in bonsai fern knot fox; do
@@ -99,6 +101,7 @@ ablation() {
                 fern-no-retire | bonsai-retire-* | knot-retire-* | fox-retire-* | fox-mcmc | fox-start-*) continue ;;
                 bonsai-no-dropout | knot-no-dropout | fox-no-dropout | fox-one-view | fern-small-*) continue ;;
                 bonsai-whole-pictures | knot-whole-pictures | bonsai-small-* | knot-small-*) continue ;;
+                bonsai-three-views | fern-three-views | fox-three-views) continue ;;
                 fern-one-view) options="$options --resolutions 2:50:1" ;; # on small pictures, too
                 esac
                 train ablation-$scene-7000-$name-$seed 60 $scene $options --seed $seed </dev/null

@@ -243,7 +243,7 @@ TEST(SeveralViews, AsManyAsFillAGpuButAQuarterOfARound) {
         return usual_batch(views.data(), views.size());
     };
     EXPECT_EQ(usual(799, 532, 220), 4);
-    EXPECT_EQ(usual(800, 800, 220), 3);
+    EXPECT_EQ(usual(800, 800, 220), 4);
     EXPECT_EQ(usual(800, 800, 10), 2);
     EXPECT_EQ(usual(1008, 756, 17), 3);
     EXPECT_EQ(usual(1080, 1920, 220), 1);
@@ -266,8 +266,8 @@ TEST(Resolutions, AreUsualWhereSmallPicturesHaveAPixelForAGaussian) {
     ASSERT_EQ(large.count, 1);
     EXPECT_EQ(large.phase[0].factor, 2);
     EXPECT_EQ(large.phase[0].batch, 4);
-    EXPECT_EQ(large.phase[0].percent, 80);
-    EXPECT_EQ(usual(1080, 1920, 7, 300000, true).phase[0].percent, 80);
+    EXPECT_EQ(large.phase[0].percent, 90);
+    EXPECT_EQ(usual(1080, 1920, 7, 300000, true).phase[0].percent, 90);
     EXPECT_EQ(usual(1008, 756, 17, 130000, true).phase[0].percent, 50);
     EXPECT_EQ(usual(1008, 756, 7, 130000, true).phase[0].percent, 50);
     EXPECT_EQ(usual(1080, 1920, 200, 300000, false).phase[0].batch, 1);

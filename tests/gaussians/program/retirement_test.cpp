@@ -70,6 +70,23 @@ TEST(Retirement, EndsWhatContributesLeastToEveryView) {
     }
 }
 
+TEST(Retirement, AsksEverySecondToFourthOfManyViews) {
+    EXPECT_EQ(retirement_views(1), 1u);
+    EXPECT_EQ(retirement_views(99), 99u);
+    EXPECT_EQ(retirement_views(100), 50u);
+    EXPECT_EQ(retirement_views(175), 58u);
+    EXPECT_EQ(retirement_views(220), 55u);
+    EXPECT_EQ(retirement_views(100000), 25000u);
+    // The one that sees what is behind is asked if its number is even.
+    for (const size_t seeing : {0, 1, 48, 49, 98, 99}) {
+        std::vector<target_view> views(100, view_from(0));
+        views[seeing] = view_from(1);
+        EXPECT_EQ(retired(views, 0.9, {DISTWAR_TREE, 0}, 4),
+                  (std::vector<bool>{false, seeing % 2 == 1, seeing % 2 == 0, true}))
+            << seeing;
+    }
+}
+
 TEST(Retirement, IsDueBeforeActionsOfDensityControl) {
     density_settings settings = {};
     settings.from = 500, settings.until = 5000, settings.every = 100, settings.retire_every = 1000;

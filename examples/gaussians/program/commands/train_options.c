@@ -56,15 +56,15 @@ static void list_run(train_options *o, option_table *table) {
             "batch", &o->batch, .maximum = GS_MAX_VIEWS,
             .help =
                 "views of a step, whose learning rates are multiplied by the square root of it; "
-                "--iterations counts views; 0: as many as have about two million pixels together, at most 4 and a "
+                "--iterations counts views; 0: as many as have about 2.5 million pixels together, at most 4 and a "
                 "quarter of all views; 1 with --gpus and --refine-poses"),
         OPTION(
             "resolutions", &o->resolutions,
             .help =
                 "begin on smaller pictures: FACTOR:PERCENT,..., such as 4:20,2:50: a quarter of the size until "
                 "20% of the iterations, half until 50%; FACTOR:PERCENT:VIEWS has another --batch; none; "
-                "auto: 2:50 if such pictures have a pixel for each of --max-gaussians, 2:80 if whole ones have "
-                "over 1.3 million, but none with --gpus and --refine-poses"),
+                "auto: 2:50 if such pictures have a pixel for each of --max-gaussians, 2:90 if whole ones have "
+                "over 1.7 million, but none with --gpus and --refine-poses"),
         OPTION("picture-memory", &o->picture_memory, .maximum = 1e9, .free_on_resume = true,
                .help = "with --gpus: MB of photographs that each GPU keeps, beside those of the step; 0: a "
                        "quarter of its memory"),

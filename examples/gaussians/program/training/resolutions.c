@@ -83,7 +83,7 @@ static void largest_size(const target_view *views, size_t count, int *width, int
 
 // Pictures of this many pixels that fill a GPU.
 static int64_t pictures_at_once(int64_t pixels) {
-    const int64_t pixels_at_once = 2000000;
+    const int64_t pixels_at_once = 2500000;
     return (pixels_at_once + pixels / 2) / pixels;
 }
 
@@ -115,7 +115,7 @@ resolution_schedule usual_resolutions(const target_view *views, size_t count, in
     return (resolution_schedule){.count = 1,
                                  .phase = {{.factor = factor,
                                             .batch = several ? (int)batch_of_pixels(pixels, count) : 1,
-                                            .percent = pictures_at_once(whole) > 1 ? 50 : 80}}};
+                                            .percent = pictures_at_once(whole) > 1 ? 50 : 90}}};
 }
 
 bool resolution_views_match(const target_view *views, size_t count, fault *why) {

@@ -34,9 +34,8 @@ int64_t resolution_phase_end(const resolution_schedule *schedule, int64_t iterat
 // Views of a step that fill a GPU, at most 4 and a quarter of all. They must match (below).
 int64_t usual_batch(const target_view *views, size_t count);
 // Pictures of half the size for the first half of training where these have a pixel for a Gaussian; with fewer, lists
-// of splats are long and small pictures save no time. Until 80% where one whole picture fills a GPU, and so takes four
-// times as long as a small one. most_gaussians: the limit of growth. several: views can share a
-// step.
+// of splats are long and small pictures save no time. Until 90% where one whole picture fills a GPU, and so takes four
+// times as long as a small one. most_gaussians: the limit of growth. several: views can share a step.
 resolution_schedule usual_resolutions(const target_view *views, size_t count, int64_t most_gaussians,
                                       bool several);
 // The most views of a step.

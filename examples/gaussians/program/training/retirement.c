@@ -43,18 +43,24 @@ static void score_views(retirement *r, const gs_gaussians *gaussians, const gs_c
         GS_CHECK(gs_score_add(f->gradient.moments + v * gaussians->count, gaussians->count, score, NULL));
 }
 
-void retire_least(retirement *r, const training_state *state, const target_view *views, size_t count,
+size_t retirement_views(size_t count) {
+    const size_t every = count / 50;
+    return every < 2 ? count : count / (every < 4 ? every : 4);
+}
+
+void retire_least(retirement *r, const training_state *state, const target_view *views, size_t all,
                   int64_t batch, const density_settings *settings, distwar_policy policy) {
     const gs_gaussians *gaussians = &state->gaussians;
-    const size_t bytes = (size_t)gaussians->count * sizeof(float);
+    const size_t count = retirement_views(all), bytes = (size_t)gaussians->count * sizeof(float);
     float *const score = device_buffer_reserve(&r->score, bytes);
     device_clear(score, bytes);
     for (size_t first = 0; first < count; first += (size_t)batch) {
         gs_camera camera[GS_MAX_VIEWS];
         const int32_t together = (int32_t)(count - first < (size_t)batch ? count - first : (size_t)batch);
         for (int32_t v = 0; v < together; v++) {
-            camera[v] = views[first + (size_t)v].camera;
-            if (state->poses > 0) pose_to_camera(&state->pose[first + (size_t)v].now, &camera[v]);
+            const size_t index = (first + (size_t)v) * all / count;
+            camera[v] = views[index].camera;
+            if (state->poses > 0) pose_to_camera(&state->pose[index].now, &camera[v]);
         }
         if (first == 0 || batch == 1) set_gradient(&r->f, camera, together); // several have one size
         score_views(r, gaussians, camera, together, policy, score);
