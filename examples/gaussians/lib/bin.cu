@@ -588,16 +588,22 @@ __global__ void __launch_bounds__(sort_block)
     for (int i = thread; i < n; i += sort_block) list[i] = uint32_t(keys[i]);
 }
 
-// class_end: where each class ends in the order of tiles, as write_kernel leaves class_begin.
+// class_end: where each class ends in the order of tiles, as write_kernel leaves class_begin. One block. The first tile
+// of the order has not always the longest list: within a class, the order is that in which blocks came to it.
 __global__ void __launch_bounds__(scan_block)
-    lengths_kernel(const int64_t *tile_begin, const uint32_t *tile_order, const uint32_t *class_end,
-                   int tiles, gs_list_lengths *out) {
+    lengths_kernel(const int64_t *tile_begin, const uint32_t *class_end, int tiles, gs_list_lengths *out) {
     static_assert(classes == GS_LIST_CLASSES, "gs_list_lengths has a number for each class");
+    __shared__ unsigned longest;
     const int thread = int(threadIdx.x);
+    if (thread == 0) longest = 0;
+    __syncthreads();
     if (thread < classes) out->class_end[thread] = int32_t(class_end[thread]);
-    if (thread > 0) return;
-    const uint32_t first = tile_order[0];
-    out->pairs = tile_begin[tiles], out->longest = tile_begin[first + 1] - tile_begin[first];
+    unsigned own_longest = 0;
+    for (int t = thread; t < tiles; t += scan_block)
+        own_longest = max(own_longest, unsigned(tile_begin[t + 1] - tile_begin[t]));
+    atomicMax(&longest, own_longest);
+    __syncthreads();
+    if (thread == 0) out->pairs = tile_begin[tiles], out->longest = longest;
 }
 
 // The arrays in the workspace.
@@ -801,8 +807,8 @@ gs_status gs_share_lengths(const gs_view *view, gs_list_lengths *lengths, gs_str
     bin_arrays a;
     const size_t needed = place_arrays(view->workspace, grid, splat_count(view), view->pair_capacity, &a);
     GS_TRY(check_workspace(__func__, view->workspace, view->workspace_bytes, needed));
-    GS_CUDA(launch(stream, 1, scan_block, lengths_kernel, a.tile_begin, a.tile_order, a.class_begin,
-                   tiles_of(grid), lengths));
+    GS_CUDA(
+        launch(stream, 1, scan_block, lengths_kernel, a.tile_begin, a.class_begin, tiles_of(grid), lengths));
     return GS_OK;
 }
 

@@ -500,6 +500,28 @@ TEST(Share, RowsOfTilesAreThoseOfTheWholeImage) {
     }
 }
 
+// tile_order begins with a tile of the longest class, which may have a list longer than that of the first.
+TEST(Share, LengthsHaveTheLongestList) {
+    const device_vector<gs_list_lengths> lengths(1);
+    bool some_came_later = false;
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        const kernel_frame frame({seed, 500, 0, 0, 400, 300});
+        const gs_lists &lists = frame.view.lists;
+        const size_t tiles = size_t(lists.tiles_x) * size_t(lists.tiles_y);
+        std::vector<int64_t> begin(tiles + 1);
+        std::vector<uint32_t> order(tiles);
+        device_download(begin.data(), lists.tile_begin, begin.size() * sizeof(int64_t));
+        device_download(order.data(), lists.tile_order, order.size() * sizeof(uint32_t));
+        int64_t longest = 0;
+        for (size_t t = 0; t < tiles; t++) longest = std::max(longest, begin[t + 1] - begin[t]);
+        some_came_later = some_came_later || begin[order[0] + 1] - begin[order[0]] < longest;
+        ASSERT_GS_OK(gs_share_lengths(&frame.view, lengths.data(), NULL));
+        EXPECT_EQ(lengths.read()[0].longest, longest) << "scene " << seed;
+        EXPECT_EQ(lengths.read()[0].pairs, begin[tiles]);
+    }
+    EXPECT_TRUE(some_came_later) << "the scenes do not test what this test is for";
+}
+
 TEST(Share, GathersInOrderWhatEachPartNeeds) {
     const scene_choice choice = {4, 700, 0, 0, 71, 45}; // several blocks
     const kernel_frame frame(choice);
