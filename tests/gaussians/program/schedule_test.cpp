@@ -74,6 +74,8 @@ TEST(Schedule, RatesAndDropoutFollowViewsAndIterations) {
     EXPECT_NEAR(usual_dropout(40, 16000), 0.1, 1e-15);
     EXPECT_NEAR(usual_dropout(40, 6400), 0, 1e-15);
     EXPECT_EQ(usual_dropout(100, 30000), 0);
+    EXPECT_EQ(usual_dropout(100, 300000), 0);
+    EXPECT_NEAR(usual_dropout(50, 300000), 0.2 * 8 / 12, 1e-15);
 }
 
 TEST(Schedule, WeightOfDepthDecaysExponentially) {

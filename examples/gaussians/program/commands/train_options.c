@@ -45,7 +45,8 @@ static void list_run(train_options *o, option_table *table) {
             "iterations", &o->iterations, .maximum = 10000000,
             .help =
                 "training steps, one view each; 0: 7000, or as many as --budget has time for; with fewer than 40 "
-                "training views, learning rates are lower for more than 7000, with up to 20 in proportion, down to 0.3"),
+                "training views, learning rates are lower for more than 7000, with up to 20 in proportion, down "
+                "to 0.3"),
         OPTION("budget", &o->budget,
                .help =
                    "train for this time, such as 30s or 2m, with --finish and without loading: the number "
@@ -79,7 +80,8 @@ static void list_run(train_options *o, option_table *table) {
             "dropout", &o->dropout, .minimum = -1, .maximum = 0.9,
             .help =
                 "share of the Gaussians that the last step leaves out, in earlier steps less, in proportion; -1: "
-                "with V training views 0.2 from 16 V V iterations on, less down to 4 V V, none below"),
+                "with V training views 0.2 from 16 V V iterations on, less down to 4 V V, none below; over "
+                "30000 iterations count as 30000"),
         OPTION("seconds", &o->seconds, .maximum = 1e9, .free_on_resume = true,
                .help = "stop after this time of training, without --finish; learning rates still "
                        "follow --iterations; 0: no limit"),

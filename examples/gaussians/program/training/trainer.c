@@ -61,7 +61,7 @@ double usual_rate_part(size_t views, int64_t iterations) {
 }
 
 double usual_dropout(size_t views, int64_t iterations) {
-    const double often = (double)iterations / ((double)views * (double)views);
+    const double often = fmin((double)iterations, 30000) / ((double)views * (double)views);
     return 0.2 * fmin(1, fmax(0, (often - 4) / 12));
 }
 

@@ -107,8 +107,10 @@ double usual_last_sh_rate(double first, int64_t iterations);
 // What multiplies all learning rates, 0.3 to 1: a scene that sees a few views more and more often comes to fit what is
 // true of these alone, so that a long run takes smaller steps, not a longer way. From 40 views on 1.
 double usual_rate_part(size_t views, int64_t iterations);
-// training_settings.dropout: Gaussians that suit a few views alone fit them best where others make room for them. Needed
-// where a view is seen often and has few others beside it: from iterations = 4 views^2 on, more up to 16 views^2.
+// training_settings.dropout: Gaussians that suit a few views alone fit them best where others make room for them.
+// Needed where a view is seen often and has few others beside it: from iterations = 4 views^2 on, more up to 16
+// views^2. More than 30,000 iterations count as so many: a hundred views, however often they are seen, are better
+// without.
 double usual_dropout(size_t views, int64_t iterations);
 // All rates of a step of `views` views, whose square root multiplies them. degree: of SH in use.
 gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views);
@@ -131,8 +133,8 @@ float scheduled_depth_weight(const training_settings *settings, int64_t step);
 float scheduled_exposure_rate(const training_settings *settings, int64_t step);
 
 // Trains from where the state is (state->iteration <= settings->iterations, without a budget) on view_count >= 1
-// views, of which settings->spared < view_count. Fails if the loss stops being finite. observer: NULL, or as above. *report, whose losses are the trainer's until
-// training_report_close, is written on success.
+// views, of which settings->spared < view_count. Fails if the loss stops being finite. observer: NULL, or as above.
+// *report, whose losses are the trainer's until training_report_close, is written on success.
 bool train(training_state *state, const target_view *views, size_t view_count,
            const training_settings *settings, const training_observer *observer, training_report *report,
            fault *why);
