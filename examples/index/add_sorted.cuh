@@ -151,8 +151,9 @@ __device__ __noinline__ float sum_not_finite(const sorted_rows &in, int64_t firs
     return sum;
 }
 
-// Whether an atomic might lose some of the sum of a value with any other: atomics of floats take subnormal numbers, also
-// results, for 0. A sum of numbers of which one is at least 2^-100 is a multiple of 2^-125, or not changed by the other.
+// Whether an atomic might lose some of the sum of a value with any other: atomics of floats take subnormal numbers,
+// also results, for 0. A sum of numbers of which one is at least 2^-100 is a multiple of 2^-125, or not changed by the
+// other.
 template <typename T, int V>
 __device__ __forceinline__ bool atomics_flush(const float (&value)[V]) {
     bool any = false;

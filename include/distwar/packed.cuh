@@ -162,7 +162,9 @@ struct aligned_pairs {
         distwar::atomic_add<S>(base + size_t(key) * stride + k, value);
     }
     // The sink of the values from `first` on, a multiple of 4.
-    __device__ __forceinline__ aligned_pairs from(int first) const { return {base + first, stride}; }
+    __device__ __forceinline__ aligned_pairs from(int first) const {
+        return {base + first, stride};
+    }
 
   private:
     template <int Count, int K>

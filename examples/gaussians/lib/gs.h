@@ -480,17 +480,17 @@ gs_status gs_adam(const gs_gaussians *gaussians, const gs_gaussians *gradients,
                   const gs_adam_rates *rates, int64_t step, gs_stream stream);
 
 // average += (sample - average) / samples, for every stored parameter: if average is the mean of samples - 1 sets of
-// parameters, it becomes that of these and the sample. Quaternions are averaged as stored. samples >= 1; at 1 it becomes
-// the sample, whatever it held.
+// parameters, it becomes that of these and the sample. Quaternions are averaged as stored. samples >= 1; at 1 it
+// becomes the sample, whatever it held.
 // Cost:    one pass over the parameters; reads 8 bytes a value, writes 4.
 gs_status gs_average(const gs_gaussians *average, const gs_gaussians *sample, int64_t samples,
                      gs_stream stream);
 
 // Opacities for a step without a random share of the Gaussians, which teaches the others to do without any one of them.
-// logits[count]: of each Gaussian, with probability `share` (0..0.9) that of one that is never seen; of the others that of
-// its opacity divided by 1 - share, at most 0.9999, so that pictures keep their brightness. Render with them in place of
-// gaussians->opacity_logit. The choice is a function of seed, iteration and index among all Gaussians. first: that of
-// row 0, where the rows are a part of a scene.
+// logits[count]: of each Gaussian, with probability `share` (0..0.9) that of one that is never seen; of the others that
+// of its opacity divided by 1 - share, at most 0.9999, so that pictures keep their brightness. Render with them in
+// place of gaussians->opacity_logit. The choice is a function of seed, iteration and index among all Gaussians. first:
+// that of row 0, where the rows are a part of a scene.
 gs_status gs_dropout(const gs_gaussians *gaussians, int64_t first, float share, uint64_t seed,
                      uint64_t iteration, float *logits, gs_stream stream);
 

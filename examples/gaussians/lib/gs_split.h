@@ -42,10 +42,10 @@ gs_status gs_score_add(const gs_moments *moments, int64_t count, float *score, g
 // Bytes of the workspace of gs_retire.
 gs_status gs_retire_bytes(int64_t count, size_t *bytes);
 
-// Makes the Gaussians dead whose score is at most `part` times the upper quartile of all scores, which a quarter of them
-// exceed: the next gs_split takes their rows. Relative to what others contribute, `part` does for pictures of any size
-// and any number of Gaussians. Those of score 0 always die. score: [count]; NaN and negative values count as 0. part:
-// 0..1.
+// Makes the Gaussians dead whose score is at most `part` times the upper quartile of all scores, which a quarter of
+// them exceed: the next gs_split takes their rows. Relative to what others contribute, `part` does for pictures of any
+// size and any number of Gaussians. Those of score 0 always die. score: [count]; NaN and negative values count as 0.
+// part: 0..1.
 // Cost:    a sort of count values. Does not wait.
 gs_status gs_retire(const gs_gaussians *gaussians, const float *score, float part, void *workspace,
                     size_t workspace_bytes, gs_stream stream);

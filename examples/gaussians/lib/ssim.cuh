@@ -62,8 +62,8 @@ struct statistics {
 
 // Derivatives of a pixel's SSIM by the window's sums: m and p of docs/math.md, and s = 2 p + x. Where images
 // are flat, p and x are near -1/C2 and 2/C2, and G*m + 2 c (G*p) + c* (G*x) cancels. With s, which is in
-// proportion to B2 - A2, the variance of the difference, the sum is G*m + 2 (c - c*) (G*p) + c* (G*s). Here p multiplies
-// only differences of the images; likewise in m.
+// proportion to B2 - A2, the variance of the difference, the sum is G*m + 2 (c - c*) (G*p) + c* (G*s). Here p
+// multiplies only differences of the images; likewise in m.
 struct derivatives {
     float m, p, s;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What a rank knows beside its data: the first failure of the group, that all have come, and NCCL's id. Lies in the memory of one process;
-// the ranks that are its threads share it. Zeros at the start. Boards of several processes exchange news by
-// board_link.h and board_server.h.
+// What a rank knows beside its data: the first failure of the group, that all have come, and NCCL's id. Lies in the
+// memory of one process; the ranks that are its threads share it. Zeros at the start. Boards of several processes
+// exchange news by board_link.h and board_server.h.
 #pragma once
 
 #include "board_message.h"

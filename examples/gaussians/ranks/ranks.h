@@ -87,8 +87,8 @@ typedef struct ranks_place {
 typedef enum ranks_found { RANKS_NONE, RANKS_FOUND, RANKS_WRONG } ranks_found;
 
 // Reads the environment: RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE (torchrun), OMPI_COMM_WORLD_... (Open MPI),
-// PMI_... and MPI_LOCAL... (MPICH, Intel MPI) or SLURM_... of a job step (srun); MASTER_ADDR and MASTER_PORT. A group of
-// one is none. RANKS_WRONG: *why says what is missing or malformed.
+// PMI_... and MPI_LOCAL... (MPICH, Intel MPI) or SLURM_... of a job step (srun); MASTER_ADDR and MASTER_PORT. A group
+// of one is none. RANKS_WRONG: *why says what is missing or malformed.
 ranks_found ranks_find_place(ranks_place *place, fault *why);
 
 typedef struct ranks_plan {
@@ -112,9 +112,9 @@ typedef bool (*ranks_body)(ranks *group, void *context);
 // RANKS_PROCESSES: forks, so the caller must not have used CUDA and its threads must hold no locks. `context` is
 //          copied; what a rank writes is lost. A rank that dies ends the others; those that have not ended 15 s (or
 //          timeout_s, if that is less) after the first failure are killed. Ranks die with the caller.
-// RANKS_LAUNCHED:  runs the body in this process, which must not have used CUDA. Rank 0 listens at place->port until all
-//          ranks have come, or for timeout_s. After a failure it ends the process with exit code 1, at the latest 15 s
-//          (or timeout_s) after it, without exit handlers. Rank 0 writes "PROGRAM: rank N: text" to stderr; if it is
+// RANKS_LAUNCHED:  runs the body in this process, which must not have used CUDA. Rank 0 listens at place->port until
+//          all ranks have come, or for timeout_s. After a failure it ends the process with exit code 1, at the latest
+//          15 s (or timeout_s) after it, without exit handlers. Rank 0 writes "PROGRAM: rank N: text" to stderr; if it is
 //          gone, rank 1 and the first rank of each host do.
 // Processes: a failure of the device that would end the program (device.h) is a failure of its rank.
 bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *why);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// This process as one rank of several that a launcher has started. Rank 0 has the server of the news in a thread, and is
-// a client of it as the others are.
+// This process as one rank of several that a launcher has started. Rank 0 has the server of the news in a thread, and
+// is a client of it as the others are.
 #include "board_link.h"
 #include "board_server.h"
 #include "rendezvous.h"

@@ -29,8 +29,8 @@ typedef struct rank_options {
 bool rank_options_check(rank_options *options, int argc, char **argv, fault *why);
 
 typedef struct rank_work {
-    // What needs no device, such as reading files. Called once before ranks are started, whose memory begins as a copy; or
-    // in each that a launcher has started. own: its number; 0 before there are any.
+    // What needs no device, such as reading files. Called once before ranks are started, whose memory begins as a copy;
+    // or in each that a launcher has started. own: its number; 0 before there are any.
     bool (*load)(void *context, int own, fault *why);
     ranks_body body;
     void *context;

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// dB by which the first step must raise the PSNR of the views that decide. They were trained on for half of the time and
-// judge too kindly (docs/notes/levenberg-marquardt.md).
+// dB by which the first step must raise the PSNR of the views that decide. They were trained on for half of the time
+// and judge too kindly (docs/notes/levenberg-marquardt.md).
 #define FIRST_GAIN 0.5
 
 enum {

@@ -45,8 +45,9 @@ static void list_schedule(density_settings *s, option_table *table) {
             "retire", &s->retired, .minimum = -1, .maximum = 1,
             .help =
                 "split, mcmc: Gaussians make room for others if what they contribute to every training view is at "
-                "most this part of the upper quartile of all; renders all views each time, a part from 100 on; 0: none do; -1: 0.16 for "
-                "40 training views or more, less for fewer, none for up to 20 and with --gpus"),
+                "most this part of the upper quartile of all; renders all views each time, a part from 100 on; 0: "
+                "none do; -1: 0.16 for 40 training views or more, less for fewer, none for up to 20 and with "
+                "--gpus"),
         OPTION("retire-every", &s->retire_every, .maximum = INFINITY,
                .help = "steps between retirements; 0: 1000, or 10 for each training view if that is more"),
         OPTIONS_END};

@@ -30,14 +30,15 @@ typedef struct pace {
 void pace_note(pace *p, double spent);
 // 0 before two calls of pace_note.
 double pace_step_seconds(const pace *p);
-// Whether steps are timed well enough for pace_steps_left: after 50 steps; after a twentieth of the budget if that had 8
-// steps, the first being slow; after a quarter of it in any case.
+// Whether steps are timed well enough for pace_steps_left: after 50 steps; after a twentieth of the budget if that had
+// 8 steps, the first being slow; after a quarter of it in any case.
 bool pace_is_known(const pace *p);
 // The steps that the time left is worth at the present time of a step, times `ahead`; at most SCHEDULE_MOST.
 double pace_steps_left(const pace *p);
 // The progress of the step that begins now, 0..1, after one of `progress`: moves on by one part in as many as the time
-// left has steps. So it follows the steps as far as `ahead` foresees their time, smoothly, and reaches 1 with the last step however wrong the estimates were on the
-// way: it is 1 if the end of a further step would be farther from the end of the budget than the end of this one.
+// left has steps. So it follows the steps as far as `ahead` foresees their time, smoothly, and reaches 1 with the last
+// step however wrong the estimates were on the way: it is 1 if the end of a further step would be farther from the end
+// of the budget than the end of this one.
 double pace_next(const pace *p, double progress);
 // Whether the time is over before the step that would begin now.
 bool pace_is_over(const pace *p);

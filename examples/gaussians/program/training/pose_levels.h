@@ -26,8 +26,8 @@ int pose_levels_of(const target_view *views, size_t count, int wanted);
 // Starts the poses of the views on a scene (device).
 bool poses_start_in(refined_pose *poses, const target_view *views, size_t count, const gs_gaussians *device,
                     fault *why);
-// Refines poses that have not moved yet, and measures them on the scene that it finds. Of `settings` everything but numbers of steps,
-// density control, a random background and the poses' rate is used.
+// Refines poses that have not moved yet, and measures them on the scene that it finds. Of `settings` everything but
+// numbers of steps, density control, a random background and the poses' rate is used.
 bool pose_levels_refine(refined_pose *poses, const target_view *views, size_t count,
                         const training_settings *settings, const pose_levels *levels, fault *why);
 
