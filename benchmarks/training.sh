@@ -5,7 +5,8 @@
 #   benchmarks/training.sh PROGRAMS DATA OUT [PART...]
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of fern, relief23,
-# fox and bonsai, each in a folder of its name; missing ones are skipped. OUT: a folder for the logs, one NAME.jsonl a run.
+# fox and bonsai, each in a folder of its name; missing ones are skipped. OUT: a folder for the logs, one NAME.jsonl a run;
+# runs that have ended in an earlier call with it are not made again.
 # PART, with its estimated seconds on an H200: all of these unless named:
 #   defaults      390  7,000 and 30,000 iterations on each, and on knot, a scene made by splat generate; three seeds
 #   count         250  other limits of the number of Gaussians, on bonsai; 7,000 iterations with three seeds, 30,000 with one
@@ -17,7 +18,8 @@
 #   poses         330  poses turned by a degree and moved by a hundredth of the extent: refined, three seeds; left as
 #                      they are; and the data's, as they are, three seeds, and refined; by MCMC
 #   budget       1280  --budget of 3, 6, 12, 30, 60 and 120 seconds on each, of 12 also with --finish auto
-# SEEDS: those of defaults, count and ablation; "0 1 2" unless set.
+# SEEDS: those of defaults, count and ablation; "0 1 2" unless set. GPUS: their numbers; one run at a time on each; "0"
+# unless set.
 # benchmarks/tables.py training OUT prints tables and draws. finish.sh measures more of Levenberg-Marquardt.
 # shellcheck disable=SC2086,SC2046 # lists of options are split
 set -eu
@@ -27,16 +29,31 @@ shift 3
 [ $# -gt 0 ] || set -- defaults count ablation finish wall reproducible poses budget
 mkdir -p "$out/scenes"
 
-failed='' seeds=${SEEDS:-0 1 2}
-expected=$(for part; do sed -n "s/^# *$part  *\([0-9][0-9]*\)  .*/\1/p" "$0"; done | awk '{ s += $1 } END { printf "%.0f", s / 60 }')
-echo "about $expected minutes on an H200"
+seeds=${SEEDS:-0 1 2} gpus=${GPUS:-0} failed="$out/failed"
+expected=$(for part; do sed -n "s/^# *$part  *\([0-9][0-9]*\)  .*/\1/p" "$0"; done |
+    awk -v gpus="$(echo $gpus | wc -w)" '{ s += $1 } END { printf "%.0f", s / 60 / gpus }')
+echo "about $expected minutes on $(echo $gpus | wc -w) H200"
+rm -f "$failed"
 
-limited() { # NAME SECONDS PROGRAM OPTIONS...
+# A pipe holds the numbers of the GPUs that are free.
+free="$out/free-gpus"
+rm -f "$free"
+mkfifo "$free"
+exec 9<>"$free"
+rm "$free"
+for gpu in $gpus; do echo "$gpu" >&9; done
+trap 'trap - TERM; kill 0' INT # what runs in the background ignores Ctrl-C
+
+limited() { # NAME SECONDS PROGRAM OPTIONS...: waits for a GPU, and returns while the program runs
     name=$1 limit=$2 program=$3
     shift 3
+    read -r gpu <&9
     echo "$(date +%H:%M:%S) $name"
-    timeout "$limit" "$programs/$program" "$@" >"$out/$name.txt" 2>&1 ||
-        { tail -n 5 "$out/$name.txt"; failed="$failed $name"; }
+    {
+        CUDA_VISIBLE_DEVICES=$gpu timeout --foreground "$limit" "$programs/$program" "$@" >"$out/$name.txt" 2>&1 9<&- ||
+            { tail -n 5 "$out/$name.txt"; echo "$name" >>"$failed"; }
+        echo "$gpu" >&9
+    } </dev/null &
 }
 photographs() { # SCENE
     [ "$1" = knot ] && echo "$out/scenes/knot" || echo "$data/$1"
@@ -51,11 +68,12 @@ of() { # SCENE: prints its photographs and its start
     esac
 }
 is_there() {
-    [ "$1" != knot ] || [ -d "$out/scenes/knot" ] || limited generate 60 splat generate "$out/scenes/knot"
+    [ "$1" != knot ] || [ -d "$out/scenes/knot" ] || { limited generate 60 splat generate "$out/scenes/knot"; wait; }
     [ -d "$data/$1" ] || [ "$1" = knot ]
 }
 train() { # NAME SECONDS SCENE OPTIONS...: the log is NAME.jsonl, the scene scenes/NAME.ply
     is_there "$3" || return 0
+    ! grep -qs '"event": "end"' "$out/$1.jsonl" || return 0
     name=$1 limit=$2 from=$(of "$3")
     shift 3
     limited "$name" "$limit" splat train $from -o "$out/scenes/$name.ply" --log "$out/$name.jsonl" "$@"
@@ -104,7 +122,7 @@ ablation() {
                 bonsai-three-views | fern-three-views | fox-three-views) continue ;;
                 fern-one-view) options="$options --resolutions 2:50:1" ;; # on small pictures, too
                 esac
-                train ablation-$scene-7000-$name-$seed 60 $scene $options --seed $seed </dev/null
+                train ablation-$scene-7000-$name-$seed 60 $scene $options --seed $seed
             done <<END
 $changes
 END
@@ -130,12 +148,14 @@ compare() { # NAME KILLS: compares its scene with the first run's and appends th
     same=false
     cmp "$out/scenes/reproducible-fern-1.ply" "$out/scenes/$1.ply" && same=true
     echo "{\"event\": \"comparison\", \"kills\": $2, \"equal\": $same}" >>"$out/$1.jsonl"
-    [ $same = true ] || failed="$failed $1"
+    [ $same = true ] || echo "$1" >>"$failed"
 }
 reproducible() {
     is_there fern || return 0
+    rm -f "$out"/reproducible-fern-*.jsonl # lines are appended
     for run in 1 2; do train reproducible-fern-$run 60 fern --reproducible --checkpoint-every 1000; done
     train reproducible-fern-without 60 fern
+    wait
     compare reproducible-fern-2 0
     # Killed up to four times, each time after 1.5 to 4 random seconds.
     name=reproducible-fern-killed resume='' kills=0
@@ -143,7 +163,7 @@ reproducible() {
     rm -f "$saved"
     while [ $kills -lt 4 ]; do
         seconds=$(awk -v seed="$(date +%N)" 'BEGIN { srand(seed); print 1.5 + 2.5 * rand() }') ended=0
-        timeout -s KILL "$seconds" "$programs/splat" train "$data/fern" -o "$out/scenes/$name.ply" --reproducible \
+        CUDA_VISIBLE_DEVICES=${gpus%% *} timeout -s KILL "$seconds" "$programs/splat" train "$data/fern" -o "$out/scenes/$name.ply" --reproducible \
             --checkpoint-every 1000 $resume >"$out/$name.txt" 2>&1 || ended=$?
         [ $ended -eq 137 ] || break
         kills=$((kills + 1))
@@ -151,6 +171,7 @@ reproducible() {
         echo "$(date +%H:%M:%S) $name: SIGKILL after $seconds s"
     done
     train $name 60 fern --reproducible --checkpoint-every 1000 $resume
+    wait
     compare $name $kills
 }
 poses() {
@@ -167,9 +188,12 @@ poses() {
 }
 budget() {
     for scene in bonsai fern relief23 fox knot; do
-        for seconds in 3 6 12 30 60 120; do train budget-$scene-${seconds}s $((seconds + 60)) $scene --budget ${seconds}s; done
+        for seconds in 120 60 30 12 6 3; do train budget-$scene-${seconds}s $((seconds + 60)) $scene --budget ${seconds}s; done
         train budget-$scene-12s+auto 72 $scene --budget 12s --finish auto
     done
 }
-for part; do $part; done
-[ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }
+for part; do
+    $part
+    wait
+done
+[ ! -e "$failed" ] || { echo "failed:" $(cat "$failed") >&2; exit 1; }
