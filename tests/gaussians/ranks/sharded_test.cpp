@@ -504,8 +504,8 @@ TEST(Share, RowsOfTilesAreThoseOfTheWholeImage) {
 TEST(Share, LengthsHaveTheLongestList) {
     const device_vector<gs_list_lengths> lengths(1);
     bool some_came_later = false;
-    for (uint64_t seed = 0; seed < 10; seed++) {
-        const kernel_frame frame({seed, 500, 0, 0, 400, 300});
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        const kernel_frame frame({seed, 500, 0, 0, 160, 120});
         const gs_lists &lists = frame.view.lists;
         const size_t tiles = size_t(lists.tiles_x) * size_t(lists.tiles_y);
         std::vector<int64_t> begin(tiles + 1);
