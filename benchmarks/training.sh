@@ -5,8 +5,9 @@
 #   benchmarks/training.sh PROGRAMS DATA OUT [PART...]
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of fern, relief23,
-# fox and bonsai, each in a folder of its name; missing ones are skipped. OUT: a folder for the logs, one NAME.jsonl a run;
-# runs that have ended in an earlier call with it are not made again.
+# fox and bonsai, each in a folder of its name; missing ones are skipped. OUT: a folder for the logs, one NAME.jsonl a
+# run; runs of all parts but finish and reproducible that have ended in an earlier call with it are not made again, so
+# take another for another build. DATA and OUT have no spaces.
 # PART, with its estimated seconds on an H200: all of these unless named:
 #   defaults      390  7,000 and 30,000 iterations on each, and on knot, a scene made by splat generate; three seeds
 #   count         250  other limits of the number of Gaussians, on bonsai; 7,000 iterations with three seeds, 30,000 with one
@@ -27,9 +28,21 @@ set -eu
 programs=$1 data=$2 out=$3
 shift 3
 [ $# -gt 0 ] || set -- defaults count ablation finish wall reproducible poses budget
-mkdir -p "$out/scenes"
-
+for part; do
+    case $part in
+    defaults | count | ablation | finish | wall | reproducible | poses | budget) ;;
+    *) echo "no part $part" >&2; exit 2 ;;
+    esac
+done
 seeds=${SEEDS:-0 1 2} gpus=${GPUS:-0} failed="$out/failed"
+case $data$out in *[[:space:]]*) echo "DATA and OUT must not have spaces" >&2; exit 2 ;; esac
+case $gpus in
+*[!0-9\ ]*) gpus='' ;;
+*[0-9]*) ;;
+*) gpus='' ;;
+esac
+[ -n "$gpus" ] || { echo "GPUS must be numbers with spaces between" >&2; exit 2; }
+mkdir -p "$out/scenes"
 expected=$(for part; do sed -n "s/^# *$part  *\([0-9][0-9]*\)  .*/\1/p" "$0"; done |
     awk -v gpus="$(echo $gpus | wc -w)" '{ s += $1 } END { printf "%.0f", s / 60 / gpus }')
 echo "about $expected minutes on $(echo $gpus | wc -w) H200"
@@ -42,7 +55,7 @@ mkfifo "$free"
 exec 9<>"$free"
 rm "$free"
 for gpu in $gpus; do echo "$gpu" >&9; done
-trap 'trap - TERM; kill 0' INT # what runs in the background ignores Ctrl-C
+trap 'trap - INT TERM; kill 0' INT TERM # what runs in the background ignores Ctrl-C
 
 limited() { # NAME SECONDS PROGRAM OPTIONS...: waits for a GPU, and returns while the program runs
     name=$1 limit=$2 program=$3
@@ -50,9 +63,9 @@ limited() { # NAME SECONDS PROGRAM OPTIONS...: waits for a GPU, and returns whil
     read -r gpu <&9
     echo "$(date +%H:%M:%S) $name"
     {
+        trap 'echo "$gpu" >&9' EXIT
         CUDA_VISIBLE_DEVICES=$gpu timeout --foreground "$limit" "$programs/$program" "$@" >"$out/$name.txt" 2>&1 9<&- ||
-            { tail -n 5 "$out/$name.txt"; echo "$name" >>"$failed"; }
-        echo "$gpu" >&9
+            { tail -n 5 "$out/$name.txt" || :; echo "$name" >>"$failed"; }
     } </dev/null &
 }
 photographs() { # SCENE
@@ -67,9 +80,14 @@ of() { # SCENE: prints its photographs and its start
     *) photographs $1 ;;
     esac
 }
-is_there() {
-    [ "$1" != knot ] || [ -d "$out/scenes/knot" ] || { limited generate 60 splat generate "$out/scenes/knot"; wait; }
-    [ -d "$data/$1" ] || [ "$1" = knot ]
+is_there() { # SCENE
+    [ "$1" != knot ] || [ -d "$out/scenes/knot" ] || {
+        rm -rf "$out/scenes/knot.part"
+        limited generate 60 splat generate "$out/scenes/knot.part"
+        wait
+        grep -qsx generate "$failed" || mv "$out/scenes/knot.part" "$out/scenes/knot"
+    }
+    [ -d "$(photographs $1)" ] || { echo "no $(photographs $1)"; return 1; }
 }
 train() { # NAME SECONDS SCENE OPTIONS...: the log is NAME.jsonl, the scene scenes/NAME.ply
     is_there "$3" || return 0
@@ -152,19 +170,20 @@ compare() { # NAME KILLS: compares its scene with the first run's and appends th
 }
 reproducible() {
     is_there fern || return 0
-    rm -f "$out"/reproducible-fern-*.jsonl # lines are appended
+    rm -f "$out"/reproducible-fern-*.jsonl "$out"/scenes/reproducible-fern-*.ply
     for run in 1 2; do train reproducible-fern-$run 60 fern --reproducible --checkpoint-every 1000; done
     train reproducible-fern-without 60 fern
     wait
     compare reproducible-fern-2 0
     # Killed up to four times, each time after 1.5 to 4 random seconds.
-    name=reproducible-fern-killed resume='' kills=0
+    name=reproducible-fern-killed resume='' kills=0 gpu=$(echo $gpus | cut -d ' ' -f 1)
     saved="$out/scenes/$name.ply.checkpoint"
     rm -f "$saved"
     while [ $kills -lt 4 ]; do
         seconds=$(awk -v seed="$(date +%N)" 'BEGIN { srand(seed); print 1.5 + 2.5 * rand() }') ended=0
-        CUDA_VISIBLE_DEVICES=${gpus%% *} timeout -s KILL "$seconds" "$programs/splat" train "$data/fern" -o "$out/scenes/$name.ply" --reproducible \
-            --checkpoint-every 1000 $resume >"$out/$name.txt" 2>&1 || ended=$?
+        CUDA_VISIBLE_DEVICES=$gpu timeout -s KILL "$seconds" \
+            "$programs/splat" train "$data/fern" -o "$out/scenes/$name.ply" --reproducible --checkpoint-every 1000 \
+            $resume >"$out/$name.txt" 2>&1 || ended=$?
         [ $ended -eq 137 ] || break
         kills=$((kills + 1))
         [ ! -f "$saved" ] || resume="--resume $saved"

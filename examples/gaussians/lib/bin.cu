@@ -589,7 +589,7 @@ __global__ void __launch_bounds__(sort_block)
 }
 
 // class_end: where each class ends in the order of tiles, as write_kernel leaves class_begin. One block. The first tile
-// of the order has not always the longest list: within a class, the order is that in which blocks came to it.
+// of the order does not always have the longest list: within a class, the order is that in which blocks came to it.
 __global__ void __launch_bounds__(scan_block)
     lengths_kernel(const int64_t *tile_begin, const uint32_t *class_end, int tiles, gs_list_lengths *out) {
     static_assert(classes == GS_LIST_CLASSES, "gs_list_lengths has a number for each class");
