@@ -27,25 +27,22 @@ set -eu
 [ $# -ge 3 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
 programs=$1 data=$2 out=$3
 shift 3
-[ $# -gt 0 ] || set -- defaults count ablation finish wall reproducible poses budget
+parts='defaults count ablation finish wall reproducible poses budget'
+[ $# -gt 0 ] || set -- $parts
 for part; do
-    case $part in
-    defaults | count | ablation | finish | wall | reproducible | poses | budget) ;;
-    *) echo "no part $part" >&2; exit 2 ;;
-    esac
+    case " $parts " in *" $part "*) ;; *) echo "no part $part" >&2; exit 2 ;; esac
 done
-seeds=${SEEDS:-0 1 2} gpus=${GPUS:-0} failed="$out/failed"
+seeds=${SEEDS:-0 1 2} gpus=${GPUS:-0} number_of_gpus=0 failed="$out/failed"
 case $data$out in *[[:space:]]*) echo "DATA and OUT must not have spaces" >&2; exit 2 ;; esac
-case $gpus in
-*[!0-9\ ]*) gpus='' ;;
-*[0-9]*) ;;
-*) gpus='' ;;
-esac
-[ -n "$gpus" ] || { echo "GPUS must be numbers with spaces between" >&2; exit 2; }
+for gpu in $gpus; do
+    case $gpu in *[!0-9]*) number_of_gpus=0; break ;; esac
+    number_of_gpus=$((number_of_gpus + 1))
+done
+[ $number_of_gpus -gt 0 ] || { echo "GPUS must be numbers with spaces between" >&2; exit 2; }
 mkdir -p "$out/scenes"
 expected=$(for part; do sed -n "s/^# *$part  *\([0-9][0-9]*\)  .*/\1/p" "$0"; done |
-    awk -v gpus="$(echo $gpus | wc -w)" '{ s += $1 } END { printf "%.0f", s / 60 / gpus }')
-echo "about $expected minutes on $(echo $gpus | wc -w) H200"
+    awk -v gpus=$number_of_gpus '{ s += $1 } END { printf "%.0f", s / 60 / gpus }')
+echo "about $expected minutes on $number_of_gpus H200"
 rm -f "$failed"
 
 # A pipe holds the numbers of the GPUs that are free.
@@ -176,9 +173,10 @@ reproducible() {
     wait
     compare reproducible-fern-2 0
     # Killed up to four times, each time after 1.5 to 4 random seconds.
-    name=reproducible-fern-killed resume='' kills=0 gpu=$(echo $gpus | cut -d ' ' -f 1)
+    name=reproducible-fern-killed resume='' kills=0
     saved="$out/scenes/$name.ply.checkpoint"
     rm -f "$saved"
+    read -r gpu <&9
     while [ $kills -lt 4 ]; do
         seconds=$(awk -v seed="$(date +%N)" 'BEGIN { srand(seed); print 1.5 + 2.5 * rand() }') ended=0
         CUDA_VISIBLE_DEVICES=$gpu timeout -s KILL "$seconds" \
@@ -189,6 +187,7 @@ reproducible() {
         [ ! -f "$saved" ] || resume="--resume $saved"
         echo "$(date +%H:%M:%S) $name: SIGKILL after $seconds s"
     done
+    echo "$gpu" >&9
     train $name 60 fern --reproducible --checkpoint-every 1000 $resume
     wait
     compare $name $kills
