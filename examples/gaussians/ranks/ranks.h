@@ -114,8 +114,8 @@ typedef bool (*ranks_body)(ranks *group, void *context);
 //          timeout_s, if that is less) after the first failure are killed. Ranks die with the caller.
 // RANKS_LAUNCHED:  runs the body in this process, which must not have used CUDA. Rank 0 listens at place->port until
 //          all ranks have come, or for timeout_s. After a failure it ends the process with exit code 1, at the latest
-//          15 s (or timeout_s) after it, without exit handlers. Rank 0 writes "PROGRAM: rank N: text" to stderr; if it is
-//          gone, rank 1 and the first rank of each host do.
+//          15 s (or timeout_s) after it, without exit handlers. Rank 0 writes "PROGRAM: rank N: text" to stderr; if it
+//          is gone, rank 1 and the first rank of each host do.
 // Processes: a failure of the device that would end the program (device.h) is a failure of its rank.
 bool ranks_run(const ranks_plan *plan, ranks_body body, void *context, fault *why);
 

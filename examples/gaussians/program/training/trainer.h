@@ -109,8 +109,7 @@ double usual_last_sh_rate(double first, int64_t iterations);
 double usual_rate_part(size_t views, int64_t iterations);
 // training_settings.dropout: Gaussians that suit a few views alone fit them best where others make room for them.
 // Needed where a view is seen often and has few others beside it: from iterations = 4 views^2 on, more up to 16
-// views^2. More than 30,000 iterations count as so many: a hundred views, however often they are seen, are better
-// without.
+// views^2. Iterations beyond 30,000 do not count: a hundred views are better without it in runs of any length.
 double usual_dropout(size_t views, int64_t iterations);
 // All rates of a step of `views` views, whose square root multiplies them. degree: of SH in use.
 gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views);
