@@ -10,9 +10,9 @@
 //   rows    as libgs: a tree a warp, whose sums are written as a row; two kernels sum the rows
 //   cub     the values are written as rows, which cub::DeviceReduce sums; not on the CPU
 // Before a method is timed, its sums must be exact: all values are -1, 0 or 1. On the CPU it only checks.
-#include "bench_options.h"
-#include "camera_gradient.cuh"
-#include "command_line.h"
+#include "strategies/bench_options.h"
+#include "project/camera_gradient.cuh"
+#include "cli/command_line.h"
 #include "device.h"
 #include "gpu_timer.h"
 #include "launch.cuh"

@@ -8,7 +8,7 @@
 // the views of one call each, as in render_backward.
 #include "device_scene.h"
 #include "measure/bench_views.h"
-#include "command_line.h"
+#include "cli/command_line.h"
 #include "random.h"
 #include "scene.h"
 #include <benchmark/benchmark.h>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "device.h"
-#include "gs.h"
+#include "distwar_gs.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -2,10 +2,10 @@
 // How fast ranks exchange data: all-to-all, all-reduce, exchange of sizes and barrier of examples/gaussians/ranks.
 // On GPUs that is NCCL's own rate: a process a GPU. All-to-all: bytes that a rank sends to the others, over the time.
 // All-reduce: 2 (N - 1) / N times its bytes, over the time (what a ring sends). Times are the slowest rank's.
-#include "command_line.h"
+#include "cli/command_line.h"
 #include "device.h"
-#include "json_writer.h"
-#include "options.h"
+#include "files/json_writer.h"
+#include "cli/options.h"
 #include "ranks.h"
 #include <cuda_runtime.h>
 #include <stdlib.h>

@@ -9,8 +9,8 @@
 // Eight neighbouring blocks have the same keys; all blocks have, or 65,536 / slots groups of eight have
 // different ones. All values are integers, and before a method is timed its sums must be exact. On the CPU it
 // only checks.
-#include "bench_options.h"
-#include "command_line.h"
+#include "strategies/bench_options.h"
+#include "cli/command_line.h"
 #include "device.h"
 #include "gpu_timer.h"
 #include "launch.cuh"

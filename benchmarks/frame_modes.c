@@ -11,12 +11,12 @@
 #include "device.h"
 #include "device_buffer.h"
 #include "gpu_timer.h"
-#include "json_writer.h"
-#include "progress.h"
+#include "files/json_writer.h"
+#include "cli/progress.h"
 #include "scene.h"
 #include "timing.h"
-#include "view/device_gaussians.h"
-#include "view/gs_check.h"
+#include "frames/device_gaussians.h"
+#include "frames/gs_check.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

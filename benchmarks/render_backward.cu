@@ -12,7 +12,7 @@
 #include "axes.h"
 #include "device_scene.h"
 #include "measure/bench_views.h"
-#include "command_line.h"
+#include "cli/command_line.h"
 #include "device.h"
 #include "scene.h"
 #include "random.h"

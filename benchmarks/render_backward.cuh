@@ -4,8 +4,8 @@
 #ifndef BENCHMARKS_RENDER_BACKWARD_CUH
 #define BENCHMARKS_RENDER_BACKWARD_CUH
 
-#include "blend_backward.cuh"
-#include "blend_commit.cuh"
+#include "blend/blend_backward.cuh"
+#include "blend/blend_commit.cuh"
 #include <cub/warp/warp_reduce.cuh>
 #include <distwar/reduce.cuh>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "scenes.h"
-#include "view/camera.h"
+#include "frames/camera.h"
 #include "scene.h"
 #include "random.h"
 #include <math.h>

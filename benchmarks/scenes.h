@@ -3,8 +3,8 @@
 #ifndef BENCHMARKS_SCENES_H
 #define BENCHMARKS_SCENES_H
 
-#include "fault.h"
-#include "gs.h"
+#include "files/fault.h"
+#include "distwar_gs.h"
 
 #ifdef __cplusplus
 extern "C" {

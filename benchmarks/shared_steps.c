@@ -3,15 +3,15 @@
 // scene is random and the same for any number of ranks: a ball of Gaussians, as large as the distance to the next.
 // --plain: without ranks, view by view, as one GPU trains. --check: a sum over the bits of the gradients, which is the
 // same for any number of ranks with --reduce fixed.
-#include "command_line.h"
+#include "cli/command_line.h"
 #include "device.h"
 #include "device_buffer.h"
-#include "json_writer.h"
-#include "options.h"
+#include "files/json_writer.h"
+#include "cli/options.h"
 #include "random.h"
 #include "sharded.h"
-#include "view/camera.h"
-#include "view/device_gaussians.h"
+#include "frames/camera.h"
+#include "frames/device_gaussians.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 // blocks that fill half of a multiprocessor. All warps look alike. Every method of a cell makes the same
 // number of calls. Before a cell is timed, the sums of each method must equal those of plain atomics, which
 // are exact. On the CPU it only checks. benchmarks/tables.py threshold FILE prints what loses where.
-#include "bench_options.h"
-#include "command_line.h"
+#include "strategies/bench_options.h"
+#include "cli/command_line.h"
 #include "device.h"
 #include "launch.cuh"
 #include "random.h"

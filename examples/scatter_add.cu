@@ -4,9 +4,9 @@
 // With rows of one float it is a histogram. Every strategy must give the bits of the host's sums. Then the
 // strategies are compared: by time on a GPU, where a tuner also chooses one; by counts on the CPU. One of
 // them, hot, is for such keys: a block sums the rows that it meets most often in shared memory.
-#include "bench_options.h"
-#include "command_line.h"
-#include "commit.cuh"
+#include "strategies/bench_options.h"
+#include "cli/command_line.h"
+#include "strategies/commit.cuh"
 #include "device.h"
 #include "random.h"
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // libgs from C: fits 64 Gaussians to a picture, with gs.h and a way to allocate device memory. With the CPU
 // library device memory is host memory. Build with -DUSE_CUDA for the CUDA library.
-#include "gs.h"
+#include "distwar_gs.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Adam's step for the texels of level 0.
-#include "adam.cuh"
+#include "gpu/adam.cuh"
 #include "cubemap.h"
 #include "device.h"
 

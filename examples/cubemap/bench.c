@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // cubemap bench: the cost of the adjoint with every strategy and threshold.
-#include "bench_options.h"
+#include "strategies/bench_options.h"
 #include "commands.h"
 #include "device.h"
-#include "l1_loss.h"
+#include "gpu/l1_loss.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "commands.h"
-#include "kernel_counts.h"
+#include "strategies/kernel_counts.h"
 #include "obj_file.h"
 #include "shapes.h"
 #include <string.h>

@@ -14,8 +14,8 @@
 #pragma once
 
 #include "mesh.h"
-#include "pinhole.h"
-#include "sum_memory.h"
+#include "gpu/pinhole.h"
+#include "strategies/sum_memory.h"
 
 C_LINKAGE_BEGIN
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "face_file.h"
 #include "cubemap.h"
-#include "image.h"
+#include "images/image.h"
 #include <math.h>
 #include <stdlib.h>
 

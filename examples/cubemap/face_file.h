@@ -2,7 +2,7 @@
 // Level 0 of a cubemap as a PNG: its six faces one below the other, in the order of cubemap.h.
 #pragma once
 
-#include "fault.h"
+#include "files/fault.h"
 
 C_LINKAGE_BEGIN
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // cubemap: fits the surroundings that a mesh mirrors, the third workload of the DISTWAR paper.
 #include "commands.h"
-#include "program.h"
+#include "cli/program.h"
 #include <stddef.h>
 
 static const program_command commands[] = {

@@ -2,7 +2,7 @@
 // Triangles with a normal at every vertex.
 #pragma once
 
-#include "fault.h"
+#include "files/fault.h"
 #include <stdint.h>
 
 C_LINKAGE_BEGIN

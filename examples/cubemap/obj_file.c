@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "obj_file.h"
-#include "growing.h"
+#include "gpu/growing.h"
 #include "shapes.h"
-#include "text_file.h"
+#include "files/text_file.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>

@@ -4,7 +4,7 @@
 #include "cubemap.h"
 #include "device.h"
 #include "launch.cuh"
-#include "tile_pixel.cuh"
+#include "gpu/tile_pixel.cuh"
 #include <distwar/lanes.cuh>
 #include <math.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The lookup of the texels that pixels mirror, forward and adjoint. Formulas: docs/math.md, "Cubemap".
-#include "commit.cuh"
+#include "strategies/commit.cuh"
 #include "device.h"
 #include "texel.cuh"
-#include "tile_pixel.cuh"
+#include "gpu/tile_pixel.cuh"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include "commands.h"
 #include "device.h"
 #include "face_file.h"
-#include "picture_row.h"
+#include "images/picture_row.h"
 #include <stdio.h>
 #include <stdlib.h>
 

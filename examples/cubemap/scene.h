@@ -2,7 +2,7 @@
 // The surroundings, made by formulas, and cameras around the mesh.
 #pragma once
 
-#include "pinhole.h"
+#include "gpu/pinhole.h"
 
 C_LINKAGE_BEGIN
 

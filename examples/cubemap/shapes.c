@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "shapes.h"
-#include "vector.h"
+#include "gpu/vector.h"
 #include <math.h>
 #include <stddef.h>
 

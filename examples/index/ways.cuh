@@ -5,9 +5,9 @@
 #include "add_sorted.cuh"
 #include "ways.h"
 
-#include "block_layout.h"
+#include "gpu/block_layout.h"
 #include "launch.cuh"
-#include "scan_sort.h"
+#include "gpu/scan_sort.h"
 
 // Returns the error of the call unless there is none.
 #define IX_TRY(call)                                                                                         \

@@ -2,7 +2,7 @@
 // What ix_add has decided before it launches kernels. Internal to this library.
 #pragma once
 
-#include "index_sums.h"
+#include "distwar_index.h"
 
 #include <cuda_runtime.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Adam's step for spheres.
-#include "adam.cuh"
+#include "gpu/adam.cuh"
 #include "device.h"
 #include "spheres.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "commands.h"
-#include "kernel_counts.h"
+#include "strategies/kernel_counts.h"
 
 const char *const channel_names[5] = {"3", "8", "16", "32", NULL};
 

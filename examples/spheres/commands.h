@@ -3,7 +3,7 @@
 // name on and returns the exit code of the program.
 #pragma once
 
-#include "command_line.h"
+#include "cli/command_line.h"
 #include "scene.h"
 
 int train_command(int argc, char **argv);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // spheres: a differentiable renderer of spheres, the second workload of the DISTWAR paper.
 #include "commands.h"
-#include "program.h"
+#include "cli/program.h"
 #include <stddef.h>
 
 static const program_command commands[] = {

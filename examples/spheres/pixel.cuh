@@ -3,7 +3,7 @@
 #pragma once
 
 #include "spheres.h"
-#include "tile_pixel.cuh"
+#include "gpu/tile_pixel.cuh"
 #include <math.h>
 
 // The unit direction of the pixel's ray in camera space.

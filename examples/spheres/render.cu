@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Blending, forward and adjoint; formulas: docs/math.md, "Spheres".
-#include "commit.cuh"
+#include "strategies/commit.cuh"
 #include "device.h"
 #include "pixel.cuh"
 

@@ -2,7 +2,7 @@
 // spheres render: writes a picture of one view.
 #include "commands.h"
 #include "device.h"
-#include "picture_row.h"
+#include "images/picture_row.h"
 #include "sphere_file.h"
 #include <stdio.h>
 #include <stdlib.h>

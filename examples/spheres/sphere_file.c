@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sphere_file.h"
-#include "output_file.h"
-#include "text_file.h"
+#include "files/output_file.h"
+#include "files/text_file.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 // The memory of a sphere_set: one block that begins at `center`, on the host or on the device.
 #pragma once
 
-#include "fault.h"
+#include "files/fault.h"
 #include "spheres.h"
 #include <stddef.h>
 

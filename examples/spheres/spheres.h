@@ -14,8 +14,8 @@
 // Work is queued on the default stream. A failure of the device ends the program.
 #pragma once
 
-#include "pinhole.h"
-#include "sum_memory.h"
+#include "gpu/pinhole.h"
+#include "strategies/sum_memory.h"
 
 C_LINKAGE_BEGIN
 

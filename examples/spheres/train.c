@@ -2,12 +2,12 @@
 // spheres train: fits disturbed spheres to pictures of the data set they came from.
 #include "commands.h"
 #include "device.h"
-#include "kernel_counts.h"
-#include "l1_loss.h"
-#include "path.h"
-#include "picture_row.h"
-#include "progress.h"
-#include "strategy_tuner.h"
+#include "strategies/kernel_counts.h"
+#include "gpu/l1_loss.h"
+#include "files/path.h"
+#include "images/picture_row.h"
+#include "cli/progress.h"
+#include "strategies/strategy_tuner.h"
 #include "sphere_file.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Faults: one line of text, whatever the words in it are.
-#include "fault.h"
+#include "files/fault.h"
 #include <gtest/gtest.h>
 #include <string>
 

@@ -3,7 +3,7 @@
 #ifndef TESTS_COMMON_FILES_H
 #define TESTS_COMMON_FILES_H
 
-#include "fault.h"
+#include "files/fault.h"
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>

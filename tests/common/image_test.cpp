@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "files.h"
-#include "image.h"
+#include "images/image.h"
 #include <cmath>
 #include <limits>
 #include <random>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "files.h"
-#include "input_file.h"
+#include "files/input_file.h"
 #include <sys/stat.h>
 
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // JSON as it is written, byte for byte.
-#include "json_writer.h"
+#include "files/json_writer.h"
 #include "files.h"
 #include <gtest/gtest.h>
 #include <cmath>

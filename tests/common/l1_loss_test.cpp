@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "l1_loss.h"
+#include "gpu/l1_loss.h"
 #include "device.h"
 #include <cmath>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "options.h"
+#include "cli/options.h"
 #include <gtest/gtest.h>
 #include <limits>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "command_line.h"
+#include "cli/command_line.h"
 #include "files.h"
-#include "output_file.h"
+#include "files/output_file.h"
 #include <atomic>
 #include <set>
 #include <signal.h>

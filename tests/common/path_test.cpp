@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "path.h"
+#include "files/path.h"
 #include <gtest/gtest.h>
 #include <fstream>
 #include <string>

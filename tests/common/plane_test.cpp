@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "files.h"
-#include "image.h"
-#include "plane.h"
+#include "images/image.h"
+#include "images/plane.h"
 #include <cmath>
 #include <limits>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "progress.h"
+#include "cli/progress.h"
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "strategy_options.h"
-#include "strategy_costs.h"
-#include "strategy_tuner.h"
+#include "strategies/strategy_options.h"
+#include "strategies/strategy_costs.h"
+#include "strategies/strategy_tuner.h"
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>

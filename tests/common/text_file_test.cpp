@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "text_file.h"
+#include "files/text_file.h"
 #include "files.h"
 
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "cubemap_reference.h"
-#include "vector.h"
+#include "gpu/vector.h"
 
 // ---- which triangle, what it mirrors
 

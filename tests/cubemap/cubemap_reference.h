@@ -5,7 +5,7 @@
 #define CUBEMAP_REFERENCE_H
 
 #include "mesh.h"
-#include "pinhole.h"
+#include "gpu/pinhole.h"
 
 #ifdef __cplusplus
 extern "C" {

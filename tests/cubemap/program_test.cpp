@@ -2,7 +2,7 @@
 // The program as its users run it. CUBEMAP_PROGRAM is its path.
 #include "run_program.h"
 #include "face_file.h"
-#include "image.h"
+#include "images/image.h"
 #include "scene.h"
 #include <jansson.h>
 

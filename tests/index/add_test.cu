@@ -5,7 +5,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <gtest/gtest.h>
-#include <index_sums.h>
+#include <distwar_index.h>
 #include <math.h>
 #include <random>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef REFERENCE_LPIPS_H
 #define REFERENCE_LPIPS_H
 
-#include "gs_lpips.h"
+#include "distwar_gs_lpips.h"
 
 #ifdef __cplusplus
 extern "C" {

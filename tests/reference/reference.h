@@ -13,7 +13,7 @@
 #ifndef REFERENCE_H
 #define REFERENCE_H
 
-#include "gs.h"
+#include "distwar_gs.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The program as its users run it. SPHERES_PROGRAM is its path.
 #include "run_program.h"
-#include "image.h"
+#include "images/image.h"
 #include "sphere_file.h"
 #include <functional>
 #include <jansson.h>

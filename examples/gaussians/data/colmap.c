@@ -3,8 +3,8 @@
 #include "colmap.h"
 #include "camera_model.h"
 #include "colmap_model.h"
-#include "growing.h"
-#include "path.h"
+#include "gpu/growing.h"
+#include "files/path.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 // points3D.txt).
 #pragma once
 
-#include "path.h"
+#include "files/path.h"
 #include "reconstruction.h"
 
 C_LINKAGE_BEGIN

@@ -3,8 +3,8 @@
 // padding.
 #include "camera_model.h"
 #include "colmap_model.h"
-#include "input_file.h"
-#include "path.h"
+#include "files/input_file.h"
+#include "files/path.h"
 #include <inttypes.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied as the file has them");

@@ -2,8 +2,8 @@
 // COLMAP's text model. Layout: github.com/colmap/colmap, doc/format.rst.
 #include "camera_model.h"
 #include "colmap_model.h"
-#include "path.h"
-#include "text_file.h"
+#include "files/path.h"
+#include "files/text_file.h"
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>

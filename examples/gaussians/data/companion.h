@@ -2,7 +2,7 @@
 // Files that belong to pictures, by their names: masks, depth maps.
 #pragma once
 
-#include "path.h"
+#include "files/path.h"
 #include <stdbool.h>
 
 // The path of a picture's companion in a folder: NAME and the suffix (a.jpg.png, as COLMAP has it), or NAME with

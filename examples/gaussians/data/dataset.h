@@ -3,11 +3,11 @@
 // motion found.
 #pragma once
 
-#include "fault.h"
-#include "image.h"
-#include "gs.h"
+#include "files/fault.h"
+#include "images/image.h"
+#include "distwar_gs.h"
 #include "lens.h"
-#include "path.h"
+#include "files/path.h"
 #include <stddef.h>
 
 C_LINKAGE_BEGIN

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "json_field.h"
-#include "input_file.h"
+#include "files/input_file.h"
 
 json_t *json_read(const char *path, fault *why) {
     input_file file;

@@ -2,7 +2,7 @@
 // Reads fields of a JSON document. Each error message names the file and the field.
 #pragma once
 
-#include "fault.h"
+#include "files/fault.h"
 #include <jansson.h>
 
 // An object in a document.

@@ -3,10 +3,10 @@
 // ideal pinhole.
 #pragma once
 
-#include "fault.h"
-#include "image.h"
-#include "plane.h"
-#include "gs.h"
+#include "files/fault.h"
+#include "images/image.h"
+#include "images/plane.h"
+#include "distwar_gs.h"
 #include <stddef.h>
 
 C_LINKAGE_BEGIN

@@ -2,8 +2,8 @@
 // The weights of a network for LPIPS, in host memory.
 #pragma once
 
-#include "fault.h"
-#include "gs_lpips.h"
+#include "files/fault.h"
+#include "distwar_gs_lpips.h"
 
 C_LINKAGE_BEGIN
 

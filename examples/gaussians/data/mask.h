@@ -3,8 +3,8 @@
 // counts, so that functions for pictures apply to it.
 #pragma once
 
-#include "image.h"
-#include "path.h"
+#include "images/image.h"
+#include "files/path.h"
 #include <stdbool.h>
 
 // The path of a picture's mask in a folder: NAME.png (a.jpg.png, as COLMAP has it), or NAME with the suffix

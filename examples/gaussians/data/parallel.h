@@ -2,7 +2,7 @@
 // Reads many files at once.
 #pragma once
 
-#include "fault.h"
+#include "files/fault.h"
 #include <stddef.h>
 
 // Calls read(context, i, why) for i = 0..count - 1, on all CPU cores. Fails with the message of the first i, by

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "ply.h"
-#include "input_file.h"
-#include "output_file.h"
+#include "files/input_file.h"
+#include "files/output_file.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "reconstruction.h"
-#include "growing.h"
-#include "path.h"
+#include "gpu/growing.h"
+#include "files/path.h"
 #include <math.h>
 #include <string.h>
 

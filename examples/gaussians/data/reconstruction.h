@@ -3,7 +3,7 @@
 // points. The photographs are not read yet.
 #pragma once
 
-#include "fault.h"
+#include "files/fault.h"
 #include "lens.h"
 #include <stddef.h>
 

@@ -3,7 +3,7 @@
 // object that gives each tensor's type, shape and place; the arrays. All is little-endian.
 #pragma once
 
-#include "input_file.h"
+#include "files/input_file.h"
 #include <jansson.h>
 
 C_LINKAGE_BEGIN

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "scene.h"
 #include "arrays.h"
-#include "command_line.h"
+#include "cli/command_line.h"
 #include "ply.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
 // list of formats is in scene.c.
 #pragma once
 
-#include "fault.h"
-#include "gs.h"
-#include "output_file.h"
+#include "files/fault.h"
+#include "distwar_gs.h"
+#include "files/output_file.h"
 #include <stddef.h>
 
 C_LINKAGE_BEGIN

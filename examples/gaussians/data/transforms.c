@@ -2,8 +2,8 @@
 #include "transforms.h"
 #include "camera_model.h"
 #include "json_field.h"
-#include "path.h"
-#include "vector.h"
+#include "files/path.h"
+#include "gpu/vector.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 // Reads transforms.json in the forms of NeRF's Blender scenes and of instant-ngp.
 #pragma once
 
-#include "json_writer.h"
+#include "files/json_writer.h"
 #include "reconstruction.h"
 
 C_LINKAGE_BEGIN

@@ -2,7 +2,7 @@
 // The arrays of a gs_gaussians as a list, for code that treats them alike.
 #pragma once
 
-#include "gs.h"
+#include "distwar_gs.h"
 
 enum { GS_ARRAYS = 5 };
 

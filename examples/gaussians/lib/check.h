@@ -3,7 +3,7 @@
 // call, which the text of the failure names: pass __func__.
 #pragma once
 
-#include "gs.h"
+#include "distwar_gs.h"
 #include "status.h"
 
 // What each kind of kernel takes, as bits 1 << distwar_strategy.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The stages in a row, forward and backward, and the memory of a view in one block.
-#include "block_layout.h"
+#include "gpu/block_layout.h"
 #include "check.h"
 
 // Divides `memory` (NULL: only counts) among the wanted parts, which become those of *view and *gradient.

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "board_message.h"
-#include "fault.h"
+#include "files/fault.h"
 #include <stdatomic.h>
 
 typedef struct board {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "c_linkage.h"
-#include "fault.h"
+#include "files/fault.h"
 #include <cuda_runtime.h>
 
 C_LINKAGE_BEGIN

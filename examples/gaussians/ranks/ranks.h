@@ -18,8 +18,8 @@
 #pragma once
 
 #include "c_linkage.h"
-#include "fault.h"
-#include "gs.h"
+#include "files/fault.h"
+#include "distwar_gs.h"
 
 C_LINKAGE_BEGIN
 

@@ -2,7 +2,7 @@
 // TCP between ranks of several hosts. Internal to this folder.
 #pragma once
 
-#include "fault.h"
+#include "files/fault.h"
 
 // A socket that listens where rank 0 is awaited: at the address, if it is one of this host, else at all of them.
 // Connections are accepted without a wait. -1: *why is set.

@@ -8,7 +8,7 @@
 // takes view by view.
 #pragma once
 
-#include "gs_share.h"
+#include "distwar_gs_share.h"
 #include "ranks.h"
 
 C_LINKAGE_BEGIN

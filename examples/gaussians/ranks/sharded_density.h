@@ -4,7 +4,7 @@
 #pragma once
 
 #include "device_buffer.h"
-#include "gs_share_split.h"
+#include "distwar_gs_share_split.h"
 #include "ranks.h"
 
 C_LINKAGE_BEGIN

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "colmap_model.h"
 #include "depth_maps.h"
-#include "plane.h"
+#include "images/plane.h"
 #include <cmath>
 
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Files of tensors, and the weights of LPIPS in them.
 #include "lpips_weights.h"
-#include "lpips_file.h"
+#include "lpips/lpips_file.h"
 #include "safetensors.h"
 #include <algorithm>
 #include <cmath>

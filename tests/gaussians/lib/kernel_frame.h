@@ -5,7 +5,7 @@
 #define TESTS_KERNEL_FRAME_H
 
 #include "device_vector.h"
-#include "gs.h"
+#include "distwar_gs.h"
 #include "reference.h"
 #include <gtest/gtest.h>
 #include <memory>

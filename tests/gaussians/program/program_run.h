@@ -4,7 +4,7 @@
 #define PROGRAM_RUN_H
 
 #include "run_program.h"
-#include "image.h"
+#include "images/image.h"
 #include "scene.h"
 #include <gtest/gtest.h>
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Relocation, growth, splits, noise and penalties of Gaussians on 1 to 4 ranks: the bits of one GPU.
 #include "sharded_density.h"
-#include "density_scene.h"
+#include "density/density_scene.h"
 #include <algorithm>
 #include <string>
 

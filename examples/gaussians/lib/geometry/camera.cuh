@@ -5,7 +5,7 @@
 // camera_point (pinhole) and fisheye_point have the same functions.
 #pragma once
 
-#include "gs.h"
+#include "distwar_gs.h"
 #include <cuda_runtime.h>
 #include <float.h>
 #include <math.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The blend's derivative along a direction, front to back at each pixel, and the sums of products for
 // diag(J^T J) and its blocks. How pixels map to threads: blend.cuh. Formulas: docs/math.md, section 8.
-#include "blend_pass.cuh"
+#include "blend/blend_pass.cuh"
 #include "check.h"
-#include "gs_lm.h"
+#include "distwar_gs_lm.h"
 #include "launch.cuh"
 #include "lm/squares.cuh"
 #include "lm/tangent.cuh"

@@ -3,7 +3,7 @@
 // its opacity, and of its spherical harmonics, factored. Formulas: docs/math.md, section 8.
 #include "block_total.cuh"
 #include "check.h"
-#include "gs_lm.h"
+#include "distwar_gs_lm.h"
 #include "launch.cuh"
 #include "lm/footprint.cuh"
 #include "lm/squares.cuh"

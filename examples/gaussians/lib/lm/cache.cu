@@ -2,13 +2,13 @@
 // Products with J from a cache of all (pixel, splat) pairs that count, sorted by splat. Two passes over the
 // rays build it, a prefix sum between them. Warps read equal shares of the pairs in order, and commit once
 // for each splat in their share. Formulas: docs/math.md, section 8.
-#include "blend_pass.cuh"
+#include "blend/blend_pass.cuh"
 #include "check.h"
-#include "gs_lm.h"
+#include "distwar_gs_lm.h"
 #include "launch.cuh"
 #include "lm/squares.cuh"
 #include "lm/tangent.cuh"
-#include "scan_sort.h"
+#include "gpu/scan_sort.h"
 
 using namespace gs;
 

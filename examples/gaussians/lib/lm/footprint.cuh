@@ -3,7 +3,7 @@
 // section 8.
 #pragma once
 
-#include "project.cuh"
+#include "project/project.cuh"
 #include <distwar/lanes.cuh>
 
 namespace gs {

@@ -3,8 +3,8 @@
 // coupling of the values under a window (docs/math.md, section 8).
 #include "block_total.cuh"
 #include "check.h"
-#include "gs_lm.h"
-#include "ssim.cuh"
+#include "distwar_gs_lm.h"
+#include "image/ssim.cuh"
 
 using namespace gs;
 

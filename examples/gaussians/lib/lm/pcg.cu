@@ -3,7 +3,7 @@
 // other operations on vectors of parameters. Scalars stay on the device: in iteration k, scalars[2 k] is r^T
 // z with z = P r, and scalars[2 k + 1] is p^T (A + lambda diagonal) p.
 #include "block_total.cuh"
-#include "gs_lm.h"
+#include "distwar_gs_lm.h"
 #include "launch.cuh"
 #include "status.h"
 

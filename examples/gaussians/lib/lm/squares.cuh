@@ -3,7 +3,7 @@
 // section 8.
 #pragma once
 
-#include "gs_lm.h"
+#include "distwar_gs_lm.h"
 #include <cuda_runtime.h>
 #include <distwar/reduce.cuh>
 #include <stddef.h>

@@ -3,7 +3,7 @@
 // docs/math.md, section 8.
 #pragma once
 
-#include "gs_lm.h"
+#include "distwar_gs_lm.h"
 #include <cuda_runtime.h>
 
 namespace gs {

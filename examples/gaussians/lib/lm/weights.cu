@@ -2,8 +2,8 @@
 // The residuals of a picture and their slopes, reduced to a weight and a gradient for each value
 // (docs/math.md, section 8).
 #include "check.h"
-#include "gs_lm.h"
-#include "ssim.cuh"
+#include "distwar_gs_lm.h"
+#include "image/ssim.cuh"
 #include <distwar/reduce.cuh>
 
 using namespace gs;

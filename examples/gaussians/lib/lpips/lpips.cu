@@ -2,7 +2,7 @@
 // LPIPS (gs_lpips.h): the input, max-pools, the comparison of activations, and the order of the layers. The order
 // of all sums is fixed.
 #include "check.h"
-#include "gs_lpips.h"
+#include "distwar_gs_lpips.h"
 #include "lpips/convolve.cuh"
 
 #include <algorithm>

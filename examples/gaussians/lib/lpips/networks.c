@@ -2,7 +2,7 @@
 // The convolutions of the networks that LPIPS is computed with: AlexNet (Krizhevsky 2014, as torchvision has it)
 // and VGG-16 (Simonyan and Zisserman 2015), without the layers after the last one compared. A window's last
 // position is inside the picture: sizes are rounded down.
-#include "gs_lpips.h"
+#include "distwar_gs_lpips.h"
 
 static const gs_lpips_architecture networks[GS_LPIPS_NETWORKS] = {
     [GS_LPIPS_ALEX] = {"AlexNet",

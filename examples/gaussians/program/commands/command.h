@@ -2,8 +2,8 @@
 // The commands of `splat`. A command takes argv from its own name on and returns the program's exit code.
 #pragma once
 
-#include "command_line.h"
-#include "gs.h"
+#include "cli/command_line.h"
+#include "distwar_gs.h"
 
 int train_command(int argc, char **argv);
 int render_command(int argc, char **argv);

@@ -3,13 +3,13 @@
 #include "commands/command.h"
 #include "demo/demo_scene.h"
 #include "device.h"
-#include "view/device_gaussians.h"
-#include "view/frame.h"
-#include "path.h"
+#include "frames/device_gaussians.h"
+#include "frames/frame.h"
+#include "files/path.h"
 #include "scene.h"
 #include "measure/quality.h"
 #include "measure/bench_run.h"
-#include "view/blend_strategies.h"
+#include "frames/blend_strategies.h"
 #include "training/trainer.h"
 #include <math.h>
 #include <stdio.h>

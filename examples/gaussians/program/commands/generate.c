@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
 // splat generate: pictures of the built-in scene with their cameras, as data to train on.
-#include "view/camera.h"
+#include "frames/camera.h"
 #include "commands/command.h"
 #include "demo/demo_scene.h"
 #include "device.h"
 #include "geometry/fisheye.h"
-#include "view/device_gaussians.h"
-#include "view/frame.h"
-#include "json_writer.h"
-#include "output_file.h"
-#include "path.h"
-#include "plane.h"
+#include "frames/device_gaussians.h"
+#include "frames/frame.h"
+#include "files/json_writer.h"
+#include "files/output_file.h"
+#include "files/path.h"
+#include "images/plane.h"
 #include "random.h"
 #include "scene.h"
 #include "transforms.h"
-#include "view/pose.h"
+#include "frames/pose.h"
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>

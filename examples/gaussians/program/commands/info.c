@@ -2,7 +2,7 @@
 // splat info: what a scene file holds.
 #include "commands/command.h"
 #include "arrays.h"
-#include "json_writer.h"
+#include "files/json_writer.h"
 #include "scene.h"
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "commands/on_ranks.h"
 #include "distwar/version.h"
-#include "gs.h"
+#include "distwar_gs.h"
 #include <string.h>
 
 static const uint64_t start_hash = 0xcbf29ce484222325;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "dataset.h"
-#include "options.h"
+#include "cli/options.h"
 #include "ranks.h"
 
 typedef struct rank_options {

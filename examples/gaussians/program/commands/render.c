@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 // splat render: a scene -> a picture of one view, or the pictures of a flight through it.
-#include "view/camera.h"
-#include "view/camera_path.h"
+#include "frames/camera.h"
+#include "frames/camera_path.h"
 #include "commands/command.h"
 #include "commands/on_ranks.h"
 #include "dataset.h"
-#include "view/device_gaussians.h"
-#include "view/frame.h"
-#include "view/shared_options.h"
-#include "view/sharded_frames.h"
-#include "path.h"
+#include "frames/device_gaussians.h"
+#include "frames/frame.h"
+#include "frames/shared_options.h"
+#include "frames/sharded_frames.h"
+#include "files/path.h"
 #include "scene.h"
-#include "progress.h"
+#include "cli/progress.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "demo/demo_scene.h"
-#include "view/camera.h"
+#include "frames/camera.h"
 #include "random.h"
 #include "demo/scene_builder.h"
-#include "vector.h"
+#include "gpu/vector.h"
 #include <math.h>
 #include <string.h>
 

@@ -4,8 +4,8 @@
 // direction.
 #pragma once
 
-#include "fault.h"
-#include "gs.h"
+#include "files/fault.h"
+#include "distwar_gs.h"
 
 enum { DEMO_VIEWS = 8 };
 

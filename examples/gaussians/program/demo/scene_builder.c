@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "demo/scene_builder.h"
-#include "growing.h"
+#include "gpu/growing.h"
 #include "scene.h"
-#include "vector.h"
+#include "gpu/vector.h"
 #include <math.h>
 #include <string.h>
 

@@ -2,8 +2,8 @@
 // Covers surfaces and strands with Gaussians whose colour is a function of place and direction.
 #pragma once
 
-#include "fault.h"
-#include "gs.h"
+#include "files/fault.h"
+#include "distwar_gs.h"
 #include <stddef.h>
 
 // A place on a surface or a strand.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "lm/lm_arena.h"
 #include "device.h"
-#include "growing.h"
+#include "gpu/growing.h"
 
 enum { ALIGNMENT = 256 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "lm/lm_clock.h"
 #include "device.h"
-#include "gs.h"
+#include "distwar_gs.h"
 #include <string.h>
 
 const char *lm_part_name(lm_part part) {

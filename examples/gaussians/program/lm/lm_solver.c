@@ -2,9 +2,9 @@
 #include "lm/lm_solver.h"
 #include "arrays.h"
 #include "device.h"
-#include "view/device_gaussians.h"
-#include "view/gs_check.h"
-#include "progress.h"
+#include "frames/device_gaussians.h"
+#include "frames/gs_check.h"
+#include "cli/progress.h"
 #include "random.h"
 #include <math.h>
 #include <stdlib.h>

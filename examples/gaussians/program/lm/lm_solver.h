@@ -4,7 +4,7 @@
 #pragma once
 
 #include "lm/lm_view.h"
-#include "options.h"
+#include "cli/options.h"
 
 // Types are those of options; an int is the index of a choice.
 typedef struct lm_settings {

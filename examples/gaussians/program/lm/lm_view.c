@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "lm/lm_view.h"
 #include "device.h"
-#include "view/gs_check.h"
-#include "view/frame.h"
+#include "frames/gs_check.h"
+#include "frames/frame.h"
 #include <assert.h>
 #include <string.h>
 

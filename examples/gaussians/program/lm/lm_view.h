@@ -4,10 +4,10 @@
 #pragma once
 
 #include "device_buffer.h"
-#include "gs_lm.h"
+#include "distwar_gs_lm.h"
 #include "lm/lm_arena.h"
 #include "lm/lm_clock.h"
-#include "view/target_view.h"
+#include "frames/target_view.h"
 
 typedef enum lm_form {
     LM_FREE,  // every product blends along the rays again

@@ -4,9 +4,9 @@
 #include "device_buffer.h"
 #include "random.h"
 #include "sharded_density.h"
-#include "strategy_costs.h"
-#include "view/device_gaussians.h"
-#include "view/sharded_frames.h"
+#include "strategies/strategy_costs.h"
+#include "frames/device_gaussians.h"
+#include "frames/sharded_frames.h"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

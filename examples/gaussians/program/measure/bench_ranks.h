@@ -2,7 +2,7 @@
 // Measures what a training step costs on several ranks: the stages of sharded_backward.
 #pragma once
 
-#include "json_writer.h"
+#include "files/json_writer.h"
 #include "sharded.h"
 #include "timing.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "measure/bench_run.h"
 #include "device.h"
-#include "view/device_gaussians.h"
+#include "frames/device_gaussians.h"
 #include "gpu_timer.h"
-#include "view/gs_check.h"
+#include "frames/gs_check.h"
 #include "random.h"
 #include <stdlib.h>
 

@@ -2,9 +2,9 @@
 // Measures what each stage of a training step costs on a scene. The protocol is in splat bench --help.
 #pragma once
 
-#include "strategy_costs.h"
-#include "view/frame.h"
-#include "json_writer.h"
+#include "strategies/strategy_costs.h"
+#include "frames/frame.h"
+#include "files/json_writer.h"
 
 typedef struct bench_settings {
     const candidate_list *candidates; // of the backward blend

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "dataset.h"
-#include "options.h"
+#include "cli/options.h"
 
 C_LINKAGE_BEGIN
 

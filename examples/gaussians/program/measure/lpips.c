@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "measure/lpips.h"
 #include "device.h"
-#include "view/frame.h"
-#include "view/gs_check.h"
+#include "frames/frame.h"
+#include "frames/gs_check.h"
 
 bool lpips_is_possible(const target_view *views, size_t count, fault *why) {
     for (size_t i = 0; i < count; i++) {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "lpips_weights.h"
-#include "view/target_view.h"
+#include "frames/target_view.h"
 
 // Whether the pictures of all views are large enough; the failure names one that is not.
 bool lpips_is_possible(const target_view *views, size_t count, fault *why);

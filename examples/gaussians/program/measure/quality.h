@@ -2,8 +2,8 @@
 // The quality of a scene: PSNR and SSIM against pictures.
 #pragma once
 
-#include "view/frame.h"
-#include "view/target_view.h"
+#include "frames/frame.h"
+#include "frames/target_view.h"
 
 typedef struct quality {
     double psnr; // dB, of pictures rounded to 8 bits; infinite if equal

@@ -4,7 +4,7 @@
 
 #include "measure/quality.h"
 #include "sharded.h"
-#include "view/picture_cache.h"
+#include "frames/picture_cache.h"
 
 C_LINKAGE_BEGIN
 

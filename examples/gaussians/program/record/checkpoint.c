@@ -5,7 +5,7 @@
 #include "record/checkpoint_file.h"
 #include "scene.h"
 #include "record/signals.h"
-#include "view/device_gaussians.h"
+#include "frames/device_gaussians.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

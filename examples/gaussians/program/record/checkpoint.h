@@ -7,9 +7,9 @@
 // renamed when complete. The reader checks length and CRC-32 before it uses any other value.
 #pragma once
 
-#include "fault.h"
-#include "options.h"
-#include "view/target_view.h"
+#include "files/fault.h"
+#include "cli/options.h"
+#include "frames/target_view.h"
 #include "training/trainer.h"
 
 C_LINKAGE_BEGIN

@@ -3,8 +3,8 @@
 // before it, and are renamed when complete. Little-endian.
 #pragma once
 
-#include "input_file.h"
-#include "output_file.h"
+#include "files/input_file.h"
+#include "files/output_file.h"
 #include "record/checkpoint.h"
 
 C_LINKAGE_BEGIN

@@ -2,7 +2,7 @@
 // Parts of an HTML page that is also well-formed XML. Write errors stay in the stream.
 #pragma once
 
-#include "image.h"
+#include "images/image.h"
 #include <stdio.h>
 
 C_LINKAGE_BEGIN

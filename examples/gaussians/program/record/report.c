@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "record/report.h"
-#include "command_line.h"
+#include "cli/command_line.h"
 #include "device.h"
 #include "record/html.h"
-#include "output_file.h"
-#include "path.h"
+#include "files/output_file.h"
+#include "files/path.h"
 #include "record/report_chart.h"
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "record/report.h"
-#include "view/frame.h"
+#include "frames/frame.h"
 #include "record/html.h"
 #include <math.h>
 #include <stdlib.h>

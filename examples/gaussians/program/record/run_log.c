@@ -2,7 +2,7 @@
 #include "record/run_log.h"
 #include "record/signals.h"
 #include "device.h"
-#include "json_writer.h"
+#include "files/json_writer.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>

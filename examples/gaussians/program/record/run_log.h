@@ -23,10 +23,10 @@
 // size, which took `seconds`, and at the end.
 #pragma once
 
-#include "json_writer.h"
+#include "files/json_writer.h"
 #include "record/run_record.h"
 #include "training/pose_levels.h"
-#include "view/pose.h"
+#include "frames/pose.h"
 #include <stdio.h>
 
 typedef struct run_log_options {

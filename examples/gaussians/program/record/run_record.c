@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "record/run_record.h"
-#include "growing.h"
+#include "gpu/growing.h"
 #include <assert.h>
 
 static run_setting *next_setting(run_record *record) {

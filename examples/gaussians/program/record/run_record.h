@@ -3,7 +3,7 @@
 #pragma once
 
 #include "lm/lm_solver.h"
-#include "options.h"
+#include "cli/options.h"
 #include "measure/quality.h"
 #include "training/trainer.h"
 

@@ -4,7 +4,7 @@
 #include "device.h"
 #include "record/checkpoint_file.h"
 #include "training/training_state.h"
-#include "view/device_gaussians.h"
+#include "frames/device_gaussians.h"
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>

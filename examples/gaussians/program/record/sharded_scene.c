@@ -3,7 +3,7 @@
 #include "arrays.h"
 #include "device.h"
 #include "scene.h"
-#include "view/device_gaussians.h"
+#include "frames/device_gaussians.h"
 
 enum { USUAL_PIECE = 1 << 16 };
 

@@ -2,7 +2,7 @@
 #include "training/depth_fit.h"
 #include "random.h"
 #include "training/view_order.h"
-#include "view/camera.h"
+#include "frames/camera.h"
 #include <math.h>
 #include <stdlib.h>
 

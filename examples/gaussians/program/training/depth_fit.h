@@ -2,8 +2,8 @@
 // Scale and shift of a depth map, from the points that its view sees (docs/math.md, section 5).
 #pragma once
 
-#include "fault.h"
-#include "gs.h"
+#include "files/fault.h"
+#include "distwar_gs.h"
 #include <stddef.h>
 
 C_LINKAGE_BEGIN

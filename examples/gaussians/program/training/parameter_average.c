@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "training/parameter_average.h"
-#include "view/device_gaussians.h"
-#include "view/gs_check.h"
+#include "frames/device_gaussians.h"
+#include "frames/gs_check.h"
 
 void parameter_average_add(parameter_average *a, const gs_gaussians *now) {
     if (a->samples == 0) a->average = device_gaussians_open(now->count, now->sh_degree);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "c_linkage.h"
-#include "gs.h"
+#include "distwar_gs.h"
 
 C_LINKAGE_BEGIN
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "training/pose_metric.h"
-#include "view/camera.h"
+#include "frames/camera.h"
 #include <math.h>
 
 enum { MOST_POINTS = 4096 };

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "c_linkage.h"
-#include "gs.h"
+#include "distwar_gs.h"
 #include <stddef.h>
 #include <stdint.h>
 

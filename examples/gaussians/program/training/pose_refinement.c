@@ -2,8 +2,8 @@
 #include "training/pose_refinement.h"
 #include "random.h"
 #include "training/view_order.h"
-#include "vector.h"
-#include "view/camera.h"
+#include "gpu/vector.h"
+#include "frames/camera.h"
 
 void refined_poses_start(refined_pose *poses, const target_view *views, size_t count) {
     for (size_t i = 0; i < count; i++) poses[i] = (refined_pose){.now = pose_of(&views[i].camera)};

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "training/pose_metric.h"
-#include "view/pose.h"
-#include "view/target_view.h"
+#include "frames/pose.h"
+#include "frames/target_view.h"
 #include <stdint.h>
 
 C_LINKAGE_BEGIN

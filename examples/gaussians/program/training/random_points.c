@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "training/random_points.h"
-#include "view/camera.h"
+#include "frames/camera.h"
 #include "geometry/fisheye.h"
 #include "random.h"
 #include <math.h>

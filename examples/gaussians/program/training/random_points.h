@@ -2,7 +2,7 @@
 // Random points to start training from, with colours of the photographs, for data without points.
 #pragma once
 
-#include "view/target_view.h"
+#include "frames/target_view.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

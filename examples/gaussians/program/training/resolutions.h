@@ -3,8 +3,8 @@
 // Gaussians could follow, and ends on the pictures themselves.
 #pragma once
 
-#include "fault.h"
-#include "view/target_view.h"
+#include "files/fault.h"
+#include "frames/target_view.h"
 
 C_LINKAGE_BEGIN
 

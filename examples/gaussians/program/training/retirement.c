@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "training/retirement.h"
 #include "device.h"
-#include "gs_split.h"
-#include "view/gs_check.h"
-#include "view/pose.h"
+#include "distwar_gs_split.h"
+#include "frames/gs_check.h"
+#include "frames/pose.h"
 
 void retirement_close(retirement *r) {
     frame_close(&r->f);

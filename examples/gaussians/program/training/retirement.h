@@ -2,8 +2,8 @@
 // Gaussians that no view needs: those that contribute least to every view make room for splits and relocations.
 #pragma once
 
-#include "training/density_control.h"
-#include "view/target_view.h"
+#include "training/density/density_control.h"
+#include "frames/target_view.h"
 
 C_LINKAGE_BEGIN
 

@@ -3,7 +3,7 @@
 #include "arrays.h"
 #include "device.h"
 #include "training/training_state.h"
-#include "view/device_gaussians.h"
+#include "frames/device_gaussians.h"
 #include <string.h>
 
 static gs_shared_vectors open_vectors(int64_t count, int sh_degree, int antialias) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "training/sharded_trainer.h"
 #include "device.h"
-#include "progress.h"
-#include "training/density_ranks.h"
+#include "cli/progress.h"
+#include "training/density/density_ranks.h"
 #include "training/training_state.h"
 #include "training/view_order.h"
 #include <math.h>

@@ -6,7 +6,7 @@
 #include "sharded.h"
 #include "training/sharded_state.h"
 #include "training/trainer.h"
-#include "view/picture_cache.h"
+#include "frames/picture_cache.h"
 
 C_LINKAGE_BEGIN
 

@@ -2,8 +2,8 @@
 // The Gaussians that training starts from: one at each point.
 #pragma once
 
-#include "fault.h"
-#include "gs.h"
+#include "files/fault.h"
+#include "distwar_gs.h"
 #include <stddef.h>
 
 C_LINKAGE_BEGIN

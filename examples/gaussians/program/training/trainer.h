@@ -2,11 +2,11 @@
 // The training loop. A step takes one random view or several: forward, loss, backward, Adam. Knows nothing of files.
 #pragma once
 
-#include "training/density_control.h"
+#include "training/density/density_control.h"
 #include "training/resolutions.h"
-#include "strategy_tuner.h"
-#include "view/stage_clock.h"
-#include "view/target_view.h"
+#include "strategies/strategy_tuner.h"
+#include "frames/stage_clock.h"
+#include "frames/target_view.h"
 #include "training/training_state.h"
 #include <signal.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "training/training_state.h"
 #include "device.h"
-#include "view/device_gaussians.h"
+#include "frames/device_gaussians.h"
 #include <stdlib.h>
 
 enum { SETS = 4 };

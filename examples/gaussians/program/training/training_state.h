@@ -5,8 +5,8 @@
 #pragma once
 
 #include "c_linkage.h"
-#include "gs.h"
-#include "fault.h"
+#include "distwar_gs.h"
+#include "files/fault.h"
 #include "training/parameter_average.h"
 #include "training/pose_refinement.h"
 #include <stddef.h>

@@ -3,7 +3,7 @@
 // a resumed run continues with the same views.
 #pragma once
 
-#include "fault.h"
+#include "files/fault.h"
 #include <stddef.h>
 #include <stdint.h>
 

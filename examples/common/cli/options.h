@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// Parses command lines with a table of options: "--name value" and "-x value". Prints --help, refuses bad
+// numbers.
+#pragma once
+
+#include "files/fault.h"
+#include <stddef.h>
+#include <stdint.h>
+
+C_LINKAGE_BEGIN
+
+typedef enum option_kind {
+    OPTION_END,   // the last row of a table
+    OPTION_FLAG,  // bool *
+    OPTION_INT,   // int64_t *, minimum..maximum
+    OPTION_REAL,  // double *, minimum..maximum, finite
+    OPTION_TEXT,  // const char **
+    OPTION_CHOICE // int *: index into `choices`, which ends with NULL
+} option_kind;
+
+typedef struct option_spec {
+    option_kind kind;
+    const char *name; // without the dashes
+    char letter;      // a one-letter form, or 0
+    void *value;      // where the value goes; its value before parsing is the default
+    double minimum, maximum;
+    const char *const *choices;
+    const char *help;    // one line; --help adds the default
+    bool free_on_resume; // a run that a program resumes may have another value; see that program
+} option_spec;
+
+// A row in C. The type of `at` gives its kind. The rest are members by name:
+//   OPTION("size", &size, .minimum = 1, .maximum = 64, .help = "of a picture")
+#define OPTION(option, at, ...)                                                                              \
+    { .name = (option), .value = (at), .kind = OPTION_KIND(at), __VA_ARGS__ }
+#define OPTION_KIND(at)                                                                                      \
+    _Generic((at),                                                                                           \
+        bool *: OPTION_FLAG,                                                                                 \
+        int64_t *: OPTION_INT,                                                                               \
+        double *: OPTION_REAL,                                                                               \
+        const char **: OPTION_TEXT,                                                                          \
+        int *: OPTION_CHOICE)
+#define OUTPUT_OPTION(at, ...) OPTION("output", at, .letter = 'o', __VA_ARGS__)
+#define OPTIONS_END                                                                                          \
+    { .kind = OPTION_END }
+
+enum { OPTION_ROOM = 128 };
+
+// A table that several functions add to. Starts as {0}; rows[count] is always its end.
+typedef struct option_table {
+    int count;
+    option_spec rows[OPTION_ROOM + 1];
+} option_table;
+
+// rows: end with OPTIONS_END. At most OPTION_ROOM in all.
+void option_table_add(option_table *table, const option_spec *rows);
+
+// The value of a flag ("yes", "no"), a choice or a text. NULL: the option has a number, or was not given.
+const char *option_text(const option_spec *option);
+
+typedef struct command_spec {
+    const char *name;      // "splat train"
+    const char *arguments; // "DATA -o OUT.ply [options]"
+    const char *summary;
+    const char *examples; // lines at the end of --help; NULL: none
+    const option_spec *options;
+    int min_positional, max_positional;
+} command_spec;
+
+typedef enum options_result { OPTIONS_OK, OPTIONS_HELP, OPTIONS_USAGE_ERROR } options_result;
+
+// argv[0] is not read. Positional arguments go to positional[0 .. *positional_count - 1]; it has room for
+// max_positional. OPTIONS_HELP: --help was given and the help printed to stdout; exit with 0.
+// OPTIONS_USAGE_ERROR: `why` holds the message; exit with 2.
+options_result options_parse(const command_spec *command, int argc, char **argv, const char **positional,
+                             int *positional_count, fault *why);
+
+C_LINKAGE_END

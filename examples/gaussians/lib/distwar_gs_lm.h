@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+//
+// libgs: the parts of a Levenberg-Marquardt solver for Gaussian splatting. The loss is a sum of squares of
+// residuals, two for every pixel and channel. J is the derivative of the residuals by all stored parameters;
+// it is never stored. These calls multiply by J and by its transpose, and sum products of its columns: the
+// diagonal of J^T J, and its blocks for one Gaussian. Formulas: docs/math.md, section 8. The rules of gs.h
+// hold. Views with given colours, given covariances or antialiasing are refused.
+//
+// J = R C: C is the derivative of the image by the parameters, R that of the residuals by the image. For one
+// view, after gs_forward:
+//   gs_lm_weights              R^T R and R^T F for residuals that depend on one pixel's colour alone, as in the
+//                              paper; R^T R is then one weight a value
+//   gs_lm_gauss_newton_metric  R^T R of the whole loss; gs_loss returns its gradient
+//   gs_lm_tangents             derivative of every splat along a direction
+//   gs_lm_forward              C times the direction, times a weight if given
+//   gs_lm_metric_apply         R^T R times an image
+//   gs_lm_metric_add_square    change^T R^T R change
+//   gs_render_backward, then gs_lm_gradients                     C^T times an image
+//   gs_lm_metric_diagonal, gs_lm_squares, gs_lm_add_diagonal     diag(C^T weight C)
+//   gs_lm_add_blocks           each Gaussian's own blocks of C^T weight C, from the same squares
+//   gs_lm_add_units            damping, once for all views
+// The same products from a cache of all (pixel, splat) pairs that contribute:
+//   gs_lm_cache_begin, gs_lm_cache_fill, gs_lm_cached_forward, gs_lm_cached_backward, gs_lm_cached_squares
+// The solver, on vectors of all parameters:
+//   gs_lm_pcg_start, gs_lm_pcg_step, gs_lm_pcg_update, gs_lm_limit; as preconditioner gs_lm_factor_blocks and
+//   gs_lm_precondition, or gs_lm_precondition_diagonal
+#ifndef GS_LM_H
+#define GS_LM_H
+
+#include "distwar_gs.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    GS_LM_VIEWS = 8,                          // most views of one gs_lm_tangents or gs_lm_gradients
+    GS_LM_TANGENT_STRIDE = GS_MOMENTS_STRIDE, // floats of a splat's derivative
+    GS_LM_SQUARES = 6 * GS_CHANNELS + 13,     // sums of products that gs_lm_squares takes for a splat
+    GS_LM_SQUARES_STRIDE = (GS_LM_SQUARES + 3) / 4 * 4 // floats of a splat's record of them
+};
+
+typedef enum gs_lm_objective {
+    GS_LM_L1_SSIM, // the loss of gs_loss
+    GS_LM_L2       // squared differences, one residual a value
+} gs_lm_objective;
+
+// ---- from images to residuals ----
+
+// Residuals that depend on one pixel's colour alone: the slope of SSIM is by the pixel's own colour.
+// epsilon:  in (0, 1], keeps the slopes finite; GS_LM_L2 ignores it.
+// result:   1 double on the device: the sum of squares of the residuals. For GS_LM_L1_SSIM it is
+//           3 (pixels that count) (loss + epsilon), loss as of gs_loss.
+// weight, gradient: [GS_CHANNELS][height][width], both or neither NULL. For every value, summed over its
+//           residuals: the squared slope by the colour, and the residual times its slope.
+gs_status gs_lm_weights(const gs_comparison *images, gs_lm_objective objective, float epsilon, double *result,
+                        float *weight, float *gradient, gs_stream stream);
+
+// R^T R, the second derivative of half the sum of squares by the image (Gauss-Newton):
+//   R^T R change = weight change - window * (coupling (window * change))
+// window * is the weighted sum over SSIM's window. coupling NULL: weight change alone.
+typedef struct gs_lm_metric {
+    int32_t width, height;
+    float *weight;   // [GS_CHANNELS][height][width]
+    float *coupling; // [GS_CHANNELS][height][width], or NULL
+    // Of the images: [height][width], or NULL. Values where it is 0 have no residual, no change of them
+    // counts.
+    const uint8_t *mask;
+} gs_lm_metric;
+
+// Writes the arrays of a metric, of the images' size: that of the residuals sqrt(0.8 (|c - c*| + epsilon))
+// and, at every pixel, sqrt(0.2 (1 - SSIM)); the means and the variance of c - c* in 1 - SSIM count as
+// squares over constant denominators. Positive semidefinite. scratch: [GS_CHANNELS][height][width]. Cost: 1.3
+// times that of the value of gs_loss.
+gs_status gs_lm_gauss_newton_metric(const gs_comparison *images, float epsilon, float *scratch,
+                                    const gs_lm_metric *metric, gs_stream stream);
+// diagonal: [GS_CHANNELS][height][width]. The metric has a coupling.
+gs_status gs_lm_metric_diagonal(const gs_lm_metric *metric, float *diagonal, gs_stream stream);
+// change = R^T R change, in place. change: [GS_CHANNELS][height][width]; with interleaved not 0
+// [height][width][4]. scratch: [GS_CHANNELS][height][width]; unused without coupling.
+gs_status gs_lm_metric_apply(const gs_lm_metric *metric, int interleaved, float *scratch, float *change,
+                             gs_stream stream);
+// *sum += change^T R^T R change. change: [GS_CHANNELS][height][width]; sum: on the device.
+gs_status gs_lm_metric_add_square(const gs_lm_metric *metric, const float *change, double *sum,
+                                  gs_stream stream);
+
+// ---- products with C ----
+
+// One of the views of a product, and a record for each of its splats.
+typedef struct gs_lm_view {
+    gs_camera camera;
+    const gs_splat *splats; // [count], of gs_project
+    float *records;         // [count][GS_LM_TANGENT_STRIDE]: tangents, or gs_moments
+} gs_lm_view;
+
+// Writes the records of 1..GS_LM_VIEWS views. Record of a splat: its derivative along `direction` (of the
+// shape of gaussians): of the colour (3), then the coefficients of 1, e0, e1, e0^2, e0 e1, e1^2 in the
+// derivative of log alpha; e as in gs_splat.whiten. Records of culled splats are not written. Cost: reads
+// gaussians and direction once for all views.
+gs_status gs_lm_tangents(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views,
+                         int count, const gs_gaussians *direction, gs_stream stream);
+
+// The transpose: gradients (of the shape of gaussians), summed over the views, from the moments of
+// gs_render_backward as records. add not 0: adds to gradients. Agrees with gs_project_backward.
+gs_status gs_lm_gradients(const gs_gaussians *gaussians, int sh_degree_used, const gs_lm_view *views,
+                          int count, int add, const gs_gaussians *gradients, gs_stream stream);
+
+// change: [GS_CHANNELS][height][width], the derivative of the view's image along the direction of the
+// tangents, times weight unless that is NULL. tangents: [count][GS_LM_TANGENT_STRIDE]. Cost: that of
+// gs_render, and one tangent a splat.
+gs_status gs_lm_forward(const gs_view *view, const float *tangents, const float *weight, float *change,
+                        gs_stream stream);
+
+// squares: [count][GS_LM_SQUARES_STRIDE]. Sums over pixels and channels of weight times products of the
+// derivatives of a pixel's colour by the splat's colour and by the six coefficients of log alpha; those
+// products that the diagonal and the blocks need. policy: atomic, serial, bfly or tree.
+gs_status gs_lm_squares(const gs_view *view, const float *weight, distwar_policy policy, float *squares,
+                        gs_stream stream);
+
+// Adds this view's part of diag(J^T J) to diagonal, which has the shape of the Gaussians.
+gs_status gs_lm_add_diagonal(const gs_view *view, const float *squares, const gs_gaussians *diagonal,
+                             gs_stream stream);
+
+// Adds weight / unit^2 to diagonal where it is not 0. Unit: of mean exp(mean log_scale), of quaternion its
+// length, else 1. Damping in proportion to J^T J alone lets parameters that hardly change the images move
+// without bound; this keeps them within a few units.
+gs_status gs_lm_add_units(const gs_gaussians *gaussians, float weight, const gs_gaussians *diagonal,
+                          gs_stream stream);
+
+// Scales the update of each Gaussian, all but its colour, down to a length of at most radius. The length is
+// the largest of: the change of a log_scale; the change of the mean in the Gaussian's own axes, none taken
+// shorter than exp(-2) of the longest; the rotation in radians; half the change of the opacity's logit. A few
+// Gaussians with too large an update then do not force all others to take a shorter step.
+gs_status gs_lm_limit(const gs_gaussians *gaussians, float radius, const gs_gaussians *update,
+                      gs_stream stream);
+
+// ---- the same from a cache ----
+
+// Every pair of a pixel and a splat that contributes there (gs_image.n_contrib, alpha >= 1/255), sorted by
+// splat. 20 bytes a pair and 8 a splat, from the caller.
+typedef struct gs_lm_cache {
+    int64_t pairs;
+    int64_t *begin;     // [count + 1]: splat i has pairs begin[i] .. begin[i + 1] - 1
+    uint32_t *pixel;    // [pairs]: x + 65536 y
+    float *share;       // [pairs]: T alpha, d pixel colour / d splat colour
+    float *d_log_alpha; // [GS_CHANNELS][pairs]: d pixel colour / d log alpha, with the splats behind
+} gs_lm_cache;
+
+// Bytes of the workspace of gs_lm_cache_begin and gs_lm_cache_fill.
+gs_status gs_lm_cache_bytes(int64_t count, size_t *bytes);
+// Counts the pairs: writes cache->begin and cache->pairs. The caller then provides the other arrays. Waits
+// for the stream.
+gs_status gs_lm_cache_begin(const gs_view *view, void *workspace, size_t workspace_bytes, gs_lm_cache *cache,
+                            gs_stream stream);
+// Writes the pairs. Their order within a splat is undefined.
+gs_status gs_lm_cache_fill(const gs_view *view, void *workspace, size_t workspace_bytes,
+                           const gs_lm_cache *cache, gs_stream stream);
+// As gs_lm_forward without a weight. change: [height][width][4], the fourth value is 0.
+gs_status gs_lm_cached_forward(const gs_view *view, const gs_lm_cache *cache, const float *tangents,
+                               float *change, gs_stream stream);
+// As gs_render_backward. color_gradient: [height][width][4]. policy: as gs_lm_squares.
+gs_status gs_lm_cached_backward(const gs_view *view, const gs_lm_cache *cache, const float *color_gradient,
+                                distwar_policy policy, gs_moments *moments, gs_stream stream);
+// As gs_lm_squares.
+gs_status gs_lm_cached_squares(const gs_view *view, const gs_lm_cache *cache, const float *weight,
+                               distwar_policy policy, float *squares, gs_stream stream);
+
+// ---- conjugate gradients ----
+
+// Solves (A + lambda diagonal) x = right by conjugate gradients with preconditioner P. A vector is `values`
+// floats, in the same order everywhere: several arrays in one allocation, with zeros between them, are one
+// vector. No call waits.
+//   gs_lm_pcg_start
+//   direction = P residual; residual^T direction is added to scalars[0]
+//   for iteration = 0, 1, ...
+//     product = A direction
+//     gs_lm_pcg_step
+//     z = P residual; residual^T z is added to scalars[2 iteration + 2]
+//     gs_lm_pcg_update
+// P is symmetric, positive definite and constant: gs_lm_precondition or gs_lm_precondition_diagonal.
+typedef struct gs_lm_pcg {
+    int64_t values;
+    float *x, *residual, *direction; // [values]
+    double *scalars;                 // [2 iterations + 1], on the device
+} gs_lm_pcg;
+
+// x = 0, residual = right (may be the same array), scalars = 0.
+gs_status gs_lm_pcg_start(const gs_lm_pcg *pcg, const float *right, int iterations, gs_stream stream);
+// One step along the direction: changes x and residual. Overwrites product.
+gs_status gs_lm_pcg_step(const gs_lm_pcg *pcg, const float *diagonal, float lambda, int iteration,
+                         float *product, gs_stream stream);
+// The next direction, from z.
+gs_status gs_lm_pcg_update(const gs_lm_pcg *pcg, const float *z, int iteration, gs_stream stream);
+// z = residual / diagonal, 0 where diagonal is 0; *sum += residual^T z.
+gs_status gs_lm_precondition_diagonal(const float *diagonal, const float *residual, int64_t values, float *z,
+                                      double *sum, gs_stream stream);
+
+// The diagonal blocks of A for every Gaussian: mean, log_scale and quaternion together; opacity; and the
+// spherical harmonics of one channel, as the mean over channels. A far better preconditioner than diag(A):
+// seen from similar directions, 16 harmonics are nearly dependent, as are shape and position of a thin splat.
+// Order of calls: zeros, gs_lm_add_blocks for every view, gs_lm_factor_blocks once. Bytes for count
+// Gaussians: 768 each at degree 3.
+gs_status gs_lm_blocks_bytes(int64_t count, int sh_degree, size_t *bytes);
+// Adds this view's part, from its squares as gs_lm_add_diagonal.
+gs_status gs_lm_add_blocks(const gs_view *view, const float *squares, float *blocks, gs_stream stream);
+// Factors the blocks of A + lambda diagonal, in place. A row that depends on other rows of its block to
+// within 1e-5 of its square, or is not finite, is dropped: 0 in z.
+gs_status gs_lm_factor_blocks(const gs_gaussians *diagonal, float lambda, float *blocks, gs_stream stream);
+// z = inverse of the factored blocks times residual; *sum += residual^T z. The harmonics of a channel are
+// scaled by the inverse of the diagonal at that channel's constant term. diagonal: the one of
+// gs_lm_factor_blocks.
+gs_status gs_lm_precondition(const float *blocks, const gs_gaussians *diagonal, const gs_gaussians *residual,
+                             const gs_gaussians *z, double *sum, gs_stream stream);
+
+// *sum += the sum of weight a b; weight NULL: of a b. sum: on the device. Two such sums, of the metric's
+// weight with an image's change and of the gradient with a step, give the change of the objective that the
+// model predicts.
+gs_status gs_lm_add_dot(const float *weight, const float *a, const float *b, int64_t values, double *sum,
+                        gs_stream stream);
+// to += scale from
+gs_status gs_lm_add(float *to, float scale, const float *from, int64_t values, gs_stream stream);
+// sum += diagonal x, weights += diagonal: one subset's part of the weighted mean of several updates.
+gs_status gs_lm_add_weighted(float *sum, float *weights, const float *diagonal, const float *x,
+                             int64_t values, gs_stream stream);
+// sum /= weights, 0 where weights is 0.
+gs_status gs_lm_divide(float *sum, const float *weights, int64_t values, gs_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: MIT
+#include "train_options.h"
+#include "cli/command_line.h"
+#include "ranks.h"
+#include "training/pose_levels.h"
+#include "frames/blend_strategies.h"
+#include "frames/shared_options.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_BUDGET = 1000000 }; // seconds
+
+train_options train_options_default(void) {
+    return (train_options){.background = "0,0,0",
+                           .resolutions = "auto",
+                           .downscale = 1,
+                           .finish_text = "none",
+                           .average = 0.1,
+                           .dropout = -1,
+                           .threshold = BLEND_THRESHOLD,
+                           .holdout = 8,
+                           .sh_degree = GS_MAX_SH_DEGREE,
+                           .depth_weight = 1, // Kerbl et al. 2024, as is the next
+                           .depth_weight_end = 0.01,
+                           .pose_levels = 4,
+                           .pose_finest = 1,
+                           .pose_rate = 0.5,
+                           .fine_pose_rate = 0.2,
+                           .poses_from = 2000,
+                           .align_steps = 100,
+                           .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT),
+                           .density = density_options_default(),
+                           .lm = lm_settings_default()};
+}
+
+// The data, the scene file, and how long to train.
+static void list_run(train_options *o, option_table *table) {
+    const option_spec rows[] = {
+        OUTPUT_OPTION(&o->output, .help = "the scene file to write; required", .free_on_resume = true),
+        DOWNSCALE_OPTION(&o->downscale, "pictures"),
+        UNDISTORT_OPTION(&o->undistort),
+        MASK_FROM_ALPHA_OPTION(&o->mask_from_alpha),
+        OPTION(
+            "iterations", &o->iterations, .maximum = 10000000,
+            .help =
+                "training steps, one view each; 0: 7000, or as many as --budget has time for; with fewer than 40 "
+                "training views, learning rates are lower for more than 7000, with up to 20 in proportion, down "
+                "to 0.3"),
+        OPTION("budget", &o->budget,
+               .help =
+                   "train for this time, such as 30s or 2m, with --finish and without loading: the number "
+                   "of steps, all schedules and, by default, the limit of Gaussians are fitted to it"),
+        GPUS_OPTION(&o->ranks.gpus, "share the scene out"),
+        NCCL_OPTION(&o->ranks.nccl),
+        OPTION(
+            "batch", &o->batch, .maximum = GS_MAX_VIEWS,
+            .help =
+                "views of a step, whose learning rates are multiplied by the square root of it; "
+                "--iterations counts views; 0: as many as have about 2.5 million pixels together, at most 4 and a "
+                "quarter of all views; 1 with --gpus and --refine-poses"),
+        OPTION(
+            "resolutions", &o->resolutions,
+            .help =
+                "begin on smaller pictures: FACTOR:PERCENT,..., such as 4:20,2:50: a quarter of the size until "
+                "20% of the iterations, half until 50%; FACTOR:PERCENT:VIEWS has another --batch; none; "
+                "auto: 2:50 if such pictures have a pixel for each of --max-gaussians, 2:90 if whole ones have "
+                "over 1.7 million, but none with --gpus and --refine-poses"),
+        OPTION("picture-memory", &o->picture_memory, .maximum = 1e9, .free_on_resume = true,
+               .help = "with --gpus: MB of photographs that each GPU keeps, beside those of the step; 0: a "
+                       "quarter of its memory"),
+        OPTION("warm-up", &o->warm_up, .maximum = 10000000,
+               .help = "steps in which the learning rate of means rises to its value, from 1/100 of it"),
+        OPTION(
+            "average", &o->average, .maximum = 1,
+            .help =
+                "part of the iterations, at the end, whose parameters are averaged, from the end of density "
+                "control on; 0: the scene is what the last step left"),
+        OPTION(
+            "dropout", &o->dropout, .minimum = -1, .maximum = 0.9,
+            .help =
+                "share of the Gaussians that the last step leaves out, in earlier steps less, in proportion; -1: "
+                "with V training views 0.2 from 16 V V iterations on, less down to 4 V V, none below; over "
+                "30000 iterations count as 30000"),
+        OPTION("seconds", &o->seconds, .maximum = 1e9, .free_on_resume = true,
+               .help = "stop after this time of training, without --finish; learning rates still "
+                       "follow --iterations; 0: no limit"),
+        OPTIONS_END};
+    option_table_add(table, rows);
+}
+
+// Random numbers, the reduction, the views held out, the start.
+static void list_choices(train_options *o, option_table *table) {
+    const option_spec rows[] = {
+        OPTION("seed", &o->seed, .maximum = INFINITY,
+               .help = "of all random numbers: the order of views, --random, density control"),
+        AUTO_REDUCE_OPTION(&o->reduce, strategy_names(blend_strategies, "auto", o->strategy_names),
+                           BLEND_REDUCE_HELP),
+        THRESHOLD_OPTION(&o->threshold, THRESHOLD_HELP "; ignored by auto"),
+        OPTION("holdout", &o->holdout, .maximum = INFINITY,
+               .help = "hold out every Nth view, by name, for measuring; 0: none; ignored if the data has "
+                       "test views"),
+        OPTION("random", &o->random, .maximum = 50000000,
+               .help = "start from this many random points instead of the data's; 0: from the data's"),
+        OPTIONS_END};
+    option_table_add(table, rows);
+}
+
+// What is trained: colours, background, corrections.
+static void list_model(train_options *o, option_table *table) {
+    const option_spec rows[] = {
+        OPTION("sh-degree", &o->sh_degree, .maximum = GS_MAX_SH_DEGREE,
+               .help = "degree of the colours' spherical harmonics; training uses one more every 1000 "
+                       "iterations"),
+        OPTION("sh-rate", &o->sh_rate, .maximum = 1e6,
+               .help = "learning rate of spherical harmonics above degree 0 at the first step, as a multiple "
+                       "of the published rate; 0: 1/25 of the number of training views, but 1 to 8"),
+        OPTION("sh-rate-end", &o->sh_rate_end, .maximum = 1e6,
+               .help = "that rate at the last step, exponential between; 0: as at the first, but less after "
+                       "more than 7000 iterations, in proportion, down to 1"),
+        OPTION("background", &o->background,
+               .help = "R,G,B, each 0..1; also put behind transparent pictures"),
+        OPTION("random-background", &o->random_background,
+               .help = "use a random background in each step, so that no transparent part takes the colour "
+                       "of --background"),
+        OPTION("antialias", &o->antialias,
+               .help = "lower the opacity of small Gaussians by as much as the width of a pixel enlarges "
+                       "them; the scene file records it"),
+        OPTION("exposure", &o->exposure,
+               .help = "learn a colour correction for every view; held-out views are measured without"),
+        OPTION("depth", &o->depth,
+               .help =
+                   "the folder of the training views' depth maps: NAME.png, gray with 16 bits, or NAME.pfm, "
+                   "inverse depth of unknown scale and shift, which are fitted to the data's points"),
+        OPTION(
+            "depth-weight", &o->depth_weight, .minimum = 1e-6, .maximum = 1e6,
+            .help =
+                "weight of the mean difference of inverse depth in the loss at the first step; at the last "
+                "--depth-weight-end, exponential between"),
+        OPTION("depth-weight-end", &o->depth_weight_end, .minimum = 1e-6, .maximum = 1e6,
+               .help = "that weight at the last step"),
+        OPTION("refine-poses", &o->refine_poses,
+               .help = "refine the poses of the training views with the scene"),
+        OPTION("pose-levels", &o->pose_levels, .maximum = POSE_MAX_LEVELS,
+               .help = "refine poses before training on pictures 2^N, ..., 4, 2 times smaller, with a scene "
+                       "for each; fewer where a side would be under 64 pixels; neither --iterations nor "
+                       "--seconds count this"),
+        OPTION("pose-finest", &o->pose_finest, .maximum = POSE_MAX_LEVELS,
+               .help = "the last of these sizes is 2^N times smaller; 0: the pictures themselves"),
+        OPTION(
+            "pose-steps", &o->pose_steps, .maximum = 10000000,
+            .help =
+                "steps on each of these sizes, poses stay in the first third; 0: 40 a view, at least 1500"),
+        OPTION("pose-rate", &o->pose_rate, .maximum = 100,
+               .help = "learning rate of poses at the first step on each size, in its pixels; a tenth of it "
+                       "at the last"),
+        OPTION("fine-pose-rate", &o->fine_pose_rate, .maximum = 100,
+               .help = "learning rate of poses at the first step of training, pixels; a hundredth of it at "
+                       "the last"),
+        OPTION("poses-from", &o->poses_from, .maximum = 10000000,
+               .help = "step after which training moves poses; a scene without geometry would mislead them"),
+        OPTION("align-steps", &o->align_steps, .maximum = 100000, .free_on_resume = true,
+               .help = "with --refine-poses, steps that refine the pose of each held-out view on the final "
+                       "scene, before it is measured"),
+        OPTION("perturb-poses", &o->perturb_poses,
+               .help =
+                   "DEGREES,EXTENTS: first turn every training view by this angle and move it by this part "
+                   "of the scene's extent, in random directions; an experiment"),
+        OPTION("reproducible", &o->reproducible,
+               .help = "the same command gives the same bytes on the same kind of GPU; implies --reduce "
+                       "fixed, which is slower"),
+        OPTIONS_END};
+    option_table_add(table, rows);
+}
+
+// What is written beside the scene, and how training ends.
+static void list_records(train_options *o, option_table *table) {
+    const option_spec rows[] = {
+        OPTION("checkpoint-every", &o->checkpoint_every, .maximum = 10000000, .free_on_resume = true,
+               .help = "steps between checkpoints; 0: only when SIGINT or SIGTERM ends training"),
+        OPTION("checkpoint", &o->checkpoint, .free_on_resume = true,
+               .help = "the checkpoint file to write; default: the name of -o and '.checkpoint'"),
+        OPTION("resume", &o->resume, .free_on_resume = true,
+               .help = "continue from this checkpoint; data and options must be those of its run, "
+                       "except times, files, --finish and --lm-..."),
+        OPTION("log", &o->log, .free_on_resume = true,
+               .help = "write the progress to this file as lines of JSON: steps, evaluations, checkpoints, "
+                       "steps of --finish"),
+        OPTION("report", &o->report, .free_on_resume = true,
+               .help = "write a page with pictures and curves to this folder: index.html"),
+        OPTION("write-cameras", &o->write_cameras, .free_on_resume = true,
+               .help =
+                   "write the cameras of all views to this file, as a transforms.json for the folder DATA"),
+        OPTION("log-every", &o->log_every, .maximum = 10000000, .free_on_resume = true,
+               .help = "steps between lines of the log and points of the curves; 0: 1/200 of the "
+                       "iterations, at most 100"),
+        OPTION("eval-every", &o->eval_every, .maximum = 10000000, .free_on_resume = true,
+               .help = "steps between measurements of the held-out views, for --log and --report; 0: only "
+                       "at the end"),
+        OPTION(
+            "finish", &o->finish_text, .free_on_resume = true,
+            .help =
+                "Levenberg-Marquardt steps at the end: their number; lm: --lm-steps; auto: as long as they "
+                "raise the PSNR of training views set aside for this, one in 16 of 64 or more, the first step by "
+                "0.5 dB (of fewer views, no step); or none; "
+                "excludes --antialias, --exposure and --reproducible; a signal during these steps ends "
+                "the program without a file"),
+        OPTIONS_END};
+    option_table_add(table, rows);
+}
+
+void train_options_list(train_options *o, option_table *table) {
+    list_run(o, table);
+    list_choices(o, table);
+    list_model(o, table);
+    list_records(o, table);
+    density_options_list(&o->density, table);
+    const int first = table->count;
+    lm_options_list(&o->lm, table);
+    for (int i = first; i < table->count; i++) table->rows[i].free_on_resume = true; // after the iterations
+}
+
+static bool make_reproducible(train_options *o, fault *why) {
+    if (!o->reproducible) return true;
+    const distwar_strategy strategy = blend_strategies[o->reduce].strategy;
+    if (strategy != DISTWAR_STRATEGY_COUNT && strategy != DISTWAR_FIXED)
+        return fail(why, "--reproducible needs --reduce fixed, not %s", distwar_strategy_name(strategy));
+    if (o->seconds > 0) return fail(why, "--reproducible excludes --seconds");
+    // Levenberg-Marquardt sums floats by atomics.
+    if (o->finish != TRAIN_FINISH_NONE)
+        return fail(why, "--reproducible excludes --finish %s", o->finish_text);
+    if (o->budget) return fail(why, "--reproducible excludes --budget, whose steps depend on the clock");
+    o->reduce = offered_index(blend_strategies, DISTWAR_FIXED);
+    return true;
+}
+
+// A run must not write a file that it reads or writes under another option.
+static bool files_differ(const train_options *o, fault *why) {
+    const struct {
+        const char *first_name, *first, *second_name, *second;
+    } pairs[] = {{"-o", o->output, "--checkpoint", o->checkpoint},
+                 {"-o", o->output, "--resume", o->resume},
+                 {"-o", o->output, "--log", o->log},
+                 {"--log", o->log, "--checkpoint", o->checkpoint},
+                 {"--log", o->log, "--resume", o->resume},
+                 {"-o", o->output, "--write-cameras", o->write_cameras},
+                 {"--log", o->log, "--write-cameras", o->write_cameras},
+                 {"--checkpoint", o->checkpoint, "--write-cameras", o->write_cameras},
+                 {"--resume", o->resume, "--write-cameras", o->write_cameras}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (!are_two_files(pairs[i].first_name, pairs[i].first, pairs[i].second_name, pairs[i].second, why))
+            return false;
+    return true;
+}
+
+// What trains on ranks.
+static bool gpus_suffice(const train_options *o, fault *why) {
+    const struct {
+        const char *name;
+        bool given;
+    } excluded[] = {{"--depth", o->depth != NULL},
+                    {"--refine-poses", o->refine_poses},
+                    {"--perturb-poses", o->perturb_poses != NULL},
+                    {"--random-background", o->random_background},
+                    {"--finish", o->finish != TRAIN_FINISH_NONE},
+                    {"--budget", o->budget != NULL},
+                    {"--resolutions", o->schedule.count > 0},
+                    {"--retire", o->density.settings.retired > 0},
+                    {"--density adaptive", o->density.settings.kind == DENSITY_ADAPTIVE}};
+    if (o->ranks.gpus == 0) return true;
+    for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
+        if (excluded[i].given) return fail(why, "--gpus excludes %s", excluded[i].name);
+    return true;
+}
+
+// "none", "lm", "auto", or a number of steps.
+static bool read_finish(train_options *o, fault *why) {
+    static const char *const names[] = {
+        [TRAIN_FINISH_NONE] = "none", [TRAIN_FINISH_LM] = "lm", [TRAIN_FINISH_AUTO] = "auto"};
+    const char *text = o->finish_text;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, names[i]) == 0) {
+            o->finish = i;
+            return true;
+        }
+    char *end;
+    const long steps = strtol(text, &end, 10);
+    if (end == text || *end || steps < 1 || steps > 100000)
+        return fail(why, "--finish %s: must be none, auto, lm, or a number of steps from 1 to 100000", text);
+    o->finish = TRAIN_FINISH_LM;
+    o->lm.steps = steps;
+    return true;
+}
+
+// "10", "10s", "2m", "1h".
+static bool read_budget(train_options *o, fault *why) {
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"", 1}, {"s", 1}, {"m", 60}, {"h", 3600}};
+    char *end;
+    if (!o->budget) {
+        if (o->iterations == 0) o->iterations = 7000;
+        return true;
+    }
+    const double value = strtod(o->budget, &end);
+    for (size_t i = 0; i < sizeof units / sizeof *units && end != o->budget; i++)
+        if (strcmp(end, units[i].name) == 0) o->budget_seconds = value * units[i].seconds;
+    if (!(o->budget_seconds > 0 && o->budget_seconds <= MOST_BUDGET))
+        return fail(why, "--budget %s: must be a time such as 30, 30s or 2m: more than 0, at most %ds",
+                    o->budget, MOST_BUDGET);
+    if (o->iterations > 0)
+        return fail(why, "--budget excludes --iterations: their number follows from the time");
+    if (o->seconds > 0) return fail(why, "--budget excludes --seconds");
+    if (o->refine_poses) return fail(why, "--budget excludes --refine-poses");
+    return true;
+}
+
+// "1,0.01": degrees, extents.
+static bool read_perturbation(train_options *o, fault *why) {
+    double values[2] = {0};
+    char *end = NULL;
+    const char *text = o->perturb_poses;
+    if (!text) return true;
+    values[0] = strtod(text, &end);
+    const bool first = end != text && *end == ',';
+    text = end + first;
+    if (first) values[1] = strtod(text, &end);
+    if (!first || end == text || *end || !(values[0] >= 0 && values[0] <= 180) ||
+        !(values[1] >= 0 && values[1] <= 1000))
+        return fail(why,
+                    "--perturb-poses %s: must be DEGREES,EXTENTS, such as 1,0.01: 0 to 180, and 0 to 1000",
+                    o->perturb_poses);
+    o->perturb_degrees = values[0];
+    o->perturb_extents = values[1];
+    return true;
+}
+
+bool train_options_check(train_options *o, float background[3], fault *why) {
+    if (!read_finish(o, why)) return false;
+    if (o->finish != TRAIN_FINISH_NONE && (o->antialias || o->exposure))
+        return fail(why, "--finish %s excludes --antialias and --exposure", o->finish_text);
+    if (o->finish == TRAIN_FINISH_AUTO && o->refine_poses)
+        return fail(why, "--finish auto excludes --refine-poses");
+    if (!o->output) return fail(why, "-o is missing: the scene file to write");
+    return parse_color(o->background, background, why) && make_reproducible(o, why) &&
+           resolution_schedule_read(o->resolutions, &o->schedule, why) && gpus_suffice(o, why) &&
+           read_perturbation(o, why) && read_budget(o, why) && files_differ(o, why);
+}

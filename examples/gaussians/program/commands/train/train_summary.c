@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+#include "train_summary.h"
+#include "device.h"
+#include "frames/blend_strategies.h"
+#include <stdio.h>
+
+static void print_data(const train_options *options, const view_split *split) {
+    const image *first = split->views[0].picture;
+    bool differ = false;
+    for (size_t i = 0; i < split->training + split->held_out; i++)
+        differ |= split->views[i].picture->width != first->width ||
+                  split->views[i].picture->height != first->height;
+    printf("data       %s: %zu views to train on, %zu held out, %d x %d%s\n", options->data, split->training,
+           split->held_out, first->width, first->height, differ ? " and other sizes" : "");
+}
+
+static void print_training(const train_options *options, const training_report *report) {
+    const distwar_policy *used = &report->strategy.policy;
+    printf("training   %lld iteration%s in %.1f s on ", (long long)report->iterations,
+           report->iterations == 1 ? "" : "s", report->seconds);
+    const long long batch = options->batch > 0 ? options->batch : 1; // of ranks
+    if (options->ranks.gpus > 0)
+        printf("%lld x %s, %lld view%s a step, ", (long long)options->ranks.gpus, device_name(), batch,
+               batch == 1 ? "" : "s");
+    else
+        printf("%s, ", device_name());
+    printf("%s", distwar_strategy_name(used->strategy));
+    if (offered_has_threshold(blend_strategies, used->strategy))
+        printf(" at threshold %d", used->balance_threshold);
+    printf(", seed %lld\n", (long long)options->seed);
+}
+
+static void print_tuning(const training_report *report) {
+    const strategy_report *tuned = &report->strategy;
+    const double spent = report->clock.milliseconds[STAGE_RENDER_BACKWARD];
+    printf(
+        "tuning     %s; %lld launches measured, looked again %lld times, changed %lld times; cost %.1f ms, "
+        "%.1f %% of the backward blend\n",
+        tuned->known ? "chosen on this data" : "not finished: too few iterations", (long long)tuned->measured,
+        (long long)tuned->examinations, (long long)tuned->changes, tuned->cost,
+        spent > 0 ? 100 * tuned->cost / spent : 0);
+}
+
+static void print_stages(const stage_clock *clock) {
+    if (clock->steps == 0) return;
+    printf("GPU        ms an iteration:");
+    for (int i = 0; i < STAGES; i++)
+        printf("%s %s %.4f", i ? "," : "", stage_name((stage)i),
+               clock->milliseconds[i] / (double)clock->steps);
+    printf("\n");
+}
+
+void train_summary_print(const train_options *options, const view_split *split, const gs_gaussians *gaussians,
+                         const training_report *report, const quality *held_out) {
+    print_data(options, split);
+    printf("scene      %lld Gaussians, SH degree %d, in %s\n", (long long)gaussians->count,
+           gaussians->sh_degree, options->output);
+    print_training(options, report);
+    if (report->strategy.tuned) print_tuning(report);
+    if (report->loss_window > 0) // 0: resumed after its last iteration
+        printf("loss       %.5f -> %.5f (means over %lld iteration%s)\n", report->first_loss,
+               report->last_loss, (long long)report->loss_window, report->loss_window > 1 ? "s" : "");
+    if (options->report) printf("report     %s/index.html\n", options->report);
+    if (held_out) printf("held out   PSNR %.2f dB, SSIM %.4f\n", held_out->psnr, held_out->ssim);
+    print_stages(&report->clock);
+}
+
+void train_summary_print_depth(const train_depth *depth) {
+    printf("depth      %zu of %zu maps fitted, to %.0f points each with an error of %.2f %% (means)\n",
+           depth->fitted, depth->maps, depth->mean_points, 100 * depth->mean_error);
+}
+
+void train_summary_print_poses(const run_poses *poses) {
+    const pose_difference *before = &poses->before, *after = &poses->after;
+    for (int i = 0; i < poses->sizes; i++)
+        printf("%s 1/%d: %.4f degrees, %.5f extents", i ? "," : "sizes     ", 1 << poses->levels[i],
+               poses->settled[i].mean_degrees, poses->settled[i].mean_distance);
+    if (poses->sizes > 0) printf("; %.1f s\n", poses->seconds);
+    printf(
+        "poses      from those of the data %.4f -> %.4f degrees, %.5f -> %.5f extents (means); largest %.4f "
+        "degrees, %.5f extents\n",
+        before->mean_degrees, after->mean_degrees, before->mean_distance, after->mean_distance,
+        after->largest_degrees, after->largest_distance);
+}

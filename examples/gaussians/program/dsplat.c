@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// splat: trains, renders and measures scenes of 3D Gaussians.
+#include "commands/command.h"
+#include "cli/program.h"
+#include <stddef.h>
+
+static const program_command commands[] = {
+    {"train", "photographs with cameras -> a scene of Gaussians", train_command},
+    {"finish", "a trained scene -> a better one, by a few steps of Levenberg-Marquardt", finish_command},
+    {"render", "a scene -> a picture of one view, or a flight through it", render_command},
+    {"eval", "the quality of a scene against photographs: PSNR, SSIM", eval_command},
+    {"bench", "the cost of each stage on a scene, with every strategy", bench_command},
+    {"info", "what a scene file holds", info_command},
+    {"generate", "pictures of a built-in scene, as training data", generate_command},
+    {"demo", "train a built-in scene; needs no files", demo_command},
+    {NULL, NULL, NULL},
+};
+
+int main(int argc, char **argv) {
+    const program_spec program = {
+        "splat", commands,
+        "  splat demo -o demo\n"
+        "  splat train data/fern -o fern.ply --downscale 4\n"
+        "  splat render fern.ply -o fern.png --cameras data/fern --view 0 --photo\n"
+        "  splat eval fern.ply --cameras data/fern --downscale 4\n"
+        "  splat bench fern.ply --cameras data/fern --downscale 4 --json fern-bench.json\n"
+        "  splat info fern.ply\n"
+        "  splat generate data/knot\n"};
+    return program_run(&program, argc, argv);
+}

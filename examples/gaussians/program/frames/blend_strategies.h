@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// The strategies that `splat` offers, and what its tuner chooses from.
+#pragma once
+
+#include "strategies/strategy_options.h"
+
+C_LINKAGE_BEGIN
+
+enum { BLEND_THRESHOLD = 16 }; // the default of --threshold: half a warp, not tuned to a GPU or a scene
+
+#define BLEND_REDUCE_HELP "how the backward blend adds gradients"
+
+extern const offered_strategy blend_strategies[]; // of gs_render_backward
+extern const offered_strategy lm_strategies[];    // of Levenberg-Marquardt's kernels
+// What a tuner chooses from: the strategies of gs_render_backward at thresholds 0, 4, 8, ..., 28.
+candidate_list blend_candidates(void);
+
+C_LINKAGE_END

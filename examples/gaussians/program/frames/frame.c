@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+#include "frame.h"
+#include "device.h"
+#include "gs_check.h"
+#include <stdlib.h>
+#include <string.h>
+
+static size_t pixels_of(const gs_camera *camera) {
+    return (size_t)camera->width * (size_t)camera->height;
+}
+
+int32_t frame_views(const frame *f) {
+    return f->views > 0 ? f->views : 1;
+}
+
+// Floats for `channels` values a pixel of the frame's views.
+static float *planes(const frame *f, device_buffer *buffer, size_t channels) {
+    return device_buffer_reserve(buffer, (size_t)frame_views(f) * channels * pixels_of(&f->view.camera) *
+                                             sizeof(float));
+}
+
+// Those of the chosen view.
+static float *chosen_planes(const frame *f, float *all, size_t channels) {
+    return all + (size_t)f->chosen * channels * pixels_of(&f->view.camera);
+}
+
+static gs_status bin(gs_view *view, device_buffer *workspace) {
+    GS_CHECK(gs_bin_bytes(view, &view->workspace_bytes));
+    view->workspace = device_buffer_reserve(workspace, view->workspace_bytes);
+    return gs_bin(view, NULL);
+}
+
+static void project_and_bin(gs_view *view, device_buffer *workspace, stage_clock *clock) {
+    GS_CHECK(gs_project(view, NULL));
+    stage_clock_mark(clock, STAGE_PROJECT);
+    gs_status status;
+    while ((status = bin(view, workspace)) == GS_PAIRS_DO_NOT_FIT)
+        view->pair_capacity = view->pairs_needed + view->pairs_needed / 4; // room for other views
+    GS_CHECK(status);
+    stage_clock_mark(clock, STAGE_BIN);
+}
+
+static void blend(const gs_view *view, stage_clock *clock) {
+    GS_CHECK(gs_render(view, NULL));
+    stage_clock_mark(clock, STAGE_RENDER);
+}
+
+void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock) {
+    project_and_bin(view, workspace, clock);
+    blend(view, clock);
+}
+
+void frame_close(frame *f) {
+    device_buffer *const all[] = {&f->splats,          &f->bin,       &f->color,          &f->transmittance,
+                                  &f->n_contrib,       &f->loss,      &f->color_gradient, &f->moments,
+                                  &f->mean2d,          &f->corrected, &f->exposure,       &f->report,
+                                  &f->camera_gradient, &f->depth,     &f->depth_gradient, &f->depth_loss};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) device_buffer_close(all[i]);
+    if (f->found) {
+        DEVICE_CHECK(cudaFreeHost(f->found));
+        DEVICE_CHECK(cudaEventDestroy(f->counted));
+    }
+    *f = (frame){0};
+}
+
+// Of f->views cameras.
+static void set_view(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                     const float background[GS_CHANNELS]) {
+    gs_view *view = &f->view;
+    const size_t views = (size_t)frame_views(f);
+    view->gaussians = *gaussians;
+    view->sh_degree_used = sh_degree_used;
+    view->camera = *camera;
+    view->views = (gs_views){f->views, f->cameras};
+    memcpy(view->background, background, sizeof view->background);
+    view->splats = device_buffer_reserve(&f->splats, views * (size_t)gaussians->count * sizeof(gs_splat));
+    view->image = (gs_image){
+        .color = planes(f, &f->color, GS_CHANNELS),
+        .transmittance = planes(f, &f->transmittance, 1),
+        .n_contrib = device_buffer_reserve(&f->n_contrib, views * pixels_of(camera) * sizeof(uint32_t))};
+    view->inverse_depth = f->with_depth;
+    if (f->with_depth) view->image.depth = planes(f, &f->depth, 1);
+    view->report = NULL;
+    frame_choose(f, 0);
+}
+
+void frame_choose(frame *f, int32_t camera) {
+    f->chosen = camera;
+    f->compared = chosen_planes(f, f->view.image.color, GS_CHANNELS);
+}
+
+void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                  const float background[GS_CHANNELS]) {
+    f->views = 0;
+    set_view(f, gaussians, sh_degree_used, camera, background);
+    render_view(&f->view, &f->bin, f->clock);
+}
+
+static gs_bin_report *report_of(frame *f) {
+    if (!f->found) {
+        void *found;
+        DEVICE_CHECK(cudaMallocHost(&found, sizeof *f->found));
+        f->found = found;
+        DEVICE_CHECK(cudaEventCreateWithFlags(&f->counted, cudaEventDisableTiming));
+        device_clear(device_buffer_reserve(&f->report, sizeof *f->found), sizeof *f->found);
+    }
+    return f->report.memory;
+}
+
+static void queue(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                  const float background[GS_CHANNELS]) {
+    gs_view *view = &f->view;
+    set_view(f, gaussians, sh_degree_used, camera, background);
+    if (view->pair_capacity == 0) {
+        render_view(view, &f->bin, f->clock);
+        return;
+    }
+    view->report = report_of(f);
+    project_and_bin(view, &f->bin, f->clock);
+    DEVICE_CHECK(cudaMemcpyAsync(f->found, view->report, sizeof *f->found, cudaMemcpyDeviceToHost, NULL));
+    DEVICE_CHECK(cudaEventRecord(f->counted, NULL));
+    blend(view, f->clock);
+}
+
+void frame_queue(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                 const float background[GS_CHANNELS]) {
+    f->views = 0;
+    queue(f, gaussians, sh_degree_used, camera, background);
+}
+
+void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
+                       int32_t count, const float background[GS_CHANNELS]) {
+    f->views = count > 1 ? count : 0;
+    for (int32_t v = 0; v < count; v++) f->cameras[v] = cameras[v];
+    queue(f, gaussians, sh_degree_used, cameras, background);
+}
+
+bool frame_settle(frame *f) {
+    gs_view *view = &f->view;
+    if (!view->report) return true;
+    DEVICE_CHECK(cudaEventSynchronize(f->counted));
+    const gs_status status = gs_bin_settle(view, f->found);
+    if (status != GS_PAIRS_DO_NOT_FIT) GS_CHECK(status);
+    const int64_t needed = view->pairs_needed;
+    // Grows before there is no room left: to repeat a picture costs more than memory.
+    if (needed + needed / 8 > view->pair_capacity) view->pair_capacity = needed + needed / 4;
+    f->repeats += status == GS_PAIRS_DO_NOT_FIT;
+    return status == GS_OK;
+}
+
+void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *result, bool with_gradient) {
+    const gs_camera *camera = &f->view.camera;
+    const gs_comparison images = {camera->width, camera->height, f->compared, target, mask};
+    size_t bytes;
+    GS_CHECK(gs_loss_bytes(camera->width, camera->height, &bytes));
+    void *workspace = device_buffer_reserve(&f->loss, bytes);
+    float *gradient = chosen_planes(f, planes(f, &f->color_gradient, GS_CHANNELS), GS_CHANNELS);
+    GS_CHECK(gs_loss(&images, workspace, bytes, result, with_gradient ? gradient : NULL, NULL));
+    stage_clock_mark(f->clock, STAGE_LOSS);
+}
+
+void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float weight, double *result,
+                      bool with_gradient) {
+    const gs_view *view = &f->view;
+    const gs_depth_comparison depths = {view->camera.width,
+                                        view->camera.height,
+                                        chosen_planes(f, view->image.depth, 1),
+                                        target,
+                                        mask,
+                                        weight};
+    size_t bytes;
+    GS_CHECK(gs_depth_loss_bytes(depths.width, depths.height, &bytes));
+    void *workspace = device_buffer_reserve(&f->depth_loss, bytes);
+    float *gradient = with_gradient ? chosen_planes(f, planes(f, &f->depth_gradient, 1), 1) : NULL;
+    GS_CHECK(gs_depth_loss(&depths, workspace, bytes, result, gradient, NULL));
+    stage_clock_mark(f->clock, STAGE_LOSS);
+}
+
+static gs_exposed exposed(const frame *f, const float *matrix) {
+    return (gs_exposed){f->view.camera.width, f->view.camera.height, matrix,
+                        chosen_planes(f, f->view.image.color, GS_CHANNELS)};
+}
+
+void frame_expose(frame *f, const float *matrix) {
+    const gs_exposed image = exposed(f, matrix);
+    float *corrected = chosen_planes(f, planes(f, &f->corrected, GS_CHANNELS), GS_CHANNELS);
+    GS_CHECK(gs_exposure(&image, corrected, NULL));
+    f->compared = corrected;
+}
+
+void frame_expose_backward(frame *f, const float *matrix, float *matrix_gradient) {
+    const gs_exposed image = exposed(f, matrix);
+    size_t bytes;
+    GS_CHECK(gs_exposure_bytes(image.width, image.height, &bytes));
+    void *workspace = device_buffer_reserve(&f->exposure, bytes);
+    float *gradient = chosen_planes(f, f->color_gradient.memory, GS_CHANNELS);
+    GS_CHECK(gs_exposure_backward(&image, workspace, bytes, gradient, matrix_gradient, NULL));
+    stage_clock_mark(f->clock, STAGE_LOSS);
+}
+
+void frame_set_gradient(frame *f, const float *gradient) {
+    device_upload(planes(f, &f->color_gradient, GS_CHANNELS), gradient,
+                  GS_CHANNELS * pixels_of(&f->view.camera) * sizeof(float));
+}
+
+void frame_render_backward(frame *f, distwar_policy policy) {
+    gs_gradient *gradient = &f->gradient;
+    const gs_gaussians *gaussians = &f->view.gaussians;
+    const int64_t splats = frame_views(f) * gaussians->count;
+    float *mean2d = device_buffer_reserve(&f->mean2d, (size_t)splats * 2 * sizeof(float));
+    gradient->mean2d = f->absolute ? NULL : mean2d;
+    gradient->abs_mean2d = f->absolute ? mean2d : NULL;
+    GS_CHECK(gs_moments_bytes(splats, gaussians->channels, policy.strategy, &gradient->moments_bytes));
+    gradient->moments = device_buffer_reserve(&f->moments, gradient->moments_bytes);
+    gradient->color = f->color_gradient.memory;
+    gradient->depth = f->with_depth ? f->depth_gradient.memory : NULL;
+    GS_CHECK(gs_render_backward(&f->view, gradient, policy, NULL));
+    stage_clock_mark(f->clock, STAGE_RENDER_BACKWARD);
+}
+
+void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera) {
+    gs_gradient *gradient = &f->gradient;
+    const int64_t count = f->view.gaussians.count;
+    gradient->gaussians = *gradients;
+    gradient->camera = NULL;
+    if (with_camera) {
+        GS_CHECK(gs_camera_gradient_bytes(count, &gradient->camera_bytes));
+        gradient->camera = device_buffer_reserve(&f->camera_gradient, gradient->camera_bytes);
+    }
+    GS_CHECK(gs_project_backward(&f->view, gradient, NULL));
+    stage_clock_mark(f->clock, STAGE_PROJECT_BACKWARD);
+}
+
+gs_camera_gradient frame_camera_gradient(const frame *f) {
+    gs_camera_gradient gradient;
+    device_download(&gradient, f->gradient.camera, sizeof gradient);
+    return gradient;
+}
+
+bool frame_picture(const frame *f, image *out, fault *why) {
+    const gs_camera *camera = &f->view.camera;
+    size_t bytes = GS_CHANNELS * pixels_of(camera) * sizeof(float);
+    float *color = malloc(bytes);
+    if (!color) return fail(why, "no memory for a picture of %d x %d", camera->width, camera->height);
+    device_download(color, f->view.image.color, bytes);
+    bool done = image_from_planes(color, camera->width, camera->height, out, why);
+    free(color);
+    return done;
+}
+
+size_t frame_bytes(const frame *f, stage which) {
+    switch (which) {
+    case STAGE_PROJECT:
+        return f->splats.bytes;
+    case STAGE_BIN:
+        return f->bin.bytes;
+    case STAGE_RENDER:
+        return f->color.bytes + f->transmittance.bytes + f->n_contrib.bytes + f->depth.bytes;
+    case STAGE_LOSS:
+        return f->loss.bytes + f->color_gradient.bytes + f->corrected.bytes + f->exposure.bytes +
+               f->depth_loss.bytes + f->depth_gradient.bytes;
+    case STAGE_RENDER_BACKWARD:
+        return f->moments.bytes;
+    case STAGE_PROJECT_BACKWARD:
+        return f->mean2d.bytes + f->camera_gradient.bytes;
+    default: // the stages of training write to the Gaussians
+        return 0;
+    }
+}

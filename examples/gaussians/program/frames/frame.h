@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// A gs_view and its gradient with memory that is kept from one picture to the next. Starts as {0}. The calls
+// follow one another in the order below; a call reads what earlier calls left in the frame. A failure of the
+// device ends the program.
+#pragma once
+
+#include "device_buffer.h"
+#include "distwar_gs.h"
+#include "images/image.h"
+#include "stage_clock.h"
+
+C_LINKAGE_BEGIN
+
+typedef struct frame {
+    stage_clock *clock;   // marked after each stage; may be NULL
+    gs_view view;         // of the last frame_render; its arrays are the buffers below
+    gs_gradient gradient; // likewise
+    device_buffer splats, bin, color, transmittance, n_contrib, loss, color_gradient, moments, mean2d,
+        camera_gradient, corrected, exposure, depth, depth_gradient, depth_loss;
+    const float *compared; // device: the image that frame_loss reads
+    bool absolute;         // of the caller: the gradient has abs_mean2d in place of mean2d
+    bool with_depth;       // of the caller: the image has inverse depth
+    // Of frame_queue_views:
+    gs_camera cameras[GS_MAX_VIEWS];
+    int32_t views;  // 0: one camera
+    int32_t chosen; // by frame_choose; 0 after each picture
+    // Of frame_queue:
+    device_buffer report;
+    gs_bin_report *found; // host: the report's copy
+    cudaEvent_t counted;  // when it is complete
+    int64_t repeats;      // pictures that frame_settle refused
+} frame;
+
+void frame_close(frame *f);
+// Renders `gaussians` (device) as `camera` sees them into f->view.image. Waits for the device once.
+void frame_render(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                  const float background[GS_CHANNELS]);
+// The same without waiting. Lists have room for as many entries as earlier pictures needed, and a quarter
+// more; the first picture waits, to learn a number. frame_settle must follow.
+void frame_queue(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *camera,
+                 const float background[GS_CHANNELS]);
+// frame_queue of several cameras of one size and model, 1..GS_MAX_VIEWS, in one launch a stage (gs_view.views).
+// frame_expose, frame_loss, frame_depth_loss and frame_expose_backward are then called for each of them, after
+// frame_choose. Other calls take all cameras at once; frame_camera_gradient takes one camera only.
+void frame_queue_views(frame *f, const gs_gaussians *gaussians, int sh_degree_used, const gs_camera *cameras,
+                       int32_t count, const float background[GS_CHANNELS]);
+// How many cameras the last picture has.
+int32_t frame_views(const frame *f);
+// The camera, 0..count - 1, that these four calls are about.
+void frame_choose(frame *f, int32_t camera);
+// Before frame_render_backward: waits until the lists of frame_queue are counted, not for the work queued
+// after them. False: there was no room, and the picture and what was computed from it are not valid; there is
+// room when the calls from frame_queue on are repeated. The results have the bits of frame_render's.
+bool frame_settle(frame *f);
+// Compares with target (device, [height][width][GS_CHANNELS]). result: 3 doubles on the device, see gs_loss.
+void frame_loss(frame *f, const uint8_t *target, const uint8_t *mask, double *result, bool with_gradient);
+// With depth: compares it with target (device, [height][width]). result: a double on the device, see
+// gs_depth_loss. with_gradient: frame_render_backward then adds weight times the result's gradient.
+void frame_depth_loss(frame *f, const float *target, const uint8_t *mask, float weight, double *result,
+                      bool with_gradient);
+// Corrects the image's colours for frame_loss by a matrix (device, see gs_exposure). f->view.image stays.
+void frame_expose(frame *f, const float *matrix);
+// After frame_loss: turns its gradient by the corrected colours into the one by the image's colours.
+// matrix_gradient: device, [GS_EXPOSURE_VALUES].
+void frame_expose_backward(frame *f, const float *matrix, float *matrix_gradient);
+// Replaces the loss: the backward blend starts from `gradient` (host, [GS_CHANNELS][height][width]).
+void frame_set_gradient(frame *f, const float *gradient);
+// The backward blend, from the gradient of frame_loss or frame_set_gradient, and with depth also from that of
+// frame_depth_loss.
+void frame_render_backward(frame *f, distwar_policy policy);
+// gradients: device, of the shape of the Gaussians. with_camera: also the gradient by the camera.
+void frame_project_backward(frame *f, const gs_gaussians *gradients, bool with_camera);
+// After frame_project_backward with_camera: copies that gradient to the host. Waits for the device.
+gs_camera_gradient frame_camera_gradient(const frame *f);
+// Copies the image to the host, 8 bits a channel. Any time after frame_render. Waits for the device.
+bool frame_picture(const frame *f, image *out, fault *why);
+// Bytes of device memory that a stage writes to, with its workspace.
+size_t frame_bytes(const frame *f, stage which);
+
+// gs_project, gs_bin and gs_render of any view whose splats and image have memory. The view's workspace
+// becomes the buffer's memory. If the lists do not fit, pair_capacity becomes 1.25 times what they need,
+// and gs_bin runs again. clock: marked after each stage; NULL is harmless. Waits for the device once, in
+// gs_bin. A failure of the device ends the program.
+void render_view(gs_view *view, device_buffer *workspace, stage_clock *clock);
+
+C_LINKAGE_END

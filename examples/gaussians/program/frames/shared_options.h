@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// Rows of options that several commands have.
+#pragma once
+
+#include "cli/options.h"
+
+#define BACKGROUND_OPTION(at) OPTION("background", at, .help = "R,G,B, each 0..1")
+#define CAMERAS_OPTION(at)                                                                                   \
+    OPTION("cameras", at,                                                                                    \
+           .help = "the folder with the photographs and their cameras, as for 'splat train'; required")
+// of: what is scaled, for example "pictures".
+#define DOWNSCALE_OPTION(at, of)                                                                             \
+    OPTION("downscale", at, .minimum = 1, .maximum = 64,                                                     \
+           .help = "divide the width and height of " of " by this")
+#define UNDISTORT_OPTION(at)                                                                                 \
+    OPTION("undistort", at,                                                                                  \
+           .help = "make pinholes of fisheyes: the middle of their pictures, resampled; of other lenses "    \
+                   "always")
+#define MASK_FROM_ALPHA_OPTION(at)                                                                           \
+    OPTION("mask-from-alpha", at,                                                                            \
+           .help = "pixels whose alpha is 0 do not count; alpha is not blended with the background")

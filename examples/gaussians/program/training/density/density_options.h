@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// The options of `splat train` for density control.
+#pragma once
+
+#include "cli/options.h"
+#include "density_control.h"
+
+C_LINKAGE_BEGIN
+
+enum { DENSITY_AUTO = DENSITY_KINDS }; // of density_options: a kind that the data decides
+
+typedef struct density_options {
+    density_settings settings;        // without extent; until and most_gaussians are 0, retired is
+                                      // negative where the default is meant
+    double start_opacity, start_size; // of the first Gaussians; 0: as density_start decides
+} density_options;
+
+// The published defaults of all methods.
+density_options density_options_default(void);
+// Adds the rows of all methods.
+void density_options_list(density_options *options, option_table *table);
+
+// What defaults depend on.
+typedef struct density_data {
+    int64_t iterations;
+    double extent;   // of the scene
+    int64_t pixels;  // of the training views, that count
+    bool everywhere; // training starts from random points of a scene that is not a cut-out object
+    size_t views;    // of the training
+    bool on_ranks;   // where nothing is retired
+} density_data;
+
+// The Gaussians that training starts from: their opacity, and their size in mean distances to their
+// neighbours. The published start of MCMC (small and half opaque) is not used everywhere, as it leaves distant
+// parts uncovered. It is not used either if training ends before density control acts, as nothing would fill
+// the gaps.
+void density_start(const density_options *options, const density_data *data, double *opacity, double *size);
+// The limit of Gaussians under a budget of time that is worth `steps` steps at its start: 300000 and fewer than one for
+// 100 pixels, as without; fewer if there is no time to train them; more if there is time and there are over 100 views,
+// which determine them, up to a million.
+int64_t density_limit_of_budget(int64_t pixels, size_t views, double steps);
+// density_settings.retired of methods with a limit. Few views, which a scene overfits, do not say what is of no use.
+double usual_retired(size_t views);
+density_settings density_settings_from(const density_options *options, const density_data *data);
+
+C_LINKAGE_END

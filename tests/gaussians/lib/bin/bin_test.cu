@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: MIT
+// Lists of tiles: nothing that counts is missing, the order is (depth, index), and a list that does not fit
+// is not begun.
+#include "kernel_frame.h"
+#include "blend/blend.cuh"
+#include "launch.cuh"
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <random>
+
+using namespace gs;
+
+namespace {
+
+class Bin : public testing::TestWithParam<scene_choice> {};
+
+TEST_P(Bin, HoldsEverySplatThatCountsInOrder) {
+    const kernel_frame frame(GetParam());
+    const std::vector<gs_splat> splats = frame.splats.read();
+    reference_decisions taken = frame.decisions();
+    const std::vector<reference_splat> expected = frame.reference_splats(taken);
+    const gs_lists &lists = taken.lists;
+    const int tiles = lists.tiles_x * lists.tiles_y;
+    ASSERT_EQ(lists.tile_begin[0], 0);
+    ASSERT_EQ(lists.tile_begin[tiles], lists.pairs);
+
+    int64_t held = 0, needed = 0;
+    for (int t = 0; t < tiles; t++) {
+        const uint32_t *first = lists.splat_index + lists.tile_begin[t],
+                       *last = lists.splat_index + lists.tile_begin[t + 1];
+        ASSERT_LE(first, last);
+        EXPECT_TRUE(std::is_sorted(first, last,
+                                   [&](uint32_t a, uint32_t b) {
+                                       return splats[a].depth != splats[b].depth
+                                                  ? splats[a].depth < splats[b].depth
+                                                  : a < b;
+                                   }))
+            << "tile " << t;
+        EXPECT_EQ(std::adjacent_find(first, last), last) << "tile " << t;
+        held += last - first;
+        for (int64_t i = 0; i < frame.choice.count; i++) {
+            const bool listed = std::find(first, last, uint32_t(i)) != last;
+            const double alpha = reference_reach(&expected[i], frame.choice.width, frame.choice.height,
+                                                 t % lists.tiles_x, t / lists.tiles_x);
+            needed += alpha * 255 >= 1;
+            if (alpha * 255 >= 1) {
+                EXPECT_TRUE(listed || alpha * 255 < 1 + 1e-4)
+                    << "tile " << t << " lacks splat " << i << " of kind " << reference_kind_of(i)
+                    << ", which reaches " << alpha;
+            }
+        }
+    }
+    // Tiles that a splat touches only between pixel centres are listed too; they must be few.
+    EXPECT_LE(held, needed + needed / 10 + 8);
+    reference_decisions_destroy(&taken);
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenes, Bin, testing::ValuesIn(comparison_scenes()));
+
+// The lists of splats as they stand, on the host and the device. With a report gs_bin does not wait.
+struct binned {
+    device_vector<gs_splat> splats;
+    std::unique_ptr<device_vector<char>> workspace;
+    device_vector<gs_bin_report> report;
+    gs_lists lists{};
+    std::vector<int64_t> begin;
+    std::vector<uint32_t> index, order;
+
+    binned(const std::vector<gs_splat> &these, int width, int height, int64_t capacity, bool waits = true)
+        : splats(these), report(std::vector<gs_bin_report>(1)) {
+        gs_view view = {};
+        if (!waits) view.report = report.data();
+        view.gaussians.count = int64_t(these.size());
+        view.camera.width = width, view.camera.height = height;
+        view.pair_capacity = capacity;
+        view.splats = splats.data();
+        EXPECT_GS_OK(gs_bin_bytes(&view, &view.workspace_bytes));
+        workspace = std::make_unique<device_vector<char>>(view.workspace_bytes);
+        view.workspace = workspace->data();
+        EXPECT_GS_OK(gs_bin(&view, NULL));
+        if (!waits) {
+            EXPECT_EQ(view.lists.pairs, capacity);
+            const gs_bin_report found = report.read()[0];
+            EXPECT_GS_OK(gs_bin_settle(&view, &found));
+        }
+        lists = view.lists;
+        const size_t tiles = size_t(lists.tiles_x) * lists.tiles_y;
+        begin.resize(tiles + 1), order.resize(tiles), index.resize(size_t(lists.pairs));
+        device_download(begin.data(), lists.tile_begin, begin.size() * sizeof(int64_t));
+        device_download(order.data(), lists.tile_order, order.size() * sizeof(uint32_t));
+        device_download(index.data(), lists.splat_index, index.size() * sizeof(uint32_t));
+    }
+    int64_t length(uint32_t tile) const { return begin[tile + 1] - begin[tile]; }
+};
+
+TEST(BinEdges, EqualDepthsStandInTheOrderOfTheirIndex) {
+    const int count = 70;
+    const std::vector<gs_splat> splats(count, {{20, 20}, {0.1f, 0, 0.1f}, -1, {1, 1, 1}, 3, {}});
+    const binned made(splats, 40, 40, 9 * count);
+    ASSERT_EQ(made.lists.pairs, 9 * count);
+    for (size_t i = 0; i < made.index.size(); i++) ASSERT_EQ(made.index[i], i % count);
+}
+
+std::vector<uint32_t> by_depth(const std::vector<gs_splat> &splats) {
+    std::vector<uint32_t> order(splats.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return splats[a].depth < splats[b].depth; });
+    return order;
+}
+
+// Around what warps and blocks sort by themselves, what is cut into parts, and, last, what has parts that are
+// too long and are merged in global memory. Depths occur several times.
+TEST(BinEdges, LongListsAreSorted) {
+    std::mt19937 random(3);
+#ifdef DISTWAR_SANITIZE
+    const int longest = 140000; // the same kernels: most of a minute is for the longest
+#else
+    const int longest = 1200000;
+#endif
+    for (const int count :
+         {1, 2, 31, 33, 64, 65, 100, 257, 2047, 2048, 2049, 4095, 4096, 4097, 7000, 9001, 70000, longest}) {
+        std::vector<gs_splat> splats(count, {{8, 8}, {2, 0, 2}, -1, {1, 1, 1}, 3, {}});
+        for (gs_splat &splat : splats) splat.depth = 1 + float(random() % unsigned(count));
+        const std::vector<uint32_t> expected = by_depth(splats);
+        for (const bool waits : {true, false}) {
+            if (!waits && count > 100000) continue; // the same kernels, and slow on a CPU
+            const binned made(splats, 16, 16, waits ? count : 2 * count + 5, waits);
+            ASSERT_EQ(made.lists.pairs, count);
+            EXPECT_EQ(made.index, expected) << count << (waits ? "" : ", without waiting");
+        }
+    }
+}
+
+// Depths that are all different, neighbouring floats or far apart, and a few much larger ones that hardly differ.
+TEST(BinEdges, ListsAreSortedByAllBitsOfTheDepth) {
+    std::mt19937 random(7);
+    const auto from_bits = [](uint32_t bits) {
+        float value;
+        memcpy(&value, &bits, sizeof value);
+        return value;
+    };
+    const uint32_t one = 0x3f800000;
+    for (const int count : {2, 32, 33, 64, 65, 128, 129, 255, 256, 257, 1000}) {
+        std::vector<uint32_t> order(count);
+        std::iota(order.begin(), order.end(), 0u);
+        std::shuffle(order.begin(), order.end(), random);
+        for (const uint32_t step : {1u, 3u, 0x10000u, 0x40000u})
+            for (const uint32_t beyond : {0u, 1u << 24, (1u << 25) - 1, (1u << 28) - 1, 1u << 28}) {
+                std::vector<gs_splat> splats(count, {{8, 8}, {2, 0, 2}, -1, {1, 1, 1}, 3, {}});
+                for (int i = 0; i < count; i++) splats[i].depth = from_bits(one + order[i] * step);
+                for (int i = 0; beyond > 0 && i < 3; i++) // the last before the one before it
+                    splats[size_t(count - 1 - i) % count].depth = from_bits(one + beyond - uint32_t(i != 1));
+                EXPECT_EQ(binned(splats, 16, 16, count).index, by_depth(splats))
+                    << count << " depths, " << step << " apart, and " << beyond << " beyond";
+            }
+    }
+}
+
+TEST(BinEdges, ListsOfOneDepthAreCutToo) {
+    const std::vector<gs_splat> splats(20000, {{8, 8}, {2, 0, 2}, -1, {1, 1, 1}, 3, {}});
+    const binned made(splats, 16, 16, int64_t(splats.size()));
+    for (size_t i = 0; i < splats.size(); i++) ASSERT_EQ(made.index[i], i);
+}
+
+// Several lists of every kind at once, and no room but for them. The more rows of empty tiles follow, the shorter the
+// buckets: with 1 row they have room, with 12 and with 60 not; a tile has 16 counters, 2, and one.
+TEST(BinEdges, EachListKeepsToItsPlace) {
+    std::mt19937 random(5);
+    const std::vector<int> lengths = {5000, 0, 300, 4097, 2048, 17000, 40, 4096, 1, 4097, 3000, 4097};
+    std::vector<gs_splat> splats;
+    std::vector<std::vector<uint32_t>> expected(lengths.size());
+    for (size_t t = 0; t < lengths.size(); t++)
+        for (int i = 0; i < lengths[t]; i++)
+            splats.push_back(
+                {{8 + 16 * float(t), 8}, {2, 0, 2}, -1, {1, 1, 1}, 1 + float(random() % 30000), {}});
+    std::shuffle(splats.begin(), splats.end(), random);
+    for (const uint32_t i : by_depth(splats)) expected[size_t(splats[i].mean[0]) / 16].push_back(i);
+    for (const int rows : {1, 12, 60})
+        for (const bool waits : {true, false}) {
+            const binned made(splats, 16 * int(lengths.size()), 16 * rows, int64_t(splats.size()), waits);
+            for (size_t t = 0; t < lengths.size(); t++)
+                EXPECT_EQ(std::vector<uint32_t>(made.index.begin() + made.begin[t],
+                                                made.index.begin() + made.begin[t + 1]),
+                          expected[t])
+                    << "tile " << t << " of " << rows << " rows" << (waits ? "" : ", without waiting");
+        }
+}
+
+TEST(BinEdges, LongListsComeFirstAndThoseBeyondAFairShareAreSplit) {
+    std::mt19937 random(4);
+    const int width = 330, height = 170;
+    std::vector<gs_splat> splats;
+    for (int i = 0; i < 3000; i++) {
+        const float x = float(random() % width), y = float(random() % height);
+        splats.push_back({{i < 700 ? 8 : x, i < 700 ? 8 : y}, {2, 0, 2}, -1, {1, 1, 1}, 3, {}});
+    }
+    const binned made(splats, width, height, 20000);
+    std::vector<uint32_t> sorted = made.order;
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t t = 0; t < sorted.size(); t++) ASSERT_EQ(sorted[t], t);
+    for (size_t t = 1; t < sorted.size(); t++) // by classes that are an eighth of an octave wide
+        EXPECT_LE(made.length(made.order[t]), made.length(made.order[t - 1]) * 9 / 8 + 1) << t;
+    EXPECT_EQ(made.order[0], 0u);
+    ASSERT_GE(made.lists.split_tiles, 1);
+    ASSERT_LT(made.lists.split_tiles, int(sorted.size()));
+    EXPECT_GT(made.length(made.order[size_t(made.lists.split_tiles) - 1]),
+              made.length(made.order[size_t(made.lists.split_tiles)]));
+    const binned even(std::vector<gs_splat>(splats.begin() + 700, splats.end()), width, height, 20000);
+    EXPECT_EQ(even.lists.split_tiles, 0);
+}
+
+// The proposal for lists of 20 splats in tiles_x x tiles_y tiles, but `longest` in one of them.
+int pixels_proposed(int tiles_x, int tiles_y, int longest) {
+    std::vector<gs_splat> splats;
+    for (int t = 0; t < tiles_x * tiles_y; t++)
+        splats.insert(
+            splats.end(), size_t(t == 1 ? longest : 20),
+            {{8 + 16 * float(t % tiles_x), 8 + 16 * float(t / tiles_x)}, {2, 0, 2}, -1, {1, 1, 1}, 3, {}});
+    return binned(splats, 16 * tiles_x, 16 * tiles_y, int64_t(splats.size())).lists.pixels_per_thread;
+}
+
+TEST(BinEdges, FewerPixelsAThreadWhereOneListOutlastsTheOthersOrTilesAreFew) {
+    int device, multiprocessors;
+    ASSERT_EQ(cudaGetDevice(&device), cudaSuccess);
+    ASSERT_EQ(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), cudaSuccess);
+    // By a part of all that a multiprocessor has to do: longest - pairs / tiles = part pairs /
+    // multiprocessors
+    for (const auto &[part, pixels] : {std::pair(0.1, 4), std::pair(0.5, 2), std::pair(0.9, 1)}) {
+        const int side = 32, tiles = side * side;
+        const double of_pairs = 1.0 / tiles + part / multiprocessors;
+        const int longest = int((tiles - 1) * 20 * of_pairs / (1 - of_pairs) + 0.5);
+        EXPECT_EQ(pixels_proposed(side, side, longest), pixels) << longest << " splats";
+    }
+    EXPECT_EQ(pixels_proposed(2 * multiprocessors, 1, 20), 2);
+    EXPECT_EQ(pixels_proposed(3 * multiprocessors, 1, 20), 4);
+}
+
+TEST(BinEdges, AListThatDoesNotFitIsNotBegun) {
+    const kernel_frame frame(comparison_scenes()[0]);
+    gs_view view = frame.view;
+    view.pair_capacity = view.lists.pairs - 1;
+    ASSERT_GS_OK(gs_bin_bytes(&view, &view.workspace_bytes));
+    const device_vector<char> workspace(view.workspace_bytes);
+    view.workspace = workspace.data();
+    view.lists = {-1, -2, -3, NULL, NULL, -4, -5, NULL, 0};
+    view.pairs_needed = 0;
+    EXPECT_EQ(gs_bin(&view, NULL), GS_PAIRS_DO_NOT_FIT);
+    EXPECT_EQ(view.pairs_needed, frame.view.lists.pairs);
+    EXPECT_EQ(view.lists.tiles_x, -1);
+    EXPECT_EQ(view.lists.pairs, -3);
+    view.workspace_bytes--;
+    EXPECT_EQ(gs_bin(&view, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(gs_last_error()).find("gs_bin: the workspace"), std::string::npos)
+        << gs_last_error();
+}
+
+TEST(BinEdges, NoSplatsMakeEmptyLists) {
+    for (const bool waits : {true, false}) {
+        const binned made({}, 33, 17, 0, waits);
+        EXPECT_EQ(made.lists.pairs, 0);
+        EXPECT_EQ(made.lists.split_tiles, 0);
+        EXPECT_EQ(made.begin, std::vector<int64_t>(7, 0));
+        std::vector<uint32_t> order = made.order;
+        std::sort(order.begin(), order.end());
+        EXPECT_EQ(order, (std::vector<uint32_t>{0, 1, 2, 3, 4, 5}));
+    }
+}
+
+// A splat that, to rounding, just counts or just does not at one pixel. The pixel is in the middle of that
+// edge of rectangles that faces the mean, and of that edge it is the nearest.
+struct borderline {
+    gs_splat splat;
+    int x, y;
+};
+
+__global__ void find_missed(const borderline *cases, int count, float error, unsigned *covered,
+                            unsigned *missed) {
+    const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i >= count) return;
+    const borderline c = cases[i];
+    coverage unused;
+    const bool counts = covers(c.splat, c.x, c.y, &unused);
+    splat_reach far = reach_of(c.splat);
+    far.slope *= 1 + error, far.along_x *= 1 + error;
+    if (counts) atomicAdd(covered, 1u);
+    const float x = float(c.x) + 0.5f, y = float(c.y) + 0.5f;
+    for (int beyond = 0; beyond < 16; beyond += 5) {
+        const float left = x < c.splat.mean[0] ? x - float(beyond) : x;
+        const bool taken = reaches(far, {left, y - float(beyond), left + float(beyond), y + float(beyond)});
+        if (counts && !taken) atomicAdd(missed, 1u);
+    }
+}
+
+TEST(Reach, MissesNoPixelForRounding) {
+    std::mt19937_64 random(6);
+    const auto uniform = [&random](double low, double high) {
+        return low + (high - low) * double(random() >> 11) * 0x1p-53;
+    };
+    std::vector<borderline> cases(200000);
+    for (borderline &c : cases) {
+        // Round to a thousand times as long as wide, in any direction, with the blur's 0.3 pixels^2.
+        const double wide = std::pow(10, uniform(-0.26, 2)), angle = uniform(0, 3.14159265);
+        const double longer = wide * std::pow(10, uniform(0, 3)), cosine = std::cos(angle),
+                     sine = std::sin(angle);
+        const double xx = std::pow(cosine * longer, 2) + std::pow(sine * wide, 2),
+                     yy = std::pow(sine * longer, 2) + std::pow(cosine * wide, 2),
+                     xy = cosine * sine * (longer * longer - wide * wide);
+        // whiten^T whiten = log2(e) / 2 times the inverse of the covariance
+        const double half = 0.5 / std::log(2), determinant = xx * yy - xy * xy;
+        const double w0 = std::sqrt(half * yy / determinant), w1 = -half * xy / determinant / w0;
+        const double w2 = std::sqrt(half / yy);
+        c.splat = {{}, {float(w0), float(w1), float(w2)}, 0, {1, 1, 1}, 1, {}};
+        c.x = int(uniform(0, 1000)), c.y = int(uniform(0, 1000));
+        // So far off that an opacity under 1 just suffices, and farther along the edge: w1 e0 + w2 e1 = 0.
+        const double e = std::sqrt(uniform(0, 7.99)) * (random() % 2 ? 1 : -1) / std::hypot(w1, w2);
+        const double dy = -e * w1 / w2, dx = (e * w2 - w1 * dy) / w0;
+        c.splat.mean[0] = float(c.x + 0.5 - dx), c.splat.mean[1] = float(c.y + 0.5 - dy);
+        const float x = float(c.x) + 0.5f - c.splat.mean[0], y = float(c.y) + 0.5f - c.splat.mean[1];
+        const float e0 = c.splat.whiten[1] * y + c.splat.whiten[0] * x, e1 = c.splat.whiten[2] * y;
+        c.splat.log2_opacity = min_exponent + (e0 * e0 + e1 * e1) * float(1 + uniform(-2e-7, 2e-7));
+    }
+    const device_vector<borderline> on_device(cases);
+    // Ten times as wrong as an approximate division may be; and so wrong that it must show.
+    for (const float error : {0.0f, 3e-6f, -3e-6f, 1e-3f}) {
+        const device_vector<unsigned> counts(std::vector<unsigned>(2, 0));
+        ASSERT_EQ(launch(NULL, blocks_for(int64_t(cases.size()), 256), 256, find_missed, on_device.data(),
+                         int(cases.size()), error, counts.data(), counts.data() + 1),
+                  cudaSuccess);
+        const unsigned covered = counts.read()[0], missed = counts.read()[1];
+        EXPECT_GT(covered, cases.size() / 10);     // some count,
+        EXPECT_LT(covered, cases.size() / 10 * 9); // some do not
+        EXPECT_EQ(missed > 0, error == 1e-3f) << missed << " missed, for an error of " << error;
+    }
+}
+
+} // namespace

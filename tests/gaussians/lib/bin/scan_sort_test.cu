@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+// Scan and sort against plain loops and std::stable_sort; on a GPU also with more than 2^31 items.
+#include "device_vector.h"
+
+#include <algorithm>
+#include <distwar_gs.h>
+#include <gtest/gtest.h>
+#include <launch.cuh>
+#include <numeric>
+#include <random>
+#include <gpu/scan_sort.h>
+#include <string>
+
+namespace {
+
+cudaError_t scan(const int64_t *in, int64_t *out, int64_t n) {
+    size_t bytes = 0;
+    const cudaError_t status = scan_exclusive_bytes(n, &bytes);
+    if (status != cudaSuccess) return status;
+    const device_vector<char> workspace(bytes);
+    return scan_exclusive(in, out, n, workspace.data(), bytes, nullptr);
+}
+
+TEST(Scan, SumsWhatStandsBefore) {
+    std::mt19937_64 random(1);
+    for (const int64_t n : {0, 1, 2, 31, 32, 257, 1000, 4096, 100003}) {
+        std::vector<int64_t> in(n), expected(n);
+        int64_t sum = 0;
+        for (int64_t i = 0; i < n; i++) {
+            in[i] = int64_t(random() >> 20); // the sums pass 2^53: no floating point in between
+            expected[i] = sum;
+            sum += in[i];
+        }
+        const device_vector<int64_t> from(in), to(n);
+        ASSERT_EQ(scan(from.data(), to.data(), n), cudaSuccess);
+        EXPECT_EQ(to.read(), expected) << n;
+        EXPECT_EQ(from.read(), in) << n;
+        ASSERT_EQ(scan(from.data(), from.data(), n), cudaSuccess);
+        EXPECT_EQ(from.read(), expected) << n << ", in place";
+    }
+}
+
+TEST(Scan, NoItemsNeedNoMemory) {
+    EXPECT_EQ(scan_exclusive(nullptr, nullptr, 0, nullptr, 0, nullptr), cudaSuccess);
+}
+
+TEST(Scan, RefusesNegativeCounts) {
+    size_t bytes = 0;
+    EXPECT_EQ(scan_exclusive_bytes(-1, &bytes), cudaErrorInvalidValue);
+    EXPECT_EQ(scan_exclusive(nullptr, nullptr, -1, nullptr, 0, nullptr), cudaErrorInvalidValue);
+}
+
+struct pairs {
+    std::vector<uint32_t> keys;
+    std::vector<uint32_t> values;
+};
+
+pairs sort(const pairs &in, int bits) {
+    const int64_t n = int64_t(in.keys.size());
+    size_t bytes = 0;
+    EXPECT_EQ(sort_pairs_bytes(n, &bytes), cudaSuccess);
+    const device_vector<char> workspace(bytes);
+    const device_vector<uint32_t> keys0(in.keys), keys1(n);
+    const device_vector<uint32_t> values0(in.values), values1(n);
+    const sort_arrays arrays = {{keys0.data(), keys1.data()}, {values0.data(), values1.data()}};
+    int selected = -1;
+    EXPECT_EQ(sort_pairs(&arrays, n, bits, &selected, workspace.data(), bytes, nullptr), cudaSuccess);
+    if (selected == 0) return {keys0.read(), values0.read()};
+    EXPECT_EQ(selected, 1);
+    return {keys1.read(), values1.read()};
+}
+
+pairs sort_expected(const pairs &in, int bits) {
+    const int64_t n = int64_t(in.keys.size());
+    std::vector<int64_t> order(n);
+    std::iota(order.begin(), order.end(), 0);
+    const uint32_t used = uint32_t((uint64_t{1} << bits) - 1);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t a, int64_t b) { return (in.keys[a] & used) < (in.keys[b] & used); });
+    pairs out;
+    for (const int64_t i : order) {
+        out.keys.push_back(in.keys[i]);
+        out.values.push_back(in.values[i]);
+    }
+    return out;
+}
+
+TEST(Sort, OrdersByTheKeysAndIsStable) {
+    std::mt19937_64 random(2);
+    for (const int64_t n : {0, 1, 2, 33, 1000, 100003}) {
+        struct {
+            uint32_t key_mask; // the second: many equal keys
+            int bits;
+        } const cases[] = {{~0u, 32}, {0x80700021, 32}, {~0u, 11}};
+        for (const auto &[key_mask, bits] : cases) {
+            pairs in{std::vector<uint32_t>(n), std::vector<uint32_t>(n)};
+            for (auto &key : in.keys) key = uint32_t(random() >> 32) & key_mask;
+            std::iota(in.values.begin(), in.values.end(), 0u);
+            const pairs out = sort(in, bits), expected = sort_expected(in, bits);
+            EXPECT_TRUE(out.keys == expected.keys && out.values == expected.values)
+                << n << " items, keys & " << key_mask << ", " << bits << " bits";
+        }
+    }
+}
+
+TEST(Sort, WorkspaceForMoreIsEnoughForLess) {
+    size_t most = 0;
+    ASSERT_EQ(sort_pairs_bytes(1000000, &most), cudaSuccess);
+    for (const int64_t n : {0, 1, 1000, 5000, 100000, 999999}) {
+        size_t bytes = 0;
+        ASSERT_EQ(sort_pairs_bytes(n, &bytes), cudaSuccess);
+        EXPECT_LE(bytes, most) << n;
+    }
+}
+
+TEST(Sort, NoItemsNeedNoMemory) {
+    const sort_arrays arrays = {};
+    int selected = -1;
+    EXPECT_EQ(sort_pairs(&arrays, 0, 32, &selected, nullptr, 0, nullptr), cudaSuccess);
+    EXPECT_EQ(selected, 0);
+}
+
+TEST(Sort, RefusesBadCounts) {
+    const sort_arrays arrays = {};
+    int selected = -1;
+    size_t bytes = 0;
+    EXPECT_EQ(sort_pairs_bytes(-1, &bytes), cudaErrorInvalidValue);
+    EXPECT_EQ(sort_pairs(&arrays, -1, 32, &selected, nullptr, 0, nullptr), cudaErrorInvalidValue);
+    for (const int bits : {0, 33})
+        EXPECT_EQ(sort_pairs(&arrays, 0, bits, &selected, nullptr, 0, nullptr), cudaErrorInvalidValue);
+}
+
+// More than 2^31 items, made and checked on the device.
+
+constexpr int64_t MANY = (int64_t{1} << 31) + 12345;
+
+__global__ void fill(uint32_t *keys, uint32_t *values, int64_t *counts) {
+    const int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i >= MANY) return;
+    if (keys) keys[i] = uint32_t(MANY - 1 - i);
+    if (values) values[i] = uint32_t(i);
+    if (counts) counts[i] = i % 4;
+}
+
+__global__ void count_wrong(const uint32_t *keys, const uint32_t *values, const int64_t *counts,
+                            unsigned long long *wrong) {
+    const int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i >= MANY) return;
+    const int rest = int(i % 4);
+    if ((keys && keys[i] != uint32_t(i)) || (values && values[i] != uint32_t(MANY - 1 - i)) ||
+        (counts && counts[i] != i / 4 * 6 + rest * (rest - 1) / 2))
+        atomicAdd(wrong, 1ull);
+}
+
+bool has_memory(size_t bytes) {
+    if (std::string(gs_backend()) != "cuda") return false;
+    size_t available = 0, total = 0;
+    DEVICE_CHECK(cudaMemGetInfo(&available, &total));
+    return available > bytes;
+}
+
+unsigned long long wrong_items(const uint32_t *keys, const uint32_t *values, const int64_t *counts) {
+    const device_vector<unsigned long long> wrong(std::vector<unsigned long long>(1));
+    DEVICE_CHECK(
+        launch(nullptr, blocks_for(MANY, 256), 256, count_wrong, keys, values, counts, wrong.data()));
+    return wrong.read()[0];
+}
+
+TEST(Scan, TakesMoreThan31Bits) {
+    if (!has_memory(size_t{20} << 30)) GTEST_SKIP() << "needs a GPU with 20 GiB free";
+    const device_vector<int64_t> counts(MANY);
+    DEVICE_CHECK(launch(nullptr, blocks_for(MANY, 256), 256, fill, nullptr, nullptr, counts.data()));
+    ASSERT_EQ(scan(counts.data(), counts.data(), MANY), cudaSuccess);
+    EXPECT_EQ(wrong_items(nullptr, nullptr, counts.data()), 0u);
+}
+
+TEST(Sort, TakesMoreThan31Bits) {
+    if (!has_memory(size_t{60} << 30)) GTEST_SKIP() << "needs a GPU with 60 GiB free";
+    size_t bytes = 0;
+    ASSERT_EQ(sort_pairs_bytes(MANY, &bytes), cudaSuccess);
+    const device_vector<char> workspace(bytes);
+    const device_vector<uint32_t> keys0(MANY), keys1(MANY);
+    const device_vector<uint32_t> values0(MANY), values1(MANY);
+    const sort_arrays arrays = {{keys0.data(), keys1.data()}, {values0.data(), values1.data()}};
+    DEVICE_CHECK(launch(nullptr, blocks_for(MANY, 256), 256, fill, keys0.data(), values0.data(), nullptr));
+    int selected = -1;
+    ASSERT_EQ(sort_pairs(&arrays, MANY, 32, &selected, workspace.data(), bytes, nullptr), cudaSuccess);
+    EXPECT_EQ(wrong_items(arrays.keys[selected], arrays.values[selected], nullptr), 0u);
+}
+
+} // namespace

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+// The blend and its adjoint against the reference, with the kernels' decisions replayed, and the decisions
+// themselves.
+#include "blend_cases.h"
+#include "kernel_frame.h"
+#include "blend/blend.cuh"
+#include <cmath>
+
+using namespace gs;
+
+namespace {
+
+class Render : public testing::TestWithParam<scene_choice> {};
+
+TEST_P(Render, AgreesWithTheReferenceUnderItsOwnDecisions) {
+    const kernel_frame frame(GetParam());
+    reference_decisions taken = frame.decisions();
+    const std::vector<reference_splat> splats = frame.reference_splats(taken);
+    reference_image expected = reference_image_create(frame.choice.width, frame.choice.height);
+    const reference_blend blend = frame.blend(taken, splats);
+    reference_render(&blend, NULL, &expected);
+    const std::vector<float> color = frame.color.read(), transmittance = frame.transmittance.read();
+    const std::vector<uint32_t> n_contrib = frame.n_contrib.read();
+    for (int64_t i = 0; i < frame.pixels(); i++) {
+        for (int c = 0; c < 3; c++)
+            ASSERT_NEAR(color[c * frame.pixels() + i], expected.color[c * frame.pixels() + i], 1e-5)
+                << "pixel " << i;
+        ASSERT_NEAR(transmittance[i], expected.transmittance[i], 1e-5) << "pixel " << i;
+        ASSERT_EQ(n_contrib[i], expected.n_contrib[i]) << "pixel " << i;
+    }
+    reference_image_destroy(&expected);
+    reference_decisions_destroy(&taken);
+}
+
+TEST(RenderDecisions, DifferOnlyWhereTheyAreClose) {
+    int64_t pixels = 0, differing = 0;
+    for (const scene_choice &choice : comparison_scenes()) {
+        const kernel_frame frame(choice);
+        reference_decisions taken = frame.decisions();
+        const std::vector<reference_splat> splats = frame.reference_splats(taken);
+        reference_image expected = reference_image_create(choice.width, choice.height);
+        std::vector<uint8_t> own(size_t(taken.lists.pairs) * REFERENCE_TILE_PIXELS);
+        reference_blend blend = frame.blend(taken, splats);
+        blend.held = NULL;
+        reference_render(&blend, own.data(), &expected);
+        for (int64_t i = 0; i < frame.pixels(); i++) {
+            const int x = int(i % choice.width), y = int(i / choice.width);
+            const int tile = y / GS_TILE_SIZE * taken.lists.tiles_x + x / GS_TILE_SIZE;
+            const int in_tile = y % GS_TILE_SIZE * GS_TILE_SIZE + x % GS_TILE_SIZE;
+            bool same = true;
+            for (int64_t k = taken.lists.tile_begin[tile]; k < taken.lists.tile_begin[tile + 1]; k++)
+                same = same && own[k * REFERENCE_TILE_PIXELS + in_tile] ==
+                                   taken.blend[k * REFERENCE_TILE_PIXELS + in_tile];
+            pixels++;
+            if (same) continue;
+            differing++;
+            EXPECT_LT(expected.margin[i], 1e-4) << "scene " << choice.seed << " pixel " << x << ", " << y;
+        }
+        reference_image_destroy(&expected);
+        reference_decisions_destroy(&taken);
+    }
+    EXPECT_LE(differing, pixels / 1000);
+    RecordProperty("pixels", int(pixels));
+    RecordProperty("differing", int(differing));
+}
+
+TEST_P(Render, GivesTheMomentsOfTheReferenceByEveryReduction) {
+    kernel_frame frame(GetParam());
+    reference_decisions taken = frame.decisions();
+    const std::vector<reference_splat> splats = frame.reference_splats(taken);
+    const std::vector<float> d_color = random_floats(11, size_t(3 * frame.pixels()), -1, 1);
+    const std::vector<float> d_alpha = random_floats(12, size_t(frame.pixels()), -1, 1);
+    std::vector<reference_splat_gradient> gradients(size_t(frame.choice.count));
+    const reference_blend blend = frame.blend(taken, splats);
+    const std::vector<double> color_weight(d_color.begin(), d_color.end()),
+        alpha_weight(d_alpha.begin(), d_alpha.end());
+    const reference_image_gradient d_image = {color_weight.data(), alpha_weight.data(), NULL};
+    reference_render_backward(&blend, &d_image, gradients.data(), NULL);
+    for (const blend_case &w : blend_cases) {
+        SCOPED_TRACE(w);
+        divide(&frame.view.lists, w);
+        const std::vector<float> moments =
+            frame.backward(d_color, d_alpha, {w.strategy, w.balance_threshold});
+        for (int k = 0; k < GS_MOMENTS_STRIDE; k++) {
+            std::vector<double> got, wanted;
+            for (int64_t i = 0; i < frame.choice.count; i++) {
+                double expected[GS_MOMENTS_STRIDE] = {};
+                if (splats[i].decisions.visible) reference_moments(&splats[i], &gradients[i], expected);
+                got.push_back(moments[i * GS_MOMENTS_STRIDE + k]);
+                wanted.push_back(k < GS_MOMENTS ? expected[k] : 0);
+            }
+            EXPECT_LE(relative_norm(got, wanted), 1e-4) << "moment " << k;
+        }
+    }
+    reference_decisions_destroy(&taken);
+}
+
+TEST_P(Render, DoesNotDependOnTheReduction) {
+    kernel_frame frame(GetParam());
+    const std::vector<float> d_color = random_floats(21, size_t(3 * frame.pixels()), -1, 1);
+    const std::vector<float> d_alpha = random_floats(22, size_t(frame.pixels()), -1, 1);
+    const std::vector<float> atomic = frame.backward(d_color, d_alpha, {DISTWAR_ATOMIC, 0});
+    for (const blend_case &w : blend_cases) {
+        divide(&frame.view.lists, w);
+        const std::vector<float> other = frame.backward(d_color, d_alpha, {w.strategy, w.balance_threshold});
+        EXPECT_LE(relative_norm({other.begin(), other.end()}, {atomic.begin(), atomic.end()}),
+                  w.split ? 5e-5 : 1e-5)
+            << w;
+    }
+}
+
+TEST_P(Render, DoesNotDependOnThePixelsOfAThread) {
+    kernel_frame frame(GetParam());
+    std::vector<float> color, transmittance;
+    std::vector<uint32_t> n_contrib;
+    for (const int pixels : {1, 2, 4}) {
+        frame.view.lists.pixels_per_thread = pixels;
+        ASSERT_GS_OK(gs_render(&frame.view, NULL));
+        if (pixels == 1)
+            color = frame.color.read(), transmittance = frame.transmittance.read(),
+            n_contrib = frame.n_contrib.read();
+        EXPECT_EQ(frame.color.read(), color) << pixels;
+        EXPECT_EQ(frame.transmittance.read(), transmittance) << pixels;
+        EXPECT_EQ(frame.n_contrib.read(), n_contrib) << pixels;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenes, Render, testing::ValuesIn(comparison_scenes()));
+
+TEST(RenderEdges, AnEmptySceneIsTheBackground) {
+    const kernel_frame frame({1, 0, 0, 0, 20, 30});
+    const std::vector<float> color = frame.color.read(), transmittance = frame.transmittance.read();
+    for (int64_t i = 0; i < frame.pixels(); i++) {
+        for (int c = 0; c < 3; c++) ASSERT_EQ(color[c * frame.pixels() + i], frame.view.background[c]);
+        ASSERT_EQ(transmittance[i], 1);
+    }
+}
+
+TEST(RenderEdges, AViewWithNothingVisibleIsTheBackground) {
+    kernel_frame frame(comparison_scenes()[0]);
+    gs_view &view = frame.view;
+    view.camera.translation[2] = -1000;
+    view.pair_capacity = 0;
+    ASSERT_GS_OK(gs_project(&view, NULL));
+    ASSERT_GS_OK(gs_bin(&view, NULL));
+    ASSERT_EQ(view.pairs_needed, 0);
+    ASSERT_GS_OK(gs_render(&view, NULL));
+    const std::vector<float> color = frame.color.read();
+    for (int64_t i = 0; i < 3 * frame.pixels(); i++)
+        ASSERT_EQ(color[i], frame.view.background[i / frame.pixels()]);
+    const std::vector<float> d_color(size_t(3 * frame.pixels()), 1), d_alpha(size_t(frame.pixels()), 1);
+    for (const float moment : frame.backward(d_color, d_alpha, {DISTWAR_BFLY, 0})) ASSERT_EQ(moment, 0);
+}
+
+void expect_refused(gs_status status, const char *text) {
+    EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
+    EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();
+}
+
+// The gradient of one frame, with memory for every strategy.
+struct gradient_memory {
+    explicit gradient_memory(const kernel_frame &frame)
+        : color(size_t(GS_CHANNELS * frame.pixels())), moments(bytes_of(frame.choice.count)), gradient{} {
+        gradient.color = color.data();
+        gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
+        gradient.moments_bytes = bytes_of(frame.choice.count);
+    }
+    static size_t bytes_of(int64_t count) {
+        size_t bytes = 0;
+        EXPECT_GS_OK(gs_moments_bytes(count, 3, DISTWAR_FIXED, &bytes));
+        return bytes;
+    }
+    device_vector<float> color;
+    device_vector<char> moments;
+    gs_gradient gradient;
+};
+
+TEST(RenderEdges, BadArgumentsAreNamed) {
+    kernel_frame frame(comparison_scenes()[0]);
+    const gradient_memory memory(frame);
+    const auto backward = [&](const gs_gradient *gradient, distwar_policy policy) {
+        return gs_render_backward(&frame.view, gradient, policy, NULL);
+    };
+    for (const int threshold : {-1, 34})
+        expect_refused(backward(&memory.gradient, {DISTWAR_BFLY, threshold}),
+                       "gs_render_backward: balance_threshold must be in 0..33");
+    expect_refused(backward(&memory.gradient, {distwar_strategy(17), 0}),
+                   "gs_render_backward: 17 is not a strategy");
+    expect_refused(backward(NULL, {DISTWAR_TREE, 0}), "gs_render_backward: color and moments");
+    gs_gradient gradient = memory.gradient;
+    gradient.color = NULL;
+    expect_refused(backward(&gradient, {DISTWAR_TREE, 0}), "gs_render_backward: color and moments");
+    gradient = memory.gradient;
+    gradient.moments = NULL;
+    expect_refused(backward(&gradient, {DISTWAR_TREE, 0}), "gs_render_backward: color and moments");
+
+    expect_refused(gs_render(NULL, NULL), "gs_render: view must be given");
+    gs_view view = frame.view;
+    view.image.n_contrib = NULL;
+    expect_refused(gs_render(&view, NULL), "gs_render: transmittance and n_contrib");
+    view = frame.view;
+    view.lists = {};
+    expect_refused(gs_render(&view, NULL), "gs_render: the view has no lists");
+    view = frame.view;
+    view.camera.width += 64;
+    expect_refused(gs_render(&view, NULL), "gs_render: the lists are of an image of another size");
+    view = frame.view;
+    view.lists.pixels_per_thread = 3;
+    expect_refused(gs_render(&view, NULL), "gs_render: pixels_per_thread must be 1, 2 or 4");
+    view = frame.view;
+    view.lists.split_tiles = view.lists.tiles_x * view.lists.tiles_y + 1;
+    expect_refused(gs_render(&view, NULL), "gs_render: split_tiles");
+    view = frame.view;
+    view.splats = NULL;
+    expect_refused(gs_render(&view, NULL), "gs_render: splat_index and splats");
+    view = frame.view;
+    view.gaussians.count = -1;
+    expect_refused(gs_render(&view, NULL), "gs_render: count must be in 0..2^31 - 2");
+}
+
+TEST(RenderEdges, StrategiesThatTheBlendDoesNotHaveAreNamed) {
+    const kernel_frame frame(comparison_scenes()[0]);
+    const gradient_memory memory(frame);
+    size_t bytes = 0;
+    int taken = 0;
+    for (int s = 0; s < DISTWAR_STRATEGY_COUNT; s++) {
+        const distwar_strategy strategy = distwar_strategy(s);
+        const std::string refusal =
+            std::string(": strategy ") + distwar_strategy_name(strategy) + " is not supported";
+        const gs_status status = gs_render_backward(&frame.view, &memory.gradient, {strategy, 0}, NULL);
+        if (gs_has_strategy(strategy)) {
+            EXPECT_GS_OK(status);
+            EXPECT_GS_OK(gs_moments_bytes(1, 3, strategy, &bytes));
+            taken++;
+            continue;
+        }
+        expect_refused(status, ("gs_render_backward" + refusal).c_str());
+        expect_refused(gs_moments_bytes(1, 3, strategy, &bytes), ("gs_moments_bytes" + refusal).c_str());
+    }
+    EXPECT_EQ(taken, 6);
+    EXPECT_FALSE(gs_has_strategy(DISTWAR_VECTOR));
+    EXPECT_FALSE(gs_has_strategy(DISTWAR_CUB));
+    EXPECT_FALSE(gs_has_strategy(DISTWAR_STRATEGY_COUNT));
+    EXPECT_FALSE(gs_has_strategy(distwar_strategy(-1)));
+}
+
+// Only where tiles are split does the way back read the colours.
+TEST(RenderEdges, TheWayBackDoesWithoutColoursUnlessTilesAreSplit) {
+    kernel_frame frame(comparison_scenes()[0]);
+    const std::vector<float> d_color = random_floats(1, size_t(3 * frame.pixels()), -1, 1),
+                             d_alpha = random_floats(2, size_t(frame.pixels()), -1, 1);
+    frame.view.lists.split_tiles = 0;
+    const std::vector<float> with = frame.backward(d_color, d_alpha, {DISTWAR_TREE, 0});
+    frame.view.image.color = NULL;
+    const std::vector<float> without = frame.backward(d_color, d_alpha, {DISTWAR_TREE, 0});
+    EXPECT_LE(relative_norm({without.begin(), without.end()}, {with.begin(), with.end()}), 1e-6);
+    const gradient_memory memory(frame);
+    frame.view.lists.split_tiles = 1;
+    expect_refused(gs_render_backward(&frame.view, &memory.gradient, {DISTWAR_TREE, 0}, NULL),
+                   "gs_render_backward: color of the image must be given where tiles are split");
+    expect_refused(gs_render(&frame.view, NULL), "gs_render: color of the image");
+}
+
+} // namespace

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// What Gaussians contribute to views, and which of them are retired.
+#include "density_scene.h"
+#include "distwar_gs_split.h"
+#include <algorithm>
+#include <string>
+
+namespace {
+
+std::vector<float> scored(const std::vector<std::vector<float>> &views) {
+    const size_t count = views[0].size();
+    const device_vector<float> score(std::vector<float>(count, 0));
+    for (const std::vector<float> &view : views) {
+        std::vector<gs_moments> moments(count);
+        for (size_t i = 0; i < count; i++)
+            moments[i].color[0] = view[i], moments[i].color[1] = 99, moments[i].h = 99;
+        const device_vector<gs_moments> on_device(moments);
+        EXPECT_GS_OK(gs_score_add(on_device.data(), int64_t(count), score.data(), nullptr));
+    }
+    return score.read();
+}
+
+host_gaussians retire(const host_gaussians &start, const std::vector<float> &score, float part) {
+    const device_set gaussians(start);
+    const gs_gaussians g = gaussians.get();
+    const device_vector<float> on_device(score);
+    size_t bytes = 0;
+    EXPECT_GS_OK(gs_retire_bytes(start.count, &bytes));
+    const device_vector<char> workspace(bytes);
+    EXPECT_GS_OK(gs_retire(&g, on_device.data(), part, workspace.data(), bytes, nullptr));
+    return gaussians.read();
+}
+
+TEST(Retire, AScoreIsTheLargestContribution) {
+    std::vector<float> one(1000), other(1000), wanted(1000);
+    for (size_t i = 0; i < 1000; i++) {
+        one[i] = float(i * 7 % 101), other[i] = float(i * 5 % 97);
+        wanted[i] = std::max(one[i], other[i]);
+    }
+    EXPECT_EQ(scored({one, other}), wanted);
+}
+
+TEST(Retire, EndsWhatIsFarBelowTheUpperQuartileAndNothingElse) {
+    const host_gaussians start = random_gaussians(3, 701, 1);
+    std::vector<float> score(701);
+    for (size_t i = 0; i < 701; i++) score[i] = float(i * 37 % 100) / 8; // about 7 of each value
+    score[100] = NAN, score[200] = -5;                                   // as 0
+    const auto value = [&](size_t i) { return score[i] > 0 ? score[i] : 0; };
+    std::vector<float> sorted;
+    for (size_t i = 0; i < 701; i++) sorted.push_back(value(i));
+    std::sort(sorted.begin(), sorted.end());
+    for (const float part : {0.0f, 0.001f, 0.25f, 1.0f}) {
+        host_gaussians wanted = start;
+        int64_t retired = 0;
+        for (size_t i = 0; i < 701; i++)
+            if (value(i) <= part * sorted[525]) wanted.opacity_logit(int64_t(i)) = -20, retired++;
+        const int64_t expected = part == 1 ? 526 : part == 0.25f ? 134 : 9;
+        EXPECT_NEAR(double(retired), double(expected), 5) << part;
+        const host_gaussians got = retire(start, score, part);
+        for (int a = 0; a < 5; a++) EXPECT_EQ(got.array[a], wanted.array[a]) << part << " " << a;
+    }
+}
+
+TEST(Retire, EndsWhatNoViewShowsEvenIfThatIsNearlyAll) {
+    for (const int64_t count : {0, 1, 2, 3, 4, 5, 1000}) {
+        std::vector<float> score(size_t(count), 0.0f);
+        const host_gaussians start = random_gaussians(4, count, 0);
+        host_gaussians wanted = start;
+        for (int64_t i = 1; i < count; i++) wanted.opacity_logit(i) = -20;
+        if (count > 0) score[0] = 8;
+        EXPECT_EQ(retire(start, score, 0.5f).array[3], wanted.array[3]) << count;
+    }
+}
+
+TEST(Retire, RefusesBadArguments) {
+    const auto expect_refusal = [](gs_status status, const char *text) {
+        EXPECT_EQ(status, GS_INVALID_ARGUMENT);
+        EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();
+    };
+    const device_set gaussians(9, 0);
+    const gs_gaussians g = gaussians.get();
+    const device_vector<float> score(9);
+    size_t bytes = 0;
+    ASSERT_GS_OK(gs_retire_bytes(9, &bytes));
+    const device_vector<char> workspace(bytes);
+    expect_refusal(gs_retire(&g, score.data(), 1.5f, workspace.data(), bytes, nullptr),
+                   "part must be in 0..1");
+    expect_refusal(gs_retire(&g, score.data(), NAN, workspace.data(), bytes, nullptr),
+                   "part must be in 0..1");
+    expect_refusal(gs_retire(&g, nullptr, 1, workspace.data(), bytes, nullptr), "score must be given");
+    expect_refusal(gs_retire(&g, score.data(), 1, workspace.data(), bytes - 1, nullptr),
+                   "the workspace is NULL");
+    expect_refusal(gs_score_add(nullptr, 9, score.data(), nullptr), "moments and score must be given");
+    expect_refusal(gs_retire_bytes(-1, &bytes), "count must be in");
+}
+
+} // namespace

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+// The gradient by the camera beyond its comparison with the reference in pipeline_test.cu: its sums, that it
+// changes nothing else, and what is refused.
+#include "project/camera_gradient.cuh"
+#include "kernel_frame.h"
+
+#include <cstring>
+#include <string>
+
+using namespace gs;
+
+namespace {
+
+const gs_camera some_camera = {32,         24,   30,         31, 15, 13, {0, -1, 0, 1, 0, 0, 0, 0, 1},
+                               {2, -1, 3}, 0.2f, GS_PINHOLE, {}, 0};
+
+TEST(CameraGradient, SumsEveryRowOnce) {
+    for (const int64_t rows : {0, 1, 255, 256, 257, 4000, 16384, 16385, 40000}) {
+        SCOPED_TRACE(testing::Message() << rows << " rows");
+        const int64_t count = 32 * rows;
+        std::vector<char> bytes(camera_gradient_bytes(count), char(0x7f)); // NaN
+        const device_vector<char> memory(bytes);
+        auto *const gradient = reinterpret_cast<gs_camera_gradient *>(memory.data());
+        std::vector<float> values(size_t(rows * camera_row_floats), NAN);
+        double sum[CAMERA_TERMS] = {};
+        for (int64_t i = 0; i < rows; i++)
+            for (int k = 0; k < CAMERA_TERMS; k++)
+                sum[k] += values[size_t(i * camera_row_floats + k)] = float((i * 7 + k * 3) % 11 - 4);
+        device_upload(camera_sums_in(gradient).rows, values.data(), values.size() * sizeof(float));
+        DEVICE_CHECK(launch_camera_sums(NULL, some_camera, count, gradient));
+        gs_camera_gradient got;
+        device_download(&got, gradient, sizeof got);
+        // All sums are integers below 2^24, and so is what the camera's numbers make of them: exact.
+        const double *s = sum + TERM_POINT, *a = sum + TERM_TURN, *n = sum + TERM_CENTER;
+        const float *R = some_camera.rotation, *t = some_camera.translation;
+        for (int r = 0; r < 3; r++) {
+            double d_translation = s[r];
+            for (int c = 0; c < 3; c++) {
+                d_translation += R[3 * r + c] * n[c];
+                double d_rotation = t[r] * n[c];
+                for (int j = 0; j < 3; j++) d_rotation += (a[3 * r + j] - s[r] * t[j]) * R[3 * j + c];
+                EXPECT_EQ(got.matrix[4 * r + c], d_rotation);
+            }
+            EXPECT_EQ(got.matrix[4 * r + 3], d_translation);
+            EXPECT_EQ(got.twist[3 + r], d_translation);
+        }
+        EXPECT_EQ(got.twist[0], a[7] - a[5]);
+        EXPECT_EQ(got.twist[1], a[2] - a[6]);
+        EXPECT_EQ(got.twist[2], a[3] - a[1]);
+        for (int k = 0; k < 4; k++) EXPECT_EQ(got.intrinsics[k], sum[TERM_FOCAL + k]);
+        EXPECT_EQ(got.reserved[0], 0);
+        EXPECT_EQ(got.reserved[1], 0);
+    }
+}
+
+// gs_project_backward of a frame under random moments.
+struct backward_of {
+    static constexpr size_t guard = 256;
+
+    explicit backward_of(const kernel_frame &frame)
+        : gradients(frame.choice.count, frame.choice.sh_degree),
+          moments(random_floats(5, size_t(frame.choice.count * GS_MOMENTS_STRIDE), -1, 1)),
+          memory(std::vector<char>(camera_gradient_bytes(frame.choice.count) + guard, char(0x7f))) {
+        gradient.moments = reinterpret_cast<gs_moments *>(moments.data());
+        gradient.gaussians = *gradients.get();
+    }
+    std::vector<double> run(const kernel_frame &frame, bool with_camera) {
+        const std::vector<float> nan(size_t(memory.read().size() / sizeof(float)), NAN);
+        device_upload(memory.data(), nan.data(), nan.size() * sizeof(float));
+        gradient.camera = with_camera ? reinterpret_cast<gs_camera_gradient *>(memory.data()) : NULL;
+        gradient.camera_bytes = camera_gradient_bytes(frame.choice.count);
+        EXPECT_GS_OK(gs_project_backward(&frame.view, &gradient, NULL));
+        reference_gaussians got = gradients.read();
+        const std::vector<double> values(got.mean, got.mean + reference_gaussians_values(&got));
+        reference_gaussians_destroy(&got);
+        return values;
+    }
+
+    device_gaussians gradients;
+    device_vector<float> moments;
+    device_vector<char> memory;
+    gs_gradient gradient = {};
+};
+
+TEST(CameraGradient, ChangesNothingElseAndHasTheSameBitsAgain) {
+    for (const int degree : {0, 2, 3}) {
+        // Several blocks of rows; an odd number of warps, of which the last has one Gaussian.
+        const kernel_frame frame({33, 8257, degree, degree, 64, 48});
+        backward_of backward(frame);
+        const std::vector<double> without = backward.run(frame, false);
+        const std::vector<double> with = backward.run(frame, true);
+#ifdef DISTWAR_SIMT
+        EXPECT_EQ(with, without);
+#else // two kernels, whose products are contracted differently
+        EXPECT_LE(relative_norm(with, without), 1e-6);
+#endif
+        const std::vector<char> once = backward.memory.read();
+        backward.run(frame, true);
+        EXPECT_EQ(memcmp(once.data(), backward.memory.read().data(), sizeof(gs_camera_gradient)), 0);
+        float behind[backward_of::guard / sizeof(float)];
+        memcpy(behind, once.data() + once.size() - sizeof behind, sizeof behind);
+        for (const float value : behind) EXPECT_TRUE(std::isnan(value));
+        gs_camera_gradient got;
+        memcpy(&got, once.data(), sizeof got);
+        for (const float value : got.twist) EXPECT_TRUE(std::isfinite(value) && value != 0);
+    }
+}
+
+TEST(CameraGradient, IsPlacedInTheBlockOfAView) {
+    gs_view view = {};
+    view.gaussians.count = 1000;
+    view.camera = some_camera;
+    gs_gradient gradient = {};
+    gs_view_parts parts = {};
+    const gs_view_parts none = {};
+    parts.camera_gradient = 1;
+    size_t bytes, without;
+    ASSERT_GS_OK(gs_view_bytes(&view, &parts, &bytes));
+    ASSERT_GS_OK(gs_view_bytes(&view, &none, &without));
+    const device_vector<char> block(bytes);
+    ASSERT_GS_OK(gs_view_place(&view, &gradient, &parts, block.data(), bytes));
+    size_t needed;
+    ASSERT_GS_OK(gs_camera_gradient_bytes(1000, &needed));
+    EXPECT_EQ(gradient.camera_bytes, needed);
+    EXPECT_GE(bytes, without + needed);
+    EXPECT_EQ(gradient.moments, nullptr);
+    const char *const at = reinterpret_cast<const char *>(gradient.camera);
+    EXPECT_TRUE(at >= block.data() && at + needed <= block.data() + bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(at) % 16, 0u);
+    EXPECT_EQ(gs_view_place(&view, NULL, &parts, block.data(), bytes), GS_INVALID_ARGUMENT);
+}
+
+TEST(CameraGradient, BadArgumentsAreNamed) {
+    const auto refused = [](gs_status status, const char *text) {
+        EXPECT_EQ(status, GS_INVALID_ARGUMENT) << text;
+        EXPECT_NE(std::string(gs_last_error()).find(text), std::string::npos) << gs_last_error();
+    };
+    size_t bytes;
+    refused(gs_camera_gradient_bytes(-1, &bytes), "gs_camera_gradient_bytes: count");
+    refused(gs_camera_gradient_bytes(1, NULL), "gs_camera_gradient_bytes: bytes");
+    const kernel_frame frame({34, 64, 1, 1, 20, 20});
+    backward_of backward(frame);
+    backward.run(frame, true);
+    backward.gradient.camera_bytes--;
+    refused(gs_project_backward(&frame.view, &backward.gradient, NULL),
+            "gs_project_backward: camera_bytes must be at least");
+
+    backward.gradient.camera_bytes++;
+    gs_view several = frame.view;
+    const gs_camera cameras[2] = {frame.view.camera, frame.view.camera};
+    several.views = {2, cameras};
+    refused(gs_project_backward(&several, &backward.gradient, NULL),
+            "gs_project_backward: the gradient by the camera is of one camera only");
+
+    // Without Gaussians the gradient is 0.
+    const device_vector<char> memory(std::vector<char>(camera_gradient_bytes(0), char(0x7f)));
+    gs_view view = {};
+    view.camera = some_camera;
+    gs_gradient gradient = {};
+    gradient.camera = reinterpret_cast<gs_camera_gradient *>(memory.data());
+    gradient.camera_bytes = camera_gradient_bytes(0);
+    ASSERT_GS_OK(gs_project_backward(&view, &gradient, NULL));
+    const std::vector<char> zeros = memory.read();
+    for (size_t i = 0; i < sizeof(gs_camera_gradient); i++) ASSERT_EQ(zeros[i], 0) << i;
+}
+
+} // namespace

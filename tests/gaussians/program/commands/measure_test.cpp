@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: MIT
+// The program's commands eval, bench and info.
+#include "program_run.h"
+#include "json_value.h"
+#include "distwar_gs.h"
+#include <set>
+
+namespace {
+
+const bool counts = std::string(gs_backend()) == "simt";
+
+// Overwrites the float at `slot` of Gaussian i of a file of write_scene.
+void put_float(const fs::path &path, int i, int slot, float value) {
+    const char end[] = "end_header\n";
+    const size_t begin = contents(path).find(end) + strlen(end);
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(std::streamoff(begin + sizeof(float) * size_t(17 * i + slot)));
+    file.write(reinterpret_cast<const char *>(&value), sizeof value);
+}
+
+// ---- eval
+
+class Eval : public Program {
+  protected:
+    // Photographs of one gray each, 40 brighter from one to the next, of cameras that see nothing of
+    // scene.ply.
+    void write_grays() {
+        write_colmap(at("data"), 4);
+        for (int v = 0; v < photos; v++) write_gray(v, uint8_t(40 * (v + 1)));
+        write_scene(at("scene.ply"), 2, 0, 0, -20);
+    }
+    void write_gray(int view, uint8_t value) {
+        image picture;
+        fault why;
+        ASSERT_TRUE(image_open(&picture, photo_width, photo_height, 3, &why)) << why.text;
+        memset(picture.pixels, value, size_t(3 * photo_width * photo_height));
+        const fs::path path = at("data") / ("images/photo" + std::to_string(view) + ".png");
+        ASSERT_TRUE(image_write_png(path.c_str(), &picture, &why)) << why.text;
+        image_close(&picture);
+    }
+    outcome evaluate(std::vector<std::string> more) const {
+        more.insert(more.begin(), {"eval", at("scene.ply"), "--cameras", at("data")});
+        return splat(more);
+    }
+};
+
+// Of black and a gray of 0..1: only the window's mass varies, as it is cut by the border.
+double ssim_of_black_and(double gray) {
+    auto mass = [](int at, int size) {
+        double inside = 0, all = 0;
+        for (int d = -5; d <= 5; d++) {
+            const double weight = std::exp(-d * d / (2 * 1.5 * 1.5));
+            all += weight;
+            if (at + d >= 0 && at + d < size) inside += weight;
+        }
+        return inside / all;
+    };
+    double sum = 0;
+    for (int y = 0; y < photo_height; y++)
+        for (int x = 0; x < photo_width; x++) {
+            const double m = mass(x, photo_width) * mass(y, photo_height);
+            const double mean = gray * m, variance = gray * gray * (m - m * m), c1 = 1e-4, c2 = 9e-4;
+            sum += c1 / (mean * mean + c1) * c2 / (variance + c2);
+        }
+    return sum / (photo_width * photo_height);
+}
+
+TEST_F(Eval, MeasuresWhatCanBeComputedByHand) {
+    write_grays();
+    outcome run = evaluate({"--holdout", "2", "--json", at("eval.json")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(run.err, "");
+    const json report(contents(at("eval.json")));
+    ASSERT_EQ(report["views"].size(), 3u); // 0, 2, 4
+    double psnr_sum = 0, ssim_sum = 0;
+    for (size_t i = 0; i < 3; i++) {
+        const double gray = 40 * (2 * double(i) + 1);
+        const json view = report["views"].at(i);
+        EXPECT_EQ(view["name"].text(), "photo" + std::to_string(2 * i) + ".png");
+        EXPECT_EQ(view["width"].number(), photo_width);
+        EXPECT_EQ(view["height"].number(), photo_height);
+        EXPECT_NEAR(view["psnr"].number(), 20 * std::log10(255 / gray), 1e-9);
+        EXPECT_NEAR(view["ssim"].number(), ssim_of_black_and(gray / 255), 1e-5);
+        psnr_sum += view["psnr"].number();
+        ssim_sum += view["ssim"].number();
+        char row[80];
+        snprintf(row, sizeof row, "photo%zu.png     40 x 28     %8.2f  %6.4f\n", 2 * i, view["psnr"].number(),
+                 view["ssim"].number());
+        EXPECT_CONTAINS(run.out, row);
+    }
+    EXPECT_NEAR(report["mean"]["psnr"].number(), psnr_sum / 3, 1e-9);
+    EXPECT_NEAR(report["mean"]["ssim"].number(), ssim_sum / 3, 1e-9);
+    EXPECT_EQ(report["gaussians"].number(), 2);
+}
+
+TEST_F(Eval, TakesEveryViewIfAsked) {
+    write_grays();
+    outcome run = evaluate({"--all", "--json", "-"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(json(run.out)["views"].size(), size_t(photos)); // stdout holds nothing else
+}
+
+TEST_F(Eval, AnEqualPictureIsInfinitelyGood) {
+    write_grays();
+    for (int v = 0; v < photos; v++) write_gray(v, 51);
+    outcome run = evaluate({"--background", "0.2,0.2,0.2", "--json", at("eval.json")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, " inf ");
+    const json report(contents(at("eval.json")));
+    EXPECT_TRUE(report["mean"]["psnr"].null());
+    EXPECT_NEAR(report["mean"]["ssim"].number(), 1, 1e-6);
+}
+
+TEST_F(Eval, ASceneEqualsWhatWasRenderedOfIt) {
+    write_colmap(at("data"), 4);
+    write_scene(at("scene.ply"), 3, 0, 0, 3);
+    for (int v = 0; v < photos; v++) {
+        const std::string name = "photo" + std::to_string(v) + ".png";
+        outcome run =
+            splat({"render", at("scene.ply"), "-o", at("view.png"), "--cameras", at("data"), "--view", name});
+        ASSERT_EQ(run.code, 0) << run.err;
+        ASSERT_GT(picture(at("view.png")).others({0, 0, 0}), 5);
+        fs::rename(at("view.png"), at("data") / "images" / name);
+    }
+    outcome run = evaluate({"--all", "--json", "-"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    const json report(run.out);
+    EXPECT_TRUE(report["mean"]["psnr"].null());
+    EXPECT_GT(report["mean"]["ssim"].number(), 0.999);
+    run = evaluate({"--all", "--json", "-", "--background", "0.1,0,0"});
+    EXPECT_LT(json(run.out)["mean"]["psnr"].number(), 30);
+}
+
+TEST_F(Eval, ColoursThatOverflowHaveNoSsim) {
+    write_colmap(at("data"), 4);
+    write_scene(at("scene.ply"), 1, 0, 0, 3);
+    put_float(at("scene.ply"), 0, 6, 1e38f); // f_dc_0
+    const outcome run = evaluate({"--json", at("eval.json")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, " nan\n");
+    const json report(contents(at("eval.json")));
+    EXPECT_TRUE(report["mean"]["ssim"].null());
+    EXPECT_GT(report["mean"]["psnr"].number(), 0);
+}
+
+TEST_F(Eval, SaysWhatIsWrong) {
+    write_grays();
+    outcome run = evaluate({"--holdout", "0"});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "no view is held out");
+    run = splat({"eval", at("scene.ply"), "--cameras", at("nowhere"), "--json", at("eval.json")});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "nowhere");
+    run = evaluate({"--json", at("no/folder/eval.json")});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "no/folder/eval.json");
+    put_float(at("scene.ply"), 1, 0, NAN);
+    run = evaluate({"--json", at("eval.json")});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "vertex 1 has x = nan");
+    write_scene(at("scene.ply"), 0, 0, 0, 0);
+    run = evaluate({"--json", at("eval.json")});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "holds no Gaussians");
+    EXPECT_EQ(run.out, "");
+    EXPECT_EQ(files_in_folder(), 2u) << "something was left behind"; // data and scene alone
+}
+
+// ---- bench
+
+class Bench : public Program {
+  protected:
+    outcome run_bench(std::vector<std::string> more) const {
+        more.insert(more.begin(), {"bench", at("scene.ply"), "--cameras", at("data"), "--repeat", "2"});
+        return splat(more);
+    }
+    // Fields of the JSON, and its text.
+    json benched(std::vector<std::string> more) const {
+        more.insert(more.end(), {"--json", "-"});
+        outcome run = run_bench(more);
+        EXPECT_EQ(run.code, 0) << run.err;
+        EXPECT_EQ(run.err, "");
+        return json(run.out);
+    }
+    void SetUp() override {
+        Program::SetUp();
+        write_colmap(at("data"), 4);
+        write_scene(at("scene.ply"), 3, 0, 0, 3);
+        fs::remove_all(at("data") / "images"); // not needed
+    }
+};
+
+TEST_F(Bench, CoversEveryReductionAndThreshold) {
+    const json report = benched({"--thresholds", "0,16,33"});
+    std::set<std::string> names;
+    const json rows = report["render backward"];
+    const char *cost = counts ? "atomic_adds" : "mean_ms";
+    double atomic = 0;
+    for (size_t r = 0; r < rows.size(); r++) {
+        const json row = rows.at(r);
+        const std::string name = row["reduction"].text();
+        names.insert(name);
+        EXPECT_EQ(row["views"].size(), 2u) << name;
+        EXPECT_GT(row[cost].number(), 0) << name;
+        if (name == "atomic") {
+            atomic = row[cost].number();
+            EXPECT_TRUE(row["threshold"].null());
+        } else if (counts) {
+            const bool never = !row["threshold"].null() && row["threshold"].number() == 33;
+            if (never) {
+                EXPECT_EQ(row[cost].number(), atomic) << name;
+            } else {
+                EXPECT_LT(row[cost].number(), atomic) << name;
+            }
+            // Means over the views, rounded down. The adds of `block` depend on the order of its warps.
+            const int bytes = name == "fixed" ? 8 : 4;
+            EXPECT_NEAR(row["atomic_bytes"].number(), bytes * row[cost].number(), bytes) << name;
+        }
+    }
+    std::set<std::string> expected;
+    for (int s = 0; s < DISTWAR_STRATEGY_COUNT; s++)
+        if (gs_has_strategy(distwar_strategy(s))) expected.insert(distwar_strategy_name(distwar_strategy(s)));
+    EXPECT_EQ(names, expected);
+}
+
+TEST_F(Bench, PrintsARowForEveryReduction) {
+    outcome run = run_bench({"--views", "1", "--thresholds", "8"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    for (int r = 0; r < DISTWAR_STRATEGY_COUNT; r++) {
+        if (!gs_has_strategy(distwar_strategy(r))) continue;
+        const char *name = distwar_strategy_name(distwar_strategy(r));
+        const double with = table_value(run.out, name, "8"), without = table_value(run.out, name, "-");
+        EXPECT_NE(std::isnan(with), std::isnan(without)) << name << "\n" << run.out;
+    }
+    for (const char *stage :
+         {"project ", "bin ", "render ", "render backward ", "project backward ", "(loss, apart) "})
+        EXPECT_CONTAINS(run.out, std::string("\n") + stage);
+    EXPECT_CONTAINS(run.out, "photo0.png");
+    EXPECT_CONTAINS(run.out, counts ? "atomic instrs" : "all kernels");
+}
+
+TEST_F(Bench, TakesEveryFourthView) {
+    json report = benched({"--reduce", "serial", "--thresholds", "0"});
+    ASSERT_EQ(report["views"].size(), 2u);
+    EXPECT_EQ(report["views"].at(0)["name"].text(), "photo0.png");
+    EXPECT_EQ(report["views"].at(1)["name"].text(), "photo4.png");
+    EXPECT_EQ(report["views_in_all"].number(), photos);
+    EXPECT_EQ(report["render backward"].size(), 1u);
+    EXPECT_EQ(report["views"].at(0)["visible"].number(), 3);
+    EXPECT_EQ(report["runs"].number(), 2);
+    EXPECT_EQ(report["backend"].text(), gs_backend());
+    report = benched({"--views", "1", "--downscale", "2"});
+    ASSERT_EQ(report["views"].size(), 1u);
+    EXPECT_EQ(report["views"].at(0)["width"].number(), photo_width / 2);
+}
+
+TEST_F(Bench, StatesTheMemoryOfEachStage) {
+    const json report = benched({"--reduce", "atomic"}), stages = report["stages"];
+    const double pixels = photo_width * photo_height;
+    EXPECT_EQ(report["parameter_bytes"].number(), 5 * 256); // five arrays of three Gaussians
+    EXPECT_EQ(stages["project"]["bytes"].number(), 3 * 48);
+    EXPECT_GT(stages["bin"]["bytes"].number(), 0);
+    EXPECT_EQ(stages["render"]["bytes"].number(), pixels * (12 + 4 + 4));
+    EXPECT_EQ(stages["render backward"]["bytes"].number(), 3 * 48);
+    EXPECT_EQ(stages["project backward"]["bytes"].number(), 3 * 8 + 5 * 256);
+    EXPECT_GT(stages["loss"]["bytes"].number(), pixels * 12);
+    EXPECT_EQ(stages["adam"]["bytes"].number(), 2 * 5 * 256);
+    if (counts) return;
+    double sum = 0;
+    for (const char *stage : {"project", "bin", "render", "render backward", "project backward"}) {
+        EXPECT_GT(stages[stage]["mean_ms"].number(), 0);
+        sum += stages[stage]["mean_ms"].number();
+    }
+    EXPECT_GT(stages["loss"]["mean_ms"].number(), 0);
+    EXPECT_GT(stages["adam"]["mean_ms"].number(), 0);
+    EXPECT_NEAR(stages["sum of stages"]["mean_ms"].number(), sum, 0.5 * sum); // medians of another kind
+    EXPECT_GT(stages["end to end"]["mean_ms"].number(), 0);
+}
+
+// The same cameras with the principal point elsewhere see other tiles, until it is put in the middle.
+TEST_F(Bench, CentersThePrincipalPoint) {
+    const double middle = benched({"--reduce", "atomic"})["views"].at(0)["pairs"].number();
+    bytes(at("data") / "sparse/0/cameras.bin")
+        << uint64_t(1) << uint32_t(1) << int32_t(1) << uint64_t(photo_width) << uint64_t(photo_height) << 36.0
+        << 36.0 << 5.0 << 4.0;
+    json report = benched({"--reduce", "atomic"});
+    EXPECT_NE(report["views"].at(0)["pairs"].number(), middle);
+    EXPECT_TRUE(report["center_principal"].is(false));
+    report = benched({"--reduce", "atomic", "--center-principal"});
+    EXPECT_EQ(report["views"].at(0)["pairs"].number(), middle);
+    EXPECT_TRUE(report["center_principal"].is(true));
+}
+
+TEST_F(Bench, RendersOnTheBackground) {
+    const json black = benched({"--reduce", "atomic", "--views", "1"});
+    const json other = benched({"--reduce", "atomic", "--views", "1", "--background", "0.25,0.5,1"});
+    const double expected[] = {0.25, 0.5, 1};
+    for (size_t channel = 0; channel < 3; channel++) {
+        EXPECT_EQ(black["background"].at(channel).number(), 0);
+        EXPECT_EQ(other["background"].at(channel).number(), expected[channel]);
+    }
+}
+
+TEST_F(Bench, MakesPicturesOfTheSizeAskedFor) {
+    const json report = benched({"--reduce", "atomic", "--views", "1", "--size", "33x70"});
+    EXPECT_EQ(report["views"].at(0)["width"].number(), 33);
+    EXPECT_EQ(report["views"].at(0)["height"].number(), 70);
+    EXPECT_EQ(report["size"].text(), "33x70");
+    EXPECT_GT(report["views"].at(0)["pairs"].number(), 0);
+    for (const char *size : {"33", "33x", "0x70", "33x70x1", "33x16385", "33x-70", "x"}) {
+        const outcome run = run_bench({"--size", size});
+        EXPECT_EQ(run.code, 2) << size;
+        EXPECT_CONTAINS(run.err, size);
+    }
+}
+
+TEST_F(Bench, OfASceneOutOfSightIsAllZeros) {
+    write_scene(at("scene.ply"), 3, 0, 0, -20);
+    const json report = benched({"--thresholds", "0"});
+    EXPECT_EQ(report["views"].at(0)["visible"].number(), 0);
+    EXPECT_EQ(report["views"].at(0)["pairs"].number(), 0);
+    if (!counts) return;
+    for (size_t r = 0; r < report["render backward"].size(); r++)
+        EXPECT_EQ(report["render backward"].at(r)["atomic_adds"].number(), 0);
+}
+
+TEST_F(Bench, SaysWhatIsWrong) {
+    outcome run = splat({"bench", at("scene.ply"), "--cameras", at("nowhere"), "--json", at("b.json")});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "nowhere");
+    run = splat({"bench", at("nothing.ply"), "--cameras", at("data"), "--json", at("b.json")});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "nothing.ply");
+    run = run_bench({"--json", at("no/folder/b.json")});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "no/folder/b.json");
+    write_scene(at("scene.ply"), 0, 0, 0, 0);
+    run = run_bench({"--json", at("b.json")});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "holds no Gaussians");
+    EXPECT_EQ(run.out, "");
+    EXPECT_EQ(files_in_folder(), 2u) << "something was left behind"; // data and scene alone
+}
+
+// ---- info
+
+class Info : public Program {};
+
+TEST_F(Info, DescribesAScene) {
+    write_scene(at("scene.ply"), 5, 1.5f, -2, 3);
+    put_float(at("scene.ply"), 2, 0, -7);    // x
+    put_float(at("scene.ply"), 3, 11, 0.5f); // second log-scale
+    put_float(at("scene.ply"), 4, 9, 0);     // opacity logit
+    outcome run = splat({"info", at("scene.ply"), "--json", at("info.json")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, "Gaussians    5, SH degree 0");
+    EXPECT_CONTAINS(run.out, "not finite   none");
+    const json report(contents(at("info.json")));
+    EXPECT_EQ(report["bytes"].number(), double(fs::file_size(at("scene.ply"))));
+    EXPECT_EQ(report["gaussians"].number(), 5);
+    EXPECT_EQ(report["sh_degree"].number(), 0);
+    EXPECT_EQ(report["values_not_finite"].number(), 0);
+    const json quantities = report["percentiles"];
+    const size_t least = 0, middle = 3, most = 6;
+    EXPECT_EQ(report["percents"].at(middle).number(), 50);
+    EXPECT_EQ(quantities["x"].at(least).number(), -7);
+    EXPECT_EQ(quantities["x"].at(middle).number(), 1.5);
+    EXPECT_EQ(quantities["y"].at(most).number(), -2);
+    EXPECT_EQ(quantities["z"].at(least).number(), 3);
+    EXPECT_NEAR(quantities["longest_axis"].at(most).number(), std::exp(0.5), 1e-12);
+    EXPECT_NEAR(quantities["longest_axis"].at(middle).number(), std::exp(-2), 1e-12);
+    EXPECT_NEAR(quantities["shortest_axis"].at(most).number(), std::exp(-2), 1e-12);
+    EXPECT_NEAR(quantities["opacity"].at(least).number(), 0.5, 1e-12);
+    EXPECT_NEAR(quantities["opacity"].at(most).number(), 1 / (1 + std::exp(-3)), 1e-12);
+}
+
+TEST_F(Info, DrawsHistograms) {
+    write_scene(at("scene.ply"), 100, 0, 0, 0);
+    const auto file = at("scene.ply");
+    for (int i = 0; i < 100; i++) {
+        put_float(file, i, 10, float(-5 + 0.04 * i));                          // longest axis: e^-5 ..
+        for (int axis = 11; axis < 13; axis++) put_float(file, i, axis, -6);   // the others are shorter
+        put_float(file, i, 9, i < 30 ? -3.0f : i < 99 ? 3.0f : std::nanf("")); // opacity 0.05, 0.95
+    }
+    put_float(file, 0, 10, -20); // strays
+    put_float(file, 1, 10, 20);
+    outcome run = splat({"info", file, "--json", at("info.json")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    const json histograms = json(contents(at("info.json")))["histograms"];
+    const json opacity = histograms["opacity"], axis = histograms["longest_axis"];
+    ASSERT_EQ(opacity["counts"].size(), 10u);
+    ASSERT_EQ(opacity["edges"].size(), 11u);
+    EXPECT_EQ(opacity["counts"].at(0).number(), 30);
+    EXPECT_EQ(opacity["counts"].at(9).number(), 69);
+    EXPECT_NEAR(opacity["edges"].at(3).number(), 0.3, 1e-12);
+    double all = 0;
+    for (size_t i = 0; i < 10; i++) {
+        all += axis["counts"].at(i).number();
+        EXPECT_NEAR(axis["counts"].at(i).number(), 10, 2) << i;
+    }
+    EXPECT_EQ(all, 100);
+    EXPECT_NEAR(axis["edges"].at(0).number(), std::exp(-4.92), 1e-6); // not those of the strays
+    EXPECT_NEAR(axis["edges"].at(10).number(), std::exp(-1.04), 1e-6);
+    EXPECT_CONTAINS(run.out, "        30 ######################\n"); // 30 of 69, 50 wide
+}
+
+TEST_F(Info, CountsWhatIsNotFinite) {
+    write_scene(at("scene.ply"), 4, 1, 2, 3);
+    put_float(at("scene.ply"), 0, 0, NAN);
+    put_float(at("scene.ply"), 0, 12, INFINITY); // log-scale
+    put_float(at("scene.ply"), 2, 6, -INFINITY); // colour
+    EXPECT_EQ(splat({"render", at("scene.ply"), "-o", at("view.png")}).code, 1);
+    outcome run = splat({"info", at("scene.ply")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, "not finite   3 values in 2 Gaussians");
+    run = splat({"info", at("scene.ply"), "--json", "-"});
+    const json report(run.out);
+    EXPECT_EQ(report["values_not_finite"].number(), 3);
+    EXPECT_EQ(report["gaussians_not_finite"].number(), 2);
+    EXPECT_EQ(report["percentiles"]["x"].at(6).number(), 1);
+    EXPECT_NEAR(report["percentiles"]["longest_axis"].at(6).number(), std::exp(-2), 1e-12);
+}
+
+TEST_F(Info, OfNothingIsSaid) {
+    write_scene(at("empty.ply"), 0, 0, 0, 0);
+    outcome run = splat({"info", at("empty.ply")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, "Gaussians    0");
+    run = splat({"info", at("empty.ply"), "--json", "-"});
+    EXPECT_TRUE(json(run.out)["percentiles"]["x"].at(0).null());
+}
+
+TEST_F(Info, RefusesADamagedFile) {
+    write_scene(at("scene.ply"), 4, 1, 2, 3);
+    fs::resize_file(at("scene.ply"), fs::file_size(at("scene.ply")) - 1);
+    for (const char *name : {"scene.ply", "nothing.ply"}) {
+        outcome run = splat({"info", at(name), "--json", at("info.json")});
+        EXPECT_EQ(run.code, 1);
+        EXPECT_CONTAINS(run.err, name);
+        EXPECT_EQ(run.out, "");
+        EXPECT_EQ(files_in_folder(), 1u);
+    }
+}
+
+} // namespace

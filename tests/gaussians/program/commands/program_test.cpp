@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: MIT
+// The program's commands train, render and demo, and what all commands share.
+#include "program_run.h"
+#include "distwar_gs.h"
+#include <chrono>
+
+namespace {
+
+const char *const commands[] = {"train", "render", "eval", "bench", "info", "generate", "demo"};
+
+TEST_F(Program, WithoutACommandExplainsItself) {
+    outcome run = splat({});
+    EXPECT_EQ(run.code, 2);
+    EXPECT_EQ(run.out, "");
+    for (const char *command : commands) EXPECT_CONTAINS(run.err, command);
+}
+
+TEST_F(Program, Helps) {
+    outcome run = splat({"--help"});
+    EXPECT_EQ(run.code, 0);
+    EXPECT_EQ(run.err, "");
+    EXPECT_CONTAINS(run.out, "splat train");
+    for (const char *command : commands) {
+        run = splat({command, "--help"});
+        EXPECT_EQ(run.code, 0);
+        EXPECT_EQ(run.err, "");
+        EXPECT_CONTAINS(run.out, std::string("usage: splat ") + command);
+        EXPECT_CONTAINS(run.out, std::string("examples:\n  splat ") + command);
+        outcome other_way = splat({"help", command});
+        EXPECT_EQ(other_way.code, 0);
+        EXPECT_EQ(other_way.out, run.out);
+    }
+    EXPECT_EQ(splat({"help"}).code, 0);
+}
+
+TEST_F(Program, NamesItsVersion) {
+    outcome run = splat({"--version"});
+    EXPECT_EQ(run.code, 0);
+    EXPECT_EQ(run.out, std::string("splat ") + gs_version() + " (" + gs_backend() + ")\n");
+}
+
+TEST_F(Program, RefusesAWrongCommandLine) {
+    const std::vector<std::vector<std::string>> wrong = {
+        {"paint"},
+        {"help", "paint"},
+        {"train"},
+        {"train", "data"}, // no -o
+        {"train", "data", "more", "-o", "x.ply"},
+        {"train", "data", "-o", "x.ply", "--iterations", "10000001"},
+        {"train", "data", "-o", "x.ply", "--seconds", "-1"},
+        {"train", "data", "-o", "x.ply", "--iterations", "many"},
+        {"train", "data", "-o", "x.ply", "--threshold", "34"},
+        {"train", "data", "-o", "x.ply", "--reduce", "magic"},
+        {"train", "data", "-o", "x.ply", "--background", "1,2,3"},
+        {"train", "data", "-o", "x.ply", "--background", "0,0"},
+        {"train", "data", "-o", "x.ply", "--background", "0,nan,0"},
+        {"train", "data", "-o", "x.ply", "--density", "magic"},
+        {"train", "data", "-o", "x.ply", "--max-gaussians", "-1"},
+        {"train", "data", "-o", "x.ply", "--growth", "1.5"},
+        {"train", "data", "-o", "x.ply", "--sh-rate-end", "nan"},
+        {"train", "data", "-o", "x.ply", "--average", "1.1"},
+        {"train", "data", "-o", "x.ply", "--average", "nan"},
+        {"train", "data", "-o", "x.ply", "--dropout", "0.95"},
+        {"train", "data", "-o", "x.ply", "--density-every", "0"},
+        {"train", "data", "-o", "x.ply", "--mcmc-noise", "nan"},
+        {"train", "data", "-o", "x.ply", "--start-opacity", "1"},
+        {"train", "data", "-o", "x.ply", "--scale-penalty", "1e39"},
+        {"train", "data", "-o", "x.ply", "--log-every", "-1"},
+        {"train", "data", "-o", "x.ply", "--perturb-poses", "1"},
+        {"train", "data", "-o", "x.ply", "--perturb-poses", "1,"},
+        {"train", "data", "-o", "x.ply", "--perturb-poses", "nan,0.01"},
+        {"train", "data", "-o", "x.ply", "--perturb-poses", "181,0.01"},
+        {"train", "data", "-o", "x.ply", "--perturb-poses", "1,-0.01"},
+        {"train", "data", "-o", "x.ply", "--perturb-poses", "1,0.01,2"},
+        {"train", "data", "-o", "x.ply", "--pose-levels", "13"},
+        {"train", "data", "-o", "x.ply", "--pose-steps", "-1"},
+        {"train", "data", "-o", "x.ply", "--pose-rate", "inf"},
+        {"train", "data", "-o", "x.ply", "--fine-pose-rate", "-0.1"},
+        {"train", "data", "-o", "x.ply", "--align-steps", "100001"},
+        {"eval", "x.ply", "--cameras", "data", "--align-steps", "-1"},
+        {"train", "data", "-o", "x.ply", "--write-cameras", "x.ply"},
+        {"train", "data", "-o", "x.ply", "--log", "c.json", "--write-cameras", "./c.json"},
+        {"train", "data", "-o", "x.ply", "--log", "x.ply"},
+        {"train", "data", "-o", "x.ply", "--log", "x.ply.checkpoint"},
+        {"train", "data", "-o", "x.ply", "--checkpoint", "x.ply"},
+        {"train", "data", "-o", "x.ply", "--resume", "x.ply"},
+        {"train", "data", "-o", "x.ply", "--resume", "./x.ply"},
+        {"render", "scene.ply"},
+        {"render", "scene.ply", "-o", "./scene.ply"},
+        {"render", "scene.ply", "-o", "x.png", "--photo"},
+        {"render", "scene.ply", "-o", "x.png", "--width", "99999"},
+        {"eval", "scene.ply"}, // no --cameras
+        {"eval", "--cameras", "data"},
+        {"eval", "scene.ply", "--cameras", "data", "--json", "scene.ply"},
+        {"eval", "scene.ply", "--cameras", "data", "--holdout", "-1"},
+        {"eval", "scene.ply", "--cameras", "data", "--background", "red"},
+        {"bench", "scene.ply"},
+        {"bench", "scene.ply", "--cameras", "data", "--reduce", "magic"},
+        {"bench", "scene.ply", "--cameras", "data", "--views", "0"},
+        {"bench", "scene.ply", "--cameras", "data", "--repeat", "0"},
+        {"bench", "scene.ply", "--cameras", "data", "--thresholds", "34"},
+        {"bench", "scene.ply", "--cameras", "data", "--thresholds", "0,"},
+        {"bench", "scene.ply", "--cameras", "data", "--thresholds", "0;8"},
+        {"bench", "scene.ply", "--cameras", "data", "--thresholds="},
+        {"bench", "scene.ply", "--cameras", "data", "--thresholds", "0, 8"},
+        {"bench", "scene.ply", "--cameras", "data", "--json", "scene.ply"},
+        {"bench", "scene.ply", "--cameras", "data", "--background", "red"},
+        {"info"},
+        {"info", "a.ply", "b.ply"},
+        {"info", "a.ply", "--json", "a.ply"},
+        {"demo", "something"},
+        {"demo", "--unknown"},
+    };
+    for (const auto &arguments : wrong) {
+        outcome run = splat(arguments);
+        EXPECT_EQ(run.code, 2) << arguments[0] << " ... " << arguments.back();
+        EXPECT_EQ(run.out, "");
+        EXPECT_CONTAINS(run.err, "splat");
+    }
+    EXPECT_EQ(files_in_folder(), 0u);
+}
+
+TEST_F(Program, DemoLearnsAndComparesTheStrategies) {
+    outcome run =
+        splat({"demo", "-o", at("demo"), "--iterations", "12", "--width", "48", "--gaussians", "1000"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(run.err, ""); // no progress where there is no terminal
+    auto [before, after] = change(run.out, "PSNR");
+    EXPECT_GT(after, before + 1) << run.out;
+    auto [first, last] = change(run.out, "loss");
+    EXPECT_LT(last, first) << run.out;
+    const double atomic = table_value(run.out, "atomic", "-");
+    for (int r = DISTWAR_ATOMIC + 1; r < DISTWAR_STRATEGY_COUNT; r++) {
+        if (!gs_has_strategy(distwar_strategy(r))) continue;
+        const char *name = distwar_strategy_name(distwar_strategy(r));
+        double value = table_value(run.out, name, "0");                 // adds, or on a GPU milliseconds
+        if (std::isnan(value)) value = table_value(run.out, name, "-"); // it has no threshold
+        EXPECT_GT(value, 0) << name << "\n" << run.out;
+        if (std::string(gs_backend()) == "simt") {
+            EXPECT_LT(value, atomic / 2) << name << "\n" << run.out;
+        }
+    }
+    EXPECT_GT(atomic, 0) << run.out;
+    picture row(at("demo") / "demo.png");
+    EXPECT_EQ(row.width, 3 * 480 + 2 * 4); // larger than what was trained on
+    EXPECT_EQ(row.height, 360);
+    gs_gaussians scene;
+    fault why;
+    ASSERT_TRUE(scene_read((at("demo") / "demo.ply").c_str(), SCENE_FINITE, &scene, &why)) << why.text;
+    EXPECT_GT(scene.count, 1000);
+    scene_close(&scene);
+}
+
+TEST_F(Program, TrainsFromPhotographsAndRendersThem) {
+    write_colmap(at("data"), 50);
+    for (int r = 0; r < DISTWAR_STRATEGY_COUNT; r++) {
+        if (!gs_has_strategy(distwar_strategy(r))) continue;
+        const char *reduction = distwar_strategy_name(distwar_strategy(r));
+        outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "40", "--holdout",
+                             "5", "--reduce", reduction});
+        ASSERT_EQ(run.code, 0) << run.err;
+        EXPECT_EQ(run.err, "");
+        auto [first, last] = change(run.out, "loss");
+        EXPECT_LT(last, 0.95 * first) << reduction << "\n" << run.out;
+        EXPECT_CONTAINS(run.out, "4 views to train on, 1 held out");
+        EXPECT_CONTAINS(run.out, "50 Gaussians");
+        EXPECT_CONTAINS(run.out, "PSNR");
+    }
+    outcome run = splat({"render", at("scene.ply"), "-o", at("view.png"), "--cameras", at("data"), "--view",
+                         "photo3.png", "--photo"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    picture both(at("view.png"));
+    EXPECT_EQ(both.width, 2 * photo_width + 8);
+    EXPECT_EQ(both.height, photo_height);
+    picture photo(at("data") / "images/photo3.png");
+    for (int row = 0; row < photo_height; row++) // the right half is the photograph
+        EXPECT_EQ(memcmp(both.pixels + 3 * ((row + 1) * both.width - photo_width),
+                         photo.pixels + 3 * row * photo_width, 3 * photo_width),
+                  0);
+    run = splat({"render", at("scene.ply"), "-o", at("small.png"), "--cameras", at("data"), "--view", "3",
+                 "--downscale", "2"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, "photo3.png");
+    picture small(at("small.png"));
+    EXPECT_EQ(small.width, photo_width / 2);
+    EXPECT_GT(small.others({0, 0, 0}), 100);
+}
+
+TEST_F(Program, ShRateCountsInPublishedRates) {
+    write_colmap(at("data"), 8);
+    // The first step of what is above the constant is the 1,001st: in Adam its length is in proportion.
+    double farthest[2] = {};
+    for (const int rate : {1, 4}) {
+        const outcome trained =
+            splat({"train", at("data"), "-o", at("a.ply"), "--iterations", "1001", "--downscale", "4",
+                   "--sh-degree", "1", "--density", "none", "--reproducible", "--average", "0",
+                   "--sh-rate-end", "0", "--sh-rate", std::to_string(rate)});
+        ASSERT_EQ(trained.code, 0) << trained.err;
+        gs_gaussians scene;
+        fault why;
+        ASSERT_TRUE(scene_read(at("a.ply").c_str(), SCENE_FINITE, &scene, &why)) << why.text;
+        ASSERT_EQ(scene.sh_degree, 1);
+        for (int64_t i = 0; i < 12 * scene.count; i++)
+            if (i % 12 >= 3) farthest[rate / 4] = fmax(farthest[rate / 4], fabs(scene.sh[i]));
+        scene_close(&scene);
+    }
+    EXPECT_GT(farthest[0], 1.25e-4);
+    EXPECT_NEAR(farthest[1] / farthest[0], 4, 1e-5);
+}
+
+TEST_F(Program, TrainingTunesUnlessToldNotTo) {
+    write_colmap(at("data"), 20);
+    const bool cpu = std::string(gs_backend()) == "simt";
+    outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "3"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, "tree at threshold 0"); // on a GPU: too early for another
+    EXPECT_EQ(run.out.find("tuning ") == std::string::npos, cpu) << run.out;
+    run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "3", "--reduce", "serial",
+                 "--threshold", "7"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, "serial at threshold 7");
+    EXPECT_EQ(run.out.find("tuning "), std::string::npos) << run.out;
+    run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "1", "--reduce", "fixed"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_CONTAINS(run.out, ", fixed, seed"); // it has no threshold
+    EXPECT_CONTAINS(run.out, "(means over 1 iteration)");
+}
+
+TEST_F(Program, StopsTrainingAfterATime) {
+    write_colmap(at("data"), 20);
+    auto begin = std::chrono::steady_clock::now();
+    outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--seconds", "0.5"});
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_GE(seconds, 0.5);
+    EXPECT_LT(seconds, 60); // all 7000 iterations would take minutes
+    long long iterations = 0;
+    const size_t line = run.out.find("training ");
+    ASSERT_NE(line, std::string::npos) << run.out;
+    ASSERT_EQ(sscanf(run.out.c_str() + line, "training %lld iterations in", &iterations), 1) << run.out;
+    EXPECT_GE(iterations, 1);
+    if (std::string(gs_backend()) == "simt") {
+        EXPECT_LT(iterations, 7000);
+    }
+    EXPECT_TRUE(fs::exists(at("scene.ply")));
+    run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "3", "--seconds", "1000"});
+    EXPECT_EQ(run.code, 0);
+    EXPECT_CONTAINS(run.out, "3 iterations in");
+}
+
+TEST_F(Program, RendersWithoutReadingOtherPhotographs) {
+    write_colmap(at("data"), 10);
+    write_scene(at("scene.ply"), 1, 0, 0, 3);
+    fs::resize_file(at("data") / "images/photo2.png", 20);
+    auto render = [&](const char *view, bool photo) {
+        std::vector<std::string> arguments = {"render",    at("scene.ply"), "-o",     at("view.png"),
+                                              "--cameras", at("data"),      "--view", view};
+        if (photo) arguments.push_back("--photo");
+        return splat(arguments).code;
+    };
+    EXPECT_EQ(render("2", false), 0);
+    EXPECT_EQ(render("photo2.png", true), 1);
+    EXPECT_EQ(render("2", true), 1);
+    EXPECT_EQ(render("1", true), 0);
+    EXPECT_EQ(render("photo1.png", true), 0);
+}
+
+TEST_F(Program, TheSeedDecides) {
+    write_colmap(at("data"), 20);
+    auto trained = [&](const char *seed) {
+        outcome run =
+            splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "5", "--seed", seed});
+        EXPECT_EQ(run.code, 0) << run.err;
+        auto [first, last] = change(run.out, "loss");
+        return first;
+    };
+    double one = trained("1"); // the mean loss of the first step: that of the first view
+    EXPECT_EQ(one, trained("1"));
+    bool differs = false;
+    for (const char *seed : {"2", "3", "4", "5", "6", "7"}) differs |= trained(seed) != one;
+    EXPECT_TRUE(differs);
+}
+
+TEST_F(Program, ShowsAnySceneWithoutCameras) {
+    write_scene(at("scene.ply"), 1, 100, -50, 1000);
+    outcome run =
+        splat({"render", at("scene.ply"), "-o", at("scene.png"), "--width", "40", "--height", "30"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    picture shown(at("scene.png"));
+    ASSERT_EQ(shown.width, 40);
+    ASSERT_EQ(shown.height, 30);
+    const uint8_t *middle = shown.pixels + shown.channels * (15 * 40 + 20);
+    EXPECT_GT(middle[0], 200);
+    EXPECT_LT(middle[1], 50);
+    EXPECT_LT(shown.others({0, 0, 0}), 40 * 30 - 100); // there is space around it
+}
+
+TEST_F(Program, AnEmptySceneIsBackground) {
+    write_scene(at("empty.ply"), 0, 0, 0, 0);
+    outcome run = splat({"render", at("empty.ply"), "-o", at("empty.png"), "--width", "33", "--height", "17",
+                         "--background", "0.2,0.4,1"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    picture shown(at("empty.png"));
+    EXPECT_EQ(shown.width, 33);
+    EXPECT_EQ(shown.height, 17);
+    EXPECT_EQ(shown.others({51, 102, 255}), 0);
+}
+
+TEST_F(Program, AViewOfNothingIsBackground) {
+    write_colmap(at("data"), 4);
+    write_scene(at("behind.ply"), 3, 0, 0, -20); // the cameras look along +z
+    write_scene(at("aside.ply"), 3, 500, 0, 5);
+    for (const char *scene : {"behind.ply", "aside.ply"}) {
+        outcome run = splat({"render", at(scene), "-o", at("view.png"), "--cameras", at("data"),
+                             "--background", "1,0.8,0.6"});
+        ASSERT_EQ(run.code, 0) << run.err;
+        EXPECT_EQ(picture(at("view.png")).others({255, 204, 153}), 0) << scene;
+    }
+}
+
+TEST_F(Program, ATruncatedSceneIsRefused) {
+    write_scene(at("scene.ply"), 3, 0, 0, 0);
+    const auto whole = fs::file_size(at("scene.ply"));
+    for (uintmax_t size : {uintmax_t(0), uintmax_t(20), whole / 2, whole - 1}) {
+        write_scene(at("scene.ply"), 3, 0, 0, 0);
+        fs::resize_file(at("scene.ply"), size);
+        outcome run = splat({"render", at("scene.ply"), "-o", at("scene.png")});
+        EXPECT_EQ(run.code, 1);
+        EXPECT_CONTAINS(run.err, "splat: ");
+        EXPECT_CONTAINS(run.err, "scene.ply");
+        EXPECT_CONTAINS(run.err, "byte");
+        EXPECT_EQ(files_in_folder(), 1u) << "something was left behind"; // the scene alone
+    }
+}
+
+TEST_F(Program, TruncatedPhotographsAndCamerasAreRefused) {
+    const char *const files[] = {"sparse/0/cameras.bin", "sparse/0/images.bin", "sparse/0/points3D.bin",
+                                 "images/photo2.png"};
+    for (const char *file : files) {
+        write_colmap(at("data"), 10);
+        fs::path path = at("data") / file;
+        fs::resize_file(path, fs::file_size(path) - 9);
+        outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "1"});
+        EXPECT_EQ(run.code, 1) << file;
+        EXPECT_EQ(run.out, "");
+        EXPECT_CONTAINS(run.err, "splat: ");
+        EXPECT_CONTAINS(run.err, file);
+        if (path.extension() == ".bin") {
+            EXPECT_CONTAINS(run.err, "byte");
+        }
+        EXPECT_EQ(files_in_folder(), 1u) << "something was left behind"; // the data alone
+    }
+}
+
+TEST_F(Program, MissingInputIsNamed) {
+    outcome run = splat({"train", at("nowhere"), "-o", at("scene.ply")});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "nowhere");
+    run = splat({"render", at("nowhere.ply"), "-o", at("scene.png")});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "nowhere.ply");
+    EXPECT_EQ(files_in_folder(), 0u);
+}
+
+// Before any work: nothing is read and nothing is written.
+TEST_F(Program, AnUnknownSceneFormatIsRefused) {
+    const std::string words = "the suffix must be one of .ply";
+    const std::vector<std::vector<std::string>> wrong = {
+        {"train", at("nowhere"), "-o", at("scene.sog")},
+        {"train", at("nowhere"), "-o", at("scene")},
+        {"finish", at("nowhere.ply"), "--cameras", at("nowhere"), "-o", at("scene.splat")},
+        {"render", at("scene.sog"), "-o", at("view.png")},
+        {"info", at("scene.sog")},
+        {"eval", at("scene.sog"), "--cameras", at("nowhere")},
+        {"bench", at("scene.sog"), "--cameras", at("nowhere")}};
+    for (const auto &arguments : wrong) {
+        const outcome run = splat(arguments);
+        EXPECT_EQ(run.code, 1) << arguments[0];
+        EXPECT_CONTAINS(run.err, words);
+    }
+    EXPECT_EQ(files_in_folder(), 0u);
+}
+
+TEST_F(Program, NothingToStartFromIsSaid) {
+    write_colmap(at("data"), 0);
+    outcome run = splat({"train", at("data"), "-o", at("scene.ply")});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "--random");
+    write_colmap(at("data"), 3);
+    run = splat({"train", at("data"), "-o", at("scene.ply"), "--holdout", "1"});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, "no view is left");
+    EXPECT_EQ(files_in_folder(), 1u);
+}
+
+TEST_F(Program, AnUnknownViewIsRefused) {
+    write_colmap(at("data"), 3);
+    write_scene(at("scene.ply"), 1, 0, 0, 3);
+    for (const char *view : {"5", "-1", "photo9.png", "", "0x1"}) {
+        outcome run = splat({"render", at("scene.ply"), "-o", at("view.png"), "--cameras", at("data"),
+                             std::string("--view=") + view});
+        EXPECT_EQ(run.code, 1) << view;
+        EXPECT_CONTAINS(run.err, "there is no view");
+    }
+    EXPECT_FALSE(fs::exists(at("view.png")));
+}
+
+TEST_F(Program, APlaceThatCannotBeWrittenIsRefusedBeforeTheWork) {
+    write_colmap(at("data"), 20);
+    fs::create_directory(at("folder"));
+    for (fs::path output : {at("no/such/folder/scene.ply"), at("folder")}) {
+        auto begin = std::chrono::steady_clock::now();
+        outcome run =
+            splat({"train", at("data"), "-o", output, "--iterations", "10000000"}); // hours, if begun
+        EXPECT_EQ(run.code, 1);
+        EXPECT_CONTAINS(run.err, output.string());
+        EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 60);
+        run = splat({"render", at("scene.ply"), "-o", output});
+        EXPECT_EQ(run.code, 1);
+        EXPECT_CONTAINS(run.err, output.string());
+    }
+    std::ofstream(at("file")) << "not a folder";
+    outcome run = splat({"demo", "-o", at("file")});
+    EXPECT_EQ(run.code, 1);
+    EXPECT_CONTAINS(run.err, at("file").string());
+    EXPECT_EQ(contents(at("file")), "not a folder");
+}
+
+} // namespace

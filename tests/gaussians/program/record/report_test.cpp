@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT
+// splat train --report: the page is whole, and needs nothing but itself.
+#include "program_run.h"
+#include "page.h"
+#include "frames/device_gaussians.h"
+#include "record/html.h"
+#include "record/report.h"
+#include "record/report_chart.h"
+#include <algorithm>
+
+namespace {
+
+// What fetches something, or runs.
+void expect_self_contained(const std::string &text, const page &parsed) {
+    for (const char *tag : {"script", "link", "iframe", "object", "embed", "base", "form"})
+        EXPECT_EQ(parsed.tags.count(tag), 0u) << tag;
+    for (const char *part : {"url(", "@import", "javascript:"})
+        EXPECT_EQ(text.find(part), std::string::npos) << part;
+    for (const auto &[attribute, values] : parsed.values)
+        for (const std::string &value : values) {
+            if (attribute.find(" src") != std::string::npos) {
+                EXPECT_EQ(value.rfind("data:image/png;base64,", 0), 0u) << attribute;
+            } else if (attribute != "html xmlns") {
+                EXPECT_EQ(value.find("//"), std::string::npos) << attribute << " " << value;
+            }
+            EXPECT_EQ(attribute.find(" href"), std::string::npos);
+            EXPECT_EQ(attribute.find(" on"), std::string::npos) << attribute;
+        }
+}
+
+class Report : public Program {
+  protected:
+    // The page's pictures, decoded.
+    std::vector<std::unique_ptr<picture>> pictures(const page &parsed) const {
+        std::vector<std::unique_ptr<picture>> all;
+        const auto sources = parsed.values.find("img src");
+        if (sources == parsed.values.end()) return all;
+        for (const std::string &source : sources->second) {
+            const fs::path file = at("decoded.png");
+            std::ofstream(file, std::ios::binary) << from_base64(source.substr(source.find(',') + 1));
+            all.push_back(std::make_unique<picture>(file));
+        }
+        return all;
+    }
+};
+
+TEST_F(Report, IsOnePageWithPicturesAndCurves) {
+    const fs::path data = at("da<t>a & \"more\"");
+    write_colmap(data, 30);
+    outcome run = splat({"train", data, "-o", at("scene.ply"), "--iterations", "24", "--holdout", "2",
+                         "--eval-every", "8", "--report", at("report")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(run.err, "");
+    const std::string text = contents(at("report") / "index.html");
+    const page parsed(text);
+    expect_self_contained(text, parsed);
+    EXPECT_CONTAINS(text, "da&lt;t&gt;a &amp; &quot;more&quot;");
+    EXPECT_CONTAINS(text, "Held-out views");
+    EXPECT_CONTAINS(text, "@media(prefers-color-scheme:dark)");
+    EXPECT_CONTAINS(text, "tree"); // what added gradients
+    EXPECT_CONTAINS(text, "<dt>holdout</dt><dd>2</dd>");
+    for (const char *curve : {"Loss", "PSNR", "Gaussians", "Time"})
+        EXPECT_CONTAINS(text, std::string("role=\"img\" aria-label=\"") + curve);
+    EXPECT_EQ(parsed.values.at("polyline points").size(), 4u);
+    EXPECT_EQ(
+        std::count(parsed.values.at("circle class").begin(), parsed.values.at("circle class").end(), "mark"),
+        3); // evaluations at 8, 16, 24
+    for (const std::string &points : parsed.values.at("polyline points"))
+        EXPECT_EQ(points.find("nan"), std::string::npos);
+
+    // Three held-out views: rendered, photograph, error of each.
+    const auto shown = pictures(parsed);
+    ASSERT_EQ(shown.size(), 9u);
+    for (const auto &one : shown) {
+        EXPECT_EQ(one->width, photo_width);
+        EXPECT_EQ(one->height, photo_height);
+    }
+    const std::vector<std::string> &names = parsed.values.at("img alt");
+    double worst = 0;
+    for (size_t i = 0; i < 3; i++) {
+        const std::string &name = names[3 * i + 1];
+        EXPECT_EQ(name.rfind("photograph, photo", 0), 0u) << name;
+        picture photo(data / "images" / name.substr(strlen("photograph, ")));
+        EXPECT_EQ(memcmp(photo.pixels, shown[3 * i + 1]->pixels, size_t(3 * photo_width * photo_height)), 0);
+        const double psnr = image_psnr(shown[3 * i].get(), &photo);
+        EXPECT_GE(psnr, worst) << "not from the worst to the best";
+        worst = psnr;
+        char caption[32];
+        snprintf(caption, sizeof caption, "%.2f dB", psnr);
+        EXPECT_CONTAINS(text, caption);
+        // Errors are dark where the two agree, and only there.
+        for (int p = 0; p < photo_width * photo_height; p++) {
+            int difference = 0;
+            for (int c = 0; c < 3; c++)
+                difference += std::abs(shown[3 * i]->pixels[3 * p + c] - photo.pixels[3 * p + c]);
+            const uint8_t *error = shown[3 * i + 2]->pixels + 3 * p;
+            const int brightness = error[0] + error[1] + error[2];
+            if (difference == 0) {
+                EXPECT_EQ(brightness, 4);
+            }
+            if (difference >= 3 * 64) {
+                EXPECT_EQ(brightness, 252 + 255 + 164);
+            }
+        }
+    }
+}
+
+TEST_F(Report, WithoutHeldOutViewsShowsThoseTrainedOn) {
+    write_colmap(at("data"), 20);
+    outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "3", "--holdout", "0",
+                         "--report", at("report")});
+    ASSERT_EQ(run.code, 0) << run.err;
+    const std::string text = contents(at("report") / "index.html");
+    const page parsed(text);
+    expect_self_contained(text, parsed);
+    EXPECT_CONTAINS(text, "none was held out");
+    EXPECT_CONTAINS(text, "nothing was measured"); // no PSNR curve
+    EXPECT_EQ(pictures(parsed).size(), 15u);
+}
+
+TEST_F(Report, APlaceThatCannotBeWrittenIsRefusedBeforeTheWork) {
+    write_colmap(at("data"), 20);
+    std::ofstream(at("file")) << "not a folder";
+    fs::create_directories(at("page") / "index.html");
+    for (fs::path place : {at("file"), at("no") / "such" / "folder", at("page")}) {
+        outcome run = splat(
+            {"train", at("data"), "-o", at("scene.ply"), "--iterations", "10000000", "--report", place});
+        EXPECT_EQ(run.code, 1);
+        EXPECT_CONTAINS(run.err, place.string());
+    }
+    EXPECT_EQ(contents(at("file")), "not a folder");
+}
+
+// A run as on a GPU, made up: large pictures, a million Gaussians, times of stages, a tuner that changed its
+// mind.
+class MadeUp : public Report {
+  protected:
+    std::string write(int width, int height) {
+        fault why;
+        gs_gaussians gaussians = device_gaussians_open(3, 0); // zeros: nothing to see
+        image photo;
+        EXPECT_TRUE(image_open(&photo, width, height, 3, &why));
+        memset(photo.pixels, 128, size_t(3 * width * height));
+        gs_camera camera = {};
+        camera.width = width;
+        camera.height = height;
+        camera.fx = camera.fy = 100;
+        camera.near_plane = 0.2f;
+        camera.rotation[0] = camera.rotation[4] = camera.rotation[8] = 1;
+        target_view view = {};
+        EXPECT_TRUE(target_view_open(&view, &camera, &photo, &why));
+        run_record record = {};
+        run_record_text(&record, "name", "a <b> & \xff\x01");
+        run_record_number(&record, "number", 0.001);
+        for (int i = 1; i <= 100; i++) {
+            run_point point = {};
+            point.iteration = 300 * i;
+            point.gaussians = std::min(100000 + 40000 * i, 1200000);
+            point.seconds = 0.4 * i;
+            point.loss = 0.3 / i + 0.02;
+            point.step_milliseconds = 2 + 0.05 * std::min(i, 50);
+            point.policy.strategy = i < 4 ? DISTWAR_TREE : i < 60 ? DISTWAR_BFLY : DISTWAR_TREE;
+            point.policy.balance_threshold = i < 60 ? 0 : 8;
+            EXPECT_TRUE(run_record_add_point(&record, &point, &why));
+            const run_evaluation evaluation = {300 * i, 0.4 * i, {20 + 8 * (1 - std::exp(-0.1 * i)), 0.8}};
+            if (i % 10 == 0) {
+                EXPECT_TRUE(run_record_add_evaluation(&record, &evaluation, &why));
+            }
+        }
+        training_report training = {};
+        training.first_iteration = 1;
+        training.iterations = 30000;
+        training.seconds = 120.5;
+        training.clock.steps = 30000;
+        for (int i = 0; i < STAGES; i++) training.clock.milliseconds[i] = 30000 * 0.1 * (i + 1);
+        training.strategy.tuned = true;
+        training.strategy.measured = 123;
+        training.strategy.cost = 45.5;
+        run_report whole = {};
+        whole.title = "made up";
+        whole.record = &record;
+        whole.training = &training;
+        report_gallery gallery = {};
+        const float black[3] = {};
+        EXPECT_TRUE(report_gallery_render(&gallery, &gaussians, &view, 1, black, &why)) << why.text;
+        whole.gaussians = gaussians.count;
+        whole.gallery = &gallery;
+        whole.views = &view;
+        whole.view_count = 1;
+        whole.held_out = true;
+        EXPECT_TRUE(report_write(at("report").c_str(), &whole, &why)) << why.text;
+        report_gallery_close(&gallery);
+        run_record_close(&record);
+        target_view_close(&view);
+        image_close(&photo);
+        device_gaussians_close(&gaussians);
+        return contents(at("report") / "index.html");
+    }
+};
+
+TEST_F(MadeUp, HasStagesAndTheTunersChoices) {
+    const std::string text = write(30, 20);
+    const page parsed(text);
+    expect_self_contained(text, parsed);
+    for (int i = 0; i < STAGES; i++) EXPECT_CONTAINS(text, std::string("<tr><td>") + stage_name(stage(i)));
+    EXPECT_CONTAINS(text, "123 launches");
+    EXPECT_CONTAINS(text, "<td class=\"n\">300</td><td>tree</td><td class=\"n\">0</td>");
+    EXPECT_CONTAINS(text, "<td class=\"n\">1200</td><td>bfly</td><td class=\"n\">0</td>");
+    EXPECT_CONTAINS(text, "<td class=\"n\">18000</td><td>tree</td><td class=\"n\">8</td>");
+    EXPECT_CONTAINS(text, "a &lt;b&gt; &amp; \xef\xbf\xbd\xef\xbf\xbd");
+    EXPECT_CONTAINS(text, "<dd>249 <small>steps/s");
+}
+
+TEST_F(MadeUp, LargePicturesAreShownSmaller) {
+    const page parsed(write(1300, 700));
+    const auto shown = pictures(parsed);
+    ASSERT_EQ(shown.size(), 3u);
+    EXPECT_EQ(shown[0]->width, 1300 / 4);
+    EXPECT_EQ(shown[0]->height, 700 / 4);
+    EXPECT_EQ(parsed.values.at("img width")[0], "325");
+    EXPECT_EQ(shown[1]->others({128, 128, 128}), 0);
+    EXPECT_EQ(shown[2]->others({252, 255, 164}), 0); // as different as it is drawn
+}
+
+// The layout is for the eye; that a browser draws something at all is for this test.
+TEST_F(MadeUp, IsDrawnByABrowser) {
+    if (system("command -v chromium >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium";
+    write(640, 480);
+    const std::string command =
+        "timeout 120 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars "
+        "--window-size=1200,1600 --user-data-dir='" +
+        at("profile").string() + "' --screenshot='" + at("page.png").string() + "' 'file://" +
+        (at("report") / "index.html").string() + "' >/dev/null 2>&1";
+    if (system(command.c_str()) != 0 || !fs::exists(at("page.png")))
+        GTEST_SKIP() << "chromium does not run here";
+    picture drawn(at("page.png"));
+    ASSERT_EQ(drawn.width, 1200);
+    const uint8_t *corner = drawn.pixels;
+    EXPECT_GT(drawn.others({corner[0], corner[1], corner[2]}), 100000);
+    int gray = 0; // the photograph, larger than it is
+    for (int p = 0; p < drawn.width * drawn.height; p++) {
+        const uint8_t *pixel = drawn.pixels + drawn.channels * p;
+        gray += pixel[0] == 128 && pixel[1] == 128 && pixel[2] == 128;
+    }
+    EXPECT_GT(gray, 300 * 200);
+}
+
+// ---- parts of it
+
+std::string drawn(const std::vector<chart_point> &points, bool logarithmic = false, bool from_zero = false) {
+    char *text = nullptr;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    const chart what = {"title <1>",   "x",         "y & more", points.data(),
+                        points.size(), logarithmic, from_zero,  false};
+    chart_write(stream, &what);
+    fclose(stream);
+    const std::string result = "<!DOCTYPE html>\n" + std::string(text, size);
+    free(text);
+    return result;
+}
+
+// The points of the curve, as drawn.
+std::vector<chart_point> curve(const std::string &text) {
+    const page parsed(text);
+    std::vector<chart_point> points;
+    std::istringstream list(parsed.values.at("polyline points")[0]);
+    chart_point p;
+    for (char comma; list >> p.x >> comma >> p.y;) points.push_back(p);
+    return points;
+}
+
+TEST(Chart, GrowsUpwardsAndToTheRight) {
+    const auto points = curve(drawn({{0, 10}, {100, 20}, {200, 30}}));
+    ASSERT_EQ(points.size(), 3u);
+    EXPECT_LT(points[0].x, points[1].x);
+    EXPECT_GT(points[0].y, points[1].y);
+    EXPECT_NEAR(points[1].x, (points[0].x + points[2].x) / 2, 0.1);
+    EXPECT_NEAR(points[1].y, (points[0].y + points[2].y) / 2, 0.1);
+}
+
+TEST(Chart, ALogarithmMakesFactorsEqual) {
+    const auto points = curve(drawn({{0, 0.01}, {1, 0.1}, {2, 1}, {3, 0}, {4, -1}}, true));
+    ASSERT_EQ(points.size(), 3u); // those above 0
+    EXPECT_NEAR(points[1].y, (points[0].y + points[2].y) / 2, 0.1);
+}
+
+TEST(Chart, StaysInItsFrameWhateverThePoints) {
+    const double nan = std::nan(""), huge = 1e300;
+    const std::vector<std::vector<chart_point>> sets = {
+        {{5, 7}},
+        {{0, 0}, {1, 0}},
+        {{0, 3}, {1, 3}, {2, 3}},
+        {{0, 1}, {1, nan}, {2, INFINITY}, {3, 2}},
+        {{0, -huge}, {1, huge}},
+        {{0, 1e-300}, {1, 2e-300}},
+        {{1, 1e-12}, {1e9, 1e12}},
+        {{7000, 27.123456}, {14000, 27.123457}},
+    };
+    for (const auto &set : sets)
+        for (bool logarithmic : {false, true})
+            for (bool from_zero : {false, true}) {
+                const std::string text = drawn(set, logarithmic, from_zero);
+                EXPECT_EQ(text.find("nan"), std::string::npos) << text;
+                EXPECT_EQ(text.find("inf"), std::string::npos) << text;
+                EXPECT_EQ(text.find(">-0<"), std::string::npos) << text;
+                if (text.find("nothing was measured") != std::string::npos) continue;
+                for (const chart_point &p : curve(text)) {
+                    EXPECT_TRUE(p.x >= 57.9 && p.x <= 542.1 && p.y >= 11.9 && p.y <= 210.1) << text;
+                }
+            }
+}
+
+TEST(Chart, OfNothingSaysSo) {
+    EXPECT_CONTAINS(drawn({}), "nothing was measured");
+    EXPECT_CONTAINS(drawn({{1, std::nan("")}}), "nothing was measured");
+    page parsed(drawn({}));
+}
+
+TEST(Html, NumbersAreShort) {
+    const std::pair<double, const char *> cases[] = {
+        {0, "0"},          {0.041234, "0.04123"}, {27.314, "27.31"},  {9999, "9999"},
+        {10000, "10k"},    {310544, "311k"},      {999499, "999k"},   {999500, "1M"},
+        {1.25e6, "1.25M"}, {-2.5e9, "-2.5G"},     {INFINITY, "none"}, {std::nan(""), "none"}};
+    for (auto [value, expected] : cases) {
+        char text[32] = "";
+        FILE *stream = fmemopen(text, sizeof text, "w");
+        html_number(stream, value);
+        fclose(stream);
+        EXPECT_STREQ(text, expected);
+    }
+}
+
+} // namespace
