@@ -16,9 +16,9 @@ demo: PRESET ?= $(GPU)
 demo: packages
 	@echo "building for $(PRESET)"
 	@cmake --preset $(PRESET) >build.log 2>&1 || { cat build.log; rm build.log; exit 1; }
-	@cmake --build --preset $(PRESET) --target splat -j $(JOBS) >build.log 2>&1 || { cat build.log; rm build.log; exit 1; }
+	@cmake --build --preset $(PRESET) --target dsplat -j $(JOBS) >build.log 2>&1 || { cat build.log; rm build.log; exit 1; }
 	@rm build.log
-	build/$(PRESET)/bin/splat demo -o demo
+	build/$(PRESET)/bin/dsplat demo -o demo
 
 # PRESET=cuda runs the same tests on a GPU.
 test: PRESET ?= cpu
@@ -45,7 +45,7 @@ gpu-compile: packages
 toolchains:
 	python3 ci/toolchains
 
-# The Python package with libgs for every GPU that the toolkit knows: python/README.md. Needs nvcc, auditwheel and
+# The Python package with libdistwar_gs for every GPU that the toolkit knows: python/README.md. Needs nvcc, auditwheel and
 # patchelf; 25 minutes of a core. The tag is manylinux_2_28, whatever the glibc here: python/glibc_2_28.cmake.
 # WHEEL_OPTIONS are for pip.
 WHEEL := build/wheel/distwar-*-linux_x86_64.whl
@@ -70,7 +70,7 @@ ifeq ($(GPU),cuda)
 	python3 benchmarks/tables.py library build/aggregate.json --draw docs/pictures >build/aggregate.md
 	@cat build/aggregate.md
 ifdef SCENE
-	cmake --build --preset cuda -j $(JOBS) --target splat make_scene render_backward channels camera_gradient frame_modes tuner_check
+	cmake --build --preset cuda -j $(JOBS) --target dsplat make_scene render_backward channels camera_gradient frame_modes tuner_check
 	benchmarks/blend.sh build/cuda/bin $(SCENE) $(CAMERAS) build/blend
 	python3 benchmarks/trim.py build/blend/*.json -o build/blend/kept
 	(python3 benchmarks/tables.py rasteriser build/blend/kept --draw docs/pictures; python3 benchmarks/tables.py outputs build/blend/kept) >build/blend.md

@@ -4,11 +4,11 @@
 #
 #   benchmarks/blend.sh PROGRAMS SCENE.ply CAMERAS OUT [PART...]
 #
-# PROGRAMS: the folder of the built programs (build/cuda/bin). CAMERAS: the scene's photographs, as for `splat train`.
+# PROGRAMS: the folder of the built programs (build/cuda/bin). CAMERAS: the scene's photographs, as for `dsplat train`.
 # OUT: a folder for the JSON files. The scenes made are in OUT/scenes and may be deleted afterwards.
 # PART: all of these unless named:
-#   stages           every stage, on three kinds of scene and several image sizes (splat bench)
-#   growth           every stage against the number of Gaussians and of pixels (splat bench)
+#   stages           every stage, on three kinds of scene and several image sizes (dsplat bench)
+#   growth           every stage against the number of Gaussians and of pixels (dsplat bench)
 #   render_backward  strategies, thresholds, cub and the floors; pixels per thread
 #   channels         the blend by the number of channels, with depth and absolute gradients and without
 #   camera_gradient  gradients by the camera: their sums by four methods, project backward with them and without
@@ -42,7 +42,7 @@ bench() { # NAME SCENE OPTIONS...
     name=$1 file=$(scene_of "$2")
     shift 2
     say "bench $name"
-    "$programs/splat" bench "$file" $views "$@" --json "$out/bench-$name.json" >"$out/bench-$name.txt" 2>&1 ||
+    "$programs/dsplat" bench "$file" $views "$@" --json "$out/bench-$name.json" >"$out/bench-$name.txt" 2>&1 ||
         { cat "$out/bench-$name.txt"; failed="$failed bench-$name"; }
 }
 several="--reduce tree --thresholds 0,4,8,12,16"

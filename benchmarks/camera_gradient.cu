@@ -7,7 +7,7 @@
 // every Gaussian with a gradient. "sum": the sums alone, of values that a thread computes from its index, by
 //   atomic  an atomicAdd a value
 //   tree    reduce_tree with a uniform key: an atomic instruction a warp
-//   rows    as libgs: a tree a warp, whose sums are written as a row; two kernels sum the rows
+//   rows    as libdistwar_gs: a tree a warp, whose sums are written as a row; two kernels sum the rows
 //   cub     the values are written as rows, which cub::DeviceReduce sums; not on the CPU
 // Before a method is timed, its sums must be exact: all values are -1, 0 or 1. On the CPU it only checks.
 #include "strategies/bench_options.h"

@@ -5,8 +5,8 @@
 #   benchmarks/finish.sh PROGRAMS DATA OUT [SCENE:ITERATIONS[:VARIANT,VARIANT...[:DOWNSCALE]]...]
 #
 # PROGRAMS: the folder of the built programs (build/cuda/bin). DATA: a folder with the photographs of each SCENE in a
-# folder of its name. fox and knot start from random points; `splat generate DATA/knot` makes knot. OUT: a folder for
-# Adam's logs, adam-SCENE.jsonl, and the JSON of splat finish, lm-SCENE-ITERATION-VARIANT.json. Default: fern:30000
+# folder of its name. fox and knot start from random points; `dsplat generate DATA/knot` makes knot. OUT: a folder for
+# Adam's logs, adam-SCENE.jsonl, and the JSON of dsplat finish, lm-SCENE-ITERATION-VARIANT.json. Default: fern:30000
 # fox:30000, all variants of each. The variants are the lines of `options` below. On an H200 fern takes about 85
 # seconds, fox 260.
 # benchmarks/tables.py levenberg-marquardt OUT prints tables and draws.
@@ -18,7 +18,7 @@ shift 3
 [ $# -gt 0 ] || set -- fern:30000 fox:30000
 mkdir -p "$out/scenes"
 
-options() { # VARIANT: prints its start (third, two (thirds) or end) and its options of splat finish
+options() { # VARIANT: prints its start (third, two (thirds) or end) and its options of dsplat finish
     half=9 quarter=5 # of the 17 views of fern
     case $scene in fox) half=22 quarter=11 ;; knot) half=50 quarter=25 ;; esac
     case $1 in
@@ -52,7 +52,7 @@ adam() { # SCENE ITERATIONS
     checkpoint="$out/scenes/$1.checkpoint"
     rm -f "$checkpoint"
     say "adam-$1"
-    timeout 300 "$programs/splat" train $from --iterations $2 -o "$out/scenes/$1-$2.ply" --eval-every $(($2 / 30)) \
+    timeout 300 "$programs/dsplat" train $from --iterations $2 -o "$out/scenes/$1-$2.ply" --eval-every $(($2 / 30)) \
         --checkpoint-every $(($2 / 3)) --checkpoint "$checkpoint" --log "$out/adam-$1.jsonl" >"$out/adam-$1.txt" 2>&1 &
     process=$!
     for at in $(($2 / 3)) $(($2 / 3 * 2)); do
@@ -63,7 +63,7 @@ adam() { # SCENE ITERATIONS
 }
 scene_at() { # SCENE ITERATIONS AT: writes the scene of a checkpoint, one iteration later
     [ -e "$out/scenes/$1-$3.ply" ] ||
-        "$programs/splat" train $from --iterations $2 -o "$out/scenes/$1-$3.ply" --seconds 0.000001 \
+        "$programs/dsplat" train $from --iterations $2 -o "$out/scenes/$1-$3.ply" --seconds 0.000001 \
             --resume "$out/scenes/$1-$3.checkpoint" --checkpoint "$out/scenes/unused" >"$out/start-$1-$3.txt" 2>&1
 }
 for chosen; do
@@ -85,7 +85,7 @@ for chosen; do
         shift
         say "lm-$scene-$at-$variant"
         scene_at $scene $iterations $at
-        timeout 90 "$programs/splat" finish "$out/scenes/$scene-$at.ply" --cameras "$data/$scene" --downscale $downscale $background \
+        timeout 90 "$programs/dsplat" finish "$out/scenes/$scene-$at.ply" --cameras "$data/$scene" --downscale $downscale $background \
             -o "$out/scenes/lm.ply" --json "$out/lm-$scene-$at-$variant.json" "$@" \
             >"$out/lm-$scene-$at-$variant.txt" 2>&1 || tail -n 3 "$out/lm-$scene-$at-$variant.txt"
     done

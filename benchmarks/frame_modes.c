@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What waiting costs, and what a batch saves. Times a training step a view in four ways:
 //   waits    gs_bin waits for the stream, as without a report
-//   settled  as splat train: the report is read after the loss is queued
+//   settled  as dsplat train: the report is read after the loss is queued
 //   queued   nothing is read
 //   graph    a CUDA graph a view
 // and forward and backward of all views as one call a view, as one call in all (gs_views), and as a graph of

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Times the sums by index of the package distwar beside torch's on a GPU.
 
-    PYTHONPATH=python DISTWAR_INDEX_LIBRARY=build/cuda/bin/libindex_sums.so \
+    PYTHONPATH=python DISTWAR_INDEX_LIBRARY=build/cuda/bin/libdistwar_index.so \
         benchmarks/index_add.py --out FILE.json [--seconds 90] [--types float16 bfloat16] [--ways]
 
 N rows of K values are added to a table of M rows. The rows are drawn by Zipf's law: rank r with a probability in
@@ -10,7 +10,7 @@ proportion to r^-exponent; ranks are shuffled. Times are medians of CUDA events 
 overwritten before each; the work is queued while the GPU still overwrites, so the host's time does not count. Each sum
 is compared with one in double precision first.
 
---ways also times every way of index_sums.h. A deterministic call of torch that would take over half a second, by what
+--ways also times every way of distwar_index.h. A deterministic call of torch that would take over half a second, by what
 ten times fewer rows took, is left out.
 """
 import argparse

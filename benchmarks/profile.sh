@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Counts what the two blend kernels do on one view of a scene, with Nsight Compute, as CSV:
 #
-#   benchmarks/profile.sh SPLAT SCENE.ply CAMERAS OUT.csv [options of splat bench]
+#   benchmarks/profile.sh SPLAT SCENE.ply CAMERAS OUT.csv [options of dsplat bench]
 #
 # SPLAT: the program. Clocks are not fixed. benchmarks/tables.py counters LABEL=OUT.csv... prints a table.
 # shellcheck disable=SC2046 # options are split

@@ -7,7 +7,7 @@
 Situations: `idle`, the GPU has nothing to do before each call; `one_thread`, the same with the backward pass on the
 thread that calls it (torch.autograd.set_multithreading_enabled); `loop`, calls follow each other; `training`, with a
 loss and Adam. For each: medians and the fastest tenth of a forward and a backward call by the clock, of the part of it
-inside libgs (which launches kernels and waits for the length of the lists), and of an autograd.Function (of two) that
+inside libdistwar_gs (which launches kernels and waits for the length of the lists), and of an autograd.Function (of two) that
 only allocates what a frame needs. By torch's profiler, of a frame and of one such Function: the host's time of a
 forward call and of the nodes of the backward pass, the calls of the CUDA runtime in them, and the time of the kernels."""
 import argparse
@@ -64,7 +64,7 @@ class EmptyFirst(Empty):
 
 
 class InLibgs:
-    """The time in calls of libgs."""
+    """The time in calls of libdistwar_gs."""
 
     def __init__(self):
         self.library, self.total = distwar.library(), 0
@@ -220,7 +220,7 @@ def main():
     for name in SITUATIONS:
         with threads_of(name):
             times = by_the_clock(Situation(name, frame, params, device), o.rounds, inner.take)
-        out[name]["in_libgs"] = {key: value for key, value in times.items() if key.endswith("libgs")}
+        out[name]["in_libgs"] = {key: value for key, value in times.items() if key.endswith("libdistwar_gs")}
     json.dump(out, sys.stdout, indent=1)
     print()
 

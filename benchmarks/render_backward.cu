@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How fast the flagship's backward blend is on a scene, with every strategy and threshold of libgs, with
+// How fast the flagship's backward blend is on a scene, with every strategy and threshold of libdistwar_gs, with
 // cub::WarpReduce, and without what it could not be faster than: floor_a drops the commit and keeps the tree,
 // floor_b drops both. And the tree with 1, 2 and 4 pixels a thread, with long lists whole (split:0) and split
 // (split:1), whatever gs_bin proposes.
@@ -31,7 +31,7 @@ namespace {
 // The strategies of distwar/strategy.h, then two floors for comparison only.
 enum way { floor_a = DISTWAR_STRATEGY_COUNT, floor_b, ways };
 
-// libgs has no cub; this program adds it.
+// libdistwar_gs has no cub; this program adds it.
 bool is_measured(int w) {
     return w >= floor_a || w == DISTWAR_CUB || gs_has_strategy(distwar_strategy(w));
 }

@@ -9,7 +9,7 @@
 # run; runs of all parts but finish and reproducible that have ended in an earlier call with it are not made again, so
 # take another for another build. DATA and OUT have no spaces.
 # PART, with its estimated seconds on an H200: all of these unless named:
-#   defaults      390  7,000 and 30,000 iterations on each, and on knot, a scene made by splat generate; three seeds
+#   defaults      390  7,000 and 30,000 iterations on each, and on knot, a scene made by dsplat generate; three seeds
 #   count         250  other limits of the number of Gaussians, on bonsai; 7,000 iterations with three seeds, 30,000 with one
 #   ablation      440  7,000 iterations on bonsai, fern, knot and fox without one of the parts of the defaults; three seeds
 #   finish         30  three steps of Levenberg-Marquardt on the scenes of defaults, 7,000 iterations
@@ -80,7 +80,7 @@ of() { # SCENE: prints its photographs and its start
 is_there() { # SCENE
     [ "$1" != knot ] || [ -d "$out/scenes/knot" ] || {
         rm -rf "$out/scenes/knot.part"
-        limited generate 60 splat generate "$out/scenes/knot.part"
+        limited generate 60 dsplat generate "$out/scenes/knot.part"
         wait
         grep -qsx generate "$failed" || mv "$out/scenes/knot.part" "$out/scenes/knot"
     }
@@ -91,7 +91,7 @@ train() { # NAME SECONDS SCENE OPTIONS...: the log is NAME.jsonl, the scene scen
     ! grep -qs '"event": "end"' "$out/$1.jsonl" || return 0
     name=$1 limit=$2 from=$(of "$3")
     shift 3
-    limited "$name" "$limit" splat train $from -o "$out/scenes/$name.ply" --log "$out/$name.jsonl" "$@"
+    limited "$name" "$limit" dsplat train $from -o "$out/scenes/$name.ply" --log "$out/$name.jsonl" "$@"
 }
 defaults() {
     for seed in $seeds; do
@@ -147,7 +147,7 @@ END
 finish() {
     for scene in bonsai fern relief23 fox knot; do
         trained="$out/scenes/defaults-$scene-7000-0.ply"
-        [ ! -e "$trained" ] || limited finish-$scene-7000 60 splat finish "$trained" --cameras "$(photographs $scene)" \
+        [ ! -e "$trained" ] || limited finish-$scene-7000 60 dsplat finish "$trained" --cameras "$(photographs $scene)" \
             $(background_of $scene) -o "$out/scenes/finish-$scene-7000.ply" --log "$out/finish-$scene-7000.jsonl" --lm-steps 3
     done
 }
@@ -180,7 +180,7 @@ reproducible() {
     while [ $kills -lt 4 ]; do
         seconds=$(awk -v seed="$(date +%N)" 'BEGIN { srand(seed); print 1.5 + 2.5 * rand() }') ended=0
         CUDA_VISIBLE_DEVICES=$gpu timeout -s KILL "$seconds" \
-            "$programs/splat" train "$data/fern" -o "$out/scenes/$name.ply" --reproducible --checkpoint-every 1000 \
+            "$programs/dsplat" train "$data/fern" -o "$out/scenes/$name.ply" --reproducible --checkpoint-every 1000 \
             $resume >"$out/$name.txt" 2>&1 || ended=$?
         [ $ended -eq 137 ] || break
         kills=$((kills + 1))

@@ -10,7 +10,7 @@
 #   spheres      20  both data sets, features of 3, 8, 16 and 32 channels
 #   cubemap      10  icosphere and torus, faces of 64 and of 1,024 texels
 #   scatter_add  20  words by Zipf's law, three exponents; rows of one float, a histogram, of 8 and of 4,096 bins
-#   lm           20  the products J^T u and diag(J^T J) of one step of splat finish with 12 views
+#   lm           20  the products J^T u and diag(J^T J) of one step of dsplat finish with 12 views
 #   gaussians    90  the backward blend: blend.sh render_backward tuner
 #   profile      80  counters of three workloads by Nsight Compute, if ncu is installed: OUT/profile-*.csv
 # Fails if a tuner's choice is over 3 % slower than the best fixed one or over 2 % slower than plain atomics.
@@ -58,7 +58,7 @@ lm() {
     for strategy in atomic tree bfly serial; do
         case $strategy in atomic) at=0 ;; *) at="0 8 16 24" ;; esac
         for threshold in $at; do
-            measure lm-$trained-$strategy-$threshold 90 splat finish "$scene" --cameras "$cameras" -o "$out/lm.ply" \
+            measure lm-$trained-$strategy-$threshold 90 dsplat finish "$scene" --cameras "$cameras" -o "$out/lm.ply" \
                 --lm-steps 1 --lm-pcg 4 --lm-preconditioner diagonal --lm-batch 12 --reduce $strategy \
                 --threshold $threshold
         done
@@ -84,7 +84,7 @@ profile() {
     for strategy in atomic serial bfly tree cub; do
         at="--reduce $strategy --thresholds 8"
         [ $strategy = cub ] ||
-            counters gaussians $strategy splat bench "$scene" --cameras "$cameras" --center-principal $one $at
+            counters gaussians $strategy dsplat bench "$scene" --cameras "$cameras" --center-principal $one $at
         counters spheres $strategy spheres bench --data large $one $at
         counters cubemap $strategy cubemap bench --mesh torus --size 64 --width 1024 --height 768 $one $at
     done

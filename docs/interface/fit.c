@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// libgs from C: fits 64 Gaussians to a picture, with gs.h and a way to allocate device memory. With the CPU
+// libdistwar_gs from C: fits 64 Gaussians to a picture, with distwar_gs.h and a way to allocate device memory. With the CPU
 // library device memory is host memory. Build with -DUSE_CUDA for the CUDA library.
 #include "distwar_gs.h"
 
@@ -46,7 +46,7 @@ static void download(void *host, const void *device, size_t bytes) { // waits fo
 }
 #else
 static void *device_new(size_t bytes) {
-    void *memory = calloc(1, bytes); // aligned to 16 bytes, as gs.h asks
+    void *memory = calloc(1, bytes); // aligned to 16 bytes, as distwar_gs.h asks
     stop_if(!memory, "calloc", "out of memory");
     return memory;
 }
@@ -173,8 +173,8 @@ int main(void) {
     }
     download(after, result, sizeof after);
 
-    printf("libgs %s, %s: %d Gaussians, %d x %d pixels, %d steps in %.2f s\n", gs_version(), gs_backend(),
-           COUNT, SIZE, SIZE, STEPS, seconds() - begin);
+    printf("libdistwar_gs %s, %s: %d Gaussians, %d x %d pixels, %d steps in %.2f s\n", gs_version(),
+           gs_backend(), COUNT, SIZE, SIZE, STEPS, seconds() - begin);
     printf("loss %.4f -> %.4f, mean error %.4f -> %.4f, SSIM %.3f -> %.3f\n", before[0], after[0], before[1],
            after[1], before[2], after[2]);
 

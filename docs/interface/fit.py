@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""libgs from Python: fits 64 Gaussians to a picture, with a loss and an optimiser in Python, and with given colours
+"""libdistwar_gs from Python: fits 64 Gaussians to a picture, with a loss and an optimiser in Python, and with given colours
 instead of spherical harmonics. Runs on numpy with the CPU library, on torch with the CUDA library.
 
-    PYTHONPATH=python python3 docs/interface/fit.py build/cpu/bin/libgs.so
+    PYTHONPATH=python python3 docs/interface/fit.py build/cpu/bin/libdistwar_gs.so
 """
 import math
 import random
@@ -77,7 +77,7 @@ def main(path):
     lib.call("gs_radii", byref(view), lib.address(radii))
     alpha = 1 - transmittance
     psnr = [-10 * math.log10(loss) for loss in (losses[0], losses[-1])]
-    print(f"libgs {lib.version}, {lib.backend} with {lib.arrays.__name__}: {count} Gaussians, {SIZE} x {SIZE} "
+    print(f"libdistwar_gs {lib.version}, {lib.backend} with {lib.arrays.__name__}: {count} Gaussians, {SIZE} x {SIZE} "
           f"pixels, {STEPS} steps in {duration:.2f} s")
     print(f"squared error {losses[0]:.4f} -> {losses[-1]:.5f}, PSNR {psnr[0]:.1f} -> {psnr[1]:.1f} dB")
     print(f"{int((radii > 0).sum())} Gaussians in view, the largest {int(radii.max())} pixels in radius; "
@@ -88,5 +88,5 @@ def main(path):
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("usage: fit.py path/to/libgs.so")
+        sys.exit("usage: fit.py path/to/libdistwar_gs.so")
     main(sys.argv[1])

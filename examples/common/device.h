@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Checked CUDA calls for programs. A failure prints file, line and the call, and ends the program. Libraries
-// return errors instead (see gs.h).
+// return errors instead (see distwar_gs.h).
 #pragma once
 
 #include "c_linkage.h"

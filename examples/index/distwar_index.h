@@ -15,8 +15,8 @@
 //   argument is invalid.
 // - Structs may grow at their end. Begin each as {0}.
 // - Calls are thread-safe if they share no outputs and no workspaces.
-#ifndef INDEX_SUMS_H
-#define INDEX_SUMS_H
+#ifndef DISTWAR_INDEX_H
+#define DISTWAR_INDEX_H
 
 #include <stddef.h>
 #include <stdint.h>

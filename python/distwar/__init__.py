@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Differentiable 3D Gaussian splatting by libgs, on torch tensors or numpy arrays.
+"""Differentiable 3D Gaussian splatting by libdistwar_gs, on torch tensors or numpy arrays.
 
     colors, alphas, meta = distwar.rasterization(means, quats, scales, opacities, colors, viewmats, Ks, width, height)
 

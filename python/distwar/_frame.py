@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A frame as one autograd.Function: all stages forward in one call of libgs, and all adjoints in another. It takes a
+"""A frame as one autograd.Function: all stages forward in one call of libdistwar_gs, and all adjoints in another. It takes a
 fraction of the time on the host that the operators of _operators.py take."""
 import weakref
 

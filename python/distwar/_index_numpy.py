@@ -35,7 +35,7 @@ def _allocate(size):
 def _add(name, out, index, source, deterministic, skipped=-1):
     """Adds to out, contiguous."""
     if library().backend == "cuda":
-        raise RuntimeError(f"distwar.{name}: the arrays are numpy's, and this package has libindex_sums for CUDA")
+        raise RuntimeError(f"distwar.{name}: the arrays are numpy's, and this package has libdistwar_index for CUDA")
     if source.size == 0:
         return
     report = np.zeros(1, "uint32")

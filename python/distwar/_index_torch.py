@@ -74,7 +74,7 @@ def _add(out: Tensor, index: Tensor, source: Tensor, skipped: int, deterministic
         return
     device = out.device
     if (device.type == "cuda") != (library().backend == "cuda"):
-        raise RuntimeError(f"distwar: the tensors are on {device}, and this package has libindex_sums for "
+        raise RuntimeError(f"distwar: the tensors are on {device}, and this package has libdistwar_index for "
                            f"{'CUDA' if library().backend == 'cuda' else 'CPUs'}")
     with On(out):
         report = _report("index_add", device)

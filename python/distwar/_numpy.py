@@ -96,7 +96,7 @@ class _Frame:
         return d_scene, numpy.stack([d for _, d in of_cameras]), d_mean2d, absolute
 
     def _project_backward(self, c, moments, d_mean2d):
-        """By the scene and camera c; libgs has the latter for one camera at a time."""
+        """By the scene and camera c; libdistwar_gs has the latter for one camera at a time."""
         plan = self.plan.one_camera()
         d_scene = Scene(*(None if a is None else numpy.empty_like(a) for a in self.scene))
         d_camera = numpy.empty(plan.camera_floats, "float32")
@@ -114,7 +114,7 @@ def _joined(parts, batch):
 
 def rasterization(arrays, width, height, planes, sh_degree, modes):
     if library().backend != "simt":
-        raise RuntimeError("distwar.rasterization: numpy arrays need the CPU library, this package has libgs for CUDA; "
+        raise RuntimeError("distwar.rasterization: numpy arrays need the CPU library, this package has libdistwar_gs for CUDA; "
                            "pass torch tensors")
     arrays = {name: None if value is None else _float32(name, value) for name, value in arrays.items()}
     request = check(arrays, width, height, *planes, sh_degree, *modes)

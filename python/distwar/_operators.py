@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """rasterization() as operators of torch, for torch.compile and whatever else watches the dispatcher: projection and
-blending, with their adjoints. Between them lie the splats of libgs; the gradient of a splat is its gs_moments, and that
+blending, with their adjoints. Between them lie the splats of libdistwar_gs; the gradient of a splat is its gs_moments, and that
 of its mean passes through autograd by itself."""
 from typing import List, Optional, Tuple
 
@@ -42,7 +42,7 @@ def run_project_backward(plan, cameras, scene, splats, moments, d_means2d, with_
         plan.project_backward(cameras, at, at_splats, at_moments, d_mean2d,
                               [None if d is None else d.data_ptr() for d in d_scene], None, stream)
         return *d_scene, None, None
-    # libgs has this gradient for one camera at a time
+    # libdistwar_gs has this gradient for one camera at a time
     one, count, parts = plan.one_camera(), plan.shape.count, []
     d_cameras = empty((plan.shape.cameras, (one.camera_floats + 3) // 4 * 4), splats)
     for c in range(plan.shape.cameras):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The stages of libgs on addresses, for arrays of any framework. What frames of one shape have in common, their
+"""The stages of libdistwar_gs on addresses, for arrays of any framework. What frames of one shape have in common, their
 structs above all, is made once: a Plan. Addresses are integers; 0 or None: there is no array. `stream` is a
 cudaStream_t as an integer, or None."""
 import ctypes
@@ -107,7 +107,7 @@ def room_of(device, shape):
 _camera = struct.Struct("<2i4f9f3ffi4ff")
 assert _camera.size == sizeof(gs.Camera)
 
-# Members of gs.h's structs that follow each other, and where they begin: one call of struct fills them.
+# Members of distwar_gs.h's structs that follow each other, and where they begin: one call of struct fills them.
 _scene = struct.Struct("<7Q")  # of gs_gaussians: mean, log_scale, quaternion, opacity_logit, sh, color, covariance
 _SCENE, _GRADIENT_SCENE = (of.gaussians.offset + gs.Gaussians.mean.offset for of in (gs.View, gs.Gradient))
 _memory = struct.Struct("<q9Q")  # of gs_view: pair_capacity, workspace, its bytes, splats, image
@@ -120,7 +120,7 @@ _report = struct.Struct(f"<2i{gs.View.pairs_needed.offset - _DIVISION - 8}xq")  
 
 
 class _Whole:
-    """A struct of gs.h filled by one call of struct: some members, by their offsets, and the bytes of a Plan."""
+    """A struct of distwar_gs.h filled by one call of struct: some members, by their offsets, and the bytes of a Plan."""
 
     def __init__(self, of, members):
         """members: (offset, format) in the order of pack()."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""libindex_sums in Python by ctypes: the struct of index_sums.h and its calls. The library is the one beside this file,
+"""libdistwar_index in Python by ctypes: the struct of distwar_index.h and its calls. The library is the one beside this file,
 or that of the environment variable DISTWAR_INDEX_LIBRARY."""
 import ctypes
 import functools
@@ -50,8 +50,8 @@ class Library:
 
 @functools.lru_cache(maxsize=None)
 def library():
-    path = os.environ.get("DISTWAR_INDEX_LIBRARY") or pathlib.Path(__file__).with_name("libindex_sums.so")
+    path = os.environ.get("DISTWAR_INDEX_LIBRARY") or pathlib.Path(__file__).with_name("libdistwar_index.so")
     if not os.path.exists(path):
         raise ImportError(f"distwar: there is no {path}; install the package (pip install ./python), or let "
-                          "DISTWAR_INDEX_LIBRARY name a libindex_sums.so")
+                          "DISTWAR_INDEX_LIBRARY name a libdistwar_index.so")
     return Library(os.fspath(path))

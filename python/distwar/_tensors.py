@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What libgs takes of torch: addresses, memory, the current stream, cameras on the host."""
+"""What libdistwar_gs takes of torch: addresses, memory, the current stream, cameras on the host."""
 import sys
 import threading
 import weakref
@@ -41,7 +41,7 @@ def stream_at(index):
 def index_of(device):
     """Of a GPU; None: a CPU."""
     if device.type != ("cuda" if library().backend == "cuda" else "cpu"):
-        raise RuntimeError(f"distwar.rasterization: the tensors are on {device}, and this package has libgs for "
+        raise RuntimeError(f"distwar.rasterization: the tensors are on {device}, and this package has libdistwar_gs for "
                            f"{'CUDA' if library().backend == 'cuda' else 'CPUs'}")
     return device.index if device.type == "cuda" else None
 

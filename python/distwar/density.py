@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Density control by Markov chain Monte Carlo (Kheradmand et al. 2024) for trainers with optimizers of torch: noise and
-penalties by libgs, and the two functions of gsplat that its MCMCStrategy calls in compiled kernels.
+penalties by libdistwar_gs, and the two functions of gsplat that its MCMCStrategy calls in compiled kernels.
 
 gsplat.DefaultStrategy works on the meta of distwar.rasterization() as it is. gsplat.MCMCStrategy needs gsplat's
 compiled kernels, which the wheel on PyPI does not have, or

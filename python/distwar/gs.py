@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""libgs in Python by ctypes: the structs of gs.h and gs_ssim.h, and its calls on numpy arrays (CPU library) or torch
-tensors (CUDA library). Needs no other file of the package but a libgs.so. The headers document the calls."""
+"""libdistwar_gs in Python by ctypes: the structs of distwar_gs.h and distwar_gs_ssim.h, and its calls on numpy arrays (CPU library) or torch
+tensors (CUDA library). Needs no other file of the package but a libdistwar_gs.so. The headers document the calls."""
 import ctypes
 import functools
 from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
@@ -98,7 +98,7 @@ class Error(RuntimeError):
 
 
 class Library:
-    """A libgs.so, and arrays in the memory that it works on. Arrays are C-contiguous. The caller keeps an array
+    """A libdistwar_gs.so, and arrays in the memory that it works on. Arrays are C-contiguous. The caller keeps an array
     alive until the work on it is done."""
 
     def __init__(self, path):
@@ -161,7 +161,7 @@ class Library:
         return status
 
     def call(self, name, *arguments, allow=()):
-        """A call of gs.h without its last argument, the stream: torch's current stream is used. Returns the status;
+        """A call of distwar_gs.h without its last argument, the stream: torch's current stream is used. Returns the status;
         raises Error unless it is GS_OK or in `allow`."""
         stream = ()
         if len(getattr(self, name).argtypes) > len(arguments):
@@ -169,7 +169,7 @@ class Library:
         return self.call_on(name, *arguments, *stream, allow=allow)
 
     def call_on(self, name, *arguments, allow=()):
-        """The same with all arguments of gs.h, the stream included."""
+        """The same with all arguments of distwar_gs.h, the stream included."""
         return self.check(getattr(self, name)(*arguments), allow)
 
     def zeros(self, *shape, dtype="float32"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Trains Gaussians on photographs with known cameras: distwar renders, torch's Adam steps. The density control is that
-of Kheradmand et al. 2024 (MCMC), with the settings of `splat train`.
+of Kheradmand et al. 2024 (MCMC), with the settings of `dsplat train`.
 
     python train.py DATA -o scene.pt      # DATA: sparse/0/*.bin of COLMAP, or a transforms.json, and the photographs
 """

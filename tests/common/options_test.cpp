@@ -21,7 +21,7 @@ class Options : public testing::Test {
     }
     void expect_error(const std::vector<std::string> &words, const std::string &text) {
         EXPECT_EQ(parse(words), OPTIONS_USAGE_ERROR);
-        EXPECT_EQ(std::string(why.text), "splat train: " + text + "; see 'splat train --help'");
+        EXPECT_EQ(std::string(why.text), "dsplat train: " + text + "; see 'dsplat train --help'");
     }
 
     bool quiet = false;
@@ -40,10 +40,10 @@ class Options : public testing::Test {
         {OPTION_CHOICE, "reduce", 0, &reduction, 0, 0, reductions, "how warps add", false},
         {OPTION_FLAG, "quiet", 'q', &quiet, 0, 0, nullptr, "say nothing", false},
         {}};
-    const command_spec command = {"splat train",
+    const command_spec command = {"dsplat train",
                                   "DATA -o OUT.ply [options]",
                                   "Trains a scene.",
-                                  "  splat train fern -o fern.ply\n",
+                                  "  dsplat train fern -o fern.ply\n",
                                   options,
                                   1,
                                   2};
@@ -148,7 +148,7 @@ TEST_F(Options, RefusesMissingAndNeedlessValues) {
 }
 
 TEST_F(Options, CountsArguments) {
-    expect_error({}, "an argument is missing: splat train DATA -o OUT.ply [options]");
+    expect_error({}, "an argument is missing: dsplat train DATA -o OUT.ply [options]");
     expect_error({"a", "b", "c"}, "unexpected argument 'c'");
 }
 
@@ -157,7 +157,7 @@ TEST_F(Options, PrintsHelp) {
         testing::internal::CaptureStdout();
         EXPECT_EQ(parse({flag, "--nonsense"}), OPTIONS_HELP);
         const std::string text = testing::internal::GetCapturedStdout();
-        EXPECT_EQ(text, "usage: splat train DATA -o OUT.ply [options]\n\n"
+        EXPECT_EQ(text, "usage: dsplat train DATA -o OUT.ply [options]\n\n"
                         "Trains a scene.\n\n"
                         "options:\n"
                         "  -o, --output TEXT   where the scene goes\n"
@@ -169,7 +169,7 @@ TEST_F(Options, PrintsHelp) {
                         "  -q, --quiet         say nothing\n"
                         "  -h, --help          print this and exit\n\n"
                         "examples:\n"
-                        "  splat train fern -o fern.ply\n");
+                        "  dsplat train fern -o fern.ply\n");
     }
 }
 

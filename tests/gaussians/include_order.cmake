@@ -2,8 +2,8 @@
 #
 #   cmake -D ROOT=... -P include_order.cmake
 #
-# A room, and a folder of examples/gaussians/program, includes only from itself and from those named after it below. The
-# drawing is in docs/design.md, sections 2 and 5.
+# A room, and a folder of a room, includes only from itself and from those named after it below. The drawing is in
+# docs/design.md, sections 2 and 5.
 
 cmake_policy(VERSION 3.25)
 
@@ -17,16 +17,31 @@ set(rooms
     "program|examples/gaussians/program|library common lib data ranks"
     "index|examples/index|library common")
 
-# folder of program | the folders it may include from
+# Folders of a room: room | folder | the folders it may include from. Files of the room beside its folders are below them.
 set(folders
-    "view|"
-    "measure|view"
-    "training|view"
-    "lm|view"
-    "demo|view"
-    "record|view measure training lm"
-    "commands|view measure training lm demo record"
-    "splat.c|commands")
+    "common|files|"
+    "common|images|files"
+    "common|cli|files"
+    "common|gpu|"
+    "common|strategies|files cli gpu"
+    "lib|geometry|"
+    "lib|bin|"
+    "lib|project|geometry"
+    "lib|blend|bin"
+    "lib|image|"
+    "lib|density|project"
+    "lib|optimise|"
+    "lib|share|bin blend density project"
+    "lib|lm|blend image project geometry"
+    "lib|lpips|"
+    "program|frames|"
+    "program|measure|frames"
+    "program|training|frames"
+    "program|lm|frames"
+    "program|demo|frames"
+    "program|record|frames measure training lm"
+    "program|commands|frames measure training lm demo record"
+    "program|dsplat.c|commands")
 
 set(faults "")
 
@@ -91,33 +106,42 @@ foreach(row IN LISTS rooms)
   endforeach()
 endforeach()
 
-set(program examples/gaussians/program)
-set(known "")
-foreach(row IN LISTS folders)
-  string(REGEX REPLACE "[|].*$" "" folder "${row}")
-  string(REGEX REPLACE "^[^|]*[|]" "" allowed "${row}")
-  string(REPLACE " " ";" allowed "${allowed}")
-  list(APPEND known "${folder}")
-  foreach(source IN LISTS sources_program)
-    if(NOT source MATCHES "^${program}/${folder}(/|$)")
+# In a room each folder of `folders` includes only from itself, from those named after it and from the room's own files.
+foreach(row IN LISTS rooms)
+  split("${row}")
+  set(known "")
+  set(top "${folder}")
+  foreach(line IN LISTS folders)
+    if(NOT line MATCHES "^${room}[|]([^|]*)[|](.*)$")
       continue()
     endif()
-    includes_of("${ROOT}/${source}" names)
-    foreach(name IN LISTS names)
-      if(NOT name MATCHES "^([a-z_]+)/")
+    set(inside "${CMAKE_MATCH_1}")
+    string(REPLACE " " ";" allowed "${CMAKE_MATCH_2}")
+    list(APPEND known "${inside}")
+    foreach(source IN LISTS sources_${room})
+      if(NOT source MATCHES "^${top}/${inside}(/|$)")
         continue()
       endif()
-      set(other "${CMAKE_MATCH_1}")
-      if(IS_DIRECTORY "${ROOT}/${program}/${other}" AND NOT other STREQUAL folder AND NOT other IN_LIST allowed)
-        string(APPEND faults "${source} includes ${name}: ${folder} must not know ${other}\n")
-      endif()
+      includes_of("${ROOT}/${source}" names)
+      foreach(name IN LISTS names)
+        if(NOT name MATCHES "^([a-z_]+)/")
+          continue()
+        endif()
+        set(other "${CMAKE_MATCH_1}")
+        if(IS_DIRECTORY "${ROOT}/${top}/${other}" AND NOT other STREQUAL inside AND NOT other IN_LIST allowed)
+          string(APPEND faults "${source} includes ${name}: ${inside} must not know ${other}\n")
+        endif()
+      endforeach()
     endforeach()
   endforeach()
-endforeach()
-foreach(source IN LISTS sources_program)
-  string(REGEX REPLACE "^${program}/([^/]*).*$" "\\1" folder "${source}")
-  if(NOT folder IN_LIST known)
-    string(APPEND faults "${source}: ${folder} has no place in the order\n")
+  if(known)
+    foreach(source IN LISTS sources_${room})
+      string(REGEX REPLACE "^${top}/" "" name "${source}")
+      string(REGEX REPLACE "/.*$" "" inside "${name}")
+      if(NOT inside IN_LIST known AND (room STREQUAL program OR name MATCHES "/"))
+        string(APPEND faults "${source}: ${inside} has no place in the order\n")
+      endif()
+    endforeach()
   endif()
 endforeach()
 

@@ -59,7 +59,7 @@ void option_table_add(option_table *table, const option_spec *rows);
 const char *option_text(const option_spec *option);
 
 typedef struct command_spec {
-    const char *name;      // "splat train"
+    const char *name;      // "dsplat train"
     const char *arguments; // "DATA -o OUT.ply [options]"
     const char *summary;
     const char *examples; // lines at the end of --help; NULL: none

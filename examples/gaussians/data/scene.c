@@ -46,7 +46,7 @@ bool scene_open(gs_gaussians *out, int64_t count, int sh_degree, fault *why) {
     const size_t bytes = gaussians_place(&shape, NULL, 16);
     void *memory = calloc(bytes ? bytes : 1, 1);
     if (!memory) return fail(why, "no memory for %" PRId64 " Gaussians", count);
-    gaussians_place(&shape, memory, 16); // gs.h wants this alignment
+    gaussians_place(&shape, memory, 16); // distwar_gs.h wants this alignment
     *out = shape;
     return true;
 }

@@ -214,7 +214,7 @@ bool transforms_load(const char *folder, reconstruction *out, fault *why) {
     if (!read)
         reconstruction_close(out);
     else if (missing.frames > 0)
-        fprintf(stderr, "splat: %s: %zu of %zu frames have no picture and are skipped (the first: '%s')\n",
+        fprintf(stderr, "dsplat: %s: %zu of %zu frames have no picture and are skipped (the first: '%s')\n",
                 path, missing.frames, missing.total, missing.first);
     return read;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The checks of arguments that several calls of libgs share. Internal to libgs. `function` is the public
+// The checks of arguments that several calls of libdistwar_gs share. Internal to libdistwar_gs. `function` is the public
 // call, which the text of the failure names: pass __func__.
 #pragma once
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// libgs: 3D Gaussian splatting, forward and backward, one call a stage. C11 and C++11, no CUDA header.
+// libdistwar_gs: 3D Gaussian splatting, forward and backward, one call a stage. C11 and C++11, no CUDA header.
 //
 // A training step:
 //   gs_forward -> gs_loss -> gs_backward -> gs_adam
 // The same, stage by stage:
 //   gs_project -> gs_bin -> gs_render -> gs_loss -> gs_render_backward -> gs_project_backward -> gs_adam
 // Every stage takes a gs_view: it reads the members that earlier stages wrote and writes its own. Formulas:
-// docs/math.md. Two programs that use libgs, in C and in Python: docs/interface.md.
+// docs/math.md. Two programs that use libdistwar_gs, in C and in Python: docs/interface.md.
 //
 // Rules for every call:
 // - Pointers inside structs and pointers to arrays are device pointers (backend "simt": host pointers), owned
@@ -257,7 +257,7 @@ typedef struct gs_gradient {
     // not by the image alone. Replaces what the moments say (gs_mean2d_gradient). NULL: the moments count.
     const float *pixel_mean2d;
     // Read by gs_render_backward with DISTWAR_FIXED: bounds of the whole image, where the view has only some of its
-    // splats or of its rows (gs_share.h). NULL: of the view.
+    // splats or of its rows (distwar_gs_share.h). NULL: of the view.
     const struct gs_largest_values *largest; // device
 } gs_gradient;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// libgs: gs_split (gs_split.h) over the Gaussians of several GPUs, which follow one another: those of GPU 0, of GPU 1,
+// libdistwar_gs: gs_split (distwar_gs_split.h) over the Gaussians of several GPUs, which follow one another: those of GPU 0, of GPU 1,
 // ... The result has the bits of gs_split over all of them. On each GPU:
 //   gs_share_split_draw     gives each of its Gaussians a key, and sorts by it
 //   (all GPUs learn how many rows are free and how many Gaussians can be drawn, on each)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// libgs: growth by splitting. Gaussians are drawn by their screen-space gradient and split along the longest
-// axis. The rules of gs.h hold. Formulas: docs/math.md, section 9.
+// libdistwar_gs: growth by splitting. Gaussians are drawn by their screen-space gradient and split along the longest
+// axis. The rules of distwar_gs.h hold. Formulas: docs/math.md, section 9.
 #ifndef GS_SPLIT_H
 #define GS_SPLIT_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// libgs: SSIM of two images of any number of channels, and its gradient. The rules of gs.h hold. Formulas:
+// libdistwar_gs: SSIM of two images of any number of channels, and its gradient. The rules of distwar_gs.h hold. Formulas:
 // docs/math.md, section 5.
 #ifndef GS_SSIM_H
 #define GS_SSIM_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How libgs reports a failure: a gs_status to the caller, the text in this thread's gs_last_error(). Internal
-// to libgs. The macros return from the enclosing function, which must return gs_status.
+// How libdistwar_gs reports a failure: a gs_status to the caller, the text in this thread's gs_last_error(). Internal
+// to libdistwar_gs. The macros return from the enclosing function, which must return gs_status.
 #pragma once
 
 #include "c_linkage.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat: trains, renders and measures scenes of 3D Gaussians.
+// dsplat: trains, renders and measures scenes of 3D Gaussians.
 #include "commands/command.h"
 #include "cli/program.h"
 #include <stddef.h>
@@ -18,13 +18,13 @@ static const program_command commands[] = {
 
 int main(int argc, char **argv) {
     const program_spec program = {
-        "splat", commands,
-        "  splat demo -o demo\n"
-        "  splat train data/fern -o fern.ply --downscale 4\n"
-        "  splat render fern.ply -o fern.png --cameras data/fern --view 0 --photo\n"
-        "  splat eval fern.ply --cameras data/fern --downscale 4\n"
-        "  splat bench fern.ply --cameras data/fern --downscale 4 --json fern-bench.json\n"
-        "  splat info fern.ply\n"
-        "  splat generate data/knot\n"};
+        "dsplat", commands,
+        "  dsplat demo -o demo\n"
+        "  dsplat train data/fern -o fern.ply --downscale 4\n"
+        "  dsplat render fern.ply -o fern.png --cameras data/fern --view 0 --photo\n"
+        "  dsplat eval fern.ply --cameras data/fern --downscale 4\n"
+        "  dsplat bench fern.ply --cameras data/fern --downscale 4 --json fern-bench.json\n"
+        "  dsplat info fern.ply\n"
+        "  dsplat generate data/knot\n"};
     return program_run(&program, argc, argv);
 }

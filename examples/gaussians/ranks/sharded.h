@@ -2,7 +2,7 @@
 // The gradient of a batch of views of a scene whose Gaussians lie on several ranks. Each rank has neighbouring
 // Gaussians: rank 0 the first ones, rank 1 those that follow, and so on. The rows of tiles of all images of the batch,
 // view after view, are cut into shares of equal cost; a rank renders its share. Splats go to the ranks that render them
-// and their moments come back (gs_share.h).
+// and their moments come back (distwar_gs_share.h).
 //
 // With DISTWAR_FIXED, gradients have the same bits on any number of ranks. All floats are then those of one GPU that
 // takes view by view.

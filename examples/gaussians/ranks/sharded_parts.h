@@ -18,7 +18,7 @@
 #include "sharded.h"
 #include "transport.h"
 
-// Checks a call of libgs inside a function that has the sharded `s`.
+// Checks a call of libdistwar_gs inside a function that has the sharded `s`.
 #define GS_OR_FAIL(call)                                                                                     \
     do {                                                                                                     \
         if ((call) != GS_OK) return ranks_fail(s->group, "%s", gs_last_error());                             \

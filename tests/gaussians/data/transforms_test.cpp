@@ -291,7 +291,7 @@ TEST_F(Transforms, SkipsFramesWithoutAPicture) {
     ASSERT_TRUE(load(ngp + frames)) << why.text;
     ASSERT_EQ(got.view_count, 1u);
     EXPECT_STREQ(got.views[0].name, "b.jpg");
-    EXPECT_EQ(warning, "splat: " + path +
+    EXPECT_EQ(warning, "dsplat: " + path +
                            ": 3 of 4 frames have no picture and are skipped (the first: 'x/first.jpg')\n");
     std::filesystem::remove(folder / "b.jpg");
     expect_refusal(ngp + frames, "none of the pictures of its 4 frames exists; the first is 'x/first.jpg'");

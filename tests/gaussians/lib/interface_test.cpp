@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What gs.h promises beyond the stages: the whole way as one call each, inputs that are given instead of
+// What distwar_gs.h promises beyond the stages: the whole way as one call each, inputs that are given instead of
 // stored parameters, radii, visibility, and errors that say what is wrong.
 #include "kernel_frame.h"
 

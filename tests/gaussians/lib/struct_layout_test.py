@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The structs of the Python package's gs.py have the layout of those of gs.h, and its strategies the values of
+"""The structs of the Python package's gs.py have the layout of those of distwar_gs.h, and its strategies the values of
 distwar/strategy.h: one assertion each, for a C compiler.
 
     struct_layout_test.py FOLDER_OF_GS_PY GS_H INCLUDE_FOLDER C_COMPILER

@@ -316,7 +316,7 @@ TEST(ViewsEdges, WhatCannotBeIsRefused) {
     const device_vector<uint8_t> visible(static_cast<size_t>(some_scene.count));
     refused(gs_radii(&all.view, radii.data(), NULL), "gs_radii: several cameras are not supported");
     refused(gs_mark_visible(&all.view, visible.data(), NULL), "gs_mark_visible: several cameras");
-    // As gs.h says: one of them by itself.
+    // As distwar_gs.h says: one of them by itself.
     gs_view second = all.view;
     second.views = {}, second.camera = cameras[1], second.splats += some_scene.count;
     EXPECT_GS_OK(gs_radii(&second, radii.data(), NULL));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs the built program `splat` as a user runs it, on data made for it. SPLAT_PROGRAM is its path.
+// Runs the built program `dsplat` as a user runs it, on data made for it. DSPLAT_PROGRAM is its path.
 #ifndef PROGRAM_RUN_H
 #define PROGRAM_RUN_H
 
@@ -18,7 +18,7 @@
 
 class Program : public ProgramTest {
   protected:
-    outcome splat(const std::vector<std::string> &arguments) const { return run(SPLAT_PROGRAM, arguments); }
+    outcome splat(const std::vector<std::string> &arguments) const { return run(DSPLAT_PROGRAM, arguments); }
 };
 
 // The first value in the strategy's row of the demo's table.

@@ -473,7 +473,7 @@ TEST(ShareOut, FollowsTheCosts) {
               5); // of view 1: (40 * 1000 + 40 * 1300) / 2 - 40 * 1000 over 1300 is 4.6
 }
 
-// ---- libgs's own calls (gs_share.h) ----
+// ---- libdistwar_gs's own calls (distwar_gs_share.h) ----
 
 TEST(Share, RowsOfTilesAreThoseOfTheWholeImage) {
     const kernel_frame frame({4, 192, 1, 1, 71, 45});

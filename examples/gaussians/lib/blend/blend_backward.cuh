@@ -15,7 +15,7 @@
 //         __device__ void add(bool active, uint32_t index, const float (&value)[K], memory &) const;
 //     };
 //
-// blend_commit.cuh and blend_fixed.cuh have those of libgs.
+// blend_commit.cuh and blend_fixed.cuh have those of libdistwar_gs.
 #pragma once
 
 #include "blend_pass.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The Commits of libgs (see blend_backward.cuh): how a splat's moments go from the pixels of a tile to
+// The Commits of libdistwar_gs (see blend_backward.cuh): how a splat's moments go from the pixels of a tile to
 // memory.
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace gs {
 
 // The strategy block clamps each pixel's part of a moment to [-GS_BLOCK_LIMIT, GS_BLOCK_LIMIT] before the sum, as some
-// renderers do against outliers. Infinity makes all strategies agree. Set it by -D when compiling libgs.
+// renderers do against outliers. Infinity makes all strategies agree. Set it by -D when compiling libdistwar_gs.
 #ifndef GS_BLOCK_LIMIT
 #define GS_BLOCK_LIMIT INFINITY
 #endif

@@ -11,7 +11,7 @@
 
 #include "blend.cuh"
 #include "moments.cuh"
-#include "project/warp_rows.cuh"
+#include "warp_rows.cuh"
 #include <distwar/reduce.cuh>
 #include <type_traits>
 

@@ -11,7 +11,7 @@ namespace gs {
 
 constexpr int density_block = 256;
 
-// Purposes of libgs's random numbers: the second argument of random_at. Disjoint from those of its callers,
+// Purposes of libdistwar_gs's random numbers: the second argument of random_at. Disjoint from those of its callers,
 // who may use the same seed.
 enum density_purpose : uint64_t {
     RANDOM_SPLIT = 1u << 16,

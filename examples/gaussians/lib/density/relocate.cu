@@ -182,7 +182,7 @@ gs_status gs_relocate(const gs_gaussians *gaussians, const gs_gaussians *first_m
                             existing, first, second, a.weights, a.source));
 }
 
-// ---- on several GPUs (gs_share.h) ----
+// ---- on several GPUs (distwar_gs_share.h) ----
 
 namespace {
 

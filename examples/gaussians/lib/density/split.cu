@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Density control by splits of Gaussians that are drawn by a weight, see gs_split.h. A prefix sum numbers the
+// Density control by splits of Gaussians that are drawn by a weight, see distwar_gs_split.h. A prefix sum numbers the
 // rows that are free and a sort orders the draws, so the result does not depend on the order of threads.
 #include "arrays.h"
 #include "distwar_gs_split.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "geometry/camera.cuh"
-#include "project/warp_rows.cuh"
+#include "warp_rows.cuh"
 
 namespace gs {
 

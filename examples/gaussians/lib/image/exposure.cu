@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Colour correction for one photograph, and its adjoint (docs/math.md, section 5). The order of sums is
 // fixed.
-#include "blend/channels.cuh"
+#include "channels.cuh"
 #include "check.h"
 #include "distwar_gs_share.h"
 

@@ -7,8 +7,8 @@
 #include "lm/footprint.cuh"
 #include "lm/squares.cuh"
 #include "lm/tangent.cuh"
-#include "blend/moments.cuh"
-#include "project/warp_rows.cuh"
+#include "moments.cuh"
+#include "warp_rows.cuh"
 #include <distwar/lanes.cuh>
 
 using namespace gs;

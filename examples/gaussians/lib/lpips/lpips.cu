@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// LPIPS (gs_lpips.h): the input, max-pools, the comparison of activations, and the order of the layers. The order
+// LPIPS (distwar_gs_lpips.h): the input, max-pools, the comparison of activations, and the order of the layers. The order
 // of all sums is fixed.
 #include "check.h"
 #include "distwar_gs_lpips.h"

@@ -7,7 +7,7 @@
 #include "project.cuh"
 #include "distwar_gs.h"
 #include "launch.cuh"
-#include "blend/moments.cuh"
+#include "moments.cuh"
 #include "status.h"
 #include "warp_rows.cuh"
 #include <math.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// A scene on several GPUs: the splats that parts of images need, and the moments that come back (gs_share.h).
+// A scene on several GPUs: the splats that parts of images need, and the moments that come back (distwar_gs_share.h).
 #include "blend/blend_fixed.cuh"
 #include "gpu/block_layout.h"
 #include <distwar/block.cuh>
 #include "distwar_gs_share.h"
 #include "launch.cuh"
-#include "blend/moments.cuh"
+#include "moments.cuh"
 #include "gpu/scan_sort.h"
 #include "status.h"
 #include "bin/tiles.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Splits of Gaussians that lie on several GPUs, see gs_share_split.h. Keys have random numbers by the place among all,
+// Splits of Gaussians that lie on several GPUs, see distwar_gs_share_split.h. Keys have random numbers by the place among all,
 // and sorts keep the order of rows, so the result does not depend on how the rows are shared out.
 #include "arrays.h"
 #include "distwar_gs_share_split.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat bench: the cost of each stage on a scene, with every strategy of the backward blend.
+// dsplat bench: the cost of each stage on a scene, with every strategy of the backward blend.
 #include "measure/bench_ranks.h"
 #include "measure/bench_run.h"
 #include "measure/bench_views.h"
@@ -84,7 +84,7 @@ static void print_on_ranks(const rank_bench_report *report) {
            run->scene.sh_degree);
     printf("views      %zu of %s, in steps of %d, %d x %d\n", run->views.count, run->options->views.cameras,
            result->steps[0].views, run->views.cameras[0].width, run->views.cameras[0].height);
-    printf("device     %d x %s, splat %s (%s)\n", report->gpus, device_name(), gs_version(), gs_backend());
+    printf("device     %d x %s, dsplat %s (%s)\n", report->gpus, device_name(), gs_version(), gs_backend());
     printf("sent       %.3f MB a step, by all GPUs\n", 1e-6 * mean_bytes_sent(result));
     if (strcmp(gs_backend(), "simt") == 0) return; // its times mean nothing
     printf(
@@ -199,7 +199,7 @@ int bench_command(int argc, char **argv) {
     bench_view_options_list(&options.views, &table);
     option_table_add(&table, rows);
     const command_spec command = {
-        .name = "splat bench",
+        .name = "dsplat bench",
         .arguments = "SCENE.ply --cameras DATA [options]",
         .summary =
             "Measures the cost of each stage of a training step on a scene, and of the backward blend with\n"
@@ -217,9 +217,9 @@ int bench_command(int argc, char **argv) {
             "(docs/design.md, section 5). One strategy is measured, by default the tree, at the first of\n"
             "--thresholds. 'step' is the time without a wait after each stage.",
         .examples =
-            "  splat bench fern.ply --cameras data/fern --downscale 4\n"
-            "  splat bench fern.ply --cameras data/fern --reduce bfly --thresholds 0,8,16,33 --json f.json\n"
-            "  splat bench fox.ply --cameras data/fox --center-principal --repeat 21\n",
+            "  dsplat bench fern.ply --cameras data/fern --downscale 4\n"
+            "  dsplat bench fern.ply --cameras data/fern --reduce bfly --thresholds 0,8,16,33 --json f.json\n"
+            "  dsplat bench fox.ply --cameras data/fox --center-principal --repeat 21\n",
         .options = table.rows,
         .min_positional = 1,
         .max_positional = 1};
@@ -235,5 +235,5 @@ int bench_command(int argc, char **argv) {
                                              : load(&all, 0, &why) && run(&all, &why);
     bench_views_close(&all.views);
     scene_close(&all.scene);
-    return done ? EXIT_SUCCESS : report_failure("splat", &why);
+    return done ? EXIT_SUCCESS : report_failure("dsplat", &why);
 }

@@ -14,7 +14,7 @@ bool read_scene_to_measure(const char *path, gs_gaussians *out, fault *why) {
 bool save_finite(const char *path, gs_gaussians *host, fault *why) {
     const int64_t dropped = gaussians_keep_finite(host);
     if (dropped > 0)
-        fprintf(stderr, "splat: dropped %lld Gaussians whose parameters overflowed\n", (long long)dropped);
+        fprintf(stderr, "dsplat: dropped %lld Gaussians whose parameters overflowed\n", (long long)dropped);
     return scene_write(path, host, why);
 }
 

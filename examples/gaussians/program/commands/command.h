@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The commands of `splat`. A command takes argv from its own name on and returns the program's exit code.
+// The commands of `dsplat`. A command takes argv from its own name on and returns the program's exit code.
 #pragma once
 
 #include "cli/command_line.h"

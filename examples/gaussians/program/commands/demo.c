@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat demo: trains the built-in scene from its own pictures, and compares the strategies on it.
+// dsplat demo: trains the built-in scene from its own pictures, and compares the strategies on it.
 #include "commands/command.h"
 #include "demo/demo_scene.h"
 #include "device.h"
@@ -149,7 +149,7 @@ static bool run_demo(demo *d, fault *why) {
 
 int demo_command(int argc, char **argv) {
     bool gpu = strcmp(gs_backend(), "cuda") == 0;
-    demo_options options = {.folder = "splat-demo",
+    demo_options options = {.folder = "dsplat-demo",
                             .iterations = gpu ? 2000 : 60,
                             .width = gpu ? 1024 : 160,
                             .gaussians = gpu ? 40000 : 4000,
@@ -166,14 +166,14 @@ int demo_command(int argc, char **argv) {
                .help = "of the scene's grass, the noise of the start and the order of views"),
         OPTIONS_END};
     const command_spec command = {
-        .name = "splat demo",
+        .name = "dsplat demo",
         .arguments = "[-o DIR] [options]",
         .summary =
             "Trains a built-in scene from its own pictures. Writes DIR/demo.png (target, before, after) and\n"
             "DIR/demo.ply. Prints the cost of each strategy of the backward blend: times on a GPU, counts\n"
             "on the CPU.",
-        .examples = "  splat demo\n"
-                    "  splat demo -o demo --iterations 300\n",
+        .examples = "  dsplat demo\n"
+                    "  dsplat demo -o demo --iterations 300\n",
         .options = table,
         .min_positional = 0,
         .max_positional = 0};
@@ -189,5 +189,5 @@ int demo_command(int argc, char **argv) {
     image_close(&d.target);
     image_close(&d.before);
     image_close(&d.after);
-    return done ? EXIT_SUCCESS : report_failure("splat", &why);
+    return done ? EXIT_SUCCESS : report_failure("dsplat", &why);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat eval: the quality of a scene: PSNR, SSIM and LPIPS against photographs.
+// dsplat eval: the quality of a scene: PSNR, SSIM and LPIPS against photographs.
 #include "commands/command.h"
 #include "commands/on_ranks.h"
 #include "depth_maps.h"
@@ -267,11 +267,11 @@ int eval_command(int argc, char **argv) {
     const option_spec table[] = {
         CAMERAS_OPTION(&options.cameras),
         OPTION("holdout", &options.holdout, .maximum = INFINITY,
-               .help = "measure every Nth view, by name, as 'splat train --holdout' held out; ignored if "
+               .help = "measure every Nth view, by name, as 'dsplat train --holdout' held out; ignored if "
                        "the data has test views"),
         OPTION("all", &options.all, .help = "measure all views"),
         OPTION("align-steps", &options.align_steps, .maximum = 100000,
-               .help = "first refine the pose of each view on the scene in this many steps, as 'splat train "
+               .help = "first refine the pose of each view on the scene in this many steps, as 'dsplat train "
                        "--refine-poses' does"),
         DOWNSCALE_OPTION(&options.downscale, "pictures"),
         UNDISTORT_OPTION(&options.undistort),
@@ -290,7 +290,7 @@ int eval_command(int argc, char **argv) {
         NCCL_OPTION(&options.ranks.nccl),
         OPTIONS_END};
     const command_spec command = {
-        .name = "splat eval",
+        .name = "dsplat eval",
         .arguments = "SCENE.ply --cameras DATA [options]",
         .summary =
             "Measures how well a scene reproduces photographs that it was not trained on.\n\n"
@@ -302,10 +302,10 @@ int eval_command(int argc, char **argv) {
             "the weights of a network. Means are over views (docs/metrics.md).\n"
             "The depth error is the mean absolute difference of inverse depth, as rendered and as in the\n"
             "map, over the mean of the map.",
-        .examples = "  splat eval fern.ply --cameras data/fern\n"
-                    "  splat eval fern.ply --cameras data/fern --downscale 4 --json fern.json\n"
-                    "  splat eval fern.ply --cameras data/fern --all --json -\n"
-                    "  splat eval fern.ply --cameras data/fern --lpips-weights alex.safetensors\n",
+        .examples = "  dsplat eval fern.ply --cameras data/fern\n"
+                    "  dsplat eval fern.ply --cameras data/fern --downscale 4 --json fern.json\n"
+                    "  dsplat eval fern.ply --cameras data/fern --all --json -\n"
+                    "  dsplat eval fern.ply --cameras data/fern --lpips-weights alex.safetensors\n",
         .options = table,
         .min_positional = 1,
         .max_positional = 1};
@@ -321,5 +321,5 @@ int eval_command(int argc, char **argv) {
     dataset_close(&run.data);
     scene_close(&run.scene);
     lpips_weights_close(&run.weights);
-    return done ? EXIT_SUCCESS : report_failure("splat", &why);
+    return done ? EXIT_SUCCESS : report_failure("dsplat", &why);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat finish: a trained scene and its photographs -> the scene after a few steps of Levenberg-Marquardt.
+// dsplat finish: a trained scene and its photographs -> the scene after a few steps of Levenberg-Marquardt.
 #include "commands/command.h"
 #include "dataset.h"
 #include "device.h"
@@ -183,28 +183,28 @@ int finish_command(int argc, char **argv) {
         UNDISTORT_OPTION(&options.undistort),
         MASK_FROM_ALPHA_OPTION(&options.mask_from_alpha),
         OPTION("holdout", &options.holdout, .maximum = INFINITY,
-               .help = "hold out every Nth view, by name, for measuring, as 'splat train --holdout' did"),
+               .help = "hold out every Nth view, by name, for measuring, as 'dsplat train --holdout' did"),
         OPTION("seed", &options.seed, .maximum = INFINITY, .help = "of the random choice of views"),
         REDUCE_OPTION(&options.reduce, strategy_names(lm_strategies, NULL, options.names), BLEND_REDUCE_HELP),
         THRESHOLD_OPTION(&options.threshold, THRESHOLD_HELP),
         BACKGROUND_OPTION(&options.background),
         JSON_OPTION(&options.json),
         OPTION("log", &options.log,
-               .help = "write each step to this file as a line of JSON, as 'splat train --log' does"),
+               .help = "write each step to this file as a line of JSON, as 'dsplat train --log' does"),
         OPTIONS_END};
     option_table table = {0};
     option_table_add(&table, rows);
     lm_options_list(&options.lm, &table);
     const command_spec command = {
-        .name = "splat finish",
+        .name = "dsplat finish",
         .arguments = "SCENE.ply --cameras DATA -o OUT.ply [options]",
         .summary =
             "Improves a trained scene by a few steps of the Levenberg-Marquardt method, on the photographs\n"
             "it was trained on (docs/math.md, section 8).",
         .examples =
-            "  splat train data/fern -o fern.ply --downscale 4 --iterations 7000\n"
-            "  splat finish fern.ply --cameras data/fern --downscale 4 -o finished.ply\n"
-            "  splat finish fern.ply --cameras data/fern -o finished.ply --lm-form cached --lm-memory 20\n",
+            "  dsplat train data/fern -o fern.ply --downscale 4 --iterations 7000\n"
+            "  dsplat finish fern.ply --cameras data/fern --downscale 4 -o finished.ply\n"
+            "  dsplat finish fern.ply --cameras data/fern -o finished.ply --lm-form cached --lm-memory 20\n",
         .options = table.rows,
         .min_positional = 1,
         .max_positional = 1};
@@ -213,5 +213,5 @@ int finish_command(int argc, char **argv) {
     fault why;
     finish f = {.options = &options, .table = table.rows};
     if (!check(&options, f.background, &why)) return report_misuse(&command, &why);
-    return load_and_finish(&f, &why) ? EXIT_SUCCESS : report_failure("splat", &why);
+    return load_and_finish(&f, &why) ? EXIT_SUCCESS : report_failure("dsplat", &why);
 }

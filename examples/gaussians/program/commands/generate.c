@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat generate: pictures of the built-in scene with their cameras, as data to train on.
+// dsplat generate: pictures of the built-in scene with their cameras, as data to train on.
 #include "frames/camera.h"
 #include "commands/command.h"
 #include "demo/demo_scene.h"
@@ -344,7 +344,7 @@ int generate_command(int argc, char **argv) {
                 "by other numbers in each; of the others as PFM, exact; and points to DIR/points3D.txt"),
         OPTIONS_END};
     const command_spec command = {
-        .name = "splat generate",
+        .name = "dsplat generate",
         .arguments = "DIR [options]",
         .summary =
             "Makes data to train on: pictures of a built-in scene, seen from all sides above it. The\n"
@@ -352,16 +352,16 @@ int generate_command(int argc, char **argv) {
             "Writes to DIR in the form of NeRF's Blender scenes: transforms_train.json,\n"
             "transforms_test.json, train/*.png, test/*.png and the scene itself, scene.ply. Files of an\n"
             "earlier run are replaced.",
-        .examples = "  splat generate data/knot\n"
-                    "  splat train data/knot -o knot.ply --random 100000 --background 1,1,1\n"
-                    "  splat generate few --views 8 --depth\n"
-                    "  splat train few -o few.ply --depth few/depth\n"
-                    "  splat generate small --views 20 --test-views 5 --size 64 --gaussians 3000\n",
+        .examples = "  dsplat generate data/knot\n"
+                    "  dsplat train data/knot -o knot.ply --random 100000 --background 1,1,1\n"
+                    "  dsplat generate few --views 8 --depth\n"
+                    "  dsplat train few -o few.ply --depth few/depth\n"
+                    "  dsplat generate small --views 20 --test-views 5 --size 64 --gaussians 3000\n",
         .options = table,
         .min_positional = 1,
         .max_positional = 1};
     int code;
     if (!read_command_line(&command, argc, argv, &options.folder, &code)) return code;
     fault why;
-    return generate(&options, &why) ? EXIT_SUCCESS : report_failure("splat", &why);
+    return generate(&options, &why) ? EXIT_SUCCESS : report_failure("dsplat", &why);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat info: what a scene file holds.
+// dsplat info: what a scene file holds.
 #include "commands/command.h"
 #include "arrays.h"
 #include "files/json_writer.h"
@@ -207,15 +207,15 @@ int info_command(int argc, char **argv) {
     const char *path, *json = NULL;
     const option_spec table[] = {JSON_OPTION(&json), OPTIONS_END};
     const command_spec command = {
-        .name = "splat info",
+        .name = "dsplat info",
         .arguments = "SCENE.ply [options]",
         .summary = "Prints what a scene file holds: its size, the number of Gaussians, the SH degree,\n"
                    "the number of values that are not finite (other commands refuse them), percentiles\n"
                    "of the means, of the shortest and longest axis (one standard deviation, in world\n"
                    "units) and of the opacity, and histograms of the longest axis and the opacity. The\n"
                    "percentiles 0 and 100 are the bounds; 1 and 99 are the bounds without outliers.",
-        .examples = "  splat info fern.ply\n"
-                    "  splat info fern.ply --json -\n",
+        .examples = "  dsplat info fern.ply\n"
+                    "  dsplat info fern.ply --json -\n",
         .options = table,
         .min_positional = 1,
         .max_positional = 1};
@@ -224,8 +224,8 @@ int info_command(int argc, char **argv) {
     fault why;
     scene_info info;
     if (!are_two_files("--json", json, "the scene", path, &why)) return report_misuse(&command, &why);
-    if (!json_is_possible(json, &why) || !gather(path, &info, &why)) return report_failure("splat", &why);
+    if (!json_is_possible(json, &why) || !gather(path, &info, &why)) return report_failure("dsplat", &why);
     if (!json_is_stdout(json)) print_table(&info);
-    if (json && !json_save(json, describe, &info, &why)) return report_failure("splat", &why);
+    if (json && !json_save(json, describe, &info, &why)) return report_failure("dsplat", &why);
     return EXIT_SUCCESS;
 }

@@ -71,7 +71,7 @@ bool run_on_ranks(const rank_options *options, rank_work *work, fault *why) {
                              .devices = on_cpu,
                              .place = &options->place,
                              .arguments = options->arguments,
-                             .program = "splat"};
+                             .program = "dsplat"};
     if (options->launched) return ranks_run(&plan, load_and_run, work, why);
     return work->load(work->context, 0, why) && ranks_run(&plan, work->body, work->context, why);
 }

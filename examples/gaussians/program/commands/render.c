@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat render: a scene -> a picture of one view, or the pictures of a flight through it.
+// dsplat render: a scene -> a picture of one view, or the pictures of a flight through it.
 #include "frames/camera.h"
 #include "frames/camera_path.h"
 #include "commands/command.h"
@@ -314,7 +314,7 @@ int render_command(int argc, char **argv) {
         OUTPUT_OPTION(&options.output,
                       .help = "the PNG file to write, or with --path the folder of the frames; required"),
         OPTION("cameras", &options.cameras,
-               .help = "take the camera from this folder of photographs (see splat train); default: a view "
+               .help = "take the camera from this folder of photographs (see dsplat train); default: a view "
                        "of the whole scene along +z"),
         OPTION("view", &options.view, .help = "the camera to use: the name of an image, or its index"),
         OPTION("path", &options.path, .choices = path_names,
@@ -337,15 +337,15 @@ int render_command(int argc, char **argv) {
         NCCL_OPTION(&options.ranks.nccl),
         OPTIONS_END};
     const command_spec command = {
-        .name = "splat render",
+        .name = "dsplat render",
         .arguments = "SCENE.ply -o OUT [options]",
         .summary =
             "Renders one view of a scene, or with --path a flight through it to OUT/frame_00000.png and\n"
             "so on, with the size and the lens of --view. Both flights end where they begin.",
         .examples =
-            "  splat render fern.ply -o fern.png\n"
-            "  splat render fern.ply -o fern.png --cameras data/fern --view 0 --downscale 4 --photo\n"
-            "  splat render fern.ply -o flight --cameras data/fern --downscale 4 --path spiral --frames 90\n",
+            "  dsplat render fern.ply -o fern.png\n"
+            "  dsplat render fern.ply -o fern.png --cameras data/fern --view 0 --downscale 4 --photo\n"
+            "  dsplat render fern.ply -o flight --cameras data/fern --downscale 4 --path spiral --frames 90\n",
         .options = table,
         .min_positional = 1,
         .max_positional = 1};
@@ -361,5 +361,5 @@ int render_command(int argc, char **argv) {
                           : load(&run, 0, &why) && (options.path != NO_PATH ? fly : render)(&run, &why);
     dataset_close(&run.data);
     scene_close(&run.scene);
-    return done ? EXIT_SUCCESS : report_failure("splat", &why);
+    return done ? EXIT_SUCCESS : report_failure("dsplat", &why);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The strategies that `splat` offers, and what its tuner chooses from.
+// The strategies that `dsplat` offers, and what its tuner chooses from.
 #pragma once
 
 #include "strategies/strategy_options.h"

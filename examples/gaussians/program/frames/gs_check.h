@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// libgs for this program: a call that fails ends it, with libgs's reason, the call and its place.
+// libdistwar_gs for this program: a call that fails ends it, with libdistwar_gs's reason, the call and its place.
 #pragma once
 
 #include "device.h"
@@ -8,5 +8,5 @@
 #define GS_CHECK(call) gs_check((call), #call, __FILE__, __LINE__)
 
 static inline void gs_check(gs_status status, const char *attempted, const char *file, int line) {
-    if (status != GS_OK) device_give_up("splat: %s (%s:%d: %s)", gs_last_error(), file, line, attempted);
+    if (status != GS_OK) device_give_up("dsplat: %s (%s:%d: %s)", gs_last_error(), file, line, attempted);
 }

@@ -7,7 +7,7 @@
 #define BACKGROUND_OPTION(at) OPTION("background", at, .help = "R,G,B, each 0..1")
 #define CAMERAS_OPTION(at)                                                                                   \
     OPTION("cameras", at,                                                                                    \
-           .help = "the folder with the photographs and their cameras, as for 'splat train'; required")
+           .help = "the folder with the photographs and their cameras, as for 'dsplat train'; required")
 // of: what is scaled, for example "pictures".
 #define DOWNSCALE_OPTION(at, of)                                                                             \
     OPTION("downscale", at, .minimum = 1, .maximum = 64,                                                     \

@@ -34,7 +34,7 @@ bool target_view_from(target_view *view, const dataset_view *source, bool with_a
 bool target_view_list(target_view *view, const dataset_view *source, fault *why);
 void target_view_upload(target_view *view, bool with_alpha);
 void target_view_release(target_view *view); // what it has on the device; harmless if that is nothing
-// The view at 1/factor of its size (gs_shrink.h), on the device alone: it has no picture.
+// The view at 1/factor of its size (distwar_gs_shrink.h), on the device alone: it has no picture.
 void target_view_shrink(target_view *small, const target_view *view, int factor);
 // The view with rows and columns added at the bottom and at the right that a mask takes out, on the device alone.
 // width, height: at least its own. Reads the view's host arrays. Fails if there is no memory.

@@ -65,7 +65,7 @@ static void print_setting(const bench_report *report) {
     printf("splats     %.0f visible (%" PRId64 " to %" PRId64 "), %.0f in the tiles' lists (%" PRId64
            " to %" PRId64 ")\n",
            visible.mean, visible.least, visible.most, pairs.mean, pairs.least, pairs.most);
-    printf("device     %s, splat %s (%s)", device_name(), gs_version(), gs_backend());
+    printf("device     %s, dsplat %s (%s)", device_name(), gs_version(), gs_backend());
     if (versions.runtime[0]) printf(", CUDA %s, driver for %s", versions.runtime, versions.driver);
     printf("\n\n");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Measures what each stage of a training step costs on a scene. The protocol is in splat bench --help.
+// Measures what each stage of a training step costs on a scene. The protocol is in dsplat bench --help.
 #pragma once
 
 #include "strategies/strategy_costs.h"

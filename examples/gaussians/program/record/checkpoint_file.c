@@ -99,13 +99,13 @@ bool checkpoint_check_kind(const char *path, const char magic[8], uint32_t versi
                            const char wanted_magic[8], uint32_t wanted_version, fault *why) {
     if (is(magic, wanted_magic) && version == wanted_version) return true;
     if (is(magic, wanted_magic))
-        return fail(why, "%s: a checkpoint of version %" PRIu32 "; this splat reads version %" PRIu32, path,
+        return fail(why, "%s: a checkpoint of version %" PRIu32 "; this dsplat reads version %" PRIu32, path,
                     version, wanted_version);
     if (is(magic, checkpoint_magic)) return fail(why, "%s: a checkpoint of a run without --gpus", path);
     if (is(magic, checkpoint_magic_ranks)) return fail(why, "%s: a checkpoint of a run with --gpus", path);
     if (is(magic, checkpoint_magic_part))
         return fail(why, "%s: one part of a checkpoint; name the file without .a or .b and the number", path);
-    return fail(why, "%s: not a checkpoint of splat train", path);
+    return fail(why, "%s: not a checkpoint of dsplat train", path);
 }
 
 bool checkpoint_check_size(const input_file *file, uint64_t bytes, fault *why) {
@@ -130,7 +130,7 @@ static bool same_settings(const char *path, const char *theirs, const char *ours
     for (;;) {
         const bool more = next_line(&theirs, then, sizeof then);
         if (!next_line(&ours, now, sizeof now) || !more)
-            return fail(why, "%s: of a version of splat with other options", path);
+            return fail(why, "%s: of a version of dsplat with other options", path);
         if (strcmp(then, now) != 0)
             return fail(why, "%s: of a run with %s; this one has %s", path, then, now);
     }

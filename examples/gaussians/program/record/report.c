@@ -83,13 +83,13 @@ static void write_head(FILE *page, const run_report *report) {
           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>",
           page);
     html_text(page, report->title);
-    fputs(" - splat</title>\n<style>\n", page);
+    fputs(" - dsplat</title>\n<style>\n", page);
     fputs(report_style, page);
     fputs("</style></head>\n<body>\n<h1>", page);
     html_text(page, report->title);
     fputs("</h1>\n<p>trained on ", page);
     html_text(page, device_name());
-    fprintf(page, " by splat %s (%s)</p>\n", gs_version(), gs_backend());
+    fprintf(page, " by dsplat %s (%s)</p>\n", gs_version(), gs_backend());
 }
 
 static bool write_views(FILE *page, const run_report *report, fault *why) {

@@ -54,7 +54,7 @@ void run_log_start(run_log *log, const training_state *state) {
     log->last_gaussians = state->gaussians.count;
     if (!writes(log)) return;
     json_writer json = begin_line(log, "start");
-    json_put_text(&json, "splat", gs_version());
+    json_put_text(&json, "dsplat", gs_version());
     json_put_text(&json, "backend", gs_backend());
     json_put_text(&json, "gpu", device_name());
     json_put_integer(&json, "iteration", state->iteration);

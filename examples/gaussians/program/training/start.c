@@ -9,7 +9,7 @@ bool gaussians_from_points(const float (*points)[3], const uint8_t (*colors)[3],
     const int degree = settings->sh_degree;
     const double smallest = 1e-4 * settings->extent, opacity = settings->opacity;
     const size_t coefficients = GS_CHANNELS * (size_t)((degree + 1) * (degree + 1));
-    if (count > INT32_MAX) return fail(why, "%zu points are more than libgs takes", count);
+    if (count > INT32_MAX) return fail(why, "%zu points are more than libdistwar_gs takes", count);
     if (!scene_open(out, (int64_t)count, degree, why)) return false;
     double *distance = calloc(count + 1, sizeof *distance); // + 1, as calloc(0) may return NULL
     bool done = distance ? nearest_mean_distance(points, count, distance, why)

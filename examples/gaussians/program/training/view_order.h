@@ -13,7 +13,7 @@ C_LINKAGE_BEGIN
 typedef enum random_purpose {
     RANDOM_VIEW_ORDER,
     RANDOM_BACKGROUND,
-    RANDOM_DENSITY, // density control; libgs derives more purposes from it
+    RANDOM_DENSITY, // density control; libdistwar_gs derives more purposes from it
     RANDOM_POSES,
     RANDOM_DEPTH_FIT
 } random_purpose;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Bad input as it shows to who runs `splat`: exit code 1, one line that names the file, nothing written.
+// Bad input as it shows to who runs `dsplat`: exit code 1, one line that names the file, nothing written.
 // Every row of docs/bad-input.md in detail is tested beside its loader, in tests/gaussians/data.
 #include "program_run.h"
 #include <csignal>
@@ -51,7 +51,7 @@ class BadInput : public Program {
         outcome run = splat(arguments);
         EXPECT_EQ(run.code, 1) << parts[0];
         EXPECT_EQ(run.out, "") << parts[0];
-        EXPECT_EQ(run.err.rfind("splat: ", 0), 0u) << run.err;
+        EXPECT_EQ(run.err.rfind("dsplat: ", 0), 0u) << run.err;
         EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
         for (const std::string &part : parts) EXPECT_CONTAINS(run.err, part);
         EXPECT_EQ(files_in_folder(), files) << "something was left behind";
@@ -198,7 +198,7 @@ TEST_F(BadInput, MissingPicturesOfTransformsAreCountedOnce) {
     outcome run = splat(
         {"train", at("data"), "-o", at("scene.ply"), "--iterations", "1", "--random", "9", "--holdout", "0"});
     EXPECT_EQ(run.code, 0);
-    EXPECT_EQ(run.err, "splat: " + (at("data") / "transforms.json").string() +
+    EXPECT_EQ(run.err, "dsplat: " + (at("data") / "transforms.json").string() +
                            ": 2 of 3 frames have no picture and are skipped (the first: 'x.png')\n");
     EXPECT_CONTAINS(run.out, "1 views to train on");
 }
@@ -221,9 +221,9 @@ TEST_F(BadInput, AFullDiskBehindStdoutIsAFailure) {
     for (const std::string &arguments : {"info " + at("in.ply").string(), std::string("--help")}) {
         const std::string err = at("err").string();
         const int status =
-            std::system((std::string(SPLAT_PROGRAM) + " " + arguments + " >/dev/full 2>" + err).c_str());
+            std::system((std::string(DSPLAT_PROGRAM) + " " + arguments + " >/dev/full 2>" + err).c_str());
         EXPECT_EQ(WEXITSTATUS(status), 1);
-        EXPECT_EQ(contents(err), "splat: cannot write to stdout: No space left on device\n");
+        EXPECT_EQ(contents(err), "dsplat: cannot write to stdout: No space left on device\n");
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat eval --lpips-weights.
+// dsplat eval --lpips-weights.
 #include "device_vector.h"
 #include "json_value.h"
 #include "lpips/lpips_file.h"
@@ -98,7 +98,7 @@ TEST_F(EvalLpips, BadWeightsAndSmallPicturesAreRefused) {
         EXPECT_CONTAINS(run.err, text);
         EXPECT_FALSE(fs::exists(at("eval.json")));
     };
-    expect_refusal("splat: photo0.png: the picture has 37 x 31 pixels; LPIPS takes 32 x 32 or more\n");
+    expect_refusal("dsplat: photo0.png: the picture has 37 x 31 pixels; LPIPS takes 32 x 32 or more\n");
     fs::resize_file(weights, fs::file_size(weights) - 1);
     expect_refusal("alex.safetensors: tensor 'lin4.model.1.weight': data_offsets must be");
     write_bytes(weights, "PK\x03\x04 a file of torch");

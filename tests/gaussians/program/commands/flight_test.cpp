@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat render --path: where its cameras are, and the pictures.
+// dsplat render --path: where its cameras are, and the pictures.
 #include "program_run.h"
 #include "frames/camera.h"
 #include "frames/camera_path.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat generate: the data is what our loader reads, and shows the scene that is written beside it.
+// dsplat generate: the data is what our loader reads, and shows the scene that is written beside it.
 #include "program_run.h"
 #include "dataset.h"
 #include <algorithm>
@@ -88,7 +88,7 @@ TEST_F(Generate, ShowsItsScene) {
     EXPECT_GT(std::strtod(run.out.c_str() + mean + strlen("mean"), nullptr), 45) << run.out;
 }
 
-// The mean PSNR that `splat eval` prints.
+// The mean PSNR that `dsplat eval` prints.
 double psnr_of(const outcome &run) {
     EXPECT_EQ(run.code, 0) << run.err;
     const size_t mean = run.out.find("mean");

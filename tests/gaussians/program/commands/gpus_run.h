@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs of splat train --gpus.
+// Runs of dsplat train --gpus.
 #ifndef GPUS_RUN_H
 #define GPUS_RUN_H
 
@@ -19,7 +19,7 @@ class OnGpus : public Program {
         return arguments;
     }
     std::string scene_of(int gpus, const std::vector<std::string> &more) const {
-        const outcome got = run(SPLAT_PROGRAM, train("scene.ply", gpus, more));
+        const outcome got = run(DSPLAT_PROGRAM, train("scene.ply", gpus, more));
         EXPECT_EQ(got.code, 0) << got.err;
         EXPECT_NE(got.out.find("scene "), std::string::npos) << got.out;
         return contents(at("scene.ply"));

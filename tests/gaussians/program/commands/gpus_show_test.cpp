@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat eval, render and bench --gpus. Processes use fake_nccl.c, so only simt has these tests.
+// dsplat eval, render and bench --gpus. Processes use fake_nccl.c, so only simt has these tests.
 #ifdef DISTWAR_SIMT
 #include "gpus_run.h"
 #include <map>
@@ -12,7 +12,7 @@ class GpusShow : public OnGpus {
     void SetUp() override {
         OnGpus::SetUp();
         write_colmap(at("data"), 30);
-        ASSERT_EQ(run(SPLAT_PROGRAM, train("scene.ply", 0, {})).code, 0);
+        ASSERT_EQ(run(DSPLAT_PROGRAM, train("scene.ply", 0, {})).code, 0);
     }
     std::vector<std::string> words(const std::vector<std::string> &command, int gpus,
                                    const std::vector<std::string> &more) const {
@@ -24,7 +24,7 @@ class GpusShow : public OnGpus {
     }
     outcome show(const std::vector<std::string> &command, int gpus,
                  const std::vector<std::string> &more = {}) const {
-        const outcome got = run(SPLAT_PROGRAM, words(command, gpus, more));
+        const outcome got = run(DSPLAT_PROGRAM, words(command, gpus, more));
         EXPECT_EQ(got.code, 0) << got.err;
         return got;
     }
@@ -85,7 +85,7 @@ TEST_F(GpusShow, BenchTellsTheStagesOfRanks) {
     for (const char *name : {"exchange", "return", "home", "step", "bytes_sent"})
         EXPECT_CONTAINS(contents(json), std::string("\"") + name + "\": ");
     EXPECT_CONTAINS(show(command, 2, {"--batch", "1"}).out, "in steps of 1");
-    const outcome alone = run(SPLAT_PROGRAM, words(command, 0, {"--batch", "1"}));
+    const outcome alone = run(DSPLAT_PROGRAM, words(command, 0, {"--batch", "1"}));
     EXPECT_EQ(alone.code, 2);
     EXPECT_CONTAINS(alone.err, "--batch needs --gpus");
 }
@@ -95,18 +95,18 @@ TEST_F(GpusShow, FailuresLeaveTheFiles) {
     std::ofstream(json) << "of an earlier run";
     setenv("FAKE_NCCL_DIES", "1,10", 1);
     const outcome killed =
-        run(SPLAT_PROGRAM, words({"eval", "--cameras", data, "--all", "--json", json}, 2, any_number[1]));
+        run(DSPLAT_PROGRAM, words({"eval", "--cameras", data, "--all", "--json", json}, 2, any_number[1]));
     unsetenv("FAKE_NCCL_DIES");
     EXPECT_EQ(killed.code, 1);
     EXPECT_EQ(killed.out, "");
-    EXPECT_EQ(killed.err, "splat: rank 1: was ended by signal 9 (Killed)\n");
+    EXPECT_EQ(killed.err, "dsplat: rank 1: was ended by signal 9 (Killed)\n");
     EXPECT_EQ(contents(json), "of an earlier run");
-    const outcome nowhere = run(SPLAT_PROGRAM, words({"eval", "--cameras", at("none").string()}, 2, {}));
+    const outcome nowhere = run(DSPLAT_PROGRAM, words({"eval", "--cameras", at("none").string()}, 2, {}));
     EXPECT_EQ(nowhere.code, 1);
-    EXPECT_EQ(nowhere.err, "splat: " + at("none").string() + ": cannot open: No such file or directory\n");
+    EXPECT_EQ(nowhere.err, "dsplat: " + at("none").string() + ": cannot open: No such file or directory\n");
     for (const std::vector<std::string> &option : std::vector<std::vector<std::string>>{
              {"--depth", "x"}, {"--lpips-weights", "x"}, {"--align-steps", "3"}}) {
-        const outcome got = run(SPLAT_PROGRAM, words({"eval", "--cameras", data}, 2, option));
+        const outcome got = run(DSPLAT_PROGRAM, words({"eval", "--cameras", data}, 2, option));
         EXPECT_EQ(got.code, 2);
         EXPECT_CONTAINS(got.err, "--gpus excludes " + option[0]);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat train --gpus: failures.
+// dsplat train --gpus: failures.
 #include "gpus_run.h"
 
 namespace {
@@ -42,31 +42,31 @@ TEST_F(Gpus, RanksAndOneGpuWithoutAgreeOnSteps) {
 TEST_F(Gpus, ARankThatDiesEndsTheRun) {
     write_colmap(at("data"), 30);
     setenv("FAKE_NCCL_DIES", "1,40", 1);
-    const outcome got = run(SPLAT_PROGRAM, train("scene.ply", 3, {"--nccl", FAKE_NCCL}));
+    const outcome got = run(DSPLAT_PROGRAM, train("scene.ply", 3, {"--nccl", FAKE_NCCL}));
     unsetenv("FAKE_NCCL_DIES");
     EXPECT_EQ(got.code, 1);
-    EXPECT_EQ(got.err, "splat: rank 1: was ended by signal 9 (Killed)\n");
+    EXPECT_EQ(got.err, "dsplat: rank 1: was ended by signal 9 (Killed)\n");
     EXPECT_FALSE(fs::exists(at("scene.ply")));
 }
 
 TEST_F(Gpus, BadDataIsSaidOnce) {
-    outcome got = run(SPLAT_PROGRAM, train("scene.ply", 1));
+    outcome got = run(DSPLAT_PROGRAM, train("scene.ply", 1));
     EXPECT_EQ(got.code, 1);
-    EXPECT_EQ(got.err, "splat: " + at("data").string() + ": cannot open: No such file or directory\n");
+    EXPECT_EQ(got.err, "dsplat: " + at("data").string() + ": cannot open: No such file or directory\n");
     write_two_sizes(at("data"));
-    got = run(SPLAT_PROGRAM, train("scene.ply", 1, {"--batch", "2"}));
+    got = run(DSPLAT_PROGRAM, train("scene.ply", 1, {"--batch", "2"}));
     EXPECT_EQ(got.code, 1);
-    EXPECT_EQ(got.err, "splat: --batch with --gpus needs pictures of one size\n");
-    EXPECT_EQ(run(SPLAT_PROGRAM, train("scene.ply", 1)).code, 0); // one view a step
+    EXPECT_EQ(got.err, "dsplat: --batch with --gpus needs pictures of one size\n");
+    EXPECT_EQ(run(DSPLAT_PROGRAM, train("scene.ply", 1)).code, 0); // one view a step
 }
 
 #endif
 
 TEST_F(Gpus, WithoutNcclItIsSaid) {
     write_colmap(at("data"), 30);
-    const outcome got = run(SPLAT_PROGRAM, train("scene.ply", 1, {"--nccl", "/nowhere/libnccl.so.2"}));
+    const outcome got = run(DSPLAT_PROGRAM, train("scene.ply", 1, {"--nccl", "/nowhere/libnccl.so.2"}));
     EXPECT_EQ(got.code, 1);
-    EXPECT_NE(got.err.find("splat: rank 0: several GPUs need NCCL 2.18 or later: /nowhere/libnccl.so.2"),
+    EXPECT_NE(got.err.find("dsplat: rank 0: several GPUs need NCCL 2.18 or later: /nowhere/libnccl.so.2"),
               std::string::npos)
         << got.err;
 }
@@ -80,11 +80,11 @@ TEST_F(Gpus, WhatTheyDoNotTrainIsRefused) {
         {{"--retire", "0.1"}, "--retire"},
         {{"--density", "adaptive"}, "--density adaptive"}};
     for (const auto &[options, name] : cases) {
-        const outcome got = run(SPLAT_PROGRAM, train("scene.ply", 2, options));
+        const outcome got = run(DSPLAT_PROGRAM, train("scene.ply", 2, options));
         EXPECT_EQ(got.code, 2);
         EXPECT_NE(got.err.find("--gpus excludes " + name + ";"), std::string::npos) << got.err;
     }
-    const outcome got = run(SPLAT_PROGRAM, train("scene.ply", 0, {"--nccl", "2"}));
+    const outcome got = run(DSPLAT_PROGRAM, train("scene.ply", 0, {"--nccl", "2"}));
     EXPECT_EQ(got.code, 2);
     EXPECT_NE(got.err.find("--nccl needs --gpus"), std::string::npos) << got.err;
 }

@@ -39,7 +39,7 @@ TEST_F(GpuTraining, ChooseTheSameDensityControl) {
     write_colmap(at("data"), 30);
     std::vector<std::string> alone = train("alone.ply", 1, {"--density-from", "1", "--density-every", "4"});
     alone.erase(alone.begin() + 4, alone.begin() + 6); // --gpus
-    ASSERT_EQ(run(SPLAT_PROGRAM, alone).code, 0);
+    ASSERT_EQ(run(DSPLAT_PROGRAM, alone).code, 0);
     EXPECT_EQ(fs::file_size(at("alone.ply")),
               scene_of(2, {"--density-from", "1", "--density-every", "4"}).size());
 }
@@ -81,9 +81,9 @@ class Parts : public OnGpus {
                  with(splitting, with(more, {"--checkpoint-every", "7", "--checkpoint", at(file).string()})));
     }
     outcome resumed(const char *file, int gpus = 2) const {
-        return run(SPLAT_PROGRAM, train("scene.ply", gpus,
-                                        with(splitting, {"--resume", at(file).string(), "--checkpoint",
-                                                         at("new").string()})));
+        return run(DSPLAT_PROGRAM, train("scene.ply", gpus,
+                                         with(splitting, {"--resume", at(file).string(), "--checkpoint",
+                                                          at("new").string()})));
     }
     void refused(const std::string &text, const char *file = "saved", int gpus = 2) const {
         const outcome got = resumed(file, gpus);
@@ -149,14 +149,14 @@ TEST_F(Parts, OtherKindsOfFilesAreRefused) {
     std::vector<std::string> alone = train(
         "scene.ply", 1, with(splitting, {"--checkpoint-every", "7", "--checkpoint", at("alone").string()}));
     alone.erase(alone.begin() + 4, alone.begin() + 6); // --gpus
-    ASSERT_EQ(run(SPLAT_PROGRAM, alone).code, 0);
+    ASSERT_EQ(run(DSPLAT_PROGRAM, alone).code, 0);
     refused("alone: a checkpoint of a run without --gpus", "alone");
     refused("saved.a0: one part of a checkpoint; name the file without", "saved.a0");
     put("text", std::string(1000, 'x'));
-    refused("text: not a checkpoint of splat train", "text");
+    refused("text: not a checkpoint of dsplat train", "text");
     refused("nothing: cannot open", "nothing");
     alone.insert(alone.end(), {"--resume", at("saved").string()});
-    const outcome got = run(SPLAT_PROGRAM, alone);
+    const outcome got = run(DSPLAT_PROGRAM, alone);
     EXPECT_EQ(got.code, 1);
     EXPECT_NE(got.err.find("saved: a checkpoint of a run with --gpus"), std::string::npos) << got.err;
 }
@@ -165,7 +165,7 @@ class Killed : public OnGpus {
   protected:
     // In a group of its own, so that all of its processes can be killed.
     pid_t start(std::vector<std::string> arguments) const {
-        arguments.insert(arguments.begin(), SPLAT_PROGRAM);
+        arguments.insert(arguments.begin(), DSPLAT_PROGRAM);
         std::vector<char *> argv;
         for (std::string &argument : arguments) argv.push_back(argument.data());
         argv.push_back(nullptr);
@@ -175,7 +175,7 @@ class Killed : public OnGpus {
             dup2(creat(at("stdout").c_str(), 0600), STDOUT_FILENO);
             dup2(creat(at("stderr").c_str(), 0600), STDERR_FILENO);
             alarm(300);
-            execv(SPLAT_PROGRAM, argv.data());
+            execv(DSPLAT_PROGRAM, argv.data());
             _exit(127);
         }
         return child;
@@ -252,13 +252,13 @@ TEST_F(Killed, TheLastCheckpointIsIntact) {
     EXPECT_TRUE(scene_of(3, with(saving, {"--resume", at("saved").string()})) == whole);
 }
 
-// The line of the held-out views, and that of `splat eval`.
+// The line of the held-out views, and that of `dsplat eval`.
 TEST_F(GpuTraining, SayWhatTheHeldOutViewsAreLike) {
     write_colmap(at("data"), 30);
     std::string first;
     for (const int gpus : {1, 3}) {
         const outcome got = run(
-            SPLAT_PROGRAM,
+            DSPLAT_PROGRAM,
             train("scene.ply", gpus,
                   with(growing, {"--holdout", "2", "--batch", "3", "--log", at("log").string(), "--report",
                                  at("report").string(), "--eval-every", "5", "--log-every", "4",
@@ -269,8 +269,8 @@ TEST_F(GpuTraining, SayWhatTheHeldOutViewsAreLike) {
         const std::string line = got.out.substr(place, got.out.find('\n', place) - place);
         if (first.empty()) first = line;
         EXPECT_EQ(line, first);
-        const outcome eval = run(SPLAT_PROGRAM, {"eval", at("scene.ply").string(), "--cameras",
-                                                 at("data").string(), "--holdout", "2"});
+        const outcome eval = run(DSPLAT_PROGRAM, {"eval", at("scene.ply").string(), "--cameras",
+                                                  at("data").string(), "--holdout", "2"});
         ASSERT_EQ(eval.code, 0) << eval.err;
         std::istringstream mean(eval.out.substr(eval.out.find("mean")));
         std::string word, psnr, ssim;

@@ -30,12 +30,12 @@ class Hosts : public OnGpus {
         dup2(creat((folder / ("out" + std::to_string(rank))).c_str(), 0600), STDOUT_FILENO);
         dup2(creat((folder / ("err" + std::to_string(rank))).c_str(), 0600), STDERR_FILENO);
         std::vector<std::string> words = arguments;
-        words.insert(words.begin(), "splat");
+        words.insert(words.begin(), "dsplat");
         std::vector<char *> argv;
         for (std::string &word : words) argv.push_back(word.data());
         argv.push_back(nullptr);
         alarm(100); // what hangs shall fail
-        execv(SPLAT_PROGRAM, argv.data());
+        execv(DSPLAT_PROGRAM, argv.data());
         _exit(127);
     }
     outcome end_of(int rank) const {
@@ -102,13 +102,13 @@ TEST_F(Hosts, OneThatIsKilledAtAnyMomentEndsTheRunAndLeavesTheFiles) {
             EXPECT_EQ(got.out, "");
             told += got.err;
         }
-        EXPECT_EQ(told, "splat: rank " + std::to_string(killed) +
+        EXPECT_EQ(told, "dsplat: rank " + std::to_string(killed) +
                             ": its connection has closed: it or its host has ended\n");
         EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
         EXPECT_EQ(contents(at("scene.ply")), "of an earlier run");
         // On another number of ranks, for a moment.
         const outcome resumed =
-            run(SPLAT_PROGRAM,
+            run(DSPLAT_PROGRAM,
                 train("scene.ply", 2,
                       with(options, {"--resume", at("scene.ply.checkpoint").string(), "--seconds", "0.1"})));
         EXPECT_EQ(resumed.code, 0) << resumed.err;
@@ -126,7 +126,7 @@ TEST_F(Hosts, OtherOptionsAreRefused) {
         EXPECT_EQ(got.code, 1);
         told += got.err;
     }
-    EXPECT_EQ(told, "splat: rank 1: was started with other arguments than rank 0, or is another version\n");
+    EXPECT_EQ(told, "dsplat: rank 1: was started with other arguments than rank 0, or is another version\n");
 }
 
 TEST_F(Hosts, OtherDataAreRefused) {
@@ -146,18 +146,19 @@ TEST_F(Hosts, OtherDataAreRefused) {
         EXPECT_EQ(got.code, 1);
         told += got.err;
     }
-    EXPECT_EQ(told,
-              "splat: rank 1: has other data than rank 0: the number, names or sizes of views, or the number "
-              "of points or Gaussians\n");
+    EXPECT_EQ(
+        told,
+        "dsplat: rank 1: has other data than rank 0: the number, names or sizes of views, or the number "
+        "of points or Gaussians\n");
 }
 
 TEST_F(Hosts, AnEnvironmentThatCannotBeIsRefused) {
     setenv("RANK", "2", 1);
     setenv("WORLD_SIZE", "2", 1);
-    const outcome wrong = run(SPLAT_PROGRAM, train("scene.ply", 0));
+    const outcome wrong = run(DSPLAT_PROGRAM, train("scene.ply", 0));
     setenv("RANK", "1", 1);
     setenv("MASTER_ADDR", "localhost", 1);
-    const outcome both = run(SPLAT_PROGRAM, train("scene.ply", 2));
+    const outcome both = run(DSPLAT_PROGRAM, train("scene.ply", 2));
     for (const char *name : {"RANK", "WORLD_SIZE", "MASTER_ADDR"}) unsetenv(name);
     EXPECT_EQ(wrong.code, 2);
     EXPECT_CONTAINS(wrong.err, "RANK=2 in the environment: must be a number from 0 to 1");
@@ -167,9 +168,9 @@ TEST_F(Hosts, AnEnvironmentThatCannotBeIsRefused) {
 
 TEST_F(Hosts, ShowTheSame) {
     write_colmap(at("data"), 30);
-    ASSERT_EQ(run(SPLAT_PROGRAM, train("scene.ply", 0, {})).code, 0);
+    ASSERT_EQ(run(DSPLAT_PROGRAM, train("scene.ply", 0, {})).code, 0);
     const std::string scene = at("scene.ply").string(), data = at("data").string();
-    const std::string expected = run(SPLAT_PROGRAM, {"eval", scene, "--cameras", data, "--all"}).out;
+    const std::string expected = run(DSPLAT_PROGRAM, {"eval", scene, "--cameras", data, "--all"}).out;
     const int port = free_port();
     for (int r = 0; r < 2; r++)
         start(r, 2, port, {"eval", scene, "--cameras", data, "--all", "--nccl", FAKE_NCCL});

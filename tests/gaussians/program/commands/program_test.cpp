@@ -19,13 +19,13 @@ TEST_F(Program, Helps) {
     outcome run = splat({"--help"});
     EXPECT_EQ(run.code, 0);
     EXPECT_EQ(run.err, "");
-    EXPECT_CONTAINS(run.out, "splat train");
+    EXPECT_CONTAINS(run.out, "dsplat train");
     for (const char *command : commands) {
         run = splat({command, "--help"});
         EXPECT_EQ(run.code, 0);
         EXPECT_EQ(run.err, "");
-        EXPECT_CONTAINS(run.out, std::string("usage: splat ") + command);
-        EXPECT_CONTAINS(run.out, std::string("examples:\n  splat ") + command);
+        EXPECT_CONTAINS(run.out, std::string("usage: dsplat ") + command);
+        EXPECT_CONTAINS(run.out, std::string("examples:\n  dsplat ") + command);
         outcome other_way = splat({"help", command});
         EXPECT_EQ(other_way.code, 0);
         EXPECT_EQ(other_way.out, run.out);
@@ -36,7 +36,7 @@ TEST_F(Program, Helps) {
 TEST_F(Program, NamesItsVersion) {
     outcome run = splat({"--version"});
     EXPECT_EQ(run.code, 0);
-    EXPECT_EQ(run.out, std::string("splat ") + gs_version() + " (" + gs_backend() + ")\n");
+    EXPECT_EQ(run.out, std::string("dsplat ") + gs_version() + " (" + gs_backend() + ")\n");
 }
 
 TEST_F(Program, RefusesAWrongCommandLine) {
@@ -115,7 +115,7 @@ TEST_F(Program, RefusesAWrongCommandLine) {
         outcome run = splat(arguments);
         EXPECT_EQ(run.code, 2) << arguments[0] << " ... " << arguments.back();
         EXPECT_EQ(run.out, "");
-        EXPECT_CONTAINS(run.err, "splat");
+        EXPECT_CONTAINS(run.err, "dsplat");
     }
     EXPECT_EQ(files_in_folder(), 0u);
 }
@@ -326,7 +326,7 @@ TEST_F(Program, ATruncatedSceneIsRefused) {
         fs::resize_file(at("scene.ply"), size);
         outcome run = splat({"render", at("scene.ply"), "-o", at("scene.png")});
         EXPECT_EQ(run.code, 1);
-        EXPECT_CONTAINS(run.err, "splat: ");
+        EXPECT_CONTAINS(run.err, "dsplat: ");
         EXPECT_CONTAINS(run.err, "scene.ply");
         EXPECT_CONTAINS(run.err, "byte");
         EXPECT_EQ(files_in_folder(), 1u) << "something was left behind"; // the scene alone
@@ -343,7 +343,7 @@ TEST_F(Program, TruncatedPhotographsAndCamerasAreRefused) {
         outcome run = splat({"train", at("data"), "-o", at("scene.ply"), "--iterations", "1"});
         EXPECT_EQ(run.code, 1) << file;
         EXPECT_EQ(run.out, "");
-        EXPECT_CONTAINS(run.err, "splat: ");
+        EXPECT_CONTAINS(run.err, "dsplat: ");
         EXPECT_CONTAINS(run.err, file);
         if (path.extension() == ".bin") {
             EXPECT_CONTAINS(run.err, "byte");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The table of options of splat train: which of them --resume may change.
+// The table of options of dsplat train: which of them --resume may change.
 #include "commands/train/train_options.h"
 #include "record/checkpoint.h"
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat finish, and splat train --finish lm, as their users run them.
+// dsplat finish, and dsplat train --finish lm, as their users run them.
 #include "program_run.h"
 #include "json_value.h"
 #include <jansson.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat train --report: the page is whole, and needs nothing but itself.
+// dsplat train --report: the page is whole, and needs nothing but itself.
 #include "program_run.h"
 #include "page.h"
 #include "frames/device_gaussians.h"

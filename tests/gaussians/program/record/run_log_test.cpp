@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat train --log: a line of JSON for every step line, evaluation and change of count.
+// dsplat train --log: a line of JSON for every step line, evaluation and change of count.
 #include "program_run.h"
 #include "json_value.h"
 #include "distwar_gs.h"
@@ -37,7 +37,7 @@ TEST_F(RunLog, SaysHowTrainingWent) {
     ASSERT_EQ(events["start"].size(), 1u);
     const json start = events["start"][0], settings = start["settings"];
     EXPECT_EQ(start["backend"].text(), gs_backend());
-    EXPECT_EQ(start["splat"].text(), gs_version());
+    EXPECT_EQ(start["dsplat"].text(), gs_version());
     EXPECT_EQ(start["gaussians"].number(), 20);
     EXPECT_EQ(settings["iterations"].number(), 20);
     EXPECT_EQ(settings["data"].text(), at("data").string());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Training in a given time: the pace alone, the trainer with a clock of its own, and splat train --budget and --finish
+// Training in a given time: the pace alone, the trainer with a clock of its own, and dsplat train --budget and --finish
 // as users run them.
 #include "program_run.h"
 #include "training_cloud.h"

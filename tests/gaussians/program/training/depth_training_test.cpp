@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat train --depth, on data of splat generate --depth and on a COLMAP model.
+// dsplat train --depth, on data of dsplat generate --depth and on a COLMAP model.
 #include "depth_data.h"
 #include "json_value.h"
 #include <algorithm>
@@ -113,7 +113,7 @@ TEST_F(DepthTraining, MapsThatCannotBeFittedAreLeftOut) {
     change_map("photo4.png", [](float v) { return 1 - v; });
     outcome run = train("scene.ply", 9, {"--depth", at("depth")});
     EXPECT_EQ(run.code, 0);
-    EXPECT_EQ(run.err.rfind("splat: " + at("depth").string() +
+    EXPECT_EQ(run.err.rfind("dsplat: " + at("depth").string() +
                                 ": 2 of 4 depth maps are left out (the first: photo2.png: its values at the ",
                             0),
               0u)
@@ -135,7 +135,7 @@ TEST_F(DepthTraining, BadMapsAreRefusedByName) {
     const auto refused = [&](const std::string &part) {
         const outcome run = train("scene.ply", 1, {"--depth", at("depth")});
         EXPECT_EQ(run.code, 1) << part;
-        EXPECT_EQ(run.err.rfind("splat: ", 0), 0u) << run.err;
+        EXPECT_EQ(run.err.rfind("dsplat: ", 0), 0u) << run.err;
         EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
         EXPECT_CONTAINS(run.err, part);
         EXPECT_FALSE(fs::exists(at("scene.ply")));

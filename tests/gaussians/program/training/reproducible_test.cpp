@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat train --reproducible: the same bytes again under other schedules, after a signal and a resumption,
+// dsplat train --reproducible: the same bytes again under other schedules, after a signal and a resumption,
 // and after being killed twenty times.
 #include "depth_data.h"
 #include "distwar_gs.h"
@@ -55,7 +55,7 @@ class Reproducible : public Program {
     }
 
     pid_t start(std::vector<std::string> arguments) const {
-        arguments.insert(arguments.begin(), SPLAT_PROGRAM);
+        arguments.insert(arguments.begin(), DSPLAT_PROGRAM);
         std::vector<char *> argv;
         for (std::string &argument : arguments) argv.push_back(argument.data());
         argv.push_back(nullptr);
@@ -64,7 +64,7 @@ class Reproducible : public Program {
             dup2(creat(at("stdout").c_str(), 0600), STDOUT_FILENO);
             dup2(creat(at("stderr").c_str(), 0600), STDERR_FILENO);
             alarm(300);
-            execv(SPLAT_PROGRAM, argv.data());
+            execv(DSPLAT_PROGRAM, argv.data());
             _exit(127);
         }
         return child;
@@ -235,7 +235,7 @@ TEST_F(Reproducible, CheckpointsOfOtherRunsAndDamagedOnesAreRefused) {
         arguments.insert(arguments.end(), {"--resume", at("saved"), "--checkpoint", at("new")});
         const outcome run = splat(arguments);
         EXPECT_EQ(run.code, 1);
-        EXPECT_CONTAINS(run.err, "splat: " + at("saved").string());
+        EXPECT_CONTAINS(run.err, "dsplat: " + at("saved").string());
         EXPECT_CONTAINS(run.err, words);
         EXPECT_TRUE(contents(at("scene.ply")) == scene);
         EXPECT_TRUE(contents(at("saved")) == saved);
@@ -246,7 +246,7 @@ TEST_F(Reproducible, CheckpointsOfOtherRunsAndDamagedOnesAreRefused) {
     std::ofstream(at("other")) << std::string(1000, 'x'); // longer than a header
     outcome run = splat(run_of("scene.ply", 4, {"--resume", at("other")}));
     EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "not a checkpoint of splat train");
+    EXPECT_CONTAINS(run.err, "not a checkpoint of dsplat train");
     fs::remove_all(at("data"));
     write_colmap(at("data"), 13); // other points give other photographs
     refused(run_of("scene.ply", 4), "other photographs or cameras");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// splat train: photographs with cameras -> a scene of Gaussians.
+// dsplat train: photographs with cameras -> a scene of Gaussians.
 #include "commands/command.h"
 #include "train_ranks.h"
 #include "train_finish.h"
@@ -421,9 +421,10 @@ static bool observe(void *context, const training_state *state, const training_r
 }
 
 void train_say_stopped(const train_run *run, int64_t iteration) {
-    fprintf(stderr,
-            "splat: stopped by a signal after iteration %lld, which is saved; to continue, add --resume %s\n",
-            (long long)iteration, run->saver.path);
+    fprintf(
+        stderr,
+        "dsplat: stopped by a signal after iteration %lld, which is saved; to continue, add --resume %s\n",
+        (long long)iteration, run->saver.path);
 }
 
 // Trains until the end, or until a signal requests a stop.
@@ -577,7 +578,7 @@ int train_command(int argc, char **argv) {
     option_table table = {0};
     train_options_list(&options, &table);
     const command_spec command = {
-        .name = "splat train",
+        .name = "dsplat train",
         .arguments = "DATA -o OUT.ply [options]",
         .summary =
             "Trains a scene on the photographs in the folder DATA. It holds images/ and a COLMAP model\n"
@@ -587,17 +588,17 @@ int train_command(int argc, char **argv) {
             "500 (--density-from) density control moves Gaussians that are not needed and adds others, up\n"
             "to --max-gaussians. With --density none their number is constant.",
         .examples =
-            "  splat train data/fern -o fern.ply --downscale 4\n"
-            "  splat train data/fox -o fox.ply --random 100000\n"
-            "  splat train data/lego -o lego.ply --random 100000 --background 1,1,1\n"
-            "  splat train data/fern -o fern.ply --budget 30s\n"
-            "  splat train data/fern -o fern.ply --depth data/fern/depth\n"
-            "  splat train data/fern -o fern.ply --eval-every 500 --log fern.jsonl --report fern-report\n"
-            "  splat train data/fern -o fern.ply --checkpoint-every 1000\n"
-            "  splat train data/fern -o fern.ply --checkpoint-every 1000 --resume fern.ply.checkpoint\n"
-            "  splat train data/fern -o fern.ply --finish auto\n"
-            "  splat train data/fox -o fox.ply --random 100000 --gpus 2 --batch 2\n"
-            "  splat train data/fern -o fern.ply --downscale 8 --iterations 30 --reduce atomic\n",
+            "  dsplat train data/fern -o fern.ply --downscale 4\n"
+            "  dsplat train data/fox -o fox.ply --random 100000\n"
+            "  dsplat train data/lego -o lego.ply --random 100000 --background 1,1,1\n"
+            "  dsplat train data/fern -o fern.ply --budget 30s\n"
+            "  dsplat train data/fern -o fern.ply --depth data/fern/depth\n"
+            "  dsplat train data/fern -o fern.ply --eval-every 500 --log fern.jsonl --report fern-report\n"
+            "  dsplat train data/fern -o fern.ply --checkpoint-every 1000\n"
+            "  dsplat train data/fern -o fern.ply --checkpoint-every 1000 --resume fern.ply.checkpoint\n"
+            "  dsplat train data/fern -o fern.ply --finish auto\n"
+            "  dsplat train data/fox -o fox.ply --random 100000 --gpus 2 --batch 2\n"
+            "  dsplat train data/fern -o fern.ply --downscale 8 --iterations 30 --reduce atomic\n",
         .options = table.rows,
         .min_positional = 1,
         .max_positional = 1};
@@ -614,6 +615,6 @@ int train_command(int argc, char **argv) {
         !train_options_check(&options, run.background, &why))
         return report_misuse(&command, &why);
     if (!(options.ranks.gpus > 0 ? train_on_ranks(&run, &why) : run_training(&run, &why)))
-        return report_failure("splat", &why);
+        return report_failure("dsplat", &why);
     return run.stopped_by ? 128 + run.stopped_by : EXIT_SUCCESS;
 }

@@ -87,7 +87,7 @@ bool train_depth_open(train_depth *d, const dataset *data, view_split *split, co
     d->mean_points /= (double)d->fitted;
     d->mean_error /= (double)d->fitted;
     if (d->fitted < d->maps)
-        fprintf(stderr, "splat: %s: %zu of %zu depth maps are left out (the first: %s)\n", folder,
+        fprintf(stderr, "dsplat: %s: %zu of %zu depth maps are left out (the first: %s)\n", folder,
                 d->maps - d->fitted, d->maps, first.text);
     return true;
 }

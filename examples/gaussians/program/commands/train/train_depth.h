@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The depth maps of `splat train --depth`.
+// The depth maps of `dsplat train --depth`.
 #pragma once
 
 #include "dataset.h"

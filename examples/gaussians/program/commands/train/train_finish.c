@@ -152,12 +152,12 @@ bool train_finish_run(train_finish_plan *plan, const gs_gaussians *gaussians, co
     here.steps = plan->steps;
     if (plan->options->finish == TRAIN_FINISH_AUTO && plan->spared == 0) {
         fprintf(stderr,
-                "splat: --finish auto: no step, as %zu training views are too few to set some aside\n",
+                "dsplat: --finish auto: no step, as %zu training views are too few to set some aside\n",
                 plan->count);
         return true;
     }
     if (plan->steps == 0) {
-        fprintf(stderr, "splat: --budget has no time for a step of --finish\n");
+        fprintf(stderr, "dsplat: --budget has no time for a step of --finish\n");
         return true;
     }
     if (plan->options->finish == TRAIN_FINISH_AUTO) {
@@ -165,7 +165,7 @@ bool train_finish_run(train_finish_plan *plan, const gs_gaussians *gaussians, co
         if (limit < 0) {
             fprintf(
                 stderr,
-                "splat: --finish auto: the device has too little memory left; training ends without it\n");
+                "dsplat: --finish auto: the device has too little memory left; training ends without it\n");
             return true;
         }
         if (here.memory == 0) here.memory = limit;

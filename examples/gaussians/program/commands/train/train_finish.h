@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How splat train ends: steps of Levenberg-Marquardt, as many as are wanted, as pay, or as there is time for.
+// How dsplat train ends: steps of Levenberg-Marquardt, as many as are wanted, as pay, or as there is time for.
 #pragma once
 
 #include "train_options.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The options of `splat train`.
+// The options of `dsplat train`.
 #pragma once
 
 #include "commands/on_ranks.h"

@@ -188,7 +188,7 @@ static bool write_results(rank_run *r) {
     if (!is_first(r)) return true;
     const gs_gaussians shape = {.count = written, .sh_degree = outline.gaussians.sh_degree};
     if (dropped > 0)
-        fprintf(stderr, "splat: dropped %lld Gaussians whose parameters overflowed\n", (long long)dropped);
+        fprintf(stderr, "dsplat: dropped %lld Gaussians whose parameters overflowed\n", (long long)dropped);
     train_summary_print(o, &run->split, &shape, &run->report, run_record_last_quality(&run->log.record));
     return true;
 }

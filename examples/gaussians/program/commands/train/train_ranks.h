@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `splat train --gpus`: what a rank does.
+// `dsplat train --gpus`: what a rank does.
 #pragma once
 
 #include "train_run.h"

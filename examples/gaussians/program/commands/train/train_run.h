@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A run of `splat train`. Its parts are in train.c, and in train_ranks.c on several ranks.
+// A run of `dsplat train`. Its parts are in train.c, and in train_ranks.c on several ranks.
 #pragma once
 
 #include "train_depth.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What `splat train` prints on stdout at its end.
+// What `dsplat train` prints on stdout at its end.
 #pragma once
 
 #include "train_depth.h"

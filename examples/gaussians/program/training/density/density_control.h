@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Density control: when Gaussians are added, moved and removed while training runs, and how the result
 // reaches the training state. Each method has a file of its own, which defines one density_method. The
-// kernels are libgs's, see gs.h. The list of methods is in density_control.c.
+// kernels are libdistwar_gs's, see distwar_gs.h. The list of methods is in density_control.c.
 #pragma once
 
 #include "device_buffer.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The options of `splat train` for density control.
+// The options of `dsplat train` for density control.
 #pragma once
 
 #include "cli/options.h"

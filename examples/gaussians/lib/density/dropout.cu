@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Opacities of which a random share is left out for a step (docs/math.md, section 6).
 #include "check.h"
-#include "density/density.cuh"
+#include "density.cuh"
 #include "launch.cuh"
 
 using namespace gs;
