@@ -12,7 +12,7 @@ set(rooms
     "library|include/distwar|"
     "device|simt/device|library"
     "library_tests|tests/library|library device"
-    "simt_tests|tests/simt|device"
+    "simt_tests|tests/simt|library device"
     "counts|tests/counts|library device library_tests"
     "library_benchmarks|benchmarks/library|library device"
     "common|examples/common|library device"
