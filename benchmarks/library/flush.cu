@@ -9,16 +9,13 @@
 // Eight neighbouring blocks have the same keys; all blocks have, or 65,536 / slots groups of eight have
 // different ones. All values are integers, and before a method is timed its sums must be exact. On the CPU it
 // only checks.
-#include "strategies/bench_options.h"
-#include "cli/command_line.h"
 #include "device.h"
 #include "gpu_timer.h"
 #include "launch.cuh"
+#include "program.h"
 #include "timing.h"
 #include <distwar/bulk.cuh>
 #include <distwar/cluster.cuh>
-#include <stdio.h>
-#include <stdlib.h>
 #include <vector>
 
 namespace {
@@ -286,49 +283,30 @@ void print_table(const bench &b) {
     printf("\n");
 }
 
-void describe(json_writer *json, const void *subject) {
-    const bench &b = *static_cast<const bench *>(subject);
-    json_begin(json, nullptr, '{');
-    json_put_text(json, "benchmark", "flush");
-    json_put_text(json, "device", device_name());
-    json_put_integer(json, "runs", b.runs);
-    json_put_integer(json, "adds_to_a_slot", ADDS);
-    json_begin(json, "measurements", '[');
+void write_json(FILE *json, const bench &b) {
+    fprintf(
+        json,
+        "{\n\"benchmark\": \"flush\", \"device\": \"%s\", \"runs\": %d, \"adds_to_a_slot\": %d,\n\"measurements\": [",
+        device_name(), b.runs, ADDS);
+    const char *separator = "";
     for (const measurement &m : b.results) {
-        json_begin(json, nullptr, '{');
-        json_put_text(json, "phase", m.phase);
-        json_put_text(json, "method", m.method);
-        json_put_integer(json, "values", m.values);
-        json_put_integer(json, "slots", m.slots);
-        json_put_integer(json, "blocks", m.blocks);
-        json_put_integer(json, "key_groups", m.key_groups);
-        json_put_number(json, "median_ms", m.times.median);
-        json_put_number(json, "minimum_ms", m.times.minimum);
-        json_put_number(json, "maximum_ms", m.times.maximum);
-        json_end(json, '}');
+        fprintf(json,
+                "%s\n{\"phase\": \"%s\", \"method\": \"%s\", \"values\": %d, \"slots\": %d, \"blocks\": %d, ",
+                separator, m.phase, m.method, m.values, m.slots, m.blocks);
+        fprintf(json, "\"key_groups\": %d, \"median_ms\": %.9g, \"minimum_ms\": %.9g, \"maximum_ms\": %.9g}",
+                m.key_groups, m.times.median, m.times.minimum, m.times.maximum);
+        separator = ",";
     }
-    json_end(json, ']');
-    json_end(json, '}');
+    fprintf(json, "\n]\n}\n");
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-    bench_options options = bench_options_default();
-    const option_spec specs[] = {{OPTION_INT, "repeat", 0, &options.runs, 1, MAX_RUNS, nullptr,
-                                  "timed runs; the median counts", false},
-                                 {OPTION_TEXT, "json", 0, &options.json, 0, 0, nullptr,
-                                  "write the numbers to this file; -: to stdout", false},
-                                 {}};
-    const command_spec command = {
-        "flush", "[options]", "Compares ways to add the sums of blocks to memory.", nullptr, specs, 0, 0};
-    int code;
-    if (!read_command_line(&command, argc, argv, nullptr, &code)) return code;
+    const arguments given = read_arguments(argc, argv, 11);
     fault why;
-    if (!json_is_possible(options.json, &why)) return report_failure("flush", &why);
-
     bench b = {};
-    b.runs = int(options.runs);
+    b.runs = given.runs;
     b.memory.table = static_cast<float *>(device_allocate(sizeof(float) * ROWS * MAX_VALUES));
     b.memory.keys = static_cast<int *>(device_allocate(sizeof(int) * ROWS));
     b.wrong = static_cast<unsigned *>(device_allocate(sizeof(unsigned)));
@@ -342,13 +320,13 @@ int main(int argc, char **argv) {
 #endif
     bool done = measure_values<4>(&b, &why) && measure_values<9>(&b, &why) && measure_values<16>(&b, &why) &&
                 measure_values<32>(&b, &why);
-    if (done && !json_is_stdout(options.json)) print_table(b);
-    if (done && options.json) done = json_save(options.json, describe, &b, &why);
+    if (done) print_table(b);
+    if (done && given.json) write_json(given.json, b);
 #ifndef __SIMT__
     gpu_timer_close(&b.timer);
 #endif
     device_free(b.wrong);
     device_free(b.memory.keys);
     device_free(b.memory.table);
-    return done ? EXIT_SUCCESS : report_failure("flush", &why);
+    return end_program(given, done, &why);
 }

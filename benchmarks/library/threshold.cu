@@ -8,16 +8,12 @@
 // blocks that fill half of a multiprocessor. All warps look alike. Every method of a cell makes the same
 // number of calls. Before a cell is timed, the sums of each method must equal those of plain atomics, which
 // are exact. On the CPU it only checks. benchmarks/tables.py threshold FILE prints what loses where.
-#include "strategies/bench_options.h"
-#include "cli/command_line.h"
 #include "device.h"
 #include "launch.cuh"
+#include "program.h"
 #include "random.h"
 #include <algorithm>
 #include <distwar/reduce.cuh>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utility>
 #include <vector>
 
@@ -285,59 +281,36 @@ bool measure_pattern(bench *b, const std::vector<family> &families, const patter
     return true;
 }
 
-void describe(json_writer *json, const void *subject) {
-    const bench &b = *static_cast<const bench *>(subject);
-    json_begin(json, nullptr, '{');
-    json_put_text(json, "benchmark", "threshold");
-    json_put_text(json, "device", device_name());
-    json_put_integer(json, "runs", b.runs);
-    json_begin(json, "methods", '[');
-    for (const char *name : method_names) json_put_text(json, nullptr, name);
-    json_end(json, ']');
-    json_begin(json, "columns", '[');
-    for (const char *name : {"K", "vectors", "targets", "work", "active", "keys", "even", "calls"})
-        json_put_text(json, nullptr, name);
-    json_put_text(json, nullptr, "nanoseconds by method");
-    json_end(json, ']');
-    json_begin(json, "cells", '[');
+void write_json(FILE *json, const bench &b) {
+    fprintf(json, "{\n\"benchmark\": \"threshold\", \"device\": \"%s\", \"runs\": %d,\n\"methods\": [",
+            device_name(), b.runs);
+    for (int how = 0; how < METHODS; ++how) fprintf(json, "%s\"%s\"", how ? ", " : "", method_names[how]);
+    fprintf(
+        json,
+        "],\n\"columns\": [\"K\", \"vectors\", \"targets\", \"work\", \"active\", \"keys\", \"even\", \"calls\", "
+        "\"nanoseconds by method\"],\n\"cells\": [");
+    const char *separator = "";
     for (const cell &c : b.cells) {
-        json_begin(json, nullptr, '[');
-        json->one_line = true;
-        for (const int number : {c.K, int(c.vectors), c.targets, c.work, c.lanes.active, c.lanes.keys,
-                                 int(c.lanes.even), c.calls})
-            json_put_integer(json, nullptr, number);
-        for (const double time : c.nanoseconds)
-            json_put_number(json, nullptr, double(int(time * 1e5)) * 1e-5);
-        json_end(json, ']');
-        json->one_line = false;
+        fprintf(json, "%s\n[%d, %d, %d, %d, %d, %d, %d, %d", separator, c.K, c.vectors, c.targets, c.work,
+                c.lanes.active, c.lanes.keys, c.lanes.even, c.calls);
+        for (const double time : c.nanoseconds) fprintf(json, ", %.5f", time);
+        fprintf(json, "]");
+        separator = ",";
     }
-    json_end(json, ']');
-    json_end(json, '}');
+    fprintf(json, "\n]\n}\n");
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-    bench_options options = bench_options_default();
-    options.runs = 5;
-    const option_spec specs[] = {{OPTION_INT, "repeat", 0, &options.runs, 1, MAX_RUNS, nullptr,
-                                  "timed runs; the median counts", false},
-                                 {OPTION_TEXT, "json", 0, &options.json, 0, 0, nullptr,
-                                  "write the numbers to this file; -: to stdout", false},
-                                 {}};
-    const command_spec command = {
-        "threshold", "[options]", "Compares thresholds 0 and 33 with plain atomics.", nullptr, specs, 0, 0};
-    int code;
-    if (!read_command_line(&command, argc, argv, nullptr, &code)) return code;
+    const arguments given = read_arguments(argc, argv, 5);
     fault why;
-    if (!json_is_possible(options.json, &why)) return report_failure("threshold", &why);
-
     const std::vector<family> families = {family_of<1>(),       family_of<2>(),       family_of<3>(),
                                           family_of<4>(),       family_of<6>(),       family_of<9>(),
                                           family_of<12>(),      family_of<16>(),      family_of<32>(),
                                           family_of<3, true>(), family_of<9, true>(), family_of<16, true>()};
     bench b = {};
-    b.runs = int(options.runs);
+    b.runs = given.runs;
     b.given.one = 1;
     b.given.table = static_cast<float *>(device_allocate(sizeof(float) * MANY * 32));
     b.given.slots = static_cast<uint32_t *>(device_allocate(sizeof(uint32_t) * WARPS * 32));
@@ -351,11 +324,10 @@ int main(int argc, char **argv) {
                 if (keys > active || (!even && (keys == 1 || keys > 16 || keys == active))) continue;
                 done = done && measure_pattern(&b, families, {active, keys, even}, &why);
             }
-    if (done && !json_is_stdout(options.json))
-        printf("%d sums are exact, %zu cells measured\n", b.checked, b.cells.size());
-    if (done && options.json) done = json_save(options.json, describe, &b, &why);
+    if (done) printf("%d sums are exact, %zu cells measured\n", b.checked, b.cells.size());
+    if (done && given.json) write_json(given.json, b);
     for (const cudaEvent_t event : b.events) DEVICE_CHECK(cudaEventDestroy(event));
     device_free(const_cast<uint32_t *>(b.given.slots));
     device_free(b.given.table);
-    return done ? EXIT_SUCCESS : report_failure("threshold", &why);
+    return end_program(given, done, &why);
 }
