@@ -92,8 +92,7 @@ ifeq ($(GPU),cuda)
 ifdef SCENE
 	cmake --build --preset cuda -j $(JOBS) --target dsplat make_scene render_backward channels camera_gradient frame_modes tuner_check
 	benchmarks/blend.sh build/cuda/bin $(SCENE) $(CAMERAS) build/blend
-	python3 benchmarks/trim.py build/blend/*.json -o build/blend/kept
-	(python3 benchmarks/tables.py rasteriser build/blend/kept --draw docs/pictures; python3 benchmarks/tables.py outputs build/blend/kept) >build/blend.md
+	(python3 benchmarks/tables.py rasteriser build/blend --draw docs/pictures; python3 benchmarks/tables.py outputs build/blend) >build/blend.md
 	@cat build/blend.md
 endif
 else
