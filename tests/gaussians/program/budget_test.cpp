@@ -503,7 +503,7 @@ TEST_F(Budget, WrongOnesAreRefused) {
                  {{"--refine-poses"}, "--budget excludes --refine-poses"},
                  {{"--gpus", "1"}, "--gpus excludes --budget"},
                  {{"--budget", "-1"}, "--budget needs a value"},
-                 {{"--finish", "-1"}, "--finish needs a value"}};
+                 {{"--finish", "-1"}, "--finish must be 0..100000, not '-1'"}};
     for (const auto &c : cases) {
         std::vector<std::string> arguments = {"train", at("data"), "-o", at("scene.ply"), "--budget", "5"};
         arguments.insert(arguments.end(), c.with.begin(), c.with.end());
