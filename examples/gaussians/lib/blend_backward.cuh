@@ -5,6 +5,8 @@
 //     struct some_commit {
 //         // true: all threads of a tile commit together; false: each warp by itself
 //         static constexpr bool whole_tile;
+//         // true: one kernel for all images of three channels; false: faster ones for one view
+//         static constexpr bool general;
 //         // the shared memory that a tile needs
 //         struct memory {};
 //         // The maximum of `value` over the threads that commit together. By all of them.
@@ -283,7 +285,7 @@ cudaError_t launch_render_backward(gs_stream stream, const backward_input<Values
         // compiling takes its time. Passes with rows of colours take one view.
         if constexpr (Values::has_rows)
             return run(render_backward_kernel<Values, Commit, P, true, false>);
-        else if constexpr (Values::has_depth)
+        else if constexpr (Values::has_depth || Commit::general)
             return run(render_backward_kernel<Values, Commit, P, true, true>);
         else
             return lists.views > 1         ? run(render_backward_kernel<Values, Commit, P, true, true>)
