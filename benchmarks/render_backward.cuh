@@ -14,7 +14,6 @@ using namespace gs;
 // cub::WarpReduce once a value, then one atomic a value by lane 0. Who adds nothing is left out by a vote, as
 // the library's strategies do it.
 struct cub_commit : warp_commit<distwar::strategy::atomic> {
-    static constexpr bool general = false; // the kernels of the tree
     using reduction = cub::WarpReduce<float>;
     struct memory {
         typename reduction::TempStorage storage[tile_pixels / 32];
@@ -61,7 +60,6 @@ struct floor_a_commit : warp_commit<distwar::strategy::tree> {
 
 // Floor B: no tree, no commit.
 struct floor_b_commit : warp_commit<distwar::strategy::atomic> {
-    static constexpr bool general = false;
     __device__ __forceinline__ void add(bool, uint32_t index, const float (&value)[GS_MOMENTS],
                                         memory &) const {
         dropped_record{sums.moments}.add(index, value);

@@ -5,8 +5,6 @@
 //     struct some_commit {
 //         // true: all threads of a tile commit together; false: each warp by itself
 //         static constexpr bool whole_tile;
-//         // true: one kernel for any number of views; false: one more for one view
-//         static constexpr bool general;
 //         // the shared memory that a tile needs
 //         struct memory {};
 //         // The maximum of `value` over the threads that commit together. By all of them.
@@ -220,19 +218,20 @@ __device__ __forceinline__ float begin_depth(const backward_input<Values> &in, i
 // 0 adds entries 149 .. 64, batches of 32, 32 and 22 from the end; block 1 adds entries 0 .. 63. With
 // the strategy block farthest is the tile's; otherwise each warp halves by its own.
 //
-// Batch: several views.
-template <typename Values, typename Commit, int Pixels, bool Batch>
+// One kernel for one view and for several: with one of its own for one view the loop has the same instructions.
+template <typename Values, typename Commit, int Pixels>
 __global__ void __launch_bounds__(tile_threads<Pixels>)
     render_backward_kernel(const backward_input<Values> input, const Commit commit) {
     constexpr int C = Values::channels;
+    constexpr bool has_views = !Values::has_rows; // a pass with rows of colours takes one view
     __shared__ blend_batch<C> batches[tile_warps<Pixels>];
     __shared__ typename Commit::memory memory;
     blend_batch<C> &batch = batches[threadIdx.x / 32];
     const int block = int(blockIdx.x), split_tiles = input.lists.split_tiles;
     const bool split = block < 2 * split_tiles, forwards = split && block % 2 == 1;
     const int tile = ordered_tile(input.lists, split ? block / 2 : block - split_tiles);
-    const backward_input<Values> in = Batch ? input_of_view(input, view_of_tile(input.lists, tile)) : input;
-    const patch<Pixels> mine = patch_of_tile<Pixels, Batch>(in.lists, tile, in.width, in.height);
+    const backward_input<Values> in = has_views ? input_of_view(input, view_of_tile(input.lists, tile)) : input;
+    const patch<Pixels> mine = patch_of_tile<Pixels, has_views>(in.lists, tile, in.width, in.height);
 
     backward_state<Pixels, C> state;
     int farthest = 0;
@@ -277,18 +276,8 @@ cudaError_t launch_render_backward(gs_stream stream, const backward_input<Values
     const gs_lists &lists = input.lists;
     const auto queue = [&](auto pixels) {
         constexpr int P = decltype(pixels)::value;
-        const auto run = [&](auto kernel) {
-            return launch(stream, unsigned(tiles_in(lists) + lists.split_tiles), unsigned(tile_threads<P>),
-                          kernel, input, commit);
-        };
-        // Passes with rows of colours take one view.
-        if constexpr (Values::has_rows)
-            return run(render_backward_kernel<Values, Commit, P, false>);
-        else if constexpr (Values::has_depth || Commit::general)
-            return run(render_backward_kernel<Values, Commit, P, true>);
-        else
-            return lists.views > 1 ? run(render_backward_kernel<Values, Commit, P, true>)
-                                   : run(render_backward_kernel<Values, Commit, P, false>);
+        return launch(stream, unsigned(tiles_in(lists) + lists.split_tiles), unsigned(tile_threads<P>),
+                      render_backward_kernel<Values, Commit, P>, input, commit);
     };
     if constexpr (Values::any_pixels) {
         if (lists.pixels_per_thread == 1) return queue(std::integral_constant<int, 1>{});

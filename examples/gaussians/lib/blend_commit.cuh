@@ -21,7 +21,7 @@ struct warp_commit {
     pass_sums<Channels> sums;
     int balance_threshold;
 
-    static constexpr bool whole_tile = false, general = Strategy != distwar::strategy::tree;
+    static constexpr bool whole_tile = false;
     struct memory {};
 
     __device__ __forceinline__ int farthest(int value, memory &) const { return largest_in_warp(value); }
@@ -38,7 +38,7 @@ template <typename Values>
 struct tile_commit {
     pass_sums<Values::channels> sums;
 
-    static constexpr bool whole_tile = true, general = true;
+    static constexpr bool whole_tile = true;
     struct memory {
         distwar::block_sum_memory<Values::count, Values::most_threads> sum;
         int farthest;

@@ -70,7 +70,7 @@ struct fixed_commit {
     pass_sums<Values::channels, long long> sums;
     fixed::header *header;
 
-    static constexpr bool whole_tile = false, general = false;
+    static constexpr bool whole_tile = false;
     struct memory {};
 
     __device__ __forceinline__ int farthest(int value, memory &) const { return largest_in_warp(value); }
