@@ -56,7 +56,8 @@ cudaError_t queue_fixed(const backward_pass &pass) {
 template <int Channels>
 pass_sums<Channels> float_sums_of_pass(const backward_pass &pass) {
     const gs_gradient &gradient = *pass.gradient;
-    return sums_of_pass<Channels>(reinterpret_cast<float *>(gradient.moments), gradient.gaussians.color, pass);
+    return sums_of_pass<Channels>(reinterpret_cast<float *>(gradient.moments), gradient.gaussians.color,
+                                  pass);
 }
 
 template <distwar::strategy Strategy, typename Values>
