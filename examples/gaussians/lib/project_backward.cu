@@ -146,8 +146,8 @@ __device__ bool any_gradient(const splat_gradients &at, const gs_moments &sums, 
     return any_moment(sums) || (mean2d && (mean2d[0] != 0 || mean2d[1] != 0));
 }
 
-// NULL members of `gradients` are not written. sh_degree as for project_kernel (project.cu). camera_rows: with_camera, a
-// row a warp.
+// NULL members of `gradients` are not written. sh_degree as for project_kernel (project.cu). camera_rows: with_camera,
+// a row a warp.
 template <int model, int sh_degree, bool with_camera>
 __global__ void __launch_bounds__(rows_block)
     project_backward_kernel(gs_gaussians gaussians, int degree, gs_camera camera, const gs_splat *splats,
