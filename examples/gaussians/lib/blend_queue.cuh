@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // One pass of gs_render_backward. Tree and fixed have kernels for every pass. The other strategies are there to be
-// compared with them and have kernels for three channels only (docs/notes/rasteriser_instances.md).
+// compared with them and have kernels for three channels only (docs/notes/rasteriser.md).
 #pragma once
 
 #include "blend_backward.cuh"
