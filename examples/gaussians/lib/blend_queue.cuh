@@ -41,7 +41,7 @@ pass_sums<Channels, T> sums_of_pass(T *moments, T *colors, const backward_pass &
         return {moments, colors + pass.first, pass.view->gaussians.channels, pass.used};
 }
 
-// The caller has checked the arguments of all three. With the strategy fixed, between fixed::begin and fixed::end.
+// The callers of what follows have checked the arguments. With the strategy fixed, between fixed::begin and fixed::end.
 template <typename Values>
 cudaError_t queue_fixed(const backward_pass &pass) {
     constexpr int C = Values::channels;
