@@ -16,6 +16,7 @@
 #include "timing.h"
 #include <distwar/bulk.cuh>
 #include <distwar/fixed.cuh>
+#include <stdio.h>
 #include <vector>
 
 namespace {
