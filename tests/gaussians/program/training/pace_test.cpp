@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The pace of a schedule under a budget of time, without a trainer.
 #include "training/pace.h"
+#include "training/training_state.h"
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <functional>

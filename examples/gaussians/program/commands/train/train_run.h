@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A run of `dsplat train`. Its parts are in train.c, and in train_ranks.c on several ranks.
+// A run of `dsplat train`. Its parts are in train.c, and in train_ranks.c on several ranks; train_run.c has what
+// both use.
 #pragma once
 
 #include "train_depth.h"
