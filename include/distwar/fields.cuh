@@ -61,14 +61,9 @@ struct fields_with {
         static_assert(detail::is_same<V, detail::value_of<T>>,
                       "distwar: the values have another type than the sink");
         static_assert(K == values, "distwar: the fields hold another number of values than there are");
-        constexpr int count[] = {Counts...};
-        int k = 0;
+        // By add_one: a loop over the parts leaves `val` with an index that nvcc does not resolve, in local memory.
         DISTWAR_UNROLL
-        for (int part = 0; part < parts; ++part) {
-            T *const first = base[part] + size_t(key) * stride[part];
-            DISTWAR_UNROLL
-            for (int i = 0; i < count[part]; ++i) detail::update_in_memory<S>(first + i, val[k++], Op{});
-        }
+        for (int k = 0; k < K; ++k) add_one(key, k, val[k]);
     }
 
     // 0 <= k < values. Selects and one atomic: with branches around atomics it would be one instruction for
