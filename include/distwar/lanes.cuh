@@ -43,6 +43,11 @@ inline constexpr bool is_key<uniform_key<Key>> = is_key<Key>;
 
 namespace detail {
 
+template <typename Key>
+inline constexpr bool is_uniform = false;
+template <typename Key>
+inline constexpr bool is_uniform<uniform_key<Key>> = true;
+
 // The key as an integer, in the form that sinks take.
 template <typename Key>
 __device__ __forceinline__ Key plain_key(Key key) {
