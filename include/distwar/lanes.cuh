@@ -240,7 +240,7 @@ __device__ __forceinline__ unsigned largest_by_votes(unsigned lanes, unsigned va
 __device__ __forceinline__ unsigned largest(unsigned lanes, unsigned value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
     return detail::largest_by_votes(lanes, value);
-#elif !defined(__SIMT__)
+#elif defined(__clang__) && defined(__CUDA__)
     unsigned result; // PTX, because clang 16 has no __reduce_max_sync
     asm volatile("redux.sync.max.u32 %0, %1, %2;" : "=r"(result) : "r"(value), "r"(lanes) : "memory");
     return result;

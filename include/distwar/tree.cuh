@@ -74,7 +74,7 @@ template <int K, typename T, typename Op>
 inline constexpr bool is_summed_by_redux = K <= max_values_by_redux &&
                                            (is_same<T, int> || is_same<T, unsigned>)&&!is_same<Op, multiply>;
 #endif
-#if defined(__SIMT__)
+#if !(defined(__clang__) && defined(__CUDA__)) || defined(__SIMT__)
 template <typename T>
 __device__ __forceinline__ T redux(T value, add) {
     return __reduce_add_sync(all_lanes, value);
