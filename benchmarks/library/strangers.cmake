@@ -1,5 +1,6 @@
 # Kernels of strangers beside plain atomics, cooperative groups and CUB; on a GPU alone. Also without CMake:
-#   nvcc -O3 -std=c++17 -arch=sm_90 --no-compress -Iinclude benchmarks/library/strangers.cu -lbenchmark -lpthread -o strangers
+#   nvcc -O3 -std=c++17 -arch=sm_90 --no-compress -Iinclude benchmarks/library/strangers.cu -lbenchmark -lpthread \
+#        -o strangers
 if(CMAKE_CUDA_COMPILER AND benchmark_FOUND)
   add_executable(strangers ${CMAKE_CURRENT_LIST_DIR}/strangers.cu)
   target_link_libraries(strangers PRIVATE distwar::distwar benchmark::benchmark)

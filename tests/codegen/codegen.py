@@ -198,7 +198,7 @@ def check_plain(ptx, assembled, sizes, architecture):
         own = plain.replace("plain_", "own_", 1)
         found = [(sizes[name], assembled[architecture, name][1], ptx[name]["atomics"]) for name in (own, plain)]
         if found[0] != found[1] and not (plain[6:] in BETTER_THAN_PLAIN and found[0][0] <= found[1][0]):
-            wrong.append(f"{own}, sm_{architecture}: (code, stack, atomics) {found[0]}, plainly {found[1]}")
+            wrong.append(f"{own}, sm_{architecture}: (code, stack, atomics) {found[0]}, {plain}: {found[1]}")
     return wrong
 
 
