@@ -9,7 +9,8 @@
 # Adam's logs, adam-SCENE.jsonl, and the JSON of dsplat finish, lm-SCENE-ITERATION-VARIANT.json. Default: fern:30000
 # fox:30000, all variants of each. The variants are the lines of `options` below. On an H200 fern takes about 85
 # seconds, fox 260.
-# benchmarks/tables.py levenberg-marquardt OUT prints tables and draws.
+# benchmarks/tables.py levenberg-marquardt OUT prints tables; benchmarks/trim.py OUT -o
+# benchmarks/results/levenberg-marquardt.jsonl keeps what they need.
 # shellcheck disable=SC2086,SC2046,SC2017 # lists of options are split; checkpoints are at whole thirds
 set -eu
 [ $# -ge 3 ] || { sed -n '3,/^# shellcheck/{/^# shellcheck/d;s/^# \{0,1\}//p;}' "$0"; exit 2; }
@@ -34,7 +35,6 @@ options() { # VARIANT: prints its start (third, two (thirds) or end) and its opt
     radius-1) echo two --lm-steps 10 --lm-radius 1 ;;
     gain) echo two --lm-steps 10 --lm-rule gain ;;
     centre) echo two --lm-steps 10 --lm-ssim centre ;;
-    l2) echo two --lm-steps 10 --lm-objective l2 ;;
     pcg-4) echo two --lm-steps 14 --lm-pcg 4 ;;
     pcg-16) echo two --lm-steps 7 --lm-pcg 16 ;;
     units-1) echo two --lm-steps 10 --lm-units 1 ;;
@@ -68,7 +68,7 @@ scene_at() { # SCENE ITERATIONS AT: writes the scene of a checkpoint, one iterat
 }
 for chosen; do
     scene=${chosen%%:*} rest=${chosen#*:}
-    iterations=${rest%%:*} variants=free,third,end,cached,half-cached,diagonal,diagonal-20,no-radius,radius-1,gain,centre,l2,pcg-4,pcg-16
+    iterations=${rest%%:*} variants=free,third,end,cached,half-cached,diagonal,diagonal-20,no-radius,radius-1,gain,centre,pcg-4,pcg-16
     variants=$variants,units-1,units-100,half,quarter,halves
     rest=${rest#"$iterations"} downscale=1
     rest=${rest#:}

@@ -19,7 +19,7 @@
 // N / Blocks.
 //
 // When: for slots that do not fit into the shared memory of one block. Measured on an H200
-// (benchmarks/flush.cu; docs/benchmarks/library.md has all figures), four adds to a slot and a flush:
+// (benchmarks/library/flush.cu; docs/benchmarks/library.md has all figures), four adds to a slot and a flush:
 // - 4,096 slots of 9 sums, 288 KB in fixed point: a cluster of 2 takes 0.91 to 1.01 of the time of the
 //   fastest accumulator of floats with atomic flushes, which still fits into a block; clusters of 4 and 8
 //   take longer.
