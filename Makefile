@@ -26,7 +26,7 @@ demo: packages
 	build/$(PRESET)/bin/dsplat demo -o demo
 
 # The library: headers, simt and their tests; with nvcc also the code of the calls (tests/codegen), and the kernels of
-# tests and microbenchmarks, which are compiled for sm_90. Nothing of it comes from examples/.
+# tests and microbenchmarks, which are compiled for sm_90. Of examples/ it has scatter.cu, which stands alone.
 library:
 	@ci/install-packages library
 	cmake --preset library

@@ -74,7 +74,7 @@ def archive(path):
     def kept(entry):
         return None if re.search(r"/(__pycache__|build)$", entry.name) else entry
     with tarfile.open(path, "w:gz", compresslevel=1) as file:
-        for name in (ROOT / "ci/library-files").read_text().split():
+        for name in (ROOT / "cmake/library_files.txt").read_text().split():
             file.add(ROOT / name, f"distwar-{version()}/{name}", filter=kept)
 
 
