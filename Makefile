@@ -1,4 +1,5 @@
-# `make demo`, `make library` and `make test` install missing packages (Debian), configure, build and run.
+# `make` builds, `make install` installs (ci/release.mk). `make demo`, `make library` and `make test` install missing
+# packages (Debian), configure, build and run.
 # On a machine with nvcc and an NVIDIA GPU the demo runs on the GPU, else on the CPU.
 
 MAKEFLAGS += --no-print-directory
@@ -14,6 +15,8 @@ COMPILE = -DCMAKE_BUILD_TYPE=None -DDISTWAR_KERNELS_ONLY=ON -DCMAKE_CUDA_ARCHITE
 ifneq ($(shell command -v ninja 2>/dev/null),)
 export CMAKE_GENERATOR ?= Ninja
 endif
+
+include ci/release.mk
 
 .PHONY: demo library library-alone test sanitize gpu-compile toolchains bench wheel format clean
 
