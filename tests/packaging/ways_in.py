@@ -4,7 +4,8 @@
 
     ways_in.py WORK --list             prints the name of each way
     ways_in.py WORK Install            makes the library's archive, unpacks it in WORK and installs it to WORK/prefix
-    ways_in.py WORK NAME [--source F]  runs the lines of that way; --source: the folder distwar/ is F, without Install
+    ways_in.py WORK NAME [--source F] [--compile-only]
+                                       runs the lines of that way; --source: the folder distwar/ is F, without Install
 
 A way is a block of lines below a heading of the section "Ways in", for nvcc or for simt. The folder holds the program
 scatter.cu, host.c with kernels.cu, kernel.cu, the archive and, unpacked, distwar/. Programs run where the way is simt's
@@ -94,7 +95,7 @@ def install(work):
     run("\n".join(ways()["InstallSimt"][1]), work, PREFIX=str(work / "prefix"))
 
 
-def try_way(work, name, source):
+def try_way(work, name, source, compile_only):
     language, lines = ways()[name]
     simt = name.endswith("Simt")
     nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
@@ -135,7 +136,7 @@ def try_way(work, name, source):
         if (folder / "installed").exists():
             sys.exit("distwar installs itself with another project")
         program = "build/scatter"
-    if not simt and not shutil.which("nvidia-smi"):
+    if compile_only or not simt and not shutil.which("nvidia-smi"):
         print("compiled; there is no GPU to run it")
         return 0
     done = subprocess.run([program], cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
@@ -149,13 +150,14 @@ def main():
     parser.add_argument("name", nargs="?")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--source", type=pathlib.Path)
+    parser.add_argument("--compile-only", action="store_true")
     options = parser.parse_args()
     if options.list:
         print("\n".join(name for name in ways() if not name.startswith("Install")))
     elif options.name == "Install":
         install(options.work.resolve())
     else:
-        sys.exit(try_way(options.work.resolve(), options.name, options.source))
+        sys.exit(try_way(options.work.resolve(), options.name, options.source, options.compile_only))
 
 
 main()
