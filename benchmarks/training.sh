@@ -18,7 +18,7 @@
 #                      run without the option
 #   poses         330  poses turned by a degree and moved by a hundredth of the extent: refined, three seeds; left as
 #                      they are; and the data's, as they are, three seeds, and refined; by MCMC
-#   budget       1220  --budget of 3, 6, 12, 30, 60 and 120 seconds on each
+#   budget       1200  --budget of 3, 6, 12, 30, 60 and 120 seconds on each
 # SEEDS: those of defaults, count and ablation; "0 1 2" unless set. GPUS: their numbers; one run at a time on each; "0"
 # unless set.
 # benchmarks/tables.py training OUT prints tables, benchmarks/trim.py OUT -o benchmarks/results/training.jsonl keeps

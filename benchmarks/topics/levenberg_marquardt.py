@@ -12,7 +12,7 @@ STEP = ("seconds", "before", "after", "gamma", "damping", "gain", "kept", "image
 
 
 def load(paths):
-    """{scene: Adam's log, its start, evaluations and end} and {(scene, iteration, variant): report of splat finish}."""
+    """{scene: Adam's log, its start, evaluations and end} and {(scene, iteration, variant): report of dsplat finish}."""
     adam, finishes = {}, {}
     for name, data in kept.read(paths):
         kind, _, rest = name.partition("-")
@@ -30,7 +30,7 @@ def records(paths):
     adam, finishes = load(paths)
     found = []
     for scene, events in adam.items():
-        members = ("event", "splat", "gpu", "iteration", "seconds", "gaussians", "loss", "psnr", "ssim")
+        members = ("event", "dsplat", "gpu", "iteration", "seconds", "gaussians", "loss", "psnr", "ssim")
         found.append((f"adam-{scene}", {"events": [{key: kept.rounded(e[key]) for key in members if key in e}
                                                    for e in events]}))
     for (scene, iteration, variant), report in finishes.items():
@@ -152,7 +152,7 @@ def draw(data, folder):
         begins = {iteration: seconds_at(events, iteration) for iteration, _ in mine}
         lines = {"Adam": [[(e["seconds"], e[key]) for e in events if key in e and e["seconds"] >= min(begins.values())]
                           for key in ("loss", "psnr", "ssim")]}
-        # Adam's loss is of single views before their step. The objective is measured where splat finish starts.
+        # Adam's loss is of single views before their step. The objective is measured where dsplat finish starts.
         lines["Adam"][0] = [(seconds, loss + EPSILON) for seconds, loss in lines["Adam"][0]]
         column[0].plot(*zip(*((begins[iteration], curve(report)[0][1]) for (iteration, _), report in mine.items())), "ko",
                        markersize=4, label="Adam, all views at once")

@@ -43,7 +43,7 @@ def by_channels(report):
 def by_camera(report):
     times = {(m["gaussians"], m["phase"], m["method"]): m["median_ms"] for m in report["measurements"]}
     return (["Gaussians", "project backward", "with gradients by the camera", "the 19 sums: an atomic a value",
-             "`reduce_tree`, an atomic a value and warp", "cub::DeviceReduce", "libgs"],
+             "`reduce_tree`, an atomic a value and warp", "cub::DeviceReduce", "libdistwar_gs"],
             [[f"{count:,}", *(ms(times[count, "project backward", m]) for m in ("without", "with camera")),
               *(ms(times[count, "sum", m]) for m in ("atomic", "tree", "cub", "rows"))]
              for count in sorted({key[0] for key in times})])

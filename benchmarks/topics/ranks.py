@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Several GPUs: the JSON of `exchange` and `shared_steps`, as ranks.sh writes them into a folder, and of `splat bench
+"""Several GPUs: the JSON of `exchange` and `shared_steps`, as ranks.sh writes them into a folder, and of `dsplat bench
 --gpus`."""
 from . import kept
 
@@ -11,7 +11,7 @@ def records(paths):
     found = []
     for name, report in kept.read(paths):
         for step in report.get("steps", ()):
-            if isinstance(step["views"], list):  # the names of the views of splat bench
+            if isinstance(step["views"], list):  # the names of the views of dsplat bench
                 step["views"] = len(step["views"])
         found.append((name, kept.rounded(report)))
     return found
@@ -36,7 +36,7 @@ def order_of(r):
 
 
 def of_scene(reports):
-    """Rows of `splat bench --gpus` on one scene: means over its steps."""
+    """Rows of `dsplat bench --gpus` on one scene: means over its steps."""
     found = []
     for r in reports:
         views, count = r["steps"][0]["views"], len(r["steps"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is kept of the reports that splat bench and finish, tuner_check, the examples' bench and Google Benchmark write:
+"""What is kept of the reports that dsplat bench and finish, tuner_check, the examples' bench and Google Benchmark write:
 medians and spreads, without single views and runs and without folders of file names."""
 import os
 import sys
@@ -45,7 +45,7 @@ def trimmed(report):
     report = kept.rounded(without(report, UNREAD))
     if "scene" in report:
         report["scene"] = os.path.basename(report["scene"].rstrip("/"))
-    if isinstance(report.get("views"), list):  # splat bench
+    if isinstance(report.get("views"), list):  # dsplat bench
         views = report.pop("views")
         report["views"] = len(views)
         for key in ("width", "height", "visible", "pairs"):
@@ -54,7 +54,7 @@ def trimmed(report):
     for row in report.get("adjoint", ()):  # spheres, cubemap, scatter_add
         row.pop("least_ms", None)
         row.pop("most_ms", None)
-    for step in report.get("steps", ()):  # splat finish
+    for step in report.get("steps", ()):  # dsplat finish
         for key in step.keys() - {"gpu_ms"}:
             step.pop(key)
     return report

@@ -17,7 +17,7 @@ def views_a_step(steps):
 
 
 class Run:
-    """A log of splat train."""
+    """A log of dsplat train."""
 
     def __init__(self, events):
         self.events = events
@@ -46,7 +46,7 @@ class Run:
 
     def kept(self):
         """The events that the tables need."""
-        start = {key: self.start[key] for key in ("event", "splat", "gpu", "iteration") if key in self.start}
+        start = {key: self.start[key] for key in ("event", "dsplat", "gpu", "iteration") if key in self.start}
         stages = {stage: round(ms, 6) for stage, ms in self.stages().items()}
         step = {"event": "step", "iteration": self.end["iteration"], "gpu_ms": stages}
         measured = [{key: e[key] if isinstance(e[key], (str, int)) else round(e[key], 6)

@@ -207,7 +207,7 @@ __device__ __forceinline__ float begin_depth(const backward_input<Values> &in, i
     return d_depth * inv_alpha;
 }
 
-// A block a tile. Split: the first in.lists.split_tiles tiles of the order have two blocks each, which halve
+// A block a tile. The first in.lists.split_tiles tiles of the order have two blocks each, which halve
 // the list. The even block goes backwards from the end of the list, from the final transmittance. The odd
 // block goes forwards from entry 0, from transmittance 1 and the finished pixel. Neither waits for the other,
 // and the forward blend stores nothing extra.
@@ -218,19 +218,21 @@ __device__ __forceinline__ float begin_depth(const backward_input<Values> &in, i
 // 0 adds entries 149 .. 64, batches of 32, 32 and 22 from the end; block 1 adds entries 0 .. 63. With
 // the strategy block farthest is the tile's; otherwise each warp halves by its own.
 //
-// Batch: several views. Then Split always, to compile fewer kernels.
-template <typename Values, typename Commit, int Pixels, bool Split, bool Batch>
+// One kernel for one view and for several: with one of its own for one view the loop has the same instructions.
+template <typename Values, typename Commit, int Pixels>
 __global__ void __launch_bounds__(tile_threads<Pixels>)
     render_backward_kernel(const backward_input<Values> input, const Commit commit) {
     constexpr int C = Values::channels;
+    constexpr bool has_views = !Values::has_rows; // a pass with rows of colours takes one view
     __shared__ blend_batch<C> batches[tile_warps<Pixels>];
     __shared__ typename Commit::memory memory;
     blend_batch<C> &batch = batches[threadIdx.x / 32];
-    const int block = int(blockIdx.x), split_tiles = Split ? input.lists.split_tiles : 0;
+    const int block = int(blockIdx.x), split_tiles = input.lists.split_tiles;
     const bool split = block < 2 * split_tiles, forwards = split && block % 2 == 1;
     const int tile = ordered_tile(input.lists, split ? block / 2 : block - split_tiles);
-    const backward_input<Values> in = Batch ? input_of_view(input, view_of_tile(input.lists, tile)) : input;
-    const patch<Pixels> mine = patch_of_tile<Pixels, Batch>(in.lists, tile, in.width, in.height);
+    const backward_input<Values> in =
+        has_views ? input_of_view(input, view_of_tile(input.lists, tile)) : input;
+    const patch<Pixels> mine = patch_of_tile<Pixels, has_views>(in.lists, tile, in.width, in.height);
 
     backward_state<Pixels, C> state;
     int farthest = 0;
@@ -261,7 +263,7 @@ __global__ void __launch_bounds__(tile_threads<Pixels>)
     }
     farthest = commit.farthest(farthest, memory);
     const int middle = split ? (farthest + 32) / 64 * 32 : 0; // a multiple of a batch
-    if (Split && forwards)
+    if (forwards)
         add_moments<Values, true>(in, commit, mine, 0, middle, state, batch, memory);
     else
         add_moments<Values, false>(in, commit, mine, middle, farthest, state, batch, memory);
@@ -275,20 +277,8 @@ cudaError_t launch_render_backward(gs_stream stream, const backward_input<Values
     const gs_lists &lists = input.lists;
     const auto queue = [&](auto pixels) {
         constexpr int P = decltype(pixels)::value;
-        const auto run = [&](auto kernel) {
-            return launch(stream, unsigned(tiles_in(lists) + lists.split_tiles), unsigned(tile_threads<P>),
-                          kernel, input, commit);
-        };
-        // Only the plain pass has kernels of its own for images without split tiles and for one view:
-        // compiling takes its time. Passes with rows of colours take one view.
-        if constexpr (Values::has_rows)
-            return run(render_backward_kernel<Values, Commit, P, true, false>);
-        else if constexpr (Values::has_depth)
-            return run(render_backward_kernel<Values, Commit, P, true, true>);
-        else
-            return lists.views > 1         ? run(render_backward_kernel<Values, Commit, P, true, true>)
-                   : lists.split_tiles > 0 ? run(render_backward_kernel<Values, Commit, P, true, false>)
-                                           : run(render_backward_kernel<Values, Commit, P, false, false>);
+        return launch(stream, unsigned(tiles_in(lists) + lists.split_tiles), unsigned(tile_threads<P>),
+                      render_backward_kernel<Values, Commit, P>, input, commit);
     };
     if constexpr (Values::any_pixels) {
         if (lists.pixels_per_thread == 1) return queue(std::integral_constant<int, 1>{});

@@ -10,6 +10,7 @@
 #include "frames/shared_options.h"
 #include "frames/sharded_frames.h"
 #include "files/path.h"
+#include "images/picture_row.h"
 #include "scene.h"
 #include "cli/progress.h"
 #include <math.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "lm/lm_solver.h"
+#include <math.h>
 #include <stdio.h>
 
 lm_settings lm_settings_default(void) {
@@ -13,21 +14,17 @@ lm_settings lm_settings_default(void) {
                          .radius = 0.3,
                          .epsilon = 1e-3,
                          .form = LM_FREE,
-                         .objective = GS_LM_L1_SSIM,
                          .least_gain = 1e-5,
                          .policy = {DISTWAR_TREE, 0}};
 }
 
 void lm_options_list(lm_settings *o, option_table *table) {
     static const char *const forms[] = {"free", "cached", NULL};
-    static const char *const objectives[] = {"l1-ssim", "l2", NULL};
     static const char *const ssims[] = {"full", "centre", NULL};
     static const char *const rules[] = {"gain", "length", NULL};
     static const char *const preconditioners[] = {"blocks", "diagonal", NULL};
     static const char *const choices[] = {"random", "strided", NULL};
     const option_spec rows[] = {
-        OPTION("lm-steps", &o->steps, .minimum = 1, .maximum = 100000,
-               .help = "steps of Levenberg-Marquardt"),
         OPTION("lm-pcg", &o->pcg_iterations, .minimum = 1, .maximum = 10000,
                .help = "iterations of conjugate gradients in each step"),
         OPTION("lm-preconditioner", &o->diagonal_only, .choices = preconditioners,
@@ -42,7 +39,6 @@ void lm_options_list(lm_settings *o, option_table *table) {
                        "for every product"),
         OPTION("lm-memory", &o->memory, .maximum = 1e6,
                .help = "most GiB on the device; a limit may make subsets smaller; 0: no limit"),
-        OPTION("lm-objective", &o->objective, .choices = objectives, .help = "what is minimised"),
         OPTION("lm-ssim", &o->centre_only, .choices = ssims,
                .help = "slope of SSIM by all pixels of its window, or by the centre alone"),
         OPTION("lm-damping", &o->damping, .maximum = 1e6,
@@ -60,6 +56,14 @@ void lm_options_list(lm_settings *o, option_table *table) {
                .help = "added under the roots of the residuals: much smaller differences count as squares"),
         OPTIONS_END};
     option_table_add(table, rows);
+}
+
+int64_t lm_steps_that_fit(const lm_settings *settings, size_t views, double steps, double *reserved) {
+    const double most_share = 3, step_cost = 10; // a third; times of a step of training, for each view
+    const double each = step_cost * fmin((double)views, (double)settings->batch * (double)settings->batches);
+    const double fitting = fmin((double)settings->steps, floor(steps / most_share / each));
+    *reserved = fitting * each;
+    return (int64_t)fitting;
 }
 
 void lm_step_print(const lm_step *step) {

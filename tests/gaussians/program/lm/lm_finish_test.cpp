@@ -69,7 +69,7 @@ class problem {
                                           static_cast<std::vector<lm_step> *>(context)->push_back(*step);
                                           return true;
                                       },
-                                      &steps, nullptr};
+                                      &steps};
         return finish_lm(&device, views.data(), views.size(), &settings, &observer, &why);
     }
     std::vector<char> bytes() const {
@@ -264,27 +264,24 @@ TEST(LmOptions, NameThePreconditioner) {
 }
 
 TEST(LmFinish, StepsLowerTheObjective) {
-    for (const gs_lm_objective objective : {GS_LM_L1_SSIM, GS_LM_L2}) {
-        problem p;
-        lm_settings settings = settings_with(4, LM_FREE);
-        settings.objective = objective;
-        ASSERT_TRUE(p.finish(settings)) << p.why.text;
-        ASSERT_EQ(p.steps.size(), 4u);
-        int kept = 0;
-        for (const lm_step &step : p.steps) {
-            kept += step.kept;
-            EXPECT_TRUE(!step.kept || step.after < step.before) << step.step;
-            EXPECT_EQ(step.images, 5);
-            EXPECT_EQ(step.subsets, 1);
-        }
-        EXPECT_GE(kept, 3);
-        // Each begins where the one before it ended.
-        for (size_t i = 1; i < 4; i++)
-            EXPECT_NEAR(p.steps[i].before, p.steps[i - 1].kept ? p.steps[i - 1].after : p.steps[i - 1].before,
-                        1e-6 * p.steps[i].before);
-        EXPECT_LT(p.steps[3].after, (objective == GS_LM_L2 ? 0.5 : 0.9) * p.steps[0].before);
-        EXPECT_EQ(p.steps[1].damping, settings.damping / 2);
+    problem p;
+    const lm_settings settings = settings_with(4, LM_FREE);
+    ASSERT_TRUE(p.finish(settings)) << p.why.text;
+    ASSERT_EQ(p.steps.size(), 4u);
+    int kept = 0;
+    for (const lm_step &step : p.steps) {
+        kept += step.kept;
+        EXPECT_TRUE(!step.kept || step.after < step.before) << step.step;
+        EXPECT_EQ(step.images, 5);
+        EXPECT_EQ(step.subsets, 1);
     }
+    EXPECT_GE(kept, 3);
+    // Each begins where the one before it ended.
+    for (size_t i = 1; i < 4; i++)
+        EXPECT_NEAR(p.steps[i].before, p.steps[i - 1].kept ? p.steps[i - 1].after : p.steps[i - 1].before,
+                    1e-6 * p.steps[i].before);
+    EXPECT_LT(p.steps[3].after, 0.9 * p.steps[0].before);
+    EXPECT_EQ(p.steps[1].damping, settings.damping / 2);
 }
 
 TEST(LmFinish, AStepThatGainsTooLittleIsUndoneToTheByte) {
@@ -298,42 +295,14 @@ TEST(LmFinish, AStepThatGainsTooLittleIsUndoneToTheByte) {
     EXPECT_EQ(p.bytes(), before);
 }
 
-// The observer stops after the third step, which it may undo.
-TEST(LmFinish, TheObserverEndsItOrUndoesTheLastStep) {
-    const lm_settings settings = settings_with(9, LM_FREE);
-    for (const lm_verdict end : {LM_STOP, LM_UNDO}) {
+TEST(LmFinish, EndsWithItsTime) {
+    for (const double seconds : {1e-9, 1e9, 0.0}) {
         problem p;
-        struct run {
-            lm_verdict end;
-            const problem *of;
-            std::vector<char> at[4];
-            std::vector<bool> kept;
-        } r = {end, &p, {}, {}};
-        const lm_observer observer = {[](void *context, const lm_step *step, fault *) {
-                                          run *const to = static_cast<run *>(context);
-                                          to->at[step->step] = to->of->bytes();
-                                          to->kept.push_back(step->kept);
-                                          return true;
-                                      },
-                                      &r,
-                                      [](void *context, const lm_step *step, lm_verdict *verdict, fault *) {
-                                          if (step->step == 3) *verdict = static_cast<run *>(context)->end;
-                                          return true;
-                                      }};
-        ASSERT_TRUE(finish_lm(&p.device, p.views.data(), p.views.size(), &settings, &observer, &p.why));
-        ASSERT_EQ(r.kept.size(), 3u);
-        EXPECT_EQ(p.bytes(), r.at[3]);
-        EXPECT_NE(r.at[1], r.at[2]);
-        EXPECT_EQ(r.at[3] == r.at[2], end == LM_UNDO);
-        EXPECT_EQ(r.kept[2], end == LM_STOP);
+        lm_settings settings = settings_with(3, LM_FREE);
+        settings.seconds = seconds;
+        ASSERT_TRUE(p.finish(settings)) << p.why.text;
+        EXPECT_EQ(p.steps.size(), seconds == 1e-9 ? 1u : 3u);
     }
-    // A verdict that cannot be found ends it as a failure.
-    problem p;
-    const lm_observer fails = {nullptr, nullptr, [](void *, const lm_step *, lm_verdict *, fault *why) {
-                                   return fail(why, "cannot decide");
-                               }};
-    EXPECT_FALSE(finish_lm(&p.device, p.views.data(), p.views.size(), &settings, &fails, &p.why));
-    EXPECT_STREQ(p.why.text, "cannot decide");
 }
 
 TEST(LmFinish, ByLengthTheDampingFollowsTheSearch) {
