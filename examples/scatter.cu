@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The smallest program, in one file: every pixel adds nine values to the record of its primitive.
-//     nvcc -std=c++17 -Iinclude examples/scatter.cu -o scatter && ./scatter
+//     nvcc -std=c++17 -arch=sm_75 -Iinclude examples/scatter.cu -o scatter && ./scatter
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -26,6 +26,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
 # Around the lines: whoever links distwar gets C++17, and nothing of distwar beside it.
 CMAKE_BEGIN = """cmake_minimum_required(VERSION 3.22)
+set(CMAKE_CUDA_ARCHITECTURES 75)
 project(yours LANGUAGES {1} {0})
 set(CMAKE_{0}_STANDARD 14)
 set(DISTWAR_SIMT {2})

@@ -5,4 +5,5 @@
 #ifdef __cplusplus
 extern "C"
 #endif
-    cudaError_t add_by_key(const int *key_of, const float *value_of, int count, float *sums);
+    cudaError_t
+    add_by_key(const int *key_of, const float *value_of, int count, float *sums);
