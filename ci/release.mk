@@ -10,6 +10,7 @@ products := dsplat distwar_gs distwar_index
 else
 build install release-check: PRESET ?= library
 products := simt
+build install: OPTIONS += -DDISTWAR_SIMT=ON
 endif
 
 build:
