@@ -22,9 +22,8 @@ KNOWN_CIRCLES = {"examples/gaussians: program/commands/train/train.c, program/co
 KNOWN_LONG = {
     "examples/gaussians/lib/bin/bin.cu", "examples/gaussians/lib/project/project.cu",
     "examples/gaussians/lib/share/share.cu", "examples/gaussians/program/commands/train/train.c",
-    "examples/gaussians/program/training/trainer.c", "include/distwar/tune.h",
-    "tests/gaussians/lib/lm/lm_test.cu", "tests/gaussians/program/training/budget_test.cpp",
-    "tests/library/chunks.cu", "tests/library/tune_test.cpp", "tests/simt/cooperative_groups_test.cu"
+    "examples/gaussians/program/training/trainer.c", "include/distwar/tune.h", "tests/library/chunks.cu",
+    "tests/library/tune_test.cpp", "tests/simt/cooperative_groups_test.cu"
 }
 KNOWN_FULL = {"benchmarks/results/blend-h200", "benchmarks/results/finish-h200", "benchmarks/results/ranks-h200",
               "benchmarks/results/training-h200"}
