@@ -30,10 +30,11 @@ static void print_troff(const char *text) {
     }
 }
 
-// Lines that begin with a dot or an apostrophe would be requests; \& is nothing.
-static void print_paragraph(const char *text) {
+// A line that begins with a dot or an apostrophe would be a request; \& is nothing.
+static void print_paragraph(const char *text, const char *rest) {
     if (*text == '.' || *text == '\'') fputs("\\&", stdout);
     print_troff(text);
+    print_troff(rest);
     putchar('\n');
 }
 
@@ -44,19 +45,18 @@ static void begin_man(const program_spec *program) {
 }
 
 static void command_man(const command_spec *command) {
-    printf(".SS \"%s ", command->name);
+    printf(".SS \"%s ", short_name(command));
     print_troff(command->arguments);
     printf("\"\n");
-    print_paragraph(command->summary);
+    print_paragraph(command->summary, "");
     for (const option_spec *o = command->options; o->kind != OPTION_END; o++) {
         char text[1024];
         option_usage(o, text, sizeof text);
         printf(".TP\n.B ");
         print_troff(text + strspn(text, " "));
         option_note(o, text, sizeof text);
-        printf("\n");
-        print_troff(o->help);
-        print_paragraph(text);
+        putchar('\n');
+        print_paragraph(o->help, text);
     }
 }
 
