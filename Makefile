@@ -1,4 +1,5 @@
-# `make demo`, `make library` and `make test` install missing packages (Debian), configure, build and run.
+# `make` builds, `make install` installs (ci/release.mk). `make demo`, `make library` and `make test` install missing
+# packages (Debian), configure, build and run.
 # On a machine with nvcc and an NVIDIA GPU the demo runs on the GPU, else on the CPU.
 
 MAKEFLAGS += --no-print-directory
@@ -15,6 +16,8 @@ ifneq ($(shell command -v ninja 2>/dev/null),)
 export CMAKE_GENERATOR ?= Ninja
 endif
 
+include ci/release.mk
+
 .PHONY: demo library library-alone test sanitize gpu-compile toolchains bench wheel format clean
 
 demo: PRESET ?= $(GPU)
@@ -26,7 +29,7 @@ demo: packages
 	build/$(PRESET)/bin/dsplat demo -o demo
 
 # The library: headers, simt and their tests; with nvcc also the code of the calls (tests/codegen), and the kernels of
-# tests and microbenchmarks, which are compiled for sm_90. Nothing of it comes from examples/.
+# tests and microbenchmarks, which are compiled for sm_90. Of examples/ it has scatter.cu, which stands alone.
 library:
 	@ci/install-packages library
 	cmake --preset library
