@@ -30,7 +30,7 @@ SOURCES = (*IMPLEMENTATIONS, ".h", ".cuh", ".py", ".sh", ".cmake")
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]*)', re.MULTILINE)
 IMPORT = re.compile(r"^[ \t]*from \.(\w*) import (\w+(?:, \w+)*)", re.MULTILINE)
-FUNCTION = re.compile(r"^(static )?(?!static|typedef)[\w:<> *]*?\b(\w+)\([^;{}#]*\)\s*\{", re.MULTILINE)
+FUNCTION = re.compile(r"^(?!\s)(static )?(?!static|typedef)[\w:<> *]*?\b(\w+)\([^;{}#]*\)\s*\{", re.MULTILINE)
 
 
 def included(path, texts):
