@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What it costs to bring the sums of blocks to memory: the flush of an accumulator by atomics of one float,
-// by vector atomics, by bulk reductions, and once for a cluster of blocks.
+// by vector atomics, by bulk reductions, and of sums in fixed point.
 //
 //     flush [--repeat N] [--json FILE]
 //
 // Two phases. "flush": each block writes its sums to shared memory and flushes them. "accumulate": its
-// threads add ADDS times to each slot by atomics in shared memory, then the block or the cluster flushes.
+// threads add ADDS times to each slot by atomics in shared memory, then the block flushes.
 // Eight neighbouring blocks have the same keys; all blocks have, or 65,536 / slots groups of eight have
 // different ones. All values are integers, and before a method is timed its sums must be exact. On the CPU it
 // only checks.
@@ -16,7 +16,7 @@
 #include "launch.cuh"
 #include "timing.h"
 #include <distwar/bulk.cuh>
-#include <distwar/cluster.cuh>
+#include <distwar/fixed.cuh>
 #include <stdio.h>
 #include <stdlib.h>
 #include <vector>
@@ -25,13 +25,8 @@ namespace {
 
 enum { BLOCK = 256, ROWS = 1 << 16, GROUP = 8, ADDS = 4, MAX_SHARED = 227 * 1024, MAX_VALUES = 32 };
 
-enum method { PLAIN, VECTOR, BULK, CONSECUTIVE, FIXED, CLUSTER_2, CLUSTER_4, CLUSTER_8, METHODS };
-const char *const method_names[METHODS] = {"plain", "vector",    "bulk",      "consecutive",
-                                           "fixed", "cluster 2", "cluster 4", "cluster 8"};
-
-__host__ __device__ constexpr int blocks_of(method how) {
-    return how == CLUSTER_2 ? 2 : how == CLUSTER_4 ? 4 : how == CLUSTER_8 ? 8 : 1;
-}
+enum method { PLAIN, VECTOR, BULK, CONSECUTIVE, FIXED, METHODS };
+const char *const method_names[METHODS] = {"plain", "vector", "bulk", "consecutive", "fixed"};
 
 struct launch_case {
     int blocks;
@@ -96,7 +91,6 @@ __global__ void accumulate_and_flush(launch_case given) {
     const auto add_all = [&](auto &sums, auto convert) {
         sums.clear();
         for (int i = int(threadIdx.x); i < N * ADDS; i += BLOCK) {
-            // Neighbouring blocks of a cluster do not begin with the same slot.
             const int slot = (i * 13 + int(blockIdx.x) * 5) % N;
             const int key = first_key + (How == CONSECUTIVE ? slot : permuted(slot, N));
             decltype(convert(0.0f)) values[K];
@@ -109,7 +103,7 @@ __global__ void accumulate_and_flush(launch_case given) {
         add_all(sums, [](float value) { return value; });
         flush_by<How>(sums, keys, first_key, N, given.table, size_t(stride));
     } else {
-        auto &sums = *block_memory<distwar::cluster_accumulator<K, N, blocks_of(How)>>();
+        auto &sums = *block_memory<distwar::accumulator<K, N, long long>>();
         distwar::fixed_format<K> format = {};
         for (int k = 0; k < K; ++k) format.scale[k] = 1;
         add_all(sums, [](float value) {
@@ -151,33 +145,21 @@ struct bench {
     launch_case memory;
     unsigned *wrong;
     gpu_timer timer;
-    bool may_cluster;
     std::vector<measurement> results;
 };
 
-cudaError_t launch_in_clusters(void (*kernel)(launch_case), const launch_case &given, size_t shared_bytes,
-                               int cluster_blocks) {
+cudaError_t launch_blocks(void (*kernel)(launch_case), const launch_case &given, size_t shared_bytes) {
     cudaLaunchConfig_t config = {};
     config.gridDim = unsigned(given.blocks);
     config.blockDim = BLOCK;
     config.dynamicSmemBytes = shared_bytes;
-#ifdef __SIMT__
-    (void)cluster_blocks;
-#else
-    cudaLaunchAttribute cluster = {};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = unsigned(cluster_blocks);
-    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-    config.attrs = &cluster;
-    config.numAttrs = cluster_blocks > 1 ? 1 : 0;
-#endif
     return cudaLaunchKernelEx(&config, kernel, given);
 }
 
 // Checks and times one method; leaves out what does not fit into shared memory.
-bool measure(bench *b, measurement what, void (*kernel)(launch_case), size_t shared_bytes, int cluster_blocks,
-             int adds, fault *why) {
-    if (shared_bytes > MAX_SHARED || (cluster_blocks > 1 && !b->may_cluster)) return true;
+bool measure(bench *b, measurement what, void (*kernel)(launch_case), size_t shared_bytes, int adds,
+             fault *why) {
+    if (shared_bytes > MAX_SHARED) return true;
     launch_case given = b->memory;
     given.blocks = what.blocks, given.key_groups = what.key_groups;
     const size_t table_bytes = size_t(ROWS) * size_t((what.values + 3) / 4 * 4) * sizeof(float);
@@ -188,7 +170,7 @@ bool measure(bench *b, measurement what, void (*kernel)(launch_case), size_t sha
     DEVICE_CHECK(launch(nullptr, blocks_for(ROWS, BLOCK), BLOCK, fill_keys, given.keys, what.slots));
     device_clear(given.table, table_bytes);
     device_clear(b->wrong, sizeof *b->wrong);
-    DEVICE_CHECK(launch_in_clusters(kernel, given, shared_bytes, cluster_blocks));
+    DEVICE_CHECK(launch_blocks(kernel, given, shared_bytes));
     DEVICE_CHECK(launch(nullptr, blocks_for(ROWS, BLOCK), BLOCK, count_wrong, given, what.values, what.slots,
                         adds, b->wrong));
     unsigned wrong;
@@ -200,7 +182,7 @@ bool measure(bench *b, measurement what, void (*kernel)(launch_case), size_t sha
     std::vector<double> times;
     for (int run = 0; run < b->runs; ++run) {
         gpu_timer_start(&b->timer);
-        DEVICE_CHECK(launch_in_clusters(kernel, given, shared_bytes, cluster_blocks));
+        DEVICE_CHECK(launch_blocks(kernel, given, shared_bytes));
         times.push_back(gpu_timer_stop(&b->timer));
     }
     what.times = timing_of_runs(times.data(), times.size());
@@ -211,22 +193,16 @@ bool measure(bench *b, measurement what, void (*kernel)(launch_case), size_t sha
 
 template <method How, int K, int N>
 bool measure_accumulate(bench *b, measurement what, fault *why) {
-    constexpr int blocks = blocks_of(How);
     what.phase = "accumulate", what.method = method_names[How];
-#ifdef __SIMT__
-    const size_t rows = N; // the fallback keeps all slots in each block
-#else
-    const size_t rows = b->may_cluster ? size_t((N + blocks - 1) / blocks) : size_t(N);
-#endif
     const size_t shared_bytes =
-        How < FIXED ? N * size_t((K + 3) / 4 * 4) * sizeof(float) : rows * K * sizeof(long long);
-    return measure(b, what, accumulate_and_flush<How, K, N>, shared_bytes, blocks, ADDS, why);
+        N * (How < FIXED ? size_t((K + 3) / 4 * 4) * sizeof(float) : K * sizeof(long long));
+    return measure(b, what, accumulate_and_flush<How, K, N>, shared_bytes, ADDS, why);
 }
 
 template <method How, int K, int N>
 bool measure_flush(bench *b, measurement what, fault *why) {
     what.phase = "flush", what.method = method_names[How];
-    return measure(b, what, flush_only<How, K, N>, N * size_t((K + 3) / 4 * 4) * sizeof(float), 1, 1, why);
+    return measure(b, what, flush_only<How, K, N>, N * size_t((K + 3) / 4 * 4) * sizeof(float), 1, why);
 }
 
 template <int K, int N>
@@ -245,10 +221,7 @@ bool measure_all(bench *b, fault *why) {
                 !measure_accumulate<VECTOR, K, N>(b, what, why) ||
                 !measure_accumulate<BULK, K, N>(b, what, why) ||
                 !measure_accumulate<CONSECUTIVE, K, N>(b, what, why) ||
-                !measure_accumulate<FIXED, K, N>(b, what, why) ||
-                !measure_accumulate<CLUSTER_2, K, N>(b, what, why) ||
-                !measure_accumulate<CLUSTER_4, K, N>(b, what, why) ||
-                !measure_accumulate<CLUSTER_8, K, N>(b, what, why))
+                !measure_accumulate<FIXED, K, N>(b, what, why))
                 return false;
         }
     return true;
@@ -332,12 +305,7 @@ int main(int argc, char **argv) {
     b.memory.table = static_cast<float *>(device_allocate(sizeof(float) * ROWS * MAX_VALUES));
     b.memory.keys = static_cast<int *>(device_allocate(sizeof(int) * ROWS));
     b.wrong = static_cast<unsigned *>(device_allocate(sizeof(unsigned)));
-#ifdef __SIMT__
-    b.may_cluster = true; // the fallback is checked
-#else
-    cudaDeviceProp properties;
-    DEVICE_CHECK(cudaGetDeviceProperties(&properties, 0));
-    b.may_cluster = properties.major >= 9;
+#ifndef __SIMT__
     gpu_timer_open(&b.timer);
 #endif
     bool done = measure_values<4>(&b, &why) && measure_values<9>(&b, &why) && measure_values<16>(&b, &why) &&

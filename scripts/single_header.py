@@ -4,7 +4,7 @@
 
     single_header.py [-o FILE] [HEADER...]
 
-Default: reduce.cuh, fixed.cuh, block.cuh, hot_slots.cuh, bulk.cuh, cluster.cuh and packed.cuh with all that they include, to standard output.
+Default: reduce.cuh, fixed.cuh, block.cuh, hot_slots.cuh, bulk.cuh and packed.cuh with all that they include, to standard output.
 """
 
 import argparse
@@ -30,8 +30,7 @@ def expand(name, done):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("-o", "--output", help="the file to write")
-    arguments.add_argument("headers", nargs="*", default=["reduce.cuh", "fixed.cuh", "block.cuh", "hot_slots.cuh", "bulk.cuh", "cluster.cuh",
-                                                           "packed.cuh"])
+    arguments.add_argument("headers", nargs="*", default=["reduce.cuh", "fixed.cuh", "block.cuh", "hot_slots.cuh", "bulk.cuh", "packed.cuh"])
     options = arguments.parse_args()
     done = set()
     text = "// SPDX-License-Identifier: MIT\n// distwar in one header, made by scripts/single_header.py.\n"

@@ -148,6 +148,33 @@ __device__ __forceinline__ void reduce_fixed(unsigned lanes, bool active, Key ke
     }
 }
 
+// A sink of fixed-point sums that adds them as floats to the sink `to`. See from_fixed.
+template <int K, typename T, typename Sink>
+struct fixed_sink {
+    T scale[K];
+    Sink to;
+
+    template <typename Key>
+    __device__ __forceinline__ void add(Key key, const long long (&sums)[K]) const {
+        T values[K];
+        DISTWAR_UNROLL
+        for (int k = 0; k < K; ++k) values[k] = distwar::fixed_to_float(sums[k], scale[k]);
+        to.add(key, values);
+    }
+};
+
+// A sink that takes sums in the units of `format` and adds them to `to` as T. For the flush of an accumulator
+// of long long. The sum of one flush is reproducible; sums of several flushes depend on their order, because
+// `to` adds T.
+template <int K, typename T, int Log2Adds, typename Sink>
+__device__ __forceinline__ fixed_sink<K, T, Sink> from_fixed(const fixed_format<K, T, Log2Adds> &format,
+                                                             const Sink &to) {
+    fixed_sink<K, T, Sink> sink = {{}, to};
+    DISTWAR_UNROLL
+    for (int k = 0; k < K; ++k) sink.scale[k] = format.scale[k];
+    return sink;
+}
+
 // Two kernels, for any one-dimensional grid.
 
 // Sets `count` sums and the flag to zero.

@@ -3,6 +3,7 @@
 
 #include "device_test.cuh"
 #include <distwar/block.cuh>
+#include <distwar/fixed.cuh>
 #include <distwar/reduce.cuh>
 #include <gtest/gtest.h>
 #include <algorithm>
@@ -171,6 +172,32 @@ TEST_P(Block, AccumulatesAndFlushes) {
         run(blocks, shape, accumulate, keys.get(), targets.get());
         EXPECT_EQ(targets.download(), expected);
     }
+}
+
+// Floats would lose the ones beside 2^24: the slots hold units.
+__global__ void accumulate_fixed(const long long *key_of_slot, float *targets, unsigned *flag) {
+    __shared__ distwar::accumulator<K, SLOTS, long long> sums;
+    const distwar::fixed_format<K> format = {{4, 2, 1}, flag};
+    const int rank = distwar::block_rank();
+    sums.clear();
+    const float val[K] = {0.25f * float(rank), -0.5f, rank < SLOTS ? 0x1p24f : 1};
+    distwar::reduce_fixed(distwar::existing_lanes(), true, rank % SLOTS, val, sums.sink(), format);
+    sums.flush(key_of_slot, SLOTS, distwar::from_fixed(format, distwar::record<float>{targets, K}));
+}
+
+TEST_P(Block, FlushesSumsInFixedPointAsFloats) {
+    const std::vector<long long> key_of_slot = {3, 9, 0, 1, 12, 5};
+    std::vector<double> sums(KEYS * K, 0.0);
+    for (int rank = 0; rank < threads; ++rank) {
+        double *const sum = &sums[key_of_slot[rank % SLOTS] * K];
+        sum[0] += 0.25 * rank, sum[1] -= 0.5, sum[2] += rank < SLOTS ? 0x1p24 : 1;
+    }
+    const device_array<long long> keys(key_of_slot);
+    const device_array<float> targets(std::vector<float>(sums.size(), 0.0f));
+    const device_array<unsigned> flag({0});
+    run(1, shape, accumulate_fixed, keys.get(), targets.get(), flag.get());
+    EXPECT_EQ(targets.download(), std::vector<float>(sums.begin(), sums.end()));
+    EXPECT_EQ(flag.download()[0], 0u);
 }
 
 // ---- sort

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// As wrong_use.cu, for the calls of a block and of a cluster.
+// As wrong_use.cu, for the calls of a block.
 
 #include <distwar/bulk.cuh>
-#include <distwar/cluster.cuh>
+#include <distwar/fixed.cuh>
 #include <distwar/half.cuh>
 
 __global__ void use(float *base, const int *key_of_slot) {
@@ -13,8 +13,8 @@ __global__ void use(float *base, const int *key_of_slot) {
     bulk_flush(sums, key_of_slot, 4, record<float>{base, 12});
     bulk_flush_consecutive(sums, 0, 4, record<float>{base, 12});
     bulk_flush(sums, key_of_slot, 4, record_at<scope::block, float>{base, 12});
-    __shared__ cluster_accumulator<2, 4, 2> shared_sums;
-    shared_sums.flush(key_of_slot, 4, from_fixed(fixed_format<2>{}, record<float>{base, 2}));
+    __shared__ accumulator<2, 4, long long> fixed_sums;
+    fixed_sums.flush(key_of_slot, 4, from_fixed(fixed_format<2>{}, record<float>{base, 2}));
     (void)existing_lanes<256>();
 #elif WRONG_USE == 1
     __shared__ accumulator<9, 4> sums;
@@ -32,14 +32,8 @@ __global__ void use(float *base, const int *key_of_slot) {
     __shared__ accumulator<4, 4> sums;
     bulk_flush_consecutive(sums, 0.0f, 4, record<float>{base, 4});
 #elif WRONG_USE == 6
-    __shared__ cluster_accumulator<2, 4, 0> sums;
-    sums.clear();
-#elif WRONG_USE == 7
-    __shared__ cluster_accumulator<2, 4, 2, float> sums;
-    sums.clear();
-#elif WRONG_USE == 8
     (void)existing_lanes<2000>();
-#elif WRONG_USE == 9
+#elif WRONG_USE == 7
     __shared__ accumulator<4, 4> sums;
     bulk_flush(sums, key_of_slot, 4, record_at<scope::system, float>{base, 4});
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // As wrong_use.cu, for pairs of 16-bit values.
 
-#include <distwar/cluster.cuh>
+#include <distwar/block.cuh>
 #include <distwar/fields.cuh>
 #include <distwar/fixed.cuh>
 #include <distwar/group.cuh>
@@ -32,20 +32,17 @@ __global__ void use(__half2 *base, __nv_bfloat162 *other, const int *key_of_slot
     accumulator<3, 4, __half2> *sums = nullptr;
     sums->clear();
 #elif WRONG_USE == 4
-    cluster_accumulator<3, 4, 2, __half2> *sums = nullptr;
-    sums->clear();
-#elif WRONG_USE == 5
     reduce_serial(all_lanes, true, 0, val, aligned_pairs<float>{nullptr, 4});
-#elif WRONG_USE == 6
+#elif WRONG_USE == 5
     reduce_tree(all_lanes, true, 0, val, record<__nv_bfloat162>{other, 3});
-#elif WRONG_USE == 7
+#elif WRONG_USE == 6
     const float floats[3] = {1, 2, 3};
     reduce_tree(all_lanes, true, 0, floats, record<__half2>{base, 3});
-#elif WRONG_USE == 8
+#elif WRONG_USE == 7
     reduce_serial(all_lanes, true, 0, val, aligned_pairs<__nv_bfloat162>{other, 4});
-#elif WRONG_USE == 9
+#elif WRONG_USE == 8
     reduce_serial(all_lanes, true, 0, val, record<__half2, bit_xor>{base, 3});
-#elif WRONG_USE == 10
+#elif WRONG_USE == 9
     reduce_tree(all_lanes, true, 0, val, fields<__half2, 2, 2>{{base, 2}, {base, 2}});
 #endif
 }

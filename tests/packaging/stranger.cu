@@ -188,15 +188,14 @@ __global__ void blocks(const number *from, number *numbers, float *to, int n) {
     wide.clear();
     distwar::bulk_flush(wide, slots, 8, record{reinterpret_cast<double *>(to), 2});
 }
-__global__ void clusters(const int *keys, float *to, unsigned *flag) {
+__global__ void units(const int *keys, float *to, unsigned *flag) {
     using namespace distwar;
-    __shared__ cluster_accumulator<3, 8, 2> sums;
+    __shared__ accumulator<3, 8, long long> sums;
     sums.clear();
     const fixed_format<3> format = {{1, 1, 1}, flag};
     const float one[3] = {1, 1, 1};
     distwar::reduce_fixed(all_lanes, true, uniform_key{1}, one, sums.sink(), format);
     sums.flush(keys, 8, distwar::from_fixed(format, own_sink<float>{to}));
-    to[0] = float(distwar::cluster_size());
 }
 
 __global__ void counters(unsigned active, int key, unsigned *counter, number *numbers, float *to) {

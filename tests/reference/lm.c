@@ -9,8 +9,8 @@
 
 enum { RADIUS = 5 };
 
-int64_t reference_lm_residuals_of(int width, int height, gs_lm_objective objective) {
-    return (objective == GS_LM_L2 ? 3 : 6) * (int64_t)width * height;
+int64_t reference_lm_residuals_of(int width, int height) {
+    return 6 * (int64_t)width * height;
 }
 
 // Weighted sums over the window about a pixel: of colours, targets, their squares and product, and of a
@@ -81,18 +81,13 @@ double reference_lm_square(const double *color, const uint8_t *target, const uin
 }
 
 void reference_lm_residuals(const double *color, const double *base, const uint8_t *target, int width,
-                            int height, gs_lm_objective objective, double epsilon, const signed char *sign,
-                            double *residuals) {
+                            int height, double epsilon, const signed char *sign, double *residuals) {
     const int64_t pixels = (int64_t)width * height;
     for (int channel = 0; channel < 3; channel++)
         for (int y = 0; y < height; y++)
             for (int x = 0; x < width; x++) {
                 const int64_t at = (int64_t)y * width + x, i = channel * pixels + at;
                 const double difference = color[i] - target[3 * at + channel] / 255.0;
-                if (objective == GS_LM_L2) {
-                    residuals[i] = difference;
-                    continue;
-                }
                 const double ssim =
                     ssim_at(base + channel * pixels, color[i], target + channel, width, height, x, y);
                 residuals[i] = sqrt(0.8 * (sign[i] * difference + epsilon));

@@ -12,15 +12,14 @@
 extern "C" {
 #endif
 
-// Residuals of a picture: [3][height][width] for GS_LM_L2, [2][3][height][width] for GS_LM_L1_SSIM.
-int64_t reference_lm_residuals_of(int width, int height, gs_lm_objective objective);
+// The number of residuals of a picture, [2][3][height][width].
+int64_t reference_lm_residuals_of(int width, int height);
 
 // color, base: [3][height][width]. The SSIM of a pixel reads its own value from color and its neighbours'
 // from base, so a residual depends on its own pixel's colour alone. sign: of base - target. residuals:
 // overwritten.
 void reference_lm_residuals(const double *color, const double *base, const uint8_t *target, int width,
-                            int height, gs_lm_objective objective, double epsilon, const signed char *sign,
-                            double *residuals);
+                            int height, double epsilon, const signed char *sign, double *residuals);
 
 // change^T R^T R change, with R^T R of the whole loss (docs/math.md, section 8), computed window by window.
 double reference_lm_square(const double *color, const uint8_t *target, const uint8_t *mask, int width,

@@ -13,13 +13,12 @@
 struct LmProblem {
     reference_problem problem;
     const reference_decisions *decisions;
-    gs_lm_objective objective;
     double epsilon;
     std::vector<double> base; // the base point's picture
 
     int width() const { return problem.camera->width; }
     int height() const { return problem.camera->height; }
-    int64_t rows() const { return reference_lm_residuals_of(width(), height(), objective); }
+    int64_t rows() const { return reference_lm_residuals_of(width(), height()); }
 
     // The picture at the Gaussians' present values.
     std::vector<double> picture() const {
@@ -33,8 +32,8 @@ struct LmProblem {
     // The residuals of a picture near the base point's.
     std::vector<double> residuals(const std::vector<double> &color) const {
         std::vector<double> out(static_cast<size_t>(rows()));
-        reference_lm_residuals(color.data(), base.data(), problem.target, width(), height(), objective,
-                               epsilon, decisions->sign, out.data());
+        reference_lm_residuals(color.data(), base.data(), problem.target, width(), height(), epsilon,
+                               decisions->sign, out.data());
         return out;
     }
 };
@@ -45,6 +44,18 @@ std::vector<double> derivative_of_vector(F &&f) {
     std::vector<double> out = f(1.0);
     const std::vector<double> down = f(-1.0), far = f(2.0), far_down = f(-2.0);
     for (size_t i = 0; i < out.size(); i++) out[i] = (8 * (out[i] - down[i]) - (far[i] - far_down[i])) / 12;
+    return out;
+}
+
+// The derivative of each residual by its pixel's colour, of residuals at the base: all pixels can move at once.
+inline std::vector<double> slopes(const LmProblem &lm) {
+    const double step = 1e-5;
+    std::vector<double> out = derivative_of_vector([&](double by) {
+        std::vector<double> color = lm.base;
+        for (double &c : color) c += by * step;
+        return lm.residuals(color);
+    });
+    for (double &value : out) value /= step;
     return out;
 }
 

@@ -4,7 +4,7 @@
 #define CUDACC_H
 
 #include <distwar/bulk.cuh>
-#include <distwar/cluster.cuh>
+#include <distwar/fixed.cuh>
 #include <distwar/hot_slots.cuh>
 #include <distwar/packed.cuh>
 #include <distwar/reduce.cuh>
@@ -30,15 +30,15 @@ __global__ void add_ones(float *sums) {
     distwar::reduce_tree(distwar::all_lanes, false, 0, pairs,
                          distwar::aligned_pairs{reinterpret_cast<__half2 *>(sums), 8});
     __shared__ distwar::accumulator<5, 2, float, 8> of_block;
-    __shared__ distwar::cluster_accumulator<5, 2, 1> of_cluster;
+    __shared__ distwar::accumulator<5, 2, long long> in_units;
     __shared__ int keys[2];
     if (threadIdx.x < 2) keys[threadIdx.x] = int(threadIdx.x);
     of_block.clear();
-    of_cluster.clear();
+    in_units.clear();
     const distwar::fixed_format<5> format = {{1, 1, 1, 1, 1}, nullptr};
-    distwar::reduce_fixed(distwar::all_lanes, false, 0, value, of_cluster.sink(), format);
+    distwar::reduce_fixed(distwar::all_lanes, false, 0, value, in_units.sink(), format);
     distwar::bulk_flush(of_block, keys, 2, distwar::record{sums, 8});
-    of_cluster.flush(keys, 2, distwar::from_fixed(format, distwar::record{sums, 8}));
+    in_units.flush(keys, 2, distwar::from_fixed(format, distwar::record{sums, 8}));
 }
 
 // 16 times 1, and 1000 times 64 times 5.

@@ -40,21 +40,16 @@ enum {
     GS_LM_SQUARES_STRIDE = (GS_LM_SQUARES + 3) / 4 * 4 // floats of a splat's record of them
 };
 
-typedef enum gs_lm_objective {
-    GS_LM_L1_SSIM, // the loss of gs_loss
-    GS_LM_L2       // squared differences, one residual a value
-} gs_lm_objective;
-
 // ---- from images to residuals ----
 
 // Residuals that depend on one pixel's colour alone: the slope of SSIM is by the pixel's own colour.
-// epsilon:  in (0, 1], keeps the slopes finite; GS_LM_L2 ignores it.
-// result:   1 double on the device: the sum of squares of the residuals. For GS_LM_L1_SSIM it is
+// epsilon:  in (0, 1], keeps the slopes finite.
+// result:   1 double on the device: the sum of squares of the residuals,
 //           3 (pixels that count) (loss + epsilon), loss as of gs_loss.
 // weight, gradient: [GS_CHANNELS][height][width], both or neither NULL. For every value, summed over its
 //           residuals: the squared slope by the colour, and the residual times its slope.
-gs_status gs_lm_weights(const gs_comparison *images, gs_lm_objective objective, float epsilon, double *result,
-                        float *weight, float *gradient, gs_stream stream);
+gs_status gs_lm_weights(const gs_comparison *images, float epsilon, double *result, float *weight,
+                        float *gradient, gs_stream stream);
 
 // R^T R, the second derivative of half the sum of squares by the image (Gauss-Newton):
 //   R^T R change = weight change - window * (coupling (window * change))

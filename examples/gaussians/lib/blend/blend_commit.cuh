@@ -9,12 +9,6 @@
 
 namespace gs {
 
-// The strategy block clamps each pixel's part of a moment to [-GS_BLOCK_LIMIT, GS_BLOCK_LIMIT] before the sum, as some
-// renderers do against outliers. Infinity makes all strategies agree. Set it by -D when compiling libdistwar_gs.
-#ifndef GS_BLOCK_LIMIT
-#define GS_BLOCK_LIMIT INFINITY
-#endif
-
 // Each warp adds its own sums, by one of the library's strategies.
 template <distwar::strategy Strategy, int Channels = GS_CHANNELS>
 struct warp_commit {
@@ -55,7 +49,7 @@ struct tile_commit {
                                         memory &shared) const {
         if (!__syncthreads_or(active)) return;
         float sum[Values::count];
-        distwar::block_sum(value, shared.sum, sum, float(GS_BLOCK_LIMIT));
+        distwar::block_sum(value, shared.sum, sum);
         if (distwar::block_rank() != 0) return;
         for (int k = 0; k < Values::count; k++)
             if (sums.stores(k)) distwar::atomic_update(sums.place(index, k), sum[k], distwar::add{});

@@ -32,16 +32,14 @@ __device__ residuals l1_ssim_residuals(float c, float t, float ssim, const deriv
 // weight and gradient: NULL, or written.
 template <bool masked>
 __global__ void __launch_bounds__(TILE *STEP)
-    weights_kernel(images in, gs_lm_objective objective, float epsilon, double *result, float *weight,
-                   float *gradient) {
+    weights_kernel(images in, float epsilon, double *result, float *weight, float *gradient) {
     __shared__ double block_sum[1]; // little: the window's memory nearly fills what a block may have
     const int thread = threadIdx.y * TILE + threadIdx.x;
     if (thread == 0) block_sum[0] = 0;
     double sum[1] = {};
     for_each_value<masked>(in, [&](int64_t i, float c, float t, const similarity &like, const derivatives &d,
                                    const window_share &share) {
-        residuals r = objective == GS_LM_L2 ? residuals{(c - t) * (c - t), 1, c - t}
-                                            : l1_ssim_residuals(c, t, like.ssim, d, epsilon);
+        residuals r = l1_ssim_residuals(c, t, like.ssim, d, epsilon);
         if (masked && !share.counts) r = {0, 0, 0};
         sum[0] += r.square;
         if (weight) weight[i] = r.weight;
@@ -54,15 +52,14 @@ __global__ void __launch_bounds__(TILE *STEP)
 
 } // namespace
 
-gs_status gs_lm_weights(const gs_comparison *compared, gs_lm_objective objective, float epsilon,
-                        double *result, float *weight, float *gradient, gs_stream stream) {
+gs_status gs_lm_weights(const gs_comparison *compared, float epsilon, double *result, float *weight,
+                        float *gradient, gs_stream stream) {
     GS_TRY(check_comparison(__func__, compared));
     GS_REQUIRE(result && !weight == !gradient,
                "result must be given, weight and gradient both or neither of them");
-    GS_REQUIRE(objective == GS_LM_L2 || objective == GS_LM_L1_SSIM, "unknown objective");
-    GS_REQUIRE(objective == GS_LM_L2 || (epsilon > 0 && epsilon <= 1), "epsilon must be in (0, 1]");
+    GS_REQUIRE(epsilon > 0 && epsilon <= 1, "epsilon must be in (0, 1]");
     GS_CUDA(cudaMemsetAsync(result, 0, sizeof *result, stream));
     return GS_STATUS(launch(stream, grid_of(compared->width, compared->height), dim3(TILE, STEP),
                             compared->mask ? weights_kernel<true> : weights_kernel<false>,
-                            images_of(*compared), objective, epsilon, result, weight, gradient));
+                            images_of(*compared), epsilon, result, weight, gradient));
 }

@@ -13,14 +13,12 @@ lm_settings lm_settings_default(void) {
                          .radius = 0.3,
                          .epsilon = 1e-3,
                          .form = LM_FREE,
-                         .objective = GS_LM_L1_SSIM,
                          .least_gain = 1e-5,
                          .policy = {DISTWAR_TREE, 0}};
 }
 
 void lm_options_list(lm_settings *o, option_table *table) {
     static const char *const forms[] = {"free", "cached", NULL};
-    static const char *const objectives[] = {"l1-ssim", "l2", NULL};
     static const char *const ssims[] = {"full", "centre", NULL};
     static const char *const rules[] = {"gain", "length", NULL};
     static const char *const preconditioners[] = {"blocks", "diagonal", NULL};
@@ -42,7 +40,6 @@ void lm_options_list(lm_settings *o, option_table *table) {
                        "for every product"),
         OPTION("lm-memory", &o->memory, .maximum = 1e6,
                .help = "most GiB on the device; a limit may make subsets smaller; 0: no limit"),
-        OPTION("lm-objective", &o->objective, .choices = objectives, .help = "what is minimised"),
         OPTION("lm-ssim", &o->centre_only, .choices = ssims,
                .help = "slope of SSIM by all pixels of its window, or by the centre alone"),
         OPTION("lm-damping", &o->damping, .maximum = 1e6,

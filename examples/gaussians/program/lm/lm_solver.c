@@ -46,7 +46,6 @@ static bool solver_open(solver *s, fault *why) {
     const lm_settings *settings = s->settings;
     const gs_gaussians *g = s->gaussians;
     s->scene = (lm_scene){.gaussians = g,
-                          .objective = (gs_lm_objective)settings->objective,
                           .epsilon = (float)settings->epsilon,
                           .centre_only = settings->centre_only,
                           .policy = settings->policy,

@@ -14,7 +14,6 @@ typedef struct lm_settings {
     int strided;            // a subset is every n-th image, not random images
     int form;               // lm_form
     double memory;          // most GiB on the device; 0: no limit. A limit may make subsets smaller
-    int objective;          // gs_lm_objective
     int centre_only;        // of lm_scene
     double epsilon;         // of gs_lm_weights
     double unit_weight;     // of gs_lm_add_units; 0: not called
@@ -31,7 +30,7 @@ lm_settings lm_settings_default(void);
 // Adds the rows of the settings that are options.
 void lm_options_list(lm_settings *settings, option_table *table);
 
-// The objective is the mean over values, for GS_LM_L1_SSIM loss + epsilon, over this step's images.
+// The objective is loss + epsilon, the mean over this step's images.
 typedef struct lm_step {
     int64_t step; // 1, 2, ...
     int64_t images, subsets;

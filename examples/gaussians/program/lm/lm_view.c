@@ -59,11 +59,6 @@ static void render(lm_scene *s, gs_view *view) {
     s->pair_capacity = view->pair_capacity;
 }
 
-// The loss of training, or residuals that look at one pixel each.
-static bool whole_loss(const lm_scene *s) {
-    return s->objective == GS_LM_L1_SSIM && !s->centre_only;
-}
-
 // The sum of squared residuals. gradient: half of its gradient; metric and gradient both or neither NULL.
 static double residuals(lm_scene *s, const target_view *target, const float *color,
                         const gs_lm_metric *metric, float *gradient) {
@@ -72,7 +67,7 @@ static double residuals(lm_scene *s, const target_view *target, const float *col
     const int64_t values = GS_CHANNELS * (int64_t)pixels_of(camera);
     const double counted = (double)GS_CHANNELS * (double)target->counted;
     double *result = device_buffer_reserve(&s->result, 3 * sizeof(double)), value;
-    if (whole_loss(s)) {
+    if (!s->centre_only) {
         size_t bytes;
         GS_CHECK(gs_loss_bytes(images.width, images.height, &bytes));
         void *workspace = device_buffer_reserve(&s->loss, bytes); // larger than one picture
@@ -82,12 +77,11 @@ static double residuals(lm_scene *s, const target_view *target, const float *col
             GS_CHECK(gs_lm_gauss_newton_metric(&images, s->epsilon, workspace, metric, NULL));
         }
     } else {
-        GS_CHECK(gs_lm_weights(&images, s->objective, s->epsilon, result, metric ? metric->weight : NULL,
-                               gradient, NULL));
+        GS_CHECK(gs_lm_weights(&images, s->epsilon, result, metric ? metric->weight : NULL, gradient, NULL));
     }
     lm_clock_mark(s->clock, LM_PICTURES);
     device_download(&value, result, sizeof value);
-    return whole_loss(s) ? counted * (value + (double)s->epsilon) : value;
+    return s->centre_only ? value : counted * (value + (double)s->epsilon);
 }
 
 double lm_picture_objective(lm_scene *s, const target_view *target) {
@@ -154,11 +148,11 @@ static bool take_memory(lm_view *v, lm_scene *s, lm_arena *arena) {
     v->view.splats = lm_arena_take(arena, (size_t)s->gaussians->count * sizeof(gs_splat));
     v->metric = (gs_lm_metric){.width = camera->width, .height = camera->height, .mask = v->target->mask};
     v->metric.weight = lm_arena_take(arena, plane_bytes(camera, GS_CHANNELS));
-    if (whole_loss(s)) v->metric.coupling = lm_arena_take(arena, plane_bytes(camera, GS_CHANNELS));
+    if (!s->centre_only) v->metric.coupling = lm_arena_take(arena, plane_bytes(camera, GS_CHANNELS));
     v->view.image = (gs_image){.color = device_buffer_reserve(&s->color, plane_bytes(camera, GS_CHANNELS)),
                                .transmittance = lm_arena_take(arena, plane_bytes(camera, 1)),
                                .n_contrib = lm_arena_take(arena, pixels_of(camera) * sizeof(uint32_t))};
-    return v->view.splats && v->metric.weight && (v->metric.coupling || !whole_loss(s)) &&
+    return v->view.splats && v->metric.weight && (v->metric.coupling || s->centre_only) &&
            v->view.image.transmittance && v->view.image.n_contrib;
 }
 

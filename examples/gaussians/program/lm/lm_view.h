@@ -19,7 +19,6 @@ typedef enum lm_form {
 typedef struct lm_scene {
     const gs_gaussians *gaussians; // device
     float background[GS_CHANNELS];
-    gs_lm_objective objective;
     float epsilon;
     bool centre_only; // the slope of SSIM is by the pixel's own colour alone
     distwar_policy policy;

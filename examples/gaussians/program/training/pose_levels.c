@@ -138,7 +138,6 @@ static training_settings settings_without_density(const training_settings *setti
     plain.iterations = iterations;
     plain.seconds = 0;
     plain.average_part = plain.dropout = 0;
-    plain.warm_up = 0;
     plain.sh_interval = 0;
     plain.random_background = false;
     plain.batch = 1;

@@ -33,11 +33,8 @@ static double progress_at(const training_settings *settings, int64_t step) {
 }
 
 float scheduled_mean_rate(const training_settings *settings, int64_t step) {
-    const double half_pi = 1.5707963267948966;
     if (settings->rates.mean == 0) return 0;
-    const double warm =
-        step < settings->warm_up ? 0.01 + 0.99 * sin(half_pi * (double)step / (double)settings->warm_up) : 1;
-    return (float)(warm * settings->rates.mean *
+    return (float)(settings->rates.mean *
                    pow(settings->final_mean_rate / settings->rates.mean, progress_at(settings, step)));
 }
 
@@ -370,10 +367,7 @@ static void queue_loss(trainer *t, const step_views *of, int degree, const float
     bool settled;
     t->f.with_depth = of->view[0]->depth != NULL;
     do {
-        if (t->settings->wait_for_pairs && of->count == 1)
-            frame_render(&t->f, gaussians, degree, of->camera, background);
-        else
-            frame_queue_views(&t->f, gaussians, degree, of->camera, of->count, background);
+        frame_queue_views(&t->f, gaussians, degree, of->camera, of->count, background);
         for (int32_t v = 0; v < of->count; v++) queue_view_loss(t, of, v, background);
         began = seconds_now();
         settled = frame_settle(&t->f);

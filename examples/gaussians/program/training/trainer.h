@@ -44,18 +44,16 @@ struct training_settings {
     uint64_t seed;                 // of all random choices
     bool tune;                     // a tuner chooses the policy while training runs
     distwar_policy policy;         // of gs_render_backward, unless there is a tuner
-    bool wait_for_pairs;    // before each view is sorted, not after its loss is queued; the same results
-    float background[3];    // of the pictures
-    bool random_background; // another for each step; views without alpha keep their picture
-    gs_adam_rates rates;    // rates.mean at the first step, in world units
-    float final_mean_rate;  // at the last step; exponential between
-    float final_sh_rest;    // rates.sh_rest at the last step; exponential between; 0: it is constant
+    float background[3];           // of the pictures
+    bool random_background;        // another for each step; views without alpha keep their picture
+    gs_adam_rates rates;           // rates.mean at the first step, in world units
+    float final_mean_rate;         // at the last step; exponential between
+    float final_sh_rest;           // rates.sh_rest at the last step; exponential between; 0: it is constant
     // The part of the iterations, at the end, whose parameters are averaged; 0: the last step counts.
     double average_part;
     // The share of the Gaussians that the last step leaves out, drawn for each step; it grows from 0 with the steps.
     double dropout;
-    int64_t warm_up;    // steps over which the means' rate rises from a hundredth of itself, by a sine
-    pose_schedule pose; // of the poses, if they are refined
+    pose_schedule pose;                     // of the poses, if they are refined
     float depth_weight, final_depth_weight; // of views with depth: at the first step, at the last
     float exposure_rate; // of the matrices that correct colours, if there are any; a tenth of it at the end
     int sh_interval; // steps before the SH degree in use rises by one; 0: all degrees from the first step on

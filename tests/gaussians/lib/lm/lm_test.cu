@@ -29,22 +29,20 @@ std::vector<double> values_of(const device_gaussians &vector) {
 
 // A frame with the pieces of its normal equations, and the reference that follows its decisions.
 struct lm_frame : kernel_frame {
-    explicit lm_frame(const scene_choice &c, gs_lm_objective objective_ = GS_LM_L1_SSIM)
-        : kernel_frame(c), objective(objective_), weight(size_t(3 * pixels())), slope(size_t(3 * pixels())),
+    explicit lm_frame(const scene_choice &c)
+        : kernel_frame(c), weight(size_t(3 * pixels())), slope(size_t(3 * pixels())),
           tangents(size_t(choice.count * GS_LM_TANGENT_STRIDE)), change(size_t(3 * pixels())),
           squares(size_t(choice.count * GS_LM_SQUARES_STRIDE)), moments(size_t(choice.count)),
           taken(decisions()) {
         const device_vector<uint8_t> target(std::vector<uint8_t>(scene.target, scene.target + 3 * pixels()));
         const device_vector<double> sum(1);
         const gs_comparison images = {choice.width, choice.height, color.data(), target.data(), nullptr};
-        EXPECT_GS_OK(
-            gs_lm_weights(&images, objective, epsilon, sum.data(), weight.data(), slope.data(), NULL));
+        EXPECT_GS_OK(gs_lm_weights(&images, epsilon, sum.data(), weight.data(), slope.data(), NULL));
         objective_sum = sum.read()[0];
         lm.problem = {
             &scene.gaussians, choice.sh_degree_used, &scene.camera, {}, scene.target, nullptr, nullptr, 0, 0};
         std::copy_n(scene.background, 3, lm.problem.background);
         lm.decisions = &taken;
-        lm.objective = objective;
         lm.epsilon = epsilon;
         lm.base = doubles(color.read());
     }
@@ -104,7 +102,6 @@ struct lm_frame : kernel_frame {
         return values_of(sum);
     }
 
-    gs_lm_objective objective;
     double objective_sum;
     device_vector<float> weight, slope, tangents, change, squares;
     device_vector<gs_moments> moments;
@@ -112,34 +109,20 @@ struct lm_frame : kernel_frame {
     LmProblem lm{};
 };
 
-// Of the slopes of all residuals by their pixel's colour: all pixels can move at once.
-std::vector<double> slopes(const LmProblem &lm) {
-    const double step = 1e-5;
-    std::vector<double> out = derivative_of_vector([&](double by) {
-        std::vector<double> color = lm.base;
-        for (double &c : color) c += by * step;
-        return lm.residuals(color);
-    });
-    for (double &value : out) value /= step;
-    return out;
-}
-
 class Lm : public testing::TestWithParam<scene_choice> {};
 
 TEST_P(Lm, WeightsAreTheSquaredSlopesOfTheResiduals) {
-    for (const gs_lm_objective objective : {GS_LM_L1_SSIM, GS_LM_L2}) {
-        const lm_frame frame(GetParam(), objective);
-        const std::vector<double> residuals = frame.lm.residuals(frame.lm.base), slope = slopes(frame.lm);
-        const size_t values = frame.lm.base.size();
-        std::vector<double> weight(values), gradient(values);
-        for (size_t r = 0; r < residuals.size(); r++) {
-            weight[r % values] += slope[r] * slope[r];
-            gradient[r % values] += slope[r] * residuals[r];
-        }
-        EXPECT_NEAR(frame.objective_sum, dot(residuals, residuals), 1e-5 * frame.objective_sum);
-        EXPECT_LE(relative_norm(doubles(frame.weight.read()), weight), 1e-4);
-        EXPECT_LE(relative_norm(doubles(frame.slope.read()), gradient), 1e-4);
+    const lm_frame frame(GetParam());
+    const std::vector<double> residuals = frame.lm.residuals(frame.lm.base), slope = slopes(frame.lm);
+    const size_t values = frame.lm.base.size();
+    std::vector<double> weight(values), gradient(values);
+    for (size_t r = 0; r < residuals.size(); r++) {
+        weight[r % values] += slope[r] * slope[r];
+        gradient[r % values] += slope[r] * residuals[r];
     }
+    EXPECT_NEAR(frame.objective_sum, dot(residuals, residuals), 1e-5 * frame.objective_sum);
+    EXPECT_LE(relative_norm(doubles(frame.weight.read()), weight), 1e-4);
+    EXPECT_LE(relative_norm(doubles(frame.slope.read()), gradient), 1e-4);
 }
 
 // The metric of the whole loss, found for a frame.
@@ -267,8 +250,7 @@ TEST(LmMask, WeightsAreThoseOfWhatCounts) {
     const gs_comparison images = {31, 27, frame.color.data(), target.data(), metric.kernel.mask};
     const device_vector<float> weight(size_t(3 * pixels)), slope(size_t(3 * pixels));
     const device_vector<double> sum(1);
-    ASSERT_GS_OK(
-        gs_lm_weights(&images, GS_LM_L1_SSIM, epsilon, sum.data(), weight.data(), slope.data(), NULL));
+    ASSERT_GS_OK(gs_lm_weights(&images, epsilon, sum.data(), weight.data(), slope.data(), NULL));
     double expected = 0;
     std::vector<double> weights, slopes_at;
     for (int channel = 0; channel < 3; channel++)
@@ -543,30 +525,28 @@ struct dense {
 };
 
 TEST(LmDense, DiagonalIsThatOfExplicitColumns) {
-    for (const gs_lm_objective objective : {GS_LM_L1_SSIM, GS_LM_L2}) {
-        const lm_frame frame(tiny, objective);
-        const dense explicitly(frame);
-        std::vector<double> expected;
-        for (int64_t k = 0; k < explicitly.columns; k++) {
-            const std::vector<double> column(explicitly.jacobian.begin() + k * explicitly.rows,
-                                             explicitly.jacobian.begin() + (k + 1) * explicitly.rows);
-            expected.push_back(dot(column, column));
-        }
-        frame.take_squares({DISTWAR_TREE, 0});
-        const std::vector<double> got = frame.diagonal();
-        EXPECT_LE(relative_norm(got, expected), 1e-4);
-        // Groups differ by orders of magnitude: each on its own as well.
-        for (int group = 0; group < GROUPS; group++) {
-            std::vector<double> mine, wanted;
-            for (int64_t i = 0; i < frame.choice.count; i++) {
-                const GroupRange range = group_of(frame.scene.gaussians, i, group);
-                for (int64_t k = range.begin; k < range.begin + range.size; k++) {
-                    mine.push_back(got[size_t(k)]);
-                    wanted.push_back(expected[size_t(k)]);
-                }
+    const lm_frame frame(tiny);
+    const dense explicitly(frame);
+    std::vector<double> expected;
+    for (int64_t k = 0; k < explicitly.columns; k++) {
+        const std::vector<double> column(explicitly.jacobian.begin() + k * explicitly.rows,
+                                         explicitly.jacobian.begin() + (k + 1) * explicitly.rows);
+        expected.push_back(dot(column, column));
+    }
+    frame.take_squares({DISTWAR_TREE, 0});
+    const std::vector<double> got = frame.diagonal();
+    EXPECT_LE(relative_norm(got, expected), 1e-4);
+    // Groups differ by orders of magnitude: each on its own as well.
+    for (int group = 0; group < GROUPS; group++) {
+        std::vector<double> mine, wanted;
+        for (int64_t i = 0; i < frame.choice.count; i++) {
+            const GroupRange range = group_of(frame.scene.gaussians, i, group);
+            for (int64_t k = range.begin; k < range.begin + range.size; k++) {
+                mine.push_back(got[size_t(k)]);
+                wanted.push_back(expected[size_t(k)]);
             }
-            EXPECT_LE(relative_norm(mine, wanted), 1e-4) << group_name[group];
         }
+        EXPECT_LE(relative_norm(mine, wanted), 1e-4) << group_name[group];
     }
 }
 
@@ -895,7 +875,7 @@ TEST(LmEdges, BadArgumentsAreNamed) {
     const device_vector<double> sum(1);
     const device_vector<uint8_t> target(size_t(3 * frame.pixels()));
     const gs_comparison images = {23, 17, frame.color.data(), target.data(), nullptr};
-    EXPECT_EQ(gs_lm_weights(&images, GS_LM_L1_SSIM, 0, sum.data(), NULL, NULL, NULL), GS_INVALID_ARGUMENT);
+    EXPECT_EQ(gs_lm_weights(&images, 0, sum.data(), NULL, NULL, NULL), GS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(gs_last_error()).find("epsilon"), std::string::npos) << gs_last_error();
     EXPECT_EQ(gs_lm_squares(&frame.view, frame.weight.data(), {DISTWAR_BLOCK, 0}, frame.squares.data(), NULL),
               GS_INVALID_ARGUMENT);

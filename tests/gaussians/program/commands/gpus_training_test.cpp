@@ -133,14 +133,14 @@ TEST_F(Parts, ThatAreMissingOrDamagedAreNamed) {
 TEST_F(Parts, OfAnotherCheckpointAreRefused) {
     write_colmap(at("data"), 30);
     save("saved");
-    save("other", {"--warm-up", "5"});
+    save("other", {"--sh-rate", "5"});
     const std::string other = contents(at("other.a0"));
     ASSERT_EQ(other.size(), contents(at("saved.a0")).size());
     put("saved.a0", other);
     refused("saved.a0: a part of another checkpoint");
     put("saved.a0", contents(at("saved.a1")));
     refused("saved.a0: ");
-    refused("of a run with --warm-up 5; this one has --warm-up 0", "other");
+    refused("of a run with --sh-rate 5; this one has --sh-rate 0", "other");
 }
 
 TEST_F(Parts, OtherKindsOfFilesAreRefused) {

@@ -153,20 +153,6 @@ TEST_F(RunLog, SaysWhenTheNumberOfGaussiansChanges) {
     EXPECT_EQ(events["step"].back()["gaussians"].number(), count);
 }
 
-// Of the same pixels an absolute sum is never smaller, and signs cancel somewhere.
-TEST_F(RunLog, AbsoluteGradientsMakeMoreGaussiansGrow) {
-    double count[2] = {};
-    for (const int absolute : {0, 1}) {
-        outcome run = train({"--log", at("run.jsonl"), "--density", "adaptive", "--density-from", "4",
-                             "--density-every", "5", "--density-until", "7", "--max-gaussians", "10000",
-                             "--grow-gradient", "4e-3", "--grow-by", absolute ? "absolute" : "signed"});
-        ASSERT_EQ(run.code, 0) << run.err;
-        count[absolute] = read_log()["end"][0]["gaussians"].number();
-    }
-    EXPECT_GT(count[0], 0);
-    EXPECT_GT(count[1], count[0]);
-}
-
 TEST_F(RunLog, WithoutHeldOutViewsNothingIsEvaluated) {
     outcome run = train({"--log", at("run.jsonl"), "--eval-every", "5", "--holdout", "0"});
     ASSERT_EQ(run.code, 0) << run.err;

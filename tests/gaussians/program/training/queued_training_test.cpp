@@ -1,25 +1,38 @@
 // SPDX-License-Identifier: MIT
-// Training that learns the lists' lengths after the loss is queued ends in the bytes of training that waits
-// for them, also where lists had no room and a forward pass was repeated.
+// Training that learns the lists' lengths after the loss is queued ends in the bytes of training in runs of a step each,
+// which wait for them, also where lists had no room and a forward pass was repeated.
 #include "training_cloud.h"
 
 namespace {
 
 constexpr int steps = 14;
 
-// Everything that training leaves: parameters, moments and exposures. repeats: of forward passes.
-std::vector<char> train_bytes(const cloud &c, bool wait_for_pairs, uint64_t seed, int64_t *repeats) {
+// Everything that training leaves: parameters, moments, exposures, losses. by_steps: in runs of one step, the first of
+// which has no earlier picture to know a length from. repeats: of forward passes.
+std::vector<char> train_bytes(const cloud &c, bool by_steps, uint64_t seed, int64_t *repeats) {
     training_settings settings = cloud::settings(steps);
     settings.seed = seed;
-    settings.wait_for_pairs = wait_for_pairs;
     settings.random_background = true;
     training_state state = {};
     training_state_open(&state, &c.host);
     training_state_open_exposures(&state, cloud::views_in_all);
-    training_report report = {};
-    fault why;
-    EXPECT_TRUE(train(&state, c.views.data(), c.views.size(), &settings, NULL, &report, &why)) << why.text;
-    *repeats = report.repeats;
+    const volatile sig_atomic_t at_once = by_steps;
+    const training_observer observer = {.observe = NULL, .context = NULL, .interval = 1, .end = &at_once};
+    std::vector<double> losses;
+    *repeats = 0;
+    while (state.iteration < steps) {
+        training_report report = {};
+        fault why;
+        if (!train(&state, c.views.data(), c.views.size(), &settings, &observer, &report, &why)) {
+            ADD_FAILURE() << why.text;
+            break;
+        }
+        *repeats += report.repeats;
+        losses.insert(losses.end(), report.losses,
+                      report.losses + (report.iterations - report.first_iteration + 1));
+        training_report_close(&report);
+    }
+    EXPECT_EQ(losses.size(), size_t(steps));
     std::vector<char> out;
     const auto add = [&out](const float *from, size_t bytes) {
         out.resize(out.size() + bytes);
@@ -28,9 +41,8 @@ std::vector<char> train_bytes(const cloud &c, bool wait_for_pairs, uint64_t seed
     for (const gs_gaussians *set : {&state.gaussians, &state.first_moment, &state.second_moment})
         add(set->mean, device_gaussians_bytes(set->count, set->sh_degree));
     add(state.exposure, cloud::views_in_all * TRAINING_EXPOSURE_FLOATS * sizeof(float));
-    const char *losses = reinterpret_cast<const char *>(report.losses);
-    out.insert(out.end(), losses, losses + steps * sizeof(double));
-    training_report_close(&report);
+    const char *const all = reinterpret_cast<const char *>(losses.data());
+    out.insert(out.end(), all, all + losses.size() * sizeof(double));
     training_state_close(&state);
     return out;
 }

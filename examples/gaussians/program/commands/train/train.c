@@ -147,7 +147,6 @@ static training_settings settings_of(const train_run *run, int64_t iterations) {
                                   .average_part = o->average,
                                   .dropout = o->dropout >= 0 ? o->dropout
                                                              : usual_dropout(run->split.training, iterations),
-                                  .warm_up = o->warm_up,
                                   .depth_weight = (float)o->depth_weight,
                                   .final_depth_weight = (float)o->depth_weight_end,
                                   .exposure_rate = 1e-2f,

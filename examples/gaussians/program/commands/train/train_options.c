@@ -69,8 +69,6 @@ static void list_run(train_options *o, option_table *table) {
         OPTION("picture-memory", &o->picture_memory, .maximum = 1e9, .free_on_resume = true,
                .help = "with --gpus: MB of photographs that each GPU keeps, beside those of the step; 0: a "
                        "quarter of its memory"),
-        OPTION("warm-up", &o->warm_up, .maximum = 10000000,
-               .help = "steps in which the learning rate of means rises to its value, from 1/100 of it"),
         OPTION(
             "average", &o->average, .maximum = 1,
             .help =

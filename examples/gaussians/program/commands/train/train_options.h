@@ -13,8 +13,8 @@ C_LINKAGE_BEGIN
 typedef struct train_options {
     const char *data, *output, *background, *log, *report, *checkpoint, *resume, *perturb_poses,
         *write_cameras, *depth, *budget, *finish_text, *resolutions;
-    int64_t downscale, iterations, warm_up, seed, threshold, holdout, sh_degree, random, log_every,
-        eval_every, checkpoint_every, pose_levels, pose_finest, pose_steps, poses_from, align_steps,
+    int64_t downscale, iterations, seed, threshold, holdout, sh_degree, random, log_every, eval_every,
+        checkpoint_every, pose_levels, pose_finest, pose_steps, poses_from, align_steps,
         batch; // iterations: under a budget, of which they follow, 0
     rank_options ranks;
     double budget_seconds, seconds, average, dropout, picture_memory, sh_rate, sh_rate_end, pose_rate,

@@ -17,23 +17,14 @@ static void defaults(density_settings *settings) {
 
 static void list_options(density_settings *settings, option_table *table) {
     density_adaptive_settings *s = &settings->adaptive;
-    static const char *const sums[] = {"signed", "absolute", NULL};
     const option_spec rows[] = {
-        OPTION("grow-by", &s->grow_by, .choices = sums,
-               .help = "adaptive: the screen-space gradient that makes Gaussians grow; absolute: a sum of "
-                       "absolute values over pixels, which is larger: raise --grow-gradient with it"),
         OPTION("grow-gradient", &s->gradient_threshold, .maximum = INFINITY,
                .help = "adaptive: Gaussians whose mean screen-space gradient reaches this are cloned or "
                        "split"),
         OPTION("split-size", &s->split_size, .maximum = INFINITY,
                .help = "adaptive: Gaussians larger than this are split, others cloned; in scene extents"),
-        OPTION("prune-size", &s->most_size, .maximum = INFINITY,
-               .help = "adaptive: Gaussians larger than this are pruned after the first reset; in scene "
-                       "extents; 0: never"),
         OPTION("reset-every", &s->reset_every, .maximum = INFINITY,
                .help = "adaptive: steps between resets of opacities; 0: never"),
-        OPTION("reset-opacity", &s->reset_opacity, .minimum = 1e-6, .maximum = 0.99,
-               .help = "adaptive: a reset lowers opacities to this"),
         OPTIONS_END};
     option_table_add(table, rows);
 }

@@ -51,8 +51,7 @@ double density_time_ahead(const density_settings *settings, int64_t iterations, 
 }
 
 bool density_reads_absolute(const density_settings *settings) {
-    return settings->kind == DENSITY_SPLIT ||
-           (settings->kind == DENSITY_ADAPTIVE && settings->adaptive.grow_by == GROW_BY_ABSOLUTE);
+    return settings->kind == DENSITY_SPLIT;
 }
 
 void density_before_adam(const density_settings *settings, training_state *state, int views) {

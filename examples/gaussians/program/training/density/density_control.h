@@ -21,15 +21,14 @@ typedef enum density_kind {
 } density_kind;
 
 // Settings of one method each. Types are those of options.
-typedef enum grow_by { GROW_BY_SIGNED, GROW_BY_ABSOLUTE } grow_by; // screen-space gradient
-
 typedef struct density_adaptive_settings {
-    int grow_by;                  // enum grow_by
-    double gradient_threshold;    // see gs_density_rules
-    double split_size, most_size; // in scene extents; most_size: applied after the first reset; 0: never
-    int64_t reset_every;          // steps; only before `until`; 0: never
+    double gradient_threshold; // see gs_density_rules
+    double split_size;         // in scene extents
+    int64_t reset_every;       // steps; only before `until`; 0: never
+    // Constants of the method, not options.
+    double most_size; // in scene extents; applied after the first reset; 0: never
     double reset_opacity;
-    double split_factor; // see gs_density_rules; not an option
+    double split_factor; // see gs_density_rules
 } density_adaptive_settings;
 
 typedef struct density_mcmc_settings {
