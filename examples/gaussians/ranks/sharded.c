@@ -297,7 +297,7 @@ bool sharded_backward(sharded *s, const sharded_batch *batch, const sharded_grad
                              .gaussians = gradient->gaussians,
                              .mean2d = gradient->mean2d,
                              .abs_mean2d = gradient->abs_mean2d};
-    GS_OR_FAIL(gs_project_backward(&s->home, &own, stream));
+    GS_OR_FAIL(s->group, gs_project_backward(&s->home, &own, stream));
     return end_stage(s, SHARDED_HOME);
 }
 

@@ -10,7 +10,7 @@
 #include "measure/quality.h"
 #include "measure/bench_run.h"
 #include "frames/blend_strategies.h"
-#include "training/trainer.h"
+#include "trainer.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

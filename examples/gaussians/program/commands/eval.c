@@ -9,10 +9,10 @@
 #include "scene.h"
 #include "measure/lpips.h"
 #include "measure/quality.h"
-#include "training/pose_levels.h"
+#include "pose_levels.h"
 #include "frames/blend_strategies.h"
-#include "frames/shared_options.h"
-#include "frames/sharded_frames.h"
+#include "commands/shared_options.h"
+#include "measure/sharded_frames.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GS_OR_FAIL(call)                                                                                     \
-    do {                                                                                                     \
-        if ((call) != GS_OK) return ranks_fail(group, "%s", gs_last_error());                                \
-    } while (0)
-
 static image rows_of(const image *picture, int first, int rows) {
     image out = *picture;
     out.height = rows;
@@ -78,10 +73,10 @@ static bool measure_part(ranks *group, void *context, const sharded_image *part,
     const gs_comparison images = {part->width, part->height, part->color, view->pixels, view->mask};
     double result[3]; // loss, mean absolute difference, SSIM
     size_t bytes = 0;
-    GS_OR_FAIL(gs_loss_bytes(part->width, part->height, &bytes));
+    GS_OR_FAIL(group, gs_loss_bytes(part->width, part->height, &bytes));
     char *const memory = device_buffer_reserve(&m->workspace, RESULT_ROOM + bytes);
-    GS_OR_FAIL(gs_share_loss(&images, part->rows, memory + RESULT_ROOM, bytes, (double *)(void *)memory, NULL,
-                             stream));
+    GS_OR_FAIL(group, gs_share_loss(&images, part->rows, memory + RESULT_ROOM, bytes,
+                                    (double *)(void *)memory, NULL, stream));
     image shown;
     if (!download_rows(group, part, stream, &shown)) return false;
     device_download(result, memory, sizeof result);

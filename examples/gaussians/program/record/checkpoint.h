@@ -10,7 +10,7 @@
 #include "files/fault.h"
 #include "cli/options.h"
 #include "frames/target_view.h"
-#include "training/trainer.h"
+#include "trainer.h"
 
 C_LINKAGE_BEGIN
 

@@ -3,7 +3,7 @@
 #include "arrays.h"
 #include "device.h"
 #include "record/checkpoint_file.h"
-#include "training/training_state.h"
+#include "training_state.h"
 #include "frames/device_gaussians.h"
 #include <inttypes.h>
 #include <limits.h>
@@ -86,10 +86,6 @@ static uint64_t file_bytes(const checkpoint_header *header) {
 static bool part_path(char path[PATH_MAX], const char *file, uint32_t letter, int part, fault *why) {
     const int length = snprintf(path, PATH_MAX, "%s.%c%d", file, "ab"[letter], part);
     return (length > 0 && length < PATH_MAX) || fail(why, "%s: the name is too long", file);
-}
-
-static bool fails(ranks *group, const fault *why) {
-    return ranks_fail(group, "%s", why->text);
 }
 
 // ---- reading FILE
@@ -205,7 +201,7 @@ bool sharded_checkpoint_write(const char *path, const checkpoint_key *key, const
     if (!from_first(group, old_letter == 0, &letter)) return false;
     if (!part_path(part, path, (uint32_t)letter, own, &why) ||
         !write_part(part, state, sharded_state_first(state, group), &sum, &why))
-        return fails(group, &why);
+        return ranks_fail_with(group, &why);
     for (int r = 0; r < count; r++) to_all[r] = sum;
     if (!ranks_exchange_sizes(group, 1, to_all, of_all, NULL)) return false; // all parts are complete
     if (own == 0) {
@@ -220,7 +216,7 @@ bool sharded_checkpoint_write(const char *path, const checkpoint_key *key, const
                                           .sh_degree = state->own.gaussians.sh_degree,
                                           .letter = (uint32_t)letter,
                                           .parts = (uint32_t)count};
-        if (!write_file(path, key, state, &header, entries, &why)) return fails(group, &why);
+        if (!write_file(path, key, state, &header, entries, &why)) return ranks_fail_with(group, &why);
         remove_parts(path, old_letter, old_parts);
     }
     return ranks_barrier(group, NULL);
@@ -318,11 +314,11 @@ bool sharded_checkpoint_read(const char *path, const checkpoint_key *key, sharde
     fault why;
     checkpoint_reader r;
     *state = (sharded_state){0};
-    if (!checkpoint_reader_open(&r, path, &why)) return fails(group, &why);
+    if (!checkpoint_reader_open(&r, path, &why)) return ranks_fail_with(group, &why);
     const bool done = read_all(&r, key, state, group, &why);
     checkpoint_reader_close(&r);
     if (!done) sharded_state_close(state);
-    return done ? ranks_barrier(group, NULL) : fails(group, &why);
+    return done ? ranks_barrier(group, NULL) : ranks_fail_with(group, &why);
 }
 
 // ---- while training runs

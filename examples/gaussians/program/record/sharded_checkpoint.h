@@ -7,7 +7,7 @@
 #pragma once
 
 #include "record/checkpoint.h"
-#include "training/sharded_state.h"
+#include "sharded_state.h"
 
 C_LINKAGE_BEGIN
 

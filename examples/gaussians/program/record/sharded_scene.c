@@ -15,10 +15,6 @@ typedef struct scene_sender {
     gs_gaussians host;   // the same
 } scene_sender;
 
-static bool fails(ranks *group, const fault *why) {
-    return ranks_fail(group, "%s", why->text);
-}
-
 // Copies rows of this rank to the block.
 static void take_rows(const scene_sender *s, int64_t first, int64_t rows) {
     const gs_arrays from = gs_arrays_of(&s->state->own.gaussians), to = gs_arrays_of(&s->device);
@@ -80,7 +76,7 @@ static bool send_all(scene_sender *s, scene_stream *stream) {
             if (!send_block(s, from)) return false;
             if (own != 0) continue;
             const gs_gaussians piece = read_block(s, rows);
-            if (!scene_stream_put(stream, &piece, &why)) return fails(s->group, &why);
+            if (!scene_stream_put(stream, &piece, &why)) return ranks_fail_with(s->group, &why);
         }
     }
     return true;
@@ -92,9 +88,9 @@ static bool write_stream(scene_sender *s, const char *path, int64_t finite) {
         .count = finite, .sh_degree = s->device.sh_degree, .antialias = s->state->own.gaussians.antialias};
     scene_stream stream = {0};
     fault why;
-    if (writes && !scene_stream_open(&stream, path, &shape, &why)) return fails(s->group, &why);
+    if (writes && !scene_stream_open(&stream, path, &shape, &why)) return ranks_fail_with(s->group, &why);
     bool done = send_all(s, &stream);
-    if (done && writes) done = scene_stream_commit(&stream, &why) || fails(s->group, &why);
+    if (done && writes) done = scene_stream_commit(&stream, &why) || ranks_fail_with(s->group, &why);
     if (!done && writes) scene_stream_discard(&stream);
     return done && ranks_barrier(s->group, NULL);
 }
@@ -105,7 +101,8 @@ bool sharded_scene_write(const char *path, const sharded_state *state, ranks *gr
     const int64_t all = sharded_state_count(state, group);
     if (s.piece > all) s.piece = all > 0 ? all : 1;
     fault why;
-    if (!scene_open(&s.host, s.piece, state->own.gaussians.sh_degree, &why)) return fails(group, &why);
+    if (!scene_open(&s.host, s.piece, state->own.gaussians.sh_degree, &why))
+        return ranks_fail_with(group, &why);
     s.device = device_gaussians_open(s.piece, state->own.gaussians.sh_degree);
     const bool done = count_finite(&s, written) && write_stream(&s, path, *written);
     *dropped = all - *written;

@@ -3,7 +3,7 @@
 // has all of them.
 #pragma once
 
-#include "training/sharded_state.h"
+#include "sharded_state.h"
 
 C_LINKAGE_BEGIN
 

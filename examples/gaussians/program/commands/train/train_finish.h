@@ -4,7 +4,7 @@
 
 #include "train_options.h"
 #include "measure/quality.h"
-#include "training/trainer.h"
+#include "trainer.h"
 #include "frames/target_view.h"
 
 C_LINKAGE_BEGIN

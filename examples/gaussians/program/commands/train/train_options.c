@@ -2,9 +2,9 @@
 #include "train_options.h"
 #include "cli/command_line.h"
 #include "ranks.h"
-#include "training/pose_levels.h"
+#include "pose_levels.h"
 #include "frames/blend_strategies.h"
-#include "frames/shared_options.h"
+#include "commands/shared_options.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

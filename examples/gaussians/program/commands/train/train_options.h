@@ -4,8 +4,8 @@
 
 #include "commands/on_ranks.h"
 #include "lm/lm_solver.h"
-#include "training/density/density_options.h"
-#include "training/resolutions.h"
+#include "density/density_options.h"
+#include "resolutions.h"
 #include "frames/blend_strategies.h"
 
 C_LINKAGE_BEGIN

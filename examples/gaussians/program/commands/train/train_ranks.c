@@ -7,7 +7,7 @@
 #include "record/sharded_checkpoint.h"
 #include "record/sharded_scene.h"
 #include "record/signals.h"
-#include "training/sharded_trainer.h"
+#include "sharded_trainer.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +21,6 @@ typedef struct rank_run {
     sharded_viewer viewer;
     bool stopped;
 } rank_run;
-
-static bool fails(ranks *group, const fault *why) {
-    return ranks_fail(group, "%s", why->text);
-}
 
 static bool is_first(const rank_run *r) {
     return ranks_own(r->group) == 0;
@@ -76,7 +72,7 @@ static bool open_log(rank_run *r) {
     wanted.measure = measure;
     wanted.context = r;
     if (!is_first(r)) wanted.path = NULL;
-    if (!run_log_open(&run->log, &wanted, &why)) return fails(r->group, &why);
+    if (!run_log_open(&run->log, &wanted, &why)) return ranks_fail_with(r->group, &why);
     train_record_settings(&run->log.record, run);
     const training_state outline = outline_of(r);
     run_log_start(&run->log, &outline);
@@ -92,7 +88,7 @@ static bool open_rank(rank_run *r, const gs_gaussians *start) {
     if (!r->shared) return false;
     if (!picture_cache_open(&r->pictures, split->views, split->training + split->held_out,
                             (size_t)(1e6 * run->options->picture_memory), &why))
-        return fails(r->group, &why);
+        return ranks_fail_with(r->group, &why);
     r->viewer = (sharded_viewer){.group = r->group,
                                  .shared = r->shared,
                                  .gaussians = &r->state.own.gaussians,
@@ -113,7 +109,7 @@ static bool observe(void *context, ranks *group, const sharded_state *state, con
     bool saved;
     fault why;
     r->stopped = stops;
-    if (!run_log_observe(&run->log, &outline, report, &why)) return fails(group, &why);
+    if (!run_log_observe(&run->log, &outline, report, &why)) return ranks_fail_with(group, &why);
     if (!sharded_saver_observe(&run->saver, group, state, report, stops, &saved)) return false;
     if (saved) run_log_checkpoint(&run->log, state->iteration, run->saver.path);
     return true;
@@ -146,7 +142,7 @@ static bool render_gallery(rank_run *r, report_gallery *gallery, size_t first, s
     *gallery = (report_gallery){.each = calloc(count, sizeof *gallery->each)};
     if (!gallery->each) return ranks_fail(r->group, "no memory for the report's %zu views", count);
     if (!sharded_quality_measure(&r->viewer, first, count, &gallery->mean, gallery->each)) return false;
-    if (!report_gallery_choose(gallery, count, &why)) return fails(r->group, &why);
+    if (!report_gallery_choose(gallery, count, &why)) return ranks_fail_with(r->group, &why);
     for (size_t i = 0; i < gallery->shown; i++)
         if (!sharded_picture(&r->viewer, first + gallery->index[i], &gallery->picture[i])) return false;
     return true;
@@ -168,7 +164,8 @@ static bool write_report(rank_run *r) {
                              .view_count = held_out ? split->held_out : split->training,
                              .held_out = held_out};
     bool done = render_gallery(r, &gallery, first, page.view_count);
-    if (done && is_first(r)) done = report_write(run->options->report, &page, &why) || fails(r->group, &why);
+    if (done && is_first(r))
+        done = report_write(run->options->report, &page, &why) || ranks_fail_with(r->group, &why);
     report_gallery_close(&gallery);
     return done;
 }
@@ -182,8 +179,8 @@ static bool write_results(rank_run *r) {
     if (!sharded_scene_write(o->output, &r->state, r->group, 0, &written, &dropped)) return false;
     if (is_first(r) && o->write_cameras &&
         !train_poses_write(&run->poses, &run->data, o->write_cameras, &why))
-        return fails(r->group, &why);
-    if (!run_log_finish(&run->log, &outline, &run->report, &why)) return fails(r->group, &why);
+        return ranks_fail_with(r->group, &why);
+    if (!run_log_finish(&run->log, &outline, &run->report, &why)) return ranks_fail_with(r->group, &why);
     if (o->report && !write_report(r)) return false;
     if (!is_first(r)) return true;
     const gs_gaussians shape = {.count = written, .sh_degree = outline.gaussians.sh_degree};
@@ -197,7 +194,7 @@ bool train_as_rank(train_run *run, const gs_gaussians *start, ranks *group) {
     rank_run r = {.run = run, .group = group};
     fault why;
     bool done = open_rank(&r, start) && iterate(&r) && (r.stopped || write_results(&r));
-    if (!run_log_close(&run->log, &why) && done) done = fails(group, &why);
+    if (!run_log_close(&run->log, &why) && done) done = ranks_fail_with(group, &why);
     training_report_close(&run->report);
     picture_cache_close(&r.pictures);
     sharded_close(r.shared);

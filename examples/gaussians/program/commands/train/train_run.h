@@ -9,7 +9,7 @@
 #include "dataset.h"
 #include "record/checkpoint.h"
 #include "record/run_log.h"
-#include "training/trainer.h"
+#include "trainer.h"
 #include "frames/target_view.h"
 
 // A run of the command.

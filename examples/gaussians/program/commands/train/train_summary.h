@@ -6,7 +6,7 @@
 #include "train_options.h"
 #include "measure/quality.h"
 #include "record/run_log.h"
-#include "training/trainer.h"
+#include "trainer.h"
 #include "frames/target_view.h"
 
 // gaussians: those written. held_out: the quality of the held-out views; NULL: not measured.
