@@ -81,41 +81,13 @@ static void largest_size(const target_view *views, size_t count, int *width, int
     }
 }
 
-// Pictures of this many pixels that fill a GPU.
-static int64_t pictures_at_once(int64_t pixels) {
-    const int64_t pixels_at_once = 2500000;
-    return (pixels_at_once + pixels / 2) / pixels;
-}
-
-// More views a step save time where a picture does not fill the GPU.
-static int64_t batch_of_pixels(int64_t pixels, size_t views) {
-    const int64_t most = 4, steps_a_round = 4;
-    int64_t batch = pictures_at_once(pixels);
-    if (batch > most) batch = most;
-    if (batch > (int64_t)views / steps_a_round) batch = (int64_t)views / steps_a_round;
-    return batch > 1 ? batch : 1;
-}
-
-static int64_t largest_pixels(const target_view *views, size_t count) {
+view_sizes view_sizes_of(const target_view *views, size_t count) {
     int width, height;
     largest_size(views, count, &width, &height);
-    return (int64_t)width * height;
-}
-
-int64_t usual_batch(const target_view *views, size_t count) {
-    return batch_of_pixels(largest_pixels(views, count), count);
-}
-
-resolution_schedule usual_resolutions(const target_view *views, size_t count, int64_t most_gaussians,
-                                      bool several) {
-    const int factor = 2;
-    const int64_t whole = largest_pixels(views, count), pixels = whole / (factor * factor);
-    if (pixels < most_gaussians || least_side(views, count) < factor * RESOLUTIONS_LEAST_SIDE)
-        return (resolution_schedule){0};
-    return (resolution_schedule){.count = 1,
-                                 .phase = {{.factor = factor,
-                                            .batch = several ? (int)batch_of_pixels(pixels, count) : 1,
-                                            .percent = pictures_at_once(whole) > 1 ? 50 : 90}}};
+    view_sizes sizes = {count, (int64_t)width * height, least_side(views, count), true};
+    for (size_t i = 0; i < count; i++)
+        sizes.one_size &= views[i].camera.width == width && views[i].camera.height == height;
+    return sizes;
 }
 
 bool resolution_views_match(const target_view *views, size_t count, fault *why) {
@@ -134,11 +106,8 @@ bool resolution_views_match(const target_view *views, size_t count, fault *why) 
 // Makes `whole` views of one size, if they are not.
 static bool pad_views(resolution_views *all, fault *why) {
     int width, height;
-    bool differ = false;
+    if (view_sizes_of(all->whole, all->count).one_size) return true;
     largest_size(all->whole, all->count, &width, &height);
-    for (size_t i = 0; i < all->count; i++)
-        differ |= all->whole[i].camera.width != width || all->whole[i].camera.height != height;
-    if (!differ) return true;
     all->padded = calloc(all->count, sizeof *all->padded);
     if (!all->padded) return fail(why, "no memory for %zu views", all->count);
     for (size_t i = 0; i < all->count; i++)

@@ -31,13 +31,15 @@ int resolution_phase_at(const resolution_schedule *schedule, int64_t iterations,
 // The last step of the phase.
 int64_t resolution_phase_end(const resolution_schedule *schedule, int64_t iterations, int phase);
 
-// Views of a step that fill a GPU, at most 4 and a quarter of all. They must match (below).
-int64_t usual_batch(const target_view *views, size_t count);
-// Pictures of half the size for the first half of training where these have a pixel for a Gaussian; with fewer, lists
-// of splats are long and small pictures save no time. Until 90% where one whole picture fills a GPU, and so takes four
-// times as long as a small one. most_gaussians: the limit of growth. several: views can share a step.
-resolution_schedule usual_resolutions(const target_view *views, size_t count, int64_t most_gaussians,
-                                      bool several);
+// Sizes of views.
+typedef struct view_sizes {
+    size_t count;
+    int64_t pixels; // of the widest times the highest
+    int least_side; // of any picture
+    bool one_size;
+} view_sizes;
+view_sizes view_sizes_of(const target_view *views, size_t count);
+
 // The most views of a step.
 int64_t resolution_most_views(const resolution_schedule *schedule, int64_t batch);
 // Fails unless the views can share a step: cameras of one model, and pictures that, all made as large as the widest

@@ -44,24 +44,6 @@ float scheduled_sh_rate(const training_settings *settings, int64_t step) {
     return (float)(first * pow(last / first, progress_at(settings, step)));
 }
 
-double usual_sh_rate(size_t views) {
-    return fmin(fmax((double)views / 25, 1), 8);
-}
-
-double usual_last_sh_rate(double first, int64_t iterations) {
-    return fmin(first, fmax(1, first * 7000 / (double)iterations));
-}
-
-double usual_rate_part(size_t views, int64_t iterations) {
-    const double few = fmin(1, fmax(0, 2 - (double)views / 20));
-    return pow(fmax(0.3, fmin(1, 7000 / (double)iterations)), few);
-}
-
-double usual_dropout(size_t views, int64_t iterations) {
-    const double often = fmin((double)iterations, 30000) / ((double)views * (double)views);
-    return 0.2 * fmin(1, fmax(0, (often - 4) / 12));
-}
-
 float scheduled_depth_weight(const training_settings *settings, int64_t step) {
     const double first = settings->depth_weight;
     return (float)(first * pow(settings->final_depth_weight / first, progress_at(settings, step)));

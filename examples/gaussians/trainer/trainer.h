@@ -97,18 +97,6 @@ int scheduled_sh_degree(const training_settings *settings, int sh_degree, int64_
 float scheduled_mean_rate(const training_settings *settings, int64_t step);
 // That step's learning rate of SH above the constant.
 float scheduled_sh_rate(const training_settings *settings, int64_t step);
-// Learning rates of SH above the constant as multiples of the published one: at the first step, and at the last.
-// Highlights are learned best at four to eight times the published rate. Few views say little about them, and a
-// fast rate then learns what is true of one view alone; a long run learns them at any rate.
-double usual_sh_rate(size_t views);
-double usual_last_sh_rate(double first, int64_t iterations);
-// What multiplies all learning rates, 0.3 to 1: a scene that sees a few views more and more often comes to fit what is
-// true of these alone, so that a long run takes smaller steps, not a longer way. From 40 views on 1.
-double usual_rate_part(size_t views, int64_t iterations);
-// training_settings.dropout: Gaussians that suit a few views alone fit them best where others make room for them.
-// Needed where a view is seen often and has few others beside it: from iterations = 4 views^2 on, more up to 16
-// views^2. Iterations beyond 30,000 do not count: a hundred views are better without it in runs of any length.
-double usual_dropout(size_t views, int64_t iterations);
 // All rates of a step of `views` views, whose square root multiplies them. degree: of SH in use.
 gs_adam_rates scheduled_rates(const training_settings *settings, int64_t step, int degree, int64_t views);
 typedef struct dropout_place {

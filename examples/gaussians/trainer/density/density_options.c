@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "density_options.h"
+#include "defaults.h"
 #include <math.h>
 
 density_options density_options_default(void) {
@@ -89,27 +90,6 @@ void density_start(const density_options *o, const density_data *data, double *o
     const bool small = density_method_of(kind_of(o, data))->starts_small && acts && !data->everywhere;
     *opacity = o->start_opacity > 0 ? o->start_opacity : small ? 0.5 : 0.1;
     *size = o->start_size > 0 ? o->start_size : small ? 0.1 : 1;
-}
-
-// More would fit what is in one picture only.
-static int64_t usual_limit(int64_t pixels) {
-    const int64_t most = 300000, each = 100;
-    return pixels / each < 1 ? 1 : pixels / each < most ? pixels / each : most;
-}
-
-int64_t density_limit_of_budget(int64_t pixels, size_t views, double steps) {
-    const double usual = 300000, shorter = steps / 2500, longer = steps / 30000;
-    const double most = fmin(1000000, usual + 6000 * fmax((double)views - 100, 0));
-    const double limit = usual * fmax(fmin(shorter, 1), longer);
-    return (int64_t)fmax(fmin(fmin(limit, most), (double)pixels / 100), 1);
-}
-
-double usual_retired(size_t views) {
-    return 0.16 * fmin(1, fmax(0, ((double)views - 20) / 20));
-}
-
-static int64_t usual_retire_every(size_t views) {
-    return views > 100 ? 10 * (int64_t)views : 1000;
 }
 
 density_settings density_settings_from(const density_options *o, const density_data *data) {

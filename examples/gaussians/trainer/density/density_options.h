@@ -35,12 +35,6 @@ typedef struct density_data {
 // parts uncovered. It is not used either if training ends before density control acts, as nothing would fill
 // the gaps.
 void density_start(const density_options *options, const density_data *data, double *opacity, double *size);
-// The limit of Gaussians under a budget of time that is worth `steps` steps at its start: 300000 and fewer than one for
-// 100 pixels, as without; fewer if there is no time to train them; more if there is time and there are over 100 views,
-// which determine them, up to a million.
-int64_t density_limit_of_budget(int64_t pixels, size_t views, double steps);
-// density_settings.retired of methods with a limit. Few views, which a scene overfits, do not say what is of no use.
-double usual_retired(size_t views);
 density_settings density_settings_from(const density_options *options, const density_data *data);
 
 C_LINKAGE_END

@@ -6,7 +6,8 @@
 
 C_LINKAGE_BEGIN
 
-enum { BLEND_THRESHOLD = 16 }; // the default of --threshold: half a warp, not tuned to a GPU or a scene
+// The default of --threshold of every command: groups of any size are summed in the warp, as the tuner mostly chooses.
+enum { BLEND_THRESHOLD = 0 };
 
 #define BLEND_REDUCE_HELP "how the backward blend adds gradients"
 
