@@ -18,7 +18,7 @@
 #                      run without the option
 #   poses         330  poses turned by a degree and moved by a hundredth of the extent: refined, three seeds; left as
 #                      they are; and the data's, as they are, three seeds, and refined; by MCMC
-#   budget       1280  --budget of 3, 6, 12, 30, 60 and 120 seconds on each, of 12 also with --finish auto
+#   budget       1200  --budget of 3, 6, 12, 30, 60 and 120 seconds on each
 # SEEDS: those of defaults, count and ablation; "0 1 2" unless set. GPUS: their numbers; one run at a time on each; "0"
 # unless set.
 # benchmarks/tables.py training OUT prints tables and draws. finish.sh measures more of Levenberg-Marquardt.
@@ -207,7 +207,6 @@ poses() {
 budget() {
     for scene in bonsai fern relief23 fox knot; do
         for seconds in 120 60 30 12 6 3; do train budget-$scene-${seconds}s $((seconds + 60)) $scene --budget ${seconds}s; done
-        train budget-$scene-12s+auto 72 $scene --budget 12s --finish auto
     done
 }
 for part; do

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
+// EXPERIMENTAL: may change or go in any version. docs/benchmarks/levenberg-marquardt.md says where the method helps and
+// where it harms.
+//
 // libdistwar_gs: the parts of a Levenberg-Marquardt solver for Gaussian splatting. The loss is a sum of squares of
 // residuals, two for every pixel and channel. J is the derivative of the residuals by all stored parameters;
 // it is never stored. These calls multiply by J and by its transpose, and sum products of its columns: the

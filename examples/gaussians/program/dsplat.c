@@ -6,7 +6,7 @@
 
 static const program_command commands[] = {
     {"train", "photographs with cameras -> a scene of Gaussians", train_command},
-    {"finish", "a trained scene -> a better one, by a few steps of Levenberg-Marquardt", finish_command},
+    {"finish", "experimental: a few steps of Levenberg-Marquardt on a trained scene", finish_command},
     {"render", "a scene -> a picture of one view, or a flight through it", render_command},
     {"eval", "the quality of a scene against photographs: PSNR, SSIM", eval_command},
     {"bench", "the cost of each stage on a scene, with every strategy", bench_command},

@@ -4,8 +4,11 @@
 #include "program_run.h"
 #include "training_cloud.h"
 #include "json_value.h"
-#include "commands/train/train_finish.h"
+extern "C" {
+#include "lm/lm_solver.h"
+}
 #include "pace.h"
+#include "spared_views.h"
 #include <algorithm>
 #include <csignal>
 #include <functional>
@@ -380,60 +383,42 @@ TEST(SparedViews, AreNotTrainedOnFromTheirPartOfTheScheduleOn) {
     EXPECT_EQ(trained(false, 0, 0), trained(false, 2, 1.1));
 }
 
-// ---- finish
-
-TEST(TrainFinish, SparesOneViewInSixteenEvenly) {
-    EXPECT_EQ(train_finish_spared(1), 0u);
-    EXPECT_EQ(train_finish_spared(63), 0u);
-    EXPECT_EQ(train_finish_spared(64), 4u);
-    EXPECT_EQ(train_finish_spared(100), 6u);
-    EXPECT_EQ(train_finish_spared(220), 14u);
-    std::vector<target_view> views(72 + 5);
+TEST(SparedViews, AreOneInSixteenEvenlySpread) {
+    EXPECT_EQ(spared_count(1), 0u);
+    EXPECT_EQ(spared_count(63), 0u);
+    EXPECT_EQ(spared_count(64), 4u);
+    EXPECT_EQ(spared_count(100), 6u);
+    EXPECT_EQ(spared_count(220), 14u);
+    std::vector<target_view> views(72), out(72);
     for (size_t i = 0; i < views.size(); i++) views[i].counted = int64_t(i);
-    const view_split split = {views.data(), 72, 5};
-    train_options options = train_options_default();
-    options.finish = TRAIN_FINISH_AUTO;
-    train_finish_plan plan;
-    fault why;
-    ASSERT_TRUE(train_finish_open(&plan, &options, &split, &why)) << why.text;
-    ASSERT_EQ(plan.count, 72u);
-    ASSERT_EQ(plan.spared, 5u);
+    spared_views_last(views.data(), views.size(), out.data());
     std::vector<int64_t> order;
-    for (size_t i = 0; i < 72; i++) order.push_back(plan.views[i].counted);
-    EXPECT_EQ(std::vector<int64_t>(order.begin() + 67, order.end()),
-              (std::vector<int64_t>{7, 21, 36, 50, 64}));
+    for (const target_view &view : out) order.push_back(view.counted);
+    EXPECT_EQ(std::vector<int64_t>(order.end() - 5, order.end()), (std::vector<int64_t>{7, 21, 36, 50, 64}));
     std::sort(order.begin(), order.end());
     for (size_t i = 0; i < 72; i++) EXPECT_EQ(order[i], int64_t(i));
-    train_finish_close(&plan);
 }
 
+// ---- finish
+
 TEST(TrainFinish, ABudgetKeepsTimeForAsManyStepsAsFitIntoItsThird) {
-    std::vector<target_view> views(100);
-    const view_split split = {views.data(), 100, 0};
-    train_options options = train_options_default();
-    const auto steps_of = [&](int finish, int64_t steps, double worth, double *reserved) {
-        train_finish_plan plan;
-        fault why;
-        options.finish = finish;
-        options.lm.steps = steps;
-        EXPECT_TRUE(train_finish_open(&plan, &options, &split, &why)) << why.text;
-        *reserved = train_finish_reserve(&plan, worth);
-        const int64_t out = plan.steps;
-        train_finish_close(&plan);
-        return out;
+    lm_settings settings = lm_settings_default();
+    const auto steps_of = [&](int64_t wanted, double worth, double *reserved) {
+        settings.steps = wanted;
+        return lm_steps_that_fit(&settings, 100, worth, reserved);
     };
     double kept;
-    EXPECT_EQ(steps_of(TRAIN_FINISH_NONE, 5, 1e5, &kept), 0);
+    EXPECT_EQ(steps_of(0, 1e5, &kept), 0);
     EXPECT_EQ(kept, 0);
-    EXPECT_EQ(steps_of(TRAIN_FINISH_LM, 5, 1e5, &kept), 5);
+    EXPECT_EQ(steps_of(5, 1e5, &kept), 5);
     EXPECT_EQ(kept, 5 * 10 * 100);
-    EXPECT_EQ(steps_of(TRAIN_FINISH_LM, 5, 7000, &kept), 2);
+    EXPECT_EQ(steps_of(5, 7000, &kept), 2);
     EXPECT_EQ(kept, 2 * 10 * 100);
-    EXPECT_EQ(steps_of(TRAIN_FINISH_LM, 5, 2900, &kept), 0);
+    EXPECT_EQ(steps_of(5, 2900, &kept), 0);
     EXPECT_EQ(kept, 0);
-    EXPECT_GT(steps_of(TRAIN_FINISH_AUTO, 5, 1e5, &kept), 3);
-    EXPECT_EQ(kept, 10 * 94); // six views decide
-    EXPECT_EQ(steps_of(TRAIN_FINISH_AUTO, 5, 1000, &kept), 0);
+    settings.batch = 20;
+    EXPECT_EQ(steps_of(5, 2900, &kept), 4);
+    EXPECT_EQ(kept, 4 * 10 * 20);
 }
 
 std::vector<json> lines_of(const fs::path &log, const std::string &event) {
@@ -548,60 +533,14 @@ TEST_F(Budget, FinishIsANumberOfSteps) {
     const outcome run = splat(two);
     ASSERT_EQ(run.code, 0) << run.err;
     EXPECT_EQ(lines_of(at("log"), "lm").size(), 2u);
-    for (const char *wrong : {"0", "lmm", "", "1.5", "100001", "99999999999999999999", "3x"}) {
+    for (const char *wrong : {"auto", "lm", "", "1.5", "100001", "99999999999999999999", "3x"}) {
         std::vector<std::string> bad = train;
         bad.push_back(wrong);
         const outcome refused = splat(bad);
         EXPECT_EQ(refused.code, 2) << wrong;
-        EXPECT_CONTAINS(refused.err,
-                        std::string("--finish ") + wrong + ": must be none, auto, lm, or a number");
+        EXPECT_CONTAINS(refused.err, "--finish ");
+        EXPECT_CONTAINS(refused.err, std::string(", not '") + wrong + "'");
     }
-}
-
-// The last step that is kept raised the PSNR of the views set aside; the one after it, if any, did not and is undone.
-TEST_F(Budget, FinishAutoStopsWhereViewsSetAsideSaySo) {
-    generate(64);
-    const outcome run = train(
-        {"--iterations", "20", "--finish", "auto", "--lm-pcg", "1", "--lm-batch", "4", "--eval-every", "20"});
-    ASSERT_EQ(run.code, 0) << run.err;
-    const std::vector<json> steps = lines_of(at("log"), "lm");
-    ASSERT_GE(steps.size(), 1u);
-    for (const json &step : steps) EXPECT_EQ(step["views"].number(), 4);
-    std::vector<std::pair<double, double>> said;
-    std::istringstream lines(run.out);
-    for (std::string line; std::getline(lines, line);) {
-        size_t views;
-        double before, after;
-        if (sscanf(line.c_str(), "decided    PSNR of %zu views set aside %lf -> %lf dB", &views, &before,
-                   &after) != 3)
-            continue;
-        EXPECT_EQ(views, 4u);
-        said.emplace_back(before, after);
-    }
-    ASSERT_EQ(said.size(), steps.size());
-    for (size_t i = 0; i + 1 < said.size(); i++) {
-        EXPECT_GE(said[i].second, said[i].first + (i == 0 ? 0.5 : 0.02) - 1e-3);
-        EXPECT_EQ(said[i + 1].first, said[i].second);
-    }
-    const bool undone = said.back().second - said.back().first <= (said.size() == 1 ? 0.5 : 0);
-    EXPECT_TRUE(said.size() == 20 || undone || said.back().second < said.back().first + 0.02 + 1e-3);
-    if (undone) {
-        EXPECT_TRUE(steps.back()["kept"].is(false));
-    }
-    if (undone && steps.size() > 1) { // the scene is that of the step before
-        EXPECT_EQ(steps.back()["psnr"].number(), steps[steps.size() - 2]["psnr"].number());
-    }
-    EXPECT_EQ(lines_of(at("log"), "evaluation").back()["psnr"].number(), steps.back()["psnr"].number());
-}
-
-// Few views are not set aside.
-TEST_F(Budget, FinishAutoOfFewViewsMakesNoStep) {
-    generate(5);
-    const outcome run = train({"--iterations", "10", "--finish", "auto", "--lm-pcg", "1"});
-    ASSERT_EQ(run.code, 0) << run.err;
-    EXPECT_CONTAINS(run.err, "--finish auto: no step, as 5 training views are too few to set some aside");
-    EXPECT_EQ(lines_of(at("log"), "lm").size(), 0u);
-    EXPECT_EQ(run.out.find("decided"), std::string::npos);
 }
 
 TEST_F(Budget, WithoutTimeForAStepOfFinishSaysSo) {
@@ -609,25 +548,14 @@ TEST_F(Budget, WithoutTimeForAStepOfFinishSaysSo) {
 #ifdef DISTWAR_SIMT
     const char *const some_steps = "0.1";
 #else
-    const char *const some_steps = "0.02"; // in 0.1 s a GPU has time for the 1,800 that are needed
+    const char *const some_steps = "0.02"; // in 0.1 s a GPU has time for the 1,920 that are needed
 #endif
     for (const char *budget : {"1e-9", some_steps}) { // over before its pace is known, and after
-        const outcome run = train({"--budget", budget, "--finish", "auto"});
+        const outcome run = train({"--budget", budget, "--finish", "1"});
         ASSERT_EQ(run.code, 0) << run.err;
         EXPECT_CONTAINS(run.err, "--budget has no time for a step of --finish");
         EXPECT_EQ(lines_of(at("log"), "lm").size(), 0u);
     }
-}
-
-// A checkpoint knows that views were set aside.
-TEST_F(Budget, FinishAutoIsOfTheWholeRun) {
-    generate(64);
-    ASSERT_EQ(train({"--iterations", "10", "--checkpoint-every", "10", "--checkpoint", at("saved")}).code, 0);
-    const outcome run = train({"--iterations", "10", "--resume", at("saved"), "--finish", "auto"});
-    EXPECT_EQ(run.code, 1);
-    EXPECT_CONTAINS(run.err, "views set aside: 0; this one has views set aside: 4");
-    EXPECT_EQ(splat({"train", at("data"), "-o", at("x.ply"), "--finish", "auto", "--refine-poses"}).code, 2);
-    EXPECT_EQ(splat({"train", at("data"), "-o", at("x.ply"), "--finish", "auto", "--gpus", "1"}).code, 2);
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "lm/lm_solver.h"
+#include <math.h>
 #include <stdio.h>
 
 lm_settings lm_settings_default(void) {
@@ -24,8 +25,6 @@ void lm_options_list(lm_settings *o, option_table *table) {
     static const char *const preconditioners[] = {"blocks", "diagonal", NULL};
     static const char *const choices[] = {"random", "strided", NULL};
     const option_spec rows[] = {
-        OPTION("lm-steps", &o->steps, .minimum = 1, .maximum = 100000,
-               .help = "steps of Levenberg-Marquardt"),
         OPTION("lm-pcg", &o->pcg_iterations, .minimum = 1, .maximum = 10000,
                .help = "iterations of conjugate gradients in each step"),
         OPTION("lm-preconditioner", &o->diagonal_only, .choices = preconditioners,
@@ -57,6 +56,14 @@ void lm_options_list(lm_settings *o, option_table *table) {
                .help = "added under the roots of the residuals: much smaller differences count as squares"),
         OPTIONS_END};
     option_table_add(table, rows);
+}
+
+int64_t lm_steps_that_fit(const lm_settings *settings, size_t views, double steps, double *reserved) {
+    const double most_share = 3, step_cost = 10; // a third; times of a step of training, for each view
+    const double each = step_cost * fmin((double)views, (double)settings->batch * (double)settings->batches);
+    const double fitting = fmin((double)settings->steps, floor(steps / most_share / each));
+    *reserved = fitting * each;
+    return (int64_t)fitting;
 }
 
 void lm_step_print(const lm_step *step) {

@@ -361,29 +361,29 @@ static bool lm_step_once(solver *s, lm_step *report, fault *why) {
     return true;
 }
 
+// Whether one more step would end closer to the end of the time than this one, and not too late.
+static bool has_time(const lm_settings *settings, double spent, double longest) {
+    const double left = settings->seconds - spent;
+    return settings->seconds <= 0 || (left >= longest / 2 && longest - left <= settings->late);
+}
+
 bool finish_lm(const gs_gaussians *gaussians, const target_view *views, size_t view_count,
                const lm_settings *settings, const lm_observer *observer, fault *why) {
     if (gaussians->antialias) return fail(why, "Levenberg-Marquardt does not take antialiased scenes");
     solver s = {.gaussians = gaussians, .views = views, .view_count = view_count, .settings = settings};
     progress bar;
     progress_begin(&bar, "Levenberg-Marquardt", settings->steps);
-    double spent = 0;
     const double opening = seconds_now();
-    bool done = solver_open(&s, why);
-    spent += seconds_now() - opening;
-    lm_verdict verdict = LM_GO_ON;
-    for (int64_t step = 1; done && verdict == LM_GO_ON && step <= settings->steps; step++) {
+    bool done = solver_open(&s, why), last = false;
+    double spent = seconds_now() - opening, longest = 0;
+    for (int64_t step = 1; done && !last && step <= settings->steps; step++) {
         lm_step report = {.step = step};
         const double started = seconds_now();
         done = lm_step_once(&s, &report, why);
-        report.seconds = spent + seconds_now() - started;
-        if (done && observer && observer->decide)
-            done = observer->decide(observer->context, &report, &verdict, why);
-        if (done && verdict == LM_UNDO && report.kept) {
-            move_to(&s, 0);
-            report.kept = false;
-        }
-        spent += seconds_now() - started;
+        const double took = seconds_now() - started;
+        longest = fmax(longest, took);
+        spent += took;
+        last = !has_time(settings, spent, longest);
         report.seconds = spent;
         if (done && progress_due(&bar)) progress_show(&bar, step, report.after);
         if (done && observer && observer->observe) done = observer->observe(observer->context, &report, why);

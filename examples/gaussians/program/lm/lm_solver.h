@@ -21,6 +21,8 @@ typedef struct lm_settings {
     double damping;         // at first; then in 1e-4..1e4, or as far as this is beyond
     int by_length;          // a kept step divides the damping by 2 gamma (in 1/8..4), not by 2
     double least_gain;      // a step with a smaller share of the predicted gain is undone; not an option
+    double seconds;         // of the steps, of which at least one is done; 0: no limit; not an option
+    double late;            // how much later the last step may end; not an option
     distwar_policy policy;  // atomic, serial, bfly or tree
     uint64_t seed;
     float background[GS_CHANNELS];
@@ -42,20 +44,15 @@ typedef struct lm_step {
     const double *milliseconds; // [LM_PARTS], sums so far; zeros on the CPU
 } lm_step;
 
-typedef enum lm_verdict {
-    LM_GO_ON,
-    LM_STOP, // this step is the last
-    LM_UNDO  // the last, and undone to the byte
-} lm_verdict;
-
 typedef struct lm_observer {
     // Called after every step; it may read the Gaussians. False ends finish_lm as a failure.
     bool (*observe)(void *context, const lm_step *step, fault *why);
     void *context;
-    // Called after every step, before `observe`; it may read the Gaussians. Its time counts. NULL: LM_GO_ON. False ends
-    // finish_lm as a failure. No step takes memory for this: the solver has the Gaussians before a step anyway.
-    bool (*decide)(void *context, const lm_step *step, lm_verdict *verdict, fault *why);
 } lm_observer;
+
+// Under a budget that is worth `steps` steps of training: how many of the settings' steps on so many views fit into a
+// third of it. *reserved: their time, in times of a step of training.
+int64_t lm_steps_that_fit(const lm_settings *settings, size_t views, double steps, double *reserved);
 
 // One line on stdout.
 void lm_step_print(const lm_step *step);

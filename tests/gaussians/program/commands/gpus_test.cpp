@@ -76,7 +76,7 @@ TEST_F(Gpus, WhatTheyDoNotTrainIsRefused) {
         {{"--random-background"}, "--random-background"},
         {{"--refine-poses"}, "--refine-poses"},
         {{"--resolutions", "2:50"}, "--resolutions"},
-        {{"--finish", "lm"}, "--finish"},
+        {{"--finish", "1"}, "--finish"},
         {{"--retire", "0.1"}, "--retire"},
         {{"--density", "adaptive"}, "--density adaptive"}};
     for (const auto &[options, name] : cases) {

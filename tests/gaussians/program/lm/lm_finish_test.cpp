@@ -69,7 +69,7 @@ class problem {
                                           static_cast<std::vector<lm_step> *>(context)->push_back(*step);
                                           return true;
                                       },
-                                      &steps, nullptr};
+                                      &steps};
         return finish_lm(&device, views.data(), views.size(), &settings, &observer, &why);
     }
     std::vector<char> bytes() const {
@@ -295,42 +295,14 @@ TEST(LmFinish, AStepThatGainsTooLittleIsUndoneToTheByte) {
     EXPECT_EQ(p.bytes(), before);
 }
 
-// The observer stops after the third step, which it may undo.
-TEST(LmFinish, TheObserverEndsItOrUndoesTheLastStep) {
-    const lm_settings settings = settings_with(9, LM_FREE);
-    for (const lm_verdict end : {LM_STOP, LM_UNDO}) {
+TEST(LmFinish, EndsWithItsTime) {
+    for (const double seconds : {1e-9, 1e9, 0.0}) {
         problem p;
-        struct run {
-            lm_verdict end;
-            const problem *of;
-            std::vector<char> at[4];
-            std::vector<bool> kept;
-        } r = {end, &p, {}, {}};
-        const lm_observer observer = {[](void *context, const lm_step *step, fault *) {
-                                          run *const to = static_cast<run *>(context);
-                                          to->at[step->step] = to->of->bytes();
-                                          to->kept.push_back(step->kept);
-                                          return true;
-                                      },
-                                      &r,
-                                      [](void *context, const lm_step *step, lm_verdict *verdict, fault *) {
-                                          if (step->step == 3) *verdict = static_cast<run *>(context)->end;
-                                          return true;
-                                      }};
-        ASSERT_TRUE(finish_lm(&p.device, p.views.data(), p.views.size(), &settings, &observer, &p.why));
-        ASSERT_EQ(r.kept.size(), 3u);
-        EXPECT_EQ(p.bytes(), r.at[3]);
-        EXPECT_NE(r.at[1], r.at[2]);
-        EXPECT_EQ(r.at[3] == r.at[2], end == LM_UNDO);
-        EXPECT_EQ(r.kept[2], end == LM_STOP);
+        lm_settings settings = settings_with(3, LM_FREE);
+        settings.seconds = seconds;
+        ASSERT_TRUE(p.finish(settings)) << p.why.text;
+        EXPECT_EQ(p.steps.size(), seconds == 1e-9 ? 1u : 3u);
     }
-    // A verdict that cannot be found ends it as a failure.
-    problem p;
-    const lm_observer fails = {nullptr, nullptr, [](void *, const lm_step *, lm_verdict *, fault *why) {
-                                   return fail(why, "cannot decide");
-                               }};
-    EXPECT_FALSE(finish_lm(&p.device, p.views.data(), p.views.size(), &settings, &fails, &p.why));
-    EXPECT_STREQ(p.why.text, "cannot decide");
 }
 
 TEST(LmFinish, ByLengthTheDampingFollowsTheSearch) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// dsplat finish, and dsplat train --finish lm, as their users run them.
+// dsplat finish, and dsplat train --finish, as their users run them.
 #include "program_run.h"
 #include "json_value.h"
 #include <jansson.h>
@@ -20,7 +20,7 @@ TEST_F(Program, FinishesASceneByLevenbergMarquardt) {
                       finished = (folder / "finished.ply").string(),
                       json_file = (folder / "lm.json").string();
     const outcome trained = splat({"train", data, "-o", scene, "--iterations", "20", "--sh-degree", "0",
-                                   "--finish", "lm", "--lm-steps", "1", "--lm-pcg", "2"});
+                                   "--finish", "1", "--lm-pcg", "2"});
     ASSERT_EQ(trained.code, 0) << trained.err;
     EXPECT_NE(trained.out.find("LM step    1"), std::string::npos) << trained.out;
 
@@ -70,10 +70,9 @@ TEST_F(Program, FinishingSaysNothingBesideItsJson) {
 TEST_F(Program, FinishingIsInTheLogAndTheReport) {
     write_colmap(folder / "data", 30);
     const std::vector<std::string> train = {"train",        at("data"), "-o",        at("scene.ply"),
-                                            "--iterations", "10",       "--finish",  "lm",
-                                            "--lm-steps",   "2",        "--lm-pcg",  "2",
-                                            "--sh-degree",  "0",        "--holdout", "4",
-                                            "--log",        at("log")};
+                                            "--iterations", "10",       "--finish",  "2",
+                                            "--lm-pcg",     "2",        "--holdout", "4",
+                                            "--sh-degree",  "0",        "--log",     at("log")};
     std::vector<std::string> measured = train;
     measured.insert(measured.end(), {"--eval-every", "10", "--report", at("report")});
     const outcome run = splat(measured);
@@ -112,7 +111,7 @@ TEST_F(Program, FinishingIsInTheLogAndTheReport) {
 
 TEST_F(Program, FinishingComesAfterSecondsAndAfterACheckpoint) {
     write_colmap(folder / "data", 30);
-    const std::vector<std::string> finish = {"--finish", "lm", "--lm-steps", "1", "--lm-pcg", "1"};
+    const std::vector<std::string> finish = {"--finish", "1", "--lm-pcg", "1"};
     std::vector<std::string> train = {"train",        at("data"), "-o",          at("scene.ply"),
                                       "--iterations", "100000",   "--sh-degree", "0"};
     std::vector<std::string> short_of = train;
@@ -171,9 +170,9 @@ TEST_F(Program, FinishingSaysWhatItLacks) {
          2,
          "--json and -o name one file"},
         {{"finish", smooth, "--cameras", data, "-o", scene}, 1, "antialiased"},
-        {{"train", data, "-o", scene, "--finish", "lm", "--antialias"}, 2, "--antialias"},
-        {{"train", data, "-o", scene, "--finish", "lm", "--exposure"}, 2, "--exposure"},
-        {{"train", data, "-o", scene, "--finish", "lm", "--reproducible"}, 2, "--reproducible"},
+        {{"train", data, "-o", scene, "--finish", "1", "--antialias"}, 2, "--antialias"},
+        {{"train", data, "-o", scene, "--finish", "1", "--exposure"}, 2, "--exposure"},
+        {{"train", data, "-o", scene, "--finish", "1", "--reproducible"}, 2, "--reproducible"},
     };
     for (const auto &c : cases) {
         const outcome run = splat(c.arguments);

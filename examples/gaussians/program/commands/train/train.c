@@ -2,7 +2,6 @@
 // dsplat train: photographs with cameras -> a scene of Gaussians.
 #include "commands/command.h"
 #include "train_ranks.h"
-#include "train_finish.h"
 #include "train_summary.h"
 #include "depth_maps.h"
 #include "device.h"
@@ -166,31 +165,15 @@ enum { LEAST_SCHEDULE = 3500, USUAL_SCHEDULE = 7000 };
 // Of training_budget.
 static double fit_to_budget(void *context, double steps, training_settings *settings) {
     train_run *run = context;
-    const double reserved = train_finish_reserve(&run->finish, steps);
+    double reserved;
+    run->finish_steps = lm_steps_that_fit(&run->options->lm, run->split.training, steps, &reserved);
     const double left = fmin(fmax(steps - reserved, LEAST_SCHEDULE), 1e8);
-    const training_settings before = *settings;
     *settings = settings_of(run, (int64_t)left);
-    settings->budget = before.budget;
-    settings->spared = run->finish.steps > 0 ? before.spared : 0;
-    settings->spared_from = before.spared_from;
+    settings->budget = &run->budget;
     if (run->options->density.settings.most_gaussians == 0)
         settings->density.most_gaussians = density_limit_of_budget(
             density_data_of(run, settings->iterations).pixels, run->split.training, steps - reserved);
     return reserved;
-}
-
-// The part of training from which --finish auto spares its views: by the end of it they are judges, and have still been
-// trained on (docs/notes/levenberg-marquardt.md).
-#define SPARED_FROM 0.5
-
-// --finish may change when a run is resumed, but for the views that auto sets aside.
-static char *settings_key(const train_run *run) {
-    char *const options = checkpoint_settings(run->table), *key = NULL;
-    const size_t room = 64 + (options ? strlen(options) : 0);
-    if (options) key = malloc(room);
-    if (key) snprintf(key, room, "%sviews set aside: %zu\n", options, run->finish.spared);
-    free(options);
-    return key;
 }
 
 static bool prepare(train_run *run, fault *why) {
@@ -205,10 +188,8 @@ static bool prepare(train_run *run, fault *why) {
         return false;
     const char *const depth_folders[2] = {o->data, o->depth};
     if (o->depth && !train_depth_open(&run->depth, &run->data, &run->split, depth_folders, why)) return false;
-    if (!train_finish_open(&run->finish, o, &run->split, why)) return false;
-    run->settings.spared = run->finish.spared;
-    run->settings.spared_from = SPARED_FROM;
-    run->key = settings_key(run);
+    run->finish_steps = o->budget ? 0 : o->lm.steps; // none if training ends before its pace is known
+    run->key = checkpoint_settings(run->table);
     if (!run->key) return fail(why, "no memory for the options");
     run->saver = (saver){.path = o->checkpoint,
                          .interval = o->checkpoint_every,
@@ -434,7 +415,7 @@ static bool iterate(train_run *run, fault *why) {
                                             common_divisor(run_log_interval(&run->log), run->saver.interval),
                                         .end = stop_request_flag()};
     stop_request_begin();
-    const bool done = train(&run->state, run->finish.views, run->finish.count, &run->settings, &observer,
+    const bool done = train(&run->state, run->split.views, run->split.training, &run->settings, &observer,
                             &run->report, why);
     run->stopped_by = stop_request_end();
     if (done) {
@@ -452,13 +433,22 @@ static bool observe_lm(void *context, const lm_step *step, fault *why) {
 }
 
 static bool finish_by_lm(train_run *run, fault *why) {
+    const train_options *o = run->options;
     const lm_observer observer = {.observe = observe_lm, .context = run};
-    lm_settings settings = run->options->lm;
+    lm_settings settings = o->lm;
+    settings.steps = run->finish_steps;
     settings.seed = run->settings.seed;
     memcpy(settings.background, run->background, sizeof settings.background);
-    if (run->options->budget) run->finish.budget = run->options->budget_seconds - run->state.schedule.seconds;
-    return run_log_point(&run->log, &run->state, &run->report, why) &&
-           train_finish_run(&run->finish, &run->state.gaussians, &settings, &observer, why);
+    if (o->budget) {
+        settings.seconds = fmax(o->budget_seconds - run->state.schedule.seconds, 1e-9);
+        settings.late = 0.02 * o->budget_seconds;
+    }
+    if (!run_log_point(&run->log, &run->state, &run->report, why)) return false;
+    if (settings.steps > 0)
+        return finish_lm(&run->state.gaussians, run->split.views, run->split.training, &settings, &observer,
+                         why);
+    fprintf(stderr, "splat: --budget has no time for a step of --finish\n");
+    return true;
 }
 
 // The scene has moved against the data's poses, and differently from place to place.
@@ -491,7 +481,7 @@ static bool write_results(train_run *run, fault *why) {
 // From the state as it is to the files.
 static bool train_and_write(train_run *run, fault *why) {
     bool done = open_log(run, why) && iterate(run, why);
-    if (done && !run->stopped_by && run->options->finish != TRAIN_FINISH_NONE) done = finish_by_lm(run, why);
+    if (done && !run->stopped_by && run->options->lm.steps > 0) done = finish_by_lm(run, why);
     if (done && !run->stopped_by) done = write_results(run, why);
     fault unwritten;
     if (!run_log_close(&run->log, &unwritten) && done) {
@@ -506,7 +496,6 @@ static bool run_training(train_run *run, fault *why) {
                       (run->options->resume ? resume(run, why) : start(run, why)) &&
                       train_and_write(run, why);
     training_report_close(&run->report);
-    train_finish_close(&run->finish);
     training_state_close(&run->state);
     train_poses_close(&run->poses);
     view_split_close(&run->split);
@@ -536,7 +525,6 @@ static bool prepare_ranks(train_run *run, bool writes, gs_gaussians *host, fault
 
 static void close_shared(train_run *run, gs_gaussians *host) {
     scene_close(host);
-    train_finish_close(&run->finish);
     train_poses_close(&run->poses);
     view_split_close(&run->split);
     dataset_close(&run->data);
@@ -595,7 +583,6 @@ int train_command(int argc, char **argv) {
             "  dsplat train data/fern -o fern.ply --eval-every 500 --log fern.jsonl --report fern-report\n"
             "  dsplat train data/fern -o fern.ply --checkpoint-every 1000\n"
             "  dsplat train data/fern -o fern.ply --checkpoint-every 1000 --resume fern.ply.checkpoint\n"
-            "  dsplat train data/fern -o fern.ply --finish auto\n"
             "  dsplat train data/fox -o fox.ply --random 100000 --gpus 2 --batch 2\n"
             "  dsplat train data/fern -o fern.ply --downscale 8 --iterations 30 --reduce atomic\n",
         .options = table.rows,

@@ -12,26 +12,27 @@
 enum { MOST_BUDGET = 1000000 }; // seconds
 
 train_options train_options_default(void) {
-    return (train_options){.background = "0,0,0",
-                           .resolutions = "auto",
-                           .downscale = 1,
-                           .finish_text = "none",
-                           .average = 0.1,
-                           .dropout = -1,
-                           .threshold = BLEND_THRESHOLD,
-                           .holdout = 8,
-                           .sh_degree = GS_MAX_SH_DEGREE,
-                           .depth_weight = 1, // Kerbl et al. 2024, as is the next
-                           .depth_weight_end = 0.01,
-                           .pose_levels = 4,
-                           .pose_finest = 1,
-                           .pose_rate = 0.5,
-                           .fine_pose_rate = 0.2,
-                           .poses_from = 2000,
-                           .align_steps = 100,
-                           .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT),
-                           .density = density_options_default(),
-                           .lm = lm_settings_default()};
+    train_options out = {.background = "0,0,0",
+                         .resolutions = "auto",
+                         .downscale = 1,
+                         .average = 0.1,
+                         .dropout = -1,
+                         .threshold = BLEND_THRESHOLD,
+                         .holdout = 8,
+                         .sh_degree = GS_MAX_SH_DEGREE,
+                         .depth_weight = 1, // Kerbl et al. 2024, as is the next
+                         .depth_weight_end = 0.01,
+                         .pose_levels = 4,
+                         .pose_finest = 1,
+                         .pose_rate = 0.5,
+                         .fine_pose_rate = 0.2,
+                         .poses_from = 2000,
+                         .align_steps = 100,
+                         .reduce = offered_index(blend_strategies, DISTWAR_STRATEGY_COUNT),
+                         .density = density_options_default(),
+                         .lm = lm_settings_default()};
+    out.lm.steps = 0;
+    return out;
 }
 
 // The data, the scene file, and how long to train.
@@ -196,13 +197,10 @@ static void list_records(train_options *o, option_table *table) {
                .help = "steps between measurements of the held-out views, for --log and --report; 0: only "
                        "at the end"),
         OPTION(
-            "finish", &o->finish_text, .free_on_resume = true,
+            "finish", &o->lm.steps, .maximum = 100000, .free_on_resume = true,
             .help =
-                "Levenberg-Marquardt steps at the end: their number; lm: --lm-steps; auto: as long as they "
-                "raise the PSNR of training views set aside for this, one in 16 of 64 or more, the first step by "
-                "0.5 dB (of fewer views, no step); or none; "
-                "excludes --antialias, --exposure and --reproducible; a signal during these steps ends "
-                "the program without a file"),
+                "experimental: end with this many steps of Levenberg-Marquardt, during which a signal ends the "
+                "program without a file"),
         OPTIONS_END};
     option_table_add(table, rows);
 }
@@ -225,8 +223,7 @@ static bool make_reproducible(train_options *o, fault *why) {
         return fail(why, "--reproducible needs --reduce fixed, not %s", distwar_strategy_name(strategy));
     if (o->seconds > 0) return fail(why, "--reproducible excludes --seconds");
     // Levenberg-Marquardt sums floats by atomics.
-    if (o->finish != TRAIN_FINISH_NONE)
-        return fail(why, "--reproducible excludes --finish %s", o->finish_text);
+    if (o->lm.steps > 0) return fail(why, "--reproducible excludes --finish");
     if (o->budget) return fail(why, "--reproducible excludes --budget, whose steps depend on the clock");
     o->reduce = offered_index(blend_strategies, DISTWAR_FIXED);
     return true;
@@ -260,7 +257,7 @@ static bool gpus_suffice(const train_options *o, fault *why) {
                     {"--refine-poses", o->refine_poses},
                     {"--perturb-poses", o->perturb_poses != NULL},
                     {"--random-background", o->random_background},
-                    {"--finish", o->finish != TRAIN_FINISH_NONE},
+                    {"--finish", o->lm.steps > 0},
                     {"--budget", o->budget != NULL},
                     {"--resolutions", o->schedule.count > 0},
                     {"--retire", o->density.settings.retired > 0},
@@ -268,25 +265,6 @@ static bool gpus_suffice(const train_options *o, fault *why) {
     if (o->ranks.gpus == 0) return true;
     for (size_t i = 0; i < sizeof excluded / sizeof *excluded; i++)
         if (excluded[i].given) return fail(why, "--gpus excludes %s", excluded[i].name);
-    return true;
-}
-
-// "none", "lm", "auto", or a number of steps.
-static bool read_finish(train_options *o, fault *why) {
-    static const char *const names[] = {
-        [TRAIN_FINISH_NONE] = "none", [TRAIN_FINISH_LM] = "lm", [TRAIN_FINISH_AUTO] = "auto"};
-    const char *text = o->finish_text;
-    for (int i = 0; i < 3; i++)
-        if (strcmp(text, names[i]) == 0) {
-            o->finish = i;
-            return true;
-        }
-    char *end;
-    const long steps = strtol(text, &end, 10);
-    if (end == text || *end || steps < 1 || steps > 100000)
-        return fail(why, "--finish %s: must be none, auto, lm, or a number of steps from 1 to 100000", text);
-    o->finish = TRAIN_FINISH_LM;
-    o->lm.steps = steps;
     return true;
 }
 
@@ -335,11 +313,8 @@ static bool read_perturbation(train_options *o, fault *why) {
 }
 
 bool train_options_check(train_options *o, float background[3], fault *why) {
-    if (!read_finish(o, why)) return false;
-    if (o->finish != TRAIN_FINISH_NONE && (o->antialias || o->exposure))
-        return fail(why, "--finish %s excludes --antialias and --exposure", o->finish_text);
-    if (o->finish == TRAIN_FINISH_AUTO && o->refine_poses)
-        return fail(why, "--finish auto excludes --refine-poses");
+    if (o->lm.steps > 0 && (o->antialias || o->exposure))
+        return fail(why, "--finish excludes --antialias and --exposure");
     if (!o->output) return fail(why, "-o is missing: the scene file to write");
     return parse_color(o->background, background, why) && make_reproducible(o, why) &&
            resolution_schedule_read(o->resolutions, &o->schedule, why) && gpus_suffice(o, why) &&

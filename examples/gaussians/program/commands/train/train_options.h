@@ -12,27 +12,21 @@ C_LINKAGE_BEGIN
 
 typedef struct train_options {
     const char *data, *output, *background, *log, *report, *checkpoint, *resume, *perturb_poses,
-        *write_cameras, *depth, *budget, *finish_text, *resolutions;
+        *write_cameras, *depth, *budget, *resolutions;
     int64_t downscale, iterations, seed, threshold, holdout, sh_degree, random, log_every, eval_every,
         checkpoint_every, pose_levels, pose_finest, pose_steps, poses_from, align_steps,
         batch; // iterations: under a budget, of which they follow, 0
     rank_options ranks;
     double budget_seconds, seconds, average, dropout, picture_memory, sh_rate, sh_rate_end, pose_rate,
         fine_pose_rate, depth_weight, depth_weight_end;
-    int reduce, finish;                         // reduce: index into blend_strategies; finish: train_finish
+    int reduce;                                 // index into blend_strategies
     const char *strategy_names[STRATEGY_NAMES]; // choices of --reduce
     double perturb_degrees, perturb_extents;    // of --perturb-poses
     resolution_schedule schedule;               // of --resolutions
     bool antialias, exposure, reproducible, random_background, undistort, mask_from_alpha, refine_poses;
     density_options density;
-    lm_settings lm;
+    lm_settings lm; // steps: of --finish
 } train_options;
-
-typedef enum train_finish {
-    TRAIN_FINISH_NONE,
-    TRAIN_FINISH_LM,  // lm.steps
-    TRAIN_FINISH_AUTO // as many as raise the PSNR of views that are spared for this
-} train_finish;
 
 train_options train_options_default(void);
 // Adds the rows of all options, which point to `options`. A row is free_on_resume if the option does not

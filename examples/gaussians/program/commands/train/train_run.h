@@ -3,7 +3,6 @@
 #pragma once
 
 #include "train_depth.h"
-#include "train_finish.h"
 #include "train_options.h"
 #include "train_poses.h"
 #include "dataset.h"
@@ -25,7 +24,7 @@ typedef struct train_run {
     char *key; // the checkpoint's settings
     training_budget budget;
     training_settings settings;
-    train_finish_plan finish;
+    int64_t finish_steps; // of --finish; under a budget those that it has time for
     training_state state;
     training_report report;
     run_log log;
